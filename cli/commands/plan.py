@@ -10,6 +10,7 @@ import click
 from click.core import ParameterSource
 
 from ..options.area import (
+    boundary_option,
     chosen_bounds,
     covariate_option,
     min_cell_option,
@@ -90,6 +91,7 @@ FORMATS = ("table", "csv", "json")
     help="Assumed distributions of people; the table shows the range over all of them.",
 )
 @covariate_option
+@boundary_option
 @click.option(
     "--runs", type=INTEGER, help="Simulated populations of each density; by default 1 to 5."
 )
@@ -116,7 +118,9 @@ FORMATS = ("table", "csv", "json")
 @click.option("--level", help="Level of --for-relative-error; by default the lowest.")
 @FORMAT
 @click.option("-o", "--output", type=click.Path(), help="CSV or JSON file instead of the screen.")
-@click.option("--plot", type=click.Path(), help="PNG, SVG or HTML page of the errors by size.")
+@click.option(
+    "--plot", type=click.Path(), help="PNG, SVG or HTML page of the errors by size, or by level."
+)
 @overwrite
 def command(
     area_km2: float | None,
@@ -125,6 +129,7 @@ def command(
     coordinate_resolution: str | None,
     min_cell: str | None,
     covariate: str | None,
+    boundary: str | None,
     form: str | None,
     output: str | None,
     plot: str | None,
@@ -140,7 +145,8 @@ def command(
     a density is assumed only within its cells.
 
     With --regions the plan is of named regions: the error of each level, and the number of regions
-    of each quality, for their public populations. Epsilon is shared out as the build does.
+    of each quality, for their public populations. Epsilon is shared out as the build does. The
+    simulated people of a region follow --covariate and are inside --boundary.
     --for-relative-error solves for epsilon.
 
     \b
@@ -158,22 +164,26 @@ def command(
     from psd._util.atomic_write import check_targets
     from psd.planning.figure import check_plan_plot
     from psd.planning.plan import plan
+    from psd.publish.request_toml import public_files
 
     form = output_format(form, output, FORMATS)
     check_targets(
-        filter(None, (output, plot)), overwrite=overwrite, inputs=_covariate_files(covariate)
+        filter(None, (output, plot)),
+        overwrite=overwrite,
+        inputs=public_files({"covariate": covariate, "boundary": boundary}),
     )
     regional = {
         name: options.pop(name) for name in ("regions", "settings", "for_relative_error", "level")
     }
     if regional["regions"]:
-        _refuse_with_regions(plot=plot, covariate=covariate, area_km2=area_km2)
+        _refuse_with_regions(area_km2=area_km2)
         domain, _ = _plan_domain(
             area_km2, bounds, crs, coordinate_resolution=coordinate_resolution, min_cell=min_cell
         )
-        run_region_plan(domain, form, output, overwrite=overwrite, **regional, **options)
+        options |= {"covariate": covariate, "boundary": boundary}
+        run_region_plan(domain, form, output, plot, overwrite=overwrite, **regional, **options)
         return
-    _refuse_without_regions(**regional)
+    _refuse_without_regions(**regional, boundary=boundary)
     if plot:
         check_plan_plot(Path(plot))
     is_local = area_km2 is not None
@@ -225,14 +235,6 @@ def _refuse_without_regions(**regional: object) -> None:
     for name, param in (("count", "--count"), ("epsilons", "--epsilon")):
         if click.get_current_context().params[name] is None:
             raise click.UsageError(f"Missing option '{param}'.")
-
-
-def _covariate_files(covariate: str | None) -> list[str]:
-    """File of the covariate, if there is one."""
-    from psd.publish.request_toml import covariate_from_text
-
-    named = covariate_from_text(covariate)
-    return [] if named is None else [named.path]
 
 
 def _plan_domain(

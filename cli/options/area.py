@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "area_options",
+    "boundary_option",
     "bounds_option",
     "chosen_bounds",
     "covariate_option",
@@ -69,7 +70,7 @@ covariate_option = _option(
     "resamples to 512 columns and rows (1024 by default).",
 )
 
-_boundary = _option(
+boundary_option = _option(
     "--boundary",
     metavar="FILE",
     help="Public polygons; records outside them are dropped. Without --bounds, the bounds are the "
@@ -104,7 +105,7 @@ def area_options(command: Callable[..., Any]) -> Callable[..., Any]:
         crs_option,
         resolution_option,
         min_cell_option,
-        _boundary,
+        boundary_option,
         covariate_option,
         regions_option(
             "--method is then what is inside the lowest regions: auto, cascade or none."

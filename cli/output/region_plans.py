@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import textwrap
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,19 +15,10 @@ from ..output.terminal import printable, show_stage
 from ..output.text_files import write_text
 
 if TYPE_CHECKING:
-    import pandas
-
     from psd.planning.region_plan import RegionPlan
     from psd.space.domain import Domain
 
 __all__ = ["run_region_plan"]
-
-_NOTE = (
-    "Error is the root mean square over the regions of a level, in records. Mean, median and 90th "
-    "percentile are of relative errors, error / population, of regions with a population. Good: up "
-    "to 12 %; with care: up to 30 %; poor: above, or no population. Regions are public; no record "
-    "was read."
-)
 
 _DISPENSABLE = ("mean_population", "median_error", "90th_percentile")
 
@@ -35,6 +27,7 @@ def run_region_plan(
     domain: Domain,
     form: str,
     output: str | None,
+    plot: str | None,
     *,
     overwrite: bool,
     regions: dict[str, Any],
@@ -50,9 +43,12 @@ def run_region_plan(
     UsageError
         If neither epsilons nor a relative error are present, or there are several methods.
     """
+    from psd.planning.figure import check_plan_plot
     from psd.planning.region_plan import plan_regions
+    from psd.publish.request_toml import boundary_from_text, covariate_from_text
 
-    methods, epsilons = split_commas(options["methods"]), split_commas(options["epsilons"] or "")
+    methods, stated = split_commas(options["methods"]), options["epsilons"]
+    epsilons = [] if stated is None else split_commas(stated)
     if not _is_default("methods") and len(methods) > 1:
         raise click.UsageError("--methods must be one of auto, cascade and none with --regions")
     if for_relative_error is None and options["epsilons"] is None:
@@ -61,10 +57,11 @@ def run_region_plan(
         raise click.UsageError("--level must be given with --for-relative-error")
     if for_relative_error is not None and len(epsilons) > 1:
         raise click.UsageError("--epsilon must be one with --for-relative-error, the largest")
-    target: dict[str, Any] = {"epsilons": epsilons}
+    target: dict[str, Any] = {"epsilons": epsilons, "level": level}
     if for_relative_error is not None:
-        target = {"for_relative_error": _share(for_relative_error), "level": level}
-        target |= {"max_epsilon": epsilons[0]} if options["epsilons"] else {}
+        target["for_relative_error"] = _share(for_relative_error)
+    if plot:
+        check_plan_plot(Path(plot))
     with show_stage() as stage:
         stage("planning regions")
         result = plan_regions(
@@ -73,6 +70,8 @@ def run_region_plan(
             method=_method(methods[0], settings),
             count=options["count"],
             max_contributions=options["max_contributions"],
+            covariate=covariate_from_text(options["covariate"]),
+            boundary=boundary_from_text(options["boundary"]),
             seed=options["seed"],
             **target,
         )
@@ -83,6 +82,8 @@ def run_region_plan(
         write_text(text, output, overwrite=overwrite)
     else:
         write_text(_plan_json(result), output, overwrite=overwrite)
+    if plot:
+        _plot_plan(result, plot, overwrite=overwrite)
 
 
 def _is_default(name: str) -> bool:
@@ -128,36 +129,15 @@ def _plan_json(result: RegionPlan) -> str:
 
 def _print_plan(result: RegionPlan) -> None:
     """The plan as a table for people."""
-    from psd.planning.text import percent_text
+    from psd.planning.text import REGIONS_NOTE, region_columns, region_setting
 
-    k, table = result.max_contributions, result.table
-    unit = "each record is protected" if k == 1 else f"users are protected (at most {k:,} records)"
-    click.echo(f"Expected errors of regions: {result.count:,.0f} records; {unit}.")
     columns = [
-        Column(heading="epsilon", values=table["epsilon"].tolist()),
-        Column(heading="level", values=[printable(name) for name in table["level"]], left=True),
-        Column(heading="regions", values=_numbers(table, "regions")),
-        Column(heading="mean_population", values=_numbers(table, "mean_population")),
-        Column(heading="error", values=[f"{value:,.1f}" for value in table["error"]]),
-        *(
-            Column(heading=heading, values=[percent_text(value) for value in table[name]])
-            for heading, name in (
-                ("mean_error", "mean_error"),
-                ("median_error", "median_error"),
-                ("90th_percentile", "error_90"),
-            )
-        ),
-        *(
-            Column(heading=heading, values=_numbers(table, name))
-            for heading, name in (
-                ("good", "good"),
-                ("with_care", "use_with_care"),
-                ("poor", "poor"),
-            )
-        ),
+        Column(heading=name, values=[*map(printable, values)], left=name == "level")
+        for name, values in region_columns(result).items()
     ]
+    click.echo(f"Expected errors of regions: {region_setting(result)}.")
     left_out = print_columns(columns, dispensable=_DISPENSABLE)
-    click.echo(textwrap.fill(_NOTE, 90))
+    click.echo(textwrap.fill(REGIONS_NOTE, 90))
     if result.solved is not None:
         click.echo(f"- epsilon {result.solved} gives this relative error.")
     if left_out:
@@ -165,6 +145,11 @@ def _print_plan(result: RegionPlan) -> None:
         click.echo(f"(too narrow for {named}; see --format csv)", err=True)
 
 
-def _numbers(table: pandas.DataFrame, name: str) -> list[str]:
-    """Whole numbers of a column."""
-    return [f"{value:,.0f}" for value in table[name]]
+def _plot_plan(result: RegionPlan, path: str, *, overwrite: bool) -> None:
+    """Errors by level as a picture or a page."""
+    from psd._util.atomic_write import temporary_target
+    from psd.planning.region_figure import plot_region_plan
+
+    with temporary_target(path, overwrite=overwrite) as target:
+        plot_region_plan(result, target)
+    click.echo(f"wrote {path}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,10 +29,11 @@ from psd.planning.region_population import (
     region_populations,
 )
 from psd.privacy.budget import Budget
-from psd.privacy.epsilon import epsilon_text, parse_epsilon
+from psd.privacy.epsilon import epsilon_text
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_release
 from psd.publish.insecure import SeededSampler
+from psd.publish.public_inputs import PublicInputs, regions_of, resolve_public_inputs
 from psd.query.reliability import judge_estimates, relative_to, reliability_limits
 from psd.space.bounds import check_ground
 from psd.space.domain import Domain, public_domain
@@ -90,6 +91,7 @@ class _Request:
     expected: Floats
     people: Tally
     method: Regions
+    inputs: PublicInputs
     unit: PrivacyUnit
     seed: int
 
@@ -105,7 +107,8 @@ def plan_regions(
     max_contributions: int | None = None,
     for_relative_error: float | None = None,
     level: str | None = None,
-    max_epsilon: str | float | Decimal = MAX_PLAN_EPSILON,
+    covariate: Any = None,
+    boundary: Any = None,
     seed: int = 0,
 ) -> RegionPlan:
     """Predict the errors of named regions on every level, or solve for epsilon.
@@ -122,7 +125,8 @@ def plan_regions(
     domain : Domain or tuple of four numbers
         Of the release.
     epsilons : sequence of str, int, float or Decimal
-        Epsilons of the plan, each once.
+        Epsilons of the plan, each once. With a relative error the largest that may be the solution,
+        10 by default.
     populations : str, mapping or sequence, optional
         Public numbers of the lowest regions: a column of their file, numbers by id, or numbers in
         the order of the hierarchy. By default all regions have the same number.
@@ -138,8 +142,9 @@ def plan_regions(
         most 1. The plan is then of this epsilon.
     level : str, optional
         Level of the relative error; the lowest by default.
-    max_epsilon : str, int, float or Decimal
-        Largest epsilon that may be the solution.
+    covariate, boundary : optional
+        Public, as of `psd.build`. The synthetic records of a region follow the covariate and lie
+        inside the boundary, and so does what is inside the region.
     seed : int
         Seed of the positions of the synthetic records, and of their noise.
 
@@ -156,9 +161,9 @@ def plan_regions(
 
     Notes
     -----
-    Records are spread evenly in each lowest region. The real method shares epsilon out and divides
-    the regions; the error of a region is the standard deviation of its least-squares estimate in
-    that tree. The errors of bounding contributions are not predicted.
+    Records are spread in each lowest region evenly, or as the covariate says. The real method
+    shares epsilon out and divides the regions; the error of a region is the standard deviation of
+    its least-squares estimate in that tree. The errors of bounding contributions are not predicted.
 
     Examples
     --------
@@ -175,7 +180,11 @@ def plan_regions(
     """
     domain = public_domain(domain)
     check_ground(domain.bounds, domain.crs)
-    hierarchy = regions if isinstance(regions, RegionHierarchy) else regions.read(domain)
+    method = as_region_method(method)
+    inputs = resolve_public_inputs(
+        domain, method.post_processing, covariate=covariate, boundary=boundary
+    )
+    hierarchy = regions_of(regions, domain, inputs.boundary)
     if isinstance(populations, str):
         if isinstance(regions, RegionHierarchy):
             raise ParameterError("populations must be numbers with a psd.RegionHierarchy")
@@ -190,9 +199,15 @@ def plan_regions(
         hierarchy=hierarchy,
         expected=expected,
         people=draw_region_population(
-            hierarchy, expected, np.random.default_rng(seed), unit.contributions
+            hierarchy,
+            expected,
+            np.random.default_rng(seed),
+            unit.contributions,
+            covariate=inputs.covariate,
+            area=inputs.boundary,
         ),
-        method=as_region_method(method),
+        method=method,
+        inputs=inputs,
         unit=unit,
         seed=seed,
     )
@@ -204,7 +219,14 @@ def plan_regions(
     solved = None
     if for_relative_error is not None:
         tier = len(names) - 1 if level is None else names.index(level)
-        solved = _solve(request, _check_error(for_relative_error), tier, parse_epsilon(max_epsilon))
+        largest = parse_epsilons(epsilons or (MAX_PLAN_EPSILON,))
+        if len(largest) > 1:
+            raise ParameterError(
+                f"epsilons must be one with for_relative_error, the largest that may be the "
+                f"solution, got {len(largest)}",
+                name="epsilons",
+            )
+        solved = _solve(request, _check_error(for_relative_error), tier, largest[0])
     nanos = parse_epsilons(epsilons) if solved is None else (solved,)
     return RegionPlan(
         table=_plan_table(request, nanos),
@@ -234,6 +256,9 @@ def _predict(request: _Request, epsilon: int) -> list[Floats]:
         budget=Budget(epsilon),
         method=request.method,
         unit=request.unit,
+        post_processing=request.inputs.post_processing,
+        covariate=request.inputs.covariate,
+        boundary=request.inputs.boundary,
         regions=request.hierarchy,
         sampler=SeededSampler(request.seed),
     )

@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from psd._util.arrays import Floats, Integers
+from psd._util.arrays import Floats, Integers, sum_by
 from psd.errors import ParameterError
+from psd.ingest.record_filter import Area
 from psd.ingest.tally import Tally, add_tallies
 from psd.planning._constants import REGION_POINTS, REGION_ROUNDS
+from psd.space.covariate import Covariate
 from psd.space.polygon_hierarchy import ELSEWHERE
 from psd.space.region_files import read_polygons
 from psd.space.region_hierarchy import RegionHierarchy
@@ -124,7 +126,13 @@ def region_populations(
 
 
 def draw_region_population(
-    hierarchy: RegionHierarchy, expected: Floats, random: np.random.Generator, contributions: int
+    hierarchy: RegionHierarchy,
+    expected: Floats,
+    random: np.random.Generator,
+    contributions: int,
+    *,
+    covariate: Covariate | None = None,
+    area: Area | None = None,
 ) -> Tally:
     """Draw positions in each lowest region, evenly over its area, for its expected records.
 
@@ -132,11 +140,27 @@ def draw_region_population(
     ----------
     - Reads no data. The records of a region are its expected number, rounded.
     - At most about `REGION_POINTS` positions, or one for each region; records share them.
+
+    Parameters
+    ----------
+    hierarchy : RegionHierarchy
+        Public.
+    expected : ndarray, shape (n,), float64
+        Records of each lowest region.
+    random : Generator
+        Draws the positions.
+    contributions : int
+        Records of one user.
+    covariate : Covariate, optional
+        Positions have records as this density says; evenly in a region where it is 0 everywhere.
+    area : Area, optional
+        Part of the domain in which positions lie. A region without any part of it has its records
+        at one point of the region.
     """
     domain, number = hierarchy.domain, np.rint(expected).astype(np.int64)
     each = max(REGION_POINTS // hierarchy.size, 1)
     points_of = np.minimum(number, each)
-    region, columns, rows = _draw_positions(hierarchy, points_of, random)
+    region, columns, rows = _draw_positions(hierarchy, points_of, random, area)
     drawn = np.bincount(region, minlength=hierarchy.size)
     empty = np.flatnonzero((number > 0) & (drawn == 0))
     if len(empty):
@@ -150,6 +174,9 @@ def draw_region_population(
     points = np.bincount(region, minlength=hierarchy.size)
     rank = np.arange(len(region)) - (np.cumsum(points) - points)[region]
     counts = number[region] // points[region] + (rank < (number % np.maximum(points, 1))[region])
+    if covariate is not None:
+        cells = np.stack([columns, rows, columns + 1, rows + 1], axis=1)
+        counts = _weighted_counts(number, region, covariate.mass(cells))
     filled = counts > 0
     tally = Tally(
         columns=columns[filled].astype(np.int32),
@@ -160,8 +187,24 @@ def draw_region_population(
     return replace(add_tallies([tally]), contributions=contributions)
 
 
+def _weighted_counts(number: Integers, region: Integers, weight: Floats) -> Integers:
+    """Records of positions in proportion to their weights; those of a region sum to its number."""
+    total = sum_by(region, weight, len(number))
+    weight = np.where(total[region] > 0, weight, 1.0)
+    first, last = (np.searchsorted(region, region, side) for side in ("left", "right"))
+    below = np.append(0.0, np.cumsum(weight))
+    in_all = below[last] - below[first]
+    index = np.arange(len(region))
+    low, high = (
+        np.rint((below[line] - below[first]) / in_all * number[region])
+        for line in (index, index + 1)
+    )
+    counts: Integers = (high - low).astype(np.int64)
+    return counts
+
+
 def _draw_positions(
-    hierarchy: RegionHierarchy, points: Integers, random: np.random.Generator
+    hierarchy: RegionHierarchy, points: Integers, random: np.random.Generator, area: Area | None
 ) -> tuple[Integers, Integers, Integers]:
     """Region, column and row of positions: lattice cells in the box of a region that are its."""
     domain, boxes = hierarchy.domain, hierarchy.boxes
@@ -172,6 +215,8 @@ def _draw_positions(
         cells = [random.integers(box[:, axis], box[:, axis + 2]) for axis in (0, 1)]
         x, y = (domain.centres(axis, cells[axis]) for axis in (0, 1))
         inside = hierarchy.assign(x, y) == region
+        if area is not None:
+            inside &= area.contains(x, y)
         parts.append(np.stack([region[inside], cells[0][inside], cells[1][inside]]))
         missing = np.maximum(missing - np.bincount(region[inside], minlength=len(points)), 0)
         if not missing.any():

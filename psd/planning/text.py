@@ -11,13 +11,17 @@ if TYPE_CHECKING:
     import pandas
 
     from psd.planning.plan import Plan
+    from psd.planning.region_plan import RegionPlan
 
 __all__ = [
     "COLUMNS_NOTE",
+    "REGIONS_NOTE",
     "percent_text",
     "plan_sentences",
     "plan_setting",
     "range_columns",
+    "region_columns",
+    "region_setting",
     "size_text",
 ]
 
@@ -28,6 +32,13 @@ COLUMNS_NOTE = (
 )
 """Explanation of the columns of `range_columns`."""
 
+REGIONS_NOTE = (
+    "Error is the root mean square over the regions of a level, in records. Mean, median and 90th "
+    "percentile are of relative errors, error / population, of regions with a population. Good: up "
+    "to 12 %; with care: up to 30 %; poor: above, or no population. Regions are public; no record "
+    "was read."
+)
+"""Explanation of the columns of `region_columns`."""
 
 _MAX_DIGITS = 7
 
@@ -148,3 +159,29 @@ def _range_texts(rows: pandas.DataFrame, name: str, form: str | None = None) -> 
 def _range_text(low: str, high: str) -> str:
     """Two numbers with a dash, or one if they are equal; the unit follows the last."""
     return low if low == high else f"{low.removesuffix(' %')} - {high}"
+
+
+def region_setting(expected: RegionPlan) -> str:
+    """Describe the records and the unit of privacy of a plan of regions."""
+    k = expected.max_contributions
+    unit = "each record is protected" if k == 1 else f"users are protected (at most {k:,} records)"
+    return f"{expected.count:,.0f} records; {unit}"
+
+
+def region_columns(expected: RegionPlan) -> dict[str, list[str]]:
+    """Columns of a plan of regions, as text for people."""
+    table = expected.table
+    numbers = {"good": "good", "with_care": "use_with_care", "poor": "poor"}
+    errors = {
+        **{name: name for name in ("mean_error", "median_error")},
+        "90th_percentile": "error_90",
+    }
+    return {
+        "epsilon": table["epsilon"].tolist(),
+        "level": table["level"].tolist(),
+        "regions": [f"{value:,.0f}" for value in table["regions"]],
+        "mean_population": [f"{value:,.0f}" for value in table["mean_population"]],
+        "error": [f"{value:,.1f}" for value in table["error"]],
+        **{name: [percent_text(v) for v in table[column]] for name, column in errors.items()},
+        **{name: [f"{v:,.0f}" for v in table[column]] for name, column in numbers.items()},
+    }

@@ -49,6 +49,7 @@ from psd.space.region_files import read_boxes
 
 __all__ = [
     "KEYS",
+    "boundary_from_text",
     "covariate_from_text",
     "from_toml",
     "public_files",
@@ -132,7 +133,7 @@ def request_from_table(
     if "epsilon" not in table:
         raise ParameterError("epsilon must be given, a decimal such as 0.5")
     read = _inner_table(table, "read", COLUMN_KEYS)
-    boundary = _boundary_file(table, folder)
+    boundary = boundary_from_text(table.get("boundary"), folder)
     area = (
         _domain_from_table(table, boundary, folder) if domain is None else _divided(domain, table)
     )
@@ -179,16 +180,6 @@ def _inner_table(
     if keys is not None:
         check_names(f"key of {key}", inner, keys)
     return {name: value for name, value in inner.items() if value is not None}
-
-
-def _boundary_file(table: Mapping[str, Any], folder: Path | None) -> BoundaryFile | None:
-    """Boundary of the table, of a text FILE:repair=yes."""
-    text = table.get("boundary")
-    if text is None:
-        return None
-    path, settings = split_settings("boundary", str(text), ("repair",))
-    repair = flag_from_text("boundary repair", settings.get("repair", False))
-    return BoundaryFile(path=path_within(folder, path), repair=repair)
 
 
 def _domain_from_table(
@@ -262,6 +253,26 @@ def _contribution_bound(value: object) -> int | ContributionChoice:
     return int(str(value))
 
 
+def boundary_from_text(text: object, folder: Path | None = None) -> BoundaryFile | None:
+    """Boundary of a text ``FILE`` or ``FILE:repair=yes``; None for None.
+
+    Raises
+    ------
+    ParameterError
+        If a key does not exist or a value is wrong.
+
+    Examples
+    --------
+    >>> boundary_from_text("seoul.gpkg:repair=yes").repair
+    True
+    """
+    if text is None:
+        return None
+    path, settings = split_settings("boundary", str(text), ("repair",))
+    repair = flag_from_text("boundary repair", settings.get("repair", False))
+    return BoundaryFile(path=path_within(folder, path), repair=repair)
+
+
 def covariate_from_text(text: object, folder: Path | None = None) -> CovariateFile | None:
     """Covariate of a text FILE:column=NAME,size=N; None for None.
 
@@ -297,7 +308,8 @@ def _method_from_table(
 def public_files(table: Mapping[str, Any], folder: Path | None = None) -> list[str]:
     """Files that a table with the keys of ``[release]`` names: its public inputs."""
     covariate = covariate_from_text(table.get("covariate"), folder)
-    boundary, workload = _boundary_file(table, folder), table.get("set", {}).get("workload")
+    boundary = boundary_from_text(table.get("boundary"), folder)
+    workload = table.get("set", {}).get("workload")
     files = [] if covariate is None else [covariate.path]
     bounds = bounds_file(str(table.get("bounds", "")))
     files += [] if bounds is None else [path_within(folder, bounds)]

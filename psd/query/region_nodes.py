@@ -162,14 +162,14 @@ def _refuse_id(name: Any, levels: Sequence[NamedLevel], tier: int) -> NoReturn:
     """Refuse an id that a level does not have; the message says what was probably meant."""
     level, text = levels[tier], str(name)[:80]
     others = [other.name for other in levels if other is not level and name in other.ids]
-    some = list(itertools.islice(level.ids, _MAX_SUGGESTIONS))
-    closest = get_close_matches(text, some, n=1)
+    first_ids = list(itertools.islice(level.ids, _MAX_SUGGESTIONS))
+    closest = get_close_matches(text, first_ids, n=1)
     if others:
         hint = f"it is one of level {others[0]}"
     elif closest:
         hint = f"did you mean {closest[0][:80]!r}?"
     else:
-        hint = f"the level has {len(level.ids):,} ids, the first is {some[0][:80]!r}"
+        hint = f"the level has {len(level.ids):,} ids, the first is {first_ids[0][:80]!r}"
     raise ParameterError(
         f"ids must be those of level {level.name}, got {text!r}; {hint}", name="ids"
     )

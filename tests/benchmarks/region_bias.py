@@ -1,31 +1,39 @@
 """Mean error of named regions over many builds, and how often the interval of their sum holds.
 
     python tests/benchmarks/region_bias.py [--data A,B] [--districts 600] [--epsilons .1]
-        [--builds 200] [--folder ../shared/data] [-o table.md]
+        [--builds 200] [--folder ../shared/data] [--levels] [-o table.md]
 
 Districts are those of ``regions.py``, estimates are signed. The counts of regions decide how finely
 their cells are divided and are averaged with the sums of these cells, so estimates could drift. The
 error is that of a district, a mean over all of them, with its standard error over builds; covered
-is the share of builds whose sum of all districts has the true one in its 95 % interval. The data
-sets are public, so their true errors may be published.
+is the share of builds whose sum of all districts has the true one in its 95 % interval. With
+`--levels` the districts are in boroughs and parts of the country, as in ``region_levels.py``; the
+regions of each level have the same sum. The data sets are public, so their true errors may be
+published.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 from accuracy import BOUNDS
+from region_levels import three_levels
 from regions import Districts, districts, parser
 from tables import write_table
 
 import psd
 from psd.estimation.least_squares import infer_counts
+from psd.ingest.sources import Columns, read
+from psd.ingest.tally_builder import tally_batches
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import parse_epsilon
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_release
+from psd.space.polygon_hierarchy import hierarchy_from_polygons
 from psd.space.region_tree import RegionTree
 
 HEADER = ("data", "districts", "epsilon", "builds", "mean error", "without settling", "covered")
@@ -49,12 +57,23 @@ def errors(known: Districts, epsilon: str) -> tuple[float, float, bool]:
     return off, plain.signed[0] - known.true.sum(), abs(off) <= _Z * settled.variance[0] ** 0.5
 
 
+def in_levels(known: Districts, path: Path) -> Districts:
+    """The same districts below boroughs and parts of the country."""
+    domain, columns = known.regions.domain, Columns(x="lon", y="lat")
+    table, parents = three_levels(known.table), ["borough", "part"]
+    regions = hierarchy_from_polygons(table, domain, ids="district", parents=parents)
+    tally = tally_batches(read(path, columns, domain), domain, regions=regions)
+    return replace(known, regions=regions, tally=tally)
+
+
 def rows(options: argparse.Namespace) -> Iterator[tuple[str, ...]]:
     """One row for each data set, number of districts and epsilon."""
     for data in options.data:
         for number in map(int, options.districts):
             domain = psd.Domain(bounds=BOUNDS[data])
             known = districts(options.folder / f"{data}.csv", domain, number)
+            if options.levels:
+                known = in_levels(known, options.folder / f"{data}.csv")
             for epsilon in options.epsilons:
                 builds = np.array([errors(known, epsilon) for _ in range(options.builds)])
                 mean = builds[:, :2].mean(axis=0) / number
@@ -66,8 +85,10 @@ def rows(options: argparse.Namespace) -> Iterator[tuple[str, ...]]:
 
 def main() -> None:
     """Print the table, or write it."""
-    options = parser(__doc__.splitlines()[0], "600", "0.1", 200).parse_args()
-    write_table(options.output, HEADER, rows(options))
+    options = parser(__doc__.splitlines()[0], "600", "0.1", 200)
+    options.add_argument("--levels", action="store_true", help="districts in boroughs and parts")
+    chosen = options.parse_args()
+    write_table(chosen.output, HEADER, rows(chosen))
 
 
 if __name__ == "__main__":

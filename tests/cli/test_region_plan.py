@@ -2,8 +2,10 @@
 
 import io
 import json
+from pathlib import Path
 
 import geopandas as gpd
+import numpy as np
 import pandas as pd
 import pytest
 import shapely
@@ -72,6 +74,34 @@ def test_settings_move_epsilon_between_levels():
     assert more["borough"] > alike["borough"]
 
 
+@pytest.mark.parametrize("ending", ["png", "svg", "html"])
+def test_plots_are_of_the_levels(ending):
+    gpd.read_file("wards.gpkg").assign(borough=["$w"] * 2 + ["<e>"] * 2).to_file("wards.gpkg")
+    told = passes("plan", *LEVELS, *PEOPLE, "--epsilon", "0.1,1", "--plot", f"p.{ending}")
+    assert told.endswith(f"wrote p.{ending}\n")
+    content = Path(f"p.{ending}").read_bytes()
+    assert len(content) > 10_000
+    if ending == "html":
+        assert b"PRIVATE" not in content
+        assert b"default-src 'none'" in content
+        assert b"<td>borough</td>" in content
+    assert "exists" in fails(6, "plan", *LEVELS, *PEOPLE, "--epsilon", 1, "--plot", f"p.{ending}")
+
+
+def test_a_covariate_and_a_boundary_are_those_of_the_build():
+    args = ("plan", *LEVELS, *PEOPLE, "--epsilon", 1, "--format", "csv")
+    corner = gpd.GeoDataFrame(geometry=[shapely.box(-4, -4, 4, -3.5)], crs="EPSG:4326")
+    corner.to_file("corner.gpkg")
+    tables = [
+        pd.read_csv(io.StringIO(passes(*args, *extra))).set_index("level")
+        for extra in ((), ("--covariate", "corner.gpkg"), ("--boundary", "corner.gpkg"))
+    ]
+    for table in tables:
+        assert table["mean_population"].tolist() == [2_800, 1_400]
+        assert np.isfinite(table["error"]).all()
+    assert len({table.error["ward"] for table in tables}) == 3
+
+
 def test_epsilon_for_an_error():
     args = ("plan", *LEVELS, *PEOPLE, "--count", 50_000)
     told = passes(*args, "--for-relative-error", "5%", "--level", "borough", "--format", "json")
@@ -109,7 +139,9 @@ def test_epsilon_for_an_error():
             "--regions population must be a column of the regions (ward, borough, people",
         ),
         ((*PLACE, *PEOPLE, "--epsilon", 1, "--sizes", "1%"), "--sizes must be left out with"),
-        ((*PLACE, *PEOPLE, "--epsilon", 1, "--plot", "p.png"), "--plot must be left out with"),
+        ((*PLACE, *PEOPLE, "--epsilon", 1, "--plot", "p.pdf"), "--plot must end in .png"),
+        (("--area", 9, "--epsilon", 1, "--count", 9, "--boundary", "b"), "given with --regions"),
+        ((*PLACE, *PEOPLE, "--epsilon", 1, "--boundary", "wards.gpkg:fix=yes"), "'fix' does not"),
         ((*PLACE[5:], *PEOPLE, "--epsilon", 1, "--area", 9), "--area must be left out with"),
         ((*PLACE, *PEOPLE, "--epsilon", 1, "--methods", "none,auto"), "--methods must be one of"),
         ((*PLACE, *PEOPLE, "--epsilon", 1, "--methods", "grid"), "must be one of"),

@@ -32,6 +32,7 @@ SECRET = "secret-8642.13579"
 
 # The command line where a case says nothing else.
 INPUT, OUTPUT, ANSWERS = "points.csv", "out/r.psd.parquet", "out/answers.csv"
+EXPECTED = "out/plan.csv"
 DEFAULTS = {
     "build": {
         "-o": (OUTPUT,),
@@ -48,6 +49,7 @@ DEFAULTS = {
         "--runs": ("1",),
     },
     "query": {"-o": (ANSWERS,)},
+    "plan": {"-o": (EXPECTED,), "--bounds": ("0", "0", "9", "9"), "--methods": ("none",)},
     "export": {},
     "info": {},
     "map": {},
@@ -85,12 +87,13 @@ class Case:
     @property
     def output(self):
         """The file that it writes."""
-        return ANSWERS if self.command == "query" else OUTPUT
+        return {"query": ANSWERS, "plan": EXPECTED}.get(self.command, OUTPUT)
 
     @property
     def args(self):
         """Command line after `psd`."""
-        line, options = [self.command, self.input], shlex.split(self.options)
+        line, options = [self.command], shlex.split(self.options)
+        line += [self.input] if self.command != "plan" else []  # it reads no records
         for option, values in DEFAULTS[self.command].items():
             elsewhere = (option == "--set" and "--method" in options) or (
                 option == "--bounds" and any(way in options for way in WAYS)
@@ -141,6 +144,12 @@ def uncompared(name, given, code, told, options="", content=None, **more):
     """A case of `psd compare`, of good data unless other is given."""
     content = GOOD if content is None else content
     return refused(name, given, content, code, told, options, command="compare", **more)
+
+
+def unplanned(name, given, code, told, options):
+    """A plan of regions that is refused; a has 9 people and b -1, and nobody is in `none`."""
+    content = beside("r.geojson", wards("a", "b", people=(9, -1), none=(0, 0), some=(9, 9)))
+    return refused(name, given, content, code, told, options, command="plan")
 
 
 def table(*rows, header="lon,lat"):
@@ -952,11 +961,15 @@ MOMENTS = table(
 DAY = "--per day --read time=seen_at --read time_zone=Asia/Seoul"
 SQUARE = polygons(ring(0, 0, 9, 9))
 
+# Options of a plan of regions, without populations and with them.
+WARDS = "--epsilon 1 --regions r.geojson --regions id=w"
+PLANNED = "--regions r.geojson --regions id=w --regions population=some --epsilon 1"
+
 # Options of a build with regions, in place of those of a quadtree.
 NAMED = "--bounds 0 0 9 9 --method none --set total_share=0.02"
 
 
-def wards(*ids, east=4.5):
+def wards(*ids, east=4.5, **columns):
     """Regions of an equal size, from west to east; the first may be wider or narrower."""
     sides = [0.0, *(4.5 * number for number in range(1, len(ids) + 1))]
     rings = [ring(west, 0, side, 9) for west, side in pairwise(sides)]
@@ -967,10 +980,10 @@ def wards(*ids, east=4.5):
             "features": [
                 {
                     "type": "Feature",
-                    "properties": {"w": name},
+                    "properties": {"w": name, **{key: columns[key][n] for key in columns}},
                     "geometry": {"type": "Polygon", "coordinates": [outline]},
                 }
-                for name, outline in zip(ids, rings, strict=True)
+                for n, (name, outline) in enumerate(zip(ids, rings, strict=True))
             ],
         }
     )
@@ -1133,6 +1146,29 @@ UNITS = (
             f"{NAMED} --regions grid-cells=2,3"),
     refused("U06-fine", "a grid of too many cells", GOOD, 2, "the finest",
             f"{NAMED} --regions grid-cells=0.0001"),
+    unplanned("U07-column", "a plan, and no column of populations", 2,
+              "--regions population must be a column", f"{WARDS} --regions population=p"),
+    unplanned("U07-negative", "a population below 0", 2, "got '-1' for region 'b'",
+              f"{WARDS} --regions population=people"),
+    unplanned("U07-nobody", "populations that are all 0", 2, "must have a sum above 0",
+              f"{WARDS} --regions population=none"),
+    unplanned("U07-count", "neither populations nor `--count`", 2, "--count must be", WARDS),
+    unplanned("U07-cells", "populations of cells of a grid", 2, "must be a column of files",
+              "--epsilon 1 --regions grid-cells=3 --regions population=some"),
+    unplanned("U07-level", "a level that does not exist", 2, "--level must be one of w, got 'v'",
+              f"{PLANNED} --for-relative-error 5% --level v"),
+    unplanned("U07-never", "an error that no epsilon gives", 2, "which epsilon 1 gives, got",
+              f"{PLANNED} --for-relative-error 0.00001%"),
+    unplanned("U07-several", "two epsilons, and an error", 2, "must be one with",
+              f"{PLANNED},2 --for-relative-error 5%"),
+    unplanned("U07-sizes", "sizes of queries", 2, "--sizes must be left out with --regions",
+              f"{PLANNED} --sizes 1%"),
+    unplanned("U07-plot", "a plot that is no picture", 2, "--plot must end in .png",
+              f"{PLANNED} --plot p.pdf"),
+    unplanned("U07-covariate", "no such covariate", 8, "does not exist",
+              f"{PLANNED} --covariate land.geojson"),
+    unplanned("U07-boundary", "a boundary, and no regions", 2, "--boundary must be given with",
+              "--epsilon 1 --count 9 --boundary r.geojson"),
 )
 # fmt: on
 

@@ -94,7 +94,7 @@ def test_regions_without_a_population_are_poor_and_in_no_mean():
 @pytest.mark.parametrize("level", ["4m", None])
 def test_the_solved_epsilon_gives_the_error_and_a_smaller_one_does_not(method, target, level):
     options = {"level": level, "method": method}
-    solved = planned(for_relative_error=target, max_epsilon=100, **options)
+    solved = planned(for_relative_error=target, epsilons=[100], **options)
     rows = solved.table.set_index("level")
     assert solved.solved == Decimal(rows.epsilon.iloc[0])
     assert rows.mean_error[level or "2m"] <= target
@@ -113,9 +113,12 @@ def test_the_solved_epsilon_gives_the_error_and_a_smaller_one_does_not(method, t
         ({"for_relative_error": "5%"}, "above 0 % and at most 100 %"),
         ({"for_relative_error": float("nan")}, "above 0 % and at most 100 %"),
         (
-            {"for_relative_error": 1e-6, "max_epsilon": 2},
+            {"for_relative_error": 1e-6, "epsilons": [2]},
             r"must be at least 0\.\d+ % on level 2m, which epsilon 2 gives, got 0.0001 %",
         ),
+        ({"for_relative_error": 0.1, "epsilons": [1, 2]}, "epsilons must be one with"),
+        ({"epsilons": ["1"], "covariate": 7}, "covariate must be"),
+        ({"epsilons": ["1"], "boundary": 7}, "boundary must be"),
         ({}, "epsilons must have at least one value"),
         ({"epsilons": ["1"], "count": None}, "count must be the expected number"),
         ({"epsilons": ["1"], "count": 0}, "count"),

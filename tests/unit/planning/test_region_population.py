@@ -12,6 +12,8 @@ from psd.planning.region_population import (
     read_populations,
     region_populations,
 )
+from psd.space.boundary import Boundary
+from psd.space.covariate import Covariate
 from psd.space.polygon_hierarchy import hierarchy_from_polygons
 
 DOMAIN = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857")
@@ -102,3 +104,22 @@ def test_a_sliver_has_its_records():
     regions = hierarchy_from_polygons(table, DOMAIN, ids="id", gaps="outside")
     tally = draw_region_population(regions, np.array([5.0, 7.0]), np.random.default_rng(1), 1)
     assert np.bincount(tally.region, tally.counts).tolist() == [5, 7]
+
+
+def test_records_follow_a_covariate_and_lie_inside_an_area():
+    regions = hierarchy_from_polygons(wards(), DOMAIN, ids="ward", gaps="outside")
+    expected = np.array([1_000.0, 0, 50, 7])
+    raster = np.array([[1, 0], [3, 0]], np.uint16)  # nothing in the east, three in four north
+    density = Covariate(domain=DOMAIN, raster=raster)
+    south = Boundary.from_polygons(gpd.GeoSeries([shapely.box(0, 0, 8, 6)], crs=3857), DOMAIN)
+    for covariate, area in ((density, None), (None, south), (density, south)):
+        people = draw_region_population(
+            regions, expected, np.random.default_rng(1), 1, covariate=covariate, area=area
+        )
+        assert np.bincount(people.region, people.counts).tolist() == expected.tolist()
+        y = DOMAIN.centres(1, people.rows)
+        assert area is None or (y < 6).all()
+        first = people.region == 0
+        north = people.counts[first & (y >= 4)].sum() / 1_000
+        shares = {(True, True): 0.75, (False, False): 1 / 3, (True, False): 0.6}
+        assert abs(north - shares[covariate is not None, area is None]) < 0.06
