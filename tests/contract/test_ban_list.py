@@ -382,6 +382,9 @@ ALLOWED = {
     ("processes and network", "psd._util.processes", "multiprocessing.connection"): (
         "ends these processes with their parent"
     ),
+    ("processes and network", "psd._util.threads", "concurrent.futures"): (
+        "threads of this process, which draw nothing"
+    ),
     ("processes and network", "psd.ingest.tally_builder", "concurrent.futures"): (
         "threads of this process, which draw nothing"
     ),
