@@ -272,8 +272,7 @@ def _unreadable(item: Any) -> str:
         scheme = item.partition("://")[0][:20]
         return (
             f"{scheme}:// addresses are not read; download the file, or pass a table, in Python "
-            f"such as psd.DuckDB(connection, \"FROM '{scheme}://...'\") with DuckDB's extension "
-            "httpfs"
+            f"such as pandas.read_csv('{scheme}://...')"
         )
     return (
         f"cannot read an input of type {name}; pass a file (CSV, Parquet, GeoPackage, Shapefile, "

@@ -118,9 +118,21 @@ def test_a_store_that_is_not_there(monkeypatch):
 
 @pytest.mark.parametrize("scheme", ["https", "http", "ftp"])
 def test_other_addresses_say_what_to_pass_instead(scheme):
-    words = f"{scheme}:// addresses are not read; download the file, or pass a table"
-    with pytest.raises(InputDataError, match=words):
+    with pytest.raises(InputDataError) as raised:
         rows(f"{scheme}://example.org/visits.parquet")
+    assert str(raised.value) == (
+        f"{scheme}:// addresses are not read; download the file, or pass a table, in Python such "
+        f"as pandas.read_csv('{scheme}://...')"
+    )
+
+
+@pytest.mark.parametrize(("ending", "reader"), [("csv", "read_csv"), ("parquet", "read_parquet")])
+def test_the_table_that_is_passed_instead_has_the_same_records(store, monkeypatch, ending, reader):
+    """What the sentence says works without a further package."""
+    monkeypatch.setenv("no_proxy", "*")
+    server, _ = store
+    address = f"http://127.0.0.1:{server.server_address[1]}/city/a/visits.{ending}"
+    np.testing.assert_array_equal(rows(getattr(pd, reader)(address)), rows(TABLE))
 
 
 def test_a_ledger_registers_addresses_and_no_tables():
