@@ -198,7 +198,7 @@ def run_engine(folder, release, queries, pairs=()):
     (folder / "queries.json").write_text(json.dumps(given))
     paths = [str(each) for each in (ENGINE, folder / "queries.json", folder / "answers.json")]
     done = subprocess.run(
-        ["node", str(RUNNER), *paths], capture_output=True, text=True, timeout=300, check=False
+        ["node", str(RUNNER), *paths], capture_output=True, text=True, timeout=900, check=False
     )
     assert done.returncode == 0, done.stderr
     result = json.loads((folder / "answers.json").read_text())

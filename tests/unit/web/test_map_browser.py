@@ -27,7 +27,7 @@ pytestmark = [
 
 # Without a graphics card.
 FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
-PATIENCE = 120  # seconds, on a machine that is very busy
+PATIENCE = 900  # seconds, on a machine that is very busy
 SIZE = {"width": 1200, "height": 800}
 RELEASE = drawn(built())
 WARDS = gpd.GeoDataFrame(
@@ -44,7 +44,9 @@ WARDS = gpd.GeoDataFrame(
 @pytest.fixture(scope="module")
 def browser():
     with sync_api.sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        opened = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=FLAGS, timeout=PATIENCE * 1000
+        )
         yield opened
         opened.close()
 
@@ -60,6 +62,7 @@ def opened(browser, tmp_path):
         path.write_text(text, encoding="utf-8")
         settings = {"locale": "en-GB", "reduced_motion": "reduce", **options}
         context = browser.new_context(offline=True, viewport=SIZE, **settings)
+        context.set_default_timeout(PATIENCE * 1000)
         page = context.new_page()
         requests, faults = [], []
         page.on("request", lambda request: requests.append(request.url))
