@@ -341,9 +341,10 @@ def aggregate_reports(campaign: str, folder: str, output: str, overwrite: bool) 
     from psd.local.aggregation import aggregate
     from psd.local.answer_tables import encode_table, tabulate
     from psd.local.campaigns import load_campaign
+    from psd.local.device import PLACES
 
     check_free(output, overwrite=overwrite)
-    if load_campaign(campaign).question != "places":
+    if load_campaign(campaign).question not in PLACES:
         rows = tabulate(campaign, folder)
         write_file(output, encode_table(rows), overwrite=overwrite)
         click.echo(f"wrote {output}: {len(rows):,} rows")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..options.command import Command
+from ..options.named_regions import regions_option
 from ..options.values import INTEGER
 
 if TYPE_CHECKING:
@@ -23,6 +24,10 @@ __all__ = ["design_campaign"]
     type=float,
     metavar="W S E N",
     help="Ask for a place: west south east north, from public knowledge, never from the data.",
+)
+@regions_option(
+    "In a campaign they are files, and a point in none of them is outside. By default, --bounds "
+    "are the extent of the regions."
 )
 @click.option(
     "--options",
@@ -65,94 +70,83 @@ __all__ = ["design_campaign"]
 @click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 def design_campaign(
     output: str,
-    bounds: tuple[float, float, float, float] | None,
-    options: str | None,
-    ends: tuple[float, float] | None,
     epsilon: str | None,
     devices: int,
-    crs: str,
     title: str,
-    rounds: str,
     protocol: str | None,
     settings: tuple[str, ...],
     overwrite: bool,
+    **question: Any,
 ) -> None:
     """Design a campaign from epsilon and the expected number of devices, and write its file.
 
-    Give what is asked: --bounds for places, --options for a list of answers, or --range for
-    numbers.
+    Give what is asked: --bounds for places, --regions for named regions, --options for a list of
+    answers, or --range for numbers.
 
     Each device is in one of several groups, one for each round. The first is asked for the cell of
     a coarse grid. `psd local next` cuts the cells with many devices for the group after it. With
     --rounds 1 all groups are asked together, for grids of different sizes. Epsilon is not divided:
-    a device answers once.
+    a device answers once. Named regions are
+    asked in one round, a group for each level.
 
     \b
     Examples:
       psd local design -o c.json --bounds 126.4 37 127.6 38 --epsilon 1 --devices 100000
+      psd local design -o c.json --regions wards.gpkg --regions id=ward --epsilon 1 --devices 9000
       psd local design -o c.json --options modes.txt --epsilon 1 --devices 5000
       psd local design -o c.json --range 0 120 --epsilon 1 --devices 5000
     """  # noqa: D301
     from psd._util.atomic_write import write_file
+    from psd.local.answer_design import parse_settings
     from psd.local.campaigns import encode_campaign
 
-    if [bounds, options, ends].count(None) != 2:
-        raise click.UsageError("one of --bounds, --options and --range must be given")
-    if bounds is not None:
-        campaign = _design_places(bounds, epsilon, devices, crs, title, rounds, protocol, settings)
+    asked = [question["regions"] or question["bounds"], question["options"], question["ends"]]
+    if asked.count(None) != 2:
+        raise click.UsageError("one of --bounds, --regions, --options and --range must be given")
+    if asked[0] is not None and epsilon is None:
+        raise click.UsageError("with --bounds and --regions, --epsilon must be given")
+    stated = {"title": title, "protocol": protocol, "settings": parse_settings(settings)}
+    if question["regions"] is not None:
+        campaign = _design_regions(question, epsilon, devices, stated)
+    elif question["bounds"] is not None:
+        campaign = _design_places(question, epsilon, devices, stated)
     else:
-        campaign = _design_answers(options, ends, epsilon, devices, title, protocol, settings)
+        campaign = _design_answers(question, epsilon, devices, stated)
     write_file(output, encode_campaign(campaign), overwrite=overwrite)
     click.echo(f"wrote {output}; campaign {campaign.digest}")
 
 
+def _design_regions(
+    question: dict[str, Any], epsilon: Any, devices: int, stated: dict[str, Any]
+) -> Campaign:
+    """Campaign that asks for named regions."""
+    from psd.local.region_design import design_regions, read_regions
+    from psd.publish.region_text import regions_from_table
+
+    files = regions_from_table({"gaps": "outside", **question["regions"]})
+    regions = read_regions(files, question["crs"], question["bounds"])
+    return design_regions(regions, epsilon, devices, **stated)
+
+
 def _design_places(
-    bounds: tuple[float, float, float, float],
-    epsilon: str | None,
-    devices: int,
-    crs: str,
-    title: str,
-    rounds: str,
-    protocol: str | None,
-    settings: tuple[str, ...],
+    question: dict[str, Any], epsilon: Any, devices: int, stated: dict[str, Any]
 ) -> Campaign:
     """Campaign that asks for places."""
-    from psd.local.answer_design import parse_settings
     from psd.local.campaign_design import design
 
-    if epsilon is None:
-        raise click.UsageError("with --bounds, --epsilon must be given")
-    about: dict[str, Any] = {"crs": crs, "title": title, "protocol": protocol}
-    stated = parse_settings(settings)
-    return design(bounds, epsilon, devices, rounds=int(rounds), settings=stated, **about)
+    about: dict[str, Any] = {"crs": question["crs"], "rounds": int(question["rounds"]), **stated}
+    return design(question["bounds"], epsilon, devices, **about)
 
 
 def _design_answers(
-    options: str | None,
-    ends: tuple[float, float] | None,
-    epsilon: str | None,
-    devices: int,
-    title: str,
-    protocol: str | None,
-    settings: tuple[str, ...],
+    question: dict[str, Any], epsilon: str | None, devices: int, stated: dict[str, Any]
 ) -> Campaign:
     """Campaign that asks for options or numbers."""
-    from psd.local.answer_design import (
-        design_numbers,
-        design_options,
-        parse_settings,
-        read_options,
-    )
+    from psd.local.answer_design import design_numbers, design_options, read_options
 
-    stated = parse_settings(settings)
-    if options is not None:
-        texts = read_options(options)
-        return design_options(
-            texts, epsilon, devices, title=title, protocol=protocol, settings=stated
-        )
+    if question["options"] is not None:
+        return design_options(read_options(question["options"]), epsilon, devices, **stated)
     if epsilon is None:
         raise click.UsageError("with --range, --epsilon must be given")
-    low, high = ends or (0.0, 0.0)
-    return design_numbers(
-        low, high, epsilon, devices, title=title, protocol=protocol, settings=stated
-    )
+    low, high = question["ends"]
+    return design_numbers(low, high, epsilon, devices, **stated)

@@ -12,19 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.declared_parameters import NO_PARAMETERS
+from psd.api.region_release import release_of as region_release_of
 from psd.api.release import Release
 from psd.errors import InputDataError, ParameterError
 from psd.local.campaigns import explain_device, load_campaign
 from psd.local.counting import GroupCounts, count_support
-from psd.local.device import Campaign, check_group
-from psd.local.partitions import PartitionTree, grow_tree
+from psd.local.device import PLACES, Campaign, check_group
 from psd.local.protocols import protocol_of
+from psd.local.release_trees import grid_tree, region_tree
 from psd.privacy.unit import PrivacyUnit
 from psd.release.local_reports import LevelReports, LocalReports
 from psd.release.post_processing import PostProcessing
 from psd.release.record import ReleaseRecord
 from psd.space.box_tree import Tree
 from psd.space.domain import Domain
+from psd.space.region_tree import RegionTree
 
 __all__ = [
     "METHOD",
@@ -101,7 +103,7 @@ def aggregate(campaign: str, folder: str) -> Release:
 
 def aggregate_campaign(campaign: Campaign, folder: Path) -> tuple[Release, list[Counted]]:
     """Release of a campaign and its earlier rounds, and the counts of all of their groups."""
-    if campaign.question != "places":
+    if campaign.question not in PLACES:
         raise ParameterError(
             f"campaign must ask for places, got {campaign.question}; their answers are a table, "
             "which `tabulate` makes"
@@ -193,28 +195,23 @@ def release_of(campaign: Campaign, groups: Sequence[Counted], repeated: int = 0)
     """
     if not all(group.reports for group in groups):
         raise InputDataError("every open group must have reports; collect more lines")
-    reports, cells = sum(g.reports for g in groups), max(len(g.cells) for g in groups)
+    reports, cells = sum(g.reports for g in groups), max(len(g.support) for g in groups)
     if reports < cells:
         raise InputDataError(
             f"there must be at least as many reports as cells, got {reports:,} reports for "
             f"{cells:,} cells; design the campaign for fewer devices"
         )
-    grown = grow_tree([group.cells for group in groups])
-    return Release(_record(campaign, groups, grown, repeated))
+    make = region_tree if campaign.question == "regions" else grid_tree
+    tree, at = make(
+        campaign, [group.cells for group in groups], [group.support for group in groups]
+    )
+    return region_release_of(_record(campaign, groups, tree, at, repeated))
 
 
 def _record(
-    campaign: Campaign, groups: Sequence[Counted], grown: PartitionTree, repeated: int
+    campaign: Campaign, groups: Sequence[Counted], tree: Tree, at: Sequence[int], repeated: int
 ) -> ReleaseRecord:
     """Record of the counts on their levels."""
-    count = np.zeros(len(grown.keys), np.int64)
-    epsilon = np.zeros(len(grown.keys), np.int64)
-    for group, level in zip(groups, grown.at, strict=True):
-        count[grown.level == level] = group.support
-        epsilon[grown.level == level] = campaign.nano_epsilon
-    tree = Tree(
-        boxes=grown.boxes, parent=grown.parent, level=grown.level, count=count, epsilon=epsilon
-    )
     parameters = NO_PARAMETERS.with_statement(
         _STATED, {"groups": len(groups), "repeated": repeated}
     )
@@ -225,11 +222,13 @@ def _record(
         method=METHOD,
         parameters=parameters,
         unit=PrivacyUnit(kind="report"),
-        post_processing=PostProcessing(density="smooth"),
+        post_processing=PostProcessing(
+            density="uniform" if isinstance(tree, RegionTree) else "smooth"
+        ),
         source="local",
         local=LocalReports(
             campaign=campaign.digest,
-            levels=tuple(_level(g, level) for g, level in zip(groups, grown.at, strict=True)),
+            levels=tuple(_level(g, level) for g, level in zip(groups, at, strict=True)),
         ),
     )
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from psd.errors import RandomnessError
 from psd.local.device import (
     DEPTH,
+    PLACES,
     SHARES,
     UNIT,
     Campaign,
@@ -30,6 +31,7 @@ from psd.local.device import (
     report_line,
 )
 from psd.local.lines import Reports
+from psd.local.region_design import answers_of_parts, regions_of_campaign
 from psd.space.lattice_axis import EvenAxis
 
 __all__ = ["ManyWords", "draw_groups", "find_answers", "format_reports", "randomise_group"]
@@ -113,15 +115,19 @@ def find_answers(
 ) -> Integers:
     """Answer of each point, or number or option x; see `psd.local.device.Campaign.answer_of`."""
     partition = campaign.groups[group].partition
-    if campaign.question != "places":
+    if campaign.question not in PLACES:
         kind = object if campaign.question == "words" else np.int64
         return np.array([campaign.answer_of(group, value) for value in x.tolist()], kind)
     west, south, east, north = campaign.bounds
+    inside = (x >= west) & (x <= east) & (y >= south) & (y <= north)
+    answers = np.full(len(x), len(partition.names), np.int64)
+    if campaign.question == "regions":
+        lowest = regions_of_campaign(campaign).assign(x[inside], y[inside])
+        answers[inside] = answers_of_parts(partition)[lowest]
+        return answers
     x_axis = EvenAxis(low=west, high=east, cells=2**DEPTH)
     y_axis = EvenAxis(low=south, high=north, cells=2**DEPTH)
-    inside = (x >= west) & (x <= east) & (y >= south) & (y <= north)
     columns, rows = x_axis.find_cells(x[inside]), y_axis.find_cells(y[inside])
-    answers = np.full(len(x), len(partition.cells), np.int64)
     along = _interleave(columns.astype(np.int64)) | _interleave(rows.astype(np.int64)) << 1
     answers[inside] = np.searchsorted(partition.starts, along, side="right") - 1
     return answers

@@ -28,6 +28,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import accumulate, count
 from typing import Any, Final, NamedTuple
@@ -37,7 +38,7 @@ DEPTH, STEPS = 20, 1_024  # the lattice has 2^20 columns and rows; the range of 
 MAX_EPSILON, MAX_ANSWERS, MAX_ROUNDS, MAX_CAMPAIGN = 1_000, 65_536, 16, 2**25
 MAX_MASK, MAX_COHORTS, MAX_TABLE = 4_096, 1_024, 2**24  # bits, cohorts, and reports of hashing
 NUMBER_EPSILON: Final = (NANO // 1_000, 12 * NANO)  # for which the weights fit into a word
-_MAX_STORE, _EXP_BITS, _WAIT = 2**24, 128, 10.0
+PLACES, _MAX_STORE, _EXP_BITS, _WAIT = ("places", "regions"), 2**24, 128, 10.0
 
 
 class DeviceError(Exception):
@@ -96,10 +97,8 @@ class Words:
 
     def choose(self, runs: list[tuple[int, int]]) -> int:
         """Draw an index by integer weights: runs of a number of equal ones."""
-        ends = list(accumulate(size * weight for size, weight in runs))
-        run = bisect_right(ends, number := self.below(ends[-1]))
-        after = (ends[run] - 1 - number) // runs[run][1]
-        return sum(size for size, _ in runs[: run + 1]) - 1 - after
+        ends = [*accumulate(weight for size, weight in runs for _ in range(size))]
+        return bisect_right(ends, self.below(ends[-1]))
 
     def mask(self, rates: Iterable[int]) -> int:
         """Draw a set: a 1 for each answer, with its rate out of 2^62."""
@@ -120,7 +119,6 @@ class KaryDraw:
     nano: int
     answers: int
     size: int = 1  # of the set of answers in a report
-
     threshold = cached_property(
         lambda draw: keep_threshold(draw.nano, draw.answers - draw.size, draw.size)
     )
@@ -139,10 +137,8 @@ class SubsetDraw(KaryDraw):
     def randomise(self, answer: int, words: Words) -> str:
         """See `KaryDraw`; the others are a uniform set (Floyd), which each step makes larger."""
         chosen = {answer} if words.keeps(self.threshold) else set()
-        others = self.answers - 1
-        for last in range(others - self.size + len(chosen), others):
-            other = words.below(last + 1)
-            other += other >= answer
+        for last in range(self.answers - 1 - self.size + len(chosen), self.answers - 1):
+            other = (drawn := words.below(last + 1)) + (drawn >= answer)
             chosen.add(last + (last >= answer) if other in chosen else other)
         return mask_text(sum(1 << i for i in chosen), self.answers)
 
@@ -221,8 +217,6 @@ class HashingDraw:
     answers: int
     modulus: int
     seed: str
-
-    # Digits of a code; functions, with the zero one; probability of the true value; codes.
     digits = cached_property(lambda draw: digits_for(draw.answers, draw.modulus))
     functions = cached_property(lambda draw: int(draw.modulus**draw.digits))
     threshold = cached_property(lambda draw: keep_threshold(draw.nano, draw.modulus - 1))
@@ -253,13 +247,11 @@ class NumberDraw:
 
     @cached_property
     def weights(self) -> tuple[int, int]:
-        """Weight of a likely output, and of another one."""
+        """Weight of a likely output, and of another one; the worst pair of numbers decides."""
         growth = exp_lower(self.nano)
         rest = 1 << min(40, 50 + _EXP_BITS - growth.bit_length())
         if self.law != "bounded-staircase":
             return growth * rest >> _EXP_BITS, rest
-        # The worst pair is a number at an end, and one with the widest window that leaves out an
-        # output. The largest weight within epsilon solves their quadratic equation.
         edge, widest = self.window + 1, min(2 * self.window + 1, self.answers - 1)
         a, c = widest << _EXP_BITS, growth * rest**2 * (self.answers - edge)
         b = ((self.answers - widest << _EXP_BITS) - growth * edge) * rest
@@ -279,14 +271,8 @@ class NumberDraw:
             tail = -(-last * likely * rest // (likely - rest))
             left, right = [tail + (window - to) * (likely if to < window else rest)
                            for to in (answer, last - answer)]  # fmt: skip
-            return [
-                (1, left),
-                (low, rest),
-                (high - low - 1, likely),
-                (last - high, rest),
-                (1, right),
-            ]
-        # A window above the step, in a range that is longer by the window.
+            middle = [(low, rest), (high - low - 1, likely), (last - high, rest)]
+            return [(1, left), *middle, (1, right)]
         runs = [(answer, rest), (window + 1, likely), (last - answer, rest)] if window else []
         if self.law not in ("duchi", "hybrid"):
             return runs
@@ -363,8 +349,7 @@ def find_cell(low: float, high: float, value: float) -> int:
     """Lattice cell of a value inside the bounds, bit for bit that of `psd.Domain.quantise`."""
     step, last = (high - low) / 2**DEPTH, 2**DEPTH - 1
     cell = min(max(math.floor((value - low) * (2**DEPTH / (high - low))), 0), last)
-    cell -= value < low + cell * step
-    cell += value >= low + (cell + 1) * step
+    cell += (value >= low + (cell + 1) * step) - (value < low + cell * step)
     return int(min(max(cell, 0), last))
 
 
@@ -373,6 +358,7 @@ class Partition:
     """Cells of a quadtree that cover every point of the domain once, in the order of their keys."""
 
     cells: tuple[str, ...]
+    names, find = property(lambda kind: kind.cells), staticmethod(find_cell)
 
     @cached_property
     def starts(self) -> Any:
@@ -420,9 +406,29 @@ class Range(Partition):
         return int((value - low) / (high - low) * (STEPS - 1) + 0.5)
 
 
+class Regions(Partition):
+    """Named regions in the parts that are polygons: an id, the name of the level, and rings."""
+
+    starts = property(lambda kind: [_check("a region", cell, _REGION) for cell in kind.cells])
+    names = cached_property(lambda kind: [*dict.fromkeys(c.split("|")[0] for c in kind.cells)])
+    find = staticmethod(lambda low, high, value: min(value, math.nextafter(high, low)))
+
+    def answer(self, x: Any, y: Any) -> int:
+        """Answer of a point: of the first part that holds it, as `psd.space.even_odd` decides."""
+        for name, _, *texts in (cell.split("|") for cell in self.cells):
+            rings = ([*map(float, text.split())] for text in texts)
+            sides = (r[i : i + 4] for r in rings for i in range(0, len(r) - 2, 2))
+            near = (map(Fraction, (*s, x, y)) for s in sides if min(s[1::2]) <= y < max(s[1::2]))
+            turns = (((c - a) * (n - b) - (e - a) * (d - b)) * (d - b) for a, b, c, d, e, n in near)
+            if sum(turn > 0 for turn in turns) % 2:
+                return int(self.names.index(name))
+        return len(self.names)
+
+
 QUESTIONS: Final[dict[str, tuple[type[Partition], tuple[str, ...]]]] = {  # and their protocols
     "numbers": (Range, tuple(WINDOWS)), "options": (Options, tuple(PROTOCOLS)[:5]),
     "places": (Partition, tuple(PROTOCOLS)[:5]), "words": (Options, ("rappor",)),
+    "regions": (Regions, tuple(PROTOCOLS)[:5]),
 }  # fmt: skip
 
 
@@ -464,8 +470,7 @@ class Campaign(NamedTuple):
         """Check the bytes of a campaign."""
         _require(len(raw) <= MAX_CAMPAIGN, "it must have at most 32 MB")
         value = _strict_json(raw, "campaign")
-        is_campaign = isinstance(value, dict) and "psd-campaign" in value
-        _require(is_campaign, "it must be a campaign of psd")
+        _require(type(value) is dict and "psd-campaign" in value, "it must be a campaign of psd")
         if type(value["psd-campaign"]) is not int or value["psd-campaign"] != 1:
             raise DeviceError("campaign has a version that this device does not know")
         _check("campaign", value, _CAMPAIGN)
@@ -477,11 +482,9 @@ class Campaign(NamedTuple):
         are_digests = all(isinstance(x, str) and _DIGEST.fullmatch(x) for x in earlier)
         _require(are_digests and len(earlier) < MAX_ROUNDS, "earlier must be a list of digests")
         bounds, crs, domain = (0.0,) * 4, "", value["domain"]
-        if question == "places":
+        if question in PLACES:
             _check("domain", domain, {"bounds": None, "crs": 2**15, "lattice": None})
-            _require(
-                domain["lattice"] == [2**DEPTH] * 2, f"lattice must be 2^{DEPTH} columns and rows"
-            )
+            _require(domain["lattice"] == [2**DEPTH] * 2, "lattice must be 2^20 columns and rows")
             bounds, crs, domain = _check_edges("bounds", domain["bounds"], 2), domain["crs"], None
         _require(domain is None, "domain must be null if the question is not places")
         is_list = isinstance(value["groups"], list) and 1 <= len(value["groups"]) <= MAX_ROUNDS
@@ -497,12 +500,12 @@ class Campaign(NamedTuple):
         partition = self.groups[group].partition
         if self.question == "words":
             return x if isinstance(x, str) else ""
-        if self.question != "places":
+        if self.question not in PLACES:
             return partition.answer(x)
         west, south, east, north = self.bounds
         if not (west <= x <= east and south <= y <= north):
-            return len(partition.cells)
-        return partition.answer(find_cell(west, east, x), find_cell(south, north, y))
+            return len(partition.names)
+        return partition.answer(partition.find(west, east, x), partition.find(south, north, y))
 
     def draw_group(self, words: Words) -> int:
         """Draw a group by the shares."""
@@ -511,6 +514,8 @@ class Campaign(NamedTuple):
 
 _DIGEST = re.compile(r"[A-Za-z0-9_-]{22}", re.ASCII)
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,18})?(e[+-]?[0-9]{1,3})?", re.ASCII)
+_N: Final = r"-?\d{1,15}(\.\d{1,40})?"
+_REGION: Any = re.compile(rf"[^|]+\|[^|]+(\|{_N} {_N}( {_N} {_N}){{3,}})+", re.ASCII)
 _CAMPAIGN: Final = {
     "devices": (1, 10**12), "digest": None, "domain": None, "earlier": None, "groups": None,
     "nano_epsilon": (1, MAX_EPSILON * NANO), "psd-campaign": None, "question": None, "title": 200,
@@ -543,7 +548,6 @@ def _require(holds: Any, rule: str) -> None:
 
 
 def _check(name: str, value: Any, rule: Any) -> Any:
-    # The value, which obeys rules of fields, a range of integers, a pattern, or a length of text.
     is_text = isinstance(value, str)
     if isinstance(rule, dict):
         has_fields = isinstance(value, dict) and value.keys() == rule.keys()
@@ -579,12 +583,11 @@ def check_group(value: Any, nano: int, digest: str, question: str = "places") ->
     _require(counted is None or cells is None, "a group that was counted must be closed")
     if cells is None and protocol is None:
         return Group(share, None, None, None)
-    are_texts = isinstance(cells, list) and all(isinstance(key, str) for key in cells)
-    _require(are_texts, "cells must be a list of texts")
-    sizes = (1, 1) if question == "words" else (2, MAX_ANSWERS)
-    answers = _check("number of answers", len(cells) + 1, sizes)
+    _require(type(cells) is list and {*map(type, cells)} <= {str}, "cells must be a list of texts")
     kind, names = QUESTIONS[question]
     partition, settings = kind(tuple(cells)), dict(protocol) if isinstance(protocol, dict) else {}
+    sizes = (1, 1) if question == "words" else (2, MAX_ANSWERS)
+    answers = _check("number of answers", len(partition.names) + 1, sizes)
     name, _ = settings.pop("name", None), partition.starts  # which are checked
     _require(name in names, "this device does not have its protocol")
     draw = _make_draw(str(name), nano, answers, settings, digest)
@@ -613,10 +616,7 @@ class Store:
     answers: dict[str, dict[str, Any]]
     secret: str = ""
 
-    @property
-    def spent(self) -> int:
-        """Sum of the nano-epsilons of all reports."""
-        return sum(entry["nano_epsilon"] for entry in self.answers.values())
+    spent = property(lambda store: sum(a["nano_epsilon"] for a in store.answers.values()))
 
     @classmethod
     def create(cls, path: str, cap: int) -> None:
@@ -774,7 +774,7 @@ def run(arguments: argparse.Namespace) -> str:
     if not re.fullmatch("[0-9a-f]{32}", arguments.ticket or "0" * 32, re.ASCII):
         raise DeviceError("ticket must be 32 small digits of hex")
     campaign = Campaign.load(arguments.campaign)
-    if (arguments.answer if campaign.question == "places" else arguments.at) is not None:
+    if (arguments.answer if campaign.question in PLACES else arguments.at) is not None:
         raise DeviceError("--at is for places, and --answer for other questions")
     x, y = arguments.at or (arguments.answer or math.nan, math.nan)
     report = answer_place(arguments.store, campaign, x, y, Words(), arguments.ticket)

@@ -14,7 +14,7 @@ from psd._util.atomic_write import check_free, write_file
 from psd.errors import InputDataError, ParameterError
 from psd.local.bulk import ManyWords, draw_groups, find_answers, format_reports, randomise_group
 from psd.local.campaigns import explain_device, load_campaign
-from psd.local.device import Campaign, Store, Words, answer_place, parse_nano
+from psd.local.device import PLACES, Campaign, Store, Words, answer_place, parse_nano
 from psd.local.row_store import RowStore
 
 __all__ = ["answer", "client", "create_store", "randomize", "read_points"]
@@ -148,7 +148,7 @@ def randomize(
             "store must be given for a campaign of several rounds, in which each row has its group"
         )
     check_free(output, overwrite=overwrite)
-    names = (x, y) if loaded.question == "places" else (value, value)
+    names = (x, y) if loaded.question in PLACES else (value, value)
     points = read_points(rows, *names, is_text=loaded.question == "options")
     count = len(points[0])
     groups = (
