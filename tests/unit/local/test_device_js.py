@@ -17,10 +17,12 @@ from scipy.stats import chi2
 import psd.local.device as device
 from psd.errors import WriteError
 from psd.local.bulk import ManyWords, format_reports, randomise_group
+from psd.local.campaigns import encode_campaign
 from psd.local.device import NANO, Campaign, DeviceError, Store, draw_report
 from psd.local.protocols import protocol_of
 from psd.local.randomization import client
 from support.local import GRID, HASHING, KARY, Listed, campaign_bytes, campaign_value
+from support.local_regions import region_campaign
 
 NODE = shutil.which("node")
 FILE = Path(device.__file__).with_name("device.js")
@@ -251,6 +253,14 @@ def test_bad_campaigns_are_refused_in_the_same_sentence():
         with pytest.raises(DeviceError) as caught:
             Campaign.parse(raw)
         assert entry == {"error": str(caught.value), "code": caught.value.code}
+
+
+def test_named_regions_are_refused():
+    raw = encode_campaign(region_campaign())
+    given = in_node({"task": "groups", "campaign": text(raw), "devices": []})
+    assert given == [
+        {"error": "campaign is not valid: this device does not know its question", "code": 2}
+    ]
 
 
 @pytest.mark.parametrize(

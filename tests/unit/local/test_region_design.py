@@ -1,0 +1,209 @@
+"""Campaigns of named regions: the device's region is that of the library, point by point."""
+
+import json
+
+import numpy as np
+import pytest
+import shapely
+
+import psd
+from psd.errors import DomainError, ParameterError
+from psd.local.bulk import ManyWords, draw_groups, find_answers, format_reports, randomise_group
+from psd.local.campaigns import campaign_of, encode_campaign
+from psd.local.collection import collect
+from psd.local.device import (
+    NANO,
+    Campaign,
+    Store,
+    SystemWords,
+    answer_place,
+    read_rings,
+)
+from psd.local.region_design import design_regions, read_regions, regions_of_campaign
+from psd.local.rounds import next_round
+from psd.space.polygon_hierarchy import hierarchy_from_polygons
+from psd.space.region_inputs import CellRegions, RegionFiles
+from support.local_regions import BOXES, region_campaign, wards
+
+
+def hard_points(campaign):
+    """Points in and around the bounds, and on outlines: ends, middles, and floats beside them."""
+    west, south, east, north = campaign.bounds
+    sides = np.array([side for region in read_rings(campaign.content["domain"]) for side in region])
+    x0, y0, x1, y1 = sides.T
+    random = np.random.default_rng(3)
+    x = [random.uniform(west - 1, east + 1, 3000), x0, (x0 + x1) / 2, np.nextafter(x0, 999), x0, x1]
+    y = [random.uniform(south - 1, north + 1, 3000), y0, (y0 + y1) / 2, y0, np.nextafter(y0, 999)]
+    y.append(y0)
+    edges = [(east, north), (west, south), (east, south), (np.nan, south), (west, np.inf)]
+    more = np.array([*edges, *((east, v) for v in y0[:50]), *((v, north) for v in x0[:50])])
+    return np.concatenate([*x, more[:, 0]]), np.concatenate([*y, more[:, 1]])
+
+
+@pytest.mark.parametrize("bounds", BOXES)
+def test_the_device_has_the_region_of_the_library(bounds):
+    one = Campaign.parse(encode_campaign(region_campaign(bounds)))
+    x, y = hard_points(one)
+    pairs = list(zip(x.tolist(), y.tolist(), strict=True))
+    regions = regions_of_campaign(one)
+    assert [level.name for level in regions.levels] == ["district", "ward"]
+    for group in (0, 1):
+        answers = find_answers(one, group, x, y)
+        assert [one.answer_of(group, *pair) for pair in pairs] == answers.tolist()
+        assert set(answers) == set(range(one.groups[group].draw.answers))
+
+
+def test_regions_are_those_that_were_given():
+    one = region_campaign()
+    given = wards().set_index("ward")
+    regions = regions_of_campaign(one)
+    moved = given.loc[list(regions.levels[1].ids)].geometry.to_numpy()
+    difference = shapely.symmetric_difference(regions.geometry.polygons, moved)
+    assert shapely.area(difference).max() < 1e-3
+    assert (shapely.get_num_interior_rings(regions.geometry.polygons) == 1).sum() == 1
+    assert (shapely.get_num_geometries(regions.geometry.polygons) == 2).sum() == 1
+    parents = {
+        child: regions.levels[0].ids[parent]
+        for child, parent in zip(regions.levels[1].ids, regions.levels[1].parent, strict=True)
+    }
+    assert parents == given["district"].to_dict()
+
+
+def seeded(count, seed):
+    """Words of devices that a seed repeats."""
+    random = np.random.default_rng(seed)
+    return ManyWords(
+        count, lambda rows, columns: random.integers(0, 2**64, (rows, columns), np.uint64)
+    )
+
+
+def test_devices_become_a_release_of_named_regions(tmp_path):
+    """20,000 devices with fixed words and places, through lines and parts."""
+    one, random = region_campaign(), np.random.default_rng(8)
+    x, y = random.normal(3, 1.5, 20_000), random.normal(2, 0.8, 20_000)
+    (tmp_path / "c.json").write_bytes(encode_campaign(one))
+    groups, lines = draw_groups(one, seeded(len(x), 1)), []
+    for number in (0, 1):
+        mine = np.flatnonzero(groups == number)
+        answers = find_answers(one, number, x[mine], y[mine])
+        reports = randomise_group(one, number, answers, seeded(len(mine), 2 + number))
+        lines += format_reports(one, reports)
+    (tmp_path / "lines").write_text("".join(f"{line}\n" for line in lines))
+    done = collect(str(tmp_path / "c.json"), [str(tmp_path / "lines")], str(tmp_path / "parts"))
+    assert done.reports == 20_000
+    release = psd.local.aggregate(str(tmp_path / "c.json"), str(tmp_path / "parts"))
+    release.save(tmp_path / "r.psd.parquet")
+    release = psd.load(tmp_path / "r.psd.parquet")
+    assert (release.unit.kind, release.epsilon) == ("report", 2)
+    regions = regions_of_campaign(one)
+    inside = (x >= 0) & (x <= 8) & (y >= 0) & (y <= 4)
+    lowest = regions.assign(x[inside], y[inside])
+    for level, parent in (("ward", np.arange(regions.size)), ("district", regions.ancestors(0))):
+        answers = release.query_regions(level).set_index("id")
+        true = np.bincount(parent[lowest[lowest >= 0]])
+        ids = list(regions.levels[["district", "ward"].index(level)].ids)
+        answers = answers.loc[ids]
+        covers = (answers["lower"] <= true) & (true <= answers["upper"])
+        assert covers.mean() >= 0.9
+    total = release.query([(0, 0, 8, 4)]).iloc[0]
+    assert total["lower"] <= (lowest >= 0).sum() <= total["upper"]
+
+
+def test_real_devices_answer_and_their_points_are_outside_or_in_a_region(tmp_path):
+    one = region_campaign(epsilon=9)
+    for number, point in enumerate([(1, 1), (float("nan"), 0), (99, 1), (8, 4)]):
+        store = str(tmp_path / f"{number}.store")
+        Store.create(store, 9 * NANO)
+        report = json.loads(answer_place(store, one, *point, SystemWords()))
+        assert report["campaign"] == one.digest
+
+
+def test_a_region_campaign_has_one_round(tmp_path):
+    (tmp_path / "c.json").write_bytes(encode_campaign(region_campaign()))
+    with pytest.raises(ParameterError, match="asked together"):
+        next_round(str(tmp_path / "c.json"), str(tmp_path))
+
+
+def changed(**fields):
+    content = json.loads(encode_campaign(region_campaign()))
+    content["domain"] |= fields
+    return content
+
+
+@pytest.mark.parametrize(
+    "rings",
+    [None, {}, [[]], [[[0, 0, 1, 1]]], [[[0, 0, 1, 1, 2]]], [[[0, 0, 1, 1, 2, True]]],
+     [[[0, 0, 1, 1, 2, 2**53 + 1]]], [[[0, 0, "1", 1, 2, 2]]], [[[0] * (2**20 + 2)]], [5]],
+    ids=range(10),
+)  # fmt: skip
+def test_rings_that_are_no_rings_are_refused(rings):
+    content = changed(rings=rings)
+    for group in content["groups"]:
+        group["cells"] = ["a"]
+        group["protocol"] = {"name": "k-ary"}
+    with pytest.raises(ParameterError, match="rings must be of 3 or more integer vertices"):
+        campaign_of(content)
+
+
+def test_cells_and_rings_must_fit():
+    content = changed()
+    content["groups"][1]["cells"].pop()
+    with pytest.raises(ParameterError, match="each region must be in a cell"):
+        campaign_of(content)
+    content = changed()
+    cells = content["groups"][0]["cells"]
+    content["groups"][0]["cells"] = [*cells[:-1], cells[0]]
+    with pytest.raises(ParameterError, match="each region must be stated once"):
+        campaign_of(content)
+    for fields, words in (
+        ({"rings": []}, "each region must be in a cell"),
+        ({"names": []}, "domain must have its fields"),
+    ):
+        with pytest.raises(ParameterError, match=words):
+            campaign_of(changed(**fields))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"levels": ["ward"]}, {"levels": "ab"}, {"levels": [1, 2]}, {"levels": ["", "ward"]}],
+    ids=range(4),
+)
+def test_a_hierarchy_that_is_none_is_refused_by_the_collector(fields):
+    with pytest.raises(ParameterError, match="it is damaged"):
+        regions_of_campaign(campaign_of(changed(**fields)))
+
+
+def test_polygons_that_are_not_valid_are_refused_by_the_collector():
+    content = changed()
+    content["domain"]["rings"][3] = [[0, 0, 9, 9, 9, 0, 0, 9]]
+    with pytest.raises(ParameterError, match="must be a valid polygon"):
+        regions_of_campaign(campaign_of(content))
+
+
+def test_regions_that_a_device_cannot_decide_are_refused(monkeypatch):
+    table, domain = wards(), psd.Domain(bounds=BOXES[0])
+    elsewhere = hierarchy_from_polygons(table, domain, ids="ward", gaps="elsewhere")
+    with pytest.raises(ParameterError, match="regions must be polygons, with gaps outside"):
+        design_regions(elsewhere, 1, 1000)
+    with pytest.raises(ParameterError, match="must be files of polygons, got tiles"):
+        read_regions(CellRegions(kind="tiles", cells="8"), "EPSG:4326")
+    usual = hierarchy_from_polygons(table, domain, ids="ward", gaps="outside")
+    monkeypatch.setattr("psd.local.region_design.MAX_VERTICES", 9)
+    with pytest.raises(ParameterError, match="at most 9 vertices in a campaign"):
+        design_regions(usual, 1, 1000)
+    monkeypatch.setattr("psd.local.region_design.MAX_ANSWERS", 9)
+    with pytest.raises(ParameterError, match="regions must be at most 8"):
+        design_regions(usual, 1, 1000)
+
+
+def test_files_have_the_extent_of_their_regions(tmp_path):
+    table = wards()
+    table.to_file(tmp_path / "w.gpkg")
+    files = RegionFiles(paths=(str(tmp_path / "w.gpkg"),), ids=("ward",), gaps="outside")
+    regions = read_regions(files, "EPSG:4326")
+    assert regions.domain.bounds == tuple(table.total_bounds)
+    assert read_regions(files, "EPSG:4326", (0, 0, 9, 9)).domain.bounds == (0, 0, 9, 9)
+    with pytest.warns(UserWarning, match="crs"):
+        table.set_crs(None, allow_override=True).to_file(tmp_path / "n.gpkg")
+    with pytest.raises(DomainError, match="no CRS"):
+        read_regions(RegionFiles(paths=(str(tmp_path / "n.gpkg"),), ids=("ward",)), "EPSG:4326")
