@@ -123,7 +123,8 @@ def _design_regions(
     from psd.local.region_design import design_regions, read_regions
     from psd.publish.region_text import regions_from_table
 
-    files = regions_from_table({"gaps": "outside", **question["regions"]})
+    outside = {"gaps": "outside"} if "file" in question["regions"] else {}
+    files = regions_from_table({**outside, **question["regions"]})
     regions = read_regions(files, question["crs"], question["bounds"])
     return design_regions(regions, epsilon, devices, **stated)
 

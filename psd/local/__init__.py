@@ -3,8 +3,8 @@
 A campaign is designed (`design`), devices answer it (`client` is their program, `randomize` does
 it for a table), and their reports are collected (`collect`), lead to a further round
 (`next_round`), and become a release (`aggregate`), which is queried like any other. No place is
-ever collected. `design_options` and `design_numbers` ask for an option or a number instead; their
-reports become a table (`tabulate`).
+ever collected. `design_regions` asks for a named region. `design_options` and `design_numbers` ask for an
+option or a number instead; their reports become a table (`tabulate`).
 
 The device imports nothing of this library. The collector reads reports, never a place, and does
 not reach the curator's side.
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from psd.local.description import describe
     from psd.local.protocols import list_protocols
     from psd.local.randomization import client, randomize
+    from psd.local.region_design import design_regions
     from psd.local.rounds import next_round
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "design",
     "design_numbers",
     "design_options",
+    "design_regions",
     "list_protocols",
     "next_round",
     "plan",
@@ -48,6 +50,7 @@ _MODULES = {
     "describe": "psd.local.description",
     "design_numbers": "psd.local.answer_design",
     "design_options": "psd.local.answer_design",
+    "design_regions": "psd.local.region_design",
     "design": "psd.local.campaign_design",
     "list_protocols": "psd.local.protocols",
     "next_round": "psd.local.rounds",

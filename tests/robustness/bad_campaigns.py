@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from psd.local.device import NANO, Store, Words, answer_place, canonical_json, draw_report
+from psd.local.device import NANO, Campaign, Store, Words, answer_place, canonical_json, draw_report
 from support.local import GRID, HASHING, KARY, campaign, campaign_bytes, campaign_value
 
 CAMPAIGN, LINES, STORE = "c.json", "reports.jsonl", "my.store"
@@ -19,6 +19,7 @@ NUMBERS = "design -o new.json --range 0 100 --epsilon 1 --devices 1000"
 OPTIONS = "design -o new.json --options options.txt --epsilon 1 --devices 1000"
 AGAIN = OPTIONS + " --protocol rappor"
 TRUTH = "design -o new.json --options options.txt --devices 9 --protocol k-ary --set truth="
+REGIONS = "design -o new.json --regions wards.csv --regions id=ward --epsilon 1 --devices 1000"
 DESIGN = "design -o new.json --bounds 0 0 8 4 --epsilon 1 --devices 1000"
 
 
@@ -264,7 +265,7 @@ CASES = (
     LocalCase(name="G17-set", given="a setting that is not NAME=VALUE", code=2,
         told="set must be NAME=VALUE", args=DESIGN + " --set form"),
     LocalCase(name="G18-two", given="bounds and a range", code=2,
-        told="one of --bounds, --options and --range", args=DESIGN + " --range 0 1"),
+        told="one of --bounds, --regions, --options and --range", args=DESIGN + " --range 0 1"),
     LocalCase(name="G11-next", given="a next round of a campaign of one", code=2,
         told="asked together", args=f"next {CAMPAIGN} parts -o new.json"),
     LocalCase(name="G12-rows", given="a file that is no table of rows", code=8,
@@ -287,6 +288,29 @@ CASES = (
         told="points must be inside the bounds",
         setup=lambda: Path("far.csv").write_text("lon,lat\n99,99\n"),
         args="plan --bounds 0 0 8 4 --devices 9999 --epsilon 1 --points far.csv"),
+    LocalCase(name="G41-regions-id", given="regions without a column of ids", code=2,
+        told="--regions id must be the column", setup=lambda: write_wards(),
+        args=REGIONS.replace("--regions id=ward ", "")),
+    LocalCase(name="G42-regions-two", given="regions and a range", code=2,
+        told="one of --bounds, --regions, --options and --range", args=REGIONS + " --range 0 1"),
+    LocalCase(name="G43-regions-kind", given="regions that are map tiles", code=2,
+        told="must be files of polygons, got tiles",
+        args=REGIONS.replace("wards.csv --regions id=ward", "tiles=8")),
+    LocalCase(name="G44-regions-elsewhere", given="an area in no region as a region", code=2,
+        told="with gaps outside", setup=lambda: write_wards(),
+        args=REGIONS + " --regions gaps=elsewhere --bounds 0 0 8 5"),
+    LocalCase(name="G45-regions-file", given="a missing file of regions", code=8,
+        told="does not exist", args=REGIONS),
+    LocalCase(name="G46-regions-epsilon", given="regions and no epsilon", code=2,
+        told="--epsilon must be given", args=REGIONS.replace("--epsilon 1", "")),
+    LocalCase(name="G47-rings", given="an outline of two vertices in a campaign", code=2,
+        told="a region must be spelled", args=DESCRIBE, setup=lambda: ask_regions("0 0 9 9 0 0")),
+    LocalCase(name="G48-rings-text", given="an outline whose vertices are no numbers", code=2,
+        told="a region must be spelled", args=DESCRIBE,
+        setup=lambda: ask_regions("0 0 9 9 x 9 0 0")),
+    LocalCase(name="G49-rings-crossed", given="an outline that crosses itself", code=2,
+        told="must be a valid polygon", setup=lambda: ask_regions("0 0 3 3 3 0 0 3 0 0"),
+        args=f"aggregate {CAMPAIGN} few -o r.psd.parquet"),
 )
 # fmt: on
 
@@ -305,6 +329,24 @@ def answer_twice():
     with_campaign(groups, **fields)()
     for _ in range(2):
         answer_place(STORE, campaign(groups, **fields), "bus", float("nan"), Words())
+
+
+def write_wards():
+    """A file of two wards."""
+    rows = 'ward,wkt\na,"SRID=4326;POLYGON((0 0,4 0,4 4,0 4,0 0))"\n'
+    Path("wards.csv").write_text(rows + 'b,"SRID=4326;POLYGON((4 0,8 0,8 4,4 4,4 0))"\n')
+
+
+def ask_regions(ring):
+    """A campaign that asks for a region with one outline, and parts in the folder ``few``."""
+    from psd.local.collection import collect
+
+    groups = ((1_000_000, [f"a|ward|{ring}"], KARY),)
+    with_campaign(groups, question="regions")()
+    if ring.count(" ") == 9 and "x" not in ring:
+        one = Campaign.load(CAMPAIGN)
+        Path(LINES).write_text(draw_report(one, 0, 1, Words()) + "\n")
+        collect(CAMPAIGN, [LINES], "few")
 
 
 def write_options(*texts):
