@@ -100,10 +100,10 @@ def design_campaign(
     from psd.local.answer_design import parse_settings
     from psd.local.campaigns import encode_campaign
 
-    asked = [question["regions"] or question["bounds"], question["options"], question["ends"]]
-    if asked.count(None) != 2:
+    subjects = [question["regions"] or question["bounds"], question["options"], question["ends"]]
+    if subjects.count(None) != 2:
         raise click.UsageError("one of --bounds, --regions, --options and --range must be given")
-    if asked[0] is not None and epsilon is None:
+    if subjects[0] is not None and epsilon is None:
         raise click.UsageError("with --bounds and --regions, --epsilon must be given")
     stated = {"title": title, "protocol": protocol, "settings": parse_settings(settings)}
     if question["regions"] is not None:

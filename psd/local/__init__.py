@@ -3,8 +3,8 @@
 A campaign is designed (`design`), devices answer it (`client` is their program, `randomize` does
 it for a table), and their reports are collected (`collect`), lead to a further round
 (`next_round`), and become a release (`aggregate`), which is queried like any other. No place is
-ever collected. `design_regions` asks for a named region. `design_options` and `design_numbers` ask for an
-option or a number instead; their reports become a table (`tabulate`).
+ever collected. `design_regions` asks for a named region. `design_options` and `design_numbers` ask
+for an option or a number instead; their reports become a table (`tabulate`).
 
 The device imports nothing of this library. The collector reads reports, never a place, and does
 not reach the curator's side.

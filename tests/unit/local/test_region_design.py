@@ -15,9 +15,8 @@ from psd.local.device import (
     NANO,
     Campaign,
     Store,
-    SystemWords,
+    Words,
     answer_place,
-    read_rings,
 )
 from psd.local.region_design import design_regions, read_regions, regions_of_campaign
 from psd.local.rounds import next_round
@@ -29,7 +28,9 @@ from support.local_regions import BOXES, region_campaign, wards
 def hard_points(campaign):
     """Points in and around the bounds, and on outlines: ends, middles, and floats beside them."""
     west, south, east, north = campaign.bounds
-    sides = np.array([side for region in read_rings(campaign.content["domain"]) for side in region])
+    rings = [ring for cell in campaign.groups[0].partition.cells for ring in cell.split("|")[2:]]
+    flat = [list(map(float, ring.split())) for ring in rings]
+    sides = np.array([ring[i : i + 4] for ring in flat for i in range(0, len(ring) - 2, 2)])
     x0, y0, x1, y1 = sides.T
     random = np.random.default_rng(3)
     x = [random.uniform(west - 1, east + 1, 3000), x0, (x0 + x1) / 2, np.nextafter(x0, 999), x0, x1]
@@ -58,8 +59,11 @@ def test_regions_are_those_that_were_given():
     given = wards().set_index("ward")
     regions = regions_of_campaign(one)
     moved = given.loc[list(regions.levels[1].ids)].geometry.to_numpy()
-    difference = shapely.symmetric_difference(regions.geometry.polygons, moved)
-    assert shapely.area(difference).max() < 1e-3
+    assert shapely.equals(regions.geometry.polygons, moved).all()
+    corners = [set(map(tuple, shapely.get_coordinates(shape))) for shape in moved]
+    assert corners == [
+        set(map(tuple, shapely.get_coordinates(shape))) for shape in regions.geometry.polygons
+    ]
     assert (shapely.get_num_interior_rings(regions.geometry.polygons) == 1).sum() == 1
     assert (shapely.get_num_geometries(regions.geometry.polygons) == 2).sum() == 1
     parents = {
@@ -114,7 +118,7 @@ def test_real_devices_answer_and_their_points_are_outside_or_in_a_region(tmp_pat
     for number, point in enumerate([(1, 1), (float("nan"), 0), (99, 1), (8, 4)]):
         store = str(tmp_path / f"{number}.store")
         Store.create(store, 9 * NANO)
-        report = json.loads(answer_place(store, one, *point, SystemWords()))
+        report = json.loads(answer_place(store, one, *point, Words()))
         assert report["campaign"] == one.digest
 
 
@@ -124,60 +128,61 @@ def test_a_region_campaign_has_one_round(tmp_path):
         next_round(str(tmp_path / "c.json"), str(tmp_path))
 
 
-def changed(**fields):
+def with_cells(*columns, share=None):
+    """A campaign whose groups have these cells."""
     content = json.loads(encode_campaign(region_campaign()))
-    content["domain"] |= fields
-    return content
+    group = {**content["groups"][0], "protocol": {"name": "k-ary"}}
+    shares = share or [1_000_000 - 1000 * (len(columns) - 1), *[1000] * (len(columns) - 1)]
+    content["groups"] = [
+        {**group, "cells": list(cells), "share": part}
+        for cells, part in zip(columns, shares, strict=True)
+    ]
+    return campaign_of(content)
+
+
+BOX, NEXT = "0 0 1 0 1 1 0 1 0 0", "1 0 2 0 2 1 1 1 1 0"
 
 
 @pytest.mark.parametrize(
-    "rings",
-    [None, {}, [[]], [[[0, 0, 1, 1]]], [[[0, 0, 1, 1, 2]]], [[[0, 0, 1, 1, 2, True]]],
-     [[[0, 0, 1, 1, 2, 2**53 + 1]]], [[[0, 0, "1", 1, 2, 2]]], [[[0] * (2**20 + 2)]], [5]],
-    ids=range(10),
+    "cell",
+    ["", "a", "a|ward", "a|ward|", "|ward|" + BOX, "a||" + BOX, "a|ward|0 0 1 1 0 0",
+     "a|ward|0 0 1 0 1 1 0 1 0", "a|ward|0 0 1e9 0 1 1 0 0", "a|ward|0 0 nan 0 1 1 0 0",
+     "a|ward|0 0  1 0 1 1 0 0", "a|ward|" + BOX + "|", "a|ward|0 0 .5 0 1 1 0 0"],
+    ids=range(13),
 )  # fmt: skip
-def test_rings_that_are_no_rings_are_refused(rings):
-    content = changed(rings=rings)
-    for group in content["groups"]:
-        group["cells"] = ["a"]
-        group["protocol"] = {"name": "k-ary"}
-    with pytest.raises(ParameterError, match="rings must be of 3 or more integer vertices"):
-        campaign_of(content)
-
-
-def test_cells_and_rings_must_fit():
-    content = changed()
-    content["groups"][1]["cells"].pop()
-    with pytest.raises(ParameterError, match="each region must be in a cell"):
-        campaign_of(content)
-    content = changed()
-    cells = content["groups"][0]["cells"]
-    content["groups"][0]["cells"] = [*cells[:-1], cells[0]]
-    with pytest.raises(ParameterError, match="each region must be stated once"):
-        campaign_of(content)
-    for fields, words in (
-        ({"rings": []}, "each region must be in a cell"),
-        ({"names": []}, "domain must have its fields"),
-    ):
-        with pytest.raises(ParameterError, match=words):
-            campaign_of(changed(**fields))
+def test_cells_that_are_no_regions_are_refused(cell):
+    with pytest.raises(ParameterError, match=r"a region must be spelled|number of answers"):
+        with_cells([cell])
 
 
 @pytest.mark.parametrize(
-    "fields",
-    [{"levels": ["ward"]}, {"levels": "ab"}, {"levels": [1, 2]}, {"levels": ["", "ward"]}],
-    ids=range(4),
+    "columns",
+    [
+        [["a|ward|" + BOX], ["a|block|" + NEXT]],
+        [["a|ward|" + BOX, "b|ward|" + NEXT, "a|ward|2 0 3 0 3 1 2 1 2 0"]],
+        [["a|ward|" + BOX, "b|block|" + NEXT]],
+        [["a|ward|" + BOX, "a|ward|" + NEXT]],
+        [["a|ward|" + BOX, "b|ward|" + NEXT], ["c|block|" + BOX, "c|block|" + NEXT]],
+        [["a|ward|0 0 1 0 1 1 0 1 0 2"]],
+    ],
+    ids=["outlines", "twice", "names", "parts", "parents", "open"],
 )
-def test_a_hierarchy_that_is_none_is_refused_by_the_collector(fields):
+def test_a_hierarchy_that_is_none_is_refused_by_the_collector(columns):
     with pytest.raises(ParameterError, match="it is damaged"):
-        regions_of_campaign(campaign_of(changed(**fields)))
+        regions_of_campaign(with_cells(*columns))
 
 
-def test_polygons_that_are_not_valid_are_refused_by_the_collector():
-    content = changed()
-    content["domain"]["rings"][3] = [[0, 0, 9, 9, 9, 0, 0, 9]]
+@pytest.mark.parametrize("ring", ["0 0 3 3 3 0 0 3 0 0", "90 0 91 0 91 1 90 1 90 0"])
+def test_polygons_that_are_not_valid_are_refused_by_the_collector(ring):
     with pytest.raises(ParameterError, match="must be a valid polygon"):
-        regions_of_campaign(campaign_of(content))
+        regions_of_campaign(with_cells(["a|ward|" + ring]))
+
+
+def test_overlapping_parts_are_decided_by_the_first():
+    one = with_cells(["a|ward|0 0 2 0 2 1 0 1 0 0", "b|ward|" + NEXT])
+    points = np.array([[1.5, 0.5], [0.5, 0.5], [2, 0.5], [2.5, 0.5], [1, 1]])
+    assert [one.answer_of(0, *point) for point in points.tolist()] == [0, 0, 2, 2, 2]
+    assert find_answers(one, 0, *points.T).tolist() == [0, 0, 2, 2, 2]
 
 
 def test_regions_that_a_device_cannot_decide_are_refused(monkeypatch):
@@ -188,7 +193,12 @@ def test_regions_that_a_device_cannot_decide_are_refused(monkeypatch):
     with pytest.raises(ParameterError, match="must be files of polygons, got tiles"):
         read_regions(CellRegions(kind="tiles", cells="8"), "EPSG:4326")
     usual = hierarchy_from_polygons(table, domain, ids="ward", gaps="outside")
-    monkeypatch.setattr("psd.local.region_design.MAX_VERTICES", 9)
+    barred = hierarchy_from_polygons(
+        table.assign(ward=table["ward"] + "|"), domain, ids="ward", gaps="outside"
+    )
+    with pytest.raises(ParameterError, match="printable and without"):
+        design_regions(barred, 1, 1000)
+    monkeypatch.setattr("psd.local.region_design._MAX_VERTICES", 9)
     with pytest.raises(ParameterError, match="at most 9 vertices in a campaign"):
         design_regions(usual, 1, 1000)
     monkeypatch.setattr("psd.local.region_design.MAX_ANSWERS", 9)
