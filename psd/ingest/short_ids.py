@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.arrays import from_arrow
+from psd._util.arrays import from_arrow, to_arrow
 
 __all__ = ["PARTITIONS", "number_partitions", "short_names", "short_numbers"]
 
@@ -20,13 +20,8 @@ PARTITIONS = 64
 
 _LONGEST = 8
 
-# For each length: the bits of an id, and the least number of an id whose last byte is not 0. Ids
-# beyond the longest have no bits, and no number is large enough.
-_BITS = np.array([256**size - 1 for size in range(_LONGEST + 1)] + [0], np.uint64)
-_LEAST = np.array([0] + [256**size for size in range(_LONGEST)] + [2**64 - 1], np.uint64)
-
-# Ids that are read at once: they fit into the cache of a processor.
-_BLOCK = 2**14
+# For each length: the least number of an id whose last byte is not 0.
+_LEAST = np.array([0] + [256**size for size in range(_LONGEST)], np.uint64)
 
 # An odd number near 2^64 divided by the golden ratio spreads consecutive numbers.
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
@@ -47,27 +42,23 @@ def short_numbers(ids: Any) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
     >>> numbers[:3].tolist(), is_short.tolist()
     ([97, 0, 25185], [True, True, True, False])
     """
-    numbers, is_short = np.zeros(len(ids), np.uint64), np.ones(len(ids), bool)
+    import pyarrow.compute as pc
+
     _, offsets, data = ids.buffers()
     if len(ids) == 0 or data is None:
-        return numbers, is_short
+        return np.zeros(len(ids), np.uint64), np.ones(len(ids), bool)
     edges = np.frombuffer(offsets, np.int32)[ids.offset : ids.offset + len(ids) + 1]
-    start = int(edges[0]) & ~7
-    size = int(edges[-1]) - start
-    words = np.zeros(size // 8 + 2, "<u8")
-    words.view(np.uint8)[:size] = np.frombuffer(data, np.uint8, count=size, offset=start)
-    for first in range(0, len(ids), _BLOCK):
-        block = slice(first, first + _BLOCK)
-        at = edges[first : first + _BLOCK + 1] - start
-        length = np.minimum(np.diff(at), _LONGEST + 1)
-        word, bit = at[:-1] >> 3, ((at[:-1] & 7) << 3).astype(np.uint64)
-        number = words[word] >> bit
-        # In two steps, since a shift by 64 bits is not defined.
-        number |= (words[word + 1] << np.uint64(1)) << (np.uint64(63) - bit)
-        number &= _BITS[length]
-        numbers[block] = number
-        is_short[block] = number >= _LEAST[length]
-    return numbers, is_short
+    length = np.diff(edges)
+    if length.max() > _LONGEST:
+        rows, is_short = np.flatnonzero(length <= _LONGEST), np.zeros(len(ids), bool)
+        numbers = np.zeros(len(ids), np.uint64)
+        numbers[rows], is_short[rows] = short_numbers(ids.take(to_arrow(rows)))
+        return numbers, is_short
+    padded = pc.ascii_rpad(ids, _LONGEST, padding="\0")
+    words = np.frombuffer(padded.buffers()[-1], "<u8")[padded.offset :][: len(ids)]
+    if np.frombuffer(data, np.uint8)[edges[0] : edges[-1]].all():
+        return words, np.ones(len(ids), bool)
+    return words, words >= _LEAST[length]
 
 
 def short_names(numbers: Any) -> Any:
@@ -87,7 +78,7 @@ def short_names(numbers: Any) -> Any:
     import pyarrow as pa
 
     values = from_arrow(numbers).astype("<u8")
-    length = np.searchsorted(_LEAST[1 : _LONGEST + 1], values, side="right")
+    length = np.searchsorted(_LEAST[1:], values, side="right")
     letters = values.view(np.uint8).reshape(-1, _LONGEST)
     data = letters[np.arange(_LONGEST) < length[:, None]]
     offsets = np.append(0, np.cumsum(length)).astype(np.int32)

@@ -261,7 +261,7 @@ class TallyBuilder:
             index = np.flatnonzero(weights)  # a record of weight 0 occupies no cell
             return self._cells(columns[index], rows[index], time[index]), weights[index]
         salts = user_salts(partition.names.to_pylist(), key).astype(np.int32)
-        salt = salts[:, partition.users]
+        salt = salts.take(partition.users, axis=1)  # several times as fast as an index
         index = keep_smallest(units, salt, (columns, rows), time, unit.max_contributions)
         return self._cells(columns[index], rows[index], time[index]), None
 

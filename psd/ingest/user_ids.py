@@ -22,6 +22,9 @@ MISSING = ("", "null", "nan", "none", "<na>", r"\n")
 
 _LONGEST = max(map(len, MISSING))
 
+# First letters of marks, small and large.
+_STARTS = [ord(case) for mark in MISSING if mark for case in (mark[0], mark[0].upper())]
+
 
 def normalise_ids(ids: Any) -> Any:
     """Normalise ids, so that invisible differences do not split a user; null if missing.
@@ -66,9 +69,12 @@ def _may_be_missing(ids: Any) -> bool:
         return True
     edges = np.frombuffer(offsets, np.int32)[ids.offset : ids.offset + len(ids) + 1]
     letters = np.frombuffer(data, np.uint8)
-    length, first = np.diff(edges), letters[np.minimum(edges[:-1], len(letters) - 1)]
+    length = np.diff(edges)
+    if length.min() > _LONGEST or (length.min() > 0 and letters.max() < min(_STARTS)):
+        return False
+    first = letters.take(edges[:-1], mode="clip")
     is_start = np.zeros(256, bool)
-    is_start[[ord(case) for mark in MISSING if mark for case in (mark[0], mark[0].upper())]] = True
+    is_start[_STARTS] = True
     return bool(((length <= _LONGEST) & (is_start[first] | (length == 0))).any())
 
 

@@ -41,6 +41,9 @@ _MAX_PRODUCT = 2**48
 
 _MAX_DIGITS = 15
 
+# Values that are computed at once: they fit into the cache of a processor.
+_BLOCK = 2**13
+
 
 class LatticeAxis(ABC):
     """Lattice lines along one axis, from `low` to `high`."""
@@ -90,6 +93,14 @@ class LatticeAxis(ABC):
 
     def find_cells(self, values: Floats) -> NDArray[np.int32]:
         """Cell of values inside the bounds: a guess, corrected by the published edges."""
+        index = np.empty(values.shape, np.int32)
+        for start in range(0, len(values), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            index[block] = self._find_cells(values[block])
+        return index
+
+    def _find_cells(self, values: Floats) -> NDArray[np.int32]:
+        """Cells of a block of values."""
         guess = np.clip(np.floor(self.guess_cell(values)), 0, self.cells - 1)
         index: NDArray[np.int32] = guess.astype(np.int32)
         # Lines as in `edges`, except the outermost, which no index passes.

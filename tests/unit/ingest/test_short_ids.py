@@ -55,6 +55,11 @@ def test_different_ids_have_different_numbers():
     assert short_names(pa.array(list(short.values()), pa.uint64())).to_pylist() == list(short)
 
 
+def test_ids_of_which_all_or_none_are_short():
+    for names in (["12345678", "1"], ["123456789", "x" * 20], ["a\0", "b"]):
+        assert numbers(pa.array(names, pa.string())) == [expected(name) for name in names]
+
+
 def test_names_are_converted_without_pandas(monkeypatch):
     monkeypatch.setattr(pa, "array", lambda *_: pytest.fail("pyarrow.array imports pandas"))
     numbers = to_arrow(np.array([97, 0, 25185, 0x6867666564636261], np.uint64))
@@ -72,7 +77,9 @@ def test_consecutive_numbers_are_spread():
 
 @pytest.mark.parametrize("memory", [None, 20_000])
 @pytest.mark.parametrize("timed", [False, True])
-def test_each_user_is_in_one_partition_with_all_records(memory, timed):
+@pytest.mark.parametrize("block", [2**21, 50])
+def test_each_user_is_in_one_partition_with_all_records(memory, timed, block, monkeypatch):
+    monkeypatch.setattr("psd.ingest.user_partitions._ROWS_PER_BLOCK", block)
     random = np.random.default_rng(3)
     partitions, rows = UserPartitions(memory), []
     for _ in range(20):

@@ -51,3 +51,10 @@ def test_a_part_of_an_array_is_normalised_alone():
     ids = pa.array(["é ", "ann", "null"], pa.string())
     assert normalise_ids(ids.slice(1)).to_pylist() == ["ann", None]
     assert normalise_ids(ids.slice(0, 1)).to_pylist() == ["é"]
+
+
+@pytest.mark.parametrize("ids", [["0", "nul", "<NA>"], ["1", "2", ""], ["12", "NaN"], ["1", None]])
+def test_a_mark_is_found_among_other_ids(ids):
+    missing = {"<NA>", "", "NaN", None}
+    assert normalised(*ids) == [None if id_ in missing else id_ for id_ in ids]
+    assert normalised(*ids, "x" * 9) == [*normalised(*ids), "x" * 9]

@@ -128,3 +128,16 @@ def test_boxes_that_tile_share_their_lines():
     lines = domain.to_lattice(boxes)
     assert (lines[1:, 0] == lines[:-1, 2]).all()
     assert (lines[0, 0], lines[-1, 2]) == (0, domain.lattice[0])
+
+
+@pytest.mark.parametrize("step", [None, "0.001"])
+def test_cells_do_not_depend_on_the_values_they_are_computed_with(step, monkeypatch):
+    domain = Domain(bounds=(0, 0, 1, 2), coordinate_resolution=step)
+    values = np.random.default_rng(1).uniform(0, 1, 20_001)
+    some = [0, 8191, 8192, 20_000]
+    alone = [domain.axes[0].find_cells(values[[i]]).tolist() for i in some]
+    together = domain.axes[0].find_cells(values)
+    assert [[cell] for cell in together[some].tolist()] == alone
+    monkeypatch.setattr("psd.space.lattice_axis._BLOCK", 3)
+    assert domain.axes[0].find_cells(values).tolist() == together.tolist()
+    assert domain.axes[0].find_cells(values[:0]).tolist() == []
