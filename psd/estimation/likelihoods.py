@@ -89,7 +89,7 @@ def grid(mean: Floats, deviation: Floats) -> tuple[Floats, Floats]:
 
 def points(low: Floats, step: Floats, size: int = LIKELIHOOD_POINTS) -> Floats:
     """Counts at which likelihoods are given, shape (size, n)."""
-    return low + step * np.arange(size)[:, None]
+    return low + step * np.arange(size, dtype=np.float64)[:, None]
 
 
 def normalise(low: Floats, step: Floats, value: Floats) -> Likelihood:
@@ -99,7 +99,9 @@ def normalise(low: Floats, step: Floats, value: Floats) -> Likelihood:
     neighbouring numbers.
     """
     value = value / np.maximum(value.max(axis=0), TINY)
-    number, total = np.arange(len(value))[:, None], np.maximum(_sum(value), TINY)
+    # Floats of whole numbers: integers would be converted again and again.
+    number = np.arange(len(value), dtype=np.float64)[:, None]
+    total = np.maximum(_sum(value), TINY)
     position = _sum(value * number) / total
     spread = np.maximum(_sum(value * number**2) / total - position**2, 0.25)
     return Likelihood(
@@ -135,13 +137,14 @@ def join_pair(a: Likelihood, b: Likelihood) -> Likelihood:
     of_a, of_b = _resample(a, step), _resample(b, step)
     low = a.low + b.low
     sums = points(low, step, 2 * LIKELIHOOD_POINTS - 1)
-    scale = np.maximum(np.minimum(sums, scale_free(a, b)), step / 2)
+    scale = np.minimum(sums, scale_free(a, b), out=sums)
+    np.maximum(scale, step / 2, out=scale)
     zero_a = np.where(a.low == 0, of_a[0], 0.0)
     zero_b = np.where(b.low == 0, of_b[0], 0.0)
     one_sided = zero_a * of_b + zero_b * of_a
     value = _convolve(of_a, of_b)
     value[:LIKELIHOOD_POINTS] -= one_sided / 2  # the trapezium rule: all on one side counts half
-    value *= step / scale
+    value *= np.divide(step, scale, out=scale)
     value[0] += zero_a * zero_b  # nothing is divided in one way only
     value *= 1 - ONE_SIDED
     value[:LIKELIHOOD_POINTS] += ONE_SIDED / 2 * one_sided
@@ -194,9 +197,14 @@ def _interpolate(
     """
     last = values.size // len(start) - 1
     # Clipped before the cast: a contradiction of huge counts lies farther off than 64 bits count.
-    index = np.clip(position, 0, last - 1).astype(np.int64)
-    flat, at = values.ravel(), start + index * stride
+    base = np.clip(position, 0, last - 1)
+    at = base.astype(np.int64)
+    np.floor(base, out=base)
+    at *= stride
+    at += start
+    flat = values.ravel()
     left = flat.take(at)
     at += stride
-    line = left + (position - index) * (flat.take(at) - left)
+    line = (flat.take(at) - left) * np.subtract(position, base, out=base)
+    line += left
     return np.where((position >= 0) & (position <= last), line, 0.0)

@@ -116,11 +116,33 @@ def _pairs(
         return
     # The same line, and cells of the same size: three numbers of 31, 6 and 6 bits.
     key = divisions.line << 12 | across << 6 | along
-    group = np.unique(key, return_inverse=True)[1].reshape(-1)
-    code = group * (int(rank.max()) + max(LAGS) + 1) + rank
+    apart = int(rank.max()) + max(LAGS) + 1
+    if int(key.max()) < 2**62 // apart:
+        code = key * apart + rank
+        order = np.argsort(code)
+        if (np.diff(code[order]) > 0).all():
+            for later in _partners(code[order]):
+                hit = np.flatnonzero(later)
+                yield order[hit], order[hit + later[hit]]
+            return
+    code = np.unique(key, return_inverse=True)[1].reshape(-1) * apart + rank
     order = np.argsort(code)
-    code, group = code[order], group[order]
+    code = code[order]
     for lag in LAGS:
         match = np.minimum(np.searchsorted(code, code + lag), len(code) - 1)
-        hit = np.flatnonzero((code[match] == code + lag) & (group[match] == group))
+        hit = np.flatnonzero(code[match] == code + lag)
         yield order[hit], order[match[hit]]
+
+
+def _partners(code: Integers) -> Integers:
+    """How many places after each code the one is that is larger by each lag; 0 without one.
+
+    Codes ascend and are different, so it is at most the lag.
+    """
+    later = np.zeros((len(LAGS), len(code)), np.int64)
+    for step in range(1, min(max(LAGS), len(code) - 1) + 1):
+        larger = code[step:] - code[:-step]
+        for row, lag in zip(later, LAGS, strict=True):
+            if step <= lag:
+                row[np.flatnonzero(larger == lag)] = step
+    return later

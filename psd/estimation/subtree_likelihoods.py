@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 # Rows worked on together; bounds the memory, not the result.
-_ROWS_PER_BATCH = 1024
+_ROWS_PER_BATCH = 512
 
 # Largest table of codes, beside the number of codes, that is filled in place of a sort.
 _TABLE = 8

@@ -170,8 +170,8 @@ class UserPartitions:
         taken = {}
         for name, values, block in zip(rows.schema.names, rows.columns, self._block, strict=True):
             numbers = from_arrow(values)
-            place = block[self._used : end].view(numbers.dtype)
-            taken[name] = to_arrow(numbers.take(order, out=place, mode="clip"))
+            room = block[self._used : end].view(numbers.dtype)
+            taken[name] = to_arrow(numbers.take(order, out=room, mode="clip"))
         self._used = end
         return pa.RecordBatch.from_pydict(taken)
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import read_only_copy
 from psd.errors import InternalError, ReleaseFormatError
-from psd.space.boxes import box_sides
+from psd.space.boxes import all_inside, any_empty, box_sides
 from psd.space.hierarchy import Hierarchy, topology_rules
 
 __all__ = ["MAX_CHILDREN", "Tree", "check_tree", "children_tile", "locate"]
@@ -78,7 +78,7 @@ def _rules(tree: Tree, lattice: tuple[int, int]) -> Iterator[tuple[str, bool]]:
     """Yield each rule and whether it holds; a rule may be evaluated only if all before it hold."""
     yield from topology_rules(tree)
     yield "the root is not the whole lattice", (*tree.boxes[0],) == (0, 0, *lattice)
-    yield "a box is empty", bool((tree.boxes[:, :2] < tree.boxes[:, 2:]).all())
+    yield "a box is empty", not any_empty(tree.boxes)
     yield "a node has more than four children", bool((tree.children <= MAX_CHILDREN).all())
     yield "the children of a node do not tile it", children_tile(tree)
 
@@ -91,13 +91,12 @@ def children_tile(tree: Tree, start: int = 1) -> bool:
     parent = tree.parent[start:]
     if len(parent) == 0:
         return True
-    sides = np.ascontiguousarray(tree.boxes.T)
-    inside = all((side[start:] >= side[parent]).all() for side in sides[:2])
-    inside = inside and all((side[start:] <= side[parent]).all() for side in sides[2:])
+    inside = all_inside(tree.boxes[start:], tree.boxes.take(parent, 0))
     first = np.flatnonzero(np.diff(parent, prepend=-1))  # of each family
     area = tree.area
     full = np.add.reduceat(area[start:], first) == area[parent[first]]
-    return inside and bool(full.all()) and not _siblings_overlap(sides[:, start:], parent)
+    sides = np.ascontiguousarray(tree.boxes[start:].T)
+    return inside and bool(full.all()) and not _siblings_overlap(sides, parent)
 
 
 def _siblings_overlap(sides: NDArray[np.int32], parent: NDArray[np.int32]) -> bool:

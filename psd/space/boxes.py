@@ -7,7 +7,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SIDES", "box_sides", "quadrants"]
+__all__ = ["SIDES", "all_inside", "any_empty", "box_sides", "quadrants"]
 
 SIDES = ("west", "south", "east", "north")
 """Names of the four columns."""
@@ -19,6 +19,33 @@ def box_sides(boxes: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.i
     """Width and height of boxes in lattice cells, as integers that cannot overflow."""
     west, south, east, north = boxes.T
     return np.subtract(east, west, dtype=np.int64), np.subtract(north, south, dtype=np.int64)
+
+
+def any_empty(boxes: NDArray[np.int32]) -> bool:
+    """Whether a box has no width or no height.
+
+    Examples
+    --------
+    >>> any_empty(np.array([[0, 0, 4, 2]])), any_empty(np.array([[0, 0, 4, 2], [1, 1, 3, 1]]))
+    (False, True)
+    """
+    west, south, east, north = boxes.T
+    return not ((west < east).all() and (south < north).all())
+
+
+def all_inside(boxes: NDArray[np.int32], outer: NDArray[np.int32]) -> bool:
+    """Whether each box lies in the outer box of the same row.
+
+    Examples
+    --------
+    >>> all_inside(np.array([[0, 0, 4, 2]]), np.array([[0, 0, 4, 4]]))
+    True
+    >>> all_inside(np.array([[0, 0, 4, 2]]), np.array([[0, 0, 4, 1]]))
+    False
+    """
+    # Whole rows are compared, which takes less time than parts of them.
+    above, below = boxes >= outer, boxes <= outer
+    return all(bool(side.all()) for side in (*above.T[:2], *below.T[2:]))
 
 
 def quadrants(boxes: NDArray[Number], lines: NDArray[Number]) -> NDArray[Number]:

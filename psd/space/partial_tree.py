@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from psd.errors import ReleaseFormatError
 from psd.privacy.epsilon import MAX_EPSILON, NANO
 from psd.space.box_tree import MAX_CHILDREN
+from psd.space.boxes import all_inside, any_empty
 from psd.space.hierarchy import MAX_LEVELS
 
 __all__ = ["check_next_nodes"]
@@ -74,7 +75,5 @@ def _rules(
         "an epsilon is negative or above 1,000",
         bool(((spent >= 0) & (spent <= MAX_EPSILON * NANO)).all()),
     )
-    yield "a box is empty", bool((boxes[start:, :2] < boxes[start:, 2:]).all())
-    inside = (boxes[first:, :2] >= boxes[above, :2]).all()
-    inside = inside and (boxes[first:, 2:] <= boxes[above, 2:]).all()
-    yield "the children of a node do not tile it", bool(inside)
+    yield "a box is empty", not any_empty(boxes[start:])
+    yield "the children of a node do not tile it", all_inside(boxes[first:], boxes.take(above, 0))

@@ -24,7 +24,6 @@ ELSEWHERE = {
     "estimation/alignment.py": "unit/estimation/test_lines.py",
     "estimation/coordinate_step.py": "unit/estimation/test_lines.py",
     "estimation/families.py": "unit/estimation/test_lines.py",
-    "estimation/line_moments.py": "unit/estimation/test_lines.py",
     "estimation/likelihoods.py": "unit/estimation/test_posterior.py",
     "estimation/measurements.py": "unit/estimation/test_local_measurements.py",
     "estimation/near_zone.py": "unit/estimation/test_near_model.py",
