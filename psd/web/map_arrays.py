@@ -32,10 +32,13 @@ from psd.query._constants import (
     TAIL_SQUARE,
 )
 from psd.query.polygon_values import MAX_VALUES
+from psd.query.region_cells import is_clipped
+from psd.query.region_unions import TOLERANCE
 from psd.query.reliability import Threshold, reliability_limits
 from psd.space.box_tree import Tree
 from psd.space.domain import Domain
 from psd.space.lattice_axis import LatticeAxis, SteppedAxis
+from psd.space.region_tree import RegionTree
 
 __all__ = ["PackedArrays", "cut_arrays", "pack_arrays", "release_arrays", "release_numbers"]
 
@@ -102,7 +105,8 @@ def release_arrays(release: Release) -> Arrays:
         ``children`` and ``offsets`` of the boxes to those of the parents, four sides one after
         another; ``count``, ``signed`` and ``real`` (before rounding to integers) of the leaves, or
         of all nodes; ``slope``, ``variance`` (given the parent), ``whole`` (variance of the node),
-        ``spread`` and ``lines`` of the nodes; ``raster`` of a covariate.
+        ``spread`` and ``lines`` of the nodes; ``raster`` of a covariate; and with named regions
+        ``region`` of each node, and whether it is ``clipped``.
     """
     model, tree = release.model, release.tree
     estimates = model.estimates
@@ -123,6 +127,10 @@ def release_arrays(release: Release) -> Arrays:
         arrays["lines"] = _line_shares(model.line_deviation, estimates.count).ravel()
     if isinstance(model.density, CovariateDensity):
         arrays["raster"] = model.density.covariate.raster.ravel()
+    if isinstance(tree, RegionTree):
+        arrays["region"] = tree.region
+        clipped = tree.is_leaf & is_clipped(tree, np.arange(len(tree)))
+        arrays["clipped"] = clipped.astype(np.uint8)
     return arrays
 
 
@@ -213,7 +221,15 @@ def release_numbers(release: Release, threshold: Threshold = 0.3) -> dict[str, A
         "good": limits.good,
         "reliable": limits.reliable,
         **_density(model),
+        **_regions(release.tree),
     }
+
+
+def _regions(tree: Tree) -> dict[str, Any]:
+    """Nodes of the lowest regions, and by how much a union of them may differ from a polygon."""
+    if not isinstance(tree, RegionTree):
+        return {}
+    return {"regions": {"lowest": tree.frame.lowest.tolist(), "tolerance": TOLERANCE}}
 
 
 def _axes(domain: Domain) -> list[dict[str, float]]:

@@ -30,7 +30,14 @@ from psd.web.map_arrays import (
 )
 from psd.web.map_classes import cell_classes, region_classes, shown_nodes
 from psd.web.map_outlines import country_outlines
-from psd.web.map_regions import RegionGroup, given_regions, outline_arrays, release_regions
+from psd.web.map_regions import (
+    RegionGroup,
+    answers_drawn_areas,
+    given_regions,
+    lowest_outlines,
+    outline_arrays,
+    release_regions,
+)
 
 if TYPE_CHECKING:
     import geopandas
@@ -102,10 +109,10 @@ def map_page(
     groups = _groups(first, regions)
     arrays = [_slice_arrays(each, groups, level, threshold) for _, each in slices]
     packed = [pack_arrays(each) for each in arrays]
-    shapes = pack_arrays(outline_arrays(groups)) if groups else None
+    shapes = pack_arrays(_outlines(first, groups)) if groups else None
     data = {
         **_facts(release, first, title, threshold),
-        "drawing": level is None and not isinstance(first, RegionRelease),
+        "drawing": level is None and answers_drawn_areas(first),
         "hasCells": not isinstance(first, RegionRelease),
         "cut": level,
         "outlines": country_outlines(first.domain),
@@ -170,6 +177,14 @@ def _groups(first: Release, regions: geopandas.GeoDataFrame | None) -> list[Regi
     if isinstance(first, RegionRelease):
         return release_regions(first)
     return [] if regions is None else [given_regions(first, regions)]
+
+
+def _outlines(first: Release, groups: list[RegionGroup]) -> dict[str, Any]:
+    """Outlines of regions, and with all digits those that cells are clipped to."""
+    drawn = outline_arrays(groups)
+    if isinstance(first, RegionRelease) and answers_drawn_areas(first):
+        return {**drawn, **lowest_outlines(first)}
+    return drawn
 
 
 def _slice_arrays(

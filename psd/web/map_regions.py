@@ -22,7 +22,15 @@ from psd.space.regions import regions_table
 if TYPE_CHECKING:
     import geopandas
 
-__all__ = ["MAX_MAP_REGIONS", "RegionGroup", "given_regions", "outline_arrays", "release_regions"]
+__all__ = [
+    "MAX_MAP_REGIONS",
+    "RegionGroup",
+    "answers_drawn_areas",
+    "given_regions",
+    "lowest_outlines",
+    "outline_arrays",
+    "release_regions",
+]
 
 MAX_MAP_REGIONS = 5_000
 """Limit of the regions of a level on a page: each is listed and drawn."""
@@ -152,6 +160,24 @@ def release_regions(release: RegionRelease) -> list[RegionGroup]:
             f"release must have a level of at most {MAX_MAP_REGIONS:,} regions for a map page"
         )
     return groups
+
+
+def answers_drawn_areas(release: Release) -> bool:
+    """Whether the engine of the page answers areas that are drawn over a release.
+
+    With named regions it needs the outlines of the lowest ones, which are not too many, and cells
+    of equal size.
+    """
+    if not isinstance(release, RegionRelease):
+        return True
+    few = release.regions_tree.regions.size <= MAX_MAP_REGIONS
+    return few and release.domain.coordinate_resolution is None
+
+
+def lowest_outlines(release: RegionRelease) -> dict[str, NDArray[Any]]:
+    """Outlines of the lowest regions with all digits, by which cells are clipped."""
+    parts = _outlines(_turned(release.regions_tree.region_shapes))
+    return dict(zip(("begin", "ends", "x", "y"), parts, strict=True))
 
 
 def _step(domain: Domain) -> float:

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
 from dataclasses import replace
 from importlib.resources import files
 from itertools import pairwise
@@ -17,6 +18,7 @@ import pytest
 import shapely
 
 import psd
+from psd.api.region_release import RegionRelease
 from psd.api.series import SeriesRelease
 from psd.decompositions.quadtree import Quadtree
 from psd.local.aggregation import counted_groups, release_of
@@ -25,6 +27,7 @@ from psd.release.post_processing import PostProcessing
 from psd.space.covariate import Covariate
 from psd.testing import SeededSampler
 from psd.web.map_arrays import pack_arrays, release_arrays, release_numbers
+from psd.web.map_regions import lowest_outlines
 from support.local import counted_places, places
 
 BOUNDS = (126.4, 37.0, 127.6, 38.0)
@@ -115,6 +118,30 @@ def of_devices():
     return release_of(one, counted_groups(one, counts))
 
 
+def of_tiles():
+    rows = (points() * [100_000, 110_000]).set_axis(["x", "y"], axis=1)
+    domain = psd.Domain(bounds=(12.64e6, 4.07e6, 12.76e6, 4.18e6), crs="EPSG:3857")
+    tiles = psd.CellRegions(kind="tiles", cells="9,10,11")
+    return built(rows, domain=domain, x="x", y="y", regions=tiles, method="cascade")
+
+
+def of_wards(**options):
+    """Release of polygons of unequal size, and of the area between them."""
+    random = np.random.default_rng(7)
+    seeds = shapely.multipoints(
+        np.column_stack([random.uniform(126, 128, 40), random.uniform(36.7, 38.3, 40)])
+    )
+    area = shapely.box(*BOUNDS)
+    cells = shapely.get_parts(shapely.voronoi_polygons(seeds, extend_to=area))
+    wards = [each for each in shapely.intersection(cells, area) if each.area > 0][:20]
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "wards.gpkg")
+        ids = [f"w{number}" for number in range(len(wards))]
+        gpd.GeoDataFrame({"id": ids}, geometry=wards, crs=4326).to_file(path)
+        regions = psd.RegionFiles(paths=(path,), ids=("id",), gaps="elsewhere")
+        return built(regions=regions, method="cascade", **options)
+
+
 KINDS = {
     "auto": built,
     "quadtree": lambda: built(method=Quadtree(height=6)),
@@ -132,6 +159,9 @@ KINDS = {
     "streets": of_streets,
     "slice": of_slices,
     "devices": of_devices,
+    "tiles": of_tiles,
+    "wards": of_wards,
+    "integers of wards": lambda: of_wards(estimate="integer"),
 }
 """Kinds of releases, and how one is made."""
 
@@ -187,7 +217,9 @@ def run_engine(folder, release, queries, pairs=()):
             pytest.fail("node is not installed: apt-get install nodejs")
         pytest.skip("node is not installed")
     packed = pack_arrays(release_arrays(release))
+    exact = lowest_outlines(release) if isinstance(release, RegionRelease) else {}
     given = {
+        "outlines": {name: values.tolist() for name, values in exact.items()},
         "text": packed.text,
         "directory": packed.directory,
         "meta": release_numbers(release),

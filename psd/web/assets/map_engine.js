@@ -11,6 +11,7 @@ const psdEngine = (() => {
   const DIAGONAL = (Math.sqrt(5) - 1) / 2;
   const TINY = 1e-300;
   const PARTS = 4;
+  const SETTLED = 1e-9; // shares of clipped cells this close to 0 or 1 are taken as these
   const SLIVER = 1e-9; // share of the smaller shape that two disjoint shapes may have in common
   const AROUND = [[0, 0], [1, 0], [0, 1], [1, 1]];
 
@@ -531,8 +532,10 @@ const psdEngine = (() => {
     /**
      * @param meta numbers and names of a release, from psd/web/map_arrays.py
      * @param arrays its arrays, from unpack
+     * @param rings gives the rings of a lowest region, where cells are clipped to regions
      */
-    constructor(meta, arrays) {
+    constructor(meta, arrays, rings = null) {
+      this.rings = rings;
       this.meta = meta;
       this.arrays = arrays;
       this.axes = meta.axes.map((axis) => (axis.first === undefined
@@ -650,8 +653,24 @@ const psdEngine = (() => {
     region(shape) {
       if (shape.box) return new BoxRegion(this, shape.box);
       if (shape.nodes) return new NodeRegion(this, shape.nodes);
-      if (shape.rings) return new PolygonRegion(this, shape.rings);
-      return new PolygonRegion(this, turnRings(shape.polygons));
+      const rings = shape.rings || turnRings(shape.polygons);
+      const union = this.rings && findUnion(this, rings);
+      return union ? new NodeRegion(this, union) : new PolygonRegion(this, rings);
+    }
+
+    /** Whether a leaf lies partly outside its region. */
+    isClipped(node) {
+      return this.rings !== null && this.arrays.clipped[node] === 1;
+    }
+
+    /** The part of a leaf that lies in its region. */
+    piece(node) {
+      this.pieces = this.pieces || new Map();
+      if (!this.pieces.has(node)) {
+        const rings = this.rings(this.arrays.region[node]);
+        this.pieces.set(node, clipRings(rings, this.bounds(node)));
+      }
+      return this.pieces.get(node);
     }
   }
 
@@ -680,8 +699,18 @@ const psdEngine = (() => {
 
     share(node, part) {
       const { density } = this.model;
+      if (this.model.isClipped(node)) return this.clippedShare(node, part);
       const share = density ? density.part(node, part.low, part.high) : part.area;
       return { share, area: part.area };
+    }
+
+    clippedShare(node, part) {
+      const piece = this.model.piece(node), total = ringsArea(piece);
+      const cell = this.model.cell(node), { axes } = this.model;
+      const inside = [0, 1, 2, 3].map((side) => axes[side % 2].edge((side < 2 ? Math.max
+        : Math.min)(cell[side], this.box[side])));
+      const area = total > 0 ? settle(ringsArea(clipRings(piece, inside)) / total) : part.area;
+      return { share: area, area };
     }
 
     /** Deviations of the sides, for errors of records along lines. */
@@ -718,6 +747,11 @@ const psdEngine = (() => {
 
     share(node, part) {
       const { meta, boxes, density } = this.model;
+      if (this.model.isClipped(node)) {
+        const piece = this.model.piece(node), total = Math.max(ringsArea(piece), TINY);
+        const area = settle(piece.length ? commonArea(piece, part.rings) / total : 0);
+        return { share: area, area };
+      }
       const values = (boxes[2][node] - boxes[0][node]) * (boxes[3][node] - boxes[1][node]);
       if (meta.resolution && values <= meta.maxValues) return this.valueShare(node, values);
       const share = density ? density.polygon(node, part.rings) : part.area;
@@ -744,6 +778,40 @@ const psdEngine = (() => {
     }
 
     addLines() {}
+  }
+
+  const ringsArea = (rings) => rings.reduce(
+    (sum, ring) => sum + ringArea(ring, ring[0], ring[1]), 0);
+
+  const settle = (share) => {
+    if (share < SETTLED) return 0;
+    return share > 1 - SETTLED ? 1 : share;
+  };
+
+  const boundsOf = (rings) => rings.reduce(([w, s, e, n], ring) => {
+    const box = [w, s, e, n];
+    for (let i = 0; i < ring.length; i++) {
+      box[i % 2] = Math.min(box[i % 2], ring[i]);
+      box[2 + (i % 2)] = Math.max(box[2 + (i % 2)], ring[i]);
+    }
+    return box;
+  }, [Infinity, Infinity, -Infinity, -Infinity]);
+
+  /** Nodes of the regions whose union rings are; null if they cut one. See region_unions.py. */
+  function findUnion(model, rings) {
+    const { lowest, tolerance } = model.meta.regions, members = [];
+    const box = boundsOf(rings), limit = tolerance * ringsArea(rings);
+    let differs = 0;
+    for (let index = 0; index < lowest.length; index++) {
+      const region = model.rings(index), [w, s, e, n] = boundsOf(region);
+      if (w > box[2] || e < box[0] || s > box[3] || n < box[1]) continue;
+      const area = ringsArea(region), covered = commonArea(region, rings);
+      const wrong = Math.min(Math.max(covered, 0), Math.max(area - covered, 0));
+      if (wrong > tolerance * area) return null;
+      differs += wrong;
+      if (covered > area / 2) members.push(lowest[index]);
+    }
+    return differs <= limit ? members : null;
   }
 
   /** Whole nodes, none inside another. */

@@ -38,27 +38,13 @@
 
   // --- models -----------------------------------------------------------------------------------
 
-  const models = [];
-
-  async function model(slice = state.slice) {
-    if (!models[slice]) {
-      const text = byId(`psd-slice-${slice}`).textContent;
-      const { directory, meta } = data.slices[slice];
-      const made = new psdEngine.Model(meta, await psdEngine.unpack(text, directory));
-      made.errors = made.nodeErrors();
-      models[slice] = made;
-    }
-    return models[slice];
-  }
-
-  let current = await model(0);
-  const rings = await (data.shapes.directory
+  const outlines = await (data.shapes.directory
     ? psdEngine.unpack(byId("psd-shapes").textContent, data.shapes.directory) : {});
 
-  /** Rings of a region of a group in the CRS of the release, outer ones turned left. */
+  /** Rings of a region in the CRS of the release, outer ones turned left; of a group, or exact. */
   function regionRings(group, index) {
-    const begin = rings[`begin${group}`], ends = rings[`ends${group}`];
-    const x = rings[`x${group}`], y = rings[`y${group}`], result = [];
+    const [begin, ends, x, y] = ["begin", "ends", "x", "y"].map((name) => outlines[name + group]);
+    const result = [];
     for (let ring = begin[index]; ring < begin[index + 1]; ring++) {
       const flat = [];
       for (let i = ring ? ends[ring - 1] : 0; i < ends[ring]; i++) flat.push(x[i], y[i]);
@@ -66,6 +52,30 @@
     }
     return result;
   }
+
+  const lowest = new Map();
+
+  /** Exact rings of a lowest region, to which cells are clipped. */
+  function lowestRings(index) {
+    if (!lowest.has(index)) lowest.set(index, regionRings("", index));
+    return lowest.get(index);
+  }
+
+  const models = [];
+
+  async function model(slice = state.slice) {
+    if (!models[slice]) {
+      const text = byId(`psd-slice-${slice}`).textContent;
+      const { directory, meta } = data.slices[slice];
+      const made = new psdEngine.Model(meta, await psdEngine.unpack(text, directory),
+        outlines.begin ? lowestRings : null);
+      made.errors = made.nodeErrors();
+      models[slice] = made;
+    }
+    return models[slice];
+  }
+
+  let current = await model(0);
 
   const regionShape = (group, index) => {
     const { nodes } = data.groups[group];

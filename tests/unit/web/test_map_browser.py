@@ -15,7 +15,7 @@ from psd.api.series import SeriesRelease
 from psd.testing import SeededSampler
 from psd.testing.releases import release_from_counts
 from psd.web.map_page import map_page
-from support.map_engine import DOMAIN, NAMES, built, drawn, points, stated
+from support.map_engine import DOMAIN, KINDS, NAMES, built, drawn, points, stated
 
 CHROMIUM = shutil.which("chromium")
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -234,6 +234,24 @@ def test_regions_are_chosen_by_click_and_by_key_for_a_joint_answer(opened, wards
     total = RELEASE.joint(WARDS.geometry[:2]).total()
     assert f"{total.estimate:,.0f} records" in words(page, "2")
     assert page.inner_text("#chosen") == "2 of 3 chosen"
+
+
+def test_named_regions_are_chosen_and_areas_over_them_are_drawn(opened):
+    release = drawn(KINDS["wards"]())
+    page = opened(map_page(release))
+    page.mouse.click(300, 300)
+    chosen = page.evaluate("[...psdMap.state.chosen]")
+    answers = release.query_regions()
+    estimate = answers["estimate"][chosen[0]]
+    assert (f"{estimate:,.0f}" if estimate >= 100 else f"{estimate:.3g}") in words(page)
+    page.click("#draw-polygon")
+    clicked(page, (250, 200), (480, 240), (520, 420), (300, 500))
+    page.click("#finish")
+    [shape] = shapes(page)
+    polygon = shapely.Polygon(shape["polygons"][0][0])
+    expected = stated(release.query([polygon], crs=4326))[0]
+    assert close(answer(page, [shape]), expected)
+    assert page.evaluate("psdMap.state.chosen.size") == 0
 
 
 def test_stated_answers_of_regions_are_those_that_the_page_computes(opened, wards_text):

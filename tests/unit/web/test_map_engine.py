@@ -95,6 +95,21 @@ def test_overlaps_are_found_and_slivers_are_not(tmp_path):
     assert result["overlaps"] == [bool(expected) for *_, expected in pairs]
 
 
+@pytest.mark.parametrize("kind", ["tiles", "wards"])
+def test_polygons_that_are_unions_of_regions_are_answered_from_their_nodes(kind, tmp_path):
+    release = KINDS[kind]()
+    shapes = release.regions_tree.region_shapes
+    pairs = [shapely.union_all(shapes[[i, i + 1]]) for i in range(len(shapes) - 1)]
+    unions = [each for each in [*shapes, *pairs] if each.geom_type == "Polygon"]
+    # Their corners moved a little, by less than the tolerance.
+    moved = [each.buffer(-1e-6 * np.sqrt(each.area)) for each in unions]
+    found, _ = run_engine(tmp_path, release, [[polygon_of(each)] for each in moved])
+    expected = stated(release.query(moved, crs=release.domain.crs))
+    assert len(unions) > len(shapes)
+    assert (expected[:, 2] == 0).all()  # without an error of cut cells
+    assert difference(found, expected) < 1e-9
+
+
 def test_named_nodes_have_the_answers_of_regions(tmp_path):
     rows = KINDS["metres"]()
     regions = psd.CellRegions(kind="tiles", cells="9,10,11")

@@ -152,7 +152,7 @@ def test_regions_and_a_level_do_not_go_together():
         map_page(RELEASE, level=1, regions=table)
 
 
-def test_a_release_with_regions_has_its_levels_and_no_drawing():
+def test_a_release_with_regions_has_its_levels():
     plane = psd.Domain(bounds=(12.64e6, 4.07e6, 12.76e6, 4.18e6), crs="EPSG:3857")
     release = psd.build(
         (points() * [100_000, 110_000]).set_axis(["x", "y"], axis=1), x="x", y="y", domain=plane,
@@ -161,7 +161,7 @@ def test_a_release_with_regions_has_its_levels_and_no_drawing():
     )  # fmt: skip
     data = Page(map_page(drawn(release))).data
     assert [group["name"] for group in data["groups"]] == list(reversed(release.levels))
-    assert (data["drawing"], data["hasCells"]) == (False, False)
+    assert (data["drawing"], data["hasCells"]) == (True, False)
     with pytest.raises(ParameterError, match="level must be left out"):
         map_page(drawn(release), level=1)
 
