@@ -11,6 +11,7 @@ import click
 
 from ..options.command import Command
 from ..options.table import TABLE_OR_JSON
+from ..options.values import NUMBER
 from ..output.columns import Column, print_columns, print_facts, print_rows
 from .local_design import design_campaign
 from .local_plan import plan_campaigns
@@ -116,10 +117,10 @@ def _print_description(description: Description) -> None:
     ]
     print_rows(rows)
     click.echo(
-        "Error: standard deviation of the devices in a cell or option, from its group alone; of a\n"
-        "number, the largest of one report.\n"
-        "False report: devices by which one false report moves the estimate of a cell or option,\n"
-        "at most; of a number, ranges by which it moves the sum."
+        "Error: standard deviation of the devices in a cell, option or word, from its group alone; of\n"
+        "a number, the largest of one report.\n"
+        "False report: devices by which one false report moves the estimate of a cell, option\n"
+        "or word, at most; of a number, ranges by which it moves the sum."
     )
     if description.delta is not None:
         click.echo(
@@ -132,7 +133,7 @@ def _often(description: Description) -> str:
     """What a device does that is asked again."""
     if description.device_epsilon == description.epsilon:
         return "it answers once, and asked again it sends the same report"
-    return "at most, for any number of reports of its first answer"
+    return "the limit for any number of reports of its first answer"
 
 
 def _shuffled(group: GroupDescription) -> dict[str, Any]:
@@ -194,14 +195,14 @@ def create_store(store: str, cap: str) -> None:
 @click.argument("rows", required=False, type=click.Path(readable=False))
 @click.option("--store", help="Store of the device that answers, or of the rows.")
 @click.option("--at", nargs=2, type=float, metavar="LON LAT", help="Its point.")
-@click.option("--answer", "text", help="Its number or option, in place of a point.")
+@click.option("--answer", "text", help="Its number, option or word, in place of a point.")
 @click.option("--nowhere", is_flag=True, help="Answer outside, or no answer.")
 @click.option("--ticket", help="32 digits of hex, in place of the random nonce.")
 @click.option("-o", "--output", help="File of the reports of a table.")
 @click.option("--x", default="lon", show_default=True, help="Column of x.")
 @click.option("--y", default="lat", show_default=True, help="Column of y.")
 @click.option(
-    "--value", default="value", show_default=True, help="Column of the numbers or options."
+    "--value", default="value", show_default=True, help="Column of the numbers, options or words."
 )
 @_OVERWRITE
 def randomize_answer(
@@ -325,17 +326,34 @@ def make_next(campaign: str, folder: str, output: str, overwrite: bool) -> None:
 @_CAMPAIGN
 @click.argument("folder", type=click.Path(readable=False))
 @click.option("-o", "--output", required=True, help="File of the release, or CSV file of a table.")
+@click.option(
+    "--words",
+    metavar="FILE",
+    help="Words that devices may have, a line each, if it asks for words.",
+)
+@click.option(
+    "--level",
+    type=NUMBER,
+    default=0.05,
+    show_default=True,
+    help="Probability that any word is called present that no device has.",
+)
 @_OVERWRITE
-def aggregate_reports(campaign: str, folder: str, output: str, overwrite: bool) -> None:
+def aggregate_reports(
+    campaign: str, folder: str, output: str, words: str | None, level: float, overwrite: bool
+) -> None:
     """Make the release of a campaign from the parts in a folder.
 
     Of several rounds, give the campaign and the parts of the last one; the campaign states the
     counts of the others. Between two rounds it gives the release of the rounds so far. A campaign
-    of options or numbers gives a table with errors and intervals of 95 %.
+    of options or numbers gives a table with errors and intervals of 95 %. A campaign of words
+    gives a table of the words in a public list: which of them are there, and how many devices
+    have them.
 
     \b
     Examples:
       psd local aggregate c.json parts -o seoul.psd.parquet
+      psd local aggregate words.json parts -o words.csv --words candidates.txt
     """  # noqa: D301
     from psd._util.atomic_write import check_free, write_file
     from psd.local.aggregation import aggregate
@@ -344,7 +362,13 @@ def aggregate_reports(campaign: str, folder: str, output: str, overwrite: bool) 
     from psd.local.device import PLACES
 
     check_free(output, overwrite=overwrite)
-    if load_campaign(campaign).question not in PLACES:
+    question = load_campaign(campaign).question
+    if (question == "words") != (words is not None):
+        raise click.UsageError("--words must be given for a campaign of words, and for no other")
+    if words is not None:
+        _write_words(campaign, folder, output, words, level, overwrite=overwrite)
+        return
+    if question not in PLACES:
         rows = tabulate(campaign, folder)
         write_file(output, encode_table(rows), overwrite=overwrite)
         click.echo(f"wrote {output}: {len(rows):,} rows")
@@ -353,6 +377,20 @@ def aggregate_reports(campaign: str, folder: str, output: str, overwrite: bool) 
     release.save(output, overwrite=overwrite)
     reports = release.record.local.reports if release.record.local else 0
     click.echo(f"wrote {output}: {reports:,} reports, {release.guarantee_text}")
+
+
+def _write_words(
+    campaign: str, folder: str, output: str, words: str, level: float, *, overwrite: bool
+) -> None:
+    """Write the table of words, and say how much the list explains."""
+    from psd._util.atomic_write import write_file
+    from psd.local.answer_tables import encode_table
+    from psd.local.word_tables import read_words, tabulate_words
+
+    rows = tabulate_words(campaign, folder, read_words(words), level=level)
+    write_file(output, encode_table(rows), overwrite=overwrite)
+    present = sum(row.present for row in rows)
+    click.echo(f"wrote {output}: {len(rows):,} words, {present:,} present at level {level:g}")
 
 
 @command.command("protocols", cls=Command, short_help="List the protocols.")

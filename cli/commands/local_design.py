@@ -1,4 +1,4 @@
-"""psd local design: campaigns that ask for places, options or numbers."""
+"""psd local design: campaigns that ask for places, options, numbers or words."""
 
 from __future__ import annotations
 
@@ -42,6 +42,9 @@ __all__ = ["design_campaign"]
     metavar="LOW HIGH",
     help="Ask for a number in a range, from public knowledge, never from the data.",
 )
+@click.option(
+    "--words", is_flag=True, help="Ask for a word of any kind; a list of words reads the reports."
+)
 @click.option("--epsilon", help="Epsilon of a report.")
 @click.option(
     "--devices",
@@ -81,7 +84,7 @@ def design_campaign(
     """Design a campaign from epsilon and the expected number of devices, and write its file.
 
     Give what is asked: --bounds for places, --regions for named regions, --options for a list of
-    answers, or --range for numbers.
+    answers, --range for numbers, or --words for words of which no list exists before.
 
     Each device is in one of several groups, one for each round. The first is asked for the cell of
     a coarse grid. `psd local next` cuts the cells with many devices for the group after it. With
@@ -95,16 +98,19 @@ def design_campaign(
       psd local design -o c.json --regions wards.gpkg --regions id=ward --epsilon 1 --devices 9000
       psd local design -o c.json --options modes.txt --epsilon 1 --devices 5000
       psd local design -o c.json --range 0 120 --epsilon 1 --devices 5000
+      psd local design -o c.json --words --epsilon 1 --devices 100000 --set bits=64
     """  # noqa: D301
     from psd._util.atomic_write import write_file
     from psd.local.answer_design import parse_settings
     from psd.local.campaigns import encode_campaign
 
     subjects = [question["regions"] or question["bounds"], question["options"], question["ends"]]
-    if subjects.count(None) != 2:
-        raise click.UsageError("one of --bounds, --regions, --options and --range must be given")
-    if subjects[0] is not None and epsilon is None:
-        raise click.UsageError("with --bounds and --regions, --epsilon must be given")
+    if [*subjects, question["words"] or None].count(None) != 3:
+        raise click.UsageError(
+            "one of --bounds, --regions, --options, --range and --words must be given"
+        )
+    if (subjects[0] is not None or question["words"]) and epsilon is None:
+        raise click.UsageError("with --bounds, --regions and --words, --epsilon must be given")
     stated = {"title": title, "protocol": protocol, "settings": parse_settings(settings)}
     if question["regions"] is not None:
         campaign = _design_regions(question, epsilon, devices, stated)
@@ -142,9 +148,12 @@ def _design_places(
 def _design_answers(
     question: dict[str, Any], epsilon: str | None, devices: int, stated: dict[str, Any]
 ) -> Campaign:
-    """Campaign that asks for options or numbers."""
-    from psd.local.answer_design import design_numbers, design_options, read_options
+    """Campaign that asks for options, numbers or words."""
+    from psd.local.answer_design import design_numbers, design_options, design_words, read_options
 
+    if question["words"]:
+        assert epsilon is not None
+        return design_words(epsilon, devices, **stated)
     if question["options"] is not None:
         return design_options(read_options(question["options"]), epsilon, devices, **stated)
     if epsilon is None:

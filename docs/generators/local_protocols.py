@@ -55,6 +55,12 @@ has a 0. An answer has h bits: with `encoding=one-hot` one of its own, h = 1; a 
 Both are reached where two answers have no bit in common (`tests/contract/test_rappor.py` enumerates both
 steps). With rates of its own in place of 1 - q' and q', the formulas are the same with h ln(p (1 - q) /
 (q (1 - p))) for one report. By default f is the smallest for which all reports cost at most 4 epsilon.
+
+Words are estimated by weighted least squares over the bits of all cohorts, with and without negative numbers
+(`psd/local/word_decoding.py` has the covariance of the estimates). A word is called present where its estimate
+is above its standard error times the quantile of the normal distribution at the level, divided by the number
+of words (Bonferroni).
+
 n times the variance of a rare option, or of a rare word whose bits no other word has:
 
 | epsilon of a report | hashes | flips | epsilon of all reports | p | q | n times the variance |

@@ -1,4 +1,4 @@
-"""Design a campaign that asks for an option or a number, in one round and one group."""
+"""Design a campaign that asks for an option, a number or a word, in one round and one group."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from psd.errors import ParameterError
 from psd.local.campaigns import campaign_of
 from psd.local.device import NANO, NUMBER_EPSILON, QUESTIONS, SHARES, STEPS, Campaign
 from psd.local.protocols import best_protocol, protocol_class
+from psd.local.protocols.rappor import Rappor
 from psd.privacy.epsilon import parse_epsilon
 
-__all__ = ["design_numbers", "design_options", "parse_settings", "read_options"]
+__all__ = ["design_numbers", "design_options", "design_words", "parse_settings", "read_options"]
 
 _MAX_DEVICES = 10**12
 
@@ -120,6 +121,52 @@ def design_numbers(
     protocol_settings = {"name": name, **best, **dict(settings or {})}
     ends = [repr(float(low)), repr(float(high))]
     return _campaign("numbers", ends, protocol_settings, nano, devices, title)
+
+
+def design_words(
+    epsilon: str | float,
+    devices: int,
+    *,
+    title: str = "",
+    protocol: str | None = None,
+    settings: Mapping[str, int | str] | None = None,
+) -> Campaign:
+    """Design a campaign that asks for a word, of which no list exists before it is reported.
+
+    Parameters
+    ----------
+    epsilon : str or float
+        Epsilon of a report.
+    devices : int
+        Expected number of devices.
+    title : str
+        What people read about the campaign.
+    protocol : str, optional
+        ``rappor``, which is the only one of words.
+    settings : mapping, optional
+        ``bits``, ``hashes`` and ``cohorts`` of the words, and ``flips`` of 128 settled bits. By
+        default 128 bits, one hash and 16 cohorts, which tell up to 2,048 words apart, and as many
+        flips as let all reports of a device cost at most four times epsilon.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is not valid.
+
+    Examples
+    --------
+    >>> design_words(1, 10_000, settings={"bits": 64}).groups[0].draw.answers
+    64
+    """
+    name = protocol or "rappor"
+    if name not in QUESTIONS["words"][1]:
+        protocol_class(name)  # refuses a name that there is not
+        raise ParameterError(f"protocol must be of words, got {name}; use rappor")
+    nano, stated = parse_epsilon(epsilon), dict(settings or {})
+    hashes = stated.get("hashes", 1)
+    is_valid = isinstance(hashes, int) and 1 <= hashes <= 16
+    best = Rappor.of_words(nano, hashes=int(hashes) if is_valid else 1).settings
+    return _campaign("words", [], {"name": name, **best, **stated}, nano, devices, title)
 
 
 def read_options(path: str) -> list[str]:

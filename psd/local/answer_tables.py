@@ -7,7 +7,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -76,7 +76,7 @@ def tabulate(campaign: str, folder: str) -> list[AnswerRow]:
     if loaded.question not in ("options", "numbers"):
         raise ParameterError(
             f"campaign must ask for options or numbers, got {loaded.question}; `aggregate` makes "
-            "the release of places"
+            "the release of places, and `tabulate_words` the table of words"
         )
     [counts] = count_support(loaded, Path(folder)).groups
     if not counts.reports:
@@ -92,17 +92,21 @@ def tabulate(campaign: str, folder: str) -> list[AnswerRow]:
     return _bin_rows(loaded, protocol, counts)
 
 
-def encode_table(rows: Sequence[AnswerRow]) -> bytes:
-    """CSV file of a table."""
+def encode_table(rows: Sequence[Any]) -> bytes:
+    """CSV file of a table, of at least one row of a dataclass."""
     out = io.StringIO()
-    writer = csv.DictWriter(out, [field.name for field in fields(AnswerRow)], lineterminator="\n")
+    writer = csv.DictWriter(out, [field.name for field in fields(rows[0])], lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        values = asdict(row).items()
-        writer.writerow(
-            {name: value if name == "answer" else f"{value:.6g}" for name, value in values}
-        )
+        writer.writerow({name: _field_text(value) for name, value in asdict(row).items()})
     return out.getvalue().encode()
+
+
+def _field_text(value: Any) -> str:
+    """Text of a field: numbers with six digits."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value if isinstance(value, str) else f"{value:.6g}"
 
 
 def _interval(estimate: float, error: float) -> dict[str, float]:

@@ -149,7 +149,7 @@ def randomize(
         )
     check_free(output, overwrite=overwrite)
     names = (x, y) if loaded.question in PLACES else (value, value)
-    points = read_points(rows, *names, is_text=loaded.question == "options")
+    points = read_points(rows, *names, is_text=loaded.question in ("options", "words"))
     count = len(points[0])
     groups = (
         draw_groups(loaded, ManyWords(count))

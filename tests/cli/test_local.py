@@ -210,3 +210,31 @@ def test_a_plan_is_a_table_a_file_or_json(tmp_path):
     passes(*args, "-o", tmp_path / "plan.csv")
     assert (tmp_path / "plan.csv").read_text().startswith("density,devices,epsilon,rounds,error")
     fails(2, "local", "plan", *BOUNDS, "--devices", "x", "--epsilon", 1)
+
+
+def test_words_from_design_to_table(tmp_path):
+    campaign, table = tmp_path / "w.json", tmp_path / "words.csv"
+    sizes = ("--set", "bits=32", "--set", "cohorts=4")
+    passes("local", "design", "-o", campaign, "--words", "--epsilon", 4, "--devices", 9000, *sizes)
+    shown = passes("local", "describe", campaign)
+    assert "11.082527091; the limit for any number of reports of its first answer" in shown
+    texts = ["seoul"] * 6000 + ["부산"] * 3000
+    (tmp_path / "rows.csv").write_text("\n".join(["value", *texts]) + "\n")
+    passes("local", "randomize", campaign, tmp_path / "rows.csv", "-o", tmp_path / "r")
+    passes("local", "collect", campaign, tmp_path / "r", "--into", tmp_path / "parts")
+    (tmp_path / "list").write_text("부산\njeju\nseoul\n")
+    read = ("local", "aggregate", campaign, tmp_path / "parts", "-o", table)
+    assert "4 words, 2 present at level 1e-08" in passes(
+        *read, "--words", tmp_path / "list", "--level", 1e-8
+    )
+    rows = [line.split(",") for line in table.read_text().splitlines()]
+    assert rows[0] == ["word", "estimate", "unbiased", "error", "low", "high", "present"]
+    assert [(row[0], row[-1]) for row in rows[1:]] == [
+        ("부산", "true"),
+        ("jeju", "false"),
+        ("seoul", "true"),
+        ("no word", "false"),
+    ]
+    passes("local", "store", tmp_path / "s", "--cap", 8)
+    answer = ("local", "randomize", campaign, "--store", tmp_path / "s", "--answer", "seoul")
+    assert len({passes(*answer), passes(*answer)}) == 2

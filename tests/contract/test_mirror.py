@@ -68,6 +68,7 @@ ELSEWHERE = {
     "local/campaigns.py": "unit/local/test_collection.py",
     "local/counting.py": "unit/local/test_collection.py",
     "local/lines.py": "unit/local/test_collection.py",
+    "local/word_decoding.py": "unit/local/test_word_tables.py",
     "local/row_store.py": "unit/local/test_randomization.py",
     "local/parts.py": "unit/local/test_collection.py",
     "local/protocols/*": "contract/test_local_protocols.py",

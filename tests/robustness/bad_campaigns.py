@@ -17,6 +17,8 @@ DESCRIBE = f"describe {CAMPAIGN}"
 ANSWER = f"randomize {CAMPAIGN} --store {STORE} --at 1 1"
 NUMBERS = "design -o new.json --range 0 100 --epsilon 1 --devices 1000"
 OPTIONS = "design -o new.json --options options.txt --epsilon 1 --devices 1000"
+TEXTS = "design -o new.json --words --epsilon 1 --devices 1000"
+TABLE = f"aggregate {CAMPAIGN} parts -o words.csv --words list.txt"
 AGAIN = OPTIONS + " --protocol rappor"
 TRUTH = "design -o new.json --options options.txt --devices 9 --protocol k-ary --set truth="
 REGIONS = "design -o new.json --regions wards.csv --regions id=ward --epsilon 1 --devices 1000"
@@ -178,6 +180,47 @@ CASES = (
     LocalCase(name="D07-cap", given="a further report of rappor beyond the cap", code=4,
         told="more epsilon than the cap", args=f"randomize {CAMPAIGN} --store {STORE} --answer bus",
         setup=lambda: answer_twice()),
+    LocalCase(name="D07-word-f-0", given="words without a flip (f = 0)", code=2,
+        told="flips must be an integer from 1 to 127", args=f"{TEXTS} --set flips=0"),
+    LocalCase(name="D07-word-f-1", given="words of which all bits flip (f = 1)", code=2,
+        told="flips must be an integer from 1 to 127", args=f"{TEXTS} --set flips=128"),
+    LocalCase(name="D08-hashes", given="more hashes than bits (h > k)", code=2,
+        told="hashes must be at most as many as bits",
+        args=f"{TEXTS} --set bits=8 --set hashes=9"),
+    LocalCase(name="D08-hashes-0", given="words without a hash", code=2,
+        told="hashes must be an integer from 1 to 16", args=f"{TEXTS} --set hashes=0"),
+    LocalCase(name="D08-hashes-17", given="more hashes than a digest has bytes", code=2,
+        told="hashes must be an integer from 1 to 16", args=f"{TEXTS} --set hashes=17"),
+    LocalCase(name="D08-bits", given="more bits than a byte of a digest tells apart", code=2,
+        told="bits must be an integer from 2 to 256", args=f"{TEXTS} --set bits=257"),
+    LocalCase(name="D08-cohorts", given="no cohort", code=2,
+        told="cohorts must be an integer from 1 to 1,024", args=f"{TEXTS} --set cohorts=0"),
+    LocalCase(name="D08-words-one-hot", given="a bit for each word, of which there is no list",
+        code=2, told="encoding must be spelled bloom", args=f"{TEXTS} --set encoding=one-hot"),
+    LocalCase(name="D08-words-protocol", given="words with a protocol of options", code=2,
+        told="protocol must be of words", args=f"{TEXTS} --protocol hashing"),
+    LocalCase(name="D08-words-epsilon", given="words without epsilon", code=2,
+        told="--epsilon must be given", args="design -o new.json --words --devices 9"),
+    LocalCase(name="D12-twice", given="a list with a word twice", code=2,
+        told="words must be stated once each", args=TABLE, setup=lambda: ask_words("a", "b", "a")),
+    LocalCase(name="D12-empty", given="a list with an empty word", code=2,
+        told="words must be stated once each", args=TABLE, setup=lambda: ask_words("a", "")),
+    LocalCase(name="D12-many", given="more words than cohorts x bits", code=2,
+        told="words must be at most the bits of all cohorts with reports, 16, got 18", args=TABLE,
+        setup=lambda: ask_words(*map(str, range(17)))),
+    LocalCase(name="D12-collision", given="words whose bits are the same in all cohorts", code=2,
+        told="words must differ in their bits", args=TABLE,
+        setup=lambda: ask_words(*map(str, range(12)), bits=16, cohorts=1)),
+    LocalCase(name="D12-no-list", given="words and no list of them", code=2,
+        told="--words must be given for a campaign of words", setup=lambda: ask_words("a"),
+        args=TABLE.replace(" --words list.txt", "")),
+    LocalCase(name="D12-file", given="a missing list of words", code=2,
+        told="words must be a file of lines", args=TABLE.replace("list.txt", "none.txt"),
+        setup=lambda: ask_words("a")),
+    LocalCase(name="D12-level", given="a level of 1", code=2, told="level must be above 0",
+        args=f"{TABLE} --level 1", setup=lambda: ask_words("a")),
+    LocalCase(name="D12-other", given="a list of words for a campaign of places", code=2,
+        told="and for no other", args=TABLE),
     LocalCase(name="D08-modulus", given="hashing with a modulus that is not prime", code=2,
         told="modulus must be a prime", args=DESCRIBE,
         setup=with_campaign(((1_000_000, GRID, {"name": "hashing", "modulus": 4}),))),
@@ -265,7 +308,7 @@ CASES = (
     LocalCase(name="G17-set", given="a setting that is not NAME=VALUE", code=2,
         told="set must be NAME=VALUE", args=DESIGN + " --set form"),
     LocalCase(name="G18-two", given="bounds and a range", code=2,
-        told="one of --bounds, --regions, --options and --range", args=DESIGN + " --range 0 1"),
+        told="one of --bounds, --regions, --options, --range and --words", args=DESIGN + " --range 0 1"),
     LocalCase(name="G11-next", given="a next round of a campaign of one", code=2,
         told="asked together", args=f"next {CAMPAIGN} parts -o new.json"),
     LocalCase(name="G12-rows", given="a file that is no table of rows", code=8,
@@ -349,6 +392,21 @@ def ask_regions(ring):
         collect(CAMPAIGN, [LINES], "few")
 
 
+def ask_words(*words, bits=4, cohorts=4):
+    """A campaign that asks for words, with parts of 50 reports, and a list of words."""
+    from psd.local.collection import collect
+
+    protocol = {"name": "rappor", "encoding": "bloom", "flips": 9, "hashes": 1}
+    groups = ((1_000_000, [], {**protocol, "bits": bits, "cohorts": cohorts}),)
+    fields = {"question": "words", "domain": None}
+    with_campaign(groups, **fields)()
+    one, source = campaign(groups, **fields), Words()
+    lines = [draw_report(one, 0, "a", source) for _ in range(50)]
+    Path(LINES).write_text("".join(f"{text}\n" for text in lines))
+    collect(CAMPAIGN, [LINES], "parts")
+    Path("list.txt").write_text("".join(f"{word}\n" for word in words))
+
+
 def write_options(*texts):
     """A file of options."""
     Path("options.txt").write_text("".join(f"{text}\n" for text in texts))
@@ -373,8 +431,6 @@ def collect_few():
 
 NOT_LOCAL = {
     "D11": "estimates below 0, above n: the estimate `signed` has them, the default has not",
-    "D12": "collisions of hashes: counted in q exactly "
-    "(`tests/contract/test_local_protocols.py`); there are no tables of words yet",
 }
 
 

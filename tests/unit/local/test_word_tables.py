@@ -1,0 +1,198 @@
+"""Tables of words: which words there are, from real campaigns and from simulated counts."""
+
+import csv
+import io
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+
+from psd.errors import InputDataError, ParameterError
+from psd.local.answer_design import design_options, design_words
+from psd.local.answer_tables import encode_table, tabulate
+from psd.local.bulk import ManyWords, find_answers, format_reports, randomise_group
+from psd.local.campaigns import encode_campaign
+from psd.local.collection import collect
+from psd.local.device import NANO, RapporDraw
+from psd.local.protocols.rappor import Rappor
+from psd.local.word_decoding import decode_words
+from psd.local.word_tables import MAX_WORDS, read_words, tabulate_words
+from support.local import support_of
+
+WORDS = [f"w{i}" for i in range(60)]
+
+
+def parts_of(folder, campaign, texts):
+    """Campaign and folder of the reports of devices with these texts."""
+    texts = np.array(texts, object)
+    answers = find_answers(campaign, 0, texts, texts)
+    reports = randomise_group(campaign, 0, answers, ManyWords(len(answers)))
+    (folder / "c.json").write_bytes(encode_campaign(campaign))
+    (folder / "r").write_text("".join(f"{line}\n" for line in format_reports(campaign, reports)))
+    collect(str(folder / "c.json"), [str(folder / "r")], str(folder / "parts"))
+    return str(folder / "c.json"), str(folder / "parts")
+
+
+def test_words_of_real_reports_are_found_with_their_numbers(tmp_path):
+    true = {"seoul": 9000, "부산": 6000, "": 3000, "jeju": 2000}
+    campaign = design_words(4, 20_000, settings={"bits": 32, "cohorts": 8})
+    texts = [text for text, count in true.items() for _ in range(count)]
+    paths = parts_of(tmp_path, campaign, texts)
+    rows = tabulate_words(*paths, ["jeju", "seoul", "부산", *WORDS])
+    assert [row.word for row in rows[:3]] == ["jeju", "seoul", "부산"]
+    assert rows[-1].word == "no word"
+    for row in rows:
+        count = true.get("" if row.word == "no word" else row.word, 0)
+        assert abs(row.unbiased - count) < 6 * row.error
+        assert row.estimate >= 0
+        assert row.low < row.unbiased < row.high
+    assert {row.word for row in rows if row.present} >= {"jeju", "seoul", "부산", "no word"}
+    assert sum(row.present for row in rows) <= 5
+    first = next(csv.DictReader(io.StringIO(encode_table(rows).decode())))
+    names = ["word", "estimate", "unbiased", "error", "low", "high", "present"]
+    assert (list(first), first["present"]) == (names, "true")
+
+
+def simulated(protocol, counts, words, generator):
+    """Table of the reports of devices in random cohorts, by the exact law of a bit."""
+    draw, p, q = protocol.draw, float(protocol.p), float(protocol.q)
+    table = np.zeros((draw.cohorts, draw.answers + 1), np.int64)
+    parts = [generator.multinomial(n, np.full(draw.cohorts, 1 / draw.cohorts)) for n in counts]
+    for cohort, devices in enumerate(np.array(parts).T):
+        ones = np.zeros(draw.answers, np.int64)
+        for word, count in zip(words, devices, strict=True):
+            ones[list(draw.bits(word, cohort))] += count
+        total = devices.sum()
+        table[cohort, :-1] = generator.binomial(ones, p) + generator.binomial(total - ones, q)
+        table[cohort, -1] = total
+    return table
+
+
+def zipf(words, used, devices):
+    """Counts by Zipf's law of the first words."""
+    weights = np.where(np.arange(words) < used, 1 / (1 + np.arange(words)), 0)
+    return np.floor(weights / weights.sum() * devices).astype(np.int64)
+
+
+@pytest.mark.parametrize(
+    ("nano", "hashes", "flips"),
+    [(1_074_286_000, 2, 64), (4 * NANO, 1, 1)],
+    ids=["as the paper", "epsilon 4"],
+)
+def test_errors_are_those_of_the_estimates(nano, hashes, flips):
+    """As in the paper, least squares .0104 and non-negative .0069 with its p and q; z of sd 1."""
+    words = [f"w{i}" for i in range(100)]
+    protocol = Rappor(draw=RapporDraw(nano, 32, "bloom", flips, hashes, 16))
+    counts = zipf(100, 50, 100_000)
+    generator = np.random.default_rng(1)
+    scores, wrong, false = [], [], 0
+    for _ in range(20):
+        decoded = decode_words(protocol, simulated(protocol, counts, words, generator), words)
+        true = counts / counts.sum()
+        scores.append((decoded.unbiased - true) / decoded.errors)
+        wrong.append([decoded.unbiased - true, decoded.shares - true, decoded.errors])
+        false += int((decoded.unbiased > 3.29 * decoded.errors)[50:].sum())
+    plain, positive, stated = np.sqrt((np.array(wrong) ** 2).mean(axis=(0, 2)))
+    assert 0.9 < np.std(scores) < 1.1
+    assert abs(np.mean(scores)) < 0.15
+    assert 0.9 * stated < plain < 1.1 * stated
+    assert positive < 0.85 * plain
+    assert false <= 4
+    if hashes == 2:
+        assert plain < 0.0104
+        assert positive < 0.0070
+
+
+def test_least_squares_are_unbiased_by_enumeration():
+    """Expected counts of every report of every word give exactly the shares."""
+    words = ["a", "b", "c"]
+    protocol = Rappor(draw=RapporDraw(2 * NANO, 4, "bloom", 16, 1, 2))
+    shares = [Fraction(1, 2), Fraction(1, 3), Fraction(1, 6)]
+    expected = np.zeros((2, 5), object)
+    for word, share in zip(words, shares, strict=True):
+        for report, chance in protocol.law(word):
+            expected += share * chance * support_of(protocol, report).astype(object)
+    table = np.array(expected * 12 * 10**15, np.float64)
+    decoded = decode_words(protocol, table, words)
+    assert decoded.unbiased == pytest.approx([float(share) for share in shares], abs=1e-9)
+    assert decoded.shares == pytest.approx([float(share) for share in shares], abs=1e-9)
+
+
+def test_words_that_are_not_listed_make_errors_larger():
+    words = [f"w{i}" for i in range(80)]
+    protocol = Rappor(draw=RapporDraw(4 * NANO, 32, "bloom", 1, 1, 16))
+    table = simulated(protocol, zipf(80, 80, 10**6), words, np.random.default_rng(2))
+    every, few = (decode_words(protocol, table, words[:n]) for n in (80, 5))
+    assert few.errors.min() > 1.5 * every.errors.max()
+
+
+def table_of(protocol):
+    return simulated(protocol, [500], ["a"], np.random.default_rng(3))
+
+
+def test_words_that_no_report_tells_apart_are_refused():
+    protocol = Rappor(draw=RapporDraw(NANO, 2, "bloom", 31, 1, 2))
+    bits = {}
+    for number in range(40):
+        key = tuple(tuple(protocol.draw.bits(f"w{number}", c)) for c in range(2))
+        bits.setdefault(key, []).append(f"w{number}")
+    twins = next(words for words in bits.values() if len(words) > 1)
+    with pytest.raises(ParameterError, match="must differ in their bits"):
+        decode_words(protocol, table_of(protocol), twins[:2])
+    with pytest.raises(ParameterError, match="at most the bits of all cohorts with reports, 4"):
+        decode_words(protocol, table_of(protocol), WORDS[:5])
+
+
+@pytest.mark.parametrize(
+    ("words", "level", "told"),
+    [
+        (["a", "b", "a"], 0.05, "stated once each"),
+        (["a", ""], 0.05, "stated once each"),
+        ([], 0.05, "1 to 4,096, got 0"),
+        (list(map(str, range(MAX_WORDS + 1))), 0.05, "1 to 4,096, got 4,097"),
+        (list(map(str, range(70))), 0.05, "at most the bits of all cohorts with reports, 64"),
+        (["a"], 0, "level must be above 0"),
+        (["a"], 1, "level must be above 0"),
+    ],
+)
+def test_lists_of_words_that_are_refused(tmp_path, words, level, told):
+    campaign = design_words(1, 100, settings={"bits": 32, "cohorts": 2})
+    paths = parts_of(tmp_path, campaign, ["a"] * 50)
+    with pytest.raises(ParameterError, match=told):
+        tabulate_words(*paths, words, level=level)
+
+
+def test_other_campaigns_and_files_are_refused(tmp_path):
+    paths = parts_of(tmp_path, design_words(1, 100), ["a"] * 9)
+    with pytest.raises(ParameterError, match="must ask for options or numbers, got words"):
+        tabulate(*paths)
+    (tmp_path / "c.json").write_bytes(encode_campaign(design_options(["a"], 1, 9)))
+    with pytest.raises(ParameterError, match="must ask for words, got options"):
+        tabulate_words(*paths, ["a"])
+    (tmp_path / "none").mkdir()
+    (tmp_path / "c.json").write_bytes(encode_campaign(design_words(1, 100)))
+    with pytest.raises(InputDataError):
+        tabulate_words(paths[0], str(tmp_path / "none"), ["a"])
+    (tmp_path / "words").write_bytes(b"\xff\xfe")
+    for path in ("words", "missing"):
+        with pytest.raises(ParameterError, match="must be a file of lines"):
+            read_words(str(tmp_path / path))
+    (tmp_path / "words").write_text("서울\nbus\n")
+    assert read_words(str(tmp_path / "words")) == ["서울", "bus"]
+
+
+def test_settings_of_words():
+    usual = design_words(1, 9).groups[0].draw
+    assert (usual.answers, usual.hashes, usual.cohorts, usual.flips) == (128, 1, 16, 31)
+    two = design_words(1, 9, settings={"hashes": 2}).groups[0].draw
+    assert (two.hashes, two.flips) == (2, 69)
+    for wrong in ({"hashes": 17}, {"hashes": "x"}, {"flips": 128}, {"gamma": 1}):
+        with pytest.raises(ParameterError):
+            design_words(1, 9, settings=wrong)
+    for name in ("k-ary", "square-wave"):
+        with pytest.raises(ParameterError, match="protocol must be of words"):
+            design_words(1, 9, protocol=name)
+    assert all(
+        design_words(epsilon, 9).nano_epsilon for epsilon, _ in product(("0.001", "1", "11"), "a")
+    )
