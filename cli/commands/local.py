@@ -382,7 +382,7 @@ def aggregate_reports(
 def _write_words(
     campaign: str, folder: str, output: str, words: str, level: float, *, overwrite: bool
 ) -> None:
-    """Write the table of words, and say how much the list explains."""
+    """Write the table of words, and say how many are there."""
     from psd._util.atomic_write import write_file
     from psd.local.answer_tables import encode_table
     from psd.local.word_tables import read_words, tabulate_words
