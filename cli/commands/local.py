@@ -117,8 +117,8 @@ def _print_description(description: Description) -> None:
     ]
     print_rows(rows)
     click.echo(
-        "Error: standard deviation of the devices in a cell, option or word, from its group alone; of\n"
-        "a number, the largest of one report.\n"
+        "Error: standard deviation of the devices in a cell, option or word, from its group\n"
+        "alone; of a number, the largest of one report.\n"
         "False report: devices by which one false report moves the estimate of a cell, option\n"
         "or word, at most; of a number, ranges by which it moves the sum."
     )
