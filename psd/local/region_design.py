@@ -85,7 +85,7 @@ def design_regions(
     >>> from psd.space.polygon_hierarchy import hierarchy_from_polygons
     >>> shapes = [shapely.box(0, 0, 1, 2), shapely.box(1, 0, 2, 2)]
     >>> table = geopandas.GeoDataFrame({"ward": ["a", "b"]}, geometry=shapes, crs=4326)
-    >>> wards = hierarchy_from_polygons(table, psd.Domain(bounds=(0, 0, 2, 2)), ids="ward")
+    >>> wards = hierarchy_from_polygons(table, Domain(bounds=(0, 0, 2, 2)), ids="ward")
     >>> design_regions(wards, 1, 1000).groups[0].partition.names
     ['a', 'b']
     """

@@ -178,6 +178,25 @@ def parts_of(one, count, folder):
     bytes_each = sum(f.stat().st_size for f in into.iterdir()) / count
     show(f"{count:,} reports in Parquet, against a bare scan", f"{spent / peer:.1f} times, "
          f"{bytes_each:.0f} bytes a report", "<= 15 times")  # fmt: skip
+    peak = peak_gigabytes(folder / "c.json", into)
+    show("largest memory of a process that counts them", f"{peak:.2f} GB", "<= 1.5 GB")
+
+
+COUNT = """
+import sys
+from pathlib import Path
+from psd.local.campaigns import load_campaign
+from psd.local.counting import count_support
+count_support(load_campaign(sys.argv[1]), Path(sys.argv[2]))
+"""
+
+
+def peak_gigabytes(campaign_file, into):
+    """Largest memory of a process that counts the support of all parts."""
+    child = subprocess.Popen([sys.executable, "-c", COUNT, campaign_file, into], cwd=ROOT)
+    _, status, usage = os.wait4(child.pid, 0)
+    assert status == 0
+    return usage.ru_maxrss * 1024 / 1e9
 
 
 def release_in_rounds(box, x, y, epsilon, rounds):
