@@ -246,7 +246,7 @@ def edited(old, new, name="device.py"):
 def silence_for_outside():
     """A device whose point is outside says nothing, and so says where it is not."""
     return edited(
-        "            return len(partition.cells)\n",
+        "            return len(partition.names)\n",
         '            raise DeviceError("the point is outside")\n',
     )
 
@@ -258,7 +258,9 @@ ANSWERS = DEVICE + "test_every_answer_gives_a_report_and_nothing_else"
 def text_in_place_of_a_number_is_refused():
     """A device whose answer is no number refuses it, and so says what the answer is not."""
     return edited(
-        "            number = math.nan  # a refusal would depend on the answer\n",
+        "        with suppress(ValueError):  # a refusal would depend on the answer\n"
+        "            value = float(number)\n",
+        "        try:\n            value = float(number)\n        except ValueError:\n"
         '            raise DeviceError("answer must be a number") from None\n',
     )
 
