@@ -48,8 +48,10 @@ tbody th { font-weight: 600; }
 .big { font-size: 2rem; font-weight: 650; line-height: 1.2; }
 @media (max-width: 480px) { h1 { font-size: 1.35rem; } section { padding: .8rem .7rem; } }
 @media print {
+  @page { margin: 16mm; }
+  h2, caption { break-after: avoid; }
   body { background: #fff; font-size: 11pt; } main { max-width: none; padding: 0; }
-  section { border: 0; padding: 0; } figure, tr { break-inside: avoid; }
+  section { border: 0; padding: 0; } figure, table, tr { break-inside: avoid; }
   .private { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   .figures { grid-template-columns: 1fr 1fr; }
 }
