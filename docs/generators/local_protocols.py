@@ -92,9 +92,10 @@ A range has K = 1,024 steps; a report is an output, drawn by integer weights. Wi
   as (y - m(0)) (K - 1) / (m(K - 1) - m(0)), with m(t) the mean at t. This is exactly unbiased. The error of a
   mean is the standard deviation of the decoded outputs, divided by the root of their number.
 - **Distributions.** Expectation maximisation over 256 parts, each step followed by smoothing with
-  (1/4, 1/2, 1/4), until the log-likelihood stays within .001. The error of a part is the root of the mean
-  squared error of 60 samples of as many reports, drawn from the estimate; so the bias of the smoothing is in
-  it as far as the estimate shows it.
+  (1/4, 1/2, 1/4), until the log-likelihood stays within .001. The error of a part is the root of
+  a variance, that of 60 samples of as many reports drawn from the estimate, and of a squared bias. The bias is
+  that of the smoothing: how far estimates without noise are from a sharper distribution whose estimate would be
+  the one at hand, largest of a part and its neighbours.
 
 With the best windows, on a range of length 1:
 

@@ -25,6 +25,8 @@ _OUTPUTS = 4  # outputs that are counted together
 _STEPS = 2_000
 _TOLERANCE = 1e-3  # of the log-likelihood
 _SAMPLES = 60
+_BIAS_ROUNDS = 4
+_LEAST = 1e-9  # share of a part, so that none is given up
 
 
 def estimate_distribution(matrix: Floats, counts: NDArray[np.int64]) -> tuple[Floats, Floats]:
@@ -40,10 +42,10 @@ def estimate_distribution(matrix: Floats, counts: NDArray[np.int64]) -> tuple[Fl
     Returns
     -------
     tuple of ndarray, shape (BINS,)
-        Shares, and the roots of the mean squared errors of the estimates of samples of as many
-        reports as there are, from the estimated distribution (parametric bootstrap). So the bias
-        of the smoothing is in them as far as the estimate shows it. The samples follow from a fixed
-        seed.
+        Shares, and their errors: the root of a variance and a squared bias. The variance is that
+        of estimates of samples of as many reports as there are, from the estimated distribution
+        (parametric bootstrap, with a fixed seed). The bias is that of the smoothing, see
+        `_smoothing_bias`.
     """
     reports = int(counts.sum())
     chances = _gather(matrix.reshape(_FINE, -1, matrix.shape[1]).mean(axis=1))
@@ -53,9 +55,34 @@ def estimate_distribution(matrix: Floats, counts: NDArray[np.int64]) -> tuple[Fl
     expected = (shares @ chances)[0]
     samples = generator.multinomial(reports, expected / expected.sum(), _SAMPLES)
     others, _ = _maximise(chances, samples.astype(np.float64), steps)
-    coarse = shares.reshape(BINS, -1).sum(axis=1)
-    wrong = others.reshape(_SAMPLES, BINS, -1).sum(axis=2) - coarse
-    return coarse, np.sqrt((wrong**2).mean(axis=0))
+    variances = _bins(others).var(axis=0)
+    bias = _smoothing_bias(chances, shares, reports, steps)
+    return _bins(shares)[0], np.sqrt(variances + bias**2)
+
+
+def _bins(shares: Floats) -> Floats:
+    """Shares of the bins, of each table."""
+    return shares.reshape(len(shares), BINS, -1).sum(axis=2)
+
+
+def _smoothing_bias(chances: Floats, shares: Floats, reports: int, steps: int) -> Floats:
+    """How far estimates without noise are from the truth, in each bin.
+
+    The truth is not known, and the estimate is smoother than the truth. So a sharper distribution
+    is looked for whose estimate without noise is the estimate at hand: what each round lacks is
+    added. The bias changes its sign beside a peak, so a bin has the largest bias of the bins beside
+    it. Rounds and neighbours by `python tests/benchmarks/bench_local_numbers.py`: 4 rounds cover 86
+    to 99 % of the bins alone and 91 % and more with neighbours; the bootstrap alone covers 79 %.
+    """
+    truth = shares
+    for _ in range(_BIAS_ROUNDS):
+        again, _ = _maximise(chances, truth @ chances * reports, steps, stops=False)
+        bias = np.abs(_bins(again - truth))
+        truth = np.maximum(truth + shares - again, _LEAST)
+        truth /= truth.sum()
+    wide = np.pad(bias[0], 1, mode="edge")
+    largest: Floats = np.maximum(wide[1:-1], np.maximum(wide[:-2], wide[2:]))
+    return largest
 
 
 def _gather(table: Floats) -> Floats:
@@ -65,8 +92,10 @@ def _gather(table: Floats) -> Floats:
     return gathered
 
 
-def _maximise(chances: Floats, tables: Floats, limit: int) -> tuple[Floats, int]:
-    """Shares of each table, and the number of steps, until the likelihood stays."""
+def _maximise(
+    chances: Floats, tables: Floats, limit: int, *, stops: bool = True
+) -> tuple[Floats, int]:
+    """Shares of each table, and the number of steps; of one table until the likelihood stays."""
     total = tables.sum(axis=1, keepdims=True)
     shares = np.full((len(tables), len(chances)), 1 / len(chances))
     before, step = -np.inf, 0
@@ -78,7 +107,7 @@ def _maximise(chances: Floats, tables: Floats, limit: int) -> tuple[Floats, int]
         shares = wide[:, :-2] / 4 + wide[:, 1:-1] / 2 + wide[:, 2:] / 4
         shares /= shares.sum(axis=1, keepdims=True)
         likelihood = float((tables * np.log(expected)).sum())
-        if len(tables) == 1 and abs(likelihood - before) < _TOLERANCE:
+        if stops and len(tables) == 1 and abs(likelihood - before) < _TOLERANCE:
             break
         before = likelihood
     return shares, step
