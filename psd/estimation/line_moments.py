@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers
 from psd.estimation._constants import (
@@ -120,8 +121,9 @@ def _pairs(
     if int(key.max()) < 2**62 // apart:
         code = key * apart + rank
         order = np.argsort(code)
-        if (np.diff(code[order]) > 0).all():
-            for later in _partners(code[order]):
+        code = code[order]
+        if (code[1:] > code[:-1]).all():
+            for later in _partners(code):
                 hit = np.flatnonzero(later)
                 yield order[hit], order[hit + later[hit]]
             return
@@ -134,12 +136,12 @@ def _pairs(
         yield order[hit], order[match[hit]]
 
 
-def _partners(code: Integers) -> Integers:
+def _partners(code: Integers) -> NDArray[np.int8]:
     """How many places after each code the one is that is larger by each lag; 0 without one.
 
     Codes ascend and are different, so it is at most the lag.
     """
-    later = np.zeros((len(LAGS), len(code)), np.int64)
+    later = np.zeros((len(LAGS), len(code)), np.int8)
     for step in range(1, min(max(LAGS), len(code) - 1) + 1):
         larger = code[step:] - code[:-step]
         for row, lag in zip(later, LAGS, strict=True):

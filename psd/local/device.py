@@ -349,7 +349,7 @@ def find_cell(low: float, high: float, value: float) -> int:
     """Lattice cell of a value inside the bounds, bit for bit that of `psd.Domain.quantise`."""
     step, last = (high - low) / 2**DEPTH, 2**DEPTH - 1
     cell = min(max(math.floor((value - low) * (2**DEPTH / (high - low))), 0), last)
-    cell += (value >= low + (cell + 1) * step) - (value < low + cell * step)
+    cell += bool(value >= low + (cell + 1) * step) - bool(value < low + cell * step)
     return int(min(max(cell, 0), last))
 
 

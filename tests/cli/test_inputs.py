@@ -207,5 +207,5 @@ def test_a_registered_delimiter_is_the_only_one(tmp_path):
     assert "x=lon y=lat decimal=, delimiter=;" in register
     account = ("--ledger", ledger, "--dataset", "visits")
     build = ("build", points, "-o", tmp_path / "r", "--epsilon", 1, *BOUNDS, *account)
-    assert "registered delimiter ;, got its default" in cli(*build, *read[2:]).err
+    assert "is registered with delimiter ';', got 'auto'" in cli(*build, *read[2:]).err
     passes(*build, *read)

@@ -923,7 +923,7 @@ PARAMETERS = (
     *(
         refused(f"P27-{end}", f"`--about` with {given}", GOOD, 2, told, f"--about {text}")
         for end, given, told, text in (
-            ("key", "an unknown key", "did you mean 'licence'", "license=CC0-1.0"),
+            ("key", "an unknown key", "did you mean 'licence'", "licenze=CC0-1.0"),
             ("empty", "a key without a value", "must be FILE or KEY=VALUE", "title="),
             ("twice", "a key twice", "--about title must be given once",
                 "title=a --about title=b"),
