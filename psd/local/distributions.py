@@ -62,7 +62,8 @@ def estimate_distribution(matrix: Floats, counts: NDArray[np.int64]) -> tuple[Fl
 
 def _bins(shares: Floats) -> Floats:
     """Shares of the bins, of each table."""
-    return shares.reshape(len(shares), BINS, -1).sum(axis=2)
+    binned: Floats = shares.reshape(len(shares), BINS, -1).sum(axis=2)
+    return binned
 
 
 def _smoothing_bias(chances: Floats, shares: Floats, reports: int, steps: int) -> Floats:
