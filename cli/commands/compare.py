@@ -13,7 +13,7 @@ from ..options.command import POINT_KEYS, BoundsOption, Command
 from ..options.common import overwrite
 from ..options.reading import INPUTS, inputs_of, local_files, read_option
 from ..options.values import INTEGER, parse_settings, split_commas
-from ..output.columns import Column, print_columns
+from ..output.columns import Column, print_columns, print_left_out
 from ..output.terminal import show_builds
 
 if TYPE_CHECKING:
@@ -186,9 +186,7 @@ def _print_table(comparison: Comparison) -> None:
     title = "PRIVATE: mean true relative errors"
     left_out = print_columns(columns, dispensable=_DISPENSABLE, title=title, bold="*")
     click.echo("score: geometric mean of the eight classes; *: smallest of its epsilon")
-    if left_out:
-        named = ", ".join(name.replace("_", " ") for name in left_out)
-        click.echo(f"(too narrow for {named}; see the file)", err=True)
+    print_left_out(left_out, where="the file")
 
 
 def _text_columns(comparison: Comparison) -> dict[str, list[str]]:

@@ -384,10 +384,11 @@ def _write_words(
 ) -> None:
     """Write the table of words, and say how many are there."""
     from psd._util.atomic_write import write_file
+    from psd.local.answer_lists import read_list
     from psd.local.answer_tables import encode_table
-    from psd.local.word_tables import read_words, tabulate_words
+    from psd.local.word_tables import tabulate_words
 
-    rows = tabulate_words(campaign, folder, read_words(words), level=level)
+    rows = tabulate_words(campaign, folder, read_list(words, "words"), level=level)
     write_file(output, encode_table(rows), overwrite=overwrite)
     present = sum(row.present for row in rows)
     click.echo(f"wrote {output}: {len(rows):,} words, {present:,} present at level {level:g}")

@@ -149,13 +149,14 @@ def _design_answers(
     question: dict[str, Any], epsilon: str | None, devices: int, stated: dict[str, Any]
 ) -> Campaign:
     """Campaign that asks for options, numbers or words."""
-    from psd.local.answer_design import design_numbers, design_options, design_words, read_options
+    from psd.local.answer_design import design_numbers, design_options, design_words
+    from psd.local.answer_lists import read_list
 
     if question["words"]:
         assert epsilon is not None
         return design_words(epsilon, devices, **stated)
     if question["options"] is not None:
-        return design_options(read_options(question["options"]), epsilon, devices, **stated)
+        return design_options(read_list(question["options"], "options"), epsilon, devices, **stated)
     if epsilon is None:
         raise click.UsageError("with --range, --epsilon must be given")
     low, high = question["ends"]

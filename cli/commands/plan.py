@@ -22,7 +22,7 @@ from ..options.common import overwrite
 from ..options.named_regions import regions_option
 from ..options.table import FORMAT
 from ..options.values import INTEGER, NUMBER, parse_number, split_commas
-from ..output.columns import Column, print_columns
+from ..output.columns import Column, print_columns, print_left_out
 from ..output.region_plans import run_region_plan
 from ..output.terminal import show_builds
 from ..output.text_files import output_format, write_text
@@ -330,9 +330,7 @@ def _print_plan(result: Plan) -> None:
     click.echo(textwrap.fill(f"{COLUMNS_NOTE} No data was read.", 90))
     for sentence in plan_sentences(result):
         click.echo(f"- {sentence}.")
-    if left_out:
-        named = ", ".join(name.replace("_", " ") for name in left_out)
-        click.echo(f"(too narrow for {named}; see --format csv)", err=True)
+    print_left_out(left_out)
 
 
 def _plot_plan(result: Plan, path: str, *, overwrite: bool) -> None:

@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+import click
+
 from ..output.terminal import open_console
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-__all__ = ["Column", "print_columns", "print_facts", "print_rows"]
+__all__ = ["Column", "print_columns", "print_facts", "print_left_out", "print_rows"]
 
 # Narrowest column of words: longer words are broken.
 _WORDS = 16
@@ -135,6 +137,13 @@ def print_columns(
     else:
         screen.print(_table(screen, layout, bold))
     return [name for name in (*dispensable, *essential) if _words(name) not in layout.names]
+
+
+def print_left_out(names: Sequence[str], where: str = "--format csv") -> None:
+    """Say which columns of a table are left out, and where they are."""
+    if names:
+        listed = ", ".join(name.replace("_", " ") for name in names)
+        click.echo(f"(too narrow for {listed}; see {where})", err=True)
 
 
 def _lay_out(

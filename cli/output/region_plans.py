@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..options.values import parse_number, parse_settings, split_commas
-from ..output.columns import Column, print_columns
+from ..output.columns import Column, print_columns, print_left_out
 from ..output.terminal import printable, show_stage
 from ..output.text_files import write_text
 
@@ -140,9 +140,7 @@ def _print_plan(result: RegionPlan) -> None:
     click.echo(textwrap.fill(REGIONS_NOTE, 90))
     if result.solved is not None:
         click.echo(f"- epsilon {result.solved} gives this relative error.")
-    if left_out:
-        named = ", ".join(name.replace("_", " ") for name in left_out)
-        click.echo(f"(too narrow for {named}; see --format csv)", err=True)
+    print_left_out(left_out)
 
 
 def _plot_plan(result: RegionPlan, path: str, *, overwrite: bool) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
-from pathlib import Path
 from typing import Any
 
 from psd._util.fields import integer_between
@@ -16,7 +15,7 @@ from psd.local.protocols import best_protocol, protocol_class
 from psd.local.protocols.rappor import Rappor
 from psd.privacy.epsilon import parse_epsilon
 
-__all__ = ["design_numbers", "design_options", "design_words", "parse_settings", "read_options"]
+__all__ = ["design_numbers", "design_options", "design_words", "parse_settings"]
 
 _MAX_DEVICES = 10**12
 
@@ -167,20 +166,6 @@ def design_words(
     is_valid = isinstance(hashes, int) and 1 <= hashes <= 16
     best = Rappor.of_words(nano, hashes=int(hashes) if is_valid else 1).settings
     return _campaign("words", [], {"name": name, **best, **stated}, nano, devices, title)
-
-
-def read_options(path: str) -> list[str]:
-    """Options of a file, a line each.
-
-    Raises
-    ------
-    ParameterError
-        If the file cannot be read as UTF-8.
-    """
-    try:
-        return Path(path).read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError):
-        raise ParameterError("options must be a file of lines in UTF-8", name="options") from None
 
 
 def parse_settings(texts: Sequence[str]) -> dict[str, int | str]:

@@ -20,9 +20,9 @@ from psd.local.distributions import BINS, estimate_distribution
 from psd.local.protocols import LocalProtocol
 from psd.local.protocols._numbers import NumberProtocol, SingleValueProtocol, UnbiasedProtocol
 
-__all__ = ["AnswerRow", "encode_table", "tabulate"]
+__all__ = ["QUANTILE", "AnswerRow", "encode_table", "tabulate"]
 
-_NORMAL: Final = 1.959963984540054
+QUANTILE: Final = 1.959963984540054
 """Quantile of the normal distribution for intervals of 95 %."""
 
 
@@ -111,7 +111,7 @@ def _field_text(value: Any) -> str:
 
 def _interval(estimate: float, error: float) -> dict[str, float]:
     """Fields of an estimate with its interval."""
-    margin = _NORMAL * error
+    margin = QUANTILE * error
     return {
         "estimate": estimate,
         "error": error,

@@ -10,19 +10,18 @@ from typing import Final
 from scipy.stats import norm
 
 from psd.errors import InputDataError, ParameterError
+from psd.local.answer_tables import QUANTILE
 from psd.local.campaigns import load_campaign
 from psd.local.counting import count_support
 from psd.local.protocols.rappor import Rappor
 from psd.local.word_decoding import decode_words
 
-__all__ = ["MAX_WORDS", "WordRow", "read_words", "tabulate_words"]
+__all__ = ["MAX_WORDS", "WordRow", "tabulate_words"]
 
 MAX_WORDS: Final = 4_096
 """Words of a list; the time grows with the cube of their number."""
 
 NO_WORD: Final = "no word"
-
-_NORMAL: Final = 1.959963984540054
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,23 +101,9 @@ def tabulate_words(
     return [_row(word, *row, least=least) for word, row in zip(listed, values, strict=True)]
 
 
-def read_words(path: str) -> list[str]:
-    """Words of a file, a line each.
-
-    Raises
-    ------
-    ParameterError
-        If the file cannot be read as UTF-8.
-    """
-    try:
-        return Path(path).read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError):
-        raise ParameterError("words must be a file of lines in UTF-8", name="words") from None
-
-
 def _row(word: str, estimate: float, unbiased: float, error: float, *, least: float) -> WordRow:
     """Row of a word."""
-    margin = _NORMAL * error
+    margin = QUANTILE * error
     return WordRow(
         word=word or NO_WORD,
         estimate=estimate,

@@ -4,20 +4,9 @@ const fs = require("fs");
 const [, , path, input, output] = process.argv;
 const engine = require(path);
 
-/* Rings of a region from arrays of all of them. */
-const ringsOf = ({ begin, ends, x, y }) => (index) => {
-  const result = [];
-  for (let ring = begin[index]; ring < begin[index + 1]; ring++) {
-    const flat = [];
-    for (let i = ring ? ends[ring - 1] : 0; i < ends[ring]; i++) flat.push(x[i], y[i]);
-    result.push(flat);
-  }
-  return result;
-};
-
 (async () => {
   const { text, directory, meta, outlines, queries, z, pairs } = JSON.parse(fs.readFileSync(input));
-  const rings = outlines.begin ? ringsOf(outlines) : null;
+  const rings = outlines.begin ? (index) => engine.ringsOf(outlines, index) : null;
   const model = new engine.Model(meta, await engine.unpack(text, directory), rings);
   const answers = queries.map((shapes) => model.answer(shapes, z));
   const overlaps = pairs.map(([a, b]) => engine.overlap(model, a, b));

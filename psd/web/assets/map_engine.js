@@ -987,6 +987,17 @@ const psdEngine = (() => {
     return relative <= meta.good ? 0 : 1;
   }
 
+  /** Rings of a region, from arrays that hold those of all regions. */
+  function ringsOf({ begin, ends, x, y }, index) {
+    const result = [];
+    for (let ring = begin[index]; ring < begin[index + 1]; ring++) {
+      const flat = [];
+      for (let i = ring ? ends[ring - 1] : 0; i < ends[ring]; i++) flat.push(x[i], y[i]);
+      result.push(flat);
+    }
+    return result;
+  }
+
   /** Whether two shapes have area in common, up to a sliver. */
   function overlap(model, first, second) {
     const [a, b] = [first, second].map((shape) => rings(model, shape));
@@ -1021,7 +1032,7 @@ const psdEngine = (() => {
     return Math.abs(ringArea(points.flat(), ...points[0])) === 0;
   }
 
-  return { Model, contains, crosses, judge, meets, overlap, turnRings, unpack };
+  return { Model, contains, crosses, judge, meets, overlap, ringsOf, turnRings, unpack };
 })();
 
 if (typeof module !== "undefined") module.exports = psdEngine;

@@ -44,13 +44,7 @@
   /** Rings of a region in the CRS of the release, outer ones turned left; of a group, or exact. */
   function regionRings(group, index) {
     const [begin, ends, x, y] = ["begin", "ends", "x", "y"].map((name) => outlines[name + group]);
-    const result = [];
-    for (let ring = begin[index]; ring < begin[index + 1]; ring++) {
-      const flat = [];
-      for (let i = ring ? ends[ring - 1] : 0; i < ends[ring]; i++) flat.push(x[i], y[i]);
-      result.push(flat);
-    }
-    return result;
+    return psdEngine.ringsOf({ begin, ends, x, y }, index);
   }
 
   const lowest = new Map();

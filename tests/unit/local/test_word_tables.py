@@ -17,7 +17,7 @@ from psd.local.collection import collect
 from psd.local.device import NANO, RapporDraw
 from psd.local.protocols.rappor import Rappor
 from psd.local.word_decoding import decode_words
-from psd.local.word_tables import MAX_WORDS, read_words, tabulate_words
+from psd.local.word_tables import MAX_WORDS, tabulate_words
 from support.local import support_of
 
 WORDS = [f"w{i}" for i in range(60)]
@@ -174,12 +174,6 @@ def test_other_campaigns_and_files_are_refused(tmp_path):
     (tmp_path / "c.json").write_bytes(encode_campaign(design_words(1, 100)))
     with pytest.raises(InputDataError):
         tabulate_words(paths[0], str(tmp_path / "none"), ["a"])
-    (tmp_path / "words").write_bytes(b"\xff\xfe")
-    for path in ("words", "missing"):
-        with pytest.raises(ParameterError, match="must be a file of lines"):
-            read_words(str(tmp_path / path))
-    (tmp_path / "words").write_text("서울\nbus\n")
-    assert read_words(str(tmp_path / "words")) == ["서울", "bus"]
 
 
 def test_settings_of_words():
