@@ -74,12 +74,14 @@ def parse_epsilon(value: str | float | Decimal) -> int:
     return nano.numerator
 
 
-def parse_decimal(name: str, value: str | float | Decimal) -> Decimal:
+def parse_decimal(name: str, value: str | float | Decimal, *, example: str = "0.5") -> Decimal:
     """Decimal from plain ASCII text; exponents have at most four digits."""
     text = str(value)  # of a float, the shortest text that reads back as it
     if isinstance(value, bool) or not _DECIMAL.fullmatch(text):
         raise ParameterError(
-            f"{name} must be a decimal number such as 0.5, got {text!r}", name=name, value=text
+            f"{name} must be a decimal number such as {example}, got {text!r}",
+            name=name,
+            value=text,
         )
     return Decimal(text)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from privacy.planted_bugs import (
+    accounting,
     budget,
     copies,
     curator,
@@ -28,6 +29,7 @@ _MODULES = {
     "Selections": (selection,),
     "Questions and shapes": (curator, shape),
     "Budget": (budget,),
+    "Accounting": (accounting,),
     "Domain and rows": (domain,),
     "Units and bounding": (units,),
     "Tallies and merging": (tallies,),

@@ -1,0 +1,441 @@
+"""What draws cost in rho of zero-concentrated privacy, and what a rho means as (epsilon, delta).
+
+A mechanism with outputs P and Q on two neighbours is rho-zCDP if the Rényi divergence of every
+order a > 1, in both directions, is at most a * rho. The rhos of all draws on the same people add
+up, also if a question depends on earlier answers. Here rho is a whole number of 1e-12, so that
+sums are exact. Every cost is rounded up, every budget is rounded down, and an epsilon that is
+stated is rounded up: the promise is never larger than the proof.
+
+`psd account` prints these numbers for other people's spendings too.
+
+References
+----------
+.. [1] M. Bun, T. Steinke, "Concentrated Differential Privacy", TCC 2016, arXiv:1605.02065.
+.. [2] C. Canonne, G. Kamath, T. Steinke, "The Discrete Gaussian for Differential Privacy",
+   NeurIPS 2020, arXiv:2004.00010, Corollary 13.
+.. [3] I. Mironov, K. Talwar, L. Zhang, "Rényi Differential Privacy of the Sampled Gaussian
+   Mechanism", 2019, arXiv:1908.10530, section 3.3.
+.. [4] P. Kairouz, B. McMahan, S. Song, O. Thakkar, A. Thakurta, Z. Xu, "Practical and Private
+   (Deep) Learning without Sampling or Shuffling", ICML 2021, arXiv:2103.00039.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal, localcontext
+from fractions import Fraction
+
+from psd.errors import ParameterError
+
+__all__ = [
+    "PICO",
+    "SampledGaussian",
+    "epsilon_of",
+    "epsilon_with_samples",
+    "gaussian_rho",
+    "pure_rho",
+    "rho_of",
+    "selection_rho",
+    "tree_rho",
+]
+
+PICO = 10**12
+_NANO = 10**9
+_DIGITS = 60
+# Decimal rounds each result, its logarithms and exponentials too, to 60 digits. The sums here
+# lose at most 20 of them, so a result is known far more closely than this.
+_CLOSE = Decimal(10) ** -30
+# The optimal order lies inside: ln(order - 1) at rho 1e6 and at rho 1e-12 with delta 1e-300.
+_LEAST, _LARGEST, _STEPS = -30.0, 30.0, 80
+_ORDERS = (*range(2, 65), 80, 96, 128, 192, 256, 384, 512, 768, 1024)
+
+
+def rho_of(epsilon_nano: int, delta: Fraction) -> int:
+    """Largest rho whose draws are (epsilon, delta)-differentially private, rounded down.
+
+    Guarantees
+    ----------
+    - Every rho-zCDP mechanism of at most this rho is (epsilon, delta)-differentially private: the
+      bound of [2]_ holds at every order, and is evaluated at one of them with 60 digits.
+
+    Parameters
+    ----------
+    epsilon_nano : int
+        Nano-epsilon, above 0. Public.
+    delta : Fraction
+        Between 0 and 1. Public.
+
+    Returns
+    -------
+    int
+        Rho in units of 1e-12; 0 if the largest rho is below 1e-12.
+
+    Raises
+    ------
+    ParameterError
+        If epsilon or delta is out of range.
+
+    Notes
+    -----
+    The bound is ln(delta) = (a - 1) (a rho - epsilon) + (a - 1) ln(1 - 1/a) - ln(a), for any order
+    a > 1. At a fixed order it gives a rho; the best order gives the largest. The right side is
+    convex in a, so its derivative in a, taken at the rho of that order, changes sign once, at the
+    best order, which is found by bisection.
+
+    Examples
+    --------
+    >>> rho_of(1_000_000_000, Fraction(1, 1_000_000))
+    24355970359
+    """
+    _check(epsilon_nano, "epsilon", least=1)
+    with _exact():
+        log_delta = _log_delta(delta)
+        epsilon = Decimal(epsilon_nano) / _NANO
+        rise = float(epsilon)
+        beyond = _best(lambda x: (_rho_at(x, rise, float(log_delta)), rise))
+        rho = (log_delta + _order_term(beyond) + beyond * epsilon) / (beyond * (1 + beyond))
+        return max(_down(rho * PICO), 0)
+
+
+def epsilon_of(rho_pico: int, delta: Fraction) -> int:
+    """Smallest epsilon such that draws of a rho are (epsilon, delta)-private, rounded up.
+
+    Guarantees
+    ----------
+    - Every rho-zCDP mechanism of this rho is (epsilon, delta)-differentially private [2]_.
+
+    Parameters
+    ----------
+    rho_pico : int
+        Rho in units of 1e-12, at least 0. Public.
+    delta : Fraction
+        Between 0 and 1. Public.
+
+    Returns
+    -------
+    int
+        Nano-epsilon; 0 if rho is 0.
+
+    Raises
+    ------
+    ParameterError
+        If rho or delta is out of range.
+
+    Examples
+    --------
+    >>> epsilon_of(100_000_000_000, Fraction(1, 1_000_000))
+    2141938929
+    """
+    _check(rho_pico, "rho", least=0)
+    with _exact():
+        log_delta = _log_delta(delta)
+        rho = Decimal(rho_pico) / PICO
+        slope = float(rho)
+        beyond = _best(lambda x: (slope, _epsilon_at(x, slope, float(log_delta))))
+        epsilon = (1 + beyond) * rho - (log_delta + _order_term(beyond)) / beyond
+        return max(_up(epsilon * _NANO), 0) if rho_pico else 0
+
+
+def pure_rho(epsilon_nano: int) -> int:
+    """Rho of any mechanism of pure epsilon: epsilon * tanh(epsilon / 2), rounded up.
+
+    Randomised response has the largest divergences of all such mechanisms, and those are largest,
+    per order, as the order goes to 1.
+
+    Parameters
+    ----------
+    epsilon_nano : int
+        Nano-epsilon, at least 0. Public.
+
+    Returns
+    -------
+    int
+        Rho in units of 1e-12.
+
+    Raises
+    ------
+    ParameterError
+        If epsilon is negative.
+
+    Examples
+    --------
+    >>> pure_rho(1_000_000_000)
+    462117157261
+    """
+    _check(epsilon_nano, "epsilon", least=0)
+    with _exact():
+        epsilon = Decimal(epsilon_nano) / _NANO
+        odds = (-epsilon).exp()
+        return _up(epsilon * (1 - odds) / (1 + odds) * PICO) if epsilon_nano else 0
+
+
+def selection_rho(epsilon_nano: int) -> int:
+    """Rho of the exponential mechanism of pure epsilon: epsilon ** 2 / 8, rounded up.
+
+    Its log-ratios on two neighbours lie in an interval of length epsilon (bounded range).
+
+    Parameters
+    ----------
+    epsilon_nano : int
+        Nano-epsilon, at least 0. Public.
+
+    Returns
+    -------
+    int
+        Rho in units of 1e-12.
+
+    Raises
+    ------
+    ParameterError
+        If epsilon is negative.
+
+    Examples
+    --------
+    >>> selection_rho(1_000_000_000)
+    125000000000
+    """
+    _check(epsilon_nano, "epsilon", least=0)
+    return -(-(epsilon_nano**2) * PICO // (8 * _NANO**2))
+
+
+def gaussian_rho(multiplier: Fraction) -> int:
+    """Rho of Gaussian noise, discrete or continuous: 1 / (2 multiplier ** 2), rounded up.
+
+    Parameters
+    ----------
+    multiplier : Fraction
+        Standard deviation over the L2 sensitivity, above 0. For discrete noise the parameter
+        sigma is meant, which is not quite the standard deviation. Public.
+
+    Returns
+    -------
+    int
+        Rho in units of 1e-12.
+
+    Raises
+    ------
+    ParameterError
+        If the multiplier is not above 0.
+
+    Examples
+    --------
+    >>> gaussian_rho(Fraction(5))
+    20000000000
+    """
+    return tree_rho(1, multiplier)
+
+
+def tree_rho(steps: int, multiplier: Fraction) -> int:
+    """Rho of a binary tree of Gaussian sums over steps, of which a person is in one [4]_.
+
+    Parameters
+    ----------
+    steps : int
+        Number of steps, at least 1. A step is in one node of each level of the tree. Public.
+    multiplier : Fraction
+        Standard deviation of a node over the L2 sensitivity of a step, above 0. Public.
+
+    Returns
+    -------
+    int
+        Rho in units of 1e-12, rounded up.
+
+    Raises
+    ------
+    ParameterError
+        If there is no step, or the multiplier is not above 0.
+
+    Examples
+    --------
+    >>> tree_rho(365, Fraction(10))
+    45000000000
+    """
+    _check(steps, "steps", least=1)
+    _check_multiplier(multiplier)
+    return math.ceil(steps.bit_length() * PICO / (2 * multiplier**2))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampledGaussian:
+    """Continuous Gaussian noise on samples of the people, a new one in each step (DP-SGD).
+
+    Parameters
+    ----------
+    rate : Fraction
+        Probability with which a person is in a sample, independent of other people and steps;
+        above 0, below 1. Public.
+    multiplier : Fraction
+        Standard deviation of the noise over the L2 sensitivity of a step, above 0. Public.
+    steps : int
+        Number of steps, at least 1. Public.
+
+    Raises
+    ------
+    ParameterError
+        If one of them is out of range.
+
+    Examples
+    --------
+    >>> training = SampledGaussian(rate=Fraction(1, 100), multiplier=Fraction(1), steps=1000)
+    >>> epsilon_with_samples(0, [training], Fraction(1, 100_000))
+    2107753076
+    """
+
+    rate: Fraction
+    multiplier: Fraction
+    steps: int
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        if not 0 < self.rate < 1:
+            raise ParameterError(
+                f"rate must be above 0 and below 1, got {float(self.rate):g}; "
+                "noise without sampling is a plain Gaussian",
+                name="rate",
+                value=self.rate,
+            )
+        _check_multiplier(self.multiplier)
+        _check(self.steps, "steps", least=1)
+
+    def divergences(self) -> list[Decimal]:
+        """Rényi divergence of all steps at each integer order of the table, to 60 digits.
+
+        At an integer order a it is the logarithm, over a - 1, of the sum over i of
+        C(a, i) (1 - q)^(a - i) q^i exp((i^2 - i) / (2 multiplier^2)) [3]_.
+        """
+        with _exact():
+            inside, outside = _decimal(self.rate), _decimal(1 - self.rate)
+            half = 1 / (2 * _decimal(self.multiplier**2))
+            moments = [((i * i - i) * half).exp() for i in range(_ORDERS[-1] + 1)]
+            odds = inside / outside
+            terms = [moment * odds**i for i, moment in enumerate(moments)]
+            return [self.steps * _divergence(a, outside, terms) for a in _ORDERS]
+
+
+def epsilon_with_samples(rho_pico: int, samples: Sequence[SampledGaussian], delta: Fraction) -> int:
+    """Epsilon of draws of a rho and of sampled Gaussians together, rounded up.
+
+    The best integer order of a table up to 1,024 is taken, so the result may be slightly above
+    that of the best order. Draws of a rho alone have their exact best order in `epsilon_of`.
+
+    Parameters
+    ----------
+    rho_pico : int
+        Rho of all draws that are not on samples, in units of 1e-12. Public.
+    samples : sequence of SampledGaussian
+        The others. Public.
+    delta : Fraction
+        Between 0 and 1. Public.
+
+    Returns
+    -------
+    int
+        Nano-epsilon.
+
+    Raises
+    ------
+    ParameterError
+        If rho or delta is out of range.
+
+    Examples
+    --------
+    >>> epsilon_with_samples(100_000_000_000, [], Fraction(1, 1_000_000))
+    2143043524
+    """
+    _check(rho_pico, "rho", least=0)
+    parts = [each.divergences() for each in samples]
+    with _exact():
+        log_delta = _log_delta(delta)
+        rho = Decimal(rho_pico) / PICO
+        sums = [sum(at, a * rho) for a, *at in zip(_ORDERS, *parts, strict=True)]
+        bounds = [
+            total + (1 - 1 / Decimal(a)).ln() - (log_delta + Decimal(a).ln()) / (a - 1)
+            for a, total in zip(_ORDERS, sums, strict=True)
+        ]
+        return max(_up(min(bounds) * _NANO), 0)
+
+
+def _divergence(order: int, outside: Decimal, terms: Sequence[Decimal]) -> Decimal:
+    """Rényi divergence of one sampled step at an integer order."""
+    total = sum((math.comb(order, i) * terms[i] for i in range(order + 1)), Decimal(0))
+    return (order * outside.ln() + total.ln()) / (order - 1)
+
+
+def _best(at: Callable[[float], tuple[float, float]]) -> Decimal:
+    """Order less 1 at which the derivative of the bound is 0; any other is valid, but worse.
+
+    ``at`` gives rho and epsilon that the bound ties together at an order.
+    """
+    low, high = _LEAST, _LARGEST
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        x = math.exp(middle)
+        rho, epsilon = at(x)
+        rises = (1 + 2 * x) * rho - epsilon - math.log1p(1 / x) > 0
+        low, high = (low, middle) if rises else (middle, high)
+    return Decimal(math.exp(low))
+
+
+def _rho_at(x: float, epsilon: float, log_delta: float) -> float:
+    """Rho that the order 1 + x gives, about."""
+    return (log_delta + math.log1p(x) + x * math.log1p(1 / x) + x * epsilon) / (x * (1 + x))
+
+
+def _epsilon_at(x: float, rho: float, log_delta: float) -> float:
+    """Epsilon that the order 1 + x gives, about."""
+    return (1 + x) * rho - (log_delta + math.log1p(x)) / x - math.log1p(1 / x)
+
+
+def _order_term(x: Decimal) -> Decimal:
+    """Terms ln(a) - (a - 1) ln(1 - 1/a) of the bound at the order a = 1 + x."""
+    return (1 + x).ln() + x * (1 + 1 / x).ln()
+
+
+@contextmanager
+def _exact() -> Iterator[None]:
+    """Decimal arithmetic of 60 digits, whatever the caller's context is."""
+    with localcontext(Context(prec=_DIGITS, Emax=MAX_EMAX, Emin=MIN_EMIN)):
+        yield
+
+
+def _down(value: Decimal) -> int:
+    """Round down a value that is known to `_CLOSE`."""
+    return int((value - _CLOSE).to_integral_value(ROUND_FLOOR))
+
+
+def _up(value: Decimal) -> int:
+    """Round up a value that is known to `_CLOSE`."""
+    return int((value + _CLOSE).to_integral_value(ROUND_CEILING))
+
+
+def _decimal(value: Fraction) -> Decimal:
+    """Value to 60 digits."""
+    return Decimal(value.numerator) / Decimal(value.denominator)
+
+
+def _log_delta(delta: Fraction) -> Decimal:
+    """Logarithm of delta."""
+    if not 0 < delta < 1:
+        raise ParameterError(
+            f"delta must be above 0 and below 1, got {delta}", name="delta", value=delta
+        )
+    return _decimal(delta).ln()
+
+
+def _check(value: int, name: str, *, least: int) -> None:
+    """Refuse a public integer below the least."""
+    if value < least:
+        raise ParameterError(
+            f"{name} must be at least {least}, got {value}", name=name, value=value
+        )
+
+
+def _check_multiplier(multiplier: Fraction) -> None:
+    """Refuse a multiplier that is not above 0."""
+    if multiplier <= 0:
+        raise ParameterError(
+            f"multiplier must be above 0, got {multiplier}", name="multiplier", value=multiplier
+        )

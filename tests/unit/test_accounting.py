@@ -1,0 +1,207 @@
+"""Accounting: golden numbers, an oracle, and the exact loss of discrete Gaussian noise."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from dp_accounting import dp_event, pld, rdp
+
+from psd import accounting
+from psd.accounting import PICO, SampledGaussian
+from psd.errors import ParameterError
+from psd.privacy.epsilon import NANO
+
+EPSILONS = (0.1, 0.3, 0.5, 1, 2, 3, 5)
+RHOS = {
+    5: (432993729, 3302986550, 8505530591, 30556595197, 108256363823, 224249168246, 550973474939),
+    6: (321047690, 2539642523, 6641524356, 24355970359, 88152688379, 185069840653, 463064990138),
+    9: (177138447, 1476745361, 3953191141, 14973057673, 56130501796, 120582428911, 311693261607),
+}
+MILLIONTH = Fraction(1, 10**6)
+CONTINUOUS = Fraction(42247, 10_000)  # Balle-Wang at (1, 1e-6): right for real noise alone
+
+
+def nano(epsilon):
+    return round(epsilon * NANO)
+
+
+def exact_delta(variance, shift, epsilon):
+    """Exact delta of discrete Gaussian noise of sigma^2 and an integer shift ([2], Theorem 7)."""
+    reach = int(40 * math.sqrt(variance)) + 60 + shift
+    values = np.arange(-reach, reach + 1)
+    mass = np.exp(-(values**2) / (2 * float(variance)))
+    above = np.cumsum((mass / mass.sum())[::-1])[::-1]  # P[Y >= value]
+
+    def beyond(bound):
+        at = math.floor(bound) + 1 + reach
+        return above[at] if at < len(above) else 0.0
+
+    middle = epsilon * float(variance) / shift
+    return beyond(middle - shift / 2) - math.exp(epsilon) * beyond(middle + shift / 2)
+
+
+@pytest.mark.parametrize("digits", RHOS)
+def test_largest_rho_is_the_golden_one_to_the_last_integer(digits):
+    found = [accounting.rho_of(nano(e), Fraction(1, 10**digits)) for e in EPSILONS]
+    assert found == list(RHOS[digits])
+
+
+def test_epsilon_of_a_rho_is_the_golden_one():
+    rhos = [10**9, 10**10, 5 * 10**10, 10**11, 5 * 10**11, 10**12, 2 * 10**12]
+    found = [accounting.epsilon_of(rho, MILLIONTH) / NANO for rho in rhos]
+    golden = [0.182895, 0.621693, 1.471595, 2.141939, 5.221534, 7.766217, 11.688596]
+    assert found == pytest.approx(golden, abs=6e-7)
+
+
+@pytest.mark.parametrize("epsilon", [1, 10**3, 10**6, 10**8, NANO, 37 * NANO, 1000 * NANO])
+@pytest.mark.parametrize("exponent", [4, 6, 12, 300])
+def test_rounding_is_on_the_safe_side_and_no_further(epsilon, exponent):
+    delta = Fraction(1, 10**exponent)
+    rho = accounting.rho_of(epsilon, delta)
+    assert accounting.epsilon_of(rho, delta) <= epsilon
+    assert accounting.epsilon_of(rho + 1, delta) >= epsilon
+
+
+@pytest.mark.parametrize("rho", [10**9, 10**10, 10**11, 10**12, 10**13])
+@pytest.mark.parametrize("delta", [1e-4, 1e-6, 1e-12])
+def test_an_oracle_agrees_on_the_conversion(rho, delta):
+    orders = 1 + np.exp(np.linspace(-5, 8, 40_000))
+    oracle, _ = rdp.compute_epsilon(orders, orders * rho / PICO, delta)
+    found = accounting.epsilon_of(rho, Fraction(str(delta))) / NANO
+    assert found == pytest.approx(oracle, rel=1e-6)
+    assert found <= oracle + 1e-9, "the orders of the oracle are some of all orders"
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 0.5, 1, 2, 5])
+def test_randomised_response_reaches_the_rho_of_pure_epsilon(epsilon):
+    """Its divergence over the order grows to the claim as the order goes to 1."""
+    p, q = 1 / (1 + math.exp(-epsilon)), 1 / (1 + math.exp(epsilon))
+    claim = accounting.pure_rho(nano(epsilon)) / PICO
+    assert claim == pytest.approx(epsilon * math.tanh(epsilon / 2), rel=1e-9)
+    ratios = []
+    for order in 1 + np.exp(np.linspace(-7, 5, 200)):
+        logs = [order * math.log(a) + (1 - order) * math.log(b) for a, b in ((p, q), (q, p))]
+        ratios.append(np.logaddexp(*logs) / (order - 1) / order)
+    assert max(ratios) <= claim + 1e-9
+    assert max(ratios) == pytest.approx(claim, rel=2e-3)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 1, 5])
+def test_selections_stay_below_an_eighth_of_the_square(epsilon):
+    """Two outcomes whose log-ratios are epsilon apart, at all splits between them."""
+    claim = accounting.selection_rho(nano(epsilon)) / PICO
+    assert claim == pytest.approx(epsilon**2 / 8, rel=1e-9)
+    worst = 0.0
+    for odds in np.linspace(-3 * epsilon - 2, 3 * epsilon + 2, 101):
+        p, q = 1 / (1 + math.exp(-odds)), 1 / (1 + math.exp(-odds + epsilon))
+        for order in (1.001, 1.1, 2, 5, 20):
+            total = p**order * q ** (1 - order) + (1 - p) ** order * (1 - q) ** (1 - order)
+            worst = max(worst, math.log(total) / (order - 1) / order)
+    assert 0.5 * claim < worst <= claim + 1e-9
+
+
+@pytest.mark.parametrize("shift", range(1, 17))
+def test_exact_delta_of_discrete_noise_is_below_the_claim(shift):
+    for sigma in range(1, 101):
+        rho = math.ceil(Fraction(PICO * shift**2, 2 * sigma**2))
+        for exponent in (5, 6, 9):
+            delta = Fraction(1, 10**exponent)
+            epsilon = accounting.epsilon_of(rho, delta) / NANO
+            assert exact_delta(sigma**2, shift, epsilon) <= float(delta) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("shift", [1, 2, 4, 16])
+@pytest.mark.parametrize("exponent", [5, 6, 9])
+def test_noise_of_the_rho_of_a_budget_keeps_it(epsilon, shift, exponent):
+    """The way of a build: a budget, its rho, the variance of that rho, and its exact delta."""
+    rho = accounting.rho_of(nano(epsilon), Fraction(1, 10**exponent))
+    variance = Fraction(shift**2 * PICO, 2 * rho)
+    assert exact_delta(variance, shift, epsilon) <= 10**-exponent
+    assert exact_delta(Fraction(9, 10) ** 4 * variance, shift, epsilon) > 0
+
+
+def test_the_multiplier_of_continuous_noise_leaks_on_integers():
+    """The test above would see it: 4.2247 is right for real noise at (1, 1e-6)."""
+    assert exact_delta(CONTINUOUS**2, 1, 1.0) == pytest.approx(1.0196e-6, rel=1e-4)
+    assert exact_delta(Fraction(PICO, 2 * RHOS[6][3]), 1, 1.0) == pytest.approx(1.99e-7, rel=5e-3)
+
+
+@pytest.mark.parametrize(
+    ("rate", "multiplier", "steps", "golden"),
+    [("1/100", 1, 1000, 2.1078), ("2/100", Fraction(11, 10), 3000, 6.4101)],
+)
+def test_sampled_noise_costs_what_an_oracle_says(rate, multiplier, steps, golden):
+    training = sampled(rate=Fraction(rate), multiplier=Fraction(multiplier), steps=steps)
+    found = accounting.epsilon_with_samples(0, [training], Fraction(1, 10**5)) / NANO
+    assert found == pytest.approx(golden, abs=6e-5)
+    noise = dp_event.GaussianDpEvent(float(multiplier))
+    event = dp_event.SelfComposedDpEvent(
+        dp_event.PoissonSampledDpEvent(float(Fraction(rate)), noise), steps
+    )
+    oracle = rdp.RdpAccountant(list(range(2, 65))).compose(event).get_epsilon(1e-5)
+    assert found == pytest.approx(oracle, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("steps", "multiplier", "golden"),
+    [(1024, 5, 3.3003), (365, 10, 1.3904), (8760, 20, 0.8379)],
+)
+def test_trees_cost_the_golden_numbers(steps, multiplier, golden):
+    rho = accounting.tree_rho(steps, Fraction(multiplier))
+    assert accounting.epsilon_of(rho, MILLIONTH) / NANO == pytest.approx(golden, abs=6e-5)
+
+
+def test_many_gaussians_cost_little_more_than_their_exact_loss():
+    """The safe way costs 7 % of the noise, for any number of draws."""
+    multiplier = 4.2247 * math.sqrt(52)
+    event = dp_event.SelfComposedDpEvent(dp_event.GaussianDpEvent(multiplier), 52)
+    exact = pld.PLDAccountant(value_discretization_interval=1e-3).compose(event).get_epsilon(1e-6)
+    rho = 52 * accounting.gaussian_rho(Fraction(multiplier))
+    assert 1.0 < accounting.epsilon_of(rho, MILLIONTH) / NANO / exact < 1.1
+
+
+def test_a_rho_and_samples_are_added_at_each_order():
+    training = sampled(rate=Fraction(1, 100), steps=1000)
+    alone = accounting.epsilon_with_samples(0, [training], MILLIONTH)
+    both = accounting.epsilon_with_samples(10**10, [training], MILLIONTH)
+    assert max(alone, accounting.epsilon_of(10**10, MILLIONTH)) < both
+    assert both < alone + accounting.epsilon_of(10**10, MILLIONTH)
+    assert accounting.epsilon_with_samples(0, [training, training], MILLIONTH) > alone
+
+
+def test_integer_orders_are_never_better_than_all_orders():
+    for rho in (10**6, 10**9, 10**11, 10**12):
+        exact = accounting.epsilon_of(rho, MILLIONTH)
+        assert exact <= accounting.epsilon_with_samples(rho, [], MILLIONTH)
+
+
+def test_nothing_costs_nothing_and_a_little_is_rounded_up():
+    assert accounting.epsilon_of(0, MILLIONTH) == 0
+    assert accounting.pure_rho(0) == accounting.selection_rho(0) == 0
+    assert accounting.pure_rho(1) == accounting.selection_rho(1) == 1
+    assert accounting.rho_of(1, Fraction(1, 10**9)) == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: accounting.rho_of(0, MILLIONTH), "epsilon must be at least 1, got 0"),
+        (lambda: accounting.rho_of(NANO, Fraction(0)), "delta must be above 0 and below 1, got 0"),
+        (lambda: accounting.epsilon_of(-1, MILLIONTH), "rho must be at least 0, got -1"),
+        (lambda: accounting.pure_rho(-1), "epsilon must be at least 0, got -1"),
+        (lambda: accounting.gaussian_rho(Fraction(0)), "multiplier must be above 0, got 0"),
+        (lambda: accounting.tree_rho(0, Fraction(1)), "steps must be at least 1, got 0"),
+        (lambda: sampled(rate=Fraction(1)), "rate must be above 0 and below 1, got 1"),
+        (lambda: sampled(steps=0), "steps must be at least 1, got 0"),
+        (lambda: sampled(multiplier=Fraction(-1)), "multiplier must be above 0, got -1"),
+    ],
+)
+def test_arguments_out_of_range_are_refused(call, sentence):
+    with pytest.raises(ParameterError, match=sentence):
+        call()
+
+
+def sampled(*, rate=Fraction(1, 10), multiplier=Fraction(1), steps=1):
+    return SampledGaussian(rate=rate, multiplier=multiplier, steps=steps)
