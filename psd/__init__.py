@@ -3,9 +3,9 @@
 `build` turns points into a `Release`. A release answers `Release.query` from its file alone: it
 holds noisy counts and public parameters, and everything after the build is ordinary geometry.
 
-Names of this module and of `psd.decompositions`, `psd.errors`, `psd.local` and `psd.testing` are
-public; other modules may change. Methods are classes of `psd.decompositions`, or names such as
-``"quadtree"``.
+Names of this module and of `psd.choosing`, `psd.decompositions`, `psd.errors`, `psd.local` and
+`psd.testing` are public; other modules may change. Methods are classes of `psd.decompositions`, or
+names such as ``"quadtree"``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from psd._version import __version__
 
 if TYPE_CHECKING:
-    from psd import decompositions, errors, local, testing
+    from psd import choosing, decompositions, errors, local, testing
     from psd.api.differences import difference, ratio
     from psd.api.loading import load
     from psd.api.release import Release
@@ -76,6 +76,7 @@ __all__ = [
     "ask",
     "audit",
     "build",
+    "choosing",
     "compare",
     "decompositions",
     "difference",
@@ -141,7 +142,7 @@ _MODULES = {
 }
 
 # Submodules that are public themselves.
-_SUBMODULES = ("decompositions", "errors", "local", "testing")
+_SUBMODULES = ("choosing", "decompositions", "errors", "local", "testing")
 
 
 def __getattr__(name: str) -> Any:

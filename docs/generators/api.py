@@ -13,8 +13,8 @@ import psd
 HEAD = """\
 # Python API
 
-`import psd` gives the names of this page, with the modules `psd.decompositions`, `psd.errors` and
-`psd.testing`. What is not listed here is internal and may change.
+`import psd` gives the names of this page, with the modules `psd.choosing`, `psd.decompositions`,
+`psd.errors`, `psd.local` and `psd.testing`. What is not listed here is internal and may change.
 
 This page is generated from the docstrings by `python docs/generate.py`.
 """

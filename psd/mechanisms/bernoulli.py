@@ -61,6 +61,34 @@ def bernoulli_exp(
     """
     numerators, denominators = checked_pair(numerators, denominators, least_numerator=0)
     integer, rest = np.divmod(numerators, denominators)
+    return bernoulli_exp_of_parts(integer, rest, denominators)
+
+
+def bernoulli_exp_of_parts(
+    integer: NDArray[np.int64], rest: NDArray[np.int64], denominators: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Flip coins that are true with probability exp(-integer - rest / denominator).
+
+    So an exponent whose numerator exceeds 64 bits needs no rounding. Guarantees and law are those
+    of `bernoulli_exp`.
+
+    Parameters
+    ----------
+    integer, rest : ndarray, shape (n,), int64
+        Not negative, rest at most its denominator.
+    denominators : ndarray, shape (n,), int64
+        Positive.
+
+    Returns
+    -------
+    ndarray, shape (n,), bool
+        Independent coins.
+
+    Examples
+    --------
+    >>> bernoulli_exp_of_parts(np.array([0, 2**62]), np.array([0, 1]), np.array([1, 2])).tolist()
+    [True, False]
+    """
     if not integer.any():
         return _bernoulli_exp_below_one(rest, denominators)
     coins = unit_geometric(integer.size) >= integer

@@ -21,6 +21,7 @@ ROOTS = {"psd": Path(psd.__file__).parent, "psd_cli": Path(psd_cli.__file__).par
 # put on the lattice are in `psd.ingest.sources` and `psd.space.domain`, answers in the
 # decompositions.
 EXACT = (
+    "psd.choosing.selection",
     "psd.curator.contribution_choice",
     "psd.curator.curator",
     "psd.curator.halved_nodes",

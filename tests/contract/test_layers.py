@@ -19,6 +19,7 @@ PRIVATE = (
     "psd.curator",
     "psd.ledger",
     "psd.publish",
+    "psd.choosing",
     "psd.evaluation",
     "psd.planning",
     "psd.auditing",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from psd.mechanisms import bernoulli
-from psd.mechanisms.bernoulli import bernoulli_exp, checked_pair
+from psd.mechanisms.bernoulli import bernoulli_exp, bernoulli_exp_of_parts, checked_pair
 from support.noise_paths import enumerate_paths
 
 
@@ -49,6 +49,20 @@ def test_probability_is_exact(probability, numerator, denominator):
     true, followed = probability(numerator, denominator)
     assert followed == pytest.approx(1, abs=1e-6)
     assert true == pytest.approx(math.exp(-numerator / denominator), abs=2 * (1 - followed) + 1e-12)
+
+
+def test_parts_are_those_of_the_fraction(monkeypatch):
+    """The integer part may exceed what a numerator of 64 bits could hold."""
+    seen = []
+    monkeypatch.setattr(bernoulli, "unit_geometric", lambda size: np.array([2**40, 3, 2, 0]))
+    monkeypatch.setattr(
+        bernoulli,
+        "_bernoulli_exp_below_one",
+        lambda *parts: seen.append([p.tolist() for p in parts]) or np.array([True, False]),
+    )
+    parts = np.array([2**40, 2, 3, 2**62]), np.array([5, 6, 7, 8]), np.array([9, 10, 11, 12])
+    assert bernoulli_exp_of_parts(*parts).tolist() == [True, False, False, False]
+    assert seen == [[[5, 6], [9, 10]]]
 
 
 def test_the_enumeration_would_see_a_wrong_coin(probability, monkeypatch):

@@ -1,0 +1,66 @@
+"""Law of permute-and-flip, by chi-square; wrong rates, and a best one that always wins a tie."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from psd.choosing import select
+from psd.mechanisms.permute_and_flip import PermuteAndFlip
+from psd.privacy.choice_laws import permute_and_flip_probabilities
+from psd.privacy.epsilon import NANO
+from support.goodness_of_fit import ALPHA, holds
+
+DRAWS = 5_000
+SCORES = np.array([-9, -5, -4, 0, -1, 0, 0, -1, -3, -40])
+SLOPES = {True: 1.0, False: 0.5}
+
+
+def draws(epsilon, sensitivity, is_monotone):
+    choice = PermuteAndFlip(
+        scores=SCORES, epsilon=epsilon, sensitivity=sensitivity, is_monotone=is_monotone
+    )
+    return np.array([choice.sample()[0] for _ in range(DRAWS)])
+
+
+def p_value(chosen, rate):
+    """P-value of chosen candidates against the law at a rate."""
+    expected = len(chosen) * permute_and_flip_probabilities(-rate * SCORES)
+    observed = np.bincount(chosen, minlength=len(SCORES))
+    common = expected >= 5
+    pairs = [np.append(v[common], v[~common].sum()) for v in (observed, expected)]
+    if pairs[1][-1] < 5:
+        pairs = [np.append(p[:-2], p[-2:].sum()) for p in pairs]
+    return stats.chisquare(*pairs).pvalue
+
+
+@pytest.mark.parametrize("is_monotone", [True, False])
+@pytest.mark.parametrize(
+    ("epsilon", "sensitivity"), [(NANO // 10, 1), (NANO, 1), (NANO, 3), (3 * NANO, 2)]
+)
+def test_law(epsilon, sensitivity, is_monotone):
+    rate = SLOPES[is_monotone] * epsilon / NANO / sensitivity
+    assert holds(lambda: p_value(draws(epsilon, sensitivity, is_monotone), rate))
+
+
+@pytest.mark.parametrize("is_monotone", [True, False])
+@pytest.mark.parametrize("factor", [0.5, 2.0])
+def test_half_and_twice_the_rate_are_rejected(factor, is_monotone):
+    rate = factor * SLOPES[is_monotone]
+    assert p_value(draws(NANO, 1, is_monotone), rate) < ALPHA
+
+
+def test_ties_are_broken_by_chance():
+    def shares():
+        chosen = draws(100 * NANO, 1, True)
+        assert set(chosen.tolist()) <= {3, 5, 6}
+        return stats.chisquare(np.bincount(chosen, minlength=10)[[3, 5, 6]]).pvalue
+
+    assert holds(shares)
+
+
+def test_select_has_the_law():
+    def fresh():
+        chosen = [select(SCORES, epsilon=1, sensitivity=2) for _ in range(DRAWS)]
+        return p_value(np.array(chosen), 0.25)
+
+    assert holds(fresh)
