@@ -15,7 +15,7 @@ from ..output.columns import Column, print_columns
 from ..output.terminal import printable
 
 if TYPE_CHECKING:
-    from psd.ledger.charges import Charge
+    from psd.ledger.charges import Charge, Dataset
     from psd.ledger.state import LedgerState
 
 __all__ = ["command"]
@@ -239,8 +239,10 @@ def raise_budget(file: str, dataset: str, budget: str) -> None:
 def show_status(file: str, form: str) -> None:
     """Show the spent part and the rest of each budget.
 
-    If the unit of privacy is a record, charges for disjoint regions do not add up: only the
-    largest of them counts.
+    The spent part is that of the records which the charges concern most. adds_up says which
+    charges are added: "all", or only those with "common points" or "common slices" of time. A
+    record lies at one point and at one time, so of charges for two areas, or for two days, it
+    pays one. The records of a user's day lie on one day, and those of a user anywhere.
 
     \b
     Examples:
@@ -359,6 +361,7 @@ def _balance_row(state: LedgerState, name: str) -> dict[str, Any]:
         "budget": epsilon_text(dataset.budget),
         "spent": epsilon_text(spent),
         "left": epsilon_text(max(dataset.budget - spent, 0)),
+        "adds_up": _rule_of_sums(dataset),
         "charges": str(len(charges)),
         "not_finished": str(sum(not charge.done for charge in charges)),
         "raised": ", ".join(dataset.raised),
@@ -366,11 +369,21 @@ def _balance_row(state: LedgerState, name: str) -> dict[str, Any]:
     }
 
 
+def _rule_of_sums(dataset: Dataset) -> str:
+    """Which charges of a dataset are added, in a few words."""
+    has_times = dataset.reading is not None and "time" in dataset.reading
+    if dataset.unit == "user-day" and has_times:
+        return "common days"
+    if dataset.unit != "record" or dataset.reading is None:
+        return "all"
+    return "common points and slices" if has_times else "common points"
+
+
 def _charge_row(charge: Charge) -> dict[str, Any]:
     """One charge."""
     from psd.privacy.epsilon import epsilon_text
 
-    region = charge.region
+    region, slices = charge.region, charge.slices
     return {
         "time": charge.time,
         "dataset": charge.dataset,
@@ -379,6 +392,7 @@ def _charge_row(charge: Charge) -> dict[str, Any]:
         "epsilon": epsilon_text(charge.epsilon),
         "k": "auto" if charge.bound is None else str(charge.bound),
         "where": "everywhere" if region is None else " ".join(f"{x:.10g}" for x in region.bounds),
+        "when": "always" if slices is None else slices.text,
         "state": "done" if charge.done else "charged, not finished",
         "id": charge.id,
         "digest": charge.digest or "",
@@ -395,6 +409,8 @@ _WORDS = (
     "analyst",
     "what",
     "where",
+    "when",
+    "adds_up",
     "state",
 )
 

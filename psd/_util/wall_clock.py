@@ -7,6 +7,11 @@ become local (wall clock) times of the zone.
 from __future__ import annotations
 
 import re
+import zoneinfo
+from functools import cache
+from hashlib import blake2b
+from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
@@ -18,7 +23,7 @@ from psd.errors import InputDataError, ParameterError
 if TYPE_CHECKING:
     Times = NDArray[np.datetime64]
 
-__all__ = ["check_zone", "day", "hour", "is_zone_name", "month", "wall_clock"]
+__all__ = ["check_zone", "day", "hour", "is_zone_name", "month", "wall_clock", "zone_rules"]
 
 _FORMATS = "2024-01-31, 2024-01-31 10:00:00 or 2024-01-31T10:00:00+09:00"
 
@@ -87,6 +92,40 @@ def check_zone(zone: str) -> str:
     raise ParameterError(
         f"time_zone must be in the IANA database, such as Asia/Seoul or UTC, got {str(zone)[:80]!r}"
     )
+
+
+@cache
+def zone_rules(zone: str) -> str:
+    """Digest of the clock changes of a zone, as this machine has them.
+
+    A newer database may have other rules for a zone, by which the same moment has another local
+    time. Two machines with equal digests give every moment the same local time.
+
+    Parameters
+    ----------
+    zone : str
+        Name in the IANA database. Public.
+
+    Returns
+    -------
+    str
+        16 hexadecimal digits.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such zone.
+
+    Examples
+    --------
+    >>> len(zone_rules("Asia/Seoul"))
+    16
+    """
+    name = check_zone(zone)
+    folders = (Path(folder) for folder in zoneinfo.TZPATH)
+    path = next((folder / name for folder in folders if (folder / name).is_file()), None)
+    content = (files("tzdata") / "zoneinfo" / name) if path is None else path
+    return blake2b(content.read_bytes(), digest_size=8).hexdigest()
 
 
 def wall_clock(values: Any, zone: str, *, column: str = "time") -> Times:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 
 from psd.errors import ParameterError
 from psd.ingest.reading import Reading
+from psd.ledger.charged_slices import ChargedSlices
+from psd.ledger.extents import Extent
 from psd.ledger.regions import Region
 from psd.privacy.unit import PrivacyUnit
 
@@ -32,6 +34,8 @@ class ChargeRequest:
         What is drawn, in one or two words.
     region : Region, optional
         Region of its records; without one, the charge is for all points.
+    slices : ChargedSlices, optional
+        Time slices of its records, those of the request; without them, the charge is for all times.
     chosen : bool
         Whether the bound of the unit is chosen privately later; the stated bound is not final then.
     files : tuple of (int, int)
@@ -46,10 +50,16 @@ class ChargeRequest:
     unit: PrivacyUnit
     what: str
     region: Region | None = None
+    slices: ChargedSlices | None = None
     chosen: bool = False
     files: tuple[tuple[int, int], ...] = ()
     readings: tuple[Reading, ...] = ()
     inputs: tuple[str, ...] = ()
+
+    @property
+    def extent(self) -> Extent:
+        """Region and slices."""
+        return Extent(region=self.region, slices=self.slices)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +117,8 @@ class Charge:
         Contributions of one unit; None if the bound was chosen after the charge.
     region : Region, optional
         Region that was charged; without one, all points were.
+    slices : ChargedSlices, optional
+        Time slices that were charged; without them, all times were.
     done : bool
         Whether the release is known to be saved, or the answer to be given.
     digest : str, optional
@@ -123,9 +135,15 @@ class Charge:
     epsilon: int
     bound: int | None
     region: Region | None
+    slices: ChargedSlices | None = None
     done: bool = False
     digest: str | None = None
     files: tuple[str, ...] = ()
+
+    @property
+    def extent(self) -> Extent:
+        """Region and slices."""
+        return Extent(region=self.region, slices=self.slices)
 
 
 def is_name(name: str) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 
 from psd.errors import LedgerError
 from psd.ingest.reading import Reading
+from psd.ledger.charged_slices import parse_slices
 from psd.ledger.charges import Charge, Dataset
 from psd.ledger.entry_schema import validate_entry
 from psd.ledger.file import Row
@@ -87,11 +88,11 @@ def _charge(
     charges: dict[str, Charge], datasets: Mapping[str, Dataset], time: str, body: dict[str, Any]
 ) -> None:
     """Add the charge of an entry."""
-    region = parse_region(body.pop("region"))
+    region, slices = parse_region(body.pop("region")), parse_slices(body.pop("slices", None))
     files = tuple(body.pop("files", ()))
     if body["id"] in charges or body["dataset"] not in datasets:
         raise ValueError("a charge that exists already, or that has no dataset")
-    charges[body["id"]] = Charge(time=time, region=region, files=files, **body)
+    charges[body["id"]] = Charge(time=time, region=region, slices=slices, files=files, **body)
 
 
 def _finish(charges: dict[str, Charge], body: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from psd.ingest.reading import is_reading
+from psd.ledger.charged_slices import is_slices
 from psd.ledger.charges import is_name
 from psd.privacy.epsilon import MAX_EPSILON, NANO
 from psd.privacy.unit import MAX_CONTRIBUTIONS
@@ -139,10 +140,11 @@ _BODIES: Mapping[str, Mapping[str, Valid]] = {
         "epsilon": _is_price,
         "bound": _is_bound,
         "region": partial(_or_none, _is_region),
+        "slices": partial(_or_none, is_slices),
         "files": partial(_is_list, _is_text),
     },
     "done": {"id": _is_name, "digest": partial(_or_none, _is_text)},
 }
 
 # Fields that entries of older ledgers do not have.
-_OPTIONAL = {"files", "reading", "inputs"}
+_OPTIONAL = {"files", "reading", "inputs", "slices"}

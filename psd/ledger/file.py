@@ -29,7 +29,11 @@ __all__ = [
     "snapshot",
 ]
 
-FORMAT = 1
+FORMAT = 2
+"""Format of new ledgers, and of ledgers of format 1 from their next entry on. It adds the time
+slices of charges, which programs that know format 1 would take for an edit."""
+
+_KNOWN_FORMATS = (1, FORMAT)
 
 # Seconds to wait for the lock of another process. One charge locks the file for milliseconds.
 TIMEOUT = 20.0
@@ -164,7 +168,8 @@ def rows(ledger: sqlite3.Connection) -> Iterator[Row]:
 
 
 def append(ledger: sqlite3.Connection, row: Row) -> None:
-    """Append an entry."""
+    """Append an entry; the ledger then has the newest format, in the same transaction."""
+    ledger.execute(f"PRAGMA user_version = {FORMAT}")
     ledger.execute("INSERT INTO entry (number, time, kind, body, hash) VALUES (?, ?, ?, ?, ?)", row)
 
 
@@ -241,9 +246,10 @@ def _check_format(path: str | os.PathLike[str], ledger: sqlite3.Connection) -> N
     version = ledger.execute("PRAGMA user_version").fetchone()[0]
     if application != _APPLICATION:
         raise LedgerError(f"ledger {path} is not a ledger of psd, but another database")
-    if version != FORMAT:
+    if version not in _KNOWN_FORMATS:
         raise LedgerError(
-            f"ledger {path} has format {version}, and this version of psd reads format {FORMAT}"
+            f"ledger {path} has format {version}, and this version of psd reads the formats "
+            f"{' and '.join(map(str, _KNOWN_FORMATS))}"
         )
     if not _objects(ledger) <= _known_objects(_SCHEMA):
         raise LedgerError(

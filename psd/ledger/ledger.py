@@ -18,6 +18,7 @@ from typing import Any
 from psd.errors import LedgerError, ParameterError, RandomnessError
 from psd.ingest.reading import reading_text
 from psd.ingest.sources import Columns
+from psd.ledger.charged_slices import slices_fields
 from psd.ledger.charges import ChargeRequest, check_name
 from psd.ledger.entries import entry, replay_entries
 from psd.ledger.entry_schema import validate_entry
@@ -339,7 +340,7 @@ class Ledger:
             state = _state_of(ledger)
             price = state.fault_price(name, request, analyst)
             if price:
-                fault = replace(request, epsilon=price, what="fault", region=None)
+                fault = replace(request, epsilon=price, what="fault", region=None, slices=None)
                 _append_charge(ledger, state, name, fault, analyst)
 
     def finish(self, charge: str, *, digest: str | None = None) -> None:
@@ -505,6 +506,7 @@ def _body(request: ChargeRequest) -> dict[str, object]:
         "epsilon": request.epsilon,
         "bound": None if request.chosen else request.unit.contributions,
         "region": region_fields(request.region),
+        "slices": slices_fields(request.slices),
     }
 
 

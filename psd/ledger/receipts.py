@@ -18,6 +18,7 @@ from psd.ledger.state import LedgerState
 from psd.privacy.epsilon import parse_epsilon
 from psd.release.file import KEY, SERIES_KEY, read_release
 from psd.release.series_file import is_series, read_series
+from psd.space.time_slices import By, TimeSlices
 
 __all__ = ["ChargeReceipt", "check_releases", "is_sound", "read_receipt", "receipts"]
 
@@ -82,7 +83,13 @@ class _StatedGuarantee:
     time_zone: str | None
     contributions: int
     area: tuple[object, ...]
-    slices_with_shares: int = 1
+    slices: TimeSlices | None = None
+    has_shares: bool = False
+
+    @property
+    def epsilons(self) -> int:
+        """Number of equal parts of the epsilon of the charge, of which the series states one."""
+        return len(self.slices) if self.slices is not None and self.has_shares else 1
 
 
 def _read_guarantee(path: str | os.PathLike[str]) -> _StatedGuarantee | None:
@@ -91,17 +98,22 @@ def _read_guarantee(path: str | os.PathLike[str]) -> _StatedGuarantee | None:
     try:
         header = strict_json(footer.get(SERIES_KEY) or footer.get(KEY) or b"")
         release = header["release"] if SERIES_KEY in footer else header
-        has_shares = SERIES_KEY in footer and header["bound"] == "slice"
         return _StatedGuarantee(
             epsilon=parse_epsilon(release["epsilon"]),
             unit=str(release["unit"]),
             time_zone=release.get("time_zone"),
             contributions=int(release.get("weight") or release["max_contributions"]),
             area=_area(**release["domain"]),
-            slices_with_shares=len(header["slices"]) if has_shares else 1,
+            slices=_slices(**header) if SERIES_KEY in footer else None,
+            has_shares=SERIES_KEY in footer and header["bound"] == "slice",
         )
     except (ReleaseFormatError, ParameterError, KeyError, AttributeError, TypeError, ValueError):
         return None
+
+
+def _slices(by: By, slices: Sequence[str], time_zone: str, **_: object) -> TimeSlices:
+    """Time slices that the header of a series states."""
+    return TimeSlices(by=by, names=tuple(slices), time_zone=time_zone)
 
 
 def _area(bounds: Sequence[float], crs: str, lattice: Sequence[int]) -> tuple[object, ...]:
@@ -116,7 +128,8 @@ def check_releases(
 
     Epsilon, unit, time zone, contribution bound and area of a release are compared with its charge.
     The bound is not compared if it was chosen after the charge. The area is not compared if the
-    charge counts everywhere.
+    charge counts everywhere, and the time slices are not compared if it counts always. A series may
+    have fewer slices than its charge.
 
     Parameters
     ----------
@@ -136,7 +149,7 @@ def check_releases(
     ------
     LedgerError
         If a release states a charge that the ledger does not have, or differs from its charge in
-        epsilon, unit, bound or area.
+        epsilon, unit, bound, area or time slices.
     """
     paid = []
     for path, receipt in receipts(folder):
@@ -169,7 +182,7 @@ def _differing_field(
     if stated is None:
         return "guarantee"
     # Slices that share epsilon state equal integer parts of it, without the remainder.
-    if stated.epsilon != charge.epsilon // stated.slices_with_shares:
+    if stated.epsilon != charge.epsilon // stated.epsilons:
         return "epsilon"
     if (stated.unit, stated.time_zone) != (dataset.unit, dataset.time_zone):
         return "unit of privacy"
@@ -178,6 +191,8 @@ def _differing_field(
     region = charge.region
     if region is not None and stated.area != _area(region.bounds, region.crs, region.lattice):
         return "area"
+    if charge.slices is not None and not charge.slices.contain(stated.slices):
+        return "list of time slices"
     return None
 
 

@@ -11,8 +11,8 @@ from hashlib import blake2b
 
 from psd.errors import BudgetError, LedgerError
 from psd.ledger.charges import Charge, ChargeRequest, Dataset, check_name
+from psd.ledger.extents import ALWAYS_AND_EVERYWHERE, Extent, extent_for_unit, largest_sum
 from psd.ledger.readings import check_readings, is_placed_alike
-from psd.ledger.regions import Region, spent_within
 from psd.privacy.epsilon import epsilon_decimal, epsilon_text
 
 __all__ = ["MAX_FAULTS", "LedgerState"]
@@ -118,12 +118,30 @@ class LedgerState:
         datasets = {c.dataset for c in self.charges.values() if marks.intersection(c.files)}
         return sorted(datasets - {name})
 
-    def spent(self, name: str, region: Region | None = None, analyst: str | None = None) -> int:
-        """Sum nano-epsilon spent on a dataset, at the point of a region with the largest sum."""
-        charges = self.charges_of(name, analyst)
-        if self.dataset(name).unit != "record":  # a user has records at many points
-            return sum(charge.epsilon for charge in charges)
-        return spent_within([(charge.region, charge.epsilon) for charge in charges], region)
+    def spent(
+        self,
+        name: str,
+        within: Extent = ALWAYS_AND_EVERYWHERE,
+        analyst: str | None = None,
+    ) -> int:
+        """Sum nano-epsilon spent on a dataset, at the point and time with the largest sum.
+
+        Parameters
+        ----------
+        name : str
+            A registered dataset.
+        within : Extent
+            Region and slices of which points and times are considered.
+        analyst : str, optional
+            Only charges of this analyst are added.
+        """
+        dataset = self.dataset(name)
+        unit = dataset.unit, dataset.time_zone
+        charges = [
+            (extent_for_unit(charge.extent, *unit), charge.epsilon)
+            for charge in self.charges_of(name, analyst)
+        ]
+        return largest_sum(charges, extent_for_unit(within, *unit))
 
     def check(self, name: str, request: ChargeRequest, analyst: str | None) -> ChargeRequest:
         """Refuse a charge that a dataset does not allow or cannot pay.
@@ -131,8 +149,8 @@ class LedgerState:
         Returns
         -------
         ChargeRequest
-            The request as it is charged. It has no region, which means everywhere, unless its
-            records get their positions as the dataset registers.
+            The request as it is charged. It has no region and no slices, which means everywhere
+            and always, unless its records get positions and times as the dataset registers.
 
         Raises
         ------
@@ -149,16 +167,16 @@ class LedgerState:
         check_readings(name, dataset.reading, request.readings)
         self._check_inputs(dataset, request)
         if not is_placed_alike(dataset.reading, request.readings):
-            request = replace(request, region=None)
+            request = replace(request, region=None, slices=None)
         if dataset.caps:
             if analyst is None or analyst not in dataset.caps:
                 refused = "none was given" if analyst is None else f"not {analyst!r}"
                 raise LedgerError(
                     f"dataset {name!r} is for the analysts {', '.join(dataset.caps)}; {refused}"
                 )
-            by_analyst = self.spent(name, request.region, analyst)
+            by_analyst = self.spent(name, request.extent, analyst)
             self._check_left(f"analyst {analyst!r}", dataset.caps[analyst], by_analyst, request)
-        spent = self.spent(name, request.region)
+        spent = self.spent(name, request.extent)
         self._check_left(f"dataset {name!r}", dataset.budget, spent, request)
         return request
 
@@ -172,7 +190,7 @@ class LedgerState:
         budget, left = dataset.budget, dataset.budget - self.spent(name)
         if analyst is not None and analyst in dataset.caps:
             cap = dataset.caps[analyst]
-            budget, left = min(budget, cap), min(left, cap - self.spent(name, None, analyst))
+            budget, left = min(budget, cap), min(left, cap - self.spent(name, analyst=analyst))
         return max(min(-(-budget // MAX_FAULTS) - request.epsilon, left), 0)
 
     def _check_inputs(self, dataset: Dataset, request: ChargeRequest) -> None:

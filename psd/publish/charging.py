@@ -10,6 +10,7 @@ from psd.errors import InputDataError
 from psd.ingest.input_names import input_names, tally_names
 from psd.ingest.reading import Reading, reading_of
 from psd.ingest.sources._paths import STDIN, expand_paths, file_kind, is_path
+from psd.ledger.charged_slices import slices_of
 from psd.ledger.charges import ChargeRequest
 from psd.ledger.readings import placing_options
 from psd.ledger.regions import BY_FIELDS, Region
@@ -95,7 +96,9 @@ def charge_request(
     data : object or list of objects
         Input that is read; empty for tallies. A record of a CSV file has one position, given by its
         fields. A geometry may have another position than the fields beside it, and a view, a query,
-        a table in memory or a stream may have the same record at several positions.
+        a table in memory or a stream may have the same record at several positions, or at several
+        times. So only CSV files are charged for a region, and for slices. The slices are those of
+        the request, whatever times the records have.
     by_fields : bool
         Whether this process reads the data; an engine has its own rules of what is CSV.
     origins : sequence of PartOrigin
@@ -103,8 +106,10 @@ def charge_request(
     """
     files = _file_states(data if isinstance(data, list | tuple) else [data])
     in_csv = by_fields and {file_kind(path) for path in files} == {"csv"}
-    region = None
+    region = slices = None
     columns = request.columns
+    if in_csv and request.slices is not None and columns is not None and columns.time is not None:
+        slices = slices_of(request.slices, columns.time)
     if in_csv and isinstance(request.domain, Domain) and columns is not None:
         # Another PROJ, or other grids of it, may move a record from one box to the next.
         region = csv_region(request.domain, columns) if columns.input_crs is None else None
@@ -113,6 +118,7 @@ def charge_request(
         unit=request.unit,
         what=request.charge_text,
         region=region,
+        slices=slices,
         chosen=request.contribution_choice is not None,
         files=tuple(files.values()),
         readings=tally_readings(origins)

@@ -74,6 +74,7 @@ def test_create_register_status_history_verify(here):
         "budget": "1",
         "spent": "0.4",
         "left": "0.6",
+        "adds_up": "common points",
         "charges": "1",
         "not_finished": "0",
         "raised": "",

@@ -7,6 +7,7 @@ import secrets
 import sqlite3
 import threading
 import time
+from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 
@@ -26,7 +27,9 @@ from privacy.planted_bugs.bug import planted, replaced
 from psd.api.series import SeriesRelease
 from psd.errors import BudgetError
 from psd.ledger.account import Account
+from psd.ledger.charged_slices import ChargedSlices, slices_of
 from psd.ledger.entries import entry, replay_entries
+from psd.ledger.extents import Extent
 from psd.ledger.file import append, exclusive, rows
 from psd.ledger.ledger import Ledger
 from psd.ledger.state import LedgerState
@@ -34,11 +37,13 @@ from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.publish.charging import PendingCharge
 from psd.release.series import SeriesRecord
+from psd.space.time_slices import TimeSlices
 
 PROTOCOL = "tests/privacy/test_ledger_protocol.py::"
 DRAWS = PROTOCOL + "test_every_draw_finds_its_charge_on_the_disk"
 READINGS = "tests/unit/ledger/test_readings.py::"
 UNIT = "tests/unit/ledger/test_ledger.py::"
+TIME = "tests/cli/test_ledger_time.py::"
 
 ORDER = "the order of the ledger's steps"
 EDITED = "an edited ledger whose chain was recomputed"
@@ -216,11 +221,55 @@ def touching_regions_apart():
 def regions_of_users_apart():
     """Releases of two regions, each bounded by itself, are parallel for users."""
 
-    def spent(self, name, region=None, analyst=None):
-        charges = self.charges_of(name, analyst)
-        return psd.ledger.regions.spent_within([(c.region, c.epsilon) for c in charges], region)
+    return replaced(
+        psd.ledger.state, "extent_for_unit", lambda extent, unit, zone: Extent(region=extent.region)
+    )
 
-    return replaced(LedgerState, "spent", spent)
+
+@planted(test=TIME + "test_k_in_each_slice_of_a_user_is_added_too", like=APART)
+def slices_of_users_apart():
+    """Releases of two days, of k records of a user each, are parallel for users."""
+    return replaced(
+        psd.ledger.state, "extent_for_unit", lambda extent, unit, zone: Extent(slices=extent.slices)
+    )
+
+
+@planted(
+    test=TIME + "test_hours_of_a_day_of_a_user_are_added_and_hours_of_records_are_not", like=APART
+)
+def hours_of_a_day_apart():
+    """Releases of two hours of one day are parallel for the days of users."""
+    return replaced(ChargedSlices, "are_whole_days", property(lambda slices: True))
+
+
+@planted(
+    test=TIME + "test_the_slices_of_a_charge_are_those_of_the_request_and_not_of_the_data",
+    like="categories and groups from the data",
+)
+def charges_for_days_of_the_data():
+    """A charge is for the days that occur in the data, so that other days are free."""
+    original = psd.publish.count_inputs.charge_request
+
+    def request(built, data, **more):
+        charged = original(built, data, **more)
+        days = [line.split(",")[-1][:10] for line in Path(data[0]).read_text().splitlines()[1:]]
+        names = [name for name in built.slices.names if name in days]
+        occurring = TimeSlices(by="day", names=tuple(names), time_zone=built.slices.time_zone)
+        return replace(charged, slices=slices_of(occurring, built.columns.time))
+
+    return replaced(psd.publish.count_inputs, "charge_request", request)
+
+
+@planted(
+    test="tests/unit/ledger/test_extents.py::"
+    "test_only_slices_without_a_common_moment_are_apart[other-rules]",
+    like="a newer database of zones, which moves a record from one hour to the next",
+)
+def slices_by_any_rules():
+    """Slices are compared although clocks changed by other rules when records were placed."""
+    return replaced(
+        ChargedSlices, "frame", property(lambda slices: (slices.column, slices.time_zone))
+    )
 
 
 @planted(test=UNIT + "test_one_unit_for_each_dataset", like="mixed units in one ledger")

@@ -1,5 +1,6 @@
 """Moments on the wall clock: what is read, what is refused, and that no value is quoted."""
 
+import zoneinfo
 from datetime import UTC, date, datetime
 from zoneinfo import ZoneInfo
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from psd._util.wall_clock import check_zone, day, hour, month, wall_clock
+from psd._util.wall_clock import check_zone, day, hour, month, wall_clock, zone_rules
 from psd.errors import InputDataError, ParameterError
 
 SEOUL, LONDON = "Asia/Seoul", "Europe/London"
@@ -243,3 +244,18 @@ def test_slices():
     assert month(times).astype(str).tolist() == ["2024-02", "1969-12", "NaT"]
     assert day(times).astype(str).tolist() == ["2024-02-29", "1969-12-31", "NaT"]
     assert hour(times).astype(str).tolist() == ["2024-02-29T23", "1969-12-31T23", "NaT"]
+
+
+def test_rules_of_a_zone_are_those_of_its_file(tmp_path, monkeypatch):
+    (tmp_path / "Asia").mkdir()
+    (tmp_path / "Asia" / "Seoul").write_bytes(b"other rules")
+    before = zone_rules("Asia/Seoul")
+    assert before == zone_rules.__wrapped__("Asia/Seoul")
+    assert before != zone_rules("Europe/Paris")
+    monkeypatch.setattr(zoneinfo, "TZPATH", (str(tmp_path / "none"), str(tmp_path)))
+    assert zone_rules.__wrapped__("Asia/Seoul") not in (before, zone_rules("Europe/Paris"))
+
+
+def test_rules_of_a_zone_that_is_not_there():
+    with pytest.raises(ParameterError, match="must be in the IANA database"):
+        zone_rules("Asia/Soul")

@@ -8,6 +8,11 @@ from psd.ledger.entry_schema import validate_entry
 
 REGION = {"bounds": [0, 1.5, 2, 3], "crs": "EPSG:4326", "columns": ["x=lon"], "lattice": [8, 2**30]}
 
+SLICES = {
+    "column": "seen", "time_zone": "Asia/Seoul", "rules": "ab", "by": "day",
+    "spans": [["2026-01-01T00", "2026-01-31T23"], ["2026-02-02T00", "2026-02-02T23"]],
+}  # fmt: skip
+
 READING = {"x": "lon", "y": "lat"}
 
 # One sound body of each kind.
@@ -34,6 +39,7 @@ SOUND = {
         "epsilon": 7,
         "bound": 1,
         "region": REGION,
+        "slices": SLICES,
         "files": ["ab"],
     },
     "done": {"id": "c", "digest": None},
@@ -49,7 +55,12 @@ READINGS = ([READING, {**READING, "k": "v"}], [None, {}, "x", {"x": "lon"}, {**R
 INPUTS = ([[], ["a", "b"]], [None, "a", [""], ["a", 1], {"a": 1}])
 
 # Fields that entries of older ledgers do not have.
-OPTIONAL = [("charge", "files"), ("register", "reading"), ("register", "inputs")]
+OPTIONAL = [
+    ("charge", "files"),
+    ("charge", "slices"),
+    ("register", "reading"),
+    ("register", "inputs"),
+]
 
 
 def or_none(sound, wrong):
@@ -83,6 +94,7 @@ VALUES = {
     ("charge", "epsilon"): PRICES,
     ("charge", "bound"): BOUNDS,
     ("charge", "region"): ([None, REGION], [[], "all", {}, list(REGION), {**REGION, "more": 1}]),
+    ("charge", "slices"): ([None, SLICES], [[], "all", {}, list(SLICES), {**SLICES, "more": 1}]),
     ("charge", "files"): TEXTS,
     ("done", "id"): NAMES,
     ("done", "digest"): ([None, "", "ef"], [1, b"ef", ["ef"]]),
@@ -106,6 +118,25 @@ REGIONS = {
 }
 
 
+FIRST = "2026-01-01T00"
+SPANS = [
+    None, [], {}, "2026", [FIRST], [[FIRST]], [[FIRST, FIRST, FIRST]], [[FIRST, None]], [[1, 2]],
+    [["2026-01-01", "2026-01-02"]], [["2026-01-02T00", "2026-01-01T23"]],
+    [["2026-01-01T00", "2026-01-01T22"]], [["2026-01-01T01", "2026-01-01T23"]],
+    [["2026-01-01T00", "2026-01-01T23"]] * 2,
+    [["2026-01-01T00", "2026-01-01T23"], ["2026-01-02T00", "2026-01-02T23"]],
+]  # fmt: skip
+
+# The same of each field of slices.
+SLICES_FIELDS = {
+    "column": (["", "x" * 1000], [None, 1, ["a"], "x" * 1001]),
+    "time_zone": (["UTC"], [None, "", "Seoul (local)", 9]),
+    "rules": (["", "ab"], [None, 1]),
+    "by": (["month", "hour"], [None, "week", "", 1]),
+    "spans": ([[["2026-01-01T00", "2026-01-01T23"]]], SPANS),
+}
+
+
 def cases(position):
     own = [
         (kind, {**SOUND[kind], field: value})
@@ -117,12 +148,26 @@ def cases(position):
         for field, values in REGIONS.items()
         for value in values[position]
     ]
-    return own + regions
+    slices = [
+        ("charge", {**SOUND["charge"], "slices": {**SLICES, field: value}})
+        for field, values in SLICES_FIELDS.items()
+        for value in values[position]
+    ]
+    return own + regions + slices
 
 
 def test_every_field_is_tried():
     assert set(VALUES) == {(kind, field) for kind, body in SOUND.items() for field in body}
     assert set(REGIONS) == set(REGION)
+    assert set(SLICES_FIELDS) == set(SLICES)
+
+
+def test_hours_need_not_be_whole_days_and_days_exist():
+    hours = {**SLICES, "by": "hour", "spans": [[FIRST, "2026-01-01T05"]]}
+    validate_entry("charge", {**SOUND["charge"], "slices": hours})
+    february = {**hours, "spans": [["2026-02-30T00", "2026-02-30T05"]]}
+    with pytest.raises(ValueError, match="2026-02-30T00"):
+        validate_entry("charge", {**SOUND["charge"], "slices": february})
 
 
 @pytest.mark.parametrize(("kind", "body"), cases(0))

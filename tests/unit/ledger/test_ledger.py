@@ -89,7 +89,7 @@ def foreign(path):
 def later(path):
     Ledger.create(path)
     with closing(sqlite3.connect(path)) as file:
-        file.execute("PRAGMA user_version = 2")
+        file.execute("PRAGMA user_version = 3")
 
 
 def cut(path):
@@ -115,7 +115,7 @@ UNUSABLE = {
     "loop": (loop, "does not exist"),
     "text": (lambda path: path.write_text("visits,1\n" * 200), "not a ledger of psd"),
     "another database": (foreign, "another database"),
-    "a later format": (later, "format 2"),
+    "a later format": (later, "format 3"),
     "cut off": (cut, "damaged"),
     "scrambled": (scrambled, "damaged"),
 }
@@ -807,6 +807,7 @@ def test_entries_hold_public_names_and_numbers_alone(ledger):
             "columns": ["reader=csv", "x=lon", "y=lat"],
             "lattice": [1, 1],
         },
+        "slices": None,
         "files": [],
     }
 

@@ -14,6 +14,7 @@ from psd.curator.private_bounds import PrivateBounds
 from psd.errors import LedgerError
 from psd.ledger import file as ledger_file
 from psd.ledger.account import Account
+from psd.ledger.charged_slices import slices_fields, slices_of
 from psd.ledger.ledger import Ledger
 from psd.ledger.receipts import is_sound, read_receipt, receipts
 from psd.ledger.regions import region_fields
@@ -333,3 +334,52 @@ def test_a_ledger_elsewhere_is_warned_of(monkeypatch, ledger):
     ]
     with pytest.warns(UserWarning, match=r"network file system \(nfs4\)"):
         Account(ledger, "rows")
+
+
+DAYS = {"slices": TimeSlices.parse("day", "2024-01-01..2024-01-02"), "time": "time"}
+
+
+@pytest.fixture
+def paid_days(tmp_path):
+    """A ledger beside a series of two days of rows of CSV."""
+    ledger = Ledger.create(tmp_path / "city.ledger")
+    ledger.register("rows", 10, columns=psd.Columns(time="time"))
+    POINTS.to_csv(tmp_path / "points.csv", index=False)
+    account = Account(ledger, "rows")
+    path = tmp_path / "points.csv"
+    series = psd.build(path, domain=DOMAIN, epsilon=1, method="grid", account=account, **DAYS)
+    series.save(tmp_path / "r.psd.parquet")
+    account.finish(tmp_path / "r.psd.parquet")
+    return ledger
+
+
+@pytest.mark.parametrize(
+    ("spans", "is_found"),
+    [
+        ([["2024-01-01T00", "2024-01-02T23"]], False),
+        ([["2024-01-01T00", "2024-01-31T23"]], False),
+        (None, False),
+        ([["2024-01-01T00", "2024-01-01T23"]], True),
+        ([["2024-02-01T00", "2024-02-29T23"]], True),
+    ],
+)
+def test_a_charge_that_was_moved_to_another_time_is_found_by_its_release(
+    paid_days, spans, is_found
+):
+    fields = slices_fields(slices_of(DAYS["slices"], "time"))
+    edit_charge(paid_days, 3, slices=spans and {**fields, "spans": spans})
+    folder = paid_days.path.parent
+    if not is_found:
+        paid_days.verify(releases=folder)
+        return
+    with pytest.raises(LedgerError, match="states another list of time slices than charge"):
+        paid_days.verify(releases=folder)
+
+
+def test_a_release_of_no_slices_is_no_release_of_a_charge_for_slices(ledger, tmp_path):
+    account = Account(ledger, "rows")
+    built(account, tmp_path / "r.psd.parquet")
+    fields = slices_fields(slices_of(DAYS["slices"], "time"))
+    edit_charge(ledger, 4, slices=fields)
+    with pytest.raises(LedgerError, match="states another list of time slices"):
+        ledger.verify(releases=tmp_path)

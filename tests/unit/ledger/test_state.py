@@ -6,6 +6,7 @@ import pytest
 
 from psd.errors import BudgetError, LedgerError, ParameterError
 from psd.ledger.charges import Charge, ChargeRequest, Dataset, check_name, is_name
+from psd.ledger.extents import Extent
 from psd.ledger.regions import BY_FIELDS, Region
 from psd.ledger.state import LedgerState
 from psd.privacy.unit import PrivacyUnit
@@ -110,15 +111,15 @@ def test_rows_apart_do_not_add_up(bounds, spent):
         charge("visits", 40, bounds=EAST),
         charge("trips", 7),
     )
-    assert state.spent("visits", region(bounds)) == spent
+    assert state.spent("visits", Extent(region=region(bounds))) == spent
 
 
 @pytest.mark.parametrize(("unit", "zone"), [("user", None), ("user-day", "Asia/Seoul")])
 def test_charges_to_users_add_up_wherever_they_are(unit, zone):
     people = Dataset(name="people", budget=100, unit=unit, time_zone=zone)
     state = state_of([people], charge("people", 30, bounds=WEST), charge("people", 40, bounds=EAST))
-    assert state.spent("people", region(WEST)) == 70
-    assert state.spent("people", region((5, 5, 6, 6))) == 70
+    for bounds in (WEST, (5, 5, 6, 6)):
+        assert state.spent("people", Extent(region=region(bounds))) == 70
 
 
 def test_the_budget_is_granted_to_the_last_unit():

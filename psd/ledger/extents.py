@@ -1,0 +1,185 @@
+"""Where and when charges count, and the point of space and time at which they add up to the most.
+
+Private side, reads no points. A charge depends on the records of a region, `psd.ledger.regions`,
+and of time slices, `psd.ledger.charged_slices`. Charges add up where both have a common point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd.ledger.charged_slices import ChargedSlices, Span
+from psd.ledger.regions import Region, spent_within
+
+__all__ = ["ALWAYS_AND_EVERYWHERE", "Extent", "extent_for_unit", "largest_sum"]
+
+Hours = NDArray[np.int64]
+
+_HOURS_PER_PART = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """Region and time slices of the records on which a charge depends. Public.
+
+    Parameters
+    ----------
+    region : Region, optional
+        None for all points.
+    slices : ChargedSlices, optional
+        None for all times.
+    """
+
+    region: Region | None = None
+    slices: ChargedSlices | None = None
+
+
+ALWAYS_AND_EVERYWHERE = Extent()
+
+
+def extent_for_unit(extent: Extent, unit: str, time_zone: str | None) -> Extent:
+    """Part of an extent that holds for all records of one unit of privacy.
+
+    A record has one position and one time. All records of a user's day have times on that day, so
+    whole days and months in the zone of the unit hold for them, and a region does not. The records
+    of a user may lie anywhere, at any time.
+
+    Parameters
+    ----------
+    extent : Extent
+    unit : {"record", "user", "user-day"}
+        Unit of privacy of the dataset.
+    time_zone : str or None
+        Zone of the days of the unit.
+
+    Examples
+    --------
+    >>> extent_for_unit(Extent(), "user", None)
+    Extent(region=None, slices=None)
+    """
+    if unit == "record":
+        return extent
+    slices = extent.slices
+    if unit != "user-day" or slices is None:
+        return ALWAYS_AND_EVERYWHERE
+    is_same_day = slices.are_whole_days and slices.time_zone == time_zone
+    return Extent(slices=slices) if is_same_day else ALWAYS_AND_EVERYWHERE
+
+
+def largest_sum(charges: Iterable[tuple[Extent, int]], within: Extent) -> int:
+    """Compute the largest sum of amounts over the points of space and time of an extent.
+
+    Guarantees
+    ----------
+    - A record is charged by every release whose region contains its position and whose slices
+      contain its time.
+    - Slices of another column, zone or rules of the zone than those of the extent are treated as if
+      they contained the time of the record, whatever it is.
+
+    Parameters
+    ----------
+    charges : iterable of (Extent, int)
+        Extents and amounts of the charges so far.
+    within : Extent
+        Points that are considered.
+
+    Returns
+    -------
+    int
+        In the unit of the amounts: nano-epsilon, or rho in 1e-12.
+
+    Notes
+    -----
+    Proof. A dataset registers how its records are read, and only a charge that reads them so states
+    slices. So a record z has one local time t in each frame of slices: a column, a zone, and the
+    rules of the zone on the machine that built. Local time is a function of the record, also in the
+    hour that clocks repeat, which is one hour here. A release with slices is made from the records
+    whose local time lies in one of them; the others are dropped one by one, whatever else is in the
+    data. So a release whose slices do not contain t does not depend on z. Any other release is
+    handled as in `psd.ledger.regions.spent_within`: at time t, the loss is at most the largest sum
+    over positions of the charges that contain t. The loss of z is at most the largest of these
+    sums over t. Charges of further frames are bounded by sums of their own, since z may have any
+    time there, and these are added.
+
+    The active charges change only where a slice begins or ends, and each set of active charges
+    between two ends is within one that is active at the first hour of a slice. So only first hours
+    are looked at, and the first hours of the extent.
+
+    If the unit is a day of a user, every record of the unit has a time on this day, and all of them
+    together are one record of the proof: a release with slices of whole days in the zone of the
+    unit depends on the unit only if the day is in one of them. With hours, two slices of one day
+    would both hold records of the unit, so hours count always; `extent_for_unit` removes them.
+
+    Amounts may be epsilons or rhos, since both add up [1]_ and both are 0 for a release that does
+    not depend on z.
+
+    References
+    ----------
+    .. [1] Bun, Steinke. "Concentrated Differential Privacy: Simplifications, Extensions, and Lower
+       Bounds." TCC 2016, lemma 7.
+
+    Examples
+    --------
+    >>> from psd.ledger.charged_slices import slices_of
+    >>> from psd.space.time_slices import TimeSlices
+    >>> days = ("2026-01-05", "2026-01-06")
+    >>> first, second = (
+    ...     Extent(slices=slices_of(TimeSlices.parse("day", day), "seen")) for day in days
+    ... )
+    >>> largest_sum([(first, 5), (second, 7)], Extent()), largest_sum([(first, 5)], second)
+    (7, 0)
+    """
+    merged: dict[Extent, int] = {}
+    for extent, amount in charges:
+        merged[extent] = merged.get(extent, 0) + amount
+    frames = list(dict.fromkeys(x.slices.frame for x in merged if x.slices is not None))
+    own = within.slices.frame if within.slices is not None else next(iter(frames), None)
+    total = 0
+    for frame in dict.fromkeys([own, *frames]):
+        group = [
+            (extent, amount)
+            for extent, amount in merged.items()
+            if (own if extent.slices is None else extent.slices.frame) == frame
+        ]
+        times = within.slices if frame == own else None
+        sums = (spent_within(active, within.region) for active in _active_sets(group, times))
+        total += max(sums, default=0)
+    return total
+
+
+def _active_sets(
+    charges: Sequence[tuple[Extent, int]], within: ChargedSlices | None
+) -> Iterator[list[tuple[Region | None, int]]]:
+    """Sets of charges of one frame that have an hour in common, each once."""
+    spans = [None if extent.slices is None else extent.slices.spans for extent, _ in charges]
+    hours = _first_hours([each for each in spans if each is not None], within)
+    seen: set[bytes] = set()
+    for start in range(0, len(hours), _HOURS_PER_PART):
+        part = hours[start : start + _HOURS_PER_PART]
+        held = np.array([_holds(each, part) for each in spans], bool).reshape(len(spans), len(part))
+        for column in np.unique(held, axis=1).T:
+            if (key := column.tobytes()) not in seen:
+                seen.add(key)
+                yield [(charges[i][0].region, charges[i][1]) for i in np.flatnonzero(column)]
+
+
+def _first_hours(spans: Sequence[tuple[Span, ...]], within: ChargedSlices | None) -> Hours:
+    """First hours of all slices that lie in an extent, and its own; any hour if there is none."""
+    begins = np.unique([first for each in spans for first, _ in each]).astype(np.int64)
+    if within is None:
+        return begins if len(begins) else np.zeros(1, np.int64)
+    own = np.array([first for first, _ in within.spans], np.int64)
+    return np.union1d(begins[_holds(within.spans, begins)], own)
+
+
+def _holds(spans: tuple[Span, ...] | None, hours: Hours) -> NDArray[np.bool_]:
+    """Whether each hour lies in one of the runs; all do if there are none."""
+    if spans is None:
+        return np.ones(len(hours), bool)
+    first, last = np.array(spans, np.int64).T
+    at = np.searchsorted(first, hours, side="right") - 1
+    return (at >= 0) & (hours <= last[at])

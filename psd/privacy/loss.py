@@ -1,0 +1,147 @@
+"""What a charge costs: pure epsilon, or rho of zero-concentrated privacy with (epsilon, delta).
+
+A budget with a delta counts in both currencies, see `psd.ledger.state`. Sums of either are exact:
+epsilon is a whole number of 1e-9, and rho one of 1e-12.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from psd.accounting import PICO, pure_rho, rho_of
+from psd.errors import ParameterError
+from psd.privacy.delta import delta_text
+from psd.privacy.epsilon import epsilon_text
+
+__all__ = ["Loss", "rho_text"]
+
+# A ledger asks for the same few numbers at every charge.
+_pure_rho = lru_cache(maxsize=1024)(pure_rho)
+_rho_of = lru_cache(maxsize=1024)(rho_of)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """Privacy loss of what is drawn for one charge. Public.
+
+    Guarantees
+    ----------
+    - A pure loss holds what is epsilon-differentially private, so it is rho-zCDP too.
+    - A Gaussian loss holds what is rho-zCDP, and rho is small enough for (epsilon, delta).
+
+    Parameters
+    ----------
+    epsilon : int
+        Nano-epsilon.
+    rho : int
+        Rho in units of 1e-12.
+    delta : Fraction, optional
+        Delta of a Gaussian loss; None for a pure one.
+
+    Raises
+    ------
+    ParameterError
+        If rho is not that of a pure loss, or is above what (epsilon, delta) allow.
+
+    Notes
+    -----
+    A pure epsilon is rho-zCDP with rho = epsilon tanh(epsilon / 2), `psd.accounting.pure_rho`. The
+    smaller epsilon^2 / 8 holds for the exponential mechanism alone, and no charge counts it, since
+    a release has other draws too.
+
+    Examples
+    --------
+    >>> Loss.pure(1_000_000_000).rho
+    462117157261
+    >>> Loss.gaussian(1_000_000_000, Fraction(1, 1_000_000)).rho
+    24355970359
+    """
+
+    epsilon: int
+    rho: int
+    delta: Fraction | None = None
+
+    def __post_init__(self) -> None:
+        """Check that rho belongs to epsilon and delta."""
+        if self.delta is None:
+            if self.rho != _pure_rho(self.epsilon):
+                raise ParameterError("rho of a pure loss must be that of its epsilon")
+        elif not 0 < self.rho <= _rho_of(self.epsilon, self.delta):
+            raise ParameterError(
+                "rho must be above 0 and at most that of epsilon "
+                f"{epsilon_text(self.epsilon)} and delta {delta_text(self.delta)}, got "
+                f"{rho_text(self.rho)}; epsilon may be too small for Gaussian noise"
+            )
+
+    @classmethod
+    def pure(cls, epsilon: int) -> Loss:
+        """Loss of a mechanism of pure epsilon.
+
+        Parameters
+        ----------
+        epsilon : int
+            Nano-epsilon.
+        """
+        return cls(epsilon=epsilon, rho=_pure_rho(epsilon))
+
+    @classmethod
+    def gaussian(cls, epsilon: int, delta: Fraction, rho: int | None = None) -> Loss:
+        """Loss of Gaussian noise that is (epsilon, delta)-private.
+
+        Parameters
+        ----------
+        epsilon : int
+            Nano-epsilon.
+        delta : Fraction
+            Above 0, below 1.
+        rho : int, optional
+            Rho in units of 1e-12; by default the largest that epsilon and delta allow.
+
+        Raises
+        ------
+        ParameterError
+            If rho is 0, or above what epsilon and delta allow.
+        """
+        largest = _rho_of(epsilon, delta) if rho is None else rho
+        return cls(epsilon=epsilon, rho=largest, delta=delta)
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether no delta is spent."""
+        return self.delta is None
+
+    @property
+    def text(self) -> str:
+        """Both numbers of a Gaussian loss, or the epsilon of a pure one.
+
+        Examples
+        --------
+        >>> Loss.pure(500_000_000).text
+        'epsilon 0.5'
+        >>> Loss.gaussian(1_000_000_000, Fraction(1, 1_000_000)).text
+        'epsilon 1 and delta 1e-6 (rho 0.024355970359)'
+        """
+        if self.delta is None:
+            return f"epsilon {epsilon_text(self.epsilon)}"
+        return (
+            f"epsilon {epsilon_text(self.epsilon)} and delta {delta_text(self.delta)} "
+            f"(rho {rho_text(self.rho)})"
+        )
+
+
+def rho_text(pico: int) -> str:
+    """Shortest decimal text of a rho.
+
+    Parameters
+    ----------
+    pico : int
+        Rho in units of 1e-12.
+
+    Examples
+    --------
+    >>> rho_text(24_355_970_359), rho_text(PICO)
+    ('0.024355970359', '1')
+    """
+    return f"{pico // PICO}.{pico % PICO:012d}".rstrip("0").rstrip(".")
