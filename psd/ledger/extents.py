@@ -133,22 +133,30 @@ def largest_sum(charges: Iterable[tuple[Extent, int]], within: Extent) -> int:
     >>> largest_sum([(first, 5), (second, 7)], Extent()), largest_sum([(first, 5)], second)
     (7, 0)
     """
-    merged: dict[Extent, int] = {}
-    for extent, amount in charges:
-        merged[extent] = merged.get(extent, 0) + amount
-    frames = list(dict.fromkeys(x.slices.frame for x in merged if x.slices is not None))
-    own = within.slices.frame if within.slices is not None else next(iter(frames), None)
+    groups = _by_frame(charges, within.slices)
+    frame = next(iter(groups), None) if within.slices is None else within.slices.frame
     total = 0
-    for frame in dict.fromkeys([own, *frames]):
-        group = [
-            (extent, amount)
-            for extent, amount in merged.items()
-            if (own if extent.slices is None else extent.slices.frame) == frame
-        ]
-        times = within.slices if frame == own else None
+    for other, group in groups.items():
+        times = within.slices if other == frame else None
         sums = (spent_within(active, within.region) for active in _active_sets(group, times))
         total += max(sums, default=0)
     return total
+
+
+def _by_frame(
+    charges: Iterable[tuple[Extent, int]], within: ChargedSlices | None
+) -> dict[object, list[tuple[Extent, int]]]:
+    """Charges by the frame of their slices, equal extents once; those for all times join one."""
+    merged: dict[Extent, int] = {}
+    for extent, amount in charges:
+        merged[extent] = merged.get(extent, 0) + amount
+    slices = (within, *(extent.slices for extent in merged))
+    first = next((each.frame for each in slices if each is not None), None)
+    groups: dict[object, list[tuple[Extent, int]]] = {first: []}
+    for extent, amount in merged.items():
+        frame = first if extent.slices is None else extent.slices.frame
+        groups.setdefault(frame, []).append((extent, amount))
+    return groups
 
 
 def _active_sets(
@@ -160,11 +168,12 @@ def _active_sets(
     seen: set[bytes] = set()
     for start in range(0, len(hours), _HOURS_PER_PART):
         part = hours[start : start + _HOURS_PER_PART]
-        held = np.array([_holds(each, part) for each in spans], bool).reshape(len(spans), len(part))
-        for column in np.unique(held, axis=1).T:
+        is_active = np.array([_contain(each, part) for each in spans], bool)
+        for column in np.unique(is_active.reshape(len(spans), len(part)), axis=1).T:
             if (key := column.tobytes()) not in seen:
                 seen.add(key)
-                yield [(charges[i][0].region, charges[i][1]) for i in np.flatnonzero(column)]
+                active = (charges[number] for number in np.flatnonzero(column).tolist())
+                yield [(extent.region, amount) for extent, amount in active]
 
 
 def _first_hours(spans: Sequence[tuple[Span, ...]], within: ChargedSlices | None) -> Hours:
@@ -172,14 +181,15 @@ def _first_hours(spans: Sequence[tuple[Span, ...]], within: ChargedSlices | None
     begins = np.unique([first for each in spans for first, _ in each]).astype(np.int64)
     if within is None:
         return begins if len(begins) else np.zeros(1, np.int64)
-    own = np.array([first for first, _ in within.spans], np.int64)
-    return np.union1d(begins[_holds(within.spans, begins)], own)
+    firsts = np.array([first for first, _ in within.spans], np.int64)
+    return np.union1d(begins[_contain(within.spans, begins)], firsts)
 
 
-def _holds(spans: tuple[Span, ...] | None, hours: Hours) -> NDArray[np.bool_]:
-    """Whether each hour lies in one of the runs; all do if there are none."""
+def _contain(spans: tuple[Span, ...] | None, hours: Hours) -> NDArray[np.bool_]:
+    """Whether runs of slices contain each hour; all times do."""
     if spans is None:
         return np.ones(len(hours), bool)
     first, last = np.array(spans, np.int64).T
     at = np.searchsorted(first, hours, side="right") - 1
-    return (at >= 0) & (hours <= last[at])
+    contained: NDArray[np.bool_] = (at >= 0) & (hours <= last[at])
+    return contained
