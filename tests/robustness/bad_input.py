@@ -722,7 +722,7 @@ def edited(path):
 
 def of_later(path):
     with closing(sqlite3.connect(path)) as file:
-        file.execute("PRAGMA user_version = 2")
+        file.execute("PRAGMA user_version = 3")
 
 
 def unpaid(name, given, code, told, options="", *, dataset="rows", change=lambda path: None):
@@ -1532,7 +1532,7 @@ LEDGERS = (
            change=lambda path: path.write_bytes(path.read_bytes()[:5000])),
     unpaid("L05-edited", "an entry that was edited", 9, "entry 2 of the ledger was changed",
            change=edited),
-    unpaid("L06-later", "a ledger of a later format", 9, "has format 2", change=of_later),
+    unpaid("L06-later", "a ledger of a later format", 9, "has format 3", change=of_later),
     unpaid("L09-dataset", "a dataset that is not registered", 9, "'roads' is not registered",
            dataset="roads"),
     unpaid("L09-unit", "a release per row of a dataset per user", 9, "do not add up",
