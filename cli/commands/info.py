@@ -133,14 +133,13 @@ def _level_rows(release: Release) -> list[dict[str, Any]]:
     """Cells, measured cells, and largest epsilon and its noise for each level."""
     from psd.estimation.local_measurements import measure_record
     from psd.privacy.epsilon import epsilon_text
-    from psd.privacy.noise_variance import noise_variance
 
-    rows, law, measured = [], release.tree.noise_law, measure_record(release.record)
+    rows, noise, measured = [], release.tree.noise, measure_record(release.record)
     for depth, level in enumerate(release.tree.levels):
         nano = int(release.tree.epsilon[level].max())
         unit = release.unit
-        noise = (
-            float(noise_variance(np.array([nano]), unit.contributions, law)[0] ** 0.5) / unit.scale
+        deviation = (
+            float(noise.variance(np.array([nano]))[0] ** 0.5) / unit.scale
             if release.record.local is None
             else float(measured.variance[level].min() ** 0.5)
         )
@@ -150,7 +149,7 @@ def _level_rows(release: Release) -> list[dict[str, Any]]:
                 "cells": level.stop - level.start,
                 "measured": int((release.tree.epsilon[level] > 0).sum()),
                 "epsilon": epsilon_text(nano) or "0",
-                "noise_per_cell": round(noise, 2) if nano else None,
+                "noise_per_cell": round(deviation, 2) if nano else None,
             }
         )
     return rows

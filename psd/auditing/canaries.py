@@ -86,15 +86,16 @@ class Plot:
     def log_odds(self, release: Release) -> NDArray[np.float64]:
         """Compute the log-odds of each canary from the cells that contain its point and no other.
 
-        A cell with noisy count c adds (|c - b| - |c - b - k|) x epsilon / k. Here b is the count of
-        the units that are always present, and epsilon is that of the cell in the release. Cells
-        with several points, and the information in cuts, are not used.
+        A cell with noisy count c adds ln P(c - b - k) - ln P(c - b). Here b is the count of the
+        units that are always present, and P the law of the noise of the cell in the release.
+        Cells with several points, and the information in cuts, are not used.
         """
         tree, k = release.tree, self.unit.contributions
         first, number = self._points_in_cells(tree, release.domain.lattice)
         alone = (number.prod(axis=0) == 1) & (tree.epsilon > 0)
         off = tree.count[alone] - self.others * k
-        nearer = (np.abs(off) - np.abs(off - k)) * (tree.epsilon[alone] / (NANO * k))
+        loss, noise = tree.epsilon[alone], tree.noise
+        nearer = noise.log_density(off - k, loss) - noise.log_density(off, loss)
         point = first[1][alone] * self.side + first[0][alone]
         odds = np.zeros(self.side**2)
         np.add.at(odds, point, nearer)

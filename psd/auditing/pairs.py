@@ -34,7 +34,6 @@ from psd.ingest.tally import Tally
 from psd.mechanisms.base import Sampler
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
-from psd.privacy.epsilon import NANO
 from psd.publish.drawing import draw_release
 from psd.space.domain import Domain
 
@@ -203,8 +202,9 @@ def _log_odds_of_counts(tree: Tree, fixed: Tally) -> float:
     inside = (fixed.columns >= x0[hit, None]) & (fixed.rows >= y0[hit, None])
     off = tree.count[hit] - (inside * fixed.counts).sum(axis=1)
     k = fixed.contributions
-    nearer = np.abs(off) - np.abs(off - k)
-    return float((nearer * (tree.epsilon[hit] / (NANO * k))).sum())
+    loss, noise = tree.epsilon[hit], tree.noise
+    nearer = noise.log_density(off - k, loss) - noise.log_density(off, loss)
+    return float(nearer.sum())
 
 
 def learn_event(without: Samples, having: Samples, *, more: bool, beta: float) -> Threshold:

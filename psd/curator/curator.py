@@ -25,6 +25,7 @@ from psd.mechanisms.base import Sampler
 from psd.mechanisms.exponential_mechanism import ExponentialMechanism
 from psd.mechanisms.laplace import LaplaceMechanism
 from psd.privacy.budget import Budget
+from psd.privacy.count_noise import CountNoise
 from psd.privacy.epsilon import NANO, epsilon_text
 from psd.space.bin_grid import BinGrid
 from psd.space.box_tree import Tree
@@ -173,9 +174,9 @@ class Curator:
         return sum(layer.charges.total for layer in self._layers)
 
     @property
-    def noise_law(self) -> str:
-        """Law of the noise of counts; see `psd.privacy.noise_laws`. Public."""
-        return LaplaceMechanism.noise_law
+    def noise(self) -> CountNoise:
+        """Noise of counts. Public."""
+        return CountNoise.laplace(self.contributions)
 
     @property
     def questions(self) -> tuple[ChargedQuestion, ...]:
@@ -634,7 +635,7 @@ class Curator:
 
     def tree(self, layer: int = 0) -> Tree:
         """Cells of a layer with their noisy counts. Public: it has only answers and cuts."""
-        return self._layers[layer].growing.tree(self.noise_law)
+        return self._layers[layer].growing.tree(self.noise)
 
 
 def _check_regions(tally: Tally, regions: Regions) -> None:

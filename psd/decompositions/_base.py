@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
+    from psd.privacy.count_noise import CountNoise
     from psd.space.box_tree import Tree
     from psd.space.covariate import Covariate
     from psd.space.domain import Domain
@@ -52,8 +53,8 @@ class Curator(Protocol):
         """k, the largest number of records of one user; scales of noise are multiples of it."""
 
     @property
-    def noise_law(self) -> str:
-        """Name of the law of the noise of counts; see `psd.privacy.noise_laws`. Public."""
+    def noise(self) -> CountNoise:
+        """Noise of counts: its law, its variance, and the signal of a count. Public."""
 
     @property
     def covariate(self) -> Covariate | None:

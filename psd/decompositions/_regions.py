@@ -33,7 +33,7 @@ from psd.decompositions._constants import (
 )
 from psd.decompositions.cascade import Cascade
 from psd.errors import ParameterError
-from psd.privacy.epsilon import NANO, epsilon_text, parse_decimal
+from psd.privacy.epsilon import epsilon_text, parse_decimal
 from psd.privacy.shares import root_shares, share, split_total
 from psd.release.post_processing import PostProcessing
 
@@ -125,7 +125,7 @@ class Regions:
     total_share: Decimal | None = public_field(None, share, "share of epsilon for the total")
 
     name: ClassVar[str] = "regions"
-    picks: ClassVar[tuple[str, ...]] = ("levels_epsilon", "signal")
+    picks: ClassVar[tuple[str, ...]] = ("levels_epsilon", "levels_rho", "signal")
     paper: ClassVar[str] = "after Abowd et al., HDSR 2022"
 
     def __post_init__(self) -> None:
@@ -166,10 +166,11 @@ class Regions:
         levels = curator.cut_regions(root)
         for_levels = left
         if self.inside != "none":
-            signal = max(total, 1) * curator.epsilon / (NANO * curator.contributions)
+            signal = curator.noise.signal(max(total, 1), curator.epsilon)
             part = self.levels_share or default_share(signal / len(levels[-1]))
             for_levels = min(max(int(curator.epsilon * part), len(levels)), left)
-        curator.declare("levels_epsilon", epsilon_text(for_levels))
+        currency = curator.noise.currency
+        curator.declare(f"levels_{currency.name}", currency.text(for_levels))
         shares = self._level_shares(for_levels, len(levels))
         counts = [curator.count(cells, nano) for cells, nano in zip(levels, shares, strict=True)]
         if left > for_levels:
@@ -197,7 +198,7 @@ class Regions:
         """Divide the lowest regions in which records can lie."""
         signal = CASCADE_SIGNAL
         if self.inside == "auto":
-            expected = max(total, 0) * epsilon / (NANO * curator.contributions)
+            expected = curator.noise.signal(total, epsilon)
             signal = min(max(signal, math.ceil(expected / AUTO_CELLS)), _MAX_SIGNAL)
             curator.declare("signal", signal)
         possible = curator.inside_boundary(regions)

@@ -27,7 +27,6 @@ from psd.decompositions._constants import (
     TOTAL_SHARE,
 )
 from psd.errors import ParameterError
-from psd.privacy.epsilon import NANO
 from psd.privacy.shares import share, split_total
 from psd.release.post_processing import PostProcessing
 from psd.space.grids import cut_grid, cut_grids
@@ -121,7 +120,7 @@ class AdaptiveGrid:
         if size is None:
             left, paid = split_total(left, self.total_share)
             total = int(curator.count(root, paid)[0])
-            size = first_size(total, left, curator.contributions)
+            size = first_size(curator.noise.signal(total, left))
         cells = cut_grid(curator.cut, root, curator.domain.lattice, (size, size))
         first = int(left * Fraction(self.first_share))
         if first:
@@ -134,37 +133,32 @@ def _divide_cells(curator: Curator, cells: Cells, first: int, second: int) -> Ce
     """Count the first grid and cut its cells as finely as their noisy counts allow."""
     counts = curator.count(cells, first)
     finest = (cells.boxes[:, 2:] - cells.boxes[:, :2]).max(axis=1)
-    sizes = second_sizes(counts, second, curator.contributions, finest)
+    sizes = second_sizes(curator.noise.signal(counts, second), finest)
     return cut_grids(curator.cut, cells, sizes[:, None])
 
 
-def first_size(total: int, epsilon: int, contributions: int) -> int:
+def first_size(signal: float) -> int:
     """m1 = max(10, ceil(sqrt(N epsilon / (10 k))) / 4) from a noisy total.
 
     Examples
     --------
-    >>> first_size(140_000, 1_000_000_000, 1), first_size(-3, 1_000_000_000, 1)
+    >>> first_size(140_000, 1_000_000_000, 1), first_size(0)
     (30, 10)
     """
-    ideal = math.sqrt(max(total, 0) * epsilon / (NANO * contributions * FIRST_GRID_SIGNAL))
+    ideal = math.sqrt(signal / FIRST_GRID_SIGNAL)
     return min(
         max(round(math.ceil(ideal) / FIRST_GRID_COARSENING), FIRST_GRID_MIN_SIZE), _MAX_FIRST_SIZE
     )
 
 
-def second_sizes(
-    counts: NDArray[np.int64], epsilon: int, contributions: int, finest: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def second_sizes(signal: NDArray[np.float64], finest: NDArray[np.int64]) -> NDArray[np.int64]:
     """m2 = ceil(sqrt(N' epsilon_2 / (5 k))) of each cell, from its noisy count.
 
     Parameters
     ----------
-    counts : ndarray, shape (n,), int64
-        Noisy counts of the first grid's cells, at most 1024^2 of them.
-    epsilon : int
-        Nano-epsilon of the second grid's counts.
-    contributions : int
-        k.
+    signal : ndarray, shape (n,), float64
+        N' epsilon_2 / k of the first grid's cells, at most 1024^2 of them; see
+        `psd.privacy.count_noise.CountNoise.signal`.
     finest : ndarray, shape (n,), int64
         Lattice cells along the longer side of each cell.
 
@@ -175,11 +169,10 @@ def second_sizes(
 
     Examples
     --------
-    >>> second_sizes(np.array([500, 10, -7]), 500_000_000, 1, np.full(3, 100)).tolist()
+    >>> second_sizes(np.array([250, 5, 0]), np.full(3, 100)).tolist()
     [8, 1, 1]
     """
-    scale = epsilon / (NANO * contributions * SECOND_GRID_SIGNAL)
-    sizes = np.ceil(np.sqrt(np.maximum(counts, 0) * scale))
+    sizes = np.ceil(np.sqrt(signal / SECOND_GRID_SIGNAL))
     sizes = np.clip(sizes, 1, np.minimum(finest, _MAX_SIZE))
     number = (sizes**2).sum()
     if number > _MAX_SIZE**2:

@@ -20,7 +20,6 @@ from psd._util.fields import check_parameters, integer_between, public_field
 from psd.decompositions._constants import AUTO_CELLS, LOOK_SHARE
 from psd.decompositions.cascade import Cascade
 from psd.errors import ParameterError
-from psd.privacy.epsilon import NANO, epsilon_text
 from psd.privacy.shares import geometric_shares, share, split_total
 from psd.release.post_processing import PostProcessing
 from psd.space.growing_tree import Cells
@@ -79,7 +78,13 @@ class Auto:
     post_processing: ClassVar[PostProcessing] = PostProcessing(
         estimate="posterior", density="smooth"
     )
-    picks: ClassVar[tuple[str, ...]] = ("look_epsilon", "look_total", "picked", "signal")
+    picks: ClassVar[tuple[str, ...]] = (
+        "look_epsilon",
+        "look_rho",
+        "look_total",
+        "picked",
+        "signal",
+    )
     paper: ClassVar[str] = "picks; see Hay et al., SIGMOD 2016"
 
     def __post_init__(self) -> None:
@@ -95,9 +100,10 @@ class Auto:
         left, paid = split_total(curator.epsilon, self.look_share)
         root = curator.root()
         total = int(curator.count(root, paid)[0])
-        curator.declare("look_epsilon", epsilon_text(paid))
+        currency = curator.noise.currency
+        curator.declare(f"look_{currency.name}", currency.text(paid))
         curator.declare("look_total", total)
-        expected_signal = max(total, 0) * left / (NANO * curator.contributions)
+        expected_signal = curator.noise.signal(total, left)
         columns, rows = curator.domain.lattice
         if (
             expected_signal >= Cascade().signal * columns * rows

@@ -32,14 +32,13 @@ from psd.decompositions._constants import (
     TOTAL_SHARE,
 )
 from psd.errors import ParameterError
-from psd.privacy.epsilon import NANO
-from psd.privacy.noise_variance import noise_variance
 from psd.privacy.shares import share, split_total
 from psd.release.post_processing import PostProcessing
 from psd.space.growing_tree import Cells
 
 if TYPE_CHECKING:
     from psd.decompositions._base import Curator
+    from psd.privacy.count_noise import CountNoise
     from psd.space.box_tree import Tree
 
 __all__ = ["Cascade", "method"]
@@ -83,7 +82,8 @@ class Cascade:
     If siblings have very different counts, records are not uniform there and smaller cells are
     better: with h the variance of four sibling counts less that of their noise, over their squared
     mean, signal is multiplied by sqrt(0.3 / h), limited to 1/2 to 2. With at most k records per
-    user, e is e / k in these rules.
+    user, e is e / k in these rules; with noise of another law than discrete Laplace, it is sqrt(2)
+    over the standard deviation.
 
     A public covariate (`psd.space.covariate`) has two effects. A cell where it is 0 is counted with
     all that is left and not divided. Sibling counts are compared with their shares of the
@@ -161,12 +161,12 @@ class Cascade:
         first_levels : int
             Smallest depth of the first tier.
         """
-        depth, k = 0, curator.contributions
+        depth, noise = 0, curator.noise
         # Below the smallest cells there is nothing to divide, and a count would be repeated.
         longest = (cells.boxes[:, 2:] - cells.boxes[:, :2]) / curator.domain.cell_step
         height = min(self.height, (math.ceil(longest.max(initial=1)) - 1).bit_length())
         left, inside = np.full(len(cells), epsilon), _share_inside(curator, cells)
-        plan = self._plan(totals, left, inside, k, first_levels, height)
+        plan = self._plan(totals, left, inside, noise, first_levels, height)
         while len(cells):
             cells, owner = _divide_cells(curator, cells, plan.steps > 0)
             plan, depth = plan.below(owner), depth + 1
@@ -176,10 +176,10 @@ class Cascade:
             counts = curator.count(cells[due], plan.now[due])
             onward = np.flatnonzero(due)[plan.later[due] > 0]
             counts = counts[plan.later[due] > 0]
-            variance = noise_variance(plan.now[onward], k, curator.noise_law)
+            variance = noise.variance(plan.now[onward])
             rough = _roughness(counts, owner[onward], variance, weight[onward])
             rough *= _share_inside(curator, cells[onward])
-            decided = self._plan(counts, plan.later[onward], rough, k, 0, height - depth)
+            decided = self._plan(counts, plan.later[onward], rough, noise, 0, height - depth)
             cells = Cells.join([cells[~due], cells[onward]])
             plan = _Plan.join([plan[~due], decided])
 
@@ -188,12 +188,12 @@ class Cascade:
         counts: NDArray[np.int64],
         left: NDArray[np.int64],
         rough: NDArray[np.float64],
-        contributions: int,
+        noise: CountNoise,
         least: int,
         max_steps: int,
     ) -> _Plan:
         """Levels down to the next tier of each node, the epsilon of that tier, and the rest."""
-        signal = np.maximum(counts, 0) * (left / (NANO * contributions))
+        signal = noise.signal(counts, left)
         levels = 0.5 * np.log2(np.maximum(signal / (self.signal * rough), 0.25))
         levels = np.maximum(levels, least)
         now = self._tier_share(left)

@@ -21,7 +21,6 @@ from psd.decompositions._constants import (
     TOTAL_SHARE,
 )
 from psd.errors import ParameterError
-from psd.privacy.epsilon import NANO
 from psd.privacy.shares import share, split_total
 from psd.release.post_processing import PostProcessing
 from psd.space.grids import cut_grid
@@ -125,7 +124,7 @@ class Grid:
             left, paid = split_total(curator.epsilon, self.total_share)
             total = int(curator.count(root, paid)[0])
             rule = tiny_size if self.workload else guideline_size
-            side = rule(total, left, curator.contributions)
+            side = rule(curator.noise.signal(total, left))
             # The caller chose no size, so the smallest cell of the domain is a limit.
             columns, rows = (min(side, n) for n in curator.domain.blocks.coarse_lattice)
         else:
@@ -135,7 +134,7 @@ class Grid:
         return curator.tree()
 
 
-def guideline_size(total: int, epsilon: int, contributions: int) -> int:
+def guideline_size(signal: float) -> int:
     """M = sqrt(N epsilon / (10 k)), rounded, from a noisy total.
 
     Examples
@@ -143,11 +142,11 @@ def guideline_size(total: int, epsilon: int, contributions: int) -> int:
     >>> guideline_size(140_000, 1_000_000_000, 1)
     118
     """
-    ideal = math.sqrt(max(total, 0) * epsilon / (NANO * contributions * GRID_SIGNAL))
+    ideal = math.sqrt(signal / GRID_SIGNAL)
     return min(max(round(ideal), 1), _MAX_SIZE)
 
 
-def tiny_size(total: int, epsilon: int, contributions: int) -> int:
+def tiny_size(signal: float) -> int:
     """M = 8 (N epsilon / k)^(2/5), rounded, from a noisy total.
 
     Examples
@@ -155,7 +154,6 @@ def tiny_size(total: int, epsilon: int, contributions: int) -> int:
     >>> tiny_size(140_000, 1_000_000_000, 1)
     915
     """
-    signal = max(total, 0) * epsilon / (NANO * contributions)
     return min(max(round(GRID_TINY_FACTOR * math.pow(signal, GRID_TINY_EXPONENT)), 1), _MAX_SIZE)
 
 

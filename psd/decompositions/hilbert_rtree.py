@@ -25,7 +25,6 @@ from psd.decompositions._constants import (
     TOTAL_SHARE,
 )
 from psd.errors import ParameterError
-from psd.privacy.epsilon import NANO
 from psd.privacy.shares import share, split_total
 from psd.release.post_processing import PostProcessing
 from psd.space.growing_tree import Cells
@@ -113,7 +112,7 @@ class HilbertRTree:
         if height is None:
             left, paid = split_total(left, self.total_share)
             total = int(curator.count(root, paid)[0])
-            height = height_for(total, left, curator.contributions)
+            height = height_for(curator.noise.signal(total, left))
             root = curator.cut(root)  # the root is counted already; its squares are other cells
         median = int(left * Fraction(self.structure_share)) // height
         order = min(self.order, max(1, (max(curator.domain.lattice) - 1).bit_length()))
@@ -179,7 +178,7 @@ def _halfway_line(cells: Cells, axis: int, size: int, order: int, bits: int) -> 
     return np.clip(square_lines(start + (1 << bits - 1), size, order), low, high)
 
 
-def height_for(total: int, epsilon: int, contributions: int) -> int:
+def height_for(signal: float) -> int:
     """log2(N epsilon / (20 k)), rounded, from a noisy total.
 
     Examples
@@ -187,7 +186,7 @@ def height_for(total: int, epsilon: int, contributions: int) -> int:
     >>> height_for(140_000, 1_000_000_000, 1)
     13
     """
-    leaves = max(total, 0) * epsilon / (NANO * contributions * HILBERT_SIGNAL)
+    leaves = signal / HILBERT_SIGNAL
     return min(max(round(math.log2(max(leaves, 1))), 1), _MAX_HEIGHT)
 
 

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from psd._util.fields import check_parameters, integer_between, public_field
 from psd.decompositions._constants import HTF_SIGNAL, HTF_STRUCTURE_SHARE, TOTAL_SHARE
 from psd.errors import ParameterError
-from psd.privacy.epsilon import NANO
 from psd.privacy.shares import geometric_shares, share, split_total
 from psd.release.post_processing import PostProcessing
 from psd.space.bin_grid import BinGrid
@@ -110,7 +109,7 @@ class HTF:
         if height is None:
             left, paid = split_total(left, self.total_share)
             total = int(curator.count(cells, paid)[0])
-            height = height_for(total, left, curator.contributions)
+            height = height_for(curator.noise.signal(total, left))
         line = int(left * Fraction(self.structure_share)) // height
         counts = geometric_shares(left - height * line, height + (not paid), fanout=2)
         # Nano-epsilon that a cell has not spent on lines; its leaves spend it.
@@ -142,7 +141,7 @@ class HTF:
         )
 
 
-def height_for(total: int, epsilon: int, contributions: int) -> int:
+def height_for(signal: float) -> int:
     """log2(N epsilon / (2.5 k)), rounded, from a noisy total.
 
     Examples
@@ -150,7 +149,7 @@ def height_for(total: int, epsilon: int, contributions: int) -> int:
     >>> height_for(140_000, 1_000_000_000, 1)
     16
     """
-    leaves = max(total, 0) * epsilon / (NANO * contributions * HTF_SIGNAL)
+    leaves = signal / HTF_SIGNAL
     return min(max(round(math.log2(max(leaves, 1))), 1), _MAX_HEIGHT)
 
 

@@ -25,7 +25,6 @@ from psd.decompositions._constants import (
     TOTAL_SHARE,
 )
 from psd.errors import ParameterError
-from psd.privacy.epsilon import NANO
 from psd.privacy.shares import cube_root, share, split_total, weighted_shares
 from psd.release.post_processing import PostProcessing
 from psd.space.growing_tree import Cells
@@ -103,7 +102,7 @@ class HTree:
         if size is None:
             left, paid = split_total(left, self.total_share)
             total = int(curator.count(root, paid)[0])
-            size = granularity(total, left - self._structure(left), curator.contributions)
+            size = granularity(curator.noise.signal(total, left - self._structure(left)))
         structure = self._structure(left)
         first = int(structure * HTREE_FIRST_AXIS)
         slab_share, piece_share = weighted_shares(left - structure, (1 << 64, cube_root(size)))
@@ -118,15 +117,15 @@ class HTree:
         return int(epsilon * Fraction(self.structure_share))
 
 
-def granularity(total: int, epsilon: int, contributions: int) -> int:
+def granularity(signal: float) -> int:
     """M = ceil(sqrt(N epsilon_c / (3 k))) from a noisy total.
 
     Examples
     --------
-    >>> granularity(140_000, 588_000_000, 1)
+    >>> granularity(82_320)
     166
     """
-    ideal = math.sqrt(max(total, 0) * epsilon / (NANO * contributions * HTREE_SIGNAL))
+    ideal = math.sqrt(signal / HTREE_SIGNAL)
     return min(max(math.ceil(ideal), 1), _MAX_SIZE)
 
 

@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 from psd._util.arrays import ranges
 from psd._util.fields import check_parameters, integer_between, public_field
 from psd.decompositions._constants import KD_CELL_TOLERANCE, KD_STRUCTURE_SHARE
-from psd.privacy.noise_variance import noise_variance
 from psd.privacy.shares import geometric_shares, share
 from psd.release.post_processing import PostProcessing
 from psd.space.grids import cut_grid
 
 if TYPE_CHECKING:
     from psd.decompositions._base import Curator
+    from psd.privacy.count_noise import CountNoise
     from psd.space.box_tree import Tree
     from psd.space.growing_tree import Cells
 
@@ -136,10 +136,8 @@ class NoisyGrid:
         Numbers of cells that were counted: all but those outside the boundary.
     variance : float
         Variance of the noise of one count.
-    contributions : int
-        k.
-    noise_law : str
-        Law of the noise of counts.
+    noise : CountNoise
+        Noise of counts.
     """
 
     lines: tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -148,8 +146,7 @@ class NoisyGrid:
     squares: NDArray[np.float64]
     noisy: NDArray[np.float64]
     variance: float
-    contributions: int
-    noise_law: str
+    noise: CountNoise
 
     @staticmethod
     def count(curator: Curator, resolution: int, epsilon: int) -> NoisyGrid:
@@ -172,9 +169,8 @@ class NoisyGrid:
             signed=_corner_sums(counts),
             squares=_corner_sums(counts**2),
             noisy=_corner_sums(noisy),
-            variance=_count_variance(epsilon, curator.contributions, curator.noise_law),
-            contributions=curator.contributions,
-            noise_law=curator.noise_law,
+            variance=_count_variance(epsilon, curator.noise),
+            noise=curator.noise,
         )
 
     def is_uniform(self, cells: Cells, epsilon: int) -> NDArray[np.bool_]:
@@ -185,7 +181,7 @@ class NoisyGrid:
             _range_sums(self.squares, low, high) - _range_sums(self.signed, low, high) ** 2 / number
         )
         of_noise = self.variance * (number - 1 - KD_CELL_TOLERANCE * np.sqrt(5 * number))
-        leaf = _count_variance(epsilon, self.contributions, self.noise_law)
+        leaf = _count_variance(epsilon, self.noise)
         uniform: NDArray[np.bool_] = (distance - of_noise <= KD_CELL_TOLERANCE**2 * leaf) | (
             number == 1
         )
@@ -227,9 +223,9 @@ class NoisyGrid:
         return np.stack(edges[:2], axis=1), np.stack(edges[2:], axis=1)
 
 
-def _count_variance(epsilon: int, contributions: int, law: str) -> float:
+def _count_variance(epsilon: int, noise: CountNoise) -> float:
     """Variance of the noise of one count."""
-    return float(noise_variance(np.array([epsilon]), contributions, law)[0])
+    return float(noise.variance(np.array([epsilon]))[0])
 
 
 def _corner_sums(counts: NDArray[np.float64]) -> NDArray[np.float64]:

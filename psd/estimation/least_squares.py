@@ -54,7 +54,6 @@ class Estimates:
 
 def infer_counts(
     tree: Hierarchy,
-    contributions: int = 1,
     scale: int = 1,
     empty: NDArray[np.bool_] | None = None,
     *,
@@ -75,9 +74,7 @@ def infer_counts(
     Parameters
     ----------
     tree : Hierarchy
-        Noisy counts with their epsilons. Public.
-    contributions : int
-        Most that one unit of privacy adds to the counts. Public.
+        Noisy counts with their noise. Public.
     scale : int
         Amount that one record or user adds to a count; estimates are in these units. Public.
     empty : ndarray, shape (n,), bool, optional
@@ -114,7 +111,7 @@ def infer_counts(
     .. [2] Cormode et al. "Differentially Private Spatial Decompositions." ICDE 2012, section 5.
     """
     if measured is None:
-        measured = measure_counts(tree, contributions, scale)
+        measured = measure_counts(tree, scale)
     measured_variance = measured.variance
     if empty is not None:
         measured_variance[empty] = 0.0

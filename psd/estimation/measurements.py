@@ -1,7 +1,7 @@
 """What was measured of each node: a value in records, and its variance.
 
-The variance of a noisy count follows from epsilon. Support counts of reports are measured by
-`psd.estimation.local_measurements`.
+The variance of a noisy count follows from the noise of its tree. Support counts of reports are
+measured by `psd.estimation.local_measurements`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from psd._util.arrays import Floats
-from psd.privacy.noise_variance import noise_variance
 from psd.space.hierarchy import Hierarchy
 
 __all__ = ["Measurements", "measure_counts"]
@@ -31,17 +30,15 @@ class Measurements:
     variance: Floats
 
 
-def measure_counts(tree: Hierarchy, contributions: int, scale: int) -> Measurements:
+def measure_counts(tree: Hierarchy, scale: int) -> Measurements:
     """Measurements of noisy counts.
 
     Parameters
     ----------
     tree : Hierarchy
-        Noisy counts with their epsilons.
-    contributions : int
-        Most that one unit of privacy adds to the counts.
+        Noisy counts with their noise.
     scale : int
         Amount that one record or user adds to a count.
     """
-    variance = noise_variance(tree.epsilon, contributions, tree.noise_law) / scale**2
+    variance = tree.noise.variance(tree.epsilon) / scale**2
     return Measurements(value=tree.count / scale, variance=variance)

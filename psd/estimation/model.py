@@ -116,7 +116,6 @@ class CountModel:
         tree, unit = self.tree, self.record.unit
         return infer_counts(
             tree,
-            unit.contributions,
             unit.scale,
             self._empty,
             settled=self.record.inference >= SETTLED_SINCE and self.record.local is None,
@@ -175,7 +174,6 @@ class CountModel:
         return posterior_counts(
             self.tree,
             self.least_squares,
-            self.record.unit.contributions,
             self.record.unit.scale,
             self._empty,
             reach=None if self.record.inference == 1 else MEDIAN_REACH,

@@ -3,7 +3,7 @@
 Least squares treats a hundred empty cells as a hundred noisy numbers and adds their noise up.
 Here each cell carries a likelihood on a short grid of possible counts; cells are joined under a
 prior on how a count is divided, and the medians are handed down. Post-processing: only the
-noisy integers and their epsilons are read, so they cost no epsilon.
+noisy integers and their noise are read, so they cost no epsilon.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ from psd.estimation.subtree_likelihoods import (
     subtree_likelihoods,
 )
 from psd.estimation.subtree_parts import subtree_parts
-from psd.privacy.noise_laws import noise_law
 from psd.space.hierarchy import Hierarchy
 
 __all__ = ["posterior_counts"]
@@ -82,7 +81,6 @@ class _Linear:
 def posterior_counts(
     tree: Hierarchy,
     estimates: Estimates,
-    contributions: int = 1,
     scale: int = 1,
     empty: NDArray[np.bool_] | None = None,
     *,
@@ -102,7 +100,7 @@ def posterior_counts(
         Noisy counts. Public.
     estimates : Estimates
         Least squares of that tree; the root keeps its estimate.
-    contributions, scale, empty
+    scale, empty
         As in `psd.estimation.least_squares.infer_counts`. Public.
     reach : float, optional
         Largest distance of a median from the division of the same count by least squares, in
@@ -134,11 +132,10 @@ def posterior_counts(
     .. [1] Lavine. "Some Aspects of Polya Tree Distributions for Statistical Modelling." The
        Annals of Statistics 20(3), 1992.
     """
-    law = noise_law(tree.noise_law)
     noisy = NoisyCounts(
         count=tree.count / scale,
-        rate=law.rate(tree.epsilon, contributions, scale),
-        law=law,
+        rate=tree.noise.rate(tree.epsilon, scale),
+        noise=tree.noise,
     )
     if empty is not None:
         noisy.rate[empty] = _CERTAIN

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from psd._util.arrays import Floats, Integers
 from psd.estimation.least_squares import Estimates
 from psd.estimation.likelihoods import Likelihood, grid, join_pair, normalise, points
-from psd.privacy.noise_laws import NoiseLaw
+from psd.privacy.count_noise import CountNoise
 from psd.space.hierarchy import Hierarchy
 
 __all__ = [
@@ -41,7 +41,7 @@ class NoisyCounts:
 
     count: Floats
     rate: Floats
-    law: NoiseLaw
+    noise: CountNoise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -204,18 +204,18 @@ def _leaf_likelihoods(estimates: Estimates, noisy: NoisyCounts, leaves: Integers
     for rows in batches(len(first)):
         at = first[rows]
         distinct.put(
-            rows, _likelihood_around(center[at], np.sqrt(variance[at]), rate[at], noisy.law)
+            rows, _likelihood_around(center[at], np.sqrt(variance[at]), rate[at], noisy.noise)
         )
     return Shared(distinct=distinct, kind=kind)
 
 
 def _likelihood_around(
-    center: Floats, deviation: Floats, rate: Floats, law: NoiseLaw
+    center: Floats, deviation: Floats, rate: Floats, noise: CountNoise
 ) -> Likelihood:
     """Likelihood of a count by a noisy count or an estimate of it."""
     low, step = grid(np.maximum(center, -3 * deviation), deviation)
-    noise = law.misfit(center - points(low, step), rate)
-    return normalise(low, step, np.exp(noise.min(axis=0) - noise))
+    misfit = noise.misfit(center - points(low, step), rate)
+    return normalise(low, step, np.exp(misfit.min(axis=0) - misfit))
 
 
 def _include_noisy_counts(joined: Shared, noisy: NoisyCounts, nodes: Integers) -> Shared:
@@ -225,20 +225,22 @@ def _include_noisy_counts(joined: Shared, noisy: NoisyCounts, nodes: Integers) -
     distinct = Likelihood.empty(len(first))
     for rows in batches(len(first)):
         at = first[rows]
-        distinct.put(rows, _include_noisy_count(joined[at].rows(), count[at], rate[at], noisy.law))
+        distinct.put(
+            rows, _include_noisy_count(joined[at].rows(), count[at], rate[at], noisy.noise)
+        )
     return Shared(distinct=distinct, kind=kind)
 
 
 def _include_noisy_count(
-    joined: Likelihood, count: Floats, rate: Floats, law: NoiseLaw
+    joined: Likelihood, count: Floats, rate: Floats, noise: CountNoise
 ) -> Likelihood:
     """Likelihood from the children, and from the node's own noisy count, on a fresh grid."""
-    precision, from_kids = law.precision(rate), joined.deviation**-2
+    precision, from_kids = noise.precision(rate), joined.deviation**-2
     mean = (joined.mean * from_kids + count * precision) / (from_kids + precision)
     low, step = grid(mean, 1.2 / np.sqrt(from_kids + precision))
     at = points(low, step)
-    noise = law.misfit(count - at, rate)
-    value = joined.across(at) * np.exp(noise.min(axis=0) - noise)
+    misfit = noise.misfit(count - at, rate)
+    value = joined.across(at) * np.exp(misfit.min(axis=0) - misfit)
     # Where the two contradict each other beyond all points, the mean of both stands.
     lost = value.max(axis=0) <= 0
     if lost.any():

@@ -59,7 +59,7 @@ def _mechanism(described: Described) -> str:
     local = described.record.local
     if local is not None:
         return "randomised response: " + ", ".join(sorted({each.protocol for each in local.levels}))
-    return f"{described.record.tree.noise_law.replace('_', ' ')} noise on integer counts"
+    return f"{described.record.tree.noise.law.replace('_', ' ')} noise on integer counts"
 
 
 def _accounting(described: Described) -> str:

@@ -93,7 +93,7 @@ class LaplaceMechanism:
     def log_probability(self, answer: Integers) -> NDArray[np.float64]:
         """Compute the log-probability of each noisy count."""
         law = noise_law(self.noise_law)
-        return law.log_density(answer - self.true, self.epsilon, self.sensitivity)
+        return law.log_density(answer - self.true, self.epsilon, self.sensitivity**2)
 
 
 mechanism = LaplaceMechanism

@@ -16,8 +16,6 @@ from psd._util.instances import check_instance
 from psd.api.release import Release
 from psd.errors import ParameterError
 from psd.ledger.account import Account
-from psd.privacy.noise_laws import noise_law
-from psd.privacy.noise_variance import noise_variance
 from psd.publish.count_inputs import RecordInput
 from psd.publish.observer import SILENT, Observer
 from psd.publish.pipeline import publish
@@ -146,7 +144,7 @@ def ask(
     Notes
     -----
     The question is `psd.curator.curator.Curator.count` of one cell, which has the proof. The
-    error and the interval follow from the law of the noise, `psd.privacy.noise_laws`.
+    error and the interval follow from the noise of the count, `psd.privacy.count_noise`.
     """
     check_instance("account", account, Account, 'psd.Account("city.ledger", "visits")')
     if not 0 < confidence < 1:
@@ -175,9 +173,9 @@ def _box_domain(
 def _answer(release: Release, confidence: float) -> Answer:
     """Noisy count with its error, in records or users."""
     count, epsilon = int(release.tree.count[0]), int(release.tree.epsilon[0])
-    unit, law = release.unit, release.tree.noise_law
-    reach = noise_law(law).reach(epsilon, unit.contributions, 1 - confidence)
-    variance = noise_variance(np.array([epsilon]), unit.contributions, law)[0]
+    unit, noise = release.unit, release.tree.noise
+    reach = noise.reach(epsilon, 1 - confidence)
+    variance = noise.variance(np.array([epsilon]))[0]
     return Answer(
         estimate=count / unit.scale,
         error=math.sqrt(variance) / unit.scale,

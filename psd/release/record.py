@@ -7,7 +7,7 @@ from it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 import numpy as np
@@ -133,6 +133,7 @@ class ReleaseRecord:
         if self.post_processing.estimate == "integer" and not isinstance(self.tree, RegionTree):
             raise ParameterError("estimate must not be integer without regions")
         check_cells(self.tree, self.domain.lattice)
+        self._fit_noise()
         if isinstance(self.tree, RegionTree) and self.post_processing.density == "smooth":
             raise ParameterError(
                 "density must be uniform or covariate with regions, got smooth; cells on the two "
@@ -163,6 +164,12 @@ class ReleaseRecord:
                 f"the counts on a path from the root must spend at most epsilon "
                 f"{epsilon_text(self.epsilon)}, got {epsilon_text(self.tree.max_path_epsilon)}"
             )
+
+    def _fit_noise(self) -> None:
+        """Give the noise of a tree the sensitivity that follows from the unit of privacy."""
+        noise = self.tree.noise.for_contributions(self.unit.contributions)
+        if noise != self.tree.noise:
+            object.__setattr__(self, "tree", replace(self.tree, noise=noise))
 
     def _check_local(self) -> None:
         """Check the reports of a local release, or that there are none.

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from psd.errors import ParameterError
-from psd.privacy.noise_laws import DISCRETE_LAPLACE
+from psd.privacy.count_noise import CountNoise
 from psd.space.box_tree import Tree
 from psd.space.boxes import quadrants
 from psd.space.region_tree import RegionTree
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from psd.space.region_frame import RegionFrame, Regions
 
 __all__ = ["Cells", "Cut", "GrowingTree"]
+
+_NOISE = CountNoise()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -270,7 +272,7 @@ class GrowingTree:
     def measure(
         self, nodes: NDArray[np.int64], counts: NDArray[np.int64], nano: NDArray[np.int64]
     ) -> None:
-        """Store the noisy counts of nodes, and the epsilon that was spent on each."""
+        """Store the noisy counts of nodes, and the loss that was paid for each."""
         self.count[nodes] = counts
         self.epsilon[nodes] = nano
 
@@ -284,7 +286,7 @@ class GrowingTree:
         """Whether a node is repeated."""
         return int(np.count_nonzero(self._mask(nodes))) < len(nodes)
 
-    def tree(self, noise_law: str = DISCRETE_LAPLACE) -> Tree:
+    def tree(self, noise: CountNoise = _NOISE) -> Tree:
         """Sort the nodes into level order, each family together; their counts have this noise."""
         if self.curve:
             raise ParameterError("a tree of a curve has no boxes; count squares on a lattice")
@@ -302,7 +304,7 @@ class GrowingTree:
             "level": level.astype(np.int16),
             "count": count,
             "epsilon": epsilon,
-            "noise_law": noise_law,
+            "noise": noise,
         }
         return (
             Tree(**arrays) if self.regions is None else RegionTree(**arrays, regions=self.regions)

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import read_only_copy
 from psd.errors import ReleaseFormatError
-from psd.privacy.epsilon import MAX_EPSILON, NANO
-from psd.privacy.noise_laws import DISCRETE_LAPLACE
+from psd.privacy.count_noise import CountNoise
 
 __all__ = ["MAX_LEVELS", "Hierarchy", "check_hierarchy", "topology_rules"]
 
@@ -39,16 +38,17 @@ class Hierarchy:
     count : ndarray, shape (n,), int64
         Noisy count; 0 where the node is not measured.
     epsilon : ndarray, shape (n,), int64
-        Nano-epsilon spent on the count; 0 where the node is not measured.
-    noise_law : str
-        Law of the noise of the counts; see `psd.privacy.noise_laws`.
+        Loss paid for the count, in parts of the currency of the noise: nano-epsilon, or units of
+        1e-12 of rho; 0 where the node is not measured.
+    noise : CountNoise
+        Noise of the counts.
     """
 
     parent: NDArray[np.int32]
     level: NDArray[np.int16]
     count: NDArray[np.int64]
     epsilon: NDArray[np.int64]
-    noise_law: str = DISCRETE_LAPLACE
+    noise: CountNoise = CountNoise()  # noqa: RUF009 - frozen
 
     def __post_init__(self) -> None:
         """Give every array its type and make it read-only."""
@@ -83,7 +83,7 @@ class Hierarchy:
 
     @cached_property
     def max_path_epsilon(self) -> int:
-        """Largest sum of nano-epsilon from the root to a leaf."""
+        """Largest sum of losses from the root to a leaf, in parts of the currency."""
         spent = self.epsilon.copy()
         for level in self.levels[1:]:
             spent[level] += spent[self.parent[level]]
@@ -116,7 +116,7 @@ def topology_rules(hierarchy: Hierarchy) -> Iterator[tuple[str, bool]]:
     yield "a parent is missing or comes after its child", _parents_in_order(hierarchy.parent)
     yield "a level is not one below its parent's", _levels_in_order(hierarchy)
     yield f"it has more than {MAX_LEVELS} levels", int(hierarchy.level[-1]) < MAX_LEVELS
-    yield "an epsilon is negative or above 1,000", _epsilons_in_range(hierarchy.epsilon)
+    yield "an epsilon is negative or above 1,000", _losses_in_range(hierarchy)
     yield "an unmeasured node has a count", not hierarchy.count[hierarchy.epsilon == 0].any()
 
 
@@ -133,6 +133,7 @@ def _levels_in_order(hierarchy: Hierarchy) -> bool:
     return bool((hierarchy.level[1:] == above + 1).all())
 
 
-def _epsilons_in_range(epsilon: NDArray[np.int64]) -> bool:
-    """Whether every epsilon is one that could be asked for, so that no path's sum overflows."""
-    return bool(((epsilon >= 0) & (epsilon <= MAX_EPSILON * NANO)).all())
+def _losses_in_range(hierarchy: Hierarchy) -> bool:
+    """Whether every loss is one that could be asked for, so that no path's sum overflows."""
+    loss, most = hierarchy.epsilon, hierarchy.noise.currency.most
+    return bool(((loss >= 0) & (loss <= most)).all())

@@ -35,7 +35,7 @@ class RegionTree(Tree):
         Lattice box of each cell, and the one around each region; those of several regions overlap.
     regions : Regions
         Public hierarchy of the named nodes.
-    parent, level, count, epsilon, noise_law
+    parent, level, count, epsilon, noise
         As in `psd.space.hierarchy.Hierarchy`.
     """
 
@@ -106,7 +106,7 @@ def named_tree(tree: Tree, regions: Regions) -> RegionTree:
         level=tree.level,
         count=tree.count,
         epsilon=tree.epsilon,
-        noise_law=tree.noise_law,
+        noise=tree.noise,
         regions=regions,
     )
 

@@ -55,7 +55,6 @@ ELSEWHERE = {
     "mechanisms/base.py": "contract/test_mechanisms.py",
     "planning/figure.py": "unit/planning/test_plan.py",
     "planning/s*.py": "unit/planning/test_plan.py",
-    "privacy/noise_variance.py": "unit/privacy/noise_laws/test_discrete_laplace.py",
     "publish/about_text.py": "cli/test_about.py",
     "publish/observer.py": "unit/publish/test_build.py",
     "publish/option_text.py": "unit/publish/test_request.py",

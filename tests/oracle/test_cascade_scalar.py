@@ -18,9 +18,9 @@ from psd.decompositions._constants import (
 )
 from psd.decompositions.cascade import Cascade
 from psd.privacy.epsilon import NANO
-from psd.privacy.noise_variance import noise_variance
 from psd.privacy.shares import split_total
 from psd.testing import SCRIPTS, RecordingSampler, run_method, small_domain, small_tally
+from support.noise import noise_variance
 
 
 def quarters(box):

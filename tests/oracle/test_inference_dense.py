@@ -11,6 +11,7 @@ from psd.privacy.epsilon import NANO
 from psd.space.box_tree import Tree
 from psd.space.grids import grid_tree
 from support import trees
+from support.noise import for_users
 from support.trees import dense_least_squares, domain_of, leaf_matrix, random_tree
 
 KINDS = trees.KINDS | {"every node measured": {"unmeasured": 0.0}}
@@ -25,7 +26,7 @@ def test_estimates_and_variances_are_those_of_dense_least_squares(kind, contribu
         compared += len(tree) > 5
         leaf, covariance = dense_least_squares(tree, contributions)
         under = leaf_matrix(tree)
-        estimates = infer_counts(tree, contributions)
+        estimates = infer_counts(for_users(tree, contributions))
         size = np.abs(tree.count).max()
         assert estimates.signed == pytest.approx(under @ leaf, rel=1e-9, abs=1e-9 * size)
         assert estimates.variance == pytest.approx(

@@ -20,8 +20,8 @@ from psd.estimation import posterior
 from psd.estimation.least_squares import infer_counts
 from psd.estimation.posterior import posterior_counts
 from psd.privacy.epsilon import NANO
-from psd.privacy.noise_variance import noise_variance
 from psd.space.box_tree import Tree
+from support.noise import for_users, noise_variance
 
 NEAR, USUALLY, ALWAYS = 0.15, 0.02, 0.25
 FINE = 1 / 40  # step of the twin, in standard deviations of the noise
@@ -141,7 +141,8 @@ def naive_likelihoods(tree, contributions):
 
 def compared(tree, contributions=1):
     """Excesses of all families of a tree."""
-    counts = posterior_counts(tree, infer_counts(tree, contributions), contributions)
+    tree = for_users(tree, contributions)
+    counts = posterior_counts(tree, infer_counts(tree))
     likelihoods, found = naive_likelihoods(tree, contributions), []
     for node in np.flatnonzero(~tree.is_leaf):
         kids = np.flatnonzero(tree.parent == node)

@@ -15,6 +15,7 @@ from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit
 from psd.release.post_processing import PostProcessing
 from psd.testing import RecordingSampler, run_method, small_domain, small_tally
+from support.noise import for_users
 from support.privacy.replay import small_cases
 from support.releases import changed, release_from
 from support.trees import leaf_fractions, random_queries
@@ -60,9 +61,8 @@ def response(release, weights):
     """What each measured count adds to each answer: least squares is linear in the counts."""
     tree, k = release.tree, release.unit.max_contributions
     columns = [
-        weights
-        @ infer_counts(with_counts(tree, np.arange(len(tree)) == node), k).signed[tree.is_leaf]
-        for node in np.flatnonzero(tree.epsilon > 0)
+        weights @ infer_counts(for_users(with_counts(tree, each), k)).signed[tree.is_leaf]
+        for each in np.eye(len(tree))[tree.epsilon > 0]
     ]
     return np.array(columns)
 
@@ -70,7 +70,9 @@ def response(release, weights):
 def weights_follow_counts(tree, contributions):
     """Whether version 2 pools some counts by weights that these counts decide."""
     settled, plain = (
-        infer_counts(with_counts(tree, np.arange(len(tree))), contributions, settled=settled)
+        infer_counts(
+            for_users(with_counts(tree, np.arange(len(tree))), contributions), settled=settled
+        )
         for settled in (True, False)
     )
     return not np.array_equal(settled.signed, plain.signed)
@@ -114,7 +116,7 @@ def test_predicted_variances_are_those_of_answers_over_redraws(method, contribut
     answers = counts @ response(release, weights)
     spread = check_spread(release, boxes, counts, answers)
     # And the answers are not off on average.
-    expected = weights @ infer_counts(release.tree, contributions).signed[release.tree.is_leaf]
+    expected = weights @ infer_counts(release.tree).signed[release.tree.is_leaf]
     assert (np.abs(answers.mean(axis=0) - expected) < 5 * np.sqrt(spread / DRAWS)).all()
 
 
@@ -134,10 +136,10 @@ def test_variances_hold_where_weights_follow_counts(name, settings, contribution
     count = np.zeros(len(tree), np.int64)
     for draw, measured in enumerate(counts):
         count[tree.epsilon > 0] = measured
-        estimates = infer_counts(with_counts(tree, count), contributions, settled=True)
+        estimates = infer_counts(for_users(with_counts(tree, count), contributions), settled=True)
         answers[draw] = weights @ estimates.signed[tree.is_leaf]
     spread = check_spread(release, boxes, counts, answers)
-    expected = weights @ infer_counts(tree, contributions).signed[tree.is_leaf]
+    expected = weights @ infer_counts(for_users(tree, contributions)).signed[tree.is_leaf]
     assert abs((answers.mean(axis=0) - expected).mean()) < np.sqrt(spread.mean()) / 5
 
 

@@ -6,9 +6,9 @@ from itertools import pairwise
 import numpy as np
 
 import psd
-from psd.privacy.noise_variance import noise_variance
 from psd.privacy.unit import PrivacyUnit
 from psd.space.box_tree import Tree
+from support.noise import noise_variance
 from support.releases import release_from
 
 METRES = "EPSG:3857"

@@ -1,8 +1,9 @@
 """Laws of the noise of published counts, one file each. Public: readers of a release need them.
 
-A file ``psd/privacy/noise_laws/<name>.py`` that ends in ``law = <an instance>`` is a law. The tree
-of a release names the law of its noise; variances, likelihoods and intervals take it from there.
-The private side draws from the law in `psd.mechanisms`.
+A file ``psd/privacy/noise_laws/<name>.py`` that ends in ``law = <an instance>`` is a law. A tree
+has the noise of its counts, a `psd.privacy.count_noise.CountNoise`, which names its law; variances,
+likelihoods and intervals take it from there. The private side draws from the law in
+`psd.mechanisms`.
 """
 
 from __future__ import annotations
@@ -13,51 +14,60 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util import plugins
+from psd.privacy.currency import Currency
 
-__all__ = ["DISCRETE_LAPLACE", "NoiseLaw", "noise_law"]
+__all__ = ["DISCRETE_GAUSSIAN", "DISCRETE_LAPLACE", "NoiseLaw", "noise_law"]
 
 DISCRETE_LAPLACE = "discrete-laplace"
 """The law of every release whose tree names no other."""
+
+DISCRETE_GAUSSIAN = "discrete-gaussian"
+"""The law of counts whose loss is counted in rho."""
 
 
 class NoiseLaw(Protocol):
     """A distribution of integer noise, by the privacy loss that was paid for each count."""
 
-    def variance(self, epsilon: NDArray[np.int64], contributions: int) -> NDArray[np.float64]:
-        """Variance of the noise in records squared; infinite where ``epsilon`` is 0.
+    @property
+    def currency(self) -> Currency:
+        """What the loss is counted in."""
+
+    def variance(self, loss: NDArray[np.int64], squared_sensitivity: int) -> NDArray[np.float64]:
+        """Variance of the noise in records squared; infinite where ``loss`` is 0.
 
         Parameters
         ----------
-        epsilon : ndarray, int64
-            Nano-epsilon spent on each count; 0 where a count was not measured.
-        contributions : int
-            k, the largest change of the counts by one unit of privacy.
+        loss : ndarray, int64
+            Loss paid for each count, in parts of the currency; 0 where a count was not measured.
+        squared_sensitivity : int
+            Square of the largest change of the counts by one unit of privacy: k^2 in epsilon, k
+            times the largest number of records that one question sees in rho.
         """
 
     def log_density(
         self,
         noise: NDArray[np.integer | np.floating],
-        epsilon: NDArray[np.int64],
-        contributions: int,
+        loss: NDArray[np.int64],
+        squared_sensitivity: int,
     ) -> NDArray[np.float64]:
         """Logarithm of the probability of noise, at whole numbers and between them.
 
         Parameters
         ----------
         noise : ndarray
-            Published count less a possible true count. Broadcast against ``epsilon``.
-        epsilon, contributions
-            As in `variance`; every epsilon is above 0.
+            Published count less a possible true count. Broadcast against ``loss``.
+        loss, squared_sensitivity
+            As in `variance`; every loss is above 0.
         """
 
     def rate(
-        self, epsilon: NDArray[np.int64], contributions: int, scale: int = 1
+        self, loss: NDArray[np.int64], squared_sensitivity: int, scale: int = 1
     ) -> NDArray[np.float64]:
-        """Parameter of the likelihood of counts in units of ``scale``; 0 where epsilon is 0.
+        """Parameter of the likelihood of counts in units of ``scale``; 0 where the loss is 0.
 
         Parameters
         ----------
-        epsilon, contributions
+        loss, squared_sensitivity
             As in `variance`.
         scale : int
             Amount of one counted user, or 1 where records are counted.
@@ -71,17 +81,29 @@ class NoiseLaw(Protocol):
     def precision(self, rate: NDArray[np.float64]) -> NDArray[np.float64]:
         """About the inverse of the variance of the noise; 0 where the rate is 0."""
 
-    def reach(self, epsilon: int, contributions: int, outside: float) -> int:
+    def reach(self, loss: int, squared_sensitivity: int, outside: float) -> int:
         """Least integer t such that the noise exceeds t in magnitude with at most a probability.
 
         Parameters
         ----------
-        epsilon : int
-            Nano-epsilon, above 0.
-        contributions : int
+        loss : int
+            In parts of the currency, above 0.
+        squared_sensitivity : int
             As in `variance`.
         outside : float
             The probability, in (0, 1).
+        """
+
+    def signal(
+        self,
+        count: int | NDArray[np.integer],
+        loss: int | NDArray[np.int64],
+        squared_sensitivity: int,
+    ) -> float | NDArray[np.float64]:
+        """Counts times sqrt(2) over the standard deviation, not corrected for whole numbers.
+
+        For discrete Laplace noise it is the count over the scale, n epsilon / k. Methods size their
+        cells by it; 0 where the loss is 0.
         """
 
 

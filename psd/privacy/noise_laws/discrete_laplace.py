@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from psd.privacy.currency import EPSILON, Currency
 from psd.privacy.epsilon import NANO
 
 __all__ = ["DiscreteLaplace", "law"]
@@ -14,6 +16,9 @@ __all__ = ["DiscreteLaplace", "law"]
 
 class DiscreteLaplace:
     """Law of the noise of counts under pure differential privacy.
+
+    The loss is nano-epsilon, and the squared sensitivity is k^2, k being the largest change of all
+    counts together by one unit of privacy.
 
     Notes
     -----
@@ -27,30 +32,32 @@ class DiscreteLaplace:
 
     __slots__ = ()
 
-    def variance(self, epsilon: NDArray[np.int64], contributions: int) -> NDArray[np.float64]:
+    currency: ClassVar[Currency] = EPSILON
+
+    def variance(self, loss: NDArray[np.int64], squared_sensitivity: int) -> NDArray[np.float64]:
         """Variance of the noise; see `psd.privacy.noise_laws.NoiseLaw`."""
         # 2q / (1 - q)^2 = 1 / (2 sinh^2(epsilon / 2)), which does not cancel for a small epsilon.
-        half = np.minimum(epsilon / (2 * NANO * contributions), 150)
+        half = np.minimum(loss / (2 * NANO * math.isqrt(squared_sensitivity)), 150)
         with np.errstate(divide="ignore"):
             return 1 / (2 * np.sinh(half) ** 2)
 
     def log_density(
         self,
         noise: NDArray[np.integer | np.floating],
-        epsilon: NDArray[np.int64],
-        contributions: int,
+        loss: NDArray[np.int64],
+        squared_sensitivity: int,
     ) -> NDArray[np.float64]:
         """Logarithm of the probability of noise; see `psd.privacy.noise_laws.NoiseLaw`."""
-        rate = epsilon / (NANO * contributions)
+        rate = self.rate(loss, squared_sensitivity)
         # (1 - q) / (1 + q) = tanh(rate / 2).
         density: NDArray[np.float64] = np.log(np.tanh(rate / 2)) - rate * np.abs(noise)
         return density
 
     def rate(
-        self, epsilon: NDArray[np.int64], contributions: int, scale: int = 1
+        self, loss: NDArray[np.int64], squared_sensitivity: int, scale: int = 1
     ) -> NDArray[np.float64]:
         """Parameter of the likelihood of counts; see `psd.privacy.noise_laws.NoiseLaw`."""
-        rate: NDArray[np.float64] = epsilon * scale / (NANO * contributions)
+        rate: NDArray[np.float64] = loss * scale / (NANO * math.isqrt(squared_sensitivity))
         return rate
 
     def misfit(
@@ -65,11 +72,25 @@ class DiscreteLaplace:
         precision: NDArray[np.float64] = rate**2 / 2
         return precision
 
-    def reach(self, epsilon: int, contributions: int, outside: float) -> int:
+    def reach(self, loss: int, squared_sensitivity: int, outside: float) -> int:
         """Least t that the noise exceeds so rarely; see `psd.privacy.noise_laws.NoiseLaw`."""
-        rate = epsilon / (NANO * contributions)
+        rate = loss / (NANO * math.isqrt(squared_sensitivity))
         odds = math.log(2 / (outside * (1 + math.exp(-rate))))
         return max(math.ceil(odds / rate - 1), 0)
+
+    def signal(
+        self,
+        count: int | NDArray[np.integer],
+        loss: int | NDArray[np.int64],
+        squared_sensitivity: int,
+    ) -> float | NDArray[np.float64]:
+        """N epsilon / k; see `psd.privacy.noise_laws.NoiseLaw`."""
+        scale = NANO * math.isqrt(squared_sensitivity)
+        # The product of whole numbers is exact; that of arrays could pass 64 bits.
+        if isinstance(count, int):
+            return count * loss / scale
+        signal: NDArray[np.float64] = count * (np.asarray(loss) / scale)
+        return signal
 
 
 law = DiscreteLaplace()

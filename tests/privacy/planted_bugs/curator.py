@@ -18,6 +18,7 @@ from psd.decompositions.cascade import Cascade
 from psd.decompositions.grid import Grid, guideline_size
 from psd.decompositions.kd_standard import KDStandard
 from psd.decompositions.quadtree import Quadtree
+from psd.privacy.epsilon import NANO
 from psd.space.covariate import Covariate
 from psd.space.grids import cut_grid, cut_grids
 from support.hilbert_oracle import walk
@@ -92,7 +93,7 @@ def size_of_the_exact_total():
 
     def build(self, curator):
         root = curator.root()
-        size = guideline_size(40 * int(true_counts(curator, root)[0]), curator.epsilon, 1)
+        size = guideline_size(40 * int(true_counts(curator, root)[0]) * curator.epsilon / NANO)
         curator.count(
             cut_grid(curator.cut, root, curator.domain.lattice, (size, size)), curator.epsilon
         )
@@ -108,7 +109,7 @@ def first_grid_of_the_exact_total():
     original = AdaptiveGrid.build
 
     def build(self, curator):
-        size = first_size(200 * int(curator._tally.counts.sum()), curator.epsilon, 1)
+        size = first_size(200 * int(curator._tally.counts.sum()) * curator.epsilon / NANO)
         return original(AdaptiveGrid(size=size), curator)
 
     # Without the lower limit of a first grid, its size shows on a small lattice.
@@ -127,7 +128,8 @@ def second_grids_of_exact_counts():
         half = curator.epsilon // 2
         cells = cut_grid(curator.cut, curator.root(), curator.domain.lattice, (2, 2))
         curator.count(cells, half)
-        sizes = second_sizes(40 * true_counts(curator, cells), half, 1, np.full(len(cells), 2))
+        signal = 40 * true_counts(curator, cells) * half / NANO
+        sizes = second_sizes(signal, np.full(len(cells), 2))
         curator.count(cut_grids(curator.cut, cells, sizes[:, None]), half)
         return curator.tree()
 

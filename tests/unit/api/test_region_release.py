@@ -109,7 +109,7 @@ def dense_covariance(release, ids):
     for level in tree.levels[:0:-1]:
         np.add.at(design, tree.parent[level], design[level])
     measured = tree.epsilon > 0
-    variance = psd.privacy.noise_variance.noise_variance(tree.epsilon[measured], 1)
+    variance = tree.noise.variance(tree.epsilon[measured])
     inverse = np.linalg.inv(design[measured].T / variance @ design[measured])
     level = tree.regions.levels[1]
     weight = design[tree.named(1)[[level.ids.index(name) for name in ids]]].sum(axis=0)

@@ -27,26 +27,26 @@ ANY = np.full(1, 10**6)
     ],
 )
 def test_size_of_the_first_grid(total, epsilon, k, size):
-    assert first_size(total, int(epsilon * NANO), k) == size
+    assert first_size(max(total, 0) * epsilon / k) == size
 
 
 @pytest.mark.parametrize("k", [1, 3])
 def test_sizes_of_the_second_grids(k):
     counts = np.array([-5, 0, 1, 10, 11, 40, 41, 12_345])
-    sizes = second_sizes(counts, NANO // 2, k, np.full(len(counts), 10**6))
+    sizes = second_sizes(np.maximum(counts, 0) * 0.5 / k, np.full(len(counts), 10**6))
     ideal = [math.ceil(math.sqrt(max(n, 0) * 0.5 / (5 * k))) for n in counts]
     assert sizes.tolist() == [max(m, 1) for m in ideal]
 
 
 def test_no_grid_is_finer_than_the_lattice():
-    assert second_sizes(np.array([10**6, 10**6]), NANO, 1, np.array([3, 1])).tolist() == [3, 1]
+    assert second_sizes(np.array([1e6, 1e6]), np.array([3, 1])).tolist() == [3, 1]
 
 
 @pytest.mark.parametrize("cells", [1, 100, 1_024**2])
 @pytest.mark.parametrize("most", [10**4, 10**9, 2**62])
 def test_cells_in_all_have_a_public_limit(cells, most):
     counts = np.linspace(-most, most, cells).astype(np.int64)
-    sizes = second_sizes(counts, 1_000 * NANO, 1, np.full(cells, 2**20))
+    sizes = second_sizes(np.maximum(counts, 0) * 1e3, np.full(cells, 2**20))
     assert sizes.min() >= 1
     assert (sizes**2).sum() <= 4_096**2
     assert (np.diff(sizes) >= 0).all()
@@ -54,7 +54,7 @@ def test_cells_in_all_have_a_public_limit(cells, most):
 
 def test_what_noisy_counts_ask_for_is_used_up_to_the_limit():
     counts = np.full(1_024, 10**6)
-    sizes = second_sizes(counts, 1_000 * NANO, 1, np.full(1_024, 2**20))
+    sizes = second_sizes(counts * 1e3, np.full(1_024, 2**20))
     assert (sizes**2).sum() > 0.97 * 4_096**2
 
 

@@ -10,8 +10,8 @@ from psd.decompositions._constants import CASCADE_MAX_ROUGHNESS
 from psd.decompositions.cascade import Cascade
 from psd.errors import ParameterError
 from psd.privacy.epsilon import NANO
-from psd.privacy.noise_variance import noise_variance
 from psd.testing import SCRIPTS, RecordingSampler, Script, run_method, small_domain, small_tally
+from support.noise import noise_variance
 
 MANY = Script("many", lambda step, true: true + 10_000, lambda step, scores: 0)
 

@@ -5,6 +5,7 @@ import pytest
 
 from psd.decompositions.htf import HTF, height_for
 from psd.errors import ParameterError
+from psd.privacy.count_noise import CountNoise
 from psd.privacy.epsilon import NANO
 from psd.space.box_tree import check_tree
 from psd.testing import SCRIPTS, RecordingSampler, run_method, small_domain, small_tally
@@ -54,7 +55,7 @@ def test_an_even_block_is_cut_off_from_emptiness():
     [(140_000, NANO, 1, 16), (140_000, NANO, 16, 12), (-5, NANO, 1, 1), (10**15, NANO, 1, 20)],
 )
 def test_height_follows_from_a_noisy_total(total, epsilon, k, height):
-    assert height_for(total, epsilon, k) == height
+    assert height_for(CountNoise.laplace(k).signal(total, epsilon)) == height
 
 
 def test_a_height_that_nobody_pays_for_is_refused():

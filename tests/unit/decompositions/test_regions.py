@@ -13,10 +13,10 @@ from psd.errors import ParameterError
 from psd.estimation.least_squares import infer_counts
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.epsilon import NANO
-from psd.privacy.noise_variance import noise_variance
 from psd.privacy.shares import root_shares
 from psd.testing import SCRIPTS, RecordingSampler, run_method
 from psd.testing.regions import LatticeRegions, region_tally
+from support.noise import noise_variance
 from support.privacy.region_replay import run_regions
 from support.small_regions import SHAPES
 

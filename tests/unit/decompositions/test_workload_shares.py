@@ -217,14 +217,14 @@ def test_workloads_that_a_quadtree_refuses(settings, words):
     ],
 )
 def test_size_of_a_grid_for_tiny_boxes(total, epsilon, k, size):
-    assert tiny_size(total, int(epsilon * NANO), k) == size
+    assert tiny_size(max(total, 0) * epsilon / k) == size
 
 
 def test_a_grid_for_tiny_boxes_takes_its_size_from_the_noisy_total():
     # The recorder answers one row with 41.
     method, noise = psd.method("grid", {"workload": "tiny"}), RecordingSampler(SCRIPTS[1])
     tree = run_method(method, small_tally(64, (0,)), small_domain(64), NANO, noise)[1]
-    assert tree.is_leaf.sum() == tiny_size(41, NANO - NANO // 50, 1) ** 2 == 35**2
+    assert tree.is_leaf.sum() == tiny_size(41 * 0.98) ** 2 == 35**2
 
 
 def test_a_grid_for_tiny_boxes_has_signed_estimates():

@@ -9,8 +9,8 @@ import pytest
 from psd.errors import ReleaseFormatError
 from psd.estimation.least_squares import infer_counts, prune_counts
 from psd.privacy.epsilon import NANO
-from psd.privacy.noise_variance import noise_variance
 from psd.space.box_tree import Tree
+from support.noise import for_users, noise_variance
 from support.trees import random_tree
 
 
@@ -85,7 +85,7 @@ def test_an_unmeasured_child_is_the_rest():
 
 def test_contributions_scale_the_variances_and_not_the_estimates():
     tree = strips([20, 4, 6], [0.01, 0.01, 0.01])
-    one, four = infer_counts(tree, 1), infer_counts(tree, 4)
+    one, four = infer_counts(tree), infer_counts(for_users(tree, 4))
     assert four.signed == pytest.approx(one.signed)
     assert four.variance == pytest.approx(16 * one.variance, rel=1e-3)
 

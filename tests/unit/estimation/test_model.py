@@ -48,7 +48,7 @@ def test_signed_estimates_are_those_of_least_squares():
 
 def test_posterior_medians_replace_the_counts_alone():
     asked, projected = model(estimate="posterior"), infer_counts(RELEASE.tree)
-    expected = posterior_counts(RELEASE.tree, projected, 1, 1, None, reach=MEDIAN_REACH)
+    expected = posterior_counts(RELEASE.tree, projected, 1, None, reach=MEDIAN_REACH)
     assert asked.estimates.count.tolist() == expected.tolist()
     assert asked.estimates.signed.tolist() == projected.signed.tolist()
     assert asked.estimates.variance.tolist() == projected.variance.tolist()

@@ -10,16 +10,17 @@ from psd.estimation._constants import LARGE_REACH
 from psd.estimation.least_squares import infer_counts
 from psd.estimation.posterior import posterior_counts
 from psd.privacy.epsilon import NANO
-from psd.privacy.noise_variance import noise_variance
 from psd.space.box_tree import Tree
 from psd.space.grids import grid_tree
+from support.noise import for_users, noise_variance
 from support.trees import domain_of, random_tree
 
 law = settings(derandomize=True, max_examples=120, deadline=None)
 
 
 def posterior_of(tree, contributions=1):
-    return posterior_counts(tree, infer_counts(tree, contributions), contributions)
+    tree = for_users(tree, contributions)
+    return posterior_counts(tree, infer_counts(tree))
 
 
 def with_values(tree, count, epsilon):
@@ -41,7 +42,7 @@ def check_sound(tree, counts, contributions=1):
     np.add.at(below, tree.parent[1:], counts[1:])
     inner = ~tree.is_leaf
     assert below[inner] == pytest.approx(counts[inner], rel=1e-9, abs=1e-9)
-    assert counts[0] == max(infer_counts(tree, contributions).signed[0], 0)
+    assert counts[0] == max(infer_counts(for_users(tree, contributions)).signed[0], 0)
 
 
 nanos = st.one_of(

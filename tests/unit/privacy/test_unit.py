@@ -14,6 +14,7 @@ from psd.estimation.least_squares import infer_counts
 from psd.estimation.posterior import posterior_counts
 from psd.privacy.unit import WEIGHT, PrivacyUnit, privacy_unit
 from psd.release.post_processing import PostProcessing
+from support.noise import for_users
 from support.releases import changed, decode, encode
 
 DOMAIN = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
@@ -132,13 +133,14 @@ def test_answers_are_those_of_real_noise_on_users(estimate, epsilon):
 def test_a_scale_is_a_change_of_unit_and_nothing_else():
     """Estimates of counts over 6 with the noise of 6 are a sixth of those of the counts."""
     tree = in_users(np.arange(16).reshape(4, 4) * 5, 1).tree
-    plain, scaled = infer_counts(tree, 6), infer_counts(tree, 6, 6)
+    plain, scaled = infer_counts(for_users(tree, 6)), infer_counts(for_users(tree, 6), 6)
     assert scaled.signed * 6 == pytest.approx(plain.signed)
     assert scaled.count * 6 == pytest.approx(plain.count)
     assert scaled.variance * 36 == pytest.approx(plain.variance)
     assert scaled.slope == pytest.approx(plain.slope)
-    posterior = posterior_counts(tree, scaled, 6, 6) * 6
-    assert posterior == pytest.approx(posterior_counts(tree, plain, 6), rel=1e-4, abs=1e-4)
+    posterior = posterior_counts(for_users(tree, 6), scaled, 6) * 6
+    expected = posterior_counts(for_users(tree, 6), plain)
+    assert posterior == pytest.approx(expected, rel=1e-4, abs=1e-4)
 
 
 def test_everything_that_a_release_says_is_in_users(tmp_path):

@@ -7,9 +7,9 @@ import pytest
 
 import psd
 from psd.errors import ParameterError
-from psd.privacy.noise_variance import noise_variance
 from psd.query.covariance import _nearest_covariance
 from psd.query.derived import two_sided_quantile
+from support.noise import noise_variance
 from support.trees import domain_of
 
 VARIANCE = float(noise_variance(np.array([1_000_000_000]), 1)[0])

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import psd
-from psd.privacy.noise_variance import noise_variance
 from psd.query.derived import fieller_interval, two_sided_quantile
+from support.noise import noise_variance
 from support.trees import domain_of
 
 VARIANCE = float(noise_variance(np.array([1_000_000_000]), 1)[0])

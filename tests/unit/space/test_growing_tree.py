@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from psd.errors import ParameterError
-from psd.privacy.noise_laws import DISCRETE_LAPLACE
+from psd.privacy.count_noise import CountNoise
 from psd.space.box_tree import check_tree
 from psd.space.growing_tree import Cells, GrowingTree
 
@@ -42,8 +42,8 @@ def test_children_tile_their_parent_by_y_then_x(x, y, children):
 
 def test_the_tree_has_the_law_of_the_noise_of_its_counts():
     growing = GrowingTree(LATTICE)
-    assert growing.tree().noise_law == DISCRETE_LAPLACE
-    assert growing.tree("another-law").noise_law == "another-law"
+    assert growing.tree().noise == CountNoise()
+    assert growing.tree(CountNoise.gaussian(3)).noise == CountNoise.gaussian(3)
 
 
 @pytest.mark.parametrize(("x", "y"), [(-1, 2), (9, 2), (3, -1), (3, 7)])

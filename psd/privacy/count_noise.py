@@ -1,0 +1,169 @@
+"""The noise of the counts of a tree: its law, and what the loss paid for each count means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd.errors import ParameterError
+from psd.privacy.noise_laws import DISCRETE_GAUSSIAN, DISCRETE_LAPLACE, NoiseLaw, noise_law
+
+if TYPE_CHECKING:
+    from psd.privacy.currency import Currency
+
+__all__ = ["CountNoise"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountNoise:
+    """Law of the noise of counts, by the loss that was paid for each. Public.
+
+    All that reads noisy counts asks this object for their variance, likelihood and reach; no other
+    module knows which law it is.
+
+    Parameters
+    ----------
+    law : str
+        Name of a law of `psd.privacy.noise_laws`.
+    squared_sensitivity : int
+        Square of the largest change of the counts by one unit of privacy: k^2 for discrete Laplace
+        noise, k times the largest number of records that one question sees for discrete Gaussian
+        noise. Above 0.
+    factor : Fraction
+        What the variance is multiplied by where counts were computed from noisy ones, such as
+        running totals; 1 where they were drawn. With another factor the likelihood is normal.
+
+    Raises
+    ------
+    ParameterError
+        If the squared sensitivity or the factor is not above 0.
+
+    Examples
+    --------
+    >>> CountNoise.laplace(2).variance(np.array([1_000_000_000, 0])).round(3)
+    array([7.835,   inf])
+    >>> CountNoise.gaussian(1).variance(np.array([50_000_000_000])).round(3)
+    array([10.])
+    """
+
+    law: str = DISCRETE_LAPLACE
+    squared_sensitivity: int = 1
+    factor: Fraction = Fraction(1)
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        for name in ("squared_sensitivity", "factor"):
+            if getattr(self, name) <= 0:
+                raise ParameterError(f"{name} must be above 0, got {getattr(self, name)}")
+
+    @classmethod
+    def laplace(cls, contributions: int) -> CountNoise:
+        """Discrete Laplace noise where one unit changes all counts together by at most k."""
+        return cls(squared_sensitivity=contributions**2)
+
+    @classmethod
+    def gaussian(cls, squared_sensitivity: int) -> CountNoise:
+        """Discrete Gaussian noise of a squared sensitivity."""
+        return cls(law=DISCRETE_GAUSSIAN, squared_sensitivity=squared_sensitivity)
+
+    def for_contributions(self, contributions: int) -> CountNoise:
+        """The same noise for a unit that changes all counts together by at most k.
+
+        In rho the squared sensitivity is stated, and does not follow from k.
+        """
+        squared = contributions**2 if self.currency.is_pure else self.squared_sensitivity
+        return replace(self, squared_sensitivity=squared)
+
+    @property
+    def currency(self) -> Currency:
+        """What the loss of a count is counted in."""
+        return self._law.currency
+
+    def variance(self, loss: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Variance of the noise in records squared; infinite where the loss is 0.
+
+        Parameters
+        ----------
+        loss : ndarray, shape (n,), int64
+            Loss paid for each count, in parts of the currency; 0 where it was not measured.
+        """
+        variance = self._law.variance(loss, self.squared_sensitivity)
+        return variance if self.factor == 1 else variance * float(self.factor)
+
+    def log_density(
+        self, noise: NDArray[np.integer | np.floating], loss: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Logarithm of the probability of noise where the loss is above 0."""
+        if self.factor == 1:
+            return self._law.log_density(noise, loss, self.squared_sensitivity)
+        variance = self.variance(loss)
+        density: NDArray[np.float64] = -0.5 * (np.log(2 * np.pi * variance) + noise**2 / variance)
+        return density
+
+    def rate(self, loss: NDArray[np.int64], scale: int = 1) -> NDArray[np.float64]:
+        """Parameter of the likelihood of counts in units of ``scale``; 0 where the loss is 0."""
+        if self.factor == 1:
+            return self._law.rate(loss, self.squared_sensitivity, scale)
+        rate: NDArray[np.float64] = scale**2 / self.variance(loss)
+        return rate
+
+    def misfit(
+        self, distance: NDArray[np.float64], rate: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Minus the log-likelihood at distances from a noisy count, 0 at distance 0."""
+        return self._likelihood.misfit(distance, rate)
+
+    def precision(self, rate: NDArray[np.float64]) -> NDArray[np.float64]:
+        """About the inverse of the variance of the noise; 0 where the rate is 0."""
+        return self._likelihood.precision(rate)
+
+    def reach(self, loss: int, outside: float) -> int:
+        """Least integer t that drawn noise exceeds in magnitude with at most a probability."""
+        return self._law.reach(loss, self.squared_sensitivity, outside)
+
+    @overload
+    def signal(self, count: int, loss: int) -> float: ...
+
+    @overload
+    def signal(
+        self, count: NDArray[np.integer], loss: int | NDArray[np.int64]
+    ) -> NDArray[np.float64]: ...
+
+    def signal(
+        self, count: int | NDArray[np.integer], loss: int | NDArray[np.int64]
+    ) -> float | NDArray[np.float64]:
+        """Counts, at least 0, times sqrt(2) over the standard deviation of their noise.
+
+        For discrete Laplace noise it is n epsilon / k, the count over the scale of its noise, by
+        which methods size their cells.
+
+        Parameters
+        ----------
+        count : int or ndarray, shape (n,)
+            Noisy counts.
+        loss : int or ndarray, shape (n,), int64
+            Loss that will be paid for each count, in parts of the currency.
+
+        Examples
+        --------
+        >>> CountNoise.laplace(2).signal(100, 500_000_000)
+        25.0
+        """
+        least = max(count, 0) if isinstance(count, int) else np.maximum(count, 0)
+        signal = self._law.signal(least, loss, self.squared_sensitivity)
+        signal = signal if self.factor == 1 else signal / float(self.factor) ** 0.5
+        return float(signal) if isinstance(count, int) else signal
+
+    @property
+    def _law(self) -> NoiseLaw:
+        """Law of the name."""
+        return noise_law(self.law)
+
+    @property
+    def _likelihood(self) -> NoiseLaw:
+        """Law of the likelihood: normal where counts were computed from noisy ones."""
+        return self._law if self.factor == 1 else noise_law(DISCRETE_GAUSSIAN)

@@ -1,0 +1,112 @@
+"""What the loss of a release is counted in: epsilon of pure privacy, or rho of zCDP.
+
+The curator, the decompositions and the release file move integers of one currency. Nothing but
+this module says what a part of it is worth.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from math import isqrt
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd.privacy.epsilon import MAX_EPSILON, NANO
+
+__all__ = ["EPSILON", "RHO", "Currency"]
+
+_PICO: Final = 10**12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Currency:
+    """A measure of privacy loss that adds up, in whole parts.
+
+    Parameters
+    ----------
+    name : {"epsilon", "rho"}
+        Pure differential privacy, or zero-concentrated differential privacy [1]_.
+    parts : int
+        Parts of 1: 1e9 of epsilon, 1e12 of rho.
+
+    References
+    ----------
+    .. [1] M. Bun, T. Steinke, "Concentrated Differential Privacy", TCC 2016, arXiv:1605.02065.
+
+    Examples
+    --------
+    >>> RHO.text(24_355_970_359), EPSILON.text(500_000_000)
+    ('0.024355970359', '0.5')
+    """
+
+    name: Literal["epsilon", "rho"]
+    parts: int
+
+    @property
+    def most(self) -> int:
+        """Largest amount that a release may have, in parts."""
+        return MAX_EPSILON * self.parts
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether amounts are of pure differential privacy."""
+        return self.name == "epsilon"
+
+    def text(self, amount: int) -> str:
+        """Shortest decimal text of an amount."""
+        places = len(str(self.parts)) - 1
+        return f"{amount // self.parts}.{amount % self.parts:0{places}d}".rstrip("0").rstrip(".")
+
+    def decimal(self, amount: int) -> Decimal:
+        """Amount as a decimal number."""
+        return Decimal(self.text(amount))
+
+    def of_selections(self, amounts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Nano-epsilon of exponential mechanisms that cost these amounts, rounded down.
+
+        One of epsilon e costs e^2 / 8 in rho, since its log-ratios lie in an interval of length e
+        [1]_.
+
+        References
+        ----------
+        .. [1] M. Cesar, R. Rogers, "Bounding, Concentrating, and Truncating: Unifying Privacy Loss
+           Composition for Data Analytics", ALT 2021, arXiv:2004.07223.
+
+        Examples
+        --------
+        >>> RHO.of_selections(np.array([125_000_000_000])).tolist()
+        [1000000000]
+        """
+        return amounts if self.is_pure else self._roots(amounts, 8)
+
+    def of_pure(self, amounts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Nano-epsilon of any pure mechanisms that cost these amounts, rounded down.
+
+        One of epsilon e costs at most e^2 / 2 in rho [1]_.
+
+        References
+        ----------
+        .. [1] Bun, Steinke, TCC 2016, proposition 3.3.
+
+        Examples
+        --------
+        >>> RHO.of_pure(np.array([500_000_000_000])).tolist()
+        [1000000000]
+        """
+        return amounts if self.is_pure else self._roots(amounts, 2)
+
+    def _roots(self, amounts: NDArray[np.int64], times: int) -> NDArray[np.int64]:
+        """Integer parts of nano * sqrt(times * rho), computed once for each distinct amount."""
+        different, which = np.unique(amounts, return_inverse=True)
+        roots = [isqrt(times * amount * NANO**2 // self.parts) for amount in different.tolist()]
+        return np.array(roots, np.int64)[which.reshape(amounts.shape)]
+
+
+EPSILON: Final = Currency(name="epsilon", parts=NANO)
+"""Nano-epsilon of pure differential privacy."""
+
+RHO: Final = Currency(name="rho", parts=_PICO)
+"""Parts of 1e-12 of rho of zero-concentrated differential privacy."""
