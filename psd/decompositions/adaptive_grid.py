@@ -142,7 +142,7 @@ def first_size(signal: float) -> int:
 
     Examples
     --------
-    >>> first_size(140_000, 1_000_000_000, 1), first_size(0)
+    >>> first_size(140_000), first_size(0)
     (30, 10)
     """
     ideal = math.sqrt(signal / FIRST_GRID_SIGNAL)

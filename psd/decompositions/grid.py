@@ -139,7 +139,7 @@ def guideline_size(signal: float) -> int:
 
     Examples
     --------
-    >>> guideline_size(140_000, 1_000_000_000, 1)
+    >>> guideline_size(140_000)
     118
     """
     ideal = math.sqrt(signal / GRID_SIGNAL)
@@ -151,7 +151,7 @@ def tiny_size(signal: float) -> int:
 
     Examples
     --------
-    >>> tiny_size(140_000, 1_000_000_000, 1)
+    >>> tiny_size(140_000)
     915
     """
     return min(max(round(GRID_TINY_FACTOR * math.pow(signal, GRID_TINY_EXPONENT)), 1), _MAX_SIZE)

@@ -183,7 +183,7 @@ def height_for(signal: float) -> int:
 
     Examples
     --------
-    >>> height_for(140_000, 1_000_000_000, 1)
+    >>> height_for(140_000)
     13
     """
     leaves = signal / HILBERT_SIGNAL
