@@ -46,7 +46,7 @@ class Currency:
     parts: int
 
     @property
-    def most(self) -> int:
+    def largest(self) -> int:
         """Largest amount that a release may have, in parts."""
         return MAX_EPSILON * self.parts
 

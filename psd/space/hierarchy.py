@@ -135,5 +135,5 @@ def _levels_in_order(hierarchy: Hierarchy) -> bool:
 
 def _losses_in_range(hierarchy: Hierarchy) -> bool:
     """Whether every loss is one that could be asked for, so that no path's sum overflows."""
-    loss, most = hierarchy.epsilon, hierarchy.noise.currency.most
-    return bool(((loss >= 0) & (loss <= most)).all())
+    loss, largest = hierarchy.epsilon, hierarchy.noise.currency.largest
+    return bool(((loss >= 0) & (loss <= largest)).all())

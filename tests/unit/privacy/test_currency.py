@@ -46,5 +46,5 @@ def test_rho_pays_for_the_largest_epsilon_that_does_not_cost_more(times):
 
 
 def test_the_most_that_a_release_may_have():
-    assert EPSILON.most == 1_000 * NANO
-    assert RHO.most == 1_000 * PICO
+    assert EPSILON.largest == 1_000 * NANO
+    assert RHO.largest == 1_000 * PICO
