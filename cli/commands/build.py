@@ -13,15 +13,15 @@ from ..options.area import area_options
 from ..options.command import READ_KEYS, Command, chain_options, options_of
 from ..options.common import overwrite
 from ..options.ledger import ledger_options
+from ..options.private_output import private_output_option
 from ..options.reading import SOURCES, read_option
 from ..options.recipe import recipe_from_options, recipe_options
-from ..options.time_slices import slices_option
+from ..options.time_slices import per_slice_option, slices_option
 from ..options.unit import unit_options
 
 __all__ = ["command"]
 
 _release = options_of("Release")
-_private = options_of("Private output")
 
 _OPTIONS = (
     _release("-o", "--output", required=True, type=click.Path(), help="Release file to write."),
@@ -41,7 +41,10 @@ _OPTIONS = (
         "favour of the boxes in the file (columns west,south,east,north); workload=SIZE, for boxes "
         "of that size: tiny, small, medium, large or huge. Choose it without looking at the data. "
         "estimate= and density= select how estimates are computed from the noisy counts; each "
-        "method has its own default.",
+        "method has its own default. min-cell=METRES is the smallest side on the ground of a cell "
+        "of a method that adapts to the data, 0 for no limit; public; by default 5, but 0 for a "
+        "local CRS and for narrower bounds; sizes that are given, such as height=12, are not "
+        "limited (--min-cell METRES is the same).",
     ),
     about_option,
     overwrite,
@@ -53,19 +56,22 @@ _OPTIONS = (
         per=("day", "slice", "record"),
     ),
     slices_option,
-    read_option(*READ_KEYS, "engine"),
+    per_slice_option,
+    read_option(*READ_KEYS, "coordinate_resolution", "engine"),
     ledger_options,
-    _private("--report-private", is_flag=True, help="Print PRIVATE numbers of records to stderr."),
-    _private(
-        "--keep-tally",
-        type=click.Path(),
-        help="Write the PRIVATE exact tally, for `psd evaluate`; only its owner may read the file.",
-    ),
+    private_output_option,
     recipe_options,
 )
 
+_SPELLINGS = {
+    "--coordinate-resolution": "--read coordinate_resolution=",
+    "--min-cell": "--set min_cell=",
+    "--report-private": "--private-output report",
+    "--keep-tally": "--private-output tally=",
+}
 
-@click.command("build", cls=Command)
+
+@click.command("build", cls=Command, other_spellings=_SPELLINGS)
 @SOURCES
 @chain_options(*_OPTIONS)
 def command(inputs: tuple[str, ...], **options: Any) -> None:

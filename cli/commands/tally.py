@@ -15,7 +15,7 @@ from ..options.command import READ_KEYS, BoundsOption, Command
 from ..options.common import overwrite
 from ..options.named_regions import regions_option
 from ..options.reading import INPUTS, inputs_of, local_files, read_option
-from ..options.time_slices import slices_option
+from ..options.time_slices import per_slice_option, slices_option
 from ..options.unit import unit_options
 from ..options.values import INTEGER, parse_settings
 from ..output.request_warnings import warn_of_degrees, warn_of_ids
@@ -59,6 +59,7 @@ __all__ = ["command"]
     bound_type=INTEGER,
 )
 @slices_option
+@per_slice_option
 @read_option(*READ_KEYS)
 @click.option(
     "--key",
@@ -249,7 +250,12 @@ def _is_tally_of(tally: PartialTally, path: Path, request: TallyRequest) -> bool
     from psd.publish.tally_parts import origin_of
 
     origin, expected_origin = tally.origins[0], origin_of(request, ())
-    parts = ("contributions", "reading", *(() if request.key is None else ("key",)))
+    parts = (
+        "contributions",
+        "max_per_slice",
+        "reading",
+        *(() if request.key is None else ("key",)),
+    )
     return (
         len(tally.origins) == 1
         and tally.rules == request.rules

@@ -99,12 +99,10 @@ def chosen_bounds(value: Any, crs: str | None) -> tuple[float, float, float, flo
 
 
 def area_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--bounds``, ``--crs``, those of the lattice, and those of public files."""
+    """``--bounds``, ``--crs``, and those of public files."""
     return chain_options(
         bounds_option,
         crs_option,
-        resolution_option,
-        min_cell_option,
         boundary_option,
         covariate_option,
         regions_option(

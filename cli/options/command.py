@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -93,9 +93,19 @@ class Command(click.Command):
 
     Click alone would silently take the last of several values. Errors of the library name
     arguments; `invoke` replaces them by the options of the command.
+
+    Parameters
+    ----------
+    other_spellings : mapping, optional
+        Option by which a key of another option may be written too: ``{"--min-cell": "--set
+        min_cell="}`` takes ``--min-cell 5`` as ``--set min_cell=5``. Without ``=`` at its end, the
+        spelling has no value.
     """
 
-    def __init__(self, *args: Any, **named: Any) -> None:
+    def __init__(
+        self, *args: Any, other_spellings: Mapping[str, str] | None = None, **named: Any
+    ) -> None:
+        self.other_spellings = dict(other_spellings or {})
         # Click caches the names from the first context, which may have no parent program.
         options = named.get("context_settings") or {}
         named["context_settings"] = {"help_option_names": ["-h", "--help"], **options}
@@ -103,7 +113,7 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Refuse a repeated option, unless it may be repeated."""
-        args = self._with_words(list(args))
+        args = self._with_words(self._respelled(list(args)))
         present = self.make_parser(ctx).parse_args(list(args))[2]
         for param in present:
             once = isinstance(param, click.Option) and not (param.multiple or param.is_flag)
@@ -113,6 +123,21 @@ class Command(click.Command):
                     f"{param.opts[-1]} must be given once, got {times} times", ctx
                 )
         return super().parse_args(ctx, args)
+
+    def _respelled(self, args: list[str]) -> list[str]:
+        """Arguments with each other spelling replaced by the option and the key that it means."""
+        plain: list[str] = []
+        waiting = iter(args)
+        for arg in waiting:
+            name, sign, value = arg.partition("=")
+            option, _, key = self.other_spellings.get(name, "").partition(" ")
+            if not option or (sign and not key.endswith("=")):
+                plain.append(arg)
+                continue
+            if key.endswith("=") and not sign:
+                value = next(waiting, "")
+            plain += [option, key + value]
+        return plain
 
     def _with_words(self, args: list[str]) -> list[str]:
         """Arguments with a word for four numbers padded to four arguments."""
@@ -142,6 +167,7 @@ class Command(click.Command):
         # An argument has the name of the variable or of the option, such as methods of --methods.
         options = {name.lstrip("-").replace("-", "_"): name for name in spellings.values()}
         options |= spellings
+        options |= {name.lstrip("-").replace("-", "_"): name for name in self.other_spellings}
         read = {key: f"--read {key}" for key in READ_KEYS} if "read" in options else {}
         methods = _method_parameters() if "settings" in options else {}
         regions = _REGIONS if "regions" in options else {}
@@ -149,8 +175,7 @@ class Command(click.Command):
             regions = {"ids": "--region"}
         if "boundary" in options:
             regions = {**regions, "repair": "--boundary FILE:repair=yes"}
-        # The first is of psd build.
-        return {"keep_tally": "--keep-tally"} | methods | read | regions | options
+        return methods | read | regions | options
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, those of a group under its title."""

@@ -49,6 +49,10 @@ _MEANINGS = {
     "table": "table of a postgresql:// input or of Spark, such as city.visits",
     "query": "SELECT statement, instead of a table",
     "memory": "limit on the memory for reading, such as 2GB",
+    "coordinate_resolution": "step to which the coordinates are rounded in the input, such as "
+    "0.0001, in units of --crs; a public fact about the source, never found in the data; cells are "
+    "no smaller, and edges of queries move to the middle between two values "
+    "(--coordinate-resolution STEP is the same)",
     "engine": "what reads and counts records: duckdb (in this process, the default), or Spark at "
     "an address, such as spark://host:7077, spark:sc://host:15002 (Spark Connect), spark:local[2]; "
     "the release is the same",

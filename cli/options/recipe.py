@@ -20,11 +20,10 @@ _option = options_of("Recipe")
 
 # Options whose name is the key of a recipe.
 _RELEASE_KEYS = (
-    "output", "epsilon", "bounds", "crs", "coordinate_resolution", "min_cell", "boundary",
-    "regions", "method", "user", "max_contributions", "per", "count", "slices", "covariate",
-    "about",
+    "output", "epsilon", "bounds", "crs", "boundary", "regions", "method", "user",
+    "max_contributions", "per", "max_per_slice", "count", "slices",
+    "covariate", "about",
 )  # fmt: skip
-_PRIVATE_KEYS = ("ledger", "keep_tally", "report_private")
 
 
 def recipe_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -59,13 +58,24 @@ def recipe_from_options(inputs: Sequence[str], options: Mapping[str, Any]) -> Re
     private_read = {key: text for key, text in read.items() if key in PRIVATE_READ_KEYS}
     columns = {key: text for key, text in read.items() if key not in PRIVATE_READ_KEYS}
     settings = parse_settings(options["settings"])
+    domain = _domain_keys(columns, settings)
     release = {key: options[key] for key in _RELEASE_KEYS if options[key] is not None}
+    release |= domain
     release |= {"set": settings} if settings else {}
     release |= {"read": columns} if columns else {}
     dataset, analyst = split_dataset(options["dataset"])
     private = {"engine": engine, "dataset": dataset, "analyst": analyst}
-    private |= {key: options[key] for key in _PRIVATE_KEYS}
+    private |= {"ledger": options["ledger"], **options["private_output"]}
     return Recipe(
         private=PrivateInputs.from_table({**private, "inputs": inputs, "read": private_read}),
         releases=(PlannedRelease.from_table(release),),
     )
+
+
+def _domain_keys(columns: dict[str, str], settings: dict[str, str]) -> dict[str, str]:
+    """Keys of the domain, taken out of those of ``--read`` and ``--set``."""
+    found = {"coordinate_resolution": columns.pop("coordinate_resolution", None)}
+    for spelling in ("min_cell", "min-cell"):
+        if spelling in settings:
+            found["min_cell"] = settings.pop(spelling)
+    return {key: text for key, text in found.items() if text is not None}

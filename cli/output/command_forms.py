@@ -23,7 +23,7 @@ COMMANDS = {
 
 # PRIVATE numbers on the screen, which the log of a program would keep; --format follows the file;
 # the limit of nodes is for senders that are not trusted.
-_LEFT_OUT = {"report_private", "form", "max_nodes"}
+_LEFT_OUT = {"private_output", "report_private", "form", "max_nodes"}
 
 _RELEASES = "Releases (*.psd.parquet)"
 _WRITTEN = {
@@ -63,7 +63,8 @@ def command_form(name: str) -> dict[str, Any]:
     """
     command = importlib.import_module(f"psd_cli.commands.{name}").command
     title, loads = COMMANDS[name]
-    fields = [_field(name, each) for each in command.params if each.name not in _LEFT_OUT]
+    params = [*command.params, *_keys_as_options(command)]
+    fields = [_field(name, each) for each in params if each.name not in _LEFT_OUT]
     return {
         "command": name,
         "title": title,
@@ -71,6 +72,16 @@ def command_form(name: str) -> dict[str, Any]:
         "loads": loads,
         "fields": sorted(fields, key=lambda field: field["advanced"]),
     }
+
+
+def _keys_as_options(command: click.Command) -> list[click.Option]:
+    """Options that are other spellings of a key with a value, such as --keep-tally."""
+    spellings: dict[str, str] = getattr(command, "other_spellings", {})
+    return [
+        click.Option([name], help=f"The same as {key}VALUE.")
+        for name, key in spellings.items()
+        if key.endswith("=")
+    ]
 
 
 def _plain_help(command: click.Command) -> str:

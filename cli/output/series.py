@@ -45,6 +45,7 @@ def _series_facts(series: SeriesRelease) -> dict[str, Any]:
         "source": series.source,
         "counts": series.unit.counted_text + series.record.bound_text,
         "max_contributions": series.unit.max_contributions,
+        "max_per_slice": series.unit.max_per_slice or "none",
         "bound_per": series.scope,
         "slices_by": series.slices.by,
         "time_zone": series.slices.time_zone,

@@ -17,7 +17,16 @@ if TYPE_CHECKING:
     from psd.privacy.unit import PrivacyUnit
     from psd.space.time_slices import TimeSlices
 
-__all__ = ["keep_smallest", "number_units", "rows_per_unit", "running_number", "user_weights"]
+__all__ = [
+    "keep_in_slices",
+    "keep_smallest",
+    "number_slices",
+    "number_units",
+    "rows_per_unit",
+    "running_number",
+    "smallest_in_order",
+    "user_weights",
+]
 
 _HASH_BITS = PRIME.bit_length()
 
@@ -35,12 +44,25 @@ def number_units(
     if unit.kind == "user-day":
         group = time // _DAY
     elif unit.kind == "user-slice" and slices is not None:
-        group = slices.index(time.astype("datetime64[us]"))
+        return number_slices(users, time, slices)
     else:
         return users
+    return _number_pairs(users, group)
+
+
+def number_slices(
+    users: NDArray[np.int64], time: NDArray[np.int64], slices: TimeSlices
+) -> NDArray[np.int64]:
+    """Number the pairs of a user and a time slice."""
+    return _number_pairs(users, slices.index(time.astype("datetime64[us]")))
+
+
+def _number_pairs(users: NDArray[np.int64], group: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Number the pairs of a user and a group."""
     group = group - group.min(initial=0)
     several = int(group.max(initial=0)) + 1
-    return np.unique(users * several + group, return_inverse=True)[1]
+    numbers: NDArray[np.int64] = np.unique(users * several + group, return_inverse=True)[1]
+    return numbers
 
 
 def rows_per_unit(units: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -95,6 +117,75 @@ def keep_smallest(
     return np.concatenate([np.flatnonzero(~exceeds), crowded[smallest]])
 
 
+def keep_in_slices(
+    users: NDArray[np.int64],
+    of_slices: NDArray[np.int64],
+    salt: NDArray[np.integer],
+    cells: tuple[NDArray[np.int64], NDArray[np.int64]],
+    time: NDArray[np.int64],
+    limits: tuple[int, int],
+) -> NDArray[np.int64]:
+    """Return the indices of the k smallest records of each user, of the M smallest of each slice.
+
+    In each slice the M records of a user with the smallest hashes stay; of these, the k with the
+    smallest hashes are kept. Hashes and their order are those of `keep_smallest`.
+
+    Guarantees
+    ----------
+    - The kept records of a user are a function of the user's own records and the key.
+    - At most k of a user are kept, and at most M of them are in one slice.
+
+    Parameters
+    ----------
+    users, of_slices : ndarray, shape (n,), int64
+        User of each record, and number of its pair of user and slice. Private.
+    salt, cells, time
+        As in `keep_smallest`. Private.
+    limits : tuple of int
+        k and M. Public.
+    """
+    exceeds = rows_per_unit(users)[users] > limits[0]
+    exceeds |= rows_per_unit(of_slices)[of_slices] > limits[1]
+    has_more = np.zeros(int(users.max(initial=-1)) + 1, bool)
+    has_more[users[exceeds]] = True
+    crowded = np.flatnonzero(has_more[users])
+    columns, rows, moments = (values[crowded] for values in (*cells, time))
+    salts, first = salt[:, crowded], np.broadcast_to(np.int64(0), len(crowded))
+    hashes = row_hashes(salts, columns, rows, moments, first)
+    order = _order_of_ties(users[crowded], hashes, salts, (columns, rows, moments))
+    kept = smallest_in_order(order, users[crowded], of_slices[crowded], limits)
+    return np.concatenate([np.flatnonzero(~has_more[users]), crowded[kept]])
+
+
+def smallest_in_order(
+    order: NDArray[np.int64],
+    users: NDArray[np.int64],
+    of_slices: NDArray[np.int64],
+    limits: tuple[int, int],
+) -> NDArray[np.int64]:
+    """Return the first k of each user, of the first M of each slice, of records in an order.
+
+    Parameters
+    ----------
+    order : ndarray, shape (n,), int64
+        Indices of the records by user, then by hash. Private.
+    users, of_slices, limits
+        As in `keep_in_slices`.
+
+    Notes
+    -----
+    A record of the result of all records is in that of any part that has it. For in each slice, a
+    part has no more records with a smaller hash than all records have, so no more of the M
+    smallest, and a record below which fewer than k of these lie in all slices has no more of them
+    below it in the part. So parts of the records of a user can be bounded one by one and merged.
+    """
+    by_slice = order[np.argsort(of_slices[order], kind="stable")]
+    is_first = np.zeros(len(order), bool)
+    is_first[by_slice] = running_number([of_slices[by_slice]]) < limits[1]
+    left = order[is_first[order]]
+    return left[running_number([users[left]]) < limits[0]]
+
+
 def _smallest(
     units: NDArray[np.int64],
     salt: NDArray[np.integer],
@@ -138,6 +229,17 @@ def _smallest_of_ties(
     k: int,
 ) -> NDArray[np.int64]:
     """Indices of the k smallest hashes of each unit, where some are equal."""
+    order = _order_of_ties(units, hashes, salt, ties)
+    return order[running_number([units[order]]) < k]
+
+
+def _order_of_ties(
+    units: NDArray[np.int64],
+    hashes: NDArray[np.int64],
+    salt: NDArray[np.integer],
+    ties: tuple[NDArray[np.int64], ...],
+) -> NDArray[np.int64]:
+    """Order by unit and hash, where equal records get hashes by their occurrence number."""
     columns, rows, time = ties
     order, tied = _sort(units, hashes, ties)
     # Equal records have equal hashes, so they are among the ties.
@@ -150,7 +252,7 @@ def _smallest_of_ties(
         number = np.zeros(len(units), np.int64)
         number[among] = occurrence
         order, _ = _sort(units, hashes, (*ties, number))
-    return order[running_number([units[order]]) < k]
+    return order
 
 
 def _sort(

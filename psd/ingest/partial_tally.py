@@ -28,6 +28,7 @@ __all__ = [
     "PartOrigin",
     "PartialTally",
     "combined_contribution_bound",
+    "combined_slice_bound",
     "merge",
 ]
 
@@ -106,8 +107,9 @@ class CountingRules:
     regions: CountedRegions | None = None
 
     def __post_init__(self) -> None:
-        """Remove the contribution limit from the unit."""
-        object.__setattr__(self, "unit", replace(self.unit, max_contributions=1))
+        """Remove the contribution limits from the unit."""
+        unit = replace(self.unit, max_per_slice=None)
+        object.__setattr__(self, "unit", replace(unit, max_contributions=1))
 
     @property
     def min_cell(self) -> str | None:
@@ -133,6 +135,8 @@ class PartOrigin:
         Nano-epsilon that a build spent on the contribution limit or on bounds of these counts.
     reading : mapping, optional
         How its records were read, see `psd.ingest.reading`; None for a tally of an older format.
+    max_per_slice : int, optional
+        Limit of the kept records of a user in one time slice.
     """
 
     run: str
@@ -141,6 +145,7 @@ class PartOrigin:
     key: str | None = None
     paid: int = 0
     reading: Reading | None = None
+    max_per_slice: int | None = None
 
     def __repr__(self) -> str:
         return "<PartOrigin: private>"
@@ -180,8 +185,12 @@ class PartialTally:
         if not self.rules.unit.has_user or self.rules.unit.weight:
             return self.rules.unit
         has_user_rows = isinstance(self.counts, UserRows)
-        limit = combined_contribution_bound(self.origins[:1] if has_user_rows else self.origins)
-        return replace(self.rules.unit, max_contributions=limit)
+        origins = self.origins[:1] if has_user_rows else self.origins
+        return replace(
+            self.rules.unit,
+            max_contributions=combined_contribution_bound(origins),
+            max_per_slice=combined_slice_bound(origins),
+        )
 
     @property
     def counted_unit(self) -> PrivacyUnit:
@@ -219,6 +228,20 @@ def combined_contribution_bound(origins: Iterable[PartOrigin]) -> int:
     Every part may have records of one user, so the limits of the parts add up.
     """
     return sum(origin.contributions for origin in origins)
+
+
+def combined_slice_bound(origins: Iterable[PartOrigin]) -> int | None:
+    """Compute the limit of the records of one user in one slice, or None if k is the only limit.
+
+    Notes
+    -----
+    As the limits of all slices, those of one slice add up; a part without one has its k.
+    """
+    parts = list(origins)
+    if all(origin.max_per_slice is None for origin in parts):
+        return None
+    total = sum(origin.max_per_slice or origin.contributions for origin in parts)
+    return total if total < combined_contribution_bound(parts) or len(parts) == 1 else None
 
 
 def merge(tallies: Sequence[PartialTally], *, on_copy: OnCopy = refuse_copy) -> PartialTally:
@@ -326,6 +349,11 @@ def _check_user_rows(origins: Sequence[PartOrigin], *, complete: bool) -> None:
         raise InputDataError(
             "the tallies have different numbers of records per user; count all with the same "
             "max_contributions"
+        )
+    if len({origin.max_per_slice for origin in origins}) > 1:
+        raise InputDataError(
+            "the tallies have different numbers of records per user and slice; count all with the "
+            "same max_per_slice"
         )
 
 

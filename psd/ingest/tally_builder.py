@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psd.errors import DomainError, InputDataError
+from psd.errors import DomainError, InputDataError, ParameterError
 from psd.ingest.cell_counter import cell_counter, is_dense
 from psd.ingest.contribution_bounding import (
+    keep_in_slices,
     keep_smallest,
+    number_slices,
     number_units,
     rows_per_unit,
     user_weights,
@@ -107,6 +109,10 @@ class TallyBuilder:
         memory: int | None = None,
         limits_cells: bool = True,
     ) -> None:
+        if unit.max_per_slice is not None and slices is None:
+            raise ParameterError(
+                "max_per_slice must be given with slices=, whose records it limits"
+            )
         self.domain, self.unit, self.step = domain, unit, step
         self.slices, self._regions = slices, 0 if regions is None else regions.size
         needs_time = unit.kind == "user-day" or slices is not None
@@ -262,7 +268,12 @@ class TallyBuilder:
             return self._cells(columns[index], rows[index], time[index]), weights[index]
         salts = user_salts(partition.names.to_pylist(), key).astype(np.int32)
         salt = salts.take(partition.users, axis=1)  # several times as fast as an index
-        index = keep_smallest(units, salt, (columns, rows), time, unit.max_contributions)
+        k, most, cells = unit.max_contributions, unit.max_per_slice, (columns, rows)
+        if most is None or self.slices is None:
+            index = keep_smallest(units, salt, cells, time, k)
+        else:
+            of_slices = number_slices(units, time, self.slices)
+            index = keep_in_slices(units, of_slices, salt, cells, time, (k, most))
         return self._cells(columns[index], rows[index], time[index]), None
 
 

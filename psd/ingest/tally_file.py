@@ -24,7 +24,7 @@ from psd.errors import (
     ReleaseFormatError,
     ResourceError,
 )
-from psd.ingest.contribution_bounding import number_units, rows_per_unit
+from psd.ingest.contribution_bounding import number_slices, number_units, rows_per_unit
 from psd.ingest.partial_tally import (
     CountedRegions,
     CountingRules,
@@ -318,10 +318,13 @@ def _check_user_rows(rows: UserRows, tally: PartialTally) -> None:
     rules = tally.rules
     expect(rules.unit.has_user and not rules.unit.weight and rules.step == (1, 1))
     expect(bool(((rows.hashes >= 0) & (rows.hashes < PRIME)).all()))
-    keys = {(origin.key, origin.contributions) for origin in tally.origins}
-    expect(len(keys) == 1 and None not in next(iter(keys)))
+    keys = {(o.key, o.contributions, o.max_per_slice) for o in tally.origins}
+    expect(len(keys) == 1 and None not in next(iter(keys))[:2])
     if rules.slices is not None:
         times = rows.time.astype("datetime64[us]")
         expect(bool((rules.slices.index(times) >= 0).all()))
     units = number_units(tally.counted_unit, rows.users, rows.time, rules.slices)
     expect(int(rows_per_unit(units).max(initial=0)) <= tally.unit.max_contributions)
+    if tally.unit.max_per_slice is not None and rules.slices is not None:
+        of_slices = number_slices(rows.users, rows.time, rules.slices)
+        expect(int(rows_per_unit(of_slices).max(initial=0)) <= tally.unit.max_per_slice)

@@ -19,13 +19,14 @@ from psd.space.time_slices import TimeSlices
 
 __all__ = ["FORMAT", "expect", "header_of", "origins_of", "parse_header", "rules_of"]
 
-FORMAT = 6
-"""Newest version. A tally is written in the lowest version that can state it: 6 has regions, one of
+FORMAT = 7
+"""Newest version. A tally is written in the lowest version that can state it: 7 has limits of the
+records of a user in one slice, 6 has regions, one of
 which each count or record states in a column ``region``, 5 a smallest cell that is not the usual
 one, and 4 a coordinate resolution. Version 2, whose parts do not state how
 they were read, is read too."""
 
-_READABLE = (2, 3, 4, 5, FORMAT)
+_READABLE = (2, 3, 4, 5, 6, FORMAT)
 
 _MAX_HEADER = 2**24
 
@@ -42,11 +43,14 @@ _ADDED = {
     4: {_RESOLUTION},
     5: {_RESOLUTION, _MIN_CELL},
     6: {_RESOLUTION, _MIN_CELL, _REGIONS},
+    7: {_RESOLUTION, _MIN_CELL, _REGIONS},
 }
 # From this version on, fields that were added may be null.
 _ADDED_NULLS = 5
 
 _ORIGIN_FIELDS = {"run", "names", "contributions", "key", "paid", "reading"}
+# Field of an origin from version 7 on.
+_PER_SLICE = "max_per_slice"
 
 
 def header_of(tally: PartialTally) -> dict[str, Any]:
@@ -61,6 +65,8 @@ def header_of(tally: PartialTally) -> dict[str, Any]:
     is_usual = domain.min_cell == replace(domain, min_cell=USUAL_MIN_CELL).min_cell
     version = 3 if domain.coordinate_resolution is None else 4
     version = 6 if rules.regions is not None else version if is_usual else 5
+    if any(origin.max_per_slice is not None for origin in tally.origins):
+        version = 7
     return {
         "format": version,
         "notice": _NOTICE,
@@ -77,7 +83,8 @@ def header_of(tally: PartialTally) -> dict[str, Any]:
         "boundary": rules.boundary,
         "has_user_rows": isinstance(tally.counts, UserRows),
         "origins": [
-            {name: getattr(origin, name) for name in _ORIGIN_FIELDS} for origin in tally.origins
+            {name: getattr(origin, name) for name in _origin_fields(version)}
+            for origin in tally.origins
         ],
         "release": tally.release,
         **{name: added[name] for name in _ADDED.get(version, ())},
@@ -112,6 +119,7 @@ def parse_header(text: bytes) -> dict[str, Any]:
     expect(added == _ADDED.get(version, set()))
     optional = version >= _ADDED_NULLS
     texts = added - {_REGIONS}
+    expect(version != 6 or header[_REGIONS] is not None)
     expect(all(isinstance(header[k], str) or (optional and header[k] is None) for k in texts))
     expect(isinstance(header["has_user_rows"], bool))
     expect(header["contribution_scope"] in get_args(ContributionScope))
@@ -159,7 +167,7 @@ def rules_of(header: dict[str, Any]) -> CountingRules:
         contribution_scope=header["contribution_scope"],
         time_zone=zone,
         boundary=header["boundary"],
-        regions=_regions_of(header[_REGIONS]) if _REGIONS in header else None,
+        regions=None if header.get(_REGIONS) is None else _regions_of(header[_REGIONS]),
     )
 
 
@@ -180,10 +188,18 @@ def origins_of(header: dict[str, Any]) -> tuple[PartOrigin, ...]:
     ValueError, TypeError, ParameterError
         If a field is malformed.
     """
-    missing = {"reading"} if header["format"] == min(_READABLE) else set()
-    origins = tuple(_origin_of(fields, _ORIGIN_FIELDS - missing) for fields in header["origins"])
-    expect(len(origins) > 0)
+    names = _origin_fields(header["format"])
+    origins = tuple(_origin_of(fields, names) for fields in header["origins"])
+    limits_slices = any(origin.max_per_slice is not None for origin in origins)
+    expect(len(origins) > 0 and (header["slices"] is not None or not limits_slices))
     return origins
+
+
+def _origin_fields(version: int) -> set[str]:
+    """Names of the fields of an origin in a version."""
+    if version == min(_READABLE):
+        return _ORIGIN_FIELDS - {"reading"}
+    return _ORIGIN_FIELDS | ({_PER_SLICE} if version >= FORMAT else set())
 
 
 def _origin_of(fields: Any, names_of_fields: set[str]) -> PartOrigin:
@@ -195,7 +211,7 @@ def _origin_of(fields: Any, names_of_fields: set[str]) -> PartOrigin:
     texts = (fields["run"], *names, *([] if fields["key"] is None else [fields["key"]]))
     expect(isinstance(fields["names"], list) and all(isinstance(text, str) for text in texts))
     expect(re.fullmatch("[0-9a-f]{32}", fields["run"]) is not None)
-    contributions = integer_between(1, MAX_CONTRIBUTIONS)
+    contributions, most = integer_between(1, MAX_CONTRIBUTIONS), fields.get(_PER_SLICE)
     return PartOrigin(
         run=fields["run"],
         names=names,
@@ -203,4 +219,5 @@ def _origin_of(fields: Any, names_of_fields: set[str]) -> PartOrigin:
         key=fields["key"],
         paid=integer_between(0, MAX_EPSILON * NANO)("paid", fields["paid"]),
         reading=reading,
+        max_per_slice=None if most is None else contributions(_PER_SLICE, most),
     )

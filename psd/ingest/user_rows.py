@@ -15,7 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psd._util.arrays import Integers
-from psd.ingest.contribution_bounding import number_units, running_number
+from psd.ingest.contribution_bounding import (
+    number_slices,
+    number_units,
+    running_number,
+    smallest_in_order,
+)
 from psd.ingest.row_hash import row_hashes, user_salts
 from psd.ingest.tally import Tally, add_tallies
 from psd.ingest.wide_columns import split_columns
@@ -88,7 +93,7 @@ def keep_user_rows(
     width: int,
     key: bytes,
 ) -> UserRows:
-    """Keep the k records of each unit with the smallest hashes.
+    """Keep the k records of each unit with the smallest hashes, of at most M in each slice.
 
     Parameters
     ----------
@@ -145,9 +150,16 @@ def _hash_records(partition: UserPartition, width: int, key: bytes) -> UserRows:
 
 
 def _keep_smallest(records: UserRows, unit: PrivacyUnit, slices: TimeSlices | None) -> UserRows:
-    """Keep the k records of each unit with the smallest hashes; ties by cell, then time."""
-    units = number_units(unit, records.users, records.time, slices)
+    """Keep the k records of each unit with the smallest hashes; ties by cell, then time.
+
+    With a limit per slice, these are of the M of each slice with the smallest hashes.
+    """
+    units, k = number_units(unit, records.users, records.time, slices), unit.max_contributions
     order = np.lexsort((records.time, records.rows, records.columns, records.hashes, units))
-    smallest = order[running_number([units[order]]) < unit.max_contributions]
+    if unit.max_per_slice is None or slices is None:
+        smallest = order[running_number([units[order]]) < k]
+    else:
+        of_slices = number_slices(records.users, records.time, slices)
+        smallest = smallest_in_order(order, units, of_slices, (k, unit.max_per_slice))
     columns = {name: getattr(records, name)[smallest] for name in ("users", *_COLUMNS)}
     return UserRows(names=records.names, **columns)

@@ -60,6 +60,9 @@ class PrivacyUnit:
         Public.
     time_zone : str, optional
         Zone of the clock whose days are the unit; given if and only if the unit has days. Public.
+    max_per_slice : int, optional
+        M, the maximum number of records kept of a user in one time slice, at most k. It changes no
+        sensitivity of discrete Laplace noise, which is k in all slices together. Public.
 
     Raises
     ------
@@ -76,6 +79,7 @@ class PrivacyUnit:
     max_contributions: int = 1
     weight: int = 0
     time_zone: str | None = None
+    max_per_slice: int | None = None
 
     def __post_init__(self) -> None:
         """Check the fields."""
@@ -102,6 +106,24 @@ class PrivacyUnit:
                 f"time_zone must be the name of a time zone, such as Asia/Seoul, got "
                 f"{str(self.time_zone)[:80]!r}"
             )
+        self._check_per_slice()
+
+    def _check_per_slice(self) -> None:
+        """Check the limit of one time slice."""
+        if self.max_per_slice is None:
+            return
+        if self.kind != "user" or self.weight:
+            raise ParameterError(
+                "max_per_slice must be given with user and max_contributions; it limits the "
+                "records of a user in one time slice, and other units are not limited by slice"
+            )
+        most = integer_between(1, MAX_CONTRIBUTIONS)("max_per_slice", self.max_per_slice)
+        if most > self.max_contributions:
+            raise ParameterError(
+                "max_per_slice must be at most that of max_contributions=, "
+                f"{self.max_contributions}, got {most}; that is the limit of all slices together"
+            )
+        object.__setattr__(self, "max_per_slice", most)
 
     @property
     def contributions(self) -> int:
@@ -122,7 +144,10 @@ class PrivacyUnit:
             return "devices, each of which sent one report"
         if self.weight:
             return "users; all records of a user share one count"
-        return f"kept records, at most {self.max_contributions} of each {self._whose}"
+        return (
+            f"kept records, at most {self.max_contributions} of each {self._whose}"
+            f"{self._per_slice_text}"
+        )
 
     @property
     def guarantee_text(self) -> str:
@@ -138,7 +163,13 @@ class PrivacyUnit:
             return f"per user and day in {self.time_zone}, {limit}; a user of T days has T epsilon"
         if self.kind == "user-slice":
             return f"per user and time slice, {limit}; a user of T slices has T epsilon"
-        return f"per user, {limit}"
+        return f"per user, {limit}{self._per_slice_text}"
+
+    @property
+    def _per_slice_text(self) -> str:
+        """Words after a contribution bound that say how many records lie in one slice."""
+        most = self.max_per_slice
+        return "" if most is None else f", at most {most} of them in each time slice"
 
     @property
     def _whose(self) -> str:
@@ -161,6 +192,7 @@ def privacy_unit(
     time: str | None = None,
     time_zone: str = "UTC",
     count: Count = "records",
+    max_per_slice: int | None = None,
 ) -> PrivacyUnit:
     """Unit of privacy from the arguments of a build.
 
@@ -178,6 +210,8 @@ def privacy_unit(
         Zone of the clock whose days are the unit.
     count : {"records", "users"}
         What is counted.
+    max_per_slice : int, optional
+        M, for each user in each time slice; goes with ``max_contributions``.
 
     Raises
     ------
@@ -190,6 +224,8 @@ def privacy_unit(
     'per user and day in Asia/Seoul, at most 2 records of each; a user of T days has T epsilon'
     """
     _check(user, max_contributions, per, time, count)
+    if max_per_slice is not None and (user is None or per is not None or count == "users"):
+        return PrivacyUnit(max_per_slice=max_per_slice)  # which is refused
     if user is None:
         return PrivacyUnit()
     if count == "users":
@@ -199,7 +235,9 @@ def privacy_unit(
         return PrivacyUnit(
             kind="user-day", max_contributions=max_contributions, time_zone=time_zone
         )
-    return PrivacyUnit(kind="user", max_contributions=max_contributions)
+    return PrivacyUnit(
+        kind="user", max_contributions=max_contributions, max_per_slice=max_per_slice
+    )
 
 
 def counted_unit(unit: PrivacyUnit, scope: ContributionScope) -> PrivacyUnit:

@@ -117,6 +117,10 @@ class ReadArguments(ColumnArguments, total=False):
         With "day", each day of a user is protected separately: a user with T days has T epsilon.
         With "slice", k holds in each time slice, and the slices share epsilon. "record" states
         the unit without ``user``, so that no warning asks for it.
+    max_per_slice : int
+        M, the largest number of records kept of each user in one time slice, of the
+        ``max_contributions`` in all slices together; requires ``slices``. It changes no noise of
+        discrete Laplace law, which is made for all slices together.
     count : {"records", "users"}
         With "users", all records of a user share one count, and answers are in users.
     """
@@ -125,6 +129,7 @@ class ReadArguments(ColumnArguments, total=False):
     time_zone: str
     max_contributions: int | Literal["auto"] | ContributionChoice | None
     per: Literal["day", "slice", "record"] | None
+    max_per_slice: int | None
     count: Count
 
 
@@ -253,6 +258,7 @@ def reading_fields(arguments: Mapping[str, Any], slices: TimeSlices | None) -> d
         time=columns.time,
         time_zone=columns.time_zone,
         count=arguments.get("count", "records"),
+        max_per_slice=arguments.get("max_per_slice"),
     )
     return {
         "columns": columns,

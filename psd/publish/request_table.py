@@ -57,6 +57,7 @@ def table_from_request(request: BuildRequest, *, folder: Path | None = None) -> 
         "user": None if columns is None else columns.user,
         "max_contributions": _bound_text(request),
         "per": per or None,
+        "max_per_slice": unit.max_per_slice,
         "count": "users" if unit.weight else None,
         "slices": None if request.slices is None else slices_text(request.slices),
         "read": None if columns is None else _column_names(columns),

@@ -59,14 +59,14 @@ __all__ = [
 
 KEYS = (
     "epsilon", "bounds", "crs", "lattice", "coordinate_resolution", "min_cell", "boundary",
-    "regions", "method", "set", "user", "max_contributions", "per", "count", "slices", "read",
-    "covariate", "about",
+    "regions", "method", "set", "user", "max_contributions", "per", "max_per_slice", "count",
+    "slices", "read", "covariate", "about",
 )  # fmt: skip
 """Keys of a request."""
 
 _ABOUT_ROWS = (
     "bounds", "crs", "lattice", "coordinate_resolution", "boundary", "user",
-    "max_contributions", "per", "count", "slices", "read",
+    "max_contributions", "per", "max_per_slice", "count", "slices", "read",
 )  # fmt: skip
 
 _AREA_OF_USE = "area-of-use"
@@ -140,7 +140,7 @@ def request_from_table(
     regions = regions_from_table(table["regions"], folder) if "regions" in table else None
     settings = {name: str(value) for name, value in _inner_table(table, "set").items()}
     arguments: dict[str, Any] = {
-        name: table[name] for name in ("user", "per", "count") if name in table
+        name: table[name] for name in ("user", "per", "max_per_slice", "count") if name in table
     }
     arguments |= {name: str(value) for name, value in read.items()}
     arguments |= {name: settings.pop(name) for name in POST_PROCESSING if name in settings}

@@ -216,6 +216,7 @@ def origin_of(request: TallyRequest, names: Sequence[str]) -> PartOrigin:
         run=secrets.token_hex(16),
         names=tuple(names),
         contributions=request.unit.max_contributions,
+        max_per_slice=request.unit.max_per_slice,
         key=key_fingerprint(request.key) if has_user and request.key is not None else None,
         reading=reading_of(request.columns, request.domain.coordinate_resolution),
     )
@@ -288,6 +289,7 @@ def tally_of_build(
         run=secrets.token_hex(16),
         names=_part_names(paths, None) if all_files else (),
         contributions=built.unit.max_contributions,
+        max_per_slice=built.unit.max_per_slice,
         paid=_spent_before_counting(built),
         reading=reading_of(columns, built.domain.coordinate_resolution),
     )

@@ -44,7 +44,7 @@ OLDEST_FORMAT: Final = 2
 WRITTEN_FORMAT: Final = 4
 """The lowest format that is written; it is the first with a digest."""
 
-FORMAT: Final = 9
+FORMAT: Final = 10
 """The newest format that is read and written."""
 
 _MAX_CRS = 2**15
@@ -319,6 +319,15 @@ FIELDS: Final = (
         since=9,
         default=None,
     ),
+    Field(
+        name="max_per_slice",
+        json="null, or integer, 1 to 1,000,000,000",
+        doc="largest number of records of one user that are counted in one time slice of a series",
+        is_valid=lambda value: value is None or _is_integer(value, 1, MAX_CONTRIBUTIONS),
+        value_of=lambda record: record.unit.max_per_slice,
+        since=10,
+        default=None,
+    ),
 )
 """Every field of the header but ``format`` itself."""
 
@@ -356,7 +365,7 @@ def record_fields(header: Any) -> dict[str, Any]:
     for field in FIELDS:
         if not field.is_valid(values[field.name]):
             raise ReleaseFormatError(f"header field {field.name} is not valid")
-    unit = ("max_contributions", "weight", "time_zone")
+    unit = ("max_contributions", "weight", "time_zone", "max_per_slice")
     return {
         **{name: values[name] for name in ("library", "inference", "method")},
         **{name: values[name] for name in ("covariate", "boundary", "source", "regions")},

@@ -8,6 +8,8 @@ import pandas as pd
 import pytest
 
 import psd
+from psd.ledger.ledger import Ledger
+from psd.privacy.epsilon import NANO
 from support.cli_runner import cli, fails, files, passes
 
 BOUNDS = ("--bounds", 0, 0, 8, 8, "--crs", "EPSG:3857")
@@ -91,6 +93,74 @@ def test_users_of_all_slices_or_of_each(folder, words, told):
     table = cli("query", "s.psd.parquet", "--box", 0, 0, 8, 8)
     assert ("in each slice" in table.err) == ("slice" in words)
     assert table.out.count("2024-0") == 3
+
+
+def test_users_of_all_slices_with_a_limit_in_each(folder):
+    """Two records of a user in all, and one in each slice: at most nine users in a slice."""
+    limit = ("--user", "user", "--max-contributions", 3, "--max-per-slice", 1)
+    words = "at most 3 records of each, at most 1 of them in each time slice"
+    assert build(*SURE, *limit).endswith(f"epsilon 1000 per user, {words}\n")
+    series = psd.SeriesRelease.load("s.psd.parquet")
+    assert [round(release.total) for release in series.releases] == [9, 9, 9]
+    assert series.unit.max_per_slice == series["2024-02"].unit.max_per_slice == 1
+    facts = json.loads(passes("info", "s.psd.parquet", "--format", "json"))
+    assert (facts["max_contributions"], facts["max_per_slice"]) == (3, 1)
+    assert facts["guarantee"] == f"epsilon 1000 per user, {words}"
+    build("--epsilon", 1, *limit, output="one")
+    passes("methodology", "one", "-o", "sheet.html")
+    assert words in (folder / "sheet.html").read_text()
+
+
+def test_a_limit_in_each_slice_by_recipe_and_by_tally(folder):
+    """The recipe, and the tallies of parts with the same key, keep what the build keeps."""
+    limit = ("--user", "user", "--max-contributions", 2, "--max-per-slice", 1)
+    assert "max_per_slice = 1" in build(*SURE, *limit, "--dry-run", "--save-recipe", "r.toml")
+    passes("run", "r.toml")
+    assert psd.SeriesRelease.load("s.psd.parquet").unit.max_per_slice == 1
+    rows = (folder / "v.csv").read_text().splitlines(keepends=True)
+    for name, part in (("a", rows[1::2]), ("b", rows[2::2]), ("all", rows[1:])):
+        (folder / f"{name}.csv").write_text(rows[0] + "".join(part))
+        passes(
+            "tally", f"{name}.csv", "-o", f"{name}.tally", *BOUNDS, *TIMES, *SLICES, *limit,
+            "--key", "k.key", "--carry-users",
+        )  # fmt: skip
+    passes("build", "a.tally", "b.tally", "-o", "parts", *SURE)
+    passes("build", "all.tally", "-o", "whole", *SURE)
+    parts, whole = (psd.SeriesRelease.load(name) for name in ("parts", "whole"))
+    assert parts.guarantee_text == whole.guarantee_text
+    assert "at most 2 records of each, at most 1 of them" in whole.guarantee_text
+    cells = [(c, 0, c + 1, 8) for c in range(8)]
+    answers = [series.query(cells)["estimate"].round().tolist() for series in (parts, whole)]
+    assert answers[0] == answers[1]
+    assert round(sum(release.total for release in whole.releases)) == 9 * 2
+    other = ("--max-contributions", 2, "--max-per-slice", 2, "--user", "user")
+    passes("tally", "b.csv", "-o", "c.tally", *BOUNDS, *TIMES, *SLICES, *other,
+           "--key", "k.key", "--carry-users")  # fmt: skip
+    told = fails(8, "build", "a.tally", "c.tally", "-o", "no", *SURE)
+    assert "different numbers of records per user and slice" in told
+
+
+def test_limits_of_parts_without_users_add_up_in_each_slice(folder):
+    limit = ("--user", "user", "--max-contributions", 3, "--max-per-slice", 1)
+    for name in "ab":
+        rows = (folder / "v.csv").read_text()
+        (folder / f"{name}.csv").write_text(rows + f"u{name},1,1,2024-02-01T00:00:00Z\n")
+        passes("tally", f"{name}.csv", "-o", f"{name}.tally", *BOUNDS, *TIMES, *SLICES, *limit)
+    told = passes("build", "a.tally", "b.tally", "-o", "parts", *SURE)
+    assert "at most 6 records of each, at most 2 of them in each time slice" in told
+
+
+def test_a_ledger_charges_a_limit_in_each_slice_like_none(folder):
+    """The limit changes which rows are kept, and no epsilon: the dataset states k."""
+    passes("ledger", "create", "city.ledger")
+    passes("ledger", "register", "city.ledger", "people", "--budget", 3, "--unit", "user",
+           "--max-contributions", 3, "--read", "user=user", "--read", "time=time",
+           "--read", "time_zone=Asia/Seoul")  # fmt: skip
+    paid = ("--ledger", "city.ledger", "--dataset", "people", "--epsilon", 1)
+    of_user = ("--user", "user", "--max-contributions", 3, *SURE[2:], *paid)
+    build(*of_user, "--max-per-slice", 1)
+    build(*of_user, output="without")
+    assert Ledger("city.ledger").state().spent("people") == 2 * NANO
 
 
 def test_one_slice_is_a_release_to_every_command(folder):

@@ -16,12 +16,14 @@ import psd.ingest.tally_builder
 from oracle.test_marks_naive import KEY, naive_mark
 from psd.curator.curator import Curator
 from psd.errors import InputDataError
+from psd.ingest.partial_tally import merge
 from psd.ingest.sorted_codes import SortedCodes
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally import Tally
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.budget import Budget
 from psd.privacy.unit import PrivacyUnit
+from psd.publish.tally_parts import TallyRequest, tally_rows
 from psd.space.quadrant_order import QuadrantOrder
 from psd.testing import SeededSampler
 
@@ -103,9 +105,21 @@ def naive_counts(table, domain, unit, slices=None):
         groups[group].append((order, (slice_, cell[1], cell[0])))
     counts = Counter()
     for records in groups.values():
-        for _, cell in sorted(records)[: len(records) if unit.weight else unit.max_contributions]:
+        for _, cell in naive_choice(sorted(records), unit):
             counts[cell] += unit.weight // len(records) if unit.weight else 1
     return {cell: count for cell, count in counts.items() if count}
+
+
+def naive_choice(records, unit):
+    """The first k records of a user, of the first M in each slice."""
+    if unit.weight:
+        return records
+    of_slice, first = Counter(), []
+    for record in records:
+        of_slice[record[1][0]] += 1
+        if unit.max_per_slice is None or of_slice[record[1][0]] <= unit.max_per_slice:
+            first.append(record)
+    return first[: unit.max_contributions]
 
 
 def counts_of(tally):
@@ -141,6 +155,34 @@ def test_each_cell_has_its_records(name, unit, slices, tmp_path):
             read(data, columns, domain), domain, unit=unit, key=KEY, slices=slices
         )
         assert counts_of(tally) == expected
+
+
+@pytest.mark.parametrize("limits", [(1, 1), (9, 2), (30, 30), (30, 17)], ids=str)
+def test_every_engine_keeps_the_same_records_of_each_slice(limits, tmp_path):
+    """Files, tables, streams, carried users, and parts of them that are merged."""
+    domain, (k, most) = DOMAINS["array"], limits
+    unit = PrivacyUnit(kind="user", max_contributions=k, max_per_slice=most)
+    table = rows(domain, seed=5)
+    expected = naive_counts(table, domain, unit, SLICES)
+    columns = Columns(user="user", time="time")
+    table.to_csv(tmp_path / "rows.csv", index=False, na_rep="")
+    table.to_parquet(tmp_path / "rows.parquet")
+    import duckdb
+
+    relation = duckdb.connect().sql(f"SELECT * FROM '{tmp_path / 'rows.parquet'}'")
+    for data in (tmp_path / "rows.csv", tmp_path / "rows.parquet", table, relation):
+        batches = read(data, columns, domain)
+        tally = tally_batches(batches, domain, unit=unit, key=KEY, slices=SLICES, memory=10**6)
+        assert counts_of(tally) == expected
+    request = TallyRequest(
+        domain=domain, unit=unit, columns=columns, slices=SLICES, key=KEY, carry=True
+    )
+    # No two parts have equal records of a user: parts are users, by the length of the id, and days.
+    number = table["user"].str.len() % 2 * 2 + (table["time"] < pd.Timestamp("2024-01-02"))
+    parts = [tally_rows(table[number == n], request, part=str(n)) for n in range(4)]
+    merged = merge([merge(parts[:3]), parts[3]])
+    assert counts_of(merged.tally) == expected
+    assert merged.unit == unit
 
 
 @pytest.mark.parametrize("memory", [None, 10**6])

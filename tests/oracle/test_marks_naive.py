@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 import numpy as np
 import pytest
 
-from psd.ingest.contribution_bounding import keep_smallest, user_weights
+from psd.ingest.contribution_bounding import keep_in_slices, keep_smallest, user_weights
 from psd.ingest.row_hash import PRIME, row_hashes, user_salts
 
 KEY = b"sixteen bytes ok"
@@ -100,6 +100,45 @@ def test_rows_with_the_same_mark_are_ordered_by_what_they_are(k, different, monk
     places = keep_smallest(users, user_salts(NAMES, KEY)[:, users], (cells[0], cells[1]), time, k)
     found = Counter(zip(*(v[places].tolist() for v in (users, *cells, time)), strict=True))
     assert found == naive_kept(users.tolist(), cells.tolist(), time.tolist(), k, different)
+
+
+def naive_kept_in_slices(users, cells, time, limits, different=PRIME):
+    """Multiset of kept rows: the first M of each user and slice, then the first k of these."""
+    k, most = limits
+    seen, kept, every = Counter(), Counter(), []
+    for user, column, row, moment in zip(users, *cells, time, strict=True):
+        occurrence = seen[user, column, row, moment]
+        seen[user, column, row, moment] += 1
+        mark = naive_mark(NAMES[user], column, row, moment, occurrence) % different
+        every.append((user, mark, column, row, moment, occurrence))
+    in_slice, in_all = Counter(), Counter()
+    for user, _, column, row, moment, _ in sorted(every):
+        in_slice[user, moment > 0] += 1
+        if in_slice[user, moment > 0] <= most and in_all[user] < k:
+            in_all[user] += 1
+            kept[user, column, row, moment] += 1
+    return kept
+
+
+@pytest.mark.parametrize("limits", [(1, 1), (3, 2), (40, 7), (60, 60), (1000, 25), (1000, 1000)])
+@pytest.mark.parametrize("different", [PRIME, 3])
+@pytest.mark.parametrize("seed", range(3))
+def test_kept_rows_with_a_limit_in_each_slice(seed, different, limits, monkeypatch):
+    monkeypatch.setattr(
+        "psd.ingest.contribution_bounding.row_hashes", lambda *row: row_hashes(*row) % different
+    )
+    users, cells, time = rows(seed)
+    salt, of_slices = user_salts(NAMES, KEY)[:, users], 2 * users + (time > 0)
+    places = keep_in_slices(users, of_slices, salt, (cells[0], cells[1]), time, limits)
+    found = Counter(zip(*(v[places].tolist() for v in (users, *cells, time)), strict=True))
+    data = users.tolist(), cells.tolist(), time.tolist()
+    assert found == naive_kept_in_slices(*data, limits, different)
+
+
+def test_without_records_none_are_kept_in_slices():
+    none = np.empty(0, np.int64)
+    places = keep_in_slices(none, none, np.empty((3, 0), np.int64), (none, none), none, (2, 1))
+    assert len(places) == 0
 
 
 def test_shares_never_exceed_the_weight_of_a_user():

@@ -31,6 +31,19 @@ def test_a_user_of_many_slices_costs_no_more_than_epsilon(k, bound):
     assert worst == (Fraction(NANO // 3, NANO) * 3 if bound == "slice" else 1)
 
 
+def test_a_limit_in_each_slice_leaves_the_loss_at_epsilon():
+    """The noise is made for k in all slices: M in each changes the rows, not what k of them cost.
+
+    A user with k rows in k slices reaches epsilon, and one with all rows in one slice stays below.
+    """
+    unit = PrivacyUnit(kind="user", max_contributions=2, max_per_slice=1)
+    spread = [("u", day, 0) for day in range(4)]
+    heaped = [("u", 0, column) for column in (0, 0, 1)]
+    assert loss_of(spread, unit, "series") == 1
+    assert loss_of(heaped, unit, "series") == Fraction(1, 2)
+    assert max(loss_of(rows, unit, "series") for rows in users(2)) == 1
+
+
 def test_one_row_and_the_days_of_a_user_lie_in_one_slice():
     rows = [[("u", day, column)] for day in range(4) for column in range(2)]
     assert max(loss_of(row, PrivacyUnit(), "series") for row in rows) == 1

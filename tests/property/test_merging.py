@@ -52,6 +52,7 @@ RECIPES = {
     "user": {},
     "user, slices": {"slices": DAYS},
     "user, k per slice": {"slices": DAYS, "contribution_scope": "slice"},
+    "user, M per slice": {"slices": DAYS, "kind": "user, M"},
     "user-day": {"kind": "user-day"},
 }
 
@@ -59,6 +60,7 @@ RECIPES = {
 UNITS = {
     "record": lambda k: PrivacyUnit(),
     "user": lambda k: PrivacyUnit(kind="user", max_contributions=k),
+    "user, M": lambda k: PrivacyUnit(kind="user", max_contributions=k, max_per_slice=(k + 1) // 2),
     "user-day": lambda k: PrivacyUnit(kind="user-day", max_contributions=k, time_zone="UTC"),
 }
 

@@ -959,6 +959,7 @@ MOMENTS = table(
     header="lon,lat,user,seen_at",
 )
 DAY = "--per day --read time=seen_at --read time_zone=Asia/Seoul"
+SLICED = "--read time=seen_at --read time_zone=Asia/Seoul --slices 2024-02-29..2024-03-01"
 SQUARE = polygons(ring(0, 0, 9, 9))
 
 # Options of a plan of regions, without populations and with them.
@@ -1005,6 +1006,26 @@ UNITS = (
             "have no user id", f"{USERS} {DAY}"),
     refused("U01-zone", "an unknown time zone", MOMENTS, 2, "must be in the IANA database",
             f"{USERS} --per day --read time=seen_at --read time_zone=Asia/Soul"),
+    refused("U08-above", "`--max-per-slice` above `--max-contributions`", MOMENTS, 2,
+            "--max-per-slice must be at most that of --max-contributions, 2, got 3",
+            f"{USERS} {SLICED} --max-per-slice 3"),
+    refused("U08-zero", "`--max-per-slice 0`", MOMENTS, 2, "--max-per-slice must be between 1 and",
+            f"{USERS} {SLICED} --max-per-slice 0"),
+    refused("U08-text", "`--max-per-slice` that is no number", MOMENTS, 2, "not a whole number",
+            f"{USERS} {SLICED} --max-per-slice one"),
+    refused("U08-slices", "`--max-per-slice` without `--slices`", MOMENTS, 2,
+            "--slices must be given with --max-per-slice", f"{USERS} --max-per-slice 1"),
+    refused("U08-user", "`--max-per-slice` without `--user`", MOMENTS, 2,
+            "--max-per-slice must be given with user", f"{SLICED} --max-per-slice 1"),
+    refused("U08-per", "`--max-per-slice` with `--per slice`", MOMENTS, 2,
+            "--max-per-slice must be left out with",
+            f"{USERS} {SLICED} --max-per-slice 1 --per slice"),
+    refused("U08-day", "`--max-per-slice` with `--per day`", MOMENTS, 2,
+            "--max-per-slice must be given with user",
+            f"{USERS} {SLICED} --max-per-slice 1 --per day"),
+    refused("U08-auto", "`--max-per-slice` with a bound that is chosen", MOMENTS, 2,
+            "--max-contributions must be a number",
+            f"--user user --max-contributions auto {SLICED} --max-per-slice 1"),
     kept("U02-users", "`--count users`: all rows of a user", users("u", "u", "u"), 3,
          "--user user --count users"),
     refused("U02-bound", "`--count users` with a bound", users("u"), 2,

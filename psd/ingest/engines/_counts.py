@@ -79,7 +79,7 @@ def tally_table(
     ParameterError
         If the unit is a user's time slice.
     """
-    if unit.kind == "user-slice":
+    if unit.kind == "user-slice" or unit.max_per_slice is not None:
         raise ParameterError("time slices cannot be counted by an engine; build without engine=")
     if columns.input_crs not in (None, domain.crs):
         raise ParameterError(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import psd.ingest.contribution_bounding
+import psd.ingest.tally_builder
 import psd.privacy.unit
 from privacy.planted_bugs.bug import planted, replaced
 from psd.privacy.budget import Budget
@@ -24,6 +26,32 @@ def k_per_slice_in_parallel():
 def epsilon_for_each_slice():
     """Each slice of a bound per slice is given all of epsilon."""
     return replaced(Budget, "in_sequence", Budget.in_parallel)
+
+
+@planted(
+    test="tests/oracle/test_counting_naive.py::"
+    "test_every_engine_keeps_the_same_records_of_each_slice[(9, 2)]",
+    like="a limit per user where one per user and slice is stated",
+)
+def limit_of_a_slice_for_the_user():
+    """The limit of each slice is taken for a user in all slices."""
+    return replaced(psd.ingest.tally_builder, "number_slices", lambda users, *_: users)
+
+
+@planted(
+    test="tests/oracle/test_marks_naive.py::"
+    "test_kept_rows_with_a_limit_in_each_slice[0-2147483647-limits1]",
+    like="slices that hold more records of a user than the noise is made for",
+)
+def limit_of_a_slice_forgotten():
+    """Records of a user are limited in all slices, and not in each of them."""
+    module = psd.ingest.contribution_bounding
+    sound = module.smallest_in_order
+
+    def smallest(order, users, of_slices, limits):
+        return sound(order, users, of_slices, (limits[0], limits[0]))
+
+    return replaced(module, "smallest_in_order", smallest)
 
 
 @planted(

@@ -30,6 +30,10 @@ DAY = {"per": "day", "time": "t", "time_zone": "Asia/Seoul"}
             {"user": "u", "max_contributions": 4, **DAY},
             PrivacyUnit(kind="user-day", max_contributions=4, time_zone="Asia/Seoul"),
         ),
+        (
+            {"user": "u", "max_contributions": 4, "max_per_slice": 2},
+            PrivacyUnit(kind="user", max_contributions=4, max_per_slice=2),
+        ),
         ({"user": "u", "count": "users"}, PrivacyUnit(kind="user", weight=WEIGHT)),
         ({"time": "t", "time_zone": "Asia/Seoul"}, PrivacyUnit()),
     ],
@@ -64,6 +68,27 @@ def test_what_the_arguments_say(arguments, unit):
         ),
         pytest.param({"user": "u", "count": "people"}, "one of records, users, got", id="counted"),
         pytest.param({"user": "u", "max_contributions": "x"}, "integer", id="bound as text"),
+        pytest.param({"max_per_slice": 1}, "given with user and max_contr", id="slice, no user"),
+        pytest.param(
+            {"user": "u", "max_contributions": 4, "max_per_slice": 1, **DAY},
+            "given with user and max_contributions",
+            id="slice of days",
+        ),
+        pytest.param(
+            {"user": "u", "count": "users", "max_per_slice": 1},
+            "given with user and max_contributions",
+            id="slice of counted users",
+        ),
+        pytest.param(
+            {"user": "u", "max_contributions": 4, "max_per_slice": 5},
+            "at most that of max_contributions=, 4, got 5",
+            id="slice above all",
+        ),
+        pytest.param(
+            {"user": "u", "max_contributions": 4, "max_per_slice": 0},
+            "max_per_slice must be between 1 and",
+            id="slice of 0",
+        ),
     ],
 )
 def test_what_does_not_go_together_is_refused(arguments, words):
@@ -95,6 +120,14 @@ def test_every_unit_says_what_it_is():
     )
     assert day.counted_text == "kept records, at most 4 of each user and day"
     assert PrivacyUnit().guarantee_text == "per record"
+    slices = PrivacyUnit(kind="user", max_contributions=4, max_per_slice=1)
+    assert slices.contributions == 4  # of all slices together, so the noise is made for 4
+    assert slices.guarantee_text == (
+        "per user, at most 4 records of each, at most 1 of them in each time slice"
+    )
+    assert slices.counted_text == (
+        "kept records, at most 4 of each user, at most 1 of them in each time slice"
+    )
     assert "T slices" in PrivacyUnit(kind="user-slice", max_contributions=2).guarantee_text
     assert PrivacyUnit(kind="user", weight=6).guarantee_text == "per user, counts are users"
 

@@ -309,7 +309,14 @@ def test_times_with_an_offset_are_refused():
         by_expression(table, PLANE, Columns(time="time"), unit=PrivacyUnit())
 
 
-def test_units_of_slices_are_refused():
+@pytest.mark.parametrize(
+    "unit",
+    [
+        PrivacyUnit(kind="user-slice"),
+        PrivacyUnit(kind="user", max_contributions=2, max_per_slice=1),
+    ],
+)
+def test_units_of_slices_are_refused(unit):
     table = pa.table({"lon": [0.5], "lat": [0.5], "user": ["a"], "time": ["2024-01-31"]})
     with pytest.raises(ParameterError, match="time slices"):
-        by_expression(table, PLANE, engines.COLUMNS, unit=PrivacyUnit(kind="user-slice"))
+        by_expression(table, PLANE, engines.COLUMNS, unit=unit)
