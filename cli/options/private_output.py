@@ -17,7 +17,7 @@ _REPORT, _TALLY = "report", "tally"
 
 def _parse(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, Any]:
     """Keys of a recipe: whether numbers are printed, and the file of the tally."""
-    found: dict[str, Any] = {"report_private": False}
+    keys: dict[str, Any] = {"report_private": False}
     for text in texts:
         key, sign, path = text.partition("=")
         check_names("key of --private-output", [key], (_REPORT, _TALLY))
@@ -25,10 +25,10 @@ def _parse(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -
             raise click.UsageError(
                 f"--private-output must be report or tally=FILE, got {text[:80]!r}", ctx
             )
-        if key == _TALLY and "keep_tally" in found:
+        if key == _TALLY and "keep_tally" in keys:
             raise click.UsageError("--private-output tally must be given once, got 2 times", ctx)
-        found |= {"keep_tally": path} if key == _TALLY else {"report_private": True}
-    return found
+        keys |= {"keep_tally": path} if key == _TALLY else {"report_private": True}
+    return keys
 
 
 private_output_option = options_of("Private output")(

@@ -74,8 +74,8 @@ def recipe_from_options(inputs: Sequence[str], options: Mapping[str, Any]) -> Re
 
 def _domain_keys(columns: dict[str, str], settings: dict[str, str]) -> dict[str, str]:
     """Keys of the domain, taken out of those of ``--read`` and ``--set``."""
-    found = {"coordinate_resolution": columns.pop("coordinate_resolution", None)}
+    keys = {"coordinate_resolution": columns.pop("coordinate_resolution", None)}
     for spelling in ("min_cell", "min-cell"):
         if spelling in settings:
-            found["min_cell"] = settings.pop(spelling)
-    return {key: text for key, text in found.items() if text is not None}
+            keys["min_cell"] = settings.pop(spelling)
+    return {key: text for key, text in keys.items() if text is not None}

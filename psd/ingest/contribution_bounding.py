@@ -153,8 +153,8 @@ def keep_in_slices(
     salts, first = salt[:, crowded], np.broadcast_to(np.int64(0), len(crowded))
     hashes = row_hashes(salts, columns, rows, moments, first)
     order = _order_of_ties(users[crowded], hashes, salts, (columns, rows, moments))
-    kept = smallest_in_order(order, users[crowded], of_slices[crowded], limits)
-    return np.concatenate([np.flatnonzero(~has_more[users]), crowded[kept]])
+    smallest = smallest_in_order(order, users[crowded], of_slices[crowded], limits)
+    return np.concatenate([np.flatnonzero(~has_more[users]), crowded[smallest]])
 
 
 def smallest_in_order(

@@ -268,12 +268,12 @@ class TallyBuilder:
             return self._cells(columns[index], rows[index], time[index]), weights[index]
         salts = user_salts(partition.names.to_pylist(), key).astype(np.int32)
         salt = salts.take(partition.users, axis=1)  # several times as fast as an index
-        k, most, cells = unit.max_contributions, unit.max_per_slice, (columns, rows)
-        if most is None or self.slices is None:
+        k, limit, cells = unit.max_contributions, unit.max_per_slice, (columns, rows)
+        if limit is None or self.slices is None:
             index = keep_smallest(units, salt, cells, time, k)
         else:
             of_slices = number_slices(units, time, self.slices)
-            index = keep_in_slices(units, of_slices, salt, cells, time, (k, most))
+            index = keep_in_slices(units, of_slices, salt, cells, time, (k, limit))
         return self._cells(columns[index], rows[index], time[index]), None
 
 

@@ -211,7 +211,7 @@ def _origin_of(fields: Any, names_of_fields: set[str]) -> PartOrigin:
     texts = (fields["run"], *names, *([] if fields["key"] is None else [fields["key"]]))
     expect(isinstance(fields["names"], list) and all(isinstance(text, str) for text in texts))
     expect(re.fullmatch("[0-9a-f]{32}", fields["run"]) is not None)
-    contributions, most = integer_between(1, MAX_CONTRIBUTIONS), fields.get(_PER_SLICE)
+    contributions, limit = integer_between(1, MAX_CONTRIBUTIONS), fields.get(_PER_SLICE)
     return PartOrigin(
         run=fields["run"],
         names=names,
@@ -219,5 +219,5 @@ def _origin_of(fields: Any, names_of_fields: set[str]) -> PartOrigin:
         key=fields["key"],
         paid=integer_between(0, MAX_EPSILON * NANO)("paid", fields["paid"]),
         reading=reading,
-        max_per_slice=None if most is None else contributions(_PER_SLICE, most),
+        max_per_slice=None if limit is None else contributions(_PER_SLICE, limit),
     )

@@ -117,13 +117,13 @@ class PrivacyUnit:
                 "max_per_slice must be given with user and max_contributions; it limits the "
                 "records of a user in one time slice, and other units are not limited by slice"
             )
-        most = integer_between(1, MAX_CONTRIBUTIONS)("max_per_slice", self.max_per_slice)
-        if most > self.max_contributions:
+        limit = integer_between(1, MAX_CONTRIBUTIONS)("max_per_slice", self.max_per_slice)
+        if limit > self.max_contributions:
             raise ParameterError(
                 "max_per_slice must be at most that of max_contributions=, "
-                f"{self.max_contributions}, got {most}; that is the limit of all slices together"
+                f"{self.max_contributions}, got {limit}; that is the limit of all slices together"
             )
-        object.__setattr__(self, "max_per_slice", most)
+        object.__setattr__(self, "max_per_slice", limit)
 
     @property
     def contributions(self) -> int:
@@ -168,8 +168,8 @@ class PrivacyUnit:
     @property
     def _per_slice_text(self) -> str:
         """Words after a contribution bound that say how many records lie in one slice."""
-        most = self.max_per_slice
-        return "" if most is None else f", at most {most} of them in each time slice"
+        limit = self.max_per_slice
+        return "" if limit is None else f", at most {limit} of them in each time slice"
 
     @property
     def _whose(self) -> str:

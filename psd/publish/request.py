@@ -109,17 +109,17 @@ class ReadRequest:
             raise ParameterError(
                 f"contribution_scope must be series or slice, got {self.contribution_scope!r}"
             )
-        most = self.unit.max_per_slice
-        if most is not None and self.slices is None:
+        limit = self.unit.max_per_slice
+        if limit is not None and self.slices is None:
             raise ParameterError("slices must be given with max_per_slice=, which limits each")
-        if most is not None and self.contribution_choice is not None:
+        if limit is not None and self.contribution_choice is not None:
             raise ParameterError(
                 "max_contributions must be a number with max_per_slice=, got auto; auto chooses "
                 "one limit for all slices together"
             )
         if self.contribution_scope == "series":
             return
-        if most is not None:
+        if limit is not None:
             raise ParameterError(
                 'max_per_slice must be left out with per="slice", which keeps max_contributions '
                 "records in each of the T slices; for at most M in each, write "
