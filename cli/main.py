@@ -29,6 +29,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "tally": "Count part of the records for a later build (PRIVATE).",
         "merge": "Merge tallies into one (PRIVATE).",
         "ask": "Answer one count, charged to a ledger.",
+        "choose": "Choose among public candidates, charged to a ledger.",
     },
     "Use a release": {
         "query": "Count in boxes and polygons, with predicted errors.",
@@ -61,7 +62,7 @@ SECTIONS: dict[str, dict[str, str]] = {
 COMMANDS = {name: line for section in SECTIONS.values() for name, line in section.items()}
 
 # Commands that may charge a ledger.
-CHARGING = ("build", "run", "ask")
+CHARGING = ("build", "run", "ask", "choose")
 
 EXIT_CODES: dict[type[errors.PsdError], int] = {
     errors.ParameterError: 2,

@@ -36,6 +36,7 @@ __all__ = [
 ]
 
 GROUPS: Final = {
+    "psd.choosing.objectives": "psd.objectives",
     "psd.decompositions": "psd.decompositions",
     "psd.export": "psd.exports",
     "psd.ingest.engines": "psd.engines",

@@ -19,11 +19,12 @@ from numpy.typing import ArrayLike, NDArray
 from psd.curator.path_charges import PathCharges
 from psd.curator.points import Points
 from psd.curator.privtree_split import grow, split_rule
-from psd.errors import BudgetError, ParameterError
+from psd.errors import BudgetError, InternalError, ParameterError
 from psd.ingest.tally import Tally
 from psd.mechanisms.base import Sampler
 from psd.mechanisms.exponential_mechanism import ExponentialMechanism
 from psd.mechanisms.laplace import LaplaceMechanism
+from psd.mechanisms.permute_and_flip import MAX_SENSITIVITY, PermuteAndFlip
 from psd.privacy.budget import Budget
 from psd.privacy.count_noise import CountNoise
 from psd.privacy.epsilon import NANO, epsilon_text
@@ -36,6 +37,7 @@ from psd.space.quadrant_order import QuadrantOrder
 from psd.space.region_frame import region_frame
 
 if TYPE_CHECKING:
+    from psd.curator.candidate_scores import CandidateScores
     from psd.space.covariate import Covariate
     from psd.space.region_frame import Regions
 
@@ -576,6 +578,70 @@ class Curator:
             is_limited = self.boundary is not None or growing.regions is not None
             inside = partial(self._inside_boundary, growing) if is_limited else None
             return grow(growing, points, cells, rule, height, self._sampler, inside)
+
+    def choose(self, cells: Cells, objective: CandidateScores, epsilon: int) -> int:
+        """Number of a public candidate that the records of the domain score high.
+
+        Sensitivity: ``objective.sensitivity(k)``, the most that one unit moves any score.
+        Charged to: every point of the domain, epsilon once, whatever part of it a score reads.
+        Proof: the candidates are public and their number is checked, so the answer has the same
+        range for all data sets. A unit moves every score by at most the sensitivity, and if the
+        objective is monotone, a unit more moves all scores up. `PermuteAndFlip`, which has the
+        proof of the law, is then epsilon-private at weights exp(epsilon score / sensitivity) for
+        monotone scores, and at half of this rate for others [1]_, [2]_. Which objective is asked
+        for may depend on earlier answers: its candidates then are functions of these.
+
+        Parameters
+        ----------
+        cells : Cells
+            From `root`.
+        objective : CandidateScores
+            Candidates and their scores. Public, except for what it computes.
+        epsilon : int
+            Nano-epsilon of the choice, above 0.
+
+        Returns
+        -------
+        int
+            Number of the chosen candidate.
+
+        Raises
+        ------
+        BudgetError
+            If a point would be charged more than epsilon in all; nothing is drawn.
+        ParameterError
+            If the cells are not the root of a layer, there are no candidates, the epsilon is not
+            above 0, or the sensitivity is out of range.
+
+        References
+        ----------
+        .. [1] McSherry, Talwar. "Mechanism Design via Differential Privacy." FOCS 2007.
+        .. [2] McKenna, Sheldon. "Permute-and-Flip: A new mechanism for differentially private
+           selection." NeurIPS 2020. https://arxiv.org/abs/2010.12603
+        """
+        if cells.nodes.tolist() != [0]:
+            raise ParameterError("a choice must be made for the root of a layer, all of the domain")
+        number, sensitivity = objective.candidates, objective.sensitivity(self.contributions)
+        if number < 1 or not 1 <= sensitivity <= MAX_SENSITIVITY:
+            raise ParameterError(
+                f"an objective must have candidates and a sensitivity from 1 to {MAX_SENSITIVITY}, "
+                f"got {number} and {sensitivity}; use coarser steps of prices, or fewer records "
+                "per user"
+            )
+        cells, (nano,) = _copied(cells, epsilon)
+        with self._lock:
+            self._layer_of(cells)
+            self._charge("choose", cells, nano)
+            scores = np.asarray(objective.scores(self._tally, self.domain), np.int64)
+            if scores.shape != (number,):
+                raise InternalError("an objective must score each of its candidates once")
+            mechanism = PermuteAndFlip(
+                scores=scores,
+                epsilon=int(nano[0]),
+                sensitivity=sensitivity,
+                is_monotone=objective.is_monotone,
+            )
+            return int(self._sampler.draw(mechanism)[0])
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise TypeError("a curator cannot be copied: its budget is for one set of answers")

@@ -21,6 +21,7 @@ from psd.errors import ParameterError
 from psd.mechanisms.base import Answer, Mechanism, Sampler
 from psd.mechanisms.exponential_mechanism import ExponentialMechanism
 from psd.mechanisms.laplace import LaplaceMechanism
+from psd.mechanisms.permute_and_flip import PermuteAndFlip, choice_rate
 from psd.mechanisms.threshold import ThresholdMechanism
 from psd.privacy.epsilon import NANO
 
@@ -95,10 +96,17 @@ class SeededSampler:
         chosen: Integers = candidates.first[last] + np.minimum(within, length - 1)
         return chosen
 
+    def _choose(self, mechanism: PermuteAndFlip) -> Integers:
+        """Largest score plus exponential noise, which has the law of permute-and-flip."""
+        rate = choice_rate(mechanism.epsilon, mechanism.sensitivity, mechanism.is_monotone)
+        scores = mechanism.scores * (rate[0] / rate[1])
+        return np.array([np.argmax(scores - np.log(self._uniform(len(scores))))])
+
     _APPROXIMATIONS: ClassVar[dict[type[Any], Callable[..., NDArray[Any]]]] = {
         LaplaceMechanism: _count,
         ThresholdMechanism: _exceeds,
         ExponentialMechanism: _select,
+        PermuteAndFlip: _choose,
     }
 
     def _laplace(self, scale: NDArray[np.float64]) -> Integers:

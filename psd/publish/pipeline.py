@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from psd._util.instances import check_instance, refuse_class
 from psd.errors import InputDataError
@@ -38,7 +38,24 @@ if TYPE_CHECKING:
     from psd.privacy.budget import Statement
     from psd.publish.count_rows import CountedRows
 
-__all__ = ["publish"]
+__all__ = ["Draw", "answer", "publish"]
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Draw(Protocol[T_co]):
+    """What is drawn from the counts of a request, once these are charged."""
+
+    def __call__(
+        self,
+        request: BuildRequest,
+        counted: CountedRows,
+        inputs: PublicInputs,
+        budget: Budget,
+        sampler: Sampler,
+    ) -> T_co:
+        """Draw the result."""
 
 
 def publish(
@@ -97,6 +114,47 @@ def publish(
     BudgetError, LedgerError
         If the account cannot be charged.
     """
+    return answer(
+        request,
+        data,
+        _draw,
+        engine=engine,
+        memory=memory,
+        account=account,
+        sampler=sampler,
+        observer=observer,
+    )
+
+
+def answer(
+    request: BuildRequest,
+    data: Any,
+    draw: Draw[T],
+    *,
+    engine: Engine | None = None,
+    memory: str | int | None = None,
+    account: Account | None = None,
+    sampler: Sampler | None = None,
+    observer: Observer = SILENT,
+) -> T:
+    """Check, read, count, charge and draw, in this order; `publish` draws a release.
+
+    Guarantees
+    ----------
+    - As `publish`, for whatever the method of the request asks the curator.
+
+    Parameters
+    ----------
+    request, data, engine, memory, account, sampler, observer
+        As `publish`.
+    draw : Draw
+        Makes the result of the counts, by the questions that ``request.method.build`` asks.
+
+    Raises
+    ------
+    ParameterError, InputDataError, BudgetError, LedgerError
+        As `publish`.
+    """
     if account is not None:
         check_instance("account", account, Account, 'psd.Account("city.ledger", "visits")')
     refuse_class("sampler", sampler)
@@ -116,13 +174,13 @@ def publish(
     pending = PendingCharge(account, source.charge_request(request))
     budget = _budget_of(request, source, on_first_spend=pending.charge)
 
-    def count_and_draw() -> Release | SeriesRelease:
+    def count_and_draw() -> T:
         counted = source.count(
             request, budget=budget, sampler=sampler, boundary=inputs.boundary, observer=observer
         )
         budget.open()
         observer.progress("counting with noise")
-        return _draw(request, counted, inputs, budget, sampler)
+        return draw(request, counted, inputs, budget, sampler)
 
     if account is None:
         return count_and_draw()

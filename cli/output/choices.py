@@ -1,0 +1,104 @@
+"""Make a private choice, and print it with what public numbers say about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..options.ledger import account_of, split_dataset
+from ..options.reading import inputs_of
+from ..output.private_report import make_observer
+from ..output.request_warnings import warn_of_large_epsilon
+from ..output.tables import write_table
+from ..output.terminal import show_stage
+
+if TYPE_CHECKING:
+    from psd.choosing import Choice
+    from psd.choosing.objectives import Objective
+    from psd.ledger.account import Account
+
+__all__ = ["make_choice", "show_notes"]
+
+
+def make_choice(
+    objective: Callable[[], Objective],
+    unit: str,
+    *,
+    inputs: tuple[str, ...],
+    read: dict[str, Any],
+    form: str,
+    ledger: str | None,
+    dataset: str | None,
+    report_private: bool,
+    **options: Any,
+) -> None:
+    """Choose, print the choice, and record that the charge is done.
+
+    Parameters
+    ----------
+    objective : callable
+        Makes the objective, after the epsilon was checked.
+    unit : str
+        What scores are numbers of.
+    inputs, read, form, ledger, dataset, report_private
+        Options of the command.
+    **options
+        Epsilon and unit of privacy.
+    """
+    from psd.choosing import choose
+    from psd.privacy.epsilon import epsilon_decimal, parse_epsilon
+
+    warn_of_large_epsilon(epsilon_decimal(parse_epsilon(options["epsilon"])))
+    account = account_of(ledger, *split_dataset(dataset))
+    if account is None:
+        raise click.UsageError("--ledger and --dataset must be given; psd choose charges a ledger")
+    with show_stage() as stage:
+        stage("reading candidates")
+        candidates = objective()
+        data = inputs_of(inputs, read.pop("table", None), read.pop("query", None))
+        stated = {name: value for name, value in options.items() if value is not None}
+        observer = make_observer(stage, report_private=report_private)
+        choice = choose(data, candidates, account=account, observer=observer, **read, **stated)
+    _show(choice, unit, form, account)
+
+
+def _show(choice: Choice, unit: str, form: str, account: Account) -> None:
+    """Print the picks; to people also the notes, and the head of the ledger."""
+    import pandas as pd
+
+    table = pd.DataFrame([{"rank": i, **pick} for i, pick in enumerate(choice.picks, 1)])
+    write_table(table, form, None, overwrite=False)
+    account.finish()
+    if form == "table":
+        for line in show_notes(choice, unit):
+            click.echo(line)
+        click.echo(f"ledger head {account.head}")
+
+
+def show_notes(choice: Choice, unit: str) -> list[str]:
+    """Sentences on the price of a choice, its error and what a lie gains; all from public numbers.
+
+    Parameters
+    ----------
+    choice : Choice
+        Public.
+    unit : str
+        What scores are numbers of.
+    """
+    each = "" if len(choice.picks) == 1 else f"{choice.draw_epsilon:f} for each draw, "
+    return [
+        f"{choice.guarantee}; {each}{choice.candidates:,} candidates",
+        f"shortfall: at most {choice.mean_shortfall:,.4g} {unit} below the best candidate in the "
+        f"mean, and at most {choice.likely_shortfall:,.4g} with probability 0.95",
+        f"alike: candidates within {choice.alike:,.4g} {unit} of each other are hardly told apart",
+        f"a liar gains at most {_share(choice.liar_gain())} of their largest utility, t liars "
+        f"together e^({choice.epsilon:f} t) - 1 of it, in n such choices e^({choice.epsilon:f} n) "
+        "- 1",
+    ]
+
+
+def _share(gain: float) -> str:
+    """A share as a percentage; where it says nothing, as a factor."""
+    return f"{gain:.3g} times" if gain > 1 else f"{100 * gain:.3g} %"

@@ -1,0 +1,154 @@
+"""Exact counts in many catchments that overlap. Private side.
+
+Occupied lattice cells are sorted by strips of rows, then by column. In each strip a catchment has
+an interval of columns that lies inside it, which is summed by a difference of two running totals,
+and two short ones at its edge, whose cells are tested one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd._util.arrays import Integers
+from psd.ingest.tally import Tally
+from psd.space.catchments import Catchments
+from psd.space.domain import Domain
+
+__all__ = ["PlacedCounts"]
+
+_STRIPS = 1024
+_CANDIDATES_PER_CHUNK = 512
+_CELLS_PER_CHUNK = 2**21
+
+# Columns are below it, so that strip and column are one number.
+_COLUMNS = 2**31
+
+
+class PlacedCounts:
+    """Counts of a tally at the centres of their lattice cells, to be summed over catchments.
+
+    Guarantees
+    ----------
+    - A record is in a catchment by the centre of its own lattice cell and public values alone, so
+      one record more or less changes the sum of a catchment by at most 1.
+
+    Parameters
+    ----------
+    tally : Tally
+        Private.
+    domain : Domain
+        Of the tally. Public.
+    """
+
+    def __init__(self, tally: Tally, domain: Domain) -> None:
+        self._domain = domain
+        self._height = -(-domain.lattice[1] // _STRIPS)
+        key = (tally.rows // self._height).astype(np.int64) * _COLUMNS + tally.columns
+        order = np.argsort(key, kind="stable")
+        self._key = key[order]
+        self._x = domain.centres(0, tally.columns[order])
+        self._y = domain.centres(1, tally.rows[order])
+        self._counts = tally.counts[order].copy()
+
+    def __repr__(self) -> str:
+        return "<PlacedCounts: private>"
+
+    def remove(self, catchments: Catchments, candidate: int) -> None:
+        """Set the counts in a catchment to 0."""
+        which = np.full(len(self._x), candidate)
+        self._counts[catchments.contains(which, self._x, self._y)] = 0
+
+    def sums(self, catchments: Catchments) -> Integers:
+        """Sum the counts in each catchment, shape (n,)."""
+        before = np.concatenate([[0], np.cumsum(self._counts)])
+        sums = np.zeros(len(catchments), np.int64)
+        for start in range(0, len(sums), _CANDIDATES_PER_CHUNK):
+            which = np.arange(start, min(start + _CANDIDATES_PER_CHUNK, len(sums)))
+            which, strip = self._strips(catchments, which)
+            first, inner, after, last = self._ranges(catchments, which, strip)
+            np.add.at(sums, which, before[after] - before[inner])
+            for low, high in ((first, inner), (after, last)):
+                self._add_edges(sums, catchments, which, low, high)
+        return sums
+
+    def _strips(self, catchments: Catchments, which: Integers) -> tuple[Integers, Integers]:
+        """Pairs of a candidate and a strip that its box meets."""
+        rows = self._rows(catchments.boxes[which])
+        low, high = rows // self._height
+        number = np.maximum(high - low + 1, 0)
+        pairs = np.repeat(which, number)
+        start = np.repeat(low - np.cumsum(number) + number, number)
+        return pairs, start + np.arange(len(pairs))
+
+    def _rows(self, boxes: NDArray[np.float64]) -> Integers:
+        """First and last row that boxes may meet, shape (2, n)."""
+        south, north = (self._place(boxes[:, side], 1) for side in (1, 3))
+        rows = self._domain.lattice[1]
+        low, high = np.clip(np.floor(south), 0, rows), np.clip(np.ceil(north), -1, rows - 1)
+        return np.stack([low, high]).astype(np.int64)
+
+    def _place(self, values: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
+        """Position among the centres of columns or rows: 0 at the first, 1 at the second."""
+        last = self._domain.lattice[axis] - 1
+        ends = self._domain.centres(axis, np.array([0, last]))
+        side = (self._domain.width, self._domain.height)[axis]
+        step = (ends[1] - ends[0]) / last if last else side
+        place: NDArray[np.float64] = (values - ends[0]) / step
+        return place
+
+    def _ranges(
+        self, catchments: Catchments, which: Integers, strip: Integers
+    ) -> tuple[Integers, Integers, Integers, Integers]:
+        """Ends of the cells of a catchment in a strip, and of the inner ones among them.
+
+        A column more on each side, and one less inside, so that no rounding decides a cell.
+        """
+        rows = np.stack([strip * self._height, (strip + 1) * self._height - 1])
+        south, north = (
+            self._domain.centres(1, np.minimum(row, self._domain.lattice[1] - 1)) for row in rows
+        )
+        spans = catchments.spans(which, south, north)
+        first = self._find(strip, np.floor(self._place(spans.left, 0)))
+        last = self._find(strip, np.floor(self._place(spans.right, 0)) + 2)
+        last = np.maximum(last, first)
+        inner = self._find(strip, np.ceil(self._place(spans.inner_left, 0)) + 1)
+        after = self._find(strip, np.floor(self._place(spans.inner_right, 0)))
+        inner = np.clip(inner, first, last)
+        return first, inner, np.clip(after, inner, last), last
+
+    def _find(self, strip: Integers, column: NDArray[np.float64]) -> Integers:
+        """Index of the first cell of a strip that is at a column or beyond it."""
+        within = np.clip(column, 0, self._domain.lattice[0]).astype(np.int64)
+        return np.searchsorted(self._key, strip * _COLUMNS + within)
+
+    def _add_edges(
+        self,
+        sums: Integers,
+        catchments: Catchments,
+        which: Integers,
+        low: Integers,
+        high: Integers,
+    ) -> None:
+        """Add the cells of ranges that lie inside the catchment."""
+        for pairs in _chunks(high - low):
+            length = (high - low)[pairs]
+            pair = np.repeat(np.arange(len(length)), length)
+            cell = np.arange(len(pair)) + np.repeat(low[pairs] - np.cumsum(length) + length, length)
+            inside = catchments.contains(which[pairs][pair], self._x[cell], self._y[cell])
+            total = np.concatenate([[0], np.cumsum(np.where(inside, self._counts[cell], 0))])
+            ends = np.cumsum(length)
+            np.add.at(sums, which[pairs], total[ends] - total[ends - length])
+
+
+def _chunks(lengths: Integers) -> Iterator[slice]:
+    """Slices of ranges with a limited number of cells, or one range each."""
+    ends = np.cumsum(lengths)
+    start = 0
+    while start < len(lengths):
+        limit = (ends[start - 1] if start else 0) + _CELLS_PER_CHUNK
+        stop = max(int(np.searchsorted(ends, limit, side="right")), start + 1)
+        yield slice(start, stop)
+        start = stop

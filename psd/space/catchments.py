@@ -1,0 +1,269 @@
+"""Catchments of public candidates: circles on the ground around points, or polygons."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd.errors import DomainError, ParameterError
+from psd.space.crs import check_plane_crs, metres_per_unit, parse_crs
+
+__all__ = ["MAX_RADIUS", "Catchments", "Spans"]
+
+MAX_RADIUS = 100_000.0
+"""Largest radius in metres where coordinates are degrees."""
+
+# Candidates beyond it have no circle in degrees that is close to one on the ground.
+_MAX_LATITUDE = 85.0
+
+# Widens what is tested point by point, so that no point is decided by a rounding.
+_MARGIN = 1e-9
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Spans:
+    """Where strips of constant y meet catchments, as intervals of x.
+
+    Parameters
+    ----------
+    left, right : ndarray, shape (n,), float64
+        All points of the strip in the catchment have an x between them; left > right if it has
+        none.
+    inner_left, inner_right : ndarray, shape (n,), float64
+        All points of the strip between them are in the catchment; inner_left > inner_right if
+        none is known to be.
+    """
+
+    left: Floats
+    right: Floats
+    inner_left: Floats
+    inner_right: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Catchments:
+    """Public candidates with the area that each of them serves.
+
+    Guarantees
+    ----------
+    - Whether a point is in a catchment is a function of this point and of public values.
+
+    Parameters
+    ----------
+    ids : tuple of str
+        Names of the candidates, each once. Public.
+    crs : str
+        CRS of all coordinates. Public.
+    centres : ndarray, shape (n, 2), float64, optional
+        Centres of circles on the ground, x before y. Public.
+    radii : ndarray, shape (n, 2), float64, optional
+        Half-widths of the circles in x and y, in units of the CRS. Public.
+    polygons : ndarray of shapely geometries, shape (n,), optional
+        Polygons instead of circles. Public.
+
+    Raises
+    ------
+    ParameterError
+        If there are fewer than two candidates, an id is empty or stands twice, or a polygon is not
+        one.
+
+    Examples
+    --------
+    >>> sites = Catchments.around(["a", "b"], [[0, 0], [3, 0]], 2, "EPSG:3857")
+    >>> sites.contains(np.array([0, 1]), np.array([1.0, 0.5]), np.array([1.0, 0.0])).tolist()
+    [True, False]
+    """
+
+    ids: tuple[str, ...]
+    crs: str
+    centres: Floats | None = None
+    radii: Floats | None = None
+    polygons: NDArray[Any] | None = None
+
+    def __post_init__(self) -> None:
+        """Check the candidates."""
+        _check_ids(self.ids)
+        if self.polygons is not None:
+            _check_polygons(self.polygons)
+
+    @classmethod
+    def around(
+        cls, ids: Sequence[str], points: Any, radius: float, crs: str = "EPSG:4326"
+    ) -> Catchments:
+        """Circles on the ground around points.
+
+        Parameters
+        ----------
+        ids : sequence of str
+            Names of the candidates.
+        points : array_like, shape (n, 2)
+            Coordinates, x before y.
+        radius : float
+            In metres. In degrees, a circle is an ellipse whose half-widths follow from the
+            curvature of the ellipsoid at its centre.
+        crs : str
+            CRS of the points.
+
+        Raises
+        ------
+        ParameterError
+            If the radius is not above 0, or a coordinate is not finite.
+        DomainError
+            If the CRS is unknown or has no unit of length, or a candidate lies too far north or
+            south for a circle in degrees.
+        """
+        crs, is_geographic = check_plane_crs(crs)
+        centres = np.array(points, np.float64).reshape(-1, 2)
+        if not np.isfinite(centres).all():
+            raise ParameterError("candidates must have two finite coordinates each")
+        if not (math.isfinite(radius) and radius > 0):
+            raise ParameterError(f"radius must be a number of metres above 0, got {radius}")
+        radii = _degrees(centres, radius, crs) if is_geographic else _units(centres, radius, crs)
+        return cls(ids=tuple(ids), crs=crs, centres=centres, radii=radii)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def boxes(self) -> Floats:
+        """West, south, east, north of each catchment, shape (n, 4)."""
+        if self.polygons is not None:
+            import shapely
+
+            boxes: Floats = shapely.bounds(self.polygons)
+            return boxes
+        assert self.centres is not None
+        assert self.radii is not None
+        return np.hstack([self.centres - self.radii, self.centres + self.radii])
+
+    @property
+    def bounds(self) -> tuple[float, float, float, float]:
+        """Box around all catchments; in degrees no further than 180 and 90."""
+        boxes = self.boxes
+        box = [*boxes[:, :2].min(axis=0).tolist(), *boxes[:, 2:].max(axis=0).tolist()]
+        if check_plane_crs(self.crs)[1]:
+            limits = (-180.0, -90.0, 180.0, 90.0)
+            box = [max(a, b) for a, b in zip(box[:2], limits[:2], strict=True)] + [
+                min(a, b) for a, b in zip(box[2:], limits[2:], strict=True)
+            ]
+        west, south, east, north = box
+        return west, south, east, north
+
+    def contains(self, which: NDArray[np.int64], x: Floats, y: Floats) -> NDArray[np.bool_]:
+        """Whether points lie in catchments, pair by pair; edges belong to a catchment.
+
+        Parameters
+        ----------
+        which : ndarray, shape (n,), int64
+            Numbers of the candidates.
+        x, y : ndarray, shape (n,), float64
+            Coordinates.
+        """
+        if self.polygons is not None:
+            import shapely
+
+            inside: NDArray[np.bool_] = shapely.intersects_xy(self.polygons[which], x, y)
+            return inside
+        assert self.centres is not None
+        assert self.radii is not None
+        offset = (np.stack([x, y], axis=1) - self.centres[which]) / self.radii[which]
+        return (offset * offset).sum(axis=1) <= 1
+
+    def spans(self, which: NDArray[np.int64], south: Floats, north: Floats) -> Spans:
+        """Intervals of x in strips of constant y, pair by pair.
+
+        Parameters
+        ----------
+        which : ndarray, shape (n,), int64
+            Numbers of the candidates.
+        south, north : ndarray, shape (n,), float64
+            Least and largest y in each strip.
+        """
+        if self.polygons is not None:
+            boxes = self.boxes[which]
+            none = np.full(len(which), np.inf)
+            return Spans(left=boxes[:, 0], right=boxes[:, 2], inner_left=none, inner_right=-none)
+        assert self.centres is not None
+        assert self.radii is not None
+        (x, y), (across, along) = self.centres[which].T, self.radii[which].T
+        nearest = np.maximum(np.maximum(south - y, y - north), 0) / along * (1 - _MARGIN)
+        farthest = np.maximum(np.abs(south - y), np.abs(north - y)) / along * (1 + _MARGIN)
+        outer, inner = (
+            np.where(t <= 1, np.sqrt(np.maximum(1 - t * t, 0)) * across, -np.inf)
+            for t in (nearest, farthest)
+        )
+        outer, inner = outer * (1 + _MARGIN) + across * _MARGIN, inner * (1 - _MARGIN)
+        return Spans(left=x - outer, right=x + outer, inner_left=x - inner, inner_right=x + inner)
+
+
+def _check_ids(ids: tuple[str, ...]) -> None:
+    """Refuse too few candidates, and ids that do not name them."""
+    if len(ids) < 2:
+        raise ParameterError(
+            f"candidates must be at least 2, got {len(ids)}; there is nothing to choose from fewer"
+        )
+    seen: set[str] = set()
+    for name in ids:
+        if not name.strip():
+            raise ParameterError("candidates must have an id each, got an empty one")
+        if name in seen:
+            raise ParameterError(f"ids of candidates must differ, got {name[:80]!r} twice")
+        seen.add(name)
+
+
+def _check_polygons(polygons: NDArray[Any]) -> None:
+    """Refuse what is not a valid polygon with an area, and prepare the others."""
+    import shapely
+
+    kinds = (shapely.GeometryType.POLYGON, shapely.GeometryType.MULTIPOLYGON)
+    is_area = np.isin(shapely.get_type_id(polygons), kinds) & (shapely.area(polygons) > 0)
+    if not is_area.all():
+        raise ParameterError(
+            "candidates must be points with a radius, or polygons with an area, got another "
+            "geometry; is one of them a line, or empty?"
+        )
+    if not shapely.is_valid(polygons).all():
+        raise ParameterError("candidates must be valid polygons; repair them in a GIS program")
+    shapely.prepare(polygons)
+
+
+def _units(centres: Floats, radius: float, crs: str) -> Floats:
+    """Half-widths of circles in the units of a projected or local CRS."""
+    unit = metres_per_unit(crs)
+    if unit is None:
+        raise DomainError(
+            f"radius must be left out in {crs[:80]}, which has no unit of length; give polygons",
+            name="crs",
+        )
+    return np.full(centres.shape, radius / unit)
+
+
+def _degrees(centres: Floats, radius: float, crs: str) -> Floats:
+    """Half-widths of circles in degrees, by the radii of curvature at their centres."""
+    if radius > MAX_RADIUS:
+        raise ParameterError(
+            f"radius must be at most {MAX_RADIUS:g} m where coordinates are degrees, got "
+            f"{radius:g}; give candidates in a projected CRS"
+        )
+    latitude = centres[:, 1]
+    if (np.abs(latitude) > _MAX_LATITUDE).any() or (np.abs(centres[:, 0]) > 180).any():
+        raise DomainError(
+            f"candidates must lie within 180 degrees of longitude and {_MAX_LATITUDE:g} of "
+            "latitude; are x and y swapped, or is the CRS wrong?"
+        )
+    ellipsoid = parse_crs(crs).ellipsoid
+    major, flattening = (6_378_137.0, 1 / 298.257223563)
+    if ellipsoid is not None:
+        major, flattening = ellipsoid.semi_major_metre, 1 / (ellipsoid.inverse_flattening or np.inf)
+    squared = flattening * (2 - flattening)
+    phi = np.radians(latitude)
+    bent = 1 - squared * np.sin(phi) ** 2
+    across, along = major / np.sqrt(bent) * np.cos(phi), major * (1 - squared) / bent**1.5
+    return np.degrees(radius / np.stack([across, along], axis=1))

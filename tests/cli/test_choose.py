@@ -1,0 +1,132 @@
+"""psd choose: what is printed, charged and refused, and what is never printed."""
+
+import json
+import re
+
+import pytest
+
+from psd.ledger.ledger import Ledger
+from support.cli_runner import cli, fails, files, passes, write_points
+
+SITES = ("choose", "site", "v.csv", "--candidates", "s.csv", "--radius", 2, "--crs", "EPSG:3857")
+PAY = ("--epsilon", 100, "--ledger", "l", "--dataset", "v")
+NOTES = """\
+shortfall: at most 0.01099 records below the best candidate in the mean, and at most 0.04099 with \
+probability 0.95
+alike: candidates within 0.01 records of each other are hardly told apart
+"""
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """Seven records around a, four around b, none around c."""
+    monkeypatch.chdir(tmp_path)
+    places = [(2, 2)] * 7 + [(8, 8)] * 4
+    rows = [(x, y, f"u{i % 5}") for i, (x, y) in enumerate(places)]
+    write_points(tmp_path / "v.csv", rows, "lon,lat,user")
+    write_points(tmp_path / "s.csv", [("a", 2, 2), ("b", 8, 8), ("c", 14, 2)], "id,lon,lat")
+    ledger = Ledger.create(tmp_path / "l")
+    ledger.register("v", 1000)
+
+    return tmp_path
+
+def left():
+    return Ledger("l").state().left("v")
+
+def test_a_site_with_what_public_numbers_say():
+    told = passes(*SITES, *PAY)
+    assert [line.rstrip() for line in told.splitlines()[:3]] == ["rank  id", "   1  a", "epsilon 100 per record; 3 candidates"]
+    assert NOTES in told
+    assert re.search(r"a liar gains at most 2.69e\+43 times of their largest utility", told)
+    assert re.search(r"^ledger head 2 [0-9a-f]{64}$", told, re.MULTILINE)
+
+def test_a_choice_of_other_records_prints_the_same_but_for_the_choice(folder):
+    first = passes(*SITES, *PAY).splitlines()[2:-1]
+    write_points(folder / "v.csv", [(8, 8)] * 3 + [(90, 90)] * 9)
+    second = passes(*SITES, *PAY).splitlines()
+    assert second[1].rstrip() == "   1  b"
+    assert second[2:-1] == first
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_tables_for_programs(form):
+    told = passes(*SITES, *PAY, "--best", 3, "--cover", "--format", form)
+    rows = json.loads(told) if form == "json" else [
+        dict(zip(("rank", "id"), (int(line.split(",")[0]), line.split(",")[1]), strict=True))
+        for line in told.splitlines()[1:]
+    ]  # fmt: skip
+    assert rows == [{"rank": 1, "id": "a"}, {"rank": 2, "id": "b"}, {"rank": 3, "id": "c"}]
+
+def test_a_target():
+    assert "   1  b \n" in passes(*SITES, *PAY, "--target", 4)
+    assert "   1  c \n" in passes(*SITES, *PAY, "--target", 0)
+
+def test_bounds_of_the_domain():
+    assert "   1  b \n" in passes(*SITES, *PAY, "--bounds", 3.5, 0, 20, 20)
+
+def test_each_choice_is_charged(folder):
+    for _ in range(10):
+        passes(*SITES, *PAY)
+    assert "psd: error: " in fails(4, *SITES, *PAY)
+
+def test_private_numbers_are_on_stderr_if_asked_for():
+    outcome = cli(*SITES, *PAY, "--report-private")
+    assert outcome.code == 0
+    assert outcome.err == (
+        "PRIVATE, do not publish: records read 11, without coordinates 0, outside 0, kept 11\n"
+    )
+    assert " 7" not in outcome.out
+
+@pytest.mark.parametrize(
+    ("code", "options", "told"),
+    [
+        (2, ["--radius", "0"], "--radius must be a number of metres above 0, got 0"),
+        (2, ["--radius", "-5"], "--radius must be"),
+        (2, ["--radius", "nan"], "--radius must be"),
+        (2, ["--best", "0"], "--best must be"),
+        (2, ["--best", "4"], "--best must be"),
+        (2, ["--cover"], "--cover must be left out for one site"),
+        (2, ["--target", "-1"], "--target must be"),
+        (2, ["--target", "1", "--best", "2"], "--target must be left out"),
+        (3, ["--bounds", "0", "0", "5", "5"], "'b' outside"),
+        (3, ["--bounds", "5", "0", "0", "5"], "--bounds"),
+        (3, ["--crs", "EPSG:0"], "--crs must be"),
+        (8, ["--candidates", "none.csv"], "none.csv does not exist"),
+        (2, ["--candidates", "v.csv"], "column id"),
+        (2, ["--epsilon", "0"], "--epsilon must be"),
+        (2, ["--max-contributions", "2"], "--user must name"),
+    ],
+)
+def test_wrong_options_cost_nothing(code, options, told, folder):
+    line = [str(part) for part in (*SITES, *PAY)]
+    for name in {option for option in options if option.startswith("--")} & set(line):
+        at = line.index(name)
+        del line[at : at + 2]
+    before = files(folder)
+    if told == "column id":
+        code = 8
+    assert told in fails(code, *line, *options)
+    assert files(folder) == before
+
+@pytest.mark.parametrize(
+    ("rows", "code", "told"),
+    [
+        ([], 2, "at least 2, got 0"),
+        ([("a", 2, 2)], 2, "at least 2, got 1"),
+        ([("a", 2, 2), ("a", 3, 3)], 2, "got 'a' twice"),
+        ([("a", 2, 2), ("", 3, 3)], 2, "an empty one"),
+        ([("a", 2, 2), ("b", "x", 3)], 8, "line 3"),
+    ],
+)
+def test_wrong_candidates_cost_nothing(rows, code, told, folder):
+    write_points(folder / "s.csv", rows, "id,lon,lat")
+    assert told in fails(code, *SITES, *PAY)
+
+def test_records_are_no_candidates(folder):
+    write_points(folder / "v.csv", [("a", 2, 2), ("b", 3, 3)], "id,lon,lat")
+    line = ("choose", "site", "v.csv", "--candidates", "v.csv", "--radius", 2)
+    assert "must not be an input of records" in fails(2, *line, *PAY)
+
+def test_a_ledger_is_required():
+    assert "psd choose charges a ledger" in fails(2, *SITES, "--epsilon", 1)
+
+def test_the_command_alone_prints_its_help():
+    assert "psd choose site" in passes("choose")

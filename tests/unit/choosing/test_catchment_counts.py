@@ -1,0 +1,84 @@
+"""Sums over catchments are those of one cell after another, on any lattice."""
+
+import numpy as np
+import pytest
+import shapely
+
+from psd.choosing.catchment_counts import PlacedCounts
+from psd.ingest.tally import Batch
+from psd.ingest.tally_builder import tally_batches
+from psd.space.catchments import Catchments
+from psd.space.domain import Domain
+
+BOUNDS = {"EPSG:3857": (0, 0, 40_000, 30_000), "EPSG:4326": (126, 37, 127, 38)}
+
+
+def counted(domain, number=3000):
+    west, south, east, north = domain.bounds
+    rng = np.random.default_rng(1)
+    x, y = rng.uniform(west, east, number), rng.normal((south + north) / 2, (north - south) / 9, number)
+    return tally_batches([Batch(x=x, y=np.clip(y, south, north))], domain)
+
+
+def candidates(domain, shape, number=40):
+    """Some of them outside, some larger than the domain."""
+    west, south, east, north = domain.bounds
+    width = east - west
+    rng = np.random.default_rng(2)
+    points = rng.uniform((west - width / 5, south), (east, north), (number, 2))
+    ids = [str(index) for index in range(number)]
+    if shape == "circles":
+        return Catchments.around(ids, points, 5000, domain.crs)
+    polygons = np.array([shapely.Point(p).buffer(width / 9, quad_segs=2) for p in points], object)
+    return Catchments(ids=tuple(ids), crs=domain.crs, polygons=polygons)
+
+
+def one_by_one(tally, domain, places):
+    x, y = domain.centres(0, tally.columns), domain.centres(1, tally.rows)
+    return [
+        int(tally.counts[places.contains(np.full(len(x), index), x, y)].sum())
+        for index in range(len(places))
+    ]
+
+
+@pytest.mark.parametrize("shape", ["circles", "polygons"])
+@pytest.mark.parametrize("crs", BOUNDS)
+@pytest.mark.parametrize("lattice", [(2**20, 2**20), (2**30, 7), (7, 5000), (1, 1)])
+def test_sums_are_those_of_single_cells(shape, crs, lattice):
+    domain = Domain(bounds=BOUNDS[crs], crs=crs, lattice=lattice)
+    tally, places = counted(domain), candidates(domain, shape)
+    sums = PlacedCounts(tally, domain).sums(places).tolist()
+    assert sums == one_by_one(tally, domain, places)
+    assert max(sums) > 0
+
+
+def test_sums_with_a_coordinate_resolution():
+    domain = Domain(bounds=BOUNDS["EPSG:3857"], crs="EPSG:3857", coordinate_resolution="100")
+    tally, places = counted(domain), candidates(domain, "circles")
+    assert PlacedCounts(tally, domain).sums(places).tolist() == one_by_one(tally, domain, places)
+
+
+def test_what_is_covered_counts_no_more():
+    domain = Domain(bounds=BOUNDS["EPSG:3857"], crs="EPSG:3857")
+    tally = counted(domain)
+    places = Catchments.around(["a", "b"], [[20_000, 15_000], [22_000, 15_000]], 3000, domain.crs)
+    placed = PlacedCounts(tally, domain)
+    before = placed.sums(places)
+    placed.remove(places, 0)
+    after = placed.sums(places)
+    assert after[0] == 0
+    assert 0 < after[1] < before[1]
+    assert tally.counts.sum() == 3000, "the tally is not changed"
+
+
+def test_no_record_and_one_more_record():
+    domain = Domain(bounds=(0, 0, 10, 10), crs="EPSG:3857")
+    places = Catchments.around(["a", "b"], [[2, 2], [3, 2]], 2, domain.crs)
+    rng = np.random.default_rng(3)
+    x, y = rng.uniform(0, 10, (2, 50))
+    sums = [
+        PlacedCounts(tally_batches([Batch(x=x[:n], y=y[:n])], domain), domain).sums(places)
+        for n in range(51)
+    ]
+    assert sums[0].tolist() == [0, 0]
+    assert set(np.diff(sums, axis=0).ravel().tolist()) == {0, 1}
