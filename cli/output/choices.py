@@ -93,7 +93,7 @@ def show_notes(choice: Choice, unit: str) -> list[str]:
         f"shortfall: at most {choice.mean_shortfall:,.4g} {unit} below the best candidate in the "
         f"mean, and at most {choice.likely_shortfall:,.4g} with probability 0.95",
         f"alike: candidates within {choice.alike:,.4g} {unit} of each other are hardly told apart",
-        f"a liar gains at most {_share(choice.liar_gain())} of their largest utility, t liars "
+        f"a liar gains at most {_share(choice.liar_gain())} their largest utility, t liars "
         f"together e^({choice.epsilon:f} t) - 1 of it, in n such choices e^({choice.epsilon:f} n) "
         "- 1",
     ]
@@ -101,4 +101,4 @@ def show_notes(choice: Choice, unit: str) -> list[str]:
 
 def _share(gain: float) -> str:
     """A share as a percentage; where it says nothing, as a factor."""
-    return f"{gain:.3g} times" if gain > 1 else f"{100 * gain:.3g} %"
+    return f"{gain:.3g} times" if gain > 1 else f"{100 * gain:.3g} % of"

@@ -174,7 +174,8 @@ class Catchments:
         assert self.centres is not None
         assert self.radii is not None
         offset = (np.stack([x, y], axis=1) - self.centres[which]) / self.radii[which]
-        return (offset * offset).sum(axis=1) <= 1
+        within: NDArray[np.bool_] = (offset * offset).sum(axis=1) <= 1
+        return within
 
     def spans(self, which: NDArray[np.int64], south: Floats, north: Floats) -> Spans:
         """Intervals of x in strips of constant y, pair by pair.

@@ -16,6 +16,7 @@ probability 0.95
 alike: candidates within 0.01 records of each other are hardly told apart
 """
 
+
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     """Seven records around a, four around b, none around c."""
@@ -29,15 +30,22 @@ def folder(tmp_path, monkeypatch):
 
     return tmp_path
 
+
 def left():
     return Ledger("l").state().left("v")
 
+
 def test_a_site_with_what_public_numbers_say():
     told = passes(*SITES, *PAY)
-    assert [line.rstrip() for line in told.splitlines()[:3]] == ["rank  id", "   1  a", "epsilon 100 per record; 3 candidates"]
+    assert [line.rstrip() for line in told.splitlines()[:3]] == [
+        "rank  id",
+        "   1  a",
+        "epsilon 100 per record; 3 candidates",
+    ]
     assert NOTES in told
-    assert re.search(r"a liar gains at most 2.69e\+43 times of their largest utility", told)
-    assert re.search(r"^ledger head 2 [0-9a-f]{64}$", told, re.MULTILINE)
+    assert re.search(r"a liar gains at most 2.69e\+43 times their largest utility", told)
+    assert re.search(r"^ledger head 4 [0-9a-f]{64}$", told, re.MULTILINE)
+
 
 def test_a_choice_of_other_records_prints_the_same_but_for_the_choice(folder):
     first = passes(*SITES, *PAY).splitlines()[2:-1]
@@ -45,6 +53,7 @@ def test_a_choice_of_other_records_prints_the_same_but_for_the_choice(folder):
     second = passes(*SITES, *PAY).splitlines()
     assert second[1].rstrip() == "   1  b"
     assert second[2:-1] == first
+
 
 @pytest.mark.parametrize("form", ["csv", "json"])
 def test_tables_for_programs(form):
@@ -55,17 +64,21 @@ def test_tables_for_programs(form):
     ]  # fmt: skip
     assert rows == [{"rank": 1, "id": "a"}, {"rank": 2, "id": "b"}, {"rank": 3, "id": "c"}]
 
+
 def test_a_target():
     assert "   1  b \n" in passes(*SITES, *PAY, "--target", 4)
     assert "   1  c \n" in passes(*SITES, *PAY, "--target", 0)
 
+
 def test_bounds_of_the_domain():
     assert "   1  b \n" in passes(*SITES, *PAY, "--bounds", 3.5, 0, 20, 20)
+
 
 def test_each_choice_is_charged(folder):
     for _ in range(10):
         passes(*SITES, *PAY)
     assert "psd: error: " in fails(4, *SITES, *PAY)
+
 
 def test_private_numbers_are_on_stderr_if_asked_for():
     outcome = cli(*SITES, *PAY, "--report-private")
@@ -74,6 +87,7 @@ def test_private_numbers_are_on_stderr_if_asked_for():
         "PRIVATE, do not publish: records read 11, without coordinates 0, outside 0, kept 11\n"
     )
     assert " 7" not in outcome.out
+
 
 @pytest.mark.parametrize(
     ("code", "options", "told"),
@@ -106,6 +120,7 @@ def test_wrong_options_cost_nothing(code, options, told, folder):
     assert told in fails(code, *line, *options)
     assert files(folder) == before
 
+
 @pytest.mark.parametrize(
     ("rows", "code", "told"),
     [
@@ -120,13 +135,16 @@ def test_wrong_candidates_cost_nothing(rows, code, told, folder):
     write_points(folder / "s.csv", rows, "id,lon,lat")
     assert told in fails(code, *SITES, *PAY)
 
+
 def test_records_are_no_candidates(folder):
     write_points(folder / "v.csv", [("a", 2, 2), ("b", 3, 3)], "id,lon,lat")
     line = ("choose", "site", "v.csv", "--candidates", "v.csv", "--radius", 2)
     assert "must not be an input of records" in fails(2, *line, *PAY)
 
+
 def test_a_ledger_is_required():
     assert "psd choose charges a ledger" in fails(2, *SITES, "--epsilon", 1)
+
 
 def test_the_command_alone_prints_its_help():
     assert "psd choose site" in passes("choose")

@@ -18,6 +18,7 @@ ELSEWHERE = {
     "api/differences.py": "unit/statistics/test_differences.py",
     "api/loading.py": "unit/api/test_release.py",
     "auditing/*": "audit",
+    "curator/candidate_scores.py": "contract/test_objectives.py",
     "curator/division_scores.py": "oracle/test_division_scores.py",
     "*/_constants.py": "contract/test_decompositions.py",
     "decompositions/*": "contract/test_decompositions.py",

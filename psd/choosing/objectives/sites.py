@@ -96,7 +96,9 @@ class Sites:
         best = integer_between(1, len(self.catchments))("best", self.best)
         object.__setattr__(self, "best", best)
         if self.target is not None:
-            object.__setattr__(self, "target", integer_between(0, _MAX_TARGET)("target", self.target))
+            object.__setattr__(
+                self, "target", integer_between(0, _MAX_TARGET)("target", self.target)
+            )
             if self.best > 1 or self.cover:
                 raise ParameterError(
                     "target must be left out where several sites are chosen; choose one after "

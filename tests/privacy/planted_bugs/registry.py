@@ -5,6 +5,7 @@ from __future__ import annotations
 from privacy.planted_bugs import (
     accounting,
     budget,
+    choices,
     copies,
     curator,
     domain,
@@ -27,6 +28,7 @@ from privacy.planted_bugs.bug import BUGS
 _MODULES = {
     "Noise": (noise,),
     "Selections": (selection,),
+    "Choices": (choices,),
     "Questions and shapes": (curator, shape),
     "Budget": (budget,),
     "Accounting": (accounting,),

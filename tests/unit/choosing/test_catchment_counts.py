@@ -16,7 +16,10 @@ BOUNDS = {"EPSG:3857": (0, 0, 40_000, 30_000), "EPSG:4326": (126, 37, 127, 38)}
 def counted(domain, number=3000):
     west, south, east, north = domain.bounds
     rng = np.random.default_rng(1)
-    x, y = rng.uniform(west, east, number), rng.normal((south + north) / 2, (north - south) / 9, number)
+    x, y = (
+        rng.uniform(west, east, number),
+        rng.normal((south + north) / 2, (north - south) / 9, number),
+    )
     return tally_batches([Batch(x=x, y=np.clip(y, south, north))], domain)
 
 

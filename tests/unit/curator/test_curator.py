@@ -5,7 +5,7 @@ import pytest
 
 from psd.curator.curator import Curator
 from psd.curator.privtree_split import split_rule
-from psd.errors import ParameterError
+from psd.errors import BudgetError, InternalError, ParameterError
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.space.covariate import Covariate
@@ -172,3 +172,57 @@ def test_a_shape_has_so_many_nodes_and_no_more(most, leaves, monkeypatch):
     everything = Script("all", *[None] * 2, compare=lambda step, biased: np.ones(len(biased), bool))
     made, _ = curator(side=4, script=everything)
     assert len(made.privtree_shape(made.root(), NANO, height=2)) == leaves
+
+
+class Rows:
+    """Candidates are the rows of the lattice, scored by their records."""
+
+    candidates, is_monotone = 3, True
+
+    def sensitivity(self, contributions):
+        return contributions
+
+    def scores(self, tally, domain):
+        return np.bincount(tally.rows, tally.counts, self.candidates).astype(np.int64)
+
+
+def test_a_choice_is_charged_to_the_whole_domain_before_it_is_drawn():
+    made, noise = curator(rows=(1, 1, 1), k=2)
+    root = made.root()
+    assert made.choose(root, Rows(), NANO // 2) in range(3)
+    (question,) = made.questions
+    assert (question.kind, question.boxes.tolist()) == ("choose", [[0, 0, 3, 3]])
+    assert (question.epsilon.tolist(), made.spent) == ([NANO // 2], NANO // 2)
+    assert [draw.mechanism.sensitivity for draw in noise.draws] == [2]
+    with pytest.raises(BudgetError):
+        made.choose(root, Rows(), NANO // 2 + 1)
+    assert len(made.questions) == len(noise.draws) == 1
+    made.choose(made.root(), Rows(), NANO // 2)  # the layers add up
+    assert made.spent == NANO
+
+
+@pytest.mark.parametrize(
+    ("change", "epsilon", "words"),
+    [
+        ({"candidates": 0}, 1, "must have candidates"),
+        ({"sensitivity": lambda k: 0}, 1, "sensitivity from 1"),
+        ({"sensitivity": lambda k: 2**32 + 1}, 1, "sensitivity from 1"),
+        ({}, 0, "above 0"),
+    ],
+)
+def test_a_choice_with_wrong_public_numbers_is_refused(change, epsilon, words):
+    made, objective = curator()[0], Rows()
+    vars(objective).update(change)
+    with pytest.raises(ParameterError, match=words):
+        made.choose(made.root(), objective, epsilon)
+    assert made.spent == 0
+
+
+def test_a_choice_is_for_all_of_the_domain_and_has_a_score_for_each_candidate():
+    made, objective = curator()[0], Rows()
+    halves = made.cut(made.root(), x=[1])
+    with pytest.raises(ParameterError, match="root of a layer"):
+        made.choose(halves, objective, 1)
+    objective.scores = lambda tally, domain: np.array([len(tally.counts)])
+    with pytest.raises(InternalError):
+        made.choose(made.root(), objective, NANO)

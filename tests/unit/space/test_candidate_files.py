@@ -24,7 +24,9 @@ def test_points_of_a_table(tmp_path):
 
 @pytest.mark.parametrize("names", ["id,Longitude,LATITUDE", "id,x,y", "id,easting,northing"])
 def test_other_names_of_coordinates(tmp_path, names):
-    places = read_catchments(text(tmp_path, f"{names}\n7,1,2\n007,3,4\n"), radius=5, crs="EPSG:3857")
+    places = read_catchments(
+        text(tmp_path, f"{names}\n7,1,2\n007,3,4\n"), radius=5, crs="EPSG:3857"
+    )
     assert places.ids == ("7", "007")
     assert places.centres.tolist() == [[1, 2], [3, 4]]
 
@@ -43,7 +45,9 @@ def test_a_layer_is_transformed(tmp_path):
     assert places.centres.ravel() == pytest.approx([127, 37, 128, 38], abs=1e-7)
     shapes = points.assign(geometry=points.buffer(0.1)).set_crs("EPSG:4326")
     shapes.to_file(tmp_path / "s.geojson")
-    assert read_catchments(tmp_path / "s.geojson").bounds == pytest.approx((126.9, 36.9, 128.1, 38.1))
+    assert read_catchments(tmp_path / "s.geojson").bounds == pytest.approx(
+        (126.9, 36.9, 128.1, 38.1)
+    )
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,9 @@ METRES = "EPSG:3857"
 
 
 def two(**options):
-    return Catchments.around(["a", "b"], [[0, 0], [10, 0]], **{"radius": 2, "crs": METRES} | options)
+    return Catchments.around(
+        ["a", "b"], [[0, 0], [10, 0]], **{"radius": 2, "crs": METRES} | options
+    )
 
 
 def inside(places, which, points):
@@ -37,7 +39,9 @@ def test_a_circle_in_degrees_is_one_on_the_ground(latitude):
     azimuths = np.linspace(0, 360, 37)
     for factor, expected in ((0.998, True), (1.002, False)):
         many = np.full(len(azimuths), 1.0)
-        x, y, _ = Geod(ellps="WGS84").fwd(12 * many, latitude * many, azimuths, 2000 * factor * many)
+        x, y, _ = Geod(ellps="WGS84").fwd(
+            12 * many, latitude * many, azimuths, 2000 * factor * many
+        )
         assert inside(places, 0, np.stack([x, y], axis=1)) == [expected] * len(azimuths)
 
 

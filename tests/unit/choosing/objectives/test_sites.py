@@ -22,7 +22,12 @@ def test_the_score_is_the_number_of_records_inside():
     sites = Sites(catchments=PLACES)
     assert scores(sites) == [4, 3, 4]
     assert scores(sites, [], []) == [0, 0, 0]
-    assert (sites.candidates, sites.draws, sites.is_monotone, sites.sensitivity(4)) == (3, 1, True, 4)
+    assert (sites.candidates, sites.draws, sites.is_monotone, sites.sensitivity(4)) == (
+        3,
+        1,
+        True,
+        4,
+    )
 
 
 def test_records_outside_the_bounds_do_not_count():

@@ -1,0 +1,142 @@
+"""What holds for every objective: how far a record moves scores, and the exact loss of a choice.
+
+An objective is found by the name of its file, so that a new one fails here until it has examples.
+"""
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from psd._util import plugins
+from psd.choosing import Catchments, Sites
+from psd.choosing.objectives import Objective, as_objective, objective_class, objectives
+from psd.curator.curator import Curator
+from psd.errors import ParameterError
+from psd.ingest.tally import Batch
+from psd.ingest.tally_builder import tally_batches
+from psd.privacy.budget import Budget
+from psd.privacy.epsilon import NANO
+
+PLACES = Catchments.around(["a", "b", "c"], [[2, 2], [4.6, 2], [8, 8]], 2, "EPSG:3857")
+SPOTS = [(2.0, 2.0), (3.0, 2.0), (4.0, 2.5), (8.0, 8.0), (0.1, 0.1)]
+
+EXAMPLES = {
+    "sites": [
+        Sites(catchments=PLACES),
+        Sites(catchments=PLACES, best=2),
+        Sites(catchments=PLACES, best=2, cover=True),
+        Sites(catchments=PLACES, target=2),
+    ],
+}
+OBJECTIVES = [
+    pytest.param(example, id=f"{name}-{number}")
+    for name, examples in EXAMPLES.items()
+    for number, example in enumerate(examples)
+]
+
+
+def counted(objective, records):
+    """Tally of records, which are numbers of spots."""
+    x, y = np.array([SPOTS[record] for record in records], np.float64).reshape(-1, 2).T
+    return tally_batches([Batch(x=x, y=y)], objective.domain)
+
+
+def data_sets(most=3):
+    """All data sets of at most so many records."""
+    for size in range(most + 1):
+        yield from itertools.combinations_with_replacement(range(len(SPOTS)), size)
+
+
+@dataclass
+class Forced:
+    """Answers in a given order, and the log-probability of them together."""
+
+    answers: list[int]
+    log: float = 0.0
+
+    def draw(self, mechanism):
+        answer = np.array([self.answers.pop(0)])
+        self.log += mechanism.log_probability(answer)[0]
+        return answer
+
+
+def law(objective, records, nano):
+    """Log-probability of each sequence of answers."""
+    tally, laws = counted(objective, records), {}
+    sizes = [range(objective.candidates - draw) for draw in range(objective.draws)]
+    for path in itertools.product(*sizes):
+        forced, asked = Forced([*path]), objective
+        curator = Curator(tally, objective.domain, budget=Budget(nano), sampler=forced)
+        root = curator.root()
+        for _ in range(objective.draws):
+            asked = asked.pick(curator.choose(root, asked, nano // objective.draws))[1]
+        assert curator.spent <= nano
+        laws[path] = forced.log
+    return laws
+
+
+def test_every_objective_has_examples():
+    assert sorted(EXAMPLES) == sorted(plugins.own_names("psd.choosing.objectives"))
+    for name, examples in EXAMPLES.items():
+        assert {type(example) for example in examples} == {objective_class(name)}
+    assert set(EXAMPLES) <= set(objectives())
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_it_has_the_members_of_the_protocol_and_is_frozen(objective):
+    assert as_objective(objective) is objective
+    members = {name for name in vars(Objective) if not name.startswith("_")}
+    assert members <= set(dir(objective))
+    with pytest.raises(AttributeError):
+        objective.best = 2
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_a_record_moves_no_score_further_than_it_says(objective):
+    moves, domain = set(), objective.domain
+    for records in data_sets():
+        before = objective.scores(counted(objective, records), domain)
+        assert before.shape == (objective.candidates,)
+        assert before.dtype == np.int64
+        for more in range(len(SPOTS)):
+            after = objective.scores(counted(objective, (*records, more)), domain)
+            moves |= set((after - before).tolist())
+    assert max(map(abs, moves)) == objective.sensitivity(1)
+    assert objective.is_monotone == (min(moves) >= 0)
+    assert objective.sensitivity(7) == 7 * objective.sensitivity(1)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_the_exact_loss_is_at_most_epsilon_and_almost_that(objective):
+    nano, worst = 7 * NANO // 10, 0.0
+    laws = {records: law(objective, records, nano) for records in data_sets()}
+    for records, first in laws.items():
+        assert sum(map(np.exp, first.values())) == pytest.approx(1, abs=1e-9)
+        for more in range(len(SPOTS)):
+            second = laws.get(tuple(sorted((*records, more))))
+            if second is not None:
+                worst = max(worst, *(abs(first[path] - second[path]) for path in first))
+    assert worst <= nano / NANO + 1e-9
+    assert worst >= 0.8 * nano / NANO
+
+
+def test_an_objective_of_another_package(monkeypatch):
+    @dataclass(frozen=True)
+    class Other(Sites):
+        name = "other"
+
+    plugins.register("psd.choosing.objectives", "objective", "other", type("m", (), {})())
+    try:
+        assert "other" in objectives()
+        with pytest.raises(ParameterError, match="member 'objective'"):
+            objective_class("other")
+    finally:
+        plugins._registered["psd.choosing.objectives"].pop("other")
+    with pytest.raises(ParameterError, match="must have"):
+        as_objective(object())
+    with pytest.raises(ParameterError, match="class"):
+        as_objective(Sites)
+    with pytest.raises(ParameterError, match="'nothing'"):
+        objective_class("nothing")
