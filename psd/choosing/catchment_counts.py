@@ -85,19 +85,19 @@ class PlacedCounts:
 
     def _rows(self, boxes: NDArray[np.float64]) -> Integers:
         """First and last row that boxes may meet, shape (2, n)."""
-        south, north = (self._place(boxes[:, side], 1) for side in (1, 3))
+        south, north = (self._position(boxes[:, side], 1) for side in (1, 3))
         rows = self._domain.lattice[1]
         low, high = np.clip(np.floor(south), 0, rows), np.clip(np.ceil(north), -1, rows - 1)
         return np.stack([low, high]).astype(np.int64)
 
-    def _place(self, values: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
+    def _position(self, values: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
         """Position among the centres of columns or rows: 0 at the first, 1 at the second."""
         last = self._domain.lattice[axis] - 1
         ends = self._domain.centres(axis, np.array([0, last]))
         side = (self._domain.width, self._domain.height)[axis]
         step = (ends[1] - ends[0]) / last if last else side
-        place: NDArray[np.float64] = (values - ends[0]) / step
-        return place
+        position: NDArray[np.float64] = (values - ends[0]) / step
+        return position
 
     def _ranges(
         self, catchments: Catchments, which: Integers, strip: Integers
@@ -111,11 +111,11 @@ class PlacedCounts:
             self._domain.centres(1, np.minimum(row, self._domain.lattice[1] - 1)) for row in rows
         )
         spans = catchments.spans(which, south, north)
-        first = self._find(strip, np.floor(self._place(spans.left, 0)))
-        last = self._find(strip, np.floor(self._place(spans.right, 0)) + 2)
+        first = self._find(strip, np.floor(self._position(spans.left, 0)))
+        last = self._find(strip, np.floor(self._position(spans.right, 0)) + 2)
         last = np.maximum(last, first)
-        inner = self._find(strip, np.ceil(self._place(spans.inner_left, 0)) + 1)
-        after = self._find(strip, np.floor(self._place(spans.inner_right, 0)))
+        inner = self._find(strip, np.ceil(self._position(spans.inner_left, 0)) + 1)
+        after = self._find(strip, np.floor(self._position(spans.inner_right, 0)))
         inner = np.clip(inner, first, last)
         return first, inner, np.clip(after, inner, last), last
 
