@@ -15,6 +15,7 @@ from ..output.columns import Column, print_columns
 from ..output.terminal import printable
 
 if TYPE_CHECKING:
+    from psd.ledger.balances import Balance
     from psd.ledger.charges import Charge, Dataset
     from psd.ledger.state import LedgerState
 
@@ -89,6 +90,12 @@ def create_ledger(file: str) -> None:
     help="Contribution bound that all releases must have; any bound by default.",
 )
 @click.option(
+    "--delta",
+    metavar="D",
+    help="Probability with which the budget may fail to hold, in all releases together, such as "
+    "1e-6; it allows Gaussian noise. Far below one over the number of users.",
+)
+@click.option(
     "--cap",
     "caps",
     multiple=True,
@@ -112,6 +119,7 @@ def register_dataset(
     unit: Any,
     time_zone: str | None,
     max_contributions: int | None,
+    delta: str | None,
     caps: tuple[str, ...],
     inputs: tuple[str, ...],
     coordinate_resolution: str | None,
@@ -125,15 +133,22 @@ def register_dataset(
     default, and the column of user ids where the unit has users. A build with another column of
     ids or times is refused; one that reads the points otherwise counts everywhere.
 
+    With --delta, the releases together keep to the budget but for a chance of at most delta. They
+    may then use Gaussian noise, and pure charges also count as epsilon x tanh(epsilon / 2) in rho,
+    by which many small ones cost less. A charge is granted by whichever of the two sums fits.
+
     \b
     Examples:
       psd ledger register city.ledger accidents --budget 1
+      psd ledger register city.ledger trips --budget 2 --delta 1e-6 --unit user \\
+          --read user=user_id
       psd ledger register city.ledger visits --budget 2 --unit user --read user=user_id \\
           --cap ann=1.5 --cap bob=0.5
     """  # noqa: D301
     from psd.ingest.reading import reading_text
     from psd.ingest.sources import Columns
     from psd.ledger.ledger import Ledger
+    from psd.privacy.delta import delta_text
 
     cap_texts = parse_settings(caps, "NAME=EPSILON", "ann=0.5", option="--cap")
     ledger = Ledger(file)
@@ -143,13 +158,15 @@ def register_dataset(
         unit=unit,
         time_zone=time_zone,
         max_contributions=max_contributions,
+        delta=delta,
         caps=cap_texts,
         columns=Columns(**read),
         coordinate_resolution=coordinate_resolution,
         inputs=inputs,
     )
-    click.echo(f"registered {dataset} in {file}: budget {budget} per {unit}")
     entered = ledger.state().dataset(dataset)
+    failing = "" if entered.delta is None else f" and delta {delta_text(entered.delta)}"
+    click.echo(f"registered {dataset} in {file}: budget {budget}{failing} per {unit}")
     click.echo(f"records are read by {printable(reading_text(entered.reading or {}))}")
 
 
@@ -244,6 +261,11 @@ def show_status(file: str, form: str) -> None:
     record lies at one point and at one time, so of charges for two areas, or for two days, it
     pays one. The records of a user's day lie on one day, and those of a user anywhere.
 
+    A budget with a delta has two sums. spent and left are epsilons, if all charges are pure; after
+    Gaussian noise nothing is left in epsilon. spent_rho and left_rho count all charges in rho. The
+    next charge fits if it fits by one of the two: largest_pure is the largest epsilon of a charge
+    without Gaussian noise.
+
     \b
     Examples:
       psd ledger status city.ledger
@@ -277,7 +299,7 @@ def show_history(file: str, dataset: str | None, form: str) -> None:
     if dataset is not None:
         state.dataset(dataset)
     charges = state.charges.values() if dataset is None else state.charges_of(dataset)
-    _print_rows([_charge_row(charge) for charge in charges], form)
+    _print_rows([_charge_row(state, charge) for charge in charges], form)
 
 
 @command.command("verify", cls=Command, short_help="Check that no entry was changed.")
@@ -346,11 +368,8 @@ def _balance_row(state: LedgerState, name: str) -> dict[str, Any]:
     dataset, charges = state.datasets[name], state.charges_of(name)
     zone = "" if dataset.time_zone is None else f" {dataset.time_zone}"
     bound = "" if dataset.bound is None else f" k={dataset.bound}"
-    spent = state.spent(name)
-    caps = {
-        who: epsilon_text(max(cap - state.spent(name, analyst=who), 0))
-        for who, cap in dataset.caps.items()
-    }
+    balance = state.balance(name)
+    caps = {who: _left_text(state.balance(name, analyst=who)) for who in dataset.caps}
     return {
         "dataset": name,
         "unit": f"{dataset.unit}{zone}{bound}",
@@ -359,14 +378,42 @@ def _balance_row(state: LedgerState, name: str) -> dict[str, Any]:
         else printable(reading_text(dataset.reading)),
         "inputs": f"{len(dataset.inputs):,}" if dataset.inputs else "any",
         "budget": epsilon_text(dataset.budget),
-        "spent": epsilon_text(spent),
-        "left": epsilon_text(max(dataset.budget - spent, 0)),
+        "spent": epsilon_text(balance.spent.epsilon),
+        "left": epsilon_text(balance.epsilon_left),
+        **_rho_columns(balance),
         "adds_up": _rule_of_sums(dataset),
         "charges": str(len(charges)),
         "not_finished": str(sum(not charge.done for charge in charges)),
         "raised": ", ".join(dataset.raised),
         "left_of_caps": ", ".join(f"{who} {left}" for who, left in caps.items()),
     }
+
+
+def _rho_columns(balance: Balance) -> dict[str, str]:
+    """Delta, and the balance in rho; empty for a budget without delta."""
+    from psd.privacy.delta import delta_text
+    from psd.privacy.epsilon import epsilon_text
+    from psd.privacy.loss import rho_text
+
+    allowance = balance.allowance
+    if allowance.delta is None:
+        return dict.fromkeys(_RHO_COLUMNS, "")
+    return {
+        "delta": delta_text(allowance.delta),
+        "budget_rho": rho_text(allowance.rho),
+        "spent_rho": rho_text(balance.spent.rho),
+        "left_rho": rho_text(balance.rho_left),
+        "largest_pure": epsilon_text(balance.largest_pure),
+    }
+
+
+def _left_text(balance: Balance) -> str:
+    """What is left of a cap: epsilon, and rho if there is a delta."""
+    from psd.privacy.epsilon import epsilon_text
+    from psd.privacy.loss import rho_text
+
+    left = epsilon_text(balance.epsilon_left)
+    return left if balance.allowance.delta is None else f"{left} rho {rho_text(balance.rho_left)}"
 
 
 def _rule_of_sums(dataset: Dataset) -> str:
@@ -379,17 +426,22 @@ def _rule_of_sums(dataset: Dataset) -> str:
     return "common points and slices" if has_times else "common points"
 
 
-def _charge_row(charge: Charge) -> dict[str, Any]:
+def _charge_row(state: LedgerState, charge: Charge) -> dict[str, Any]:
     """One charge."""
+    from psd.privacy.delta import delta_text
     from psd.privacy.epsilon import epsilon_text
+    from psd.privacy.loss import rho_text
 
+    loss, has_delta = charge.loss, state.dataset(charge.dataset).delta is not None
     region, slices = charge.region, charge.slices
     return {
         "time": charge.time,
         "dataset": charge.dataset,
         "analyst": charge.analyst or "",
         "what": charge.what,
-        "epsilon": epsilon_text(charge.epsilon),
+        "epsilon": epsilon_text(loss.epsilon),
+        "delta": "" if loss.delta is None else delta_text(loss.delta),
+        "rho": rho_text(loss.rho) if has_delta else "",
         "k": "auto" if charge.bound is None else str(charge.bound),
         "where": "everywhere" if region is None else " ".join(f"{x:.10g}" for x in region.bounds),
         "when": "always" if slices is None else slices.text,
@@ -398,6 +450,10 @@ def _charge_row(charge: Charge) -> dict[str, Any]:
         "digest": charge.digest or "",
     }
 
+
+# Columns of a budget with a delta; a table in which all are empty does not show them.
+_RHO_COLUMNS = ("delta", "budget_rho", "spent_rho", "left_rho", "largest_pure")
+_SHOWN_IF_FILLED = (*_RHO_COLUMNS, "rho")
 
 # Texts that may continue on the next line.
 _WORDS = (
@@ -426,6 +482,8 @@ def _print_rows(lines: list[dict[str, Any]], form: str) -> None:
     columns = []
     for name in lines[0]:
         values = [line[name][: 12 if name == "digest" else None] for line in lines]
+        if name in _SHOWN_IF_FILLED and not any(values):
+            continue
         if name == "raised":
             values = [value.replace("T", " ") for value in values]  # a time may be broken there
         columns.append(Column(heading=name, values=values, left=True, folds=name in _WORDS))

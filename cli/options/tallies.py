@@ -15,13 +15,14 @@ if TYPE_CHECKING:
     from psd.ingest.sources import Columns, OnCopy
     from psd.ingest.tally import Tally
     from psd.ledger.account import Account
+    from psd.privacy.loss import Loss
     from psd.publish.observer import Observer
 
 __all__ = ["read_slice_tally", "read_tallies", "tallies_in", "write_build_tally"]
 
 
 def tallies_in(
-    inputs: Sequence[str], account: Account | None, epsilons: Sequence[str], observer: Observer
+    inputs: Sequence[str], account: Account | None, losses: Sequence[Loss], observer: Observer
 ) -> PartialTally | None:
     """Merged tally of the inputs, if the account can pay for it; None if they are records.
 
@@ -39,7 +40,6 @@ def tallies_in(
     from psd.ingest.sources import resolve_inputs
     from psd.ingest.tally_file import is_tally, read_origins
     from psd.ledger.charges import ChargeRequest
-    from psd.privacy.epsilon import parse_epsilon
     from psd.publish.charging import PendingCharge, tally_readings
     from psd.publish.refusals import withhold_faults
 
@@ -67,14 +67,14 @@ def tallies_in(
         PendingCharge(
             account,
             ChargeRequest(
-                epsilon=parse_epsilon(epsilon),
+                loss=loss,
                 unit=unit,
                 what="build",
                 readings=tally_readings(origins),
                 inputs=tally_names(origins),
             ),
         )
-        for epsilon in epsilons
+        for loss in losses
     ]
     return withhold_faults(
         lambda: read_tallies(files, on_copy=observer.private_fault),

@@ -84,8 +84,11 @@ def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
     if account is not None:
         account.refuse_records(public)
     observer = make_observer(lambda stage: None, report_private=private.report_private)
-    epsilons = [str(release.table["epsilon"]) for release in releases]
-    tallies = tallies_in(private.inputs, account, epsilons, observer)
+    from psd.privacy.epsilon import parse_epsilon
+    from psd.privacy.loss import Loss
+
+    losses = [Loss.pure(parse_epsilon(str(release.table["epsilon"]))) for release in releases]
+    tallies = tallies_in(private.inputs, account, losses, observer)
     requests = [_complete_request(release, tallies) for release in releases]
     run = _Run(
         private=private,

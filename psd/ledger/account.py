@@ -87,9 +87,16 @@ class Account:
 
     @property
     def left(self) -> int:
-        """Nano-epsilon that a release of the whole dataset may still cost."""
-        state = self.ledger.state()
-        return state.dataset(self.dataset).budget - state.spent(self.dataset)
+        """Nano-epsilon that a pure release of the whole dataset may still cost."""
+        return self.ledger.state().balance(self.dataset).largest_pure
+
+    @property
+    def rho_left(self) -> int:
+        """Rho in 1e-12 that Gaussian noise on the whole dataset may still cost.
+
+        It is 0 if the dataset has no delta.
+        """
+        return self.ledger.state().balance(self.dataset).rho_left
 
     @property
     def head(self) -> str:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from psd.errors import ParameterError
 from psd.ingest.reading import Reading
 from psd.ledger.charged_slices import ChargedSlices
 from psd.ledger.extents import Extent
 from psd.ledger.regions import Region
+from psd.privacy.loss import Loss
 from psd.privacy.unit import PrivacyUnit
 
 __all__ = ["Charge", "ChargeRequest", "Dataset", "check_name", "is_name"]
@@ -26,8 +28,8 @@ class ChargeRequest:
 
     Parameters
     ----------
-    epsilon : int
-        Nano-epsilon.
+    loss : Loss
+        Pure epsilon, or rho of Gaussian noise.
     unit : PrivacyUnit
         Unit of privacy.
     what : str
@@ -46,7 +48,7 @@ class ChargeRequest:
         Names of all inputs, see `psd.ingest.input_names`.
     """
 
-    epsilon: int
+    loss: Loss
     unit: PrivacyUnit
     what: str
     region: Region | None = None
@@ -71,13 +73,15 @@ class Dataset:
     name : str
         Name under which it was registered.
     budget : int
-        Nano-epsilon of all releases together.
+        Nano-epsilon of all releases together; with a delta, see `psd.ledger.balances`.
     unit : str
         Kind of the unit of all releases, since epsilons of different units do not add up.
     time_zone : str, optional
         Time zone whose days are the unit.
     bound : int, optional
         Contribution bound of one unit, which all releases must have.
+    delta : Fraction, optional
+        Delta of all Gaussian charges together; without it, only pure charges are allowed.
     caps : mapping
         Nano-epsilon that each analyst may spend; if there are caps, other analysts cannot spend.
     raised : tuple of str
@@ -93,6 +97,7 @@ class Dataset:
     unit: str
     time_zone: str | None = None
     bound: int | None = None
+    delta: Fraction | None = None
     caps: Mapping[str, int] = field(default_factory=dict)
     raised: tuple[str, ...] = ()
     reading: Reading | None = None
@@ -111,8 +116,8 @@ class Charge:
         Time by the clock of the machine; the order of charges is that of their entries.
     dataset, analyst, what : str
         Dataset that was charged, analyst who spent, and what was drawn.
-    epsilon : int
-        Nano-epsilon.
+    loss : Loss
+        Pure epsilon, or rho of Gaussian noise.
     bound : int, optional
         Contributions of one unit; None if the bound was chosen after the charge.
     region : Region, optional
@@ -132,7 +137,7 @@ class Charge:
     dataset: str
     analyst: str | None
     what: str
-    epsilon: int
+    loss: Loss
     bound: int | None
     region: Region | None
     slices: ChargedSlices | None = None

@@ -22,7 +22,9 @@ from psd.ledger.file import Row
 from psd.ledger.readings import fits_unit
 from psd.ledger.regions import parse_region
 from psd.ledger.state import LedgerState
+from psd.privacy.delta import parse_delta
 from psd.privacy.epsilon import epsilon_text
+from psd.privacy.loss import Loss
 
 __all__ = ["entry", "replay_entries"]
 
@@ -92,7 +94,20 @@ def _charge(
     files = tuple(body.pop("files", ()))
     if body["id"] in charges or body["dataset"] not in datasets:
         raise ValueError("a charge that exists already, or that has no dataset")
-    charges[body["id"]] = Charge(time=time, region=region, slices=slices, files=files, **body)
+    loss = _loss(body)
+    if not loss.is_pure and loss.delta != datasets[body["dataset"]].delta:
+        raise ValueError("a delta that is not that of the dataset")
+    charges[body["id"]] = Charge(
+        time=time, loss=loss, region=region, slices=slices, files=files, **body
+    )
+
+
+def _loss(body: dict[str, Any]) -> Loss:
+    """Take the loss out of the fields of a charge; charges of older ledgers are pure."""
+    epsilon, rho, delta = body.pop("epsilon"), body.pop("rho", None), body.pop("delta", None)
+    if (rho is None) != (delta is None):
+        raise ValueError("rho without delta, or delta without rho")
+    return Loss.pure(epsilon) if delta is None else Loss.gaussian(epsilon, parse_delta(delta), rho)
 
 
 def _finish(charges: dict[str, Charge], body: dict[str, Any]) -> None:
@@ -118,7 +133,11 @@ def _dataset(datasets: dict[str, Dataset], kind: str, time: str, body: dict[str,
     elif "reading" in body and not fits_unit(body["reading"], body["unit"]):
         raise ValueError("columns that do not fit the unit")
     else:
-        datasets[name] = Dataset(**{**body, "inputs": tuple(body.get("inputs", ()))})
+        delta = body.pop("delta", None)
+        datasets[name] = Dataset(
+            **{**body, "inputs": tuple(body.get("inputs", ()))},
+            delta=None if delta is None else parse_delta(delta),
+        )
 
 
 def _with_columns(dataset: Dataset, reading: Reading) -> Dataset:

@@ -11,9 +11,12 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from psd.accounting import PICO
+from psd.errors import ParameterError
 from psd.ingest.reading import is_reading
 from psd.ledger.charged_slices import is_slices
 from psd.ledger.charges import is_name
+from psd.privacy.delta import delta_text, parse_delta
 from psd.privacy.epsilon import MAX_EPSILON, NANO
 from psd.privacy.unit import MAX_CONTRIBUTIONS
 from psd.space.domain import MAX_LATTICE
@@ -74,6 +77,14 @@ def _is_unit(value: Any) -> bool:
     return value in ("record", "user", "user-day")
 
 
+def _is_delta(value: Any) -> bool:
+    """Whether a value is the text of a delta, as this library writes it."""
+    try:
+        return isinstance(value, str) and delta_text(parse_delta(value)) == value
+    except ParameterError:
+        return False
+
+
 def _is_caps(value: Any) -> bool:
     """Whether a value maps names to epsilons."""
     return isinstance(value, dict) and all(
@@ -125,6 +136,7 @@ _BODIES: Mapping[str, Mapping[str, Valid]] = {
         "unit": _is_unit,
         "time_zone": partial(_or_none, _is_name),
         "bound": _is_bound,
+        "delta": partial(_or_none, _is_delta),
         "caps": _is_caps,
         "reading": is_reading,
         "inputs": _is_inputs,
@@ -138,6 +150,8 @@ _BODIES: Mapping[str, Mapping[str, Valid]] = {
         "analyst": partial(_or_none, _is_name),
         "what": _is_name,
         "epsilon": _is_price,
+        "rho": partial(_or_none, partial(_is_integer, 1, MAX_EPSILON * PICO)),
+        "delta": partial(_or_none, _is_delta),
         "bound": _is_bound,
         "region": partial(_or_none, _is_region),
         "slices": partial(_or_none, is_slices),
@@ -147,4 +161,4 @@ _BODIES: Mapping[str, Mapping[str, Valid]] = {
 }
 
 # Fields that entries of older ledgers do not have.
-_OPTIONAL = {"files", "reading", "inputs", "slices"}
+_OPTIONAL = {"files", "reading", "inputs", "slices", "rho", "delta"}

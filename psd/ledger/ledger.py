@@ -44,7 +44,9 @@ from psd.ledger.registration import (
 )
 from psd.ledger.seal import check_seal, write_seal
 from psd.ledger.state import LedgerState
+from psd.privacy.delta import delta_text
 from psd.privacy.epsilon import epsilon_text
+from psd.privacy.loss import Loss
 
 __all__ = ["Ledger", "UnitKind"]
 
@@ -59,7 +61,7 @@ class Ledger:
     ----------
     - The releases of a dataset together never cost more than its budget, for any number of
       processes that charge it, and at whatever step these end. Epsilons are integer multiples of
-      1e-9.
+      1e-9, and rhos of 1e-12.
     - No entry depends on a record of a dataset.
     - All charges of a dataset with users have one column of ids and one set of rules for ids.
       Charges count in parallel only if their records get their positions as the dataset registers.
@@ -112,6 +114,7 @@ class Ledger:
         unit: UnitKind = "record",
         time_zone: str | None = None,
         max_contributions: int | None = None,
+        delta: str | float | Decimal | None = None,
         caps: Mapping[str, str | float | Decimal] | None = None,
         columns: Columns | None = None,
         coordinate_resolution: str | float | Decimal | None = None,
@@ -134,6 +137,10 @@ class Ledger:
         max_contributions : int, optional
             Contribution bound k, which all releases must have. Optional, since any k protects all
             records of a user.
+        delta : str, float or Decimal, optional
+            Probability with which the bound of the budget may fail, in all releases together; it
+            allows charges of Gaussian noise with this delta, see `psd.ledger.balances`. Far below
+            one over the number of users. It never changes.
         caps : mapping, optional
             Epsilon that each analyst may spend; with caps, other analysts cannot spend.
         columns : Columns, optional
@@ -161,6 +168,7 @@ class Ledger:
             unit=unit,
             time_zone=time_zone,
             max_contributions=max_contributions,
+            delta=delta,
             caps=caps or {},
             columns=columns,
             coordinate_resolution=coordinate_resolution,
@@ -340,7 +348,9 @@ class Ledger:
             state = _state_of(ledger)
             price = state.fault_price(name, request, analyst)
             if price:
-                fault = replace(request, epsilon=price, what="fault", region=None, slices=None)
+                fault = replace(
+                    request, loss=Loss.pure(price), what="fault", region=None, slices=None
+                )
                 _append_charge(ledger, state, name, fault, analyst)
 
     def finish(self, charge: str, *, digest: str | None = None) -> None:
@@ -501,9 +511,11 @@ def _state_of(ledger: sqlite3.Connection) -> LedgerState:
 
 def _body(request: ChargeRequest) -> dict[str, object]:
     """Public fields of a charge, for its entry."""
+    delta = request.loss.delta
     return {
         "what": request.what,
-        "epsilon": request.epsilon,
+        "epsilon": request.loss.epsilon,
+        **({} if delta is None else {"rho": request.loss.rho, "delta": delta_text(delta)}),
         "bound": None if request.chosen else request.unit.contributions,
         "region": region_fields(request.region),
         "slices": slices_fields(request.slices),

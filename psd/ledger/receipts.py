@@ -182,7 +182,7 @@ def _differing_field(
     if stated is None:
         return "guarantee"
     # Slices that share epsilon state equal integer parts of it, without the remainder.
-    if stated.epsilon != charge.epsilon // stated.epsilons:
+    if stated.epsilon != charge.loss.epsilon // stated.epsilons:
         return "epsilon"
     if (stated.unit, stated.time_zone) != (dataset.unit, dataset.time_zone):
         return "unit of privacy"

@@ -15,7 +15,9 @@ from psd.ingest.sources import Columns
 from psd.ledger.charges import check_name
 from psd.ledger.readings import registered_reading
 from psd.ledger.state import LedgerState
+from psd.privacy.delta import delta_text, parse_delta
 from psd.privacy.epsilon import epsilon_text, parse_epsilon
+from psd.privacy.loss import rho_within
 from psd.privacy.unit import MAX_CONTRIBUTIONS
 
 __all__ = ["UnitKind", "budget_nano", "comparable_name", "dataset_body", "input_marks"]
@@ -32,6 +34,7 @@ def dataset_body(
     unit: UnitKind,
     time_zone: str | None,
     max_contributions: int | None,
+    delta: Amount | None,
     caps: Mapping[str, Amount],
     columns: Columns | None,
     coordinate_resolution: Amount | None,
@@ -52,6 +55,7 @@ def dataset_body(
         "unit": unit,
         "time_zone": (time_zone or "UTC") if unit == "user-day" else None,
         "bound": bound,
+        "delta": None if delta is None else _delta_text(nano, delta),
         "caps": {who: _cap_nano(who, cap, nano) for who, cap in caps.items()},
         "reading": registered_reading(columns, unit, time_zone, coordinate_resolution),
     }
@@ -78,6 +82,17 @@ def budget_nano(name: str, value: str | float | Decimal) -> int:
         return parse_epsilon(value)
     except ParameterError as error:
         raise ParameterError(str(error).replace("epsilon", name, 1)) from None
+
+
+def _delta_text(budget: int, value: Amount) -> str:
+    """Text of a delta that leaves some rho of the budget for Gaussian noise."""
+    delta = parse_delta(value)
+    if not rho_within(budget, delta):
+        raise ParameterError(
+            f"budget must have a rho of at least 1e-12 with delta {delta_text(delta)}, got "
+            f"{epsilon_text(budget)}; raise the budget or the delta"
+        )
+    return delta_text(delta)
 
 
 def _cap_nano(who: str, value: str | float | Decimal, budget: int) -> int:

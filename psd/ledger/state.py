@@ -10,10 +10,13 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 
 from psd.errors import BudgetError, LedgerError
+from psd.ledger.balances import Allowance, Balance, Spent
 from psd.ledger.charges import Charge, ChargeRequest, Dataset, check_name
 from psd.ledger.extents import ALWAYS_AND_EVERYWHERE, Extent, extent_for_unit, largest_sum
 from psd.ledger.readings import check_readings, is_placed_alike
+from psd.privacy.delta import delta_text
 from psd.privacy.epsilon import epsilon_decimal, epsilon_text
+from psd.privacy.loss import Loss, largest_pure_epsilon
 
 __all__ = ["MAX_FAULTS", "LedgerState"]
 
@@ -124,7 +127,7 @@ class LedgerState:
         within: Extent = ALWAYS_AND_EVERYWHERE,
         analyst: str | None = None,
     ) -> int:
-        """Sum nano-epsilon spent on a dataset, at the point and time with the largest sum.
+        """Sum nano-epsilon of pure charges, at the point and time with the largest sum.
 
         Parameters
         ----------
@@ -135,13 +138,40 @@ class LedgerState:
         analyst : str, optional
             Only charges of this analyst are added.
         """
+        charges = [charge for charge in self.charges_of(name, analyst) if charge.loss.is_pure]
+        return self._sum(name, within, [(each, each.loss.epsilon) for each in charges])
+
+    def balance(
+        self,
+        name: str,
+        within: Extent = ALWAYS_AND_EVERYWHERE,
+        analyst: str | None = None,
+    ) -> Balance:
+        """What is left of the budget of a dataset, or of the cap of an analyst.
+
+        Parameters
+        ----------
+        name, within, analyst
+            As in `spent`; an analyst has a cap.
+        """
+        dataset = self.dataset(name)
+        spent = Spent(epsilon=self.spent(name, within, analyst))
+        if dataset.delta is not None:
+            losses = [(each, each.loss.rho) for each in self.charges_of(name, analyst)]
+            gaussian = [(each, rho) for each, rho in losses if not each.loss.is_pure]
+            spent = replace(
+                spent,
+                rho=self._sum(name, within, losses),
+                gaussian=self._sum(name, within, gaussian),
+            )
+        return Balance(allowance=Allowance.of_dataset(dataset, analyst), spent=spent)
+
+    def _sum(self, name: str, within: Extent, charges: list[tuple[Charge, int]]) -> int:
+        """Largest sum of amounts of charges over the points and times of an extent."""
         dataset = self.dataset(name)
         unit = dataset.unit, dataset.time_zone
-        charges = [
-            (extent_for_unit(charge.extent, *unit), charge.epsilon)
-            for charge in self.charges_of(name, analyst)
-        ]
-        return largest_sum(charges, extent_for_unit(within, *unit))
+        amounts = [(extent_for_unit(each.extent, *unit), amount) for each, amount in charges]
+        return largest_sum(amounts, extent_for_unit(within, *unit))
 
     def check(self, name: str, request: ChargeRequest, analyst: str | None) -> ChargeRequest:
         """Refuse a charge that a dataset does not allow or cannot pay.
@@ -155,8 +185,8 @@ class LedgerState:
         Raises
         ------
         LedgerError
-            If the dataset is not registered, is for another unit or other analysts, or registers
-            other columns of ids or times, or other inputs.
+            If the dataset is not registered, is for another unit, delta or other analysts, or
+            registers other columns of ids or times, or other inputs.
         BudgetError
             If the charge is above what is left.
         """
@@ -164,6 +194,7 @@ class LedgerState:
         if analyst is not None:
             check_name("analyst", analyst)
         _check_unit(dataset, request)
+        _check_delta(dataset, request.loss)
         check_readings(name, dataset.reading, request.readings)
         self._check_inputs(dataset, request)
         if not is_placed_alike(dataset.reading, request.readings):
@@ -174,24 +205,27 @@ class LedgerState:
                 raise LedgerError(
                     f"dataset {name!r} is for the analysts {', '.join(dataset.caps)}; {refused}"
                 )
-            by_analyst = self.spent(name, request.extent, analyst)
-            self._check_left(f"analyst {analyst!r}", dataset.caps[analyst], by_analyst, request)
-        spent = self.spent(name, request.extent)
-        self._check_left(f"dataset {name!r}", dataset.budget, spent, request)
+            of_analyst = self.balance(name, request.extent, analyst)
+            _check_left(f"analyst {analyst!r}", of_analyst, request.loss)
+        _check_left(f"dataset {name!r}", self.balance(name, request.extent), request.loss)
         return request
 
     def fault_price(self, name: str, request: ChargeRequest, analyst: str | None) -> int:
-        """Nano-epsilon that a fault of a build costs beyond the charge of the build.
+        """Nano-epsilon of the pure charge that a fault of a build costs beyond the build.
 
-        Both together are 1 / `MAX_FAULTS` of the budget, or of the cap of the analyst, unless the
-        build costs more or less is left.
+        Both together are 1 / `MAX_FAULTS` of the budget, or of the cap of the analyst, in epsilon
+        and in rho, unless the build costs more or less is left.
         """
-        dataset = self.dataset(name)
-        budget, left = dataset.budget, dataset.budget - self.spent(name)
-        if analyst is not None and analyst in dataset.caps:
-            cap = dataset.caps[analyst]
-            budget, left = min(budget, cap), min(left, cap - self.spent(name, analyst=analyst))
-        return max(min(-(-budget // MAX_FAULTS) - request.epsilon, left), 0)
+        balances = [self.balance(name)]
+        if analyst is not None and analyst in self.dataset(name).caps:
+            balances.append(self.balance(name, analyst=analyst))
+        budget = min((each.allowance for each in balances), key=lambda each: each.epsilon)
+        price = -(-budget.epsilon // MAX_FAULTS) - request.loss.epsilon
+        if budget.delta is not None:
+            # One more than what costs too little; the rho of a Gaussian build counts in full.
+            short = -(-budget.rho // MAX_FAULTS) - request.loss.rho - 1
+            price = max(price, largest_pure_epsilon(short) + 1 if short >= 0 else 0)
+        return max(min(price, *(each.largest_pure for each in balances)), 0)
 
     def _check_inputs(self, dataset: Dataset, request: ChargeRequest) -> None:
         """Refuse inputs that are not registered, if any are."""
@@ -206,17 +240,32 @@ class LedgerState:
                     f"add a file with `psd ledger inputs LEDGER {dataset.name} FILE`"
                 )
 
-    @staticmethod
-    def _check_left(whose: str, budget: int, spent: int, request: ChargeRequest) -> None:
-        """Refuse a charge above what is left."""
-        if spent + request.epsilon > budget:
-            left = epsilon_text(max(budget - spent, 0))
-            raise BudgetError(
-                f"{whose} has epsilon {left} left, and this costs {epsilon_text(request.epsilon)}; "
-                "nothing was drawn or charged",
-                requested=epsilon_decimal(request.epsilon),
-                left=epsilon_decimal(max(budget - spent, 0)),
-            )
+
+def _check_left(whose: str, balance: Balance, loss: Loss) -> None:
+    """Refuse a charge above what is left."""
+    if not balance.grants(loss):
+        price = epsilon_text(loss.epsilon) if balance.allowance.delta is None else loss.text
+        raise BudgetError(
+            f"{whose} has {balance.text}, and this costs {price}; nothing was drawn or charged",
+            requested=epsilon_decimal(loss.epsilon),
+            left=epsilon_decimal(balance.largest_pure),
+        )
+
+
+def _check_delta(dataset: Dataset, loss: Loss) -> None:
+    """Refuse Gaussian noise of another delta than that of the dataset."""
+    if loss.delta is None or loss.delta == dataset.delta:
+        return
+    spent = delta_text(loss.delta)
+    if dataset.delta is None:
+        raise LedgerError(
+            f"dataset {dataset.name!r} has no delta, so it takes no Gaussian noise, which spends "
+            f"delta {spent}; use Laplace noise, or a dataset that is registered with a delta"
+        )
+    raise LedgerError(
+        f"dataset {dataset.name!r} is registered with delta {delta_text(dataset.delta)}, got "
+        f"{spent}; a dataset has one delta for all its releases"
+    )
 
 
 def _check_unit(dataset: Dataset, request: ChargeRequest) -> None:

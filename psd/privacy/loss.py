@@ -13,9 +13,9 @@ from functools import lru_cache
 from psd.accounting import PICO, pure_rho, rho_of
 from psd.errors import ParameterError
 from psd.privacy.delta import delta_text
-from psd.privacy.epsilon import epsilon_text
+from psd.privacy.epsilon import MAX_EPSILON, NANO, epsilon_text
 
-__all__ = ["Loss", "rho_text"]
+__all__ = ["Loss", "largest_pure_epsilon", "rho_text", "rho_within"]
 
 # A ledger asks for the same few numbers at every charge.
 _pure_rho = lru_cache(maxsize=1024)(pure_rho)
@@ -129,6 +129,44 @@ class Loss:
             f"epsilon {epsilon_text(self.epsilon)} and delta {delta_text(self.delta)} "
             f"(rho {rho_text(self.rho)})"
         )
+
+
+def rho_within(epsilon: int, delta: Fraction) -> int:
+    """Largest rho that epsilon and delta allow, rounded down; 0 if it is below 1e-12.
+
+    Parameters
+    ----------
+    epsilon : int
+        Nano-epsilon, above 0.
+    delta : Fraction
+        Above 0, below 1.
+
+    Examples
+    --------
+    >>> rho_within(2_000_000_000, Fraction(1, 1_000_000))
+    88152688379
+    """
+    return _rho_of(epsilon, delta)
+
+
+def largest_pure_epsilon(rho: int) -> int:
+    """Largest nano-epsilon whose pure mechanisms cost at most a rho.
+
+    Parameters
+    ----------
+    rho : int
+        Rho in units of 1e-12; nothing is left of one below 0.
+
+    Examples
+    --------
+    >>> largest_pure_epsilon(462_117_157_261), largest_pure_epsilon(-1)
+    (1000000000, 0)
+    """
+    low, high = 0, MAX_EPSILON * NANO
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if pure_rho(middle) <= rho else (low, middle - 1)
+    return low
 
 
 def rho_text(pico: int) -> str:

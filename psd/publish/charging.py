@@ -114,7 +114,7 @@ def charge_request(
         # Another PROJ, or other grids of it, may move a record from one box to the next.
         region = csv_region(request.domain, columns) if columns.input_crs is None else None
     return ChargeRequest(
-        epsilon=request.nano_epsilon,
+        loss=request.loss,
         unit=request.unit,
         what=request.charge_text,
         region=region,

@@ -20,6 +20,7 @@ from psd.errors import ParameterError
 from psd.ingest.sources import Columns
 from psd.ingest.sources._points import column_projection
 from psd.privacy.epsilon import epsilon_text, parse_epsilon
+from psd.privacy.loss import Loss
 from psd.privacy.statements import method_parameters
 from psd.privacy.unit import ContributionScope, PrivacyUnit, counted_unit
 from psd.publish.public_inputs import resolve_post_processing
@@ -266,6 +267,11 @@ class BuildRequest:
     def nano_epsilon(self) -> int:
         """Epsilon in units of 1e-9."""
         return parse_epsilon(self.epsilon)
+
+    @property
+    def loss(self) -> Loss:
+        """What the build costs in all."""
+        return Loss.pure(self.nano_epsilon)
 
     @property
     def read_request(self) -> ReadRequest:

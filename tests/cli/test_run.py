@@ -65,7 +65,7 @@ def test_several_releases_are_charged_each(folder):
         "wrote r.psd.parquet", "ledger", "wrote cells.csv",
     ]  # fmt: skip
     charges = ledger.state().charges.values()
-    assert [charge.epsilon for charge in charges] == [5 * 10**8, 10**9]
+    assert [charge.loss.epsilon for charge in charges] == [5 * 10**8, 10**9]
     assert all(charge.done for charge in charges)
     assert "left" in fails(4, "run", "two.toml", "--overwrite")
 

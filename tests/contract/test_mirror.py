@@ -117,6 +117,7 @@ SEVERAL = {
     "export/test_other_programs.py": "exports in GDAL's command line, DuckDB and QGIS",
     "ingest/sources/test_input_crs.py": "columns in another CRS, from options to a ledger",
     "ingest/sources/test_text_formats.py": "CSV of other programs, from names to points",
+    "ledger/test_two_currencies.py": "a dataset with a delta, from registration to refusal",
     "ledger/test_registered_inputs.py": "inputs of a dataset, from registration to a refused build",
     "integrations/test_qgis.py": "the plugin: words of a command line, and the real QGIS",
     "local/test_device_browser.py": "device.js in Chromium: its store, tabs, a campaign to its end",

@@ -16,6 +16,7 @@ from psd.ingest.reading import reading_of
 from psd.ingest.sources import Columns
 from psd.ledger.charges import ChargeRequest
 from psd.ledger.ledger import Ledger
+from psd.privacy.loss import Loss
 from psd.privacy.unit import PrivacyUnit
 from support.cli_runner import passes
 
@@ -73,7 +74,7 @@ def test_a_new_entry_makes_it_a_ledger_of_the_newest_format(ledger):
     before = ledger.state()
     columns = Columns(time="seen", time_zone="Asia/Seoul")
     request = ChargeRequest(
-        epsilon=10**8, unit=PrivacyUnit(), what="ask", readings=(reading_of(columns),)
+        loss=Loss.pure(10**8), unit=PrivacyUnit(), what="ask", readings=(reading_of(columns),)
     )
     ledger.check("visits", request)
     assert format_of(ledger) == 1

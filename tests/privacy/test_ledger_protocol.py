@@ -18,6 +18,7 @@ from psd.ledger.account import Account
 from psd.ledger.charges import ChargeRequest
 from psd.ledger.ledger import Ledger
 from psd.mechanisms.sampler import SecureSampler
+from psd.privacy.loss import Loss
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.refusals import UNREADABLE
 from psd.space.time_slices import TimeSlices
@@ -177,7 +178,7 @@ def test_the_balance_is_looked_at_again_at_the_charge(ledger, points, monkeypatc
     def meanwhile(*arguments, **options):
         counted = count_rows(*arguments, **options)
         claim = ChargeRequest(
-            epsilon=95 * 10**8, unit=PrivacyUnit(), what="another", readings=BY_LON_LAT
+            loss=Loss.pure(95 * 10**8), unit=PrivacyUnit(), what="another", readings=BY_LON_LAT
         )
         ledger.charge("rows", claim)
         return counted

@@ -26,6 +26,7 @@ from psd.ledger.ledger import Ledger
 from psd.ledger.state import MAX_FAULTS
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.epsilon import NANO
+from psd.privacy.loss import Loss
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.observer import Observer
 from psd.publish.refusals import UNREADABLE
@@ -114,7 +115,9 @@ class Room:
 
     def charges(self):
         """Epsilon of each charge, and whether it is done."""
-        return [(charge.epsilon, charge.done) for charge in self.ledger.state().charges.values()]
+        return [
+            (charge.loss.epsilon, charge.done) for charge in self.ledger.state().charges.values()
+        ]
 
     def build(self, rows, bounds, options=(), *, paid):
         """What a build by the command line shows."""
@@ -409,17 +412,19 @@ def test_a_fault_costs_no_more_than_is_left_to_an_analyst(room):
     room.ledger.register("shared", 1, caps={"ann": "0.2", "bob": 1}, columns=Columns())
     ann, bob = (psd.Account(room.ledger, "shared", analyst=name) for name in ("ann", "bob"))
     reading = room.ledger.state().dataset("shared").reading
-    request = ChargeRequest(epsilon=3, unit=PrivacyUnit(), what="build", readings=(reading,))
+    request = ChargeRequest(
+        loss=Loss.pure(3), unit=PrivacyUnit(), what="build", readings=(reading,)
+    )
     for account in (ann, bob):
         account.charge(request)
         account.charge_fault(request)
-    spent = [charge.epsilon for charge in room.ledger.state().charges_of("shared")]
+    spent = [charge.loss.epsilon for charge in room.ledger.state().charges_of("shared")]
     assert spent == [3, NANO // 100 - 3, 3, NANO // 20 - 3]
     for account in (ann, bob):
         for _ in range(2 * MAX_FAULTS):
             account.charge_fault(request)
     state = room.ledger.state()
-    assert state.spent("shared", None, "ann") == NANO // 5
+    assert state.spent("shared", analyst="ann") == NANO // 5
     assert state.spent("shared") == NANO
 
 

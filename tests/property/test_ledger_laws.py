@@ -14,6 +14,7 @@ from psd.ledger.charges import ChargeRequest
 from psd.ledger.ledger import Ledger
 from psd.ledger.regions import BY_FIELDS, Region
 from psd.privacy.epsilon import NANO
+from psd.privacy.loss import Loss
 from psd.privacy.unit import PrivacyUnit
 from support.ledger_columns import columns_of, readings_of
 
@@ -90,7 +91,7 @@ class Spending(RuleBasedStateMachine):
         (registered,) = readings_of(unit)
         read = {key: text for key, text in {**registered, **changes}.items() if text is not None}
         wanted = ChargeRequest(
-            epsilon=nano, unit=unit, what="build", region=region, readings=(read,)
+            loss=Loss.pure(nano), unit=unit, what="build", region=region, readings=(read,)
         )
         if any(read.get(key) != registered.get(key) for key in ("user", "ids", "delimiter")):
             with pytest.raises(LedgerError):

@@ -31,6 +31,7 @@ from psd.ledger.charges import ChargeRequest
 from psd.ledger.ledger import Ledger
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.epsilon import NANO
+from psd.privacy.loss import Loss
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.charging import PendingCharge
 from psd.publish.refusals import UNREADABLE
@@ -353,7 +354,9 @@ def charge(path=LEDGER, epsilon=NANO):
     """A charge of a release that was never written."""
     return Ledger(path).charge(
         "rows",
-        ChargeRequest(epsilon=epsilon, unit=PrivacyUnit(), what="build", readings=BY_LON_LAT),
+        ChargeRequest(
+            loss=Loss.pure(epsilon), unit=PrivacyUnit(), what="build", readings=BY_LON_LAT
+        ),
     )
 
 

@@ -17,6 +17,7 @@ from psd.ingest.tally_file import read_tally
 from psd.ledger.charges import ChargeRequest
 from psd.ledger.ledger import Ledger
 from psd.privacy.epsilon import NANO
+from psd.privacy.loss import Loss
 from psd.privacy.unit import PrivacyUnit
 from support.ledger_columns import BY_LON_LAT
 
@@ -44,7 +45,10 @@ def charge_often(path, tries, planted):
                 ledger.charge(
                     "rows",
                     ChargeRequest(
-                        epsilon=NANO // 100, unit=PrivacyUnit(), what="try", readings=BY_LON_LAT
+                        loss=Loss.pure(NANO // 100),
+                        unit=PrivacyUnit(),
+                        what="try",
+                        readings=BY_LON_LAT,
                     ),
                 )
                 granted += 1
@@ -239,5 +243,6 @@ def test_no_room_for_the_charge(tmp_path):
     assert list((tmp_path / "out").iterdir()) == []
     assert ledger.verify().charges == {}
     ledger.charge(
-        "rows", ChargeRequest(epsilon=NANO, unit=PrivacyUnit(), what="try", readings=BY_LON_LAT)
+        "rows",
+        ChargeRequest(loss=Loss.pure(NANO), unit=PrivacyUnit(), what="try", readings=BY_LON_LAT),
     )

@@ -20,13 +20,16 @@ import psd.ledger.receipts
 import psd.ledger.regions
 import psd.ledger.seal
 import psd.ledger.state
+import psd.privacy.loss
 import psd.publish.count_inputs
 import psd.publish.pipeline
 import psd.release.series
 from privacy.planted_bugs.bug import planted, replaced
+from psd.accounting import selection_rho
 from psd.api.series import SeriesRelease
 from psd.errors import BudgetError
 from psd.ledger.account import Account
+from psd.ledger.balances import Balance
 from psd.ledger.charged_slices import ChargedSlices, slices_of
 from psd.ledger.entries import entry, replay_entries
 from psd.ledger.extents import Extent
@@ -44,6 +47,9 @@ DRAWS = PROTOCOL + "test_every_draw_finds_its_charge_on_the_disk"
 READINGS = "tests/unit/ledger/test_readings.py::"
 UNIT = "tests/unit/ledger/test_ledger.py::"
 TIME = "tests/cli/test_ledger_time.py::"
+
+CURRENCIES = "tests/unit/ledger/test_two_currencies.py::"
+BALANCES = "tests/unit/ledger/test_balances.py::"
 
 ORDER = "the order of the ledger's steps"
 EDITED = "an edited ledger whose chain was recomputed"
@@ -116,8 +122,8 @@ def float_balances():
     """Balances are floating-point sums."""
 
     def check(self, name, claim, analyst):
-        spent = sum(charge.epsilon / NANO for charge in self.charges_of(name))
-        if spent + claim.epsilon / NANO > self.datasets[name].budget / NANO:
+        spent = sum(charge.loss.epsilon / NANO for charge in self.charges_of(name))
+        if spent + claim.loss.epsilon / NANO > self.datasets[name].budget / NANO:
             raise BudgetError("too much")
         return claim
 
@@ -270,6 +276,51 @@ def slices_by_any_rules():
     return replaced(
         ChargedSlices, "frame", property(lambda slices: (slices.column, slices.time_zone))
     )
+
+
+@planted(
+    test="tests/unit/privacy/test_loss.py::test_a_pure_loss_is_that_of_randomised_response",
+    like="the rho of the exponential mechanism, taken for any pure mechanism",
+)
+def pure_charges_as_selections():
+    """A pure charge counts epsilon^2 / 8 in rho, as if only candidates were drawn."""
+    return replaced(psd.privacy.loss, "_pure_rho", selection_rho)
+
+
+@planted(
+    test=CURRENCIES + "test_linear_and_rho_charges_are_not_mixed",
+    like="sums in two currencies, split between them after the fact",
+)
+def currencies_mixed():
+    """Pure charges are added in epsilon, Gaussian ones in rho, and each sum has a whole budget."""
+
+    def grants(self, loss):
+        if loss.is_pure:
+            return self.spent.epsilon + loss.epsilon <= self.allowance.epsilon
+        return self.spent.gaussian + loss.rho <= self.allowance.rho
+
+    return replaced(Balance, "grants", grants)
+
+
+@planted(
+    test=BALANCES + "test_a_charge_fits_by_epsilons_or_by_rhos_and_not_by_both",
+    like="sums in two currencies, split between them after the fact",
+)
+def epsilons_beside_gaussian_noise():
+    """Pure charges go on adding up in epsilon after a Gaussian one."""
+
+    def grants(self, loss):
+        if loss.is_pure and self.spent.epsilon + loss.epsilon <= self.allowance.epsilon:
+            return True
+        return loss.rho <= self.rho_left
+
+    return replaced(Balance, "grants", grants)
+
+
+@planted(test=CURRENCIES + "test_a_dataset_has_one_delta", like="deltas that add up unseen")
+def deltas_of_any_size():
+    """A Gaussian charge may have another delta than its dataset."""
+    return replaced(psd.ledger.state, "_check_delta", lambda dataset, loss: None)
 
 
 @planted(test=UNIT + "test_one_unit_for_each_dataset", like="mixed units in one ledger")

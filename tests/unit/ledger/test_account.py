@@ -21,6 +21,7 @@ from psd.ledger.regions import Region
 from psd.ledger.state import MAX_FAULTS
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
+from psd.privacy.loss import Loss
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.charging import PendingCharge, charge_request
 from psd.publish.request import BuildRequest
@@ -124,7 +125,7 @@ def test_a_claim_says_what_it_costs_and_which_files_it_reads(tmp_path, monkeypat
     Path("a.csv").touch()
     Path("b.csv").touch()
     found = claim(("a.csv", "b.csv"))
-    assert (found.what, found.epsilon) == ("build grid", 7)
+    assert (found.what, found.loss.epsilon) == ("build grid", 7)
     assert found.files == tuple((s.st_dev, s.st_ino) for s in map(os.stat, ("a.csv", "b.csv")))
     for none in ("missing.csv", pd.DataFrame({"lon": [], "lat": []}), ["a.csv", "-"]):
         assert claim(none).files == ()
@@ -153,8 +154,8 @@ def test_a_fault_is_charged_after_its_build_and_everywhere(ledger):
     pending = PendingCharge(Account(ledger, "rows"), claim("a.csv"))
     pending.charge_fault()
     build, fault = ledger.state().charges.values()
-    assert (build.epsilon, build.what) == (7, claim("a.csv").what)
-    assert (fault.epsilon, fault.what, fault.region) == (
+    assert (build.loss.epsilon, build.what) == (7, claim("a.csv").what)
+    assert (fault.loss.epsilon, fault.what, fault.region) == (
         ledger.state().datasets["rows"].budget // MAX_FAULTS - 7,
         "fault",
         None,
@@ -181,7 +182,7 @@ def test_a_charge_knows_whether_records_are_read_as_registered(columns, alike, l
 
 def test_a_fault_without_a_price_adds_no_charge(ledger):
     account = Account(ledger, "rows")
-    request = replace(claim("a.csv"), epsilon=ledger.state().datasets["rows"].budget)
+    request = replace(claim("a.csv"), loss=Loss.pure(ledger.state().datasets["rows"].budget))
     account.charge(request)
     account.charge_fault(request)
     assert len(ledger.state().charges) == 1
@@ -191,7 +192,7 @@ def test_a_fault_is_that_of_its_analyst(ledger):
     ledger.register("capped", 1, caps={"ann": "0.5"}, columns=Columns())
     PendingCharge(Account(ledger, "capped", analyst="ann"), claim("a.csv")).charge_fault()
     charges = ledger.state().charges_of("capped", "ann")
-    assert [charge.epsilon for charge in charges] == [7, NANO // 40 - 7]
+    assert [charge.loss.epsilon for charge in charges] == [7, NANO // 40 - 7]
 
 
 def test_a_fault_without_an_account_costs_nothing():
@@ -202,7 +203,10 @@ def test_a_charge_that_is_refused_spends_nothing(ledger):
     pending = PendingCharge(Account(ledger, "rows"), claim("a.csv"))
     budget = Budget(7, on_first_spend=pending.charge)
     ledger.charge(
-        "rows", ChargeRequest(epsilon=NANO, unit=PrivacyUnit(), what="another", readings=BY_LON_LAT)
+        "rows",
+        ChargeRequest(
+            loss=Loss.pure(NANO), unit=PrivacyUnit(), what="another", readings=BY_LON_LAT
+        ),
     )
     for _ in range(2):
         with pytest.raises(BudgetError, match="has epsilon 0 left"):
@@ -259,7 +263,7 @@ def saved(account, path, epsilon="0.1"):
 
 def states(ledger):
     """Epsilon, whether it is done, and digest of each charge."""
-    return [(c.epsilon, c.done, c.digest) for c in ledger.state().charges.values()]
+    return [(c.loss.epsilon, c.done, c.digest) for c in ledger.state().charges.values()]
 
 
 def test_the_digest_of_a_file_is_noted_with_the_charge_that_paid_it(ledger, tmp_path):

@@ -11,6 +11,7 @@ from psd.ledger import entries as journal
 from psd.ledger.charges import Charge
 from psd.ledger.entries import entry, replay_entries
 from psd.ledger.regions import BY_FIELDS, Region
+from psd.privacy.loss import Loss
 
 FIRST = "2024-01-01T00:00:00+00:00"
 DATASET = {"name": "visits", "budget": 10, "unit": "record", "time_zone": None, "bound": None}
@@ -75,7 +76,8 @@ def test_what_was_written_is_read():
     state = replay_entries(rows)
     columns = ("reader=csv", "x=lon")
     place = Region(bounds=(0, 1, 2, 3), crs="EPSG:4326", columns=columns, lattice=(8, 4))
-    common = {**CHARGE, "time": FIRST}
+    common = {**CHARGE, "time": FIRST, "loss": Loss.pure(CHARGE["epsilon"])}
+    del common["epsilon"]
     assert state.charges == {
         "c": Charge(**{**common, "region": place, "files": ("ab", "cd")}, done=True, digest="ef"),
         "d": Charge(**{**common, "id": "d", "region": None, "files": ()}),

@@ -24,6 +24,7 @@ SOUND = {
         "unit": "record",
         "time_zone": None,
         "bound": None,
+        "delta": "1e-6",
         "caps": {"ann": 3},
         "reading": READING,
         "inputs": ["ab"],
@@ -37,6 +38,8 @@ SOUND = {
         "analyst": None,
         "what": "build",
         "epsilon": 7,
+        "rho": 5,
+        "delta": "2.5e-9",
         "bound": 1,
         "region": REGION,
         "slices": SLICES,
@@ -52,12 +55,19 @@ BOUNDS = ([None, 1, 10**9], [0, 10**9 + 1, 1.0, True, "1", [1]])
 TEXTS = ([[], ["", "a"]], [None, "a", ["a", 1], [None], ("a",), {"a": 1}])
 READINGS = ([READING, {**READING, "k": "v"}], [None, {}, "x", {"x": "lon"}, {**READING, "k": 1}])
 
+DELTAS = (
+    [None, "1e-6", "9.9e-4", "1e-300"],
+    ["", "1e-06", "0.000001", "1e-3", "0e0", "-1e-6", "nan", 1e-6, 1, ["1e-6"]],
+)
 INPUTS = ([[], ["a", "b"]], [None, "a", [""], ["a", 1], {"a": 1}])
 
 # Fields that entries of older ledgers do not have.
 OPTIONAL = [
     ("charge", "files"),
     ("charge", "slices"),
+    ("charge", "rho"),
+    ("charge", "delta"),
+    ("register", "delta"),
     ("register", "reading"),
     ("register", "inputs"),
 ]
@@ -75,6 +85,7 @@ VALUES = {
     ("register", "unit"): (["record", "user"], ["rows", "user-slice", "", None, 1, ["record"]]),
     ("register", "time_zone"): ([None], ["UTC", "", 1, ["UTC"]]),
     ("register", "bound"): BOUNDS,
+    ("register", "delta"): DELTAS,
     ("register", "caps"): (
         [{}, {"ann": 1, "bob": MOST}],
         [None, [], ["ann"], "ann", {"ann": 0}, {"ann": 1, "bob": 1.5}, {"": 1}, {"ann": None}],
@@ -92,6 +103,8 @@ VALUES = {
     ("charge", "analyst"): or_none(*NAMES),
     ("charge", "what"): NAMES,
     ("charge", "epsilon"): PRICES,
+    ("charge", "rho"): ([None, 1, 10**15], [0, -1, 10**15 + 1, 1.0, True, "1"]),
+    ("charge", "delta"): DELTAS,
     ("charge", "bound"): BOUNDS,
     ("charge", "region"): ([None, REGION], [[], "all", {}, list(REGION), {**REGION, "more": 1}]),
     ("charge", "slices"): ([None, SLICES], [[], "all", {}, list(SLICES), {**SLICES, "more": 1}]),

@@ -18,6 +18,7 @@ from psd.ledger.charges import ChargeRequest, Dataset
 from psd.ledger.ledger import Ledger
 from psd.ledger.regions import BY_FIELDS, Region
 from psd.privacy.epsilon import parse_epsilon
+from psd.privacy.loss import Loss
 from psd.privacy.unit import PrivacyUnit
 from support.ledger_columns import columns_of, readings_of
 from support.ledger_edits import cut_off
@@ -30,7 +31,7 @@ ZONED = PrivacyUnit(kind="user-day", max_contributions=2, time_zone="Asia/Seoul"
 def claim(epsilon, unit=None, bounds=None, **more):
     region = bounds and Region(bounds=bounds, crs="EPSG:4326", columns=BY_COLUMNS)
     return ChargeRequest(
-        epsilon=parse_epsilon(epsilon),
+        loss=Loss.pure(parse_epsilon(epsilon)),
         unit=unit or PrivacyUnit(),
         what="build",
         region=region,

@@ -17,6 +17,7 @@ from psd.ledger.readings import (
     registered_reading,
 )
 from psd.ledger.regions import Region
+from psd.privacy.loss import Loss
 from psd.privacy.unit import PrivacyUnit
 from support.ledger_columns import older_ledger, readings_of
 
@@ -188,7 +189,11 @@ def request(region=None, **changes):
     (reading,) = readings_of(PrivacyUnit())
     readings = ({**reading, **changes},)
     return ChargeRequest(
-        epsilon=5 * 10**8, unit=PrivacyUnit(), what="build", region=region, readings=readings
+        loss=Loss.pure(5 * 10**8),
+        unit=PrivacyUnit(),
+        what="build",
+        region=region,
+        readings=readings,
     )
 
 
@@ -208,7 +213,10 @@ def test_a_dataset_of_an_older_ledger_is_charged_once_it_has_columns(unit, tmp_p
     columns = psd.Columns(**whose, time="t" if unit == "user-day" else None)
     of_unit = PrivacyUnit(kind=unit, time_zone="UTC" if unit == "user-day" else None)
     one = ChargeRequest(
-        epsilon=1, unit=of_unit, what="build", readings=(registered_reading(columns, unit, None),)
+        loss=Loss.pure(1),
+        unit=of_unit,
+        what="build",
+        readings=(registered_reading(columns, unit, None),),
     )
     with pytest.raises(LedgerError, match="no registered columns"):
         ledger.charge("visits", one)

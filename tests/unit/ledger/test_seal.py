@@ -10,13 +10,16 @@ from psd.errors import InputDataError, LedgerError, ParameterError
 from psd.ledger.charges import ChargeRequest
 from psd.ledger.ledger import Ledger
 from psd.ledger.seal import seal_path
+from psd.privacy.loss import Loss
 from psd.privacy.unit import PrivacyUnit
 from support.ledger_columns import BY_LON_LAT
 from support.ledger_edits import edit_charge
 
 
 def charge(ledger, epsilon=5 * 10**8):
-    request = ChargeRequest(epsilon=epsilon, unit=PrivacyUnit(), what="build", readings=BY_LON_LAT)
+    request = ChargeRequest(
+        loss=Loss.pure(epsilon), unit=PrivacyUnit(), what="build", readings=BY_LON_LAT
+    )
     return ledger.charge("visits", request)
 
 

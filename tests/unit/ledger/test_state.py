@@ -9,6 +9,7 @@ from psd.ledger.charges import Charge, ChargeRequest, Dataset, check_name, is_na
 from psd.ledger.extents import Extent
 from psd.ledger.regions import BY_FIELDS, Region
 from psd.ledger.state import LedgerState
+from psd.privacy.loss import Loss
 from psd.privacy.unit import PrivacyUnit
 from support.ledger_columns import readings_of
 
@@ -24,7 +25,7 @@ def region(bounds):
 def charge(dataset, epsilon, *, bounds=None, analyst=None, files=()):
     return {
         "dataset": dataset,
-        "epsilon": epsilon,
+        "loss": Loss.pure(epsilon),
         "region": region(bounds),
         "analyst": analyst,
         "files": files,
@@ -48,7 +49,9 @@ def state_of(datasets, *charges):
 def request(epsilon, unit=None, bounds=None, **more):
     unit = unit or PrivacyUnit()
     more = {"readings": readings_of(unit), **more}
-    return ChargeRequest(epsilon=epsilon, unit=unit, what="build", region=region(bounds), **more)
+    return ChargeRequest(
+        loss=Loss.pure(epsilon), unit=unit, what="build", region=region(bounds), **more
+    )
 
 
 def dataset_of(*, unit="record", **fields):
@@ -95,8 +98,8 @@ def test_charges_are_those_of_a_dataset_and_an_analyst_in_order():
         charge("visits", 3, analyst="ann"),
         charge("visits", 4),
     )
-    assert [c.epsilon for c in state.charges_of("visits")] == [1, 3, 4]
-    assert [c.epsilon for c in state.charges_of("visits", "ann")] == [3]
+    assert [c.loss.epsilon for c in state.charges_of("visits")] == [1, 3, 4]
+    assert [c.loss.epsilon for c in state.charges_of("visits", "ann")] == [3]
     assert state.charges_of("absent") == []
 
 

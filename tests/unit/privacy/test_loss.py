@@ -6,7 +6,7 @@ import pytest
 
 from psd.errors import ParameterError
 from psd.privacy.epsilon import NANO
-from psd.privacy.loss import Loss, rho_text
+from psd.privacy.loss import Loss, largest_pure_epsilon, rho_text, rho_within
 
 DELTA = Fraction(1, 10**6)
 
@@ -53,3 +53,20 @@ def test_losses_in_words():
 )
 def test_rho_in_words(pico, text):
     assert rho_text(pico) == text
+
+
+@pytest.mark.parametrize("nano", [0, 20_000_000, NANO, 1000 * NANO])
+def test_the_largest_pure_epsilon_of_a_rho(nano):
+    rho = Loss.pure(nano).rho
+    assert largest_pure_epsilon(rho) == nano
+    assert largest_pure_epsilon(rho - 1) == max(nano - 1, 0)
+
+
+def test_nothing_is_left_of_a_rho_below_0_and_an_epsilon_has_a_largest():
+    assert largest_pure_epsilon(-5) == 0
+    assert largest_pure_epsilon(10**18) == 1000 * NANO
+
+
+def test_the_rho_of_a_budget():
+    assert rho_within(2 * NANO, DELTA) == 88152688379
+    assert rho_within(1, Fraction(1, 10**12)) == 0

@@ -46,7 +46,7 @@ def test_points_on_the_edges_are_in_the_box(account):
     assert asked(noise) == ([5], [500_000_000], 1)
     assert answer.estimate == 5
     (charge,) = account.ledger.state().charges.values()
-    assert (charge.what, charge.epsilon, charge.region) == ("ask", 500_000_000, None)
+    assert (charge.what, charge.loss.epsilon, charge.region) == ("ask", 500_000_000, None)
     assert not charge.done
 
 

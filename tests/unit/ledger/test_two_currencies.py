@@ -1,0 +1,222 @@
+"""A dataset with a delta, from its registration to charges that are refused."""
+
+import json
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from psd.errors import BudgetError, LedgerError, ParameterError
+from psd.ledger.account import Account
+from psd.ledger.charged_slices import slices_of
+from psd.ledger.charges import ChargeRequest
+from psd.ledger.ledger import Ledger
+from psd.ledger.regions import BY_FIELDS, Region
+from psd.ledger.state import MAX_FAULTS
+from psd.privacy.epsilon import NANO
+from psd.privacy.loss import Loss
+from psd.privacy.unit import PrivacyUnit
+from psd.space.time_slices import TimeSlices
+from support.ledger_columns import columns_of, readings_of
+from support.ledger_edits import edit_charge
+
+DELTA = Fraction(1, 10**6)
+USER = PrivacyUnit(kind="user", max_contributions=4)
+GAUSSIAN = Loss.gaussian(NANO, DELTA)
+RHO = 88152688379  # of (2, 1e-6)
+
+
+def request(loss, unit=USER, **more):
+    return ChargeRequest(loss=loss, unit=unit, what="ask", readings=readings_of(unit), **more)
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    made = Ledger.create(tmp_path / "city.ledger")
+    made.register("people", 2, delta="1e-6", unit="user", columns=columns_of("user"))
+    return made
+
+
+@pytest.fixture
+def rows(ledger):
+    """A dataset of records with a delta, whose charges may be for an area and for slices."""
+    ledger.register("rows", 2, delta="0.000001", columns=columns_of("record"))
+    return ledger
+
+
+def test_the_delta_of_a_dataset_is_an_exact_fraction(ledger):
+    assert ledger.state().datasets["people"].delta == DELTA
+    with closing(sqlite3.connect(ledger.path)) as file:
+        (body,) = file.execute("SELECT body FROM entry WHERE kind = 'register'").fetchone()
+    assert json.loads(body)["delta"] == "1e-6"
+
+
+@pytest.mark.parametrize(
+    ("delta", "words"),
+    [
+        ("0", "above 0 and below 0.001"),
+        ("1", "above 0 and below 0.001"),
+        ("1e-2", "above 0 and below 0.001"),
+        ("-1", "above 0 and below 0.001"),
+        ("nan", "must be a decimal number"),
+        ("1e-400", "at least 1e-300"),
+        ("1.0000000000000001e-6", "at most 15 digits"),
+    ],
+)
+def test_deltas_that_are_refused(delta, words, ledger):
+    with pytest.raises(ParameterError, match=words):
+        ledger.register("roads", 2, delta=delta)
+    assert list(ledger.state().datasets) == ["people"]
+
+
+def test_a_budget_whose_rho_rounds_to_0(ledger):
+    with pytest.raises(ParameterError, match=r"^budget must have a rho of at least 1e-12"):
+        ledger.register("roads", "0.000001", delta="1e-9")
+
+
+@pytest.mark.slow
+def test_440_answers_are_granted_and_the_next_is_refused(ledger):
+    """As many as fit in rho: 100 in epsilon alone."""
+    answer = request(Loss.pure(20_000_000))
+    for _ in range(440):
+        ledger.charge("people", answer)
+    words = (
+        r"^dataset 'people' has epsilon 0\.01\d+ left for a pure charge, rho 0\.00015\d+ for "
+        r"Gaussian noise, and this costs epsilon 0\.02; nothing was drawn or charged$"
+    )
+    with pytest.raises(BudgetError, match=words):
+        ledger.charge("people", answer)
+    assert len(ledger.verify().charges) == 440
+
+
+def test_gaussian_charges_are_stored_with_rho_and_delta(ledger):
+    charge = ledger.charge("people", request(GAUSSIAN))
+    assert ledger.verify().charges[charge].loss == GAUSSIAN
+    ledger.charge("people", request(Loss.gaussian(NANO, DELTA, 5)))
+    assert [each.loss.rho for each in ledger.state().charges.values()] == [GAUSSIAN.rho, 5]
+
+
+def test_gaussian_charges_fit_up_to_the_last_part_of_rho(ledger):
+    ledger.charge("people", request(Loss.gaussian(2 * NANO, DELTA, RHO - 1)))
+    with pytest.raises(BudgetError, match=r"rho 0\.000000000001 for Gaussian noise, and this"):
+        ledger.charge("people", request(Loss.gaussian(NANO, DELTA, 2)))
+    ledger.charge("people", request(Loss.gaussian(NANO, DELTA, 1)))
+    account = Account(ledger, "people")
+    assert (account.left, account.rho_left) == (0, 0)
+
+
+def test_linear_and_rho_charges_are_not_mixed(ledger):
+    """Epsilon 1 and rho of epsilon 1 would both be half a budget, each in its currency."""
+    ledger.charge("people", request(Loss.pure(NANO)))
+    with pytest.raises(BudgetError):
+        ledger.charge("people", request(GAUSSIAN))
+    ledger.charge("people", request(Loss.pure(NANO)))
+
+
+def test_a_dataset_without_a_delta_takes_no_gaussian_noise(ledger):
+    ledger.register("old", 2, unit="user", columns=columns_of("user"))
+    with pytest.raises(LedgerError, match=r"^dataset 'old' has no delta, so it takes no Gaussian"):
+        ledger.check("old", request(GAUSSIAN))
+    assert Account(ledger, "old").rho_left == 0
+
+
+def test_a_dataset_has_one_delta(ledger):
+    other = request(Loss.gaussian(NANO, Fraction(1, 10**7)))
+    with pytest.raises(LedgerError, match=r"registered with delta 1e-6, got 1e-7; a dataset has"):
+        ledger.charge("people", other)
+    assert ledger.verify().charges == {}
+
+
+def test_caps_are_budgets_in_both_currencies(ledger):
+    ledger.register(
+        "capped", 2, delta="1e-6", unit="user", columns=columns_of("user"),
+        caps={"ann": 1, "bob": "0.02"},
+    )  # fmt: skip
+    ledger.charge("capped", request(GAUSSIAN), analyst="ann")
+    with pytest.raises(BudgetError, match=r"^analyst 'ann' has epsilon 0 left .* rho 0 for"):
+        ledger.charge("capped", request(Loss.gaussian(NANO, DELTA, 1)), analyst="ann")
+    with pytest.raises(BudgetError, match=r"^analyst 'bob' has"):
+        ledger.charge("capped", request(GAUSSIAN), analyst="bob")
+    ledger.charge("capped", request(Loss.pure(20_000_000)), analyst="bob")
+    assert ledger.state().balance("capped", analyst="bob").epsilon_left == 0
+
+
+def test_a_raised_budget_has_a_raised_rho(ledger):
+    ledger.charge("people", request(Loss.gaussian(2 * NANO, DELTA)))
+    with pytest.raises(BudgetError):
+        ledger.charge("people", request(GAUSSIAN))
+    ledger.raise_budget("people", 3)
+    ledger.charge("people", request(GAUSSIAN))
+    assert ledger.state().balance("people").allowance.rho == 185069840653
+
+
+def region(west):
+    bounds = (west, 0, west + 1, 1)
+    return Region(bounds=bounds, crs="EPSG:4326", columns=(BY_FIELDS, "x=lon", "y=lat"))
+
+
+def test_gaussian_charges_of_other_places_leave_pure_ones_their_epsilon(rows):
+    """Each record is charged by one of the two sums; here one record by each."""
+    row = PrivacyUnit()
+    rows.charge("rows", request(Loss.gaussian(2 * NANO, DELTA), row, region=region(0)))
+    pure = request(Loss.pure(2 * NANO), row, region=region(5))
+    rows.charge("rows", pure)
+    with pytest.raises(BudgetError):
+        rows.charge("rows", replace(pure, loss=Loss.pure(1)))
+    with pytest.raises(BudgetError):
+        rows.charge("rows", replace(pure, region=region(0)))
+    rows.charge("rows", replace(pure, region=region(9)))
+
+
+def test_rhos_of_other_days_are_not_added(ledger):
+    days = PrivacyUnit(kind="user-day", max_contributions=1, time_zone="UTC")
+    ledger.register("days", 2, delta="1e-6", unit="user-day", columns=columns_of("user-day"))
+    for day in ("2026-01-05", "2026-01-06"):
+        slices = slices_of(TimeSlices.parse("day", day), "time")
+        whole = request(Loss.gaussian(2 * NANO, DELTA), days, slices=slices)
+        ledger.charge("days", whole)
+        with pytest.raises(BudgetError):
+            ledger.charge("days", replace(whole, loss=Loss.gaussian(NANO, DELTA, 1)))
+    assert ledger.state().balance("days").rho_left == 0
+
+
+@pytest.mark.parametrize("loss", [Loss.pure(1), Loss.gaussian(NANO // 1000, DELTA, 1), GAUSSIAN])
+def test_no_more_faults_than_use_up_a_budget(loss, ledger):
+    """Each fault costs a twentieth of both currencies, with its build."""
+    faults = 0
+    account = Account(ledger, "people")
+    while account.left:
+        try:
+            ledger.charge("people", request(loss))
+        except BudgetError:
+            break
+        ledger.charge_fault("people", request(loss))
+        faults += 1
+    assert 0 < faults <= MAX_FAULTS
+
+
+def test_a_fault_costs_a_twentieth_of_rho(ledger):
+    ledger.charge("people", request(Loss.gaussian(NANO, DELTA, 1)))
+    ledger.charge_fault("people", request(Loss.gaussian(NANO, DELTA, 1)))
+    _, fault = ledger.state().charges_of("people")
+    assert fault.loss.is_pure
+    assert RHO / MAX_FAULTS <= fault.loss.rho + 1 < RHO / MAX_FAULTS * 1.001
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"rho": None},
+        {"delta": None},
+        {"delta": "1e-7"},
+        {"rho": GAUSSIAN.rho + 1},
+        {"epsilon": NANO - 1},
+    ],
+)
+def test_a_charge_that_contradicts_itself_or_its_dataset_is_an_edit(changes, ledger):
+    ledger.charge("people", request(GAUSSIAN))
+    edit_charge(ledger, 3, **changes)
+    with pytest.raises(LedgerError, match="entry 3 of the ledger was changed"):
+        ledger.state()
