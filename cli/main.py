@@ -28,6 +28,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "run": "Build the releases of a recipe file.",
         "tally": "Count part of the records for a later build (PRIVATE).",
         "merge": "Merge tallies into one (PRIVATE).",
+        "stream": "Grow a series by one time slice at a time.",
         "ask": "Answer one count, charged to a ledger.",
         "choose": "Choose among public candidates, charged to a ledger.",
     },
@@ -62,7 +63,7 @@ SECTIONS: dict[str, dict[str, str]] = {
 COMMANDS = {name: line for section in SECTIONS.values() for name, line in section.items()}
 
 # Commands that may charge a ledger.
-CHARGING = ("build", "run", "ask", "choose")
+CHARGING = ("build", "run", "ask", "choose", "stream")
 
 EXIT_CODES: dict[type[errors.PsdError], int] = {
     errors.ParameterError: 2,

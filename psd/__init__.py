@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from psd.space.region_hierarchy import RegionHierarchy
     from psd.space.region_inputs import CellRegions, RegionFiles
     from psd.space.time_slices import TimeSlices
+    from psd.streams.stream import Stream
 
 __all__ = [
     "Account",
@@ -70,6 +71,7 @@ __all__ = [
     "SeriesRelease",
     "Spark",
     "SparkTable",
+    "Stream",
     "TimeSlices",
     "Tree",
     "__version__",
@@ -119,6 +121,7 @@ _MODULES = {
     "SeriesRelease": "psd.api.series",
     "Spark": "psd.ingest.engines.spark",
     "SparkTable": "psd.ingest.engines.spark",
+    "Stream": "psd.streams.stream",
     "TimeSlices": "psd.space.time_slices",
     "Tree": "psd.space.box_tree",
     "ask": "psd.publish.single_count",

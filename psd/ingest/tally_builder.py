@@ -114,7 +114,8 @@ class TallyBuilder:
                 "max_per_slice must be given with slices=, whose records it limits"
             )
         self.domain, self.unit, self.step = domain, unit, step
-        self.slices, self._regions = slices, 0 if regions is None else regions.size
+        self.slices, self.regions = slices, regions
+        self._regions = 0 if regions is None else regions.size
         needs_time = unit.kind == "user-day" or slices is not None
         self._filter = RecordFilter(
             domain, area=area, slices=slices, needs_time=needs_time, regions=regions
@@ -167,6 +168,11 @@ class TallyBuilder:
     def has_read(self) -> bool:
         """Whether a record was read, inside or not. Private."""
         return self._filter.report["read"] > 0
+
+    @property
+    def report(self) -> dict[str, int]:
+        """Records read and dropped so far, before any bound. Private."""
+        return dict(self._filter.report)
 
     def rows_per_unit(self) -> NDArray[np.int64]:
         """Count the records of each unit inside, in no order. Private."""

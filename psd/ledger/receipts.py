@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from psd._util.strict_json import strict_json
 from psd._util.untrusted_parquet import MAX_ROWS, footer_keys
@@ -84,12 +85,8 @@ class _StatedGuarantee:
     contributions: int
     area: tuple[object, ...]
     slices: TimeSlices | None = None
-    has_shares: bool = False
-
-    @property
-    def epsilons(self) -> int:
-        """Number of equal parts of the epsilon of the charge, of which the series states one."""
-        return len(self.slices) if self.slices is not None and self.has_shares else 1
+    epsilons: int = 1
+    """Number of equal parts of the epsilon of the charge, of which the series states one."""
 
 
 def _read_guarantee(path: str | os.PathLike[str]) -> _StatedGuarantee | None:
@@ -105,7 +102,7 @@ def _read_guarantee(path: str | os.PathLike[str]) -> _StatedGuarantee | None:
             contributions=int(release.get("weight") or release["max_contributions"]),
             area=_area(**release["domain"]),
             slices=_slices(**header) if SERIES_KEY in footer else None,
-            has_shares=SERIES_KEY in footer and header["bound"] == "slice",
+            epsilons=_epsilons(header) if SERIES_KEY in footer else 1,
         )
     except (ReleaseFormatError, ParameterError, KeyError, AttributeError, TypeError, ValueError):
         return None
@@ -114,6 +111,13 @@ def _read_guarantee(path: str | os.PathLike[str]) -> _StatedGuarantee | None:
 def _slices(by: By, slices: Sequence[str], time_zone: str, **_: object) -> TimeSlices:
     """Time slices that the header of a series states."""
     return TimeSlices(by=by, names=tuple(slices), time_zone=time_zone)
+
+
+def _epsilons(header: dict[str, Any]) -> int:
+    """Number of slices that share epsilon, those that a stream will add included; 1 if none do."""
+    if header["bound"] != "slice":
+        return 1
+    return int(header["parameters"][0].get("stream_slices", len(header["slices"])))
 
 
 def _area(bounds: Sequence[float], crs: str, lattice: Sequence[int]) -> tuple[object, ...]:

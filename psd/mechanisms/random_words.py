@@ -1,10 +1,14 @@
 """Random words of the operating system, and exact uniform integers from them.
 
 Every random bit of the library comes from `os.urandom`, through `random_words` or `random_bits`.
-There is no seed, no state that a fork could copy, and no float.
+There is no seed, no state that a fork could copy, and no float. A stream writes the bytes to its
+state before it draws with them, see `bytes_from`.
 """
 
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +18,8 @@ from psd.errors import RandomnessError
 MAX_BOUND = 2**63
 _MAX_WORD = np.uint64(2**64 - 1)
 _UINT64_ONE = np.uint64(1)
+
+_SOURCE: ContextVar[Callable[[int], bytes] | None] = ContextVar("_SOURCE", default=None)
 
 
 def random_words(size: int) -> NDArray[np.uint64]:
@@ -48,8 +54,40 @@ def random_bits(size: int) -> NDArray[np.bool_]:
     return np.unpackbits(packed, count=size).view(np.bool_)
 
 
+@contextmanager
+def bytes_from(source: Callable[[int], bytes]) -> Iterator[None]:
+    """Draw with bytes that were stored first, in this thread, until the block ends.
+
+    A process that is killed after a draw can repeat it with the same bytes, instead of drawing
+    again.
+
+    Parameters
+    ----------
+    source : callable
+        Gives a number of bytes, each of which `system_bytes` made and no draw has used before,
+        unless that draw is repeated.
+    """
+    token = _SOURCE.set(source)
+    try:
+        yield
+    finally:
+        _SOURCE.reset(token)
+
+
 def _random_bytes(size: int) -> bytes:
-    """Draw bytes from the operating system; no other source is used."""
+    """Draw bytes from the operating system, or those of it that were stored."""
+    source = _SOURCE.get()
+    return system_bytes(size) if source is None else source(size)
+
+
+def system_bytes(size: int) -> bytes:
+    """Draw bytes from the operating system; no other source is used.
+
+    Raises
+    ------
+    RandomnessError
+        The operating system gives no randomness.
+    """
     try:
         return os.urandom(size)
     except (OSError, NotImplementedError):

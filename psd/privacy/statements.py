@@ -12,7 +12,13 @@ from typing import Any, Final
 from psd._util.declared_parameters import DeclaredParameters, declared
 from psd.errors import ParameterError
 
-__all__ = ["BUDGET_STATEMENTS", "RECEIPT_STATEMENTS", "STATEMENTS", "method_parameters"]
+__all__ = [
+    "BUDGET_STATEMENTS",
+    "RECEIPT_STATEMENTS",
+    "STATEMENTS",
+    "STREAM_STATEMENTS",
+    "method_parameters",
+]
 
 BUDGET_STATEMENTS: Final = frozenset({
     # the private choice of k: its price, what it aimed at and the largest k it could choose
@@ -30,7 +36,10 @@ BUDGET_STATEMENTS: Final = frozenset({
 RECEIPT_STATEMENTS: Final = frozenset({"ledger", "charge"})
 """Names under which a release states which charge of which ledger paid for it."""
 
-STATEMENTS: Final = BUDGET_STATEMENTS | RECEIPT_STATEMENTS
+STREAM_STATEMENTS: Final = frozenset({"stream_slices"})
+"""Names under which a slice of a stream states how many slices its epsilon is for in all."""
+
+STATEMENTS: Final = BUDGET_STATEMENTS | RECEIPT_STATEMENTS | STREAM_STATEMENTS
 """All of them; a method may not have a parameter of such a name."""
 
 

@@ -28,7 +28,7 @@ WEIGHT = 720_720
 
 Kind = Literal["record", "user", "user-day", "user-slice", "report"]
 
-Per = Literal["day"]
+Per = Literal["day", "user-slice"]
 """Part of a user that is bounded and protected separately."""
 
 Count = Literal["records", "users"]
@@ -202,8 +202,8 @@ def privacy_unit(
         Column of user ids.
     max_contributions : int or None
         k, for each user or each day of a user; goes with ``user`` unless users are counted.
-    per : {"day"}, optional
-        Bound and protect each day of a user separately; goes with ``time``.
+    per : {"day", "user-slice"}, optional
+        Bound and protect each day, or each time slice, of a user separately; goes with ``time``.
     time : str, optional
         Column of times.
     time_zone : str
@@ -235,8 +235,9 @@ def privacy_unit(
         return PrivacyUnit(
             kind="user-day", max_contributions=max_contributions, time_zone=time_zone
         )
+    kind: Kind = "user-slice" if per == "user-slice" else "user"
     return PrivacyUnit(
-        kind="user", max_contributions=max_contributions, max_per_slice=max_per_slice
+        kind=kind, max_contributions=max_contributions, max_per_slice=max_per_slice
     )
 
 
@@ -267,7 +268,10 @@ def _check(
     user: str | None, bound: int | None, per: str | None, time: str | None, count: str
 ) -> None:
     """Refuse arguments that contradict each other."""
-    for name, value, words in (("per", per, (None, "day")), ("count", count, ("records", "users"))):
+    for name, value, words in (
+        ("per", per, (None, "day", "user-slice")),
+        ("count", count, ("records", "users")),
+    ):
         if value not in words:
             raise ParameterError(
                 f"{name} must be one of {', '.join(filter(None, words))}, got {value!r}"
@@ -284,7 +288,7 @@ def _check(
         'per must be left out with count="users", which protects all records of a user': (
             count == "users" and per is not None
         ),
-        'time must name the column of times with per="day"': per is not None and time is None,
+        f'time must name the column of times with per="{per}"': per is not None and time is None,
         "max_contributions must be given with user=; else one user could change every count": (
             user is not None and bound is None and count == "records"
         ),

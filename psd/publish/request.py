@@ -118,6 +118,8 @@ class ReadRequest:
                 "max_contributions must be a number with max_per_slice=, got auto; auto chooses "
                 "one limit for all slices together"
             )
+        if self.unit.kind == "user-slice" and self.slices is None:
+            raise ParameterError('slices must be given with per="user-slice"')
         if self.contribution_scope == "series":
             return
         if limit is not None:

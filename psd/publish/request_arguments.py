@@ -113,10 +113,11 @@ class ReadArguments(ColumnArguments, total=False):
         k, the largest number of records kept of each user, or of each day of a user; requires
         ``user``. "auto" spends a share of epsilon to choose it, see
         `psd.curator.contribution_choice`.
-    per : {"day", "slice", "record"}
+    per : {"day", "user-slice", "slice", "record"}
         With "day", each day of a user is protected separately: a user with T days has T epsilon.
-        With "slice", k holds in each time slice, and the slices share epsilon. "record" states
-        the unit without ``user``, so that no warning asks for it.
+        With "user-slice", each time slice of a user is. With "slice", k holds in each time slice,
+        and the slices share epsilon. "record" states the unit without ``user``, so that no warning
+        asks for it.
     max_per_slice : int
         M, the largest number of records kept of each user in one time slice, of the
         ``max_contributions`` in all slices together; requires ``slices``. It changes no noise of
@@ -128,7 +129,7 @@ class ReadArguments(ColumnArguments, total=False):
     time: str | None
     time_zone: str
     max_contributions: int | Literal["auto"] | ContributionChoice | None
-    per: Literal["day", "slice", "record"] | None
+    per: Literal["day", "user-slice", "slice", "record"] | None
     max_per_slice: int | None
     count: Count
 

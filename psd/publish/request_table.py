@@ -46,7 +46,9 @@ def table_from_request(request: BuildRequest, *, folder: Path | None = None) -> 
         If the covariate, the boundary or the regions are an object in memory and not a file.
     """
     unit, columns = request.unit, request.columns
-    per = {"user-day": "day"}.get(unit.kind, "slice" * (request.contribution_scope == "slice"))
+    per = {"user-day": "day", "user-slice": "user-slice"}.get(
+        unit.kind, "slice" * (request.contribution_scope == "slice")
+    )
     return {
         "epsilon": request.epsilon,
         **_area_keys(request),

@@ -97,6 +97,10 @@ class TallyRequest:
         """Refuse fields that contradict each other."""
         check_ground(self.domain.bounds, self.domain.crs)
         _ = self.read_request
+        if self.unit.kind == "user-slice":
+            raise ParameterError(
+                'per must not be "user-slice" for a tally; use "slice", or a stream'
+            )
         if self.regions is not None and self.regions.domain != self.domain:
             raise ParameterError("regions must be those of the domain of the tally")
         if not self.carry:

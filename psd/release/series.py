@@ -68,9 +68,18 @@ class SeriesRecord:
 
     @property
     def epsilon(self) -> int:
-        """Nano-epsilon of all slices together: their sum if the scope is a slice."""
+        """Nano-epsilon of all slices together: their sum if the scope is a slice.
+
+        Of a stream, all slices that it can have.
+        """
         each = self.releases[0].epsilon
-        return each * len(self.slices) if self.scope == "slice" else each
+        return each * self._slices_in_all if self.scope == "slice" else each
+
+    @property
+    def _slices_in_all(self) -> int:
+        """Number of slices, those that a stream will add included."""
+        stated = self.releases[0].parameters.get("stream_slices")
+        return max(stated if isinstance(stated, int) else 0, len(self.slices))
 
     @property
     def guarantee_text(self) -> str:

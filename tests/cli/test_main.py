@@ -158,12 +158,12 @@ def test_the_list_of_commands_imports_none_of_them():
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_what_an_interrupted_command_says(monkeypatch, name):
-    def interrupt(self, ctx):
+    def interrupt(ctx):
         raise KeyboardInterrupt
 
-    kind = type(import_module(f"psd_cli.commands.{name.replace('-', '_')}").command)
-    monkeypatch.setattr(kind, "invoke", interrupt)
-    monkeypatch.setattr(kind, "parse_args", lambda self, ctx, args: args)
+    command = import_module(f"psd_cli.commands.{name.replace('-', '_')}").command
+    monkeypatch.setattr(command, "invoke", interrupt)
+    monkeypatch.setattr(command, "parse_args", lambda ctx, args: args)
     told = fails(130, name)
     assert told.startswith("psd: error: interrupted; no file is half-written")
     assert ("what was charged" in told) == (name in CHARGING)

@@ -61,6 +61,8 @@ EXACT = (
     "psd.space.growing_tree",
     "psd.space.hilbert",
     "psd.space.quadrant_order",
+    "psd.streams.addition",
+    "psd.streams.counting",
 )
 
 Found = Iterator[str]

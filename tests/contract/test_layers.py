@@ -20,6 +20,7 @@ PRIVATE = (
     "psd.ledger",
     "psd.publish",
     "psd.choosing",
+    "psd.streams",
     "psd.evaluation",
     "psd.planning",
     "psd.auditing",

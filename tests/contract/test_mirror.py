@@ -105,6 +105,7 @@ ELSEWHERE = {
     "statistics/error_draws.py": "oracle/test_joint_dense.py",
     "statistics/overlay.py": "oracle/test_joint_dense.py",
     "web/size_accuracy.py": "unit/web/test_methodology.py",
+    "streams/creation.py": "unit/streams/test_stream.py",
     "testing/*": "contract/test_outside_packages.py",
 }
 

@@ -20,7 +20,7 @@ FUNCTIONS = {
 }  # fmt: skip
 CLASSES = {
     "Columns", "Covariate", "Domain", "Ledger", "PrivacyUnit", "Release", "SeriesRelease",
-    "TimeSlices",
+    "Stream", "TimeSlices",
 }  # fmt: skip
 PAGES = sorted(
     [ROOT / "README.md"]

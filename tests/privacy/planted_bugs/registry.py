@@ -20,6 +20,7 @@ from privacy.planted_bugs import (
     selection,
     shape,
     slices,
+    streams,
     tallies,
     units,
 )
@@ -36,6 +37,7 @@ _MODULES = {
     "Units and bounding": (units,),
     "Tallies and merging": (tallies,),
     "Time slices": (slices,),
+    "Streams": (streams,),
     "Regions": (regions,),
     "Ledger": (ledger,),
     "Local campaigns": (local,),

@@ -42,16 +42,18 @@ def batch(rows):
     return Batch(x=x, y=np.full(len(rows), 0.5), user=users, time=day)
 
 
-def run(rows, unit, bound, noises, slices=DAYS):
+def tallies_at_once(rows, unit, slices):
+    """Tallies of the slices of records that are read together."""
+    counts = tally_batches([batch(rows)], small_domain(2), unit=unit, key=b"fixed", slices=slices)
+    return [part_of(counts, number) for number in range(len(slices))]
+
+
+def run(rows, unit, bound, noises, slices=DAYS, tallies=tallies_at_once):
     """One curator per slice, as `draw_series` has them, with a notebook each."""
-    domain = small_domain(2)
-    counted = counted_unit(unit, bound)
-    counts = tally_batches([batch(rows)], domain, unit=counted, key=b"fixed", slices=slices)
+    parts = tallies(rows, counted_unit(unit, bound), slices)
     budgets, trees = slice_budgets(Budget(NANO), len(slices), unit, bound), []
-    for number, (noise, part) in enumerate(zip(noises(len(slices)), budgets, strict=True)):
-        noise.curator = curator = Curator(
-            part_of(counts, number), domain, budget=part, sampler=noise
-        )
+    for noise, tally, part in zip(noises(len(slices)), parts, budgets, strict=True):
+        noise.curator = curator = Curator(tally, small_domain(2), budget=part, sampler=noise)
         trees.append((curator, psd.decompositions.Quadtree(height=1).build(curator)))
     return trees
 

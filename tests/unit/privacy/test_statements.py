@@ -11,6 +11,7 @@ from psd.privacy.statements import (
     BUDGET_STATEMENTS,
     RECEIPT_STATEMENTS,
     STATEMENTS,
+    STREAM_STATEMENTS,
     method_parameters,
 )
 
@@ -27,8 +28,9 @@ def method(field, picks=()):
 
 
 def test_a_name_states_one_thing():
-    assert BUDGET_STATEMENTS.isdisjoint(RECEIPT_STATEMENTS)
-    assert STATEMENTS == BUDGET_STATEMENTS | RECEIPT_STATEMENTS
+    groups = (BUDGET_STATEMENTS, RECEIPT_STATEMENTS, STREAM_STATEMENTS)
+    assert sum(map(len, groups)) == len(frozenset.union(*groups))
+    assert frozenset.union(*groups) == STATEMENTS
 
 
 def test_parameters_of_a_method_are_handed_on():

@@ -64,7 +64,9 @@ def test_what_the_arguments_say(arguments, unit):
             {"user": "u", "count": "users", **DAY}, "per must be left out", id="users by day"
         ),
         pytest.param(
-            {"user": "u", "max_contributions": 4, "per": "hour"}, "one of day, got", id="per"
+            {"user": "u", "max_contributions": 4, "per": "hour"},
+            "one of day, user-slice, got",
+            id="per",
         ),
         pytest.param({"user": "u", "count": "people"}, "one of records, users, got", id="counted"),
         pytest.param({"user": "u", "max_contributions": "x"}, "integer", id="bound as text"),

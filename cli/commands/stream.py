@@ -1,0 +1,281 @@
+"""psd stream: a series that grows by one time slice at a time."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from psd.decompositions import methods
+
+from ..options.about import about_option
+from ..options.area import area_options
+from ..options.command import READ_KEYS, Command, chain_options, options_of
+from ..options.ledger import account_of, ledger_options, split_dataset
+from ..options.reading import INPUTS, inputs_of, read_option
+from ..options.table import TABLE_OR_JSON
+from ..options.values import INTEGER, parse_settings
+from ..output.columns import print_facts
+from ..output.terminal import print_warning, show_stage
+
+if TYPE_CHECKING:
+    from psd.publish.request import BuildRequest
+    from psd.streams.stream import StreamStatus
+
+__all__ = ["command"]
+
+_STATE = click.argument("state", type=click.Path(dir_okay=False, readable=False))
+_INPUT_KEYS = ("table", "query", "memory")
+_release = options_of("Release")
+_unit = options_of("Unit of privacy")
+_time = options_of("Time")
+_private = options_of("Private output")
+
+# Options whose name is the key of a request.
+_REQUEST_KEYS = (
+    "epsilon", "bounds", "crs", "coordinate_resolution", "min_cell", "boundary", "regions",
+    "method", "user", "max_contributions", "per", "slices", "covariate", "about",
+)  # fmt: skip
+
+_CREATE = (
+    _release(
+        "-o",
+        "--output",
+        required=True,
+        type=click.Path(),
+        help="File of the public series; each added slice writes it anew.",
+    ),
+    _release("--epsilon", required=True, help="Epsilon of all slices of the list together."),
+    _release(
+        "--method",
+        type=click.Choice((*methods(), "none")),
+        help="Method that divides space, the same for every slice; none is for --regions.",
+    ),
+    _release(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Parameter of the method; may be repeated.",
+    ),
+    about_option,
+    area_options,
+    _time(
+        "--slices",
+        required=True,
+        metavar="NAMES",
+        help="All slices that the stream can have, such as 2026-01-01..2026-12-31. Public, never "
+        "from the data; needs --read time=COLUMN. The list never changes.",
+    ),
+    _time(
+        "--by",
+        type=click.Choice(["hour", "day", "month"]),
+        help="Length of a slice; by default, as the names in --slices are written.",
+    ),
+    _unit(
+        "--user",
+        metavar="COLUMN",
+        help="Column of user ids: all records of a user are protected together. Without it, each "
+        "record is protected separately.",
+    ),
+    _unit(
+        "--max-contributions",
+        metavar="K",
+        type=INTEGER,
+        help="Largest number of records kept of each user in all slices, those of earlier slices "
+        "first; or of each day or slice with --per.",
+    ),
+    _unit(
+        "--per",
+        type=click.Choice(["day", "user-slice", "slice", "record"]),
+        help="day: each day of a user is protected separately. user-slice: each slice of a user "
+        "is. slice: K records of a user are kept in each slice, and the slices share epsilon. "
+        "record: each record is protected separately, as without --user.",
+    ),
+    read_option(*(key for key in READ_KEYS if key not in _INPUT_KEYS)),
+    ledger_options,
+)
+
+
+@click.group(
+    "stream",
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """Grow a series by one time slice at a time, under one epsilon.
+
+    Create a stream once, for a fixed list of slices: a ledger is charged for all of them. Then add
+    each slice when its records have arrived. Each addition writes the public series anew. The
+    state of a stream is PRIVATE: keep it where only its owner can read it, for as long as the
+    stream grows.
+
+    \b
+    Examples:
+      psd stream create city.stream -o city.psd.parquet --epsilon 1 \\
+          --bounds 126.4 37 127.6 38 --slices 2026-01-01..2026-12-31 --read time=time
+      psd stream add city.stream monday.csv --slice 2026-01-05
+      psd stream status city.stream
+    """  # noqa: D301
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+@command.command("create", cls=Command, short_help="Create a stream; charge a ledger once.")
+@_STATE
+@chain_options(*_CREATE)
+def create(state: str, output: str, by: str | None, **options: Any) -> None:
+    """Create a stream for a list of time slices. No record is read.
+
+    STATE is PRIVATE: of users it holds ids and numbers of records. With --ledger and --dataset,
+    epsilon is charged once, for the whole list.
+
+    \b
+    Examples:
+      psd stream create city.stream -o city.psd.parquet --epsilon 1 \\
+          --bounds 126.4 37 127.6 38 --by day --slices 2026-01-01..2026-12-31 \\
+          --method grid --set size=64 --read time=time --read time_zone=Asia/Seoul
+      psd stream create city.stream -o city.psd.parquet --epsilon 1 \\
+          --bounds 126.4 37 127.6 38 --slices 2026-01..2026-12 --read time=time \\
+          --user user_id --max-contributions 4 --ledger city.ledger --dataset visits
+    """  # noqa: D301
+    from psd.streams.creation import create_stream
+
+    from ..output.request_warnings import warn_of_request
+
+    ledger, dataset = options.pop("ledger"), options.pop("dataset")
+    request = _request_of(options, by)
+    warn_of_request(request)
+    account = account_of(ledger, *split_dataset(dataset), outputs=[output])
+    create_stream(state, output, request, account=account)
+    slices = request.slices
+    assert slices is not None
+    click.echo(
+        f"wrote {state} (PRIVATE): {request.method.name}, {_number_text(len(slices))} by "
+        f"{slices.by}, {request.guarantee_text}"
+    )
+    if account is not None:
+        click.echo(f"ledger head {account.head}")
+
+
+@command.command("add", cls=Command, short_help="Add one slice to the public series.")
+@_STATE
+@INPUTS
+@click.option(
+    "--slice", "slice_name", required=True, metavar="NAME", help="Slice to add, such as 2026-01-05."
+)
+@click.option(
+    "--skip",
+    is_flag=True,
+    help="Leave out slices that come before it and were not added, for good.",
+)
+@read_option(*_INPUT_KEYS)
+@_private("--report-private", is_flag=True, help="Print PRIVATE numbers of records to stderr.")
+def add(
+    state: str,
+    inputs: tuple[str, ...],
+    slice_name: str,
+    skip: bool,
+    read: dict[str, Any],
+    report_private: bool,
+) -> None:
+    """Count one slice, draw its noise once, and write the public series anew.
+
+    Slices are added in the order of the list, each once. Records of other slices are left out.
+    Inputs are read as the stream was created, and those of `psd build` are allowed. Except with
+    --report-private, the printed output does not depend on the data. If the command is killed, run
+    it again on the same input: it gives the answer that it would have given.
+
+    \b
+    Examples:
+      psd stream add city.stream monday.csv --slice 2026-01-05
+      psd stream add city.stream wednesday.csv --slice 2026-01-07 --skip
+    """  # noqa: D301
+    from psd.streams.stream import Stream
+
+    from ..output.private_report import make_observer
+
+    memory = read.pop("memory", None)
+    data = inputs_of(inputs, read.pop("table", None), read.pop("query", None))
+    stream = Stream(state)
+    with show_stage() as stage:
+        series = stream.add(
+            data,
+            slice_name,
+            skip=skip,
+            memory=memory,
+            observer=make_observer(stage, report_private=report_private),
+            warn=print_warning,
+        )
+    status = stream.status()
+    click.echo(
+        f"wrote {status.output}: slice {slice_name} is in it, {len(series):,} of "
+        f"{len(status.slices):,}, {status.guarantee}"
+    )
+
+
+@command.command("status", cls=Command, short_help="Show which slice is next.")
+@_STATE
+@TABLE_OR_JSON
+def show_status(state: str, form: str) -> None:
+    """Show how far a stream has grown, and which slice is next. No value depends on a record.
+
+    \b
+    Examples:
+      psd stream status city.stream
+      psd stream status city.stream --format json
+    """  # noqa: D301
+    from psd.streams.stream import Stream
+
+    facts = _facts_of(Stream(state).status())
+    if form == "json":
+        click.echo(json.dumps(facts, indent=1))
+        return
+    print_facts(
+        {
+            name: " ".join(value) if isinstance(value, list) else str(value)
+            for name, value in facts.items()
+        }
+    )
+
+
+def _request_of(options: dict[str, Any], by: str | None) -> BuildRequest:
+    """Request of the options of `psd stream create`."""
+    from psd.publish.request_toml import request_from_table
+
+    table = {key: options[key] for key in _REQUEST_KEYS if options[key] is not None}
+    settings = parse_settings(options["settings"])
+    table |= {"set": settings} if settings else {}
+    table |= {"read": options["read"]} if options["read"] else {}
+    request = request_from_table(table)
+    slices = request.slices
+    if by is not None and slices is not None and slices.by != by:
+        raise click.UsageError(f"--by must be {slices.by} for these --slices, got {by}")
+    return request
+
+
+def _facts_of(status: StreamStatus) -> dict[str, Any]:
+    """Facts of a status, by names that are printed."""
+    return {
+        "method": status.method,
+        "guarantee": status.guarantee,
+        "slices_by": status.slices.by,
+        "time_zone": status.slices.time_zone,
+        "first": status.slices.names[0],
+        "last": status.slices.names[-1],
+        "slices": len(status.slices),
+        "added": len(status.added),
+        "skipped": list(status.skipped),
+        "next": status.next or "no more",
+        "output": status.output,
+        "up_to_date": status.published,
+        "ledger": status.ledger,
+        "dataset": status.dataset,
+    }
+
+
+def _number_text(number: int) -> str:
+    """Number of slices in words."""
+    return "1 slice" if number == 1 else f"{number:,} slices"

@@ -1,0 +1,123 @@
+"""psd stream: what it says, and its exit codes."""
+
+import json
+
+import pytest
+
+import psd
+from psd.ledger.ledger import Ledger
+from support.cli_runner import cli, fails, files, passes
+from support.streams import DAYS, day_of, write_rows
+
+CREATE = (
+    "stream", "create", "city.stream", "-o", "city.psd.parquet", "--epsilon", 1000, "--bounds",
+    0, 0, 8, 8, "--slices", f"{DAYS[0]}..{DAYS[-1]}", "--read", "time=time", "--method", "grid",
+    "--set", "size=2",
+)  # fmt: skip
+ADD = ("stream", "add", "city.stream", f"{DAYS[0]}.csv", "--slice", DAYS[0])
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    day_of(tmp_path, DAYS[0], 5)
+    return tmp_path
+
+
+def test_create_add_status_query(here):
+    said = cli(*CREATE, "--by", "day").out
+    assert said == "wrote city.stream (PRIVATE): grid, 7 slices by day, epsilon 1000 per record\n"
+    assert passes(*ADD) == (
+        f"wrote {here}/city.psd.parquet: slice {DAYS[0]} is in it, 1 of 7, "
+        "epsilon 1000 per record\n"
+    )
+    facts = json.loads(passes("stream", "status", "city.stream", "--format", "json"))
+    assert facts == {
+        "method": "grid",
+        "guarantee": "epsilon 1000 per record",
+        "slices_by": "day",
+        "time_zone": "UTC",
+        "first": DAYS[0],
+        "last": DAYS[-1],
+        "slices": 7,
+        "added": 1,
+        "skipped": [],
+        "next": DAYS[1],
+        "output": f"{here}/city.psd.parquet",
+        "up_to_date": True,
+        "ledger": None,
+        "dataset": None,
+    }
+    assert DAYS[1] in passes("stream", "status", "city.stream")
+    assert "5.0" in passes("query", "city.psd.parquet", "--box", 0, 0, 8, 8)
+
+
+def test_what_is_printed_does_not_depend_on_the_records(here):
+    said = []
+    for number in (0, 500):
+        day_of(here, DAYS[0], number)
+        cli(*CREATE)
+        said.append(cli(*ADD))
+        (here / "city.stream").unlink()
+        (here / "city.psd.parquet").unlink()
+    assert said[0] == said[1]
+
+
+def test_the_private_report_is_asked_for(here):
+    cli(*CREATE)
+    write_rows(here / "all.csv", [(1, 1, f"{day}T12:00:00", "u") for day in DAYS])
+    shown = cli("stream", "add", "city.stream", "all.csv", "--slice", DAYS[0], "--report-private")
+    assert shown.err == (
+        "PRIVATE, do not publish: records read 7, without coordinates 0, outside 6, kept 1\n"
+    )
+
+
+def test_refusals(here):
+    cli(*CREATE)
+    passes(*ADD)
+    left = files(here)
+    assert "was added before" in fails(2, *ADD)
+    later = (*ADD[:-1], DAYS[2])
+    assert "pass --skip to leave out 1 for good" in fails(2, *later)
+    passes(*later, "--skip")
+    assert "--slice 2026-01-06 comes too late" in fails(2, *ADD[:-1], DAYS[1])
+    assert "--slice must be one of the 7 of the stream" in fails(2, *ADD[:-1], "2026-02-01")
+    assert "exists; choose another name" in fails(6, *CREATE)
+    (here / "city.stream").chmod(0o644)
+    assert "must be readable by its owner only" in fails(8, *ADD)
+    assert files(here) == left
+
+
+def test_nothing_is_left_of_a_stream_that_is_refused(here):
+    left = files(here)
+    assert "--by must be day" in fails(2, *CREATE, "--by", "hour")
+    assert "--max-contributions must be given with --user" in fails(2, *CREATE, "--user", "user")
+    private = [*CREATE]
+    private[7:12] = ["--bounds", "private:share=0.1"]
+    assert "must be public with slices" in fails(2, *private)
+    assert files(here) == left
+
+
+def test_a_ledger_is_charged_once(here):
+    ledger = Ledger.create("city.ledger")
+    ledger.register("days", 1000, columns=psd.Columns(time="time"))
+    said = cli(*CREATE, "--ledger", "city.ledger", "--dataset", "days").out
+    assert f"ledger head {ledger.state().head_text}" in said
+    passes(*ADD)
+    assert len(ledger.verify(releases=here).charges) == 1
+    again = [*CREATE]
+    again[2], again[4] = "b.stream", "b.psd.parquet"
+    outcome = cli(*again, "--ledger", "city.ledger", "--dataset", "days")
+    assert (outcome.code, (here / "b.stream").exists()) == (4, False)
+
+
+def test_a_ledger_with_registered_inputs_is_refused(here):
+    ledger = Ledger.create("city.ledger")
+    ledger.register("days", 1000, columns=psd.Columns(time="time"), inputs=[f"{DAYS[0]}.csv"])
+    outcome = cli(*CREATE, "--ledger", "city.ledger", "--dataset", "days")
+    assert outcome.code == 9
+    assert "registered inputs, and those of a stream are not there yet" in outcome.err
+
+
+def test_help_of_the_group():
+    assert "psd stream status city.stream" in passes("stream")

@@ -1,0 +1,37 @@
+"""Facts of a stream: written, read back, and of one request."""
+
+import pytest
+
+from psd.errors import InputDataError
+from psd.publish.request_arguments import request_from_arguments
+from psd.publish.request_toml import to_toml
+from psd.streams.plan import StreamPlan
+from support.streams import WEEK
+
+REQUEST = request_from_arguments(
+    domain=(0, 0, 8, 8), epsilon="0.5", method="grid", slices=WEEK, time="time", user="id",
+    max_contributions=2, per="user-slice",
+)  # fmt: skip
+PLAN = StreamPlan(
+    request=to_toml(REQUEST),
+    folder="/",
+    output="/city.psd.parquet",
+    key="00" * 32,
+    files={},
+    statement={"stream_slices": 7},
+)
+
+
+def test_a_plan_is_read_back():
+    plan = StreamPlan.from_rows(PLAN.to_rows())
+    assert plan == PLAN
+    assert plan.build_request() == REQUEST
+    assert repr(plan) == "<StreamPlan: private>"
+
+
+@pytest.mark.parametrize("missing", ["request", "ledger"])
+def test_other_facts_are_refused(missing):
+    rows = PLAN.to_rows()
+    del rows[missing]
+    with pytest.raises(InputDataError, match="other facts than that of a stream"):
+        StreamPlan.from_rows(rows)

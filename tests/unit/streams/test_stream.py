@@ -1,0 +1,251 @@
+"""`psd.Stream`: what a series holds while it grows, and which slices are refused."""
+
+import stat
+import warnings
+
+import pandas as pd
+import pytest
+
+import psd
+from psd.errors import InputDataError, LedgerError, ParameterError
+from psd.ledger.ledger import Ledger
+from support.streams import BOUNDS, DAYS, WEEK, create, day_of, totals, write_rows
+
+
+def test_a_series_grows_by_one_slice_at_a_time(tmp_path):
+    stream = create(tmp_path)
+    assert not (tmp_path / "city.psd.parquet").exists()
+    for number, day in enumerate(DAYS):
+        grown = stream.add(day_of(tmp_path, day, 10 + number), day)
+        loaded = psd.load(tmp_path / "city.psd.parquet")
+        assert grown.digest == loaded.digest
+        assert list(loaded) == list(DAYS[: number + 1])
+    assert totals(loaded) == [10, 11, 12, 13, 14, 15, 16]
+    assert (loaded.epsilon, loaded.guarantee_text) == (1000, "epsilon 1000 per record")
+    status = stream.status()
+    assert (status.added, status.next, status.published) == (DAYS, None, True)
+
+
+def test_the_state_is_readable_by_its_owner_only(tmp_path):
+    stream = create(tmp_path)
+    stream.add(day_of(tmp_path, DAYS[0], 3), DAYS[0])
+    assert stat.S_IMODE((tmp_path / "city.stream").stat().st_mode) == 0o600
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "2026-01-05.csv",
+        "city.psd.parquet",
+        "city.stream",
+    ]
+
+
+def test_answers_are_those_of_before(tmp_path):
+    """A slice that was added keeps its noise when the series is written anew."""
+    stream = create(tmp_path, epsilon=0.1)
+    first = stream.add(day_of(tmp_path, DAYS[0], 9), DAYS[0])
+    second = stream.add(day_of(tmp_path, DAYS[1], 9), DAYS[1])
+    before, after = (series.releases[0].record.tree.count for series in (first, second))
+    assert before.tolist() == after.tolist()
+    assert after.tolist() != second.releases[1].record.tree.count.tolist()
+
+
+def test_rows_of_other_slices_are_left_out_and_counted_in_the_private_report_only(tmp_path):
+    stream, reports = create(tmp_path), []
+    rows = [(1, 1, f"{day}T12:00:00", "u") for day in DAYS for _ in range(5)]
+    observer = psd.Observer(private_report=reports.append)
+    series = stream.add(write_rows(tmp_path / "all.csv", rows), DAYS[0], observer=observer)
+    assert totals(series) == [5]
+    assert reports == [{"read": 35, "without coordinates": 0, "outside": 30, "kept": 5}]
+
+
+def test_a_slice_is_added_once_and_in_order(tmp_path):
+    stream = create(tmp_path)
+    data = day_of(tmp_path, DAYS[0], 3)
+    with pytest.raises(ParameterError, match="slice must be 2026-01-05, which comes next"):
+        stream.add(data, DAYS[1])
+    stream.add(data, DAYS[0])
+    with pytest.raises(ParameterError, match="slice 2026-01-05 was added before"):
+        stream.add(data, DAYS[0])
+    stream.add(data, DAYS[2], skip=True)
+    with pytest.raises(ParameterError, match="slice 2026-01-06 comes too late"):
+        stream.add(data, DAYS[1], skip=True)
+    with pytest.raises(ParameterError, match="one of the 7 of the stream"):
+        stream.add(data, "2027-01-01")
+    status = stream.status()
+    assert (status.added, status.skipped) == ((DAYS[0], DAYS[2]), (DAYS[1],))
+    assert totals(psd.load(tmp_path / "city.psd.parquet")) == [3, 0]
+
+
+def test_a_user_is_bounded_in_all_slices_together_first_come_first(tmp_path):
+    stream = create(tmp_path, user="user", max_contributions=5)
+    found = [stream.add(day_of(tmp_path, day, 6, users=2), day) for day in DAYS[:3]]
+    assert totals(found[-1]) == [6, 4, 0]  # of two users: 3, then 2, then none
+    assert found[-1].guarantee_text == "epsilon 1000 per user, at most 5 records of each"
+
+
+def test_the_days_of_a_user_are_bounded_over_the_hours_of_a_day(tmp_path):
+    hours = psd.TimeSlices.parse("hour", "2026-01-05T22..2026-01-06T01")
+    stream = create(tmp_path, slices=hours, user="user", max_contributions=3, per="day")
+    rows = [(1, 1, f"{hour}:30:00", "u") for hour in hours for _ in range(2)]
+    data = write_rows(tmp_path / "all.csv", rows)
+    assert totals([stream.add(data, hour) for hour in hours][-1]) == [2, 1, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("per", "kept", "words"),
+    [
+        ("day", [2, 2], "epsilon 1000 per user and day in UTC, at most 2 records of each"),
+        ("user-slice", [2, 2], "epsilon 1000 per user and time slice, at most 2 records of each"),
+        ("slice", [2, 2], "per user, at most 2 records of each in each slice"),
+    ],
+)
+def test_units_that_lie_in_one_slice(tmp_path, per, kept, words):
+    stream = create(tmp_path, user="user", max_contributions=2, per=per)
+    series = [stream.add(day_of(tmp_path, day, 4), day) for day in DAYS[:2]][-1]
+    assert totals(series) == kept
+    assert words in series.guarantee_text
+
+
+def test_slices_that_share_epsilon_state_the_epsilon_of_the_whole_list(tmp_path):
+    stream = create(tmp_path, epsilon=7, user="user", max_contributions=2, per="slice")
+    series = stream.add(day_of(tmp_path, DAYS[0], 4), DAYS[0])
+    assert (series.epsilon, series.releases[0].epsilon) == (7, 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"user": "user", "count": "users"}, "count must be records in a stream"),
+        ({"user": "user", "max_contributions": "auto"}, "max_contributions must be a number"),
+        ({"slices": None}, "slices must be given for a stream"),
+        ({"domain": psd.PrivateBounds(crs="EPSG:4326")}, "bounds must be public with slices"),
+        ({"time": None}, "time must name the column of times"),
+    ],
+)
+def test_what_a_stream_does_not_offer(tmp_path, arguments, message):
+    with pytest.raises(ParameterError, match=message):
+        create(tmp_path, **arguments)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_hour_that_clocks_repeat_is_one_slice(tmp_path):
+    """At 01:00 UTC, 03:00 in Berlin becomes 02:00 on 25 October 2026."""
+    zone = "Europe/Berlin"
+    hours = psd.TimeSlices.parse("hour", "2026-10-25T01..2026-10-25T03", zone)
+    stream = create(tmp_path, slices=hours)
+    moments = pd.date_range("2026-10-24T23:30", periods=4, freq="h", tz="UTC")
+    rows = pd.DataFrame({"lon": 1.0, "lat": 1.0, "time": moments})
+    assert totals([stream.add(rows, hour) for hour in hours][-1]) == [1, 2, 1]
+
+
+def test_a_series_file_of_another_stream_is_not_replaced(tmp_path):
+    stream, others = create(tmp_path), tmp_path / "others"
+    others.mkdir()
+    data, output = day_of(tmp_path, DAYS[0], 3), tmp_path / "city.psd.parquet"
+    create(others).add(data, DAYS[0])
+    foreign = (others / "city.psd.parquet").read_bytes()
+    for content in (foreign, b"text"):
+        output.write_bytes(content)
+        with pytest.raises(InputDataError, match="is not the series that this stream has written"):
+            stream.add(data, DAYS[0])
+        assert output.read_bytes() == content
+    output.unlink()
+    assert totals(stream.add(data, DAYS[0])) == [3]
+
+
+def test_a_series_file_that_was_lost_is_written_again(tmp_path):
+    stream, data = create(tmp_path), day_of(tmp_path, DAYS[0], 3)
+    first = stream.add(data, DAYS[0])
+    (tmp_path / "city.psd.parquet").unlink()
+    assert not stream.status().published
+    assert stream.add(data, DAYS[0]).digest == first.digest
+    with pytest.raises(ParameterError, match="was added before"):
+        stream.add(data, DAYS[0])
+
+
+def test_public_files_do_not_change_while_a_stream_grows(tmp_path):
+    import geopandas
+    import shapely
+
+    path, data = tmp_path / "land.gpkg", day_of(tmp_path, DAYS[0], 3)
+    geopandas.GeoSeries([shapely.box(0, 0, 4, 4)], crs="EPSG:4326").to_file(path)
+    from psd.space.public_files import BoundaryFile
+
+    stream = create(tmp_path, boundary=BoundaryFile(path=str(path)))
+    assert totals(stream.add(data, DAYS[0])) == [3]
+    path.write_bytes(path.read_bytes() + b" ")
+    with pytest.raises(InputDataError, match="must not change while a stream grows"):
+        stream.add(data, DAYS[1])
+
+
+# With a ledger
+
+
+@pytest.fixture
+def account(tmp_path):
+    ledger = Ledger.create(tmp_path / "city.ledger")
+    ledger.register("rows", "1000")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return psd.Account(ledger, "rows")
+
+
+def test_a_ledger_is_charged_once_for_all_slices(tmp_path, account):
+    week = psd.TimeSlices.parse("day", f"{DAYS[0]}..{DAYS[1]}")
+    ledger = Ledger(tmp_path / "city.ledger")
+    ledger.register("days", "1000", columns=psd.Columns(time="time"))
+    account = psd.Account(ledger, "days")
+    stream = create(tmp_path, slices=week, account=account)
+    [charge] = ledger.verify().charges.values()
+    assert (charge.epsilon, charge.what, charge.done) == (1000 * 10**9, "stream grid", False)
+    for day in week:
+        series = stream.add(day_of(tmp_path, day, 3), day)
+        account.compare(tmp_path)  # a growing series is what was charged
+    assert series.releases[0].parameters["charge"] == charge.id
+    [charge] = ledger.verify(releases=tmp_path).charges.values()
+    assert charge.done
+
+
+def test_slices_that_share_epsilon_agree_with_their_charge(tmp_path):
+    ledger = Ledger.create(tmp_path / "city.ledger")
+    columns = psd.Columns(time="time", user="user")
+    ledger.register("people", 10, unit="user", columns=columns)
+    account = psd.Account(ledger, "people")
+    user = {"user": "user", "max_contributions": 2, "per": "slice"}
+    stream = create(tmp_path, epsilon=1, account=account, **user)
+    stream.add(day_of(tmp_path, DAYS[0], 3), DAYS[0])
+    account.compare(tmp_path)
+
+
+def test_other_columns_than_the_ledger_registers_are_refused(tmp_path, account):
+    with pytest.raises(LedgerError, match="registers other columns"):
+        create(tmp_path, account=account, x="lat", y="lon")
+    assert Ledger(tmp_path / "city.ledger").verify().charges == {}
+
+
+def test_a_ledger_without_the_charge_is_refused(tmp_path):
+    ledger = Ledger.create(tmp_path / "city.ledger")
+    ledger.register("days", "1000", columns=psd.Columns(time="time"))
+    copy = (tmp_path / "city.ledger").read_bytes()
+    stream = create(tmp_path, account=psd.Account(ledger, "days"))
+    (tmp_path / "city.ledger").write_bytes(copy)
+    with pytest.raises(LedgerError, match="does not have the charge of this stream"):
+        stream.add(day_of(tmp_path, DAYS[0], 3), DAYS[0])
+
+
+def test_with_a_ledger_the_reason_of_a_fault_is_private(tmp_path):
+    ledger, faults = Ledger.create(tmp_path / "city.ledger"), []
+    ledger.register("days", "1000", columns=psd.Columns(time="time"))
+    stream = create(tmp_path, account=psd.Account(ledger, "days"))
+    data = write_rows(tmp_path / "bad.csv", [("one", 1, f"{DAYS[0]}T12:00:00", "u")])
+    with pytest.raises(InputDataError, match="could not be read to its end"):
+        stream.add(data, DAYS[0], observer=psd.Observer(private_fault=faults.append))
+    assert len(faults) == 1
+    assert stream.status().added == ()
+
+
+def test_a_stream_is_created_with_the_files_of_the_folder_it_was_created_in(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    psd.Stream.create("a.stream", "a.psd.parquet", domain=BOUNDS, epsilon=1, slices=WEEK,
+                      method="grid", time="time")  # fmt: skip
+    monkeypatch.chdir("/")
+    psd.Stream(tmp_path / "a.stream").add(day_of(tmp_path, DAYS[0], 3), DAYS[0])
+    assert (tmp_path / "a.psd.parquet").exists()
