@@ -14,6 +14,7 @@ from ..options.area import area_options
 from ..options.command import READ_KEYS, Command, chain_options, options_of
 from ..options.ledger import account_of, ledger_options, split_dataset
 from ..options.reading import INPUTS, inputs_of, read_option
+from ..options.recipe import domain_keys
 from ..options.table import TABLE_OR_JSON
 from ..options.values import INTEGER, parse_settings
 from ..output.columns import print_facts
@@ -34,8 +35,8 @@ _private = options_of("Private output")
 
 # Options whose name is the key of a request.
 _REQUEST_KEYS = (
-    "epsilon", "bounds", "crs", "coordinate_resolution", "min_cell", "boundary", "regions",
-    "method", "user", "max_contributions", "per", "slices", "covariate", "about",
+    "epsilon", "bounds", "crs", "boundary", "regions", "method", "user", "max_contributions",
+    "max_per_slice", "per", "slices", "covariate", "about",
 )  # fmt: skip
 
 _CREATE = (
@@ -87,13 +88,19 @@ _CREATE = (
         "first; or of each day or slice with --per.",
     ),
     _unit(
+        "--max-per-slice",
+        metavar="M",
+        type=INTEGER,
+        help="Largest number of records kept of each user in one slice, of the K in all slices.",
+    ),
+    _unit(
         "--per",
         type=click.Choice(["day", "user-slice", "slice", "record"]),
         help="day: each day of a user is protected separately. user-slice: each slice of a user "
         "is. slice: K records of a user are kept in each slice, and the slices share epsilon. "
         "record: each record is protected separately, as without --user.",
     ),
-    read_option(*(key for key in READ_KEYS if key not in _INPUT_KEYS)),
+    read_option(*(key for key in READ_KEYS if key not in _INPUT_KEYS), "coordinate_resolution"),
     ledger_options,
 )
 
@@ -245,8 +252,9 @@ def _request_of(options: dict[str, Any], by: str | None) -> BuildRequest:
     """Request of the options of `psd stream create`."""
     from psd.publish.request_toml import request_from_table
 
-    table = {key: options[key] for key in _REQUEST_KEYS if options[key] is not None}
     settings = parse_settings(options["settings"])
+    table = {key: options[key] for key in _REQUEST_KEYS if options[key] is not None}
+    table |= domain_keys(options["read"], settings)
     table |= {"set": settings} if settings else {}
     table |= {"read": options["read"]} if options["read"] else {}
     request = request_from_table(table)

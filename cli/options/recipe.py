@@ -14,7 +14,7 @@ from ..options.values import parse_settings
 if TYPE_CHECKING:
     from psd.publish.recipe import Recipe
 
-__all__ = ["recipe_from_options", "recipe_options"]
+__all__ = ["domain_keys", "recipe_from_options", "recipe_options"]
 
 _option = options_of("Recipe")
 
@@ -58,7 +58,7 @@ def recipe_from_options(inputs: Sequence[str], options: Mapping[str, Any]) -> Re
     private_read = {key: text for key, text in read.items() if key in PRIVATE_READ_KEYS}
     columns = {key: text for key, text in read.items() if key not in PRIVATE_READ_KEYS}
     settings = parse_settings(options["settings"])
-    domain = _domain_keys(columns, settings)
+    domain = domain_keys(columns, settings)
     release = {key: options[key] for key in _RELEASE_KEYS if options[key] is not None}
     release |= domain
     release |= {"set": settings} if settings else {}
@@ -72,7 +72,7 @@ def recipe_from_options(inputs: Sequence[str], options: Mapping[str, Any]) -> Re
     )
 
 
-def _domain_keys(columns: dict[str, str], settings: dict[str, str]) -> dict[str, str]:
+def domain_keys(columns: dict[str, str], settings: dict[str, str]) -> dict[str, str]:
     """Keys of the domain, taken out of those of ``--read`` and ``--set``."""
     keys = {"coordinate_resolution": columns.pop("coordinate_resolution", None)}
     for spelling in ("min_cell", "min-cell"):

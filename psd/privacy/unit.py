@@ -236,9 +236,7 @@ def privacy_unit(
             kind="user-day", max_contributions=max_contributions, time_zone=time_zone
         )
     kind: Kind = "user-slice" if per == "user-slice" else "user"
-    return PrivacyUnit(
-        kind=kind, max_contributions=max_contributions, max_per_slice=max_per_slice
-    )
+    return PrivacyUnit(kind=kind, max_contributions=max_contributions, max_per_slice=max_per_slice)
 
 
 def counted_unit(unit: PrivacyUnit, scope: ContributionScope) -> PrivacyUnit:

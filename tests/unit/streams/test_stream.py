@@ -81,6 +81,12 @@ def test_a_user_is_bounded_in_all_slices_together_first_come_first(tmp_path):
     assert found[-1].guarantee_text == "epsilon 1000 per user, at most 5 records of each"
 
 
+def test_a_user_is_bounded_in_each_slice_as_well(tmp_path):
+    stream = create(tmp_path, user="user", max_contributions=5, max_per_slice=2)
+    found = [stream.add(day_of(tmp_path, day, 6, users=2), day) for day in DAYS[:3]]
+    assert totals(found[-1]) == [4, 4, 2]
+
+
 def test_the_days_of_a_user_are_bounded_over_the_hours_of_a_day(tmp_path):
     hours = psd.TimeSlices.parse("hour", "2026-01-05T22..2026-01-06T01")
     stream = create(tmp_path, slices=hours, user="user", max_contributions=3, per="day")
