@@ -22,7 +22,7 @@ def mechanisms() -> dict[str, type[Any]]:
     Examples
     --------
     >>> list(mechanisms())
-    ['exponential-mechanism', 'laplace', 'permute-and-flip', 'threshold']
+    ['exponential-mechanism', 'gaussian', 'laplace', 'permute-and-flip', 'threshold']
     """
     modules = {
         name: plugins.load(__name__, "mechanism", name) for name in plugins.own_names(__name__)

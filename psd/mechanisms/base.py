@@ -34,7 +34,10 @@ class Mechanism(Protocol[Answer]):
 
     @property
     def cost(self) -> NDArray[np.int64]:
-        """Nano-epsilon that is charged for each answer, shape (n,). Public."""
+        """Loss that is charged for each answer, shape (n,). Public.
+
+        Nano-epsilon, or for Gaussian noise rho in units of 1e-12.
+        """
 
     @property
     def public(self) -> tuple[Any, ...]:

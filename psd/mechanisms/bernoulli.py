@@ -1,10 +1,16 @@
 """Exact coins of probability exp(-x), x rational."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
+from psd.mechanisms.certified_thresholds import WORD_BITS
 from psd.mechanisms.inversion import unit_geometric
-from psd.mechanisms.random_words import uniform_below
+from psd.mechanisms.random_words import random_words, uniform_below
+
+Coin = Callable[[NDArray[np.intp]], NDArray[np.bool_]]
 
 
 def bernoulli_exp(
@@ -89,12 +95,44 @@ def bernoulli_exp_of_parts(
     >>> bernoulli_exp_of_parts(np.array([0, 2**62]), np.array([0, 1]), np.array([1, 2])).tolist()
     [True, False]
     """
-    if not integer.any():
-        return _bernoulli_exp_below_one(rest, denominators)
-    coins = unit_geometric(integer.size) >= integer
-    open_ = np.flatnonzero(coins)
-    coins[open_] = _bernoulli_exp_below_one(rest[open_], denominators[open_])
-    return coins
+    return _bernoulli_exp(integer, lambda going: uniform_below(denominators[going]) < rest[going])
+
+
+def bernoulli_exp_of_any(numerators: NDArray[Any], denominators: NDArray[Any]) -> NDArray[np.bool_]:
+    """Flip coins that are true with probability exp(-numerator / denominator), of any size.
+
+    Guarantees
+    ----------
+    - As `bernoulli_exp`; numbers are Python integers, so that no product wraps.
+
+    Parameters
+    ----------
+    numerators, denominators : ndarray of int, shape (n,), object
+        Not negative, and positive. The quotients are below 2**62.
+
+    Returns
+    -------
+    ndarray, shape (n,), bool
+        Independent coins.
+
+    Examples
+    --------
+    >>> bernoulli_exp_of_any(np.array([0, 10**30]), np.array([10**40, 10**28])).tolist()
+    [True, False]
+    """
+    integer = (numerators // denominators).astype(np.int64)
+    rest = numerators % denominators
+    prefixes = ((rest << WORD_BITS) // denominators).astype(np.uint64)
+
+    def coin(going: NDArray[np.intp]) -> NDArray[np.bool_]:
+        words = random_words(going.size) >> np.uint64(1)
+        coins: NDArray[np.bool_] = words < prefixes[going]
+        for tie in np.flatnonzero(words == prefixes[going]):
+            at = going[tie]
+            coins[tie] = _settle(int(rest[at]), int(denominators[at]))
+        return coins
+
+    return _bernoulli_exp(integer, coin)
 
 
 def checked_pair(
@@ -111,17 +149,31 @@ def checked_pair(
     return numerators.astype(np.int64, copy=False), denominators.astype(np.int64, copy=False)
 
 
-def _bernoulli_exp_below_one(
-    numerators: NDArray[np.int64], denominators: NDArray[np.int64]
-) -> NDArray[np.bool_]:
-    """Flip coins of probability exp(-rest), rest in [0, 1]: true when K is odd."""
-    odd = np.ones(numerators.size, dtype=np.bool_)
-    going = np.arange(numerators.size)
+def _bernoulli_exp(integer: NDArray[np.int64], coin: Coin) -> NDArray[np.bool_]:
+    """Flip coins of probability exp(-(integer + rest)); ``coin`` flips those of the rest."""
+    if not integer.any():
+        return _bernoulli_exp_below_one(np.arange(integer.size), integer.size, coin)
+    coins = unit_geometric(integer.size) >= integer
+    return coins & _bernoulli_exp_below_one(np.flatnonzero(coins), integer.size, coin)
+
+
+def _bernoulli_exp_below_one(going: NDArray[np.intp], size: int, coin: Coin) -> NDArray[np.bool_]:
+    """Flip coins of probability exp(-rest), rest in [0, 1], for some elements: true if K is odd."""
+    odd = np.ones(size, dtype=np.bool_)
     k = 1
     while going.size:
         if k > 1:
             going = going[uniform_below(np.full(going.size, k, dtype=np.int64)) == 0]
-        going = going[uniform_below(denominators[going]) < numerators[going]]
+        going = going[coin(going)]
         odd[going] ^= True
         k += 1
     return odd
+
+
+def _settle(rest: int, denominator: int) -> bool:
+    """Whether a uniform number, whose first 63 bits are those of the quotient, lies below it."""
+    rest = (rest << WORD_BITS) % denominator
+    while True:
+        digit, rest = divmod(rest << 64, denominator)
+        if (word := int(random_words(1)[0])) != digit:
+            return word < digit

@@ -6,6 +6,7 @@ two integers, and a floor is returned only if both ends of the enclosure have th
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +54,21 @@ def exp_enclosure(numerator: int, denominator: int, bits: int) -> tuple[int, int
     return low, high
 
 
+class Law(Protocol):
+    """A law on the integers from 0, by its certified survival probabilities."""
+
+    has_geometric_excess: ClassVar[bool]
+    """Whether the table ends early, and a geometric excess is drawn for what lies beyond."""
+
+    def floor(self, k: int, bits: int) -> int:
+        """Compute the floor of 2**bits * P(X >= k)."""
+
+    def entries(self, guard: int) -> list[int] | None:
+        """List the entries of the table, or None if the guard bits do not decide one of them."""
+
+    def __hash__(self) -> int: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Survival:
     """The probabilities P(X >= k), k >= 1, of a law on the integers from 0.
@@ -72,6 +88,12 @@ class Survival:
     numerator: int
     denominator: int
     two_sided: bool
+
+    has_geometric_excess: ClassVar[bool] = True
+
+    def entries(self, guard: int) -> list[int] | None:
+        """List the floors for k = 1, 2, ..., or None if the guard bits do not decide one."""
+        return _entries(self, guard)
 
     def enclosure(self, k: int, bits: int) -> tuple[int, int]:
         """Enclose 2**bits * P(X >= k) between two integers."""
@@ -99,28 +121,29 @@ class Survival:
 
 
 @lru_cache(maxsize=32)
-def thresholds(law: Survival) -> NDArray[np.uint64]:
+def thresholds(law: Law) -> NDArray[np.uint64]:
     """Tabulate the floors of 2**63 * P(X >= k), k = 1, 2, ..., in ascending order.
 
     Parameters
     ----------
-    law : Survival
-        Its scale must not exceed `MAX_TABLE_SCALE`.
+    law : Survival or GaussianSurvival
+        Its scale, or sigma, must not exceed `MAX_TABLE_SCALE`.
 
     Returns
     -------
     ndarray, shape (m,), uint64
-        Distinct and ascending, so that entry m - k is the floor for k; read-only. The table ends
-        with the first probability below 2**-12; beyond it the excess is drawn instead. The table
-        has at most 9 * scale + 2 entries.
+        Ascending, so that entry m - k is the floor for k; read-only. For a law with a geometric
+        excess, the entries are distinct, and the table ends with the first probability below
+        2**-12; beyond it the excess is drawn instead. That table has at most 9 * scale + 2
+        entries. The other tables end with their first entry of 0; entries near it may be equal.
 
     Notes
     -----
-    Entries are distinct: consecutive probabilities differ by a factor q <= exp(-2**-12), and
-    all but the last are above 2**-12, so they lie 2**38 apart.
+    Entries of the first kind are distinct: consecutive probabilities differ by a factor
+    q <= exp(-2**-12), and all but the last are above 2**-12, so they lie 2**38 apart.
     """
     guard = _GUARD_BITS
-    while (entries := _entries(law, guard)) is None:
+    while (entries := law.entries(guard)) is None:
         guard *= 2
     table = np.array(entries[::-1], dtype=np.uint64)
     table.setflags(write=False)

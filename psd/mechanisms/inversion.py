@@ -3,27 +3,28 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from psd.mechanisms.certified_thresholds import WORD_BITS, Survival, thresholds
+from psd.mechanisms.certified_thresholds import WORD_BITS, Law, Survival, thresholds
 from psd.mechanisms.random_words import random_words
 
 _UNIT = Survival(1, 1, two_sided=False)
 
 
-def invert(words: NDArray[np.uint64], law: Survival) -> NDArray[np.int64]:
+def invert(words: NDArray[np.uint64], law: Law) -> NDArray[np.int64]:
     """Turn uniform 63-bit words into draws of a law, up to the length of its table.
 
     Parameters
     ----------
     words : ndarray, shape (n,), uint64
         Independent and uniform over [0, 2**63).
-    law : Survival
-        Law to draw from; its scale is at most `MAX_TABLE_SCALE`.
+    law : Survival or GaussianSurvival
+        Law to draw from; its scale, or sigma, is at most `MAX_TABLE_SCALE`.
 
     Returns
     -------
     ndarray, shape (n,), int64
-        Independent draws, each with exactly the law of min(X, m), where m is the length of the
-        table. A draw of m needs an independent geometric excess, see `Survival`.
+        Independent draws, each with exactly the law. For a law with a geometric excess it is the
+        law of min(X, m), where m is the length of the table; a draw of m needs an independent
+        excess, see `Survival`.
 
     Notes
     -----
@@ -31,8 +32,8 @@ def invert(words: NDArray[np.uint64], law: Survival) -> NDArray[np.int64]:
     S_k = P(X >= k). By inversion [1]_ the number of k with R < S_k has the law. Let T_k be the
     floor of 2**63 * S_k. If W < T_k then R < (W + 1) / 2**63 <= S_k; if W > T_k then
     R >= W / 2**63 >= (T_k + 1) / 2**63 > S_k. So only W = T_k leaves k undecided. Then
-    more bits of R are read until they differ from the expansion of S_k. Since the T_k are distinct,
-    that happens for at most one k.
+    more bits of R are read until they differ from the expansion of S_k. If R < S_k, k + 1 may be
+    undecided as well, where entries are equal or the table has ended.
 
     References
     ----------
@@ -42,8 +43,9 @@ def invert(words: NDArray[np.uint64], law: Survival) -> NDArray[np.int64]:
     table = thresholds(law)
     not_above = np.searchsorted(table, words, side="right")
     values = table.size - not_above
+    last = table.size if law.has_geometric_excess else None
     for tie in np.flatnonzero(table[not_above - 1] == words):
-        values[tie] += _lies_below(int(words[tie]), int(values[tie]) + 1, law)
+        values[tie] = _settle(int(words[tie]), int(values[tie]), law, last)
     return values
 
 
@@ -58,9 +60,15 @@ def unit_geometric(size: int) -> NDArray[np.int64]:
     return values
 
 
-def _lies_below(prefix: int, k: int, law: Survival) -> bool:
-    """Whether R < S_k, where R starts with the prefix; bits of R are read until they differ."""
+def _settle(prefix: int, value: int, law: Law, last: int | None) -> int:
+    """Count the k with R < S_k, up to the last; R starts with the prefix, and bits are read."""
     bits = WORD_BITS
-    while prefix == (threshold := law.floor(k, bits)):
-        prefix, bits = prefix << 64 | int(random_words(1)[0]), bits + 64
-    return prefix < threshold
+    while value != last:
+        threshold = law.floor(value + 1, bits)
+        if prefix > threshold:
+            break
+        if prefix < threshold:
+            value += 1
+        else:
+            prefix, bits = prefix << 64 | int(random_words(1)[0]), bits + 64
+    return value

@@ -8,7 +8,9 @@ import dataclasses
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import logsumexp
 
+from psd.accounting import PICO
 from psd.auditing.transcripts import LeakError, RecordingSampler, ReplayingSampler
 from psd.mechanisms import mechanisms
 from psd.mechanisms.base import Mechanism
@@ -18,6 +20,14 @@ from support.goodness_of_fit import ALPHA, holds
 
 DRAWS = 20_000
 MECHANISMS = [pytest.param(kind, id=name) for name, kind in mechanisms().items()]
+PUBLIC_FIELDS = {
+    *("epsilon", "sensitivity", "numerator", "denominator"),
+    *("rho", "squared_sensitivity"),
+}
+IN_RHO = {"gaussian"}
+"""Mechanisms whose cost is rho; that of the others is epsilon."""
+PURE = [kind for kind in MECHANISMS if kind.id not in IN_RHO]
+CONCENTRATED = [kind for kind in MECHANISMS if kind.id in IN_RHO]
 
 
 def drawn(mechanism, number=DRAWS):
@@ -77,7 +87,7 @@ def test_draws_of_a_neighbour_are_told_apart(kind):
     assert p_value(first, drawn(second)) < ALPHA
 
 
-@pytest.mark.parametrize("kind", MECHANISMS)
+@pytest.mark.parametrize("kind", PURE)
 def test_no_answer_tells_more_than_its_cost(kind):
     first, second = kind.neighbours()
     assert all(np.array_equal(a, b) for a, b in zip(first.public, second.public, strict=True))
@@ -87,6 +97,23 @@ def test_no_answer_tells_more_than_its_cost(kind):
         worst = max(worst, float(np.abs(ratio).sum()))
         assert (np.abs(ratio) <= first.cost / NANO + 1e-9).all()
     assert worst > 0
+
+
+@pytest.mark.parametrize("kind", CONCENTRATED)
+def test_divergences_are_at_most_the_cost_in_rho(kind):
+    """Rényi divergences of several orders, summed over all answers that are not next to none."""
+    first, second = kind.neighbours()
+    assert all(np.array_equal(a, b) for a, b in zip(first.public, second.public, strict=True))
+    answers = [np.full(len(first.cost), answer) for answer in range(-60, 61)]
+    laws = [np.array([each.log_probability(a) for a in answers]) for each in (first, second)]
+    assert np.exp(laws[0]).sum(axis=0) == pytest.approx(1)
+    worst = 0.0
+    for p, q in (laws, laws[::-1]):
+        for order in (1.5, 2, 4, 8):
+            divergence = logsumexp(order * p + (1 - order) * q, axis=0) / (order - 1)
+            assert (divergence <= order * first.cost / PICO * (1 + 1e-9)).all()
+            worst = max(worst, float((divergence / order).max()))
+    assert worst == pytest.approx(first.cost.max() / PICO, rel=1e-3), "the neighbours use it up"
 
 
 @pytest.mark.parametrize("kind", MECHANISMS)
@@ -109,7 +136,7 @@ def test_another_public_argument_is_another_question(kind):
     others = [
         dataclasses.replace(first, **{field.name: 2 * getattr(first, field.name)})
         for field in dataclasses.fields(first)
-        if field.name in ("epsilon", "sensitivity", "numerator", "denominator")
+        if field.name in PUBLIC_FIELDS
     ]
     assert others
     for other in others:

@@ -23,7 +23,32 @@ def holds(p_value):
 def discrete_laplace_p_value(draws, scale):
     """P-value of the chi-square statistic of draws against the discrete Laplace law."""
     edges = _edges(draws.size, scale)
-    expected = -np.diff([1.0, *_survival(edges, scale), 0.0]) * draws.size
+    return _p_value(draws, edges, _survival(edges, scale))
+
+
+def discrete_gaussian_p_value(draws, variance):
+    """P-value of the chi-square statistic of draws against the law of parameter sigma^2."""
+    sigma = float(variance) ** 0.5
+    step = max(1, round(sigma / 4))
+    edges = np.arange(-40 * step + 1, 40 * step + 1, step)
+    survival = _gaussian_survival(edges, float(variance))
+    wide = np.minimum(survival, 1 - survival) * draws.size >= LEAST_EXPECTED
+    return _p_value(draws, edges[wide], survival[wide])
+
+
+def _gaussian_survival(x, variance):
+    """P(X >= x) of the discrete Gaussian law; of the normal law if no sum can tell."""
+    if variance > 2**12:
+        return stats.norm.sf((x - 0.5) / variance**0.5)
+    values = np.arange(-int(40 * variance**0.5) - 60, int(40 * variance**0.5) + 61)
+    mass = np.exp(-(values**2) / (2 * variance))
+    above = np.cumsum(mass[::-1])[::-1] / mass.sum()
+    return above[x - values[0]]
+
+
+def _p_value(draws, edges, survival):
+    """P-value of the numbers of draws between edges, of which P(X >= edge) is known."""
+    expected = -np.diff([1.0, *survival, 0.0]) * draws.size
     observed = np.bincount(np.searchsorted(edges, draws, side="right"), minlength=edges.size + 1)
     statistic = ((observed - expected) ** 2 / expected).sum()
     return stats.chi2.sf(statistic, edges.size)

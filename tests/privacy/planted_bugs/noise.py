@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ import numpy as np
 
 import psd.mechanisms.random_words
 from privacy.planted_bugs.bug import planted, replaced
-from psd.mechanisms import laplace, threshold
+from psd.mechanisms import gaussian, laplace, threshold
 from psd.mechanisms.geometric import geometric_each
 from psd.mechanisms.laplace import LaplaceMechanism
 from psd.privacy.epsilon import NANO
@@ -169,3 +170,29 @@ def noise_epsilon_rounded_up():
     """Epsilon is rounded up to a tenth before it becomes a scale."""
     tenth = NANO // 10
     return counts_with(lambda epsilon, sensitivity: (-(-epsilon // tenth) * tenth, sensitivity))
+
+
+GAUSSIAN = "tests/statistical/test_discrete_gaussian.py::"
+
+
+@planted(
+    test=GAUSSIAN + "test_one_parameter_has_the_law[10000-table]",
+    like="a parameter sigma taken for sigma^2, or the other way round",
+)
+def noise_sigma_for_sigma_squared():
+    """Gaussian noise of sigma^2 is drawn with sigma in its place."""
+    original = gaussian.discrete_gaussian
+
+    def root(numerator, denominator, size):
+        return original(math.isqrt(numerator), math.isqrt(denominator), size)
+
+    return replaced(gaussian, "discrete_gaussian", root)
+
+
+@planted(
+    test=GAUSSIAN + "test_one_parameter_has_the_law[41/2-rejection]",
+    like="a rejection sampler without its last step",
+)
+def noise_gaussian_all_kept():
+    """Every proposal of the rejection sampler is kept, so that Gaussian noise is Laplace noise."""
+    return replaced(gaussian, "bernoulli_exp_of_any", lambda n, d: np.ones(len(n), np.bool_))

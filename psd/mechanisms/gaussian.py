@@ -1,0 +1,260 @@
+"""Exact discrete Gaussian noise: P(X = x) proportional to exp(-x^2 / (2 s)), s rational.
+
+`GaussianMechanism` adds it to counts. There are two samplers of the same law: one inverts a table
+of certified thresholds, the other is the rejection sampler of Canonne, Kamath and Steinke, for a
+large sigma and for many variances.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd._util.arrays import Integers
+from psd.accounting import PICO
+from psd.errors import ParameterError
+from psd.mechanisms.bernoulli import bernoulli_exp_of_any
+from psd.mechanisms.certified_thresholds import MAX_TABLE_SCALE
+from psd.mechanisms.gaussian_thresholds import GaussianSurvival
+from psd.mechanisms.geometric import refuse_beyond_limit, until_kept
+from psd.mechanisms.inversion import invert
+from psd.mechanisms.laplace import discrete_laplace_each
+from psd.mechanisms.random_words import random_words
+from psd.privacy.noise_laws import DISCRETE_GAUSSIAN, noise_law
+
+__all__ = [
+    "MAX_VARIANCE_BITS",
+    "GaussianMechanism",
+    "discrete_gaussian",
+    "discrete_gaussian_each",
+    "mechanism",
+]
+
+MAX_VARIANCE_BITS = 112
+_BLOCK = 2**16  # draws per block, so that the arrays of a block stay in the cache
+_SMALL_TABLE = 2**10
+_SHORT_RUN = 2**10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class GaussianMechanism:
+    """Counts plus discrete Gaussian noise of parameter s = squared_sensitivity / (2 rho).
+
+    Guarantees
+    ----------
+    - If the count of an answer differs by d on two data sets, its draw is
+      (d^2 rho / squared_sensitivity)-zCDP [1]_, and the draws of all answers together have the sum.
+
+    Parameters
+    ----------
+    true : ndarray, shape (n,), int64
+        Counts. **Private.**
+    rho : ndarray, shape (n,), int64
+        Rho of each count in units of 1e-12, above 0. **Public.**
+    squared_sensitivity : int
+        Square of the change for which rho is charged, above 0. **Public.**
+
+    References
+    ----------
+    .. [1] C. Canonne, G. Kamath, T. Steinke, "The Discrete Gaussian for Differential Privacy",
+       NeurIPS 2020, arXiv:2004.00010, theorem 4.
+    """
+
+    true: Integers
+    rho: Integers
+    squared_sensitivity: int
+
+    noise_law: ClassVar[str] = DISCRETE_GAUSSIAN
+
+    @staticmethod
+    def neighbours() -> tuple[GaussianMechanism, GaussianMechanism]:
+        """Return counts of two cells, and the same with one more unit in the first cell."""
+        true, rho = np.array([3, 0]), np.array([PICO // 2, PICO // 20])
+        first = GaussianMechanism(true=true, rho=rho, squared_sensitivity=4)
+        return first, replace(first, true=true + np.array([2, 0]))
+
+    @property
+    def cost(self) -> Integers:
+        """Rho of each count, in units of 1e-12."""
+        return self.rho
+
+    @property
+    def public(self) -> tuple[Any, ...]:
+        """Rhos and squared sensitivity."""
+        return ("counts", self.noise_law, self.rho, self.squared_sensitivity)
+
+    def sample(self) -> Integers:
+        """Draw noisy counts; they may be negative."""
+        noise = discrete_gaussian_each(self.squared_sensitivity * PICO, 2 * self.rho)
+        return self.true + noise
+
+    def log_probability(self, answer: Integers) -> NDArray[np.float64]:
+        """Compute the log-probability of each noisy count."""
+        law = noise_law(self.noise_law)
+        return law.log_density(answer - self.true, self.rho, self.squared_sensitivity)
+
+
+mechanism = GaussianMechanism
+
+
+def discrete_gaussian(numerator: int, denominator: int, size: int) -> Integers:
+    """Draw discrete Gaussian noise of one parameter.
+
+    Guarantees
+    ----------
+    - P(X = x) is proportional to exp(-x^2 / (2 s)) exactly, s = numerator / denominator.
+    - Draws are independent of each other and of all earlier calls, also in forked processes.
+    - Only integers decide an outcome, and every random bit comes from `os.urandom`.
+
+    Parameters
+    ----------
+    numerator, denominator : int
+        s = sigma^2 is their quotient. Positive, of any size. Below 1, s is larger than the
+        variance. **Public.**
+    size : int
+        Number of draws. **Public.**
+
+    Returns
+    -------
+    ndarray, shape (size,), int64
+        The noise, below 2**62 in magnitude.
+
+    Raises
+    ------
+    ParameterError
+        The numerator or the denominator is not positive, or sigma is above 2**56.
+    OverflowError
+        A draw reached 2**62. That does not depend on any data; its probability is below
+        exp(-2**11) per draw.
+
+    Notes
+    -----
+    Up to sigma = 2**12, one word of 64 bits gives one draw: 63 bits decide the magnitude by
+    inversion, see `psd.mechanisms.inversion.invert`, and the last bit decides the sign. The table
+    is cached for later calls. For a larger sigma, and if the table would be too long for the number
+    of draws, Algorithm 3 of [1]_ is used: a draw Y of discrete Laplace noise of scale
+    t = floor(sigma) + 1 is kept with probability exp(-(|Y| - s / t)^2 / (2 s)). The product with
+    exp(-|Y| / t) is exp(-Y^2 / (2 s)) up to a constant. Time is not constant: it depends on the
+    draws.
+
+    References
+    ----------
+    .. [1] C. Canonne, G. Kamath, T. Steinke, "The Discrete Gaussian for Differential Privacy",
+       NeurIPS 2020, arXiv:2004.00010, section 5.3.
+
+    Examples
+    --------
+    >>> noise = discrete_gaussian(10, 3, size=5)
+    >>> noise.shape, noise.dtype
+    ((5,), dtype('int64'))
+    """
+    numerator, denominator = _lowest_terms(numerator, denominator)
+    noise = np.empty(size, dtype=np.int64)
+    for start in range(0, size, _BLOCK):
+        block = noise[start : start + _BLOCK]
+        if _has_table(numerator, denominator, size):
+            block[:] = _by_table(numerator, denominator, block.size)
+        else:
+            block[:] = _by_rejection(numerator, np.full(block.size, denominator, dtype=object))
+    return noise
+
+
+def discrete_gaussian_each(numerator: int, denominators: Integers) -> Integers:
+    """Draw discrete Gaussian noise, each draw with its own parameter.
+
+    Guarantees
+    ----------
+    - The i-th draw has the law of `discrete_gaussian` at numerator / denominators[i], exactly.
+
+    Parameters
+    ----------
+    numerator : int
+        Positive, of any size. **Public.**
+    denominators : ndarray, shape (n,), int64
+        sigma^2 is the numerator over the denominator. Positive. **Public.**
+
+    Returns
+    -------
+    ndarray, shape (n,), int64
+        The noise, independent, below 2**62 in magnitude.
+
+    Raises
+    ------
+    ParameterError, OverflowError
+        As `discrete_gaussian`.
+
+    Notes
+    -----
+    Draws of equal parameters are drawn together, as those of the levels of a tree. If there are
+    many parameters, all draws are by rejection. The order is a function of the parameters, which
+    are public.
+
+    Examples
+    --------
+    >>> discrete_gaussian_each(10, np.array([3, 10**9])).shape
+    (2,)
+    """
+    different, which, counts = np.unique(denominators, return_inverse=True, return_counts=True)
+    noise = np.empty(denominators.size, dtype=np.int64)
+    if not noise.size:
+        return noise
+    if (different.size - 1) * _SHORT_RUN < denominators.size:
+        order = np.argsort(which, kind="stable")
+        pairs = zip(different.tolist(), counts.tolist(), strict=True)
+        noise[order] = np.concatenate([discrete_gaussian(numerator, d, n) for d, n in pairs])
+        return noise
+    _lowest_terms(numerator, int(different[0]))
+    for start in range(0, noise.size, _BLOCK):
+        block = slice(start, start + _BLOCK)
+        noise[block] = _by_rejection(numerator, denominators[block].astype(object))
+    return noise
+
+
+def _lowest_terms(numerator: int, denominator: int) -> tuple[int, int]:
+    """Return sigma^2 in lowest terms, or refuse it."""
+    numerator, denominator = operator.index(numerator), operator.index(denominator)
+    if numerator < 1 or denominator < 1:
+        raise ParameterError("sigma must be above 0, got a variance of 0 or less", name="sigma")
+    if numerator >> MAX_VARIANCE_BITS >= denominator:
+        power = ((numerator // denominator).bit_length() - 1) // 2
+        raise ParameterError(
+            f"sigma must be below 2**{MAX_VARIANCE_BITS // 2}, got about 2**{power}; "
+            "the budget is too small for the number of records of a unit",
+            name="sigma",
+        )
+    common = math.gcd(numerator, denominator)
+    return numerator // common, denominator // common
+
+
+def _has_table(numerator: int, denominator: int, size: int) -> bool:
+    """Whether sigma allows a table, of about 10 sigma entries, that is not long for the draws."""
+    longest = min(10 * MAX_TABLE_SCALE, max(size, _SMALL_TABLE))
+    return 100 * numerator <= longest**2 * denominator
+
+
+def _by_table(numerator: int, denominator: int, size: int) -> Integers:
+    """Draw by inversion: 63 bits of a word are the magnitude, and one is the sign."""
+    words = random_words(size)
+    magnitudes = invert(words >> np.uint64(1), GaussianSurvival(numerator, denominator))
+    return np.where(words & np.uint64(1), -magnitudes, magnitudes)
+
+
+def _by_rejection(numerator: int, denominators: NDArray[Any]) -> Integers:
+    """Draw discrete Laplace noise of about the same width, and keep it with a probability."""
+    scales = np.array([math.isqrt(numerator // d) + 1 for d in denominators.tolist()], object)
+
+    def attempt(pending: NDArray[np.intp]) -> tuple[Integers, NDArray[np.bool_]]:
+        scale, denominator = scales[pending], denominators[pending]
+        draws = discrete_laplace_each(scale.astype(np.int64), np.ones(pending.size, np.int64))
+        off = np.abs(draws).astype(object) * scale * denominator - numerator
+        unit = 2 * numerator * denominator * scale**2
+        return draws, bernoulli_exp_of_any(off**2, unit)
+
+    noise = until_kept(scales.size, attempt)
+    refuse_beyond_limit(int(np.abs(noise).max()))
+    return noise

@@ -1,0 +1,129 @@
+"""Certified thresholds of discrete Gaussian noise: golden numbers, and 200 decimal digits."""
+
+from decimal import Decimal, localcontext
+
+import numpy as np
+import pytest
+
+from psd.mechanisms.certified_thresholds import thresholds
+from psd.mechanisms.gaussian_thresholds import GaussianSurvival
+from psd.mechanisms.inversion import invert
+from support.noise_paths import Tape
+
+GOLDEN = {
+    (1, 3): (2867775755453530051, 31525323237879933, 17427004808031),
+    (1, 1): (5543778983169066799, 1080206978517033880, 84249442284977801),
+    (10, 1): (8059782539410795255, 5846101403393369943, 3940768392361488653),
+    (100, 1): (8855412729517410685, 8123164524245863064, 7401818074479947214),
+}
+PARAMETERS = [*GOLDEN, (1, 10**6), (24_355_970_359, 3 * 10**9), (10**30 + 1, 10**28 + 7)]
+LAWS = [GaussianSurvival(*parameter) for parameter in PARAMETERS]
+LAW = GaussianSurvival(10, 1)
+DIGIT = 2**64
+
+
+def exact_floors(law, bits, number):
+    """Floors of 2**bits P(|X| >= k), k from 1, with 400 digits."""
+    with localcontext(prec=400):
+        half = Decimal(law.denominator) / (2 * law.numerator)
+        weights = []
+        while not weights or weights[-1] > Decimal(10) ** -300:
+            weights.append((-((len(weights) + 1) ** 2) * half).exp())
+        total = 1 + 2 * sum(weights)
+        return [int(2 * sum(weights[k:]) / total * 2**bits) for k in range(number)]
+
+
+@pytest.mark.parametrize("parameter", GOLDEN)
+def test_thresholds_are_the_golden_ones(parameter):
+    table = thresholds(GaussianSurvival(*parameter))
+    assert tuple(table[::-1][:3].tolist()) == GOLDEN[parameter]
+
+
+@pytest.mark.parametrize("law", LAWS, ids=str)
+def test_every_entry_is_the_floor(law):
+    table = thresholds(law).tolist()
+    assert table[::-1] == exact_floors(law, 63, len(table))
+
+
+@pytest.mark.parametrize("law", LAWS, ids=str)
+@pytest.mark.parametrize("bits", [8, 63, 127, 255])
+def test_longer_and_shorter_expansions_are_floors_too(law, bits):
+    assert [law.floor(k, bits) for k in range(1, 6)] == exact_floors(law, bits, 5)
+
+
+def test_a_value_far_beyond_the_table_is_next_to_impossible():
+    assert LAW.floor(10**6, 63) == 0
+    assert LAW.floor(60, 400) == exact_floors(LAW, 400, 60)[59] > 0
+
+
+@pytest.mark.parametrize("law", LAWS, ids=str)
+def test_few_guard_bits_leave_a_floor_undecided_but_never_wrong(law):
+    truth = thresholds(law).tolist()[::-1]
+    answers = [law.entries(guard) for guard in range(-31, 40)]
+    assert all(answer is None or answer == truth for answer in answers)
+    assert answers[0] is None or len(truth) == 1
+    assert answers[-1] == truth
+
+
+@pytest.mark.parametrize("law", LAWS, ids=str)
+def test_enclosures_hold_the_probability(law):
+    """Few bits make wide enclosures, where a wrong direction shows."""
+    for bits in range(24, 80, 3):
+        low, high = law._enclosures(bits)
+        truth = exact_floors(law, bits, len(low))
+        assert all(a <= b <= c for a, b, c in zip(low, truth, high, strict=True))
+
+
+def test_a_table_ends_with_its_first_zero():
+    for law in LAWS:
+        table = thresholds(law)
+        assert table[0] == 0
+        assert table.size == 1 or table[1] > 0
+        assert (np.diff(table.astype(np.int64)) >= 0).all()
+
+
+def test_a_wide_table_has_about_nine_sigma_entries():
+    table = thresholds(GaussianSurvival(2**24, 1))
+    assert table.size == pytest.approx(9.08 * 2**12, rel=0.01)
+
+
+def words(*values):
+    return np.array(values, dtype=np.uint64)
+
+
+def threshold(k):
+    return LAW.floor(k, 63)
+
+
+@pytest.mark.parametrize("k", [1, 2, 20])
+@pytest.mark.parametrize("more", [-1, 1])
+def test_a_tie_is_decided_by_the_next_word(monkeypatch, k, more):
+    digit = LAW.floor(k, 127) % DIGIT
+    tape = Tape(monkeypatch, digit + more)
+    assert invert(words(threshold(k)), LAW).tolist() == [k if more < 0 else k - 1]
+    assert not tape.left
+
+
+def test_the_least_word_reaches_beyond_the_table(monkeypatch):
+    """A word of 0 ties at the end of the table; more bits say how far beyond it is."""
+    end = thresholds(LAW).size
+    for bits, k in ((127, end + 3), (127, end + 10)):
+        below = LAW.floor(k, bits)
+        tape = Tape(monkeypatch, below - 1)
+        assert invert(words(0), LAW).tolist() == [k]
+        assert not tape.left
+
+
+def test_equal_entries_are_told_apart(monkeypatch):
+    """Entries of a wide table are equal near its end: more bits find the one that is meant."""
+    law = GaussianSurvival(300**2, 1)
+    table = thresholds(law)[::-1].tolist()
+    first = table.index(1)
+    assert table.count(1) > 5
+    for k in (first + 1, first + 4, first + table.count(1)):
+        tape = Tape(monkeypatch, law.floor(k, 127) % DIGIT - 1)
+        assert invert(words(1), law).tolist() == [k]
+        assert not tape.left
+    tape = Tape(monkeypatch, law.floor(first + 1, 127) % DIGIT + 1)
+    assert invert(words(1), law).tolist() == [first]
+    assert not tape.left
