@@ -17,7 +17,6 @@ from psd.publish.count_inputs import RecordInput
 from psd.publish.observer import SILENT, Observer
 from psd.publish.pipeline import answer
 from psd.publish.request_arguments import ReadArguments, request_from_arguments
-from psd.space.growing_tree import GrowingTree
 from psd.space.region_inputs import refuse_record_files
 
 if TYPE_CHECKING:
@@ -123,7 +122,8 @@ class _Chooser:
     def build(self, curator: Any) -> Tree:
         """Ask all questions, as before a reading; a choice has no tree of counts."""
         self.ask(curator)
-        return GrowingTree(curator.domain.lattice).tree(curator.noise_law)
+        tree: Tree = curator.tree()
+        return tree
 
 
 def choose(
