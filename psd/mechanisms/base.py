@@ -44,7 +44,7 @@ class Mechanism(Protocol[Answer]):
         """All arguments except the private input; draws that differ in them are different draws."""
 
     def sample(self) -> Answer:
-        """Draw one answer for each element."""
+        """Draw one answer for each element, shape (n, ...)."""
 
     def log_probability(self, answer: Answer) -> NDArray[np.float64]:
         """Compute the log-probability of each answer; -inf if the answer is impossible.

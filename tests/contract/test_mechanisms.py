@@ -31,20 +31,19 @@ CONCENTRATED = [kind for kind in MECHANISMS if kind.id in IN_RHO]
 
 
 def drawn(mechanism, number=DRAWS):
-    """Answers of many draws, shape (number, n)."""
+    """Answers of many draws, shape (number, n, ...)."""
     return np.array([mechanism.sample() for _ in range(number)])
 
 
 def p_value(mechanism, answers):
     """Least p-value of the answers of each element, corrected for their number."""
-    log_probability = {}
     found = []
     for element in range(answers.shape[1]):
-        values, seen = np.unique(answers[:, element], return_counts=True)
-        for value in values:
-            whole = answers[answers[:, element] == value][0]
-            log_probability[value] = mechanism.log_probability(whole)[element]
-        expected = len(answers) * np.exp([log_probability[value] for value in values])
+        _, first, seen = np.unique(
+            answers[:, element], axis=0, return_index=True, return_counts=True
+        )
+        logs = [mechanism.log_probability(answers[number])[element] for number in first]
+        expected = len(answers) * np.exp(logs)
         common = expected >= 5
         observed = np.append(seen[common], len(answers) - seen[common].sum())
         wanted = np.append(expected[common], len(answers) - expected[common].sum())
@@ -68,7 +67,7 @@ def test_it_is_a_frozen_value_with_the_members_of_the_protocol(kind):
 def test_answers_are_integers_or_truths_of_fresh_randomness(kind):
     first, _ = kind.neighbours()
     answer = first.sample()
-    assert answer.shape == first.cost.shape
+    assert answer.shape[:1] == first.cost.shape
     assert answer.dtype in (np.int64, np.bool_)
     assert first.cost.dtype == np.int64
     assert len(np.unique(drawn(first, 100), axis=0)) > 1

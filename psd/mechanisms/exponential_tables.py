@@ -1,0 +1,117 @@
+"""Weights exp(-rate gap) of integer gaps, enclosed between integers.
+
+This module draws no random numbers and never rounds to nearest. Every weight lies between an
+integer and that integer plus a stated error, at any precision.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd._util.arrays import Integers
+from psd.mechanisms.certified_thresholds import exp_enclosure
+
+__all__ = ["FAST_BITS", "ExponentialTable", "exponential_table"]
+
+FAST_BITS = 60
+"""Precision at which products are of 64-bit words; at others they are of integers of any size."""
+
+_CHUNK_BITS = 10
+_CHUNK = 1 << _CHUNK_BITS
+_STEPS = range(1, _CHUNK)
+_GUARD_BITS = 32
+_HALF = 30
+_LOW = (1 << _HALF) - 1
+
+
+class ExponentialTable:
+    """Integers w with w <= 2**bits exp(-rate gap) < w + error, for gaps 0, 1, 2, ...
+
+    Parameters
+    ----------
+    numerator, denominator : int
+        The rate is their quotient. Positive. **Public.**
+    bits : int
+        Precision, positive. **Public.**
+
+    Notes
+    -----
+    The i-th table has the weights of j 2**(10 i), j below 1,024, so that a weight is the product of
+    one entry of each. Let a <= A < a + e and b <= B < b + f with A and B at most 2**bits. Then
+    floor(a b / 2**bits) <= A B / 2**bits < a b / 2**bits + e + f + e f / 2**bits, which is less
+    than the floor plus e + f + 2, since e f is below 2**bits. Gaps that the tables do not cover
+    have a weight below exp(-bits) 2**bits, which is below 1: it lies between 0 and the error.
+    """
+
+    def __init__(self, numerator: int, denominator: int, bits: int) -> None:
+        self.bits = bits
+        self._factors: list[list[int]] = []
+        self.error = -2
+        while not self._factors or numerator * self._reach < bits * denominator:
+            step = numerator * self._reach
+            enclosures = [exp_enclosure(step * j, denominator, bits + _GUARD_BITS) for j in _STEPS]
+            lows = [low >> _GUARD_BITS for low, _ in enclosures]
+            highs = [(high >> _GUARD_BITS) + 1 for _, high in enclosures]
+            self._factors.append([1 << bits, *lows])
+            self.error += 2 + max(high - low for low, high in zip(lows, highs, strict=True))
+        self._arrays = [self._array(factor) for factor in self._factors]
+
+    @property
+    def _reach(self) -> int:
+        """First gap that the tables so far do not cover."""
+        return 1 << _CHUNK_BITS * len(self._factors)
+
+    def weight(self, gap: int) -> int:
+        """Return w of one gap."""
+        if gap >= self._reach:
+            return 0
+        weight = 1 << self.bits
+        for factor in self._factors:
+            weight = weight * factor[gap % _CHUNK] >> self.bits
+            gap //= _CHUNK
+        return weight
+
+    def weights(self, gaps: Integers) -> NDArray[Any]:
+        """Return w of each gap, of the shape of the gaps; unsigned words if bits is 60."""
+        covered = np.minimum(gaps, min(self._reach, 2**63) - 1)
+        weights: NDArray[Any] = self._arrays[0][covered & (_CHUNK - 1)]
+        for array in self._arrays[1:]:
+            covered = covered >> _CHUNK_BITS
+            weights = self._product(weights, array[covered & (_CHUNK - 1)])
+        if self._reach < 2**63:
+            weights[gaps >= self._reach] = 0
+        return weights
+
+    def sums(self, gaps: Integers) -> list[int]:
+        """Sum w over the rows of gaps, shape (n, m), as integers of any size."""
+        weights = self.weights(gaps)
+        if self.bits != FAST_BITS:
+            return [int(total) for total in weights.sum(axis=1)]
+        high = (weights >> np.uint64(_HALF)).sum(axis=1).tolist()
+        low = (weights & np.uint64(_LOW)).sum(axis=1).tolist()
+        return [(h << _HALF) + rest for h, rest in zip(high, low, strict=True)]
+
+    def _array(self, factor: list[int]) -> NDArray[Any]:
+        """Factors as words, or as integers of any size."""
+        return np.array(factor, np.uint64 if self.bits == FAST_BITS else object)
+
+    def _product(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+        """Compute floor(a b / 2**bits); halves of words, since a b has up to 120 bits."""
+        product: NDArray[Any]
+        if self.bits != FAST_BITS:
+            product = a * b >> self.bits
+            return product
+        half, low = np.uint64(_HALF), np.uint64(_LOW)
+        a1, a0, b1, b0 = a >> half, a & low, b >> half, b & low
+        product = a1 * b1 + ((a1 * b0 + a0 * b1 + (a0 * b0 >> half)) >> half)
+        return product
+
+
+@lru_cache(maxsize=8)
+def exponential_table(numerator: int, denominator: int, bits: int) -> ExponentialTable:
+    """Return the table of a public rate and precision, made once."""
+    return ExponentialTable(numerator, denominator, bits)

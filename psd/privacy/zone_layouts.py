@@ -1,0 +1,237 @@
+"""Public layouts of zones: which maps there are, and how they are made of smaller maps.
+
+A map cuts the bins 0 to n - 1 of a layout into zones of consecutive bins. Layouts are public: they
+depend on no record.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd._util.arrays import Integers, morton_codes
+from psd.errors import ParameterError
+
+__all__ = [
+    "LAYOUTS",
+    "MAX_ZONES",
+    "HalvingTree",
+    "Layout",
+    "Runs",
+    "Span",
+    "State",
+    "check_maps",
+    "leaf_numbers",
+    "zone_layout",
+]
+
+Span = tuple[int, int]
+"""Zone: its first bin, and the one after its last."""
+
+State = tuple[int, int, int]
+"""All maps of the bins of a span with a number of zones: number, first bin, bin after the last."""
+
+MAX_ZONES = 100
+"""Largest number of zones of a map."""
+
+MAX_TABLE = 2**30
+"""Largest product of possible zones and prices, a draw of which takes about two minutes."""
+
+
+class Layout(Protocol):
+    """The zones that a map may have, and how maps are made of smaller maps."""
+
+    @property
+    def bins(self) -> int:
+        """Number of bins."""
+
+    @property
+    def zone_count(self) -> int:
+        """Number of possible zones, z."""
+
+    def zones(self) -> NDArray[np.int64]:
+        """Spans of all possible zones, shape (z, 2)."""
+
+    def pairs(self, state: State) -> list[tuple[State, State]]:
+        """Divisions of the maps of a state with at least two zones; each map is in one of them."""
+
+    def count(self, zones: int) -> int:
+        """Number of maps with a number of zones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Zones are runs of bins in a public order: binom(bins - 1, k - 1) maps of k zones.
+
+    Examples
+    --------
+    >>> Runs(3).pairs((2, 0, 3))
+    [((1, 0, 1), (1, 1, 3)), ((1, 0, 2), (1, 2, 3))]
+    """
+
+    bins: int
+
+    @property
+    def zone_count(self) -> int:
+        """Number of runs."""
+        return self.bins * (self.bins + 1) // 2
+
+    def zones(self) -> NDArray[np.int64]:
+        """Spans of all runs."""
+        first, stop = np.triu_indices(self.bins)
+        return np.stack([first, stop + 1], axis=1)
+
+    def pairs(self, state: State) -> list[tuple[State, State]]:
+        """Divide by the first bin of the last zone."""
+        k, first, stop = state
+        cuts = range(first + k - 1, stop)
+        return [((k - 1, first, cut), (1, cut, stop)) for cut in cuts]
+
+    def count(self, zones: int) -> int:
+        """Number of maps with a number of zones."""
+        return math.comb(self.bins - 1, zones - 1) if zones >= 1 else 0
+
+
+@dataclass(frozen=True, slots=True)
+class HalvingTree:
+    """Zones are the leaves of a pruned tree that halves the bins; they are a power of two.
+
+    Examples
+    --------
+    >>> HalvingTree(4).pairs((3, 0, 4))
+    [((1, 0, 2), (2, 2, 4)), ((2, 0, 2), (1, 2, 4))]
+    >>> [HalvingTree(64).count(k) for k in (1, 2, 3, 4, 6, 8)]
+    [1, 1, 2, 5, 42, 365]
+    """
+
+    bins: int
+
+    @property
+    def zone_count(self) -> int:
+        """Number of nodes."""
+        return 2 * self.bins - 1
+
+    def zones(self) -> NDArray[np.int64]:
+        """Spans of all nodes."""
+        sizes = [2**level for level in range(self.bins.bit_length())]
+        firsts = [np.arange(0, self.bins, size) for size in sizes]
+        return np.concatenate(
+            [np.stack([f, f + n], axis=1) for f, n in zip(firsts, sizes, strict=True)]
+        )
+
+    def pairs(self, state: State) -> list[tuple[State, State]]:
+        """Divide by the number of zones in the first half."""
+        k, first, stop = state
+        half = (stop - first) // 2
+        middle = first + half
+        numbers = range(max(1, k - half), min(half, k - 1) + 1)
+        return [((i, first, middle), (k - i, middle, stop)) for i in numbers]
+
+    def count(self, zones: int) -> int:
+        """Number of maps with a number of zones; all nodes of a level have as many."""
+        counts = [0, 1] + [0] * zones
+        for _ in range(self.bins.bit_length() - 1):
+            pairs = [sum(counts[i] * counts[k - i] for i in range(1, k)) for k in range(zones + 1)]
+            counts = [pair + (k == 1) for k, pair in enumerate(pairs)]
+        return counts[zones]
+
+
+LAYOUTS: dict[str, type[Runs] | type[HalvingTree]] = {"runs": Runs, "halving-tree": HalvingTree}
+
+
+def zone_layout(name: str, bins: int) -> Layout:
+    """Return the layout of a name.
+
+    Raises
+    ------
+    ParameterError
+        If there is none of this name, no bin, or a tree whose bins are not a power of two.
+
+    Examples
+    --------
+    >>> zone_layout("runs", 7)
+    Runs(bins=7)
+    """
+    if name not in LAYOUTS:
+        raise ParameterError(
+            f"layout must be one of {', '.join(LAYOUTS)}, got {name[:80]!r}", name="layout"
+        )
+    if bins < 1 or (name == "halving-tree" and bins & (bins - 1)):
+        raise ParameterError(
+            f"bins must be at least 1, and a power of two for a halving tree, got {bins}",
+            name="bins",
+            value=bins,
+        )
+    return LAYOUTS[name](bins)
+
+
+def leaf_numbers(columns: Integers, rows: Integers, depth: int) -> Integers:
+    """Bins of cells in a halving tree that cuts x first, then y, and so on in turn.
+
+    Parameters
+    ----------
+    columns, rows : ndarray, shape (n,), int64
+        Cells of a grid of 2**depth x 2**depth.
+    depth : int
+        Halvings of each axis.
+
+    Returns
+    -------
+    ndarray, shape (n,), int64
+        0 to 4**depth - 1; nodes of the tree are runs of them.
+
+    Examples
+    --------
+    >>> leaf_numbers(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), 1)
+    array([0, 1, 2, 3])
+    """
+    if len(columns) and not 0 <= min(columns.min(), rows.min()) <= max(
+        columns.max(), rows.max()
+    ) < (1 << depth):
+        raise ParameterError(f"cells must be in a grid of {1 << depth} x {1 << depth}")
+    return morton_codes(rows, columns)
+
+
+def check_maps(layout: Layout, zones: Sequence[int], prices: int) -> None:
+    """Refuse numbers of zones that no map has, and layouts with too many zones and prices.
+
+    Parameters
+    ----------
+    layout : Layout
+        Public.
+    zones : sequence of int
+        Numbers of zones that a map may have. Public.
+    prices : int
+        Number of prices. Public.
+
+    Raises
+    ------
+    ParameterError
+        If there is no number of zones, one is below 1, above 100 or above the number of bins, they
+        do not ascend, or possible zones times prices exceed 2**30.
+
+    Examples
+    --------
+    >>> check_maps(Runs(12), (1, 2, 3), 100)
+    """
+    limit = min(MAX_ZONES, layout.bins)
+    numbers = list(zones)
+    if not numbers or numbers[0] < 1 or numbers[-1] > limit or numbers != sorted(set(numbers)):
+        raise ParameterError(
+            f"zones must be ascending numbers from 1 to {limit}, the number of cells or regions "
+            f"but at most {MAX_ZONES}, got {', '.join(map(str, numbers))[:80] or 'none'}",
+            name="zones",
+            value=tuple(numbers),
+        )
+    if layout.zone_count * prices > MAX_TABLE:
+        raise ParameterError(
+            f"prices must be at most {MAX_TABLE // layout.zone_count:,} for {layout.bins:,} cells "
+            f"or regions in this layout, got {prices:,}; take larger steps, or fewer cells",
+            name="prices",
+            value=prices,
+        )
