@@ -40,6 +40,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "export": "Write the cells for a GIS program.",
         "map": "Write a page with a map that answers drawn areas.",
         "plot": "Draw a map of a release, or small maps of a series.",
+        "suggest": "Suggest places, from weights learnt with privacy.",
         "info": "Show the parameters and the guarantee of a release.",
         "methodology": "Write the sheet of method of a release, a page for readers.",
         "qgis-plugin": "Write the plugin that has these commands in QGIS.",
@@ -63,7 +64,7 @@ SECTIONS: dict[str, dict[str, str]] = {
 COMMANDS = {name: line for section in SECTIONS.values() for name, line in section.items()}
 
 # Commands that may charge a ledger.
-CHARGING = ("build", "run", "ask", "choose", "stream")
+CHARGING = ("build", "run", "ask", "choose", "stream", "suggest")
 
 EXIT_CODES: dict[type[errors.PsdError], int] = {
     errors.ParameterError: 2,

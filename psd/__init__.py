@@ -3,9 +3,9 @@
 `build` turns points into a `Release`. A release answers `Release.query` from its file alone: it
 holds noisy counts and public parameters, and everything after the build is ordinary geometry.
 
-Names of this module and of `psd.choosing`, `psd.decompositions`, `psd.errors`, `psd.local` and
-`psd.testing` are public; other modules may change. Methods are classes of `psd.decompositions`, or
-names such as ``"quadtree"``.
+Names of this module and of `psd.choosing`, `psd.decompositions`, `psd.errors`, `psd.local`,
+`psd.suggest` and `psd.testing` are public; other modules may change. Methods are classes of
+`psd.decompositions`, or names such as ``"quadtree"``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from psd._version import __version__
 
 if TYPE_CHECKING:
-    from psd import choosing, decompositions, errors, local, testing
+    from psd import choosing, decompositions, errors, local, suggest, testing
     from psd.api.differences import difference, ratio
     from psd.api.loading import load
     from psd.api.release import Release
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from psd.publish.build import build
     from psd.publish.observer import Observer
     from psd.publish.single_count import ask
+    from psd.publish.suggestions import train_factors, train_weights
     from psd.publish.tallies import merge, tally
     from psd.release.signing import new_key, sign, verify
     from psd.space.box_tree import Tree
@@ -95,8 +96,11 @@ __all__ = [
     "plan_regions",
     "ratio",
     "sign",
+    "suggest",
     "tally",
     "testing",
+    "train_factors",
+    "train_weights",
     "verify",
 ]
 
@@ -141,11 +145,13 @@ _MODULES = {
     "ratio": "psd.api.differences",
     "sign": "psd.release.signing",
     "tally": "psd.publish.tallies",
+    "train_factors": "psd.publish.suggestions",
+    "train_weights": "psd.publish.suggestions",
     "verify": "psd.release.signing",
 }
 
 # Submodules that are public themselves.
-_SUBMODULES = ("choosing", "decompositions", "errors", "local", "testing")
+_SUBMODULES = ("choosing", "decompositions", "errors", "local", "suggest", "testing")
 
 
 def __getattr__(name: str) -> Any:

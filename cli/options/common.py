@@ -12,7 +12,7 @@ from psd.release.node_limit import MAX_NODES
 from ..options.command import chain_options
 from ..options.values import INTEGER
 
-__all__ = ["RELEASE", "chosen_max_nodes", "overwrite"]
+__all__ = ["RELEASE", "RELEASE_OPTION", "chosen_max_nodes", "overwrite"]
 
 _KEY = "psd.max_nodes"
 
@@ -30,19 +30,31 @@ def chosen_max_nodes() -> int:
     return limit
 
 
+_MAX_NODES = click.option(
+    "--max-nodes",
+    type=INTEGER,
+    default=MAX_NODES,
+    show_default=True,
+    expose_value=False,
+    callback=_keep_max_nodes,
+    help="Refuse a release of more nodes, all slices together; raise it for trusted senders.",
+)
+
 RELEASE = chain_options(
-    click.argument("release", type=click.Path(dir_okay=False, readable=False)),
-    click.option(
-        "--max-nodes",
-        type=INTEGER,
-        default=MAX_NODES,
-        show_default=True,
-        expose_value=False,
-        callback=_keep_max_nodes,
-        help="Refuse a release of more nodes, all slices together; raise it for trusted senders.",
-    ),
+    click.argument("release", type=click.Path(dir_okay=False, readable=False)), _MAX_NODES
 )
 """A release file that a command reads, and ``--max-nodes`` for it and others like it."""
+
+RELEASE_OPTION = chain_options(
+    click.option(
+        "--release",
+        required=True,
+        type=click.Path(dir_okay=False, readable=False),
+        help="Release whose area and density are used.",
+    ),
+    _MAX_NODES,
+)
+"""The same for a command whose arguments are other files."""
 
 
 def overwrite(command: Callable[..., Any]) -> Callable[..., Any]:

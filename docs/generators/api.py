@@ -14,7 +14,8 @@ HEAD = """\
 # Python API
 
 `import psd` gives the names of this page, with the modules `psd.choosing`, `psd.decompositions`,
-`psd.errors`, `psd.local` and `psd.testing`. What is not listed here is internal and may change.
+`psd.errors`, `psd.local`, `psd.suggest` and `psd.testing`. What is not listed here is internal and
+may change.
 
 This page is generated from the docstrings by `python docs/generate.py`.
 """

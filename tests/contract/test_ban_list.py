@@ -26,6 +26,7 @@ EXACT = (
     "psd.curator.curator",
     "psd.curator.halved_nodes",
     "psd.curator.path_charges",
+    "psd.curator.person_sums",
     "psd.curator.points",
     "psd.curator.private_bounds",
     "psd.curator.privtree_split",
@@ -354,6 +355,9 @@ ALLOWED = {
     ),
     ("floats on true data", "psd.space.growing_tree", "np.float64"): (
         "shares of the areas of public cells and regions"
+    ),
+    ("randomness", "psd.suggest.factors", "default_rng"): (
+        "where public factors of regions start, by a seed"
     ),
     ("randomness", "psd.query.simultaneous", "random"): (
         "points of a Sobol sequence, over which a public law is integrated"

@@ -13,7 +13,15 @@ import pytest
 import psd
 
 ROOT = Path(__file__).resolve().parents[2]
-PUBLIC = ("psd", "psd.choosing", "psd.decompositions", "psd.errors", "psd.local", "psd.testing")
+PUBLIC = (
+    "psd",
+    "psd.choosing",
+    "psd.decompositions",
+    "psd.errors",
+    "psd.local",
+    "psd.suggest",
+    "psd.testing",
+)
 FUNCTIONS = {
     "ask", "audit", "build", "compare", "difference", "evaluate", "load", "merge", "method",
     "methods", "plan", "tally",
@@ -42,7 +50,7 @@ for name in psd.__all__:
 
 def kind_of(name):
     """Kind of a public name, as its spelling says."""
-    if name in ("choosing", "decompositions", "errors", "local", "testing"):
+    if name in ("choosing", "decompositions", "errors", "local", "suggest", "testing"):
         return "module"
     if name == "__version__":
         return "str"
@@ -65,7 +73,7 @@ def test_imports_of_submodules_shadow_no_public_name():
 def test_no_public_name_is_that_of_a_submodule():
     submodules = {module.name for module in pkgutil.iter_modules(psd.__path__)}
     assert submodules & set(psd.__all__) == {
-        *("choosing", "decompositions", "errors", "local", "testing"),
+        *("choosing", "decompositions", "errors", "local", "suggest", "testing"),
     }
 
 

@@ -1583,6 +1583,7 @@ its group in the checklist:
 | R | a release |
 | X | an export |
 | D, G | a local campaign: reports and stores, and campaigns |
+| S | suggestions of places |
 | M | the map, which does not exist yet |
 
 ## Input, parameters and queries
@@ -1651,6 +1652,16 @@ lines that it refuses are counted and not quoted.
 |---|---|---|---|---|
 """
 
+SUGGESTIONS = """
+## Suggestions
+
+Before each command there are a release, its weights, own places and records with user ids. A
+refused command leaves no file behind and has one line on stderr.
+
+| case | given | command | exit code | message contains |
+|---|---|---|---|---|
+"""
+
 LEFT = """
 ## Not tested
 
@@ -1684,12 +1695,14 @@ def page():
     """The tables as Markdown."""
     from robustness.bad_campaigns import page_rows
     from robustness.bad_releases import LEFT_OUT, NAMES, RELEASES
+    from robustness.bad_suggestions import page_rows as suggestion_rows
     from robustness.faults import LEDGERS, PROCESSES
 
     given = "".join(row(c.name, c.given, fate(c), c.code, c.told) for c in CASES)
     faults = "".join(map(fault_row, (*PROCESSES, *LEDGERS, *RELEASES, *NAMES)))
     left = "".join(row(*line) for line in LEFT_OUT.items())
-    return INTRODUCTION + given + FAULTS + faults + LOCAL + page_rows(row) + LEFT + left
+    local, suggestions = LOCAL + page_rows(row), SUGGESTIONS + suggestion_rows(row)
+    return INTRODUCTION + given + FAULTS + faults + local + suggestions + LEFT + left
 
 
 if __name__ == "__main__":

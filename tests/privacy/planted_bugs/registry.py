@@ -21,6 +21,7 @@ from privacy.planted_bugs import (
     shape,
     slices,
     streams,
+    suggestions,
     tallies,
     units,
 )
@@ -42,6 +43,7 @@ _MODULES = {
     "Ledger": (ledger,),
     "Local campaigns": (local,),
     "Local campaigns in browsers": (local_browser,),
+    "Suggestions": (suggestions,),
     "Refusals": (refusals,),
     "Copies": (copies,),
     "Metadata and messages": (metadata,),

@@ -1,0 +1,88 @@
+"""What a model may ask of people: noisy sums of one bounded part of each person. Public."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from psd._util.arrays import Floats, Integers
+
+__all__ = ["NoisySums", "PersonPart", "Statistic", "deviation", "fill_symmetric", "triangle"]
+
+PersonPart: TypeAlias = Callable[[Integers], Sequence[tuple[Integers, Floats]]]
+"""From the regions of one person's records to the rows and values that the person adds to each
+statistic; the rows of a statistic are distinct. It reads one person and public numbers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistic:
+    """One table of sums over people. Public.
+
+    Parameters
+    ----------
+    name : str
+        What is summed, in one or two words.
+    rows, width : int
+        Size of the table.
+    share : int
+        Its part of rho, relative to those of the other statistics of the question.
+    """
+
+    name: str
+    rows: int
+    width: int
+    share: int = 1
+
+
+class NoisySums(Protocol):
+    """How a model asks; `psd.curator.person_sums.PersonSums` answers."""
+
+    @property
+    def rho(self) -> int:
+        """Rho in units of 1e-12 that is left for questions."""
+
+    def sums(self, part: PersonPart, statistics: Sequence[Statistic], rho: int) -> list[Floats]:
+        """Noisy sums of the clipped parts of all people, one table for each statistic."""
+
+
+def deviation(statistics: Sequence[Statistic], index: int, rho: int) -> float:
+    """Standard deviation of the noise of a statistic, whose parts have norm 1.
+
+    Examples
+    --------
+    >>> deviation([Statistic(name="right side", rows=1, width=6)], 0, 500_000_000_000)
+    1.0
+    """
+    share = statistics[index].share / sum(statistic.share for statistic in statistics)
+    return math.sqrt(1e12 / (2 * rho * share))
+
+
+def triangle(matrix: Floats) -> Floats:
+    """Upper triangle of symmetric matrices as rows.
+
+    Examples
+    --------
+    >>> triangle(np.array([[1.0, 2.0], [2.0, 5.0]])).tolist()
+    [1.0, 2.0, 5.0]
+    """
+    upper: Floats = matrix[(..., *np.triu_indices(matrix.shape[-1]))]
+    return upper
+
+
+def fill_symmetric(rows: Floats, size: int) -> Floats:
+    """Symmetric matrices from the rows of `triangle`.
+
+    Examples
+    --------
+    >>> fill_symmetric(np.array([1.0, 2.0, 5.0]), 2).tolist()
+    [[1.0, 2.0], [2.0, 5.0]]
+    """
+    first, second = np.triu_indices(size)
+    matrices = np.zeros((*rows.shape[:-1], size, size))
+    matrices[..., first, second] = rows
+    matrices[..., second, first] = rows
+    return matrices
