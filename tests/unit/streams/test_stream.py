@@ -201,7 +201,7 @@ def test_a_ledger_is_charged_once_for_all_slices(tmp_path, account):
     account = psd.Account(ledger, "days")
     stream = create(tmp_path, slices=week, account=account)
     [charge] = ledger.verify().charges.values()
-    assert (charge.epsilon, charge.what, charge.done) == (1000 * 10**9, "stream grid", False)
+    assert (charge.loss.epsilon, charge.what, charge.done) == (1000 * 10**9, "stream grid", False)
     for day in week:
         series = stream.add(day_of(tmp_path, day, 3), day)
         account.compare(tmp_path)  # a growing series is what was charged
