@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -168,6 +169,7 @@ def register_dataset(
     failing = "" if entered.delta is None else f" and delta {delta_text(entered.delta)}"
     click.echo(f"registered {dataset} in {file}: budget {budget}{failing} per {unit}")
     click.echo(f"records are read by {printable(reading_text(entered.reading or {}))}")
+    _explain_deltas([entered])
 
 
 @command.command("inputs", cls=Command, short_help="Add inputs that may be read for a dataset.")
@@ -275,6 +277,8 @@ def show_status(file: str, form: str) -> None:
 
     state = Ledger(file).state()
     _print_rows([_balance_row(state, name) for name in state.datasets], form)
+    if form == "table":
+        _explain_deltas(state.datasets.values())
 
 
 @command.command("history", cls=Command, short_help="List the charges.")
@@ -387,6 +391,19 @@ def _balance_row(state: LedgerState, name: str) -> dict[str, Any]:
         "raised": ", ".join(dataset.raised),
         "left_of_caps": ", ".join(f"{who} {left}" for who, left in caps.items()),
     }
+
+
+def _explain_deltas(datasets: Iterable[Dataset]) -> None:
+    """Print what may happen with the probability delta of each dataset that has one."""
+    from psd.privacy.delta import delta_text
+    from psd.privacy.epsilon import epsilon_text
+
+    for each in datasets:
+        if each.delta is not None:
+            click.echo(
+                f"{each.name}: with a probability of at most {delta_text(each.delta)}, all "
+                f"releases together may reveal more than epsilon {epsilon_text(each.budget)} allows"
+            )
 
 
 def _rho_columns(balance: Balance) -> dict[str, str]:

@@ -19,6 +19,8 @@ from psd.ledger.ledger import Ledger
 from psd.privacy.epsilon import NANO
 from psd.privacy.loss import Loss
 from psd.privacy.unit import PrivacyUnit
+from robustness.charge_kills import LOSS
+from robustness.charge_kills import request as gaussian_request
 from support.ledger_columns import BY_LON_LAT
 
 TESTS = Path(__file__).parents[1]
@@ -37,15 +39,16 @@ print(charge_often(folder / "city.ledger", int(tries), planted))
 """
 
 
-def charge_often(path, tries, planted):
+def charge_often(path, tries, planted, loss=None):
     ledger, granted = Ledger(path), 0
+    loss = loss or Loss.pure(NANO // 100)
     with check_then_act(patience=0.01) if planted else nullcontext():
         for _ in range(tries):
             try:
                 ledger.charge(
                     "rows",
                     ChargeRequest(
-                        loss=Loss.pure(NANO // 100),
+                        loss=loss,
                         unit=PrivacyUnit(),
                         what="try",
                         readings=BY_LON_LAT,
@@ -83,6 +86,57 @@ def test_four_processes_are_granted_exactly_the_budget(tmp_path):
 def test_check_then_act_is_caught(tmp_path):
     """All four look within half a second, twice: however slow the machine, 8 are granted of 5."""
     assert granted_to_four(tmp_path, "0.05", 5, planted=True) > 5
+
+
+# Gaussian charges
+
+GAUSSIANS = """
+import sys, time
+from pathlib import Path
+from robustness.charge_kills import DELTA, NANO, Loss
+from robustness.test_ledger_survives import charge_often
+folder = Path(sys.argv[1])
+(folder / f"ready-{sys.argv[2]}").touch()
+while len(list(folder.glob("ready-*"))) < 4:
+    time.sleep(0.001)
+print(charge_often(folder / "city.ledger", 60, False, Loss.gaussian(NANO, DELTA, 10**9)))
+"""
+
+
+@pytest.mark.slow
+def test_four_processes_are_granted_exactly_the_rho_of_a_budget(tmp_path):
+    """Rho of (2, 1e-6) is .0881, so 88 charges of .001 fit, and none of them in epsilon."""
+    Ledger.create(tmp_path / "city.ledger").register("rows", 2, delta="1e-6")
+    command = [sys.executable, "-c", GAUSSIANS, str(tmp_path)]
+    spenders = [
+        subprocess.Popen([*command, str(number)], stdout=subprocess.PIPE, env=ENVIRONMENT)
+        for number in range(4)
+    ]
+    assert sum(int(spender.communicate()[0]) for spender in spenders) == 88
+    state = Ledger(tmp_path / "city.ledger").verify()
+    assert len(state.charges) == 88
+    assert state.balance("rows").rho_left == 152_688_379
+
+
+@pytest.mark.slow
+def test_killed_gaussian_charges_are_there_or_not(tmp_path):
+    """Whole in both currencies or not at all, and three fit in any case."""
+    driver = [sys.executable, str(TESTS / "robustness" / "charge_kills.py"), str(tmp_path), "60"]
+    ran = subprocess.run(driver, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    reached = set()
+    for place in tmp_path.glob("killed-*"):
+        ledger = Ledger(place / "city.ledger")
+        charges = list(ledger.verify().charges.values())
+        assert [charge.loss for charge in charges] == [LOSS] * len(charges)
+        reached.add(len(charges))
+        assert not (place / "granted").exists()
+        for _ in range(3 - len(charges)):
+            ledger.charge("rows", gaussian_request())
+        with pytest.raises(BudgetError):
+            ledger.charge("rows", gaussian_request())
+    assert reached == {0, 1}
+    assert len(Ledger(tmp_path / "whole" / "city.ledger").verify().charges) == 1
 
 
 # Killed builds
