@@ -40,7 +40,7 @@ def tallies_in(
     from psd.ingest.sources import resolve_inputs
     from psd.ingest.tally_file import is_tally, read_origins
     from psd.ledger.charges import ChargeRequest
-    from psd.publish.charging import PendingCharge, tally_readings
+    from psd.publish.charging import PendingCharge, slices_of_tallies, tally_readings
     from psd.publish.refusals import withhold_faults
 
     try:
@@ -62,7 +62,9 @@ def tallies_in(
     def ignore_copy(message: str) -> None:
         """Leave the report to the second reading."""
 
-    unit, origins = withhold_faults(lambda: read_origins(files, on_copy=ignore_copy), observer)
+    unit, origins, slices = withhold_faults(
+        lambda: read_origins(files, on_copy=ignore_copy), observer
+    )
     charges = [
         PendingCharge(
             account,
@@ -70,6 +72,7 @@ def tallies_in(
                 loss=loss,
                 unit=unit,
                 what="build",
+                slices=slices_of_tallies(slices, origins),
                 readings=tally_readings(origins),
                 inputs=tally_names(origins),
             ),

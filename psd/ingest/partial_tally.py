@@ -137,6 +137,10 @@ class PartOrigin:
         How its records were read, see `psd.ingest.reading`; None for a tally of an older format.
     max_per_slice : int, optional
         Limit of the kept records of a user in one time slice.
+    clock : str, optional
+        Digest of the clock changes of the time zone, see `psd._util.wall_clock.zone_rules`, if the
+        part was counted by time slices from CSV files. None for other inputs, in which a record may
+        have several times.
     """
 
     run: str
@@ -146,6 +150,7 @@ class PartOrigin:
     paid: int = 0
     reading: Reading | None = None
     max_per_slice: int | None = None
+    clock: str | None = None
 
     def __repr__(self) -> str:
         return "<PartOrigin: private>"

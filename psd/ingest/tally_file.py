@@ -40,6 +40,7 @@ from psd.ingest.user_rows import UserRows
 from psd.ingest.wide_columns import split_columns, widen_columns
 from psd.privacy.unit import PrivacyUnit
 from psd.space.domain import Domain
+from psd.space.time_slices import TimeSlices
 
 __all__ = [
     "KEY",
@@ -147,8 +148,8 @@ def read_origins(
     paths: Sequence[str | os.PathLike[str]],
     *,
     on_copy: OnCopy = refuse_copy,
-) -> tuple[PrivacyUnit, tuple[PartOrigin, ...]]:
-    """Read the unit of privacy and the parts of several tallies, without their counts.
+) -> tuple[PrivacyUnit, tuple[PartOrigin, ...], TimeSlices | None]:
+    """Read unit of privacy, parts and time slices of several tallies, without their counts.
 
     ``on_copy`` is as in `psd.ingest.partial_tally.merge`.
 
@@ -158,7 +159,7 @@ def read_origins(
         If a header cannot be read, or the tallies cannot be merged.
     """
     merged = merge([_read_header(path) for path in paths], on_copy=on_copy)
-    return merged.unit, merged.origins
+    return merged.unit, merged.origins, merged.rules.slices
 
 
 def _read_header(path: str | os.PathLike[str]) -> PartialTally:

@@ -19,14 +19,14 @@ from psd.space.time_slices import TimeSlices
 
 __all__ = ["FORMAT", "expect", "header_of", "origins_of", "parse_header", "rules_of"]
 
-FORMAT = 7
-"""Newest version. A tally is written in the lowest version that can state it: 7 has limits of the
-records of a user in one slice, 6 has regions, one of
-which each count or record states in a column ``region``, 5 a smallest cell that is not the usual
-one, and 4 a coordinate resolution. Version 2, whose parts do not state how
-they were read, is read too."""
+FORMAT = 8
+"""Newest version. A tally is written in the lowest version that can state it: 8 has clocks, by
+which rows of CSV files got their slices, 7 has limits of the records of a user in one slice, 6 has
+regions, one of which each count or record states in a column ``region``, 5 a smallest cell that is
+not the usual one, and 4 a coordinate resolution. Version 2, whose parts do not state how they were
+read, is read too."""
 
-_READABLE = (2, 3, 4, 5, 6, FORMAT)
+_READABLE = (2, 3, 4, 5, 6, 7, FORMAT)
 
 _MAX_HEADER = 2**24
 
@@ -44,13 +44,14 @@ _ADDED = {
     5: {_RESOLUTION, _MIN_CELL},
     6: {_RESOLUTION, _MIN_CELL, _REGIONS},
     7: {_RESOLUTION, _MIN_CELL, _REGIONS},
+    8: {_RESOLUTION, _MIN_CELL, _REGIONS},
 }
 # From this version on, fields that were added may be null.
 _ADDED_NULLS = 5
 
 _ORIGIN_FIELDS = {"run", "names", "contributions", "key", "paid", "reading"}
-# Field of an origin from version 7 on.
-_PER_SLICE = "max_per_slice"
+# Fields of an origin from version 7 on, and from version 8 on.
+_PER_SLICE, _CLOCK = "max_per_slice", "clock"
 
 
 def header_of(tally: PartialTally) -> dict[str, Any]:
@@ -67,6 +68,8 @@ def header_of(tally: PartialTally) -> dict[str, Any]:
     version = 6 if rules.regions is not None else version if is_usual else 5
     if any(origin.max_per_slice is not None for origin in tally.origins):
         version = 7
+    if any(origin.clock is not None for origin in tally.origins):
+        version = 8
     return {
         "format": version,
         "notice": _NOTICE,
@@ -190,8 +193,10 @@ def origins_of(header: dict[str, Any]) -> tuple[PartOrigin, ...]:
     """
     names = _origin_fields(header["format"])
     origins = tuple(_origin_of(fields, names) for fields in header["origins"])
-    limits_slices = any(origin.max_per_slice is not None for origin in origins)
-    expect(len(origins) > 0 and (header["slices"] is not None or not limits_slices))
+    has_slices = any(
+        origin.max_per_slice is not None or origin.clock is not None for origin in origins
+    )
+    expect(len(origins) > 0 and (header["slices"] is not None or not has_slices))
     return origins
 
 
@@ -199,7 +204,8 @@ def _origin_fields(version: int) -> set[str]:
     """Names of the fields of an origin in a version."""
     if version == min(_READABLE):
         return _ORIGIN_FIELDS - {"reading"}
-    return _ORIGIN_FIELDS | ({_PER_SLICE} if version >= FORMAT else set())
+    added = {_PER_SLICE: 7, _CLOCK: 8}
+    return _ORIGIN_FIELDS | {name for name, since in added.items() if version >= since}
 
 
 def _origin_of(fields: Any, names_of_fields: set[str]) -> PartOrigin:
@@ -212,6 +218,8 @@ def _origin_of(fields: Any, names_of_fields: set[str]) -> PartOrigin:
     expect(isinstance(fields["names"], list) and all(isinstance(text, str) for text in texts))
     expect(re.fullmatch("[0-9a-f]{32}", fields["run"]) is not None)
     contributions, limit = integer_between(1, MAX_CONTRIBUTIONS), fields.get(_PER_SLICE)
+    clock = fields.get(_CLOCK)
+    expect(clock is None or re.fullmatch("[0-9a-f]{16}", clock) is not None)
     return PartOrigin(
         run=fields["run"],
         names=names,
@@ -220,4 +228,5 @@ def _origin_of(fields: Any, names_of_fields: set[str]) -> PartOrigin:
         paid=integer_between(0, MAX_EPSILON * NANO)("paid", fields["paid"]),
         reading=reading,
         max_per_slice=None if limit is None else contributions(_PER_SLICE, limit),
+        clock=clock,
     )

@@ -16,7 +16,9 @@ from psd._util.untrusted_parquet import MAX_ROWS, footer_keys
 from psd.errors import LedgerError, ParameterError, ReleaseFormatError
 from psd.ledger.charges import Charge, Dataset
 from psd.ledger.state import LedgerState
+from psd.privacy.delta import delta_text
 from psd.privacy.epsilon import parse_epsilon
+from psd.privacy.loss import rho_text
 from psd.release.file import KEY, SERIES_KEY, read_release
 from psd.release.series_file import is_series, read_series
 from psd.space.time_slices import By, TimeSlices
@@ -84,6 +86,8 @@ class _StatedGuarantee:
     time_zone: str | None
     contributions: int
     area: tuple[object, ...]
+    rho: str | None = None
+    delta: str | None = None
     slices: TimeSlices | None = None
     epsilons: int = 1
     """Number of equal parts of the epsilon of the charge, of which the series states one."""
@@ -95,7 +99,10 @@ def _read_guarantee(path: str | os.PathLike[str]) -> _StatedGuarantee | None:
     try:
         header = strict_json(footer.get(SERIES_KEY) or footer.get(KEY) or b"")
         release = header["release"] if SERIES_KEY in footer else header
+        noise = release.get("noise") or {}
         return _StatedGuarantee(
+            rho=noise.get("rho"),
+            delta=noise.get("delta"),
             epsilon=parse_epsilon(release["epsilon"]),
             unit=str(release["unit"]),
             time_zone=release.get("time_zone"),
@@ -114,8 +121,12 @@ def _slices(by: By, slices: Sequence[str], time_zone: str, **_: object) -> TimeS
 
 
 def _epsilons(header: dict[str, Any]) -> int:
-    """Number of slices that share epsilon, those that a stream will add included; 1 if none do."""
-    if header["bound"] != "slice":
+    """Number of slices that share epsilon, those that a stream will add included; 1 if none do.
+
+    Slices with Gaussian noise share a rho, and state the epsilon and the rho of the whole series.
+    """
+    is_gaussian = (header["release"].get("noise") or {}).get("delta") is not None
+    if header["bound"] != "slice" or is_gaussian:
         return 1
     return int(header["parameters"][0].get("stream_slices", len(header["slices"])))
 
@@ -130,7 +141,8 @@ def check_releases(
 ) -> list[tuple[Path, Charge]]:
     """Compare the releases in a folder with the charges that they state.
 
-    Epsilon, unit, time zone, contribution bound and area of a release are compared with its charge.
+    Epsilon, delta, rho, unit, time zone, contribution bound and area of a release are compared with
+    its charge.
     The bound is not compared if it was chosen after the charge. The area is not compared if the
     charge counts everywhere, and the time slices are not compared if it counts always. A series may
     have fewer slices than its charge.
@@ -153,7 +165,7 @@ def check_releases(
     ------
     LedgerError
         If a release states a charge that the ledger does not have, or differs from its charge in
-        epsilon, unit, bound, area or time slices.
+        epsilon, delta, rho, unit, bound, area or time slices.
     """
     paid = []
     for path, receipt in receipts(folder):
@@ -188,6 +200,11 @@ def _differing_field(
     # Slices that share epsilon state equal integer parts of it, without the remainder.
     if stated.epsilon != charge.loss.epsilon // stated.epsilons:
         return "epsilon"
+    loss = charge.loss
+    if stated.delta != (None if loss.delta is None else delta_text(loss.delta)):
+        return "delta"
+    if loss.delta is not None and stated.rho != rho_text(loss.rho):
+        return "rho"
     if (stated.unit, stated.time_zone) != (dataset.unit, dataset.time_zone):
         return "unit of privacy"
     if charge.bound is not None and stated.contributions != charge.bound:

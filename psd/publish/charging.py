@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from psd.errors import InputDataError
 from psd.ingest.input_names import input_names, tally_names
 from psd.ingest.reading import Reading, reading_of
-from psd.ingest.sources._paths import STDIN, expand_paths, file_kind, is_path
-from psd.ledger.charged_slices import slices_of
+from psd.ingest.sources._paths import STDIN, expand_paths, is_csv, is_path
+from psd.ledger.charged_slices import ChargedSlices, slices_of
 from psd.ledger.charges import ChargeRequest
 from psd.ledger.readings import placing_options
 from psd.ledger.regions import BY_FIELDS, Region
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
     from psd.ledger.receipts import ChargeReceipt
     from psd.privacy.budget import Statement
     from psd.publish.request import BuildRequest
+    from psd.space.time_slices import TimeSlices
 
-__all__ = ["PendingCharge", "charge_request", "csv_region", "tally_readings"]
+__all__ = ["PendingCharge", "charge_request", "csv_region", "slices_of_tallies", "tally_readings"]
 
 
 class PendingCharge:
@@ -104,11 +106,13 @@ def charge_request(
     origins : sequence of PartOrigin
         Parts of tallies, which state how their records were read.
     """
-    files = _file_states(data if isinstance(data, list | tuple) else [data])
-    in_csv = by_fields and {file_kind(path) for path in files} == {"csv"}
+    items = data if isinstance(data, list | tuple) else [data]
+    files, in_csv = _file_states(items), by_fields and is_csv(items)
     region = slices = None
     columns = request.columns
-    if in_csv and request.slices is not None and columns is not None and columns.time is not None:
+    if columns is None:
+        slices = slices_of_tallies(request.slices, origins)
+    elif in_csv and request.slices is not None and columns.time is not None:
         slices = slices_of(request.slices, columns.time)
     if in_csv and isinstance(request.domain, Domain) and columns is not None:
         # Another PROJ, or other grids of it, may move a record from one box to the next.
@@ -126,6 +130,28 @@ def charge_request(
         else (reading_of(request.columns, _resolution_of(request)),),
         inputs=tally_names(origins) if request.columns is None else input_names(data),
     )
+
+
+def slices_of_tallies(
+    slices: TimeSlices | None, origins: Sequence[PartOrigin]
+) -> ChargedSlices | None:
+    """Slices for which a build from tallies is charged.
+
+    Parameters
+    ----------
+    slices : TimeSlices, optional
+        Slices of all tallies. Public.
+    origins : sequence of PartOrigin
+        Their parts. None is charged for slices, and so for all times, unless rows of CSV files got
+        their times from one column, by one set of clock changes.
+    """
+    clocks = {(origin.clock, (origin.reading or {}).get("time")) for origin in origins}
+    if slices is None or len(clocks) != 1:
+        return None
+    ((clock, column),) = clocks
+    if clock is None or column is None:
+        return None
+    return replace(slices_of(slices, column), rules=clock)
 
 
 def tally_readings(origins: Iterable[PartOrigin]) -> tuple[Reading, ...]:

@@ -13,6 +13,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from psd._util.wall_clock import zone_rules
 from psd.api.series import SeriesRelease
 from psd.errors import ParameterError
 from psd.ingest.hash_key import key_fingerprint
@@ -29,7 +30,7 @@ from psd.ingest.reading import reading_of
 from psd.ingest.sources import Columns, files_of, read
 from psd.ingest.sources._copies import content_digest
 from psd.ingest.sources._csv_file import find_compression
-from psd.ingest.sources._paths import STDIN, is_path, refuse_changes
+from psd.ingest.sources._paths import STDIN, is_csv, is_path, refuse_changes
 from psd.ingest.tally import Tally
 from psd.ingest.tally_builder import TallyBuilder
 from psd.ingest.tally_file import file_digest
@@ -192,7 +193,9 @@ def tally_rows(
             private_report(counts.report)
         names = _part_names(paths, part) + (() if builder.has_read else (EMPTY,))
     return PartialTally(
-        rules=request.rules, origins=(origin_of(replace(request, key=key), names),), counts=counts
+        rules=request.rules,
+        origins=(origin_of(replace(request, key=key), names, items),),
+        counts=counts,
     )
 
 
@@ -213,7 +216,7 @@ def _filled_builder(data: Any, request: TallyRequest, memory: int | None) -> Tal
     return builder
 
 
-def origin_of(request: TallyRequest, names: Sequence[str]) -> PartOrigin:
+def origin_of(request: TallyRequest, names: Sequence[str], data: Sequence[Any] = ()) -> PartOrigin:
     """Origin of a part that was counted by a request, with the names of its files."""
     has_user = request.unit.has_user
     return PartOrigin(
@@ -223,7 +226,18 @@ def origin_of(request: TallyRequest, names: Sequence[str]) -> PartOrigin:
         max_per_slice=request.unit.max_per_slice,
         key=key_fingerprint(request.key) if has_user and request.key is not None else None,
         reading=reading_of(request.columns, request.domain.coordinate_resolution),
+        clock=_clock_of(data, request.slices),
     )
+
+
+def _clock_of(data: Sequence[Any], slices: TimeSlices | None) -> str | None:
+    """Rules by which rows of CSV files got their slices; None for other inputs.
+
+    In another input, the same record may have several times.
+    """
+    if slices is None or not is_csv(data):
+        return None
+    return zone_rules(slices.time_zone)
 
 
 def _part_files(items: Sequence[Any], part: str | None) -> list[Path]:
@@ -296,6 +310,7 @@ def tally_of_build(
         max_per_slice=built.unit.max_per_slice,
         paid=_spent_before_counting(built),
         reading=reading_of(columns, built.domain.coordinate_resolution),
+        clock=_clock_of(data, slices),
     )
     return PartialTally(rules=rules, origins=(origin,), counts=counts, release=file_digest(release))
 

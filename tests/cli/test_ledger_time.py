@@ -2,6 +2,7 @@
 
 import json
 
+import pandas as pd
 import pytest
 
 from psd.ledger.ledger import Ledger
@@ -110,14 +111,49 @@ def test_what_counts_always(other, here):
     elif other == "columns":
         line = (*line, "--read", "x=lat", "--read", "y=lon")
     elif other == "input":
-        import pandas as pd
-
         pd.read_csv("points.csv").to_parquet("points.parquet")
         line = build("record", "2026-01-06", data="points.parquet")
     else:
         at = line.index("--slices")
         line = line[:at] + line[at + 2 :]
     assert "has epsilon 0.4 left" in fails(4, *line)
+
+
+def tally(slices, unit="record", data="points.csv"):
+    """Tally some slices of a file, and name the line that builds from it and pays."""
+    name = f"{slices}.tally"
+    listed = ("--slices", slices, "-o", name, "--overwrite")
+    passes("tally", data, *BOUNDS, *listed, *TIMES, *UNITS[unit][1])
+    paid = ("--ledger", "city.ledger", "--dataset", "visits", "--overwrite")
+    method = ("--method", "quadtree", "--set", "height=1", "--epsilon", "0.6")
+    return ("build", name, "-o", "r.psd.parquet", *method, *paid)
+
+
+@pytest.mark.parametrize("unit", ["record", "user-day"])
+def test_tallies_of_two_days_are_not_added(unit, here):
+    register(unit)
+    passes(*tally("2026-01-05", unit))
+    passes(*tally("2026-01-06", unit))
+    assert "has epsilon 0.4 left" in fails(4, *tally("2026-01-05", unit))
+    assert "has epsilon 0.4 left" in fails(4, *build(unit, "2026-01-06"))
+    charges = Ledger("city.ledger").state().charges.values()
+    assert [charge.slices.text for charge in charges] == ["2026-01-05", "2026-01-06"]
+
+
+@pytest.mark.parametrize("other", ["input", "clock", "user"])
+def test_tallies_that_count_always(other, here, monkeypatch):
+    unit = "user" if other == "user" else "record"
+    register(unit)
+    first = tally("2026-01-05", unit)
+    if other == "clock":
+        monkeypatch.setattr("psd.publish.tally_parts.zone_rules", lambda zone: "0" * 16)
+    data = "points.csv"
+    if other == "input":
+        data = "points.parquet"
+        pd.read_csv("points.csv").to_parquet(data)
+    second = tally("2026-01-06", unit, data)
+    passes(*first)
+    assert "has epsilon 0.4 left" in fails(4, *second)
 
 
 def test_areas_and_days_are_apart_together(here):

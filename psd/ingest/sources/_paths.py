@@ -25,6 +25,7 @@ __all__ = [
     "file_kind",
     "has_known_ending",
     "has_partition_values",
+    "is_csv",
     "is_path",
     "partition_values",
     "pattern_of_mixed_folder",
@@ -75,6 +76,23 @@ def is_path(item: Any) -> bool:
     if isinstance(item, os.PathLike):
         return True
     return isinstance(item, str) and "://" not in item
+
+
+def is_csv(items: Iterable[Any]) -> bool:
+    """Whether an input is only files that exist and are read as CSV, row by row.
+
+    A row of such a file has one position and one time. In another input, the same record may have
+    several: a geometry beside its fields, or rows of a view.
+    """
+    items = list(items)
+    if not all(is_path(item) and str(item) != STDIN for item in items):
+        return False
+    try:
+        paths = expand_paths(items)
+        kinds = {file_kind(path) for path in paths if path.stat()}
+    except (InputDataError, OSError):
+        return False
+    return kinds == {"csv"}
 
 
 def file_kind(item: Any) -> str | None:

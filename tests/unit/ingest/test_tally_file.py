@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import psd
+from psd._util.wall_clock import zone_rules
 from psd.errors import InputDataError
 from psd.ingest.partial_tally import (
     merge,
@@ -179,6 +180,34 @@ def test_a_coordinate_resolution_is_read_strictly(tmp_path, value):
 )
 def test_regions_are_read_strictly(tmp_path, value):
     path = rewritten(tmp_path, counted(VARIANTS["regions"]), edit(regions=value))
+    with pytest.raises(InputDataError, match="is damaged, or of another version"):
+        read_tally(path)
+
+
+def sliced_tally(tmp_path):
+    """File of a tally of two days of rows of CSV."""
+    (tmp_path / "points.csv").write_text("lon,lat,seen\n1,1,2026-01-05\n2,3,2026-01-06\n")
+    days = psd.TimeSlices.parse("day", "2026-01-05..2026-01-06", "Asia/Seoul")
+    common = {"domain": (0, 0, 4, 4), "slices": days, "time": "seen"}
+    return psd.tally(tmp_path / "points.csv", tmp_path / "sliced", **common)
+
+
+def test_slices_of_csv_files_state_the_clock_changes_of_their_zone(tmp_path):
+    tally = sliced_tally(tmp_path)
+    assert [origin.clock for origin in tally.origins] == [zone_rules("Asia/Seoul")]
+    assert read_tally(tmp_path / "sliced").origins == tally.origins
+    header = json.loads(pq.read_schema(tmp_path / "sliced").metadata[KEY])
+    assert header["format"] == 8
+    assert read_origins([tmp_path / "sliced"])[2] == tally.rules.slices
+
+
+@pytest.mark.parametrize("clock", ["", "0" * 15, "0" * 17, "G" * 16, 7, ["0" * 16]])
+def test_clocks_are_read_strictly(clock, tmp_path):
+    def with_clock(header):
+        (origin,) = header["origins"]
+        return {**header, "origins": [{**origin, "clock": clock}]}
+
+    path = rewritten(tmp_path, sliced_tally(tmp_path), with_clock)
     with pytest.raises(InputDataError, match="is damaged, or of another version"):
         read_tally(path)
 

@@ -3,6 +3,8 @@
 import json
 import os
 import shutil
+from dataclasses import replace
+from fractions import Fraction
 
 import pandas as pd
 import pyarrow as pa
@@ -15,10 +17,21 @@ from psd.errors import LedgerError
 from psd.ledger import file as ledger_file
 from psd.ledger.account import Account
 from psd.ledger.charged_slices import slices_fields, slices_of
+from psd.ledger.charges import ChargeRequest
 from psd.ledger.ledger import Ledger
-from psd.ledger.receipts import is_sound, read_receipt, receipts
+from psd.ledger.receipts import (
+    _differing_field,
+    _StatedGuarantee,
+    is_sound,
+    read_receipt,
+    receipts,
+)
 from psd.ledger.regions import region_fields
+from psd.privacy.epsilon import NANO
+from psd.privacy.loss import Loss
+from psd.privacy.unit import PrivacyUnit
 from psd.space.time_slices import TimeSlices
+from support.ledger_columns import BY_LON_LAT
 from support.ledger_edits import edit_charge
 
 DOMAIN = psd.Domain(bounds=(0, 0, 4, 4))
@@ -383,3 +396,29 @@ def test_a_release_of_no_slices_is_no_release_of_a_charge_for_slices(ledger, tmp
     edit_charge(ledger, 4, slices=fields)
     with pytest.raises(LedgerError, match="states another list of time slices"):
         ledger.verify(releases=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({}, None),
+        ({"rho": None}, "rho"),
+        ({"rho": "0.024355970358"}, "rho"),
+        ({"delta": "1e-7"}, "delta"),
+        ({"rho": None, "delta": None}, "delta"),
+        ({"epsilon": 2 * NANO}, "epsilon"),
+    ],
+)
+def test_gaussian_charges_are_compared_in_rho_and_delta(ledger, changes, field):
+    """A series states the epsilon of all its slices, which share a rho."""
+    loss = Loss.gaussian(NANO, Fraction(1, 10**6))
+    ledger.register("delta", 2, delta="1e-6")
+    request = ChargeRequest(loss=loss, unit=PrivacyUnit(), what="build", readings=BY_LON_LAT)
+    state = (ledger.charge("delta", request), ledger.state())[1]
+    (charge,) = state.charges_of("delta")
+    stated = _StatedGuarantee(
+        epsilon=NANO, unit="record", time_zone=None, contributions=1, area=(), delta="1e-6",
+        rho="0.024355970359", slices=DAYS["slices"],
+    )  # fmt: skip
+    found = _differing_field(replace(stated, **changes), charge, state.dataset("delta"))
+    assert found == field
