@@ -69,6 +69,7 @@ def _release_facts(release: Release) -> dict[str, Any]:
         "method": release.method,
         "parameters": dict(release.parameters),
         "epsilon": epsilon_text(release.record.epsilon),
+        **loss_facts(release.metadata),
         "unit": release.unit.kind,
         "guarantee": release.guarantee_text,
         "source": release.source,
@@ -92,6 +93,11 @@ def _release_facts(release: Release) -> dict[str, Any]:
         "library": release.library,
         "digest": release.digest,
     }
+
+
+def loss_facts(metadata: dict[str, str]) -> dict[str, str]:
+    """Delta and rho of a release that has them."""
+    return {name: metadata[name] for name in ("delta", "rho") if name in metadata}
 
 
 def _local_facts(release: Release) -> dict[str, Any]:
@@ -132,8 +138,8 @@ def _boundary_text(release: Release) -> str:
 def _level_rows(release: Release) -> list[dict[str, Any]]:
     """Cells, measured cells, and largest epsilon and its noise for each level."""
     from psd.estimation.local_measurements import measure_record
-    from psd.privacy.epsilon import epsilon_text
 
+    currency = release.tree.noise.currency
     rows, noise, measured = [], release.tree.noise, measure_record(release.record)
     for depth, level in enumerate(release.tree.levels):
         nano = int(release.tree.epsilon[level].max())
@@ -148,7 +154,7 @@ def _level_rows(release: Release) -> list[dict[str, Any]]:
                 "level": depth,
                 "cells": level.stop - level.start,
                 "measured": int((release.tree.epsilon[level] > 0).sum()),
-                "epsilon": epsilon_text(nano) or "0",
+                currency.name: currency.text(nano) or "0",
                 "noise_per_cell": round(deviation, 2) if nano else None,
             }
         )
@@ -177,10 +183,13 @@ def _path_text(release: Release) -> str:
     """Why the epsilons of the levels may have a larger sum than that of the release."""
     from psd.privacy.epsilon import epsilon_text
 
+    record = release.record
+    if record.local is not None:
+        text = epsilon_text(record.epsilon)
+        return f"Each device is in one level, and a report costs epsilon {text}."
+    currency = release.tree.noise.currency
+    total = currency.text(record.epsilon if record.rho is None else record.rho)
     return (
-        "Each device is in one level, and a report costs epsilon "
-        f"{epsilon_text(release.record.epsilon)}."
-        if release.record.local is not None
-        else "Column epsilon is the largest of each level. On every path from the root\n"
-        f"to a leaf, epsilon adds up to at most {epsilon_text(release.record.epsilon)}."
+        f"Column {currency.name} is the largest of each level. On every path from the root\n"
+        f"to a leaf, {currency.name} adds up to at most {total}."
     )

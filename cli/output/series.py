@@ -40,6 +40,7 @@ def _series_facts(series: SeriesRelease) -> dict[str, Any]:
         "about": series.about,
         "method": first.method,
         "epsilon": epsilon_text(series.record.epsilon),
+        **{name: series.metadata[name] for name in ("delta", "rho") if name in series.metadata},
         "unit": series.unit.kind,
         "guarantee": series.guarantee_text,
         "source": series.source,

@@ -78,7 +78,7 @@ class Release:
     def __repr__(self) -> str:
         return (
             f"<Release: {self.method}, {len(self.tree):,} cells, "
-            f"epsilon {epsilon_text(self.record.epsilon)} per {self.unit.kind}"
+            f"{self.record.loss_text} per {self.unit.kind}"
             f"{guarantee_note(self.record.source)}>"
         )
 

@@ -72,8 +72,8 @@ class SeriesRelease:
         Raises
         ------
         ParameterError
-            If the releases do not belong together, or one of them states a charge of a ledger: the
-            series would state more epsilon than that charge.
+            If the releases do not belong together, or one of them has a delta, or states a charge
+            of a ledger: the series would state more epsilon than that charge.
         """
         records = tuple(release.record for release in releases)
         if any(receipt_of(record) is not None for record in records):
@@ -82,12 +82,17 @@ class SeriesRelease:
                 "epsilon than the charge; save each as a file of its own, or build the series with "
                 "slices="
             )
+        if any(record.rho is not None for record in records):
+            raise ParameterError(
+                "releases must have losses in epsilon to be joined, got one with a delta; build a "
+                "series with slices=, whose rho is that of all slices together"
+            )
         return cls(SeriesRecord(slices=slices, releases=records, scope="slice"))
 
     def __repr__(self) -> str:
         return (
             f"<SeriesRelease: {len(self)} slices by {self.slices.by}, {self.method}, "
-            f"epsilon {epsilon_text(self.record.epsilon)} per {self.unit.kind}"
+            f"{self.record.loss_text} per {self.unit.kind}"
             f"{guarantee_note(self.record.releases[0].source)}>"
         )
 

@@ -20,6 +20,7 @@ from psd._util.arrays import Integers
 from psd.curator.curator import Curator
 from psd.mechanisms.base import Answer, Mechanism, Sampler
 from psd.mechanisms.exponential_mechanism import Candidates, ExponentialMechanism
+from psd.mechanisms.gaussian import GaussianMechanism
 from psd.mechanisms.laplace import LaplaceMechanism
 from psd.mechanisms.threshold import ThresholdMechanism
 
@@ -33,7 +34,7 @@ __all__ = [
     "answer_ratio",
 ]
 
-Kind = Literal["count", "select", "threshold", "other"]
+Kind = Literal["count", "gaussian", "select", "threshold", "other"]
 
 
 class LeakError(AssertionError):
@@ -183,7 +184,7 @@ class RecordingSampler(_TranscriptSampler):
         if not isinstance(self.source, Script):
             return self.source.draw(draw.mechanism)
         script, number = self.source, len(self.draws)
-        if draw.kind == "count":
+        if draw.kind in ("count", "gaussian"):
             return script.count(number, draw.true)
         if draw.kind == "threshold":
             return script.compare(number, draw.true)
@@ -261,6 +262,10 @@ def _describe_draw(mechanism: Mechanism[Any]) -> Draw:
     if isinstance(mechanism, LaplaceMechanism):
         return _describe_elements(
             "count", mechanism, mechanism.epsilon, mechanism.sensitivity, mechanism.true
+        )
+    if isinstance(mechanism, GaussianMechanism):
+        return _describe_elements(
+            "gaussian", mechanism, mechanism.rho, mechanism.squared_sensitivity, mechanism.true
         )
     if isinstance(mechanism, ThresholdMechanism):
         scales = mechanism.denominator, mechanism.numerator

@@ -76,7 +76,7 @@ class ContributionChoice:
         ParameterError
             If the budget is too small for a share of it.
         """
-        stated = {"bound_over": self.target(budget.total), "bound_most": self.limit}
+        stated = {"bound_over": self.target(_epsilon_of(budget)), "bound_most": self.limit}
         return budget.allot("bound", Fraction(self.share), states=stated)
 
     def target(self, epsilon: int) -> int:
@@ -111,7 +111,9 @@ def choose_contribution_bound(
     records and no other unit's number, so both differences change by at most 1, and the largest of
     numbers that change by at most 1 does so too. The exponential mechanism with weights
     exp(epsilon score / 2) over the public list of bounds, epsilon being the allotted budget, is
-    then epsilon-private for the unit [1]_. The bound is public from there on, and what the
+    then epsilon-private for the unit [1]_. In rho, epsilon^2 / 8 is the allotted budget: all scores
+    change by at most 1, so the log-ratios of the answers lie in an interval of length epsilon, and
+    the choice is (epsilon^2 / 8)-zCDP. The bound is public from there on, and what the
     curator answers for a fixed bound is private for the same unit: the two add up.
 
     Parameters
@@ -141,7 +143,7 @@ def choose_contribution_bound(
     ----------
     .. [1] McSherry, Talwar. "Mechanism Design via Differential Privacy." FOCS 2007.
     """
-    target, price = choice.target(budget.release_total), budget.left
+    target, price = choice.target(_epsilon_of(budget)), budget.left
     bounds = candidate_bounds(choice.limit)
     over = len(rows) - np.searchsorted(np.sort(rows), bounds, side="right")
     candidates = Candidates(
@@ -152,9 +154,16 @@ def choose_contribution_bound(
     )
     budget.spend(price)
     selection = ExponentialMechanism(
-        candidates=candidates, epsilon=np.array([price]), sensitivity=np.array([1])
+        candidates=candidates,
+        epsilon=budget.currency.of_selections(np.array([price])),
+        sensitivity=np.array([1]),
     )
     return int(sampler.draw(selection)[0])
+
+
+def _epsilon_of(budget: Budget) -> int:
+    """Nano-epsilon of a release; in rho, that of pure mechanisms which cost as much."""
+    return int(budget.currency.of_pure(np.array([budget.release_total]))[0])
 
 
 def _users_over(over: NDArray[np.int64], target: int) -> NDArray[np.int64]:

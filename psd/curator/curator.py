@@ -16,18 +16,20 @@ from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from psd._util.arrays import Integers
 from psd.curator.path_charges import PathCharges
 from psd.curator.points import Points
 from psd.curator.privtree_split import grow, split_rule
 from psd.errors import BudgetError, InternalError, ParameterError
 from psd.ingest.tally import Tally
 from psd.mechanisms.base import Sampler
-from psd.mechanisms.exponential_mechanism import ExponentialMechanism
-from psd.mechanisms.laplace import LaplaceMechanism
+from psd.mechanisms.exponential_mechanism import Candidates, ExponentialMechanism
+from psd.mechanisms.noisy_counts import count_mechanism
 from psd.mechanisms.permute_and_flip import MAX_SENSITIVITY, PermuteAndFlip
 from psd.privacy.budget import Budget
 from psd.privacy.count_noise import CountNoise
-from psd.privacy.epsilon import NANO, epsilon_text
+from psd.privacy.currency import Currency
+from psd.privacy.epsilon import NANO
 from psd.space.bin_grid import BinGrid
 from psd.space.box_tree import Tree
 from psd.space.domain import Domain
@@ -64,7 +66,7 @@ class ChargedQuestion:
     boxes : ndarray, shape (n, 4), int64
         Cells of the question.
     epsilon : ndarray, shape (n,), int64
-        Nano-epsilon charged to each cell.
+        Nano-epsilon charged to each cell, or units of 1e-12 of rho.
     curve : int
         Order of the Hilbert curve whose codes the columns of the boxes are; 0 for the lattice.
     regions : ndarray, shape (n, 2), int64, or None
@@ -94,8 +96,9 @@ class Curator:
     Guarantees
     ----------
     - The answers together are epsilon-differentially private for the unit of the tally, under
-      adding or removing one: a record, or a user with at most k records.
-    - A question that would take the charge at any lattice point above epsilon is refused
+      adding or removing one: a record, or a user with at most k records. With a budget in rho, they
+      are rho-zCDP for it.
+    - A question that would take the charge at any lattice point above epsilon, or rho, is refused
       before anything is drawn, in any sequence of questions.
     - A question reads the records in its own cells and nothing else.
 
@@ -106,7 +109,7 @@ class Curator:
     domain : Domain
         Public.
     budget : Budget
-        What is left of it is for all questions together. Public.
+        What is left of it is for all questions together, in its currency. Public.
     sampler : Sampler
         Draws the answers; for a release, `psd.mechanisms.sampler.SecureSampler`.
     covariate : Covariate, optional
@@ -115,6 +118,10 @@ class Curator:
         Mask of a public boundary, 0 where all records were dropped before counting. Cells where it
         is 0 are empty in all data sets, so they are answered without a draw and charged nothing;
         see `psd.space.boundary.Boundary`. Public.
+    squared_sensitivity : int, optional
+        S^2 = k cap of a budget in rho, k being the records of a unit in all that is released
+        together, and cap those that one question may see. By default k^2 of the tally, whose
+        questions may see all of them. Public.
     regions : Regions, optional
         Hierarchy of regions by which the tally was counted. Records in none of them were dropped
         before counting. Cells that no record of their region can lie in are empty in all data
@@ -123,7 +130,8 @@ class Curator:
     Raises
     ------
     ParameterError
-        If there are regions and the tally was not counted by them.
+        If there are regions and the tally was not counted by them, or a squared sensitivity is
+        stated that the records of the tally exceed, or without a budget in rho.
 
     Notes
     -----
@@ -135,12 +143,34 @@ class Curator:
     user every sensitivity is multiplied by k, so a build is (epsilon / k)-private for a record
     and epsilon-private for a user by group privacy. Layers overlap, so their costs add up.
 
+    Proof in rho [1]_ [2]_. Let a unit have m_z records at each point z, a point being a lattice
+    cell of one time slice; the sum of all m_z is at most k. Let question c be about a cell that
+    holds n_c of them, the sum of m_z over its points; n_c is at most cap. Every question is made
+    such that the n_c records of one unit cost at most n_c^2 rho_c / S^2 in rho, rho_c being its
+    charge and S^2 at least k cap; each has its own proof. Then all questions together cost at most
+
+        sum_c n_c^2 rho_c / (k cap) <= sum_c n_c rho_c / k = (1 / k) sum_z m_z R(z) <= rho,
+
+    where R(z) is the sum of rho_c over the questions whose cell holds z, at most rho at every point
+    in every transcript. Questions may depend on answers: which question comes next is a function of
+    the answers before it, and a filter of zCDP with a fixed limit is valid [3]_. So rho is counted
+    at points, as epsilon is, and where k stands in a sensitivity of epsilon, sqrt(k cap) stands in
+    rho. With cap in place of k cap, users with records in several slices would lose more than rho.
+
     With regions, a record has a lattice cell and one lowest region, both a function of this record
     and of public input, and lattice points are these pairs in all of the above. Siblings are
     disjoint sets of pairs: regions have different lowest regions below them, and cells of one
     region have disjoint boxes. So a record is on one path of a layer, and the sum of a path is
     charged to the pairs of its last cell alone, even though boxes of different regions overlap. A
     cell that does not meet its region has no pair that a record can have, in any data set.
+
+    References
+    ----------
+    .. [1] M. Bun, T. Steinke, "Concentrated Differential Privacy", TCC 2016, arXiv:1605.02065.
+    .. [2] C. Canonne, G. Kamath, T. Steinke, "The Discrete Gaussian for Differential Privacy",
+       NeurIPS 2020, arXiv:2004.00010.
+    .. [3] V. Feldman, T. Zrnic, "Individual Privacy Accounting via a Renyi Filter", NeurIPS 2021,
+       arXiv:2008.11193, theorem 4.3 with one limit for all.
     """
 
     def __init__(
@@ -150,6 +180,7 @@ class Curator:
         *,
         budget: Budget,
         sampler: Sampler,
+        squared_sensitivity: int | None = None,
         covariate: Covariate | None = None,
         boundary: Covariate | None = None,
         regions: Regions | None = None,
@@ -169,16 +200,12 @@ class Curator:
         self.boundary = boundary
         self.regions = regions
         self.contributions = tally.contributions
+        self.noise = _noise_of(tally, budget.currency, squared_sensitivity)
 
     @property
     def spent(self) -> int:
-        """Largest sum of nano-epsilon charged to a lattice point so far; layers add up."""
+        """Largest sum charged to a lattice point so far, in the currency; layers add up."""
         return sum(layer.charges.total for layer in self._layers)
-
-    @property
-    def noise(self) -> CountNoise:
-        """Noise of counts. Public."""
-        return CountNoise.laplace(self.contributions)
 
     @property
     def questions(self) -> tuple[ChargedQuestion, ...]:
@@ -325,6 +352,9 @@ class Curator:
         Proof: a record changes the count of the one cell it lies in by 1. Discrete Laplace
         noise of scale k / epsilon changes probability by exp(epsilon / k) per unit [1]_, so k
         records of a user, in whichever cells, change it by at most exp(epsilon).
+        Proof in rho: n_c records of a unit change the count of the cell by n_c. Discrete Gaussian
+        noise of sigma^2 = S^2 / (2 rho_c) costs n_c^2 / (2 sigma^2) = n_c^2 rho_c / S^2 in rho
+        [2]_.
 
         Parameters
         ----------
@@ -336,7 +366,7 @@ class Curator:
         Returns
         -------
         ndarray, shape (n,), int64
-            True count plus exact discrete Laplace noise; may be negative. 0 for a cell outside
+            True count plus exact noise of the law of `noise`; may be negative. 0 for a cell outside
             the boundary, or its region.
 
         Raises
@@ -350,6 +380,7 @@ class Curator:
         ----------
         .. [1] Ghosh, Roughgarden, Sundararajan. "Universally Utility-Maximizing Privacy
            Mechanisms." STOC 2009. https://doi.org/10.1145/1536414.1536464
+        .. [2] Canonne, Kamath, Steinke, NeurIPS 2020, theorem 4. https://arxiv.org/abs/2004.00010
         """
         cells, (nano,) = _copied(cells, epsilon)
         with self._lock:
@@ -359,11 +390,7 @@ class Curator:
             if growing.epsilon[cells.nodes].any():
                 raise ParameterError("a cell is counted twice; measure once with the sum")
             self._charge("count", cells, nano)
-            noisy = self._sampler.draw(
-                LaplaceMechanism(
-                    true=points.count(cells.nodes), epsilon=nano, sensitivity=self.contributions
-                )
-            )
+            noisy = self._sampler.draw(count_mechanism(self.noise, points.count(cells.nodes), nano))
             growing.measure(cells.nodes, noisy, nano)
             counts[inside] = noisy
             return counts
@@ -387,6 +414,10 @@ class Curator:
         The exponential mechanism with weights exp(epsilon score / (2 sensitivity)) over the
         public lattice lines inside the cell is then epsilon-private [1]_; at the median this
         is exp(epsilon score / 2) of the integer score, exp(epsilon rank error) in ranks.
+        Proof in rho: weights have S = ceil(sqrt(S^2)) in place of k, and e with e^2 / 8 <= rho_c in
+        place of epsilon. n_c records of a unit change every score by at most max(p, q - p) n_c, so
+        the log-ratios of the answers lie in an interval of length e n_c / S, and the selection
+        costs (e n_c / S)^2 / 8 <= n_c^2 rho_c / S^2 in rho [3]_.
 
         Parameters
         ----------
@@ -417,6 +448,8 @@ class Curator:
         .. [1] McSherry, Talwar. "Mechanism Design via Differential Privacy." FOCS 2007.
         .. [2] Cormode et al. "Differentially Private Spatial Decompositions." ICDE 2012,
            section 6.1, where the exponential mechanism is the best private median.
+        .. [3] Cesar, Rogers. "Bounding, Concentrating, and Truncating." ALT 2021.
+           https://arxiv.org/abs/2004.07223
         """
         if axis not in (0, 1):
             raise ParameterError(f"axis must be 0 for x or 1 for y, got {axis}")
@@ -432,10 +465,8 @@ class Curator:
             if len(cells):
                 ends = growing.boxes_of(cells.nodes)[:, [axis, axis + 2]]
                 scores = points.rank_scores(cells.nodes, ends, axis, p, q)
-                sensitivity = np.maximum(p, q - p) * self.contributions
-                lines[inside] = self._sampler.draw(
-                    ExponentialMechanism(candidates=scores, epsilon=nano, sensitivity=sensitivity)
-                )
+                sensitivity = np.maximum(p, q - p) * self.noise.sensitivity
+                lines[inside] = self._select(scores, nano, sensitivity)
             return lines
 
     def homogeneous_split(
@@ -456,6 +487,7 @@ class Curator:
         lines follow from the cell and public numbers. The exponential mechanism with weights
         exp(epsilon score / 4k) is then epsilon-private [1]_. Squared deviations have no such
         bound: a record changes them by about twice its bin's count.
+        Proof in rho: as for `quantile`; n_c records of a unit move every score by at most 2 n_c.
 
         Parameters
         ----------
@@ -506,11 +538,16 @@ class Curator:
                 boxes, lattice = growing.boxes_of(cells.nodes), (*growing.boxes[0, 2:].tolist(),)
                 grid = BinGrid(lattice=lattice, bins=bins)
                 scores = points.division_scores(cells.nodes, boxes, axis, grid, lines)
-                sensitivity = np.full(len(cells), 2 * self.contributions)
-                chosen[inside] = self._sampler.draw(
-                    ExponentialMechanism(candidates=scores, epsilon=nano, sensitivity=sensitivity)
-                )
+                sensitivity = np.full(len(cells), 2 * self.noise.sensitivity)
+                chosen[inside] = self._select(scores, nano, sensitivity)
             return chosen
+
+    def _select(self, scores: Candidates, nano: Integers, sensitivity: Integers) -> Integers:
+        """Draw selections that were charged."""
+        epsilon = self.noise.currency.of_selections(nano)
+        return self._sampler.draw(
+            ExponentialMechanism(candidates=scores, epsilon=epsilon, sensitivity=sensitivity)
+        )
 
     def privtree_shape(self, cells: Cells, epsilon: ArrayLike, *, height: int) -> Cells:
         """Grow each cell into a tree that is deep where points are dense, without counts.
@@ -538,6 +575,10 @@ class Curator:
         the records lie. A node with fewer parts, a limit on the height and one on the number
         of nodes only leave out draws, or answers, as the shape itself says. The bound in [1]_
         is for real noise; with integer counts it holds only for an integer delta.
+        Proof in rho: with S = ceil(sqrt(S^2)) in place of k, and e with e^2 / 2 <= rho_c in place
+        of epsilon, the shape is (e / S)-private for a record, (n_c e / S)-private for the n_c
+        records of a unit by group privacy, and costs at most (n_c e / S)^2 / 2 <= n_c^2 rho_c / S^2
+        in rho [2]_.
 
         Parameters
         ----------
@@ -565,6 +606,7 @@ class Curator:
         ----------
         .. [1] Zhang, Xiao, Xie. "PrivTree: A Differentially Private Algorithm for Hierarchical
            Decompositions." SIGMOD 2016. https://doi.org/10.1145/2882903.2882928
+        .. [2] Bun, Steinke, TCC 2016, proposition 3.3. https://arxiv.org/abs/1605.02065
         """
         cells, (nano,) = _copied(cells, epsilon)
         if height < 0:
@@ -574,7 +616,7 @@ class Curator:
             if growing.is_cut(cells.nodes).any():
                 raise ParameterError("a cell that was cut before cannot be grown; grow its leaves")
             self._charge("privtree_shape", cells, nano)
-            rule = split_rule(nano, self.contributions)
+            rule = split_rule(self.noise.currency.of_pure(nano), self.noise.sensitivity)
             is_limited = self.boundary is not None or growing.regions is not None
             inside = partial(self._inside_boundary, growing) if is_limited else None
             return grow(growing, points, cells, rule, height, self._sampler, inside)
@@ -611,7 +653,7 @@ class Curator:
             If a point would be charged more than epsilon in all; nothing is drawn.
         ParameterError
             If the cells are not the root of a layer, there are no candidates, the epsilon is not
-            above 0, or the sensitivity is out of range.
+            above 0, the sensitivity is out of range, or the budget is in rho.
 
         References
         ----------
@@ -621,6 +663,8 @@ class Curator:
         """
         if cells.nodes.tolist() != [0]:
             raise ParameterError("a choice must be made for the root of a layer, all of the domain")
+        if not self.noise.currency.is_pure:  # a sensitivity need not be linear in the records
+            raise ParameterError("a choice must be paid in epsilon, got a budget in rho")
         number, sensitivity = objective.candidates, objective.sensitivity(self.contributions)
         if number < 1 or not 1 <= sensitivity <= MAX_SENSITIVITY:
             raise ParameterError(
@@ -672,21 +716,24 @@ class Curator:
 
     def _charge(self, kind: str, cells: Cells, nano: NDArray[np.int64]) -> None:
         """Charge a question to its cells and record it, or refuse it and change nothing."""
+        currency = self.noise.currency
         if (nano <= 0).any():
             raise ParameterError(
-                "epsilon of a question must be above 0; leave out cells with epsilon 0"
+                f"{currency.name} of a question must be above 0; leave out cells with "
+                f"{currency.name} 0"
             )
-        if len(nano) and self.contributions * NANO > int(nano.min()) * _MAX_SCALE:
+        smallest = nano.min(initial=currency.largest, keepdims=True)
+        if self.noise.sensitivity * NANO > int(currency.of_pure(smallest)[0]) * _MAX_SCALE:
             raise ParameterError(
-                f"epsilon {epsilon_text(int(nano.min()))} of a question is too small for "
+                f"{currency.name} {currency.text(int(smallest[0]))} of a question is too small for "
                 f"{self.contributions} records per user; the noise would exceed every count"
             )
         layer = self._layers[cells.layer]
         limit = self._budget.left + layer.charges.total
         if not layer.charges.charge(cells.nodes, nano, limit, self._budget.spend):
             raise BudgetError(
-                f"a question would spend more than epsilon {epsilon_text(self.epsilon)} at some "
-                "point; the method asks for more than its budget"
+                f"a question would spend more than {currency.name} {currency.text(self.epsilon)} "
+                "at some point; the method asks for more than its budget"
             )
         growing = layer.growing
         self._questions.append(
@@ -702,6 +749,21 @@ class Curator:
     def tree(self, layer: int = 0) -> Tree:
         """Cells of a layer with their noisy counts. Public: it has only answers and cuts."""
         return self._layers[layer].growing.tree(self.noise)
+
+
+def _noise_of(tally: Tally, currency: Currency, squared_sensitivity: int | None) -> CountNoise:
+    """Noise of counts: by k in epsilon, by the squared sensitivity in rho."""
+    if currency.is_pure:
+        if squared_sensitivity is not None:
+            raise ParameterError("squared_sensitivity must be left out without a budget in rho")
+        return CountNoise.laplace(tally.contributions)
+    squared = tally.contributions**2 if squared_sensitivity is None else squared_sensitivity
+    if squared < tally.contributions:
+        raise ParameterError(
+            f"squared_sensitivity must be at least {tally.contributions}, the records of one unit, "
+            f"got {squared}"
+        )
+    return CountNoise.gaussian(squared)
 
 
 def _check_regions(tally: Tally, regions: Regions) -> None:

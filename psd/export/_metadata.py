@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from psd.privacy.currency import RHO
+from psd.privacy.delta import delta_text
 from psd.privacy.epsilon import epsilon_text
 from psd.release.record import guarantee_note
 
@@ -29,13 +31,21 @@ def release_metadata(record: ReleaseRecord, digest: str = "") -> dict[str, str]:
     return {
         **({} if record.about is None else record.about.texts),
         "epsilon": epsilon_text(record.epsilon),
-        "unit_of_privacy": record.unit.guarantee_text,
+        **_concentrated(record),
+        "unit_of_privacy": record.unit_text,
         "source": record.source + guarantee_note(record.source),
         "counts": record.unit.counted_text,
         "method": record.method,
         "library": f"psd {record.library}",
         **({"digest": digest} if digest else {}),
     }
+
+
+def _concentrated(record: ReleaseRecord) -> dict[str, str]:
+    """Delta and rho; nothing of a release in epsilon alone."""
+    if record.rho is None or record.delta is None:
+        return {}
+    return {"delta": delta_text(record.delta), "rho": RHO.text(record.rho)}
 
 
 def describe(metadata: dict[str, str]) -> str:

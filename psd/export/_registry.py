@@ -8,6 +8,7 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -20,6 +21,12 @@ _MODELS = {
     "curator": "central: a trusted curator holds the records",
     "local": "local: each device randomises its own answer, and no one holds the records",
     "given": "not known: the counts were given to the library",
+}
+
+_COMPOSITION = {
+    True: "basic composition along each path of the tree, parallel composition across its cells",
+    False: "rho adds up along each path of the tree; its largest sum is converted to epsilon and "
+    "delta",
 }
 
 _PRODUCT = ("publisher", "description", "contact", "licence", "reference_date", "language")
@@ -38,7 +45,7 @@ def entry(described: Described) -> dict[str, Any]:
             "max_contributions": record.unit.max_contributions,
             "counts": metadata["counts"],
         },
-        "flavour": {"name": "pure differential privacy", "delta": "0"},
+        "flavour": _flavour(metadata),
         "epsilon": metadata["epsilon"],
         "guarantee": described.guarantee,
         "model": _MODELS[record.source],
@@ -52,6 +59,14 @@ def entry(described: Described) -> dict[str, Any]:
         },
         "justification": about.get("justification"),
     }
+
+
+def _flavour(metadata: Mapping[str, str]) -> dict[str, str]:
+    """Name of the definition of privacy, with its delta."""
+    if "rho" not in metadata:
+        return {"name": "pure differential privacy", "delta": "0"}
+    name = "zero-concentrated differential privacy"
+    return {"name": name, "delta": metadata["delta"], "rho": metadata["rho"]}
 
 
 def _mechanism(described: Described) -> str:
@@ -69,10 +84,11 @@ def _accounting(described: Described) -> str:
         return "epsilon is stated by the publisher; the library did not draw the counts"
     if record.local is not None:
         return "each device sends one report, of one level, so epsilon is that of a report"
-    parts = ["basic composition along each path of the tree, parallel composition across its cells"]
+    parts = [_COMPOSITION[record.tree.noise.currency.is_pure]]
     spent = [name for name in record.parameters if name in BUDGET_STATEMENTS]
-    if any(name.endswith("epsilon") for name in spent):
-        parts.append("epsilon includes what was spent before the method began")
+    if any(name.endswith(("epsilon", "rho")) for name in spent):
+        name = record.tree.noise.currency.name
+        parts.append(f"{name} includes what was spent before the method began")
     if described.slices is not None:
         parts.append(f"epsilon is that of all {len(described.slices):,} time slices together")
     ledger, charge = (record.parameters.get(name) for name in ("ledger", "charge"))

@@ -8,13 +8,15 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from psd.errors import BudgetError, InternalError, ParameterError
-from psd.privacy.epsilon import epsilon_decimal, epsilon_text, parse_epsilon
+from psd.privacy.currency import EPSILON, RHO, Currency
+from psd.privacy.epsilon import parse_epsilon
+from psd.privacy.loss import Loss
 from psd.privacy.statements import BUDGET_STATEMENTS
 
 __all__ = ["Budget", "Cost", "Statement", "spent_before_counting"]
 
 Cost: TypeAlias = int
-"""An integer number of nano-epsilon; costs of one path add up, and never become floats."""
+"""A whole number of nano-epsilon, or of 1e-12 of rho; costs of a path add up without rounding."""
 
 Statement: TypeAlias = Mapping[str, int | str]
 """What a release declares of its budget, by the names of `psd.privacy.statements`."""
@@ -41,8 +43,8 @@ class Budget:
 
     Parameters
     ----------
-    total : Cost
-        Nano-epsilon of the release. Public.
+    total : Cost or Loss
+        What the release may cost: nano-epsilon, or a loss, which may be one in rho. Public.
     on_first_spend : callable, optional
         Charges the release to a ledger, for instance, and returns what the release states of it.
     spent : Cost
@@ -71,12 +73,16 @@ class Budget:
 
     def __init__(
         self,
-        total: Cost,
+        total: Cost | Loss,
         *,
         on_first_spend: Callable[[], Statement] | None = None,
         spent: Cost = 0,
         parent: Budget | None = None,
     ) -> None:
+        self._loss = total if isinstance(total, Loss) else None
+        self._currency = parent.currency if parent else _currency_of(self._loss)
+        if isinstance(total, Loss):
+            total = total.epsilon if total.is_pure else total.rho
         if not 0 <= spent <= total:
             raise ParameterError(f"total of a budget must be at least {max(spent, 0)}, got {total}")
         self._total = total
@@ -87,23 +93,35 @@ class Budget:
         self._statement: dict[str, int | str] = {}
 
     @property
+    def currency(self) -> Currency:
+        """What the costs are counted in: epsilon, or rho."""
+        return self._currency
+
+    @property
+    def loss(self) -> Loss:
+        """Loss of the release: that of the whole release for a part in rho, else the total."""
+        if self._parent is not None and not self._currency.is_pure:
+            return self._parent.loss
+        return Loss.pure(self._total) if self._loss is None else self._loss
+
+    @property
     def total(self) -> Cost:
-        """Nano-epsilon that may be spent in all."""
+        """Cost that may be spent in all."""
         return self._total
 
     @property
     def release_total(self) -> Cost:
-        """Nano-epsilon of the whole release, which this budget may be a part of."""
+        """Cost of the whole release, which this budget may be a part of."""
         return self._total if self._parent is None else self._parent.release_total
 
     @property
     def spent(self) -> Cost:
-        """Nano-epsilon spent or allotted so far."""
+        """Cost spent or allotted so far."""
         return self._spent
 
     @property
     def left(self) -> Cost:
-        """Nano-epsilon that may still be spent or allotted."""
+        """Cost that may still be spent or allotted."""
         return self._total - self._spent
 
     @property
@@ -124,10 +142,10 @@ class Budget:
             raise ParameterError(f"a draw must cost at least 0, got {amount}")
         if amount > self.left:
             raise BudgetError(
-                f"a draw costs epsilon {epsilon_text(amount)}, and {epsilon_text(self.left)} of "
-                f"{epsilon_text(self._total)} is left; nothing was drawn",
-                requested=epsilon_decimal(amount),
-                left=epsilon_decimal(self.left),
+                f"a draw costs {self._text(amount)}, and {self._currency.text(self.left)} of "
+                f"{self._currency.text(self._total)} is left; nothing was drawn",
+                requested=self._currency.decimal(amount),
+                left=self._currency.decimal(self.left),
             )
         self.open()
         self._spent += amount
@@ -149,7 +167,8 @@ class Budget:
         Parameters
         ----------
         name : {"bound", "bounds", "counting"}
-            ``<name>_epsilon`` is in the statement of the release, with the amount.
+            ``<name>_epsilon``, or ``<name>_rho``, is in the statement of the release, with the
+            amount.
         share : Fraction
             Share of `total`, rounded down to an integer that is the same for each draw. Public.
         draws : int
@@ -172,9 +191,9 @@ class Budget:
         each = int(self._total * share / draws)
         if each == 0:
             raise ParameterError(
-                "epsilon must be large enough for its shares, got "
-                f"{epsilon_text(self._total)}; the share {float(share):g} for {_PURPOSES[name]} is "
-                "below 1e-9"
+                f"{self._currency.name} must be large enough for its shares, got "
+                f"{self._currency.text(self._total)}; the share {float(share):g} for "
+                f"{_PURPOSES[name]} is below {self._currency.least_text}"
             )
         return self._part(name, draws * each, states)
 
@@ -190,19 +209,23 @@ class Budget:
 
     def _part(self, name: str, amount: Cost, states: Statement) -> Budget:
         """Take an amount out, and state it."""
-        stated = {f"{name}_epsilon": epsilon_text(amount), **states}
+        stated = {f"{name}_{self._currency.name}": self._currency.text(amount), **states}
         if not stated.keys() <= BUDGET_STATEMENTS:
             raise InternalError(f"a budget states what is not declared public for {name}")
         if amount > self.left:
             raise BudgetError(
-                f"{_PURPOSES[name]} costs epsilon {epsilon_text(amount)}, and "
-                f"{epsilon_text(self.left)} of {epsilon_text(self._total)} is left",
-                requested=epsilon_decimal(amount),
-                left=epsilon_decimal(self.left),
+                f"{_PURPOSES[name]} costs {self._text(amount)}, and "
+                f"{self._currency.text(self.left)} of {self._currency.text(self._total)} is left",
+                requested=self._currency.decimal(amount),
+                left=self._currency.decimal(self.left),
             )
         self._spent += amount
         self._statement.update(stated)
         return Budget(amount, parent=self)
+
+    def _text(self, amount: Cost) -> str:
+        """Name of the currency and an amount."""
+        return f"{self._currency.name} {self._currency.text(amount)}"
 
     def in_parallel(self, number: int) -> tuple[Budget, ...]:
         """Give all that is left to each of several parts; they cost the largest of them together.
@@ -222,6 +245,11 @@ class Budget:
         each = self.left // number
         self._spent = self._total
         return tuple(Budget(each, parent=self) for _ in range(number))
+
+
+def _currency_of(loss: Loss | None) -> Currency:
+    """Epsilon of a pure loss, rho of another one."""
+    return EPSILON if loss is None or loss.is_pure else RHO
 
 
 def spent_before_counting(statement: Mapping[str, int | str | None]) -> Cost:

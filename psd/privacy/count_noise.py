@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import isqrt
 from typing import TYPE_CHECKING, overload
 
 import numpy as np
@@ -82,6 +83,11 @@ class CountNoise:
     def currency(self) -> Currency:
         """What the loss of a count is counted in."""
         return self._law.currency
+
+    @property
+    def sensitivity(self) -> int:
+        """Square root of the squared sensitivity, rounded up; k of discrete Laplace noise."""
+        return 1 + isqrt(self.squared_sensitivity - 1)
 
     def variance(self, loss: NDArray[np.int64]) -> NDArray[np.float64]:
         """Variance of the noise in records squared; infinite where the loss is 0.

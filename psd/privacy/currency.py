@@ -55,6 +55,16 @@ class Currency:
         """Whether amounts are of pure differential privacy."""
         return self.name == "epsilon"
 
+    @property
+    def one_text(self) -> str:
+        """One amount, with its article."""
+        return "an epsilon" if self.is_pure else "a rho"
+
+    @property
+    def least_text(self) -> str:
+        """The smallest amount above 0, such as 1e-9."""
+        return f"1e-{len(str(self.parts)) - 1}"
+
     def text(self, amount: int) -> str:
         """Shortest decimal text of an amount."""
         places = len(str(self.parts)) - 1

@@ -23,10 +23,12 @@ __all__ = [
 BUDGET_STATEMENTS: Final = frozenset({
     # the private choice of k: its price, what it aimed at and the largest k it could choose
     "bound_epsilon",
+    "bound_rho",
     "bound_over",
     "bound_most",
     # private bounds: their price and the records that may lie beyond each side
     "bounds_epsilon",
+    "bounds_rho",
     "bounds_beyond",
     # what counting the parts of a tally cost before the release
     "counting_epsilon",

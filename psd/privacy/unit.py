@@ -19,6 +19,7 @@ __all__ = [
     "PrivacyUnit",
     "counted_unit",
     "privacy_unit",
+    "squared_sensitivity",
 ]
 
 MAX_CONTRIBUTIONS = 10**9
@@ -172,6 +173,18 @@ class PrivacyUnit:
         return "" if limit is None else f", at most {limit} of them in each time slice"
 
     @property
+    def concentrated_text(self) -> str:
+        """What rho protects, to be read after it.
+
+        T records of one user in one question cost T^2 times the rho of one; questions about several
+        slices see different records, and their rhos add up.
+        """
+        text = self.guarantee_text
+        for name, times in (("days", "T^2"), ("slices", "T")):
+            text = text.replace(f"of T {name} has T epsilon", f"of T {name} has {times} rho")
+        return text
+
+    @property
     def _whose(self) -> str:
         """Unit whose records are bounded, in words."""
         return {"user-day": "user and day", "user-slice": "user and time slice"}.get(
@@ -260,6 +273,32 @@ def counted_unit(unit: PrivacyUnit, scope: ContributionScope) -> PrivacyUnit:
             "within a slice already"
         )
     return PrivacyUnit(kind="user-slice", max_contributions=unit.max_contributions)
+
+
+def squared_sensitivity(unit: PrivacyUnit, scope: ContributionScope, slices: int) -> int:
+    """S^2 = k cap of losses in rho; see `psd.curator.curator.Curator`, which has the proof.
+
+    k is the largest number of records of one unit in all slices together, and cap the largest one
+    of its records that one question can see: those of one slice.
+
+    Parameters
+    ----------
+    unit : PrivacyUnit
+        Unit of the guarantee, whose bound holds in all slices together or in each. Public.
+    scope : {"series", "slice"}
+        Which of the two. Public.
+    slices : int
+        Number of slices; 1 without slices. Public.
+
+    Examples
+    --------
+    >>> squared_sensitivity(PrivacyUnit(kind="user", max_contributions=2), "slice", slices=12)
+    48
+    """
+    k = cap = unit.contributions
+    if scope == "slice":
+        return k * slices * cap
+    return k * (unit.max_per_slice or cap)
 
 
 def _check(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -61,6 +61,7 @@ def draw_release(
     budget: Budget,
     method: Decomposition,
     unit: PrivacyUnit,
+    squared_sensitivity: int | None = None,
     post_processing: PostProcessing | None = None,
     covariate: Covariate | None = None,
     boundary: Boundary | None = None,
@@ -73,7 +74,8 @@ def draw_release(
     Guarantees
     ----------
     - The release is epsilon-differentially private for adding or removing one unit of the
-      tally; of several releases of one tally the epsilons add up.
+      tally; of several releases of one tally the epsilons add up. With a budget in rho it is
+      rho-zCDP, and (epsilon, delta)-differentially private.
     - It holds the noisy answers, public parameters and nothing else.
 
     Parameters
@@ -88,6 +90,8 @@ def draw_release(
         How space is divided. Public.
     unit : PrivacyUnit
         Of the tally. Public.
+    squared_sensitivity : int, optional
+        Of a budget in rho, see `psd.curator.curator.Curator`. Public.
     post_processing : PostProcessing, optional
         How estimates are made from the counts; by default as the method defines it. Public.
     covariate : Covariate, optional
@@ -124,6 +128,7 @@ def draw_release(
         domain if blocks is None else domain.in_blocks(blocks),
         budget=budget,
         sampler=sampler,
+        squared_sensitivity=squared_sensitivity,
         covariate=_covariate_in_blocks(inputs.method_covariate, blocks),
         boundary=_covariate_in_blocks(inputs.mask, blocks),
         regions=regions,
@@ -135,7 +140,7 @@ def draw_release(
     record = ReleaseRecord(
         tree=tree,
         domain=_stated_domain(domain, tree),
-        epsilon=budget.total,
+        **_loss_fields(budget),
         method=method.name,
         parameters=statement.with_picks(curator.declared),
         unit=unit,
@@ -146,6 +151,13 @@ def draw_release(
         about=about,
     )
     return release_of(record)
+
+
+def _loss_fields(budget: Budget) -> dict[str, Any]:
+    """Epsilon of the record of a release; in rho, that of the whole release, with delta and rho."""
+    if budget.currency.is_pure:
+        return {"epsilon": budget.total}
+    return {"epsilon": budget.loss.epsilon, "delta": budget.loss.delta, "rho": budget.loss.rho}
 
 
 def _blocks_of(method: Decomposition, domain: Domain) -> Blocks | None:

@@ -20,9 +20,11 @@ from psd._util.fields import integer_between
 from psd.errors import ParameterError
 from psd.mechanisms.base import Answer, Mechanism, Sampler
 from psd.mechanisms.exponential_mechanism import ExponentialMechanism
+from psd.mechanisms.gaussian import GaussianMechanism
 from psd.mechanisms.laplace import LaplaceMechanism
 from psd.mechanisms.permute_and_flip import PermuteAndFlip, choice_rate
 from psd.mechanisms.threshold import ThresholdMechanism
+from psd.privacy.count_noise import CountNoise
 from psd.privacy.epsilon import NANO
 
 __all__ = ["SeededSampler", "refuse_paid"]
@@ -76,6 +78,15 @@ class SeededSampler:
         """True counts plus noise of scale sensitivity / epsilon."""
         return mechanism.true + self._laplace(mechanism.sensitivity * NANO / mechanism.epsilon)
 
+    def _count_gaussian(self, mechanism: GaussianMechanism) -> Integers:
+        """True counts plus rounded normal noise of the variance of the law."""
+        noise = CountNoise.gaussian(mechanism.squared_sensitivity)
+        radius, angle = self._uniform(2 * len(mechanism.rho)).reshape(2, -1)
+        normal = np.sqrt(-2 * np.log(radius)) * np.cos(2 * np.pi * angle)
+        deviation = np.sqrt(noise.variance(mechanism.rho))
+        noisy: Integers = mechanism.true + np.rint(deviation * normal).astype(np.int64)
+        return noisy
+
     def _exceeds(self, mechanism: ThresholdMechanism) -> NDArray[np.bool_]:
         """Whether each number plus noise of its scale is above 0."""
         noise = self._laplace(mechanism.numerator / mechanism.denominator)
@@ -104,6 +115,7 @@ class SeededSampler:
 
     _APPROXIMATIONS: ClassVar[dict[type[Any], Callable[..., NDArray[Any]]]] = {
         LaplaceMechanism: _count,
+        GaussianMechanism: _count_gaussian,
         ThresholdMechanism: _exceeds,
         ExponentialMechanism: _select,
         PermuteAndFlip: _choose,

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from psd._util.instances import check_instance, refuse_class
-from psd.errors import InputDataError
+from psd.errors import InputDataError, ParameterError
 from psd.ingest.sources import resolve_inputs
 from psd.ledger.account import Account
 from psd.mechanisms.sampler import SecureSampler
@@ -25,7 +25,7 @@ from psd.publish.observer import SILENT, Observer
 from psd.publish.public_inputs import PublicInputs, public_paths, resolve_public_inputs
 from psd.publish.refusals import rehearse, withhold_faults
 from psd.publish.request import BuildRequest
-from psd.publish.series import check_shares, draw_series
+from psd.publish.series import draw_series, slice_budgets, squared_of
 from psd.space.domain import Domain
 
 if TYPE_CHECKING:
@@ -73,7 +73,9 @@ def publish(
     Guarantees
     ----------
     - The release is ``request.epsilon``-differentially private for adding or removing one unit of
-      the request; twice epsilon for replacing one.
+      the request; twice epsilon for replacing one. With Gaussian noise it is
+      ``(request.epsilon, request.delta)``-differentially private, and ``request.loss.rho``-zCDP;
+      for replacing one, four times rho.
     - It holds the noisy answers, public parameters and nothing else.
     - Reading comes first: an input whose form is refused costs no epsilon. Whether it is refused
       does not depend on where records lie; with an account the reason is not stated.
@@ -167,8 +169,9 @@ def answer(
     request = source.complete(request)
     inputs = _read_public_inputs(request)
     if request.slices is not None:
-        shares = (len(request.slices), request.unit, request.contribution_scope)
-        check_shares(request.nano_epsilon, *shares)
+        _ = slice_budgets(
+            Budget(request.loss), len(request.slices), request.unit, request.contribution_scope
+        )
     sampler = SecureSampler() if sampler is None else sampler
     refuse_paid(sampler, account)
     pending = PendingCharge(account, source.charge_request(request))
@@ -201,10 +204,21 @@ def _budget_of(
     on_first_spend: Callable[[], Statement] | None = None,
 ) -> Budget:
     """Budget of a request, without what was spent earlier on the counts of its source."""
-    budget = Budget(request.nano_epsilon, on_first_spend=on_first_spend)
+    budget = Budget(request.loss, on_first_spend=on_first_spend)
     if source.paid:
+        _refuse_mixed(budget)
         budget.withhold("counting", source.paid)
     return budget
+
+
+def _refuse_mixed(budget: Budget) -> None:
+    """Refuse Gaussian noise for counts on which epsilon was spent: the two do not add up."""
+    if not budget.currency.is_pure:
+        raise ParameterError(
+            "noise_law must be laplace for tallies whose bounds, or whose limit of records, cost "
+            "epsilon; epsilon and rho do not add up",
+            name="noise_law",
+        )
 
 
 def _count_input(
@@ -268,5 +282,6 @@ def _draw(
         "sampler": sampler,
     }
     if request.slices is None:
-        return draw_release(counted.tally, counted.domain, **common)
+        squared = squared_of(budget, common["unit"], scope, None)
+        return draw_release(counted.tally, counted.domain, squared_sensitivity=squared, **common)
     return draw_series(counted.tally, counted.domain, request.slices, scope=scope, **common)

@@ -53,7 +53,7 @@ from psd.ingest.tally_builder import TallyBuilder
 from psd.privacy.unit import counted_unit
 from psd.publish.count_rows import allot_shares
 from psd.publish.insecure import SeededSampler
-from psd.publish.series import slice_budgets, slice_tally
+from psd.publish.series import slice_budgets, slice_tally, squared_of
 
 if TYPE_CHECKING:
     from psd.privacy.budget import Budget
@@ -149,6 +149,7 @@ def rehearse(request: BuildRequest, inputs: PublicInputs, budget: Budget) -> Non
         domain = replace(domain.outer, lattice=domain.lattice)
     unit = counted_unit(request.unit, request.contribution_scope)
     regions = request.regions
+    squared = squared_of(budget, request.unit, request.contribution_scope, request.slices)
     counts = TallyBuilder(domain, unit=unit, slices=request.slices, regions=regions).build()
     if request.slices is not None:
         shares = (len(request.slices), request.unit, request.contribution_scope)
@@ -158,6 +159,7 @@ def rehearse(request: BuildRequest, inputs: PublicInputs, budget: Budget) -> Non
         domain,
         budget=budget,
         sampler=SeededSampler(0),
+        squared_sensitivity=squared,
         covariate=inputs.method_covariate,
         boundary=inputs.mask,
         regions=regions,

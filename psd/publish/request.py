@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Any, get_args
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias, get_args
 
 from psd._util.instances import check_instance, type_text
 from psd.curator.contribution_choice import ContributionChoice
@@ -19,6 +20,7 @@ from psd.decompositions._regions import Regions
 from psd.errors import ParameterError
 from psd.ingest.sources import Columns
 from psd.ingest.sources._points import column_projection
+from psd.privacy.delta import parse_delta
 from psd.privacy.epsilon import epsilon_text, parse_epsilon
 from psd.privacy.loss import Loss
 from psd.privacy.statements import method_parameters
@@ -38,9 +40,13 @@ from psd.space.time_slices import TimeSlices
 __all__ = [
     "SLICES_EXAMPLE",
     "BuildRequest",
+    "NoiseChoice",
     "ReadRequest",
     "as_domain",
 ]
+
+NoiseChoice: TypeAlias = Literal["laplace", "gaussian"]
+"""Laws of the noise of counts that a build may have."""
 
 SLICES_EXAMPLE = 'psd.TimeSlices.parse("day", "2024-01-01")'
 
@@ -173,6 +179,12 @@ class BuildRequest:
         How estimates are made from the noisy counts; the default is that of the method.
     about : About or mapping of texts, optional
         What the publisher states about the release; no part of the charge of a ledger.
+    delta : str, float or Decimal, optional
+        Delta that discrete Gaussian noise may spend, see `psd.privacy.delta.parse_delta`; kept as a
+        Fraction. With discrete Laplace noise no delta is spent, and none is stated.
+    noise_law : {"laplace", "gaussian"}
+        Noise of the counts. With Gaussian noise the loss is counted in rho, at most that of epsilon
+        and delta.
 
     Raises
     ------
@@ -200,11 +212,14 @@ class BuildRequest:
     region_source: RegionFiles | CellRegions | None = field(default=None, compare=False)
     post_processing: PostProcessing | None = None
     about: About | None = None
+    delta: Fraction | None = None
+    noise_law: NoiseChoice = "laplace"
 
     def __post_init__(self) -> None:
         """Normalise and check the fields."""
         nano = parse_epsilon(self.epsilon)
         self._assign("epsilon", Decimal(epsilon_text(nano)))
+        self._check_noise()
         self._assign("domain", as_domain(self.domain))
         self._assign("about", about_from_mapping(self.about))
         self._assign("method", as_method(self.method))
@@ -223,6 +238,24 @@ class BuildRequest:
     def _assign(self, name: str, value: object) -> None:
         """Set a field of a frozen value; called while it is made."""
         object.__setattr__(self, name, value)
+
+    def _check_noise(self) -> None:
+        """Check delta and the law of the noise, and that epsilon and delta allow some rho."""
+        if self.delta is not None and not isinstance(self.delta, Fraction):
+            self._assign("delta", parse_delta(self.delta))
+        if self.noise_law not in get_args(NoiseChoice):
+            raise ParameterError(
+                f"noise_law must be one of {', '.join(get_args(NoiseChoice))}, got "
+                f"{str(self.noise_law)[:80]!r}",
+                name="noise_law",
+            )
+        if self.noise_law == "gaussian" and self.delta is None:
+            raise ParameterError(
+                "delta must be given with noise_law gaussian, which is private but for a "
+                "probability delta",
+                name="delta",
+            )
+        _ = self.loss
 
     def _check_bounds(self) -> None:
         """Refuse bounds that are degrees, and private ones with what needs public ones."""
@@ -272,8 +305,10 @@ class BuildRequest:
 
     @property
     def loss(self) -> Loss:
-        """What the build costs in all."""
-        return Loss.pure(self.nano_epsilon)
+        """Loss of the build: pure epsilon, or rho with epsilon and delta."""
+        if self.noise_law == "laplace" or self.delta is None:
+            return Loss.pure(self.nano_epsilon)
+        return Loss.gaussian(self.nano_epsilon, self.delta)
 
     @property
     def read_request(self) -> ReadRequest:
@@ -329,7 +364,9 @@ class BuildRequest:
     def guarantee_text(self) -> str:
         """The guarantee in a few words."""
         each = " in each slice" * (self.contribution_scope == "slice")
-        return f"epsilon {self.epsilon:f} {self.unit.guarantee_text}{each}"
+        unit, loss = self.unit, self.loss
+        words = unit.guarantee_text if loss.is_pure else unit.concentrated_text
+        return f"{loss.text} {words}{each}"
 
 
 def as_domain(value: Any) -> Domain | PrivateBounds | None:

@@ -13,7 +13,7 @@ from psd.errors import InputDataError, ParameterError
 from psd.ingest.tally import Batch, Tally
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import epsilon_text
-from psd.privacy.unit import ContributionScope, PrivacyUnit, counted_unit
+from psd.privacy.unit import ContributionScope, PrivacyUnit, counted_unit, squared_sensitivity
 from psd.publish.drawing import draw_release
 from psd.release.series import SeriesRecord
 
@@ -21,7 +21,14 @@ if TYPE_CHECKING:
     from psd.space.domain import Domain
     from psd.space.time_slices import TimeSlices
 
-__all__ = ["check_shares", "draw_series", "rows_in_slices", "slice_budgets", "slice_tally"]
+__all__ = [
+    "check_shares",
+    "draw_series",
+    "rows_in_slices",
+    "slice_budgets",
+    "slice_tally",
+    "squared_of",
+]
 
 
 def check_shares(epsilon: int, slices: int, unit: PrivacyUnit, scope: ContributionScope) -> None:
@@ -51,6 +58,9 @@ def slice_budgets(
     ParameterError
         As `check_shares`.
     """
+    if not budget.currency.is_pure:  # the bound of a slice is in the sensitivity
+        counted_unit(unit, scope)
+        return budget.in_parallel(slices)
     check_shares(budget.left, slices, unit, scope)
     return budget.in_parallel(slices) if scope == "series" else budget.in_sequence(slices)
 
@@ -114,6 +124,10 @@ def draw_series(
     T)-differentially private for all records of a user in its slice, and basic composition adds the
     T losses [1]_. Epsilon / T is rounded down to whole nano-units, so the sum never passes epsilon.
 
+    In rho every slice has all of rho, whatever the scope: the points of the proof of
+    `psd.curator.curator.Curator` are pairs of a lattice cell and a slice, and the squared
+    sensitivity is k cap, with k = T m and cap = m where m records of a user are kept in each slice.
+
     References
     ----------
     .. [1] McSherry. "Privacy Integrated Queries." SIGMOD 2009, theorems 3 and 4.
@@ -121,15 +135,31 @@ def draw_series(
     if counts.slice is None or counts.slice.max(initial=0) >= len(slices):
         raise ParameterError("slices must be those that the tally was counted with")
     budgets = slice_budgets(budget, len(slices), unit, scope)
+    squared = squared_of(budget, unit, scope, slices)
     releases = [
         draw_release(
-            slice_tally(counts, number), domain, budget=part, method=method, unit=unit, **common
+            slice_tally(counts, number),
+            domain,
+            budget=part,
+            method=method,
+            unit=unit,
+            squared_sensitivity=squared,
+            **common,
         )
         for number, part in enumerate(budgets)
     ]
     # Not `SeriesRelease.of`, which adds the epsilons: a record is in the tally of one slice only.
     records = tuple(release.record for release in releases)
     return SeriesRelease(SeriesRecord(slices=slices, releases=records, scope=scope))
+
+
+def squared_of(
+    budget: Budget, unit: PrivacyUnit, scope: ContributionScope, slices: TimeSlices | None
+) -> int | None:
+    """Squared sensitivity of a budget in rho; None of one in epsilon."""
+    if budget.currency.is_pure:
+        return None
+    return squared_sensitivity(unit, scope, 1 if slices is None else len(slices))
 
 
 def slice_tally(counts: Tally, number: int) -> Tally:

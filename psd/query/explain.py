@@ -6,6 +6,7 @@ errors that the same query would have with more epsilon or with finer cells.
 
 from __future__ import annotations
 
+import fractions
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers
+from psd.accounting import rho_of
 from psd.estimation.model import CountModel
 from psd.estimation.nonuniformity import nonuniformity_variance, shift_variance
 from psd.estimation.published_covariance import published_covariance
@@ -25,6 +27,7 @@ from psd.query.polygons import polygon_fraction
 from psd.query.totals import QueryTotals, query_totals
 from psd.query.traversal import Fraction, Traversal, perturbation_variance, traverse
 from psd.release.post_processing import PostProcessing
+from psd.release.record import ReleaseRecord
 from psd.space.box_tree import Tree
 from psd.space.region_checks import to_release_crs
 from psd.space.region_tree import RegionTree
@@ -112,9 +115,8 @@ def explain_answer(
     changes = {"as it is": (noise, uneven)}
     for times in () if is_local else _TIMES:
         if model.record.epsilon * times <= MAX_EPSILON * NANO:
-            scaled = replace(model.tree, epsilon=model.tree.epsilon * times)
             changes[f"{times} times the epsilon"] = (
-                _noise_variance(model, scaled, model.estimates.count, fraction_of),
+                _noise_variance(model, times, fraction_of),
                 uneven,
             )
     if finer is not None:
@@ -127,21 +129,33 @@ def explain_answer(
     )
 
 
-def _with_cells(model: CountModel, tree: Tree) -> CountModel:
+def _with_cells(model: CountModel, tree: Tree, epsilon: int) -> CountModel:
     """Model of other cells; its variances are used and its counts are not.
 
     A covariate stays, since cells outside a boundary are empty without being counted.
     """
-    record = replace(
-        model.record, tree=tree, epsilon=tree.max_path_epsilon, post_processing=PostProcessing()
-    )
-    return CountModel(record=record)
+    record, spent = model.record, tree.max_path_epsilon
+    loss = {"epsilon": spent} if record.rho is None else {"epsilon": epsilon, "rho": spent}
+    plain = replace(record, tree=tree, **loss, post_processing=PostProcessing())  # type: ignore[arg-type]
+    return CountModel(record=plain)
 
 
-def _noise_variance(model: CountModel, tree: Tree, count: Floats, fraction_of: FractionOf) -> float:
-    """Variance of the noise for the same cells with another epsilon."""
-    again = traverse(tree, 1, fraction_of(model))
-    return _variance_within(model, _with_cells(model, tree), count, again)
+def _noise_variance(model: CountModel, times: int, fraction_of: FractionOf) -> float:
+    """Variance of the noise for the same cells with a multiple of the epsilon."""
+    tree, epsilon = model.tree, model.record.epsilon * times
+    scaled = replace(tree, epsilon=_losses_at(model.record, tree, times))
+    again = traverse(scaled, 1, fraction_of(model))
+    plain = _with_cells(model, scaled, epsilon)
+    return _variance_within(model, plain, model.estimates.count, again)
+
+
+def _losses_at(record: ReleaseRecord, tree: Tree, times: int) -> Integers:
+    """Losses of the counts with a multiple of the epsilon, and the same delta."""
+    if record.rho is None or record.delta is None:
+        return tree.epsilon * times
+    ratio = fractions.Fraction(rho_of(record.epsilon * times, record.delta), record.rho)
+    losses: Integers = np.floor(tree.epsilon * float(ratio)).astype(np.int64)
+    return losses
 
 
 def _variance_within(
@@ -165,7 +179,7 @@ def _finer_variances(
         return None
     finer, origin = refine_leaves(tree, leaves)
     finer = _without_outside(model, finer)
-    plain = _with_cells(model, finer)
+    plain = _with_cells(model, finer, model.record.epsilon)
     again = traverse(finer, 1, fraction_of(plain))
     share = _area(finer) / np.maximum(_area(tree)[origin], _TINY)
     count = model.estimates.count[origin] * share

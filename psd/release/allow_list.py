@@ -8,6 +8,7 @@ which only declared fields, picks and statements can fill.
 from __future__ import annotations
 
 import dataclasses
+from fractions import Fraction
 from functools import cached_property
 from types import NoneType
 from typing import Any
@@ -16,6 +17,7 @@ import numpy as np
 
 from psd._util.declared_parameters import DeclaredParameters
 from psd.errors import ParameterError
+from psd.privacy.count_noise import CountNoise
 from psd.privacy.unit import PrivacyUnit
 from psd.release.about import About
 from psd.release.local_reports import LocalReports
@@ -54,6 +56,8 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "source": (str,),
     "local": (LocalReports, NoneType),
     "about": (About, NoneType),
+    "rho": (int, NoneType),
+    "delta": (Fraction, NoneType),
 }
 
 
@@ -89,6 +93,7 @@ def check_release(record: ReleaseRecord) -> None:
         array = getattr(record.tree, name)
         if type(array) is not np.ndarray or array.dtype != dtype:
             raise ParameterError(f"{name} of the tree must be an array of {dtype}")
+    _check_exact("noise", record.tree.noise, (CountNoise,))
 
 
 def _check_regions(regions: object) -> None:

@@ -42,7 +42,7 @@ from psd.release.node_limit import (
 from psd.release.node_reader import read_trees
 from psd.release.record import ReleaseRecord
 from psd.release.region_codec import REGIONS_KEY, pack_regions, regions_of, unpack_regions
-from psd.release.schema import record_fields, record_header
+from psd.release.schema import LOSS_FORMAT, record_fields, record_header
 from psd.space.box_tree import Tree
 from psd.space.region_tree import named_tree
 
@@ -56,6 +56,7 @@ __all__ = [
     "SERIES_KEY",
     "check_digest",
     "columns_of",
+    "columns_schema",
     "decode_release",
     "digest_of",
     "encode_release",
@@ -72,7 +73,7 @@ PARQUET: dict[str, Any] = {
     "compression": "zstd",
     "write_page_checksum": True,
     "store_schema": False,
-    "use_dictionary": ["level", "nano_epsilon"],
+    "use_dictionary": ["level", "nano_epsilon", "loss"],
     "column_encoding": dict.fromkeys(
         ("x0", "y0", "x1", "y1", "parent", "count"), "DELTA_BINARY_PACKED"
     ),
@@ -113,6 +114,14 @@ SCHEMA = pa.schema(
         pa.field("nano_epsilon", pa.int64(), nullable=False),
     ]
 )
+"""Columns of the formats before `psd.release.schema.LOSS_FORMAT`."""
+
+
+def columns_schema(version: int) -> pa.Schema:
+    """Names and types of the columns of a format: the last one is ``loss`` since `LOSS_FORMAT`."""
+    if version < LOSS_FORMAT:
+        return SCHEMA
+    return SCHEMA.set(len(SCHEMA) - 1, pa.field("loss", pa.int64(), nullable=False))
 
 
 def write_release(
@@ -152,7 +161,8 @@ def encode_release(record: ReleaseRecord) -> bytes:
     check_release(record)
     header = record_header(record)
     record_fields(strict_json(canonical_json(header)))  # a reader accepts what is written
-    table = pa.Table.from_arrays(columns_of(record.tree), schema=SCHEMA)
+    schema = columns_schema(header["format"])
+    table = pa.Table.from_arrays(columns_of(record.tree), schema=schema)
     footer = {KEY: canonical_json(header), **regions_footer(record)}
     return encode_tables([table], footer, digest_of(record), record.covariate)
 
@@ -218,7 +228,7 @@ def _write_tables(
 
 
 def columns_of(tree: Tree) -> list[pa.Array]:
-    """Columns of the nodes, as `SCHEMA` has them."""
+    """Columns of the nodes, in the order of `columns_schema`."""
     return [
         *(to_arrow(side) for side in tree.boxes.T),
         to_arrow(tree.parent),
@@ -283,7 +293,7 @@ def _decode_file(
     """Decode a file; the footer is checked before anything large is read."""
     header = strict_json(footer[KEY])
     fields = record_fields(header)
-    if not file.schema_arrow.remove_metadata().equals(SCHEMA):
+    if not file.schema_arrow.remove_metadata().equals(columns_schema(header["format"])):
         raise ReleaseFormatError("the columns are not those of a release")
     if file.metadata.num_rows == 0:
         raise ReleaseFormatError(f"a release must have 1 to {MAX_ROWS:,} nodes, got 0")
@@ -292,7 +302,7 @@ def _decode_file(
         fields["covariate"], footer.get(COVARIATE_KEY), fields["domain"]
     )
     regions = unpack_regions(fields.pop("regions"), footer.get(REGIONS_KEY), fields["domain"])
-    tree = read_trees(file)[0]
+    tree = read_trees(file, fields.pop("noise"))[0]
     record = ReleaseRecord(tree=tree if regions is None else named_tree(tree, regions), **fields)
     return record, check_digest(footer, KEY, header, header["format"], [record])
 

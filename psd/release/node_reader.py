@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import from_arrow, nulls_as_zeros
 from psd.errors import ReleaseFormatError
+from psd.privacy.count_noise import CountNoise
 from psd.space.box_tree import Tree
 from psd.space.partial_tree import check_next_nodes
 
@@ -27,14 +28,16 @@ _SIDES = ("x0", "y0", "x1", "y1")
 _SLICES = "its nodes are not sorted by slice, or a slice has none"
 
 
-def read_trees(file: pq.ParquetFile, slices: int | None = None) -> list[Tree]:
+def read_trees(file: pq.ParquetFile, noise: CountNoise, slices: int | None = None) -> list[Tree]:
     """Read the tree of a release, or those of the slices of a series in order.
 
     Parameters
     ----------
     file : ParquetFile
-        With the columns of `psd.release.file.SCHEMA`, and before them ``slice`` in a series; its
-        sizes were checked.
+        With the columns of `psd.release.file.columns_schema`, and before them ``slice`` in a
+        series; its sizes were checked.
+    noise : CountNoise
+        Noise of the counts.
     slices : int, optional
         Number of slices of a series.
 
@@ -49,7 +52,7 @@ def read_trees(file: pq.ParquetFile, slices: int | None = None) -> list[Tree]:
         not that of the footer.
     """
     rows = file.metadata.num_rows
-    nodes = _Nodes.empty(rows)
+    nodes = _Nodes.empty(rows, noise)
     starts, stop = [0], 0
     for batch in file.iter_batches(_ROWS_PER_BATCH):
         start, stop = stop, stop + len(batch)
@@ -89,9 +92,10 @@ class _Nodes:
     level: NDArray[np.int16]
     count: NDArray[np.int64]
     epsilon: NDArray[np.int64]
+    noise: CountNoise
 
     @classmethod
-    def empty(cls, rows: int) -> _Nodes:
+    def empty(cls, rows: int, noise: CountNoise) -> _Nodes:
         """Arrays for this number of nodes; the system allocates memory when they are written."""
         return cls(
             boxes=np.empty((rows, len(_SIDES)), np.int32),
@@ -99,6 +103,7 @@ class _Nodes:
             level=np.empty(rows, np.int16),
             count=np.empty(rows, np.int64),
             epsilon=np.empty(rows, np.int64),
+            noise=noise,
         )
 
     def put(self, start: int, batch: pa.RecordBatch) -> None:
@@ -108,7 +113,7 @@ class _Nodes:
             self.boxes[rows, side] = from_arrow(batch[name])
         self.parent[rows] = from_arrow(batch["parent"])
         self.level[rows] = from_arrow(batch["level"])
-        self.epsilon[rows] = from_arrow(batch["nano_epsilon"])
+        self.epsilon[rows] = from_arrow(batch[batch.num_columns - 1])
         count, is_null = nulls_as_zeros(batch["count"])
         if not np.array_equal(is_null, self.epsilon[rows] == 0):
             raise ReleaseFormatError("counts and epsilons are not on the same nodes")
@@ -118,7 +123,7 @@ class _Nodes:
         """Check nodes of the tree that begins at a row; those before them were checked."""
         tree = slice(first, stop)
         arrays = self.boxes[tree], self.parent[tree], self.level[tree], self.epsilon[tree]
-        check_next_nodes(*arrays, start - first)
+        check_next_nodes(*arrays, start - first, self.noise.currency)
 
     def tree(self, first: int, stop: int) -> Tree:
         """Tree of some of the nodes; its arrays are not copied."""
@@ -131,4 +136,5 @@ class _Nodes:
             level=self.level[rows],
             count=self.count[rows],
             epsilon=self.epsilon[rows],
+            noise=self.noise,
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Final, Literal
 
 import numpy as np
@@ -17,6 +18,7 @@ from psd._util.declared_parameters import NO_PARAMETERS, DeclaredParameters
 from psd._version import __version__
 from psd.errors import ParameterError
 from psd.privacy.epsilon import MAX_EPSILON, NANO, epsilon_text
+from psd.privacy.loss import Loss
 from psd.privacy.unit import PrivacyUnit
 from psd.release.about import About
 from psd.release.local_reports import LocalReports
@@ -52,7 +54,9 @@ class ReleaseRecord:
     Guarantees
     ----------
     - The fields fit together: tree, domain, covariate, unit of privacy and epsilon.
-    - A path from the root to a leaf spends at most `epsilon`; in a local release, each level.
+    - A path from the root to a leaf spends at most `epsilon`, or `rho` if the release has one; in a
+      local release, each level spends at most `epsilon`.
+    - Rho is at most what epsilon and delta allow.
     - No cell is smaller than the smallest cell of the domain, if that is stated.
 
     Parameters
@@ -81,6 +85,11 @@ class ReleaseRecord:
         Reports of a local release, whose counts are support counts.
     about : About, optional
         What the publisher states: title, licence, reference date.
+    rho : int, optional
+        Rho in units of 1e-12 of a release whose losses are counted in rho; its epsilon is that of
+        (epsilon, delta).
+    delta : Fraction, optional
+        Delta of a release with a rho.
     source : {"curator", "given", "local", "replay", "insecure"}
         Where the counts come from: the curator of this library, the caller (``given``), or devices
         that randomised their own answers (``local``). A release from replayed answers, or
@@ -112,6 +121,8 @@ class ReleaseRecord:
     source: CountSource = "given"
     local: LocalReports | None = None
     about: About | None = None
+    rho: int | None = None
+    delta: Fraction | None = None
 
     def __post_init__(self) -> None:
         """Check that the fields fit together."""
@@ -159,10 +170,22 @@ class ReleaseRecord:
                 f"epsilon must be above 0 and at most {MAX_EPSILON:,}, got "
                 f"{epsilon_text(self.epsilon)}"
             )
-        if self.local is None and self.tree.max_path_epsilon > self.epsilon:
+        self._check_loss()
+
+    def _check_loss(self) -> None:
+        """Check rho and delta, and that no path spends more than the release."""
+        currency = self.tree.noise.currency
+        is_pure = self.rho is None and self.delta is None
+        if is_pure != currency.is_pure or (self.rho is None) != (self.delta is None):
             raise ParameterError(
-                f"the counts on a path from the root must spend at most epsilon "
-                f"{epsilon_text(self.epsilon)}, got {epsilon_text(self.tree.max_path_epsilon)}"
+                "rho and delta must be given if and only if the noise of the counts is charged in "
+                "rho"
+            )
+        largest = self.epsilon if self.rho is None else self.loss.rho
+        if self.local is None and self.tree.max_path_epsilon > largest:
+            raise ParameterError(
+                f"the counts on a path from the root must spend at most {currency.name} "
+                f"{currency.text(largest)}, got {currency.text(self.tree.max_path_epsilon)}"
             )
 
     def _fit_noise(self) -> None:
@@ -220,12 +243,28 @@ class ReleaseRecord:
         return empty
 
     @property
+    def loss(self) -> Loss:
+        """Loss of the release: pure epsilon, or rho with epsilon and delta."""
+        if self.rho is None or self.delta is None:
+            return Loss.pure(self.epsilon)
+        return Loss.gaussian(self.epsilon, self.delta, self.rho)
+
+    @property
     def guarantee_text(self) -> str:
-        """Epsilon, unit of privacy and, unless the curator drew the counts, their source."""
-        return (
-            f"epsilon {epsilon_text(self.epsilon)} {self.unit.guarantee_text}"
-            f"{guarantee_note(self.source)}"
-        )
+        """Loss, unit of privacy and, unless the curator drew the counts, their source."""
+        return f"{self.loss_text} {self.unit_text}{guarantee_note(self.source)}"
+
+    @property
+    def loss_text(self) -> str:
+        """Epsilon, or epsilon and delta with their rho."""
+        if self.rho is None:
+            return f"epsilon {epsilon_text(self.epsilon)}"
+        return self.loss.text
+
+    @property
+    def unit_text(self) -> str:
+        """What the loss protects."""
+        return self.unit.guarantee_text if self.rho is None else self.unit.concentrated_text
 
 
 def guarantee_note(source: CountSource) -> str:

@@ -20,6 +20,7 @@ from psd.privacy.unit import MAX_CONTRIBUTIONS, Kind, PrivacyUnit
 from psd.release.about import ABOUT_KEYS, about_from_mapping, about_header, is_about
 from psd.release.covariate_codec import covariate_header, is_covariate
 from psd.release.local_reports import is_local_header, local_header, parse_local
+from psd.release.noise_codec import is_noise, noise_fields, noise_header
 from psd.release.post_processing import DENSITIES, REGION_ESTIMATES, PostProcessing
 from psd.release.record import GIVEN_METHOD, ReleaseRecord, is_method_name
 from psd.release.region_codec import is_regions, regions_header
@@ -30,6 +31,7 @@ from psd.space.smallest_cell import parse_min_cell
 __all__ = [
     "FIELDS",
     "FORMAT",
+    "LOSS_FORMAT",
     "OLDEST_FORMAT",
     "WRITTEN_FORMAT",
     "Field",
@@ -44,8 +46,11 @@ OLDEST_FORMAT: Final = 2
 WRITTEN_FORMAT: Final = 4
 """The lowest format that is written; it is the first with a digest."""
 
-FORMAT: Final = 10
+FORMAT: Final = 11
 """The newest format that is read and written."""
+
+LOSS_FORMAT: Final = 11
+"""First format that names the noise of the counts; its column of losses is ``loss``."""
 
 _MAX_CRS = 2**15
 _REQUIRED: Any = object()
@@ -328,6 +333,17 @@ FIELDS: Final = (
         since=10,
         default=None,
     ),
+    Field(
+        name="noise",
+        json="null, or object: law (string), squared_sensitivity (integer), factor, rho, delta "
+        "(strings or null)",
+        doc="noise of the counts: null for discrete Laplace noise of scale k / epsilon. Rho and "
+        "delta are null unless the losses are counted in rho",
+        is_valid=is_noise,
+        value_of=noise_header,
+        since=LOSS_FORMAT,
+        default=None,
+    ),
 )
 """Every field of the header but ``format`` itself."""
 
@@ -369,6 +385,7 @@ def record_fields(header: Any) -> dict[str, Any]:
     return {
         **{name: values[name] for name in ("library", "inference", "method")},
         **{name: values[name] for name in ("covariate", "boundary", "source", "regions")},
+        **noise_fields(values["noise"]),
         "parameters": parameters_from_file(values["parameters"]),
         "epsilon": parse_epsilon(values["epsilon"]),
         "domain": _domain_of(values["domain"], values["coordinate_resolution"], values["min_cell"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from fractions import Fraction
 
 from psd.errors import ParameterError
 from psd.privacy.epsilon import epsilon_text
@@ -60,6 +61,8 @@ class SeriesRecord:
             raise ParameterError("the releases of a series differ in covariate")
         if len({None if r is None else r.digest for r in map(regions_of, self.releases)}) > 1:
             raise ParameterError("the releases of a series differ in regions")
+        if len({record.tree.noise for record in self.releases}) > 1:
+            raise ParameterError("the releases of a series differ in the noise of their counts")
         if len(set(map(receipt_of, self.releases))) > 1:
             raise ParameterError(
                 "the releases of a series state different charges of a ledger; a series is paid "
@@ -68,12 +71,13 @@ class SeriesRecord:
 
     @property
     def epsilon(self) -> int:
-        """Nano-epsilon of all slices together: their sum if the scope is a slice.
+        """Nano-epsilon of all slices together: in epsilon, their sum if the scope is a slice.
 
         Of a stream, all slices that it can have.
         """
         each = self.releases[0].epsilon
-        return each * self._slices_in_all if self.scope == "slice" else each
+        is_sum = self.scope == "slice" and self.releases[0].rho is None
+        return each * self._slices_in_all if is_sum else each
 
     @property
     def _slices_in_all(self) -> int:
@@ -85,10 +89,23 @@ class SeriesRecord:
     def guarantee_text(self) -> str:
         """Epsilon of all slices, unit of privacy and, unless the curator drew them, the source."""
         first = self.releases[0]
-        return (
-            f"epsilon {epsilon_text(self.epsilon)} {first.unit.guarantee_text}{self.bound_text}"
-            f"{guarantee_note(first.source)}"
-        )
+        return f"{self.loss_text} {first.unit_text}{self.bound_text}{guarantee_note(first.source)}"
+
+    @property
+    def loss_text(self) -> str:
+        """Loss of all slices together."""
+        first = self.releases[0]
+        return f"epsilon {epsilon_text(self.epsilon)}" if first.rho is None else first.loss_text
+
+    @property
+    def unit_text(self) -> str:
+        """What the loss protects."""
+        return self.releases[0].unit_text
+
+    @property
+    def delta(self) -> Fraction | None:
+        """Delta of all slices together, of a series with a rho."""
+        return self.releases[0].delta
 
     @property
     def bound_text(self) -> str:

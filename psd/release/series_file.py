@@ -31,10 +31,10 @@ from psd.release.covariate_codec import COVARIATE_KEY, unpack_covariate
 from psd.release.digest import canonical_json, content_digest
 from psd.release.file import (
     NODES,
-    SCHEMA,
     SERIES_KEY,
     check_digest,
     columns_of,
+    columns_schema,
     encode_tables,
     explain_read_errors,
     read_footer,
@@ -69,7 +69,6 @@ FORMAT = 1
 MAX_HEADER = 2**24
 
 _SLICE = pa.field("slice", pa.int32(), nullable=False)
-_SCHEMA = pa.schema([_SLICE, *SCHEMA])
 
 
 def write_series(
@@ -114,7 +113,8 @@ def encode_series(series: SeriesRecord) -> bytes:
     check_series(series)
     header = _series_header(series)
     _series_fields(strict_json(canonical_json(header), MAX_HEADER))  # as a reader would
-    tables = [_slice_table(number, record) for number, record in enumerate(series.releases)]
+    schema = _schema_of(header)
+    tables = [_slice_table(number, record, schema) for number, record in enumerate(series.releases)]
     covariate = series.releases[0].covariate
     footer = {SERIES_KEY: canonical_json(header), **regions_footer(series.releases[0])}
     return encode_tables(tables, footer, digest_of(series), covariate)
@@ -128,10 +128,15 @@ def digest_of(series: SeriesRecord) -> str:
     )
 
 
-def _slice_table(number: int, release: ReleaseRecord) -> pa.Table:
+def _schema_of(header: dict[str, Any]) -> pa.Schema:
+    """Columns of the file of a header."""
+    return pa.schema([_SLICE, *columns_schema(header["release"]["format"])])
+
+
+def _slice_table(number: int, release: ReleaseRecord, schema: pa.Schema) -> pa.Table:
     """Nodes of a slice."""
     slices = pa.array(np.full(len(release.tree), number, np.int32))
-    return pa.Table.from_arrays([slices, *columns_of(release.tree)], schema=_SCHEMA)
+    return pa.Table.from_arrays([slices, *columns_of(release.tree)], schema=schema)
 
 
 def _series_header(series: SeriesRecord) -> dict[str, Any]:
@@ -171,15 +176,16 @@ def _decode_file(
     """Decode a file; the footer is checked before anything large is read."""
     header = strict_json(footer[SERIES_KEY], MAX_HEADER)
     slices, scope, each = _series_fields(header)
-    if not file.schema_arrow.remove_metadata().equals(_SCHEMA):
+    if not file.schema_arrow.remove_metadata().equals(_schema_of(header)):
         raise ReleaseFormatError("the columns are not those of a series")
     if file.metadata.num_rows < len(slices):
         raise ReleaseFormatError(f"a series has a node in each slice, and at most {MAX_ROWS:,}")
     check_size(file, content, **NODES, row=NODE_BYTES)
     covariate = unpack_covariate(each[0]["covariate"], footer.get(COVARIATE_KEY), each[0]["domain"])
     described = [fields.pop("regions") for fields in each]  # the same for all
+    noise = [fields.pop("noise") for fields in each]
     regions = unpack_regions(described[0], footer.get(REGIONS_KEY), each[0]["domain"])
-    trees = read_trees(file, len(slices))
+    trees = read_trees(file, noise[0], len(slices))
     records = [
         ReleaseRecord(
             tree=tree if regions is None else named_tree(tree, regions),

@@ -29,6 +29,7 @@ from psd.ingest.tally import Tally
 from psd.mechanisms.base import Sampler
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
+from psd.privacy.loss import Loss
 from psd.space.box_tree import Tree
 from psd.space.covariate import Covariate
 from psd.space.domain import Domain
@@ -52,7 +53,7 @@ def run_method(
     method: Decomposition,
     tally: Tally,
     domain: Domain,
-    epsilon: int,
+    epsilon: int | Loss,
     sampler: Sampler,
     covariate: Covariate | None = None,
     regions: Regions | None = None,
@@ -65,8 +66,8 @@ def run_method(
         With public parameters.
     tally, domain
         Such as `small_tally` and `small_domain`.
-    epsilon : int
-        Nano-epsilon of the build.
+    epsilon : int or Loss
+        Nano-epsilon of the build, or its loss.
     sampler : Sampler
         `RecordingSampler`, `ReplayingSampler` or another one.
     covariate : Covariate, optional

@@ -11,7 +11,7 @@ from psd.api.region_release import RegionRelease
 from psd.api.release import Release
 from psd.decompositions import method_class, methods
 from psd.export._maps import require_matplotlib
-from psd.privacy.epsilon import epsilon_text
+from psd.privacy.delta import delta_text
 from psd.query.reliability import QUALITIES, reliability_limits
 from psd.web.size_accuracy import SQUARES, errors_by_size
 
@@ -145,8 +145,8 @@ def _protection_section(release: Release | SeriesRelease) -> str:
         "What is protected",
         paragraph(
             f"The release protects {_PROTECTED[unit.kind]}. With or without it, each possible "
-            "release is almost equally likely. This is differential privacy with epsilon "
-            f"{epsilon_text(release.record.epsilon)} {unit.guarantee_text}."
+            "release is almost equally likely. This is differential privacy with "
+            f"{release.record.loss_text} {release.record.unit_text}.{_delta_text(release)}"
         ),
         paragraph(source),
         paragraph(
@@ -160,6 +160,17 @@ def _protection_section(release: Release | SeriesRelease) -> str:
             "epsilons up."
         ),
         *_justification(release),
+    )
+
+
+def _delta_text(release: Release | SeriesRelease) -> str:
+    """What may happen with probability delta; nothing without a delta."""
+    delta = release.record.delta
+    if delta is None:
+        return ""
+    return (
+        f" With a probability of at most {delta_text(delta)} the release may tell more than "
+        "epsilon allows."
     )
 
 
@@ -186,7 +197,7 @@ def _odds_section(release: Release | SeriesRelease) -> str:
         paragraph(
             f"Suppose that a reader suspects that {_subject(release)} is in the data. The release "
             f"changes the odds of this by a factor of at most {_factor_text(factor)}, up or down, "
-            "even if the reader knows everything else."
+            f"even if the reader knows everything else.{_delta_text(release)}"
         ),
         table_block(
             "Probability of the suspicion before the release, and the limits after it.",
@@ -310,13 +321,14 @@ def _map_section(release: Release | SeriesRelease, shown: Release) -> str:
 def _method_section(release: Release | SeriesRelease, shown: Release) -> str:
     """How the release was built."""
     record, domain = shown.record, release.domain
+    currency = shown.tree.noise.currency.name
     paper = f" ({method_class(release.method).paper})" if release.method in methods() else ""
     steps = ", ".join(f"{key} {value}" for key, value in dict(shown.parameters).items() if value)
     rows = [
         ("Method", f"{release.method}{paper}"),
         ("Parameters", steps or "none"),
         ("Cells", f"{len(shown.tree):,}, of which {int(shown.tree.is_leaf.sum()):,} are not cut"),
-        ("Epsilon of all levels", epsilon_text(record.epsilon)),
+        ("Loss of all levels", record.loss_text),
         ("Source of the counts", shown.source),
         ("Smallest cell", "none" if domain.min_cell is None else f"{domain.min_cell} m"),
         ("Coordinate resolution", str(domain.coordinate_resolution or "none")),
@@ -333,8 +345,8 @@ def _method_section(release: Release | SeriesRelease, shown: Release) -> str:
         paragraph(
             "The area was divided into a tree of cells. The records of each cell were counted, and "
             "noise was added to each count. Counts of a cell and of its parts were then made "
-            "consistent, which uses no data. No place is in cells whose epsilons sum to more than "
-            "the epsilon of the release."
+            f"consistent, which uses no data. No place is in cells whose {currency}s sum to more "
+            f"than the {currency} of the release."
         ),
         table_block("", ("", ""), rows, "words"),
     )
@@ -371,7 +383,7 @@ def _citation_section(release: Release | SeriesRelease) -> str:
         about.get("publisher"),
         about.get("title", "Differentially private counts of locations"),
         about.get("reference_date"),
-        f"Differentially private release, epsilon {epsilon_text(release.record.epsilon)}",
+        f"Differentially private release, {release.record.loss_text}",
         f"SHA-256 {release.digest}",
     ]
     return section(

@@ -382,7 +382,7 @@ def test_the_unedited_header_is_read():
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        pytest.param({"format": 11}, "format version 11 is not known", id="format of the future"),
+        pytest.param({"format": 12}, "format version 12 is not known", id="format of the future"),
         pytest.param({"format": 1}, "format version 1 is not known", id="format without a view"),
         pytest.param({"format": 0}, "format version 0", id="format 0"),
         pytest.param({"format": "2"}, "format version '2'", id="format as text"),

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from psd.errors import ReleaseFormatError
+from psd.privacy.currency import EPSILON
 from psd.space.partial_tree import check_next_nodes
 from support.trees import random_tree
 
@@ -17,7 +18,7 @@ def columns(tree):
 def checked(nodes, step):
     for start in range(0, len(nodes["parent"]), step):
         part = [nodes[name][: start + step] for name in NAMES]
-        check_next_nodes(*part, start)
+        check_next_nodes(*part, start, EPSILON)
 
 
 def tree(seed=3, height=4):
@@ -62,7 +63,7 @@ def test_no_node_has_five_children():
     level, epsilon = np.array([0, 1, 1, 1, 1, 1]), np.zeros(6, np.int64)
     checked(dict(zip(NAMES, (boxes[:5], parent[:5], level[:5], epsilon[:5]), strict=True)), 9)
     with pytest.raises(ReleaseFormatError, match="four children"):
-        check_next_nodes(boxes, parent, level, epsilon, 0)
+        check_next_nodes(boxes, parent, level, epsilon, 0, EPSILON)
 
 
 def test_no_tree_is_deeper_than_256_levels():
@@ -72,4 +73,4 @@ def test_no_tree_is_deeper_than_256_levels():
         dict(zip(NAMES, (boxes[:256], parent[:256], level[:256], epsilon[:256]), strict=True)), 9
     )
     with pytest.raises(ReleaseFormatError, match="256 levels"):
-        check_next_nodes(boxes, parent, level, epsilon, 250)
+        check_next_nodes(boxes, parent, level, epsilon, 250, EPSILON)

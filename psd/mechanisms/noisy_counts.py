@@ -1,0 +1,47 @@
+"""The mechanism that draws the noise of counts, by the law that the noise names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from psd._util.arrays import Integers
+from psd.mechanisms.base import Mechanism
+from psd.mechanisms.gaussian import GaussianMechanism
+from psd.mechanisms.laplace import LaplaceMechanism
+from psd.privacy.count_noise import CountNoise
+from psd.privacy.noise_laws import DISCRETE_GAUSSIAN, DISCRETE_LAPLACE
+
+__all__ = ["count_mechanism"]
+
+
+def count_mechanism(noise: CountNoise, true: Integers, loss: Integers) -> Mechanism[Integers]:
+    """Counts plus noise of a law.
+
+    Parameters
+    ----------
+    noise : CountNoise
+        Law and sensitivity; its factor is 1. **Public.**
+    true : ndarray, shape (n,), int64
+        Counts. **Private.**
+    loss : ndarray, shape (n,), int64
+        Loss of each count in parts of the currency of the noise, above 0. **Public.**
+    """
+    return _MECHANISMS[noise.law](noise, true, loss)
+
+
+def _laplace(noise: CountNoise, true: Integers, loss: Integers) -> LaplaceMechanism:
+    """Counts plus discrete Laplace noise."""
+    return LaplaceMechanism(true=true, epsilon=loss, sensitivity=noise.sensitivity)
+
+
+def _gaussian(noise: CountNoise, true: Integers, loss: Integers) -> GaussianMechanism:
+    """Counts plus discrete Gaussian noise."""
+    squared = noise.squared_sensitivity
+    return GaussianMechanism(true=true, rho=loss, squared_sensitivity=squared)
+
+
+_MECHANISMS: Final[dict[str, Callable[[CountNoise, Integers, Integers], Mechanism[Integers]]]] = {
+    DISCRETE_LAPLACE: _laplace,
+    DISCRETE_GAUSSIAN: _gaussian,
+}
