@@ -34,11 +34,13 @@ import psd.space.regions
 from psd.errors import PsdError
 from psd.ingest.sources import Columns, csv
 from psd.release.record import ReleaseRecord
+from psd.release.schema import FIELDS, record_header
 from psd.space.region_files import read_boxes, read_polygons
 from psd.space.time_slices import TimeSlices
 
 WORLD = psd.Domain(bounds=(-180, -90, 180, 90))
 _TREE = psd.grid_tree(WORLD, 4)
+GOLDEN = Path(__file__).parents[2] / "golden"
 RELEASE = psd.Release.from_counts(_TREE, np.arange(16), 1.0, domain=WORLD)
 
 
@@ -114,6 +116,8 @@ def _wrapped(header: bytes) -> bytes:
     """A file of the nodes of a release, with a header of any bytes."""
     sink = io.BytesIO()
     table = pq.read_table(io.BytesIO(psd.release.file.encode_release(RELEASE.record)))
+    if b'"noise": {' in header:
+        table = table.rename_columns([*table.column_names[:-1], "loss"])
     plain = table.replace_schema_metadata({psd.release.file.KEY: header})
     pq.write_table(plain, sink, write_page_checksum=True)
     return sink.getvalue()
@@ -131,11 +135,18 @@ def files() -> list[bytes]:
     other = io.BytesIO()
     pq.write_table(pa.table({"lon": [1.5]}), other)
     before_digests = header.replace(b'"format": 4', b'"format": 3')
+    noise = {"law": "discrete-gaussian", "squared_sensitivity": 12, "factor": "1",
+             "rho": "0.024355970359", "delta": "1e-6"}  # fmt: skip
+    newest = {**record_header(RELEASE.record), "max_per_slice": None, "format": 11, "noise": noise}
+    fields = {field.name: field.value_of(RELEASE.record) for field in FIELDS}
+    in_rho = b"\x01" + json.dumps({**fields, **newest}).encode()
     deep = b"\x01" + b"[" * 1000
     made = [
         whole,
         psd.release.series_file.encode_series(series.record),
         b"\x01" + before_digests,
+        in_rho,
+        (GOLDEN / "gaussian.format-11.psd.parquet").read_bytes(),
         other.getvalue(),
         deep,
     ]
