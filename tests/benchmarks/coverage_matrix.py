@@ -1,11 +1,12 @@
 """Whether intervals cover, and errors are predicted, on data that nothing was chosen on.
 
     python tests/benchmarks/coverage_matrix.py [--rows A;B] [--methods A,B] [--epsilons .1,1]
-        [--runs 10] [--districts 600] [--folder ../shared/data] [--list] [-o table.md]
+        [--runs 10] [--districts 600] [--delta 1e-6 --slices 12] [--folder ../shared/data] [--list] [-o table.md]
 
 The rows are variants of the public data sets (`variants.py`); a row is chosen by a regular
 expression that matches a part of its name. Queries are the eight classes of
-`psd/evaluation/workload.py` and districts around random public seeds. Exits with 1 if a bar is
+`psd/evaluation/workload.py` and districts around random public seeds. With a delta the counts have
+the noise of one of so many slices, each with at most one record of a user. Exits with 1 if a bar is
 missed.
 """
 
@@ -28,7 +29,9 @@ import psd
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.budget import Budget
+from psd.privacy.delta import parse_delta
 from psd.privacy.epsilon import parse_epsilon
+from psd.privacy.loss import Loss
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_release
 from psd.publish.public_inputs import resolve_post_processing
@@ -132,7 +135,8 @@ def rows(variant: Variant, options: argparse.Namespace) -> Iterator[tuple[bool, 
                 release = draw_release(
                     counts,
                     domain,
-                    budget=Budget(parse_epsilon(epsilon)),
+                    budget=Budget(loss_of(epsilon, options.delta)),
+                    squared_sensitivity=options.slices if options.delta else None,
                     method=decomposition,
                     unit=PrivacyUnit(),
                     post_processing=choice,
@@ -145,6 +149,12 @@ def rows(variant: Variant, options: argparse.Namespace) -> Iterator[tuple[bool, 
             yield kept, (variant.name, epsilon, method, *cells, seconds)
 
 
+def loss_of(epsilon: str, delta: str | None) -> Loss:
+    """Loss of a build: pure without a delta."""
+    nano = parse_epsilon(epsilon)
+    return Loss.pure(nano) if delta is None else Loss.gaussian(nano, parse_delta(delta))
+
+
 def add_measuring_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of a table, whatever its rows are."""
     parser.add_argument("--rows", help="regular expressions in names of rows, separated by ;")
@@ -152,6 +162,8 @@ def add_measuring_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--epsilons", type=items, default=["0.05", "0.1", "1", "3"])
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--districts", type=int, default=600)
+    parser.add_argument("--delta", help="Gaussian noise; without it, Laplace noise")
+    parser.add_argument("--slices", type=int, default=12, help="of a series with a delta")
     parser.add_argument("--list", action="store_true", help="print the names of all rows")
     parser.add_argument("-o", "--output", type=Path, help="page to write instead of printing it")
 
