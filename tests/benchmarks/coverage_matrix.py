@@ -1,7 +1,8 @@
 """Whether intervals cover, and errors are predicted, on data that nothing was chosen on.
 
     python tests/benchmarks/coverage_matrix.py [--rows A;B] [--methods A,B] [--epsilons .1,1]
-        [--runs 10] [--districts 600] [--delta 1e-6 --slices 12] [--folder ../shared/data] [--list] [-o table.md]
+        [--runs 10] [--districts 600] [--delta 1e-6 --slices 12] [--folder ../shared/data] [--list]
+        [-o table.md]
 
 The rows are variants of the public data sets (`variants.py`); a row is chosen by a regular
 expression that matches a part of its name. Queries are the eight classes of
