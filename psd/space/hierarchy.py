@@ -116,8 +116,8 @@ def topology_rules(hierarchy: Hierarchy) -> Iterator[tuple[str, bool]]:
     yield "a parent is missing or comes after its child", _parents_in_order(hierarchy.parent)
     yield "a level is not one below its parent's", _levels_in_order(hierarchy)
     yield f"it has more than {MAX_LEVELS} levels", int(hierarchy.level[-1]) < MAX_LEVELS
-    one = hierarchy.noise.currency.one_text
-    yield f"{one} is negative or above 1,000", _losses_in_range(hierarchy)
+    currency = hierarchy.noise.currency
+    yield f"{currency.one_text} is negative or above 1,000", _losses_in_range(hierarchy)
     yield "an unmeasured node has a count", not hierarchy.count[hierarchy.epsilon == 0].any()
 
 
