@@ -59,6 +59,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "sign": "Sign a release.",
         "verify": "Check the digest and the signature of a release.",
         "ledger": "Manage the privacy budgets of datasets.",
+        "account": "Add up what several spendings cost together.",
     },
 }
 COMMANDS = {name: line for section in SECTIONS.values() for name, line in section.items()}

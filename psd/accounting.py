@@ -32,6 +32,7 @@ from psd.errors import ParameterError
 
 __all__ = [
     "PICO",
+    "Composition",
     "SampledGaussian",
     "epsilon_of",
     "epsilon_with_samples",
@@ -356,6 +357,83 @@ def epsilon_with_samples(rho_pico: int, samples: Sequence[SampledGaussian], delt
             for a, total in zip(_ORDERS, sums, strict=True)
         ]
         return max(_up(min(bounds) * _NANO), 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Composition:
+    """What several spendings on the same people cost together, by two bounds.
+
+    Parameters
+    ----------
+    added : int
+        Nano-epsilon by the first bound: the pure epsilons are added, and so is the epsilon of all
+        other spendings together.
+    converted : int
+        Nano-epsilon by the second: the rhos, or the divergences of each order, of all spendings
+        are added.
+    rho : int
+        Rho of all spendings but those on samples, in units of 1e-12.
+
+    Examples
+    --------
+    >>> Composition.of(Fraction(1, 10**6), pure=[(100_000_000, 52)]).converted
+    3618538346
+    """
+
+    added: int
+    converted: int
+    rho: int
+
+    @classmethod
+    def of(
+        cls,
+        delta: Fraction,
+        *,
+        pure: Sequence[tuple[int, int]] = (),
+        rho: int = 0,
+        samples: Sequence[SampledGaussian] = (),
+    ) -> Composition:
+        """Bound the cost of pure spendings, of draws of a rho, and of sampled Gaussians.
+
+        Guarantees
+        ----------
+        - All spendings together are (`epsilon`, delta)-differentially private, also if each was
+          chosen by the answers of those before. Which spendings there are is fixed beforehand.
+
+        Parameters
+        ----------
+        delta : Fraction
+            Between 0 and 1. Public.
+        pure : sequence of (int, int)
+            Pure spendings: nano-epsilon of each, and how many there are. Public.
+        rho : int
+            Rho of all Gaussian ones together, in units of 1e-12. Public.
+        samples : sequence of SampledGaussian
+            Gaussians on samples of the people. Public.
+
+        Raises
+        ------
+        ParameterError
+            If one of them is out of range.
+        """
+        total = rho + sum(times * pure_rho(epsilon) for epsilon, times in pure)
+        return cls(
+            added=sum(map(math.prod, pure)) + _converted(rho, samples, delta),
+            converted=_converted(total, samples, delta),
+            rho=total,
+        )
+
+    @property
+    def epsilon(self) -> int:
+        """The smaller of the two, in nano-epsilon."""
+        return min(self.added, self.converted)
+
+
+def _converted(rho: int, samples: Sequence[SampledGaussian], delta: Fraction) -> int:
+    """Epsilon of draws of a rho, and of samples if there are any."""
+    if not samples:
+        return epsilon_of(rho, delta)
+    return epsilon_with_samples(rho, samples, delta)
 
 
 def _divergence(order: int, outside: Decimal, terms: Sequence[Decimal]) -> Decimal:

@@ -205,3 +205,41 @@ def test_arguments_out_of_range_are_refused(call, sentence):
 
 def sampled(*, rate=Fraction(1, 10), multiplier=Fraction(1), steps=1):
     return SampledGaussian(rate=rate, multiplier=multiplier, steps=steps)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "times", "added", "converted"),
+    [
+        ("0.1", 12, 1.2, 1.62),
+        ("0.05", 52, 2.6, 1.7),
+        ("0.1", 52, 5.2, 3.62),
+        ("0.05", 365, 18.25, 4.96),
+    ],
+)
+def test_many_pure_releases_have_two_bounds(epsilon, times, added, converted):
+    together = accounting.Composition.of(MILLIONTH, pure=[(nano(float(epsilon)), times)])
+    assert together.added / NANO == pytest.approx(added)
+    assert together.converted / NANO == pytest.approx(converted, abs=6e-3)
+    assert together.epsilon == min(together.added, together.converted)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "times"), [("0.01", 17), ("0.1", 24), ("0.2", 28), ("0.5", 42), ("1", 82)]
+)
+def test_rhos_win_from_a_number_of_pure_releases_on(epsilon, times):
+    for number, wins in ((times - 1, False), (times, True)):
+        together = accounting.Composition.of(MILLIONTH, pure=[(nano(float(epsilon)), number)])
+        assert (together.converted < together.added) is wins
+
+
+def test_pure_spendings_beside_others_are_added_or_converted():
+    rho = accounting.gaussian_rho(Fraction(5))
+    few = accounting.Composition.of(MILLIONTH, pure=[(nano(0.01), 1)], rho=rho)
+    assert few.added == nano(0.01) + accounting.epsilon_of(rho, MILLIONTH)
+    assert few.converted == accounting.epsilon_of(rho + accounting.pure_rho(nano(0.01)), MILLIONTH)
+    assert few.rho == rho + accounting.pure_rho(nano(0.01))
+    training = sampled(rate=Fraction(1, 100), steps=1000)
+    more = accounting.Composition.of(MILLIONTH, pure=[(NANO, 2)], samples=[training])
+    alone = accounting.epsilon_with_samples(0, [training], MILLIONTH)
+    assert more.added == 2 * NANO + alone
+    assert more.converted == accounting.epsilon_with_samples(more.rho, [training], MILLIONTH)
