@@ -178,7 +178,7 @@ def test_examples_of_sources_run(folder, database):
 def test_examples_of_the_ledger_run(folder):
     run_page("docs/guide/ledger.md")
     book = Ledger("try/ledger/city.ledger").verify()
-    assert [charge.done for charge in book.charges.values()] == [True] * 4
+    assert [charge.done for charge in book.charges.values()] == [True] * 6
     assert Ledger("try/ledger/town.ledger").state().spent("visits") == 600_000_000
 
 
