@@ -9,6 +9,7 @@ from fractions import Fraction
 import pytest
 
 from psd.errors import BudgetError, LedgerError, ParameterError
+from psd.ingest.sources import Columns
 from psd.ledger.account import Account
 from psd.ledger.charged_slices import slices_of
 from psd.ledger.charges import ChargeRequest
@@ -18,6 +19,8 @@ from psd.ledger.state import MAX_FAULTS
 from psd.privacy.epsilon import NANO
 from psd.privacy.loss import Loss
 from psd.privacy.unit import PrivacyUnit
+from psd.publish.pipeline import publish
+from psd.publish.request import BuildRequest
 from psd.space.time_slices import TimeSlices
 from support.ledger_columns import columns_of, readings_of
 from support.ledger_edits import edit_charge
@@ -220,3 +223,57 @@ def test_a_charge_that_contradicts_itself_or_its_dataset_is_an_edit(changes, led
     edit_charge(ledger, 3, **changes)
     with pytest.raises(LedgerError, match="entry 3 of the ledger was changed"):
         ledger.state()
+
+
+DAYS = TimeSlices.parse("day", "2026-01-05..2026-01-06")
+
+
+def gaussian_release(tmp_path, ledger, **more):
+    """Release, or series, with Gaussian noise that a ledger paid for."""
+    (tmp_path / "points.csv").write_text(
+        "lon,lat,user,seen\n1,1,a,2026-01-05\n2,3,a,2026-01-06\n3,3,b,2026-01-06\n"
+    )
+    columns = Columns(user="user", time="seen" if more else None)
+    wanted = BuildRequest(
+        domain=(0, 0, 4, 4), epsilon=1, method="grid", delta="1e-6", noise_law="gaussian",
+        unit=USER, columns=columns, **more,
+    )  # fmt: skip
+    account = Account(ledger, "people")
+    path = tmp_path / "r.psd.parquet"
+    release = publish(wanted, tmp_path / "points.csv", account=account)
+    release.save(path)
+    account.finish(path)
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"slices": DAYS}, {"slices": DAYS, "contribution_scope": "slice"}]
+)
+def test_a_gaussian_release_is_charged_in_rho_and_agrees_with_its_charge(more, ledger, tmp_path):
+    gaussian_release(tmp_path, ledger, **more)
+    (charge,) = ledger.verify(releases=tmp_path).charges.values()
+    assert (charge.loss, charge.done) == (GAUSSIAN, True)
+    edit_charge(ledger, 3, rho=GAUSSIAN.rho - 1)
+    with pytest.raises(LedgerError, match="states another rho than charge"):
+        ledger.verify(releases=tmp_path)
+
+
+def test_a_gaussian_release_of_a_charge_that_was_made_pure_is_found(ledger, tmp_path):
+    gaussian_release(tmp_path, ledger)
+    edit_charge(ledger, 3, rho=None, delta=None)
+    with pytest.raises(LedgerError, match="states another delta than charge"):
+        ledger.verify(releases=tmp_path)
+
+
+def test_a_gaussian_build_is_refused_before_it_reads(ledger, tmp_path):
+    ledger.register("roads", 2, unit="user", columns=columns_of("user"))
+    wanted = BuildRequest(
+        domain=(0, 0, 4, 4), epsilon=1, method="grid", delta="1e-6", noise_law="gaussian",
+        unit=USER, columns=Columns(user="user"),
+    )  # fmt: skip
+    for dataset, delta in (("roads", "1e-6"), ("people", "1e-7")):
+        with pytest.raises(LedgerError, match=r"no delta|one delta"):
+            publish(
+                replace(wanted, delta=delta),
+                tmp_path / "missing.csv",
+                account=Account(ledger, dataset),
+            )
