@@ -13,6 +13,7 @@ from privacy.planted_bugs import (
     ledger,
     local,
     local_browser,
+    mechanisms_of_choice,
     metadata,
     noise,
     refusals,
@@ -31,7 +32,7 @@ from privacy.planted_bugs.bug import BUGS
 _MODULES = {
     "Noise": (noise,),
     "Selections": (selection,),
-    "Choices": (choices,),
+    "Choices": (choices, mechanisms_of_choice),
     "Questions and shapes": (curator, shape),
     "Budget": (budget,),
     "Losses in rho": (concentrated,),

@@ -1,0 +1,95 @@
+"""What liars gain, alone, together and over rounds, by enumeration: at most exp(t n E) - 1."""
+
+import itertools
+import math
+from functools import cache
+
+import numpy as np
+import pytest
+
+from psd.choosing.bounds import liar_gain
+from support.privacy.choice_markets import E, changed, multisets, price_law
+
+VALUES = range(1, 7)
+PRICES = tuple(VALUES)
+OTHERS = list(multisets(VALUES, 3))
+SLACK = 1e-9
+
+
+def law(bids):
+    return np.exp(price_law(tuple(sorted(bids)), PRICES))
+
+
+def gains(utility):
+    """Gain of every lie over every true value, as a share of the largest utility."""
+    for others, value in itertools.product(OTHERS, VALUES):
+        mine = np.array([utility(value, i) for i in range(len(PRICES))])
+        truth = law((*others, value)) @ mine
+        for bid in VALUES:
+            yield float(law((*others, bid)) @ mine - truth)
+
+
+def surplus(value, price):
+    """What a bidder keeps who buys at a price, and does not buy above the true value."""
+    return max(0, value - PRICES[price])
+
+
+def test_a_false_bid_gains_little():
+    """The figure of docs/measured/market-choices.md: beside the claim of 1.0138."""
+    best = max(gains(surplus)) / (max(VALUES) - min(PRICES))
+    assert 0.01 < best <= liar_gain(E)
+    assert liar_gain(E) == pytest.approx(1.0138, abs=5e-5)
+
+
+def test_random_utilities_gain_no_more():
+    random = np.random.default_rng(24)
+    best = 0.0
+    for _ in range(200):
+        table = random.random((len(VALUES), len(PRICES)))
+        table **= random.choice([0.2, 1, 20])  # some are nearly 0 or 1 for each outcome
+        each = max(gains(lambda value, i, table=table: table[value - 1, i]))
+        best = max(best, each / table.max())
+    assert 0.1 < best <= liar_gain(E)
+
+
+@pytest.mark.parametrize("liars", [2, 3])
+def test_coalitions_gain_at_most_the_power(liars):
+    """Largest ratio of probabilities: no utility of a coalition rises by more."""
+    markets = list(multisets(VALUES, 4))
+    ratios = (
+        np.exp(price_law(other, PRICES) - price_law(market, PRICES)).max()
+        for market in markets
+        for other in set(changed(market, VALUES, liars))
+    )
+    gain = max(ratios) - 1
+    assert liar_gain(E, liars=liars - 1) < gain <= liar_gain(E, liars=liars) + SLACK
+
+
+@cache
+def transcript_loss(first, second, rounds):
+    """Largest log-ratio of the prices of some rounds, in which those who buy leave."""
+    if rounds == 0:
+        return 0.0
+    logs = price_law(first, PRICES) - price_law(second, PRICES)
+    return max(
+        float(log) + transcript_loss(staying(first, price), staying(second, price), rounds - 1)
+        for log, price in zip(logs, PRICES, strict=True)
+    )
+
+
+def staying(bids, price):
+    """Bids below a price: the others have bought."""
+    return tuple(bid for bid in bids if bid < price)
+
+
+@pytest.mark.parametrize("rounds", [2, 7])
+def test_rounds_in_which_buyers_leave_cost_their_sum(rounds):
+    """Seven rounds at E each: no list of prices tells a bid by more than exp(7 E)."""
+    markets = [m for m in multisets(range(7), 3) if m]
+    worst = max(
+        transcript_loss(market, other, rounds)
+        for market in markets
+        for other in set(changed(market, range(7), 1))
+    )
+    assert E < worst <= rounds * E + SLACK
+    assert math.exp(worst) - 1 <= liar_gain(E, rounds=rounds) + SLACK

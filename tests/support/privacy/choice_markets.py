@@ -1,0 +1,70 @@
+"""Small markets of bids, and the laws of choices among prices, bid by bid."""
+
+import itertools
+from functools import cache
+
+import numpy as np
+
+from psd.mechanisms.permute_and_flip import PermuteAndFlip
+from psd.mechanisms.price_maps import PriceMaps
+from psd.privacy.epsilon import NANO
+
+EPSILON = 7 * NANO // 10
+E = EPSILON / NANO
+
+
+def price_scores(bids, prices):
+    """Price times number of bids at or above it."""
+    return np.array([price * sum(bid >= price for bid in bids) for price in prices], np.int64)
+
+
+@cache
+def price_law(bids, prices):
+    """Log-probability of each price, from the mechanism that draws it."""
+    choice = PermuteAndFlip(
+        scores=price_scores(bids, prices),
+        epsilon=EPSILON,
+        sensitivity=max(prices),
+        is_monotone=True,
+    )
+    logs = [choice.log_probability(np.array([i]))[0] for i in range(len(prices))]
+    return np.array(logs)
+
+
+@cache
+def map_law_of(bidders, zones, answers):
+    """Log-probability of each map of three bins, from the mechanism that draws it."""
+    scores = np.zeros((3, 2), np.int64)
+    for place, bid in bidders:
+        scores[place] += [1 if bid >= 1 else 0, 2 if bid >= 2 else 0]
+    maps = PriceMaps(
+        scores=scores,
+        zones=zones,
+        layout="runs",
+        epsilon=EPSILON,
+        sensitivity=2,
+        is_monotone=True,
+    )
+    return np.array([maps.log_probability(np.array([answer]))[0] for answer in answers])
+
+
+def multisets(values, limit):
+    """All multisets of up to a number of values."""
+    for size in range(limit + 1):
+        yield from itertools.combinations_with_replacement(sorted(values), size)
+
+
+def changed(market, values, number):
+    """Markets in which a number of units have other values."""
+    for places in itertools.combinations(range(len(market)), number):
+        for others in itertools.product(values, repeat=number):
+            units = list(market)
+            for place, other in zip(places, others, strict=True):
+                units[place] = other
+            yield tuple(sorted(units))
+
+
+def worst(pairs, law):
+    """Largest absolute log-ratio over pairs of markets, in units of epsilon."""
+    ratios = (np.abs(law(a) - law(b)).max() for a, b in set(pairs) if a != b)
+    return max(ratios) / E
