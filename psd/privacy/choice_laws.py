@@ -13,6 +13,7 @@ __all__ = ["permute_and_flip_log_probability", "permute_and_flip_probabilities"]
 
 # Points of Gauss-Legendre quadrature on each panel, see `_panels`.
 _POINTS = 40
+_LAST_END = 0.75
 # Candidates whose factors are multiplied at once, so that a table has some megabytes.
 _CHUNK = 2**14
 
@@ -87,7 +88,8 @@ def _product(coins: Floats) -> tuple[Floats, Floats, Floats]:
 def _panels(total: float) -> tuple[Floats, Floats]:
     """Points and weights of quadrature over 0 to 1, on panels that double in width."""
     ends = np.append(0.0, 2.0 ** np.arange(8) / total)
-    ends = np.append(ends[ends < 1], min(1.0, 2.0**7 / total))
+    # A panel that is too narrow would have points that are rounded to 1.
+    ends = np.append(ends[ends < _LAST_END], min(1.0, 2.0**7 / total))
     points, weights = np.polynomial.legendre.leggauss(_POINTS)
     width = np.diff(ends)[:, None] / 2
     return ((points + 1) * width + ends[:-1, None]).ravel(), (weights * width).ravel()

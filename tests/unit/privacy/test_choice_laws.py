@@ -51,6 +51,16 @@ def test_probabilities_add_up_to_1(size, scale):
     assert permute_and_flip_probabilities(exponents).sum() == pytest.approx(1, abs=1e-12)
 
 
+@pytest.mark.parametrize("rest", [2**-52, 2**-50, 1e-9, 0.01, 0.3, 1 / 3, 0.34])
+@pytest.mark.parametrize("equal", [1, 2, 3, 4, 8])
+def test_totals_just_above_a_power_of_two_need_no_narrow_panel(equal, rest):
+    exponents = np.append(np.zeros(equal), -math.log(rest))
+    probabilities = permute_and_flip_probabilities(exponents)
+    log = permute_and_flip_log_probability(exponents, 0)
+    assert probabilities.sum() == pytest.approx(1, abs=1e-12)
+    assert math.exp(log) == pytest.approx(probabilities[0], rel=1e-12)
+
+
 def test_a_far_candidate_keeps_its_log_probability():
     exponents = np.array([0.0, 0.0, 1e6])
     expected = math.log(1 / 3) - 1e6  # the integral of (1 - t)^2
