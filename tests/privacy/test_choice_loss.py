@@ -5,16 +5,15 @@ import itertools
 import numpy as np
 import pytest
 
-from psd.mechanisms.exponential_mechanism import Candidates, ExponentialMechanism
 from psd.mechanisms.permute_and_flip import PermuteAndFlip
 from psd.privacy.zone_layouts import Runs
 from support.privacy.choice_markets import (
     EPSILON,
     changed,
+    exponential_law,
     map_law_of,
     multisets,
     price_law,
-    price_scores,
     worst,
 )
 from support.privacy.price_markets import all_maps
@@ -58,25 +57,9 @@ def test_two_other_bids_cost_at_most_twice_epsilon():
     assert 1.8 < loss <= 2 + SLACK
 
 
-def exponential_law(bids):
-    """The exponential mechanism at the rate of monotone scores: twice the scores."""
-    one = np.zeros(len(PRICES), np.int64)
-    mechanism = ExponentialMechanism(
-        candidates=Candidates(
-            group=one,
-            first=np.arange(len(PRICES)),
-            length=one + 1,
-            score=2 * price_scores(bids, PRICES),
-        ),
-        epsilon=np.array([EPSILON]),
-        sensitivity=np.array([max(PRICES)]),
-    )
-    return np.array([mechanism.log_probability(np.array([i]))[0] for i in range(len(PRICES))])
-
-
 def test_the_exponential_mechanism_costs_less_than_it_is_charged():
     """Figures of docs/measured/market-choices.md: .636, .945 and 1.841 of epsilon."""
-    laws = {market: exponential_law(market) for market in multisets(BIDS, 5)}
+    laws = {market: exponential_law(market, PRICES) for market in multisets(BIDS, 5)}
     pairs = more(MARKETS, BIDS, 5), others(MARKETS, BIDS, 1), others(MARKETS, BIDS, 2)
     losses = [worst(each, laws.__getitem__) for each in pairs]
     assert losses == pytest.approx([0.636, 0.945, 1.841], abs=0.0006)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from psd.choosing.bounds import liar_gain
-from support.privacy.choice_markets import E, changed, multisets, price_law
+from support.privacy.choice_markets import E, changed, exponential_law, multisets, price_law
 
 VALUES = range(1, 7)
 PRICES = tuple(VALUES)
@@ -39,6 +39,19 @@ def test_a_false_bid_gains_little():
     best = max(gains(surplus)) / (max(VALUES) - min(PRICES))
     assert 0.01 < best <= liar_gain(E)
     assert liar_gain(E) == pytest.approx(1.0138, abs=5e-5)
+
+
+def test_a_false_bid_gains_less_where_it_buys():
+    """By the exponential mechanism, where a bid buys at each price up to itself: .0538."""
+    best = 0.0
+    for others, value in itertools.product(OTHERS, VALUES):
+        keep = [np.array([(value - price) * (bid >= price) for price in PRICES]) for bid in VALUES]
+        means = [
+            float(np.exp(exponential_law(tuple(sorted((*others, bid))), PRICES)) @ keep[bid - 1])
+            for bid in VALUES
+        ]
+        best = max(best, max(means) - means[value - 1])
+    assert best / max(VALUES) == pytest.approx(0.0538, abs=5e-5)
 
 
 def test_random_utilities_gain_no_more():

@@ -5,6 +5,7 @@ from functools import cache
 
 import numpy as np
 
+from psd.mechanisms.exponential_mechanism import Candidates, ExponentialMechanism
 from psd.mechanisms.permute_and_flip import PermuteAndFlip
 from psd.mechanisms.price_maps import PriceMaps
 from psd.privacy.epsilon import NANO
@@ -29,6 +30,23 @@ def price_law(bids, prices):
     )
     logs = [choice.log_probability(np.array([i]))[0] for i in range(len(prices))]
     return np.array(logs)
+
+
+@cache
+def exponential_law(bids, prices):
+    """Log-probabilities of the exponential mechanism at the rate of monotone scores."""
+    one = np.zeros(len(prices), np.int64)
+    mechanism = ExponentialMechanism(
+        candidates=Candidates(
+            group=one,
+            first=np.arange(len(prices)),
+            length=one + 1,
+            score=2 * price_scores(bids, prices),
+        ),
+        epsilon=np.array([EPSILON]),
+        sensitivity=np.array([max(prices)]),
+    )
+    return np.array([mechanism.log_probability(np.array([i]))[0] for i in range(len(prices))])
 
 
 @cache
