@@ -13,6 +13,7 @@ References
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -26,7 +27,7 @@ _RIDGE = 0.1  # of the factors of a person
 _NOISE_RIDGE = 4.0  # of those of a region, in standard deviations of the noise, beside 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class FactorModel:
     """Factors of regions.
 
@@ -41,10 +42,16 @@ class FactorModel:
     def person_factors(self, regions: Integers) -> Floats:
         """Factors of a person, of norm 1, shape (d,). Private to the person."""
         seen = self.factors[np.unique(regions)]
-        matrix = _UNSEEN * self.factors.T @ self.factors + seen.T @ seen
+        matrix = self._gramian + seen.T @ seen
         solved = np.linalg.solve(matrix + _RIDGE * np.eye(seen.shape[1]), seen.sum(0))
         unit: Floats = solved / max(float(np.linalg.norm(solved)), 1e-9)
         return unit
+
+    @cached_property
+    def _gramian(self) -> Floats:
+        """Gramian of all regions, at the weight of those without a record."""
+        gramian: Floats = _UNSEEN * self.factors.T @ self.factors
+        return gramian
 
     def scores(self, regions: Integers) -> Floats:
         """Score of every region for a person, from the regions of the person's records.

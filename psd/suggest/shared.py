@@ -28,8 +28,10 @@ _STATISTICS = (
     Statistic(name="right side", rows=1, width=_SIZE),
 )
 
-# Of the largest eigenvalue that noise alone gives a matrix of this size, about 2 sqrt(6) = 4.9.
-_FLOOR = 4.0
+# Least eigenvalue in standard deviations of the noise, so that the noise of the right side moves
+# the weights by at most a 16th in each direction. Noise alone gives the matrix eigenvalues up to
+# about 2 sqrt(6) = 4.9.
+_FLOOR = 16.0
 
 
 def features(grid: RegionGrid, own_places: Integers, targets: Integers) -> Floats:
@@ -129,6 +131,8 @@ def learn_weights(people: NoisySums, grid: RegionGrid) -> Floats:
     -----
     Each record is compared with regions drawn from the release. The weights are those with which
     the difference in score comes nearest to 1, by least squares over all people.
+    Corrections of each person, in turn with the weights, are left out: they help by less than a
+    point (`python tests/benchmarks/suggest.py`).
     """
     rho = people.rho
     gramian, right = people.sums(partial(person_part, grid), _STATISTICS, rho)

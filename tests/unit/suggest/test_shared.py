@@ -60,4 +60,4 @@ def test_a_person_without_two_records_adds_nothing(grid, regions):
 def test_directions_that_noise_hides_are_damped():
     gramian = triangle(np.diag([1e4, 1e4, 1e4, 1e4, -3.0, 0.0]))
     weights = solve_weights(gramian, np.full(6, 40.0), 10.0)
-    assert weights == pytest.approx([0.004] * 4 + [1.0] * 2)
+    assert weights == pytest.approx([0.004] * 4 + [0.25] * 2)
