@@ -1,0 +1,176 @@
+"""Builds whose loss is counted in rho: from the request to the record, and what is refused."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import psd
+from psd.decompositions import Quadtree
+from psd.errors import BudgetError, LedgerError, ParameterError
+from psd.privacy.count_noise import CountNoise
+from psd.privacy.unit import PrivacyUnit, squared_sensitivity
+from psd.publish.insecure import SeededSampler
+from psd.publish.pipeline import publish
+from psd.publish.request_arguments import request_from_arguments
+from support.noise import LOSS
+
+DOMAIN = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(64, 64))
+DAYS = psd.TimeSlices.parse("day", "2024-01-01..2024-01-04")
+ROWS = 400
+
+
+def table():
+    """Records of 40 users on four days."""
+    row = np.arange(ROWS)
+    return pd.DataFrame({
+        "lon": row * 7 % 40 / 10 + 0.01,
+        "lat": row * 3 % 37 / 10 + 0.01,
+        "id": (row % 40).astype(str),
+        "time": pd.to_datetime("2024-01-01", utc=True) + pd.to_timedelta(row * 6 % 96, unit="h"),
+    })  # fmt: skip
+
+
+def request(**arguments):
+    """Request with Gaussian noise."""
+    made = {"domain": DOMAIN, "epsilon": 1, "method": Quadtree(height=2), **arguments}
+    return replace(request_from_arguments(**made), delta="1e-6", noise_law="gaussian")
+
+
+def series(**arguments):
+    """Series of the records by user and day, with a repeatable sampler."""
+    asked = request(slices=DAYS, time="time", user="id", **arguments)
+    return publish(asked, table(), sampler=SeededSampler(1))
+
+
+def test_a_release_states_epsilon_delta_and_rho(tmp_path):
+    release = publish(request(user="id", max_contributions=3), table())
+    assert release.record.loss == LOSS
+    assert release.tree.noise == CountNoise.gaussian(9)
+    assert release.tree.max_path_epsilon == LOSS.rho
+    assert release.guarantee_text == (
+        "epsilon 1 and delta 1e-6 (rho 0.024355970359) per user, at most 3 records of each"
+    )
+    assert release.guarantee_text == request(user="id", max_contributions=3).guarantee_text
+    release.save(tmp_path / "r.psd.parquet")
+    assert psd.Release.load(tmp_path / "r.psd.parquet").digest == release.digest
+
+
+@pytest.mark.parametrize(
+    ("bounds", "squared"),
+    [
+        pytest.param({"max_contributions": 3}, 9, id="k in all slices"),
+        pytest.param({"max_contributions": 4, "max_per_slice": 1}, 4, id="one in each slice"),
+        pytest.param({"max_contributions": 4, "max_per_slice": 3}, 12, id="three in each slice"),
+        pytest.param({"max_contributions": 2, "per": "slice"}, 16, id="per slice"),
+    ],
+)
+def test_every_slice_has_all_of_rho_and_the_noise_of_k_times_cap(bounds, squared):
+    built = series(**bounds)
+    assert {release.tree.noise for release in built.releases} == {CountNoise.gaussian(squared)}
+    assert {release.tree.max_path_epsilon for release in built.releases} == {LOSS.rho}
+    assert built.record.epsilon == LOSS.epsilon
+    assert built.guarantee_text.startswith("epsilon 1 and delta 1e-6 (rho 0.024355970359) per user")
+
+
+def test_the_squared_sensitivity_of_units():
+    """K cap: k in all slices, cap in one."""
+    user, day = PrivacyUnit(kind="user", max_contributions=6), PrivacyUnit(
+        kind="user-day", max_contributions=2, time_zone="UTC"
+    )  # fmt: skip
+    assert squared_sensitivity(PrivacyUnit(), "series", 12) == 1
+    assert squared_sensitivity(user, "series", 1) == squared_sensitivity(user, "series", 12) == 36
+    assert squared_sensitivity(replace(user, max_per_slice=2), "series", 12) == 12
+    assert squared_sensitivity(user, "slice", 12) == 12 * 36
+    assert squared_sensitivity(day, "series", 12) == 4
+    assert squared_sensitivity(PrivacyUnit(kind="user", weight=720), "series", 12) == 720**2
+
+
+@pytest.mark.parametrize("method", ["auto", "privtree", "kd-standard", "hilbert-rtree", "htf"])
+def test_methods_share_out_rho_as_they_share_out_epsilon(method):
+    release = publish(request(method=method), table())
+    assert 0 < release.tree.max_path_epsilon <= LOSS.rho
+    assert release.record.rho == LOSS.rho
+    assert not any("epsilon" in name for name in release.parameters)
+
+
+def test_a_chosen_limit_and_private_bounds_are_paid_in_rho():
+    asked = request(domain=psd.PrivateBounds(), user="id", max_contributions="auto")
+    release = publish(asked, table())
+    stated = release.parameters
+    paid = Fraction(stated["bound_rho"]) + Fraction(stated["bounds_rho"])
+    spent = Fraction(release.tree.max_path_epsilon, 10**12)
+    assert paid > 0
+    assert paid + spent <= Fraction(LOSS.rho, 10**12)
+    assert "bound_epsilon" not in stated
+    k = release.unit.max_contributions
+    assert release.tree.noise == CountNoise.gaussian(k**2)
+
+
+def test_noise_has_the_deviation_that_is_stated():
+    """2,000 empty cells against 12.8, S / sqrt(2 rho) of two records: false alarms below 1e-6."""
+    method = psd.decompositions.Grid(size=45)
+    release = publish(request(method=method, user="id", max_contributions=2), table()[:0])
+    measured = release.tree.epsilon > 0
+    squares = release.tree.count[measured] ** 2 / release.tree.noise.variance(
+        release.tree.epsilon[measured]
+    )
+    assert len(squares) == 45**2
+    assert abs(squares.sum() - len(squares)) < 6.1 * (2 * len(squares)) ** 0.5
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"delta": None}, "delta must be given with noise_law gaussian"),
+        ({"delta": "0.01"}, "delta must be above 0 and below 0.001"),
+        ({"delta": "1e-400"}, "delta must be"),
+        ({"delta": 0}, "delta must be"),
+        ({"noise_law": "cauchy"}, "noise_law must be one of"),
+        ({"epsilon": "1e-9", "delta": "1e-300"}, "rho must be above 0"),
+    ],
+)
+def test_losses_that_do_not_exist_are_refused(changes, message):
+    with pytest.raises(ParameterError, match=message):
+        replace(request(), **changes)
+
+
+def test_with_laplace_noise_no_delta_is_spent_or_stated():
+    asked = replace(request(), noise_law="laplace")
+    release = publish(asked, table())
+    assert asked.guarantee_text == release.guarantee_text == "epsilon 1 per record"
+    assert (release.record.rho, release.record.delta) == (None, None)
+
+
+def test_a_ledger_is_charged_rho_and_refuses_what_is_left_of_no_rho(tmp_path):
+    ledger = psd.Ledger.create(tmp_path / "city.ledger")
+    ledger.register("visits", budget="1.5", delta="1e-6")
+    account = psd.Account(ledger, "visits")
+    path = tmp_path / "visits.csv"
+    table().to_csv(path, index=False)
+    asked = request()
+    first = publish(asked, str(path), account=account)
+    assert first.record.rho == LOSS.rho
+    assert first.parameters["charge"]
+    publish(asked, str(path), account=account)  # .049 of the .053 that (1.5, 1e-6) has
+    with pytest.raises(BudgetError):
+        publish(asked, str(path), account=account)
+
+
+def test_a_dataset_without_delta_refuses_gaussian_noise(tmp_path):
+    ledger = psd.Ledger.create(tmp_path / "city.ledger")
+    ledger.register("visits", budget=2)
+    path = tmp_path / "visits.csv"
+    table().to_csv(path, index=False)
+    asked, account = request(), psd.Account(ledger, "visits")
+    with pytest.raises(LedgerError, match="has no delta, so it takes no Gaussian noise"):
+        publish(asked, str(path), account=account)
+
+
+def test_explained_errors_fall_with_epsilon():
+    release = publish(request(), table(), sampler=SeededSampler(2))
+    (explained,) = release.explain([(0.2, 0.2, 3.1, 3.3)])
+    noise = explained.remedies.set_index("change")["perturbation_error"]
+    assert 0 < noise["2 times the epsilon"] < 0.8 * noise["as it is"]
