@@ -37,7 +37,7 @@ class PersonSums:
     Parameters
     ----------
     persons : ndarray, shape (n,), int64
-        Number of the person of each record, ascending. Private.
+        Number of the person of each record, in any order. Private.
     regions : ndarray, shape (n,), int64
         Region of each record. Private.
     budget : Budget
@@ -49,6 +49,8 @@ class PersonSums:
     def __init__(
         self, persons: Integers, regions: Integers, *, budget: Budget, sampler: Sampler
     ) -> None:
+        order = np.lexsort((regions, persons))  # so that a part depends on no order of records
+        persons, regions = persons[order], regions[order]
         starts = np.flatnonzero(np.diff(persons)) + 1
         self._persons = np.split(regions, starts) if len(regions) else []
         self._budget = budget

@@ -17,7 +17,12 @@ import pytest
 # Modules that draw noise and reports, and those that draw the key of a choice of records.
 # Identifiers, and the keys and nonces of others, stay the system's.
 DRAWING = ("psd.mechanisms.random_words", "psd.local.bulk", "psd.local.device")
-CHOOSING = ("psd.ingest.tally_builder", "psd.ingest.engines._counts", "psd.publish.tally_parts")
+CHOOSING = (
+    "psd.ingest.tally_builder",
+    "psd.ingest.engines._counts",
+    "psd.publish.tally_parts",
+    "psd.publish.suggestions",
+)
 
 
 def seeded_bytes(seed):
