@@ -57,6 +57,17 @@ FORMATS = ("table", *TEXTS, *FILES)
 )
 @region_name_options
 @click.option(
+    "--sum",
+    "is_sum",
+    is_flag=True,
+    help="Answer the slices of a series together: one answer per region, with its errors.",
+)
+@click.option(
+    "--slices",
+    metavar="FIRST..LAST",
+    help="Slices that --sum adds up, both ends included; all by default.",
+)
+@click.option(
     "--confidence", type=NUMBER, default=0.95, show_default=True, help="Confidence of the interval."
 )
 @unreliable_options
@@ -107,7 +118,10 @@ def command(
     Files keep the columns, the order and the CRS of the regions (GeoJSON is in EPSG:4326), and
     state the guarantee, as far as the format has room. csv, html and xlsx have no shapes.
 
-    For a series of time slices, every slice is answered, or the one that --slice names.
+    For a series of time slices, every slice is answered, or the one that --slice names. With --sum,
+    the slices are answered together, or those of --slices. The noise of different slices is
+    independent, so its variances are added. What is uneven inside a cell may be alike in all
+    slices, so its standard deviations are added. The sum is that of unbiased estimates, cut at 0.
 
     With --joint, all intervals joint_lower to joint_upper hold together with the stated
     confidence; the covariances of the answers follow, and the total of the regions if they do
@@ -128,6 +142,7 @@ def command(
       psd query wards.psd.parquet --region "North bank" --region Airport --level district --joint
       psd query wards.psd.parquet --table population.csv:id=ward -o answers.csv
       psd query year.psd.parquet --box 126.9 37.5 127.0 37.6 --slice 2024-06
+      psd query year.psd.parquet --box 126.9 37.5 127.0 37.6 --slices 2024-03..2024-05 --sum
       psd query seoul.psd.parquet --box 126.9 37.5 127.0 37.6 --explain
       psd query seoul.psd.parquet --box 126.9 37.5 127 37.6 --box 126.8 37.4 127.1 37.7 --nested
     """  # noqa: D301
@@ -136,7 +151,9 @@ def command(
     from ..output.answers import warn_of_regions_beyond
     from ..output.box_answers import box_answers, box_answers_text, print_box_answers
 
-    kind = _select_kind(**{name: options.pop(name) for name in ("joint", "nested", "explain")})
+    kinds = {name: options.pop(name) for name in ("joint", "nested", "explain")}
+    kind = _select_kind(**kinds, sum=options.pop("is_sum"))
+    ends = _select_slices(options.pop("slices"), slice_name, kind)
     form = output_format(form, output, FORMATS)
     if kind == "explain" and form not in ("table", "json"):
         raise click.UsageError(f"--format must be table or json with --explain, got {form}")
@@ -159,7 +176,7 @@ def command(
         is_plain = not kind and unreliable == "keep" and form in ("table", "csv")
         columns = box_answers(loaded, regions, **certainty) if is_plain else None
         if columns is None:
-            result = _answer_regions(loaded, regions, kind, certainty, unreliable)
+            result = _answer_regions(loaded, regions, kind, certainty | ends, unreliable)
     warn_of_regions_beyond(loaded, regions)
     if columns is not None and form == "table":
         print_box_answers(columns)
@@ -190,7 +207,7 @@ def _check_named(named: NamedRegions, kind: str, has_others: bool) -> None:
         raise click.UsageError(
             f"--{kind} must be left out with --all-regions, --region and --table: {reasons[kind]}"
         )
-    if kind and named.table is not None:
+    if kind == "joint" and named.table is not None:
         raise click.UsageError(
             "--joint must be given without --table, whose rows may repeat; name regions with "
             "--region, or take --all-regions"
@@ -201,8 +218,24 @@ def _select_kind(**flags: bool) -> str:
     """The flag that is set, or an empty text."""
     kinds = [name for name, is_set in flags.items() if is_set]
     if len(kinds) > 1:
-        raise click.UsageError("at most one of --joint, --nested and --explain must be given")
+        raise click.UsageError(
+            "at most one of --joint, --nested, --explain and --sum must be given"
+        )
     return kinds[0] if kinds else ""
+
+
+def _select_slices(text: str | None, slice_name: str | None, kind: str) -> dict[str, str]:
+    """First and last slice of a sum; empty without."""
+    if text is not None and kind != "sum":
+        raise click.UsageError(
+            "--slices must be given with --sum, which adds slices up; --slice answers one of them"
+        )
+    if kind == "sum" and slice_name is not None:
+        raise click.UsageError("--slice must be left out with --sum; name slices with --slices")
+    if text is None:
+        return {}
+    first, dots, last = text.partition("..")
+    return {"first": first, "last": last if dots else first}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,13 +264,23 @@ def _answer_regions(
     from ..output.answer_files import answers_metadata, treat_answers
 
     extra: dict[str, Any] = {}
-    if kind and isinstance(loaded, SeriesRelease):
+    ends = {name: certainty.pop(name) for name in ("first", "last") if name in certainty}
+    if kind == "sum" and not isinstance(loaded, SeriesRelease):
+        raise click.UsageError("--sum must be used with a series of time slices, got one release")
+    if kind and kind != "sum" and isinstance(loaded, SeriesRelease):
         raise click.UsageError(
             "--joint, --nested and --explain need a single release; name a slice with --slice"
         )
-    if isinstance(regions, NamedRegions) and kind:
+    if isinstance(loaded, SeriesRelease) and kind == "sum":
+        named = isinstance(regions, NamedRegions)
+        answers: Any = (
+            regions.answer_sums(loaded, certainty | ends)
+            if named
+            else loaded.total(regions, **certainty, **ends)
+        )
+    elif isinstance(regions, NamedRegions) and kind:
         extra["joint"] = regions.answer_jointly(loaded, certainty)
-        answers: Any = extra["joint"].answers
+        answers = extra["joint"].answers
     elif isinstance(regions, NamedRegions):
         answers = regions.answer(loaded, certainty)
     elif isinstance(loaded, SeriesRelease):

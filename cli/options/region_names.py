@@ -84,6 +84,13 @@ class NamedRegions:
             return regions.query_table(self.table, self.column, level=self.level, **certainty)
         return regions.query_regions(self.level, self.ids, **certainty)
 
+    def answer_sums(self, loaded: SeriesRelease, options: dict[str, Any]) -> Any:
+        """Answers of several slices together; see `answer` for what is refused."""
+        series = self._regions_of(loaded)
+        if self.table is not None:
+            return series.total_table(self.table, self.column, level=self.level, **options)
+        return series.total_regions(self.level, self.ids, **options)
+
     def answer_jointly(self, loaded: Release | SeriesRelease, certainty: dict[str, Any]) -> Joint:
         """Joint answers; see `answer` for what is refused."""
         joint: Joint = self._regions_of(loaded).joint_regions(self.level, self.ids, **certainty)

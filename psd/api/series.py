@@ -260,6 +260,135 @@ class SeriesRelease:
             }
         )
 
+    def total(
+        self,
+        regions: Any,
+        first: str | None = None,
+        last: str | None = None,
+        *,
+        crs: Any = None,
+        confidence: float = 0.95,
+        threshold: Threshold = 0.3,
+    ) -> pandas.DataFrame | geopandas.GeoDataFrame:
+        """Estimate the counts of regions in several slices together, one answer per region.
+
+        Guarantees
+        ----------
+        - The sum over one slice is the answer of that slice.
+
+        Parameters
+        ----------
+        regions, crs, confidence, threshold
+            As in `Release.query`.
+        first, last : str, optional
+            Names of the first and the last slice, both included; those of the series by default.
+
+        Returns
+        -------
+        DataFrame or GeoDataFrame
+            As from `Release.query`. The estimate is the sum of the unbiased estimates of the
+            slices, cut at 0, so it is not the sum of the answers of `query`, which are cut one by
+            one. The noise of different slices is independent: its variances are added. What is
+            uneven inside a cell is alike in many slices: the standard deviations are added.
+
+        Raises
+        ------
+        ParameterError
+            If a slice from first to last is not in the series, or as `Release.query`.
+
+        Examples
+        --------
+        >>> import psd
+        >>> domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
+        >>> tree = psd.grid_tree(domain, 2)
+        >>> months = psd.TimeSlices.parse("month", "2024-01..2024-02")
+        >>> counts = [[5, 1, 0, 2], [7, 1, 0, 2]]
+        >>> releases = [psd.Release.from_counts(tree, c, 1.0, domain=domain) for c in counts]
+        >>> series = psd.SeriesRelease.of(months, releases)
+        >>> answers = series.total([(0, 0, 2, 1)], "2024-01", "2024-02")
+        >>> answers[["estimate", "perturbation_error"]].round(2).values.tolist()
+        [[14.0, 2.71]]
+        """
+        from psd.api._answer_tables import with_columns_of
+        from psd.query.slice_sums import answer_slice_sums
+
+        slices = [release.index for _, release in self._between(first, last)]
+        answers = answer_slice_sums(
+            slices, regions, crs=crs, confidence=confidence, threshold=threshold
+        )
+        return with_columns_of(regions, answers, crs)
+
+    def total_regions(
+        self,
+        level: str | None = None,
+        ids: Sequence[str | Sequence[str]] | None = None,
+        first: str | None = None,
+        last: str | None = None,
+        *,
+        confidence: float = 0.95,
+        threshold: Threshold = 0.3,
+    ) -> pandas.DataFrame:
+        """Named regions of several slices together, one answer per region.
+
+        Parameters
+        ----------
+        level, ids, confidence, threshold
+            As in `psd.api.region_release.RegionRelease.query_regions`.
+        first, last : str, optional
+            As in `total`, and so are the errors.
+
+        Raises
+        ------
+        ParameterError
+            If the releases have no named regions, a slice is not in the series, or as there.
+        """
+        from psd.query.slice_sums import answer_named_sums
+
+        names = [name for name, _ in self._between(first, last)]
+        slices = [(r.model, r.regions_tree) for name, r in self._named_regions() if name in names]
+        return answer_named_sums(slices, level, ids, confidence=confidence, threshold=threshold)
+
+    def total_table(
+        self,
+        table: pandas.DataFrame,
+        column: str = "id",
+        first: str | None = None,
+        last: str | None = None,
+        *,
+        level: str | None = None,
+        confidence: float = 0.95,
+        threshold: Threshold = 0.3,
+    ) -> pandas.DataFrame:
+        """Regions of a table of the caller, for several slices together.
+
+        Parameters
+        ----------
+        table, column, level, confidence, threshold
+            As in `psd.api.region_release.RegionRelease.query_table`.
+        first, last : str, optional
+            As in `total`.
+
+        Raises
+        ------
+        ParameterError
+            If the releases have no named regions, a slice is not in the series, or as there.
+        """
+        from psd.api._answer_tables import join_answers, region_ids
+
+        options: dict[str, Any] = {"confidence": confidence, "threshold": threshold}
+        answers = self.total_regions(level, region_ids(table, column), first, last, **options)
+        joined: pandas.DataFrame = join_answers(table, answers)
+        return joined
+
+    def _between(self, first: str | None, last: str | None) -> list[tuple[str, Release]]:
+        """Names and releases from one slice to another, all of which must be in the series."""
+        names = self.slices.names
+        ends = f"{first or names[0]}..{last or names[-1]}"
+        wanted = TimeSlices.parse(self.slices.by, ends, self.slices.time_zone).names
+        if first is None and last is None:
+            wanted = names
+        return [(name, self[name]) for name in wanted]
+
     def _named_regions(self) -> Iterator[tuple[str, RegionRelease]]:
         """Names and releases of the slices, which must have named regions."""
         for name, release in zip(self, self.releases, strict=True):

@@ -27,7 +27,14 @@ if TYPE_CHECKING:
     from psd.query.index import QueryIndex
     from psd.space.domain import Domain
 
-__all__ = ["answer_boxes", "box_columns", "box_estimates", "box_totals", "parse_boxes"]
+__all__ = [
+    "answer_boxes",
+    "box_columns",
+    "box_estimates",
+    "box_totals",
+    "checked_totals",
+    "parse_boxes",
+]
 
 # Queries traversed together by numpy; bounds the memory, not the answers.
 _BOXES_PER_BATCH = 512
@@ -185,11 +192,22 @@ def box_columns(
     threshold: Threshold,
 ) -> dict[str, Any]:
     """Answer boxes in columns, which takes no pandas; see `answer_boxes`."""
-    domain = index.model.domain
-    _check_boxes(domain, boxes, ids)
-    totals = _totals_of_boxes(index, domain.to_lattice(boxes))
+    totals = checked_totals(index, boxes, ids)
     columns = answer_columns(totals, index.model, confidence=confidence, threshold=threshold)
     return {"id": ids, **columns}
+
+
+def checked_totals(index: QueryIndex, boxes: NDArray[np.float64], ids: list[Any]) -> QueryTotals:
+    """Query totals of boxes in the CRS of the release.
+
+    Raises
+    ------
+    ParameterError
+        If a box has no area or lies outside the domain; its id is named.
+    """
+    domain = index.model.domain
+    _check_boxes(domain, boxes, ids)
+    return _totals_of_boxes(index, domain.to_lattice(boxes))
 
 
 def box_estimates(index: QueryIndex, regions: Any) -> NDArray[np.float64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from psd.query.polygon_values import has_few_values, value_shares
 from psd.query.region_cells import RegionPieces, is_clipped
 from psd.query.region_unions import with_unions
 from psd.query.reliability import Threshold
-from psd.query.totals import concatenate, query_totals
+from psd.query.totals import QueryTotals, concatenate, query_totals
 from psd.query.traversal import Fraction, Traversal, traverse
 from psd.space.polygon_areas import clip_outlines, divide_outlines
 from psd.space.region_checks import outline_lengths, to_release_crs
@@ -27,7 +28,13 @@ if TYPE_CHECKING:
 
     from psd.estimation.model import CountModel
 
-__all__ = ["answer_polygons", "polygon_fraction", "traverse_polygons"]
+__all__ = [
+    "answer_polygons",
+    "beside_polygons",
+    "polygon_fraction",
+    "polygon_totals",
+    "traverse_polygons",
+]
 
 # Polygons, and sides in cells, traversed together; bounds the memory, not the answers.
 _POLYGONS_PER_BATCH = 256
@@ -63,8 +70,20 @@ def answer_polygons(
         For a GeoDataFrame the caller's columns and index, then
         `psd.query.answer_table.COLUMNS`; else ``id`` and these columns.
     """
-    import pandas as pd
+    totals = polygon_totals(model, regions, crs=crs)
+    columns = answer_columns(totals, model, confidence=confidence, threshold=threshold)
+    return beside_polygons(regions, columns)
 
+
+def polygon_totals(model: CountModel, regions: Any, *, crs: Any = None) -> QueryTotals:
+    """Query totals of polygons; see `answer_polygons`.
+
+    Raises
+    ------
+    ParameterError
+        If a region is not valid or lies outside the domain, or the caller's table has a column of
+        the answers.
+    """
     clash = [name for name in COLUMNS if name in getattr(regions, "columns", ())]
     if clash:
         raise ParameterError(
@@ -73,11 +92,19 @@ def answer_polygons(
     shapes = to_release_crs(regions_table(regions, crs), model.domain)
     chunks = _split_batches(model, shapes)
     _check_inside(model, chunks)
-    totals = concatenate([query_totals(model, traverse_polygons(model, chunk)) for chunk in chunks])
-    columns = answer_columns(totals, model, confidence=confidence, threshold=threshold)
+    return concatenate([query_totals(model, traverse_polygons(model, chunk)) for chunk in chunks])
+
+
+def beside_polygons(
+    regions: Any, columns: Mapping[str, NDArray[Any]]
+) -> pandas.DataFrame | geopandas.GeoDataFrame:
+    """Columns of answers beside those of the caller's table, or with ids 1, 2, ..."""
+    import pandas as pd
+
     if not hasattr(regions, "columns"):
-        return pd.DataFrame({"id": np.arange(1, len(shapes) + 1), **columns})
-    return regions.assign(**columns)
+        return pd.DataFrame({"id": np.arange(1, len(columns["estimate"]) + 1), **columns})
+    table: geopandas.GeoDataFrame = regions.assign(**columns)
+    return table
 
 
 def _split_batches(model: CountModel, shapes: NDArray[np.object_]) -> list[NDArray[np.object_]]:

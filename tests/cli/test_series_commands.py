@@ -3,9 +3,11 @@
 import json
 import shutil
 
+import geopandas as gpd
 import numpy as np
 import pandas as pd
 import pytest
+import shapely
 
 import psd
 from psd.ledger.ledger import Ledger
@@ -189,6 +191,31 @@ def test_one_slice_is_a_release_to_every_command(folder):
     assert own == passes("query", "s.psd.parquet", "--box", 0, 0, 4, 4, "--format", "csv", *one)
 
 
+def test_sums_over_slices_have_one_answer_per_region(folder):
+    build(*SURE)
+    boxes = ("--box", 0, 0, 8, 8, "--box", 0, 0, 4, 4)
+    text = passes("query", "s.psd.parquet", *boxes, "--sum", "--format", "json")
+    answers = json.loads(text)
+    assert [answer["id"] for answer in answers] == [1, 2]
+    assert "slice" not in answers[0]
+    assert round(answers[0]["estimate"]) == sum(truth().values())
+    two = ("--slices", "2024-02..2024-03", "--sum", "--format", "json")
+    answers = json.loads(passes("query", "s.psd.parquet", *boxes, *two))
+    assert round(answers[0]["estimate"]) == truth()["2024-02"] + truth()["2024-03"]
+    one = passes("query", "s.psd.parquet", *boxes, "--slices", "2024-02", "--sum", "-o", "a.csv")
+    assert "a.csv" in one
+    own = passes("query", "s.psd.parquet", *boxes, "--slice", "2024-02", "--format", "csv")
+    assert (folder / "a.csv").read_text() == own
+    marked = passes("query", "s.psd.parquet", *boxes, "--sum", "--unreliable", "mark")
+    assert "flag" in marked
+    passes("query", "s.psd.parquet", *boxes, "--sum", "-o", "a.gpkg")
+    shapes = gpd.GeoSeries([shapely.box(0, 0, 8, 8)], crs="EPSG:3857")
+    shapes.to_file("shape.gpkg")
+    words = ("--polygons", "shape.gpkg", "--sum", "--format", "json")
+    answers = json.loads(passes("query", "s.psd.parquet", *words))
+    assert round(answers[0]["estimate"]) == sum(truth().values())
+
+
 @pytest.mark.parametrize(
     ("code", "told", "words"),
     [
@@ -197,6 +224,25 @@ def test_one_slice_is_a_release_to_every_command(folder):
             "'2024-04' is not in this series",
             "query s.psd.parquet --box 0 0 1 1 --slice 2024-04",
         ),
+        (
+            2,
+            "'2024-04' is not in this series",
+            "query s.psd.parquet --box 0 0 1 1 --slices 2024-02..2024-05 --sum",
+        ),
+        (2, "of the form 2024-01 ", "query s.psd.parquet --box 0 0 1 1 --slices 2024-01-01 --sum"),
+        (
+            2,
+            "must run forward",
+            "query s.psd.parquet --box 0 0 1 1 --slices 2024-03..2024-01 --sum",
+        ),
+        (2, "must be given with --sum", "query s.psd.parquet --box 0 0 1 1 --slices 2024-01"),
+        (
+            2,
+            "must be left out with --sum",
+            "query s.psd.parquet --box 0 0 1 1 --slice 2024-01 --sum",
+        ),
+        (2, "must be used with a series", "query one --box 0 0 1 1 --sum"),
+        (2, "at most one of", "query s.psd.parquet --box 0 0 1 1 --sum --joint"),
         (2, "single release; name a slice", "query s.psd.parquet --box 0 0 1 1 --joint"),
         (2, "single release; name a slice", "query s.psd.parquet --box 0 0 1 1 --explain"),
         (2, "single release; name a slice", "query s.psd.parquet --box 0 0 1 1 --nested"),

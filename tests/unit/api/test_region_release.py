@@ -167,6 +167,24 @@ def test_each_slice_has_its_regions(rows, regions, tmp_path):
         assert release.query_regions()["estimate"].to_numpy() == pytest.approx(expected, abs=4)
 
 
+def test_sums_over_slices_answer_named_regions(rows, regions):
+    users = with_users(rows)
+    days = psd.TimeSlices.parse("day", "2024-01-01..2024-01-02")
+    series = built(users, regions, epsilon=100, slices=days, time="t")
+    total = series.total_regions()
+    assert total["estimate"].to_numpy() == pytest.approx(true_counts(users, regions), abs=6)
+    noise = sum(series[day].query_regions()["perturbation_error"] ** 2 for day in days)
+    assert (total["perturbation_error"] ** 2).to_numpy() == pytest.approx(noise, rel=0.5)
+    one = series.total_regions(None, None, "2024-01-02", "2024-01-02")
+    pd.testing.assert_frame_equal(one, series["2024-01-02"].query_regions())
+    table = pd.DataFrame({"area": total["id"][::-1].to_numpy()})
+    beside = series.total_table(table, "area")
+    assert beside["estimate"].tolist() == total["estimate"][::-1].tolist()
+    assert list(beside["area"]) == list(table["area"])
+    with pytest.raises(ParameterError, match="'2024-01-03' is not in this series"):
+        series.total_regions(None, None, "2024-01-02", "2024-01-03")
+
+
 def test_a_boundary_drops_records_of_regions(rows, regions):
     boundary = gpd.GeoSeries([shapely.box(0, 0, 8, 3.5)], crs="EPSG:3857")
     release = built(rows, regions, epsilon=200, boundary=boundary)

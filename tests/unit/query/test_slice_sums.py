@@ -1,0 +1,166 @@
+"""Sums over slices: what is added, the errors, and the coverage of intervals."""
+
+import geopandas as gpd
+import numpy as np
+import pytest
+import shapely
+
+import psd
+from psd.errors import ParameterError
+from psd.query.slice_sums import sum_over_slices
+from psd.query.totals import QueryTotals
+
+DOMAIN = psd.Domain(bounds=(0, 0, 16, 16), crs="EPSG:3857", lattice=(64, 64))
+NAMES = ("estimate", "perturbation_error", "nonuniformity_error", "error", "lower", "upper")
+BOXES = np.array([[0.0, 0, 8, 8], [1.3, 2.1, 6.7, 9.9], [0, 0, 16, 16]])
+
+
+def totals(number, seed):
+    rng = np.random.default_rng(seed)
+    names = QueryTotals.__dataclass_fields__
+    values = {name: rng.uniform(0, 50, number) for name in names}
+    return QueryTotals(**values | {"signed": rng.normal(0, 20, number)})
+
+
+def count(points, boxes):
+    """Points in each box."""
+    return np.array([((points >= b[:2]) & (points < b[2:])).all(axis=1).sum() for b in boxes])
+
+
+def series(days=5, epsilon=1.0, seed=3, records=400, towns=1):
+    """Series of days whose records crowd in towns, which are in the same places every day."""
+    rng = np.random.default_rng(seed)
+    releases, counts = [], []
+    tree = psd.grid_tree(DOMAIN, 8)
+    places = rng.uniform(2, 14, (towns, 2)) if towns > 1 else np.array([[3.5, 3.5]])
+    for _ in range(days):
+        points = rng.normal(places[rng.integers(0, towns, records)], 1.5)
+        noisy = count(points, tree.boxes[tree.is_leaf] / 4) + np.rint(
+            rng.laplace(0, 1 / epsilon, 64)
+        )
+        releases.append(psd.Release.from_counts(tree, noisy.astype(int), epsilon, domain=DOMAIN))
+        counts.append(points)
+    last = np.datetime64("2024-01-01") + days - 1
+    slices = psd.TimeSlices.parse("day", f"2024-01-01..{last}")
+    return psd.SeriesRelease.of(slices, releases), np.concatenate(counts)
+
+
+def test_unbiased_estimates_and_variances_of_noise_are_added():
+    parts = [totals(6, seed) for seed in range(4)]
+    total = sum_over_slices(parts)
+    for name in ("estimate", "signed"):
+        assert getattr(total, name) == pytest.approx(sum(part.signed for part in parts))
+    for name in ("perturbation_variance", "published_variance"):
+        wanted = sum(part.perturbation_variance for part in parts)
+        assert getattr(total, name) == pytest.approx(wanted)
+    assert total.beyond == pytest.approx(sum(part.beyond for part in parts))
+
+
+def test_unevenness_is_the_largest_that_any_correlation_gives():
+    parts = [totals(6, seed) for seed in range(4)]
+    total = sum_over_slices(parts)
+    deviations = np.array([np.sqrt(part.nonuniformity_variance) for part in parts])
+    assert total.nonuniformity_variance == pytest.approx(deviations.sum(axis=0) ** 2)
+    rng = np.random.default_rng(1)
+    for _ in range(50):  # correlations of any kind
+        factor = rng.normal(size=(4, 4))
+        covariance = factor @ factor.T
+        scale = np.sqrt(np.diag(covariance))
+        correlation = covariance / np.outer(scale, scale)
+        variance = np.einsum("iq,ij,jq->q", deviations, correlation, deviations)
+        assert (variance <= total.nonuniformity_variance * (1 + 1e-12)).all()
+
+
+def test_a_sum_over_one_slice_is_its_answer():
+    data, _ = series()
+    for regions in (BOXES, gpd.GeoSeries([shapely.box(1.5, 2, 7, 9)], crs="EPSG:3857")):
+        one = data.total(regions, "2024-01-03", "2024-01-03")
+        answer = data["2024-01-03"].query(regions)
+        assert list(one.columns) == list(answer.columns)
+        assert one[list(NAMES)].to_numpy() == pytest.approx(answer[list(NAMES)].to_numpy())
+
+
+def test_a_sum_is_that_of_the_slices_between():
+    data, _ = series()
+    named = data.total(BOXES, "2024-01-02", "2024-01-04")
+    parts = [data[f"2024-01-0{day}"].query(BOXES) for day in (2, 3, 4)]
+    noise = np.sqrt(sum(part["perturbation_error"] ** 2 for part in parts))
+    assert named["perturbation_error"].to_numpy() == pytest.approx(noise, rel=0.05)
+    uneven = sum(part["nonuniformity_error"] for part in parts)
+    assert named["nonuniformity_error"].to_numpy() == pytest.approx(uneven)
+    assert (named["lower"] <= named["estimate"]).all()
+    assert (named["estimate"] <= named["upper"]).all()
+
+
+def test_all_slices_are_added_by_default():
+    data, _ = series()
+    everything = data.total(BOXES)["estimate"]
+    assert everything.tolist() == data.total(BOXES, "2024-01-01", "2024-01-05")["estimate"].tolist()
+    assert everything.iloc[2] == pytest.approx(2000, abs=60)
+
+
+def test_boxes_and_polygons_have_the_same_sums():
+    data, _ = series()
+    shapes = gpd.GeoSeries(shapely.box(*BOXES.T), crs="EPSG:3857")
+    by_shape, by_box = data.total(shapes), data.total(BOXES)
+    assert by_shape["estimate"].to_numpy() == pytest.approx(by_box["estimate"].to_numpy())
+    assert by_shape.geometry.tolist() == shapes.tolist()
+
+
+def test_sums_of_nearly_empty_slices_are_not_too_large():
+    """A sum of published answers, which are never negative, would be far above the truth."""
+    data, _ = series(days=28, epsilon=0.05, records=1)
+    empty = [(12.0, 12.0, 16.0, 16.0)]
+    total = data.total(empty)
+    published = data.query(empty)["estimate"].sum()
+    assert total["estimate"].iloc[0] < 0.7 * published
+    assert total["lower"].iloc[0] == 0
+
+
+def test_intervals_cover_where_all_slices_are_uneven_alike():
+    """Towns in other places of each series, the same in all its slices; noise comes from seeds.
+
+    If unevenness were added like noise, the intervals would cover far less.
+    """
+    boxes = np.array([[2.7, 2.7, 6.7, 6.7], [1.7, 1.7, 5.7, 5.7], [3.7, 0.7, 9.7, 7.7]])
+    own, independent = 0, 0
+    for seed in range(16):
+        data, points = series(days=6, seed=seed, towns=6)
+        inside = count(points, boxes)
+        total = data.total(boxes)
+        own += int(((total["lower"] <= inside) & (inside <= total["upper"])).sum())
+        uneven = np.sqrt(sum(r.query(boxes)["nonuniformity_error"] ** 2 for r in data.releases))
+        width = 1.96 * np.hypot(total["perturbation_error"], uneven)
+        independent += int((np.abs(total["estimate"] - inside) <= width).sum())
+    assert own >= 0.95 * 48
+    assert independent < 0.9 * 48
+
+
+@pytest.mark.parametrize(
+    ("ends", "sentence"),
+    [
+        (("2024-01-02", "2024-01-09"), "slice '2024-01-06' is not in this series; it has 5, from"),
+        (("2023-12-31", "2024-01-02"), "slice '2023-12-31' is not in this series; it has 5"),
+        (("2024-01", "2024-02"), "2024-01"),
+        (("2024-01-04", "2024-01-02"), "2024-01-04"),
+    ],
+)
+def test_slices_that_the_series_does_not_have_are_refused(ends, sentence):
+    data, _ = series()
+    with pytest.raises(ParameterError, match=sentence):
+        data.total(BOXES, *ends)
+
+
+def test_a_gap_between_slices_is_refused_unless_all_are_added():
+    data, _ = series(days=2)
+    months = psd.TimeSlices.parse("month", "2024-01,2024-03")
+    gap = psd.SeriesRelease.of(months, list(data.releases))
+    assert len(gap.total(BOXES)) == 3
+    with pytest.raises(ParameterError, match="'2024-02' is not in this series"):
+        gap.total(BOXES, "2024-01", "2024-03")
+
+
+def test_named_regions_need_a_series_that_has_them():
+    data, _ = series()
+    with pytest.raises(ParameterError, match="regions="):
+        data.total_regions()
