@@ -100,9 +100,18 @@ def test_many_parameters_are_drawn_by_rejection(handed):
 
 def test_blocks_are_drawn_in_order(monkeypatch):
     monkeypatch.setattr(gaussian, "_BLOCK", 4)
-    monkeypatch.setattr(gaussian, "_by_rejection", lambda n, d: d.astype(np.int64))
+    sizes = []
+
+    def rejection(numerator, denominators):
+        sizes.append(denominators.size)
+        assert denominators.dtype == object
+        return denominators.astype(np.int64)
+
+    monkeypatch.setattr(gaussian, "_by_rejection", rejection)
     denominators = np.arange(1, 12)
     assert discrete_gaussian_each(10**6, denominators).tolist() == denominators.tolist()
+    assert discrete_gaussian(10**9 * BIG, BIG, 5).tolist() == [1] * 5
+    assert sizes == [4, 4, 3, 4, 1]
 
 
 def test_no_parameters_have_no_noise():
@@ -119,8 +128,9 @@ def test_the_last_bit_of_a_word_is_the_sign_and_the_others_the_magnitude(monkeyp
         assert not tape.left
 
 
+@pytest.mark.parametrize("factor", [1, BIG])
 @pytest.mark.parametrize("variance", [Fraction(1, 3), Fraction(1), Fraction(7, 2), Fraction(50)])
-def test_kept_draws_have_the_law(monkeypatch, variance):
+def test_kept_draws_have_the_law(monkeypatch, variance, factor):
     """Probability of a proposal times that of keeping it, over the law: the same for all."""
     t = math.isqrt(int(variance)) + 1
     found = []
@@ -137,7 +147,8 @@ def test_kept_draws_have_the_law(monkeypatch, variance):
             return np.array([x])
 
         monkeypatch.setattr(gaussian, "discrete_laplace_each", proposal)
-        assert gaussian._by_rejection(variance.numerator, anything([variance.denominator])) == [x]
+        shape = variance.numerator * factor, anything([variance.denominator * factor])
+        assert gaussian._by_rejection(*shape) == [x]
         exponent = Fraction(abs(x), t) + found[-1] - Fraction(x * x) / (2 * variance)
         assert exponent == variance / (2 * t * t)
 
@@ -227,6 +238,12 @@ def test_a_draw_of_2_to_62_is_refused(monkeypatch):
     monkeypatch.setattr(gaussian, "bernoulli_exp_of_any", lambda n, d: np.array([True]))
     with pytest.raises(OverflowError, match="2\\*\\*62"):
         gaussian._by_rejection(2**110, anything([1]))
+
+
+def test_noise_is_added_to_the_count(monkeypatch):
+    monkeypatch.setattr(gaussian, "discrete_gaussian_each", lambda n, d: np.array([3, -4]))
+    first, _ = GaussianMechanism.neighbours()
+    assert (first.sample() - first.true).tolist() == [3, -4]
 
 
 def test_a_count_has_noise_of_its_own_parameter(handed):

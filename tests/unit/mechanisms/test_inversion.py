@@ -66,6 +66,13 @@ def test_a_tie_at_a_threshold_of_zero(monkeypatch):
     assert not tape.left
 
 
+def test_a_tie_goes_no_further_than_the_table_of_a_geometric_excess(monkeypatch):
+    """P(X >= 1) = 2 exp(-50) has 70 zeros in front: the excess beyond the table is drawn later."""
+    tape = Tape(monkeypatch, 0)
+    assert invert(words(0), Survival(1, 50, two_sided=True)).tolist() == [1]
+    assert not tape.left
+
+
 def test_unit_geometric_goes_on_where_its_table_ends(monkeypatch):
     table = thresholds(Survival(1, 1, two_sided=False))
     tape = Tape(monkeypatch, 0, 2**64 - 1, 1, 2 * (int(table[-2]) - 1))
