@@ -384,10 +384,10 @@ class SeriesRelease:
         """Names and releases from one slice to another, all of which must be in the series."""
         names = self.slices.names
         ends = f"{first or names[0]}..{last or names[-1]}"
-        wanted = TimeSlices.parse(self.slices.by, ends, self.slices.time_zone).names
+        between = TimeSlices.parse(self.slices.by, ends, self.slices.time_zone).names
         if first is None and last is None:
-            wanted = names
-        return [(name, self[name]) for name in wanted]
+            between = names
+        return [(name, self[name]) for name in between]
 
     def _named_regions(self) -> Iterator[tuple[str, RegionRelease]]:
         """Names and releases of the slices, which must have named regions."""
