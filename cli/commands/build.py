@@ -13,6 +13,7 @@ from ..options.area import area_options
 from ..options.command import READ_KEYS, Command, chain_options, options_of
 from ..options.common import overwrite
 from ..options.ledger import ledger_options
+from ..options.noise import noise_options
 from ..options.private_output import private_output_option
 from ..options.reading import SOURCES, read_option
 from ..options.recipe import recipe_from_options, recipe_options
@@ -26,6 +27,7 @@ _release = options_of("Release")
 _OPTIONS = (
     _release("-o", "--output", required=True, type=click.Path(), help="Release file to write."),
     _release("--epsilon", required=True, help="Epsilon of this release, a decimal such as 0.5."),
+    noise_options,
     _release(
         "--method",
         type=click.Choice((*methods(), "none")),

@@ -68,6 +68,19 @@ FORMATS = ("table", "csv", "json")
     help="Largest number of records kept of each user, if users are the unit of privacy.",
 )
 @click.option(
+    "--slices",
+    metavar="T[:max_per_slice=M]",
+    help="Number of time slices of a series; --count is then the number of records in one slice, "
+    "and users are the unit of privacy. A user has at most M records in a slice, by default 1, and "
+    "--max-contributions in all, by default T x M.",
+)
+@click.option(
+    "--delta",
+    metavar="D",
+    help="Delta that a build may spend, such as 1e-6: Gaussian noise is shown beside Laplace "
+    "noise. With at most this probability more may be revealed than epsilon allows.",
+)
+@click.option(
     "--methods",
     default="auto,quadtree",
     show_default=True,
@@ -153,6 +166,7 @@ def command(
     Examples:
       psd plan --area 605 --count 100000 --epsilon 0.1,1
       psd plan --area 605 --count 100000 --epsilon 1 --max-contributions 4 --sizes 0.25,1,5%
+      psd plan --area 605 --count 100000 --epsilon 1 --slices 52 --delta 1e-6
       psd plan --bounds 126.4 37 127.6 38 --count 100000 --epsilon 1 --plot plan.png
       psd plan --bounds 126.4 37 127.6 38 --count 100000 --epsilon 1 --covariate people.tif \\
           --methods auto,cascade,adaptive-grid -o plan.csv
@@ -176,7 +190,8 @@ def command(
         name: options.pop(name) for name in ("regions", "settings", "for_relative_error", "level")
     }
     if regional["regions"]:
-        _refuse_with_regions(area_km2=area_km2)
+        series = {name: options.pop(name) for name in ("slices", "delta")}
+        _refuse_with_regions(area_km2=area_km2, **series)
         domain, _ = _plan_domain(
             area_km2, bounds, crs, coordinate_resolution=coordinate_resolution, min_cell=min_cell
         )
@@ -196,6 +211,7 @@ def command(
     lists: dict[str, Any] = {
         name: split_commas(options.pop(name)) for name in ("methods", "densities")
     }
+    options |= _slices_of(options.pop("slices"))
     epsilons, sizes = (split_commas(options.pop(name)) for name in ("epsilons", "sizes"))
     with show_builds("simulating populations") as finished:
         result = plan(
@@ -212,6 +228,16 @@ def command(
     _write_plan(result, form, output, overwrite=overwrite)
     if plot:
         _plot_plan(result, plot, overwrite=overwrite)
+
+
+def _slices_of(text: str | None) -> dict[str, int]:
+    """Number of slices, and the bound of each."""
+    from psd.publish.option_text import split_settings
+
+    if text is None:
+        return {}
+    number, settings = split_settings("--slices", text, ("max_per_slice",))
+    return {"slices": INTEGER(number), **{name: INTEGER(n) for name, n in settings.items()}}
 
 
 def _refuse_with_regions(**chosen: object) -> None:
@@ -294,12 +320,26 @@ def _plan_json(result: Plan) -> str:
         "count": result.count,
         "max_contributions": result.max_contributions,
         "runs": result.runs,
+        **_series_content(result),
         "coordinate_resolution": result.coordinate_resolution,
         "min_cell": result.min_cell,
         "expected": json.loads(result.table.to_json(orient="records", double_precision=15)),
         "words": plan_sentences(result),
     }
     return json.dumps(content, indent=1) + "\n"
+
+
+def _series_content(result: Plan) -> dict[str, Any]:
+    """Slices, delta and what builds choose, if there are any."""
+    from psd.privacy.delta import delta_text
+
+    series, content = result.series, {}
+    if series.slices > 1:
+        content = {"slices": series.slices, "max_per_slice": series.max_per_slice}
+    if series.delta is None:
+        return content
+    laws = [{"epsilon": e, "method": m, "noise": law} for (e, m), law in result.chosen.items()]
+    return {**content, "delta": delta_text(series.delta), "chosen": laws}
 
 
 # Columns that a narrow terminal leaves out, in this order.
@@ -322,7 +362,7 @@ def _print_plan(result: Plan) -> None:
     )
 
     columns = [
-        Column(heading=name, values=values, left=name == "method")
+        Column(heading=name, values=values, left=name in ("method", "noise"))
         for name, values in range_columns(result).items()
     ]
     click.echo(f"Expected relative errors: {plan_setting(result)}.")

@@ -167,6 +167,7 @@ class Command(click.Command):
         # An argument has the name of the variable or of the option, such as methods of --methods.
         options = {name.lstrip("-").replace("-", "_"): name for name in spellings.values()}
         options |= spellings
+        options |= {"noise_law": "--noise"} if "noise" in options else {}
         options |= {name.lstrip("-").replace("-", "_"): name for name in self.other_spellings}
         read = {key: f"--read {key}" for key in READ_KEYS} if "read" in options else {}
         methods = _method_parameters() if "settings" in options else {}

@@ -20,7 +20,7 @@ _option = options_of("Recipe")
 
 # Options whose name is the key of a recipe.
 _RELEASE_KEYS = (
-    "output", "epsilon", "bounds", "crs", "boundary", "regions", "method", "user",
+    "output", "epsilon", "delta", "noise", "bounds", "crs", "boundary", "regions", "method", "user",
     "max_contributions", "per", "max_per_slice", "count", "slices",
     "covariate", "about",
 )  # fmt: skip

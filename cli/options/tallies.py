@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,11 +22,15 @@ __all__ = ["read_slice_tally", "read_tallies", "tallies_in", "write_build_tally"
 
 
 def tallies_in(
-    inputs: Sequence[str], account: Account | None, losses: Sequence[Loss], observer: Observer
+    inputs: Sequence[str],
+    account: Account | None,
+    losses_of: Callable[[PartialTally], Sequence[Loss]],
+    observer: Observer,
 ) -> PartialTally | None:
     """Merged tally of the inputs, if the account can pay for it; None if they are records.
 
-    With an account, a fault of the tallies is one sentence; the observer gets the reason.
+    With an account, a fault of the tallies is one sentence; the observer gets the reason. The
+    losses of the releases may depend on what a tally states, and are found of one without counts.
 
     Raises
     ------
@@ -38,7 +42,7 @@ def tallies_in(
     from psd.errors import InputDataError
     from psd.ingest.input_names import tally_names
     from psd.ingest.sources import resolve_inputs
-    from psd.ingest.tally_file import is_tally, read_origins
+    from psd.ingest.tally_file import is_tally, read_headers
     from psd.ledger.charges import ChargeRequest
     from psd.publish.charging import PendingCharge, slices_of_tallies, tally_readings
     from psd.publish.refusals import withhold_faults
@@ -62,22 +66,20 @@ def tallies_in(
     def ignore_copy(message: str) -> None:
         """Leave the report to the second reading."""
 
-    unit, origins, slices = withhold_faults(
-        lambda: read_origins(files, on_copy=ignore_copy), observer
-    )
+    stated = withhold_faults(lambda: read_headers(files, on_copy=ignore_copy), observer)
     charges = [
         PendingCharge(
             account,
             ChargeRequest(
                 loss=loss,
-                unit=unit,
+                unit=stated.unit,
                 what="build",
-                slices=slices_of_tallies(slices, origins),
-                readings=tally_readings(origins),
-                inputs=tally_names(origins),
+                slices=slices_of_tallies(stated.rules.slices, stated.origins),
+                readings=tally_readings(stated.origins),
+                inputs=tally_names(stated.origins),
             ),
         )
-        for loss in losses
+        for loss in losses_of(stated)
     ]
     return withhold_faults(
         lambda: read_tallies(files, on_copy=observer.private_fault),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from psd.ingest.partial_tally import PartialTally
     from psd.ingest.tally import Tally
     from psd.ledger.account import Account
+    from psd.privacy.loss import Loss
     from psd.publish.recipe import PlannedRelease, PrivateInputs, Recipe
     from psd.publish.request import BuildRequest
 
@@ -84,11 +85,12 @@ def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
     if account is not None:
         account.refuse_records(public)
     observer = make_observer(lambda stage: None, report_private=private.report_private)
-    from psd.privacy.epsilon import parse_epsilon
-    from psd.privacy.loss import Loss
 
-    losses = [Loss.pure(parse_epsilon(str(release.table["epsilon"]))) for release in releases]
-    tallies = tallies_in(private.inputs, account, losses, observer)
+    def losses_of(tally: PartialTally) -> list[Loss]:
+        """Losses of all releases of a tally."""
+        return [_complete_request(release, tally).loss for release in releases]
+
+    tallies = tallies_in(private.inputs, account, losses_of, observer)
     requests = [_complete_request(release, tallies) for release in releases]
     run = _Run(
         private=private,
@@ -172,6 +174,8 @@ class _Run:
                 self.account.finish(release.output)
             self._keep_tally(counted, built, release.output, request)
         click.echo(f"wrote {release.output}: {_method_text(built)}, {built.guarantee_text}")
+        if request.noise_text is not None:
+            click.echo(request.noise_text)
         if self.account is not None:
             click.echo(f"ledger head {self.account.head}")
         if self.private.keep_tally:

@@ -46,6 +46,7 @@ __all__ = [
     "KEY",
     "file_digest",
     "is_tally",
+    "read_headers",
     "read_origins",
     "read_tally",
     "read_tally_of_release",
@@ -158,8 +159,17 @@ def read_origins(
     InputDataError
         If a header cannot be read, or the tallies cannot be merged.
     """
-    merged = merge([_read_header(path) for path in paths], on_copy=on_copy)
+    merged = read_headers(paths, on_copy=on_copy)
     return merged.unit, merged.origins, merged.rules.slices
+
+
+def read_headers(
+    paths: Sequence[str | os.PathLike[str]],
+    *,
+    on_copy: OnCopy = refuse_copy,
+) -> PartialTally:
+    """Read what several tallies state, merged, as one without counts; else as `read_origins`."""
+    return merge([_read_header(path) for path in paths], on_copy=on_copy)
 
 
 def _read_header(path: str | os.PathLike[str]) -> PartialTally:

@@ -95,8 +95,11 @@ def _add_legend(figure: Figure, methods: list[Any], columns: int) -> None:
 
 
 def _draw_bands(axes: Axes, rows: Any) -> None:
-    """One band per method, from the smallest to the largest error."""
-    for number, (name, errors) in enumerate(rows.groupby("method", sort=False)):
+    """One band per method and law of noise, from the smallest to the largest error."""
+    names = rows["method"]
+    if "noise" in rows:
+        names = names + ", " + rows["noise"]
+    for number, (name, errors) in enumerate(rows.groupby(names, sort=False)):
         errors = errors.sort_values("size_km2")
         sizes = errors["size_km2"]
         colour, marker = LINES[number % len(LINES)], MARKERS[number % len(MARKERS)]

@@ -8,23 +8,25 @@ plan shows a range over several densities.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
 from psd._util.fields import integer_between
+from psd._util.suggestions import check_names
 from psd.decompositions import Decomposition
 from psd.errors import ParameterError
 from psd.evaluation.arguments import check_distinct, parse_epsilons, resolve_methods
 from psd.evaluation.workload import AREAS
 from psd.planning._constants import METHODS, RECORDS_IN_ALL_RUNS
+from psd.planning.planned_series import PlannedSeries, UserArguments
 from psd.planning.population import DENSITIES, AssumedDensity
 from psd.planning.simulation import PlanRequest, simulate_errors, summarise_errors
 from psd.planning.study_area import domain_area_km2, square_domain
-from psd.privacy.unit import MAX_CONTRIBUTIONS
+from psd.privacy.epsilon import epsilon_text
 from psd.space.bounds import check_ground
 from psd.space.covariate import Covariate
 from psd.space.domain import Domain, public_domain
@@ -68,6 +70,11 @@ class Plan:
         Smallest cell of the simulated releases in metres, if there is one.
     coordinate_resolution : str, optional
         Step to which coordinates are rounded, in units of the CRS.
+    series : PlannedSeries
+        Time slices and delta. With a delta the table has the column ``noise``, "laplace" or
+        "gaussian".
+    chosen : mapping
+        With a delta, the law that a build chooses for each pair of epsilon and method.
     """
 
     table: pandas.DataFrame
@@ -77,11 +84,14 @@ class Plan:
     runs: int
     coordinate_resolution: str | None = None
     min_cell: str | None = None
+    series: PlannedSeries = PlannedSeries()  # noqa: RUF009 - frozen
+    chosen: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     @property
     def ranges(self) -> pandas.DataFrame:
         """Smallest and largest value of each measure over the densities."""
-        keys = ["epsilon", "method", "centres", "size_km2", "size_share"]
+        keys = ["epsilon", "method", "noise", "centres", "size_km2", "size_share"]
+        keys = [key for key in keys if key in self.table]
         groups = self.table.groupby(keys, sort=False)[list(MEASURES)]
         low, high = groups.min().add_suffix("_low"), groups.max().add_suffix("_high")
         return low.join(high).reset_index()
@@ -95,12 +105,12 @@ def plan(
     area_km2: float | None = None,
     methods: Sequence[str | Decomposition] = METHODS,
     sizes: Sequence[float] = AREAS,
-    max_contributions: int | None = None,
     densities: Sequence[str] = DENSITIES,
     covariate: Covariate | None = None,
     runs: int | None = None,
     seed: int = 0,
     progress: Progress = lambda finished, builds: None,
+    **users: Unpack[UserArguments],
 ) -> Plan:
     """Predict the relative errors of a release by simulation.
 
@@ -126,8 +136,6 @@ def plan(
         Methods, each once.
     sizes : sequence of float
         Shares of the area that queries cover, in (0, 1], each once.
-    max_contributions : int, optional
-        Bound on the records of one user, if the user is the unit of privacy.
     densities : sequence of {"uniform", "clustered", "coastal", "places"}
         Assumed densities, each once; see `psd.planning.population.AssumedDensity`.
     covariate : Covariate, optional
@@ -139,6 +147,8 @@ def plan(
         Seed of the populations and queries.
     progress : callable
         Called with the number of finished builds and the number of all builds.
+    **users
+        Bounds of users, slices and delta, as in `psd.planning.planned_series.UserArguments`.
 
     Returns
     -------
@@ -172,6 +182,8 @@ def plan(
     [['quadtree', 'anywhere', 1.0], ['quadtree', 'on data', 1.0]]
     """
     domain, area_km2 = _study_area(domain, area_km2)
+    check_names("argument", users, UserArguments.__annotations__)
+    series, bound = PlannedSeries.of(**users)
     request = PlanRequest(
         domain=domain,
         area_km2=area_km2,
@@ -179,8 +191,10 @@ def plan(
         epsilons=parse_epsilons(epsilons),
         methods=resolve_methods(methods),
         shares=_check_sizes(sizes),
-        max_contributions=_check_contributions(max_contributions),
+        max_contributions=bound,
+        series=series,
     )
+    _ = request.unit  # refuses bounds that contradict each other
     assumed = [
         AssumedDensity(kind=kind, covariate=covariate)
         for kind in check_distinct("densities", densities, list(densities))
@@ -197,7 +211,21 @@ def plan(
         runs=runs,
         coordinate_resolution=domain.coordinate_resolution,
         min_cell=domain.min_cell,
+        series=series,
+        chosen=_chosen_laws(request),
     )
+
+
+def _chosen_laws(request: PlanRequest) -> dict[tuple[str, str], str]:
+    """Law that each build would choose; none without delta."""
+    if request.series.delta is None:
+        return {}
+    k = request.max_contributions or 1
+    return {
+        (epsilon_text(epsilon), method.name): request.series.chosen(method, epsilon, k)
+        for epsilon in request.epsilons
+        for method in request.methods
+    }
 
 
 def default_runs(count: int) -> int:
@@ -210,6 +238,7 @@ def _run_builds(
 ) -> list[pandas.DataFrame]:
     """Errors of all builds; the generator of a run does not depend on the density."""
     builds = len(assumed) * runs * len(request.methods) * len(request.epsilons)
+    builds *= len(request.series.laws)
     progress(0, builds)
     errors = []
     for density in assumed:
@@ -243,11 +272,3 @@ def _check_sizes(sizes: Sequence[float]) -> tuple[float, ...]:
     return check_distinct(
         "sizes", [float(size) for size in sizes], [str(float(size)) for size in sizes]
     )
-
-
-def _check_contributions(bound: int | None) -> int | None:
-    """Bound per user, or None if a record is the unit of privacy."""
-    if bound is None:
-        return None
-    checked: int = integer_between(1, MAX_CONTRIBUTIONS)("max_contributions", bound)
-    return checked

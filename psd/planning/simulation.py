@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,11 +20,13 @@ from psd.evaluation.true_counts import (
 )
 from psd.evaluation.workload import draw_workload
 from psd.planning._constants import CENTRES, QUERIES
+from psd.planning.planned_series import PlannedSeries
 from psd.planning.population import AssumedDensity, draw_population
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import epsilon_text
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_release
+from psd.publish.series import squared_of
 from psd.space.domain import Domain
 
 if TYPE_CHECKING:
@@ -53,7 +56,9 @@ class PlanRequest:
     shares : tuple of float
         Shares of the area that queries cover.
     max_contributions : int or None
-        Bound per user; None if a record is the unit of privacy.
+        Bound per user, in all slices together; None if a record is the unit of privacy.
+    series : PlannedSeries, optional
+        Time slices and delta; a single release without delta by default.
     """
 
     domain: Domain
@@ -63,13 +68,18 @@ class PlanRequest:
     methods: tuple[Decomposition, ...]
     shares: tuple[float, ...]
     max_contributions: int | None
+    series: PlannedSeries = PlannedSeries()  # noqa: RUF009 - frozen
 
     @property
     def unit(self) -> PrivacyUnit:
         """Unit of privacy."""
         if self.max_contributions is None:
             return PrivacyUnit()
-        return PrivacyUnit(kind="user", max_contributions=self.max_contributions)
+        return PrivacyUnit(
+            kind="user",
+            max_contributions=self.max_contributions,
+            max_per_slice=self.series.max_per_slice,
+        )
 
 
 def simulate_errors(
@@ -98,15 +108,22 @@ def simulate_errors(
     boxes, kinds, sizes, true = _draw_queries(request, people, random)
     base = relative_base(true, request.count)
     for epsilon in request.epsilons:
-        for method in request.methods:
+        for method, law in product(request.methods, request.series.laws):
+            budget = Budget(request.series.loss(epsilon, law))
             release = draw_release(
-                people, request.domain, budget=Budget(epsilon), method=method, unit=request.unit
+                people,
+                request.domain,
+                budget=budget,
+                method=method,
+                unit=request.unit,
+                squared_sensitivity=squared_of(budget, request.unit, "series", None),
             )
             difference = np.abs(release.estimate(boxes) - true)
             yield pd.DataFrame(
                 {
                     "epsilon": epsilon_text(epsilon),
                     "method": method.name,
+                    "noise": law,
                     "density": density.kind,
                     "centres": kinds,
                     "size_share": sizes,
@@ -150,7 +167,7 @@ def summarise_errors(request: PlanRequest, errors: list[pandas.DataFrame]) -> pa
     """
     import pandas as pd
 
-    keys = ["epsilon", "method", "density", "centres", "size_share"]
+    keys = ["epsilon", "method", "noise", "density", "centres", "size_share"]
     groups = pd.concat(errors).groupby(keys, sort=False)
     table = groups.agg(
         mean_count=("count", "mean"),
@@ -159,5 +176,5 @@ def summarise_errors(request: PlanRequest, errors: list[pandas.DataFrame]) -> pa
         error_90=("relative_error", lambda column: column.quantile(0.9)),
         mean_records_off=("absolute_error", "mean"),
     ).reset_index()
-    table.insert(4, "size_km2", table["size_share"] * request.area_km2)
-    return table
+    table.insert(5, "size_km2", table["size_share"] * request.area_km2)
+    return table.drop(columns="noise") if request.series.delta is None else table

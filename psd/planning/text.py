@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from psd.planning._constants import GOOD_ERROR
+from psd.privacy.delta import delta_text, failure_text
 from psd.space.smallest_cell import DEFAULT_MIN_CELL
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ REGIONS_NOTE = (
 """Explanation of the columns of `region_columns`."""
 
 _MAX_DIGITS = 7
+_NOISE = {"laplace": "Laplace", "gaussian": "Gaussian"}
 
 
 def plan_setting(expected: Plan) -> str:
@@ -51,16 +53,24 @@ def plan_setting(expected: Plan) -> str:
         if k == 1
         else f"all records of a user are protected (at most {k:,} each)"
     )
-    return f"{expected.count:,} records in {size_text(expected.area_km2)}; {unit}"
+    slices, each = expected.series.slices, ""
+    if slices > 1:
+        each = f" in each of {slices:,} time slices"
+        unit = unit.replace(
+            " each)", f" each, at most {expected.series.max_per_slice:,} in a slice)"
+        )
+    return f"{expected.count:,} records in {size_text(expected.area_km2)}{each}; {unit}"
 
 
 def plan_sentences(expected: Plan) -> list[str]:
     """Say for each epsilon and method from which size on the errors of queries are good."""
     ranges = expected.ranges
     people = ranges[ranges["centres"] == "on data"].sort_values("size_share")
-    groups = people.groupby(["epsilon", "method"])
-    pairs = ranges[["epsilon", "method"]].drop_duplicates().to_numpy().tolist()
-    sentences = [_size_sentence(e, m, groups.get_group((e, m))) for e, m in pairs]
+    keys = [key for key in ("epsilon", "method", "noise") if key in ranges]
+    groups = people.groupby(keys)
+    builds = ranges[keys].drop_duplicates().to_numpy().tolist()
+    sentences = [_size_sentence(groups.get_group((*build,)), *build) for build in builds]
+    sentences += _noise_sentences(expected)
     step = expected.coordinate_resolution
     if step is not None:
         sentences.append(
@@ -74,8 +84,27 @@ def plan_sentences(expected: Plan) -> list[str]:
     return sentences
 
 
-def _size_sentence(epsilon: str, method: str, rows: pandas.DataFrame) -> str:
+def _noise_sentences(expected: Plan) -> list[str]:
+    """What a build chooses by itself, and what a delta means."""
+    delta = expected.series.delta
+    if delta is None:
+        return []
+    chosen = [
+        f"{_NOISE[law]} noise at epsilon {epsilon} with {method}"
+        for (epsilon, method), law in expected.chosen.items()
+    ]
+    return [
+        f"by itself a build chooses {', '.join(chosen)}",
+        f"Gaussian noise spends delta {delta_text(delta)}: {failure_text(delta)}",
+    ]
+
+
+def _size_sentence(
+    rows: pandas.DataFrame, epsilon: str, method: str, noise: str | None = None
+) -> str:
     """Smallest size from which on the mean error is good under every assumed density."""
+    if noise is not None:
+        method = f"{method} with {_NOISE[noise]} noise"
     good = (rows["mean_error_high"] <= GOOD_ERROR)[::-1].cummin()[::-1]
     start = f"at epsilon {epsilon}, {method}: queries centred on people"
     if not good.any():
@@ -131,14 +160,16 @@ def percent_text(share: float) -> str:
 
 def range_columns(expected: Plan) -> dict[str, list[str]]:
     """Columns of a table of ranges; in headings, underscores separate words."""
-    keys = ["epsilon", "method", "size_km2", "size_share"]
     ranges = expected.ranges
+    noise = ["noise"] if "noise" in ranges else []
+    keys = ["epsilon", "method", *noise, "size_km2", "size_share"]
     on_data = ranges[ranges["centres"] == "on data"].set_index(keys)
     anywhere = ranges[ranges["centres"] == "anywhere"].set_index(keys).loc[on_data.index]
     index = on_data.index.to_frame()
     return {
         "epsilon": index["epsilon"].tolist(),
         "method": index["method"].tolist(),
+        **{name: index[name].tolist() for name in noise},
         "query_size": [size_text(size) for size in index["size_km2"]],
         "% of_area": [percent_text(share) for share in index["size_share"]],
         "mean_error": _range_texts(on_data, "mean_error"),

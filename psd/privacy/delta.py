@@ -12,7 +12,7 @@ from fractions import Fraction
 from psd.errors import ParameterError
 from psd.privacy.epsilon import parse_decimal
 
-__all__ = ["LEAST_DELTA", "MAX_DELTA", "delta_text", "parse_delta"]
+__all__ = ["LEAST_DELTA", "MAX_DELTA", "delta_text", "failure_text", "parse_delta"]
 
 MAX_DELTA = Fraction(1, 1_000)
 LEAST_DELTA = Fraction(1, 10**300)
@@ -66,6 +66,27 @@ def delta_text(delta: Fraction) -> str:
     digits = _digits(number)
     point = "." if digits[1:] else ""
     return f"{digits[0]}{point}{digits[1:]}e{number.adjusted()}"
+
+
+def failure_text(delta: Fraction) -> str:
+    """What may happen with the probability delta.
+
+    An (epsilon, delta)-private draw equals one that keeps epsilon, but for an event of probability
+    at most delta [1]_.
+
+    References
+    ----------
+    .. [1] C. Dwork, G. Rothblum, S. Vadhan, "Boosting and Differential Privacy", FOCS 2010,
+       lemma III.3.
+
+    Examples
+    --------
+    >>> failure_text(Fraction(1, 1_000_000))
+    'with a probability of at most 1e-6 it may reveal more than epsilon allows'
+    """
+    return (
+        f"with a probability of at most {delta_text(delta)} it may reveal more than epsilon allows"
+    )
 
 
 def _digits(number: Decimal) -> str:

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from psd.accounting import PICO, pure_rho, rho_of
 from psd.errors import ParameterError
-from psd.privacy.delta import delta_text
+from psd.privacy.delta import delta_text, failure_text
 from psd.privacy.epsilon import MAX_EPSILON, NANO, epsilon_text
 
 __all__ = ["Loss", "largest_pure_epsilon", "rho_text", "rho_within"]
@@ -111,6 +111,17 @@ class Loss:
     def is_pure(self) -> bool:
         """Whether no delta is spent."""
         return self.delta is None
+
+    @property
+    def failure_note(self) -> str:
+        """What may happen with the probability delta, to be read after a guarantee.
+
+        Examples
+        --------
+        >>> Loss.gaussian(1_000_000_000, Fraction(1, 1_000_000)).failure_note
+        '; with a probability of at most 1e-6 it may reveal more than epsilon allows'
+        """
+        return "" if self.delta is None else f"; {failure_text(self.delta)}"
 
     @property
     def text(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from psd.curator.private_bounds import PrivateBounds
@@ -223,6 +223,8 @@ class TallyInput:
             slices=rules.slices,
             contribution_scope=rules.contribution_scope,
         )
+        if self.paid and request.noise_law == "auto":  # epsilon and rho do not add up
+            request = replace(request, noise_law="laplace")
         _check_regions(request.regions, rules)
         if request.boundary is not None:
             raise ParameterError("boundary must be left out for tallies, which were counted before")

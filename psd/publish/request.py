@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any, Literal, TypeAlias, get_args
 
 from psd._util.instances import check_instance, type_text
+from psd.accounting import rho_of
 from psd.curator.contribution_choice import ContributionChoice
 from psd.curator.private_bounds import PrivateBounds
 from psd.decompositions import Decomposition, as_method
@@ -20,11 +21,12 @@ from psd.decompositions._regions import Regions
 from psd.errors import ParameterError
 from psd.ingest.sources import Columns
 from psd.ingest.sources._points import column_projection
-from psd.privacy.delta import parse_delta
+from psd.privacy.delta import delta_text, parse_delta
 from psd.privacy.epsilon import epsilon_text, parse_epsilon
 from psd.privacy.loss import Loss
 from psd.privacy.statements import method_parameters
 from psd.privacy.unit import ContributionScope, PrivacyUnit, counted_unit
+from psd.publish.noise_choice import Law, NoisePlan, chosen_law
 from psd.publish.public_inputs import resolve_post_processing
 from psd.release.about import About, about_from_mapping
 from psd.release.post_processing import PostProcessing
@@ -45,8 +47,8 @@ __all__ = [
     "as_domain",
 ]
 
-NoiseChoice: TypeAlias = Literal["laplace", "gaussian"]
-"""Laws of the noise of counts that a build may have."""
+NoiseChoice: TypeAlias = Literal["auto", "laplace", "gaussian"]
+"""Laws of the noise of counts that a build may have, and the choice between them by a rule."""
 
 SLICES_EXAMPLE = 'psd.TimeSlices.parse("day", "2024-01-01")'
 
@@ -182,9 +184,9 @@ class BuildRequest:
     delta : str, float or Decimal, optional
         Delta that discrete Gaussian noise may spend, see `psd.privacy.delta.parse_delta`; kept as a
         Fraction. With discrete Laplace noise no delta is spent, and none is stated.
-    noise_law : {"laplace", "gaussian"}
+    noise_law : {"auto", "laplace", "gaussian"}
         Noise of the counts. With Gaussian noise the loss is counted in rho, at most that of epsilon
-        and delta.
+        and delta. With "auto" a rule over public parameters chooses, see `law`.
 
     Raises
     ------
@@ -213,7 +215,7 @@ class BuildRequest:
     post_processing: PostProcessing | None = None
     about: About | None = None
     delta: Fraction | None = None
-    noise_law: NoiseChoice = "laplace"
+    noise_law: NoiseChoice = "auto"
 
     def __post_init__(self) -> None:
         """Normalise and check the fields."""
@@ -251,11 +253,12 @@ class BuildRequest:
             )
         if self.noise_law == "gaussian" and self.delta is None:
             raise ParameterError(
-                "delta must be given with noise_law gaussian, which is private but for a "
-                "probability delta",
+                'delta must be given with noise_law="gaussian", got none; with at most this '
+                "probability more may be revealed than epsilon allows, such as 1e-6",
                 name="delta",
             )
-        _ = self.loss
+        if self.law == "gaussian" and self.delta is not None:
+            _check_rho(self.nano_epsilon, self.delta)
 
     def _check_bounds(self) -> None:
         """Refuse bounds that are degrees, and private ones with what needs public ones."""
@@ -306,9 +309,30 @@ class BuildRequest:
     @property
     def loss(self) -> Loss:
         """Loss of the build: pure epsilon, or rho with epsilon and delta."""
-        if self.noise_law == "laplace" or self.delta is None:
+        if self.law == "laplace" or self.delta is None:
             return Loss.pure(self.nano_epsilon)
         return Loss.gaussian(self.nano_epsilon, self.delta)
+
+    @property
+    def law(self) -> Law:
+        """Law of the noise; that of "auto" by `psd.publish.noise_choice.chosen_law`."""
+        if self.noise_law != "auto":
+            return self.noise_law
+        number = 1 if self.slices is None else len(self.slices)
+        plan = NoisePlan.of(
+            self.nano_epsilon, self.delta, self.unit, self.contribution_scope, number
+        )
+        return chosen_law(self.method, plan)
+
+    @property
+    def noise_text(self) -> str | None:
+        """What was decided about a delta that may be spent; None without delta."""
+        if self.delta is None:
+            return None
+        by = " (auto)" if self.noise_law == "auto" else ""
+        if self.law == "laplace":
+            return f"noise is discrete Laplace{by}; no delta is spent, and none is stated"
+        return f"noise is discrete Gaussian{by}"
 
     @property
     def read_request(self) -> ReadRequest:
@@ -366,7 +390,18 @@ class BuildRequest:
         each = " in each slice" * (self.contribution_scope == "slice")
         unit, loss = self.unit, self.loss
         words = unit.guarantee_text if loss.is_pure else unit.concentrated_text
-        return f"{loss.text} {words}{each}"
+        return f"{loss.text} {words}{each}{loss.failure_note}"
+
+
+def _check_rho(nano: int, delta: Fraction) -> None:
+    """Refuse epsilon and delta whose rho rounds to 0."""
+    if rho_of(nano, delta) == 0:
+        raise ParameterError(
+            f"delta must allow a rho of at least 1e-12 with epsilon {epsilon_text(nano)}, got "
+            f'{delta_text(delta)}; raise one of them, or give noise_law="laplace"',
+            name="delta",
+            value=delta_text(delta),
+        )
 
 
 def as_domain(value: Any) -> Domain | PrivateBounds | None:

@@ -21,7 +21,7 @@ from psd.publish.public_inputs import (
     regions_of,
     resolve_post_processing,
 )
-from psd.publish.request import SLICES_EXAMPLE, BuildRequest, as_domain
+from psd.publish.request import SLICES_EXAMPLE, BuildRequest, NoiseChoice, as_domain
 from psd.space.boundary import Boundary
 from psd.space.covariate import Covariate
 from psd.space.domain import Domain
@@ -157,6 +157,12 @@ class BuildArguments(ReadArguments, total=False):
         What the publisher states about the release, with keys of `psd.release.about.About`, such as
         ``{"title": "Visits", "licence": "CC-BY-4.0", "reference_date": "2024-06"}``. Never derived
         from the points.
+    delta : str, float or Decimal
+        Probability, such as "1e-6", with which the release may reveal more than epsilon allows:
+        far below one over the number of users. Spent by Gaussian noise alone.
+    noise_law : {"auto", "laplace", "gaussian"}
+        Noise of the counts. By default "auto": with a delta, a series has the law with less noise,
+        see `psd.publish.noise_choice.chosen_law`; otherwise it is Laplace, and no delta is spent.
     """
 
     estimate: str | None
@@ -165,6 +171,8 @@ class BuildArguments(ReadArguments, total=False):
     boundary: Boundary | BoundaryFile | geopandas.GeoDataFrame | geopandas.GeoSeries | None
     regions: RegionHierarchy | RegionFiles | CellRegions | None
     about: Mapping[str, str] | About | None
+    delta: str | float | Decimal | None
+    noise_law: NoiseChoice
 
 
 def request_from_arguments(
@@ -225,6 +233,8 @@ def request_from_arguments(
         region_source=source if isinstance(source, RegionFiles | CellRegions) else None,
         slices=slices,
         about=arguments.get("about"),  # type: ignore[arg-type] # normalised there
+        delta=arguments.get("delta"),  # type: ignore[arg-type] # normalised there
+        noise_law=arguments.get("noise_law", "auto"),
         post_processing=resolve_post_processing(
             decomposition, estimate=arguments.get("estimate"), density=density
         ),

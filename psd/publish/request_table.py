@@ -10,6 +10,7 @@ from psd.curator.contribution_choice import ContributionChoice
 from psd.curator.private_bounds import PrivateBounds
 from psd.errors import ParameterError
 from psd.ingest.sources import Columns
+from psd.privacy.delta import delta_text
 from psd.privacy.statements import method_parameters
 from psd.publish.option_text import path_beside, settings_text, slices_text
 from psd.publish.region_text import table_from_regions
@@ -51,6 +52,8 @@ def table_from_request(request: BuildRequest, *, folder: Path | None = None) -> 
     )
     return {
         "epsilon": request.epsilon,
+        "delta": None if request.delta is None else delta_text(request.delta),
+        "noise": None if request.noise_law == "auto" else request.noise_law,
         **_area_keys(request),
         "boundary": None if request.boundary is None else _file_text(request.boundary, folder),
         "regions": _regions_table(request, folder),

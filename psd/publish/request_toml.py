@@ -58,9 +58,9 @@ __all__ = [
 ]
 
 KEYS = (
-    "epsilon", "bounds", "crs", "lattice", "coordinate_resolution", "min_cell", "boundary",
-    "regions", "method", "set", "user", "max_contributions", "per", "max_per_slice", "count",
-    "slices", "read", "covariate", "about",
+    "epsilon", "delta", "noise", "bounds", "crs", "lattice", "coordinate_resolution", "min_cell",
+    "boundary", "regions", "method", "set", "user", "max_contributions", "per", "max_per_slice",
+    "count", "slices", "read", "covariate", "about",
 )  # fmt: skip
 """Keys of a request."""
 
@@ -143,6 +143,7 @@ def request_from_table(
         name: table[name] for name in ("user", "per", "max_per_slice", "count") if name in table
     }
     arguments |= {name: str(value) for name, value in read.items()}
+    arguments |= _noise_arguments(table)
     arguments |= {name: settings.pop(name) for name in POST_PROCESSING if name in settings}
     if "max_contributions" in table:
         arguments["max_contributions"] = _contribution_bound(table["max_contributions"])
@@ -163,6 +164,12 @@ def request_from_table(
         about=about_from_table(table.get("about"), folder),
         **arguments,
     )
+
+
+def _noise_arguments(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Delta and the law of the noise."""
+    names = {"delta": "delta", "noise": "noise_law"}
+    return {name: str(table[key]) for key, name in names.items() if key in table}
 
 
 def _divided(domain: Domain, table: Mapping[str, Any]) -> Domain:

@@ -252,7 +252,8 @@ class ReleaseRecord:
     @property
     def guarantee_text(self) -> str:
         """Loss, unit of privacy and, unless the curator drew the counts, their source."""
-        return f"{self.loss_text} {self.unit_text}{guarantee_note(self.source)}"
+        note = f"{self.loss.failure_note}{guarantee_note(self.source)}"
+        return f"{self.loss_text} {self.unit_text}{note}"
 
     @property
     def loss_text(self) -> str:

@@ -89,7 +89,8 @@ class SeriesRecord:
     def guarantee_text(self) -> str:
         """Epsilon of all slices, unit of privacy and, unless the curator drew them, the source."""
         first = self.releases[0]
-        return f"{self.loss_text} {first.unit_text}{self.bound_text}{guarantee_note(first.source)}"
+        note = f"{first.loss.failure_note}{guarantee_note(first.source)}"
+        return f"{self.loss_text} {first.unit_text}{self.bound_text}{note}"
 
     @property
     def loss_text(self) -> str:

@@ -17,7 +17,8 @@ def test_the_stored_series_has_the_stored_loss_and_answers():
     assert series.digest == DIGEST
     assert series.guarantee_text == (
         "epsilon 1 and delta 1e-6 (rho 0.024355970359) per user, at most 3 records of each, at "
-        "most 1 of them in each time slice"
+        "most 1 of them in each time slice; with a probability of at most 1e-6 it may reveal more "
+        "than epsilon allows"
     )
     first = series.record.releases[0]
     assert (first.rho, first.delta) == (24_355_970_359, Fraction(1, 10**6))

@@ -1,0 +1,179 @@
+"""Which law of noise a build has: discrete Laplace, or discrete Gaussian noise with a delta.
+
+The rule reads public parameters only: epsilon, delta, the unit of privacy, the number of slices and
+the method. So what it chooses says nothing about a record, and costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+
+from psd.accounting import PICO, rho_of
+from psd.decompositions.quadtree import Quadtree
+from psd.privacy.count_noise import CountNoise
+from psd.privacy.epsilon import NANO
+
+if TYPE_CHECKING:
+    from psd.decompositions import Decomposition
+    from psd.privacy.unit import ContributionScope, PrivacyUnit
+
+__all__ = ["LEVEL_FACTORS", "Law", "NoisePlan", "chosen_law", "leaf_variance"]
+
+Law: TypeAlias = Literal["laplace", "gaussian"]
+"""Laws of the noise of counts."""
+
+LEVEL_FACTORS = {"auto": 0.7, "cascade": 0.7}
+"""Gaussian noise is chosen if 2 sqrt(rho k / cap) is above this multiple of epsilon.
+
+Both sides are the noise of one count: with L counts on each path, discrete Laplace noise pays L
+times epsilon and discrete Gaussian noise sqrt(L) times, so the factor is about 1 / sqrt(L). The
+factor of the cascade was fitted to `python tests/benchmarks/gaussian.py ../shared/data`: scores are
+about equal at .6 to .7, and in one of four cells at .67 that of Gaussian noise was 1.1 times as
+large. It is 1 of other methods, where a single count has less noise already.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisePlan:
+    """What decides between the laws. Public.
+
+    Parameters
+    ----------
+    epsilon : int
+        Nano-epsilon of the release or the series.
+    delta : Fraction or None
+        Delta that may be spent.
+    contributions : int
+        k, the largest number of records of one unit in all slices together.
+    per_question : int
+        cap, the largest number of records of one unit that one question sees: those of one slice.
+    slices : int
+        Number of time slices; 1 for a single release.
+    """
+
+    epsilon: int
+    delta: Fraction | None
+    contributions: int = 1
+    per_question: int = 1
+    slices: int = 1
+
+    @classmethod
+    def of(
+        cls,
+        epsilon: int,
+        delta: Fraction | None,
+        unit: PrivacyUnit,
+        scope: ContributionScope = "series",
+        slices: int = 1,
+    ) -> NoisePlan:
+        """Plan of a unit; where its bound holds in each slice, k is that of all slices."""
+        each = unit.contributions
+        if scope == "slice":
+            return cls(
+                epsilon=epsilon,
+                delta=delta,
+                contributions=each * slices,
+                per_question=each,
+                slices=slices,
+            )
+        return cls(
+            epsilon=epsilon,
+            delta=delta,
+            contributions=each,
+            per_question=unit.max_per_slice or each,
+            slices=slices,
+        )
+
+    @property
+    def rho(self) -> int:
+        """Rho in units of 1e-12 that epsilon and delta allow; 0 without delta."""
+        return 0 if self.delta is None else rho_of(self.epsilon, self.delta)
+
+    @property
+    def laplace(self) -> CountNoise:
+        """Discrete Laplace noise of all slices together."""
+        return CountNoise.laplace(self.contributions)
+
+    @property
+    def gaussian(self) -> CountNoise:
+        """Discrete Gaussian noise of all slices together."""
+        return CountNoise.gaussian(self.contributions * self.per_question)
+
+
+def chosen_law(method: Decomposition, plan: NoisePlan) -> Law:
+    """Law of the noise of a build.
+
+    A single release, and a build without delta, has discrete Laplace noise: then no delta is spent.
+    For a complete quadtree the variances of the leaves are compared, after least squares; for other
+    methods the noise of one count with a factor of `LEVEL_FACTORS`.
+
+    Parameters
+    ----------
+    method : Decomposition
+        How space is divided.
+    plan : NoisePlan
+        Epsilon, delta, unit and slices.
+
+    Examples
+    --------
+    >>> weeks = NoisePlan(
+    ...     epsilon=10**9, delta=Fraction(1, 10**6), contributions=52, per_question=1, slices=52
+    ... )
+    >>> chosen_law(Quadtree(height=8), weeks)
+    'gaussian'
+    >>> chosen_law(Quadtree(height=8), NoisePlan(epsilon=10**9, delta=Fraction(1, 10**6)))
+    'laplace'
+    """
+    if plan.slices == 1 or plan.rho == 0:
+        return "laplace"
+    if isinstance(method, Quadtree):
+        laplace = leaf_variance(method.level_shares(plan.epsilon), plan.laplace)
+        gaussian = leaf_variance(method.level_shares(plan.rho), plan.gaussian)
+        return "gaussian" if gaussian < laplace else "laplace"
+    signal = 2 * (plan.rho / PICO * plan.contributions / plan.per_question) ** 0.5
+    factor = LEVEL_FACTORS.get(method.name, 1.0)
+    return "gaussian" if signal > factor * plan.epsilon / NANO else "laplace"
+
+
+def leaf_variance(shares: Sequence[int], noise: CountNoise) -> float:
+    """Variance of the leaves of a complete quadtree after least squares.
+
+    Parameters
+    ----------
+    shares : sequence of int
+        Loss of each level, root first; 0 where a level is not counted. The last is above 0.
+    noise : CountNoise
+        Noise of the counts.
+
+    Notes
+    -----
+    Let e_l be the variance of a cell of level l by the counts at and below it, and v_l that of its
+    own count: 1 / e_l = 1 / v_l + 1 / (4 e_(l+1)), and e_h = v_h at the leaves. With all counts the
+    sum of four children is corrected to its parent, of variance s_l, by the same amount each, and
+    the correction is uncorrelated with the parent: s_(l+1) = e_(l+1) - (4 e_(l+1) - s_l) / 16, with
+    s_0 = e_0 [1]_.
+
+    References
+    ----------
+    .. [1] M. Hay, V. Rastogi, G. Miklau, D. Suciu, "Boosting the Accuracy of Differentially Private
+       Histograms through Consistency", PVLDB 2010, section 4.
+
+    Examples
+    --------
+    >>> round(leaf_variance((1_000_000_000,), CountNoise.gaussian(1)), 6)
+    500.0
+    """
+    precisions = 1 / noise.variance(np.array(shares, np.int64))
+    below = [1 / precisions[-1]]
+    for precision in precisions[-2::-1]:
+        below.append(1 / (precision + 1 / (4 * below[-1])))
+    variance = below.pop()
+    while below:
+        children = below.pop()
+        variance = children - (4 * children - variance) / 16
+    return float(variance)
