@@ -51,7 +51,8 @@ def test_a_release_states_epsilon_delta_and_rho(tmp_path):
     assert release.tree.noise == CountNoise.gaussian(9)
     assert release.tree.max_path_epsilon == LOSS.rho
     assert release.guarantee_text == (
-        "epsilon 1 and delta 1e-6 (rho 0.024355970359) per user, at most 3 records of each"
+        "epsilon 1 and delta 1e-6 (rho 0.024355970359) per user, at most 3 records of each; "
+        "with a probability of at most 1e-6 it may reveal more than epsilon allows"
     )
     assert release.guarantee_text == request(user="id", max_contributions=3).guarantee_text
     release.save(tmp_path / "r.psd.parquet")
@@ -124,12 +125,12 @@ def test_noise_has_the_deviation_that_is_stated():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"delta": None}, "delta must be given with noise_law gaussian"),
+        ({"delta": None}, 'delta must be given with noise_law="gaussian"'),
         ({"delta": "0.01"}, "delta must be above 0 and below 0.001"),
         ({"delta": "1e-400"}, "delta must be"),
         ({"delta": 0}, "delta must be"),
         ({"noise_law": "cauchy"}, "noise_law must be one of"),
-        ({"epsilon": "1e-9", "delta": "1e-300"}, "rho must be above 0"),
+        ({"epsilon": "1e-9", "delta": "1e-300"}, "delta must allow a rho of at least 1e-12"),
     ],
 )
 def test_losses_that_do_not_exist_are_refused(changes, message):
