@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ..options.choice import choice_options
+from ..options.choice import check_unrounded, choice_domain, choice_options
 from ..options.command import Command, options_of
 from ..options.values import INTEGER, NUMBER
 from ..output.choices import make_choice
@@ -15,6 +15,34 @@ from ..output.choices import make_choice
 __all__ = ["command"]
 
 _area = options_of("Area")
+_candidates = options_of("Candidates")
+
+_bounds = _area(
+    "--bounds",
+    nargs=4,
+    type=NUMBER,
+    metavar="W S E N",
+    help="Count only bids inside. With --regions, by default the box around them.",
+)
+_regions = _area(
+    "--regions",
+    type=click.Path(readable=False),
+    metavar="FILE",
+    help="Public polygons with a column id; bids in none of them do not count.",
+)
+_bid = _candidates(
+    "--bid",
+    required=True,
+    metavar="COLUMN",
+    help="Column of bids. A record without a number there is left out; bids above the largest "
+    "price count as the largest.",
+)
+_prices = _candidates(
+    "--prices",
+    required=True,
+    metavar="LIST",
+    help="Public prices: FIRST..LAST/STEP such as 0.5..100/0.5, or numbers with commas.",
+)
 
 
 @click.group(
@@ -35,23 +63,23 @@ def command(ctx: click.Context) -> None:
     Examples:
       psd choose site visits.csv --candidates sites.csv --radius 2000 --epsilon 0.1 \\
           --ledger city.ledger --dataset visits
+      psd choose price bids.csv --bid bid --prices 0.5..20/0.5 --bounds 126.8 37.4 127.2 37.7 \\
+          --epsilon 0.5 --ledger city.ledger --dataset bids
     """  # noqa: D301
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
 
 
 @command.command("site", cls=Command, short_help="Choose sites by the records near them.")
-@options_of("Candidates")(
+@_candidates(
     "--candidates",
     required=True,
     type=click.Path(readable=False),
     help="Public file of candidates with a column id: points (CSV with lon and lat, or a vector "
     "file) with --radius, or polygons. Never made from the data.",
 )
-@options_of("Candidates")(
-    "--radius", type=NUMBER, metavar="METRES", help="Radius of the catchments of points."
-)
-@options_of("Candidates")(
+@_candidates("--radius", type=NUMBER, metavar="METRES", help="Radius of the catchments of points.")
+@_candidates(
     "--best",
     type=INTEGER,
     default=1,
@@ -59,10 +87,10 @@ def command(ctx: click.Context) -> None:
     metavar="J",
     help="Choose J sites, one after another, each with epsilon / J.",
 )
-@options_of("Candidates")(
+@_candidates(
     "--cover", is_flag=True, help="With --best: count only records that no chosen site covers."
 )
-@options_of("Candidates")(
+@_candidates(
     "--target",
     type=INTEGER,
     metavar="N",
@@ -115,3 +143,93 @@ def choose_site(
         )
 
     make_choice(sites, "records", **options)
+
+
+@command.command("price", cls=Command, short_help="Choose one price by the bids that reach it.")
+@_bid
+@_prices
+@_bounds
+@choice_options
+def choose_price(
+    bid: str,
+    prices: str,
+    bounds: tuple[float, float, float, float] | None,
+    crs: str,
+    coordinate_resolution: str | None,
+    **options: Any,
+) -> None:
+    """Choose the price that earns most: the price times the bids at or above it.
+
+    A bid is one record; with --user, state --max-contributions 1 so that each user has one. The
+    price is the same for all, so that no bid decides what it pays itself.
+
+    \b
+    Examples:
+      psd choose price bids.csv --bid bid --prices 0.5..20/0.5 --bounds 126.8 37.4 127.2 37.7 \\
+          --epsilon 0.5 --ledger city.ledger --dataset bids
+    """  # noqa: D301
+    from psd.choosing import Price, PriceList
+
+    def price() -> Price:
+        domain = choice_domain(bounds, crs, coordinate_resolution)
+        return Price(bid=bid, prices=PriceList.parse(prices), domain=domain)
+
+    make_choice(price, "of revenue", **options)
+
+
+@command.command("tariff", cls=Command, short_help="Choose one of a list of tariffs.")
+@_bid
+@_candidates(
+    "--tariffs",
+    required=True,
+    type=click.Path(readable=False),
+    metavar="FILE",
+    help="Public CSV with a column tariff, and a price for each region in a column of its id; "
+    "without --regions, one column price.",
+)
+@_regions
+@_bounds
+@choice_options
+def choose_tariff(
+    bid: str,
+    tariffs: str,
+    regions: str | None,
+    bounds: tuple[float, float, float, float] | None,
+    crs: str,
+    coordinate_resolution: str | None,
+    **options: Any,
+) -> None:
+    """Choose the tariff of a public list that earns most.
+
+    Whatever can be listed may be a tariff: prices that differ little between neighbours,
+    concessions, and those of today. A bid pays the price of its region if it reaches it.
+
+    \b
+    Examples:
+      psd choose tariff bids.csv --bid bid --tariffs tariffs.csv --regions zones.geojson \\
+          --epsilon 0.5 --ledger city.ledger --dataset bids
+    """  # noqa: D301
+    from psd.choosing import Tariffs
+    from psd.space.public_regions import read_public_regions
+    from psd.space.tariff_files import read_tariffs
+
+    def listed() -> Tariffs:
+        known = None
+        if regions is not None:
+            check_unrounded(coordinate_resolution)
+            known = read_public_regions(regions, crs=crs, bounds=bounds)
+        names, prices = read_tariffs(
+            Path(tariffs), None if known is None else [*known.levels[-1].ids]
+        )
+        return Tariffs(
+            bid=bid,
+            ids=names,
+            prices=prices,
+            domain=choice_domain(bounds, crs, coordinate_resolution)
+            if known is None
+            else known.domain,
+            regions=known,
+            files=tuple(path for path in (tariffs, regions) if path is not None),
+        )
+
+    make_choice(listed, "of revenue", **options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,7 +13,10 @@ from ..options.ledger import ledger_options
 from ..options.reading import INPUTS, read_option
 from ..options.unit import unit_options
 
-__all__ = ["choice_options"]
+if TYPE_CHECKING:
+    from psd.space.domain import Domain
+
+__all__ = ["check_unrounded", "choice_domain", "choice_options"]
 
 
 def choice_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -47,3 +50,37 @@ def choice_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--report-private", is_flag=True, help="Print PRIVATE numbers of records to stderr."
         ),
     )(command)
+
+
+def choice_domain(
+    bounds: tuple[float, float, float, float] | None, crs: str, coordinate_resolution: str | None
+) -> Domain:
+    """Domain of a choice that needs no cells: the bounds, as one of them.
+
+    Raises
+    ------
+    UsageError
+        If there are no bounds.
+    DomainError
+        As `psd.Domain`.
+    """
+    from psd.space.domain import Domain
+
+    if bounds is None:
+        raise click.UsageError("--bounds must be given; bids outside do not count")
+    if coordinate_resolution is None:
+        return Domain(bounds=bounds, crs=crs, lattice=(1, 1))
+    return Domain(
+        bounds=bounds, crs=crs, coordinate_resolution=coordinate_resolution, min_cell=None
+    )
+
+
+def check_unrounded(coordinate_resolution: str | None) -> None:
+    """Refuse a coordinate resolution where regions decide what a record counts for.
+
+    Raises
+    ------
+    UsageError
+    """
+    if coordinate_resolution is not None:
+        raise click.UsageError("--coordinate-resolution must be left out with --regions")

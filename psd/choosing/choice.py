@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from psd._util.instances import check_instance
 from psd.choosing.objectives import Objective, Pick, as_objective
 from psd.curator.curator import Curator
 from psd.errors import ParameterError
-from psd.ingest.sources import files_of
+from psd.ingest.sources import Columns, files_of
 from psd.ledger.account import Account
 from psd.privacy.epsilon import NANO, epsilon_decimal
 from psd.publish.count_inputs import RecordInput
@@ -45,8 +45,11 @@ class Choice:
 
     Parameters
     ----------
+    draws : int
+        Number of draws.
     picks : tuple of dict
-        Chosen candidates in their order, each by names of columns.
+        Rows about the chosen candidates, by names of columns; a geometry is in the CRS of the
+        domain.
     candidates : int
         Number of candidates of the first draw.
     epsilon, draw_epsilon : Decimal
@@ -60,6 +63,7 @@ class Choice:
         probability 0.95 at least.
     """
 
+    draws: int
     picks: tuple[Pick, ...]
     candidates: int
     epsilon: Decimal
@@ -82,7 +86,7 @@ class Choice:
         Examples
         --------
         >>> from decimal import Decimal
-        >>> choice = Choice(picks=(), candidates=2, epsilon=Decimal("0.1"),
+        >>> choice = Choice(draws=1, picks=(), candidates=2, epsilon=Decimal("0.1"),
         ...     draw_epsilon=Decimal("0.1"), guarantee="per record", alike=10.0,
         ...     mean_shortfall=7.0, likely_shortfall=37.0)
         >>> round(choice.liar_gain(), 4), round(choice.liar_gain(3), 4)
@@ -112,11 +116,11 @@ class _Chooser:
 
     def ask(self, curator: Curator) -> tuple[Pick, ...]:
         """Choose by draws of equal epsilon, each after the answers of those before."""
-        objective, picks = self.objective, []
+        objective, picks = self.objective, list[Pick]()
         each, cells = curator.epsilon // objective.draws, curator.root()
         for _ in range(objective.draws):
-            pick, objective = objective.pick(curator.choose(cells, objective, each))
-            picks.append(pick)
+            rows, objective = objective.pick(curator.choose(cells, objective, each))
+            picks += rows
         return tuple(picks)
 
     def build(self, curator: Any) -> Tree:
@@ -192,7 +196,7 @@ def choose(
     >>> sites = Sites(catchments=Catchments.around(["north", "south"], places, radius=2000))
     >>> choice = choose(points, sites, epsilon=10, account=account)
     >>> choice.picks, round(choice.mean_shortfall, 2)
-    (({'id': 'north'},), 0.07)
+    (({'rank': 1, 'id': 'north'},), 0.07)
     >>> folder.cleanup()
 
     Notes
@@ -212,9 +216,13 @@ def choose(
         domain=objective.domain, epsilon=epsilon, method=chooser, **arguments
     )
     _check_request(request, objective)
+    levels = None
+    if objective.bids is not None:
+        column, levels = objective.bids
+        request = replace(request, columns=replace(request.columns or Columns(), bid=column))
     picks = answer(
         request,
-        RecordInput(data=data, memory=memory),
+        RecordInput(data=data, memory=memory, bids=levels),
         _draw,
         account=account,
         sampler=sampler,
@@ -255,8 +263,9 @@ def _choice(request: BuildRequest, objective: Objective, picks: tuple[Pick, ...]
     unit, each = request.unit, request.nano_epsilon // objective.draws
     rounds = 1 if objective.is_monotone else 2
     alike = rounds * objective.sensitivity(unit.contributions) * NANO / each / unit.scale
-    step, many = getattr(objective, "step", 1.0), math.log(objective.candidates)
+    step, many = objective.step, math.log(objective.candidates)
     return Choice(
+        draws=objective.draws,
         picks=picks,
         candidates=objective.candidates,
         epsilon=request.epsilon,

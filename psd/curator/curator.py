@@ -22,10 +22,11 @@ from psd.curator.points import Points
 from psd.curator.privtree_split import grow, split_rule
 from psd.errors import BudgetError, InternalError, ParameterError
 from psd.ingest.tally import Tally
-from psd.mechanisms.base import Sampler
+from psd.mechanisms.base import Mechanism, Sampler
 from psd.mechanisms.exponential_mechanism import Candidates, ExponentialMechanism
 from psd.mechanisms.noisy_counts import count_mechanism
 from psd.mechanisms.permute_and_flip import MAX_SENSITIVITY, PermuteAndFlip
+from psd.mechanisms.price_maps import PriceMaps
 from psd.privacy.budget import Budget
 from psd.privacy.count_noise import CountNoise
 from psd.privacy.currency import Currency
@@ -621,16 +622,17 @@ class Curator:
             inside = partial(self._inside_boundary, growing) if is_limited else None
             return grow(growing, points, cells, rule, height, self._sampler, inside)
 
-    def choose(self, cells: Cells, objective: CandidateScores, epsilon: int) -> int:
-        """Number of a public candidate that the records of the domain score high.
+    def choose(self, cells: Cells, objective: CandidateScores, epsilon: int) -> NDArray[np.int64]:
+        """Public candidate that the records of the domain score high: one of a list, or a map.
 
         Sensitivity: ``objective.sensitivity(k)``, the most that one unit moves any score.
         Charged to: every point of the domain, epsilon once, whatever part of it a score reads.
-        Proof: the candidates are public and their number is checked, so the answer has the same
-        range for all data sets. A unit moves every score by at most the sensitivity, and if the
-        objective is monotone, a unit more moves all scores up. `PermuteAndFlip`, which has the
+        Proof: the candidates are public and the shape of scores is checked, so the answer has the
+        same range for all data sets. A unit moves every score by at most the sensitivity, and if
+        the objective is monotone, a unit more moves all scores up. `PermuteAndFlip`, which has the
         proof of the law, is then epsilon-private at weights exp(epsilon score / sensitivity) for
-        monotone scores, and at half of this rate for others [1]_, [2]_. Which objective is asked
+        monotone scores, and at half of this rate for others [1]_, [2]_. `PriceMaps` is
+        likewise for maps of zones, if a unit moves the score of every map by at most that. Which objective is asked
         for may depend on earlier answers: its candidates then are functions of these.
 
         Parameters
@@ -644,8 +646,9 @@ class Curator:
 
         Returns
         -------
-        int
-            Number of the chosen candidate.
+        ndarray, int64
+            Number of the chosen candidate, shape (); of a map, numbers of zone and price of each
+            bin, shape (bins, 2).
 
         Raises
         ------
@@ -665,11 +668,11 @@ class Curator:
             raise ParameterError("a choice must be made for the root of a layer, all of the domain")
         if not self.noise.currency.is_pure:  # a sensitivity need not be linear in the records
             raise ParameterError("a choice must be paid in epsilon, got a budget in rho")
-        number, sensitivity = objective.candidates, objective.sensitivity(self.contributions)
-        if number < 1 or not 1 <= sensitivity <= MAX_SENSITIVITY:
+        shape, sensitivity = objective.shape, objective.sensitivity(self.contributions)
+        if min(shape) < 1 or not 1 <= sensitivity <= MAX_SENSITIVITY:
             raise ParameterError(
                 f"an objective must have candidates and a sensitivity from 1 to {MAX_SENSITIVITY}, "
-                f"got {number} and {sensitivity}; use coarser steps of prices, or fewer records "
+                f"got {shape[0]} and {sensitivity}; use coarser steps of prices, or fewer records "
                 "per user"
             )
         cells, (nano,) = _copied(cells, epsilon)
@@ -677,15 +680,11 @@ class Curator:
             self._layer_of(cells)
             self._charge("choose", cells, nano)
             scores = np.asarray(objective.scores(self._tally, self.domain), np.int64)
-            if scores.shape != (number,):
+            if scores.shape != shape:
                 raise InternalError("an objective must score each of its candidates once")
-            mechanism = PermuteAndFlip(
-                scores=scores,
-                epsilon=int(nano[0]),
-                sensitivity=sensitivity,
-                is_monotone=objective.is_monotone,
-            )
-            return int(self._sampler.draw(mechanism)[0])
+            mechanism = _choice_mechanism(objective, scores, int(nano[0]), sensitivity)
+            answer: NDArray[np.int64] = self._sampler.draw(mechanism)[0]
+            return answer
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise TypeError("a curator cannot be copied: its budget is for one set of answers")
@@ -764,6 +763,25 @@ def _noise_of(tally: Tally, currency: Currency, squared_sensitivity: int | None)
             f"got {squared}"
         )
     return CountNoise.gaussian(squared)
+
+
+def _choice_mechanism(
+    objective: CandidateScores, scores: NDArray[np.int64], epsilon: int, sensitivity: int
+) -> Mechanism[NDArray[np.int64]]:
+    """Permute-and-flip for a list, the exponential mechanism for maps."""
+    maps, is_monotone = objective.maps, objective.is_monotone
+    if maps is None:
+        return PermuteAndFlip(
+            scores=scores, epsilon=epsilon, sensitivity=sensitivity, is_monotone=is_monotone
+        )
+    return PriceMaps(
+        scores=scores,
+        zones=maps.zones,
+        layout=maps.layout,
+        epsilon=epsilon,
+        sensitivity=sensitivity,
+        is_monotone=is_monotone,
+    )
 
 
 def _check_regions(tally: Tally, regions: Regions) -> None:

@@ -20,8 +20,9 @@ Reading: TypeAlias = Mapping[str, str]
 """Keys are fields of `Columns`, ``ids``, the rules by which ids are normalised, and
 ``coordinate_resolution``. Public."""
 
-# Fields that decide neither the position, nor the time, nor the user of a record.
-_RESOURCES = ("memory",)
+# Fields that decide neither the position, nor the time, nor the user of a record. No bid stops a
+# reading, so which column has them tells nothing of a record.
+_UNSTATED = ("memory", "bid")
 
 # Fields that are stated even with their default.
 _STATED = ("x", "y")
@@ -46,7 +47,7 @@ def reading_of(columns: Columns, coordinate_resolution: str | None = None) -> di
     reading = {
         field.name: str(getattr(columns, field.name))
         for field in fields(columns)
-        if field.name not in _RESOURCES
+        if field.name not in _UNSTATED
         and (field.name in _STATED or getattr(columns, field.name) != field.default)
     }
     if columns.time is None:

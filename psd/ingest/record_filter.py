@@ -13,6 +13,7 @@ from psd.errors import InputDataError
 from psd.ingest.tally import Batch
 
 if TYPE_CHECKING:
+    from psd.ingest.bid_levels import BidLevels
     from psd.space.domain import Domain
     from psd.space.region_hierarchy import RegionHierarchy
     from psd.space.time_slices import TimeSlices
@@ -73,8 +74,9 @@ class RecordFilter:
         Public.
     needs_time : bool
         Whether every record must have a time. Public.
-    regions : RegionHierarchy, optional
-        Of the domain; records in none of them are dropped. Public.
+    regions : RegionHierarchy or BidLevels, optional
+        Of the domain; records in none of them are dropped, and with levels those without a bid.
+        Public.
     """
 
     def __init__(
@@ -84,7 +86,7 @@ class RecordFilter:
         area: Area | None,
         slices: TimeSlices | None,
         needs_time: bool,
-        regions: RegionHierarchy | None = None,
+        regions: RegionHierarchy | BidLevels | None = None,
     ) -> None:
         self.domain, self.area, self.slices, self.regions = domain, area, slices, regions
         self._needs_time = needs_time
@@ -100,10 +102,12 @@ class RecordFilter:
         if batch.time is not None and np.isnat(batch.time).any():
             raise InputDataError("records have no time; remove them, or build without time=")
         columns, rows, inside = self.domain.quantise(batch.x, batch.y)
+        bidless = self._count_bidless(batch, inside)
         time = None if batch.time is None else batch.time[inside]
         region = None
         if self.regions is not None:
-            region = self.regions.assign(batch.x[inside], batch.y[inside])
+            bid = () if batch.bid is None else (batch.bid[inside],)
+            region = self.regions.assign(batch.x[inside], batch.y[inside], *bid)
         selected = self._select(batch, inside, time, region)
         if selected is not None and not selected.all():
             columns, rows = columns[selected], rows[selected]
@@ -113,7 +117,7 @@ class RecordFilter:
         missing = int(np.count_nonzero(np.isnan(batch.x) | np.isnan(batch.y)))
         self.report["read"] += len(inside)
         self.report["without coordinates"] += missing
-        self.report["outside"] += len(inside) - missing - len(columns)
+        self.report["outside"] += len(inside) - missing - len(columns) - bidless
         return FilteredBatch(
             inside=inside,
             columns=columns,
@@ -121,6 +125,14 @@ class RecordFilter:
             time=None if time is None else time.astype("datetime64[us]").astype(np.int64),
             region=region,
         )
+
+    def _count_bidless(self, batch: Batch, inside: NDArray[np.bool_]) -> int:
+        """Count the records in the bounds without a number as their bid; 0 if none is read."""
+        if batch.bid is None:
+            return 0
+        bidless = int(np.count_nonzero(~np.isfinite(batch.bid[inside])))
+        self.report["without a bid"] += bidless
+        return bidless
 
     def _select(
         self,

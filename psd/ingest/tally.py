@@ -28,12 +28,15 @@ class Batch:
         Opaque ids; null if missing. Private.
     time : ndarray, shape (n,), datetime64[us], or None
         Local times in the zone of the columns; NaT if missing. Private.
+    bid : ndarray, shape (n,), float64, or None
+        Bids; NaN or infinite if missing. Private.
     """
 
     x: NDArray[np.float64]
     y: NDArray[np.float64]
     user: Any = None
     time: NDArray[np.datetime64] | None = None
+    bid: NDArray[np.float64] | None = None
 
     def __repr__(self) -> str:
         return "<Batch: private>"

@@ -40,6 +40,7 @@ from psd.privacy.unit import PrivacyUnit
 from psd.space.quadrant_order import QuadrantOrder
 
 if TYPE_CHECKING:
+    from psd.ingest.bid_levels import BidLevels
     from psd.space.domain import Domain
     from psd.space.region_hierarchy import RegionHierarchy
     from psd.space.time_slices import TimeSlices
@@ -78,8 +79,8 @@ class TallyBuilder:
         Public.
     slices : TimeSlices, optional
         Public.
-    regions : RegionHierarchy, optional
-        Public; records are counted by cell and lowest region.
+    regions : RegionHierarchy or BidLevels, optional
+        Public; records are counted by cell and lowest region, or by the level of their bid.
     memory : int, optional
         Limit in bytes for records and cells; records of users get a third.
     limits_cells : bool
@@ -105,7 +106,7 @@ class TallyBuilder:
         step: tuple[int, int] = (1, 1),
         area: Area | None = None,
         slices: TimeSlices | None = None,
-        regions: RegionHierarchy | None = None,
+        regions: RegionHierarchy | BidLevels | None = None,
         memory: int | None = None,
         limits_cells: bool = True,
     ) -> None:
@@ -292,7 +293,7 @@ def tally_batches(
     step: tuple[int, int] = (1, 1),
     area: Area | None = None,
     slices: TimeSlices | None = None,
-    regions: RegionHierarchy | None = None,
+    regions: RegionHierarchy | BidLevels | None = None,
     memory: int | None = None,
 ) -> Tally:
     """Count the records of a source per lattice cell, at most k records per unit.
@@ -323,8 +324,9 @@ def tally_batches(
         Public part of the domain; records outside of it are dropped.
     slices : TimeSlices, optional
         Public time slices; records outside all of them are dropped.
-    regions : RegionHierarchy, optional
-        Public regions; records in none of them are dropped, and the others counted by region.
+    regions : RegionHierarchy or BidLevels, optional
+        Public regions, or levels of bids; records in none of them are dropped, and the others
+        counted by region or level.
     memory : int, optional
         Limit in bytes; more records of users are stored in unnamed files.
 

@@ -21,6 +21,7 @@ from psd.space.domain import Domain
 
 if TYPE_CHECKING:
     from psd.decompositions import Decomposition
+    from psd.ingest.bid_levels import BidLevels
     from psd.ingest.engines import Engine
     from psd.mechanisms.base import Sampler
     from psd.privacy.budget import Budget, Cost
@@ -73,11 +74,14 @@ class RecordInput:
     limits_cells : bool
         Whether more occupied cells than fit into the limit are refused. How many are occupied
         depends on the records, so with a ledger they are not.
+    bids : BidLevels, optional
+        Levels of bids by which records are counted, in place of regions. Public.
     """
 
     data: Any
     memory: str | int | None = None
     limits_cells: bool = True
+    bids: BidLevels | None = None
     paid: ClassVar[Cost] = 0
 
     def complete(self, request: BuildRequest) -> BuildRequest:
@@ -121,7 +125,7 @@ class RecordInput:
             on_copy=observer.private_copy,
             memory=memory,
             limits_cells=self.limits_cells,
-            regions=request.regions,
+            regions=self.bids or request.regions,
         )
         return _report_counts(counted, observer)
 

@@ -14,6 +14,7 @@ from psd.privacy.unit import PrivacyUnit, counted_unit
 from psd.publish.request import ReadRequest
 
 if TYPE_CHECKING:
+    from psd.ingest.bid_levels import BidLevels
     from psd.ingest.record_filter import Area
     from psd.ingest.tally import Tally
     from psd.mechanisms.base import Sampler
@@ -56,7 +57,7 @@ class _Reading:
     sampler: Sampler
     memory: int | None
     limits_cells: bool
-    regions: RegionHierarchy | None = None
+    regions: RegionHierarchy | BidLevels | None = None
 
     def count(
         self,
@@ -110,7 +111,7 @@ def count_rows(
     on_copy: OnCopy = refuse_copy,
     memory: int | None = None,
     limits_cells: bool = True,
-    regions: RegionHierarchy | None = None,
+    regions: RegionHierarchy | BidLevels | None = None,
 ) -> CountedRows:
     """Read a source, choose a bound and estimate bounds if the request says so, and tally.
 
@@ -142,7 +143,7 @@ def count_rows(
         Bytes that reading may take, a third of them for the source.
     limits_cells : bool
         As in `psd.ingest.tally_builder.TallyBuilder`. Public.
-    regions : RegionHierarchy, optional
+    regions : RegionHierarchy or BidLevels, optional
         Of the domain, which is not private then. Public.
 
     Returns

@@ -148,3 +148,101 @@ def test_a_ledger_is_required():
 
 def test_the_command_alone_prints_its_help():
     assert "psd choose site" in passes("choose")
+
+
+BIDS = ["1", "2", "2", "3", "9", "", "x", "nan", "-4", "1e6"]
+AREA = ("--crs", "EPSG:3857")
+BOUNDS = ("--bounds", 0, 0, 4, 4)
+ONE = ("choose", "price", "b.csv", "--bid", "bid", "--prices", "1,2,3,5", *AREA, *BOUNDS)
+LISTED = ("choose", "tariff", "b.csv", "--bid", "bid", "--tariffs", "t.csv", *AREA)
+WKT = "POLYGON(({0} 0,{1} 0,{1} 4,{0} 4,{0} 0))"
+
+
+@pytest.fixture
+def bids(folder):
+    """Bids in the west, two more outside, regions and tariffs."""
+    rows = [(1, 1, bid, f"u{i}") for i, bid in enumerate(BIDS)] + [(9, 9, 5, "v")] * 2
+    write_points(folder / "b.csv", rows, "lon,lat,bid,user")
+    shapes = [f'"{WKT.format(*ends)}"' for ends in ((0, 2), (2, 4))]
+    write_points(folder / "z.csv", zip(("west", "east"), shapes, strict=True), "id,wkt")
+    write_points(folder / "t.csv", [("today", 1, 5), ("next", 3, 1)], "tariff,west,east")
+    return folder
+
+
+def test_a_price(bids):
+    told = passes(*ONE, *PAY)
+    # 5 earns 10, 3 earns 9, 2 earns 10 and 1 earns 6: ties are broken by chance.
+    assert told.splitlines()[1].strip() in ("2", "5")
+    assert "epsilon 100 per record; 4 candidates" in told
+    assert "shortfall: at most 0.06931 of revenue below the best candidate in the mean" in told
+
+
+def test_the_report_of_bids_is_private(bids):
+    outcome = cli(*ONE, *PAY, "--report-private")
+    assert outcome.err == (
+        "PRIVATE, do not publish: records read 12, without coordinates 0, outside 2, "
+        "without a bid 3, kept 7\n"
+    )
+
+
+def test_a_tariff(bids):
+    told = passes(*LISTED, "--regions", "z.csv", *PAY)
+    assert told.splitlines()[1].strip() == "next"  # 9 against 6
+    write_points(bids / "t.csv", [("today", 1), ("next", 2)], "tariff,price")
+    assert passes(*LISTED, *BOUNDS, *PAY).splitlines()[1].strip() == "next"
+
+
+def test_a_market_without_a_bid_is_answered_like_any_other(bids):
+    write_points(bids / "b.csv", [(1, 1, "")], "lon,lat,bid")
+    assert passes(*ONE, *PAY).splitlines()[1].strip() in ("1", "2", "3", "5")
+    write_points(bids / "b.csv", [], "lon,lat,bid")
+    passes(*LISTED, "--regions", "z.csv", *PAY)
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "told"),
+    [
+        (2, [*ONE, "--prices", "2,1"], "--prices must be"),
+        (2, [*ONE, "--prices", "1,1"], "--prices must be"),
+        (2, [*ONE, "--prices", "0,1"], "--prices must be"),
+        (2, [*ONE, "--prices", "0.5..2000000/0.5"], "--prices must be at most 1,000,000"),
+        (2, [*ONE, "--prices", "cheap"], "--prices must be"),
+        (3, [*ONE, "--bounds", "0", "0", "0", "4"], "--bounds"),
+        (2, [*LISTED], "--bounds must be given"),
+        (8, [*LISTED, "--regions", "none.gpkg"], "none.gpkg"),
+        (8, [*LISTED, *BOUNDS, "--tariffs", "none.csv"], "none.csv does not exist"),
+        (2, [*LISTED, *BOUNDS], "one column price, got none for 'price'"),
+        (2, [*LISTED, "--regions", "z.csv", "--coordinate-resolution", "1"], "left out"),
+    ],
+)
+def test_wrong_prices_cost_nothing(code, line, told, bids):
+    texts = [str(part) for part in line]
+    for option, width in (("--prices", 2), ("--tariffs", 2), ("--bounds", 5)):
+        if texts.count(option) > 1:
+            at = texts.index(option)
+            del texts[at : at + width]
+    before = files(bids)
+    assert told in fails(code, *texts, *PAY)
+    assert files(bids) == before
+
+
+@pytest.mark.parametrize(
+    ("rows", "names", "told"),
+    [
+        ([("today", 1)], "tariff,west", "none for 'east'"),
+        ([("today", 1, 2, 3)], "tariff,west,east,north", "'north', which is none"),
+        ([("today", 1, 2)], "tariff,west,east", "at least 2, got 1"),
+        ([("today", 1, 2), ("today", 2, 2)], "tariff,west,east", "'today'"),
+    ],
+)
+def test_a_list_that_does_not_cover_the_regions_is_refused_before_the_bids(
+    rows, names, told, bids
+):
+    write_points(bids / "t.csv", rows, names)
+    (bids / "b.csv").unlink()
+    assert told in fails(2, *LISTED, "--regions", "z.csv", *PAY)
+
+
+def test_a_missing_column_of_bids_is_withheld(bids):
+    line = [part if part != "bid" else "offer" for part in ONE]
+    assert "could not be read to its end" in fails(8, *line, *PAY)

@@ -15,6 +15,8 @@ from psd.errors import ParameterError
 
 if TYPE_CHECKING:
     from psd._util.arrays import Integers
+    from psd.curator.candidate_scores import ZoneMaps
+    from psd.ingest.bid_levels import BidLevels
     from psd.ingest.tally import Tally
     from psd.space.domain import Domain
 
@@ -22,10 +24,14 @@ __all__ = ["Objective", "Pick", "as_objective", "objective_class", "objectives"]
 
 _KIND = "objective"
 
-_MEMBERS = ("name", "domain", "candidates", "draws", "is_monotone", "sensitivity", "scores", "pick")
+_MEMBERS = (
+    "name", "domain", "shape", "maps", "candidates", "draws", "is_monotone", "step", "bids",
+    "sensitivity", "scores", "pick",
+)  # fmt: skip
 
-Pick = dict[str, "str | float"]
-"""A chosen candidate, by the names of the columns of a table. Public."""
+Pick = dict[str, Any]
+"""A row about a chosen candidate, by the names of the columns of a table; public. A geometry is
+under ``geometry``, in the CRS of the domain."""
 
 
 class Objective(Protocol):
@@ -46,8 +52,16 @@ class Objective(Protocol):
         """Domain in which records count, and at whose points epsilon is charged."""
 
     @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the scores of the next draw: candidates, or bins and prices of maps."""
+
+    @property
+    def maps(self) -> ZoneMaps | None:
+        """Maps of zones whose scores are sums over bins; None if candidates are a list."""
+
+    @property
     def candidates(self) -> int:
-        """Number of candidates of the next draw."""
+        """Number of candidates of the next draw; of maps, what the bounds take for it."""
 
     @property
     def draws(self) -> int:
@@ -57,14 +71,22 @@ class Objective(Protocol):
     def is_monotone(self) -> bool:
         """Whether a record more can never lower a score."""
 
+    @property
+    def step(self) -> float:
+        """What a score of 1 is worth, in the unit of what is printed."""
+
+    @property
+    def bids(self) -> tuple[str, BidLevels] | None:
+        """Column of bids, and the levels by which they are counted; None if none are read."""
+
     def sensitivity(self, contributions: int) -> int:
         """Largest change of a score by records of one unit, of at most so many contributions."""
 
     def scores(self, tally: Tally, domain: Domain) -> Integers:
-        """Score each candidate, shape (candidates,), int64. Private."""
+        """Score each candidate, or each bin at each price, int64. Private."""
 
-    def pick(self, candidate: int) -> tuple[Pick, Self]:
-        """Describe a candidate of the next draw, and the objective of the draw after it."""
+    def pick(self, answer: Integers) -> tuple[tuple[Pick, ...], Self]:
+        """Describe the answer of a draw, in rows, and give the objective of the draw after it."""
 
 
 def objectives() -> tuple[str, ...]:

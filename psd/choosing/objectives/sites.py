@@ -89,6 +89,9 @@ class Sites:
     taken: tuple[int, ...] = ()
 
     name: ClassVar[str] = "site"
+    maps: ClassVar[None] = None
+    bids: ClassVar[None] = None
+    step: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
         """Check the parameters."""
@@ -134,6 +137,11 @@ class Sites:
         )
 
     @property
+    def shape(self) -> tuple[int]:
+        """One score for each site that was not chosen before."""
+        return (len(self._open),)
+
+    @property
     def candidates(self) -> int:
         """Sites that were not chosen before."""
         return len(self._open)
@@ -169,11 +177,11 @@ class Sites:
         distance: Integers = -np.abs(counts - self.target)
         return distance
 
-    def pick(self, candidate: int) -> tuple[Pick, Self]:
+    def pick(self, answer: Integers) -> tuple[tuple[Pick, ...], Self]:
         """Name the site, and take it from the list."""
-        site = int(self._open[candidate])
-        pick: Pick = {"id": self.catchments.ids[site]}
-        return pick, replace(self, taken=(*self.taken, site))
+        site = int(self._open[int(answer)])
+        row: Pick = {"rank": len(self.taken) + 1, "id": self.catchments.ids[site]}
+        return (row,), replace(self, taken=(*self.taken, site))
 
 
 objective = Sites

@@ -162,7 +162,7 @@ def _sources_of(
     """Items of an input, files among them, and the source of each group of items."""
     if len(set(columns)) < len(list(columns)):
         raise ParameterError(
-            f"x, y, user and time must be different columns, got {', '.join(columns)}"
+            f"x, y, user, time and bid must be different columns, got {', '.join(columns)}"
         )
     check_zone(columns.time_zone)
     items = list(data) if isinstance(data, list | tuple) else [data]

@@ -69,10 +69,7 @@ class Layout:
         columns = self.columns
         if self.geometry is None:
             return [*columns]
-        return [
-            self.geometry,
-            *(name for name in (columns.user, columns.time) if name is not None),
-        ]
+        return [self.geometry, *columns.others]
 
     def batches(self, records: Iterable[Any]) -> Iterator[Batch]:
         """Yield record batches as batches of limited size."""
@@ -92,6 +89,7 @@ class Layout:
             time=None
             if columns.time is None
             else wall_clock(fields[columns.time], columns.time_zone, column=columns.time),
+            bid=None if columns.bid is None else bids(fields[columns.bid]),
         )
 
     def _coordinates(self, fields: Mapping[str, Any]) -> Coordinates:
@@ -207,6 +205,26 @@ def numbers(array: Any, name: str) -> NDArray[np.float64]:
         raise InputDataError(f"column {name!r} must be numeric, got type {kind}; convert it first")
     values = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return check_finite(name, values.astype(np.float64))
+
+
+def bids(array: Any) -> NDArray[np.float64]:
+    """Convert a column of bids to floats; whatever is not a number becomes NaN.
+
+    No value and no type stops a reading: which types a file has may depend on its records.
+    """
+    import pandas as pd
+    import pyarrow as pa
+
+    array, kind = _plain(array)
+    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    if is_number:
+        values = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        return np.asarray(values, np.float64)
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view()
+    if not is_text:
+        return np.full(len(array), np.nan)
+    texts = pd.Series(array.to_pylist(), dtype=object)
+    return np.asarray(pd.to_numeric(texts, errors="coerce").to_numpy(np.float64))
 
 
 def ids(array: Any, name: str) -> Any:

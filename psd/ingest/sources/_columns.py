@@ -50,6 +50,9 @@ class Columns:
         Opaque id of the person or device.
     time : str, optional
         Time of the record.
+    bid : str, optional
+        Number that the record bids or is willing to pay, for `psd.choosing`. A value that is not a
+        finite number is missing; it never stops a reading.
     time_zone : str
         Zone to whose local time all times are converted; times without a zone are local.
     geometry : str, optional
@@ -87,6 +90,7 @@ class Columns:
     y: str = "lat"
     user: str | None = None
     time: str | None = None
+    bid: str | None = None
     time_zone: str = "UTC"
     geometry: str | None = None
     layer: str | None = None
@@ -121,4 +125,9 @@ class Columns:
     def __iter__(self) -> Iterator[str]:
         points = (self.x, self.y) if self.wkt is None else (self.wkt,)
         yield from points
-        yield from (name for name in (self.user, self.time) if name is not None)
+        yield from self.others
+
+    @property
+    def others(self) -> list[str]:
+        """Columns beside those of the points."""
+        return [name for name in (self.user, self.time, self.bid) if name is not None]

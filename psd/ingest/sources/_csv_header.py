@@ -230,7 +230,7 @@ def _check_columns(path: Path, header: Header, columns: Columns, line: str) -> N
 
 def _role(columns: Columns, name: str) -> str:
     """Argument that names a column."""
-    roles = ("x", "y", "user", "time", "wkt")
+    roles = ("x", "y", "user", "time", "wkt", "bid")
     return next(role for role in roles if getattr(columns, role) == name)
 
 

@@ -44,6 +44,8 @@ class CsvQuery:
             for kind, name in (("user", columns.user), ("time", columns.time))
             if name
         )
+        if columns.bid:
+            others += f", {self._bid(columns.bid)} AS bid"
         comma = columns.decimal == "," and columns.wkt is None
         numbers = f"{_number(x, comma=comma)} AS x, {_number(y, comma=comma)} AS y {others}"
         if not with_texts:
@@ -54,6 +56,12 @@ class CsvQuery:
             SELECT * EXCLUDE (text_x, text_y), {odd}
             FROM (SELECT {x} AS text_x, {y} AS text_y, {numbers} FROM {self._table()})
         """
+
+    def _bid(self, name: str) -> str:
+        """SQL of a bid: NaN unless it is a plain number."""
+        field = self._field(name)
+        number = _number(field, comma=self.header.columns.decimal == ",")
+        return f"CASE WHEN contains({field}, '_') THEN 'nan'::DOUBLE ELSE {number} END"
 
     def _coordinates(self) -> tuple[str, str]:
         """SQL of the texts of both coordinates."""

@@ -63,11 +63,11 @@ def resolve_columns(columns: Columns, names: Sequence[str]) -> Columns:
     ['Longitude', 'Latitude', 'id']
     """
     x, y = (columns.x, columns.y) if columns.wkt is not None else _find_pair(columns, names)
-    user, time, wkt = (
+    user, time, wkt, bid = (
         name if name is None else match_name(name, names) or name
-        for name in (columns.user, columns.time, columns.wkt)
+        for name in (columns.user, columns.time, columns.wkt, columns.bid)
     )
-    return replace(columns, x=x, y=y, user=user, time=time, wkt=wkt)
+    return replace(columns, x=x, y=y, user=user, time=time, wkt=wkt, bid=bid)
 
 
 def check_roles(what: str, columns: Columns) -> None:
@@ -79,7 +79,8 @@ def check_roles(what: str, columns: Columns) -> None:
     """
     if len(set(columns)) < len(list(columns)):
         raise InputDataError(
-            f"x, y, user and time must be different columns of {what}, got {', '.join(columns)}"
+            f"x, y, user, time and bid must be different columns of {what}, got "
+            f"{', '.join(columns)}"
         )
 
 

@@ -50,9 +50,9 @@ def _table(array: Any, columns: Columns) -> Any:
             f"structured array with named fields, got shape {_shape_text(array)} and type "
             f"{array.dtype.name}"
         )
-    if columns.user is not None or columns.time is not None:
+    if columns.others:
         raise InputDataError(
-            "an array of two columns has no users and no times; pass a structured array, or a "
+            "an array of two columns has no users, times or bids; pass a structured array, or a "
             "DataFrame with these columns"
         )
     return pd.DataFrame({columns.x: _column(array[:, 0]), columns.y: _column(array[:, 1])})

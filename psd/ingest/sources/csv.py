@@ -205,7 +205,8 @@ def _batch(path: Path, batch: Any, columns: Columns, project: Projection) -> Bat
     time = None
     if columns.time is not None:
         time = wall_clock(batch.column("time"), columns.time_zone, column=columns.time)
-    return Batch(x=x, y=y, user=user, time=time)
+    bid = from_arrow(batch.column("bid")) if columns.bid else None
+    return Batch(x=x, y=y, user=user, time=time, bid=bid)
 
 
 def _all_missing(texts: Any) -> bool:

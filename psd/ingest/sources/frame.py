@@ -55,10 +55,9 @@ def batches(items: list[Any], columns: Columns, domain: Domain) -> Iterator[Batc
         what, geometry = f"the {type(data).__name__}", _geometry(data, columns)
         names = [str(name) for name in data.columns]
         chosen = resolve_columns(columns, names)
-        more = [name for name in (chosen.user, chosen.time) if name is not None]
         if geometry is None:
             refuse_two_pairs(what, chosen, names)
-        check_names(what, names, [*chosen] if geometry is None else [geometry, *more])
+        check_names(what, names, [*chosen] if geometry is None else [geometry, *chosen.others])
         check_roles(what, chosen)
         if chosen.user is not None:
             _check_ids(data[chosen.user])
@@ -95,6 +94,7 @@ def _batch(data: Any, columns: Columns, geometry: str | None, domain: Domain) ->
         time=None
         if columns.time is None
         else wall_clock(data[columns.time], columns.time_zone, column=columns.time),
+        bid=None if columns.bid is None else _bids(data[columns.bid]),
     )
 
 
@@ -121,6 +121,25 @@ def _numbers(data: Any, name: str) -> NDArray[np.float64]:
             f"column {name!r} must be numeric, got type {column.dtype}; convert it first"
         )
     return check_finite(name, column.to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def _bids(column: Any) -> NDArray[np.float64]:
+    """Convert bids to floats; whatever is not a number becomes NaN."""
+    import pandas as pd
+
+    values = _values(column)
+    if values.dtype.kind not in "iuf" and not _is_arrow_decimal(values.dtype):
+        texts = [value if isinstance(value, int | float) else str(value) for value in values]
+        values = pd.to_numeric(pd.Series(texts, dtype=object).map(_within), errors="coerce")
+    return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def _within(value: int | float | str) -> float | str:
+    """Number as a float; an integer beyond all floats is infinite."""
+    try:
+        return value if isinstance(value, str) else float(value)
+    except OverflowError:
+        return np.inf
 
 
 def _is_arrow_decimal(kind: Any) -> bool:

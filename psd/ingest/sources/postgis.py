@@ -187,7 +187,7 @@ def _column_names(columns: Columns, geometries: list[str]) -> list[str]:
     """Columns to select."""
     geometry = columns.geometry or (geometries[0] if geometries else None)
     points = [columns.x, columns.y] if geometry is None else [geometry]
-    return [*points, *(name for name in (columns.user, columns.time) if name is not None)]
+    return [*points, *columns.others]
 
 
 def _expression(field: Any, columns: Columns) -> str:
@@ -195,7 +195,7 @@ def _expression(field: Any, columns: Columns) -> str:
     column, kind = quote_identifier(field.name), _type_name(field)
     if field.name == columns.user and _has_exact_text(field):
         return f"{column}::text AS {column}"
-    if field.name in (columns.x, columns.y) and kind == "numeric":
+    if field.name in (columns.x, columns.y, columns.bid) and kind == "numeric":
         return f"{column}::float8 AS {column}"
     return column
 

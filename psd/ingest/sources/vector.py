@@ -162,7 +162,7 @@ def _rows(path: Path, layer: str, columns: Columns, domain: Domain) -> Iterator[
 def _column_names(what: str, info: dict[str, Any], columns: Columns) -> list[str]:
     """Columns to read beside the geometry, each once in the layer."""
     fields = [str(name) for name in info["fields"]]
-    others = [name for name in (columns.user, columns.time) if name is not None]
+    others = columns.others
     names = others if info["geometry_type"] else [columns.x, columns.y, *others]
     check_names(what, fields, names)
     return names

@@ -191,7 +191,14 @@ def _batch(
         texts = _times(path, cells[columns.time], columns.time)
         time = wall_clock(texts, columns.time_zone, column=columns.time)
     user = None if columns.user is None else _ids(path, cells[columns.user], columns.user)
-    return Batch(x=x, y=y, user=user, time=time)
+    bid = None if columns.bid is None else _bids(cells[columns.bid], columns.decimal)
+    return Batch(x=x, y=y, user=user, time=time, bid=bid)
+
+
+def _bids(cells: list[Any], decimal: str) -> NDArray[np.float64]:
+    """Bids; NaN for cells that hold no number."""
+    numbers = np.array([_number(cell, decimal) for cell in cells], dtype=np.float64)
+    return np.where(np.isfinite(numbers), numbers, np.nan)
 
 
 def _numbers(path: Path, cells: list[Any], name: str, columns: Columns) -> NDArray[np.float64]:

@@ -177,13 +177,13 @@ def test_a_shape_has_so_many_nodes_and_no_more(most, leaves, monkeypatch):
 class Rows:
     """Candidates are the rows of the lattice, scored by their records."""
 
-    candidates, is_monotone = 3, True
+    shape, maps, is_monotone = (3,), None, True
 
     def sensitivity(self, contributions):
         return contributions
 
     def scores(self, tally, domain):
-        return np.bincount(tally.rows, tally.counts, self.candidates).astype(np.int64)
+        return np.bincount(tally.rows, tally.counts, self.shape[0]).astype(np.int64)
 
 
 def test_a_choice_is_charged_to_the_whole_domain_before_it_is_drawn():
@@ -204,7 +204,7 @@ def test_a_choice_is_charged_to_the_whole_domain_before_it_is_drawn():
 @pytest.mark.parametrize(
     ("change", "epsilon", "words"),
     [
-        ({"candidates": 0}, 1, "must have candidates"),
+        ({"shape": (0,)}, 1, "must have candidates"),
         ({"sensitivity": lambda k: 0}, 1, "sensitivity from 1"),
         ({"sensitivity": lambda k: 2**32 + 1}, 1, "sensitivity from 1"),
         ({}, 0, "above 0"),
