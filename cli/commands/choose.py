@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..options.choice import check_unrounded, choice_domain, choice_options
+from ..options.choice import (
+    MAX_ZONE_DEPTH,
+    check_unrounded,
+    choice_domain,
+    choice_options,
+    zone_numbers,
+)
 from ..options.command import Command, options_of
 from ..options.values import INTEGER, NUMBER
 from ..output.choices import make_choice
+
+if TYPE_CHECKING:
+    from psd.choosing import PriceList, PriceMap
 
 __all__ = ["command"]
 
@@ -214,10 +223,12 @@ def choose_tariff(
     from psd.space.tariff_files import read_tariffs
 
     def listed() -> Tariffs:
-        known = None
-        if regions is not None:
+        if regions is None:
+            known, domain = None, choice_domain(bounds, crs, coordinate_resolution)
+        else:
             check_unrounded(coordinate_resolution)
             known = read_public_regions(regions, crs=crs, bounds=bounds)
+            domain = known.domain
         names, prices = read_tariffs(
             Path(tariffs), None if known is None else [*known.levels[-1].ids]
         )
@@ -225,11 +236,128 @@ def choose_tariff(
             bid=bid,
             ids=names,
             prices=prices,
-            domain=choice_domain(bounds, crs, coordinate_resolution)
-            if known is None
-            else known.domain,
+            domain=domain,
             regions=known,
             files=tuple(path for path in (tariffs, regions) if path is not None),
         )
 
     make_choice(listed, "of revenue", **options)
+
+
+@command.command("prices", cls=Command, short_help="Choose zones with one price each.")
+@_bid
+@_prices
+@_candidates(
+    "--zones",
+    required=True,
+    metavar="K",
+    help="Number of zones, or 1..K for any number up to K; each number has the same weight.",
+)
+@_candidates(
+    "--zone-depth",
+    type=INTEGER,
+    metavar="D",
+    help="Zones are rectangles of a map: the leaves of a tree that halves the bounds, in x and y "
+    "in turn, down to at most 2^D x 2^D cells.",
+)
+@_regions
+@_candidates(
+    "--order",
+    metavar="COLUMN",
+    help="With --regions: zones are runs of the regions in the order of this column of numbers, "
+    "such as the distance from the centre.",
+)
+@_bounds
+@options_of("Output")(
+    "-o", "--output", type=click.Path(), help="File of the zones, .geojson or .csv."
+)
+@options_of("Output")("--overwrite", is_flag=True, help="Replace an existing file.")
+@choice_options
+def choose_prices(
+    bid: str,
+    prices: str,
+    zones: str,
+    zone_depth: int | None,
+    regions: str | None,
+    order: str | None,
+    bounds: tuple[float, float, float, float] | None,
+    crs: str,
+    coordinate_resolution: str | None,
+    **options: Any,
+) -> None:
+    """Choose zones with one price each: of all maps of zones and prices, one that earns most.
+
+    A bid pays the price of its zone if it reaches it. More zones earn more of the same bids, and
+    make the choice less certain; with a small epsilon few zones are better.
+
+    \b
+    Examples:
+      psd choose prices bids.csv --bid bid --prices 0.5..20/0.5 --zones 1..4 --zone-depth 3 \\
+          --bounds 126.8 37.4 127.2 37.7 --epsilon 1 --ledger city.ledger --dataset bids \\
+          -o zones.geojson
+      psd choose prices bids.csv --bid bid --prices 0.5..20/0.5 --zones 3 --regions rings.gpkg \\
+          --order distance --epsilon 1 --ledger city.ledger --dataset bids
+    """  # noqa: D301
+    from psd.choosing import PriceList
+
+    check_unrounded(coordinate_resolution)
+
+    def maps() -> PriceMap:
+        listed, numbers = PriceList.parse(prices), zone_numbers(zones)
+        if regions is not None:
+            return _along_order(bid, listed, numbers, regions, order, zone_depth, crs, bounds)
+        if order is not None or zone_depth is None:
+            raise click.UsageError("--zone-depth must be given, or --regions with --order")
+        return _on_map(bid, listed, numbers, zone_depth, crs, bounds)
+
+    make_choice(maps, "of revenue", crs=crs, **options)
+
+
+def _along_order(
+    bid: str,
+    prices: PriceList,
+    zones: tuple[int, ...],
+    regions: str,
+    order: str | None,
+    depth: int | None,
+    crs: str,
+    bounds: tuple[float, float, float, float] | None,
+) -> PriceMap:
+    """Maps whose zones are runs of regions."""
+    from psd.choosing import PriceMap
+    from psd.space.public_regions import read_order, read_public_regions
+
+    if order is None or depth is not None:
+        raise click.UsageError("--order must be given with --regions, and no --zone-depth")
+    public = read_public_regions(regions, crs=crs, bounds=bounds)
+    return PriceMap(
+        bid=bid,
+        prices=prices,
+        zones=zones,
+        domain=public.domain,
+        regions=public,
+        order=read_order(regions, order, public),
+        files=(regions,),
+    )
+
+
+def _on_map(
+    bid: str,
+    prices: PriceList,
+    zones: tuple[int, ...],
+    depth: int,
+    crs: str,
+    bounds: tuple[float, float, float, float] | None,
+) -> PriceMap:
+    """Maps whose zones are leaves of a halving tree."""
+    from psd.choosing import PriceMap
+    from psd.space.domain import Domain
+
+    if bounds is None:
+        raise click.UsageError("--bounds must be given with --zone-depth")
+    if not 0 <= depth <= MAX_ZONE_DEPTH:
+        raise click.BadParameter(
+            f"it must be 0 to {MAX_ZONE_DEPTH}, got {depth}", param_hint="'--zone-depth'"
+        )
+    domain = Domain(bounds=bounds, crs=crs, lattice=(2**depth, 2**depth))
+    return PriceMap(bid=bid, prices=prices, zones=zones, domain=domain, depth=depth)

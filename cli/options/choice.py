@@ -12,11 +12,17 @@ from ..options.command import READ_KEYS, chain_options, options_of
 from ..options.ledger import ledger_options
 from ..options.reading import INPUTS, read_option
 from ..options.unit import unit_options
+from ..options.values import parse_integer
 
 if TYPE_CHECKING:
     from psd.space.domain import Domain
 
-__all__ = ["check_unrounded", "choice_domain", "choice_options"]
+__all__ = ["MAX_ZONE_DEPTH", "check_unrounded", "choice_domain", "choice_options", "zone_numbers"]
+
+MAX_ZONE_DEPTH = 8
+"""Most halvings of each axis of a map of zones."""
+
+_MAX_ZONES = 100
 
 
 def choice_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -84,3 +90,28 @@ def check_unrounded(coordinate_resolution: str | None) -> None:
     """
     if coordinate_resolution is not None:
         raise click.UsageError("--coordinate-resolution must be left out with --regions")
+
+
+def zone_numbers(text: str) -> tuple[int, ...]:
+    """Numbers of zones of ``--zones``: one, or a range.
+
+    Raises
+    ------
+    BadParameter
+        If it is neither.
+
+    Examples
+    --------
+    >>> zone_numbers("4"), zone_numbers("1..3")
+    ((4,), (1, 2, 3))
+    """
+    first, dots, last = text.partition("..")
+    low = parse_integer(first)
+    high = parse_integer(last) if dots else low
+    if not 1 <= low <= high <= _MAX_ZONES:
+        raise click.BadParameter(
+            f"it must be a number from 1 to {_MAX_ZONES}, or a range such as 1..4, got "
+            f"{text[:80]!r}",
+            param_hint="'--zones'",
+        )
+    return tuple(range(low, high + 1))

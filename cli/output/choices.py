@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,6 +14,7 @@ from ..output.private_report import make_observer
 from ..output.request_warnings import warn_of_large_epsilon
 from ..output.tables import write_table
 from ..output.terminal import show_stage
+from ..output.text_files import write_text
 
 if TYPE_CHECKING:
     from psd.choosing import Choice
@@ -32,6 +34,9 @@ def make_choice(
     ledger: str | None,
     dataset: str | None,
     report_private: bool,
+    output: str | None = None,
+    overwrite: bool = False,
+    crs: str = "",
     **options: Any,
 ) -> None:
     """Choose, print the choice, and record that the charge is done.
@@ -44,6 +49,10 @@ def make_choice(
         What scores are numbers of.
     inputs, read, form, ledger, dataset, report_private
         Options of the command.
+    output, overwrite
+        File of the picks, which have outlines then.
+    crs : str
+        Of the outlines.
     **options
         Epsilon and unit of privacy.
     """
@@ -51,6 +60,7 @@ def make_choice(
     from psd.privacy.epsilon import epsilon_decimal, parse_epsilon
 
     warn_of_large_epsilon(epsilon_decimal(parse_epsilon(options["epsilon"])))
+    _check_output(output, overwrite=overwrite)
     account = account_of(ledger, *split_dataset(dataset))
     if account is None:
         raise click.UsageError("--ledger and --dataset must be given; psd choose charges a ledger")
@@ -62,13 +72,40 @@ def make_choice(
         observer = make_observer(stage, report_private=report_private)
         choice = choose(data, candidates, account=account, observer=observer, **read, **stated)
     _show(choice, unit, form, account)
+    if output is not None:
+        _write(choice, output, crs, overwrite=overwrite)
+
+
+def _check_output(output: str | None, *, overwrite: bool) -> None:
+    """Refuse a file of another format, or one that exists, before anything is charged."""
+    from psd._util.atomic_write import check_free
+
+    if output is None:
+        return
+    if Path(output).suffix.lower() not in (".geojson", ".csv"):
+        raise click.UsageError(f"--output must end in .geojson or .csv, got {output[:80]}")
+    check_free(output, overwrite=overwrite)
+
+
+def _write(choice: Choice, output: str, crs: str, *, overwrite: bool) -> None:
+    """Write the picks as GeoJSON in degrees, or as CSV without outlines."""
+    import geopandas as gpd
+    import pandas as pd
+
+    table = pd.DataFrame(choice.picks)
+    if output.lower().endswith(".csv"):
+        text = table.drop(columns="geometry").to_csv(index=False, lineterminator="\n")
+    else:
+        layer = gpd.GeoDataFrame(table, geometry="geometry", crs=crs)
+        text = layer.to_crs("EPSG:4326").to_json(drop_id=True) + "\n"
+    write_text(str(text), output, overwrite=overwrite)
 
 
 def _show(choice: Choice, unit: str, form: str, account: Account) -> None:
     """Print the picks; to people also the notes, and the head of the ledger."""
     import pandas as pd
 
-    table = pd.DataFrame([{"rank": i, **pick} for i, pick in enumerate(choice.picks, 1)])
+    table = pd.DataFrame(choice.picks).drop(columns="geometry", errors="ignore")
     write_table(table, form, None, overwrite=False)
     account.finish()
     if form == "table":
@@ -87,9 +124,9 @@ def show_notes(choice: Choice, unit: str) -> list[str]:
     unit : str
         What scores are numbers of.
     """
-    each = "" if len(choice.picks) == 1 else f"{choice.draw_epsilon:f} for each draw, "
+    each = "" if choice.draws == 1 else f"{choice.draw_epsilon:f} for each draw, "
     return [
-        f"{choice.guarantee}; {each}{choice.candidates:,} candidates",
+        f"{choice.guarantee}; {each}{_number(choice.candidates)} candidates",
         f"shortfall: at most {choice.mean_shortfall:,.4g} {unit} below the best candidate in the "
         f"mean, and at most {choice.likely_shortfall:,.4g} with probability 0.95",
         f"alike: candidates within {choice.alike:,.4g} {unit} of each other are hardly told apart",
@@ -97,6 +134,11 @@ def show_notes(choice: Choice, unit: str) -> list[str]:
         f"together e^({choice.epsilon:f} t) - 1 of it, in n such choices e^({choice.epsilon:f} n) "
         "- 1",
     ]
+
+
+def _number(candidates: int) -> str:
+    """A number of candidates; a power of ten if it is too long."""
+    return f"{candidates:,}" if candidates < 10**12 else f"about 10^{len(str(candidates)) - 1}"
 
 
 def _share(gain: float) -> str:

@@ -19,7 +19,17 @@ if TYPE_CHECKING:
     from psd.space.catchments import Catchments
     from psd.space.price_list import PriceList
 
-__all__ = ["Catchments", "Choice", "Price", "PriceList", "PriceMap", "Sites", "Tariffs", "choose", "select"]
+__all__ = [
+    "Catchments",
+    "Choice",
+    "Price",
+    "PriceList",
+    "PriceMap",
+    "Sites",
+    "Tariffs",
+    "choose",
+    "select",
+]
 
 # The module of each name; imported when first used.
 _MODULES = {

@@ -632,8 +632,9 @@ class Curator:
         the objective is monotone, a unit more moves all scores up. `PermuteAndFlip`, which has the
         proof of the law, is then epsilon-private at weights exp(epsilon score / sensitivity) for
         monotone scores, and at half of this rate for others [1]_, [2]_. `PriceMaps` is
-        likewise for maps of zones, if a unit moves the score of every map by at most that. Which objective is asked
-        for may depend on earlier answers: its candidates then are functions of these.
+        likewise for maps of zones, if a unit moves the score of every map by at most that. Which
+        objective is asked for may depend on earlier answers: its candidates then are functions of
+        these.
 
         Parameters
         ----------

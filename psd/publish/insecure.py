@@ -8,12 +8,14 @@ of `psd.mechanisms`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from hashlib import shake_256
+from operator import add
 from typing import Any, ClassVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from psd._util.arrays import Integers
 from psd._util.fields import integer_between
@@ -23,9 +25,12 @@ from psd.mechanisms.exponential_mechanism import ExponentialMechanism
 from psd.mechanisms.gaussian import GaussianMechanism
 from psd.mechanisms.laplace import LaplaceMechanism
 from psd.mechanisms.permute_and_flip import PermuteAndFlip, choice_rate
+from psd.mechanisms.price_maps import PriceMaps
 from psd.mechanisms.threshold import ThresholdMechanism
 from psd.privacy.count_noise import CountNoise
 from psd.privacy.epsilon import NANO
+from psd.privacy.zone_layouts import zone_layout
+from psd.privacy.zone_maps import sums_over_maps
 
 __all__ = ["SeededSampler", "refuse_paid"]
 
@@ -113,12 +118,45 @@ class SeededSampler:
         scores = mechanism.scores * (rate[0] / rate[1])
         return np.array([np.argmax(scores - np.log(self._uniform(len(scores))))])
 
+    def _draw_map(self, mechanism: PriceMaps) -> Integers:
+        """Map of zones with prices: numbers of zones, pairs and prices by sums in floats."""
+        layout = zone_layout(mechanism.layout, len(mechanism.scores))
+        rate = choice_rate(mechanism.epsilon, mechanism.sensitivity, mechanism.is_monotone)
+        below = np.cumsum(np.pad(mechanism.scores, ((1, 0), (0, 0))), axis=0) * (rate[0] / rate[1])
+        sums = sums_over_maps(
+            layout, lambda zone: _log_sum(below[zone[1]] - below[zone[0]]), add, _log_sum
+        )
+        many, prices = (0, layout.bins), mechanism.scores.shape[1]
+        maps = [math.log(layout.count(k)) + k * math.log(prices) for k in mechanism.zones]
+        logs = [sums((k, *many)) - log for k, log in zip(mechanism.zones, maps, strict=True)]
+        pending, chosen = (
+            [(mechanism.zones[self._by_logs(logs)], *many)],
+            np.empty((0, 2), np.int64),
+        )
+        while pending:
+            number, first, stop = state = pending.pop()
+            if number == 1:
+                zone = chosen[-1, 0] + 1 if len(chosen) else 0
+                price = self._by_logs(below[stop] - below[first])
+                chosen = np.concatenate([chosen, np.tile([zone, price], (stop - first, 1))])
+                continue
+            pairs = layout.pairs(state)
+            left, right = pairs[self._by_logs([sums(a) + sums(b) for a, b in pairs])]
+            pending += [right, left]
+        return chosen[None]
+
+    def _by_logs(self, logs: ArrayLike) -> int:
+        """Index with a probability in proportion to the exponential of its number."""
+        numbers = np.asarray(logs, np.float64)
+        return int(np.argmax(numbers - np.log(-np.log(self._uniform(len(numbers))))))
+
     _APPROXIMATIONS: ClassVar[dict[type[Any], Callable[..., NDArray[Any]]]] = {
         LaplaceMechanism: _count,
         GaussianMechanism: _count_gaussian,
         ThresholdMechanism: _exceeds,
         ExponentialMechanism: _select,
         PermuteAndFlip: _choose,
+        PriceMaps: _draw_map,
     }
 
     def _laplace(self, scale: NDArray[np.float64]) -> Integers:
@@ -133,6 +171,11 @@ class SeededSampler:
         name = f"psd insecure {self.seed} {self._draws}".encode()
         words = np.frombuffer(shake_256(name).digest(8 * size), dtype="<u8")
         return ((words >> np.uint64(11)).astype(np.float64) + 0.5) / 2.0**53
+
+
+def _log_sum(logs: ArrayLike) -> float:
+    """Logarithm of the sum of exponentials."""
+    return float(np.logaddexp.reduce(np.asarray(logs)))
 
 
 def refuse_paid(sampler: Sampler | None, account: object) -> None:

@@ -155,7 +155,7 @@ AREA = ("--crs", "EPSG:3857")
 BOUNDS = ("--bounds", 0, 0, 4, 4)
 ONE = ("choose", "price", "b.csv", "--bid", "bid", "--prices", "1,2,3,5", *AREA, *BOUNDS)
 LISTED = ("choose", "tariff", "b.csv", "--bid", "bid", "--tariffs", "t.csv", *AREA)
-WKT = "POLYGON(({0} 0,{1} 0,{1} 4,{0} 4,{0} 0))"
+WKT = "SRID=3857;POLYGON(({0} 0,{1} 0,{1} 4,{0} 4,{0} 0))"
 
 
 @pytest.fixture
@@ -235,9 +235,7 @@ def test_wrong_prices_cost_nothing(code, line, told, bids):
         ([("today", 1, 2), ("today", 2, 2)], "tariff,west,east", "'today'"),
     ],
 )
-def test_a_list_that_does_not_cover_the_regions_is_refused_before_the_bids(
-    rows, names, told, bids
-):
+def test_a_list_that_does_not_cover_the_regions_is_refused_before_the_bids(rows, names, told, bids):
     write_points(bids / "t.csv", rows, names)
     (bids / "b.csv").unlink()
     assert told in fails(2, *LISTED, "--regions", "z.csv", *PAY)
@@ -246,3 +244,76 @@ def test_a_list_that_does_not_cover_the_regions_is_refused_before_the_bids(
 def test_a_missing_column_of_bids_is_withheld(bids):
     line = [part if part != "bid" else "offer" for part in ONE]
     assert "could not be read to its end" in fails(8, *line, *PAY)
+
+
+MAPS = ("choose", "prices", "b.csv", "--bid", "bid", "--prices", "1,2,3,5", *AREA)
+
+
+@pytest.fixture
+def zoned(bids):
+    """Bids of 5 in the west, and of 2 in the east; regions with a public order."""
+    rows = [(1, y % 4, 5) for y in range(9)] + [(3, y % 4, 2) for y in range(9)]
+    write_points(bids / "b.csv", rows, "lon,lat,bid")
+    shapes = [f'"{WKT.format(*ends)}"' for ends in ((0, 2), (2, 3), (3, 4))]
+    table = zip(("west", "middle", "east"), (3, 1, 2), shapes, strict=True)
+    write_points(bids / "z.csv", table, "id,far,wkt")
+    return bids
+
+
+def test_zones_of_a_map(zoned):
+    told = passes(*MAPS, *BOUNDS, "--zones", 2, "--zone-depth", 1, *PAY, "-o", "m.geojson")
+    rows = [line.split() for line in told.splitlines()[:3]]
+    assert rows[0] == ["zone", "price", "west", "south", "east", "north"]
+    assert rows[1:] == [["1", "5", "0", "0", "2", "4"], ["2", "2", "2", "0", "4", "4"]]
+    assert told.endswith("wrote m.geojson\n")
+    features = json.loads((zoned / "m.geojson").read_text())["features"]
+    assert [feature["properties"]["price"] for feature in features] == ["5", "2"]
+    assert features[0]["geometry"]["type"] == "Polygon"
+    assert "exists" in fails(6, *MAPS, *BOUNDS, "--zones", 2, "--zone-depth", 1, *PAY,
+                             "-o", "m.geojson")  # fmt: skip
+
+
+def test_zones_along_an_order(zoned):
+    line = (*MAPS, "--regions", "z.csv", "--order", "far", "--zones", "1..3")
+    told = passes(*line, *PAY, "-o", "m.csv")
+    assert (zoned / "m.csv").read_text() in (
+        "zone,price,regions\n1,2,middle east\n2,5,west\n",
+        # Bids are in the regions west and east alone, so the zone of the other may be any.
+        *(f"zone,price,regions\n1,{p},middle\n2,2,east\n3,5,west\n" for p in (1, 2, 3, 5)),
+    )
+    assert "candidates" in told
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "told"),
+    [
+        (2, [*BOUNDS, "--zones", 0, "--zone-depth", 1], "--zones"),
+        (2, [*BOUNDS, "--zones", 5, "--zone-depth", 1], "--zones must be"),
+        (2, [*BOUNDS, "--zones", "3..2", "--zone-depth", 1], "--zones"),
+        (2, [*BOUNDS, "--zones", "few", "--zone-depth", 1], "whole number"),
+        (2, [*BOUNDS, "--zones", 1, "--zone-depth", 9], "--zone-depth"),
+        (2, [*BOUNDS, "--zones", 1, "--zone-depth", -1], "--zone-depth"),
+        (2, [*BOUNDS, "--zones", 1], "--zone-depth must be given"),
+        (2, ["--zones", 1, "--zone-depth", 1], "--bounds must be given"),
+        (2, ["--zones", 1, "--regions", "z.csv"], "--order must be given"),
+        (8, ["--zones", 1, "--regions", "z.csv", "--order", "near"], "no column near"),
+        (2, ["--zones", 4, "--regions", "z.csv", "--order", "far"], "--zones must be"),
+        (2, [*BOUNDS, "--zones", 1, "--zone-depth", 1, "-o", "m.pdf"], "--output must end in"),
+        (6, [*BOUNDS, "--zones", 1, "--zone-depth", 1, "-o", "no/m.csv"], "no"),
+    ],
+)
+def test_wrong_zones_cost_nothing(code, line, told, zoned):
+    before = files(zoned)
+    assert told in fails(code, *MAPS, *line, *PAY)
+    assert files(zoned) == before
+
+
+@pytest.mark.parametrize(
+    ("far", "told"), [((1, 1, 2), "without ties"), ((1, "", 2), "none for 'middle'")]
+)
+def test_an_order_with_ties_or_gaps_is_refused(far, told, zoned):
+    shapes = [f'"{WKT.format(*ends)}"' for ends in ((0, 2), (2, 3), (3, 4))]
+    table = zip(("west", "middle", "east"), far, shapes, strict=True)
+    write_points(zoned / "z.csv", table, "id,far,wkt")
+    line = (*MAPS, "--regions", "z.csv", "--order", "far", "--zones", 2)
+    assert told in fails(2, *line, *PAY)

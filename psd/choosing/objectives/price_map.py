@@ -15,7 +15,8 @@ from psd.curator.candidate_scores import ZoneMaps
 from psd.errors import ParameterError
 from psd.ingest.bid_levels import BidLevels
 from psd.ingest.tally import Tally
-from psd.privacy.zone_maps import check_maps, leaf_numbers, spans_of, zone_layout
+from psd.privacy.zone_layouts import check_maps, leaf_numbers, zone_layout
+from psd.privacy.zone_maps import spans_of
 from psd.space.domain import Domain
 from psd.space.price_list import PriceList
 from psd.space.region_hierarchy import RegionHierarchy
@@ -133,7 +134,7 @@ class PriceMap:
         """Numbers of zones, times the most maps with prices that one of them has."""
         layout = zone_layout(self.maps.layout, self.shape[0])
         most = max(layout.count(k) * len(self.prices) ** k for k in self.zones)
-        return len(self.zones) * most
+        return int(len(self.zones) * most)
 
     @property
     def step(self) -> float:

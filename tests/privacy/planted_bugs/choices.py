@@ -9,9 +9,14 @@ import numpy as np
 import psd_cli.output.choices as printing
 from privacy.planted_bugs.bug import planted, replaced
 from psd.choosing import choice
+from psd.choosing.objectives.price import Price
+from psd.choosing.objectives.price_map import PriceMap
 from psd.choosing.objectives.sites import Sites
 from psd.curator.curator import Curator
+from psd.errors import InputDataError
+from psd.ingest.sources import frame
 from psd.mechanisms.permute_and_flip import PermuteAndFlip
+from psd.space.price_list import PriceList
 
 LOSS = "tests/contract/test_objectives.py::test_the_exact_loss_is_at_most_epsilon_and_almost_that"
 CHOICE = "tests/unit/choosing/test_choice.py::"
@@ -110,3 +115,63 @@ def score_printed():
         return [*original(choice, unit), f"score of {choice.picks[0]}"]
 
     return replaced(printing, "show_notes", show_notes)
+
+
+@planted(
+    test="tests/unit/choosing/objectives/test_price.py::"
+    "test_a_price_earns_itself_times_the_bids_that_reach_it",
+    like="bids as prices: the candidates are those of the rows",
+)
+def prices_from_the_bids():
+    """Prices that no bid reaches are left out of the scores."""
+    original = Price.scores
+
+    def scores(self, tally, domain):
+        revenue = original(self, tally, domain)
+        return revenue[revenue > 0]
+
+    return replaced(Price, "scores", scores)
+
+
+@planted(
+    test="tests/unit/space/test_price_list.py::test_a_bid_reaches_the_prices_up_to_it",
+    like="a bid above the list that moves a score by more than the largest price",
+)
+def bids_above_the_list_left_out():
+    """A bid above all prices reaches none of them."""
+    original = PriceList.levels
+
+    def levels(self, bids):
+        reached = original(self, bids)
+        reached[bids > 1.5 * float(self.price(len(self) - 1))] = 0
+        return reached
+
+    return replaced(PriceList, "levels", levels)
+
+
+@planted(
+    test="tests/unit/choosing/objectives/test_price_map.py::test_zones_of_cells_are_boxes",
+    like="segments that overlap by a bin",
+)
+def zones_that_overlap():
+    """A zone reaches one cell into the next one."""
+    original = PriceMap._cells
+    return replaced(
+        PriceMap, "_cells", lambda self, first, stop: original(self, first, min(stop + 1, 4))
+    )
+
+
+@planted(
+    test="tests/unit/ingest/test_bid_levels.py::test_no_value_of_a_bid_stops_a_reading",
+    like="a refusal that tells whether a bid is a number",
+)
+def text_of_a_bid_refused():
+    """A text in the column of bids stops the reading."""
+    original = frame._bids
+
+    def bids(column):
+        if column.dtype.kind == "O" and "x" in column.tolist():
+            raise InputDataError("bids must be numbers")
+        return original(column)
+
+    return replaced(frame, "_bids", bids)

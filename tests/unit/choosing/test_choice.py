@@ -59,7 +59,7 @@ def test_one_draw_of_the_whole_epsilon_and_one_charge(account):
     sampler = Best()
     choice = choose(TABLE, SITES, epsilon="0.5", account=account, sampler=sampler)
     assert sampler.asked == [([4, 3, 4], 500_000_000, 1, True)]
-    assert choice.picks == ({"id": "a"},)
+    assert choice.picks == ({"rank": 1, "id": "a"},)
     (charge,) = account.ledger.state().charges.values()
     assert (charge.what, charge.epsilon) == ("choose site", 500_000_000)
 
@@ -122,7 +122,7 @@ def test_the_choice_states_public_numbers_alone(account):
     first, second = (
         choose(table, SITES, epsilon=1, account=account, sampler=Best()) for table in (TABLE, other)
     )
-    assert first.picks == second.picks == ({"id": "a"},)
+    assert first.picks == second.picks == ({"rank": 1, "id": "a"},)
     assert first == second
 
 
@@ -167,7 +167,7 @@ def test_candidates_from_the_records_are_refused(account, tmp_path):
 
 def test_what_a_liar_gains():
     choice = Choice(
-        picks=(), candidates=3, epsilon=Decimal("0.7"), draw_epsilon=Decimal("0.7"), guarantee="",
+        draws=1, picks=(), candidates=3, epsilon=Decimal("0.7"), draw_epsilon=Decimal("0.7"), guarantee="",
         alike=1.0, mean_shortfall=1.0, likely_shortfall=1.0,
     )  # fmt: skip
     assert choice.liar_gain() == pytest.approx(1.0138, abs=5e-5)

@@ -38,13 +38,13 @@ def test_a_bid_reaches_the_prices_up_to_it():
 @pytest.mark.parametrize(
     "text",
     [
-        *("", ",", "1,", "x", "1,x", "nan", "inf", "1_0", "١", "0,1", "-1,2", "2,1", "1,1"),
+        *("", ",", "1,", "x", "1,x", "nan", "inf", "1_0", "\u0661", "0,1", "-1,2", "2,1", "1,1"),
         *("1..2", "1..2/0", "1..2/-1", "2..1/1", "0..2/1", "1..2/x", "..2/1", "1../1", "1.5.2"),
         *("0.0000000000001,1", "1e-12,1000000", f"1..{MAX_PRICES + 1}/1", "1..1e99/1e-9"),
     ],
 )
 def test_wrong_lists_are_refused(text):
-    with pytest.raises(ParameterError, match="^prices must be"):
+    with pytest.raises(ParameterError, match="prices must be"):
         PriceList.parse(text)
 
 

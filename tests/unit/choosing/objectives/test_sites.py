@@ -36,11 +36,11 @@ def test_records_outside_the_bounds_do_not_count():
 
 @pytest.mark.parametrize(("cover", "left"), [(False, [3, 4]), (True, [2, 4])])
 def test_the_second_draw_has_the_candidates_that_are_left(cover, left):
-    pick, sites = Sites(catchments=PLACES, best=2, cover=cover).pick(0)
-    assert pick == {"id": "a"}
+    pick, sites = Sites(catchments=PLACES, best=2, cover=cover).pick(np.int64(0))
+    assert pick == ({"rank": 1, "id": "a"},)
     assert (sites.candidates, sites.taken) == (2, (0,))
     assert scores(sites) == left
-    assert sites.pick(1)[0] == {"id": "c"}
+    assert sites.pick(np.int64(1))[0] == ({"rank": 2, "id": "c"},)
 
 
 def test_a_target_is_not_monotone():

@@ -19,9 +19,7 @@ WEST_FIRST = REGIONS.levels[-1].ids.index("west") == 0
 
 def rows(*pairs):
     """Prices of west and east in the order of the regions."""
-    return tuple(
-        tuple(map(Decimal, pair if WEST_FIRST else pair[::-1])) for pair in pairs
-    )
+    return tuple(tuple(map(Decimal, pair if WEST_FIRST else pair[::-1])) for pair in pairs)
 
 
 def tariffs(**changes):
