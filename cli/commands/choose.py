@@ -224,20 +224,20 @@ def choose_tariff(
 
     def listed() -> Tariffs:
         if regions is None:
-            known, domain = None, choice_domain(bounds, crs, coordinate_resolution)
+            hierarchy, domain = None, choice_domain(bounds, crs, coordinate_resolution)
         else:
             check_unrounded(coordinate_resolution)
-            known = read_public_regions(regions, crs=crs, bounds=bounds)
-            domain = known.domain
+            hierarchy = read_public_regions(regions, crs=crs, bounds=bounds)
+            domain = hierarchy.domain
         names, prices = read_tariffs(
-            Path(tariffs), None if known is None else [*known.levels[-1].ids]
+            Path(tariffs), None if hierarchy is None else [*hierarchy.levels[-1].ids]
         )
         return Tariffs(
             bid=bid,
             ids=names,
             prices=prices,
             domain=domain,
-            regions=known,
+            regions=hierarchy,
             files=tuple(path for path in (tariffs, regions) if path is not None),
         )
 

@@ -65,6 +65,8 @@ class PlacedCounts:
         """Sum the counts in each catchment, shape (n,)."""
         before = np.concatenate([[0], np.cumsum(self._counts)])
         sums = np.zeros(len(catchments), np.int64)
+        if not len(self._counts):  # as before a reading
+            return sums
         for start in range(0, len(sums), _CANDIDATES_PER_CHUNK):
             which = np.arange(start, min(start + _CANDIDATES_PER_CHUNK, len(sums)))
             which, strip = self._strips(catchments, which)

@@ -115,9 +115,9 @@ class PriceList:
             price if isinstance(price, Decimal) else _decimal(str(price)) for price in prices
         ]
         scale = max((_decimals(number) for number in numbers), default=0)
-        whole = [int(number.scaleb(scale)) for number in numbers]
-        common = math.gcd(*whole) or 1
-        return cls(multiples=tuple(n // common for n in whole), step=_scaled(common, scale))
+        multiples = [int(number.scaleb(scale)) for number in numbers]
+        common = math.gcd(*multiples) or 1
+        return cls(multiples=tuple(n // common for n in multiples), step=_scaled(common, scale))
 
     def __len__(self) -> int:
         return len(self.multiples)

@@ -76,8 +76,8 @@ def read_order(
     table = read_polygons(Path(path), "regions")
     if column not in table.columns:
         raise InputDataError(f"regions {path} has no column {column}; name one with order=")
-    place = {str(name): value for name, value in zip(table[ids], table[column], strict=True)}
-    values = np.array([_number(place.get(name)) for name in regions.levels[-1].ids])
+    number_of = {str(name): value for name, value in zip(table[ids], table[column], strict=True)}
+    values = np.array([_number(number_of.get(name)) for name in regions.levels[-1].ids])
     if not np.isfinite(values).all():
         name = regions.levels[-1].ids[int((~np.isfinite(values)).argmax())]
         raise ParameterError(

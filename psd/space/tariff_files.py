@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["read_tariffs"]
 
 _ID = "tariff"
-_ONE = "price"
+_PRICE = "price"
 
 
 def read_tariffs(
@@ -41,7 +41,7 @@ def read_tariffs(
     table = read_table(path, "tariffs")
     if _ID not in table.columns:
         raise InputDataError(f"tariffs {path} has no column {_ID}, which names each of them")
-    columns = [_ONE] if regions is None else [*regions]
+    columns = [_PRICE] if regions is None else [*regions]
     others = [str(name) for name in table.columns if name != _ID]
     missing = [name for name in columns if name not in others]
     surplus = [name for name in others if name not in columns]

@@ -127,7 +127,7 @@ def test_choices_are_paid_before_they_are_drawn(ledger, points, watched, tmp_pat
     assert cli(*line, "--best", 2, *paid).code == 0
     assert watched == [1, 1]
     (charge,) = ledger.state().charges.values()
-    assert (charge.epsilon, charge.done) == (10**9, True)
+    assert (charge.loss.epsilon, charge.done) == (10**9, True)
 
 
 # Nothing is read that cannot be paid, and what cannot be read costs nothing

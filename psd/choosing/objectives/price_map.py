@@ -133,8 +133,8 @@ class PriceMap:
     def candidates(self) -> int:
         """Numbers of zones, times the most maps with prices that one of them has."""
         layout = zone_layout(self.maps.layout, self.shape[0])
-        most = max(layout.count(k) * len(self.prices) ** k for k in self.zones)
-        return int(len(self.zones) * most)
+        largest = max(layout.count(k) * len(self.prices) ** k for k in self.zones)
+        return int(len(self.zones) * largest)
 
     @property
     def step(self) -> float:

@@ -61,7 +61,7 @@ def test_one_draw_of_the_whole_epsilon_and_one_charge(account):
     assert sampler.asked == [([4, 3, 4], 500_000_000, 1, True)]
     assert choice.picks == ({"rank": 1, "id": "a"},)
     (charge,) = account.ledger.state().charges.values()
-    assert (charge.what, charge.epsilon) == ("choose site", 500_000_000)
+    assert (charge.what, charge.loss.epsilon) == ("choose site", 500_000_000)
 
 
 def test_several_draws_share_epsilon_and_are_charged_together(account):
@@ -167,8 +167,8 @@ def test_candidates_from_the_records_are_refused(account, tmp_path):
 
 def test_what_a_liar_gains():
     choice = Choice(
-        draws=1, picks=(), candidates=3, epsilon=Decimal("0.7"), draw_epsilon=Decimal("0.7"), guarantee="",
-        alike=1.0, mean_shortfall=1.0, likely_shortfall=1.0,
+        draws=1, picks=(), candidates=3, epsilon=Decimal("0.7"), draw_epsilon=Decimal("0.7"),
+        guarantee="", alike=1.0, mean_shortfall=1.0, likely_shortfall=1.0,
     )  # fmt: skip
     assert choice.liar_gain() == pytest.approx(1.0138, abs=5e-5)
     assert choice.liar_gain(7) == pytest.approx(math.exp(4.9) - 1)

@@ -47,3 +47,13 @@ def test_wrong_types_are_refused():
         Price(bid="bid", prices="1..9/1", domain=DOMAIN)
     with pytest.raises(ParameterError, match="domain must be"):
         Price(bid="bid", prices=PriceList.parse("1,2"), domain=(0, 0, 1, 1))
+
+
+def test_noise_on_the_best_price_earns_much_less():
+    prices = np.arange(1, 101)
+    revenue = prices * (101 - prices) / 100
+    assert revenue.max() == 25.5
+    # One bid may move the best price by 99, from 1 to 100; a price outside 1 to 100 earns nothing.
+    scale = np.exp(-1 / 99)
+    noise = (1 - scale) / (1 + scale) * scale ** np.abs(prices - prices[revenue.argmax()])
+    assert (noise * revenue).sum() == pytest.approx(7.22, abs=0.01)
