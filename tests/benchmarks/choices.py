@@ -5,10 +5,10 @@
     python tests/benchmarks/choices.py --time [--rows 1000000]
 
 The first command takes a share of the rows of london_stop_search, and candidates at other rows of
-it: 200 catchments of 2 km, 50 of 1 km and 50 of 300 m, several lists of each. The shortfall of `choose` is the expected
-one, by its exact law; that of a release is the mean over builds of the method auto at the same
-epsilon, of which the catchment with the largest answer is taken. The data set is public, so its
-true counts may be used.
+it: 200 catchments of 2 km, 50 of 1 km and 50 of 300 m, several lists of each. The shortfall of
+`choose` is the expected one, by its exact law; that of a release is the mean over builds of the
+method auto at the same epsilon, of which the catchment with the largest answer is taken. The data
+set is public, so its true counts may be used.
 
 The second command writes made-up rows with bids, and compares, in one process, 10,000 sites with
 one `psd.ask` on the same file, and maps of 16 zones over 64 x 64 cells and 1,000 prices with one
