@@ -50,9 +50,8 @@ class Price:
 
     Examples
     --------
-    >>> price = Price(
-    ...     bid="bid", prices=PriceList.parse("0.5..10/0.5"), domain=Domain(bounds=(0, 0, 1, 1))
-    ... )
+    >>> prices, domain = PriceList.parse("0.5..10/0.5"), Domain(bounds=(0, 0, 1, 1))
+    >>> price = Price(bid="bid", prices=prices, domain=domain)
     >>> price.candidates, price.sensitivity(1), price.step
     (20, 20, 0.5)
     """

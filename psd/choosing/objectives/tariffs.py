@@ -64,9 +64,9 @@ class Tariffs:
 
     Examples
     --------
-    >>> low, high = Decimal("1.5"), Decimal(2)
-    >>> tariffs = Tariffs(bid="bid", ids=("today", "next"), prices=((low,), (high,)),
-    ...     domain=Domain(bounds=(0, 0, 1, 1)))
+    >>> prices = ((Decimal("1.5"),), (Decimal(2),))
+    >>> domain = Domain(bounds=(0, 0, 1, 1))
+    >>> tariffs = Tariffs(bid="bid", ids=("today", "next"), prices=prices, domain=domain)
     >>> tariffs.candidates, tariffs.sensitivity(1), tariffs.step
     (2, 4, 0.5)
     """
