@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from psd._util.instances import check_instance
+from psd.choosing.bounds import LIKELY, liar_gain, shortfall
 from psd.choosing.objectives import Objective, Pick, as_objective
 from psd.curator.curator import Curator
 from psd.errors import ParameterError
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
     from psd.space.box_tree import Tree
 
 __all__ = ["Choice", "choose"]
-
-# A choice falls short by more than this beyond the logarithm with probability exp(-3) at most.
-_BEYOND = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +94,7 @@ class Choice:
         ----------
         McSherry, Talwar. "Mechanism Design via Differential Privacy." FOCS 2007, section 2.2.
         """
-        return math.expm1(liars * float(self.epsilon))
+        return liar_gain(float(self.epsilon), liars=liars)
 
 
 @dataclass(init=False, eq=False, repr=False)
@@ -272,6 +270,6 @@ def _choice(request: BuildRequest, objective: Objective, picks: tuple[Pick, ...]
         draw_epsilon=epsilon_decimal(each),
         guarantee=request.guarantee_text,
         alike=step * alike,
-        mean_shortfall=step * alike * many,
-        likely_shortfall=step * alike * (many + _BEYOND),
+        mean_shortfall=shortfall(step * alike, many),
+        likely_shortfall=shortfall(step * alike, many, LIKELY),
     )

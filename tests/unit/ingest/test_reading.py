@@ -30,7 +30,7 @@ def test_what_differs_from_the_defaults_is_stated(columns, reading):
     assert is_reading(reading)
 
 
-def test_every_field_but_memory_is_stated():
+def test_every_field_but_memory_and_bids_is_stated():
     values = {
         "delimiter": ";", "decimal": ",", "encoding": "utf-16", "skip_rows": 2,
         "input_crs": "EPSG:4326", "memory": 5,
@@ -42,7 +42,7 @@ def test_every_field_but_memory_is_stated():
     ):  # either is the column of points, and no text stands beside x
         given = {*stated} - ({absent} if absent == "wkt" else {absent, "x", "y"})
         reading = reading_of(Columns(**{name: stated[name] for name in given}))
-        assert set(reading) == {*stated} - {absent, "memory"} | {"ids"}
+        assert set(reading) == {*stated} - {absent, "memory", "bid"} | {"ids"}
 
 
 @pytest.mark.parametrize(
