@@ -725,6 +725,10 @@ def of_later(path):
         file.execute("PRAGMA user_version = 3")
 
 
+def with_delta(path):
+    Ledger(path).register("weekly", 1, delta="1e-7")
+
+
 def unpaid(name, given, code, told, options="", *, dataset="rows", change=lambda path: None):
     """A build that its ledger does not pay."""
     options = f"--ledger city.ledger --dataset {dataset} {options}"
@@ -1584,6 +1588,11 @@ LEDGERS = (
            dataset="roads"),
     unpaid("L09-unit", "a release per row of a dataset per user", 9, "do not add up",
            dataset="people"),
+    unpaid("L09-delta", "Gaussian noise of a dataset without a delta", 9, "has no delta",
+           "--noise gaussian --delta 1e-6"),
+    unpaid("L09-other-delta", "Gaussian noise of another delta than the dataset's", 9,
+           "is registered with delta 1e-7, got 1e-6", "--noise gaussian --delta 1e-6",
+           dataset="weekly", change=with_delta),
     unpaid("L09-user", "a release per user of a dataset per row", 9, "do not add up", USERS),
 )  # fmt: skip
 

@@ -47,12 +47,14 @@ BUILD = (
     "--dataset rows"
 )
 
-# They draw by different mechanisms.
+# They draw by different mechanisms, and the last is charged in rho.
 METHODS = {
     "quadtree": ("--method", "quadtree", "--set", "height=1"),
     "grid": ("--method", "grid"),
     "kd-standard": ("--method", "kd-standard", "--set", "height=2"),
     "privtree": ("--method", "privtree"),
+    "gaussian": ("--method", "quadtree", "--set", "height=1", "--noise", "gaussian",
+                 "--delta", "1e-6"),
 }
 
 
@@ -169,7 +171,7 @@ def main(folder, method, number, points):
     """Kill so many builds at steps that are evenly spaced, and at points that are named."""
     options = METHODS[method]
     template = folder / "template"
-    Ledger.create(template).register("rows", 1000)
+    Ledger.create(template).register("rows", 1000, delta="1e-6")
     over = [point for point in points if point.startswith("over-")]
     kill_over(folder, template, options, over)
     for point in (point for point in points if point not in over):

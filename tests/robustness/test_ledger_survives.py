@@ -209,6 +209,14 @@ def test_killed_builds_keep_what_they_were_charged(tmp_path):
     assert check_kills(tmp_path, 60) == STAGES
 
 
+@pytest.mark.slow
+def test_killed_gaussian_builds_keep_what_they_were_charged(tmp_path):
+    assert check_kills(tmp_path, 30, method="gaussian") == STAGES
+    for place in tmp_path.glob("again-*"):
+        losses = [charge.loss for charge in Ledger(place / "city.ledger").state().charges.values()]
+        assert set(losses) == {LOSS}
+
+
 # How far a build comes that is killed there: charged, drawn, there, noted.
 POINTS = {
     "before-the-charge": (False, False, False, False),
@@ -263,8 +271,8 @@ def test_killed_while_a_release_and_its_tally_are_replaced(tmp_path):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("method", ["quadtree", "grid", "kd-standard", "privtree"])
-def test_500_killed_builds_of_each_of_four_methods_keep_what_they_were_charged(tmp_path, method):
+@pytest.mark.parametrize("method", ["quadtree", "grid", "kd-standard", "privtree", "gaussian"])
+def test_500_killed_builds_of_each_of_five_ways_keep_what_they_were_charged(tmp_path, method):
     assert check_kills(tmp_path, 500, method=method) == STAGES
 
 
