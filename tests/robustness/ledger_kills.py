@@ -53,8 +53,16 @@ METHODS = {
     "grid": ("--method", "grid"),
     "kd-standard": ("--method", "kd-standard", "--set", "height=2"),
     "privtree": ("--method", "privtree"),
-    "gaussian": ("--method", "quadtree", "--set", "height=1", "--noise", "gaussian",
-                 "--delta", "1e-6"),
+    "gaussian": (
+        "--method",
+        "quadtree",
+        "--set",
+        "height=1",
+        "--noise",
+        "gaussian",
+        "--delta",
+        "1e-6",
+    ),
 }
 
 
