@@ -32,6 +32,7 @@ _release = options_of("Release")
 _unit = options_of("Unit of privacy")
 _time = options_of("Time")
 _private = options_of("Private output")
+_totals = options_of("Running totals")
 
 # Options whose name is the key of a request.
 _REQUEST_KEYS = (
@@ -40,6 +41,26 @@ _REQUEST_KEYS = (
 )  # fmt: skip
 
 _CREATE = (
+    _totals(
+        "--totals",
+        is_flag=True,
+        help="Write running totals as well, into a series beside the output with .totals in its "
+        "name; needs --method grid with --set size=, or quadtree.",
+    ),
+    _totals(
+        "--counter",
+        type=click.Choice(["auto", "slices", "tree", "toeplitz"]),
+        help="How totals are computed. slices: sums of the slices, at no cost. tree: a binary tree "
+        "of blocks of slices with noise of its own, for half of epsilon. toeplitz: the square root "
+        "of the running sum, with Gaussian noise, for half of epsilon and --delta. auto, the "
+        "default: the smallest predicted error of the last total.",
+    ),
+    _totals(
+        "--delta",
+        metavar="D",
+        help="Probability with which the totals may tell more of a unit than epsilon allows, such "
+        "as 1e-6; spent by --counter toeplitz alone.",
+    ),
     _release(
         "-o",
         "--output",
@@ -153,16 +174,19 @@ def create(state: str, output: str, by: str | None, **options: Any) -> None:
     from ..output.request_warnings import warn_of_request
 
     ledger, dataset = options.pop("ledger"), options.pop("dataset")
+    totals = {name: options.pop(name) for name in ("totals", "counter", "delta")}
     request = _request_of(options, by)
     warn_of_request(request)
     account = account_of(ledger, *split_dataset(dataset), outputs=[output])
-    create_stream(state, output, request, account=account)
+    chosen = create_stream(state, output, request, account=account, **totals)
     slices = request.slices
     assert slices is not None
     click.echo(
         f"wrote {state} (PRIVATE): {request.method.name}, {_number_text(len(slices))} by "
         f"{slices.by}, {request.guarantee_text}"
     )
+    if chosen is not None:
+        click.echo(chosen.text)
     if account is not None:
         click.echo(f"ledger head {account.head}")
 
@@ -278,6 +302,8 @@ def _facts_of(status: StreamStatus) -> dict[str, Any]:
         "skipped": list(status.skipped),
         "next": status.next or "no more",
         "output": status.output,
+        "totals": status.totals,
+        "counter": status.counter,
         "up_to_date": status.published,
         "ledger": status.ledger,
         "dataset": status.dataset,

@@ -27,6 +27,8 @@ _PURPOSES = {
     "bound": "choosing max_contributions",
     "bounds": "private bounds",
     "counting": "counting the tally",
+    "totals": "running totals",
+    "slices": "the slices of a stream",
 }
 
 

@@ -32,14 +32,21 @@ BUDGET_STATEMENTS: Final = frozenset({
     "bounds_beyond",
     # what counting the parts of a tally cost before the release
     "counting_epsilon",
+    # what the other part of a stream costs: its running totals, or its slices
+    "totals_epsilon",
+    "slices_epsilon",
 })  # fmt: skip
 """Names under which a release states what was spent before its method began."""
 
 RECEIPT_STATEMENTS: Final = frozenset({"ledger", "charge"})
 """Names under which a release states which charge of which ledger paid for it."""
 
-STREAM_STATEMENTS: Final = frozenset({"stream_slices"})
-"""Names under which a slice of a stream states how many slices its epsilon is for in all."""
+TOTALS_FACTOR: Final = "totals_factor"
+"""Name under which a running total states its variance over that of a count."""
+
+STREAM_STATEMENTS: Final = frozenset({"stream_slices", "counter", TOTALS_FACTOR})
+"""Names under which a slice of a stream states how many slices its epsilon is for in all, and a
+running total how it was computed, and `TOTALS_FACTOR`."""
 
 STATEMENTS: Final = BUDGET_STATEMENTS | RECEIPT_STATEMENTS | STREAM_STATEMENTS
 """All of them; a method may not have a parameter of such a name."""

@@ -16,7 +16,7 @@ from psd.privacy.noise_laws import noise_law
 if TYPE_CHECKING:
     from psd.release.record import ReleaseRecord
 
-__all__ = ["is_noise", "noise_fields", "noise_header"]
+__all__ = ["is_factor", "is_noise", "noise_fields", "noise_header"]
 
 _NAMES: Final = {"law", "squared_sensitivity", "factor", "rho", "delta"}
 _LAWS: Final = "psd.privacy.noise_laws"
@@ -59,7 +59,7 @@ def is_noise(value: object) -> bool:
     return (
         type(squared) is int
         and 0 < squared <= _LARGEST
-        and _is_factor(value["factor"])
+        and is_factor(value["factor"])
         and (value["rho"] is None if is_pure else _is_rho(value["rho"]))
         and (value["delta"] is None if is_pure else _is_delta(value["delta"]))
     )
@@ -88,7 +88,7 @@ def _rho_of(text: str) -> int:
     return int(Decimal(text) * RHO.parts)
 
 
-def _is_factor(value: Any) -> bool:
+def is_factor(value: Any) -> bool:
     """Whether a value is the text of a fraction in lowest terms, above 0."""
     try:
         return _is_short(value) and str(Fraction(value)) == value and Fraction(value) > 0

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 
 from psd.errors import ParameterError
+from psd.privacy.count_noise import CountNoise
 from psd.privacy.epsilon import epsilon_text
+from psd.privacy.statements import TOTALS_FACTOR
 from psd.privacy.unit import ContributionScope
 from psd.release.record import ReleaseRecord, guarantee_note
 from psd.release.region_codec import regions_of
@@ -61,7 +63,7 @@ class SeriesRecord:
             raise ParameterError("the releases of a series differ in covariate")
         if len({None if r is None else r.digest for r in map(regions_of, self.releases)}) > 1:
             raise ParameterError("the releases of a series differ in regions")
-        if len({record.tree.noise for record in self.releases}) > 1:
+        if len(set(map(_noise_of, self.releases))) > 1:
             raise ParameterError("the releases of a series differ in the noise of their counts")
         if len(set(map(receipt_of, self.releases))) > 1:
             raise ParameterError(
@@ -120,6 +122,12 @@ def receipt_of(record: ReleaseRecord) -> tuple[object, object] | None:
     parameters = record.parameters
     receipt = parameters.get("ledger"), parameters.get("charge")
     return None if receipt == (None, None) else receipt
+
+
+def _noise_of(record: ReleaseRecord) -> CountNoise:
+    """Noise of the counts; of running totals, whose variance grows, that of one count."""
+    noise = record.tree.noise
+    return replace(noise, factor=Fraction(1)) if TOTALS_FACTOR in record.parameters else noise
 
 
 def _raster_bytes(record: ReleaseRecord) -> bytes | None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
 from typing import Any, get_args
 
 import numpy as np
@@ -25,6 +27,7 @@ from psd._util.untrusted_parquet import (
     read_bytes,
 )
 from psd.errors import ReleaseFormatError
+from psd.privacy.statements import TOTALS_FACTOR
 from psd.privacy.unit import ContributionScope
 from psd.release.allow_list import check_series
 from psd.release.covariate_codec import COVARIATE_KEY, unpack_covariate
@@ -49,10 +52,12 @@ from psd.release.node_limit import (
     max_file_bytes,
 )
 from psd.release.node_reader import read_trees
+from psd.release.noise_codec import is_factor
 from psd.release.record import ReleaseRecord
 from psd.release.region_codec import REGIONS_KEY, unpack_regions
 from psd.release.schema import is_parameters, record_fields, record_header
 from psd.release.series import SeriesRecord
+from psd.space.box_tree import Tree
 from psd.space.region_tree import named_tree
 from psd.space.time_slices import TimeSlices
 
@@ -149,7 +154,8 @@ def _series_header(series: SeriesRecord) -> dict[str, Any]:
         "slices": list(slices.names),
         "bound": series.scope,
         "parameters": [dict(release.parameters) for release in series.releases],
-        "release": {**record_header(series.releases[0]), "parameters": {}},
+        # Of running totals, the first may have the noise of a count, and all others have not.
+        "release": {**record_header(series.releases[-1]), "parameters": {}},
     }
 
 
@@ -186,6 +192,7 @@ def _decode_file(
     noise = [fields.pop("noise") for fields in each]
     regions = unpack_regions(described[0], footer.get(REGIONS_KEY), each[0]["domain"])
     trees = read_trees(file, noise[0], len(slices))
+    trees = [_with_factor(tree, fields) for tree, fields in zip(trees, each, strict=True)]
     records = [
         ReleaseRecord(
             tree=tree if regions is None else named_tree(tree, regions),
@@ -196,6 +203,16 @@ def _decode_file(
     series = SeriesRecord(slices=slices, releases=tuple(records), scope=scope)
     version = header["release"]["format"]
     return series, check_digest(footer, SERIES_KEY, header, version, records)
+
+
+def _with_factor(tree: Tree, fields: Mapping[str, Any]) -> Tree:
+    """Tree of a slice, with the factor of its noise where the slice is a running total."""
+    text = fields["parameters"].get(TOTALS_FACTOR)
+    if text is None:
+        return tree
+    if not is_factor(text):
+        raise ReleaseFormatError("the factor of a running total is not valid")
+    return replace(tree, noise=replace(tree.noise, factor=Fraction(text)))
 
 
 def _series_fields(header: Any) -> tuple[TimeSlices, ContributionScope, list[dict[str, Any]]]:

@@ -10,31 +10,26 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from psd._util.atomic_write import write_file
-from psd._util.untrusted_parquet import MAX_ROWS
 from psd.api.series import SeriesRelease
-from psd.errors import InputDataError, LedgerError, ParameterError
+from psd.errors import LedgerError, ParameterError
 from psd.ingest.sources import check_input, resolve_inputs
 from psd.ledger.account import Account
 from psd.mechanisms.random_words import bytes_from
-from psd.privacy.budget import Budget
-from psd.publish.drawing import draw_release
+from psd.privacy.delta import parse_delta
 from psd.publish.observer import Observer
 from psd.publish.refusals import withhold_faults
-from psd.publish.series import slice_budgets
-from psd.release.file import decode_release, encode_release, stated_digest
 from psd.release.record import ReleaseRecord
-from psd.release.series import SeriesRecord
-from psd.release.series_file import digest_of, encode_series
 from psd.space.time_slices import TimeSlices
 from psd.streams.counting import CountedSlice, bounded_period, count_slice
+from psd.streams.drawing import SliceDraws
+from psd.streams.outputs import Output
 from psd.streams.plan import StreamPlan, check_offered, read_public_inputs, stream_charge
-from psd.streams.state import State
+from psd.streams.state import SLICES, TOTALS, Block, State
+from psd.streams.totals import Total, sum_of_slices
 from psd.streams.words import WordTape
 
 if TYPE_CHECKING:
@@ -44,46 +39,44 @@ if TYPE_CHECKING:
 __all__ = ["Addition"]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class _Answer:
+    """What was drawn for a slice, and what the state keeps beside it. Private."""
+
+    records: tuple[ReleaseRecord, ...]
+    contributions: Mapping[str, int]
+    blocks: Mapping[tuple[int, int], Block] | None = None
+
+
 @dataclass(slots=True, kw_only=True)
 class Addition:
     """An addition to a stream whose state is open and locked."""
 
     state: State
-    path: Path
     plan: StreamPlan
     request: BuildRequest
     slices: TimeSlices
-    digests: dict[int, str]
-    stated: str | None
-    series: SeriesRecord | None = None
+    outputs: list[Output]
 
     @classmethod
-    def of(cls, state: State, path: Path, *, checks_output: bool = True) -> Addition:
-        """Read the state, and check that the series file belongs to it."""
+    def of(cls, state: State, *, checks_outputs: bool = True) -> Addition:
+        """Read the state, and check that the series files belong to it."""
         plan = StreamPlan.from_rows(state.plan())
         request = plan.build_request()
-        output = Path(plan.output)
-        addition = cls(
-            state=state,
-            path=path,
-            plan=plan,
-            request=request,
-            slices=check_offered(request),
-            digests=state.digests(),
-            stated=(stated_digest(output) or "") if output.exists() else None,
-        )
-        if checks_output:
-            addition._check_output()
-        return addition
+        slices, scope = check_offered(request), request.contribution_scope
+        files = [plan.output, *([] if plan.totals is None else [plan.totals])]
+        outputs = [
+            Output.of(state, number, path, slices, scope) for number, path in enumerate(files)
+        ]
+        if checks_outputs:
+            for output in outputs:
+                output.check()
+        return cls(state=state, plan=plan, request=request, slices=slices, outputs=outputs)
 
-    def _check_output(self) -> None:
-        """Refuse to replace a file that this stream has not written."""
-        ours = list(self.digests.values())[-2:]  # a killed process leaves the last but one
-        if self.stated is not None and self.stated not in ours:
-            raise InputDataError(
-                f"{self.plan.output} is not the series that this stream has written last, so it is "
-                "not replaced; move it away, and the stream writes its own"
-            )
+    @property
+    def digests(self) -> dict[int, str]:
+        """Digest of the series after each slice that was added."""
+        return self.outputs[SLICES].digests
 
     @property
     def last(self) -> int:
@@ -92,8 +85,8 @@ class Addition:
 
     @property
     def is_published(self) -> bool:
-        """Whether the series file holds all slices that were added."""
-        return self.stated == self.digests.get(self.last)
+        """Whether the series files hold all slices that were added."""
+        return all(output.is_published for output in self.outputs)
 
     def is_unpublished(self, number: int) -> bool:
         """Whether a slice was drawn by a process that was killed before it published it."""
@@ -153,20 +146,20 @@ class Addition:
                 replace(observer, private_copy=observer.private_fault),
             )
 
-        def count_and_draw() -> tuple[CountedSlice, ReleaseRecord]:
+        def count_and_draw() -> _Answer:
             with bytes_from(WordTape(self.state, number)):
                 counted = self._count(number, data, inputs, memory, observer, account)
                 observer.progress("counting with noise")
-                return counted, self._draw(number, counted, inputs)
+                return self._draw(number, counted, inputs)
 
         if account is None:
-            counted, record = count_and_draw()
+            answer = count_and_draw()
         else:
             charge = stream_charge(self.request)
-            counted, record = withhold_faults(
+            answer = withhold_faults(
                 count_and_draw, observer, charge=lambda: account.charge_fault(charge)
             )
-        self._keep(number, counted, record)
+        self._keep(number, answer)
 
     def _account(self, warn: Callable[[str], None] | None) -> Account | None:
         """Account that paid for the stream, after a check that its ledger has the charge."""
@@ -211,60 +204,48 @@ class Addition:
         name = self.slices.names[number]
         return bounded_period(self.request.unit, self.slices.by, name) or ""
 
-    def _draw(self, number: int, counted: CountedSlice, inputs: PublicInputs) -> ReleaseRecord:
-        """Draw the release of a slice, with its part of the epsilon of the stream."""
-        request = self.request
-        scope, statement = request.contribution_scope, self.plan.statement
-        budget = Budget(request.nano_epsilon, on_first_spend=lambda: statement)
-        budget.open()
-        parts = slice_budgets(budget, len(self.slices), request.unit, scope)
-        release = draw_release(
-            counted.tally,
-            request.domain,  # type: ignore[arg-type] # public: private bounds have no slices
-            budget=parts[number],
-            method=request.method,
-            unit=request.unit,
-            post_processing=inputs.post_processing,
-            covariate=inputs.covariate,
-            boundary=inputs.boundary,
-            regions=request.regions,
-            about=request.about,
+    def _draw(self, number: int, counted: CountedSlice, inputs: PublicInputs) -> _Answer:
+        """Draw a slice, and its running total."""
+        draws = SliceDraws(
+            request=self.request,
+            inputs=inputs,
+            slices=self.slices,
+            counter=self.plan.counter,
+            statement=self.plan.statement,
+            delta=None if self.plan.delta is None else parse_delta(self.plan.delta),
         )
-        return release.record
+        record = draws.draw_slice(number, counted.tally)
+        if self.plan.totals is None:
+            return _Answer(records=(record,), contributions=counted.contributions)
+        total = self._total(number, counted, draws, record)
+        total_record = draws.total_record(record, total.tree(record.unit.contributions))
+        return _Answer(
+            records=(record, total_record),
+            contributions=counted.contributions,
+            blocks=total.blocks,
+        )
 
-    def _keep(self, number: int, counted: CountedSlice, record: ReleaseRecord) -> None:
-        """Write the answer of a slice into the state, with the digest of the series."""
-        self.series = self._series_with(number, record)
-        self.digests[number] = digest_of(self.series)
+    def _keep(self, number: int, answer: _Answer) -> None:
+        """Write the answers of a slice into the state, in one transaction."""
+        pairs = zip(self.outputs, answer.records, strict=True)
         self.state.add_slice(
             number,
-            encode_release(self.series.releases[-1]),
-            self.digests[number],
+            [output.add(number, record) for output, record in pairs],
             period=self._period(number),
-            contributions=counted.contributions,
+            contributions=answer.contributions,
+            blocks=answer.blocks,
+            keeps_blocks=self.plan.counter == "toeplitz",
         )
 
-    def _series_with(self, number: int, record: ReleaseRecord) -> SeriesRecord:
-        """Return the series of the slices in the state, and one more."""
-        releases = [*self._releases(), record]
-        # A newer version of the library continues what an older one began.
-        first = releases[0]
-        releases[-1] = replace(record, library=first.library, inference=first.inference)
-        return self._series_of([*self.digests, number], releases)
-
-    def _releases(self) -> list[ReleaseRecord]:
-        """Return the releases in the state."""
-        contents = self.state.releases()
-        return [decode_release(item, "the state", max_nodes=MAX_ROWS)[0] for item in contents]
-
-    def _series_of(self, numbers: list[int], releases: list[ReleaseRecord]) -> SeriesRecord:
-        """Join releases to a series."""
-        names = tuple(self.slices.names[number] for number in numbers)
-        return SeriesRecord(
-            slices=replace(self.slices, names=names),
-            releases=tuple(releases),
-            scope=self.request.contribution_scope,
-        )
+    def _total(
+        self, number: int, counted: CountedSlice, draws: SliceDraws, record: ReleaseRecord
+    ) -> Total:
+        """Running total after a slice, by the counter of the stream."""
+        if self.plan.counter != "slices":
+            steps = range(self.last + 1, number + 1)
+            return draws.draw_total(steps, counted.tally, self.state.blocks())
+        earlier = [release.tree for release in self.outputs[TOTALS].releases()[-1:]]
+        return sum_of_slices(record.tree, earlier, len(self.digests) + 1)
 
     def note_end(self, warn: Callable[[str], None] | None) -> None:
         """Record in the ledger that the stream is complete, once it is."""
@@ -274,8 +255,6 @@ class Addition:
             account.ledger.finish(charge, digest=self.digests[self.last])
 
     def publish(self) -> SeriesRelease:
-        """Write the public series, by rename."""
-        if self.series is None:
-            self.series = self._series_of([*self.digests], self._releases())
-        write_file(self.plan.output, encode_series(self.series), overwrite=True)
-        return SeriesRelease(self.series)
+        """Write the public series, each by rename; return that of the slices."""
+        series = [output.publish() for output in self.outputs]
+        return SeriesRelease(series[SLICES])

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from psd.publish.public_inputs import PublicInputs
     from psd.publish.request import BuildRequest
     from psd.space.time_slices import TimeSlices
+    from psd.streams.counters import Counter
 
 __all__ = [
     "StreamPlan",
@@ -34,6 +35,8 @@ _NOT_OFFERED = {
     "of them, and later ones are not there yet",
     "choice": "max_contributions must be a number in a stream, got auto; the bound is needed "
     "before the first record is read",
+    "noise_law": "noise_law must be laplace for the slices of a stream; Gaussian noise is for "
+    "its totals",
     "slices": "slices must be given for a stream; each of them is added once",
 }
 
@@ -54,10 +57,16 @@ class StreamPlan:
         Key of the hash that chooses the kept records, in hexadecimal digits.
     files : mapping
         SHA-256 of each public file of the request.
-    ledger, dataset, analyst : str, optional
-        Budget that paid for the stream.
     statement : mapping
         What each slice states: the charge, and the number of slices. Public.
+    ledger, dataset, analyst : str, optional
+        Budget that paid for the stream.
+    totals : str, optional
+        File of the public series of running totals.
+    counter : {"slices", "tree", "toeplitz"}, optional
+        How these are computed.
+    delta : str, optional
+        What the Gaussian noise of ``toeplitz`` spends.
     """
 
     request: str
@@ -69,6 +78,9 @@ class StreamPlan:
     ledger: str | None = None
     dataset: str | None = None
     analyst: str | None = None
+    totals: str | None = None
+    counter: Counter | None = None
+    delta: str | None = None
 
     def __repr__(self) -> str:
         return "<StreamPlan: private>"
@@ -119,6 +131,7 @@ def check_offered(request: BuildRequest) -> TimeSlices:
         "slices": request.slices is None,
         "count": bool(request.unit.weight),
         "choice": request.contribution_choice is not None,
+        "noise_law": request.noise_law != "laplace",
     }
     for name, applies in faults.items():
         if applies:

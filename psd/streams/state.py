@@ -8,15 +8,25 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from psd._util.atomic_write import BESIDE_DATABASES, write_file
 from psd.errors import InputDataError, WriteError
 
-__all__ = ["FORMAT", "State", "check_beside", "create_state", "opened_state"]
+__all__ = [
+    "FORMAT",
+    "SLICES",
+    "TOTALS",
+    "Block",
+    "State",
+    "check_beside",
+    "create_state",
+    "opened_state",
+]
 
 FORMAT = 1
 
@@ -30,7 +40,10 @@ _SCHEMA = f"""
 PRAGMA application_id = {_APPLICATION};
 PRAGMA user_version = {FORMAT};
 CREATE TABLE plan (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
-CREATE TABLE slice (number INTEGER PRIMARY KEY, release BLOB NOT NULL, digest TEXT NOT NULL) STRICT;
+CREATE TABLE answer (series INTEGER, number INTEGER, release BLOB NOT NULL, digest TEXT NOT NULL,
+    PRIMARY KEY (series, number)) STRICT, WITHOUT ROWID;
+CREATE TABLE block (level INTEGER, step INTEGER, tally BLOB NOT NULL, answer BLOB NOT NULL,
+    PRIMARY KEY (level, step)) STRICT, WITHOUT ROWID;
 CREATE TABLE word (slice INTEGER, block INTEGER, bytes BLOB NOT NULL, PRIMARY KEY (slice, block))
     STRICT, WITHOUT ROWID;
 CREATE TABLE contribution (period TEXT, id TEXT, records INTEGER NOT NULL, PRIMARY KEY (period, id))
@@ -48,6 +61,28 @@ _SENTENCES = {
 }
 
 
+SLICES, TOTALS = 0, 1
+"""Numbers of the public series of a stream."""
+
+_NOTHING: Mapping[str, int] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Block:
+    """Exact tally and answer of a block of steps. Private.
+
+    Parameters
+    ----------
+    tally : bytes
+        Private.
+    answer : bytes
+        Numbers of its nodes, which are public once totals are.
+    """
+
+    tally: bytes
+    answer: bytes
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class State:
     """An open state, locked against all other processes. Private.
@@ -63,15 +98,22 @@ class State:
         """Read the facts that were fixed when the stream was created."""
         return dict(self.database.execute("SELECT name, value FROM plan"))
 
-    def digests(self) -> dict[int, str]:
-        """Digest of the public series after each slice that was added, by the slice's number."""
-        rows = self.database.execute("SELECT number, digest FROM slice ORDER BY number")
-        return {int(number): str(digest) for number, digest in rows}
+    def digests(self, series: int = SLICES) -> dict[int, str]:
+        """Digest of a public series after each slice that was added, by the slice's number."""
+        query = "SELECT number, digest FROM answer WHERE series = ? ORDER BY number"
+        return {int(n): str(digest) for n, digest in self.database.execute(query, [series])}
 
-    def releases(self) -> Iterator[bytes]:
-        """Yield the release of each slice that was added, in the order of time. Public."""
-        for (content,) in self.database.execute("SELECT release FROM slice ORDER BY number"):
+    def releases(self, series: int = SLICES) -> Iterator[bytes]:
+        """Yield the releases of a series that were added, in the order of time. Public."""
+        query = "SELECT release FROM answer WHERE series = ? ORDER BY number"
+        for (content,) in self.database.execute(query, [series]):
             yield content
+
+    def blocks(self) -> dict[tuple[int, int], Block]:
+        """Read the blocks of steps that a counter needs, by level and last step. Private."""
+        query = "SELECT level, step, tally, answer FROM block ORDER BY step, level DESC"
+        rows = self.database.execute(query)
+        return {(level, step): Block(tally, answer) for level, step, tally, answer in rows}
 
     def words(self, number: int) -> bytes:
         """Read the random bytes that were stored for a slice. Private."""
@@ -97,36 +139,47 @@ class State:
     def add_slice(
         self,
         number: int,
-        release: bytes,
-        digest: str,
+        answers: Sequence[tuple[bytes, str]],
         *,
         period: str = "",
-        contributions: Mapping[str, int],
+        contributions: Mapping[str, int] = _NOTHING,
+        blocks: Mapping[tuple[int, int], Block] | None = None,
+        keeps_blocks: bool = False,
     ) -> None:
-        """Store the release of a slice; its random bytes are overwritten with zeros.
+        """Store the releases of a slice; its random bytes are overwritten with zeros.
 
         Parameters
         ----------
         number : int
             Number of the slice.
-        release : bytes
-            Its release, as a file has it.
-        digest : str
-            Digest of the public series with this slice.
+        answers : sequence of (bytes, str)
+            Release of each series, as a file has it, and the digest of the public series with it.
         period : str
             Period in which records of a unit are bounded; those of other periods are forgotten.
         contributions : mapping
             Records that the slice has of each unit. Private.
+        blocks : mapping, optional
+            Blocks of steps that a counter needs. Private.
+        keeps_blocks : bool
+            Whether they are added to those of before, or take their place.
         """
         with self._transaction():
-            row = [number, release, digest]
-            self.database.execute("INSERT INTO slice VALUES (?, ?, ?)", row)
+            self.database.executemany(
+                "INSERT INTO answer VALUES (?, ?, ?, ?)",
+                ((series, number, *answer) for series, answer in enumerate(answers)),
+            )
             self.database.execute("DELETE FROM word")
             self.database.execute("DELETE FROM contribution WHERE period <> ?", [period])
             self.database.executemany(
                 "INSERT INTO contribution VALUES (?1, ?2, ?3) "
                 "ON CONFLICT DO UPDATE SET records = records + ?3",
                 ((period, name, records) for name, records in contributions.items()),
+            )
+            if not keeps_blocks:
+                self.database.execute("DELETE FROM block")
+            self.database.executemany(
+                "INSERT INTO block VALUES (?, ?, ?, ?)",
+                ((*at, block.tally, block.answer) for at, block in (blocks or {}).items()),
             )
 
     @contextmanager
@@ -246,7 +299,7 @@ def _check_format(path: str | os.PathLike[str], database: sqlite3.Connection) ->
             f"state {path} has format {version}, and this version of psd reads format {FORMAT}"
         )
     objects = {name for (name,) in database.execute("SELECT name FROM sqlite_schema")}
-    if not objects <= {"plan", "slice", "word", "contribution"}:
+    if not objects <= {"plan", "answer", "block", "word", "contribution"}:
         raise InputDataError(
             f"state {path} has tables, views or triggers that no stream has; restore a copy"
         )

@@ -45,8 +45,10 @@ class StreamStatus:
         Slice that is added next; None at the end.
     output : str
         File of the public series.
+    totals, counter : str or None
+        File of the running totals, and the counter that computes them.
     published : bool
-        Whether the file holds all slices that were added.
+        Whether the files hold all slices that were added.
     method, guarantee : str
         Name of the method, and the guarantee of the whole stream.
     ledger, dataset : str or None
@@ -58,6 +60,8 @@ class StreamStatus:
     skipped: tuple[str, ...]
     next: str | None
     output: str
+    totals: str | None
+    counter: str | None
     published: bool
     method: str
     guarantee: str
@@ -129,6 +133,9 @@ class Stream:
         slices: TimeSlices,
         method: Decomposition | str = DEFAULT_METHOD,
         account: Account | None = None,
+        totals: bool = False,
+        counter: str | None = None,
+        delta: str | float | Decimal | None = None,
         **arguments: Unpack[BuildArguments],
     ) -> Stream:
         """Create a stream, and charge its account once for all slices.
@@ -143,6 +150,16 @@ class Stream:
             As in `psd.build`; covariate, boundary and regions are files. Public.
         account : Account, optional
             Dataset of a ledger that is charged.
+        totals : bool
+            Whether a series of running totals is written as well, beside the output with
+            ``totals`` in its name; the method is a grid with size or a quadtree. Public.
+        counter : {"auto", "slices", "tree", "toeplitz"}, optional
+            How totals are computed: as sums of the slices, or by a counter with noise of its own,
+            which gets half of epsilon; ``toeplitz`` needs a delta. By default the smallest
+            predicted error of the last total decides, see `psd.streams.choice`. Public.
+        delta : str, int, float or Decimal, optional
+            What the Gaussian noise of ``toeplitz`` may spend: the probability with which the
+            totals may tell more of a unit than epsilon allows. No other counter spends it. Public.
 
         Returns
         -------
@@ -160,7 +177,9 @@ class Stream:
         request = request_from_arguments(
             domain=domain, epsilon=epsilon, method=method, slices=slices, **arguments
         )
-        create_stream(path, output, request, account=account)
+        create_stream(
+            path, output, request, account=account, totals=totals, counter=counter, delta=delta
+        )
         return cls(path)
 
     def add(
@@ -207,7 +226,7 @@ class Stream:
             If the series cannot be written; the next addition writes it.
         """
         with opened_state(self.path) as state:
-            addition = Addition.of(state, self.path)
+            addition = Addition.of(state)
             number = addition.number_of(name)
             if not addition.is_unpublished(number):
                 addition.check_turn(number, skip=skip)
@@ -225,7 +244,7 @@ class Stream:
             If the state cannot be read.
         """
         with opened_state(self.path) as state:
-            addition = Addition.of(state, self.path, checks_output=False)
+            addition = Addition.of(state, checks_outputs=False)
             plan, slices, request = addition.plan, addition.slices, addition.request
             names, last = slices.names, addition.last
             return StreamStatus(
@@ -236,6 +255,8 @@ class Stream:
                 ),
                 next=names[last + 1] if last + 1 < len(names) else None,
                 output=plan.output,
+                totals=plan.totals,
+                counter=plan.counter,
                 published=addition.is_published,
                 method=request.method.name,
                 guarantee=request.guarantee_text,

@@ -44,6 +44,8 @@ def test_create_add_status_query(here):
         "skipped": [],
         "next": DAYS[1],
         "output": f"{here}/city.psd.parquet",
+        "totals": None,
+        "counter": None,
         "up_to_date": True,
         "ledger": None,
         "dataset": None,

@@ -64,6 +64,7 @@ EXACT = (
     "psd.space.quadrant_order",
     "psd.streams.addition",
     "psd.streams.counting",
+    "psd.streams.drawing",
 )
 
 Found = Iterator[str]

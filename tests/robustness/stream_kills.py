@@ -24,6 +24,9 @@ from psd_cli.main import run
 STEPS = (
     "streams/addition.py",
     "streams/counting.py",
+    "streams/drawing.py",
+    "streams/outputs.py",
+    "streams/totals.py",
     "streams/state.py",
     "streams/words.py",
     "mechanisms/random_words.py",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from privacy.planted_bugs.bug import planted, replaced
 from psd.mechanisms.random_words import system_bytes
-from psd.streams import counting
+from psd.streams import counting, drawing, totals
 from psd.streams.words import WordTape
 
 REPLAY = "tests/privacy/test_stream_replay.py::"
@@ -32,3 +32,28 @@ def k_anew_in_each_slice():
 def second_draw_after_a_crash():
     """A slice that a killed process has drawn is drawn anew."""
     return replaced(WordTape, "__call__", lambda self, size: system_bytes(size))
+
+
+COUNTED = "tests/privacy/test_counter_loss.py::"
+STEPS = COUNTED + "test_a_record_of_any_step_costs_no_more_than_the_totals_were_given"
+
+
+@planted(test=STEPS + "[tree-grid]", like="noise of a stream added to its output")
+def counter_noise_on_totals():
+    """The counter draws noise on each running total, and not on blocks of steps."""
+    advance = totals._advance_tree
+
+    def on_totals(step, tally, blocks, draw):
+        sums = [totals.tally_of(blocks[at], 1) for at in totals.blocks_of(step)]
+        parts = [*sums, tally]
+        everything = totals.add_blocks(parts, [1] * len(parts), 1)
+        return advance(step, tally, blocks, lambda _: draw(everything))
+
+    return replaced(totals, "_advance_tree", on_totals)
+
+
+@planted(test=STEPS + "[toeplitz-grid]", like="a sensitivity with one term too few")
+def toeplitz_one_column_too_few():
+    """The sensitivity of the counter is that of a matrix with one step less."""
+    squared = drawing.toeplitz_squared_sensitivity
+    return replaced(drawing, "toeplitz_squared_sensitivity", lambda steps: squared(steps - 1))

@@ -4,7 +4,7 @@ import pytest
 
 import psd
 from psd.mechanisms.sampler import SecureSampler
-from psd.streams import addition
+from psd.streams import drawing, outputs
 from psd.streams.state import State
 from support.streams import DAYS, create, day_of
 
@@ -18,9 +18,9 @@ def killed(*_, **__):
 
 
 POINTS = {
-    "before the draw": (addition, "draw_release"),
+    "before the draw": (drawing, "draw_release"),
     "before the answer is kept": (State, "add_slice"),
-    "before it is published": (addition, "write_file"),
+    "before it is published": (outputs, "write_file"),
 }
 
 

@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 from psd.errors import InputDataError, WriteError
-from psd.streams.state import FORMAT, create_state, opened_state
+from psd.streams.state import FORMAT, Block, create_state, opened_state
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def path(tmp_path):
 
 
 def add(state, number, **contributions):
-    state.add_slice(number, b"release", f"digest {number}", contributions=contributions)
+    state.add_slice(number, [(b"release", f"digest {number}")], contributions=contributions)
 
 
 def test_rows_are_read_back(path):
@@ -30,10 +30,20 @@ def test_rows_are_read_back(path):
         assert state.contributions("", ["bob", "eve", "ann"]) == [1, 0, 3]
 
 
+def test_blocks_take_the_place_of_earlier_ones_or_join_them(path):
+    first, second = Block(b"tally", b"1"), Block(b"other", b"2")
+    with opened_state(path) as state:
+        state.add_slice(0, [(b"", "")], blocks={(0, 0): first})
+        state.add_slice(1, [(b"", "")], blocks={(1, 1): second})
+        assert state.blocks() == {(1, 1): second}
+        state.add_slice(2, [(b"", "")], blocks={(0, 2): first}, keeps_blocks=True)
+        assert state.blocks() == {(1, 1): second, (0, 2): first}
+
+
 def test_contributions_of_other_periods_are_forgotten(path):
     with opened_state(path) as state:
-        state.add_slice(0, b"", "", period="Monday", contributions={"ann": 2})
-        state.add_slice(1, b"", "", period="Tuesday", contributions={"ann": 1})
+        state.add_slice(0, [(b"", "")], period="Monday", contributions={"ann": 2})
+        state.add_slice(1, [(b"", "")], period="Tuesday", contributions={"ann": 1})
         assert state.contributions("Monday", ["ann"]) == [0]
         assert state.contributions("Tuesday", ["ann"]) == [1]
 
@@ -55,7 +65,7 @@ def test_a_slice_is_stored_once(path):
     with opened_state(path) as state:
         add(state, 0, ann=1)
         with pytest.raises(sqlite3.IntegrityError):
-            state.add_slice(0, b"other", "other", contributions={"ann": 1})
+            state.add_slice(0, [(b"other", "other")], contributions={"ann": 1})
         assert state.contributions("", ["ann"]) == [1]
 
 
@@ -77,7 +87,7 @@ def other_database(path):
 
 def trigger(path):
     with closing(sqlite3.connect(path)) as database:
-        database.execute("CREATE VIEW more AS SELECT * FROM slice")
+        database.execute("CREATE VIEW more AS SELECT * FROM answer")
 
 
 FAULTS = {

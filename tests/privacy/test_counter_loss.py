@@ -1,0 +1,118 @@
+"""Running totals: one record more, in any step, costs at most what the totals were given.
+
+The true counts that meet noise are recorded with the record and without it. For discrete Laplace
+noise the loss of a count is its change over the scale; for discrete Gaussian noise the loss in rho
+is the square of its change over twice sigma squared. Both are summed over all steps.
+"""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from psd.ingest.tally import Tally
+from psd.privacy.epsilon import NANO
+from psd.privacy.loss import Loss
+from psd.publish.public_inputs import PublicInputs
+from psd.publish.request_arguments import request_from_arguments
+from psd.release.post_processing import PostProcessing
+from psd.space.domain import Domain
+from psd.space.time_slices import TimeSlices
+from psd.streams import drawing
+
+DELTA = Fraction(1, 10**6)
+SLICES = TimeSlices.parse("day", "2026-01-01..2026-01-07")
+DOMAIN = Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
+
+
+class Recorder:
+    """A sampler that gives true counts, and keeps what it was asked."""
+
+    def __init__(self, draws):
+        self.draws = draws
+
+    def draw(self, mechanism):
+        self.draws.append(mechanism)
+        return mechanism.true
+
+
+def tally(records):
+    """Tally of so many records in one cell of the corner."""
+    cell, counts = np.zeros(min(records, 1), np.int32), np.full(min(records, 1), records)
+    return Tally(columns=cell, rows=cell, counts=counts, contributions=1)
+
+
+def draws_of(monkeypatch, counter, method, records, skipped=()):
+    """All that meets noise for the totals of a week."""
+    draws, blocks, last = [], {}, -1
+    monkeypatch.setattr(drawing, "SecureSampler", lambda: Recorder(draws))
+    request = request_from_arguments(
+        domain=DOMAIN, epsilon=1, method=method, slices=SLICES, time="time"
+    )
+    draw = drawing.SliceDraws(
+        request=request,
+        inputs=PublicInputs(post_processing=PostProcessing()),
+        slices=SLICES,
+        counter=counter,
+        statement={},
+        delta=DELTA,
+    )
+    for step, number in enumerate(records):
+        if step in skipped:
+            continue
+        total = draw.draw_total(range(last + 1, step + 1), tally(number), blocks)
+        blocks = {**blocks, **total.blocks} if counter == "toeplitz" else total.blocks
+        last = step
+    return draws
+
+
+def loss(with_one, without):
+    """Sum of the losses of all counts: epsilon, or rho in parts of 1e-12."""
+    total = Fraction(0)
+    for one, other in zip(with_one, without, strict=True):
+        change = np.abs(one.true - other.true)
+        if hasattr(one, "rho"):
+            each = [Fraction(int(d) ** 2 * int(r)) for d, r in zip(change, one.rho, strict=True)]
+            total += sum(each) / one.squared_sensitivity
+        else:
+            prices = zip(
+                change, one.epsilon, np.broadcast_to(one.sensitivity, len(change)), strict=True
+            )
+            total += sum(Fraction(int(d) * int(e), int(s)) for d, e, s in prices)
+    return total
+
+
+METHODS = ("grid", "quadtree")
+LIMITS = {"tree": NANO // 2, "toeplitz": Loss.gaussian(NANO // 2, DELTA).rho}
+
+
+def method_of(name):
+    from psd.decompositions.grid import Grid
+    from psd.decompositions.quadtree import Quadtree
+
+    return Grid(size=2) if name == "grid" else Quadtree(height=1)
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("counter", LIMITS)
+def test_a_record_of_any_step_costs_no_more_than_the_totals_were_given(monkeypatch, counter, name):
+    method, before = method_of(name), [3, 0, 2, 1, 0, 0, 4]
+    without = draws_of(monkeypatch, counter, method, before)
+    losses = []
+    for step in range(len(SLICES)):
+        records = [number + (day == step) for day, number in enumerate(before)]
+        losses.append(loss(draws_of(monkeypatch, counter, method, records), without))
+    limit = LIMITS[counter]
+    assert max(losses) <= limit
+    # The first step is in a block of each level, and changes the longest column.
+    assert losses[0] > limit * Fraction(999, 1000)
+
+
+@pytest.mark.parametrize("counter", LIMITS)
+def test_slices_that_are_left_out_change_no_loss(monkeypatch, counter):
+    method, skipped = method_of("grid"), (1, 4)
+    runs = [
+        draws_of(monkeypatch, counter, method, [number, 0, 1, 0, 0, 0, 2], skipped)
+        for number in (1, 0)
+    ]
+    assert LIMITS[counter] * Fraction(999, 1000) < loss(*runs) <= LIMITS[counter]
