@@ -37,7 +37,7 @@ from psd.streams.counters import (
 STEPS = (52, 365, 8760)
 
 # Largest and mean variance of a total with unit noise.
-CLOSED = {
+CLOSED: dict[str, dict[int, tuple[float, float]]] = {
     "slices": {52: (52, 26.5), 365: (365, 183), 8760: (8760, 4380.5)},
     "tree": {52: (19.73, 10.61), 365: (43.21, 21.99), 8760: (102.25, 50.64)},
     "toeplitz": {52: (5.394, 4.684), 365: (8.667, 7.737), 8760: (15.649, 14.390)},
@@ -67,7 +67,8 @@ def sums(steps, cells):
 
 def tree(steps, cells):
     """Totals of blocks, each joined with its halves, as `psd.streams.totals` does it."""
-    levels, blocks, totals = tree_levels(steps), {}, []
+    levels, totals = tree_levels(steps), []
+    blocks: dict[tuple[int, int], np.ndarray] = {}
     for step in range(steps):
         below = None
         for level in blocks_closed(step):
