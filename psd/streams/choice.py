@@ -133,13 +133,13 @@ def _error(counter: Counter, request: BuildRequest, delta: Fraction | None) -> f
     assert request.slices is not None
     slices, total, k = len(request.slices), request.nano_epsilon, request.unit.contributions
     factor = float(variance_factors(counter, slices)[-1])
-    own = total - slices_part(total, counter)
+    part = total - slices_part(total, counter)
     if counter == "toeplitz":
         assert delta is not None
-        noise, loss = CountNoise.gaussian(k**2), Loss.gaussian(own, delta).rho
+        noise, loss = CountNoise.gaussian(k**2), Loss.gaussian(part, delta).rho
         factor *= toeplitz_squared_sensitivity(slices)
     elif counter == "tree":
-        noise, loss = CountNoise.laplace(k), max(own // tree_levels(slices), 1)
+        noise, loss = CountNoise.laplace(k), max(part // tree_levels(slices), 1)
     else:
         shares = slices if request.contribution_scope == "slice" else 1
         noise, loss = CountNoise.laplace(k), max(total // shares, 1)

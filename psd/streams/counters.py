@@ -34,7 +34,7 @@ from psd._util.arrays import Floats
 
 __all__ = [
     "COUNTERS",
-    "ONE",
+    "UNIT_WEIGHT",
     "Counter",
     "block_variance",
     "blocks_closed",
@@ -51,7 +51,7 @@ Counter = Literal["slices", "tree", "toeplitz"]
 
 COUNTERS: Final[tuple[Counter, ...]] = ("slices", "tree", "toeplitz")
 
-ONE: Final = 2**20
+UNIT_WEIGHT: Final = 2**20
 """The number that stands for 1 in the matrix of the counter ``toeplitz``."""
 
 
@@ -71,7 +71,7 @@ def toeplitz_weights(steps: int) -> tuple[int, ...]:
     """
     weights, binomial = [], 1  # c_j is the binomial coefficient (2j over j), over 4^j
     for j in range(steps):
-        weights.append((2 * ONE * binomial + 4**j) // (2 * 4**j))
+        weights.append((2 * UNIT_WEIGHT * binomial + 4**j) // (2 * 4**j))
         binomial = binomial * 2 * (2 * j + 1) // (j + 1)
     return tuple(weights)
 

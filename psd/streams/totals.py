@@ -29,7 +29,7 @@ from psd._util.arrays import Floats, Integers
 from psd.space.box_tree import Tree
 from psd.streams.blocks import add_blocks, empty_tally, numbers_of, packed, tally_of
 from psd.streams.counters import (
-    ONE,
+    UNIT_WEIGHT,
     Counter,
     block_variance,
     blocks_closed,
@@ -169,8 +169,8 @@ def _joined(level: int, noisy: Integers, below: Floats | None) -> Floats:
     """Estimate of a block from its own count and the sum of its halves, by their variances."""
     if below is None:
         return noisy.astype(np.float64)
-    own = 2 * block_variance(level - 1)
-    estimate: Floats = (float(own) * noisy + below) / float(own + 1)
+    weight = 2 * block_variance(level - 1)
+    estimate: Floats = (float(weight) * noisy + below) / float(weight + 1)
     return estimate
 
 
@@ -193,13 +193,13 @@ def _advance_toeplitz(
     draw: Draw,
 ) -> Tree:
     """Draw the sum of all steps so far, each times its weight."""
-    most = ONE * tally.contributions
-    summed = add_blocks([tally], [weights[0]], most)
+    largest = UNIT_WEIGHT * tally.contributions
+    summed = add_blocks([tally], [weights[0]], largest)
     for start in range(0, step, _BATCH):
         part = range(start, min(start + _BATCH, step))
-        tallies = [tally_of(blocks[0, earlier], most) for earlier in part]
+        tallies = [tally_of(blocks[0, earlier], largest) for earlier in part]
         factors = [weights[step - earlier] for earlier in part]
-        summed = add_blocks([summed, *tallies], [1, *factors], most)
+        summed = add_blocks([summed, *tallies], [1, *factors], largest)
     drawn = draw(summed)
     blocks[0, step] = packed(tally, drawn.count)
     return drawn
