@@ -131,7 +131,7 @@ def check_offered(request: BuildRequest) -> TimeSlices:
         "slices": request.slices is None,
         "count": bool(request.unit.weight),
         "choice": request.contribution_choice is not None,
-        "noise_law": request.noise_law != "laplace",
+        "noise_law": request.law != "laplace",
     }
     for name, applies in faults.items():
         if applies:

@@ -135,7 +135,6 @@ class Stream:
         account: Account | None = None,
         totals: bool = False,
         counter: str | None = None,
-        delta: str | float | Decimal | None = None,
         **arguments: Unpack[BuildArguments],
     ) -> Stream:
         """Create a stream, and charge its account once for all slices.
@@ -147,7 +146,9 @@ class Stream:
         output : path-like
             File of the public series, which the first addition writes.
         domain, epsilon, slices, method, **arguments
-            As in `psd.build`; covariate, boundary and regions are files. Public.
+            As in `psd.build`; covariate, boundary and regions are files. ``delta`` is what the
+            Gaussian noise of the counter ``toeplitz`` may spend: the probability with which the
+            totals may tell more of a unit than epsilon allows. Nothing else spends it. Public.
         account : Account, optional
             Dataset of a ledger that is charged.
         totals : bool
@@ -157,9 +158,6 @@ class Stream:
             How totals are computed: as sums of the slices, or by a counter with noise of its own,
             which gets half of epsilon; ``toeplitz`` needs a delta. By default the smallest
             predicted error of the last total decides, see `psd.streams.choice`. Public.
-        delta : str, int, float or Decimal, optional
-            What the Gaussian noise of ``toeplitz`` may spend: the probability with which the
-            totals may tell more of a unit than epsilon allows. No other counter spends it. Public.
 
         Returns
         -------
@@ -174,6 +172,7 @@ class Stream:
         BudgetError, LedgerError
             If the account cannot be charged.
         """
+        delta = arguments.pop("delta", None)
         request = request_from_arguments(
             domain=domain, epsilon=epsilon, method=method, slices=slices, **arguments
         )
