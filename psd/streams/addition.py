@@ -27,7 +27,7 @@ from psd.space.time_slices import TimeSlices
 from psd.streams.counting import CountedSlice, bounded_period, count_slice
 from psd.streams.drawing import SliceDraws
 from psd.streams.outputs import Output
-from psd.streams.plan import StreamPlan, check_offered, read_public_inputs, stream_charge
+from psd.streams.plan import StreamPlan, check_offered, fault_charge, read_public_inputs
 from psd.streams.state import SLICES, TOTALS, Block, State
 from psd.streams.totals import Total, sum_of_slices
 from psd.streams.words import WordTape
@@ -155,7 +155,7 @@ class Addition:
         if account is None:
             answer = count_and_draw()
         else:
-            charge = stream_charge(self.request)
+            charge = fault_charge(self.request)
             answer = withhold_faults(
                 count_and_draw, observer, charge=lambda: account.charge_fault(charge)
             )

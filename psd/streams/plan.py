@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from psd._util.toml_values import read_toml
 from psd.errors import InputDataError, ParameterError
+from psd.privacy.loss import Loss
 from psd.publish.charging import charge_request
 from psd.publish.public_inputs import resolve_public_inputs
 from psd.publish.request_toml import from_toml, public_files, to_toml
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "StreamPlan",
     "check_offered",
+    "fault_charge",
     "file_digests",
     "read_public_inputs",
     "stream_charge",
@@ -125,7 +127,8 @@ def check_offered(request: BuildRequest) -> TimeSlices:
     Raises
     ------
     ParameterError
-        If there are no slices, users are counted, or the bound is chosen privately.
+        If there are no slices, users are counted, the bound is chosen privately, or the noise is
+        Gaussian: slices are drawn from a budget of pure epsilon, so their charge must be pure.
     """
     faults = {
         "slices": request.slices is None,
@@ -164,6 +167,15 @@ def _file_digest(path: str) -> str | None:
 def stream_charge(request: BuildRequest) -> ChargeRequest:
     """Return the charge of a stream, which counts everywhere: its inputs are not there yet."""
     return replace(charge_request(request), what=f"stream {request.method.name}")
+
+
+def fault_charge(request: BuildRequest) -> ChargeRequest:
+    """Return the charge of an addition that a fault ends, which the stream did not pay for.
+
+    The stream is charged once, and each of its additions may end by a fault, so the price of a
+    fault is not lowered by the epsilon of the stream; see `psd.ledger.state.LedgerState`.
+    """
+    return replace(stream_charge(request), loss=Loss.pure(0))
 
 
 def read_public_inputs(request: BuildRequest) -> PublicInputs:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from privacy.planted_bugs.bug import planted, replaced
 from psd.mechanisms.random_words import system_bytes
-from psd.streams import counting, drawing, totals
+from psd.streams import addition, counting, creation, drawing, totals
+from psd.streams.plan import stream_charge
 from psd.streams.words import WordTape
 
 REPLAY = "tests/privacy/test_stream_replay.py::"
@@ -57,3 +58,23 @@ def toeplitz_one_column_too_few():
     """The sensitivity of the counter is that of a matrix with one step less."""
     squared = drawing.toeplitz_squared_sensitivity
     return replaced(drawing, "toeplitz_squared_sensitivity", lambda steps: squared(steps - 1))
+
+
+@planted(
+    test="tests/unit/streams/test_plan.py::"
+    "test_gaussian_noise_of_slices_is_refused_since_they_are_drawn_with_pure_epsilon",
+    like="a charge of one currency for noise of another",
+)
+def gaussian_charge_for_pure_slices():
+    """Slices of a stream are charged as Gaussian noise, and drawn with pure epsilon."""
+    return replaced(creation, "check_offered", lambda request: request.slices)
+
+
+@planted(
+    test="tests/unit/streams/test_stream.py::"
+    "test_each_addition_that_lacks_memory_costs_a_twentieth_of_the_budget",
+    like="a fault of memory that was bought for 1e-9 as often as wanted",
+)
+def faults_of_additions_paid_by_the_stream():
+    """A stream that cost a twentieth of the budget has any number of faults for nothing."""
+    return replaced(addition, "fault_charge", stream_charge)

@@ -1,10 +1,13 @@
 """Facts of a stream: written, read back, and of one request."""
 
+from dataclasses import replace
+
 import pytest
 
-from psd.errors import InputDataError
+from psd.errors import InputDataError, ParameterError
 from psd.publish.request_arguments import request_from_arguments
 from psd.publish.request_toml import to_toml
+from psd.streams.creation import create_stream
 from psd.streams.plan import StreamPlan
 from support.streams import WEEK
 
@@ -35,3 +38,10 @@ def test_other_facts_are_refused(missing):
     del rows[missing]
     with pytest.raises(InputDataError, match="other facts than that of a stream"):
         StreamPlan.from_rows(rows)
+
+
+def test_gaussian_noise_of_slices_is_refused_since_they_are_drawn_with_pure_epsilon(tmp_path):
+    gaussian = replace(REQUEST, delta="1e-6", noise_law="gaussian")
+    assert not gaussian.loss.is_pure
+    with pytest.raises(ParameterError, match="noise_law must be laplace for the slices"):
+        create_stream(tmp_path / "city.stream", tmp_path / "city.psd.parquet", gaussian)

@@ -9,6 +9,7 @@ import pytest
 import psd
 from psd.errors import InputDataError, LedgerError, ParameterError
 from psd.ledger.ledger import Ledger
+from psd.streams import addition
 from support.streams import BOUNDS, DAYS, WEEK, create, day_of, totals, write_rows
 
 
@@ -246,6 +247,26 @@ def test_with_a_ledger_the_reason_of_a_fault_is_private(tmp_path):
         stream.add(data, DAYS[0], observer=psd.Observer(private_fault=faults.append))
     assert len(faults) == 1
     assert stream.status().added == ()
+
+
+def test_each_addition_that_lacks_memory_costs_a_twentieth_of_the_budget(tmp_path, monkeypatch):
+    """The stream, which costs more than that, was charged once; its additions may be many."""
+    ledger = Ledger.create(tmp_path / "city.ledger")
+    ledger.register("days", "2", columns=psd.Columns(time="time"))
+    stream = create(tmp_path, epsilon=1, account=psd.Account(ledger, "days"))
+    data = day_of(tmp_path, DAYS[0], 3)
+
+    def lacks_memory(*_, **__):
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(addition, "count_slice", lacks_memory)
+        for number in (1, 2, 3):
+            with pytest.raises(InputDataError, match="could not be read to its end"):
+                stream.add(data, DAYS[0])
+            assert ledger.state().spent("days") == 10**9 + number * 10**8
+    stream.add(data, DAYS[0])
+    assert ledger.state().spent("days") == 10**9 + 3 * 10**8
 
 
 def test_a_stream_is_created_with_the_files_of_the_folder_it_was_created_in(tmp_path, monkeypatch):
