@@ -170,6 +170,7 @@ def create(state: str, output: str, by: str | None, **options: Any) -> None:
           --user user_id --max-contributions 4 --ledger city.ledger --dataset visits
     """  # noqa: D301
     from psd.streams.creation import create_stream
+    from psd.streams.stream import Stream
 
     from ..output.request_warnings import warn_of_request
 
@@ -183,7 +184,7 @@ def create(state: str, output: str, by: str | None, **options: Any) -> None:
     assert slices is not None
     click.echo(
         f"wrote {state} (PRIVATE): {request.method.name}, {_number_text(len(slices))} by "
-        f"{slices.by}, {request.guarantee_text}"
+        f"{slices.by}, {Stream(state).status().guarantee}"
     )
     if chosen is not None:
         click.echo(chosen.text)

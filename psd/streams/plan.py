@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from psd._util.toml_values import read_toml
 from psd.errors import InputDataError, ParameterError
+from psd.privacy.delta import failure_text, parse_delta
 from psd.privacy.loss import Loss
 from psd.publish.charging import charge_request
 from psd.publish.public_inputs import resolve_public_inputs
@@ -28,6 +29,7 @@ __all__ = [
     "check_offered",
     "fault_charge",
     "file_digests",
+    "guarantee_of",
     "read_public_inputs",
     "stream_charge",
 ]
@@ -176,6 +178,29 @@ def fault_charge(request: BuildRequest) -> ChargeRequest:
     fault is not lowered by the epsilon of the stream; see `psd.ledger.state.LedgerState`.
     """
     return replace(stream_charge(request), loss=Loss.pure(0))
+
+
+def guarantee_of(request: BuildRequest, delta: str | None) -> str:
+    """Return the guarantee of a whole stream, in a few words.
+
+    Parameters
+    ----------
+    request : BuildRequest
+        Of the stream. Public.
+    delta : str, optional
+        What Gaussian noise of the totals spends. Public.
+
+    Examples
+    --------
+    >>> from psd.publish.request_arguments import request_from_arguments
+    >>> request = request_from_arguments(domain=(0, 0, 8, 8), epsilon=1, method="grid")
+    >>> guarantee_of(request, None)
+    'epsilon 1 per record'
+    """
+    if delta is None:
+        return request.guarantee_text
+    words, note = request.unit.concentrated_text, failure_text(parse_delta(delta))
+    return f"{request.loss.text} and delta {delta} {words}; {note}"
 
 
 def read_public_inputs(request: BuildRequest) -> PublicInputs:

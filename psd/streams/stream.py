@@ -17,7 +17,7 @@ from psd.publish.request_arguments import (
 )
 from psd.streams.addition import Addition
 from psd.streams.creation import create_stream
-from psd.streams.plan import StreamPlan
+from psd.streams.plan import StreamPlan, guarantee_of
 from psd.streams.state import opened_state
 
 if TYPE_CHECKING:
@@ -258,7 +258,7 @@ class Stream:
                 counter=plan.counter,
                 published=addition.is_published,
                 method=request.method.name,
-                guarantee=request.guarantee_text,
+                guarantee=guarantee_of(request, plan.delta),
                 ledger=plan.ledger,
                 dataset=plan.dataset,
             )

@@ -5,10 +5,12 @@ from dataclasses import replace
 import pytest
 
 from psd.errors import InputDataError, ParameterError
+from psd.ingest.sources import Columns
+from psd.privacy.unit import PrivacyUnit
 from psd.publish.request_arguments import request_from_arguments
 from psd.publish.request_toml import to_toml
 from psd.streams.creation import create_stream
-from psd.streams.plan import StreamPlan
+from psd.streams.plan import StreamPlan, guarantee_of
 from support.streams import WEEK
 
 REQUEST = request_from_arguments(
@@ -45,3 +47,11 @@ def test_gaussian_noise_of_slices_is_refused_since_they_are_drawn_with_pure_epsi
     assert not gaussian.loss.is_pure
     with pytest.raises(ParameterError, match="noise_law must be laplace for the slices"):
         create_stream(tmp_path / "city.stream", tmp_path / "city.psd.parquet", gaussian)
+
+
+def test_the_guarantee_of_a_stream_states_the_delta_of_its_totals():
+    request = replace(REQUEST, unit=PrivacyUnit(), columns=Columns(time="time"))
+    assert guarantee_of(request, "1e-6") == (
+        "epsilon 0.5 and delta 1e-6 per record; with a probability of at most 1e-6 it may reveal "
+        "more than epsilon allows"
+    )
