@@ -161,7 +161,11 @@ def test_draws_that_are_not_kept_are_drawn_again(monkeypatch):
 
 
 @pytest.mark.parametrize("factor", [1, BIG])
-@pytest.mark.parametrize(("numerator", "denominator"), [(0, 1), (1, 2), (2, 3), (1, 1), (7, 2)])
+@pytest.mark.parametrize(
+    ("numerator", "denominator"),
+    # A float takes the last quotient for 3, and its rest is almost 1.
+    [(0, 1), (1, 2), (2, 3), (1, 1), (7, 2), (3 * 10**40 - 1, 10**40)],
+)
 def test_coins_of_any_size_have_their_probability(monkeypatch, numerator, denominator, factor):
     """With coins of the rest by enumeration; the next test sees to those coins."""
     rest = Fraction(numerator, denominator) % 1
