@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
 from psd._util.html import figure_block, page, paragraph, section, table_block
@@ -26,6 +27,10 @@ __all__ = ["methodology_page"]
 _PRIORS = (0.001, 0.01, 0.1, 0.5)
 
 _THRESHOLD = 0.3
+
+# Larger factors are printed as powers of ten, and smaller probabilities as below this one.
+_LARGEST_PLAIN = 10**9
+_LEAST_SHARE = 1e-5
 
 _PROTECTED = {
     "record": "one record: adding or removing any one record of the data",
@@ -183,7 +188,7 @@ def _justification(release: Release | SeriesRelease) -> list[str]:
 def _odds_section(release: Release | SeriesRelease) -> str:
     """Epsilon as a factor of odds and as probabilities after the release."""
     epsilon = float(release.epsilon)
-    factor = math.exp(epsilon)
+    factor = Decimal(release.epsilon).exp()
     rows = [
         (
             f"{100 * prior:g}%",
@@ -220,16 +225,21 @@ def _subject(release: Release | SeriesRelease) -> str:
 
 def _after(prior: float, epsilon: float) -> float:
     """Probability whose odds are those of the prior times e^epsilon."""
-    return 1 / (1 + (1 - prior) / prior * math.exp(-epsilon))
+    lowered = math.exp(-abs(epsilon))
+    if epsilon < 0:
+        return prior * lowered / (prior * lowered + 1 - prior)
+    return prior / (prior + (1 - prior) * lowered)
 
 
-def _factor_text(factor: float) -> str:
+def _factor_text(factor: Decimal) -> str:
     """Factor of odds with three digits."""
-    return f"{factor:,.3g}" if factor < 1000 else f"{factor:,.0f}"
+    return f"{factor:,.0f}" if 1000 <= factor < _LARGEST_PLAIN else f"{factor:.3g}"
 
 
 def _probability(share: float) -> str:
     """Probability in per cent, with three digits, and never rounded to certainty."""
+    if share < _LEAST_SHARE:
+        return f"below {100 * _LEAST_SHARE:g}%"
     return "above 99.9%" if share > 0.999 else f"{100 * share:.3g}%"
 
 

@@ -71,8 +71,16 @@ def test_probabilities_are_those_of_the_odds():
     assert methodology._after(0.5, math.log(3)) == pytest.approx(0.75)
     assert methodology._after(0.1, -1.0) == pytest.approx(1 / (1 + 9 * math.e))
     assert methodology._probability(0.99951) == "above 99.9%"
+    assert methodology._probability(1e-6) == "below 0.001%"
     assert methodology._relative(math.inf) == "-"
     assert methodology._relative(12.345) == "1,230%"
+
+
+def test_the_largest_epsilon_has_odds():
+    text = methodology_page(release_from_counts([[500, 100], [0, 200]], epsilon=1000))
+    words = "".join(Page(text).words)
+    assert "a factor of at most 1.97e+434, up or down" in words
+    assert "50%below 0.001%above 99.9%" in re.sub(r"\n\s*", "", words)
 
 
 def test_a_series_states_its_slices(visits):
