@@ -63,14 +63,15 @@ def _series_facts(series: SeriesRelease) -> dict[str, Any]:
 
 
 def _slice_rows(series: SeriesRelease) -> list[dict[str, Any]]:
-    """Name, size, epsilon and total of every slice."""
+    """Name, size, epsilon and total of every slice; with a delta, epsilon is of all together."""
     from psd.privacy.epsilon import epsilon_text
 
+    is_pure = "delta" not in series.metadata
     return [
         {
             "slice": name,
             "cells": len(release.tree),
-            "epsilon": epsilon_text(release.record.epsilon),
+            **({"epsilon": epsilon_text(release.record.epsilon)} if is_pure else {}),
             "estimated_total": round(release.total, 1),
             "total_perturbation_error": round(float(release.estimates.variance[0]) ** 0.5, 1),
         }

@@ -127,6 +127,16 @@ def test_a_ledger_with_delta_is_charged_in_rho():
     assert "delta" not in psd.load("yes").guarantee_text
 
 
+def test_rows_of_slices_state_no_epsilon_where_rho_is_that_of_all_slices():
+    words = ("--user", "user", "--max-contributions", 20, "--max-per-slice", 1, *DAYS)
+    for law in ("gaussian", "laplace"):
+        passes("build", "v.csv", "-o", law, "--epsilon", 1, *AREA, *TREE, *words, "--delta", "1e-6",
+              "--noise", law)  # fmt: skip
+        facts = json.loads(passes("info", law, "--format", "json"))
+        assert ("delta" in facts) is (law == "gaussian")
+        assert ["epsilon" in row for row in facts["slices"]] == [law == "laplace"] * 20
+
+
 def test_in_python():
     series = psd.build(
         "v.csv",
