@@ -63,7 +63,7 @@ _prices = _candidates(
 def command(ctx: click.Context) -> None:
     """Choose among public candidates by private records, and charge epsilon to a ledger.
 
-    A choice names a candidate that records score high, for one price, without a release. It prints
+    A choice names a candidate that records score high, for one charge, without a release. It prints
     no score, no revenue and no count: `psd ask` answers these, for epsilon of their own. One
     release of `psd build` answers any number of questions for one epsilon; use `psd choose` for one
     decision among overlapping or many candidates.

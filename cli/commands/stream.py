@@ -265,12 +265,16 @@ def show_status(state: str, form: str) -> None:
     if form == "json":
         click.echo(json.dumps(facts, indent=1))
         return
-    print_facts(
-        {
-            name: " ".join(value) if isinstance(value, list) else str(value)
-            for name, value in facts.items()
-        }
-    )
+    print_facts({name: _words(value) for name, value in facts.items()})
+
+
+def _words(value: Any) -> str:
+    """A fact in words: none for what is not there, and yes or no."""
+    if isinstance(value, list):
+        return " ".join(value) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "none" if value is None else str(value)
 
 
 def _request_of(options: dict[str, Any], by: str | None) -> BuildRequest:

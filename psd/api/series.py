@@ -387,6 +387,12 @@ class SeriesRelease:
         between = TimeSlices.parse(self.slices.by, ends, self.slices.time_zone).names
         if first is None and last is None:
             between = names
+        for name in between:
+            if name not in names:
+                raise ParameterError(
+                    f"slices must be among the {len(names)} from {names[0]} to {names[-1]}; "
+                    f"{name!r} is not in this series"
+                )
         return [(name, self[name]) for name in between]
 
     def _named_regions(self) -> Iterator[tuple[str, RegionRelease]]:

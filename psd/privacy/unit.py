@@ -115,7 +115,7 @@ class PrivacyUnit:
             return
         if self.kind != "user" or self.weight:
             raise ParameterError(
-                "max_per_slice must be given with user and max_contributions; it limits the "
+                "max_per_slice must be given with user= and max_contributions=; it limits the "
                 "records of a user in one time slice, and other units are not limited by slice"
             )
         limit = integer_between(1, MAX_CONTRIBUTIONS)("max_per_slice", self.max_per_slice)

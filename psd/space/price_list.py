@@ -90,6 +90,8 @@ class PriceList:
         if ".." not in text:
             return cls.of(_decimal(part) for part in text.split(","))
         ends, _, step_text = text.partition("/")
+        if not step_text:
+            raise ParameterError(f"{_RULE}, got {text[:80]!r}; a range needs a step")
         first, last = (_decimal(part) for part in ends.split("..", 1))
         step = _decimal(step_text)
         if step == 0 or last < first:

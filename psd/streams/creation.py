@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from psd._util.atomic_write import check_targets
 from psd._util.file_endings import check_release_name
-from psd.errors import LedgerError, ParameterError
+from psd.errors import LedgerError, ParameterError, WriteError
 from psd.privacy.budget import Budget
 from psd.privacy.delta import delta_text, parse_delta
 from psd.publish.charging import PendingCharge
@@ -79,7 +80,7 @@ def create_stream(
         )
     outputs = [Path(output).resolve(), *([totals_path(output)] if totals else [])]
     files = file_digests(request, folder)
-    check_targets([path, *outputs], overwrite=False, inputs=files)
+    _check_new([path, *outputs], files)
     check_release_name(output)
     check_beside(path)
     check_shares(request.nano_epsilon, len(slices), request.unit, request.contribution_scope)
@@ -114,6 +115,15 @@ def totals_path(output: str | os.PathLike[str]) -> Path:
     path = Path(output).resolve()
     stem, dot, ending = path.name.partition(".")
     return path.with_name(f"{stem}.totals{dot}{ending}")
+
+
+def _check_new(paths: Iterable[str | os.PathLike[str]], files: Iterable[str]) -> None:
+    """Refuse names that exist or are the same, since nothing of a stream is overwritten."""
+    paths = list(paths)
+    for path in paths:
+        if os.path.lexists(path):
+            raise WriteError(f"{path} exists; choose another name for a stream", path=path)
+    check_targets(paths, overwrite=False, inputs=files)
 
 
 def _charge(account: Account, request: BuildRequest, files: dict[str, str]) -> dict[str, Any]:

@@ -122,6 +122,10 @@ def read_weights(path: str | os.PathLike[str]) -> SharedWeights:
         with open(path, "rb") as file:
             fields = strict_json(file.read(_LONGEST + 1), _LONGEST)
         return _weights_of(fields)
+    except FileNotFoundError:
+        raise ReleaseFormatError(
+            f"{path} does not exist; `psd suggest train` writes a file of weights", path=path
+        ) from None
     except OSError as error:
         reason = error.strerror or "cannot be read"
     except (ParameterError, ReleaseFormatError) as error:

@@ -50,7 +50,14 @@ def test_create_add_status_query(here):
         "ledger": None,
         "dataset": None,
     }
-    assert DAYS[1] in passes("stream", "status", "city.stream")
+    told = passes("stream", "status", "city.stream")
+    assert DAYS[1] in told
+    assert dict(
+        line.split() for line in told.splitlines() if line.startswith(("up_", "ledger"))
+    ) == {
+        "up_to_date": "yes",
+        "ledger": "none",
+    }
     assert "5.0" in passes("query", "city.psd.parquet", "--box", 0, 0, 8, 8)
 
 

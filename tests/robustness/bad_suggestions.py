@@ -122,7 +122,7 @@ CASES = (
     SuggestCase(name="S04-none", given="a release that does not exist", code=5,
         args=PLACES.replace(RELEASE, "none.psd.parquet"), told="none.psd.parquet"),
     SuggestCase(name="S05-none", given="weights that do not exist", code=5,
-        args=PLACES.replace(WEIGHTS, "none.json"), told="none.json is not a file of weights"),
+        args=PLACES.replace(WEIGHTS, "none.json"), told="none.json does not exist"),
     SuggestCase(name="S05-json", given="weights that are not JSON", code=5,
         setup=lambda: Path(WEIGHTS).write_text("{"), told="is not a file of weights"),
     SuggestCase(name="S05-twice", given="weights with a key twice", code=5,

@@ -70,15 +70,15 @@ def test_what_the_arguments_say(arguments, unit):
         ),
         pytest.param({"user": "u", "count": "people"}, "one of records, users, got", id="counted"),
         pytest.param({"user": "u", "max_contributions": "x"}, "integer", id="bound as text"),
-        pytest.param({"max_per_slice": 1}, "given with user and max_contr", id="slice, no user"),
+        pytest.param({"max_per_slice": 1}, "given with user= and max_contr", id="slice, no user"),
         pytest.param(
             {"user": "u", "max_contributions": 4, "max_per_slice": 1, **DAY},
-            "given with user and max_contributions",
+            "given with user= and max_contributions=",
             id="slice of days",
         ),
         pytest.param(
             {"user": "u", "count": "users", "max_per_slice": 1},
-            "given with user and max_contributions",
+            "given with user= and max_contributions=",
             id="slice of counted users",
         ),
         pytest.param(

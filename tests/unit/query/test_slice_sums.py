@@ -139,8 +139,11 @@ def test_intervals_cover_where_all_slices_are_uneven_alike():
 @pytest.mark.parametrize(
     ("ends", "sentence"),
     [
-        (("2024-01-02", "2024-01-09"), "slice '2024-01-06' is not in this series; it has 5, from"),
-        (("2023-12-31", "2024-01-02"), "slice '2023-12-31' is not in this series; it has 5"),
+        (
+            ("2024-01-02", "2024-01-09"),
+            "slices must be among the 5 .*'2024-01-06' is not in this series",
+        ),
+        (("2023-12-31", "2024-01-02"), "slices must .*'2023-12-31' is not in this series"),
         (("2024-01", "2024-02"), "2024-01"),
         (("2024-01-04", "2024-01-02"), "2024-01-04"),
     ],

@@ -75,7 +75,7 @@ def test_what_is_not_strict_json_is_refused(tmp_path, text):
     path.write_text(text)
     with pytest.raises(ReleaseFormatError, match="is not a file of weights: "):
         read_weights(path)
-    with pytest.raises(ReleaseFormatError, match="No such file"):
+    with pytest.raises(ReleaseFormatError, match="does not exist"):
         read_weights(tmp_path / "none.json")
 
 
