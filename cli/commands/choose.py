@@ -16,7 +16,7 @@ from ..options.choice import (
 )
 from ..options.command import Command, options_of
 from ..options.values import INTEGER, NUMBER
-from ..output.choices import make_choice
+from ..output.choices import Candidates, make_choice
 
 if TYPE_CHECKING:
     from psd.choosing import PriceList, PriceMap
@@ -151,7 +151,7 @@ def choose_site(
             files=(candidates,),
         )
 
-    make_choice(sites, "records", **options)
+    make_choice(Candidates(make=sites, unit="records", files=(candidates,)), **options)
 
 
 @command.command("price", cls=Command, short_help="Choose one price by the bids that reach it.")
@@ -183,7 +183,7 @@ def choose_price(
         domain = choice_domain(bounds, crs, coordinate_resolution)
         return Price(bid=bid, prices=PriceList.parse(prices), domain=domain)
 
-    make_choice(price, "of revenue", **options)
+    make_choice(Candidates(make=price, unit="of revenue"), **options)
 
 
 @command.command("tariff", cls=Command, short_help="Choose one of a list of tariffs.")
@@ -222,6 +222,8 @@ def choose_tariff(
     from psd.space.public_regions import read_public_regions
     from psd.space.tariff_files import read_tariffs
 
+    files = tuple(path for path in (tariffs, regions) if path is not None)
+
     def listed() -> Tariffs:
         if regions is None:
             hierarchy, domain = None, choice_domain(bounds, crs, coordinate_resolution)
@@ -238,10 +240,10 @@ def choose_tariff(
             prices=prices,
             domain=domain,
             regions=hierarchy,
-            files=tuple(path for path in (tariffs, regions) if path is not None),
+            files=files,
         )
 
-    make_choice(listed, "of revenue", **options)
+    make_choice(Candidates(make=listed, unit="of revenue", files=files), **options)
 
 
 @command.command("prices", cls=Command, short_help="Choose zones with one price each.")
@@ -310,7 +312,8 @@ def choose_prices(
             raise click.UsageError("--zone-depth must be given, or --regions with --order")
         return _on_map(bid, listed, numbers, zone_depth, crs, bounds)
 
-    make_choice(maps, "of revenue", crs=crs, **options)
+    files = () if regions is None else (regions,)
+    make_choice(Candidates(make=maps, unit="of revenue", files=files), crs=crs, **options)
 
 
 def _along_order(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,6 +22,7 @@ from ..output.columns import print_facts
 from ..output.terminal import print_warning, show_stage
 
 if TYPE_CHECKING:
+    from psd.ledger.account import Account
     from psd.publish.request import BuildRequest
     from psd.streams.stream import StreamStatus
 
@@ -176,9 +178,9 @@ def create(state: str, output: str, by: str | None, **options: Any) -> None:
 
     ledger, dataset = options.pop("ledger"), options.pop("dataset")
     totals = {name: options.pop(name) for name in ("totals", "counter", "delta")}
-    request = _request_of(options, by)
-    warn_of_request(request)
     account = account_of(ledger, *split_dataset(dataset), outputs=[output])
+    request = _request_of(options, by, account)
+    warn_of_request(request)
     chosen = create_stream(state, output, request, account=account, **totals)
     slices = request.slices
     assert slices is not None
@@ -277,15 +279,17 @@ def _words(value: Any) -> str:
     return "none" if value is None else str(value)
 
 
-def _request_of(options: dict[str, Any], by: str | None) -> BuildRequest:
-    """Request of the options of `psd stream create`."""
-    from psd.publish.request_toml import request_from_table
+def _request_of(options: dict[str, Any], by: str | None, account: Account | None) -> BuildRequest:
+    """Request of the options of `psd stream create`; files of records are refused unread."""
+    from psd.publish.request_toml import public_files, request_from_table
 
     settings = parse_settings(options["settings"])
     table = {key: options[key] for key in _REQUEST_KEYS if options[key] is not None}
     table |= domain_keys(options["read"], settings)
     table |= {"set": settings} if settings else {}
     table |= {"read": options["read"]} if options["read"] else {}
+    if account is not None:
+        account.refuse_records(public_files(table, Path.cwd()))
     request = request_from_table(table)
     slices = request.slices
     if by is not None and slices is not None and slices.by != by:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..options.ledger import account_of, split_dataset
-from ..options.reading import inputs_of
+from ..options.reading import inputs_of, local_files
 from ..output.private_report import make_observer
 from ..output.request_warnings import warn_of_large_epsilon
 from ..output.tables import write_table
@@ -21,12 +22,31 @@ if TYPE_CHECKING:
     from psd.choosing.objectives import Objective
     from psd.ledger.account import Account
 
-__all__ = ["make_choice", "show_notes"]
+__all__ = ["Candidates", "make_choice", "show_notes"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidates:
+    """How the objective of a choice is made.
+
+    Parameters
+    ----------
+    make : callable
+        Makes the objective of the files, after these and the epsilon were checked.
+    unit : str
+        What scores are numbers of.
+    files : tuple of str
+        Public files that the objective is read from. Those that hold records are refused before
+        they are read, since messages about candidates quote their ids.
+    """
+
+    make: Callable[[], Objective]
+    unit: str
+    files: tuple[str, ...] = ()
 
 
 def make_choice(
-    objective: Callable[[], Objective],
-    unit: str,
+    candidates: Candidates,
     *,
     inputs: tuple[str, ...],
     read: dict[str, Any],
@@ -43,10 +63,8 @@ def make_choice(
 
     Parameters
     ----------
-    objective : callable
-        Makes the objective, after the epsilon was checked.
-    unit : str
-        What scores are numbers of.
+    candidates : Candidates
+        Public.
     inputs, read, form, ledger, dataset, report_private
         Options of the command.
     output, overwrite
@@ -58,20 +76,23 @@ def make_choice(
     """
     from psd.choosing import choose
     from psd.privacy.epsilon import epsilon_decimal, parse_epsilon
+    from psd.space.region_inputs import refuse_record_files
 
     warn_of_large_epsilon(epsilon_decimal(parse_epsilon(options["epsilon"])))
     _check_output(output, overwrite=overwrite)
     account = account_of(ledger, *split_dataset(dataset))
     if account is None:
         raise click.UsageError("--ledger and --dataset must be given; psd choose charges a ledger")
+    account.refuse_records(candidates.files)
+    refuse_record_files(candidates.files, local_files(inputs))
     with show_stage() as stage:
         stage("reading candidates")
-        candidates = objective()
+        objective = candidates.make()
         data = inputs_of(inputs, read.pop("table", None), read.pop("query", None))
         stated = {name: value for name, value in options.items() if value is not None}
         observer = make_observer(stage, report_private=report_private)
-        choice = choose(data, candidates, account=account, observer=observer, **read, **stated)
-    _show(choice, unit, form, account)
+        choice = choose(data, objective, account=account, observer=observer, **read, **stated)
+    _show(choice, candidates.unit, form, account)
     if output is not None:
         _write(choice, output, crs, overwrite=overwrite)
 

@@ -80,12 +80,14 @@ def create_stream(
         )
     outputs = [Path(output).resolve(), *([totals_path(output)] if totals else [])]
     files = file_digests(request, folder)
+    if account is not None:
+        account.refuse_records(files)
     _check_new([path, *outputs], files)
     check_release_name(output)
     check_beside(path)
     check_shares(request.nano_epsilon, len(slices), request.unit, request.contribution_scope)
     rehearse(request, read_public_inputs(request), Budget(request.nano_epsilon))
-    statement = {} if account is None else _charge(account, request, files)
+    statement = {} if account is None else _charge(account, request)
     plan = StreamPlan(
         request=to_toml(request),
         folder=str(folder),
@@ -126,9 +128,8 @@ def _check_new(paths: Iterable[str | os.PathLike[str]], files: Iterable[str]) ->
     check_targets(paths, overwrite=False, inputs=files)
 
 
-def _charge(account: Account, request: BuildRequest, files: dict[str, str]) -> dict[str, Any]:
+def _charge(account: Account, request: BuildRequest) -> dict[str, Any]:
     """Charge a stream to its account, and return what its slices state of the charge."""
-    account.refuse_records(files)
     if account.ledger.state().dataset(account.dataset).inputs:
         raise LedgerError(
             f"dataset {account.dataset!r} has registered inputs, and those of a stream are not "

@@ -104,7 +104,8 @@ def test_private_numbers_are_on_stderr_if_asked_for():
         (3, ["--bounds", "5", "0", "0", "5"], "--bounds"),
         (3, ["--crs", "EPSG:0"], "--crs must be"),
         (8, ["--candidates", "none.csv"], "none.csv does not exist"),
-        (2, ["--candidates", "v.csv"], "column id"),
+        (8, ["--candidates", "t.csv"], "column id"),
+        (2, ["--candidates", "v.csv"], "must not be an input of records"),
         (2, ["--epsilon", "0"], "--epsilon must be"),
         (2, ["--max-contributions", "2"], "--user must name"),
     ],
@@ -114,9 +115,8 @@ def test_wrong_options_cost_nothing(code, options, told, folder):
     for name in {option for option in options if option.startswith("--")} & set(line):
         at = line.index(name)
         del line[at : at + 2]
+    write_points(folder / "t.csv", [(2, 2)])
     before = files(folder)
-    if told == "column id":
-        code = 8
     assert told in fails(code, *line, *options)
     assert files(folder) == before
 
@@ -140,6 +140,23 @@ def test_records_are_no_candidates(folder):
     write_points(folder / "v.csv", [("a", 2, 2), ("b", 3, 3)], "id,lon,lat")
     line = ("choose", "site", "v.csv", "--candidates", "v.csv", "--radius", 2)
     assert "must not be an input of records" in fails(2, *line, *PAY)
+
+
+@pytest.mark.parametrize("registered", [False, True])
+def test_no_message_about_candidates_quotes_a_record(registered, folder):
+    """Records that are named as candidates are refused before they are read, for nothing."""
+    write_points(folder / "v.csv", [("kim", 2, 2), ("kim", 3, 3)], "id,lon,lat")
+    write_points(folder / "w.csv", [("lee", 2, 2)], "id,lon,lat")
+    told = "must not be an input of records"
+    if registered:
+        Ledger("l").register_inputs("v", ["v.csv", "w.csv"])
+        told = "must not be inputs of a dataset of this ledger"
+    records = "w.csv" if registered else "v.csv"
+    line = ("choose", "site", records, "--candidates", "v.csv", "--radius", 2)
+    shown = fails(9 if registered else 2, *line, *PAY)
+    assert told in shown
+    assert "kim" not in shown
+    assert not Ledger("l").state().charges
 
 
 def test_a_ledger_is_required():

@@ -130,3 +130,19 @@ def test_a_ledger_with_registered_inputs_is_refused(here):
 
 def test_help_of_the_group():
     assert "psd stream status city.stream" in passes("stream")
+
+
+def test_no_message_about_a_public_file_quotes_a_record(here):
+    """Records that are named as a boundary are refused before they are read."""
+    points = [{"type": "Feature", "properties": {"id": "kim"},
+               "geometry": {"type": "Point", "coordinates": [1, 1]}}]  # fmt: skip
+    (here / "p.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": points}))
+    ledger = Ledger.create(here / "l")
+    ledger.register("people", 1000)
+    ledger.register("visits", 1000, columns=psd.Columns(time="time"))
+    ledger.register_inputs("people", [here / "p.geojson"])
+    line = (*CREATE, "--boundary", "p.geojson")
+    assert "kim" in fails(2, *line)
+    shown = fails(9, *line, "--ledger", "l", "--dataset", "visits")
+    assert "must not be inputs of a dataset of this ledger" in shown
+    assert "kim" not in shown

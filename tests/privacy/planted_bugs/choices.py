@@ -93,6 +93,15 @@ def candidates_from_the_records():
 
 
 @planted(
+    test=COMMAND + "test_no_message_about_candidates_quotes_a_record[False]",
+    like="a refusal that quoted two equal ids of a file of records",
+)
+def candidates_are_read_before_they_are_refused():
+    """Records that are named as candidates are read, and a message quotes one of their ids."""
+    return replaced(printing, "local_files", lambda inputs: [])
+
+
+@planted(
     test="tests/contract/test_objectives.py::"
     "test_a_record_moves_no_score_further_than_it_says[sites-0]",
     like="a sensitivity stated too small",

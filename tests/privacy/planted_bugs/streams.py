@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from privacy.planted_bugs.bug import planted, replaced
+from psd.ledger.account import Account
 from psd.mechanisms.random_words import system_bytes
 from psd.streams import addition, counting, creation, drawing, totals
 from psd.streams.plan import stream_charge
@@ -78,3 +79,12 @@ def gaussian_charge_for_pure_slices():
 def faults_of_additions_paid_by_the_stream():
     """A stream that cost a twentieth of the budget has any number of faults for nothing."""
     return replaced(addition, "fault_charge", stream_charge)
+
+
+@planted(
+    test="tests/cli/test_stream_command.py::test_no_message_about_a_public_file_quotes_a_record",
+    like="a refusal that quoted two equal ids of a file of records",
+)
+def public_files_of_a_stream_are_read_before_they_are_refused():
+    """Records that are named as the boundary of a stream are read, and a message quotes an id."""
+    return replaced(Account, "refuse_records", lambda self, paths: None)
