@@ -128,7 +128,10 @@ def _epsilons(header: dict[str, Any]) -> int:
     is_gaussian = (header["release"].get("noise") or {}).get("delta") is not None
     if header["bound"] != "slice" or is_gaussian:
         return 1
-    return int(header["parameters"][0].get("stream_slices", len(header["slices"])))
+    number = int(header["parameters"][0].get("stream_slices", len(header["slices"])))
+    if number < 1:
+        raise ValueError("a series of no slices")
+    return number
 
 
 def _area(bounds: Sequence[float], crs: str, lattice: Sequence[int]) -> tuple[object, ...]:

@@ -249,6 +249,20 @@ def test_other_words_in_a_footer_are_no_release_and_block_no_ledger(ledger, tmp_
     Account(ledger, "rows").compare(tmp_path)
 
 
+def test_a_footer_of_a_stream_without_slices_blocks_no_ledger(ledger, tmp_path):
+    slices = TimeSlices(by="day", names=("2024-01-01",))
+    series = psd.build(
+        POINTS, domain=DOMAIN, epsilon=1, method="grid", slices=slices, time="time",
+        account=Account(ledger, "rows"),
+    )  # fmt: skip
+    series.save(tmp_path / "s.psd.parquet")
+    header = json.loads(pq.read_metadata(tmp_path / "s.psd.parquet").metadata[b"psd-series"])
+    header["bound"] = "slice"
+    header["parameters"][0]["stream_slices"] = 0
+    said_by({"psd-series": header}, tmp_path / "forged.parquet")
+    Account(ledger, "rows").compare(tmp_path)
+
+
 def test_what_is_no_file_is_not_waited_for(ledger, tmp_path, monkeypatch):
     os.mkfifo(tmp_path / "a.parquet")
     (tmp_path / "b.parquet").symlink_to("a.parquet")
