@@ -1619,6 +1619,7 @@ its group in the checklist:
 | X | an export |
 | D, G | a local campaign: reports and stores, and campaigns |
 | S | suggestions of places |
+| H | private choices |
 | M | the map, which does not exist yet |
 
 ## Input, parameters and queries
@@ -1697,6 +1698,18 @@ refused command leaves no file behind and has one line on stderr.
 |---|---|---|---|---|
 """
 
+CHOICES = """
+## Choices
+
+Before each command there are candidates, bids, regions, tariffs and a ledger with a budget of 1;
+each command has `--crs EPSG:3857 --epsilon 0.5 --ledger l --dataset bids`. A refused command has
+one line on stderr and leaves no file behind. A bid that is no number stops no reading: its record
+is left out. The reason why a reading failed is withheld.
+
+| case | given | command | exit code | message contains | charges |
+|---|---|---|---|---|---|
+"""
+
 LEFT = """
 ## Not tested
 
@@ -1729,6 +1742,7 @@ def fault_row(fault):
 def page():
     """The tables as Markdown."""
     from robustness.bad_campaigns import page_rows
+    from robustness.bad_choices import page_rows as choice_rows
     from robustness.bad_releases import LEFT_OUT, NAMES, RELEASES
     from robustness.bad_suggestions import page_rows as suggestion_rows
     from robustness.faults import LEDGERS, PROCESSES
@@ -1737,7 +1751,8 @@ def page():
     faults = "".join(map(fault_row, (*PROCESSES, *LEDGERS, *RELEASES, *NAMES)))
     left = "".join(row(*line) for line in LEFT_OUT.items())
     local, suggestions = LOCAL + page_rows(row), SUGGESTIONS + suggestion_rows(row)
-    return INTRODUCTION + given + FAULTS + faults + local + suggestions + LEFT + left
+    choices = CHOICES + choice_rows(row)
+    return INTRODUCTION + given + FAULTS + faults + local + suggestions + choices + LEFT + left
 
 
 if __name__ == "__main__":
