@@ -276,9 +276,13 @@ def show_status(file: str, form: str) -> None:
     from psd.ledger.ledger import Ledger
 
     state = Ledger(file).state()
-    _print_rows([_balance_row(state, name) for name in state.datasets], form)
-    if form == "table":
-        _explain_deltas(state.datasets.values())
+    rows = [_balance_row(state, name) for name in state.datasets]
+    if form == "json" or not rows:
+        _print_rows(rows, form)
+        return
+    _print_rows([_without(row, _RHO_COLUMNS) for row in rows], form)
+    _print_rhos([row for row in rows if row["delta"]])
+    _explain_deltas(state.datasets.values())
 
 
 @command.command("history", cls=Command, short_help="List the charges.")
@@ -486,6 +490,18 @@ _WORDS = (
     "adds_up",
     "state",
 )
+
+
+def _without(row: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    """A line without some of its columns."""
+    return {name: value for name, value in row.items() if name not in names}
+
+
+def _print_rhos(rows: list[dict[str, Any]]) -> None:
+    """Balances in rho as a table of their own, so that both tables fit a terminal."""
+    if rows:
+        click.echo()
+        _print_rows([{name: row[name] for name in ("dataset", *_RHO_COLUMNS)} for row in rows], "")
 
 
 def _print_rows(lines: list[dict[str, Any]], form: str) -> None:

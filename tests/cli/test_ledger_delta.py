@@ -107,3 +107,14 @@ def test_deltas_that_are_refused(delta, ledger):
     said = fails(2, *REGISTER, "--read", "user=user", "--delta", delta)
     assert "delta must be" in said
     assert ledger.state().datasets == {}
+
+
+def test_the_balance_in_rho_is_a_table_of_its_own(ledger):
+    passes("ledger", "register", "city.ledger", "rows", "--budget", 1)
+    for shown in ([("unit", False)], [("unit", False), ("delta", True)]):
+        told = passes("ledger", "status", "city.ledger").splitlines()
+        heads = [line.split() for line in told if line.startswith("dataset")]
+        assert [(head[1], "rho" in head) for head in heads] == shown
+        if len(shown) == 1:
+            register("--delta", "1e-6")
+    assert [line.split()[:2] for line in told if "0.088152688379" in line] == [["people", "1e-6"]]
