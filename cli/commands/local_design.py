@@ -83,7 +83,7 @@ def design_campaign(
 ) -> None:
     """Design a campaign from epsilon and the expected number of devices, and write its file.
 
-    Give what is asked: --bounds for places, --regions for named regions, --options for a list of
+    Give the question: --bounds for places, --regions for named regions, --options for a list of
     answers, --range for numbers, or --words for words of which no list exists before.
 
     Each device is in one of several groups, one for each round. The first is asked for the cell of

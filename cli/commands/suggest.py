@@ -63,6 +63,7 @@ def command(ctx: click.Context) -> None:
     bound="Largest number of records of each user that are read; 4 by default.",
     per=(),
     bound_type=INTEGER,
+    without="It must be given.",
 )
 @read_option(*POINT_KEYS, "memory")
 @ledger_options

@@ -15,7 +15,11 @@ _option = options_of("Unit of privacy")
 
 
 def unit_options(
-    *, bound: str, per: tuple[str, ...], bound_type: click.ParamType[Any] = click.STRING
+    *,
+    bound: str,
+    per: tuple[str, ...],
+    bound_type: click.ParamType[Any] = click.STRING,
+    without: str = "Without it, each record is protected separately.",
 ) -> Callable[..., Any]:
     """``--user`` and the options that go with it.
 
@@ -27,10 +31,12 @@ def unit_options(
         What ``--per`` takes; no such option if empty.
     bound_type : ParamType
         Type of ``--max-contributions``; a text where a bound may be chosen privately.
+    without : str
+        What holds without ``--user``.
     """
     options = [
         _option("--user", metavar="COLUMN", help="Column of user ids: all records of a user are "
-                "protected together. Without it, each record is protected separately."),
+                f"protected together. {without}"),
         _option("--max-contributions", metavar="K", type=bound_type, help=bound),
     ]  # fmt: skip
     if per:

@@ -51,6 +51,8 @@ def _print_table(table: pandas.DataFrame) -> None:
 
 def _column_texts(column: pandas.Series[Any], name: str) -> list[str]:
     """Values of a column as people read them."""
+    if column.dtype.kind == "b":
+        return ["yes" if value else "no" for value in column]
     if column.dtype.kind != "f":
         return [printable(str(value)) for value in column]
     if name in _SIDES:

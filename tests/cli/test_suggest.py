@@ -59,6 +59,11 @@ def test_the_table_has_the_ranks_of_the_own_places(room):
     assert cli("suggest", *PLACES.split(), "-k", 3).out.count("\n") >= 4
 
 
+def test_the_table_for_people_says_yes_for_own_places(room):
+    words = set(cli("suggest", *PLACES.split()).out.split())
+    assert words & {"yes", "no", "True", "False"} == {"yes", "no"}
+
+
 def test_places_takes_other_columns(room):
     (room / "own.csv").write_text("east,north\n1.5,2.5\n7,7\n")
     outcome = cli("suggest", *PLACES.split(), "--x", "east", "--y", "north")
