@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -237,7 +238,11 @@ def _slices_of(text: str | None) -> dict[str, int]:
     if text is None:
         return {}
     number, settings = split_settings("--slices", text, ("max_per_slice",))
-    return {"slices": INTEGER(number), **{name: INTEGER(n) for name, n in settings.items()}}
+    texts = {"slices": number, **settings}
+    for name, value in texts.items():
+        if not re.fullmatch(r"\d{1,10}", value, re.ASCII):
+            raise click.UsageError(f"--slices must have a whole number of {name}, got {value!r}")
+    return {name: int(value) for name, value in texts.items()}
 
 
 def _refuse_with_regions(**chosen: object) -> None:

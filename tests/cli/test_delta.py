@@ -161,7 +161,10 @@ def test_plans_show_both_laws():
     assert told.count("laplace") == told.count("gaussian") == 1
     assert "by itself a build chooses" in told
     words = ("plan", "--area", 100, "--count", 500, "--epsilon", 1)
-    assert "whole number" in fails(2, *words, "--slices", "many")
+    said = fails(2, *words, "--slices", "many")
+    assert "--slices must have a whole number of slices, got 'many'" in said
+    said = fails(2, *words, "--slices", "12:max_per_slice=-1")
+    assert "--slices must have a whole number of max_per_slice, got '-1'" in said
     assert "--slices must be between 1 and" in fails(2, *words, "--slices", 0)
     told = passes(*words, "--slices", "12:max_per_slice=4", "--delta", "1e-6", "--methods", "grid",
                   "--runs", 1, "--density", "uniform", "--format", "json")  # fmt: skip
