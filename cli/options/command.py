@@ -176,7 +176,8 @@ class Command(click.Command):
             regions = {"ids": "--region"}
         if "boundary" in options:
             regions = {**regions, "repair": "--boundary FILE:repair=yes"}
-        return methods | read | regions | options
+        # The first is of psd build.
+        return {"keep_tally": "--keep-tally"} | methods | read | regions | options
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, those of a group under its title."""

@@ -21,7 +21,7 @@ ELSEWHERE = [fault for fault in TABLE if isinstance(fault, Elsewhere)]
 
 # Section 6 of the checklist: letters, and how many ids each has.
 CHECKLIST = {"C": 28, "V": 23, "P": 11, "F": 16, "L": 14, "R": 14, "Q": 13, "M": 7, "D": 12}
-OWN = {"U": 7, "K": 7, "E": 6, "G": 34, "X": 7}
+OWN = {"U": 9, "K": 7, "E": 6, "G": 34, "X": 7}
 # The coordinate resolution, the smallest cell, names,
 # statements about a release; text files and addresses.
 OWN_PARAMETERS = {f"P{i}" for i in range(24, 29)} | {f"C{i}" for i in range(29, 34)}

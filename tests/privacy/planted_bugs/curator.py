@@ -189,6 +189,7 @@ def sensitivity_forgets_k():
     def init(self, tally, domain, **options):
         original(self, tally, domain, **options)
         self.contributions = 1
+        self.noise = self.noise.for_contributions(1)
 
     return replaced(Curator, "__init__", init)
 
