@@ -74,7 +74,7 @@ def check_kills(folder, method, number):
 
 @pytest.mark.slow
 def test_killed_additions_are_not_drawn_again(tmp_path):
-    check_kills(tmp_path, "quadtree", 60)
+    check_kills(tmp_path, "quadtree", 24)
 
 
 @pytest.mark.nightly
