@@ -6,7 +6,7 @@ import re
 
 from psd.errors import ParameterError
 
-__all__ = ["MIN_MEMORY", "memory_for_rows", "parse_memory"]
+__all__ = ["MIN_MEMORY", "memory_for_rows", "parse_memory", "split_memory"]
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([KMGT]?B)?", re.IGNORECASE)
@@ -47,3 +47,14 @@ def parse_memory(text: str | int) -> int:
 def memory_for_rows(memory: int | None) -> int | None:
     """Return the bytes of a limit that remain for records, cells and the parser."""
     return None if memory is None else memory - _LIBRARIES
+
+
+def split_memory(memory: int | None) -> tuple[int | None, int | None]:
+    """Split a limit between the rows that are kept, two thirds, and the parser, one third.
+
+    Examples
+    --------
+    >>> split_memory(900), split_memory(None)
+    ((600, 300), (None, None))
+    """
+    return (None, None) if memory is None else (memory * 2 // 3, memory // 3)

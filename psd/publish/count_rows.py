@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from psd.curator.contribution_choice import choose_contribution_bound
 from psd.curator.private_bounds import PrivateBounds, find_bounds
 from psd.errors import BudgetError, ParameterError
+from psd.ingest.memory_limit import split_memory
 from psd.ingest.sources import OnCopy, check_repeatable, read, refuse_copy
 from psd.ingest.tally_builder import TallyBuilder
 from psd.privacy.unit import PrivacyUnit, counted_unit
@@ -75,6 +76,7 @@ class _Reading:
         """
         columns, choice = self.request.columns, self.request.contribution_choice
         assert columns is not None
+        for_rows, for_parser = split_memory(self.memory)
         builder = TallyBuilder(
             domain,
             unit=self.unit,
@@ -82,12 +84,12 @@ class _Reading:
             area=area,
             slices=self.request.slices,
             regions=self.regions,
-            memory=self.memory and self.memory * 2 // 3,
+            memory=for_rows,
             limits_cells=self.limits_cells,
         )
         for batch in read(
             self.data,
-            replace(columns, memory=self.memory and self.memory // 3),
+            replace(columns, memory=for_parser),
             declared or domain,
             on_copy=on_copy,
         ):

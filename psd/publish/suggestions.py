@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 from psd._util.arrays import Integers
 from psd.curator.person_sums import PersonSums
 from psd.errors import ParameterError
-from psd.ingest.memory_limit import memory_for_rows, parse_memory
+from psd.ingest.memory_limit import memory_for_rows, parse_memory, split_memory
 from psd.ingest.sources import read
 from psd.ingest.tally_builder import TallyBuilder
 from psd.privacy.budget import Budget
@@ -273,8 +273,9 @@ class PersonInput(RecordInput):
         assert columns is not None
         observer.progress("reading")
         memory = memory_for_rows(None if self.memory is None else parse_memory(self.memory))
-        builder = TallyBuilder(domain, unit=request.unit, memory=memory and memory * 2 // 3)
-        columns = replace(columns, memory=memory and memory // 3)
+        for_rows, for_parser = split_memory(memory)
+        builder = TallyBuilder(domain, unit=request.unit, memory=for_rows)
+        columns = replace(columns, memory=for_parser)
         for batch in read(self.data, columns, domain, on_copy=observer.private_copy):
             builder.add_batch(batch)
         rows = builder.user_rows(secrets.token_bytes(16))

@@ -17,7 +17,7 @@ from psd._util.wall_clock import zone_rules
 from psd.api.series import SeriesRelease
 from psd.errors import ParameterError
 from psd.ingest.hash_key import key_fingerprint
-from psd.ingest.memory_limit import memory_for_rows, parse_memory
+from psd.ingest.memory_limit import memory_for_rows, parse_memory, split_memory
 from psd.ingest.partial_tally import (
     EMPTY,
     PART,
@@ -201,17 +201,16 @@ def tally_rows(
 
 def _filled_builder(data: Any, request: TallyRequest, memory: int | None) -> TallyBuilder:
     """Read the records of a part."""
+    for_rows, for_parser = split_memory(memory)
     builder = TallyBuilder(
         request.domain,
         unit=counted_unit(request.unit, request.contribution_scope),
         step=request.step,
         slices=request.slices,
         regions=request.regions,
-        memory=memory and memory * 2 // 3,
+        memory=for_rows,
     )
-    for batch in read(
-        data, replace(request.columns, memory=memory and memory // 3), request.domain
-    ):
+    for batch in read(data, replace(request.columns, memory=for_parser), request.domain):
         builder.add_batch(batch)
     return builder
 

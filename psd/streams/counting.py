@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psd.ingest.contribution_bounding import running_number
-from psd.ingest.memory_limit import memory_for_rows, parse_memory
+from psd.ingest.memory_limit import memory_for_rows, parse_memory, split_memory
 from psd.ingest.sources import read
 from psd.ingest.tally_builder import TallyBuilder
 from psd.privacy.unit import PrivacyUnit, counted_unit
@@ -164,6 +164,7 @@ def _filled_builder(
     domain, columns = request.domain, request.columns
     assert isinstance(domain, Domain)
     assert columns is not None
+    for_rows, for_parser = split_memory(memory)
     builder = TallyBuilder(
         domain,
         unit=counted_unit(request.unit, request.contribution_scope),
@@ -171,10 +172,10 @@ def _filled_builder(
         area=boundary,
         slices=time_slice,
         regions=request.regions,
-        memory=memory and memory * 2 // 3,
+        memory=for_rows,
         limits_cells=limits_cells,
     )
-    columns = replace(columns, memory=memory and memory // 3)
+    columns = replace(columns, memory=for_parser)
     for batch in read(data, columns, domain, on_copy=observer.private_copy):
         builder.add_batch(batch)
     return builder
