@@ -15,6 +15,7 @@ ELSEWHERE = {
     "_util/thrift_compact.py": "unit/_util/test_untrusted_parquet.py",
     "_util/processes.py": "unit/evaluation/test_compare.py",
     "api/_answer_tables.py": "unit/query/test_polygons.py",
+    "api/_release_*.py": "unit/api/test_release.py",
     "api/differences.py": "unit/statistics/test_differences.py",
     "api/loading.py": "unit/api/test_release.py",
     "auditing/*": "audit",
