@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -12,13 +10,8 @@ from ..options.command import READ_KEYS, Command
 from ..options.reading import INPUTS, inputs_of, read_option
 from ..options.table import TABLE_OR_JSON
 from ..options.values import INTEGER, parse_settings
-from ..output.columns import Column, print_columns
+from ..output.ledger import explain_deltas, print_balances, print_charges
 from ..output.terminal import printable
-
-if TYPE_CHECKING:
-    from psd.ledger.balances import Balance
-    from psd.ledger.charges import Charge, Dataset
-    from psd.ledger.state import LedgerState
 
 __all__ = ["command"]
 
@@ -169,7 +162,7 @@ def register_dataset(
     failing = "" if entered.delta is None else f" and delta {delta_text(entered.delta)}"
     click.echo(f"registered {dataset} in {file}: budget {budget}{failing} per {unit}")
     click.echo(f"records are read by {printable(reading_text(entered.reading or {}))}")
-    _explain_deltas([entered])
+    explain_deltas([entered])
 
 
 @command.command("inputs", cls=Command, short_help="Add inputs that may be read for a dataset.")
@@ -259,9 +252,9 @@ def show_status(file: str, form: str) -> None:
     """Show the spent part and the rest of each budget.
 
     The spent part is that of the records which the charges concern most. adds_up says which
-    charges are added: "all", or only those with "common points" or "common slices" of time. A
-    record lies at one point and at one time, so of charges for two areas, or for two days, it
-    pays one. The records of a user's day lie on one day, and those of a user anywhere.
+    charges are added: "all", or only those with "common points", "common points and slices" or
+    "common days". A record lies at one point and at one time, so of charges for two areas, or for
+    two days, it pays one. The records of a user's day lie on one day, and those of a user anywhere.
 
     A budget with a delta has two sums. spent and left are epsilons, if all charges are pure; after
     Gaussian noise nothing is left in epsilon. spent_rho and left_rho count all charges in rho. The
@@ -276,13 +269,7 @@ def show_status(file: str, form: str) -> None:
     from psd.ledger.ledger import Ledger
 
     state = Ledger(file).state()
-    rows = [_balance_row(state, name) for name in state.datasets]
-    if form == "json" or not rows:
-        _print_rows(rows, form)
-        return
-    _print_rows([_without(row, _RHO_COLUMNS) for row in rows], form)
-    _print_rhos([row for row in rows if row["delta"]])
-    _explain_deltas(state.datasets.values())
+    print_balances(state, form)
 
 
 @command.command("history", cls=Command, short_help="List the charges.")
@@ -307,7 +294,7 @@ def show_history(file: str, dataset: str | None, form: str) -> None:
     if dataset is not None:
         state.dataset(dataset)
     charges = state.charges.values() if dataset is None else state.charges_of(dataset)
-    _print_rows([_charge_row(state, charge) for charge in charges], form)
+    print_charges(state, charges, form)
 
 
 @command.command("verify", cls=Command, short_help="Check that no entry was changed.")
@@ -366,158 +353,3 @@ def seal_ledger(file: str, key: str) -> None:
 
     sealed = Ledger(file).seal(key)
     click.echo(f"wrote {seal_path(file)}: entries 1 to {sealed:,} are sealed")
-
-
-def _balance_row(state: LedgerState, name: str) -> dict[str, Any]:
-    """Spent part and rest of a budget and of its caps."""
-    from psd.ingest.reading import reading_text
-    from psd.privacy.epsilon import epsilon_text
-
-    dataset, charges = state.datasets[name], state.charges_of(name)
-    zone = "" if dataset.time_zone is None else f" {dataset.time_zone}"
-    bound = "" if dataset.bound is None else f" k={dataset.bound}"
-    balance = state.balance(name)
-    caps = {who: _left_text(state.balance(name, analyst=who)) for who in dataset.caps}
-    return {
-        "dataset": name,
-        "unit": f"{dataset.unit}{zone}{bound}",
-        "columns": "not registered"
-        if dataset.reading is None
-        else printable(reading_text(dataset.reading)),
-        "inputs": f"{len(dataset.inputs):,}" if dataset.inputs else "any",
-        "budget": epsilon_text(dataset.budget),
-        "spent": epsilon_text(balance.spent.epsilon),
-        "left": epsilon_text(balance.epsilon_left),
-        **_rho_columns(balance),
-        "adds_up": _rule_of_sums(dataset),
-        "charges": str(len(charges)),
-        "not_finished": str(sum(not charge.done for charge in charges)),
-        "raised": ", ".join(dataset.raised),
-        "left_of_caps": ", ".join(f"{who} {left}" for who, left in caps.items()),
-    }
-
-
-def _explain_deltas(datasets: Iterable[Dataset]) -> None:
-    """Print what may happen with the probability delta of each dataset that has one."""
-    from psd.privacy.delta import delta_text
-    from psd.privacy.epsilon import epsilon_text
-
-    for each in datasets:
-        if each.delta is not None:
-            click.echo(
-                f"{each.name}: with a probability of at most {delta_text(each.delta)}, all "
-                f"releases together may reveal more than epsilon {epsilon_text(each.budget)} allows"
-            )
-
-
-def _rho_columns(balance: Balance) -> dict[str, str]:
-    """Delta, and the balance in rho; empty for a budget without delta."""
-    from psd.privacy.delta import delta_text
-    from psd.privacy.epsilon import epsilon_text
-    from psd.privacy.loss import rho_text
-
-    allowance = balance.allowance
-    if allowance.delta is None:
-        return dict.fromkeys(_RHO_COLUMNS, "")
-    return {
-        "delta": delta_text(allowance.delta),
-        "budget_rho": rho_text(allowance.rho),
-        "spent_rho": rho_text(balance.spent.rho),
-        "left_rho": rho_text(balance.rho_left),
-        "largest_pure": epsilon_text(balance.largest_pure),
-    }
-
-
-def _left_text(balance: Balance) -> str:
-    """What is left of a cap: epsilon, and rho if there is a delta."""
-    from psd.privacy.epsilon import epsilon_text
-    from psd.privacy.loss import rho_text
-
-    left = epsilon_text(balance.epsilon_left)
-    return left if balance.allowance.delta is None else f"{left} rho {rho_text(balance.rho_left)}"
-
-
-def _rule_of_sums(dataset: Dataset) -> str:
-    """Which charges of a dataset are added, in a few words."""
-    has_times = dataset.reading is not None and "time" in dataset.reading
-    if dataset.unit == "user-day" and has_times:
-        return "common days"
-    if dataset.unit != "record" or dataset.reading is None:
-        return "all"
-    return "common points and slices" if has_times else "common points"
-
-
-def _charge_row(state: LedgerState, charge: Charge) -> dict[str, Any]:
-    """One charge."""
-    from psd.privacy.delta import delta_text
-    from psd.privacy.epsilon import epsilon_text
-    from psd.privacy.loss import rho_text
-
-    loss, has_delta = charge.loss, state.dataset(charge.dataset).delta is not None
-    region, slices = charge.region, charge.slices
-    return {
-        "time": charge.time,
-        "dataset": charge.dataset,
-        "analyst": charge.analyst or "",
-        "what": charge.what,
-        "epsilon": epsilon_text(loss.epsilon),
-        "delta": "" if loss.delta is None else delta_text(loss.delta),
-        "rho": rho_text(loss.rho) if has_delta else "",
-        "k": "auto" if charge.bound is None else str(charge.bound),
-        "where": "everywhere" if region is None else " ".join(f"{x:.10g}" for x in region.bounds),
-        "when": "always" if slices is None else slices.text,
-        "state": "done" if charge.done else "charged, not finished",
-        "id": charge.id,
-        "digest": charge.digest or "",
-    }
-
-
-# Columns of a budget with a delta; a table in which all are empty does not show them.
-_RHO_COLUMNS = ("delta", "budget_rho", "spent_rho", "left_rho", "largest_pure")
-_SHOWN_IF_FILLED = (*_RHO_COLUMNS, "rho")
-
-# Texts that may continue on the next line.
-_WORDS = (
-    "dataset",
-    "unit",
-    "columns",
-    "raised",
-    "left_of_caps",
-    "analyst",
-    "what",
-    "where",
-    "when",
-    "adds_up",
-    "state",
-)
-
-
-def _without(row: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    """A line without some of its columns."""
-    return {name: value for name, value in row.items() if name not in names}
-
-
-def _print_rhos(rows: list[dict[str, Any]]) -> None:
-    """Balances in rho as a table of their own, so that both tables fit a terminal."""
-    if rows:
-        click.echo()
-        _print_rows([{name: row[name] for name in ("dataset", *_RHO_COLUMNS)} for row in rows], "")
-
-
-def _print_rows(lines: list[dict[str, Any]], form: str) -> None:
-    """Lines as a table, with the start of each digest, or as JSON."""
-    if form == "json":
-        click.echo(json.dumps(lines, indent=1))
-        return
-    if not lines:
-        click.echo("the ledger has no entries of this kind yet")
-        return
-    columns = []
-    for name in lines[0]:
-        values = [line[name][: 12 if name == "digest" else None] for line in lines]
-        if name in _SHOWN_IF_FILLED and not any(values):
-            continue
-        if name == "raised":
-            values = [value.replace("T", " ") for value in values]  # a time may be broken there
-        columns.append(Column(heading=name, values=values, left=True, folds=name in _WORDS))
-    print_columns(columns)
