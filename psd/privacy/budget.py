@@ -7,11 +7,13 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import TypeAlias
 
+import numpy as np
+
 from psd.errors import BudgetError, InternalError, ParameterError
 from psd.privacy.currency import EPSILON, RHO, Currency
 from psd.privacy.epsilon import parse_epsilon
 from psd.privacy.loss import Loss
-from psd.privacy.statements import BUDGET_STATEMENTS
+from psd.privacy.statements import BUDGET_STATEMENTS, SELECTIONS
 
 __all__ = ["Budget", "Cost", "Statement", "spent_before_counting"]
 
@@ -262,10 +264,29 @@ def spent_before_counting(statement: Mapping[str, int | str | None]) -> Cost:
     statement : mapping
         Parameters of a release, or the statement of its budget.
 
+    Notes
+    -----
+    What is paid in rho, the choice of a limit and the four sides of private bounds, are draws of
+    the exponential mechanism. The epsilon of one that costs rho_c is sqrt(8 rho_c), the parameter
+    that it was drawn with (`psd.privacy.currency.Currency.of_selections`), and the epsilons of the
+    draws add up.
+
     Examples
     --------
     >>> spent_before_counting({"height": 3, "bound_epsilon": "0.05", "bounds_epsilon": "0.1"})
     150000000
+    >>> spent_before_counting({"bound_rho": "0.00125"})
+    100000000
     """
     names = [name for name in BUDGET_STATEMENTS if name.endswith("_epsilon")]
-    return sum(parse_epsilon(str(statement[name])) for name in names if name in statement)
+    pure = sum(parse_epsilon(str(statement[name])) for name in names if name in statement)
+    return pure + sum(
+        draws * _selection_epsilon(Fraction(str(statement[name])) / draws)
+        for name, draws in SELECTIONS.items()
+        if name in statement
+    )
+
+
+def _selection_epsilon(rho: Fraction) -> Cost:
+    """Nano-epsilon of an exponential mechanism that costs a rho."""
+    return int(RHO.of_selections(np.array([int(rho * RHO.parts)]))[0])

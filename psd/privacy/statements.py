@@ -7,6 +7,7 @@ charges a ledger, states what it spent under names from this table, and no other
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Any, Final
 
 from psd._util.declared_parameters import DeclaredParameters, declared
@@ -15,6 +16,7 @@ from psd.errors import ParameterError
 __all__ = [
     "BUDGET_STATEMENTS",
     "RECEIPT_STATEMENTS",
+    "SELECTIONS",
     "STATEMENTS",
     "STREAM_STATEMENTS",
     "method_parameters",
@@ -32,11 +34,15 @@ BUDGET_STATEMENTS: Final = frozenset({
     "bounds_beyond",
     # what counting the parts of a tally cost before the release
     "counting_epsilon",
+    "counting_rho",
     # what the other part of a stream costs: its running totals, or its slices
     "totals_epsilon",
     "slices_epsilon",
 })  # fmt: skip
 """Names under which a release states what was spent before its method began."""
+
+SELECTIONS: Final = MappingProxyType({"bound_rho": 1, "bounds_rho": 4})
+"""Draws of the exponential mechanism that the amount of a name pays for, evenly."""
 
 RECEIPT_STATEMENTS: Final = frozenset({"ledger", "charge"})
 """Names under which a release states which charge of which ledger paid for it."""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from psd.accounting import selection_rho
 from psd.curator.private_bounds import PrivateBounds
 from psd.errors import ParameterError
 from psd.ingest.memory_limit import memory_for_rows, parse_memory
 from psd.ingest.partial_tally import CountedRegions, CountingRules, PartialTally, merge
 from psd.ingest.sources import OnCopy, check_input, check_repeatable, refuse_copy
 from psd.ledger.charges import ChargeRequest
-from psd.privacy.epsilon import epsilon_text
+from psd.privacy.budget import Budget
 from psd.publish.charging import charge_request
 from psd.publish.count_rows import CountedRows, count_rows
 from psd.publish.drawing import coarsest_step
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from psd.ingest.bid_levels import BidLevels
     from psd.ingest.engines import Engine
     from psd.mechanisms.base import Sampler
-    from psd.privacy.budget import Budget, Cost
+    from psd.privacy.budget import Cost
+    from psd.privacy.currency import Currency
     from psd.publish.observer import Observer
     from psd.space.boundary import Boundary
     from psd.space.region_hierarchy import RegionHierarchy
@@ -36,9 +38,8 @@ __all__ = ["CountInput", "EngineInput", "RecordInput", "TallyInput", "count_inpu
 class CountInput(Protocol):
     """Input of a build."""
 
-    @property
-    def paid(self) -> Cost:
-        """Nano-epsilon that was spent earlier on these counts; it is part of the release."""
+    def paid(self, currency: Currency) -> Cost:
+        """What was spent earlier on these counts; it is part of the release."""
 
     def complete(self, request: BuildRequest) -> BuildRequest:
         """Complete the request with what the source states; refuse a contradiction."""
@@ -82,7 +83,10 @@ class RecordInput:
     memory: str | int | None = None
     limits_cells: bool = True
     bids: BidLevels | None = None
-    paid: ClassVar[Cost] = 0
+
+    def paid(self, currency: Currency) -> Cost:
+        """Return 0: what these counts cost is spent in the build."""
+        return 0
 
     def complete(self, request: BuildRequest) -> BuildRequest:
         """Return the request unchanged."""
@@ -144,7 +148,10 @@ class EngineInput:
 
     data: Any
     engine: Engine
-    paid: ClassVar[Cost] = 0
+
+    def paid(self, currency: Currency) -> Cost:
+        """Return 0: nothing was estimated."""
+        return 0
 
     def complete(self, request: BuildRequest) -> BuildRequest:
         """Return the request unchanged, if the engine can do it."""
@@ -213,10 +220,21 @@ class TallyInput:
 
     tally: PartialTally
 
-    @property
-    def paid(self) -> Cost:
-        """Nano-epsilon that earlier builds spent on a contribution bound or on bounds."""
-        return self.tally.paid
+    def paid(self, currency: Currency) -> Cost:
+        """What earlier builds spent on a contribution bound or on bounds.
+
+        Proof in rho: all of it was paid for draws of the exponential mechanism. Those of one part
+        have epsilons e_i that sum to its ``paid``, and cost the sum of e_i^2 / 8 [1]_, at most
+        ``paid``^2 / 8. Rhos of several parts, and of the release, add up.
+
+        References
+        ----------
+        .. [1] Cesar, Rogers. "Bounding, Concentrating, and Truncating." ALT 2021.
+           https://arxiv.org/abs/2004.07223
+        """
+        if currency.is_pure:
+            return self.tally.paid
+        return sum(selection_rho(origin.paid) for origin in self.tally.origins)
 
     def complete(self, request: BuildRequest) -> BuildRequest:
         """Complete the request with domain, unit and slices of the tally."""
@@ -227,20 +245,26 @@ class TallyInput:
             slices=rules.slices,
             contribution_scope=rules.contribution_scope,
         )
-        if self.paid and request.noise_law == "auto":  # epsilon and rho do not add up
-            request = replace(request, noise_law="laplace")
         _check_regions(request.regions, rules)
         if request.boundary is not None:
             raise ParameterError("boundary must be left out for tallies, which were counted before")
         domain = request.domain if isinstance(request.domain, Domain) else rules.domain
         _check_step(request.method, domain, rules)
-        if self.paid >= request.nano_epsilon:
+        request = request.complete(rules.domain, reading)
+        self._check_paid(request)
+        return request
+
+    def _check_paid(self, request: BuildRequest) -> None:
+        """Refuse an epsilon of which nothing is left for counts."""
+        budget = Budget(request.loss)
+        paid = self.paid(budget.currency)
+        if paid >= budget.total:
+            spent = budget.currency.text(paid)
+            least = f"above {spent}" if budget.currency.is_pure else f"large enough for rho {spent}"
             raise ParameterError(
-                f"epsilon must be above {epsilon_text(self.paid)}, which private bounds or a "
-                f"chosen bound of these tallies cost, got {request.epsilon:f}; give more, or count "
-                "the records with public ones"
+                f"epsilon must be {least}, which private bounds or a chosen bound of these tallies "
+                f"cost, got {request.epsilon:f}; give more, or count the records with public ones"
             )
-        return request.complete(rules.domain, reading)
 
     def charge_request(self, request: BuildRequest) -> ChargeRequest:
         """Charge everywhere: the records of several parts may have been placed by several rules."""

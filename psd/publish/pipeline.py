@@ -205,20 +205,10 @@ def _budget_of(
 ) -> Budget:
     """Budget of a request, without what was spent earlier on the counts of its source."""
     budget = Budget(request.loss, on_first_spend=on_first_spend)
-    if source.paid:
-        _refuse_mixed(budget)
-        budget.withhold("counting", source.paid)
+    paid = source.paid(budget.currency)
+    if paid:
+        budget.withhold("counting", paid)
     return budget
-
-
-def _refuse_mixed(budget: Budget) -> None:
-    """Refuse Gaussian noise for counts on which epsilon was spent: the two do not add up."""
-    if not budget.currency.is_pure:
-        raise ParameterError(
-            "noise_law must be laplace for tallies whose bounds, or whose limit of records, cost "
-            "epsilon; epsilon and rho do not add up",
-            name="noise_law",
-        )
 
 
 def _count_input(

@@ -100,10 +100,19 @@ def test_tallies_choose_by_what_they_state():
     told = build("--delta", "1e-6", inputs=("v.tally",))
     assert "epsilon 1 and delta 1e-6" in told
     assert "noise is discrete Gaussian (auto)" in told
-    build(*AREA, "--user", "user", "--max-contributions", "auto", *DAYS, "--keep-tally", "k",
-          output="a")  # fmt: skip
-    told = build("--delta", "1e-6", output="b", inputs=("k",))
-    assert "noise is discrete Laplace; no delta is spent" in told  # epsilon paid for the bound
+
+
+@pytest.mark.parametrize("first", ["laplace", "gaussian"])
+@pytest.mark.parametrize("second", ["laplace", "gaussian"])
+def test_a_limit_that_was_chosen_is_paid_for_in_every_release_of_its_tally(first, second):
+    delta = ("--delta", "1e-6", "--noise")
+    chosen = ("--user", "user", "--max-contributions", "auto", *DAYS)
+    build(*AREA, *chosen, *delta, first, "--keep-tally", "k", output="a")
+    build(*delta, second, output="b", inputs=("k",))
+    name = "counting_rho" if second == "gaussian" else "counting_epsilon"
+    parameters = psd.load("b").releases[0].parameters
+    assert float(parameters[name]) > 0
+    assert "noise is discrete Laplace (auto)" in build(*delta[:2], output="c", inputs=("k",))
 
 
 def test_a_ledger_with_delta_is_charged_in_rho():

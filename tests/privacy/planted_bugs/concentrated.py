@@ -7,6 +7,7 @@ import math
 import psd.curator.curator
 import psd.ingest.contribution_bounding
 import psd.mechanisms.noisy_counts
+import psd.privacy.budget
 import psd.publish.series
 from privacy.planted_bugs.bug import planted, replaced
 from psd.mechanisms.gaussian import GaussianMechanism
@@ -102,3 +103,13 @@ def epsilon_for_rho():
         self._budget._total = self.epsilon
 
     return replaced(psd.curator.curator.Curator, "__init__", started)
+
+
+@planted(
+    test="tests/unit/publish/test_paid_tallies.py::"
+    "test_what_was_found_in_rho_is_paid_for_as_the_epsilon_of_its_draws[a bound]",
+    like="rho that was spent, read as no epsilon",
+)
+def kept_tally_forgets_rho():
+    """What a build paid in rho for a limit of records is not paid by releases of its tally."""
+    return replaced(psd.privacy.budget, "SELECTIONS", {})

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from psd.accounting import selection_rho
 from psd.errors import BudgetError, InternalError, LedgerError, ParameterError
 from psd.privacy.budget import Budget, spent_before_counting
+from psd.privacy.loss import Loss
 from psd.privacy.statements import BUDGET_STATEMENTS
 
 
@@ -170,3 +172,15 @@ def test_what_a_release_states_is_read_back():
     stated = {"height": 3, "bound_epsilon": "0.05", "bound_most": 9, "counting_epsilon": "1"}
     assert spent_before_counting(stated) == 1_050_000_000
     assert spent_before_counting({"bounds_beyond": 20}) == 0
+
+
+@pytest.mark.parametrize(("name", "draws"), [("bound", 1), ("bounds", 4)])
+def test_what_was_paid_in_rho_is_read_back_as_the_epsilon_of_its_draws(name, draws):
+    """Every draw is an exponential mechanism of sqrt(8 rho), so its rho is at most the amount."""
+    for total in (24_355_970_359, 321_047_690, 10**6):
+        budget = Budget(Loss.gaussian(10**9, Fraction(1, 10**6), total))
+        part = budget.allot(name, Fraction(1, 20), draws=draws)
+        spent = spent_before_counting(budget.statement)
+        assert spent % draws == 0
+        assert selection_rho(spent // draws) * draws <= part.total
+        assert selection_rho(spent // draws + 1) * draws > part.total

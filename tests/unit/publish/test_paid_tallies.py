@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import psd
+from psd.accounting import selection_rho
 from psd.curator.private_bounds import PrivateBounds
 from psd.errors import ParameterError
 from psd.ingest.partial_tally import CountingRules, PartialTally, PartOrigin, merge
@@ -14,8 +15,11 @@ from psd.ingest.reading import reading_of
 from psd.ingest.tally import Tally
 from psd.ingest.tally_file import read_tally, write_tally
 from psd.ledger.ledger import Ledger
-from psd.privacy.epsilon import NANO
+from psd.mechanisms.sampler import SecureSampler
+from psd.privacy.currency import EPSILON, RHO
+from psd.privacy.epsilon import NANO, epsilon_text
 from psd.privacy.unit import PrivacyUnit
+from psd.publish.count_inputs import TallyInput
 from psd.publish.observer import Observer
 from psd.publish.tally_parts import tally_of_build
 from psd.testing import RecordingSampler
@@ -31,22 +35,27 @@ FOUND = {
 }
 
 
-def kept_of(tmp_path, options):
-    """Tally of a build, written and read."""
-    random, found = np.random.default_rng(5), []
-    rows = pd.DataFrame(
+def rows():
+    """Records of 20 users."""
+    random = np.random.default_rng(5)
+    return pd.DataFrame(
         {
             "lon": 127 + random.normal(size=200) / 20,
             "lat": 37.5 + random.normal(size=200) / 20,
             "u": random.integers(20, size=200).astype(str),
         }
     )
+
+
+def kept_of(tmp_path, options):
+    """Tally of a build, written and read."""
+    found = []
     release = psd.build(
-        rows, epsilon=1, method="grid", observer=Observer(private_tally=found.append), **options
+        rows(), epsilon=1, method="grid", observer=Observer(private_tally=found.append), **options
     )
     path = tmp_path / f"{len(list(tmp_path.iterdir()))}.psd.parquet"
     release.save(path)
-    kept = tally_of_build(found[0], release, [rows], columns=psd.Columns(), release=path)
+    kept = tally_of_build(found[0], release, [rows()], columns=psd.Columns(), release=path)
     write_tally(kept, path.with_suffix(".tally"))
     return read_tally(path.with_suffix(".tally"))
 
@@ -64,6 +73,51 @@ def test_what_was_found_is_paid_for_in_every_release(tmp_path, name):
     assert sum(int(call.epsilon.max()) for call in recorder.draws) == 400_000_000 - paid
     stated = release.parameters.get("counting_epsilon")
     assert stated == (None if not paid else str(paid / NANO))
+
+
+GAUSSIAN = {"delta": "1e-6", "noise_law": "gaussian"}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_was_found_in_rho_is_paid_for_as_the_epsilon_of_its_draws(tmp_path, name):
+    """The choice and the sides of bounds are drawn first; their epsilons add up."""
+    options, recorder = {**FOUND[name][0], **GAUSSIAN}, RecordingSampler(SecureSampler())
+    psd.build(rows(), epsilon=1, method="grid", sampler=recorder, **options)
+    found = [draw for draw in recorder.draws if draw.kind == "select"]
+    assert len(found) == {"nothing": 0, "a bound": 1, "bounds": 4, "both": 5}[name]
+    kept = kept_of(tmp_path, options)
+    assert kept.paid == sum(int(draw.epsilon.max()) for draw in found)
+    release = psd.build(kept, epsilon="0.9", method=psd.decompositions.Grid(size=2))
+    assert release.parameters.get("counting_epsilon") == (
+        None if not kept.paid else epsilon_text(kept.paid)
+    )
+    assert release.tree.max_path_epsilon <= release.record.epsilon - kept.paid
+
+
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+@pytest.mark.parametrize("name", FOUND)
+def test_gaussian_releases_pay_in_rho_for_what_was_found(tmp_path, name, law):
+    options, _ = FOUND[name]
+    kept = kept_of(tmp_path, {**options, **(GAUSSIAN if law == "gaussian" else {})})
+    paid = selection_rho(kept.paid)
+    release = psd.build(kept, epsilon=1, method=psd.decompositions.Grid(size=2), **GAUSSIAN)
+    assert release.record.rho == 24_355_970_359
+    assert release.tree.max_path_epsilon == release.record.rho - paid
+    stated = release.parameters.get("counting_rho")
+    assert stated == (RHO.text(paid) if paid else None)
+    assert "counting_epsilon" not in release.parameters
+
+
+def test_a_rho_that_was_spent_already_is_refused(tmp_path):
+    """0.15 of pure epsilon cost 0.0028125 in rho, and epsilon 0.3 has 0.00254."""
+    kept = kept_of(tmp_path, FOUND["both"][0])
+    recorder = RecordingSampler()
+    message = r"epsilon must be large enough for rho 0\.0028125, which private bounds or"
+    with pytest.raises(ParameterError, match=message):
+        psd.build(kept, epsilon="0.3", sampler=recorder, **GAUSSIAN)
+    assert not recorder.draws
+    release = psd.build(kept, epsilon="0.4", method="grid", **GAUSSIAN)
+    assert release.parameters["counting_rho"] == "0.0028125"
 
 
 def test_an_epsilon_that_was_spent_already_is_refused(tmp_path):
@@ -128,4 +182,7 @@ def test_parts_add_what_they_paid():
         for number in range(3)
     ]
     for order in itertools.permutations(parts):
-        assert merge([merge(list(order[:2])), order[2]]).paid == 111
+        merged = merge([merge(list(order[:2])), order[2]])
+        assert merged.paid == 111
+        assert TallyInput(tally=merged).paid(EPSILON) == 111
+        assert TallyInput(tally=merged).paid(RHO) == 3  # 1e-18 / 8 and less, rounded up, each
