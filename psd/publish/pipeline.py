@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from psd._util.instances import check_instance, refuse_class
-from psd.errors import InputDataError, ParameterError
+from psd.errors import InputDataError
 from psd.ingest.sources import resolve_inputs
 from psd.ledger.account import Account
 from psd.mechanisms.sampler import SecureSampler
