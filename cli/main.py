@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import traceback
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -154,6 +155,7 @@ def cli(ctx: click.Context, debug: bool) -> None:
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code."""
     _open_closed()
+    warnings.simplefilter("ignore")  # of libraries: whether one appears may depend on a record
     signal.signal(signal.SIGTERM, _raise_interrupt)  # tidy up as after Ctrl-C
     sys.exit(run(sys.argv[1:] if args is None else list(args)))
 

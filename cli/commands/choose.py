@@ -226,7 +226,8 @@ def choose_tariff(
 
     def listed() -> Tariffs:
         if regions is None:
-            hierarchy, domain = None, choice_domain(bounds, crs, coordinate_resolution)
+            hierarchy = None
+            domain = choice_domain(bounds, crs, coordinate_resolution, instead=" or --regions")
         else:
             check_unrounded(coordinate_resolution)
             hierarchy = read_public_regions(regions, crs=crs, bounds=bounds)

@@ -59,9 +59,15 @@ def choice_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def choice_domain(
-    bounds: tuple[float, float, float, float] | None, crs: str, coordinate_resolution: str | None
+    bounds: tuple[float, float, float, float] | None,
+    crs: str,
+    coordinate_resolution: str | None,
+    *,
+    instead: str = "",
 ) -> Domain:
     """Domain of a choice that needs no cells: the bounds, as one of them.
+
+    Without bounds, the message names what the command takes instead of them.
 
     Raises
     ------
@@ -73,7 +79,7 @@ def choice_domain(
     from psd.space.domain import Domain
 
     if bounds is None:
-        raise click.UsageError("--bounds must be given; bids outside do not count")
+        raise click.UsageError(f"--bounds{instead} must be given; bids outside do not count")
     if coordinate_resolution is None:
         return Domain(bounds=bounds, crs=crs, lattice=(1, 1))
     return Domain(
@@ -106,8 +112,11 @@ def zone_numbers(text: str) -> tuple[int, ...]:
     ((4,), (1, 2, 3))
     """
     first, dots, last = text.partition("..")
-    low = parse_integer(first)
-    high = parse_integer(last) if dots else low
+    try:
+        low = parse_integer(first)
+        high = parse_integer(last) if dots else low
+    except click.BadParameter:
+        low = high = 0
     if not 1 <= low <= high <= _MAX_ZONES:
         raise click.BadParameter(
             f"it must be a number from 1 to {_MAX_ZONES}, or a range such as 1..4, got "

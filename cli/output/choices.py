@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -79,7 +79,8 @@ def make_choice(
     from psd.space.region_inputs import refuse_record_files
 
     warn_of_large_epsilon(epsilon_decimal(parse_epsilon(options["epsilon"])))
-    _check_output(output, overwrite=overwrite)
+    reads: list[str | Path] = [*candidates.files, *local_files(inputs), ledger or ""]
+    _check_output(output, overwrite=overwrite, reads=reads)
     account = account_of(ledger, *split_dataset(dataset))
     if account is None:
         raise click.UsageError("--ledger and --dataset must be given; psd choose charges a ledger")
@@ -97,15 +98,15 @@ def make_choice(
         _write(choice, output, crs, overwrite=overwrite)
 
 
-def _check_output(output: str | None, *, overwrite: bool) -> None:
-    """Refuse a file of another format, or one that exists, before anything is charged."""
+def _check_output(output: str | None, *, overwrite: bool, reads: Iterable[str | Path]) -> None:
+    """Refuse a file of another format, that exists, or is read, before anything is charged."""
     from psd._util.atomic_write import check_free
 
     if output is None:
         return
     if Path(output).suffix.lower() not in (".geojson", ".csv"):
         raise click.UsageError(f"--output must end in .geojson or .csv, got {output[:80]}")
-    check_free(output, overwrite=overwrite)
+    check_free(output, overwrite=overwrite, inputs=reads)
 
 
 def _write(choice: Choice, output: str, crs: str, *, overwrite: bool) -> None:
@@ -148,8 +149,8 @@ def show_notes(choice: Choice, unit: str) -> list[str]:
     each = "" if choice.draws == 1 else f"{choice.draw_epsilon:f} for each draw, "
     return [
         f"{choice.guarantee}; {each}{_number(choice.candidates)} candidates",
-        f"shortfall: at most {choice.mean_shortfall:,.4g} {unit} below the best candidate in the "
-        f"mean, and at most {choice.likely_shortfall:,.4g} with probability 0.95",
+        f"shortfall: at most {choice.mean_shortfall:,.4g} {unit} below the best candidate on "
+        f"average, and at most {choice.likely_shortfall:,.4g} with probability 0.95",
         f"alike: candidates within {choice.alike:,.4g} {unit} of each other are hardly told apart",
         f"a liar gains at most {_share(choice.liar_gain())} their largest utility, t liars "
         f"together e^({choice.epsilon:f} t) - 1 of it, in n such choices e^({choice.epsilon:f} n) "

@@ -127,8 +127,8 @@ def liar_gain(epsilon: float, *, liars: int = 1, rounds: int = 1) -> float:
     Parameters
     ----------
     epsilon : float
-        Epsilon of one choice. A lie must be a change that costs epsilon once, such as another bid
-        in the same place; one that also changes the place counts as two liars.
+        Epsilon of one choice. A lie is a change that costs epsilon once, such as another bid in the
+        same place; one that changes the place, or several records, counts as two liars.
     liars : int
         Number of units who act together.
     rounds : int
@@ -144,6 +144,13 @@ def liar_gain(epsilon: float, *, liars: int = 1, rounds: int = 1) -> float:
     ------
     ParameterError
         If there is no liar or no round.
+
+    Notes
+    -----
+    A change of cost c multiplies no probability by more than e^c, so an expected utility rises by
+    at most e^c - 1 of itself. Where no utility is below 0, it also rises by at most the largest one
+    times the total variation, which is at most tanh(c / 2). At c = 2 x for x = liars rounds epsilon
+    this is tanh(x), below e^x - 1: the bound holds for lies that count as two as well.
 
     References
     ----------

@@ -201,7 +201,7 @@ def choose(
     -----
     The question is `psd.curator.curator.Curator.choose`, which has the proof. The bounds follow
     from public numbers: a draw among m candidates with weights exp(score / a) falls short of the
-    best score by at most a ln m in the mean, and by more than a (ln m + t) with probability exp(-t)
+    best score by at most a ln m on average, and by more than a (ln m + t) with probability exp(-t)
     at most; permute-and-flip is never worse.
     """
     objective = as_objective(objective)

@@ -58,7 +58,7 @@ def read_catchments(
         raise InputDataError(f"{_WHAT} {path} has no column {ids}, which names each candidate")
     if table[ids].isna().any():
         raise ParameterError(f"{_WHAT} must have an id each, got an empty one")
-    names = [str(name) for name in table[ids]]
+    names = [str(name).strip() for name in table[ids]]
     points = None if hasattr(table, "geometry") else _coordinates(path, table)
     if points is not None:
         return Catchments.around(names, points, _radius(radius), crs)
@@ -112,7 +112,7 @@ def _shapes(path: Path, table: Any, crs: str) -> Any:
     """Geometries in a CRS."""
     if not hasattr(table, "geometry"):
         column = next(name for name in table.columns if str(name).strip().lower() == "wkt")
-        return np.asarray(regions_table(list(table[column]), crs).array)
+        return _parsed(path, list(table[column]), crs)
     if table.crs is None:
         raise DomainError(
             f"{_WHAT} {path} has no CRS; write it into the file, since it is never guessed"
@@ -121,3 +121,23 @@ def _shapes(path: Path, table: Any, crs: str) -> Any:
     with explain_proj_errors(f"{_WHAT} {path}", crs), offline():
         shapes = table.geometry.to_crs(target)
     return np.asarray(shapes.array)
+
+
+def _parsed(path: Path, texts: list[Any], crs: str) -> Any:
+    """Geometries of texts, one each."""
+    try:
+        shapes = regions_table(texts, crs).array
+    except ParameterError:
+        shapes = []
+    if len(shapes) != len(texts):
+        line = next(line for line, text in enumerate(texts, 2) if not _is_geometry(text, crs))
+        raise InputDataError(f"{_WHAT} {path} line {line}: its wkt cannot be read as one geometry")
+    return np.asarray(shapes)
+
+
+def _is_geometry(text: Any, crs: str) -> bool:
+    """Whether a text is one geometry."""
+    try:
+        return len(regions_table([text], crs)) == 1
+    except ParameterError:
+        return False

@@ -54,6 +54,7 @@ class Catchments:
     Guarantees
     ----------
     - Whether a point is in a catchment is a function of this point and of public values.
+    - No warning of a calculation tells of a point: they are silent.
 
     Parameters
     ----------
@@ -173,8 +174,9 @@ class Catchments:
             return inside
         assert self.centres is not None
         assert self.radii is not None
-        offset = (np.stack([x, y], axis=1) - self.centres[which]) / self.radii[which]
-        within: NDArray[np.bool_] = (offset * offset).sum(axis=1) <= 1
+        with np.errstate(all="ignore"):
+            offset = (np.stack([x, y], axis=1) - self.centres[which]) / self.radii[which]
+            within: NDArray[np.bool_] = (offset * offset).sum(axis=1) <= 1
         return within
 
     def spans(self, which: NDArray[np.int64], south: Floats, north: Floats) -> Spans:
@@ -193,15 +195,21 @@ class Catchments:
             return Spans(left=boxes[:, 0], right=boxes[:, 2], inner_left=none, inner_right=-none)
         assert self.centres is not None
         assert self.radii is not None
-        (x, y), (across, along) = self.centres[which].T, self.radii[which].T
-        nearest = np.maximum(np.maximum(south - y, y - north), 0) / along * (1 - _MARGIN)
-        farthest = np.maximum(np.abs(south - y), np.abs(north - y)) / along * (1 + _MARGIN)
-        outer, inner = (
-            np.where(t <= 1, np.sqrt(np.maximum(1 - t * t, 0)) * across, -np.inf)
-            for t in (nearest, farthest)
-        )
-        outer, inner = outer * (1 + _MARGIN) + across * _MARGIN, inner * (1 - _MARGIN)
-        return Spans(left=x - outer, right=x + outer, inner_left=x - inner, inner_right=x + inner)
+        with np.errstate(all="ignore"):
+            return _circle_spans(self.centres[which], self.radii[which], south, north)
+
+
+def _circle_spans(centres: Floats, radii: Floats, south: Floats, north: Floats) -> Spans:
+    """Intervals of x in which strips meet circles."""
+    (x, y), (across, along) = centres.T, radii.T
+    nearest = np.maximum(np.maximum(south - y, y - north), 0) / along * (1 - _MARGIN)
+    farthest = np.maximum(np.abs(south - y), np.abs(north - y)) / along * (1 + _MARGIN)
+    outer, inner = (
+        np.where(t <= 1, np.sqrt(np.maximum(1 - t * t, 0)) * across, -np.inf)
+        for t in (nearest, farthest)
+    )
+    outer, inner = outer * (1 + _MARGIN) + across * _MARGIN, inner * (1 - _MARGIN)
+    return Spans(left=x - outer, right=x + outer, inner_left=x - inner, inner_right=x + inner)
 
 
 def _check_ids(ids: tuple[str, ...]) -> None:
@@ -224,14 +232,14 @@ def _check_polygons(polygons: NDArray[Any]) -> None:
     import shapely
 
     kinds = (shapely.GeometryType.POLYGON, shapely.GeometryType.MULTIPOLYGON)
-    is_area = np.isin(shapely.get_type_id(polygons), kinds) & (shapely.area(polygons) > 0)
-    if not is_area.all():
+    is_polygon = np.isin(shapely.get_type_id(polygons), kinds)
+    if is_polygon.all() and not shapely.is_valid(polygons).all():
+        raise ParameterError("candidates must be valid polygons; repair them in a GIS program")
+    if not (is_polygon & (shapely.area(polygons) > 0)).all():
         raise ParameterError(
             "candidates must be points with a radius, or polygons with an area, got another "
             "geometry; is one of them a line, or empty?"
         )
-    if not shapely.is_valid(polygons).all():
-        raise ParameterError("candidates must be valid polygons; repair them in a GIS program")
     shapely.prepare(polygons)
 
 

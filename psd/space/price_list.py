@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from psd.errors import ParameterError
 
-__all__ = ["MAX_PRICES", "PriceList"]
+__all__ = ["MAX_PRICES", "PriceList", "parse_price"]
 
 MAX_PRICES = 1_000_000
 """Largest number of prices of a list."""
@@ -23,6 +23,9 @@ MAX_PRICES = 1_000_000
 _MAX_STEPS = 2**30
 
 _MAX_DIGITS = 12
+
+# Above all lists whose prices are multiples of a step of so many digits.
+_LARGEST = Decimal(10) ** 30
 
 _RULE = (
     "prices must be a range such as 0.5..100/0.5, or decimal numbers above 0 in ascending order "
@@ -88,12 +91,12 @@ class PriceList:
             If the text is neither, or a price is 0, given twice or out of order.
         """
         if ".." not in text:
-            return cls.of(_decimal(part) for part in text.split(","))
+            return cls.of(parse_price(part) for part in text.split(","))
         ends, _, step_text = text.partition("/")
         if not step_text:
             raise ParameterError(f"{_RULE}, got {text[:80]!r}; a range needs a step")
-        first, last = (_decimal(part) for part in ends.split("..", 1))
-        step = _decimal(step_text)
+        first, last = (parse_price(part) for part in ends.split("..", 1))
+        step = parse_price(step_text)
         if step == 0 or last < first:
             raise ParameterError(
                 f"{_RULE}, got {text[:80]!r}; a range begins with its lowest price"
@@ -114,7 +117,7 @@ class PriceList:
             If a price is not a number, 0, given twice or out of order.
         """
         numbers = [
-            price if isinstance(price, Decimal) else _decimal(str(price)) for price in prices
+            price if isinstance(price, Decimal) else parse_price(str(price)) for price in prices
         ]
         scale = max((_decimals(number) for number in numbers), default=0)
         multiples = [int(number.scaleb(scale)) for number in numbers]
@@ -145,13 +148,25 @@ class PriceList:
         return levels
 
 
-def _decimal(text: str) -> Decimal:
-    """Price in a text."""
+def parse_price(text: str) -> Decimal:
+    """Price in a text: a decimal number of at least 0.
+
+    Raises
+    ------
+    ParameterError
+        If it is another text, has more than 12 digits after the point, or is beyond all lists.
+
+    Examples
+    --------
+    >>> parse_price(" 2.50 ")
+    Decimal('2.50')
+    """
     try:
         number = Decimal(text.strip()) if text.isascii() and "_" not in text else Decimal("NaN")
     except InvalidOperation:
         number = Decimal("NaN")
-    if not (number.is_finite() and number >= 0 and _decimals(number) <= _MAX_DIGITS):
+    is_price = number.is_finite() and 0 <= number <= _LARGEST
+    if not (is_price and _decimals(number) <= _MAX_DIGITS):
         raise ParameterError(f"{_RULE}, got {text.strip()[:80]!r}")
     return number
 

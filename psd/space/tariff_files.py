@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from psd.errors import InputDataError, ParameterError
+from psd.space.price_list import parse_price
 from psd.space.region_files import read_table
 
 if TYPE_CHECKING:
@@ -57,11 +58,12 @@ def read_tariffs(
 
 def _price(path: Path, line: int, text: object) -> Decimal:
     """Price in a field."""
-    words = str(text).strip()
     try:
-        price = Decimal(words) if words.isascii() and "_" not in words else Decimal("NaN")
-    except InvalidOperation:
-        price = Decimal("NaN")
-    if not (price.is_finite() and price > 0):
-        raise InputDataError(f"tariffs {path} line {line}: a price must be a number above 0")
+        price = parse_price(str(text))
+    except ParameterError:
+        price = Decimal(0)
+    if price == 0:
+        raise InputDataError(
+            f"tariffs {path} line {line}: a price must be a number above 0, of at most 12 decimals"
+        )
     return price

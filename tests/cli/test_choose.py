@@ -11,7 +11,7 @@ from support.cli_runner import cli, fails, files, passes, write_points
 SITES = ("choose", "site", "v.csv", "--candidates", "s.csv", "--radius", 2, "--crs", "EPSG:3857")
 PAY = ("--epsilon", 100, "--ledger", "l", "--dataset", "v")
 NOTES = """\
-shortfall: at most 0.01099 records below the best candidate in the mean, and at most 0.04099 with \
+shortfall: at most 0.01099 records below the best candidate on average, and at most 0.04099 with \
 probability 0.95
 alike: candidates within 0.01 records of each other are hardly told apart
 """
@@ -191,7 +191,7 @@ def test_a_price(bids):
     # 5 earns 10, 3 earns 9, 2 earns 10 and 1 earns 6: ties are broken by chance.
     assert told.splitlines()[1].strip() in ("2", "5")
     assert "epsilon 100 per record; 4 candidates" in told
-    assert "shortfall: at most 0.06931 of revenue below the best candidate in the mean" in told
+    assert "shortfall: at most 0.06931 of revenue below the best candidate on average" in told
 
 
 def test_the_report_of_bids_is_private(bids):
@@ -225,7 +225,9 @@ def test_a_market_without_a_bid_is_answered_like_any_other(bids):
         (2, [*ONE, "--prices", "0.5..2000000/0.5"], "--prices must be at most 1,000,000"),
         (2, [*ONE, "--prices", "cheap"], "--prices must be"),
         (3, [*ONE, "--bounds", "0", "0", "0", "4"], "--bounds"),
-        (2, [*LISTED], "--bounds must be given"),
+        (2, [*ONE, "--prices", "1"], "--prices must be at least 2, got 1"),
+        (2, [*ONE, "--prices", "1,1e1000000"], "--prices must be"),
+        (2, [*LISTED], "--bounds or --regions must be given"),
         (8, [*LISTED, "--regions", "none.gpkg"], "none.gpkg"),
         (8, [*LISTED, *BOUNDS, "--tariffs", "none.csv"], "none.csv does not exist"),
         (2, [*LISTED, *BOUNDS], "one column price, got none for 'price'"),
@@ -307,7 +309,7 @@ def test_zones_along_an_order(zoned):
         (2, [*BOUNDS, "--zones", 0, "--zone-depth", 1], "--zones"),
         (2, [*BOUNDS, "--zones", 5, "--zone-depth", 1], "--zones must be"),
         (2, [*BOUNDS, "--zones", "3..2", "--zone-depth", 1], "--zones"),
-        (2, [*BOUNDS, "--zones", "few", "--zone-depth", 1], "whole number"),
+        (2, [*BOUNDS, "--zones", "few", "--zone-depth", 1], "'--zones': it must be a number from"),
         (2, [*BOUNDS, "--zones", 1, "--zone-depth", 9], "--zone-depth"),
         (2, [*BOUNDS, "--zones", 1, "--zone-depth", -1], "--zone-depth"),
         (2, [*BOUNDS, "--zones", 1], "--zone-depth must be given"),
@@ -323,6 +325,16 @@ def test_wrong_zones_cost_nothing(code, line, told, zoned):
     before = files(zoned)
     assert told in fails(code, *MAPS, *line, *PAY)
     assert files(zoned) == before
+
+
+@pytest.mark.parametrize("name", ["b.csv", "z.csv", "ledger.csv"])
+def test_no_file_that_is_read_is_overwritten(name, zoned):
+    Ledger.create(zoned / "ledger.csv").register("v", 1000)
+    before = (zoned / name).read_bytes()
+    line = (*MAPS, "--regions", "z.csv", "--order", "far", "--zones", 2, "-o", name, "--overwrite")
+    pay = ("--epsilon", 100, "--ledger", "ledger.csv", "--dataset", "v")
+    assert "is read as an input too" in fails(6, *line, *pay)
+    assert (zoned / name).read_bytes() == before
 
 
 @pytest.mark.parametrize(

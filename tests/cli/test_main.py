@@ -4,15 +4,18 @@ import os
 import pkgutil
 import subprocess
 import sys
+import warnings
 from importlib import import_module
 
+import numpy as np
 import pytest
 
 import psd
 import psd_cli.commands
+import psd_cli.main
 from psd import errors
 from psd.api.release import Release
-from psd_cli.main import CHARGING, COMMANDS, EXIT_CODES
+from psd_cli.main import CHARGING, COMMANDS, EXIT_CODES, main
 from support.cli_runner import cli, fails, passes, process, three_by_three, write_points
 
 
@@ -167,6 +170,21 @@ def test_what_an_interrupted_command_says(monkeypatch, name):
     told = fails(130, name)
     assert told.startswith("psd: error: interrupted; no file is half-written")
     assert ("what was charged" in told) == (name in CHARGING)
+
+
+def test_warnings_of_libraries_are_silent(monkeypatch):
+    """Whether a library warns may depend on one record, and stderr may be public."""
+
+    def warn(args):
+        with warnings.catch_warnings(record=True) as told:
+            np.ones(1) / 0
+        return len(told)
+
+    monkeypatch.setattr(psd_cli.main, "run", warn)
+    monkeypatch.setattr(psd_cli.main.signal, "signal", lambda *handler: None)
+    with warnings.catch_warnings(), pytest.raises(SystemExit) as left:
+        main([])
+    assert left.value.code == 0
 
 
 def test_as_a_process():

@@ -10,6 +10,7 @@ import numpy as np
 from psd._util.arrays import Integers
 from psd._util.instances import check_instance
 from psd.choosing.objectives import Pick
+from psd.errors import ParameterError
 from psd.ingest.bid_levels import BidLevels
 from psd.ingest.tally import Tally
 from psd.space.domain import Domain
@@ -37,6 +38,11 @@ class Price:
         Public.
     domain : Domain
         Bids outside do not count. Public.
+
+    Raises
+    ------
+    ParameterError
+        If there are fewer than two prices, or an argument is of another type.
 
     Notes
     -----
@@ -69,6 +75,10 @@ class Price:
         """Check the types."""
         check_instance("prices", self.prices, PriceList, 'psd.choosing.PriceList.parse("1..9/0.5")')
         check_instance("domain", self.domain, Domain, "psd.Domain(bounds=(0, 50, 1, 51))")
+        if len(self.prices) < 2:
+            raise ParameterError(
+                "prices must be at least 2, got 1; there is nothing to choose from fewer"
+            )
 
     @property
     def shape(self) -> tuple[int]:

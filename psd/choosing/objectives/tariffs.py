@@ -105,7 +105,10 @@ class Tariffs:
     @property
     def price_list(self) -> PriceList:
         """All prices of the tariffs, each once."""
-        return PriceList.of(sorted({price for row in self.prices for price in row}))
+        try:
+            return PriceList.of(sorted({price for row in self.prices for price in row}))
+        except ParameterError as error:
+            raise ParameterError(f"tariffs must share a list of prices: {error}") from None
 
     @property
     def shape(self) -> tuple[int]:

@@ -16,6 +16,7 @@ from psd.curator.curator import Curator
 from psd.errors import InputDataError
 from psd.ingest.sources import frame
 from psd.mechanisms.permute_and_flip import PermuteAndFlip
+from psd.space.catchments import Catchments
 from psd.space.price_list import PriceList
 
 LOSS = "tests/contract/test_objectives.py::test_the_exact_loss_is_at_most_epsilon_and_almost_that"
@@ -184,3 +185,17 @@ def text_of_a_bid_refused():
         return original(column)
 
     return replaced(frame, "_bids", bids)
+
+
+@planted(
+    test="tests/unit/space/test_catchments.py::test_no_calculation_warns_of_a_point[1e-300]",
+    like="a warning of a library that only some records bring about",
+)
+def warning_about_a_point():
+    """The distance of a record from a site overflows, and the calculation warns."""
+
+    def contains(self, which, x, y):
+        offset = (np.stack([x, y], axis=1) - self.centres[which]) / self.radii[which]
+        return (offset * offset).sum(axis=1) <= 1
+
+    return replaced(Catchments, "contains", contains)

@@ -60,6 +60,13 @@ def test_a_layer_is_transformed(tmp_path):
         ("id,lon,lat\n", {"radius": 5}, ParameterError, "at least 2, got 0"),
         ("id,lon,lat\na,1,1\n,2,2\n", {"radius": 5}, ParameterError, "empty"),
         (POINTS, {}, ParameterError, "radius must be given"),
+        ("id,lon,lat\na,1,1\na ,2,2\n", {"radius": 5}, ParameterError, "'a' twice"),
+        ('id,wkt\na,"POINT(0 0)"\nb,home\n', {"radius": 5}, InputDataError, "line 3: its wkt"),
+        ('id,wkt\na,\nb,"POINT(0 0)"\n', {"radius": 5}, InputDataError, "line 2: its wkt"),
+        (
+            'id,wkt\na,"{""type"": ""FeatureCollection"", ""features"": []}"\n',
+            {"radius": 5}, InputDataError, "line 2: its wkt",
+        ),
         (
             'id,wkt\na,"POLYGON((0 0,1 0,1 1,0 0))"\nb,"POLYGON((2 0,3 0,3 1,2 0))"\n',
             {"radius": 5}, ParameterError, "radius must be left out",

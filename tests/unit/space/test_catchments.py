@@ -1,6 +1,7 @@
 """Catchments: which points a candidate serves, and what is refused."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -52,6 +53,19 @@ def test_polygons_hold_their_edge_and_not_their_holes():
     assert inside(places, 0, [(0, 0), (1.5, 1.5), (3, 3), (5, 5)]) == [True, False, True, False]
     assert inside(places, 1, [(5.5, 5.5), (7.5, 7.5), (6.5, 6.5)]) == [True, True, False]
     assert places.bounds == (0, 0, 8, 8)
+
+
+@pytest.mark.parametrize("radius", [1e-300, 5e-324])
+def test_no_calculation_warns_of_a_point(radius):
+    """A warning on stderr could tell whether there is a record."""
+    places = Catchments.around(["a", "b"], [[0, 0], [3, 0]], radius, METRES)
+    which, one = np.array([0, 1]), np.ones(2)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        assert places.contains(which, one, one).tolist() == [False, False]
+        spans = places.spans(which, -one, one)
+    assert (spans.inner_left > spans.inner_right).all()
+    assert [str(warning.message) for warning in told] == []
 
 
 def test_the_bounds_of_circles_end_at_the_limits_of_degrees():
@@ -106,6 +120,7 @@ def test_wrong_candidates_are_refused(ids, points, radius, crs, kind, told):
         shapely.Point(0, 0),
         shapely.Polygon(),
         shapely.Polygon([(0, 0), (1, 1), (1, 0), (0, 1.5)]),
+        shapely.Polygon([(0, 0), (1, 1), (1, 0), (0, 1)]),  # crosses itself, so its area is 0
     ],
 )
 def test_what_is_no_polygon_is_refused(shape):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from psd.errors import ParameterError
-from psd.space.price_list import MAX_PRICES, PriceList
+from psd.space.price_list import MAX_PRICES, PriceList, parse_price
 
 
 @pytest.mark.parametrize(
@@ -41,11 +41,18 @@ def test_a_bid_reaches_the_prices_up_to_it():
         *("", ",", "1,", "x", "1,x", "nan", "inf", "1_0", "\u0661", "0,1", "-1,2", "2,1", "1,1"),
         *("1..2", "1..2/0", "1..2/-1", "2..1/1", "0..2/1", "1..2/x", "..2/1", "1../1", "1.5.2"),
         *("0.0000000000001,1", "1e-12,1000000", f"1..{MAX_PRICES + 1}/1", "1..1e99/1e-9"),
+        *("1,1e1000000", "1e31", "1,1e30"),
     ],
 )
 def test_wrong_lists_are_refused(text):
     with pytest.raises(ParameterError, match="prices must be"):
         PriceList.parse(text)
+
+
+@pytest.mark.parametrize("text", ["1e1000000", "1e-1000000", "-1", "x", "1_0", "nan"])
+def test_wrong_prices_are_refused_at_once(text):
+    with pytest.raises(ParameterError, match="prices must be"):
+        parse_price(text)
 
 
 def test_a_million_prices_are_a_list_and_one_more_is_none():

@@ -38,6 +38,8 @@ def test_one_price_for_all(tmp_path):
         ("tariff,price\na,0\nb,1\n", None, InputDataError, "line 2"),
         ("tariff,price\na,-1\nb,1\n", None, InputDataError, "line 2"),
         ("tariff,price\na,nan\nb,1\n", None, InputDataError, "line 2"),
+        ("tariff,price\na,1e999999\nb,1\n", None, InputDataError, "line 2"),
+        ("tariff,price\na,0.0000000000001\nb,1\n", None, InputDataError, "12 decimals"),
     ],
 )
 def test_wrong_files_are_refused(tmp_path, content, regions, kind, told):

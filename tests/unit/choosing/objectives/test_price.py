@@ -47,13 +47,18 @@ def test_wrong_types_are_refused():
         Price(bid="bid", prices="1..9/1", domain=DOMAIN)
     with pytest.raises(ParameterError, match="domain must be"):
         Price(bid="bid", prices=PriceList.parse("1,2"), domain=(0, 0, 1, 1))
+    with pytest.raises(ParameterError, match="prices must be at least 2, got 1"):
+        Price(bid="bid", prices=PriceList.parse("7"), domain=DOMAIN)
 
 
 def test_noise_on_the_best_price_earns_much_less():
+    """The figure of docs/guide/choices.md and docs/measured/market-choices.md at epsilon 1."""
     prices = np.arange(1, 101)
     revenue = prices * (101 - prices) / 100
     assert revenue.max() == 25.5
-    # One bid may move the best price by 99, from 1 to 100; a price outside 1 to 100 earns nothing.
-    scale = np.exp(-1 / 99)
+    scale = np.exp(-1 / 100)
     noise = (1 - scale) / (1 + scale) * scale ** np.abs(prices - prices[revenue.argmax()])
-    assert (noise * revenue).sum() == pytest.approx(7.22, abs=0.01)
+    # Prices below the list are its first, those above it its last.
+    noise[[0, -1]] = scale ** np.abs(prices[[0, -1]] - prices[revenue.argmax()]) / (1 + scale)
+    assert noise.sum() == pytest.approx(1)
+    assert (noise * revenue).sum() == pytest.approx(7.76, abs=0.005)

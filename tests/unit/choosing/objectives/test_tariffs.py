@@ -57,6 +57,7 @@ def test_one_price_for_all_regions():
         ({"ids": ("today", " ")}, "an id each"),
         ({"prices": rows(("1", "2"))}, "2 prices each"),
         ({"prices": ((Decimal(1),), (Decimal(2),))}, "2 prices each"),
+        ({"prices": rows(("1e30", "1"), ("1", "1"))}, "tariffs must share a list of prices"),
         ({"prices": rows(("0", "2"), ("1", "1"))}, "prices must be"),
         ({"regions": None}, "1 prices each"),
         ({"domain": Domain(bounds=(0, 0, 5, 5), crs="EPSG:3857")}, "regions must be those"),
