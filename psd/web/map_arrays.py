@@ -1,4 +1,4 @@
-"""Arrays of a release in a page: what `assets/map_engine.js` computes answers from."""
+"""Arrays of a release in a page: what the scripts in `assets` compute answers from."""
 
 from __future__ import annotations
 

@@ -46,14 +46,26 @@ if TYPE_CHECKING:
     from psd.api.series import SeriesRelease
     from psd.space.domain import Domain
 
-__all__ = ["MAX_MAP_CELLS", "map_page"]
+__all__ = ["ENGINE_SCRIPTS", "MAX_MAP_CELLS", "map_page"]
 
 MAX_MAP_CELLS = 200_000
 """Limit of the leaves on a page, all time slices together: larger pages take long to open."""
 
 _CONFIDENCE = 0.95
 
-_SCRIPTS = ("maplibre-gl.js", "map_engine.js", "map_words.js", "map_page.js")
+ENGINE_SCRIPTS = (
+    "map_arrays.js",
+    "map_axes.js",
+    "map_shapes.js",
+    "map_densities.js",
+    "map_areas.js",
+    "map_walk.js",
+    "map_intervals.js",
+    "map_engine.js",
+)
+"""Scripts that compute the answers of a page, each after those it names."""
+
+_SCRIPTS = ("maplibre-gl.js", *ENGINE_SCRIPTS, "map_words.js", "map_page.js")
 _STYLES = ("maplibre-gl.css", "map_page.css")
 
 _ANSWERS = ("estimate", "perturbation_error", "nonuniformity_error", "lower", "upper")

@@ -27,13 +27,14 @@ from psd.release.post_processing import PostProcessing
 from psd.space.covariate import Covariate
 from psd.testing import SeededSampler
 from psd.web.map_arrays import pack_arrays, release_arrays, release_numbers
+from psd.web.map_page import ENGINE_SCRIPTS
 from psd.web.map_regions import lowest_outlines
 from support.local import counted_places, places
 
 BOUNDS = (126.4, 37.0, 127.6, 38.0)
 DOMAIN = psd.Domain(bounds=BOUNDS)
 RUNNER = Path(__file__).with_name("run_map_engine.js")
-ENGINE = files("psd.web.assets").joinpath("map_engine.js")
+ASSETS = files("psd.web.assets")
 COLUMNS = ["estimate", "perturbation_error", "nonuniformity_error", "error", "lower", "upper"]
 NAMES = ["estimate", "perturbation", "nonuniformity", "error", "lower", "upper"]
 
@@ -228,7 +229,9 @@ def run_engine(folder, release, queries, pairs=()):
         "z": -NormalDist().inv_cdf(0.025),
     }
     (folder / "queries.json").write_text(json.dumps(given))
-    paths = [str(each) for each in (ENGINE, folder / "queries.json", folder / "answers.json")]
+    engine = "\n".join(ASSETS.joinpath(name).read_text("utf-8") for name in ENGINE_SCRIPTS)
+    (folder / "engine.js").write_text(engine, "utf-8")
+    paths = [str(folder / name) for name in ("engine.js", "queries.json", "answers.json")]
     done = subprocess.run(
         ["node", str(RUNNER), *paths], capture_output=True, text=True, timeout=900, check=False
     )

@@ -1,4 +1,4 @@
-/* Answers of map_engine.js for tests: a file of packed releases and queries, and one of answers. */
+/* Answers of the engine of the map page for tests: a file of packed releases and queries, and one of answers. */
 "use strict";
 const fs = require("fs");
 const [, , path, input, output] = process.argv;

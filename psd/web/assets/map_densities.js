@@ -1,0 +1,274 @@
+// Densities inside leaves, as in psd/estimation/density.py: smooth, or of a covariate.
+"use strict";
+
+const psdDensities = (() => {
+  const { clamp } = psdAxes;
+  const { clipRings, coveredShare } = psdShapes;
+  const PARTS = 4;
+  const AROUND = [[0, 0], [1, 0], [0, 1], [1, 1]];
+
+  class SmoothDensity {
+    constructor(model) {
+      this.model = model;
+      this.side = model.meta.smooth.side;
+      this.within = model.meta.smooth.within;
+      this.least = this.within ? 0 : model.meta.smooth.rounding * Math.max(model.count[0], 0);
+      this.scale = [0, 1].map((axis) => this.side / model.meta.lattice[axis]);
+      this.surface = this.sums(1, (leaf, mass) => { mass[0] = this.points(leaf); });
+      for (let pass = 1; pass < model.meta.smooth.passes; pass++) {
+        this.surface = this.sums(PARTS, (leaf, mass) => {
+          const shares = this.shares(leaf), points = this.points(leaf);
+          for (let i = 0; i < mass.length; i++) mass[i] = shares[i] * points;
+        });
+      }
+    }
+
+    points(leaf) {
+      return Math.max(this.model.count[leaf], 0);
+    }
+
+    /** Mass south and west of the raster lines; see _summed_mass in psd/estimation/density.py. */
+    sums(parts, fill) {
+      const { model, side } = this, row = side + 2;
+      const leaves = model.leaves, size = parts * parts;
+      const all = new Float64Array(leaves.length * size);
+      leaves.forEach((leaf, i) => fill(leaf, all.subarray(i * size, (i + 1) * size)));
+      const corners = new Float64Array(row * row), around = new Float64Array(row * row);
+      const ends = [new Float64Array(2 * parts), new Float64Array(2 * parts)];
+      const touched = new Int32Array(all.length);
+      for (const [x, y, sign] of [[0, 0, 1], [1, 0, -1], [0, 1, -1], [1, 1, 1]]) {
+        for (const [right, above] of AROUND) {
+          let next = 0;
+          for (let i = 0; i < leaves.length; i++) {
+            this.stripEnds(leaves[i], 0, parts, ends[0]);
+            this.stripEnds(leaves[i], 1, parts, ends[1]);
+            for (let j = 0; j < parts; j++) {
+              const south = ends[1][2 * j], north = ends[1][2 * j + 1];
+              const ty = y ? north : south, lineY = Math.min(Math.floor(ty), side);
+              const dy = ty - lineY, along = above ? dy : 1 - dy;
+              for (let k = 0; k < parts; k++) {
+                const west = ends[0][2 * k], east = ends[0][2 * k + 1];
+                const slope = all[i * size + j * parts + k] / ((east - west) * (north - south));
+                const tx = x ? east : west, lineX = Math.min(Math.floor(tx), side);
+                const dx = tx - lineX, across = slope * (right ? dx : 1 - dx);
+                const at = (lineY + above) * row + lineX + right;
+                around[at] += across * along;
+                touched[next++] = at;
+              }
+            }
+          }
+          for (const at of touched) {
+            corners[at] += sign * around[at];
+            around[at] = 0;
+          }
+        }
+      }
+      for (let turn = 0; turn < 2; turn++) {
+        for (let i = row; i < corners.length; i++) corners[i] += corners[i - row];
+        for (let j = 0; j < row; j++) {
+          for (let i = j * row + 1; i < (j + 1) * row; i++) corners[i] += corners[i - 1];
+        }
+      }
+      const surface = new Float64Array((side + 1) * (side + 1));
+      for (let j = 0; j < side; j++) {
+        surface.set(corners.subarray(j * row, j * row + side), (j + 1) * (side + 1) + 1);
+      }
+      return surface;
+    }
+
+    stripEnds(leaf, axis, parts, ends) {
+      const low = this.model.boxes[axis][leaf] * this.scale[axis];
+      const high = this.model.boxes[axis + 2][leaf] * this.scale[axis];
+      for (let i = 0; i < parts; i++) {
+        let a = parts === 1 ? low : low + (high - low) * (i / parts);
+        let b = parts === 1 ? high : low + (high - low) * ((i + 1) / parts);
+        if (b - a < 1) {
+          a = Math.min(Math.floor(a), this.side - 1);
+          b = a + 1;
+        }
+        ends[2 * i] = a;
+        ends[2 * i + 1] = b;
+      }
+    }
+
+    at(x, y) {
+      const { surface, side } = this;
+      const column = Math.min(Math.trunc(x), side - 1), row = Math.min(Math.trunc(y), side - 1);
+      const dx = x - column, dy = y - row, index = row * (side + 1) + column;
+      const south = surface[index] * (1 - dx) + surface[index + 1] * dx;
+      const next = index + side + 1;
+      const north = surface[next] * (1 - dx) + surface[next + 1] * dx;
+      return south * (1 - dy) + north * dy;
+    }
+
+    /** Shares of the parts of a leaf, rows from the south, columns from the west. */
+    shares(leaf) {
+      const low = [[], []], high = [[], []];
+      for (const axis of [0, 1]) {
+        const start = this.model.boxes[axis][leaf] * this.scale[axis];
+        const width = this.model.boxes[axis + 2][leaf] * this.scale[axis] - start;
+        for (let i = 0; i < PARTS; i++) {
+          const middle = (i + 0.5) / PARTS;
+          low[axis].push(clamp(start + width * (middle - 0.5), 0, this.side));
+          high[axis].push(clamp(start + width * (middle + 0.5), 0, this.side));
+        }
+      }
+      const density = new Float64Array(PARTS * PARTS);
+      for (let j = 0; j < PARTS; j++) {
+        for (let i = 0; i < PARTS; i++) {
+          let mass = this.at(high[0][i], high[1][j]) - this.at(low[0][i], high[1][j]);
+          mass += this.at(low[0][i], low[1][j]) - this.at(high[0][i], low[1][j]);
+          const area = (high[1][j] - low[1][j]) * (high[0][i] - low[0][i]);
+          density[j * PARTS + i] = (mass > this.least ? mass : 0) / area;
+        }
+      }
+      // In the order in which numpy adds sixteen numbers.
+      const r = density.slice(0, 8).map((value, i) => value + density[i + 8]);
+      const total = ((r[0] + r[1]) + (r[2] + r[3])) + ((r[4] + r[5]) + (r[6] + r[7]));
+      const even = 1 / PARTS ** 2, share = this.model.meta.smooth.even;
+      const shares = density.map((value) => {
+        const smooth = total > 0 ? value / total : even;
+        return (1 - share) * smooth + share * even;
+      });
+      return this.within ? shares : this.evenInLattice(leaf, shares);
+    }
+
+    evenInLattice(leaf, shares) {
+      const { boxes } = this.model;
+      for (const axis of [0, 1]) {
+        if (boxes[axis + 2][leaf] - boxes[axis][leaf] !== 1) continue;
+        for (let line = 0; line < PARTS; line++) {
+          const at = (i) => (axis === 0 ? line * PARTS + i : i * PARTS + line);
+          const mean = (shares[at(0)] + shares[at(1)] + shares[at(2)] + shares[at(3)]) / PARTS;
+          for (let i = 0; i < PARTS; i++) shares[at(i)] = mean;
+        }
+      }
+      return shares;
+    }
+
+    /** Share of the count of a leaf in a box inside it; corners from 0 to 1 across the leaf. */
+    part(leaf, low, high) {
+      const overlap = (axis) => [0, 1, 2, 3].map((i) => Math.max(
+        Math.min(high[axis] * PARTS, i + 1) - Math.max(low[axis] * PARTS, i), 0));
+      const wide = overlap(0), tall = overlap(1), shares = this.shares(leaf);
+      let inside = 0;
+      for (let j = 0; j < PARTS; j++) {
+        for (let i = 0; i < PARTS; i++) inside += shares[j * PARTS + i] * tall[j] * wide[i];
+      }
+      return Math.min(inside, 1);
+    }
+
+    /** Share of the count of a leaf in rings that are clipped to it. */
+    polygon(leaf, rings) {
+      const { model } = this, shares = this.shares(leaf);
+      const line = (axis, i) => {
+        const low = model.boxes[axis][leaf], high = model.boxes[axis + 2][leaf];
+        return model.axes[axis].edge(low + (high - low) * (i / PARTS));
+      };
+      let inside = 0;
+      for (let j = 0; j < PARTS; j++) {
+        const row = [line(0, 0), line(1, j), line(0, PARTS), line(1, j + 1)];
+        const inRow = clipRings(rings, row);
+        for (let i = 0; i < PARTS && inRow.length; i++) {
+          const box = [line(0, i), row[1], line(0, i + 1), row[3]];
+          inside += coveredShare(clipRings(inRow, box), box) * shares[j * PARTS + i];
+        }
+      }
+      return inside;
+    }
+  }
+
+  class CovariateDensity {
+    constructor(model) {
+      const { raster, rows, columns } = { raster: model.arrays.raster, ...model.meta.raster };
+      this.model = model;
+      this.size = [columns, rows];
+      this.surface = new Float64Array((rows + 1) * (columns + 1));
+      for (let j = 0; j < rows; j++) {
+        let sum = 0;
+        for (let i = 0; i < columns; i++) {
+          sum += raster[j * columns + i];
+          const at = (j + 1) * (columns + 1) + i + 1;
+          this.surface[at] = this.surface[at - columns - 1] + sum;
+        }
+      }
+    }
+
+    toRaster(box) {
+      return box.map((line, i) => (line * this.size[i % 2]) / this.model.meta.lattice[i % 2]);
+    }
+
+    fromRaster(box) {
+      return box.map((line, i) => this.model.axes[i % 2].edge(
+        (line * this.model.meta.lattice[i % 2]) / this.size[i % 2]));
+    }
+
+    /** Mass of a box in units of raster cells, by up to 3 x 3 blocks. */
+    mass(box) {
+      const [columns, wide] = blocks(box[0], box[2]), [rows, tall] = blocks(box[1], box[3]);
+      const at = (row, column) => this.surface[row * (this.size[0] + 1) + column];
+      let mass = 0;
+      for (let j = 0; j < 3; j++) {
+        for (let i = 0; i < 3; i++) {
+          const sum = at(rows[j + 1], columns[i + 1]) - at(rows[j + 1], columns[i])
+            - (at(rows[j], columns[i + 1]) - at(rows[j], columns[i]));
+          mass += sum * tall[j] * wide[i];
+        }
+      }
+      return mass;
+    }
+
+    part(leaf, low, high) {
+      const cell = this.model.cell(leaf);
+      const inside = [0, 1, 2, 3].map((side) => {
+        const axis = side % 2, ends = side < 2 ? low : high;
+        return cell[axis] + ends[axis] * (cell[axis + 2] - cell[axis]);
+      });
+      const even = (high[0] - low[0]) * (high[1] - low[1]);
+      return shareOf(this.mass(this.toRaster(inside)), this.mass(this.toRaster(cell)), even);
+    }
+
+    polygon(leaf, rings) {
+      const box = this.toRaster(this.model.cell(leaf));
+      const total = { mass: 0, covered: 0 };
+      this.cover(rings, box, total);
+      const area = (box[2] - box[0]) * (box[3] - box[1]);
+      return shareOf(total.mass, this.mass(box), total.covered / area);
+    }
+
+    /** Add up a polygon in a box, which is divided along raster lines where an outline passes. */
+    cover(rings, box, total) {
+      const bounds = this.fromRaster(box);
+      const clipped = clipRings(rings, bounds), share = coveredShare(clipped, bounds);
+      if (share === 0) return;
+      const lines = [0, 1].map((axis) => {
+        const first = Math.floor(box[axis]) + 1, last = Math.ceil(box[axis + 2]) - 1;
+        return first <= last ? Math.floor((first + last + 1) / 2) : box[axis];
+      });
+      if (share === 1 || !(lines[0] > box[0] || lines[1] > box[1])) {
+        total.mass += this.mass(box) * share;
+        total.covered += (box[2] - box[0]) * (box[3] - box[1]) * share;
+        return;
+      }
+      const ends = [0, 1].map((axis) => [box[axis], lines[axis], box[axis + 2]]);
+      for (let i = 0; i < 2; i++) {
+        for (let j = 0; j < 2; j++) {
+          const part = [ends[0][i], ends[1][j], ends[0][i + 1], ends[1][j + 1]];
+          if (part[0] < part[2] && part[1] < part[3]) this.cover(clipped, part, total);
+        }
+      }
+    }
+  }
+
+  function blocks(low, high) {
+    const first = Math.floor(low), last = Math.ceil(high);
+    const second = Math.min(first + 1, last), third = Math.max(last - 1, second);
+    return [[first, second, third, last], [Math.min(high, second) - low, 1, high - third]];
+  }
+
+  function shareOf(mass, whole, even) {
+    return clamp(whole > 0 ? mass / whole : even, 0, 1);
+  }
+
+  return { CovariateDensity, SmoothDensity };
+})();
