@@ -35,6 +35,12 @@ __all__ = ["command"]
     "--epsilon", required=True, help="Epsilon of each build; attacks are strongest at 1 to 2."
 )
 @click.option(
+    "--delta",
+    metavar="D",
+    help="Audit builds with Gaussian noise of this delta, the probability with which a build may "
+    "reveal more than epsilon allows.",
+)
+@click.option(
     "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Parameter of the method."
 )
 @click.option(
@@ -83,6 +89,7 @@ __all__ = ["command"]
 def command(
     method: str,
     epsilon: str,
+    delta: str | None,
     settings: tuple[str, ...],
     kind: str,
     max_contributions: int | None,
@@ -97,11 +104,13 @@ def command(
     it. Pairs are small trees of two neighbouring data sets. The successes of an attack give a
     lower bound on epsilon, which holds with the stated confidence. If it exceeds the epsilon of
     the build, the exit code is 10. The column `expected` is what the attack measures on a correct
-    build; a bound far below it shows that the attack failed. No real data are read.
+    build; a bound far below it shows that the attack failed. With --delta, builds have Gaussian
+    noise, and the bound is one on epsilon at this delta. No real data are read.
 
     \b
     Examples:
       psd audit --method quadtree --epsilon 1
+      psd audit --method quadtree --epsilon 1 --delta 1e-6
       psd audit --method kd-standard --epsilon 2 --set height=1 --set structure_share=0.9
       psd audit --method grid --epsilon 1 --unit user --max-contributions 4 --format json
     """  # noqa: D301
@@ -112,11 +121,13 @@ def command(
 
     unit = _unit_of(kind, max_contributions)
     decomposition = method_by_name(method, parse_settings(settings))
-    words = ["--method", method, *(word for text in settings for word in ("--set", text))]
+    law = [] if delta is None else ["--delta", delta, "--noise", "gaussian"]
+    words = [*law, "--method", method, *(word for text in settings for word in ("--set", text))]
     with show_stage() as stage:
         outcome = audit(
             decomposition,
             epsilon,
+            delta=delta,
             unit=unit,
             jobs=available_processors() if jobs is None else jobs,
             make=_by_command(epsilon, words),
@@ -158,6 +169,7 @@ def _by_command(epsilon: str, words: list[str]) -> Callable[[Plot], Callable[[Pa
 
 def _as_json(outcome: Audit) -> str:
     """The audit as an object."""
+    from psd.privacy.delta import delta_text
     from psd.privacy.epsilon import epsilon_text
 
     def finite_or_none(value: object) -> object:
@@ -166,7 +178,8 @@ def _as_json(outcome: Audit) -> str:
     rows = [{**dataclasses.asdict(f), "verdict": f.verdict} for f in outcome.results]
     content = {
         "method": outcome.method,
-        "epsilon": epsilon_text(outcome.epsilon),
+        "epsilon": epsilon_text(outcome.loss.epsilon),
+        "delta": None if outcome.loss.delta is None else delta_text(outcome.loss.delta),
         "unit": outcome.unit.guarantee_text,
         "confidence": outcome.confidence,
         "lower": outcome.lower,
@@ -181,12 +194,13 @@ def _as_json(outcome: Audit) -> str:
 
 def _print_audit(outcome: Audit) -> None:
     """The audit as a table, and its outcome."""
-    rows = []
+    rows, is_pure = [], outcome.loss.is_pure
     for row in outcome.results:
-        figures = (row.seen, row.lower, row.upper, row.expected)
+        figures = (row.seen, row.lower, row.upper, row.expected, row.proved)[: 5 - is_pure]
         shown = ("-" if math.isnan(figure) else f"{figure:.3f}" for figure in figures)
         rows.append((row.attack, f"{row.samples:,}", *shown, row.verdict))
-    headings = ("attack", "samples", "seen", "lower", "upper", "expected", "verdict")
+    proved = () if is_pure else ("at delta",)
+    headings = ("attack", "samples", "seen", "lower", "upper", "expected", *proved, "verdict")
     columns = []
     for heading, values in zip(headings, zip(*rows, strict=True), strict=True):
         words = heading in ("attack", "verdict")
@@ -194,6 +208,8 @@ def _print_audit(outcome: Audit) -> None:
     print_columns(columns)
     if outcome.reach:
         click.echo(f"the attack on pairs of small trees can measure at most {outcome.reach:.3f}")
+    if not is_pure:
+        click.echo(f"claim: {outcome.loss.text}{outcome.loss.failure_note}")
     click.echo(
         f"confidence {outcome.confidence:g}, {outcome.unit.guarantee_text}: {outcome.sentence}"
     )

@@ -1,5 +1,7 @@
 """Audits: attack builds of synthetic data, and compare the success with the claimed epsilon.
 
+Of builds with Gaussian noise the claim is (epsilon, delta).
+
 References
 ----------
 .. [1] Steinke, Nasr, Jagielski. NeurIPS 2023: canaries; see `psd.auditing.canaries`.
@@ -22,6 +24,7 @@ from numpy.typing import NDArray
 from psd._util.fields import integer_between
 from psd._util.instances import check_instance
 from psd.auditing.binomial_bounds import (
+    accuracy_under_delta,
     epsilon_from_accuracy,
     log_ratio_limits,
     lower_limit,
@@ -40,7 +43,9 @@ from psd.auditing.pairs import (
 from psd.auditing.transcripts import LeakError
 from psd.decompositions import as_method
 from psd.errors import ParameterError
+from psd.privacy.delta import delta_text, parse_delta
 from psd.privacy.epsilon import NANO, epsilon_text, parse_epsilon
+from psd.privacy.loss import Loss
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.build import build
 from psd.space.domain import Domain
@@ -80,6 +85,8 @@ class AttackResult:
         Value of ``seen`` if all noise follows its law.
     claim : float
         Epsilon of the releases.
+    proved : float
+        Lower bound on epsilon at the delta of the releases: ``lower``, where no delta is spent.
     slack : float
         Tolerance of ``expected`` if it was estimated from recorded builds.
     """
@@ -91,12 +98,13 @@ class AttackResult:
     upper: float
     expected: float
     claim: float
+    proved: float
     slack: float = 0.0
 
     @property
     def verdict(self) -> Verdict:
         """Verdict that follows from the limits."""
-        if self.lower > self.claim:
+        if self.proved > self.claim:
             return "above the claim"
         if self.lower > self.expected + self.slack:
             return "tells too much"
@@ -113,8 +121,8 @@ class Audit:
     ----------
     method : str
         Name of the method.
-    epsilon : int
-        Nano-epsilon of each release.
+    loss : Loss
+        Epsilon of each release, or (epsilon, delta) and rho.
     unit : PrivacyUnit
         Unit of privacy.
     confidence : float
@@ -128,7 +136,7 @@ class Audit:
     """
 
     method: str
-    epsilon: int
+    loss: Loss
     unit: PrivacyUnit
     confidence: float
     results: tuple[AttackResult, ...]
@@ -137,8 +145,8 @@ class Audit:
 
     @property
     def lower(self) -> float:
-        """Lower bound on the epsilon of the builds."""
-        return max((result.lower for result in self.results), default=0.0)
+        """Lower bound on the epsilon of the builds, at the delta that they claim."""
+        return max((result.proved for result in self.results), default=0.0)
 
     @property
     def expected(self) -> float:
@@ -154,7 +162,9 @@ class Audit:
     @property
     def sentence(self) -> str:
         """The outcome in one sentence."""
-        verdicts, claim = {f.verdict for f in self.results}, epsilon_text(self.epsilon)
+        verdicts, claim = {f.verdict for f in self.results}, epsilon_text(self.loss.epsilon)
+        if self.loss.delta is not None:
+            claim += f" at delta {delta_text(self.loss.delta)}"
         if self.steered:
             return "not private: after the same answers, a build asks other questions of other data"
         if "above the claim" in verdicts:
@@ -173,6 +183,7 @@ def audit(
     method: Decomposition | str,
     epsilon: str | float | Decimal,
     *,
+    delta: str | float | Decimal | None = None,
     unit: PrivacyUnit | None = None,
     canaries: int = 1024,
     runs: int = 32,
@@ -186,8 +197,8 @@ def audit(
 
     Guarantees
     ----------
-    - If the builds are epsilon-private as claimed, and each draw has the law that it was charged
-      for, the audit fails with a probability of at most 1 - confidence.
+    - If the builds are epsilon-private as claimed, or (epsilon, delta)-private, and each draw has
+      the law that it was charged for, the audit fails with a probability of at most 1 - confidence.
     - No data is read and no epsilon is spent: records are synthetic, and the operating system's
       randomness decides which canaries are present.
 
@@ -197,6 +208,9 @@ def audit(
         Method to audit, with its public parameters.
     epsilon : str, int, float or Decimal
         Epsilon of each build. Values from 1 to 2 reveal faults best.
+    delta : str, float or Decimal, optional
+        Delta of each build, which then has Gaussian noise. Lower bounds are those of epsilon at
+        this delta: of an event with the probabilities p and q, ln((p - delta) / q).
     unit : PrivacyUnit, optional
         A record, or a user with at most k records.
     canaries : int
@@ -237,26 +251,32 @@ def audit(
     >>> report.failed, [result.attack for result in report.results]
     (False, ['canaries'])
     """
-    nano, unit = parse_epsilon(epsilon), unit or PrivacyUnit()
+    loss, unit = _loss_of(epsilon, delta), unit or PrivacyUnit()
     check_instance("unit", unit, PrivacyUnit, 'psd.PrivacyUnit(kind="user", max_contributions=4)')
     method = as_method(method)
     _check_arguments(unit, confidence, canaries=canaries, runs=runs, pairs=pairs)
     jobs = integer_between(1, 65_536)("jobs", jobs)
     beta = (1 - confidence) / _ATTACKS
     progress("canaries")
-    maker = make or partial(_build_by_library, epsilon=nano, method=method)
-    plot = choose_plot(maker, canaries, runs, nano, unit, beta)
+    maker = make or partial(_build_by_library, loss=loss, method=method)
+    plot = choose_plot(maker, canaries, runs, loss, unit, beta)
     audited = Audit(
         method=method.name,
-        epsilon=nano,
+        loss=loss,
         unit=unit,
         confidence=confidence,
-        results=(_attack_canaries(maker(plot), plot, runs, nano, beta),),
+        results=(_attack_canaries(maker(plot), plot, runs, loss, beta),),
     )
     if pairs == 0:
         return audited
     progress("pairs of small trees")
-    return _audit_pairs(audited, Pair.of(method, nano, unit), pairs, beta, jobs)
+    return _audit_pairs(audited, Pair.of(method, loss, unit), pairs, beta, jobs)
+
+
+def _loss_of(epsilon: str | float | Decimal, delta: str | float | Decimal | None) -> Loss:
+    """Loss that each build claims."""
+    nano = parse_epsilon(epsilon)
+    return Loss.pure(nano) if delta is None else Loss.gaussian(nano, parse_delta(delta))
 
 
 def _check_arguments(
@@ -276,24 +296,29 @@ def _check_arguments(
 
 
 def _build_by_library(
-    plot: Plot, *, epsilon: int, method: Decomposition
+    plot: Plot, *, loss: Loss, method: Decomposition
 ) -> Callable[[Path, Path], None]:
     """Return a function that builds by `psd.build` and saves by `Release.save`."""
     k = plot.unit.max_contributions
-    user: dict[str, Any] = {"user": "user", "max_contributions": k} if plot.unit.has_user else {}
+    more: dict[str, Any] = {"user": "user", "max_contributions": k} if plot.unit.has_user else {}
+    if loss.delta is not None:
+        more |= {"delta": delta_text(loss.delta), "noise_law": "gaussian"}
 
     def make(rows: Path, release: Path) -> None:
         domain = Domain(bounds=plot.bounds, crs="EPSG:3857")
-        built = build(rows, domain=domain, epsilon=epsilon_text(epsilon), method=method, **user)
+        text = epsilon_text(loss.epsilon)
+        built = build(rows, domain=domain, epsilon=text, method=method, **more)
         built.save(release)
 
     return make
 
 
 def _attack_canaries(
-    build_file: Callable[[Path, Path], None], plot: Plot, runs: int, epsilon: int, beta: float
+    build_file: Callable[[Path, Path], None], plot: Plot, runs: int, loss: Loss, beta: float
 ) -> AttackResult:
     """Build with canaries and guess them."""
+    delta = float(loss.delta or 0)
+    beta = beta / 2 if delta else beta  # the expected share, and the claim with its delta
     trials = [run_canaries(build_file, plot) for _ in range(runs)]
     odds, present = (np.concatenate(parts) for parts in zip(*trials, strict=True))
     attempt = guess_canaries(odds, present, beta)
@@ -306,7 +331,10 @@ def _attack_canaries(
         lower=epsilon_from_accuracy(low),
         upper=epsilon_from_accuracy(high),
         expected=epsilon_from_accuracy(attempt.expected),
-        claim=epsilon / NANO,
+        claim=loss.epsilon / NANO,
+        proved=epsilon_from_accuracy(
+            accuracy_under_delta(attempt.right, attempt.number, len(odds), beta, delta)
+        ),
     )
 
 
@@ -321,7 +349,7 @@ def _audit_pairs(audited: Audit, pair: Pair, number: int, beta: float, jobs: int
     first, rest = slice(None, number // 2), slice(number // 2, None)
     attacks = []
     for more, of_data_set in zip((True, False), recorded, strict=True):
-        event = learn_event(without[first], having[first], more=more, beta=beta)
+        event = learn_event(without[first], having[first], more=more, beta=beta, delta=pair.delta)
         attacks.append(_event_result(event, without[rest], having[rest], of_data_set, pair, beta))
     reach = max(float(np.abs(loss).max()) for _, loss in recorded)
     return replace(audited, results=(*audited.results, *attacks), reach=reach)
@@ -338,8 +366,8 @@ def _event_result(
     """Test an event on builds from which it was not learned."""
     low, high = ((int(hits.sum()), len(hits)) for hits in map(event.holds, (without, having)))
     likely, unlikely = (high, low) if event.more else (low, high)
-    lower, upper = log_ratio_limits(likely, unlikely, beta)
-    expected, error = event_loss(event, *recorded)
+    lower, upper = log_ratio_limits(likely, unlikely, beta, pair.delta)
+    expected, error = event_loss(event, *recorded, pair.delta)
     return AttackResult(
         attack="one unit more" if event.more else "one unit less",
         samples=len(without.log_odds),
@@ -348,5 +376,6 @@ def _event_result(
         upper=upper,
         expected=expected,
         slack=_ERRORS * error,
-        claim=pair.epsilon / NANO,
+        claim=pair.loss.epsilon / NANO,
+        proved=lower,
     )

@@ -26,9 +26,11 @@ from numpy.typing import NDArray
 from psd.api.release import Release
 from psd.auditing.binomial_bounds import epsilon_from_accuracy, lower_limit
 from psd.mechanisms.random_words import random_bits
+from psd.privacy.currency import RHO
 from psd.privacy.epsilon import NANO
 
 if TYPE_CHECKING:
+    from psd.privacy.loss import Loss
     from psd.privacy.unit import PrivacyUnit
     from psd.space.box_tree import Tree
 
@@ -41,6 +43,8 @@ Build = Callable[[Path, Path], None]
 _SIGNAL = 20
 _MAX_ROWS = 1_000_000
 _MIN_SIDE = 4
+# Metres of the south-west corner on both axes: numbers that no degrees have.
+_CORNER = 1_000.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +54,7 @@ class Plot:
     Parameters
     ----------
     side : int
-        Points per side; bounds are 0 to side on both axes.
+        Points per side, which are 1 m apart.
     others : int
         Units at each point that are always present.
     unit : PrivacyUnit
@@ -62,15 +66,16 @@ class Plot:
     unit: PrivacyUnit
 
     @staticmethod
-    def of(side: int, epsilon: int, unit: PrivacyUnit) -> Plot:
+    def of(side: int, loss: Loss, unit: PrivacyUnit) -> Plot:
         """Return points whose counts exceed the noise as far as the limit of records allows."""
         limit = _MAX_ROWS // (side * side * unit.contributions)
+        epsilon = loss.epsilon if loss.is_pure else _pure_of_rho(loss.rho)
         return Plot(side=side, others=min(-(-_SIGNAL * NANO // epsilon), max(limit, 1)), unit=unit)
 
     @property
     def bounds(self) -> tuple[float, float, float, float]:
         """Bounds of the domain."""
-        return (0.0, 0.0, float(self.side), float(self.side))
+        return (_CORNER, _CORNER, _CORNER + self.side, _CORNER + self.side)
 
     def write(self, path: Path, present: NDArray[np.bool_]) -> None:
         """Write a CSV with the columns lon, lat and, if users are the unit, user."""
@@ -81,7 +86,7 @@ class Plot:
                 y, x = divmod(point, self.side)
                 for number in range(self.others + extra):
                     name = f",u{point}-{number}" if user else ""
-                    file.write(f"{x}.5,{y}.5{name}\n" * k)
+                    file.write(f"{x + _CORNER + 0.5},{y + _CORNER + 0.5}{name}\n" * k)
 
     def log_odds(self, release: Release) -> NDArray[np.float64]:
         """Compute the log-odds of each canary from the cells that contain its point and no other.
@@ -153,7 +158,7 @@ def choose_plot(
     build: Callable[[Plot], Build],
     number: int,
     runs: int,
-    epsilon: int,
+    loss: Loss,
     unit: PrivacyUnit,
     beta: float,
 ) -> Plot:
@@ -165,7 +170,7 @@ def choose_plot(
     sides, scores = [], []
     side = math.isqrt(number)
     while side >= _MIN_SIDE:
-        plot = Plot.of(side, epsilon, unit)
+        plot = Plot.of(side, loss, unit)
         odds, present = run_canaries(build(plot), plot)
         attempt = guess_canaries(np.tile(odds, runs), np.tile(present, runs), beta)
         sides.append(side)
@@ -173,7 +178,12 @@ def choose_plot(
             (_bound(attempt.expected, attempt.number, beta), attempt.number * attempt.expected)
         )
         side //= 2
-    return Plot.of(sides[scores.index(max(scores))], epsilon, unit)
+    return Plot.of(sides[scores.index(max(scores))], loss, unit)
+
+
+def _pure_of_rho(rho: int) -> int:
+    """Nano-epsilon of pure mechanisms that cost a rho, whose noise has about the same scale."""
+    return max(int(RHO.of_pure(np.array([rho]))[0]), 1)
 
 
 def _bound(share: float, number: int, beta: float) -> float:

@@ -34,6 +34,7 @@ from psd.ingest.tally import Tally
 from psd.mechanisms.base import Sampler
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
+from psd.privacy.loss import Loss
 from psd.publish.drawing import draw_release
 from psd.space.domain import Domain
 
@@ -70,18 +71,18 @@ class Pair:
     ----------
     method : Decomposition
         With public parameters.
-    epsilon : int
-        Nano-epsilon.
+    loss : Loss
+        Of each release.
     unit : PrivacyUnit
         A record, or a user with k records in one cell.
     """
 
     method: Decomposition
-    epsilon: int
+    loss: Loss
     unit: PrivacyUnit
 
     @staticmethod
-    def of(method: Decomposition, epsilon: int, unit: PrivacyUnit) -> Pair:
+    def of(method: Decomposition, loss: Loss, unit: PrivacyUnit) -> Pair:
         """Return a pair for a method; a method with a height gets at most two levels.
 
         If many levels share epsilon, every event with a large loss is too rare to observe.
@@ -90,7 +91,12 @@ class Pair:
         if isinstance(height, int):
             with suppress(ParameterError):  # weights of a workload fit one height only
                 method = replace(cast(Any, method), height=min(height, _HEIGHT))
-        return Pair(method=method, epsilon=epsilon, unit=unit)
+        return Pair(method=method, loss=loss, unit=unit)
+
+    @property
+    def delta(self) -> float:
+        """Delta of a release; 0 for pure epsilon."""
+        return float(self.loss.delta or 0)
 
     @property
     def domain(self) -> Domain:
@@ -174,7 +180,7 @@ def _draw_lot(pair: Pair, task: tuple[bool, int]) -> Samples:
     domain, tally, fixed = pair.domain, pair.tally(more), pair.tally(more=False)
     trees = [
         draw_release(
-            tally, domain, budget=Budget(pair.epsilon), method=pair.method, unit=pair.unit
+            tally, domain, budget=Budget(pair.loss), method=pair.method, unit=pair.unit
         ).tree
         for _ in range(number)
     ]
@@ -207,7 +213,9 @@ def _log_odds_of_counts(tree: Tree, fixed: Tally) -> float:
     return float(nearer.sum())
 
 
-def learn_event(without: Samples, having: Samples, *, more: bool, beta: float) -> Threshold:
+def learn_event(
+    without: Samples, having: Samples, *, more: bool, beta: float, delta: float = 0.0
+) -> Threshold:
     """Learn the event with the best bound on epsilon, among thresholds on the log-odds.
 
     Parameters
@@ -218,6 +226,8 @@ def learn_event(without: Samples, having: Samples, *, more: bool, beta: float) -
         Whether the event indicates the unit or its absence.
     beta : float
         Probability of error of the limits.
+    delta : float
+        Of the releases; 0 for pure epsilon.
     """
     # Odds of shapes and the threshold come from different builds. Otherwise shapes that were more
     # frequent on one side by chance would seem better than they are.
@@ -227,7 +237,8 @@ def learn_event(without: Samples, having: Samples, *, more: bool, beta: float) -
     unlikely, likely = (low, high) if more else (high, low)
     tried = np.unique(np.quantile(np.concatenate([low, high]), np.linspace(0, 1, _THRESHOLDS)))
     bounds = [
-        log_ratio_limits(_frequency(likely >= t), _frequency(unlikely >= t), beta)[0] for t in tried
+        log_ratio_limits(_frequency(likely >= t), _frequency(unlikely >= t), beta, delta)[0]
+        for t in tried
     ]
     return Threshold(shapes=shapes, least=float(tried[np.argmax(bounds)]), more=more)
 
@@ -283,14 +294,16 @@ def record_losses(pair: Pair, number: int, *, more: bool) -> tuple[Samples, Floa
 
 def _build_tree(pair: Pair, tally: Tally, domain: Domain, sampler: Sampler) -> Tree:
     """Build the tree of a method with a sampler."""
-    budget = Budget(pair.epsilon)
+    budget = Budget(pair.loss)
     return pair.method.build(Curator(tally, domain, budget=budget, sampler=sampler))
 
 
-def event_loss(event: Threshold, recorded: Samples, loss: Floats) -> tuple[float, float]:
-    """Estimate the log-ratio of the two probabilities of an event under the laws of the draws.
+def event_loss(
+    event: Threshold, recorded: Samples, loss: Floats, delta: float = 0.0
+) -> tuple[float, float]:
+    """Estimate ln((P(A) - delta) / P'(A)) of an event A under the laws of the draws.
 
-    P'(A) = E[exp(loss); A], so the ratio is the mean of exp(loss) over the recorded builds in A.
+    P'(A) = E[exp(loss); A], so P'(A) / P(A) is the mean of exp(loss) over the recorded builds in A.
 
     Parameters
     ----------
@@ -298,6 +311,8 @@ def event_loss(event: Threshold, recorded: Samples, loss: Floats) -> tuple[float
         A.
     recorded, loss : Samples, ndarray
         Of the data set that the event indicates, by `record_losses`.
+    delta : float
+        Of the releases; 0 for pure epsilon.
 
     Returns
     -------
@@ -307,5 +322,6 @@ def event_loss(event: Threshold, recorded: Samples, loss: Floats) -> tuple[float
     ratios = np.exp(loss[event.holds(recorded)])
     if len(ratios) < 2:
         return np.nan, np.inf
-    mean = float(ratios.mean())
-    return -float(np.log(mean)), float(ratios.std() / np.sqrt(len(ratios)) / mean)
+    mean, excess = float(ratios.mean()), max(1 - delta * len(loss) / len(ratios), 0.0)
+    error = float(ratios.std() / np.sqrt(len(ratios)) / mean)
+    return (float(np.log(excess / mean)) if excess else -np.inf), error

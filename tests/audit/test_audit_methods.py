@@ -1,11 +1,14 @@
 """One audit for every registered method and unit; a new file is audited without touching this."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 import psd
 from psd.auditing.audit import audit
 from psd.auditing.binomial_bounds import (
+    accuracy_under_delta,
     epsilon_from_accuracy,
     guess_accuracy,
     log_ratio_limits,
@@ -13,9 +16,10 @@ from psd.auditing.binomial_bounds import (
     upper_limit,
 )
 from psd.auditing.canaries import guess_canaries
-from psd.auditing.pairs import Pair, record_losses
+from psd.auditing.pairs import Pair, Samples, Threshold, event_loss, record_losses
 from psd.errors import ParameterError
 from psd.privacy.epsilon import NANO
+from psd.privacy.loss import Loss
 from psd.privacy.unit import WEIGHT, PrivacyUnit
 
 UNITS = [PrivacyUnit(), PrivacyUnit(kind="user", max_contributions=3)]
@@ -37,7 +41,7 @@ def test_canaries_of_every_method(name, unit):
 def test_loss_of_recorded_builds(name, unit):
     """At most epsilon, and the mean of exp(loss) is 1, as it is for a ratio of two laws."""
     epsilon, number = 2, 40
-    pair = Pair.of(psd.method(name), epsilon * NANO, unit)
+    pair = Pair.of(psd.method(name), Loss.pure(epsilon * NANO), unit)
     loss = np.concatenate(
         [record_losses(pair, number // 2, more=more)[1] for more in (True, False)]
     )
@@ -47,12 +51,25 @@ def test_loss_of_recorded_builds(name, unit):
     assert loss.std() > 0
 
 
+@every_unit
+@every_method
+def test_losses_of_recorded_gaussian_builds(name, unit):
+    """The mean of exp(loss) is 1; its variance is exp(2 rho) - 1 = 0.19, so 1 is 14 errors off."""
+    loss = Loss.gaussian(2 * NANO, Fraction(1, 10**6))
+    pair = Pair.of(psd.method(name), loss, unit)
+    losses = np.concatenate([record_losses(pair, 20, more=more)[1] for more in (True, False)])
+    assert np.exp(losses).mean() == pytest.approx(1, abs=1)
+    assert losses.std() > 0
+
+
 @pytest.mark.parametrize(
     ("how", "told"),
     [
         ({"canaries": 15}, "canaries must be between"),
         ({"runs": 0}, "runs must be between"),
         ({"pairs": 7}, "pairs must be between"),
+        ({"delta": "0.01"}, "delta must be above 0 and below 0.001"),
+        ({"delta": "1e-400"}, "delta must be"),
         ({"confidence": 1}, "confidence must be between 0.5 and 1, got 1"),
         ({"unit": PrivacyUnit(kind="user", weight=WEIGHT)}, "unit must be a record, or a user"),
         (
@@ -90,6 +107,48 @@ def test_the_bound_is_that_of_the_paper():
     bound = epsilon_from_accuracy(lower_limit(right, made, beta))
     assert binom.sf(right - 1, made, guess_accuracy(bound)) == pytest.approx(beta, rel=1e-6)
     assert bound == pytest.approx(0.925, abs=0.05)
+
+
+def revealing(bits, shown, chance, q):
+    """Probabilities of the numbers of right guesses: sometimes a part of the bits is revealed."""
+    from scipy.stats import binom
+
+    right = np.arange(bits + 1)
+    return (1 - chance) * binom.pmf(right, bits, q) + chance * binom.pmf(
+        right - shown, bits - shown, q
+    )
+
+
+def test_the_limit_under_delta_holds_where_bits_are_revealed():
+    """300 of 2,000 bits are revealed with probability .03: delta of each bit is .0045."""
+    q, beta, bits = guess_accuracy(1), 0.02, 2_000
+    mass = revealing(bits, 300, 0.03, q)
+    limits = [
+        np.array([accuracy_under_delta(n, bits, bits, beta, delta) for n in range(bits + 1)])
+        for delta in (0, 0.03 * 300 / bits)
+    ]
+    above = [mass[limit > q].sum() for limit in limits]
+    assert above[0] > 0.03  # without delta in it the limit is wrong too often
+    assert above[1] <= beta
+    assert (limits[1] <= limits[0]).all()
+    assert limits[1].max() > q  # it can tell something
+
+
+def test_the_limits_of_a_ratio_leave_delta_out():
+    plain = log_ratio_limits((600, 1000), (200, 1000), 0.001)
+    low, high = log_ratio_limits((600, 1000), (200, 1000), 0.001, 0.1)
+    assert low < plain[0]
+    assert np.log(0.5 / 0.2) < high < plain[1]
+    assert log_ratio_limits((600, 1000), (200, 1000), 0.001, 0.7)[0] == 0
+
+
+def test_the_expected_loss_of_an_event_leaves_delta_out():
+    """Half of the builds are in the event, and each is exp(.2) times as likely as on the other."""
+    recorded = Samples(shape=np.zeros(10, np.int64), log_odds=np.arange(10.0))
+    event, loss = Threshold(shapes={}, least=5.0, more=True), np.full(10, -0.2)
+    assert event_loss(event, recorded, loss)[0] == pytest.approx(0.2)
+    assert event_loss(event, recorded, loss, 0.1)[0] == pytest.approx(0.2 + np.log(0.4 / 0.5))
+    assert event_loss(event, recorded, loss, 0.5)[0] == -np.inf
 
 
 def test_limits_of_a_ratio():

@@ -12,7 +12,9 @@ from psd.auditing.audit import audit
 from psd.auditing.canaries import Plot, run_canaries
 from psd.auditing.pairs import Pair, record_losses
 from psd.auditing.transcripts import LeakError
+from psd.mechanisms.gaussian import GaussianMechanism
 from psd.mechanisms.laplace import LaplaceMechanism
+from psd.privacy.loss import Loss
 from psd.privacy.unit import PrivacyUnit
 
 # A chance of one in a million that a sound build fails, or that a figure is off by luck.
@@ -65,6 +67,49 @@ def test_canaries_catch(name):
     assert found.failed is said.startswith("not private")
 
 
+def gaussian_counts_drawn_with(times):
+    """Gaussian noise of another rho than the one that is charged."""
+    sample = GaussianMechanism.sample
+
+    def other(self):
+        return sample(replace(self, rho=times * self.rho))
+
+    return replaced(GaussianMechanism, "sample", other)
+
+
+def by_gaussian_canaries(unit=None, epsilon=3):
+    return audit(
+        GRID, epsilon, delta="1e-9", unit=unit, canaries=1024, runs=6, pairs=0, confidence=SURE
+    )
+
+
+@pytest.mark.parametrize("unit", [None, COUPLE], ids=["record", "user"])
+def test_a_sound_gaussian_build_passes(unit):
+    found = by_gaussian_canaries(unit)
+    assert not found.failed
+    (result,) = found.results
+    assert 0 <= result.proved < result.lower < result.expected < 3
+    assert found.lower == result.proved
+    assert " of 3 at delta 1e-9, expected " in found.sentence
+
+
+def test_canaries_catch_half_of_the_sigma():
+    """About 20 standard deviations from a result that the audit would pass."""
+    with gaussian_counts_drawn_with(4):
+        found = by_gaussian_canaries()
+    assert found.failed
+    assert found.sentence.startswith("not private as charged: an attack succeeds more often")
+
+
+def test_canaries_catch_a_hundredth_of_the_variance_as_more_than_epsilon_at_delta():
+    with gaussian_counts_drawn_with(100):
+        found = by_gaussian_canaries(epsilon=1)
+    assert found.failed
+    assert found.results[0].proved > 1.2
+    assert found.sentence.startswith("not private as claimed: epsilon is over ")
+    assert found.sentence.endswith("the claim is 1 at delta 1e-9")
+
+
 def by_pairs(method, epsilon, pairs=1_600, confidence=SURE, jobs=1):
     found = audit(
         method, epsilon, canaries=16, runs=1, pairs=pairs, confidence=confidence, jobs=jobs
@@ -89,7 +134,7 @@ def test_pairs_pass_a_sound_cut_and_bound_its_epsilon():
 
 def test_what_steers_a_build_past_the_curator_is_told_from_the_first_pair():
     with prunes_on_true_counts():
-        pair = Pair.of(psd.decompositions.Quadtree(height=2), 10**9, PrivacyUnit())
+        pair = Pair.of(psd.decompositions.Quadtree(height=2), Loss.pure(10**9), PrivacyUnit())
         with pytest.raises(LeakError):
             record_losses(pair, 3, more=False)
 
@@ -103,7 +148,7 @@ def test_a_steered_method_fails():
 
 def test_the_canaries_are_tossed_by_the_operating_system():
     """The truth is no function of anything that a build could know."""
-    plot = Plot.of(4, 10**9, PrivacyUnit())
+    plot = Plot.of(4, Loss.pure(10**9), PrivacyUnit())
     tossed = set()
 
     def build(rows, release):

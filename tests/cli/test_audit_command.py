@@ -45,6 +45,27 @@ def test_json():
     assert found["lower"] == found["findings"][0]["lower"] <= 1
 
 
+def test_gaussian_builds_have_a_bound_at_delta():
+    words = (*FAST, "--delta", "1e-9", "--confidence", 0.999999)
+    lines = passes(*words).splitlines()
+    assert lines[0].split() == [
+        "attack", "samples", "seen", "lower", "upper", "expected", "at", "delta", "verdict",
+    ]  # fmt: skip
+    assert lines[-2] == (
+        "claim: epsilon 1 and delta 1e-9 (rho 0.014973057673); with a probability of at most 1e-9 "
+        "it may reveal more than epsilon allows"
+    )
+    assert "at delta 1e-9, expected" in lines[-1]
+    found = json.loads(passes(*words, "--format", "json"))
+    assert (found["epsilon"], found["delta"], found["failed"]) == ("1", "1e-9", False)
+    assert found["lower"] == found["findings"][0]["proved"] <= found["findings"][0]["lower"]
+    assert json.loads(passes(*FAST, "--format", "json"))["delta"] is None
+
+
+def test_nothing_but_the_result_is_printed():
+    assert cli(*FAST, "--confidence", 0.999999).err == ""
+
+
 def test_a_fault_has_an_exit_code_of_its_own(monkeypatch):
     sample = LaplaceMechanism.sample
     monkeypatch.setattr(
