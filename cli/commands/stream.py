@@ -38,8 +38,8 @@ _totals = options_of("Running totals")
 
 # Options whose name is the key of a request.
 _REQUEST_KEYS = (
-    "epsilon", "bounds", "crs", "boundary", "regions", "method", "user", "max_contributions",
-    "max_per_slice", "per", "slices", "covariate", "about",
+    "epsilon", "delta", "noise", "bounds", "crs", "boundary", "regions", "method", "user",
+    "max_contributions", "max_per_slice", "per", "slices", "covariate", "about",
 )  # fmt: skip
 
 _CREATE = (
@@ -57,12 +57,6 @@ _CREATE = (
         "of the running sum, with Gaussian noise, for half of epsilon and --delta. auto, the "
         "default: the smallest predicted error of the last total.",
     ),
-    _totals(
-        "--delta",
-        metavar="D",
-        help="Probability with which the totals may tell more of a unit than epsilon allows, such "
-        "as 1e-6; spent by --counter toeplitz alone.",
-    ),
     _release(
         "-o",
         "--output",
@@ -71,6 +65,20 @@ _CREATE = (
         help="File of the public series; each added slice writes it anew.",
     ),
     _release("--epsilon", required=True, help="Epsilon of all slices of the list together."),
+    _release(
+        "--delta",
+        metavar="D",
+        help="Probability with which the slices, or the totals, may reveal more than epsilon "
+        "allows, such as 1e-6: far below one over the number of users, and below 1e-3. Only "
+        "Gaussian noise spends it: that of the slices, or of --counter toeplitz.",
+    ),
+    _release(
+        "--noise",
+        type=click.Choice(["auto", "laplace", "gaussian"]),
+        help="Law of the noise of the slices. auto, the default: with --delta, Gaussian where a "
+        "user is in several slices and it is less. gaussian needs --delta, and its totals are "
+        "sums. The law never changes.",
+    ),
     _release(
         "--method",
         type=click.Choice((*methods(), "none")),
@@ -160,7 +168,7 @@ def create(state: str, output: str, by: str | None, **options: Any) -> None:
     """Create a stream for a list of time slices. No record is read.
 
     STATE is PRIVATE: of users it holds ids and numbers of records. With --ledger and --dataset,
-    epsilon is charged once, for the whole list.
+    the loss is charged once, for the whole list.
 
     \b
     Examples:
@@ -170,6 +178,9 @@ def create(state: str, output: str, by: str | None, **options: Any) -> None:
       psd stream create city.stream -o city.psd.parquet --epsilon 1 \\
           --bounds 126.4 37 127.6 38 --slices 2026-01..2026-12 --read time=time \\
           --user user_id --max-contributions 4 --ledger city.ledger --dataset visits
+      psd stream create city.stream -o city.psd.parquet --epsilon 1 --delta 1e-6 \\
+          --bounds 126.4 37 127.6 38 --slices 2026-01-01..2026-12-31 --read time=time \\
+          --user user_id --max-contributions 52 --max-per-slice 1
     """  # noqa: D301
     from psd.streams.creation import create_stream
     from psd.streams.stream import Stream
@@ -177,19 +188,21 @@ def create(state: str, output: str, by: str | None, **options: Any) -> None:
     from ..output.request_warnings import warn_of_request
 
     ledger, dataset = options.pop("ledger"), options.pop("dataset")
-    totals = {name: options.pop(name) for name in ("totals", "counter", "delta")}
+    totals = {name: options.pop(name) for name in ("totals", "counter")}
     account = account_of(ledger, *split_dataset(dataset), outputs=[output])
     request = _request_of(options, by, account)
     warn_of_request(request)
-    chosen = create_stream(state, output, request, account=account, **totals)
+    created = create_stream(state, output, request, account=account, **totals)
     slices = request.slices
     assert slices is not None
     click.echo(
         f"wrote {state} (PRIVATE): {request.method.name}, {_number_text(len(slices))} by "
         f"{slices.by}, {Stream(state).status().guarantee}"
     )
-    if chosen is not None:
-        click.echo(chosen.text)
+    if created.noise_text is not None:
+        click.echo(created.noise_text)
+    if created.counter is not None:
+        click.echo(created.counter.text)
     if account is not None:
         click.echo(f"ledger head {account.head}")
 

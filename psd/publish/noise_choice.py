@@ -168,10 +168,11 @@ def leaf_variance(shares: Sequence[int], noise: CountNoise) -> float:
     >>> round(leaf_variance((1_000_000_000,), CountNoise.gaussian(1)), 6)
     500.0
     """
-    precisions = 1 / noise.variance(np.array(shares, np.int64))
-    below = [1 / precisions[-1]]
-    for precision in precisions[-2::-1]:
-        below.append(1 / (precision + 1 / (4 * below[-1])))
+    with np.errstate(divide="ignore"):  # noise of a very large epsilon has a variance of 0
+        precisions = 1 / noise.variance(np.array(shares, np.int64))
+        below = [1 / precisions[-1]]
+        for precision in precisions[-2::-1]:
+            below.append(1 / (precision + 1 / (4 * below[-1])))
     variance = below.pop()
     while below:
         children = below.pop()

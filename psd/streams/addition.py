@@ -218,7 +218,7 @@ class Addition:
         if self.plan.totals is None:
             return _Answer(records=(record,), contributions=counted.contributions)
         total = self._total(number, counted, draws, record)
-        total_record = draws.total_record(record, total.tree(record.unit.contributions))
+        total_record = draws.total_record(record, total.tree(record.tree.noise.squared_sensitivity))
         return _Answer(
             records=(record, total_record),
             contributions=counted.contributions,

@@ -84,7 +84,8 @@ def count_slice(
     ----------
     - A record of another slice is left out, by itself, and never refused.
     - Which records of a unit are kept is a function of its own records in this slice and in
-      earlier ones, and of the key. In all slices together at most k are.
+      earlier ones, and of the key. In all slices together at most k are, and in each slice at most
+      cap: the limit of a slice, or k without one.
 
     Parameters
     ----------
@@ -115,12 +116,13 @@ def count_slice(
     Notes
     -----
     Proof for a user who is bounded in all slices together. Let r be what is left of k after the
-    earlier slices, a function of the user's own records in them. The k records of this slice with
+    earlier slices, a function of the user's own records in them. The cap records of this slice with
     the smallest hashes, and of these the first r, are a function of the user's records and the
     key. So one user more or less changes no record of another user, and adds at most k records to
-    the tallies of all slices: the condition under which `psd.publish.series.draw_series` is
-    private. That a later slice is read after earlier answers were seen changes nothing, since
-    neither r nor the choice depends on an answer.
+    the tallies of all slices, at most cap of them to each: the condition under which
+    `psd.publish.series.draw_series` is private, in epsilon and in rho with S^2 = k cap. That a
+    later slice is read after earlier answers were seen changes nothing, since neither r nor the
+    choice depends on an answer.
     """
     assert request.slices is not None
     time_slice = TimeSlices(by=request.slices.by, names=(name,), time_zone=request.slices.time_zone)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +13,11 @@ from psd._util.atomic_write import check_targets
 from psd._util.file_endings import check_release_name
 from psd.errors import LedgerError, ParameterError, WriteError
 from psd.privacy.budget import Budget
-from psd.privacy.delta import delta_text, parse_delta
+from psd.privacy.delta import delta_text
 from psd.publish.charging import PendingCharge
 from psd.publish.refusals import rehearse
 from psd.publish.request_toml import to_toml
-from psd.publish.series import check_shares
-from psd.streams.choice import AUTO, ChosenCounter, choose_counter
+from psd.streams.choice import AUTO, ChosenCounter, choose_counter, noise_text, settled_noise
 from psd.streams.plan import (
     StreamPlan,
     check_offered,
@@ -28,12 +28,26 @@ from psd.streams.plan import (
 from psd.streams.state import check_beside, create_state
 
 if TYPE_CHECKING:
-    from decimal import Decimal
-
     from psd.ledger.account import Account
     from psd.publish.request import BuildRequest
 
-__all__ = ["create_stream", "totals_path"]
+__all__ = ["CreatedStream", "create_stream", "totals_path"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatedStream:
+    """What was decided when a stream was created. Public.
+
+    Parameters
+    ----------
+    counter : ChosenCounter or None
+        Counter of the totals, if there are any.
+    noise_text : str or None
+        The law of the noise in words; None without a delta.
+    """
+
+    counter: ChosenCounter | None
+    noise_text: str | None
 
 
 def create_stream(
@@ -45,8 +59,7 @@ def create_stream(
     folder: Path | None = None,
     totals: bool = False,
     counter: str | None = None,
-    delta: str | float | Decimal | None = None,
-) -> ChosenCounter | None:
+) -> CreatedStream:
     """Create a stream of a request; see `psd.streams.stream.Stream.create`.
 
     Parameters
@@ -54,25 +67,23 @@ def create_stream(
     path, output, account
         As in `psd.streams.stream.Stream.create`.
     request : BuildRequest
-        Public.
+        Its delta may be spent by the slices, if their noise is Gaussian, or else by totals. Public.
     folder : Path, optional
         Where the relative paths of the request begin; the working folder by default.
-    totals, counter, delta
+    totals, counter
         As in `psd.streams.stream.Stream.create`.
 
     Returns
     -------
-    ChosenCounter or None
-        Counter of the totals, if there are any.
+    CreatedStream
     """
     slices, folder = check_offered(request), (folder or Path.cwd()).resolve()
     if counter is not None and not totals:
         raise ParameterError("counter must be given with totals=True, which it computes")
-    if delta is not None and not totals:
-        raise ParameterError("delta must be given with totals=True, whose Gaussian noise spends it")
-    limit = None if delta is None else parse_delta(delta)
-    chosen = choose_counter(request, counter or AUTO, limit) if totals else None
-    spent = limit if chosen is not None and chosen.name == "toeplitz" else None
+    settled = settled_noise(request, counter or AUTO if totals else None)
+    chosen = choose_counter(settled, counter or AUTO) if totals else None
+    name = None if chosen is None else chosen.name
+    spent = settled.delta if name == "toeplitz" else None
     if spent is not None and account is not None:
         raise ParameterError(
             "counter must be slices or tree with an account; epsilon of the slices and rho of the "
@@ -85,15 +96,14 @@ def create_stream(
     _check_new([path, *outputs], files)
     check_release_name(output)
     check_beside(path)
-    check_shares(request.nano_epsilon, len(slices), request.unit, request.contribution_scope)
-    rehearse(request, read_public_inputs(request), Budget(request.nano_epsilon))
-    statement = {} if account is None else _charge(account, request)
+    rehearse(settled, read_public_inputs(settled), Budget(settled.loss))
+    statement = {} if account is None else _charge(account, settled)
     plan = StreamPlan(
-        request=to_toml(request),
+        request=to_toml(settled),
         folder=str(folder),
         output=str(outputs[0]),
         totals=str(outputs[1]) if totals else None,
-        counter=None if chosen is None else chosen.name,
+        counter=name,
         delta=None if spent is None else delta_text(spent),
         key=secrets.token_hex(32),
         files=files,
@@ -103,7 +113,7 @@ def create_stream(
         statement={**statement, "stream_slices": len(slices)},
     )
     create_state(path, plan.to_rows())
-    return chosen
+    return CreatedStream(counter=chosen, noise_text=noise_text(request, settled, name))
 
 
 def totals_path(output: str | os.PathLike[str]) -> Path:

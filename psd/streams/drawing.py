@@ -11,7 +11,7 @@ from psd.privacy.budget import Budget
 from psd.privacy.loss import Loss
 from psd.privacy.statements import STATEMENTS, TOTALS_FACTOR, method_parameters
 from psd.publish.drawing import draw_release
-from psd.publish.series import slice_budgets
+from psd.publish.series import slice_budgets, squared_of
 from psd.release.record import ReleaseRecord
 from psd.space.domain import Domain
 from psd.streams.counters import toeplitz_squared_sensitivity, tree_levels
@@ -33,7 +33,7 @@ __all__ = ["SliceDraws", "slices_part"]
 
 
 def slices_part(epsilon: int, counter: Counter | None) -> int:
-    """Nano-epsilon of the slices: all of it, or half if a counter draws the totals.
+    """Loss of the slices: all of it, or half of epsilon if a counter draws the totals.
 
     Examples
     --------
@@ -71,7 +71,7 @@ class SliceDraws:
     delta: Fraction | None = None
 
     def draw_slice(self, number: int, tally: Tally) -> ReleaseRecord:
-        """Release of a slice, with its part of the epsilon of the stream.
+        """Release of a slice, with its part of the loss of the stream.
 
         Parameters
         ----------
@@ -79,16 +79,25 @@ class SliceDraws:
             The slice.
         tally : Tally
             Of the slice. Private.
+
+        Notes
+        -----
+        Budgets and squared sensitivity are those of `psd.publish.series.draw_series`, whose proof
+        holds, in epsilon and in rho: by `psd.streams.counting.count_slice` one unit has at most k
+        records in the tallies of all slices, and at most cap of them in each, though the tallies
+        are made one after another. In rho every slice has all of rho, and S^2 = k cap.
         """
         request, budget = self.request, self._budget("totals")
         scope = request.contribution_scope
         parts = slice_budgets(budget, len(self.slices), request.unit, scope)
+        squared = squared_of(budget, request.unit, scope, self.slices)
         release = draw_release(
             tally,
             self._domain,
             budget=parts[number],
             method=request.method,
             unit=request.unit,
+            squared_sensitivity=squared,
             post_processing=self.inputs.post_processing,
             covariate=self.inputs.covariate,
             boundary=self.inputs.boundary,
@@ -156,10 +165,13 @@ class SliceDraws:
         return Loss.gaussian(total - slices_part(total, self.counter), self.delta)
 
     def _budget(self, withheld: str) -> Budget:
-        """Epsilon of the stream, without that of the slices or of the totals."""
-        total = self.request.nano_epsilon
-        budget = Budget(total, on_first_spend=lambda: self.statement)
+        """Loss of the stream, without that of the slices or of the totals.
+
+        In rho all of it is for the slices: their totals are sums, see `psd.streams.choice`.
+        """
+        budget = Budget(self.request.loss, on_first_spend=lambda: self.statement)
         budget.open()
+        total = budget.total
         slices = slices_part(total, self.counter)
         if slices < total:
             budget.withhold(withheld, slices if withheld == "slices" else total - slices)

@@ -39,8 +39,6 @@ _NOT_OFFERED = {
     "of them, and later ones are not there yet",
     "choice": "max_contributions must be a number in a stream, got auto; the bound is needed "
     "before the first record is read",
-    "noise_law": "noise_law must be laplace for the slices of a stream; Gaussian noise is for "
-    "its totals",
     "slices": "slices must be given for a stream; each of them is added once",
 }
 
@@ -70,7 +68,7 @@ class StreamPlan:
     counter : {"slices", "tree", "toeplitz"}, optional
         How these are computed.
     delta : str, optional
-        What the Gaussian noise of ``toeplitz`` spends.
+        What the Gaussian noise of ``toeplitz`` spends; that of Gaussian slices is in the request.
     """
 
     request: str
@@ -129,14 +127,12 @@ def check_offered(request: BuildRequest) -> TimeSlices:
     Raises
     ------
     ParameterError
-        If there are no slices, users are counted, the bound is chosen privately, or the noise is
-        Gaussian: slices are drawn from a budget of pure epsilon, so their charge must be pure.
+        If there are no slices, users are counted, or the bound is chosen privately.
     """
     faults = {
         "slices": request.slices is None,
         "count": bool(request.unit.weight),
         "choice": request.contribution_choice is not None,
-        "noise_law": request.law != "laplace",
     }
     for name, applies in faults.items():
         if applies:
@@ -188,7 +184,7 @@ def guarantee_of(request: BuildRequest, delta: str | None) -> str:
     request : BuildRequest
         Of the stream. Public.
     delta : str, optional
-        What Gaussian noise of the totals spends. Public.
+        What Gaussian noise of the totals spends; that of slices is in the request. Public.
 
     Examples
     --------

@@ -74,9 +74,10 @@ class Stream:
 
     Guarantees
     ----------
-    - All slices together are epsilon-differentially private for adding or removing one unit; see
+    - All slices together are epsilon-differentially private for adding or removing one unit, and
+      (epsilon, delta)-differentially private with Gaussian noise; see
       `psd.publish.series.draw_series` and `psd.streams.counting.count_slice`.
-    - Epsilon is for the whole list of slices. A ledger is charged once, when the stream is created.
+    - The loss is for the whole list of slices. A ledger is charged once, at the creation.
     - A slice is drawn once, also if processes are killed; see `psd.streams.words`.
     - The state is readable by its owner alone; the public series holds noisy answers and public
       parameters, and is replaced as a whole.
@@ -146,9 +147,11 @@ class Stream:
         output : path-like
             File of the public series, which the first addition writes.
         domain, epsilon, slices, method, **arguments
-            As in `psd.build`; covariate, boundary and regions are files. ``delta`` is what the
-            Gaussian noise of the counter ``toeplitz`` may spend: the probability with which the
-            totals may tell more of a unit than epsilon allows. Nothing else spends it. Public.
+            As in `psd.build`; covariate, boundary and regions are files. ``delta`` is what
+            Gaussian noise may spend: the probability with which the slices, or the totals of the
+            counter ``toeplitz``, may tell more of a unit than epsilon allows. ``noise_law`` is the
+            law of the noise of the slices, fixed at creation: with "auto" and a delta it is
+            Gaussian where a unit in several slices then has less noise. Public.
         account : Account, optional
             Dataset of a ledger that is charged.
         totals : bool
@@ -156,8 +159,9 @@ class Stream:
             ``totals`` in its name; the method is a grid with size or a quadtree. Public.
         counter : {"auto", "slices", "tree", "toeplitz"}, optional
             How totals are computed: as sums of the slices, or by a counter with noise of its own,
-            which gets half of epsilon; ``toeplitz`` needs a delta. By default the smallest
-            predicted error of the last total decides, see `psd.streams.choice`. Public.
+            which gets half of epsilon; ``toeplitz`` needs a delta, and slices with Gaussian noise
+            have sums. By default the smallest predicted error of the last total decides, see
+            `psd.streams.choice`. Public.
 
         Returns
         -------
@@ -172,13 +176,10 @@ class Stream:
         BudgetError, LedgerError
             If the account cannot be charged.
         """
-        delta = arguments.pop("delta", None)
         request = request_from_arguments(
             domain=domain, epsilon=epsilon, method=method, slices=slices, **arguments
         )
-        create_stream(
-            path, output, request, account=account, totals=totals, counter=counter, delta=delta
-        )
+        create_stream(path, output, request, account=account, totals=totals, counter=counter)
         return cls(path)
 
     def add(

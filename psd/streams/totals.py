@@ -78,17 +78,17 @@ class Total:
     def __repr__(self) -> str:
         return "<Total: private>"
 
-    def tree(self, contributions: int) -> Tree:
+    def tree(self, squared_sensitivity: int) -> Tree:
         """Cells with the totals, rounded to whole numbers, and the noise of these.
 
         Parameters
         ----------
-        contributions : int
-            Largest amount that one unit adds to the tally of a step.
+        squared_sensitivity : int
+            That of the noise of a slice.
         """
         noise = replace(
             self.drawn.noise,
-            squared_sensitivity=contributions**2,
+            squared_sensitivity=squared_sensitivity,
             factor=self.factor.limit_denominator(_DENOMINATOR),
         )
         return replace(self.drawn, count=np.rint(self.numbers).astype(np.int64), noise=noise)

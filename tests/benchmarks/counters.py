@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from fractions import Fraction
 
 import numpy as np
 
@@ -127,9 +126,10 @@ def print_choices():
         slices = TimeSlices(by="hour", names=tuple(map(str, hours)))
         for epsilon in ("0.3", "1", "3"):
             request = request_from_arguments(
-                domain=(0, 0, 1, 1), epsilon=epsilon, method=Grid(size=64), slices=slices, time="t"
-            )
-            chosen = choose_counter(request, "auto", Fraction(1, 10**6))
+                domain=(0, 0, 1, 1), epsilon=epsilon, delta="1e-6", noise_law="laplace",
+                method=Grid(size=64), slices=slices, time="t",
+            )  # fmt: skip
+            chosen = choose_counter(request, "auto")
             errors = " | ".join(f"{error:.1f}" for error in chosen.errors.values())
             print(f"| {steps:,} | {epsilon} | {errors} | {chosen.name} |")
     return 0

@@ -61,6 +61,69 @@ def test_create_add_status_query(here):
     assert "5.0" in passes("query", "city.psd.parquet", "--box", 0, 0, 8, 8)
 
 
+GAUSSIAN = ("--user", "user", "--max-contributions", 7, "--max-per-slice", 1, "--delta", "1e-6")
+
+
+def with_epsilon(epsilon, *more):
+    """Command line of a stream with another epsilon."""
+    line = [*CREATE, *more]
+    line[line.index("--epsilon") + 1] = epsilon
+    return line
+
+
+def test_gaussian_noise_of_slices_is_stated(here):
+    stated = (
+        "epsilon 1 and delta 1e-6 (rho 0.024355970359) per user, at most 7 records of each, at "
+        "most 1 of them in each time slice; with a probability of at most 1e-6 it may reveal more "
+        "than epsilon allows"
+    )
+    assert cli(*with_epsilon(1, *GAUSSIAN, "--noise", "gaussian")).out == (
+        f"wrote city.stream (PRIVATE): grid, 7 slices by day, {stated}\n"
+        "noise is discrete Gaussian\n"
+    )
+    assert stated in passes(*ADD)
+    facts = json.loads(passes("info", "city.psd.parquet", "--format", "json"))
+    assert (facts["epsilon"], facts["delta"], facts["guarantee"]) == ("1", "1e-6", stated)
+    answer = passes("query", "city.psd.parquet", "--box", 0, 0, 8, 8, "--sum", "--format", "json")
+    assert json.loads(answer)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--delta", "1e-6"), "noise is discrete Laplace (auto); no delta is spent, and none is"),
+        ((*GAUSSIAN, "--noise", "laplace"), "noise is discrete Laplace; no delta is spent, and"),
+        (("--delta", "1e-6", "--totals", "--counter", "toeplitz"), "totals is discrete Gaussian"),
+    ],
+)
+def test_one_line_says_what_spends_the_delta(here, options, words):
+    lines = cli(*with_epsilon(1, *options)).out.splitlines()
+    assert [line for line in lines if words in line] == [lines[1]]
+
+
+def test_noise_of_slices_that_does_not_fit_is_refused(here):
+    left = files(here)
+    assert "--delta must be given with --noise gaussian" in fails(2, *CREATE, "--noise", "gaussian")
+    totals = (*GAUSSIAN[-2:], "--noise", "gaussian", "--totals", "--counter", "tree")
+    assert "--counter must be slices with --noise gaussian" in fails(2, *CREATE, *totals)
+    assert files(here) == left
+
+
+def test_a_ledger_is_charged_rho_once(here):
+    ledger = Ledger.create("city.ledger")
+    columns = psd.Columns(time="time", user="user")
+    ledger.register("people", 2, unit="user", columns=columns)
+    ledger.register("visits", 2, unit="user", columns=columns, delta="1e-6")
+    noise = (*GAUSSIAN, "--noise", "gaussian")
+    line = (*with_epsilon(1, *noise), "--ledger", "city.ledger", "--dataset")
+    assert "has no delta, so it takes no Gaussian noise" in fails(9, *line, "people")
+    assert not (here / "city.stream").exists()
+    passes(*line, "visits")
+    passes(*ADD)
+    [charge] = ledger.verify(releases=here).charges.values()
+    assert (charge.loss.epsilon, charge.loss.rho) == (10**9, 24355970359)
+
+
 def test_what_is_printed_does_not_depend_on_the_records(here):
     said = []
     for number in (0, 500):

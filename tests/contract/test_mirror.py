@@ -107,7 +107,6 @@ ELSEWHERE = {
     "statistics/overlay.py": "oracle/test_joint_dense.py",
     "web/size_accuracy.py": "unit/web/test_methodology.py",
     "streams/blocks.py": "unit/streams/test_totals.py",
-    "streams/choice.py": "unit/streams/test_totals.py",
     "streams/creation.py": "unit/streams/test_stream.py",
     "streams/drawing.py": "privacy/test_counter_loss.py",
     "streams/outputs.py": "unit/streams/test_stream.py",

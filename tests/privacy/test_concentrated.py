@@ -6,7 +6,6 @@ for the users who lose most, so that the check sees what it claims to see.
 """
 
 from fractions import Fraction
-from itertools import product
 
 import numpy as np
 import pytest
@@ -23,7 +22,7 @@ from psd.testing import SCRIPTS, RecordingSampler, run_method, small_domain, sma
 from psd.testing.concentrated import transcript_rho
 from support.hilbert_oracle import spent
 from support.privacy.replay import small_cases
-from support.privacy.slices_replay import loss_of
+from support.privacy.slices_replay import loss_of, placed
 
 LOSS = Loss.gaussian(NANO, Fraction(1, 10**6))
 RHO = Fraction(LOSS.rho, 10**12)
@@ -53,13 +52,6 @@ def rho_of(added, unit, bound="series", **options):
 def user(k, most=None):
     """Unit with k rows in all slices, at most a number of them in each."""
     return PrivacyUnit(kind="user", max_contributions=k, max_per_slice=most)
-
-
-def placed(k, columns=2):
-    """Ways in which one more user can have up to k rows on four days, in one of two places each."""
-    for size in range(1, k + 1):
-        places = product(range(4), range(columns))
-        yield from ([("u", *place) for place in rows] for rows in product(places, repeat=size))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from privacy.planted_bugs.bug import planted, replaced
 from psd.ledger.account import Account
 from psd.mechanisms.random_words import system_bytes
-from psd.streams import addition, counting, creation, drawing, totals
+from psd.streams import addition, counting, drawing, totals
 from psd.streams.plan import stream_charge
 from psd.streams.words import WordTape
 
@@ -61,14 +61,35 @@ def toeplitz_one_column_too_few():
     return replaced(drawing, "toeplitz_squared_sensitivity", lambda steps: squared(steps - 1))
 
 
+USERS = REPLAY + "test_a_user_costs_exactly_the_rho_of_gaussian_slices"
+
+
 @planted(
-    test="tests/unit/streams/test_plan.py::"
-    "test_gaussian_noise_of_slices_is_refused_since_they_are_drawn_with_pure_epsilon",
+    test=USERS + "[three rows in three slices]",
     like="a charge of one currency for noise of another",
 )
 def gaussian_charge_for_pure_slices():
     """Slices of a stream are charged as Gaussian noise, and drawn with pure epsilon."""
-    return replaced(creation, "check_offered", lambda request: request.slices)
+    sound = drawing.Budget
+    return replaced(drawing, "Budget", lambda loss, **more: sound(loss.epsilon, **more))
+
+
+@planted(
+    test=USERS + "[two rows anywhere]",
+    like="the bound of one slice forgotten",
+)
+def k_for_k_cap_in_a_stream():
+    """The squared sensitivity of Gaussian slices is k, though a slice may have k records."""
+    return replaced(drawing, "squared_of", lambda budget, unit, scope, slices: unit.contributions)
+
+
+@planted(
+    test=USERS + "[two rows in two slices]",
+    like="time slices taken for disjoint users",
+)
+def k_anew_in_each_gaussian_slice():
+    """A stream with Gaussian noise keeps k records of a user again in each slice that is added."""
+    return k_anew_in_each_slice()
 
 
 @planted(

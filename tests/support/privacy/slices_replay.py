@@ -72,7 +72,7 @@ def run(
     return trees
 
 
-def loss_of(added, unit, bound, measure=transcript_loss, claim=1, **options):
+def loss_of(added, unit, bound, measure=transcript_loss, claim=1, runs=run, **options):
     """Worst loss over all slices and scripts when these rows are added to the others."""
     worst = Fraction(0)
     for script in SCRIPTS:
@@ -88,8 +88,8 @@ def loss_of(added, unit, bound, measure=transcript_loss, claim=1, **options):
             kept += [ReplayingSampler(recorder.draws) for recorder in recorders]
             return kept
 
-        first = run(OTHERS, unit, bound, record, **options)
-        second = run(OTHERS + added, unit, bound, replay, **options)
+        first = runs(OTHERS, unit, bound, record, **options)
+        second = runs(OTHERS + added, unit, bound, replay, **options)
         for a, b in zip(first, second, strict=True):
             compare_runs(a, b)
         losses = [measure(a.draws, b.draws) for a, b in zip(recorders, replayers, strict=True)]
@@ -97,6 +97,13 @@ def loss_of(added, unit, bound, measure=transcript_loss, claim=1, **options):
     if worst > claim:
         raise LeakError(f"loss {worst} above the promised {claim}")
     return worst
+
+
+def placed(k, columns=2):
+    """Ways in which one more user can have up to k rows on four days, in one of two places each."""
+    for size in range(1, k + 1):
+        places = product(range(4), range(columns))
+        yield from ([("u", *place) for place in rows] for rows in product(places, repeat=size))
 
 
 def users(most):

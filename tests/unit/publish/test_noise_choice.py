@@ -55,6 +55,11 @@ def test_the_leaves_of_a_quadtree_decide(slices, law):
     assert chosen_law(alone, plan(1, 12)) == "gaussian"
 
 
+def test_a_very_large_epsilon_has_no_variance():
+    """Gaussian noise of a very large rho has a variance of 0 in floating point."""
+    assert leaf_variance((0, 900 * 10**12), CountNoise.gaussian(1)) == 0
+
+
 def test_other_methods_need_less_noise_in_one_count():
     grid = method_of("grid", {})
     assert chosen_law(grid, plan(3, 12)) == "laplace"  # .99 of epsilon

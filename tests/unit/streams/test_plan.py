@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from psd.errors import InputDataError, ParameterError
+from psd.errors import InputDataError
 from psd.ingest.sources import Columns
+from psd.privacy.loss import Loss
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.request_arguments import request_from_arguments
 from psd.publish.request_toml import to_toml
-from psd.streams.creation import create_stream
-from psd.streams.plan import StreamPlan, guarantee_of
+from psd.streams.plan import StreamPlan, fault_charge, guarantee_of, stream_charge
 from support.streams import WEEK
 
 REQUEST = request_from_arguments(
@@ -42,11 +42,12 @@ def test_other_facts_are_refused(missing):
         StreamPlan.from_rows(rows)
 
 
-def test_gaussian_noise_of_slices_is_refused_since_they_are_drawn_with_pure_epsilon(tmp_path):
+def test_the_guarantee_of_a_stream_states_the_delta_of_its_slices():
     gaussian = replace(REQUEST, delta="1e-6", noise_law="gaussian")
-    assert not gaussian.loss.is_pure
-    with pytest.raises(ParameterError, match="noise_law must be laplace for the slices"):
-        create_stream(tmp_path / "city.stream", tmp_path / "city.psd.parquet", gaussian)
+    assert guarantee_of(gaussian, None) == gaussian.guarantee_text
+    assert guarantee_of(gaussian, None).startswith("epsilon 0.5 and delta 1e-6 (rho 0.00664")
+    assert stream_charge(gaussian).loss == gaussian.loss
+    assert fault_charge(gaussian).loss == Loss.pure(0)
 
 
 def test_the_guarantee_of_a_stream_states_the_delta_of_its_totals():

@@ -9,6 +9,8 @@ import pytest
 import psd
 from psd.errors import InputDataError, LedgerError, ParameterError
 from psd.ledger.ledger import Ledger
+from psd.privacy.count_noise import CountNoise
+from psd.publish import request
 from psd.streams import addition
 from support.streams import BOUNDS, DAYS, WEEK, create, day_of, totals, write_rows
 
@@ -181,6 +183,55 @@ def test_public_files_do_not_change_while_a_stream_grows(tmp_path):
     path.write_bytes(path.read_bytes() + b" ")
     with pytest.raises(InputDataError, match="must not change while a stream grows"):
         stream.add(data, DAYS[1])
+
+
+# Gaussian noise
+
+GAUSSIAN = {"epsilon": 1, "delta": "1e-6", "noise_law": "gaussian"}
+USERS = {"user": "user", "max_contributions": 7, "max_per_slice": 1}
+
+
+def test_gaussian_slices_have_the_noise_of_k_cap_and_state_the_whole_loss(tmp_path):
+    stream = create(tmp_path, **USERS, **GAUSSIAN, totals=True)
+    for day in DAYS[:2]:
+        series = stream.add(day_of(tmp_path, day, 9, users=3), day)
+    for release in series.releases:
+        assert release.record.tree.noise == CountNoise.gaussian(7)
+        assert (release.record.rho, release.record.epsilon) == (24355970359, 10**9)
+    assert series.guarantee_text == stream.status().guarantee
+    summed = psd.load(tmp_path / "city.totals.psd.parquet")
+    assert [release.record.tree.noise.factor for release in summed.releases] == [1, 2]
+    assert {release.record.tree.noise.squared_sensitivity for release in summed.releases} == {7}
+    assert summed.releases[0].parameters["counter"] == "slices"
+    counts = [release.record.tree.count for release in series.releases]
+    assert summed.releases[1].record.tree.count.tolist() == sum(counts).tolist()
+    box = [(0, 0, 8, 8)]
+    [total], [answer] = (each.query(box).to_dict("records") for each in (
+        summed.releases[1], summed.releases[0]))  # fmt: skip
+    assert total["perturbation_error"] == pytest.approx(answer["perturbation_error"] * 2**0.5)
+
+
+def test_a_limit_in_each_of_the_slices_that_share_rho(tmp_path):
+    user = {"user": "user", "max_contributions": 2, "per": "slice"}
+    stream = create(tmp_path, **GAUSSIAN, **user)
+    series = stream.add(day_of(tmp_path, DAYS[0], 4), DAYS[0])
+    assert series.releases[0].record.tree.noise == CountNoise.gaussian(2 * 7 * 2)
+    assert series.epsilon == 1
+
+
+def test_the_law_is_that_of_the_creation_whatever_auto_would_choose_later(tmp_path, monkeypatch):
+    auto = {**GAUSSIAN, "noise_law": "auto", "method": psd.decompositions.Quadtree(height=2)}
+    stream = create(tmp_path, **USERS, **auto)
+    monkeypatch.setattr(request, "chosen_law", lambda *_: "laplace")
+    series = stream.add(day_of(tmp_path, DAYS[0], 3), DAYS[0])
+    assert series.releases[0].record.tree.noise == CountNoise.gaussian(7)
+
+
+def test_a_delta_that_nothing_spends_is_not_stated(tmp_path):
+    stream = create(tmp_path, epsilon=1, delta="1e-6")
+    series = stream.add(day_of(tmp_path, DAYS[0], 3), DAYS[0])
+    assert series.releases[0].record.delta is None
+    assert series.guarantee_text == stream.status().guarantee == "epsilon 1 per record"
 
 
 # With a ledger

@@ -125,7 +125,11 @@ def _no_records():
         ({"counter": "toeplitz", "delta": "1e-6", "method": "auto"}, "totals must be of a grid"),
         ({"counter": "sums"}, "counter must be one of auto, slices, tree, toeplitz"),
         ({"delta": "1e-2"}, "delta must be above 0 and below 0.001"),
-        ({"delta": "1e-6", "totals": False}, "delta must be given with totals=True"),
+        (
+            {"counter": "tree", "delta": "1e-6", "noise_law": "gaussian"},
+            'counter must be slices with noise_law="gaussian", got tree',
+        ),
+        ({"noise_law": "gaussian"}, 'delta must be given with noise_law="gaussian"'),
         (
             {"counter": "tree", "user": "user", "max_contributions": 2},
             "counter must be slices where",
