@@ -248,7 +248,7 @@ def add(
     data = inputs_of(inputs, read.pop("table", None), read.pop("query", None))
     stream = Stream(state)
     with show_stage() as stage:
-        series = stream.add(
+        stream.add(
             data,
             slice_name,
             skip=skip,
@@ -258,7 +258,7 @@ def add(
         )
     status = stream.status()
     click.echo(
-        f"wrote {status.output}: slice {slice_name} is in it, {len(series):,} of "
+        f"wrote {status.output}: slice {slice_name} is in it, {len(status.added):,} of "
         f"{len(status.slices):,}, {status.guarantee}"
     )
 

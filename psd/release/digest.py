@@ -14,16 +14,39 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from itertools import chain
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from psd.space.box_tree import Tree
-
-__all__ = ["canonical_json", "content_digest"]
+__all__ = ["Nodes", "canonical_json", "content_digest"]
 
 _DOMAIN = b"psd public content 1\n"
+
+
+class Nodes(Protocol):
+    """Arrays of the nodes of a tree, such as a `psd.space.box_tree.Tree`."""
+
+    @property
+    def boxes(self) -> NDArray[Any]:
+        """Cells, four numbers each."""
+
+    @property
+    def parent(self) -> NDArray[Any]:
+        """Number of the node above each."""
+
+    @property
+    def level(self) -> NDArray[Any]:
+        """Level of each."""
+
+    @property
+    def count(self) -> NDArray[Any]:
+        """Noisy count of each, or 0."""
+
+    @property
+    def epsilon(self) -> NDArray[Any]:
+        """Loss of each count."""
 
 
 def canonical_json(header: Mapping[str, Any]) -> bytes:
@@ -37,7 +60,7 @@ def canonical_json(header: Mapping[str, Any]) -> bytes:
     return json.dumps(header, allow_nan=False, sort_keys=True).encode()
 
 
-def content_digest(kind: bytes, header: Mapping[str, Any], trees: Iterable[Tree]) -> str:
+def content_digest(kind: bytes, header: Mapping[str, Any], trees: Iterable[Nodes]) -> str:
     """Digest of a header and of the nodes of one tree, or of several.
 
     Guarantees
@@ -52,8 +75,8 @@ def content_digest(kind: bytes, header: Mapping[str, Any], trees: Iterable[Tree]
         Footer key of the header.
     header : mapping
         Its fields, as the file has them.
-    trees : iterable of Tree
-        One of a release, or those of the slices of a series in order.
+    trees : iterable of Nodes
+        The tree of a release, or those of the slices of a series in order.
 
     Returns
     -------
@@ -66,7 +89,7 @@ def content_digest(kind: bytes, header: Mapping[str, Any], trees: Iterable[Tree]
     'ff9ef8efbaefb1e2'
     """
     hasher = hashlib.sha256(_DOMAIN)
-    parts: list[Any] = [kind, canonical_json(header), *_node_arrays(trees)]
+    parts: Iterable[Any] = chain((kind, canonical_json(header)), _node_arrays(trees))
     for part in parts:
         content = memoryview(part)
         hasher.update(content.nbytes.to_bytes(8, "little"))
@@ -74,7 +97,7 @@ def content_digest(kind: bytes, header: Mapping[str, Any], trees: Iterable[Tree]
     return hasher.hexdigest()
 
 
-def _node_arrays(trees: Iterable[Tree]) -> Iterator[NDArray[Any]]:
+def _node_arrays(trees: Iterable[Nodes]) -> Iterator[NDArray[Any]]:
     """Nodes of one tree after another; 0 for a missing count."""
     for tree in trees:
         yield np.ascontiguousarray(tree.boxes, "<i4")

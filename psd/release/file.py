@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -50,8 +50,10 @@ if TYPE_CHECKING:
     from psd.space.covariate import Covariate
 
 __all__ = [
+    "DIGEST_KEY",
     "KEY",
     "NODES",
+    "PARQUET",
     "SCHEMA",
     "SERIES_KEY",
     "check_digest",
@@ -62,6 +64,7 @@ __all__ = [
     "encode_release",
     "encode_tables",
     "explain_read_errors",
+    "file_footer",
     "read_footer",
     "read_release",
     "regions_footer",
@@ -164,7 +167,7 @@ def encode_release(record: ReleaseRecord) -> bytes:
     schema = columns_schema(header["format"])
     table = pa.Table.from_arrays(columns_of(record.tree), schema=schema)
     footer = {KEY: canonical_json(header), **regions_footer(record)}
-    return encode_tables([table], footer, digest_of(record), record.covariate)
+    return encode_tables([table], schema, file_footer(footer, digest_of(record), record.covariate))
 
 
 def regions_footer(record: ReleaseRecord) -> dict[bytes, bytes]:
@@ -199,32 +202,50 @@ def digest_of(record: ReleaseRecord) -> str:
     return content_digest(KEY, record_header(record), [record.tree])
 
 
-def encode_tables(
-    tables: list[pa.Table],
-    header: dict[bytes, bytes],
-    digest_text: str,
-    covariate: Covariate | None,
-) -> bytes:
-    """Bytes of tables with a footer, without Arrow's own copy of the schema."""
+def file_footer(
+    header: dict[bytes, bytes], digest_text: str, covariate: Covariate | None
+) -> dict[bytes, bytes]:
+    """Keys of the footer of a file."""
     footer = {**header, DIGEST_KEY: digest_text.encode()}
     if covariate is not None:
         footer[COVARIATE_KEY] = pack_covariate(covariate)
-    content = _write_tables(tables, footer, PARQUET)
-    if sum(map(len, tables)) > max_rows(len(content), **NODES):
-        return _write_tables(tables, footer, PLAIN)  # so compressible that a reader would refuse it
+    return footer
+
+
+def encode_tables(
+    tables: Iterable[pa.Table], schema: pa.Schema, footer: dict[bytes, bytes]
+) -> bytes:
+    """Bytes of tables with a footer, without Arrow's own copy of the schema.
+
+    Parameters
+    ----------
+    tables : iterable of Table
+        Read once or twice.
+    schema : Schema
+        Columns of each.
+    footer : dict
+        See `file_footer`.
+    """
+    rows, content = _write_tables(tables, schema, footer, PARQUET)
+    if rows > max_rows(len(content), **NODES):  # so compressible that a reader would refuse it
+        return _write_tables(tables, schema, footer, PLAIN)[1]
     return content
 
 
 def _write_tables(
-    tables: list[pa.Table], footer: dict[bytes, bytes], layout: dict[str, Any]
-) -> bytes:
-    """Bytes of a file."""
-    sink = io.BytesIO()
-    with pq.ParquetWriter(sink, tables[0].schema, **layout) as writer:
+    tables: Iterable[pa.Table],
+    schema: pa.Schema,
+    footer: dict[bytes, bytes],
+    layout: dict[str, Any],
+) -> tuple[int, bytes]:
+    """Rows and bytes of a file."""
+    sink, rows = io.BytesIO(), 0
+    with pq.ParquetWriter(sink, schema, **layout) as writer:
         for table in tables:
             writer.write_table(table)
+            rows += len(table)
         writer.add_key_value_metadata(footer)
-    return sink.getvalue()
+    return rows, sink.getvalue()
 
 
 def columns_of(tree: Tree) -> list[pa.Array]:

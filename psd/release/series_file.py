@@ -40,6 +40,7 @@ from psd.release.file import (
     columns_schema,
     encode_tables,
     explain_read_errors,
+    file_footer,
     read_footer,
     regions_footer,
     stating_path,
@@ -62,11 +63,17 @@ from psd.space.region_tree import named_tree
 from psd.space.time_slices import TimeSlices
 
 __all__ = [
+    "MAX_HEADER",
+    "check_header",
     "decode_series",
     "digest_of",
     "encode_series",
     "is_series",
+    "join_headers",
     "read_series",
+    "schema_of",
+    "series_header",
+    "slice_table",
     "write_series",
 ]
 
@@ -116,46 +123,65 @@ def encode_series(series: SeriesRecord) -> bytes:
         If a value is not public, see `psd.release.allow_list`.
     """
     check_series(series)
-    header = _series_header(series)
-    _series_fields(strict_json(canonical_json(header), MAX_HEADER))  # as a reader would
-    schema = _schema_of(header)
-    tables = [_slice_table(number, record, schema) for number, record in enumerate(series.releases)]
+    header = series_header(series)
+    check_header(header)
+    schema = schema_of(header)
+    tables = [slice_table(number, record, schema) for number, record in enumerate(series.releases)]
     covariate = series.releases[0].covariate
     footer = {SERIES_KEY: canonical_json(header), **regions_footer(series.releases[0])}
-    return encode_tables(tables, footer, digest_of(series), covariate)
+    return encode_tables(tables, schema, file_footer(footer, digest_of(series), covariate))
 
 
 def digest_of(series: SeriesRecord) -> str:
     """Digest of a series, as its file states it."""
     check_series(series)
     return content_digest(
-        SERIES_KEY, _series_header(series), [record.tree for record in series.releases]
+        SERIES_KEY, series_header(series), [record.tree for record in series.releases]
     )
 
 
-def _schema_of(header: dict[str, Any]) -> pa.Schema:
+def check_header(header: Mapping[str, Any]) -> None:
+    """Refuse a header that a reader would refuse.
+
+    Raises
+    ------
+    ReleaseFormatError
+        If it would.
+    """
+    _series_fields(strict_json(canonical_json(header), MAX_HEADER))
+
+
+def schema_of(header: dict[str, Any]) -> pa.Schema:
     """Columns of the file of a header."""
     return pa.schema([_SLICE, *columns_schema(header["release"]["format"])])
 
 
-def _slice_table(number: int, release: ReleaseRecord, schema: pa.Schema) -> pa.Table:
+def slice_table(number: int, release: ReleaseRecord, schema: pa.Schema) -> pa.Table:
     """Nodes of a slice."""
     slices = pa.array(np.full(len(release.tree), number, np.int32))
     return pa.Table.from_arrays([slices, *columns_of(release.tree)], schema=schema)
 
 
-def _series_header(series: SeriesRecord) -> dict[str, Any]:
+def series_header(series: SeriesRecord) -> dict[str, Any]:
     """Everything about a series but its nodes: an allow-list of public values."""
-    slices = series.slices
+    parameters = [dict(release.parameters) for release in series.releases]
+    # Of running totals, the first may have the noise of a count, and all others have not.
+    last = record_header(series.releases[-1])
+    return join_headers(series.slices, series.scope, parameters, last)
+
+
+def join_headers(
+    slices: TimeSlices, scope: ContributionScope, parameters: list[Any], last: dict[str, Any]
+) -> dict[str, Any]:
+    """Header of a series, from the parameters of each release and the header of the last."""
     return {
         "series": FORMAT,
         "by": slices.by,
         "time_zone": slices.time_zone,
         "slices": list(slices.names),
-        "bound": series.scope,
-        "parameters": [dict(release.parameters) for release in series.releases],
-        # Of running totals, the first may have the noise of a count, and all others have not.
-        "release": {**record_header(series.releases[-1]), "parameters": {}},
+        "bound": scope,
+        "parameters": parameters,
+        "release": {**last, "parameters": {}},
     }
 
 
@@ -182,7 +208,7 @@ def _decode_file(
     """Decode a file; the footer is checked before anything large is read."""
     header = strict_json(footer[SERIES_KEY], MAX_HEADER)
     slices, scope, each = _series_fields(header)
-    if not file.schema_arrow.remove_metadata().equals(_schema_of(header)):
+    if not file.schema_arrow.remove_metadata().equals(schema_of(header)):
         raise ReleaseFormatError("the columns are not those of a series")
     if file.metadata.num_rows < len(slices):
         raise ReleaseFormatError(f"a series has a node in each slice, and at most {MAX_ROWS:,}")

@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from psd.api.series import SeriesRelease
 from psd.errors import LedgerError, ParameterError
 from psd.ingest.sources import check_input, resolve_inputs
 from psd.ledger.account import Account
@@ -26,7 +25,7 @@ from psd.release.record import ReleaseRecord
 from psd.space.time_slices import TimeSlices
 from psd.streams.counting import CountedSlice, bounded_period, count_slice
 from psd.streams.drawing import SliceDraws
-from psd.streams.outputs import Output
+from psd.streams.outputs import Output, PublishedSeries
 from psd.streams.plan import StreamPlan, check_offered, fault_charge, read_public_inputs
 from psd.streams.state import SLICES, TOTALS, Block, State
 from psd.streams.totals import Total, sum_of_slices
@@ -244,7 +243,8 @@ class Addition:
         if self.plan.counter != "slices":
             steps = range(self.last + 1, number + 1)
             return draws.draw_total(steps, counted.tally, self.state.blocks())
-        earlier = [release.tree for release in self.outputs[TOTALS].releases()[-1:]]
+        last = self.outputs[TOTALS].last_release()
+        earlier = [] if last is None else [last.tree]
         return sum_of_slices(record.tree, earlier, len(self.digests) + 1)
 
     def note_end(self, warn: Callable[[str], None] | None) -> None:
@@ -254,7 +254,6 @@ class Addition:
         if account is not None and not account.ledger.state().charges[charge].done:
             account.ledger.finish(charge, digest=self.digests[self.last])
 
-    def publish(self) -> SeriesRelease:
+    def publish(self) -> PublishedSeries:
         """Write the public series, each by rename; return that of the slices."""
-        series = [output.publish() for output in self.outputs]
-        return SeriesRelease(series[SLICES])
+        return [output.publish() for output in self.outputs][SLICES]

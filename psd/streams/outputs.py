@@ -2,21 +2,48 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
+from pyarrow import ArrowException
+
 from psd._util.atomic_write import write_file
-from psd._util.untrusted_parquet import MAX_ROWS
+from psd._util.untrusted_parquet import MAX_ROWS, read_bytes
+from psd.api.series import SeriesRelease
 from psd.errors import InputDataError, ReleaseFormatError
 from psd.privacy.unit import ContributionScope
 from psd.release.file import decode_release, encode_release, stated_digest
 from psd.release.record import ReleaseRecord
 from psd.release.series import SeriesRecord
-from psd.release.series_file import digest_of, encode_series, read_series
+from psd.release.series_file import decode_series, digest_of, encode_series
+from psd.release.series_growth import append_slice, join_releases
 from psd.space.time_slices import TimeSlices
-from psd.streams.state import State
+from psd.streams.state import State, StoredAnswer
 
-__all__ = ["Output"]
+__all__ = ["Output", "PublishedSeries"]
+
+
+class PublishedSeries(SeriesRelease):
+    """A series as it was published, decoded when it is first used. Public.
+
+    Parameters
+    ----------
+    content : bytes
+        All bytes of its file.
+    """
+
+    def __init__(self, content: bytes) -> None:
+        vars(self)["_content"] = content
+
+    @cached_property
+    def record(self) -> SeriesRecord:
+        """The published fields."""
+        record, digest = decode_series(vars(self)["_content"], max_nodes=MAX_ROWS)
+        vars(self)["digest"] = digest
+        return record
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,6 +66,8 @@ class Output:
         Digest of the series after each slice that was added.
     stated : str or None
         Digest that the file states now; None if it does not exist.
+    content : bytes, optional
+        The file with all slices that were added, once it is known.
     """
 
     state: State
@@ -48,7 +77,7 @@ class Output:
     scope: ContributionScope
     digests: dict[int, str]
     stated: str | None
-    series: SeriesRecord | None = None
+    content: bytes | None = None
 
     @classmethod
     def of(
@@ -86,27 +115,54 @@ class Output:
         """Whether the file holds all slices that were added."""
         return self.stated == self.digests.get(max(self.digests, default=-1))
 
-    def releases(self) -> list[ReleaseRecord]:
-        """Return the releases that were added; the file is read faster than the state."""
-        if self.digests and self.is_published:
-            try:
-                series, digest = read_series(self.path, max_nodes=MAX_ROWS)
-            except ReleaseFormatError:
-                digest = ""  # changed meanwhile, and written anew
-            if digest == self.stated:
-                return list(series.releases)
-        contents = self.state.releases(self.number)
-        return [decode_release(item, "the state", max_nodes=MAX_ROWS)[0] for item in contents]
+    def last_release(self) -> ReleaseRecord | None:
+        """Release of the last slice that was added, if there is one."""
+        contents = self.state.latest_releases(self.number, 1)
+        return _decoded(contents[0]) if contents else None
 
-    def add(self, slice_number: int, record: ReleaseRecord) -> tuple[bytes, str]:
-        """Join a release to the series; return it as a file has it, and the new digest."""
-        releases = self.releases()
-        # A newer version of the library continues what an older one began.
-        first = (releases or [record])[0]
-        record = replace(record, library=first.library, inference=first.inference)
-        self.series = self._series_of([*self.digests, slice_number], [*releases, record])
-        self.digests[slice_number] = digest_of(self.series)
-        return encode_release(record), self.digests[slice_number]
+    def add(self, slice_number: int, record: ReleaseRecord) -> StoredAnswer:
+        """Join a release to the series; return what the state keeps of it."""
+        last, before = self.last_release(), [*self.digests]
+        if last is None:
+            series = self._series_of([slice_number], [record])
+            self.content, digest = encode_series(series), digest_of(series)
+        else:
+            # A newer version of the library continues what an older one began.
+            record = replace(record, library=last.library, inference=last.inference)
+            pair = self._series_of([before[-1], slice_number], [last, record])
+            self.content, digest = append_slice(self._written(before), pair)
+        self.digests[slice_number] = digest
+        return StoredAnswer(
+            encode_release(record), digest, hashlib.sha256(self.content).hexdigest()
+        )
+
+    def _written(self, numbers: list[int]) -> bytes:
+        """File with the first slices that were added: the one of before, or made anew."""
+        content = self._unchanged(numbers[-1])
+        if content is not None:
+            return content
+        slices = replace(self.slices, names=tuple(self.slices.names[n] for n in numbers))
+        digest = self.digests[numbers[-1]]
+        try:
+            return join_releases(self._releases, slices, self.scope, digest)
+        except (ReleaseFormatError, ArrowException, OSError):
+            raise InputDataError(
+                "the state does not have the releases of its series; it is damaged, restore a copy"
+            ) from None
+
+    def _releases(self) -> Iterator[bytes]:
+        """Releases that were added, as files have them."""
+        return self.state.releases(self.number)
+
+    def _unchanged(self, number: int) -> bytes | None:
+        """Bytes of the file, if they are those that were written after a slice."""
+        if self.stated is None:
+            return None
+        try:
+            content = read_bytes(self.path)
+        except ReleaseFormatError:
+            return None
+        return content if _sha256(content) == self.state.file_digest(self.number, number) else None
 
     def _series_of(self, numbers: list[int], releases: list[ReleaseRecord]) -> SeriesRecord:
         """Join releases to a series."""
@@ -114,9 +170,28 @@ class Output:
         slices = replace(self.slices, names=names)
         return SeriesRecord(slices=slices, releases=tuple(releases), scope=self.scope)
 
-    def publish(self) -> SeriesRecord:
+    def publish(self) -> PublishedSeries:
         """Write the file, by rename."""
-        if self.series is None:
-            self.series = self._series_of([*self.digests], self.releases())
-        write_file(self.path, encode_series(self.series), overwrite=True)
-        return self.series
+        if self.content is None:
+            self.content = self._continued()
+        write_file(self.path, self.content, overwrite=True)
+        return PublishedSeries(self.content)
+
+    def _continued(self) -> bytes:
+        """File of all slices, of which a process that was killed did not write the last."""
+        numbers = [*self.digests]
+        earlier = self._unchanged(numbers[-2]) if len(numbers) > 1 else None
+        if earlier is None:
+            return self._written(numbers)
+        pair = list(map(_decoded, self.state.latest_releases(self.number, 2)))
+        return append_slice(earlier, self._series_of(numbers[-2:], pair))[0]
+
+
+def _sha256(content: bytes) -> str:
+    """SHA-256 of the bytes of a file."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def _decoded(content: bytes) -> ReleaseRecord:
+    """Release that the state holds."""
+    return decode_release(content, "the state", max_nodes=MAX_ROWS)[0]

@@ -13,6 +13,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 from psd._util.atomic_write import BESIDE_DATABASES, write_file
 from psd.errors import InputDataError, WriteError
@@ -23,12 +24,13 @@ __all__ = [
     "TOTALS",
     "Block",
     "State",
+    "StoredAnswer",
     "check_beside",
     "create_state",
     "opened_state",
 ]
 
-FORMAT = 1
+FORMAT = 2
 
 # Marks an SQLite file as the state of a stream: the bytes "psdS".
 _APPLICATION = 0x70736453
@@ -40,8 +42,8 @@ _SCHEMA = f"""
 PRAGMA application_id = {_APPLICATION};
 PRAGMA user_version = {FORMAT};
 CREATE TABLE plan (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
-CREATE TABLE answer (series INTEGER, number INTEGER, release BLOB NOT NULL, digest TEXT NOT NULL,
-    PRIMARY KEY (series, number)) STRICT, WITHOUT ROWID;
+CREATE TABLE answer (series INTEGER, number INTEGER, digest TEXT NOT NULL, file TEXT NOT NULL,
+    release BLOB NOT NULL, PRIMARY KEY (series, number)) STRICT, WITHOUT ROWID;
 CREATE TABLE block (level INTEGER, step INTEGER, tally BLOB NOT NULL, answer BLOB NOT NULL,
     PRIMARY KEY (level, step)) STRICT, WITHOUT ROWID;
 CREATE TABLE word (slice INTEGER, block INTEGER, bytes BLOB NOT NULL, PRIMARY KEY (slice, block))
@@ -83,6 +85,24 @@ class Block:
     answer: bytes
 
 
+class StoredAnswer(NamedTuple):
+    """What the state keeps of a slice of a public series. Public.
+
+    Parameters
+    ----------
+    release : bytes
+        Release of the slice, as a file has it.
+    digest : str
+        Digest of the series with the slice.
+    file : str
+        SHA-256 of all bytes of the file of this series.
+    """
+
+    release: bytes
+    digest: str
+    file: str
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class State:
     """An open state, locked against all other processes. Private.
@@ -102,6 +122,17 @@ class State:
         """Digest of a public series after each slice that was added, by the slice's number."""
         query = "SELECT number, digest FROM answer WHERE series = ? ORDER BY number"
         return {int(n): str(digest) for n, digest in self.database.execute(query, [series])}
+
+    def file_digest(self, series: int, number: int) -> str:
+        """SHA-256 of the file of a public series after a slice."""
+        query = "SELECT file FROM answer WHERE series = ? AND number = ?"
+        return str(self.database.execute(query, [series, number]).fetchone()[0])
+
+    def latest_releases(self, series: int, number: int) -> list[bytes]:
+        """Read the releases of the last slices that were added, in the order of time. Public."""
+        query = "SELECT release FROM answer WHERE series = ? ORDER BY number DESC LIMIT ?"
+        rows = self.database.execute(query, [series, number]).fetchall()
+        return [content for (content,) in reversed(rows)]
 
     def releases(self, series: int = SLICES) -> Iterator[bytes]:
         """Yield the releases of a series that were added, in the order of time. Public."""
@@ -139,7 +170,7 @@ class State:
     def add_slice(
         self,
         number: int,
-        answers: Sequence[tuple[bytes, str]],
+        answers: Sequence[StoredAnswer],
         *,
         period: str = "",
         contributions: Mapping[str, int] = _NOTHING,
@@ -152,8 +183,8 @@ class State:
         ----------
         number : int
             Number of the slice.
-        answers : sequence of (bytes, str)
-            Release of each series, as a file has it, and the digest of the public series with it.
+        answers : sequence of StoredAnswer
+            What is kept of each public series.
         period : str
             Period in which records of a unit are bounded; those of other periods are forgotten.
         contributions : mapping
@@ -165,7 +196,7 @@ class State:
         """
         with self._transaction():
             self.database.executemany(
-                "INSERT INTO answer VALUES (?, ?, ?, ?)",
+                "INSERT INTO answer (series, number, release, digest, file) VALUES (?, ?, ?, ?, ?)",
                 ((series, number, *answer) for series, answer in enumerate(answers)),
             )
             self.database.execute("DELETE FROM word")

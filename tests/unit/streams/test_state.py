@@ -6,7 +6,9 @@ from contextlib import closing
 import pytest
 
 from psd.errors import InputDataError, WriteError
-from psd.streams.state import FORMAT, Block, create_state, opened_state
+from psd.streams.state import FORMAT, SLICES, Block, StoredAnswer, create_state, opened_state
+
+NOTHING = StoredAnswer(b"", "", "")
 
 
 @pytest.fixture
@@ -16,7 +18,11 @@ def path(tmp_path):
 
 
 def add(state, number, **contributions):
-    state.add_slice(number, [(b"release", f"digest {number}")], contributions=contributions)
+    state.add_slice(
+        number,
+        [StoredAnswer(b"release", f"digest {number}", f"file {number}")],
+        contributions=contributions,
+    )
 
 
 def test_rows_are_read_back(path):
@@ -27,23 +33,25 @@ def test_rows_are_read_back(path):
         assert state.plan() == {"method": "grid"}
         assert state.digests() == {0: "digest 0", 3: "digest 3"}
         assert list(state.releases()) == [b"release"] * 2
+        assert state.latest_releases(SLICES, 1) == [b"release"]
+        assert state.file_digest(SLICES, 3) == "file 3"
         assert state.contributions("", ["bob", "eve", "ann"]) == [1, 0, 3]
 
 
 def test_blocks_take_the_place_of_earlier_ones_or_join_them(path):
     first, second = Block(b"tally", b"1"), Block(b"other", b"2")
     with opened_state(path) as state:
-        state.add_slice(0, [(b"", "")], blocks={(0, 0): first})
-        state.add_slice(1, [(b"", "")], blocks={(1, 1): second})
+        state.add_slice(0, [NOTHING], blocks={(0, 0): first})
+        state.add_slice(1, [NOTHING], blocks={(1, 1): second})
         assert state.blocks() == {(1, 1): second}
-        state.add_slice(2, [(b"", "")], blocks={(0, 2): first}, keeps_blocks=True)
+        state.add_slice(2, [NOTHING], blocks={(0, 2): first}, keeps_blocks=True)
         assert state.blocks() == {(1, 1): second, (0, 2): first}
 
 
 def test_contributions_of_other_periods_are_forgotten(path):
     with opened_state(path) as state:
-        state.add_slice(0, [(b"", "")], period="Monday", contributions={"ann": 2})
-        state.add_slice(1, [(b"", "")], period="Tuesday", contributions={"ann": 1})
+        state.add_slice(0, [NOTHING], period="Monday", contributions={"ann": 2})
+        state.add_slice(1, [NOTHING], period="Tuesday", contributions={"ann": 1})
         assert state.contributions("Monday", ["ann"]) == [0]
         assert state.contributions("Tuesday", ["ann"]) == [1]
 
@@ -65,7 +73,7 @@ def test_a_slice_is_stored_once(path):
     with opened_state(path) as state:
         add(state, 0, ann=1)
         with pytest.raises(sqlite3.IntegrityError):
-            state.add_slice(0, [(b"other", "other")], contributions={"ann": 1})
+            state.add_slice(0, [NOTHING], contributions={"ann": 1})
         assert state.contributions("", ["ann"]) == [1]
 
 

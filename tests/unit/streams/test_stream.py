@@ -1,12 +1,17 @@
 """`psd.Stream`: what a series holds while it grows, and which slices are refused."""
 
+import copy
+import sqlite3
 import stat
 import warnings
+from contextlib import closing
+from dataclasses import replace
 
 import pandas as pd
 import pytest
 
 import psd
+from psd.api.series import SeriesRelease
 from psd.errors import InputDataError, LedgerError, ParameterError
 from psd.ledger.ledger import Ledger
 from psd.privacy.count_noise import CountNoise
@@ -48,6 +53,73 @@ def test_answers_are_those_of_before(tmp_path):
     before, after = (series.releases[0].record.tree.count for series in (first, second))
     assert before.tolist() == after.tolist()
     assert after.tolist() != second.releases[1].record.tree.count.tolist()
+
+
+def three_days(folder):
+    """Series of three days, and the bytes of its file."""
+    stream = create(folder, epsilon=0.1)
+    for number, day in enumerate(DAYS[:3]):
+        stream.add(day_of(folder, day, 5 + number), day)
+    return stream, (folder / "city.psd.parquet").read_bytes()
+
+
+def test_the_file_is_that_of_a_series_that_is_saved_at_once(tmp_path):
+    _, content = three_days(tmp_path)
+    psd.load(tmp_path / "city.psd.parquet").save(tmp_path / "saved.psd.parquet")
+    assert (tmp_path / "saved.psd.parquet").read_bytes() == content
+
+
+def removed(path):
+    path.unlink()
+
+
+def damaged(path):
+    """Change the first page of the file; its footer states the digest of before."""
+    content = bytearray(path.read_bytes())
+    content[30:60] = bytes(30)
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("change", [removed, damaged])
+def test_a_file_that_is_gone_or_damaged_is_written_anew(tmp_path, change):
+    stream, content = three_days(tmp_path)
+    change(tmp_path / "city.psd.parquet")
+    series = stream.add(day_of(tmp_path, DAYS[3], 8), DAYS[3])
+    loaded = psd.load(tmp_path / "city.psd.parquet")
+    assert loaded.digest == series.digest
+    first = SeriesRelease(
+        replace(
+            loaded.record,
+            slices=replace(loaded.slices, names=DAYS[:3]),
+            releases=loaded.record.releases[:3],
+        )
+    )
+    first.save(tmp_path / "first.psd.parquet")
+    assert (tmp_path / "first.psd.parquet").read_bytes() == content
+
+
+def test_a_state_with_another_release_is_refused(tmp_path):
+    stream, _ = three_days(tmp_path)
+    (tmp_path / "city.psd.parquet").unlink()
+    with closing(sqlite3.connect(stream.path, isolation_level=None)) as database:
+        database.execute(
+            "UPDATE answer SET release = (SELECT release FROM answer WHERE number = 0)"
+            " WHERE number = 1"
+        )
+    with pytest.raises(InputDataError, match="does not have the releases of its series"):
+        stream.add(day_of(tmp_path, DAYS[3], 8), DAYS[3])
+    assert not (tmp_path / "city.psd.parquet").exists()
+
+
+def test_a_series_that_was_returned_stays_what_it_was(tmp_path):
+    stream = create(tmp_path)
+    first = stream.add(day_of(tmp_path, DAYS[0], 9), DAYS[0])
+    stream.add(day_of(tmp_path, DAYS[1], 4), DAYS[1])
+    (tmp_path / "city.psd.parquet").unlink()
+    assert isinstance(first, SeriesRelease)
+    assert (list(first), totals(first)) == ([DAYS[0]], [9])
+    assert repr(first) == "<SeriesRelease: 1 slices by day, grid, epsilon 1000 per record>"
+    assert copy.deepcopy(first).digest == first.digest
 
 
 def test_rows_of_other_slices_are_left_out_and_counted_in_the_private_report_only(tmp_path):

@@ -1,0 +1,178 @@
+"""The file of a series that grows: made of what there is, with one slice in memory.
+
+Bytes and digests are those of `psd.release.series_file.encode_series`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from psd._util.parquet_append import append_table
+from psd._util.strict_json import strict_json
+from psd._util.untrusted_parquet import MAX_ROWS, max_rows
+from psd.errors import ReleaseFormatError
+from psd.privacy.unit import ContributionScope
+from psd.release.allow_list import check_series
+from psd.release.covariate_codec import COVARIATE_KEY
+from psd.release.digest import Nodes, canonical_json, content_digest
+from psd.release.file import DIGEST_KEY, KEY, NODES, PARQUET, SERIES_KEY, encode_tables
+from psd.release.node_reader import stored_nodes
+from psd.release.region_codec import REGIONS_KEY
+from psd.release.series import SeriesRecord
+from psd.release.series_file import (
+    MAX_HEADER,
+    check_header,
+    decode_series,
+    digest_of,
+    encode_series,
+    join_headers,
+    schema_of,
+    series_header,
+    slice_table,
+)
+from psd.space.time_slices import TimeSlices
+
+__all__ = ["append_slice", "join_releases"]
+
+_ORDER = (SERIES_KEY, REGIONS_KEY, DIGEST_KEY, COVARIATE_KEY)
+
+
+def append_slice(content: bytes, series: SeriesRecord) -> tuple[bytes, str]:
+    """Return the file of a series with one slice more, and its digest.
+
+    Guarantees
+    ----------
+    - The slice agrees with those before it in all that the slices of a series share: the one
+      before it does, and it agrees with that.
+    - Every value of the slice is public, see `psd.release.allow_list`.
+
+    Parameters
+    ----------
+    content : bytes
+        All bytes of the file, which this library has written and nothing has changed since.
+    series : SeriesRecord
+        The last slice of the file, and the one that is added.
+
+    Raises
+    ------
+    ParameterError
+        If a value is not public.
+    """
+    check_series(series)
+    file = _opened(content)
+    earlier = strict_json(file.metadata.metadata[SERIES_KEY], MAX_HEADER)
+    header = _with_last(earlier, series_header(series))
+    check_header(header)
+    if schema_of(header) != schema_of(earlier) or not _is_packed(file):
+        return _written_anew(content, series)
+    record, number = series.releases[-1], len(earlier["slices"])
+    nodes: Iterable[Nodes] = chain(stored_nodes(content, file, number), [record.tree])
+    digest = content_digest(SERIES_KEY, header, nodes)
+    keys = _footer_of(file, header, digest)
+    table = slice_table(number, record, schema_of(header))
+    grown = append_table(content, table, keys, PARQUET)
+    if file.metadata.num_rows + len(table) > max_rows(len(grown), **NODES):
+        return _written_anew(content, series)
+    return grown, digest
+
+
+def join_releases(
+    contents: Callable[[], Iterable[bytes]],
+    slices: TimeSlices,
+    scope: ContributionScope,
+    digest: str,
+) -> bytes:
+    """Return the file of a series, from the files of the releases of its slices.
+
+    Parameters
+    ----------
+    contents : callable
+        Yields the bytes of each release, which this library has written, in the order of time.
+    slices : TimeSlices
+        Their slices.
+    scope : {"series", "slice"}
+        Of the series.
+    digest : str
+        Of the series.
+
+    Raises
+    ------
+    ReleaseFormatError
+        If the releases do not give a series with this digest.
+    """
+    parameters = []
+    for content in contents():
+        last = _opened(content)
+        release = strict_json(last.metadata.metadata[KEY])
+        parameters.append(release["parameters"])
+    header = join_headers(slices, scope, parameters, release)
+    schema, keys = schema_of(header), _footer_of(last, header, digest)
+    joined = encode_tables(_Tables(contents, schema), schema, keys)
+    if content_digest(SERIES_KEY, header, _nodes_of(joined, len(slices))) != digest:
+        raise ReleaseFormatError("its releases are not those of its series")
+    return joined
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """Nodes of the slices, read from the file of each release."""
+
+    contents: Callable[[], Iterable[bytes]]
+    schema: pa.Schema
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        """Yield the table of each slice."""
+        for number, content in enumerate(self.contents()):
+            nodes = _opened(content).read(use_threads=False).combine_chunks()
+            numbers = pa.repeat(pa.scalar(number, pa.int32()), len(nodes))
+            yield pa.Table.from_arrays([numbers, *nodes.columns], schema=self.schema)
+
+
+def _opened(content: bytes) -> pq.ParquetFile:
+    """Open a file that this library has written."""
+    return pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
+
+
+def _footer_of(file: pq.ParquetFile, header: Mapping[str, Any], digest: str) -> dict[bytes, bytes]:
+    """Keys of the footer of a series, in the order of a writer, with regions and covariate."""
+    keys: dict[bytes, bytes] = {
+        **file.metadata.metadata,
+        SERIES_KEY: canonical_json(header),
+        DIGEST_KEY: digest.encode(),
+    }
+    return {name: keys[name] for name in _ORDER if name in keys}
+
+
+def _nodes_of(content: bytes, slices: int) -> Iterator[Nodes]:
+    """Nodes of each slice of a file."""
+    return stored_nodes(content, _opened(content), slices)
+
+
+def _with_last(earlier: Mapping[str, Any], last: Mapping[str, Any]) -> dict[str, Any]:
+    """Header of a file, with the slice that stands last in another header."""
+    lists = {name: [*earlier[name], last[name][-1]] for name in ("slices", "parameters")}
+    return {**last, **lists}
+
+
+def _is_packed(file: pq.ParquetFile) -> bool:
+    """Whether the columns have the usual layout, and not the one without compression."""
+    column = file.metadata.row_group(0).column(0)
+    return bool(column.compression.lower() == PARQUET["compression"])
+
+
+def _written_anew(content: bytes, series: SeriesRecord) -> tuple[bytes, str]:
+    """File of all slices, where columns of other names or another layout are needed."""
+    earlier = decode_series(content, max_nodes=MAX_ROWS)[0]
+    names = (*earlier.slices.names, series.slices.names[-1])
+    joined = replace(
+        series,
+        slices=replace(series.slices, names=names),
+        releases=(*earlier.releases, series.releases[-1]),
+    )
+    return encode_series(joined), digest_of(joined)

@@ -1,0 +1,50 @@
+"""Rows that are appended to a file: the bytes of one writer, and pages at their places."""
+
+import io
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from psd._util.parquet_append import append_table
+
+LAYOUT = {"compression": "zstd", "write_page_checksum": True, "store_schema": False}
+FOOTER = {b"name": b"value", b"another": b"text"}
+PARTS = [
+    pa.table({"n": list(range(size)), "text": [f"{n % 3}" for n in range(size)]})
+    for size in (1, 70, 3_000)
+]
+
+
+def written(tables, footer=FOOTER, **layout):
+    """File of tables, by one writer."""
+    sink = io.BytesIO()
+    with pq.ParquetWriter(sink, tables[0].schema, **LAYOUT, **layout) as writer:
+        for table in tables:
+            writer.write_table(table)
+        writer.add_key_value_metadata(footer)
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize("layout", [{}, {"use_dictionary": False}])
+def test_bytes_are_those_of_one_writer(layout):
+    content = written(PARTS[:1], {b"other": b"key"}, **layout)
+    for number in (2, 3):
+        content = append_table(content, PARTS[number - 1], FOOTER, {**LAYOUT, **layout})
+        assert content == written(PARTS[:number], **layout)
+
+
+def test_every_page_is_found_where_the_footer_says():
+    content = written(PARTS[:1])
+    for _ in range(5):
+        content = append_table(content, PARTS[2], FOOTER, LAYOUT)
+    file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
+    assert file.num_row_groups == 6
+    assert file.read().equals(pa.concat_tables([PARTS[0], *[PARTS[2]] * 5]))
+    assert file.metadata.metadata == FOOTER
+
+
+def test_a_file_without_rows_is_appended_to():
+    empty = PARTS[0].slice(0, 0)
+    content = append_table(written([empty]), PARTS[1], FOOTER, LAYOUT)
+    assert pq.read_table(pa.BufferReader(content)).equals(PARTS[1])

@@ -1,0 +1,137 @@
+"""A series that grows: the same bytes and digest as when it is written at once."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import psd
+from psd._util.declared_parameters import parameters_from_file
+from psd.errors import ParameterError, ReleaseFormatError
+from psd.privacy.epsilon import NANO
+from psd.privacy.statements import TOTALS_FACTOR
+from psd.release import file, series_growth
+from psd.release.file import encode_release
+from psd.release.series import SeriesRecord
+from psd.release.series_file import decode_series, digest_of, encode_series
+from psd.release.series_growth import append_slice, join_releases
+from psd.space.covariate import Covariate
+from support.noise import gaussian_record
+from support.trees import random_tree, release_of
+
+DAYS = psd.TimeSlices.parse("day", "2024-01-01..2024-01-04")
+DOMAIN = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(8, 8))
+
+
+def same_cells():
+    """Releases of one grid with different counts."""
+    tree = psd.grid_tree(DOMAIN, 8)
+    counts = np.random.default_rng(1).integers(-9, 99, (4, 64))
+    return [psd.Release.from_counts(tree, row, 1, domain=DOMAIN).record for row in counts]
+
+
+def other_cells():
+    """Releases of trees of different sizes."""
+    trees = [random_tree(np.random.default_rng(n), lattice=(32, 32)) for n in range(4)]
+    return [replace(release_of(tree).record, epsilon=100 * NANO) for tree in trees]
+
+
+def some_cells_again():
+    """Releases whose cells change and come back."""
+    first, second = other_cells()[:2]
+    return [first, second, second, first]
+
+
+def with_covariate():
+    """Releases that share a covariate."""
+    covariate = Covariate(domain=DOMAIN, raster=np.arange(16, dtype=np.uint16).reshape(4, 4))
+    return [replace(record, covariate=covariate) for record in same_cells()]
+
+
+def with_loss():
+    """Releases with a delta, whose losses have a column of another name."""
+    return [gaussian_record(parameters=parameters_from_file({"n": n})) for n in range(4)]
+
+
+def running_totals():
+    """Releases of which the first has the noise of a count, and another format."""
+    return [total(record, number) for number, record in enumerate(same_cells(), start=1)]
+
+
+def total(record, number):
+    noise = replace(record.tree.noise, factor=Fraction(number))
+    parameters = parameters_from_file({TOTALS_FACTOR: str(number)})
+    return replace(record, tree=replace(record.tree, noise=noise), parameters=parameters)
+
+
+KINDS = {
+    made.__name__: made
+    for made in (
+        same_cells,
+        other_cells,
+        some_cells_again,
+        with_covariate,
+        with_loss,
+        running_totals,
+    )
+}
+
+
+def series_of(records, first=0):
+    slices = replace(DAYS, names=DAYS.names[first : first + len(records)])
+    return SeriesRecord(slices=slices, releases=tuple(records), scope="slice")
+
+
+def grown(records):
+    """File and digest of a series to which one slice after another is added."""
+    content, digest = encode_series(series_of(records[:1])), ""
+    for number in range(1, len(records)):
+        pair = series_of(records[number - 1 : number + 1], number - 1)
+        content, digest = append_slice(content, pair)
+    return content, digest
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bytes_and_digest_are_those_of_a_series_that_is_written_at_once(kind):
+    whole = series_of(KINDS[kind]())
+    content, digest = grown(whole.releases)
+    assert content == encode_series(whole)
+    assert digest == digest_of(whole) == decode_series(content)[1]
+
+
+def test_a_file_without_compression_stays_one(monkeypatch):
+    for module in (file, series_growth):
+        monkeypatch.setattr(module, "NODES", {"floor": 200, "each": 0})
+    whole = series_of(same_cells())  # 85 nodes each: the third is too much
+    assert grown(whole.releases) == (encode_series(whole), digest_of(whole))
+
+
+def test_slices_of_several_row_groups(monkeypatch):
+    """Their cells are not taken from the slice before."""
+    whole, write = series_of(same_cells()), pq.ParquetWriter.write_table
+    with monkeypatch.context() as patch:
+        patch.setattr(pq.ParquetWriter, "write_table", lambda *a: write(*a, row_group_size=50))
+        content, digest = grown(whole.releases)
+    assert pq.ParquetFile(pa.BufferReader(content)).num_row_groups == 2 * len(whole.slices)
+    assert digest == digest_of(whole) == decode_series(content)[1]
+
+
+def test_values_that_are_not_public_are_refused():
+    first, second = same_cells()[:2]
+    content = encode_series(series_of([first]))
+    replayed = replace(second, source="replayed")
+    with pytest.raises(ParameterError):
+        append_slice(content, series_of([first, replayed]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_releases_are_joined_to_the_same_bytes(kind):
+    whole = series_of(KINDS[kind]())
+    contents = list(map(encode_release, whole.releases))
+    joined = join_releases(lambda: iter(contents), whole.slices, "slice", digest_of(whole))
+    assert joined == encode_series(whole)
+    with pytest.raises(ReleaseFormatError, match="not those of its series"):
+        join_releases(lambda: [*contents[1:], contents[0]], whole.slices, "slice", digest_of(whole))
