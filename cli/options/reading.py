@@ -58,6 +58,9 @@ _MEANINGS = {
     "the release is the same",
 }
 
+_TABLE = "table of a postgresql:// input, such as city.visits"
+"""Meaning of the key ``table`` where nothing is counted on a cluster."""
+
 # A key may be written with hyphens, as options are: skip-rows=2.
 _HYPHENS = re.compile(r"^[a-z-]+(?==)")
 
@@ -66,7 +69,8 @@ _option = options_of("Input")
 
 def read_option(*keys: str) -> Decorator:
     """``--read KEY=VALUE`` with some of the keys; the parameter ``read`` is a dict of texts."""
-    meanings = "; ".join(f"{key}: {_MEANINGS[key]}" for key in keys)
+    known = _MEANINGS if "engine" in keys else _MEANINGS | {"table": _TABLE}
+    meanings = "; ".join(f"{key}: {known[key]}" for key in keys)
 
     def parse(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
         settings = parse_settings(
@@ -74,6 +78,11 @@ def read_option(*keys: str) -> Decorator:
             example="x=longitude",
             option="--read",
         )
+        if "engine" in settings and "engine" not in keys:
+            raise click.UsageError(
+                "--read engine must be left out; psd build alone counts on a cluster; write the "
+                "records to Parquet there, and name these files"
+            )
         check_names("key of --read", settings, keys)
         if "wkt" in settings and not settings.keys().isdisjoint(("x", "y")):
             raise click.UsageError(

@@ -7,6 +7,7 @@ import pytest
 
 from psd.ledger.ledger import Ledger
 from support.cli_runner import cli, fails, files, passes, write_points
+from support.postgres import execute
 
 SITES = ("choose", "site", "v.csv", "--candidates", "s.csv", "--radius", 2, "--crs", "EPSG:3857")
 PAY = ("--epsilon", 100, "--ledger", "l", "--dataset", "v")
@@ -258,6 +259,33 @@ def test_a_list_that_does_not_cover_the_regions_is_refused_before_the_bids(rows,
     write_points(bids / "t.csv", rows, names)
     (bids / "b.csv").unlink()
     assert told in fails(2, *LISTED, "--regions", "z.csv", *PAY)
+
+
+def test_bids_of_a_database(bids, postgis):
+    """The same choice as from the file, and the same notes."""
+    execute(
+        postgis,
+        "CREATE TABLE bids (lon float8, lat float8, bid numeric)",
+        "INSERT INTO bids VALUES (1, 1, 2), (1, 1, 2), (1, 1, 1e400), (1, 1, NULL), (9, 9, 5)",
+    )
+    write_points(bids / "b.csv", [(1, 1, 2), (1, 1, 2), (1, 1, "1e400"), (1, 1, ""), (9, 9, 5)],
+                 "lon,lat,bid")  # fmt: skip
+    line = [postgis if part == "b.csv" else part for part in ONE]
+    outcomes = [cli(*each, *PAY, "--report-private") for each in
+                ((*line, "--read", "table=bids"), ONE)]  # fmt: skip
+    assert outcomes[0].code == 0
+    assert outcomes[0].err == outcomes[1].err
+    assert "without a bid 2, kept 2" in outcomes[0].err
+    assert outcomes[0].out.splitlines()[:-1] == outcomes[1].out.splitlines()[:-1]
+    assert "could not be read to its end" in fails(
+        8, *[part if part != "bid" else "offer" for part in line], "--read", "table=bids", *PAY
+    )
+
+
+def test_bids_are_not_counted_on_a_cluster(bids):
+    told = fails(2, *ONE, *PAY, "--read", "engine=spark://host:7077")
+    assert "--read engine must be left out; psd build alone counts on a cluster" in told
+    assert "write the records to Parquet" in told
 
 
 def test_a_missing_column_of_bids_is_withheld(bids):

@@ -195,9 +195,22 @@ def _expression(field: Any, columns: Columns) -> str:
     column, kind = quote_identifier(field.name), _type_name(field)
     if field.name == columns.user and _has_exact_text(field):
         return f"{column}::text AS {column}"
-    if field.name in (columns.x, columns.y, columns.bid) and kind == "numeric":
+    if field.name == columns.bid and kind in ("numeric", "money"):
+        return f"{_bid(column)} AS {column}"
+    if field.name in (columns.x, columns.y) and kind == "numeric":
         return f"{column}::float8 AS {column}"
     return column
+
+
+def _bid(column: str) -> str:
+    """SQL of a bid, NULL beyond the range of float8.
+
+    Its cast would stop the query there, and so tell that there is such a record.
+    """
+    exact = f"abs({column}::numeric)"
+    return (
+        f"CASE WHEN {exact} < 1e-300 THEN 0 WHEN {exact} < 1e300 THEN {column}::numeric::float8 END"
+    )
 
 
 def _has_exact_text(field: Any) -> bool:

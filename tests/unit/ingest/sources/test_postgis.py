@@ -109,6 +109,42 @@ def test_times(database, time):
     assert batch.time.tolist() == [dt.datetime(2024, 1, 31, hour), None]
 
 
+BIDS = {
+    "whole int": ([2, None, -3], [2, np.nan, -3]),
+    "large bigint": ([2**53, 0, None], [2**53, 0, np.nan]),
+    "plain float8": ([2.5, "'NaN'", "'inf'"], [2.5, np.nan, np.nan]),
+    "short float4": ([2.5, "'-inf'", None], [2.5, np.nan, np.nan]),
+    "exact numeric(10,2)": (["2.50", None, "'NaN'"], [2.5, np.nan, np.nan]),
+    "wide numeric": (["1e400", "-1e400", "1e-400"], [np.nan, np.nan, 0]),
+    "words text": (["' 2.5 '", "'many'", "''"], [2.5, np.nan, np.nan]),
+    "codes varchar": (["'1e999'", "'nan'", "'1_0'"], [np.nan, np.nan, np.nan]),
+    "truth boolean": (["true", "false", None], [np.nan] * 3),
+    "cash money": (["'2.50'", None, "'-7'"], [2.5, np.nan, -7]),
+    "moment date": (["'2024-01-31'", None, None], [np.nan] * 3),
+    "list int[]": (["'{1,2}'", None, None], [np.nan] * 3),
+    "value jsonb": (["'{}'", "'2'", None], [np.nan] * 3),
+    "who uuid": (["'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'", None, None], [np.nan] * 3),
+}
+
+
+def test_no_bid_and_no_type_of_bids_stops_a_reading(database):
+    """Whether a record has a bid, and which, must not decide whether a table is read."""
+    values = [given for given, _ in BIDS.values()]
+    records = ",".join(
+        "(1, 2, " + ",".join("NULL" if each is None else str(each) for each in record) + ")"
+        for record in zip(*values, strict=True)
+    )
+    execute(
+        database,
+        f"CREATE TABLE city.bids (x float8, y float8, {', '.join(BIDS)})",
+        f"INSERT INTO city.bids VALUES {records}",
+    )
+    for column, (_, expected) in BIDS.items():
+        batch = one(database, table="city.bids", x="x", y="y", bid=column.split()[0])
+        finite = np.where(np.isfinite(batch.bid), batch.bid, np.nan)
+        assert finite.tolist() == pytest.approx(expected, nan_ok=True), column
+
+
 def test_no_rows(database):
     counts = tally_batches(
         read(
