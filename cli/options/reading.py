@@ -69,8 +69,8 @@ _option = options_of("Input")
 
 def read_option(*keys: str) -> Decorator:
     """``--read KEY=VALUE`` with some of the keys; the parameter ``read`` is a dict of texts."""
-    known = _MEANINGS if "engine" in keys else _MEANINGS | {"table": _TABLE}
-    meanings = "; ".join(f"{key}: {known[key]}" for key in keys)
+    meaning = _MEANINGS if "engine" in keys else _MEANINGS | {"table": _TABLE}
+    meanings = "; ".join(f"{key}: {meaning[key]}" for key in keys)
 
     def parse(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
         settings = parse_settings(

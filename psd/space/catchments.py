@@ -175,8 +175,11 @@ class Catchments:
         assert self.centres is not None
         assert self.radii is not None
         with np.errstate(all="ignore"):
-            offset = (np.stack([x, y], axis=1) - self.centres[which]) / self.radii[which]
-            within: NDArray[np.bool_] = (offset * offset).sum(axis=1) <= 1
+            across, along = (
+                (value - self.centres[which, axis]) / self.radii[which, axis]
+                for axis, value in enumerate((x, y))
+            )
+            within: NDArray[np.bool_] = across * across + along * along <= 1
         return within
 
     def spans(self, which: NDArray[np.int64], south: Floats, north: Floats) -> Spans:
