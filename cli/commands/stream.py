@@ -55,7 +55,7 @@ _CREATE = (
         help="How totals are computed. slices: sums of the slices, at no cost. tree: a binary tree "
         "of blocks of slices with noise of its own, for half of epsilon. toeplitz: the square root "
         "of the running sum, with Gaussian noise, for half of epsilon and --delta. auto, the "
-        "default: the smallest predicted error of the last total.",
+        "default: the smallest predicted error of the last total. A ledger refuses toeplitz.",
     ),
     _release(
         "-o",

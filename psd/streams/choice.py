@@ -105,7 +105,9 @@ def noise_text(request: BuildRequest, settled: BuildRequest, counter: Counter | 
     return request.noise_text if request.law == settled.law else settled.noise_text
 
 
-def choose_counter(request: BuildRequest, counter: str) -> ChosenCounter:
+def choose_counter(
+    request: BuildRequest, counter: str, *, spends_delta: bool = True
+) -> ChosenCounter:
     """Choose the counter of a stream, or check the one that was named.
 
     Parameters
@@ -114,6 +116,8 @@ def choose_counter(request: BuildRequest, counter: str) -> ChosenCounter:
         Of the stream. Its delta is what the Gaussian noise of ``toeplitz`` may spend. Public.
     counter : {"auto", "slices", "tree", "toeplitz"}
         ``auto`` takes the smallest predicted error of the last total.
+    spends_delta : bool
+        Whether ``auto`` may take ``toeplitz``; false with a ledger, which has no charge for it.
 
     Raises
     ------
@@ -141,7 +145,7 @@ def choose_counter(request: BuildRequest, counter: str) -> ChosenCounter:
             "of rho, and their totals are sums"
         )
     is_sum = not (lies_in_one and request.loss.is_pure)
-    names = COUNTERS[: 1 if is_sum else 2 if request.delta is None else 3]
+    names = COUNTERS[: 1 if is_sum else 3 if spends_delta and request.delta is not None else 2]
     errors = {name: _error(name, request) for name in names}
     best = min(errors, key=lambda name: errors[name])
     return ChosenCounter(name=best if counter == AUTO else counter, errors=errors)  # type: ignore[arg-type]

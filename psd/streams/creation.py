@@ -14,10 +14,13 @@ from psd._util.file_endings import check_release_name
 from psd.errors import LedgerError, ParameterError, WriteError
 from psd.privacy.budget import Budget
 from psd.privacy.delta import delta_text
+from psd.privacy.epsilon import epsilon_text
 from psd.publish.charging import PendingCharge
 from psd.publish.refusals import rehearse
 from psd.publish.request_toml import to_toml
 from psd.streams.choice import AUTO, ChosenCounter, choose_counter, noise_text, settled_noise
+from psd.streams.counters import tree_levels
+from psd.streams.drawing import slices_part
 from psd.streams.plan import (
     StreamPlan,
     check_offered,
@@ -30,6 +33,7 @@ from psd.streams.state import check_beside, create_state
 if TYPE_CHECKING:
     from psd.ledger.account import Account
     from psd.publish.request import BuildRequest
+    from psd.streams.counters import Counter
 
 __all__ = ["CreatedStream", "create_stream", "totals_path"]
 
@@ -81,14 +85,16 @@ def create_stream(
     if counter is not None and not totals:
         raise ParameterError("counter must be given with totals=True, which it computes")
     settled = settled_noise(request, counter or AUTO if totals else None)
-    chosen = choose_counter(settled, counter or AUTO) if totals else None
+    if counter == "toeplitz" and account is not None:
+        raise ParameterError(
+            "counter must be slices or tree with an account, got toeplitz; a ledger adds slices "
+            "and totals up in rho, where half of epsilon usually costs more than epsilon with "
+            "delta has"
+        )
+    alone = account is None
+    chosen = choose_counter(settled, counter or AUTO, spends_delta=alone) if totals else None
     name = None if chosen is None else chosen.name
     spent = settled.delta if name == "toeplitz" else None
-    if spent is not None and account is not None:
-        raise ParameterError(
-            "counter must be slices or tree with an account; epsilon of the slices and rho of the "
-            "totals do not add up in a ledger"
-        )
     outputs = [Path(output).resolve(), *([totals_path(output)] if totals else [])]
     files = file_digests(request, folder)
     if account is not None:
@@ -96,7 +102,7 @@ def create_stream(
     _check_new([path, *outputs], files)
     check_release_name(output)
     check_beside(path)
-    rehearse(settled, read_public_inputs(settled), Budget(settled.loss))
+    _rehearse(settled, name)
     statement = {} if account is None else _charge(account, settled)
     plan = StreamPlan(
         request=to_toml(settled),
@@ -136,6 +142,21 @@ def _check_new(paths: Iterable[str | os.PathLike[str]], files: Iterable[str]) ->
         if os.path.lexists(path):
             raise WriteError(f"{path} exists; choose another name for a stream", path=path)
     check_targets(paths, overwrite=False, inputs=files)
+
+
+def _rehearse(request: BuildRequest, counter: Counter | None) -> None:
+    """Draw a slice and a block of totals without records, each with its part of the loss."""
+    assert request.slices is not None
+    inputs, total = read_public_inputs(request), request.nano_epsilon
+    part, levels = slices_part(total, counter), tree_levels(len(request.slices))
+    if counter == "tree" and total < 2 * levels:
+        raise ParameterError(
+            f'epsilon must be at least {epsilon_text(2 * levels)} with counter="tree", half of it '
+            f"1e-9 for each level of its blocks, got {epsilon_text(total)}"
+        )
+    rehearse(request, inputs, Budget(request.loss if part == total else part))
+    if counter == "tree":
+        rehearse(request, inputs, Budget(total - part).in_sequence(levels)[0])
 
 
 def _charge(account: Account, request: BuildRequest) -> dict[str, Any]:

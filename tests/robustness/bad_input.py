@@ -1710,6 +1710,17 @@ is left out. The reason why a reading failed is withheld.
 |---|---|---|---|---|---|
 """
 
+STREAMS = """
+## Streams
+
+Before each command there are rows, a ledger with a budget of 1, and a stream of the week from
+2026-01-05 with its first and third day; a new stream is `b.stream`. A refused command has one line
+on stderr, and every file says what it said before.
+
+| case | given | command | exit code | message contains |
+|---|---|---|---|---|
+"""
+
 LEFT = """
 ## Not tested
 
@@ -1744,6 +1755,7 @@ def page():
     from robustness.bad_campaigns import page_rows
     from robustness.bad_choices import page_rows as choice_rows
     from robustness.bad_releases import LEFT_OUT, NAMES, RELEASES
+    from robustness.bad_streams import page_rows as stream_rows
     from robustness.bad_suggestions import page_rows as suggestion_rows
     from robustness.faults import LEDGERS, PROCESSES
 
@@ -1751,8 +1763,8 @@ def page():
     faults = "".join(map(fault_row, (*PROCESSES, *LEDGERS, *RELEASES, *NAMES)))
     left = "".join(row(*line) for line in LEFT_OUT.items())
     local, suggestions = LOCAL + page_rows(row), SUGGESTIONS + suggestion_rows(row)
-    choices = CHOICES + choice_rows(row)
-    return INTRODUCTION + given + FAULTS + faults + local + suggestions + choices + LEFT + left
+    decided = CHOICES + choice_rows(row) + STREAMS + stream_rows(row)
+    return INTRODUCTION + given + FAULTS + faults + local + suggestions + decided + LEFT + left
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import pytest
 
 import psd
 from psd.errors import ParameterError
+from psd.ledger.ledger import Ledger
 from psd.streams import drawing
 from psd.streams.counters import blocks_of, variance_factors
 from support.streams import DAYS, create, day_of, totals
@@ -141,6 +142,23 @@ def test_what_is_refused(tmp_path, arguments, message):
     with pytest.raises(ParameterError, match=message):
         create(tmp_path, **{"totals": True, **arguments})
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_ledger_has_no_charge_for_toeplitz(tmp_path):
+    ledger = Ledger.create(tmp_path / "city.ledger")
+    ledger.register("hours", 1, columns=psd.Columns(time="time"), delta="1e-6")
+    year = psd.TimeSlices.parse("hour", "2026-01-01T00..2026-12-31T23")
+    paid = {"account": psd.Account(ledger, "hours"), "delta": "1e-6", "slices": year, "epsilon": 1}
+    with pytest.raises(ParameterError, match="counter must be slices or tree with an account"):
+        create(tmp_path, totals=True, counter="toeplitz", **paid)
+    assert ledger.state().charges == {}
+    assert create(tmp_path, totals=True, **paid).status().counter == "tree"
+
+
+def test_an_epsilon_of_which_a_block_gets_nothing_is_refused_at_the_creation(tmp_path):
+    with pytest.raises(ParameterError, match=r'at least 0\.000000006 with counter="tree"'):
+        create(tmp_path, totals=True, counter="tree", epsilon="0.000000005")
+    assert create(tmp_path, totals=True, counter="tree", epsilon="0.000000006")
 
 
 def test_auto_takes_the_smaller_error_of_the_last_total(tmp_path):
