@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -128,7 +129,8 @@ def _pure(text: str) -> tuple[int, int]:
     from psd.privacy.epsilon import parse_epsilon
 
     epsilon, times = _repeated("--pure", text, "EPSILON or EPSILONxTIMES, such as 0.1x52")
-    return parse_epsilon(epsilon), times
+    with _named("--pure"):
+        return parse_epsilon(epsilon), times
 
 
 def _gaussian_rho(text: str) -> int:
@@ -155,11 +157,23 @@ def _sampled(text: str) -> SampledGaussian:
 
     rule = "RATE,MULTIPLIER,STEPS, such as 0.01,1,1000"
     rate, multiplier, steps = _parts("--sampled", text, 3, rule)
-    return SampledGaussian(
-        rate=Fraction(parse_decimal("rate", rate)),
-        multiplier=_multiplier("--sampled", multiplier),
-        steps=_times("--sampled", steps),
-    )
+    with _named("--sampled"):
+        return SampledGaussian(
+            rate=Fraction(parse_decimal("rate", rate)),
+            multiplier=_multiplier("--sampled", multiplier),
+            steps=_times("--sampled", steps),
+        )
+
+
+@contextmanager
+def _named(option: str) -> Iterator[None]:
+    """Name the option in front of a refusal of one of its numbers."""
+    from psd.errors import ParameterError
+
+    try:
+        yield
+    except ParameterError as error:
+        raise click.UsageError(f"{option}: {error}") from error
 
 
 def _repeated(option: str, text: str, rule: str) -> tuple[str, int]:
@@ -192,7 +206,8 @@ def _multiplier(option: str, text: str) -> Fraction:
     """A standard deviation over a sensitivity."""
     from psd.privacy.epsilon import parse_decimal
 
-    multiplier = Fraction(parse_decimal("multiplier", text))
+    with _named(option):
+        multiplier = Fraction(parse_decimal("multiplier", text))
     if not LEAST_MULTIPLIER <= multiplier <= LARGEST_MULTIPLIER:
         raise click.UsageError(
             f"{option} must have a multiplier from {float(LEAST_MULTIPLIER)} to "

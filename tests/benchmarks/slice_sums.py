@@ -1,10 +1,12 @@
 """Coverage and error of sums over the slices of a series, on public points.
 
     python tests/benchmarks/slice_sums.py [--data A,B] [--slices 4,12,52] [--epsilons .1,1]
-        [--methods auto,quadtree] [--boxes 100] [--folder ../shared/data] [-o table.md]
+        [--methods auto,quadtree] [--delta 1e-6] [--boxes 100] [--folder ../shared/data]
+        [-o table.md]
 
 Every record gets a day at random, from a public seed, so a record is in one slice and each slice
-has all of epsilon. The boxes are those of the usual workload, half of them centred on points, and
+has all of epsilon. With a delta every record is of a user of its own, who may have one in each
+slice, and the noise is Gaussian noise for that. The boxes are those of the usual workload, half of them centred on points, and
 their true counts are of all days together. For each row: the share of 95 % intervals of
 `SeriesRelease.total` that hold the true count, in percent; the same if unevenness were added like
 noise; and the root mean square error in records of the sum of unbiased estimates, which `total`
@@ -47,19 +49,22 @@ def points(path: Path, bounds: tuple[float, float, float, float]) -> tuple[Float
 
 
 def series_of(
-    x: Floats, y: Floats, domain: psd.Domain, days: int, epsilon: str, method: str
+    x: Floats, y: Floats, domain: psd.Domain, days: int, epsilon: str, method: str, delta: str
 ) -> psd.SeriesRelease:
-    """Series with a day at random for each record."""
+    """Series with a day at random for each record; with Gaussian noise if there is a delta."""
+    law = {"delta": delta, "noise_law": "gaussian", "user": "user", "max_contributions": days,
+           "max_per_slice": 1}  # fmt: skip
     last = np.datetime64("2024-01-01") + days - 1
     day = np.random.default_rng(SEED).integers(0, days, len(x))
     time = (np.datetime64("2024-01-01") + day).astype("datetime64[s]")
     return psd.build(
-        pd.DataFrame({"lon": x, "lat": y, "time": time}),
+        pd.DataFrame({"lon": x, "lat": y, "time": time, "user": np.arange(len(x)).astype(str)}),
         domain=domain,
         slices=psd.TimeSlices.parse("day", f"2024-01-01..{last}"),
         time="time",
         epsilon=epsilon,
         method=method,
+        **(law if delta else {}),
     )
 
 
@@ -95,7 +100,7 @@ def rows(options: argparse.Namespace, name: str) -> Iterator[tuple[str, ...]]:
     for days in options.slices:
         for epsilon in options.epsilons:
             for method in options.methods:
-                series = series_of(x, y, domain, int(days), epsilon, method)
+                series = series_of(x, y, domain, int(days), epsilon, method, options.delta)
                 indexes = [release.index for release in series.releases]
                 parts = [checked_totals(i, *parse_boxes(workload.boxes)) for i in indexes]
                 total = sum_over_slices(parts)
@@ -116,6 +121,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--slices", type=items, default=["4", "12", "52"])
     parser.add_argument("--epsilons", type=items, default=["0.1", "1"])
     parser.add_argument("--methods", type=items, default=["auto", "quadtree"])
+    parser.add_argument("--delta", default="")
     parser.add_argument("--boxes", type=int, default=100)
     parser.add_argument("--folder", type=Path, default=Path("../shared/data"))
     parser.add_argument("-o", "--output", type=Path)

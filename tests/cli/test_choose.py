@@ -5,7 +5,11 @@ import re
 
 import pytest
 
+from psd.accounting import pure_rho, rho_of
 from psd.ledger.ledger import Ledger
+from psd.privacy.delta import parse_delta
+from psd.privacy.epsilon import NANO
+from psd.privacy.loss import rho_text
 from support.cli_runner import cli, fails, files, passes, write_points
 from support.postgres import execute
 
@@ -54,6 +58,27 @@ def test_a_choice_of_other_records_prints_the_same_but_for_the_choice(folder):
     second = passes(*SITES, *PAY).splitlines()
     assert second[1].rstrip() == "   1  b"
     assert second[2:-1] == first
+
+
+def test_a_dataset_with_a_delta_takes_choices_of_pure_epsilon(folder):
+    """Epsilon 0.5 costs 0.1224593 in rho, and (5, 1e-6) has 0.463."""
+    ledger = Ledger("l")
+    ledger.register("d", 5, delta="1e-6")
+    pay = ("--epsilon", "0.5", "--ledger", "l", "--dataset", "d")
+    told = passes(*SITES, *pay)
+    assert "epsilon 0.5 per record; 3 candidates" in told
+    assert "delta" not in told
+    (charge,) = Ledger("l").state().charges.values()
+    assert (charge.loss.epsilon, charge.loss.delta) == (500_000_000, None)
+    build = ("build", "v.csv", "--epsilon", 1, "--bounds", 0, 0, 9, 9, "--crs", "EPSG:3857",
+             "--delta", "1e-6", "--noise", "gaussian", "--method", "grid", *pay[2:])  # fmt: skip
+    passes(*build, "-o", "g.psd.parquet")
+    passes(*SITES, *pay)  # after Gaussian noise the rhos are added
+    told = fails(4, *SITES, "--epsilon", 2, *pay[2:])
+    left_rho = rho_text(rho_of(5 * NANO, parse_delta("1e-6")) - 2 * pure_rho(NANO // 2)
+                        - rho_of(NANO, parse_delta("1e-6")))  # fmt: skip
+    assert f"left for a pure charge, rho {left_rho} for Gaussian noise" in told
+    assert "No such option '--delta'" in fails(2, *SITES, *pay, "--delta", "1e-6")
 
 
 @pytest.mark.parametrize("form", ["csv", "json"])

@@ -1,0 +1,120 @@
+"""What readers do with files of Gaussian noise: each verb works, and states delta where it counts."""
+
+import json
+import math
+
+import pandas as pd
+import pytest
+
+import psd
+from psd.errors import ParameterError
+from support.cli_runner import fails, passes
+
+AREA = ("--bounds", 0, 0, 8, 8, "--crs", "EPSG:3857")
+TREE = ("--method", "quadtree", "--set", "height=3", "--epsilon", 1)
+GAUSSIAN = ("--delta", "1e-6", "--noise", "gaussian")
+USER = ("--user", "user", "--max-contributions", 4, "--max-per-slice", 1)
+DAYS = ("--read", "time=time", "--slices", "2024-01-01..2024-01-04")
+BOX = ("--box", 1, 1, 5, 6)
+CLAIM = (
+    "epsilon 1 and delta 1e-6 (rho 0.024355970359) per record; with a probability of at most 1e-6 "
+    "it may reveal more than epsilon allows"
+)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Two Gaussian releases, one of Laplace noise and a Gaussian series of the same records."""
+    folder = tmp_path_factory.mktemp("gaussian")
+    rows = "".join(
+        f"u{n % 90},{n % 8 + 0.5},{n * 3 % 8 + 0.5},2024-01-{n % 4 + 1:02d}\n" for n in range(2_000)
+    )
+    (folder / "v.csv").write_text("user,lon,lat,time\n" + rows)
+    for name, words in {
+        "first": GAUSSIAN,
+        "second": GAUSSIAN,
+        "plain": (),
+        "series": (*GAUSSIAN, *USER, *DAYS),
+    }.items():
+        passes("build", folder / "v.csv", "-o", folder / f"{name}.psd.parquet", *AREA, *TREE,
+               *words)  # fmt: skip
+    return {path.name.partition(".")[0]: path for path in folder.iterdir()}
+
+
+def as_json(*words):
+    return json.loads(passes(*words, "--format", "json"))
+
+
+def test_signatures_cover_delta_and_rho(files, tmp_path):
+    passes("keygen", tmp_path / "office.pem")
+    for name in ("first", "series"):
+        copied = tmp_path / f"{name}.psd.parquet"
+        copied.write_bytes(files[name].read_bytes())
+        passes("sign", copied, "--key", tmp_path / "office.pem")
+        told = passes("verify", copied, "--key", tmp_path / "office.pub.pem")
+        assert "the content matches the signature" in told
+
+
+@pytest.mark.parametrize("ending", ["csv", "geojson", "gpkg", "parquet", "tif", "npy", "xlsx"])
+def test_every_format_is_written(files, tmp_path, ending):
+    passes("export", files["first"], tmp_path / f"first.{ending}")
+    passes("export", files["series"], tmp_path / f"day.{ending}", "--slice", "2024-01-02")
+    if ending == "geojson":
+        for name in ("first", "day"):
+            facts = json.loads((tmp_path / f"{name}.geojson").read_text())["metadata"]
+            assert (facts["epsilon"], facts["delta"]) == ("1", "1e-6")
+            assert facts["rho"] == "0.024355970359"
+
+
+@pytest.mark.parametrize("other", ["second", "plain"])
+def test_differences_add_the_variances_of_both_laws(files, other):
+    (row,) = as_json("difference", files["first"], files[other], *BOX)
+    parts = [as_json("query", files[name], *BOX)[0] for name in ("first", other)]
+    for kind in ("perturbation_error", "nonuniformity_error"):
+        assert row[kind] == pytest.approx(math.hypot(*(part[kind] for part in parts)), rel=1e-6)
+    assert row["lower"] < row["difference"] < row["upper"]
+    (share,) = as_json("difference", files["first"], files[other], *BOX, "--ratio")
+    assert share["lower"] < share["ratio"] < share["upper"]
+
+
+def test_slices_of_a_series_have_differences(files):
+    slices = ("--slice", "2024-01-01", "--other-slice", "2024-01-03")
+    (row,) = as_json("difference", files["series"], files["series"], *slices, *BOX)
+    assert row["error"] > 0
+
+
+def test_quantiles_and_top_cells_have_errors(files):
+    for name, words in (("first", ()), ("series", ("--slice", "2024-01-02"))):
+        assert all(row["error"] >= 0 for row in as_json("quantiles", files[name], *words))
+        best = as_json("top", files[name], *words)
+        assert all(row["error"] > 0 and 0 <= row["probability"] <= 1 for row in best)
+
+
+def test_pages_state_the_whole_claim(files, tmp_path):
+    for verb in ("map", "methodology"):
+        page = tmp_path / f"{verb}.html"
+        passes(verb, files["first"], "-o", page)
+        assert CLAIM in page.read_text(encoding="utf-8")
+    passes("map", files["series"], "-o", tmp_path / "series.html")
+    text = (tmp_path / "series.html").read_text(encoding="utf-8")
+    assert "epsilon 1 and delta 1e-6 (rho 0.024355970359) per user" in text
+
+
+def test_releases_are_no_tallies_and_are_not_merged(files, tmp_path):
+    told = fails(8, "merge", files["first"], files["second"], "-o", tmp_path / "m.tally")
+    assert "is not a tally of psd" in told
+
+
+def test_releases_with_a_delta_are_not_joined_to_a_series(files):
+    first, plain = psd.load(files["first"]), psd.load(files["plain"])
+    slices = psd.TimeSlices.parse("day", "2024-01-01..2024-01-02")
+    for releases in ([first, first], [plain, first]):
+        with pytest.raises(ParameterError, match="got one with a delta; build a series with"):
+            psd.SeriesRelease.of(slices, releases)
+    assert psd.SeriesRelease.of(slices, [plain, plain]).epsilon == 2
+
+
+def test_the_answers_of_a_series_are_those_of_its_slices(files):
+    series = psd.load(files["series"])
+    answers = pd.concat([series[name].query([(1, 1, 5, 6)]) for name in series])
+    assert series.query([(1, 1, 5, 6)])["estimate"].tolist() == answers["estimate"].tolist()
