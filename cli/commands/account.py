@@ -30,8 +30,8 @@ LEAST_MULTIPLIER, LARGEST_MULTIPLIER = Fraction(1, 100), Fraction(10**9)
     "--delta",
     required=True,
     metavar="D",
-    help="Probability with which the bound may fail: above 0, below 0.001, far below one over the "
-    "number of people.",
+    help="Probability with which the spendings together may reveal more than epsilon allows: above "
+    "0, below 0.001, far below one over the number of people.",
 )
 @click.option(
     "--pure",

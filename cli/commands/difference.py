@@ -56,7 +56,8 @@ def command(
     """Subtract the counts in OTHER from those in RELEASE, or divide them, with predicted errors.
 
     Both releases must have the same bounds, CRS, coordinate resolution and lattice. The comparison
-    costs no epsilon. A person whose records are in both releases has the sum of both epsilons.
+    costs no epsilon. A person whose records are in both releases has the sum of both epsilons, and
+    of both deltas where releases state them.
 
     \b
     Examples:

@@ -86,7 +86,7 @@ def create_ledger(file: str) -> None:
 @click.option(
     "--delta",
     metavar="D",
-    help="Probability with which the budget may fail to hold, in all releases together, such as "
+    help="Probability with which all releases together may reveal more than the budget, such as "
     "1e-6; it allows Gaussian noise. Far below one over the number of users.",
 )
 @click.option(

@@ -63,7 +63,11 @@ command.add_command(plan_campaigns)
     is_flag=True,
     help="State what reports are worth once a shuffler mixed those of each group.",
 )
-@click.option("--delta", metavar="D", help="Delta of the central model, with --shuffled.")
+@click.option(
+    "--delta",
+    metavar="D",
+    help="Probability with which shuffled reports may reveal more than their epsilon allows.",
+)
 @click.option("--tickets", is_flag=True, help="Reports have tickets, which exclude shuffling.")
 def describe_campaign(
     campaign: str, form: str, shuffled: bool, delta: str | None, tickets: bool

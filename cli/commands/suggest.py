@@ -51,7 +51,12 @@ def command(ctx: click.Context) -> None:
 @RELEASE_OPTION
 @click.option("-o", "--output", required=True, help="File of the weights.")
 @click.option("--epsilon", required=True, help="Epsilon of the weights, a decimal such as 0.3.")
-@click.option("--delta", required=True, metavar="D", help="Delta of the weights, such as 1e-6.")
+@click.option(
+    "--delta",
+    required=True,
+    metavar="D",
+    help="Probability with which the weights may reveal more than epsilon allows, such as 1e-6.",
+)
 @click.option(
     "--cells",
     type=INTEGER,

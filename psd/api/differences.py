@@ -53,7 +53,7 @@ def difference(
     -----
     The noise of two releases is independent, so variances add. So do those of uneven cells, which
     overstates the error where points lie unevenly in the same way in both. A person who is counted
-    in both releases has spent the epsilons of both.
+    in both releases has spent the epsilons of both, and their deltas; rhos add up too.
 
     Examples
     --------

@@ -6,11 +6,11 @@
 
 Every record gets a day at random, from a public seed, so a record is in one slice and each slice
 has all of epsilon. With a delta every record is of a user of its own, who may have one in each
-slice, and the noise is Gaussian noise for that. The boxes are those of the usual workload, half of them centred on points, and
-their true counts are of all days together. For each row: the share of 95 % intervals of
-`SeriesRelease.total` that hold the true count, in percent; the same if unevenness were added like
-noise; and the root mean square error in records of the sum of unbiased estimates, which `total`
-gives, and of the sum of published answers, which are never negative.
+slice, and the noise is Gaussian noise for that. The boxes are those of the usual workload, half
+of them centred on points, and their true counts are of all days together. For each row: the share
+of 95 % intervals of `SeriesRelease.total` that hold the true count, in percent; the same if
+unevenness were added like noise; and the root mean square error in records of the sum of unbiased
+estimates, which `total` gives, and of the sum of published answers, which are never negative.
 """
 
 from __future__ import annotations

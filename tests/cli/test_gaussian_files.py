@@ -1,4 +1,4 @@
-"""What readers do with files of Gaussian noise: each verb works, and states delta where it counts."""
+"""What readers do with files of Gaussian noise: each verb works, and pages state the claim."""
 
 import json
 import math
