@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -52,7 +53,7 @@ def series_of(
     x: Floats, y: Floats, domain: psd.Domain, days: int, epsilon: str, method: str, delta: str
 ) -> psd.SeriesRelease:
     """Series with a day at random for each record; with Gaussian noise if there is a delta."""
-    law = {"delta": delta, "noise_law": "gaussian", "user": "user", "max_contributions": days,
+    law: dict[str, Any] = {"delta": delta, "noise_law": "gaussian", "user": "user", "max_contributions": days,
            "max_per_slice": 1}  # fmt: skip
     last = np.datetime64("2024-01-01") + days - 1
     day = np.random.default_rng(SEED).integers(0, days, len(x))
