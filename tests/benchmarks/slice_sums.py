@@ -53,8 +53,13 @@ def series_of(
     x: Floats, y: Floats, domain: psd.Domain, days: int, epsilon: str, method: str, delta: str
 ) -> psd.SeriesRelease:
     """Series with a day at random for each record; with Gaussian noise if there is a delta."""
-    law: dict[str, Any] = {"delta": delta, "noise_law": "gaussian", "user": "user", "max_contributions": days,
-           "max_per_slice": 1}  # fmt: skip
+    law: dict[str, Any] = {
+        "delta": delta,
+        "noise_law": "gaussian",
+        "user": "user",
+        "max_contributions": days,
+        "max_per_slice": 1,
+    }
     last = np.datetime64("2024-01-01") + days - 1
     day = np.random.default_rng(SEED).integers(0, days, len(x))
     time = (np.datetime64("2024-01-01") + day).astype("datetime64[s]")
