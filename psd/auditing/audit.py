@@ -144,6 +144,11 @@ class Audit:
     steered: bool = False
 
     @property
+    def epsilon(self) -> int:
+        """Nano-epsilon that each release claims."""
+        return self.loss.epsilon
+
+    @property
     def lower(self) -> float:
         """Lower bound on the epsilon of the builds, at the delta that they claim."""
         return max((result.proved for result in self.results), default=0.0)

@@ -1,6 +1,7 @@
 """The audit passes sound builds and catches planted bugs, at sizes that every run can afford."""
 
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 
@@ -90,6 +91,7 @@ def test_a_sound_gaussian_build_passes(unit):
     (result,) = found.results
     assert 0 <= result.proved < result.lower < result.expected < 3
     assert found.lower == result.proved
+    assert (found.epsilon, found.loss.delta) == (3 * 10**9, Fraction(1, 10**9))
     assert " of 3 at delta 1e-9, expected " in found.sentence
 
 

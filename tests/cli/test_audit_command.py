@@ -89,6 +89,8 @@ def test_users():
         (("--unit", "user"), "must be given together"),
         (("--max-contributions", 2), "must be given together"),
         (("--canaries", 3), "canaries must be between"),
+        (("--delta", "0.01"), "--delta must be above 0 and below 0.001, got 0.01"),
+        (("--delta", "0"), "--delta must be above 0 and below 0.001, got 0"),
         (("visits.csv",), "unexpected extra argument"),
     ],
 )
