@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -104,7 +105,8 @@ def train(
 
     if options["user"] is None:
         raise click.UsageError("--user must be given; the weights protect users")
-    check_free(output, overwrite=overwrite, inputs=[release, *local_files(inputs)])
+    reads: list[str | Path] = [release, *local_files(inputs), ledger or ""]
+    check_free(output, overwrite=overwrite, inputs=reads)
     account = account_of(ledger, *split_dataset(dataset), (output,))
     warn_of_large_epsilon(epsilon_decimal(parse_epsilon(options["epsilon"])))
     with show_stage() as stage:

@@ -43,6 +43,32 @@ def test_a_budget_that_does_not_suffice_writes_nothing(room):
     assert not ledger.state().charges
 
 
+@pytest.mark.parametrize("name", ["city.ledger", "city.psd.parquet", "visits.csv"])
+def test_no_file_that_is_read_is_overwritten(name, room):
+    ledger = psd.Ledger.create("city.ledger")
+    ledger.register("visits", 1, unit="user", columns=psd.Columns(user="id"), delta="1e-6")
+    before = (room / name).read_bytes()
+    line = TRAIN.replace("out.json", name).split()
+    outcome = cli("suggest", *line, *PRICE, *LEDGER, "--overwrite")
+    assert (outcome.code, outcome.out) == (6, "")
+    assert "is read as an input too" in outcome.err
+    assert (room / name).read_bytes() == before
+
+
+def test_with_a_ledger_no_message_tells_of_a_record(room):
+    ledger = psd.Ledger.create("city.ledger")
+    ledger.register("visits", 1, unit="user", columns=psd.Columns(user="id"), delta="1e-6")
+    (room / "visits.csv").write_text("id,lon,lat\n,1,1\n")
+    outcome = cli("suggest", *TRAIN.split(), *PRICE, *LEDGER)
+    assert (outcome.code, outcome.out) == (8, "")
+    assert "the input could not be read to its end" in outcome.err
+    assert "id" not in outcome.err.replace("--report-private", "").split()
+    assert not (room / "out.json").exists()
+    told = cli("suggest", *TRAIN.split(), *PRICE, *LEDGER, "--report-private")
+    assert "PRIVATE" in told.err
+    assert "no user id" in told.err
+
+
 def test_the_weights_are_written_beside_nothing_else(room):
     before = files(room)
     assert cli("suggest", *TRAIN.split(), *PRICE).code == 0
