@@ -21,7 +21,7 @@ from psd.privacy.count_noise import CountNoise
 from psd.space.box_tree import Tree
 from psd.space.partial_tree import check_next_nodes
 
-__all__ = ["StoredNodes", "read_trees", "stored_nodes"]
+__all__ = ["StoredNodes", "nodes_of", "read_trees", "stored_nodes"]
 
 _ROWS_PER_BATCH = 2**16
 
@@ -120,7 +120,7 @@ def stored_nodes(
         return
     parts = (file.read_row_group(number, use_threads=False) for number in groups)
     for _, of_slice in groupby(parts, lambda part: part["slice"][0].as_py()):
-        yield _arrays_of(pa.concat_tables(of_slice).combine_chunks())
+        yield nodes_of(pa.concat_tables(of_slice).combine_chunks())
 
 
 def _whole_slices(content: bytes | memoryview, file: pq.ParquetFile) -> Iterator[StoredNodes]:
@@ -129,7 +129,7 @@ def _whole_slices(content: bytes | memoryview, file: pq.ParquetFile) -> Iterator
     for number in range(file.num_row_groups):
         pages = _cell_bytes(content, file.metadata.row_group(number))
         if pages != cells:
-            cells, nodes = pages, _arrays_of(file.read_row_group(number, use_threads=False))
+            cells, nodes = pages, nodes_of(file.read_row_group(number, use_threads=False))
         else:
             table = file.read_row_group(number, columns=["count"], use_threads=False)
             nodes = replace(nodes, count=_counts_of(table))
@@ -147,7 +147,7 @@ def _cell_bytes(content: bytes | memoryview, group: pq.RowGroupMetaData) -> tupl
     return bytes(content[starts[0] : starts[1]]), bytes(content[starts[2] : end])
 
 
-def _arrays_of(table: pa.Table) -> StoredNodes:
+def nodes_of(table: pa.Table) -> StoredNodes:
     """Nodes of a slice, in columns of one part each."""
     columns = {name: table[name].chunk(0) for name in table.column_names}
     return StoredNodes(

@@ -16,13 +16,12 @@ import pyarrow.parquet as pq
 from psd._util.parquet_append import append_table
 from psd._util.strict_json import strict_json
 from psd._util.untrusted_parquet import MAX_ROWS, max_rows
-from psd.errors import ReleaseFormatError
 from psd.privacy.unit import ContributionScope
 from psd.release.allow_list import check_series
 from psd.release.covariate_codec import COVARIATE_KEY
 from psd.release.digest import Nodes, canonical_json, content_digest
 from psd.release.file import DIGEST_KEY, KEY, NODES, PARQUET, SERIES_KEY, encode_tables
-from psd.release.node_reader import stored_nodes
+from psd.release.node_reader import nodes_of, stored_nodes
 from psd.release.region_codec import REGIONS_KEY
 from psd.release.series import SeriesRecord
 from psd.release.series_file import (
@@ -83,12 +82,9 @@ def append_slice(content: bytes, series: SeriesRecord) -> tuple[bytes, str]:
 
 
 def join_releases(
-    contents: Callable[[], Iterable[bytes]],
-    slices: TimeSlices,
-    scope: ContributionScope,
-    digest: str,
-) -> bytes:
-    """Return the file of a series, from the files of the releases of its slices.
+    contents: Callable[[], Iterable[bytes]], slices: TimeSlices, scope: ContributionScope
+) -> tuple[bytes, str]:
+    """Return the file of a series, from the files of the releases of its slices, and its digest.
 
     Parameters
     ----------
@@ -98,13 +94,6 @@ def join_releases(
         Their slices.
     scope : {"series", "slice"}
         Of the series.
-    digest : str
-        Of the series.
-
-    Raises
-    ------
-    ReleaseFormatError
-        If the releases do not give a series with this digest.
     """
     parameters = []
     for content in contents():
@@ -112,11 +101,10 @@ def join_releases(
         release = strict_json(last.metadata.metadata[KEY])
         parameters.append(release["parameters"])
     header = join_headers(slices, scope, parameters, release)
-    schema, keys = schema_of(header), _footer_of(last, header, digest)
-    joined = encode_tables(_Tables(contents, schema), schema, keys)
-    if content_digest(SERIES_KEY, header, _nodes_of(joined, len(slices))) != digest:
-        raise ReleaseFormatError("its releases are not those of its series")
-    return joined
+    schema = schema_of(header)
+    tables = _Tables(contents, schema)
+    digest = content_digest(SERIES_KEY, header, map(nodes_of, tables))
+    return encode_tables(tables, schema, _footer_of(last, header, digest)), digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +135,6 @@ def _footer_of(file: pq.ParquetFile, header: Mapping[str, Any], digest: str) -> 
         DIGEST_KEY: digest.encode(),
     }
     return {name: keys[name] for name in _ORDER if name in keys}
-
-
-def _nodes_of(content: bytes, slices: int) -> Iterator[Nodes]:
-    """Nodes of each slice of a file."""
-    return stored_nodes(content, _opened(content), slices)
 
 
 def _with_last(earlier: Mapping[str, Any], last: Mapping[str, Any]) -> dict[str, Any]:

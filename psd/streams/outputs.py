@@ -138,17 +138,19 @@ class Output:
 
     def _written(self, numbers: list[int]) -> bytes:
         """File with the first slices that were added: the one of before, or made anew."""
-        content = self._unchanged(numbers[-1])
-        if content is not None:
-            return content
+        unchanged = self._unchanged(numbers[-1])
+        if unchanged is not None:
+            return unchanged
         slices = replace(self.slices, names=tuple(self.slices.names[n] for n in numbers))
-        digest = self.digests[numbers[-1]]
         try:
-            return join_releases(self._releases, slices, self.scope, digest)
+            content, digest = join_releases(self._releases, slices, self.scope)
         except (ReleaseFormatError, ArrowException, OSError):
+            digest = ""
+        if digest != self.digests[numbers[-1]]:
             raise InputDataError(
                 "the state does not have the releases of its series; it is damaged, restore a copy"
-            ) from None
+            )
+        return content
 
     def _releases(self) -> Iterator[bytes]:
         """Releases that were added, as files have them."""

@@ -4,13 +4,14 @@
         [--counter slices|tree|toeplitz] [--records 5000]
 
 A stream by the hour with `--method grid --set size=64` is filled up to each of the steps: answers
-of the slices between are drawn by the library and written into the state, without the public
-series. Then two slices are added by `psd stream add`, each in a process of its own. The first finds
-no public file and writes it anew from the state (columns "anew"); the second is an addition like
-any other. CPU time and the peak of memory are those of the whole process, imports included.
+of the slices between are stand-ins, with noise of the same law, that are written into the state
+without the public series. Then two slices are added by `psd stream add`, each in a process of its
+own. The first finds no public file and writes it anew from the state (columns "anew"); the second
+is an addition like any other. CPU time and the peak of memory are those of the whole process,
+imports included.
 
-With `--counter` the stream has running totals. Those of the filled steps are stand-ins of the same
-size: of `toeplitz` each total multiplies all earlier blocks, which only the two additions do.
+With `--counter` the stream has running totals, and blocks are stand-ins as well. An addition with
+`toeplitz` multiplies all earlier blocks.
 """
 
 from __future__ import annotations
@@ -30,19 +31,17 @@ from processes import environment
 import psd
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally_batches
-from psd.privacy.delta import parse_delta
 from psd.release.file import decode_release, encode_release
-from psd.streams.addition import Addition
+from psd.release.series_growth import join_releases
 from psd.streams.blocks import packed
 from psd.streams.counters import COUNTERS, blocks_of
-from psd.streams.drawing import SliceDraws
-from psd.streams.plan import read_public_inputs
 from psd.streams.state import SLICES, TOTALS, StoredAnswer, opened_state
 
 BOUNDS = (0, 0, 8, 8)
 FIRST = np.datetime64("2026-01-01T00")
 DELTA = "1e-6"
-SPREAD = 100
+SPREAD = 100  # of the numbers of blocks
+CHANCE = 1 - np.exp(-1)  # of the noise of epsilon 1
 
 
 class Cost(NamedTuple):
@@ -89,37 +88,30 @@ def add(files, hour, records):
 
 
 def fill(files, steps, counter):
-    """Write answers of steps into the state, as additions leave them."""
+    """Write stand-ins for the answers of steps into the state, as additions leave them."""
     with opened_state(files.state) as state:
         state.database.execute("PRAGMA synchronous = OFF")
-        addition = Addition.of(state, checks_outputs=False)
-        draws = SliceDraws(
-            request=addition.request,
-            inputs=read_public_inputs(addition.request),
-            slices=addition.slices,
-            counter=addition.plan.counter,
-            statement=addition.plan.statement,
-            delta=None if counter != "toeplitz" else parse_delta(DELTA),
-        )
-        columns = Columns(x="lon", y="lat", user=None)
-        domain = addition.request.domain
-        assert isinstance(domain, psd.Domain)
-        tally = tally_batches(read([str(files.rows)], columns, domain), domain)
+        records = [last_record(state, series) for series in series_of(counter)]
+        tally = tally_of_rows(files.rows)
         for step in steps:
-            record = continued(state, SLICES, draws.draw_slice(step, tally))
-            kept = [StoredAnswer(encode_release(record), "", "")]
-            blocks = {}
-            if counter is not None:
-                total = stand_in(state)
-                kept.append(StoredAnswer(encode_release(total), "", ""))
-                blocks = blocks_after(step, counter, tally, total.tree.count)
-            state.add_slice(step, kept, blocks=blocks, keeps_blocks=counter == "toeplitz")
+            answers = [StoredAnswer(encode_release(stand_in(record)), "", "") for record in records]
+            blocks = blocks_after(step, counter, tally, records[-1].tree)
+            state.add_slice(step, answers, blocks=blocks, keeps_blocks=counter == "toeplitz")
+        for series in series_of(counter) if steps else ():
+            write_digest(state, series, steps[-1])
 
 
-def continued(state, series, record):
-    """A record with what it shares with those before."""
-    first = last_record(state, series)
-    return replace(record, library=first.library, inference=first.inference)
+def write_digest(state, series, step):
+    """Write the digest of a series after a step, which the next addition compares."""
+    names = hours(1 + step)
+    digest = join_releases(lambda: state.releases(series), names, "series")[1]
+    query = "UPDATE answer SET digest = ? WHERE series = ? AND number = ?"
+    state.database.execute(query, [digest, series, step])
+
+
+def series_of(counter):
+    """Numbers of the public series."""
+    return [SLICES] if counter is None else [SLICES, TOTALS]
 
 
 def last_record(state, series):
@@ -127,17 +119,27 @@ def last_record(state, series):
     return decode_release(state.latest_releases(series, 1)[0])[0]
 
 
-def stand_in(state):
-    """A total like the last one, with other numbers."""
-    record = last_record(state, TOTALS)
-    counts = np.rint(np.random.default_rng().normal(0, SPREAD, len(record.tree)))
-    return replace(record, tree=replace(record.tree, count=counts.astype(np.int64)))
+def tally_of_rows(path):
+    """Tally of an input."""
+    domain = psd.Domain(bounds=BOUNDS)
+    return tally_batches(read([str(path)], Columns(x="lon", y="lat", user=None), domain), domain)
 
 
-def blocks_after(step, counter, tally, numbers):
+def stand_in(record):
+    """A release like another one, with the counts of other records and other noise."""
+    numbers = np.random.default_rng()
+    nodes = len(record.tree)
+    noise = numbers.geometric(CHANCE, nodes) - numbers.geometric(CHANCE, nodes)
+    counts = np.where(record.tree.epsilon > 0, numbers.poisson(1, nodes) + noise, 0)
+    return replace(record, tree=replace(record.tree, count=counts))
+
+
+def blocks_after(step, counter, tally, tree):
     """Blocks that a counter keeps after a step: of the square root, those of the step alone."""
-    kept = {"slices": [], "tree": blocks_of(step + 1), "toeplitz": [(0, step)]}
-    return {at: packed(tally, numbers) for at in kept[counter]}
+    kept = {"tree": blocks_of(step + 1), "toeplitz": [(0, step)]}.get(counter, [])
+    noise = np.rint(np.random.default_rng().normal(0, SPREAD, len(tree)))
+    numbers = np.where(tree.epsilon > 0, noise, 0)
+    return {at: packed(tally, numbers) for at in kept}
 
 
 def size_of(path):
