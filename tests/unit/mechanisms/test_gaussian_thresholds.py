@@ -1,6 +1,8 @@
 """Certified thresholds of discrete Gaussian noise: golden numbers, and 200 decimal digits."""
 
 from decimal import Decimal, localcontext
+from functools import cache
+from itertools import accumulate
 
 import numpy as np
 import pytest
@@ -22,15 +24,23 @@ LAW = GaussianSurvival(10, 1)
 DIGIT = 2**64
 
 
-def exact_floors(law, bits, number):
-    """Floors of 2**bits P(|X| >= k), k from 1, with 400 digits."""
+@cache
+def exact_survivals(law):
+    """P(|X| >= k), k from 1, with 400 digits."""
     with localcontext(prec=400):
         half = Decimal(law.denominator) / (2 * law.numerator)
         weights = []
         while not weights or weights[-1] > Decimal(10) ** -300:
             weights.append((-((len(weights) + 1) ** 2) * half).exp())
-        total = 1 + 2 * sum(weights)
-        return [int(2 * sum(weights[k:]) / total * 2**bits) for k in range(number)]
+        tails = list(accumulate(reversed(weights)))[::-1]
+        return [2 * tail / (1 + 2 * tails[0]) for tail in tails]
+
+
+def exact_floors(law, bits, number):
+    """Floors of 2**bits P(|X| >= k), k from 1."""
+    with localcontext(prec=400):
+        floors = [int(survival * 2**bits) for survival in exact_survivals(law)[:number]]
+        return floors + [0] * (number - len(floors))
 
 
 @pytest.mark.parametrize("parameter", GOLDEN)
