@@ -2,8 +2,10 @@
 
 import json
 import math
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -231,11 +233,28 @@ def sum_inside(x, y, boxes):
     return ((x >= west) & (x < east) & (y >= south) & (y < north)).sum(axis=0)
 
 
+@contextmanager
+def store_folder(folder, devices):
+    """Where the stores are: many of them in memory, since a disk takes minutes to sync them."""
+    memory = Path("/dev/shm")
+    if devices < 1000 or not memory.is_dir():
+        yield folder
+        return
+    with TemporaryDirectory(dir=memory) as name:
+        yield Path(name)
+
+
 def through_files(folder, devices):
     """A campaign of real devices: stores, lines, parts and rounds, through the public functions."""
+    with store_folder(folder, devices) as at:
+        return through_stores(folder, [str(at / f"{i}.store") for i in range(devices)])
+
+
+def through_stores(folder, stores):
+    """A campaign of the devices of some stores."""
+    devices = len(stores)
     first = design(BOUNDS, 4, devices, rounds=4)
     x, y = skewed(devices)
-    stores = [str(folder / f"{i}.store") for i in range(devices)]
     for store in stores:
         Store.create(store, 4 * NANO)
     path = folder / "c0.json"
