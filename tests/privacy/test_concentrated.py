@@ -119,6 +119,7 @@ def test_noise_follows_from_the_squared_sensitivity():
     assert recorder.draws[0].sensitivity.tolist() == [6]
     assert curator.tree().noise == CountNoise.gaussian(6)
     assert curator_of(k=3)[0].noise == CountNoise.gaussian(9)
+    assert curator_of(k=3, squared_sensitivity=3)[0].noise == CountNoise.gaussian(3)
 
 
 @pytest.mark.parametrize(

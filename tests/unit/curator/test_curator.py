@@ -1,16 +1,21 @@
 """The curator's own: what it notes and hands on, which cells it knows, and limits to the unit."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from psd.curator.curator import Curator
 from psd.curator.privtree_split import split_rule
 from psd.errors import BudgetError, InternalError, ParameterError
+from psd.mechanisms.permute_and_flip import MAX_SENSITIVITY
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.space.covariate import Covariate
 from psd.space.growing_tree import Cells
 from psd.testing import SCRIPTS, RecordingSampler, Script, small_domain, small_tally
+from psd.testing.regions import region_tally
+from support.small_regions import SHAPES
 
 # Nobody is in the east column but in one cell of the south.
 MASK = [[1, 1, 0], [1, 1, 0], [1, 1, 1]]
@@ -35,6 +40,23 @@ def test_public_knowledge_is_handed_on():
     assert curator(covariate=known)[0].covariate is known
     assert curator(boundary=known)[0].boundary is known
     assert curator()[0].covariate is None
+
+
+def test_mass_is_that_of_the_covariate_times_the_share_inside_the_region():
+    known, regions = mask(np.arange(1, 17).reshape(4, 4), 4), SHAPES["flat"]
+    options = {"budget": Budget(NANO), "sampler": RecordingSampler(FIRST), "regions": regions}
+    plain, weighted = (
+        Curator(region_tally(regions, ()), small_domain(4), covariate=each, **options)
+        for each in (None, known)
+    )
+    [cells], [same] = (each.cut_regions(each.root()) for each in (plain, weighted))
+    plain.count(cells, NANO)
+    [question] = plain.questions
+    share = plain.mass(cells)
+    assert (share < 1).any()
+    assert weighted.mass(same).tolist() == (known.mass(question.boxes) * share).tolist()
+    assert weighted.regions is regions
+    assert question.regions.tolist() == [[n, n + 1] for n in range(regions.size)]
 
 
 def test_what_a_method_picks_is_stated_as_it_said():
@@ -92,6 +114,21 @@ def test_shapes_draw_for_no_node_where_nobody_can_be():
     free, noise = curator(side=4, script=everything)
     assert len(free.privtree_shape(free.root(), NANO, height=3)) == 16
     assert [len(call.true) for call in noise.draws] == [1, 4]
+
+
+def test_shapes_draw_for_no_node_outside_its_region():
+    everything = Script("all", *[None] * 2, compare=lambda step, biased: np.ones(len(biased), bool))
+    noise, regions = RecordingSampler(everything), SHAPES["one"]
+    made = Curator(
+        region_tally(regions, ()),
+        small_domain(4),
+        budget=Budget(NANO),
+        sampler=noise,
+        regions=regions,
+    )
+    [region] = made.cut_regions(made.root())
+    made.privtree_shape(region, NANO, height=3)
+    assert [len(call.true) for call in noise.draws] == [1, 3]  # the northeast has no record
 
 
 def test_a_curve_is_one_line_of_codes():
@@ -193,12 +230,51 @@ def test_a_choice_is_charged_to_the_whole_domain_before_it_is_drawn():
     (question,) = made.questions
     assert (question.kind, question.boxes.tolist()) == ("choose", [[0, 0, 3, 3]])
     assert (question.epsilon.tolist(), made.spent) == ([NANO // 2], NANO // 2)
-    assert [draw.mechanism.sensitivity for draw in noise.draws] == [2]
+    [mechanism] = [draw.mechanism for draw in noise.draws]
+    assert (mechanism.sensitivity, mechanism.is_monotone) == (2, True)
     with pytest.raises(BudgetError):
         made.choose(root, Rows(), NANO // 2 + 1)
     assert len(made.questions) == len(noise.draws) == 1
     made.choose(made.root(), Rows(), NANO // 2)  # the layers add up
     assert made.spent == NANO
+
+
+class Bins:
+    """Candidates are maps of one or two zones over the four lattice cells, with three prices."""
+
+    shape, is_monotone = (4, 3), True
+    maps = SimpleNamespace(zones=(1, 2), layout="halving-tree")
+
+    def sensitivity(self, contributions):
+        return 3 * contributions
+
+    def scores(self, tally, domain):
+        return np.arange(12).reshape(4, 3)
+
+
+def test_a_choice_of_maps_is_drawn_from_all_that_the_objective_says():
+    made, noise = curator(side=2, rows=(0,), k=2)
+    assert made.choose(made.root(), Bins(), NANO // 2).shape == (4, 2)
+    [mechanism] = [draw.mechanism for draw in noise.draws]
+    assert mechanism.scores.tolist() == np.arange(12).reshape(4, 3).tolist()
+    assert (mechanism.zones, mechanism.layout) == (Bins.maps.zones, Bins.maps.layout)
+    assert (mechanism.epsilon, mechanism.sensitivity) == (NANO // 2, 6)
+    assert mechanism.is_monotone is True
+
+
+def test_a_choice_may_have_one_candidate_and_the_largest_sensitivity():
+    made, noise = curator(rows=(0,))
+    objective, domains = Rows(), []
+    objective.shape, objective.sensitivity = (1,), lambda k: MAX_SENSITIVITY
+
+    def scores(tally, domain):
+        domains.append(domain)
+        return np.array([1], np.int32)
+
+    objective.scores = scores
+    assert made.choose(made.root(), objective, NANO) == 0
+    assert domains == [made.domain]
+    assert noise.draws[0].mechanism.scores.dtype == np.int64
 
 
 @pytest.mark.parametrize(

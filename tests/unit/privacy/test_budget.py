@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from psd.accounting import selection_rho
 from psd.errors import BudgetError, InternalError, LedgerError, ParameterError
 from psd.privacy.budget import Budget, spent_before_counting
+from psd.privacy.currency import EPSILON, RHO
 from psd.privacy.loss import Loss
 from psd.privacy.statements import BUDGET_STATEMENTS
 
@@ -184,3 +185,19 @@ def test_what_was_paid_in_rho_is_read_back_as_the_epsilon_of_its_draws(name, dra
         assert spent % draws == 0
         assert selection_rho(spent // draws) * draws <= part.total
         assert selection_rho(spent // draws + 1) * draws > part.total
+
+
+def test_a_loss_in_rho_is_counted_in_rho_and_parts_have_the_loss_of_the_whole():
+    loss = Loss.gaussian(10**9, Fraction(1, 10**6))
+    budget = Budget(loss)
+    assert (budget.currency, budget.total, budget.loss) == (RHO, loss.rho, loss)
+    for part in budget.in_parallel(2):
+        assert (part.currency, part.total, part.loss) == (RHO, loss.rho, loss)
+
+
+@pytest.mark.parametrize("total", [1000, Loss.pure(1000)])
+def test_a_pure_loss_is_counted_in_epsilon_and_parts_have_their_own(total):
+    budget = Budget(total)
+    assert (budget.currency, budget.total, budget.loss) == (EPSILON, 1000, Loss.pure(1000))
+    part = budget.allot("bound", Fraction(1, 20))
+    assert (part.currency, part.total, part.loss) == (EPSILON, 50, Loss.pure(50))

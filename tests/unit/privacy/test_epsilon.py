@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from psd.errors import ParameterError
-from psd.privacy.epsilon import NANO, epsilon_decimal, epsilon_text, parse_epsilon
+from psd.privacy.epsilon import NANO, epsilon_decimal, epsilon_text, parse_decimal, parse_epsilon
 
 
 @pytest.mark.parametrize(
@@ -70,6 +70,11 @@ def test_bad_epsilon_is_refused_with_one_sentence(value):
     assert message.startswith("epsilon ")
     assert "\n" not in message
     assert str(value) in message or repr(value)[1:-1] in message
+
+
+def test_a_text_that_is_no_number_is_answered_by_an_example():
+    with pytest.raises(ParameterError, match=r"number such as 0\.5, got 'half'"):
+        parse_decimal("epsilon", "half")
 
 
 @pytest.mark.parametrize(

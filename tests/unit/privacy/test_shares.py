@@ -3,6 +3,7 @@
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
+from math import isqrt
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from psd.privacy.shares import (
     cube_root,
     geometric_shares,
     parse_share,
+    root_shares,
     share,
     split_total,
     uniform_shares,
@@ -119,3 +121,12 @@ def _cube_root(n):
         middle = (low + high + 1) // 2
         low, high = (middle, high) if middle**3 <= n else (low, middle - 1)
     return low
+
+
+def test_root_shares_follow_roots_of_32_binary_places():
+    total, one = 10**18, 2**32
+    two = isqrt(2 * one**2)
+    assert root_shares(total, [Decimal(2), Decimal(1)], 2)[0] == total * two // (two + one)
+    assert root_shares(900, [Decimal(8), Decimal(1)], 3) == (600, 300)
+    assert root_shares(900, [Decimal("0.25"), Decimal("0.0625")], 2) == (600, 300)
+    assert sum(root_shares(total, [Decimal(3), Decimal(7), Decimal(5)], 3)) == total
