@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from psd.mechanisms.random_words import random_bits, random_words, uniform_below
+from psd.mechanisms.random_words import bytes_from, random_bits, random_words, uniform_below
 from support.noise_paths import Tape
 
 LAST = 2**64 - 1
@@ -14,6 +14,23 @@ LAST = 2**64 - 1
 def test_words_are_those_of_the_operating_system(monkeypatch):
     Tape(monkeypatch, 1, LAST, 2**63)
     assert random_words(3).tolist() == [1, LAST, 2**63]
+
+
+def test_bytes_are_those_of_a_source_until_its_block_ends(monkeypatch):
+    Tape(monkeypatch, 5)
+    asked = []
+
+    def source(size):
+        asked.append(size)
+        return bytes([255] * size)
+
+    with bytes_from(source):
+        assert random_words(1).tolist() == [LAST]
+        with bytes_from(bytes):
+            assert random_words(1).tolist() == [0]
+        assert random_bits(8).all()
+    assert asked == [8, 1]
+    assert random_words(1).tolist() == [5]
 
 
 def test_words_and_bits_have_their_sizes():
