@@ -260,7 +260,7 @@ def _check_delta(dataset: Dataset, loss: Loss) -> None:
     if dataset.delta is None:
         raise LedgerError(
             f"dataset {dataset.name!r} has no delta, so it takes no Gaussian noise, which spends "
-            f"delta {spent}; use Laplace noise, or a dataset that is registered with a delta"
+            f"delta {spent}; use a dataset that is registered with a delta, or noise without one"
         )
     raise LedgerError(
         f"dataset {dataset.name!r} is registered with delta {delta_text(dataset.delta)}, got "

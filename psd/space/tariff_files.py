@@ -47,8 +47,9 @@ def read_tariffs(
     missing = [name for name in columns if name not in others]
     surplus = [name for name in others if name not in columns]
     if missing or surplus:
-        what = f"none for {missing[0][:80]!r}" if missing else f"{surplus[0][:80]!r}, which is none"
         kind = "one column price" if regions is None else "one column for each region"
+        other = "is another column" if regions is None else "is not a region"
+        what = f"none for {missing[0][:80]!r}" if missing else f"{surplus[0][:80]!r}, which {other}"
         raise ParameterError(f"tariffs must have {kind}, got {what}; the list must cover all")
     ids = tuple(str(name).strip() for name in table[_ID])
     texts = zip(*(table[name] for name in columns), strict=True)

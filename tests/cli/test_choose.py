@@ -277,7 +277,7 @@ def test_wrong_prices_cost_nothing(code, line, told, bids):
     ("rows", "names", "told"),
     [
         ([("today", 1)], "tariff,west", "none for 'east'"),
-        ([("today", 1, 2, 3)], "tariff,west,east,north", "'north', which is none"),
+        ([("today", 1, 2, 3)], "tariff,west,east,north", "'north', which is not a region"),
         ([("today", 1, 2)], "tariff,west,east", "at least 2, got 1"),
         ([("today", 1, 2), ("today", 2, 2)], "tariff,west,east", "'today'"),
     ],

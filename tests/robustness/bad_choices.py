@@ -184,7 +184,7 @@ CASES = (
         setup=file(TARIFFS, "tariff,west\ntoday,1\nnext,2\n"), told="none for 'east'"),
     ChoiceCase(name="H04-more", given="tariffs with a price of no region", code=2, args=TARIFF,
         setup=file(TARIFFS, "tariff,west,east,north\ntoday,1,2,3\nnext,2,1,3\n"),
-        told="'north', which is none"),
+        told="'north', which is not a region"),
     ChoiceCase(name="H04-one", given="one tariff", code=2, args=TARIFF,
         setup=file(TARIFFS, "tariff,west,east\ntoday,1,2\n"), told="at least 2, got 1"),
     ChoiceCase(name="H04-twice", given="two tariffs with one id", code=2, args=TARIFF,

@@ -32,7 +32,7 @@ def test_one_price_for_all(tmp_path):
         ("name,price\na,1\n", None, InputDataError, "no column tariff"),
         ("tariff,west\na,1\n", None, ParameterError, "one column price"),
         ("tariff,west\na,1\n", ["west", "east"], ParameterError, "none for 'east'"),
-        ("tariff,west,east\na,1,2\n", ["west"], ParameterError, "'east', which is none"),
+        ("tariff,west,east\na,1,2\n", ["west"], ParameterError, "'east', which is"),
         ("tariff,price\na,1\nb,x\n", None, InputDataError, "line 3"),
         ("tariff,price\na,1\nb,\n", None, InputDataError, "line 3"),
         ("tariff,price\na,0\nb,1\n", None, InputDataError, "line 2"),
