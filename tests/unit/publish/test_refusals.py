@@ -9,12 +9,14 @@ import psd
 from psd import errors
 from psd.decompositions import Quadtree
 from psd.privacy.budget import Budget
+from psd.privacy.count_noise import CountNoise
 from psd.publish.observer import Observer
 from psd.publish.public_inputs import PublicInputs
 from psd.publish.refusals import UNREADABLE, rehearse, withhold_faults
 from psd.publish.request_arguments import request_from_arguments
 from psd.space.boundary import Boundary
 from psd.space.covariate import Covariate
+from support.price_regions import two_columns
 
 FORM = [errors.InputDataError("column 'lon' must be numeric"), errors.DomainError("no CRS")]
 OTHER = [
@@ -108,7 +110,7 @@ def rehearsed(covariate=None, boundary=None, **arguments):
     inputs = PublicInputs(
         post_processing=request.post_processing, covariate=covariate, boundary=boundary
     )
-    rehearse(request, inputs, Budget(request.nano_epsilon))
+    rehearse(request, inputs, Budget(request.loss))
 
 
 @pytest.mark.parametrize("method", psd.methods())
@@ -173,6 +175,31 @@ def test_the_method_gets_what_it_gets_in_the_build():
     first, second = Watching.seen
     assert (first.covariate, first.boundary, first.epsilon) == (covariate, None, 500_000_000)
     assert second.boundary is boundary.mask
+
+
+def test_noise_in_rho_is_that_of_all_slices():
+    Watching.seen.clear()
+    days = psd.TimeSlices.parse("day", "2024-01-01..2024-01-03")
+    bounds = {"user": "u", "max_contributions": 6, "max_per_slice": 2}
+    rehearsed(
+        time="t",
+        slices=days,
+        delta="1e-6",
+        noise_law="gaussian",
+        method=Watching(height=1),
+        **bounds,
+    )
+    assert Watching.seen[0].noise == CountNoise.gaussian(12)
+
+
+def test_private_bounds_are_rehearsed_on_their_lattice():
+    Watching.seen.clear()
+    rehearsed(domain=psd.PrivateBounds(lattice=(64, 32)), method=Watching(height=1))
+    assert Watching.seen[0].domain.lattice == (64, 32)
+
+
+def test_regions_are_rehearsed_with_a_tally_of_theirs():
+    rehearsed(regions=two_columns(DOMAIN), method="regions")
 
 
 def test_one_slice_is_enough():
