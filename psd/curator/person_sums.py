@@ -75,7 +75,7 @@ class PersonSums:
         most 2^40. Each statistic has noise of its own. The rho_i sum to at most rho,
         and the rhos of all questions to at most the budget, since costs in rho add up under
         adaptive composition. The noise does not depend on how many people there are, and no
-        answer is left out where nobody added to it.
+        answer is left out where no person added to it.
 
         Parameters
         ----------

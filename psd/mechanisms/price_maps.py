@@ -118,7 +118,7 @@ class PriceMaps:
         return chosen
 
     def log_probability(self, answer: Integers) -> NDArray[np.float64]:
-        """Compute the log-probability of the map, shape (1,); -inf for what is none."""
+        """Compute the log-probability of the map, shape (1,); -inf for other answers."""
         numerator, denominator = choice_rate(self.epsilon, self.sensitivity, self.is_monotone)
         rate = numerator / denominator
         layout = zone_layout(self.layout, len(self.scores))

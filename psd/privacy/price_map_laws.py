@@ -108,7 +108,7 @@ def map_log_probability(
 
 
 def _score(scores: Integers, layout: Layout, zones: Sequence[int], answer: Integers) -> int | None:
-    """Score of a map; None if it is none."""
+    """Score of a map; None for other answers."""
     zone, price = answer.T
     bins, prices = scores.shape
     if not (

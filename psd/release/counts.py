@@ -57,7 +57,7 @@ def record_from_counts(
     )
     return ReleaseRecord(
         tree=counted,
-        domain=replace(domain, min_cell=None),  # a rule of methods, and here is none
+        domain=replace(domain, min_cell=None),  # a rule of methods; given counts have none
         epsilon=max(counted.max_path_epsilon, 1),
         method=GIVEN_METHOD,
         unit=unit,

@@ -881,7 +881,8 @@ PARAMETERS = (
         "-o nowhere/r.psd.parquet"),
     refused("P09-input", "the release is the input, with `--overwrite`", GOOD, 6,
         "read as an input", f"-o {INPUT}"),
-    refused("P10-seed", "`--seed`: there is none", GOOD, 2, "No such option '--seed'", "--seed 1"),
+    refused("P10-seed", "`--seed`, which does not exist", GOOD, 2, "No such option '--seed'",
+        "--seed 1"),
     refused("P11-two", "two CRS", GOOD, 2, "--crs must be given once, got 2 times",
         "--crs EPSG:4326 --crs EPSG:5179"),
     refused("P11-unknown", "an unknown CRS", GOOD, 3, "a coordinate reference system",
@@ -1080,7 +1081,8 @@ UNITS = (
             "--bounds private:share=0.1", input="-"),
     refused("U04-covariate", "private bounds and a covariate", beside("land.geojson", SQUARE), 2,
             "must be public with covariate", "--bounds private:share=0.1 --covariate land.geojson"),
-    refused("U04-area-crs", "the area of use of a CRS that nobody placed", GOOD, 3, "area of use",
+    refused("U04-area-crs", "the area of use of a CRS without a place on the earth", GOOD, 3,
+            "area of use",
             """--bounds area-of-use --crs 'LOCAL_CS["mine",UNIT["metre",1]]'"""),
     *(
         refused(f"U04-{name}", f"`{option}`", GOOD, 2, told, option)

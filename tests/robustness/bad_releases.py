@@ -262,7 +262,7 @@ RELEASES = (
     damaged("R04-1", "format 1, which is too old",
         golden("seoul.format-1.psd.parquet"), "format version 1 is not known", args=SEOUL),
     Fault(name="R04-2", given="format 2", setup=golden("seoul.format-2.psd.parquet"), args=SEOUL),
-    damaged("R05-field", "a field that nobody knows", header({"note": SECRET}), "other fields"),
+    damaged("R05-field", "an unknown field", header({"note": SECRET}), "other fields"),
     Fault(name="R05-markup", given="`[/x]` for the version of the library", setup=marked_up,
         args=f"info {OUTPUT}"),
     damaged("R05-missing", "a field that is missing", header('{"format": 3}'), "other fields"),
