@@ -177,11 +177,16 @@ def test_the_method_gets_what_it_gets_in_the_build():
     assert second.boundary is boundary.mask
 
 
-def test_noise_in_rho_is_that_of_all_slices():
+@pytest.mark.parametrize(
+    "bounds",
+    [{"max_contributions": 6, "max_per_slice": 2}, {"max_contributions": 2, "per": "slice"}],
+    ids=["in all", "in each"],
+)
+def test_noise_in_rho_is_that_of_all_slices(bounds):
     Watching.seen.clear()
     days = psd.TimeSlices.parse("day", "2024-01-01..2024-01-03")
-    bounds = {"user": "u", "max_contributions": 6, "max_per_slice": 2}
     rehearsed(
+        user="u",
         time="t",
         slices=days,
         delta="1e-6",
