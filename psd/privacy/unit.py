@@ -179,8 +179,21 @@ class PrivacyUnit:
         T records of one user in one question cost T^2 times the rho of one; questions about several
         slices see different records, and their rhos add up.
         """
+        return self._in_rho("T")
+
+    @property
+    def summed_text(self) -> str:
+        """What rho protects where one question reads several slices, to be read after it.
+
+        The records of a user in T slices are in one question then, so they cost up to T^2 times the
+        rho of those in one slice.
+        """
+        return self._in_rho("T^2")
+
+    def _in_rho(self, of_slices: str) -> str:
+        """What rho protects, with the rho of T slices over that of one."""
         text = self.guarantee_text
-        for name, times in (("days", "T^2"), ("slices", "T")):
+        for name, times in (("days", "T^2"), ("slices", of_slices)):
             text = text.replace(f"of T {name} has T epsilon", f"of T {name} has {times} rho")
         return text
 

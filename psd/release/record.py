@@ -265,7 +265,11 @@ class ReleaseRecord:
     @property
     def unit_text(self) -> str:
         """What the loss protects."""
-        return self.unit.guarantee_text if self.rho is None else self.unit.concentrated_text
+        if self.rho is None:
+            return self.unit.guarantee_text
+        if self.parameters.get("counter", "slices") == "slices":
+            return self.unit.concentrated_text
+        return self.unit.summed_text
 
 
 def guarantee_note(source: CountSource) -> str:

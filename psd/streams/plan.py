@@ -195,7 +195,7 @@ def guarantee_of(request: BuildRequest, delta: str | None) -> str:
     """
     if delta is None:
         return request.guarantee_text
-    words, note = request.unit.concentrated_text, failure_text(parse_delta(delta))
+    words, note = request.unit.summed_text, failure_text(parse_delta(delta))
     return f"{request.loss.text} and delta {delta} {words}; {note}"
 
 

@@ -5,20 +5,24 @@ noise the loss of a count is its change over the scale; for discrete Gaussian no
 is the square of its change over twice sigma squared. Both are summed over all steps.
 """
 
+import re
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
+import psd
 from psd.ingest.tally import Tally
 from psd.privacy.epsilon import NANO
 from psd.privacy.loss import Loss
+from psd.privacy.unit import PrivacyUnit
 from psd.publish.public_inputs import PublicInputs
 from psd.publish.request_arguments import request_from_arguments
 from psd.release.post_processing import PostProcessing
 from psd.space.domain import Domain
 from psd.space.time_slices import TimeSlices
 from psd.streams import drawing
+from support.streams import create, day_of
 
 DELTA = Fraction(1, 10**6)
 SLICES = TimeSlices.parse("day", "2026-01-01..2026-01-07")
@@ -116,3 +120,29 @@ def test_slices_that_are_left_out_change_no_loss(monkeypatch, counter):
         for number in (1, 0)
     ]
     assert LIMITS[counter] * Fraction(999, 1000) < loss(*runs) <= LIMITS[counter]
+
+
+def stated_times(text, slices):
+    """Rho of a user of some slices over that of one, as a guarantee states it."""
+    [power] = re.findall(r"a user of T slices has T(\^2|) rho", text)
+    return slices**2 if power else slices
+
+
+def test_a_user_of_several_slices_costs_no_more_than_the_totals_state(monkeypatch, tmp_path):
+    """The sums of `toeplitz` read all slices so far, so a user may change one many times."""
+    unit = {"user": "user", "max_contributions": 1, "per": "user-slice"}
+    stream = create(tmp_path, **unit, epsilon=1, delta="1e-6", totals=True, counter="toeplitz")
+    stream.add(day_of(tmp_path, "2026-01-05", 1), "2026-01-05")
+    stated = psd.load(tmp_path / "city.totals.psd.parquet").guarantee_text
+    without = draws_of(monkeypatch, "toeplitz", method_of("grid"), [0] * 7)
+    for slices in (2, 4, 7):
+        records = [int(day < slices) for day in range(7)]
+        cost = loss(draws_of(monkeypatch, "toeplitz", method_of("grid"), records), without)
+        assert slices * LIMITS["toeplitz"] < cost
+        for text in (stated, stream.status().guarantee):
+            assert cost <= stated_times(text, slices) * LIMITS["toeplitz"]
+
+
+def test_a_user_of_several_slices_that_are_drawn_one_by_one_costs_the_sum_of_them():
+    text = PrivacyUnit(kind="user-slice", max_contributions=2).concentrated_text
+    assert stated_times(text, 7) == 7

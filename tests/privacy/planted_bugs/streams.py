@@ -5,6 +5,7 @@ from __future__ import annotations
 from privacy.planted_bugs.bug import planted, replaced
 from psd.ledger.account import Account
 from psd.mechanisms.random_words import system_bytes
+from psd.privacy.unit import PrivacyUnit
 from psd.streams import addition, counting, drawing, totals
 from psd.streams.plan import stream_charge
 from psd.streams.words import WordTape
@@ -59,6 +60,15 @@ def toeplitz_one_column_too_few():
     """The sensitivity of the counter is that of a matrix with one step less."""
     squared = drawing.toeplitz_squared_sensitivity
     return replaced(drawing, "toeplitz_squared_sensitivity", lambda steps: squared(steps - 1))
+
+
+@planted(
+    test=COUNTED + "test_a_user_of_several_slices_costs_no_more_than_the_totals_state",
+    like="rhos of slices that one sum reads together, taken for those of disjoint slices",
+)
+def t_rho_for_totals_of_several_slices():
+    """Totals by weighted sums state that a user of T slices has T rho."""
+    return replaced(PrivacyUnit, "summed_text", PrivacyUnit.concentrated_text)
 
 
 USERS = REPLAY + "test_a_user_costs_exactly_the_rho_of_gaussian_slices"
