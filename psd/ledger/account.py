@@ -179,6 +179,10 @@ class Account:
         self._paid.add(receipt)
         return receipt
 
+    def fault_price(self, request: ChargeRequest) -> int:
+        """Nano-epsilon that a fault would cost now; 0 if nothing is left."""
+        return self.ledger.state().fault_price(self.dataset, request, self.analyst)
+
     def charge_fault(self, request: ChargeRequest) -> None:
         """Charge a fault of a build; see `psd.ledger.ledger.Ledger.charge_fault`."""
         self.ledger.charge_fault(self.dataset, request, analyst=self.analyst)

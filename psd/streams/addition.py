@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from psd.errors import LedgerError, ParameterError
 from psd.ingest.sources import check_input, resolve_inputs
 from psd.ledger.account import Account
+from psd.ledger.state import MAX_FAULTS
 from psd.mechanisms.random_words import bytes_from
 from psd.privacy.delta import parse_delta
 from psd.publish.observer import Observer
@@ -137,6 +138,8 @@ class Addition:
         """Read, count and draw a slice, and write its answer into the state."""
         inputs = read_public_inputs(self.request)
         account = self._account(warn)
+        if account is not None:
+            self._check_faults(account)
         assert self.request.columns is not None
         check_input(data, self.request.columns)
         if account is not None:  # links are followed once, as in a build
@@ -154,11 +157,31 @@ class Addition:
         if account is None:
             answer = count_and_draw()
         else:
-            charge = fault_charge(self.request)
             answer = withhold_faults(
-                count_and_draw, observer, charge=lambda: account.charge_fault(charge)
+                count_and_draw, observer, charge=lambda: self._charge_fault(number, account)
             )
         self._keep(number, answer)
+
+    def _check_faults(self, account: Account) -> None:
+        """Refuse an addition whose fault would show one bit more, at no cost.
+
+        Raises
+        ------
+        LedgerError
+            If `MAX_FAULTS` additions ended by a fault, and nothing is left for a further one.
+        """
+        if self.state.faults() < MAX_FAULTS or account.fault_price(fault_charge(self.request)):
+            return
+        raise LedgerError(
+            f"{MAX_FAULTS} additions to this stream lacked memory or disk, and dataset "
+            f"{account.dataset!r} has nothing left that another one would cost; raise its budget "
+            "to go on"
+        )
+
+    def _charge_fault(self, number: int, account: Account) -> None:
+        """Note a fault in the state, and charge what is left for it."""
+        self.state.add_fault(number)
+        account.charge_fault(fault_charge(self.request))
 
     def _account(self, warn: Callable[[str], None] | None) -> Account | None:
         """Account that paid for the stream, after a check that its ledger has the charge."""

@@ -107,7 +107,8 @@ class Output:
         if self.stated is not None and self.stated not in ours:
             raise InputDataError(
                 f"{self.path} is not the series that this stream has written last, so it is not "
-                "replaced; move it away, and the stream writes its own"
+                "replaced; if the state is an older copy, restore the latest one, since a slice "
+                "would be drawn twice; move a file of something else away"
             )
 
     @property

@@ -88,6 +88,13 @@ def other_stream():
     Path("other.stream").unlink()
 
 
+def older_state():
+    """The state of before the last slice, beside the series that has it."""
+    before = Path(STATE).read_bytes()
+    passes("stream", *add("2026-01-08").split())
+    Path(STATE).write_bytes(before)
+
+
 def autumn():
     """A stream of three hours in Berlin, whose clocks show 02:00 to 03:00 twice."""
     zone = " --read time_zone=Europe/Berlin"
@@ -144,6 +151,9 @@ CASES = (
         args=add("2026-01-08", state="none.stream"), told="none.stream does not exist"),
     StreamCase(name="T03-release", given="the public series in place of the state", code=8,
         args=add("2026-01-08", state=OUTPUT), told="must be readable by its owner only"),
+    StreamCase(name="T03-older", given="a state of before the last slice", code=8,
+        args=add("2026-01-08"), setup=older_state,
+        told="if the state is an older copy, restore the latest one"),
     StreamCase(name="T04-other", given="a series file of another stream", code=8,
         args=add("2026-01-08"), setup=other_stream, told="is not the series that this stream"),
     StreamCase(name="T04-text", given="a text in place of the series file", code=8,

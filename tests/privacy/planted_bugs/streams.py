@@ -8,6 +8,7 @@ from psd.mechanisms.random_words import system_bytes
 from psd.privacy.unit import PrivacyUnit
 from psd.streams import addition, counting, drawing, totals
 from psd.streams.plan import stream_charge
+from psd.streams.state import State
 from psd.streams.words import WordTape
 
 REPLAY = "tests/privacy/test_stream_replay.py::"
@@ -110,6 +111,16 @@ def k_anew_in_each_gaussian_slice():
 def faults_of_additions_paid_by_the_stream():
     """A stream that cost a twentieth of the budget has any number of faults for nothing."""
     return replaced(addition, "fault_charge", stream_charge)
+
+
+@planted(
+    test="tests/unit/streams/test_stream.py::"
+    "test_twenty_additions_that_lack_memory_end_a_stream_whose_budget_is_used_up",
+    like="a fault of memory that was bought for 1e-9 as often as wanted",
+)
+def faults_of_additions_without_end():
+    """Additions to a stream whose budget is used up may end by a fault any number of times."""
+    return replaced(State, "faults", lambda self: 0)
 
 
 @planted(

@@ -14,6 +14,7 @@ import psd
 from psd.api.series import SeriesRelease
 from psd.errors import InputDataError, LedgerError, ParameterError
 from psd.ledger.ledger import Ledger
+from psd.ledger.state import MAX_FAULTS
 from psd.privacy.count_noise import CountNoise
 from psd.publish import request
 from psd.streams import addition
@@ -390,6 +391,33 @@ def test_each_addition_that_lacks_memory_costs_a_twentieth_of_the_budget(tmp_pat
             assert ledger.state().spent("days") == 10**9 + number * 10**8
     stream.add(data, DAYS[0])
     assert ledger.state().spent("days") == 10**9 + 3 * 10**8
+
+
+def test_twenty_additions_that_lack_memory_end_a_stream_whose_budget_is_used_up(
+    tmp_path, monkeypatch
+):
+    """Each shows one bit, and costs nothing where nothing is left."""
+    ledger, tries = Ledger.create(tmp_path / "city.ledger"), []
+    ledger.register("days", "1", columns=psd.Columns(time="time"))
+    stream = create(tmp_path, epsilon=1, account=psd.Account(ledger, "days"))
+    data = day_of(tmp_path, DAYS[0], 3)
+
+    def lacks_memory(*_, **__):
+        tries.append(1)
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(addition, "count_slice", lacks_memory)
+        for _ in range(MAX_FAULTS):
+            with pytest.raises(InputDataError, match="could not be read to its end"):
+                stream.add(data, DAYS[0])
+        for _ in range(2):
+            with pytest.raises(LedgerError, match="has nothing left that another one would cost"):
+                stream.add(data, DAYS[0])
+    assert len(tries) == MAX_FAULTS
+    ledger.raise_budget("days", "1.01")
+    stream.add(data, DAYS[0])
+    assert stream.status().added == (DAYS[0],)
 
 
 def test_a_stream_is_created_with_the_files_of_the_folder_it_was_created_in(tmp_path, monkeypatch):
