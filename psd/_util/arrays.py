@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 __all__ = [
     "Floats",
     "Integers",
+    "distinct_values",
     "from_arrow",
     "morton_codes",
     "morton_numbers",
@@ -67,6 +68,27 @@ def sum_by(
     array([1., 0., 5.])
     """
     return np.bincount(group, weights=values, minlength=groups).astype(np.float64, copy=False)
+
+
+def distinct_values(
+    values: NDArray[np.int64 | np.float64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Index of an example of each distinct value in ascending order, and which each value is.
+
+    ``np.unique`` without indices imports ``numpy.ma``, a fortieth of the time of a query in a fresh
+    process.
+
+    Examples
+    --------
+    >>> distinct_values(np.array([5, 3, 5]))[1]
+    array([1, 0, 1])
+    """
+    order = np.argsort(values)
+    is_new = np.ones(len(order), bool)
+    is_new[1:] = values[order[1:]] != values[order[:-1]]
+    number = np.empty(len(order), np.int64)
+    number[order] = np.cumsum(is_new) - 1
+    return order[is_new], number
 
 
 def ranges(start: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.int64]:

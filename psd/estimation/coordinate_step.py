@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psd._util.arrays import Floats, Integers, sum_by
+from psd._util.arrays import Floats, Integers, distinct_values, sum_by
 from psd.estimation._constants import (
     STEP_COLUMN_ERRORS,
     STEP_ERRORS,
@@ -146,8 +146,7 @@ def _measured_families(
 def _columns_of(tree: Tree, node: Integers, axis: int) -> Integers:
     """Column (or row) that each cell is in, together with all cells of the same two sides."""
     low, high = (tree.boxes[node, side].astype(np.int64) for side in (axis, axis + 2))
-    column: Integers = np.unique(low << 32 | high, return_inverse=True)[1].reshape(-1)
-    return column
+    return distinct_values(low << 32 | high)[1]
 
 
 def _regress(families: _Families, step: float) -> tuple[float, float, float]:

@@ -117,17 +117,22 @@ def _divisions_of(
     count, share_sum = total(value), total(part)
 
     def along(axis: int) -> Divisions:
-        lower = boxes[:, axis] == of_parents[owner, axis]
+        is_lower = boxes[:, axis] == of_parents[owner, axis]
+        lower, upper = np.flatnonzero(is_lower), np.flatnonzero(~is_lower)
+
+        def total_of(some: Integers, values: Floats) -> Floats:
+            return sum_by(owner[some], values[some], len(parents))
+
         line = np.zeros(len(parents), np.int64)
         line[owner[lower]] = boxes[lower, axis + 2]
-        of_lower = total(part * lower) / np.where(share_sum > 0, share_sum, 1.0)
-        noise = (1 - of_lower) ** 2 * total(variance * lower)
-        noise += of_lower**2 * total(variance * ~lower)
+        of_lower = total_of(lower, part) / np.where(share_sum > 0, share_sum, 1.0)
+        noise = (1 - of_lower) ** 2 * total_of(lower, variance)
+        noise += of_lower**2 * total_of(upper, variance)
         divided = (line < of_parents[:, axis + 2]) & measured & (of_lower > 0) & (of_lower < 1)
         return Divisions(
             node=parents[divided],
             line=line[divided],
-            deviation=(total(value * lower) - of_lower * count)[divided],
+            deviation=(total_of(lower, value) - of_lower * count)[divided],
             count=count[divided],
             noise=noise[divided],
             share=of_lower[divided],

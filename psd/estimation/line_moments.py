@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.arrays import Floats, Integers
+from psd._util.arrays import Floats, Integers, distinct_values
 from psd.estimation._constants import (
     LAGS,
     LINE_ERRORS,
@@ -127,7 +127,7 @@ def _pairs(
                 hit = np.flatnonzero(later)
                 yield order[hit], order[hit + later[hit]]
             return
-    code = np.unique(key, return_inverse=True)[1].reshape(-1) * apart + rank
+    code = distinct_values(key)[1] * apart + rank
     order = np.argsort(code)
     code = code[order]
     for lag in LAGS:

@@ -230,7 +230,7 @@ class CountModel:
             least=least_mass(np.maximum(self.estimates.count[:1], 0.0), within=within),
         )
 
-    @property
+    @cached_property
     def parent_shares(self) -> NDArray[np.float64]:
         """Share of its parent's records that each cell has before counts are known."""
         if isinstance(self.tree, RegionTree):

@@ -18,6 +18,7 @@ from psd.estimation.fit_cache import LEAST_NODES
 from psd.estimation.least_squares import Estimates
 from psd.estimation.model import CountModel
 from psd.estimation.near_zone import NearZone, near_zone
+from psd.estimation.published_covariance import published_covariance
 from psd.release.post_processing import WITH_PRIOR
 from psd.space.region_tree import RegionTree
 
@@ -86,6 +87,13 @@ class NearModel(CountModel):
         if self.post_processing.estimate not in WITH_PRIOR:
             return self.least_squares
         return replace(self.least_squares, count=self._medians(self.zone.opened))
+
+    @cached_property
+    def published_covariance(self) -> Estimates:
+        """Estimates with the covariance of the published counts; variance of the root alone."""
+        if self.post_processing.estimate == "signed":
+            return self.estimates
+        return published_covariance(self.tree, self._real_estimates, of_nodes=False)
 
     @cached_property
     def density(self) -> Density | None:

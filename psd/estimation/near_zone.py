@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.arrays import Floats, Integers
+from psd._util.arrays import Floats, Integers, distinct_values
 from psd.estimation._constants import DENSITY_RASTER, SMOOTHING_PASSES
 from psd.estimation.density import RasterWindow, raster_scale
 from psd.estimation.families import children_of
@@ -65,7 +65,7 @@ def near_zone(
         inner, cut = _cells_on(tree, scale, around)
         if len(cut) > _LIMIT * len(tree):
             return None
-        opened = np.union1d(opened, inner)
+        opened = _distinct(np.concatenate([opened, inner]))
         (west, south), (east, north) = around[:, :2].min(axis=0), around[:, 2:].max(axis=0)
         passes.append((cut, (int(west), int(south), int(east), int(north))))
     return NearZone(opened=opened, passes=tuple(reversed(passes)))
@@ -94,7 +94,12 @@ def _cut_cells(tree: Tree, boxes: Floats) -> tuple[Integers, Integers]:
         opened.append(node[~is_leaf])
         node, owner = children_of(tree, node[~is_leaf])
         box = box[~is_leaf][owner]
-    return np.unique(np.concatenate(opened)), np.unique(np.concatenate(leaves))
+    return _distinct(np.concatenate(opened)), _distinct(np.concatenate(leaves))
+
+
+def _distinct(nodes: Integers) -> Integers:
+    """Distinct nodes in ascending order."""
+    return nodes[distinct_values(nodes)[0]]
 
 
 def _cells_on(tree: Tree, scale: Floats, around: Integers) -> tuple[Integers, Integers]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from psd._util.arrays import Floats
+from psd._util.arrays import Floats, distinct_values
 from psd.estimation._constants import POOLING_PEERS
 
 __all__ = ["settled_variance"]
@@ -56,7 +56,8 @@ def settled_variance(
     settled = below_variance.copy()
     usable = np.isfinite(variance) & np.isfinite(below_variance)
     usable &= (variance > 0) & (below_variance > 0)
-    for level_variance in np.unique(variance[usable]):
+    values = variance[usable]
+    for level_variance in values[distinct_values(values)[0]]:
         group = np.flatnonzero(usable & (variance == level_variance))
         spread = below_variance[group]
         if len(group) >= _GROUP and spread.min() < spread.max():

@@ -22,7 +22,7 @@ _TINY = 1e-300
 
 
 def published_covariance(
-    tree: Hierarchy, estimates: Estimates, *, remainders: bool = True
+    tree: Hierarchy, estimates: Estimates, *, remainders: bool = True, of_nodes: bool = True
 ) -> Estimates:
     """Replace the covariance of least squares by that of the published counts.
 
@@ -35,6 +35,9 @@ def published_covariance(
     remainders : bool
         Whether a cell that was not measured is its parent less its siblings. Version 1 of the
         estimates takes it to be certain.
+    of_nodes : bool
+        Whether `variance` is computed for each node. If not, only that of the root is a number;
+        the errors of boxes need no other.
 
     Returns
     -------
@@ -49,23 +52,26 @@ def published_covariance(
     cell of count x and standard deviation s takes part in its family with the variance
     s^2 (0.1 + 0.9 min(1, x^2 / s^2)), and the recursion of `psd.query.traversal` is run on these.
     """
-    measured = np.where(
-        np.isinf(estimates.upward_variance), estimates.variance, estimates.upward_variance
-    )
+    unknown = np.isinf(estimates.upward_variance)
+    measured = np.where(unknown, estimates.variance, estimates.upward_variance)
     part = np.minimum(estimates.count**2 / np.maximum(measured, _TINY), 1.0)
-    finite = np.where(np.isinf(estimates.upward_variance), 0.0, estimates.upward_variance)
+    finite = np.where(unknown, 0.0, estimates.upward_variance)
     variance = finite * (EMPTY_VARIANCE + (1 - EMPTY_VARIANCE) * part)
     total = _family_total(tree, variance)
     slope = _slopes(variance, total, estimates.slope)
-    unknown = np.isinf(estimates.upward_variance)
     if remainders and unknown.any():
         beside = _family_total(tree, unknown.astype(np.float64)) > 0
         slope = np.where(beside, estimates.slope, slope)
+    of_root = float(estimates.variance[0])
+    if of_nodes:
+        node_variance = _node_variances(tree, variance, slope, total, of_root)
+    else:
+        node_variance = np.append(of_root, np.full(len(tree) - 1, np.nan))
     return replace(
         estimates,
-        upward_variance=np.where(np.isinf(estimates.upward_variance), np.inf, variance),
+        upward_variance=np.where(unknown, np.inf, variance),
         slope=slope,
-        variance=_node_variances(tree, variance, slope, total, float(estimates.variance[0])),
+        variance=node_variance,
     )
 
 

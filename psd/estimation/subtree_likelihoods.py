@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.arrays import Floats, Integers
+from psd._util.arrays import Floats, Integers, distinct_values
 from psd.estimation.least_squares import Estimates
 from psd.estimation.likelihoods import Likelihood, grid, join_pair, normalise, points
 from psd.privacy.count_noise import CountNoise
@@ -264,8 +264,8 @@ def _numbered(column: NDArray[np.float64 | np.int64]) -> tuple[Integers, int]:
         number = (column - low).astype(np.int64)
         if np.array_equal(number + low, column):
             return number, int(high - low) + 1
-    values = np.unique(column)
-    return np.searchsorted(values, column), len(values)
+    first, number = distinct_values(column)
+    return number, len(first)
 
 
 def _distinct(code: Integers, limit: int) -> tuple[Integers, Integers]:
@@ -277,9 +277,4 @@ def _distinct(code: Integers, limit: int) -> tuple[Integers, Integers]:
         number = np.empty(limit, np.int64)
         number[used] = np.arange(len(used))
         return example[used], number[code]
-    order = np.argsort(code)
-    is_new = np.ones(len(code), bool)
-    is_new[1:] = np.diff(code[order]) > 0
-    kind = np.empty(len(code), np.int64)
-    kind[order] = np.cumsum(is_new) - 1
-    return order[is_new], kind
+    return distinct_values(code)

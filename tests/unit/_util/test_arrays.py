@@ -1,8 +1,9 @@
-"""Ranges and sums by group."""
+"""Ranges, sums by group and distinct values."""
 
 import numpy as np
+import pytest
 
-from psd._util.arrays import ranges, sum_by
+from psd._util.arrays import distinct_values, ranges, sum_by
 
 
 def test_ranges_and_sums_by_group():
@@ -10,3 +11,12 @@ def test_ranges_and_sums_by_group():
     assert ranges(np.empty(0, int), np.empty(0, int)).tolist() == []
     assert sum_by(np.array([2, 0, 2]), np.array([1.0, 2.0, 3.0]), 4).tolist() == [2, 0, 4, 0]
     assert sum_by(np.empty(0, int), np.empty(0), 2).dtype == float
+
+
+@pytest.mark.parametrize("values", [[], [3], [5, 3, 5, -1], [0.5, -0.0, 0.0, 0.5]])
+def test_distinct_values_are_those_of_numpy(values):
+    array = np.array(values, dtype=None if values else np.int64)
+    first, number = distinct_values(array)
+    distinct, which = np.unique(array, return_inverse=True)
+    assert array[first].tolist() == distinct.tolist()
+    assert number.tolist() == which.tolist()

@@ -74,6 +74,10 @@ def test_counts_of_cells_are_the_same_to_the_bit_and_others_are_missing():
     assert 0 < is_near.sum() < len(is_near)
     assert np.array_equal(near.estimates.count[is_near], full.estimates.count[is_near])
     assert near.total == full.total
+    covariance, of_all = near.published_covariance, full.published_covariance
+    assert np.array_equal(covariance.slope[is_near], of_all.slope[is_near])
+    assert covariance.variance[0] == of_all.variance[0]
+    assert np.isnan(covariance.variance[1:]).all()
 
 
 @pytest.mark.parametrize("change", ["many boxes", "few nodes", "pruned", "fitted", "many cells"])
