@@ -120,8 +120,8 @@ def _divisions_of(
         is_lower = boxes[:, axis] == of_parents[owner, axis]
         lower, upper = np.flatnonzero(is_lower), np.flatnonzero(~is_lower)
 
-        def total_of(some: Integers, values: Floats) -> Floats:
-            return sum_by(owner[some], values[some], len(parents))
+        def total_of(kids: Integers, values: Floats) -> Floats:
+            return sum_by(owner[kids], values[kids], len(parents))
 
         line = np.zeros(len(parents), np.int64)
         line[owner[lower]] = boxes[lower, axis + 2]

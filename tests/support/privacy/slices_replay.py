@@ -72,9 +72,12 @@ def run(
     return trees
 
 
-def loss_of(added, unit, bound, measure=transcript_loss, claim=1, runs=run, **options):
-    """Worst loss over all slices and scripts when these rows are added to the others."""
-    worst = Fraction(0)
+def loss_of(added, unit, bound, measure=transcript_loss, claim=1, runs=None, **options):
+    """Worst loss over all slices and scripts when these rows are added to the others.
+
+    ``runs`` draws the slices; by default `run`, which is looked up now: a planted bug replaces it.
+    """
+    worst, runs = Fraction(0), runs or run
     for script in SCRIPTS:
         recorders, replayers = [], []
 

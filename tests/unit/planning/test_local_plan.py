@@ -46,8 +46,15 @@ def real_campaign(first, x, y):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("epsilon", [1, 4])
-@pytest.mark.parametrize("rounds", [1, 4])
+@pytest.mark.parametrize(
+    ("rounds", "epsilon"),
+    [
+        (4, 1),
+        (1, 4),
+        pytest.param(1, 1, marks=pytest.mark.nightly),
+        pytest.param(4, 4, marks=pytest.mark.nightly),
+    ],
+)
 @seeded_system()
 def test_drawn_counts_have_the_errors_of_real_reports(epsilon, rounds):
     """Mean errors of boxes over 12 campaigns of each kind, beside each other.
