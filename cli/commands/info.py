@@ -63,7 +63,6 @@ def _release_facts(release: Release) -> dict[str, Any]:
     """Facts about the release as a whole."""
     from psd.privacy.epsilon import epsilon_text
 
-    unit = release.unit
     return {
         "about": release.about,
         "method": release.method,
@@ -74,7 +73,7 @@ def _release_facts(release: Release) -> dict[str, Any]:
         "guarantee": release.guarantee_text,
         "source": release.source,
         **_local_facts(release),
-        "counts": unit.counted_text,
+        "counts": release.record.counted_text,
         "max_contributions": release.unit.max_contributions,
         "time_zone": release.unit.time_zone or "none",
         "bounds": list(release.domain.bounds),

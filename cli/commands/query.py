@@ -329,9 +329,9 @@ def _print_result(result: _Result) -> None:
 
 def _note_unit(loaded: Release | SeriesRelease) -> None:
     """Print what was counted, where that is not records."""
-    if loaded.unit.kind != "record":
-        each = getattr(loaded.record, "bound_text", "")
-        click.echo(f"(counts are {loaded.unit.counted_text}{each})", err=True)
+    counted = loaded.record.counted_text
+    if counted != "records":
+        click.echo(f"(counts are {counted})", err=True)
 
 
 def _result_text(result: _Result, form: str) -> str:

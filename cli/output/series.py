@@ -44,7 +44,7 @@ def _series_facts(series: SeriesRelease) -> dict[str, Any]:
         "unit": series.unit.kind,
         "guarantee": series.guarantee_text,
         "source": series.source,
-        "counts": series.unit.counted_text + series.record.bound_text,
+        "counts": series.record.counted_text,
         "max_contributions": series.unit.max_contributions,
         "max_per_slice": series.unit.max_per_slice or "none",
         "bound_per": series.scope,

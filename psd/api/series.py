@@ -294,7 +294,8 @@ class SeriesRelease:
         Raises
         ------
         ParameterError
-            If a slice from first to last is not in the series, or as `Release.query`.
+            If a slice from first to last is not in the series, the slices are running totals of a
+            stream, or as `Release.query`.
 
         Examples
         --------
@@ -382,6 +383,12 @@ class SeriesRelease:
 
     def _between(self, first: str | None, last: str | None) -> list[tuple[str, Release]]:
         """Names and releases from one slice to another, all of which must be in the series."""
+        if self.record.are_running_totals:
+            raise ParameterError(
+                "slices must be counts to be added up, got running totals, each of which counts "
+                "the slices before it too; query one slice, or add up those of the other file of "
+                "the stream"
+            )
         names = self.slices.names
         ends = f"{first or names[0]}..{last or names[-1]}"
         between = TimeSlices.parse(self.slices.by, ends, self.slices.time_zone).names

@@ -80,7 +80,7 @@ class Described:
     def description(self) -> str:
         """Description, or what the counts are; the guarantee follows."""
         lead = self.metadata.get(
-            "description", f"Numbers of {self.record.unit.counted_text}, by location"
+            "description", f"Numbers of {self.record.counted_text}, by location"
         )
         return f"{lead.rstrip('.')}. Differentially private: {self.guarantee}."
 

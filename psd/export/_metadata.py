@@ -34,7 +34,7 @@ def release_metadata(record: ReleaseRecord, digest: str = "") -> dict[str, str]:
         **_concentrated(record),
         "unit_of_privacy": record.unit_text,
         "source": record.source + guarantee_note(record.source),
-        "counts": record.unit.counted_text,
+        "counts": record.counted_text,
         "method": record.method,
         "library": f"psd {record.library}",
         **({"digest": digest} if digest else {}),

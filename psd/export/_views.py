@@ -42,7 +42,7 @@ def html_of(model: CountModel, *, picture: bool = True) -> str:
         **({} if about is None or about.title is None else {"title": about.title}),
         "guarantee": model.record.guarantee_text,
         "method": f"{model.record.method}, {len(model.tree):,} cells",
-        "counts": model.record.unit.counted_text,
+        "counts": model.record.counted_text,
         "estimated total": f"{model.total:,.0f}",
         "bounds": " ".join(f"{side:.10g}" for side in model.domain.bounds)
         + f" ({CRS.from_user_input(model.domain.crs).name})",

@@ -19,6 +19,7 @@ from psd._version import __version__
 from psd.errors import ParameterError
 from psd.privacy.epsilon import MAX_EPSILON, NANO, epsilon_text
 from psd.privacy.loss import Loss
+from psd.privacy.statements import TOTALS_FACTOR
 from psd.privacy.unit import PrivacyUnit
 from psd.release.about import About
 from psd.release.local_reports import LocalReports
@@ -270,6 +271,17 @@ class ReleaseRecord:
         if self.parameters.get("counter", "slices") == "slices":
             return self.unit.concentrated_text
         return self.unit.summed_text
+
+    @property
+    def is_running_total(self) -> bool:
+        """Whether the counts are those of a slice of a stream and of all slices before it."""
+        return TOTALS_FACTOR in self.parameters
+
+    @property
+    def counted_text(self) -> str:
+        """What an answer counts, in a few words."""
+        note = ", summed over this time slice and all before it" * self.is_running_total
+        return f"{self.unit.counted_text}{note}"
 
 
 def guarantee_note(source: CountSource) -> str:

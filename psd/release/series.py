@@ -8,7 +8,6 @@ from fractions import Fraction
 from psd.errors import ParameterError
 from psd.privacy.count_noise import CountNoise
 from psd.privacy.epsilon import epsilon_text
-from psd.privacy.statements import TOTALS_FACTOR
 from psd.privacy.unit import ContributionScope
 from psd.release.record import ReleaseRecord, guarantee_note
 from psd.release.region_codec import regions_of
@@ -106,6 +105,17 @@ class SeriesRecord:
         return self.releases[0].unit_text
 
     @property
+    def are_running_totals(self) -> bool:
+        """Whether each slice counts the records of all slices before it too."""
+        return self.releases[0].is_running_total
+
+    @property
+    def counted_text(self) -> str:
+        """What an answer counts, in a few words."""
+        note = ", summed over each time slice and all before it" * self.are_running_totals
+        return f"{self.releases[0].unit.counted_text}{self.bound_text}{note}"
+
+    @property
     def delta(self) -> Fraction | None:
         """Delta of all slices together, of a series with a rho."""
         return self.releases[0].delta
@@ -127,7 +137,7 @@ def receipt_of(record: ReleaseRecord) -> tuple[object, object] | None:
 def _noise_of(record: ReleaseRecord) -> CountNoise:
     """Noise of the counts; of running totals, whose variance grows, that of one count."""
     noise = record.tree.noise
-    return replace(noise, factor=Fraction(1)) if TOTALS_FACTOR in record.parameters else noise
+    return replace(noise, factor=Fraction(1)) if record.is_running_total else noise
 
 
 def _raster_bytes(record: ReleaseRecord) -> bytes | None:

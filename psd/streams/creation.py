@@ -87,9 +87,9 @@ def create_stream(
     settled = settled_noise(request, counter or AUTO if totals else None)
     if counter == "toeplitz" and account is not None:
         raise ParameterError(
-            "counter must be slices or tree with an account, got toeplitz; a ledger adds slices "
-            "and totals up in rho, where half of epsilon usually costs more than epsilon with "
-            "delta has"
+            "counter must be slices or tree with a ledger, got toeplitz; the ledger adds the rho of "
+            "the slices to that of the totals, and half of epsilon alone usually has a larger rho "
+            "than all of epsilon with delta"
         )
     alone = account is None
     chosen = choose_counter(settled, counter or AUTO, spends_delta=alone) if totals else None

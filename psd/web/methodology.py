@@ -108,7 +108,7 @@ def _summary_section(release: Release | SeriesRelease) -> str:
     stated = [(label, release.about[key]) for key, label in labels.items() if key in release.about]
     rows = [
         *stated,
-        ("Counts", release.unit.counted_text),
+        ("Counts", release.record.counted_text),
         ("Area", _area_text(release)),
         *([] if isinstance(release, Release) else [("Time slices", _slices_text(release))]),
         ("Guarantee", release.guarantee_text),

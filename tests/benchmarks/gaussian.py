@@ -66,7 +66,9 @@ Made by `{command}` (psd {version}).
 
 Series of T slices with all rows of a data set in each; every user has at most m rows in a slice and
 T m in all, delta {delta}, means of {runs} runs. The score is the geometric mean of the relative
-errors in eight classes of boxes, as in [accuracy](accuracy.md).
+errors in eight classes of boxes, as in [accuracy](accuracy.md). With a probability of at most
+{delta} a series with Gaussian noise may reveal more than its epsilon allows
+([delta](../guide/delta.md)); Laplace noise spends no delta.
 
 - *ratio*: the score with discrete Gaussian over that with discrete Laplace noise; below 1, a delta
   of {delta} pays.

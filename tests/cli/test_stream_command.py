@@ -88,6 +88,16 @@ def test_gaussian_noise_of_slices_is_stated(here):
     assert json.loads(answer)
 
 
+def test_running_totals_are_named_and_not_summed(here):
+    passes(*CREATE, "--totals")
+    passes(*ADD)
+    name, box = "city.totals.psd.parquet", ("--box", 0, 0, 8, 8)
+    counts = "records, summed over each time slice and all before it"
+    assert json.loads(passes("info", name, "--format", "json"))["counts"] == counts
+    assert cli("query", name, *box).err == f"(counts are {counts})\n"
+    assert "got running totals" in fails(2, "query", name, *box, "--sum")
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

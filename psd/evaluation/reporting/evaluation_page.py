@@ -238,7 +238,7 @@ def _release_section(release: Release) -> str:
         "parameters": ", ".join(f"{k} = {v}" for k, v in release.parameters.items()) or "none",
         "epsilon": epsilon_text(release.record.epsilon),
         "unit of privacy": release.unit.guarantee_text,
-        "counts": release.unit.counted_text,
+        "counts": release.record.counted_text,
         "source": release.source,
         "post-processing": (
             f"{release.post_processing.estimate} estimates, "

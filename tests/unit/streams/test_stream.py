@@ -284,6 +284,22 @@ def test_gaussian_slices_have_the_noise_of_k_cap_and_state_the_whole_loss(tmp_pa
     assert total["perturbation_error"] == pytest.approx(answer["perturbation_error"] * 2**0.5)
 
 
+def test_running_totals_say_so_and_are_not_added_up_again(tmp_path):
+    stream = create(tmp_path, totals=True)
+    for day in DAYS[:2]:
+        series = stream.add(day_of(tmp_path, day, 9), day)
+    summed = psd.load(tmp_path / "city.totals.psd.parquet")
+    assert summed.record.counted_text == "records, summed over each time slice and all before it"
+    one = summed[DAYS[1]]
+    assert one.metadata["counts"] == "records, summed over this time slice and all before it"
+    assert round(one.total) == 18
+    for ends in [(), (DAYS[0], DAYS[1])]:
+        with pytest.raises(ParameterError, match="counts to be added up, got running totals"):
+            summed.total([BOUNDS], *ends)
+    assert series.record.counted_text == series[DAYS[1]].metadata["counts"] == "records"
+    assert series.total([BOUNDS])["estimate"].round().tolist() == [18]
+
+
 def test_a_limit_in_each_of_the_slices_that_share_rho(tmp_path):
     user = {"user": "user", "max_contributions": 2, "per": "slice"}
     stream = create(tmp_path, **GAUSSIAN, **user)

@@ -149,7 +149,7 @@ def test_a_ledger_has_no_charge_for_toeplitz(tmp_path):
     ledger.register("hours", 1, columns=psd.Columns(time="time"), delta="1e-6")
     year = psd.TimeSlices.parse("hour", "2026-01-01T00..2026-12-31T23")
     paid = {"account": psd.Account(ledger, "hours"), "delta": "1e-6", "slices": year, "epsilon": 1}
-    with pytest.raises(ParameterError, match="counter must be slices or tree with an account"):
+    with pytest.raises(ParameterError, match="counter must be slices or tree with a ledger"):
         create(tmp_path, totals=True, counter="toeplitz", **paid)
     assert ledger.state().charges == {}
     assert create(tmp_path, totals=True, **paid).status().counter == "tree"
