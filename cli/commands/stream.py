@@ -102,7 +102,7 @@ _CREATE = (
     ),
     _time(
         "--by",
-        type=click.Choice(["hour", "day", "month"]),
+        type=click.Choice(["hour", "day", "week", "month"]),
         help="Length of a slice; by default, as the names in --slices are written.",
     ),
     _unit(

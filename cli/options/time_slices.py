@@ -40,9 +40,9 @@ _option = options_of("Time")
 slices_option = _option(
     "--slices",
     metavar="NAMES",
-    help="Publish a series with one release per time slice: months, days or hours, such as "
-    "2024-01,2024-03..2024-06 or 2024-01-31T17. Public, never from the data; needs --read "
-    "time=COLUMN.",
+    help="Publish a series with one release per time slice: months, weeks, days or hours, such as "
+    "2024-01,2024-03..2024-06 or 2024-W05 or 2024-01-31T17. Public, never from the data; needs "
+    "--read time=COLUMN.",
 )
 
 per_slice_option = _option(

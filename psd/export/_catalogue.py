@@ -138,6 +138,6 @@ def _interval_of(slices: TimeSlices) -> tuple[datetime, datetime]:
     from zoneinfo import ZoneInfo
 
     zone = ZoneInfo(check_zone(slices.time_zone))
-    end = (slices.starts[-1] + 1).astype("datetime64[s]").item()
-    first, last = slices.starts[0].astype("datetime64[s]").item(), end - timedelta(seconds=1)
+    end = slices.ends[-1].astype("datetime64[s]").item()
+    first, last = slices.begins[0].astype("datetime64[s]").item(), end - timedelta(seconds=1)
     return first.replace(tzinfo=zone).astimezone(UTC), last.replace(tzinfo=zone).astimezone(UTC)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.wall_clock import is_zone_name, zone_rules
-from psd.space.time_slices import MAX_SLICES, By, TimeSlices
+from psd.space.time_slices import MAX_SLICES, By, TimeSlices, slice_name
 
 __all__ = ["ChargedSlices", "is_slices", "parse_slices", "slices_fields", "slices_of"]
 
@@ -41,7 +41,7 @@ class ChargedSlices:
     rules : str
         Digest of the clock changes of the zone, see `psd._util.wall_clock.zone_rules`. By other
         rules, the same record may lie in another slice.
-    by : {"hour", "day", "month"}
+    by : {"hour", "day", "week", "month"}
         Length of a slice.
     spans : tuple of (int, int)
         First and last hour of each run of slices, as hours of local time since 1970; ascending,
@@ -67,8 +67,8 @@ class ChargedSlices:
 
     @property
     def are_whole_days(self) -> bool:
-        """Whether every slice is a whole day or a whole month."""
-        return self.by in ("day", "month")
+        """Whether every slice is a whole day, week or month."""
+        return self.by != "hour"
 
     def contain(self, slices: TimeSlices | None) -> bool:
         """Whether slices of the same zone and length are among these; all times are not."""
@@ -110,9 +110,7 @@ def slices_of(slices: TimeSlices, column: str) -> ChargedSlices:
 
 def _first_and_last_hours(slices: TimeSlices) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """First and last hour of each slice, as hours of local time since 1970."""
-    ends = (slices.starts, slices.starts + 1)
-    first, after = (moments.astype("datetime64[h]").astype(np.int64) for moments in ends)
-    return first, after - 1
+    return slices.begins.astype(np.int64), slices.ends.astype(np.int64) - 1
 
 
 def slices_fields(slices: ChargedSlices | None) -> dict[str, Any] | None:
@@ -165,5 +163,4 @@ def _hour(text: str) -> int:
 
 def _name(by: By, hour: int) -> str:
     """Name of the slice of an hour."""
-    unit = {"hour": "h", "day": "D", "month": "M"}[by]
-    return str(np.datetime64(hour, "h").astype(f"datetime64[{unit}]"))
+    return slice_name(by, np.datetime64(hour, "h"))

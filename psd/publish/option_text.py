@@ -25,7 +25,7 @@ __all__ = [
 _SETTINGS = re.compile(r"[a-z_]+=[^,=]*(,[a-z_]+=[^,=]*)*")
 
 # Names of slices by their length.
-_LENGTHS: dict[int, By] = {7: "month", 10: "day", 13: "hour"}
+_LENGTHS: dict[int, By] = {7: "month", 8: "week", 10: "day", 13: "hour"}
 
 
 def split_settings(name: str, text: str, keys: tuple[str, ...]) -> tuple[str, dict[str, str]]:
@@ -74,8 +74,8 @@ def slices_from_text(text: str, time_zone: str) -> TimeSlices:
     Parameters
     ----------
     text : str
-        Months 2024-01, days 2024-01-31 or hours 2024-01-31T17, and ranges FIRST..LAST with both
-        ends, separated by commas. Public.
+        Months 2024-01, weeks 2024-W05, days 2024-01-31 or hours 2024-01-31T17, and ranges
+        FIRST..LAST with both ends, separated by commas. Public.
     time_zone : str
         Zone of the wall clock. Public.
 
@@ -93,8 +93,8 @@ def slices_from_text(text: str, time_zone: str) -> TimeSlices:
     by = _LENGTHS.get(len(first))
     if by is None:
         raise ParameterError(
-            "slices must be months, days or hours such as 2024-01, 2024-01-31 or 2024-01-31T17, "
-            f"got {first[:80]!r}"
+            "slices must be months, weeks, days or hours such as 2024-01, 2024-W05, 2024-01-31 or "
+            f"2024-01-31T17, got {first[:80]!r}"
         )
     return TimeSlices.parse(by, text, time_zone)
 
@@ -107,7 +107,7 @@ def slices_text(slices: TimeSlices) -> str:
     >>> slices_text(slices_from_text("2024-01..2024-03,2024-05", "UTC"))
     '2024-01..2024-03,2024-05'
     """
-    breaks = np.flatnonzero(np.diff(slices.starts).astype(np.int64) != 1) + 1
+    breaks = np.flatnonzero(np.diff(slices.numbers) != 1) + 1
     runs = np.split(np.arange(len(slices)), breaks)
     names = slices.names
     parts = [

@@ -76,7 +76,7 @@ def tally(
         The tally then holds only the cells that this method divides, and is smaller; by default
         it serves every method.
     slices : TimeSlices, optional
-        Hours, days or months that are counted separately; requires ``time``.
+        Hours, days, weeks or months that are counted separately; requires ``time``.
     regions : RegionFiles, CellRegions or RegionHierarchy, optional
         Records are counted by region, for a build with the same ``regions=``. Public.
     key : path-like or bytes, optional

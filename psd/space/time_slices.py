@@ -1,10 +1,11 @@
-"""Time slices: public hours, days or months of local time, each counted separately."""
+"""Time slices: public hours, days, weeks or months of local time, each counted separately."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Literal, get_args
 
 import numpy as np
@@ -13,20 +14,23 @@ from numpy.typing import NDArray
 from psd._util.wall_clock import is_zone_name
 from psd.errors import ParameterError
 
-__all__ = ["MAX_SLICES", "By", "TimeSlices"]
+__all__ = ["MAX_SLICES", "By", "TimeSlices", "slice_name"]
 
-By = Literal["hour", "day", "month"]
+By = Literal["hour", "day", "week", "month"]
 
 MAX_SLICES = 10_000
 
-_UNITS = {"hour": "h", "day": "D", "month": "M"}
-_FORMS = {"hour": "2024-01-31T17", "day": "2024-01-31", "month": "2024-01"}
+_UNITS = {"hour": "h", "day": "D", "week": "W", "month": "M"}
+_FORMS = {"hour": "2024-01-31T17", "day": "2024-01-31", "week": "2024-W05", "month": "2024-01"}
 _PATTERNS = {by: re.sub("[0-9]", "[0-9]", form) for by, form in _FORMS.items()}
+
+# Weeks of numpy begin on the Thursday 1970-01-01, those of ISO 8601 on a Monday, 3 days before.
+_LEAD = np.timedelta64(3, "D")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeSlices:
-    """Hours, days or months, named by the caller and never taken from the data.
+    """Hours, days, weeks or months, named by the caller and never taken from the data.
 
     Guarantees
     ----------
@@ -35,17 +39,18 @@ class TimeSlices:
 
     Parameters
     ----------
-    by : {"hour", "day", "month"}
-        Length of a slice. Public.
+    by : {"hour", "day", "week", "month"}
+        Length of a slice; weeks are those of ISO 8601, from Monday to Sunday. Public.
     names : tuple of str
-        Such as ``2024-01``, ``2024-01-31`` or ``2024-01-31T17``, at most 10,000. Public.
+        Such as ``2024-01``, ``2024-W05``, ``2024-01-31`` or ``2024-01-31T17``, at most 10,000.
+        Public.
     time_zone : str
         Zone of the local times. Public.
 
     Raises
     ------
     ParameterError
-        If a name is not an hour, day or month, is repeated, or there is no name.
+        If a name is not an hour, day, week or month, is repeated, or there is no name.
 
     Notes
     -----
@@ -65,7 +70,7 @@ class TimeSlices:
     by: By
     names: tuple[str, ...]
     time_zone: str = "UTC"
-    starts: NDArray[np.datetime64] = field(init=False, repr=False, compare=False)
+    numbers: NDArray[np.int64] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Read the names."""
@@ -75,8 +80,8 @@ class TimeSlices:
             raise ParameterError(f"slices must be 1 to {MAX_SLICES:,}, got {len(self.names):,}")
         if not is_zone_name(self.time_zone):
             raise ParameterError("time_zone must be the name of a time zone, such as Asia/Seoul")
-        starts = np.array([_moment(self.by, name) for name in self.names])
-        steps = np.diff(starts).astype(np.int64)
+        numbers = np.array([_number(self.by, name) for name in self.names], np.int64)
+        steps = np.diff(numbers)
         if (steps <= 0).any():
             at = int(np.flatnonzero(steps <= 0)[0]) + 1
             raise ParameterError(
@@ -84,8 +89,8 @@ class TimeSlices:
                 "follows a later one"
             )
         object.__setattr__(self, "names", tuple(self.names))
-        starts.setflags(write=False)
-        object.__setattr__(self, "starts", starts)
+        numbers.setflags(write=False)
+        object.__setattr__(self, "numbers", numbers)
 
     @staticmethod
     def parse(by: By, text: str, time_zone: str = "UTC") -> TimeSlices:
@@ -113,6 +118,16 @@ class TimeSlices:
         """Names in the order of time."""
         return iter(self.names)
 
+    @property
+    def begins(self) -> NDArray[np.datetime64]:
+        """First hour of each slice."""
+        return _begins(self.by, self.numbers)
+
+    @property
+    def ends(self) -> NDArray[np.datetime64]:
+        """Hour after each slice."""
+        return _begins(self.by, self.numbers + 1)
+
     def index(self, time: NDArray[np.datetime64]) -> NDArray[np.int64]:
         """Number of the slice of each time, -1 for times outside all slices.
 
@@ -125,29 +140,61 @@ class TimeSlices:
         -------
         ndarray, shape (n,), int64
         """
-        begins = time.astype(self.starts.dtype)
-        at = np.minimum(np.searchsorted(self.starts, begins), len(self.starts) - 1)
-        return np.where(self.starts[at] == begins, at, -1)
+        numbers = _numbers(self.by, time)
+        at = np.minimum(np.searchsorted(self.numbers, numbers), len(self.numbers) - 1)
+        return np.where(self.numbers[at] == numbers, at, -1)
 
 
-def _moment(by: By, name: str) -> np.datetime64:
-    """Start of the slice of a name."""
+def slice_name(by: By, moment: np.datetime64) -> str:
+    """Name of the slice that holds a moment.
+
+    Examples
+    --------
+    >>> sunday = np.datetime64("2027-01-03T23")
+    >>> slice_name("week", sunday), slice_name("month", sunday)
+    ('2026-W53', '2027-01')
+    """
+    if by == "week":
+        year, week, _ = moment.astype("datetime64[D]").item().isocalendar()
+        return f"{year:04}-W{week:02}"
+    return str(moment.astype(f"datetime64[{_UNITS[by]}]"))
+
+
+def _numbers(by: By, time: NDArray[np.datetime64]) -> NDArray[np.int64]:
+    """Number of the slice of each time, from the one of 1970-01-01 on."""
+    moved = time + _LEAD if by == "week" else time
+    return moved.astype(f"datetime64[{_UNITS[by]}]").astype(np.int64)
+
+
+def _begins(by: By, numbers: NDArray[np.int64]) -> NDArray[np.datetime64]:
+    """First hour of the slices of numbers."""
+    moved = numbers.astype(f"datetime64[{_UNITS[by]}]").astype("datetime64[h]")
+    return moved - _LEAD if by == "week" else moved
+
+
+def _number(by: By, name: str) -> int:
+    """Number of the slice of a name."""
     try:
         if isinstance(name, str) and re.fullmatch(_PATTERNS[by], name):
-            moment: np.datetime64 = np.array([name], f"datetime64[{_UNITS[by]}]")[0]
-            return moment
+            first = _sunday(name) if by == "week" else np.datetime64(name)
+            return int(_numbers(by, np.array([first]))[0])
     except ValueError:
         pass
     raise ParameterError(f"slice must be of the form {_FORMS[by]} by {by}, got {name!r}")
 
 
+def _sunday(name: str) -> np.datetime64:
+    """Last day of a week, which must be in the calendar."""
+    return np.datetime64(date.fromisocalendar(int(name[:4]), int(name[6:]), 7))
+
+
 def _range(by: By, first: str, last: str) -> list[str]:
     """Names from the first to the last."""
-    ends = (_moment(by, first), _moment(by, last))
-    steps = int((ends[1] - ends[0]).astype(np.int64))
+    numbers = (_number(by, first), _number(by, last))
+    steps = numbers[1] - numbers[0]
     if not 0 <= steps < MAX_SLICES:
         raise ParameterError(
             f"slices must run forward and be at most {MAX_SLICES:,}, got {first}..{last}"
         )
-    moments = ends[0] + np.arange(steps + 1)
-    return [str(moment) for moment in moments]
+    moments = _begins(by, np.arange(numbers[0], numbers[1] + 1))
+    return [slice_name(by, moment) for moment in moments]

@@ -265,7 +265,7 @@ def test_sums_over_slices_have_one_answer_per_region(folder):
             "build v.csv -o x {B} --epsilon 1 --per slice",
         ),
         (2, "--read time must name", "build v.csv -o x {B} --epsilon 1 --slices 2024-01"),
-        (2, "months, days or hours", "build v.csv -o x {B} {T} --epsilon 1 --slices 2024-1"),
+        (2, "months, weeks, days or hours", "build v.csv -o x {B} {T} --epsilon 1 --slices 2024-1"),
         (
             2,
             "of the form 2024-01 ",

@@ -71,6 +71,16 @@ def with_epsilon(epsilon, *more):
     return line
 
 
+def test_weeks_are_slices(here):
+    weeks = [str(part).replace(f"{DAYS[0]}..{DAYS[-1]}", "2026-W02..2026-W03") for part in CREATE]
+    assert "2 slices by week, epsilon" in cli(*weeks, "--by", "week").out
+    passes(*ADD[:-1], "2026-W02")
+    facts = json.loads(passes("info", "city.psd.parquet", "--format", "json"))
+    assert facts["slices_by"] == "week"
+    answer = passes("query", "city.psd.parquet", "--box", 0, 0, 8, 8, "--format", "csv")
+    assert answer.splitlines()[1].startswith("2026-W02,1,5")
+
+
 def test_gaussian_noise_of_slices_is_stated(here):
     stated = (
         "epsilon 1 and delta 1e-6 (rho 0.024355970359) per user, at most 7 records of each, at "

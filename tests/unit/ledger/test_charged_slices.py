@@ -18,6 +18,7 @@ def test_slices_that_follow_each_other_are_one_run():
     assert days.text == "2026-01-30..2026-02-02, 2026-02-04"
     (first, last), (alone, end) = days.spans
     assert (last - first + 1, end - alone + 1, alone - last - 1) == (96, 24, 24)
+    assert made("week", "2026-W52..2027-W01,2027-W03").text == "2026-W52..2027-W01, 2027-W03"
 
 
 @pytest.mark.parametrize(
@@ -25,6 +26,7 @@ def test_slices_that_follow_each_other_are_one_run():
     [
         ("hour", "2026-01-01T05,2026-01-01T06", [["2026-01-01T05", "2026-01-01T06"]]),
         ("day", "1969-12-31", [["1969-12-31T00", "1969-12-31T23"]]),
+        ("week", "2026-W53", [["2026-12-28T00", "2027-01-03T23"]]),
         ("month", "2024-02", [["2024-02-01T00", "2024-02-29T23"]]),
         (
             "month",
@@ -47,8 +49,11 @@ def test_no_slices_are_all_times():
     assert parse_slices(None) is None
 
 
-@pytest.mark.parametrize(("by", "text"), [("day", "2026-01-01"), ("month", "2026-01")])
-def test_days_and_months_are_whole_days(by, text):
+WHOLE = [("day", "2026-01-01"), ("week", "2026-W01"), ("month", "2026-01")]
+
+
+@pytest.mark.parametrize(("by", "text"), WHOLE)
+def test_days_weeks_and_months_are_whole_days(by, text):
     assert made(by, text).are_whole_days
     assert not made("hour", "2026-01-01T00..2026-01-01T23").are_whole_days
 

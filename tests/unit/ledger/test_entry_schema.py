@@ -145,7 +145,7 @@ SLICES_FIELDS = {
     "column": (["", "x" * 1000], [None, 1, ["a"], "x" * 1001]),
     "time_zone": (["UTC"], [None, "", "Seoul (local)", 9]),
     "rules": (["", "ab"], [None, 1]),
-    "by": (["month", "hour"], [None, "week", "", 1]),
+    "by": (["month", "hour", "week"], [None, "year", "", 1]),
     "spans": ([[["2026-01-01T00", "2026-01-01T23"]]], SPANS),
 }
 

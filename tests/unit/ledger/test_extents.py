@@ -158,6 +158,7 @@ def test_many_slices_of_many_charges():
         ("record", days("2026-01-05T07", by="hour"), True),
         ("user-day", days("2026-01-05"), True),
         ("user-day", days("2026-01", by="month"), True),
+        ("user-day", days("2026-W02", by="week"), True),
         ("user-day", days("2026-01-05", "UTC"), False),
         ("user-day", days("2026-01-05T07", by="hour"), False),
         ("user-day", days("2026-01-05T00..2026-01-05T23", by="hour"), False),

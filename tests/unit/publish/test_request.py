@@ -206,7 +206,7 @@ def test_what_a_reading_refuses(fields, words):
         ({"epsilon": 1, "read": {"z": "lon"}}, "key of read 'z' does not exist"),
         ({"epsilon": 1, "read": {"table": "t"}}, "key of read 'table' does not exist"),
         ({"epsilon": 1, "max_contributions": True}, "must be a whole number"),
-        ({"epsilon": 1, "slices": "2024"}, "must be months, days or hours"),
+        ({"epsilon": 1, "slices": "2024"}, "must be months, weeks, days or hours"),
         ({"epsilon": 1, "set": {"workload": "boxes.csv"}}, "bounds must be public with a workload"),
         ({"epsilon": 1, "covariate": "a.npy:column=x"}, "only polygons have columns"),
     ],

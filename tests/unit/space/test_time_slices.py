@@ -15,6 +15,9 @@ from psd.space.time_slices import MAX_SLICES, TimeSlices
         ("month", "2023-11..2024-02", ("2023-11", "2023-12", "2024-01", "2024-02")),
         ("month", "2023-11 .. 2023-12, 2024-02", ("2023-11", "2023-12", "2024-02")),
         ("day", "2024-02-28..2024-03-01", ("2024-02-28", "2024-02-29", "2024-03-01")),
+        ("week", "2026-W52..2027-W01", ("2026-W52", "2026-W53", "2027-W01")),
+        ("week", "1969-W52..1970-W02", ("1969-W52", "1970-W01", "1970-W02")),
+        ("week", "0001-W01,9999-W51", ("0001-W01", "9999-W51")),
         ("hour", "2024-12-31T23..2025-01-01T00", ("2024-12-31T23", "2025-01-01T00")),
         ("day", "1969-12-31..1970-01-01", ("1969-12-31", "1970-01-01")),
     ],
@@ -45,7 +48,12 @@ def test_names(by, text, names):
         ("month", "2024-01..", "of the form 2024-01 "),
         ("hour", "2020-01-01T00..2024-01-01T00", "at most 10,000"),
         ("hour", "0001-01-01T00..9999-12-31T23", "at most 10,000"),
-        ("week", "2024-01", "one of hour, day, month"),
+        ("week", "2024-01", "of the form 2024-W05 by week"),
+        ("week", "2025-W53", "of the form 2024-W05"),
+        ("week", "2024-W00", "of the form 2024-W05"),
+        ("week", "9999-W52", "of the form 2024-W05"),
+        ("week", "2026-W53,2026-W02", "follows a later one"),
+        ("year", "2024", "one of hour, day, week, month"),
     ],
 )
 def test_refusals(by, text, told):
@@ -75,6 +83,27 @@ def test_edges_belong_to_what_begins_there():
     moments += ["1970-03-31T23:59:59.999999", "1970-04-01", "NaT"]
     found = slices.index(np.array(moments, "datetime64[us]"))
     assert found.tolist() == [-1, 0, 0, 1, -1, -1, 2, 2, -1, -1]
+
+
+def test_weeks_begin_on_monday():
+    weeks = TimeSlices.parse("week", "2026-W53..2027-W01")
+    assert weeks.begins.astype(str).tolist() == ["2026-12-28T00", "2027-01-04T00"]
+    assert weeks.ends.astype(str).tolist() == ["2027-01-04T00", "2027-01-11T00"]
+    moments = ["2026-12-27T23:59:59.999999", "2026-12-28", "2027-01-03T23:59:59.999999"]
+    moments += ["2027-01-04", "2027-01-10T23:59:59.999999", "2027-01-11", "NaT"]
+    found = weeks.index(np.array(moments, "datetime64[us]"))
+    assert found.tolist() == [-1, 0, 0, 1, 1, -1, -1]
+
+
+def test_a_moment_lies_in_its_week_of_iso_8601():
+    rng = np.random.default_rng(4)
+    moments = rng.integers(-(10**16), 10**16, 2_000).astype("datetime64[us]")
+    weeks = [moment.isocalendar() for moment in moments.tolist()]
+    texts = [f"{week.year:04}-W{week.week:02}" for week in weeks]
+    names = tuple(sorted(set(texts))[::2])
+    slices = TimeSlices(by="week", names=names)
+    want = [names.index(text) if text in names else -1 for text in texts]
+    assert slices.index(moments).tolist() == want
 
 
 @pytest.mark.parametrize("by", ["hour", "day", "month"])
