@@ -107,8 +107,8 @@ def build(
         How space is divided, such as ``psd.decompositions.Quadtree(height=8)`` or ``"grid"``.
         Public.
     slices : TimeSlices, optional
-        Hours, days, weeks or months that are counted separately; requires ``time``. Never derived from the
-        data. Public.
+        Hours, days, weeks or months that are counted separately; requires ``time``. Never derived
+        from the data. Public.
     engine : Engine, optional
         Where records are read and counted, such as ``psd.Spark(url="spark://node1:7077")``, which
         takes paths as the cluster sees them and `psd.SparkTable`; this process by default. The

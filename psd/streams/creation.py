@@ -87,8 +87,8 @@ def create_stream(
     settled = settled_noise(request, counter or AUTO if totals else None)
     if counter == "toeplitz" and account is not None:
         raise ParameterError(
-            "counter must be slices or tree with a ledger, got toeplitz; the ledger adds the rho of "
-            "the slices to that of the totals, and half of epsilon alone usually has a larger rho "
+            "counter must be slices or tree with a ledger, got toeplitz; the ledger adds the rho "
+            "of the slices to that of the totals, and half of epsilon alone usually has a larger rho "
             "than all of epsilon with delta"
         )
     alone = account is None
