@@ -88,8 +88,8 @@ def create_stream(
     if counter == "toeplitz" and account is not None:
         raise ParameterError(
             "counter must be slices or tree with a ledger, got toeplitz; the ledger adds the rho "
-            "of the slices to that of the totals, and half of epsilon alone usually has a larger rho "
-            "than all of epsilon with delta"
+            "of the slices to that of the totals, and half of epsilon alone usually has a larger "
+            "rho than all of epsilon with delta"
         )
     alone = account is None
     chosen = choose_counter(settled, counter or AUTO, spends_delta=alone) if totals else None
