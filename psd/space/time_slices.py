@@ -168,7 +168,8 @@ def _numbers(by: By, time: NDArray[np.datetime64]) -> NDArray[np.int64]:
 
 def _begins(by: By, numbers: NDArray[np.int64]) -> NDArray[np.datetime64]:
     """First hour of the slices of numbers."""
-    moved = numbers.astype(f"datetime64[{_UNITS[by]}]").astype("datetime64[h]")
+    starts = numbers.astype(f"datetime64[{_UNITS[by]}]")
+    moved: NDArray[np.datetime64] = starts.astype("datetime64[h]")
     return moved + -_LEAD if by == "week" else moved
 
 
