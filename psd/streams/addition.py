@@ -14,7 +14,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from psd.errors import LedgerError, ParameterError
+from psd._util.wall_clock import zone_rules
+from psd.errors import InputDataError, LedgerError, ParameterError
 from psd.ingest.sources import check_input, resolve_inputs
 from psd.ledger.account import Account
 from psd.ledger.state import MAX_FAULTS
@@ -136,6 +137,7 @@ class Addition:
         warn: Callable[[str], None] | None,
     ) -> None:
         """Read, count and draw a slice, and write its answer into the state."""
+        self._check_clock()
         inputs = read_public_inputs(self.request)
         account = self._account(warn)
         if account is not None:
@@ -161,6 +163,25 @@ class Addition:
                 count_and_draw, observer, charge=lambda: self._charge_fault(number, account)
             )
         self._keep(number, answer)
+
+    def _check_clock(self) -> None:
+        """Refuse other clock changes than those by which earlier slices were counted.
+
+        By these a record that was counted may lie in a later slice. A user whose records are
+        bounded in all slices together, or in each, has no more of them in the tallies than before.
+
+        Raises
+        ------
+        InputDataError
+            If the time zone has others, and a unit is bounded because it lies in one slice.
+        """
+        zone = self.slices.time_zone
+        if self.request.unit.kind != "user" and zone_rules(zone) != self.plan.clock:
+            raise InputDataError(
+                f"time zone {zone} must have the clock changes of when the stream was created, and "
+                "it has others, by which a record could be counted in two slices; set PYTHONTZPATH "
+                "to a folder with the time zones of then"
+            )
 
     def _check_faults(self, account: Account) -> None:
         """Refuse an addition whose fault would show one bit more, at no cost.

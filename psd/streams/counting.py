@@ -115,6 +115,9 @@ def count_slice(
 
     Notes
     -----
+    A record lies in one slice, a function of its time and of the clock changes of the zone, which
+    are the same in all additions where the proof needs it, see `psd.streams.addition`.
+
     Proof for a user who is bounded in all slices together. Let r be what is left of k after the
     earlier slices, a function of the user's own records in them. The cap records of this slice with
     the smallest hashes, and of these the first r, are a function of the user's records and the

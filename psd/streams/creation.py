@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from psd._util.atomic_write import check_targets
 from psd._util.file_endings import check_release_name
+from psd._util.wall_clock import zone_rules
 from psd.errors import LedgerError, ParameterError, WriteError
 from psd.privacy.budget import Budget
 from psd.privacy.delta import delta_text
@@ -113,6 +114,7 @@ def create_stream(
         delta=None if spent is None else delta_text(spent),
         key=secrets.token_hex(32),
         files=files,
+        clock=zone_rules(slices.time_zone),
         ledger=None if account is None else str(Path(account.ledger.path).resolve()),
         dataset=None if account is None else account.dataset,
         analyst=None if account is None else account.analyst,

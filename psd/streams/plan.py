@@ -61,6 +61,8 @@ class StreamPlan:
         SHA-256 of each public file of the request.
     statement : mapping
         What each slice states: the charge, and the number of slices. Public.
+    clock : str
+        Digest of the clock changes of the time zone, see `psd._util.wall_clock.zone_rules`. Public.
     ledger, dataset, analyst : str, optional
         Budget that paid for the stream.
     totals : str, optional
@@ -77,6 +79,7 @@ class StreamPlan:
     key: str
     files: Mapping[str, str]
     statement: Mapping[str, int | str]
+    clock: str
     ledger: str | None = None
     dataset: str | None = None
     analyst: str | None = None

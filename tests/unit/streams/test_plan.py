@@ -23,6 +23,7 @@ PLAN = StreamPlan(
     output="/city.psd.parquet",
     key="00" * 32,
     files={},
+    clock="0" * 16,
     statement={"stream_slices": 7},
 )
 

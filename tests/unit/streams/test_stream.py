@@ -4,13 +4,16 @@ import copy
 import sqlite3
 import stat
 import warnings
+import zoneinfo
 from contextlib import closing
 from dataclasses import replace
+from importlib.resources import files
 
 import pandas as pd
 import pytest
 
 import psd
+from psd._util.wall_clock import zone_rules
 from psd.api.series import SeriesRelease
 from psd.errors import InputDataError, LedgerError, ParameterError
 from psd.ledger.ledger import Ledger
@@ -216,6 +219,51 @@ def test_an_hour_that_clocks_repeat_is_one_slice(tmp_path):
     moments = pd.date_range("2026-10-24T23:30", periods=4, freq="h", tz="UTC")
     rows = pd.DataFrame({"lon": 1.0, "lat": 1.0, "time": moments})
     assert totals([stream.add(rows, hour) for hour in hours][-1]) == [1, 2, 1]
+
+
+@pytest.fixture
+def zones(tmp_path):
+    """A function that gives the zone Test/Zone so many hours ahead of UTC."""
+
+    def ahead(hours):
+        folder = tmp_path / f"zones-{hours}"
+        (folder / "Test").mkdir(parents=True)
+        content = files("tzdata") / "zoneinfo" / "Etc" / f"GMT-{hours}"
+        (folder / "Test" / "Zone").write_bytes(content.read_bytes())
+        zoneinfo.reset_tzpath([folder])
+        forget()
+
+    def forget():
+        zoneinfo.ZoneInfo.clear_cache()
+        zone_rules.cache_clear()
+
+    yield ahead
+    zoneinfo.reset_tzpath()
+    forget()
+
+
+def hours_of(folder, zones, **unit):
+    """Totals of two hours, of a record of the first one, whose clock goes ahead between them."""
+    zones(9)
+    hours = psd.TimeSlices.parse("hour", "2026-01-05T19..2026-01-05T20", "Test/Zone")
+    stream = create(folder, slices=hours, **unit)
+    data = write_rows(folder / "row.csv", [(1, 1, "2026-01-05T10:30:00Z", "u")])
+    stream.add(data, hours.names[0])
+    zones(10)
+    return totals(stream.add(data, hours.names[1]))
+
+
+@pytest.mark.parametrize(
+    "unit", [{}, *({"user": "user", "max_contributions": 1, "per": per} for per in (
+        "day", "user-slice"))],
+)  # fmt: skip
+def test_a_record_is_not_counted_in_two_slices_when_clock_changes_differ(tmp_path, zones, unit):
+    with pytest.raises(InputDataError, match="by which a record could be counted in two slices"):
+        hours_of(tmp_path, zones, **unit)
+
+
+def test_a_user_who_is_bounded_in_all_slices_may_have_other_clock_changes(tmp_path, zones):
+    assert hours_of(tmp_path, zones, user="user", max_contributions=1) == [1, 0]
 
 
 def test_a_series_file_of_another_stream_is_not_replaced(tmp_path):
