@@ -185,6 +185,7 @@ def _as_json(outcome: Audit) -> str:
         "lower": outcome.lower,
         "expected": outcome.expected,
         "reach": outcome.reach,
+        "rho": finite_or_none(outcome.rho),
         "failed": outcome.failed,
         "outcome": outcome.sentence,
         "findings": [{name: finite_or_none(v) for name, v in row.items()} for row in rows],
@@ -208,6 +209,8 @@ def _print_audit(outcome: Audit) -> None:
     print_columns(columns)
     if outcome.reach:
         click.echo(f"the attack on pairs of small trees can measure at most {outcome.reach:.3f}")
+    if outcome.rho:
+        click.echo(f"builds of small trees spend a rho of at most {outcome.rho:.6f}")
     if not is_pure:
         click.echo(f"claim: {outcome.loss.text}{outcome.loss.failure_note}")
     click.echo(

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from psd._util.fields import integer_between
 from psd._util.instances import check_instance
+from psd.accounting import PICO
 from psd.auditing.binomial_bounds import (
     accuracy_under_delta,
     epsilon_from_accuracy,
@@ -37,6 +38,7 @@ from psd.auditing.pairs import (
     Threshold,
     draw_samples,
     event_loss,
+    largest_rho,
     learn_event,
     record_losses,
 )
@@ -62,6 +64,10 @@ Verdict = Literal["above the claim", "tells too much", "tells too little", "as e
 _RECORDED = Fraction(1, 10)
 _MIN_RECORDED = 200
 _ERRORS = 5
+
+# Builds of each data set whose rho is added up, and what sums of floats may exceed a claim by.
+_SUMMED = 20
+_ROUNDING = 1e-6
 
 # Number of attacks that share the probability of error: canaries, and pairs in two directions.
 _ATTACKS = 3
@@ -131,6 +137,9 @@ class Audit:
         One for each attack.
     reach : float
         Largest loss of a recorded build of the small trees; 0 without recorded builds.
+    rho : float
+        Largest rho of a recorded build, by the scales that it asked for; 0 of pure epsilon, and
+        without recorded builds. NaN if it has draws whose rho is not known.
     steered : bool
         Whether a build asked different questions of the two data sets after the same answers.
     """
@@ -141,6 +150,7 @@ class Audit:
     confidence: float
     results: tuple[AttackResult, ...]
     reach: float = 0.0
+    rho: float = 0.0
     steered: bool = False
 
     @property
@@ -159,10 +169,29 @@ class Audit:
         return max((result.expected for result in self.results), default=0.0)
 
     @property
+    def overspent(self) -> bool:
+        """Whether a recorded build spends more than the claim, by the scales that it asked for.
+
+        No statistics are needed: of pure epsilon no transcript may tell more than the claim, and
+        the rhos of draws add up.
+        """
+        if self.loss.is_pure:
+            return self.reach > self.loss.epsilon / NANO + _ROUNDING
+        return self.rho > self.loss.rho / PICO * (1 + _ROUNDING)
+
+    @property
     def failed(self) -> bool:
         """Whether the audit shows that builds are less private than claimed."""
         bad = ("above the claim", "tells too much")
-        return self.steered or any(result.verdict in bad for result in self.results)
+        is_bad = self.steered or self.overspent
+        return is_bad or any(result.verdict in bad for result in self.results)
+
+    @property
+    def _spent_text(self) -> str:
+        """What a recorded build spends, of the claim."""
+        if self.loss.is_pure:
+            return f"epsilon {self.reach:.3g} of {epsilon_text(self.loss.epsilon)}"
+        return f"rho {self.rho:.3g} of {self.loss.rho / PICO:.3g}"
 
     @property
     def sentence(self) -> str:
@@ -174,6 +203,8 @@ class Audit:
             return "not private: after the same answers, a build asks other questions of other data"
         if "above the claim" in verdicts:
             return f"not private as claimed: epsilon is over {self.lower:.3g}, the claim is {claim}"
+        if self.overspent:
+            return f"not private as claimed: a build of a small tree spends {self._spent_text}"
         if "tells too much" in verdicts:
             return "not private as charged: an attack succeeds more often than its epsilons allow"
         if not any(result.samples for result in self.results):
@@ -348,6 +379,7 @@ def _audit_pairs(audited: Audit, pair: Pair, number: int, beta: float, jobs: int
     try:
         repeats = max(int(number * _RECORDED), _MIN_RECORDED)
         recorded = [record_losses(pair, repeats, more=more) for more in (True, False)]
+        rho = _rho_of(pair)
     except LeakError:
         return replace(audited, steered=True)
     without, having = draw_samples(pair, number, jobs=jobs)
@@ -357,7 +389,14 @@ def _audit_pairs(audited: Audit, pair: Pair, number: int, beta: float, jobs: int
         event = learn_event(without[first], having[first], more=more, beta=beta, delta=pair.delta)
         attacks.append(_event_result(event, without[rest], having[rest], of_data_set, pair, beta))
     reach = max(float(np.abs(loss).max()) for _, loss in recorded)
-    return replace(audited, results=(*audited.results, *attacks), reach=reach)
+    return replace(audited, results=(*audited.results, *attacks), reach=reach, rho=rho)
+
+
+def _rho_of(pair: Pair) -> float:
+    """Largest rho of recorded builds; 0 of pure epsilon."""
+    if pair.loss.is_pure:
+        return 0.0
+    return max(largest_rho(pair, _SUMMED, more=more) for more in (True, False))
 
 
 def _event_result(

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from psd._util.arrays import Floats
 from psd._util.processes import map_tasks
 from psd.auditing.binomial_bounds import log_ratio_limits
+from psd.auditing.concentrated import transcript_rho
 from psd.auditing.transcripts import RecordingSampler, ReplayingSampler
 from psd.curator.curator import Curator
 from psd.errors import ParameterError
@@ -49,6 +50,7 @@ __all__ = [
     "Threshold",
     "draw_samples",
     "event_loss",
+    "largest_rho",
     "learn_event",
     "record_losses",
 ]
@@ -280,16 +282,44 @@ def record_losses(pair: Pair, number: int, *, more: bool) -> tuple[Samples, Floa
     LeakError
         If a build asks other questions of the other data set after the same answers.
     """
-    domain, recorded_tally, replayed_tally = pair.domain, pair.tally(more), pair.tally(not more)
-    trees, loss = [], []
-    for _ in range(number):
-        recorded = RecordingSampler(SecureSampler())
-        trees.append(_build_tree(pair, recorded_tally, domain, recorded))
-        replayed = ReplayingSampler(recorded.draws)
-        _build_tree(pair, replayed_tally, domain, replayed)
-        replayed.close()
-        loss.append(replayed.loss)
-    return _observe(trees, pair.tally(more=False)), np.array(loss)
+    builds = [_recorded_build(pair, more) for _ in range(number)]
+    loss = np.array([replayed.loss for _, _, replayed in builds])
+    return _observe([tree for tree, _, _ in builds], pair.tally(more=False)), loss
+
+
+def largest_rho(pair: Pair, number: int, *, more: bool) -> float:
+    """Largest rho that recorded builds spend on the unit, by the scales that they asked for.
+
+    Parameters
+    ----------
+    pair, number, more
+        As in `record_losses`.
+
+    Returns
+    -------
+    float
+        NaN if a build has a draw whose rho is not known, of a mechanism of another package.
+
+    Raises
+    ------
+    LeakError
+        As `record_losses`.
+    """
+    builds = [_recorded_build(pair, more) for _ in range(number)]
+    draws = [(recorded.draws, replayed.draws) for _, recorded, replayed in builds]
+    if any(draw.kind == "other" for first, _ in draws for draw in first):
+        return np.nan
+    return max(float(transcript_rho(*both)) for both in draws)
+
+
+def _recorded_build(pair: Pair, more: bool) -> tuple[Tree, RecordingSampler, ReplayingSampler]:
+    """Record a build of one of the data sets, and replay its answers on the other."""
+    recorded = RecordingSampler(SecureSampler())
+    tree = _build_tree(pair, pair.tally(more), pair.domain, recorded)
+    replayed = ReplayingSampler(recorded.draws)
+    _build_tree(pair, pair.tally(not more), pair.domain, replayed)
+    replayed.close()
+    return tree, recorded, replayed
 
 
 def _build_tree(pair: Pair, tally: Tally, domain: Domain, sampler: Sampler) -> Tree:

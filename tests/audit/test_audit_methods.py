@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import psd
+from psd.accounting import PICO
 from psd.auditing.audit import audit
 from psd.auditing.binomial_bounds import (
     accuracy_under_delta,
@@ -16,7 +17,7 @@ from psd.auditing.binomial_bounds import (
     upper_limit,
 )
 from psd.auditing.canaries import guess_canaries
-from psd.auditing.pairs import Pair, Samples, Threshold, event_loss, record_losses
+from psd.auditing.pairs import Pair, Samples, Threshold, event_loss, largest_rho, record_losses
 from psd.errors import ParameterError
 from psd.privacy.epsilon import NANO
 from psd.privacy.loss import Loss
@@ -60,6 +61,7 @@ def test_losses_of_recorded_gaussian_builds(name, unit):
     losses = np.concatenate([record_losses(pair, 20, more=more)[1] for more in (True, False)])
     assert np.exp(losses).mean() == pytest.approx(1, abs=1)
     assert losses.std() > 0
+    assert all(0 < largest_rho(pair, 5, more=more) <= loss.rho / PICO for more in (True, False))
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,10 @@ from psd.auditing.audit import audit
 from psd.auditing.canaries import Plot, run_canaries
 from psd.auditing.pairs import Pair, record_losses
 from psd.auditing.transcripts import LeakError
+from psd.curator import curator
 from psd.mechanisms.gaussian import GaussianMechanism
 from psd.mechanisms.laplace import LaplaceMechanism
+from psd.privacy.count_noise import CountNoise
 from psd.privacy.loss import Loss
 from psd.privacy.unit import PrivacyUnit
 
@@ -111,6 +113,36 @@ def test_canaries_catch_a_hundredth_of_the_variance_as_more_than_epsilon_at_delt
     assert found.results[0].proved > 1.2
     assert found.sentence.startswith("not private as claimed: epsilon is over ")
     assert found.sentence.endswith("the claim is 1 at delta 1e-9")
+
+
+SMALL = {"canaries": 16, "runs": 1, "pairs": 100, "confidence": SURE}
+
+
+def gaussian_noise_for(squared):
+    """Noise of counts for another squared sensitivity, which the release states."""
+    return replaced(curator, "_noise_of", lambda *_: CountNoise.gaussian(squared))
+
+
+@pytest.mark.parametrize("squared", [4, 3, 2])
+def test_recorded_builds_catch_gaussian_noise_for_too_few_records(squared):
+    """The noise has the law that the release states, so attacks succeed as often as expected."""
+    with gaussian_noise_for(squared):
+        found = audit(psd.decompositions.Grid(size=4), 1, delta="1e-6", unit=COUPLE, **SMALL)
+    assert found.rho == pytest.approx(0.024355970359 * 4 / squared)
+    assert found.failed is found.overspent is (squared < 4)
+    if found.failed:
+        told = (
+            f"not private as claimed: a build of a small tree spends rho {found.rho:.3g} of 0.0244"
+        )
+        assert found.sentence == told
+
+
+def test_recorded_builds_catch_an_epsilon_that_no_attack_proves():
+    """A sensitivity without k: 100 builds prove little, and each of them tells twice the claim."""
+    with sensitivity_forgets_k():
+        found = audit(psd.decompositions.Grid(size=4), 1, unit=COUPLE, **SMALL)
+    assert (found.failed, found.overspent) == (True, True)
+    assert found.reach == pytest.approx(2)
 
 
 def by_pairs(method, epsilon, pairs=1_600, confidence=SURE, jobs=1):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import psd
+from psd.auditing.concentrated import transcript_rho
 from psd.curator.curator import Curator
 from psd.errors import BudgetError, ParameterError
 from psd.privacy.budget import Budget
@@ -19,7 +20,6 @@ from psd.privacy.epsilon import NANO
 from psd.privacy.loss import Loss
 from psd.privacy.unit import PrivacyUnit
 from psd.testing import SCRIPTS, RecordingSampler, run_method, small_domain, small_tally
-from psd.testing.concentrated import transcript_rho
 from support.hilbert_oracle import spent
 from support.privacy.replay import small_cases
 from support.privacy.slices_replay import loss_of, placed

@@ -4,10 +4,10 @@ from fractions import Fraction
 
 import pytest
 
+from psd.auditing.concentrated import transcript_rho
 from psd.privacy.count_noise import CountNoise
 from psd.privacy.unit import PrivacyUnit, squared_sensitivity
 from psd.testing import RecordingSampler
-from psd.testing.concentrated import transcript_rho
 from support.hilbert_oracle import spent
 from support.privacy import stream_replay
 from support.privacy.slices_replay import DAYS, OTHERS, loss_of, placed, users
