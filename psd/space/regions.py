@@ -250,7 +250,7 @@ def _polygons(number: int, coordinates: Any, *, several: bool) -> Any:
     if not isinstance(parts, list | tuple):
         raise ParameterError(f"region {number} must have lists as coordinates")
     polygons = [_polygon(number, rings) for rings in parts]
-    return shapely.multipolygons(polygons) if several else polygons[0]
+    return shapely.MultiPolygon(polygons) if several else polygons[0]
 
 
 def _polygon(number: int, rings: Any) -> Any:

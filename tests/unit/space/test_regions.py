@@ -225,6 +225,9 @@ def text_of(places):
         ),
         pytest.param({"west": 1}, "another object", id="a mapping"),
         pytest.param(polygon(), "must not be empty", id="no ring"),
+        pytest.param(
+            {"type": "MultiPolygon", "coordinates": []}, "must not be empty", id="no part"
+        ),
         pytest.param(polygon(OPEN), "closed rings .* a ring of 4", id="GeoJSON unclosed"),
         pytest.param(polygon(RING[:1]), "closed rings .* a ring of 1", id="one place"),
         pytest.param(polygon([]), "lists of vertices", id="no place"),
