@@ -59,6 +59,7 @@ _ROW_GROUPS, _COLUMNS, _METADATA = 4, 1, 3
 _COMPRESSED, _DATA_PAGE, _DICTIONARY_PAGE = 7, 9, 11
 
 _MAGIC = b"PAR1"
+_DATABASE = b"SQLi"  # of SQLite
 _LIMITS = {
     "thrift_string_size_limit": MAX_FOOTER,
     "thrift_container_size_limit": _MAX_LIST,
@@ -110,10 +111,15 @@ def open_parquet(content: bytes, **options: object) -> pq.ParquetFile:
     Raises
     ------
     ReleaseFormatError
-        If a key of the footer is there twice.
+        If a key of the footer is there twice, or the file is a database.
     pyarrow.ArrowException, OSError
         If the footer is larger than any release needs, or cannot be read.
     """
+    if content.startswith(_DATABASE):
+        raise ReleaseFormatError(
+            "it is a database, such as the PRIVATE state of a stream, a ledger or a GeoPackage, "
+            "and not a release; psd stream status names the file of the series of a stream"
+        )
     footer = _footer(content)
     source = pa.BufferReader(content)
     file = pq.ParquetFile(source, page_checksum_verification=True, **_LIMITS, **options)

@@ -71,6 +71,13 @@ def with_epsilon(epsilon, *more):
     return line
 
 
+def test_the_state_is_not_taken_for_a_release(here):
+    passes(*CREATE)
+    for line in (("info",), ("query", "--box", 0, 0, 8, 8)):
+        told = fails(5, line[0], "city.stream", *line[1:])
+        assert "it is a database, such as the PRIVATE state of a stream" in told
+
+
 def test_weeks_are_slices(here):
     weeks = [str(part).replace(f"{DAYS[0]}..{DAYS[-1]}", "2026-W02..2026-W03") for part in CREATE]
     assert "2 slices by week, epsilon" in cli(*weeks, "--by", "week").out

@@ -298,7 +298,7 @@ RELEASES = (
     damaged("R12-evaluation", "an evaluation", private(f"evaluate {OUTPUT} {INPUT} -o artefact"),
         "cannot be read as a release file"),
     damaged("R12-ledger", "a ledger", private("ledger create artefact"),
-        "cannot be read as a release file"),
+        "is a database, such as the PRIVATE state"),
     damaged("R12-data", "Parquet of points",
         lambda patch: pq.write_table(pa.table({"lon": [1.5], "lat": [2.5]}), OUTPUT),
         "has no psd header"),
