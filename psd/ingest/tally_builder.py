@@ -134,10 +134,8 @@ class TallyBuilder:
         memory_for_cells = memory if limits_cells else None
         self._order: QuadrantOrder | None = None
         if slices is None and not self._regions and not is_dense(cells, memory_for_cells):
-            # An adaptive method is drawn on the lattice of these blocks, so they are the cells,
-            # unless the last block has more lines than the others.
-            is_even = all(n % s == 0 for n, s in zip(domain.lattice, step, strict=True))
-            self._in_blocks = step == domain.cell_step and is_even
+            # An adaptive method is drawn on the lattice of these blocks, so they are the cells.
+            self._in_blocks = step == domain.cell_step
             lattice = (self._columns, self._rows) if self._in_blocks else domain.lattice
             self._order = QuadrantOrder(lattice)
             cells = 4**self._order.levels
@@ -235,15 +233,15 @@ class TallyBuilder:
 
         Without a region of each record, columns are those of the wider lattice.
         """
-        if self._order is not None:
-            if self.step != (1, 1):
-                columns, rows = columns // self.step[0], rows // self.step[1]
-            if self.step != (1, 1) and not self._in_blocks:
-                columns, rows = columns * self.step[0], rows * self.step[1]
-            return self._order.codes(columns, rows)
         if self._regions and region is None:
             columns, region = split_columns(columns, self.domain.lattice[0])
-        codes = (rows // self.step[1]).astype(np.int64) * self._columns + columns // self.step[0]
+        if self.step != (1, 1):
+            columns, rows = columns // self.step[0], rows // self.step[1]
+        if self._order is not None:
+            if not self._in_blocks:
+                columns, rows = columns * self.step[0], rows * self.step[1]
+            return self._order.codes(columns, rows)
+        codes = rows.astype(np.int64) * self._columns + columns
         if region is not None:
             codes += region.astype(np.int64) * (self._columns * self._rows)
         if self.slices is None or moment is None:

@@ -43,7 +43,9 @@ def test_marks(seed, together, monkeypatch):
     monkeypatch.setattr("psd.ingest.row_hash._ROWS_PER_BATCH", together)
     users, (columns, row), time = rows(seed)
     occurrence = np.random.default_rng(seed).integers(0, 2**30, len(users))
-    found = row_hashes(user_salts(NAMES, KEY)[:, users], columns, row, time, occurrence)
+    salts = user_salts(NAMES, KEY)
+    assert salts.dtype == np.int64
+    found = row_hashes(salts[:, users], columns, row, time, occurrence)
     numbers = (values.tolist() for values in (users, columns, row, time, occurrence))
     expected = [naive_mark(NAMES[u], *rest) for u, *rest in zip(*numbers, strict=True)]
     assert found.tolist() == expected
@@ -120,7 +122,9 @@ def naive_kept_in_slices(users, cells, time, limits, different=PRIME):
     return kept
 
 
-@pytest.mark.parametrize("limits", [(1, 1), (3, 2), (40, 7), (60, 60), (1000, 25), (1000, 1000)])
+@pytest.mark.parametrize(
+    "limits", [(1, 1), (3, 2), (40, 7), (60, 60), (1000, 25), (1000, 1000), (40, 1000)]
+)
 @pytest.mark.parametrize("different", [PRIME, 3])
 @pytest.mark.parametrize("seed", range(3))
 def test_kept_rows_with_a_limit_in_each_slice(seed, different, limits, monkeypatch):

@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 
 from psd.ingest.contribution_bounding import (
+    keep_smallest,
     number_units,
     rows_per_unit,
     running_number,
     user_weights,
 )
+from psd.ingest.row_hash import row_hashes, user_salts
 from psd.privacy.unit import PrivacyUnit
 from psd.space.time_slices import TimeSlices
 
@@ -78,3 +80,14 @@ def test_weights_of_a_unit_sum_to_at_most_the_weight_of_a_user(weight):
     totals = np.bincount(units, weights)
     assert (totals <= weight).all()
     assert (totals == weight)[weight % sizes == 0].all()
+
+
+@pytest.mark.parametrize("k", [1, 2, 4])
+def test_each_unit_keeps_its_smallest_hashes_where_none_are_equal(k):
+    """The first unit too, whose records are the first of all."""
+    units, none = np.repeat(np.arange(3), 5), np.zeros(15, np.int64)
+    salt, cells = user_salts(["a", "b", "c"], b"key")[:, units], (np.arange(15), none)
+    hashes = row_hashes(salt, *cells, none, none).reshape(3, 5)
+    expected = np.argsort(hashes)[:, :k] + np.array([[0], [5], [10]])
+    kept = keep_smallest(units, salt, cells, none, k)
+    assert sorted(kept.tolist()) == sorted(expected.ravel().tolist())

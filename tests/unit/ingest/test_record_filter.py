@@ -1,5 +1,7 @@
 """Which records of a batch are counted, and what is refused."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -22,13 +24,20 @@ class East:
         return x >= 2
 
 
+class Bands:
+    """A region for each column; none in the north, or without a number as the bid."""
+
+    def assign(self, x, y, bid=0.0):
+        return np.where((y < 3) & np.isfinite(bid), x, -1).astype(np.int32)
+
+
 def batch(points, times=None):
     x, y = np.array(points, float).reshape(-1, 2).T
     return Batch(x=x, y=y, time=None if times is None else np.array(times, "datetime64[us]"))
 
 
-def filter_of(domain=PLANE, *, area=None, slices=None, needs_time=False):
-    return RecordFilter(domain, area=area, slices=slices, needs_time=needs_time)
+def filter_of(domain=PLANE, *, area=None, slices=None, needs_time=False, regions=None):
+    return RecordFilter(domain, area=area, slices=slices, needs_time=needs_time, regions=regions)
 
 
 def cells(filtered):
@@ -76,6 +85,24 @@ def test_records_outside_all_slices_are_dropped(area, expected):
     times = np.array(TIMES, "datetime64[us]").astype(np.int64)[expected]
     assert filtered.time.tolist() == times.tolist()
     assert len(filtered.columns) == len(filtered.rows) == sum(expected)
+
+
+def test_records_are_counted_where_area_regions_and_slices_all_have_them():
+    records = filter_of(slices=SLICES, area=East(), needs_time=True, regions=Bands())
+    points = [(1.5, 1), (3.5, 3), (2.5, 1), (3.5, 1)]  # not in the area, a region, a slice; in all
+    times = [TIMES[0], TIMES[0], TIMES[1], TIMES[0]]
+    filtered = records.filter_batch(batch(points, times))
+    assert filtered.inside.tolist() == [False, False, False, True]
+    assert (cells(filtered), filtered.region.tolist()) == ([(3, 1)], [3])
+    assert records.report == {"read": 4, "without coordinates": 0, "outside": 3}
+
+
+def test_a_record_outside_is_reported_as_outside_whatever_its_bid():
+    records = filter_of(regions=Bands())
+    bids = np.array([np.nan, np.nan, np.inf, 2.0])
+    records.filter_batch(replace(batch([(1, 1), (9, 9), (2, 2), (2, 1)]), bid=bids))
+    left = {"without coordinates": 0, "outside": 1, "without a bid": 2}
+    assert records.report == {"read": 4, **left}
 
 
 def test_times_without_slices_are_kept():

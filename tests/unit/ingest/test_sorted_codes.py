@@ -59,12 +59,18 @@ def test_blocks_have_the_records_of_their_cells(lattice, step):
     of_blocks = of_cells.in_blocks(blocks)
     assert of_blocks.order.lattice == blocks.coarse_lattice
     counted = replace(of_blocks, step=step)  # as they are counted where blocks divide the lattice
-    plain = Tally.of_codes(of_cells, contributions=2, report={})
+    plain = Tally.of_codes(of_cells, contributions=2, report={"read": 300})
     for form in (
         plain,
-        Tally.of_codes(of_cells.distinct(), contributions=2, report={}),
-        Tally.of_codes(counted, contributions=2, report={}),
-        Tally(columns=plain.columns, rows=plain.rows, counts=plain.counts, contributions=2),
+        Tally.of_codes(of_cells.distinct(), contributions=2, report={"read": 300}),
+        Tally.of_codes(counted, contributions=2, report={"read": 300}),
+        Tally(
+            columns=plain.columns,
+            rows=plain.rows,
+            counts=plain.counts,
+            contributions=2,
+            report={"read": 300},
+        ),
     ):
         tally = form.in_blocks(blocks)
         cells = zip(tally.rows.tolist(), tally.columns.tolist(), strict=True)
@@ -72,7 +78,7 @@ def test_blocks_have_the_records_of_their_cells(lattice, step):
         codes = tally.sorted_codes(coarse).distinct()
         assert codes.codes.tolist() == of_blocks.distinct().codes.tolist()
         assert codes.counts.tolist() == of_blocks.distinct().counts.tolist()
-        assert tally.contributions == 2
+        assert (tally.contributions, tally.report) == (2, {"read": 300})
     corners = Tally.of_codes(counted, contributions=1, report={})
     assert set(zip(corners.rows.tolist(), corners.columns.tolist(), strict=True)) == {
         (row * step[1], column * step[0]) for row, column in expected

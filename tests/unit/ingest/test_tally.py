@@ -1,11 +1,13 @@
 """Tallies that are added up: one count for each slice and cell."""
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from psd.ingest.tally import Batch, Tally, add_tallies
+from psd.space.smallest_cell import Blocks
 
 
 def tally(*cells, slices=True):
@@ -63,6 +65,26 @@ def test_one_tally_is_sorted_and_stays_as_it_is():
     one = tally((0, 2, 0, 1), (0, 1, 1, 1), (0, 1, 1, 4), slices=False)
     assert listed(add_tallies([one])) == [(0, 1, 1, 5), (0, 2, 0, 1)]
     assert one.counts.tolist() == [1, 1, 4]
+
+
+def test_parts_of_a_cell_in_two_regions_stay_apart():
+    west = replace(tally((0, 1, 2, 3), slices=False), region=np.array([5]))
+    both = replace(tally((0, 1, 2, 3), (0, 1, 2, 4), slices=False), region=np.array([5, 0]))
+    added = add_tallies([west, both])
+    assert listed(added) == [(0, 1, 2, 4), (0, 1, 2, 6)]
+    assert (added.region.tolist(), added.region.dtype) == ([0, 5], np.int32)
+    assert add_tallies([tally((0, 1, 2, 3))]).region is None
+
+
+def test_parts_of_a_block_in_two_regions_stay_apart():
+    """The last block of an axis has the lines that are left over."""
+    cells = tally((0, 9, 3, 1), (0, 4, 11, 2), (0, 1, 4, 3), slices=False)
+    report = {"read": 6}
+    counted = replace(cells, region=np.array([1, 0, 1]), contributions=2, report=report)
+    in_blocks = counted.in_blocks(Blocks(lattice=(12, 11), step=(4, 2)))
+    assert (in_blocks.columns.tolist(), in_blocks.rows.tolist()) == ([0, 2, 1], [4, 2, 0])
+    assert (in_blocks.counts.tolist(), in_blocks.region.tolist()) == ([1, 2, 3], [1, 0, 1])
+    assert (in_blocks.contributions, in_blocks.report) == (2, report)
 
 
 def test_nothing_of_the_records_is_printed():

@@ -1,5 +1,6 @@
 """The tally: counts per occupied cell, and what it refuses."""
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -7,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 import psd
-from psd.errors import InputDataError, ResourceError
+from psd.errors import DomainError, InputDataError, ResourceError
 from psd.ingest.tally import Batch
-from psd.ingest.tally_builder import TallyBuilder, tally_batches
+from psd.ingest.tally_builder import TallyBuilder, _split_codes, tally_batches
 from psd.privacy.unit import PrivacyUnit
 
 PLANE = psd.Domain(bounds=(0, 0, 4, 2), crs="EPSG:3857", lattice=(4, 2))
@@ -148,6 +149,7 @@ def test_whether_a_record_was_read_does_not_depend_on_where_it_lies():
         builder = TallyBuilder(PLANE, unit=PrivacyUnit())
         builder.add_batch(batch(points))
         assert builder.has_read == is_read
+        assert builder.report["read"] == len(points)
 
 
 def rows_kept(users):
@@ -217,3 +219,78 @@ def test_records_of_users_are_kept_by_the_rules_of_the_builder(unit, kept):
     again = TallyBuilder(PLANE, unit=unit, slices=DAYS)
     again.add_batch(Batch(x=x, y=y, user=pa.array(["ann"] * 4), time=times))
     assert again.user_rows(b"another key of 16").hashes.tolist() != rows.hashes.tolist()
+
+
+# Cells of one metre, too many for an array; the smallest cell has 2 x 2 of them.
+SIZES = {"even": (2**14, 2**13), "uneven": (2**14 + 1, 2**13 + 1)}
+
+
+@pytest.mark.parametrize("step", [(1, 1), (2, 1), (1, 2), (2, 2), (4, 2)], ids=str)
+@pytest.mark.parametrize("lattice", SIZES.values(), ids=SIZES)
+@pytest.mark.parametrize("unit", [PrivacyUnit(), PrivacyUnit(kind="user", max_contributions=99)])
+def test_cells_are_counted_together_on_a_fine_lattice(unit, lattice, step):
+    domain = psd.Domain(bounds=(0, 0, *lattice), crs="EPSG:3857", lattice=lattice, min_cell=2)
+    assert domain.cell_step == (2, 2)
+    points = np.random.default_rng(3).integers(0, 9, (40, 2)) + 0.5
+    points[:9] = np.array(lattice) - points[:9]
+    rows = batch(points, ["u"] * len(points))
+    counted = tally_batches([rows], domain, unit=unit, step=step)
+    columns, lines = (points[:, axis].astype(int) for axis in (0, 1))
+    found = Counter(zip(columns // step[0] * step[0], lines // step[1] * step[1], strict=True))
+    expected = [[*cell, number] for cell, number in found.items()]
+    assert cells(counted) == sorted(expected, key=lambda cell: (cell[1], cell[0]))
+    found = Counter()
+    for column, row, number in expected:
+        found[
+            domain.blocks.to_blocks(column, 0).item(), domain.blocks.to_blocks(row, 1).item()
+        ] += number
+    assert {(c, r): n for c, r, n in cells(counted.in_blocks(domain.blocks))} == found
+
+
+class Bands:
+    """A region for each metre of the plane from west to east."""
+
+    size = 4
+
+    def assign(self, x, y):
+        return np.minimum(x, 3).astype(np.int32)
+
+
+@pytest.mark.parametrize("slices", [None, DAYS], ids=["once", "days"])
+@pytest.mark.parametrize("lattice", [(8, 2), (2**14, 2**11)], ids=str)
+@pytest.mark.parametrize("unit", [PrivacyUnit(), FOUR])
+def test_each_record_is_counted_in_its_region_and_slice(unit, lattice, slices):
+    domain = replace(PLANE, lattice=lattice)
+    points = [(3.25, 0.5), (0.25, 0.5), (3.75, 1.5), (1.25, 1.5)]
+    times = np.array(["2024-01-02", "2024-01-02", "2024-01-02", "2024-01-01"], "datetime64[us]")
+    rows = replace(batch(points, ["u"] * 4), time=times if slices else None)
+    counted = tally_batches([rows], domain, unit=unit, slices=slices, regions=Bands())
+    days = [1, 1, 1, 0] if slices else [0] * 4
+    width, height = lattice[0] // 4, lattice[1] // 2
+    expected = [
+        (day, int(x), int(y * height), int(x * width))
+        for day, (x, y) in zip(days, points, strict=True)
+    ]
+    found_days = [0] * 4 if slices is None else counted.slice.tolist()
+    found = (found_days, *(v.tolist() for v in (counted.region, counted.rows, counted.columns)))
+    assert list(zip(*found, strict=True)) == sorted(expected)
+    assert counted.counts.tolist() == [1] * 4
+    assert counted.slice is None if slices is None else counted.slice.dtype == np.int64
+
+
+def test_a_lattice_must_leave_room_for_its_regions_also_where_cells_are_counted_together(
+    monkeypatch,
+):
+    domain, step = replace(PLANE, lattice=(2**30, 2**28)), (2**25, 2**25)
+    monkeypatch.setattr(Bands, "size", 16)
+    TallyBuilder(domain, unit=PrivacyUnit(), step=step, regions=Bands())
+    monkeypatch.setattr(Bands, "size", 17)
+    with pytest.raises(DomainError, match="is too fine for 17 slices times regions"):
+        TallyBuilder(domain, unit=PrivacyUnit(), step=step, regions=Bands())
+
+
+def test_codes_are_split_in_parts(monkeypatch):
+    monkeypatch.setattr("psd.ingest.tally_builder._CODES_PER_CHUNK", 3)
+    parts = _split_codes(np.arange(30), (5, 2, 3), (4, 7))
+    expected = [(c * 4, r * 7, n, 0) for n in range(3) for r in range(2) for c in range(5)]
+    assert list(zip(*(part.tolist() for part in parts), strict=True)) == expected
