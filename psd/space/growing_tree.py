@@ -211,8 +211,7 @@ class GrowingTree:
         spans = np.stack([frame.first, frame.stop], axis=1)
         self._append(frame.parent[1:], frame.boxes[1:], frame.level[1:], spans[1:])
         self.spans[0] = spans[0]
-        self._is_cut[:] = True
-        self._is_cut[frame.lowest] = False
+        self._is_cut[: frame.lowest[0]] = True
         self.regions = regions
 
     def _append(
@@ -266,7 +265,7 @@ class GrowingTree:
         fresh = nodes[np.isnan(self._inside[nodes])]
         boxes = self.boxes_of(fresh)
         area = self.regions.clipped_area(self.spans[fresh, 0].astype(np.int32), boxes)
-        self._inside[fresh] = area / (boxes[:, 2:] - boxes[:, :2]).astype(np.float64).prod(axis=1)
+        self._inside[fresh] = area / (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)
         return self._inside[nodes]
 
     def measure(

@@ -354,9 +354,6 @@ ALLOWED = {
     ("floats on true data", "psd.space.growing_tree", "1.0"): (
         "shares of the areas of public cells and regions"
     ),
-    ("floats on true data", "psd.space.growing_tree", "np.float64"): (
-        "shares of the areas of public cells and regions"
-    ),
     ("randomness", "psd.suggest.factors", "default_rng"): (
         "where public factors of regions start, by a seed"
     ),

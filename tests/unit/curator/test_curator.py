@@ -15,7 +15,7 @@ from psd.space.covariate import Covariate
 from psd.space.growing_tree import Cells
 from psd.testing import SCRIPTS, RecordingSampler, Script, small_domain, small_tally
 from psd.testing.regions import region_tally
-from support.small_regions import SHAPES
+from support.small_regions import SHAPES, drawn
 
 # Nobody is in the east column but in one cell of the south.
 MASK = [[1, 1, 0], [1, 1, 0], [1, 1, 1]]
@@ -118,7 +118,8 @@ def test_shapes_draw_for_no_node_where_nobody_can_be():
 
 def test_shapes_draw_for_no_node_outside_its_region():
     everything = Script("all", *[None] * 2, compare=lambda step, biased: np.ones(len(biased), bool))
-    noise, regions = RecordingSampler(everything), SHAPES["one"]
+    noise = RecordingSampler(everything)
+    regions = drawn(("a a a a", "a a a a", "a a . .", "a a . ."), ((0,),))
     made = Curator(
         region_tally(regions, ()),
         small_domain(4),

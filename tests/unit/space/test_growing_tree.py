@@ -1,12 +1,16 @@
-"""A growing tree: cuts that tile, and the order of the finished tree."""
+"""A growing tree: cuts that tile, regions, and the order of the finished tree."""
+
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
 from psd.errors import ParameterError
 from psd.privacy.count_noise import CountNoise
-from psd.space.box_tree import check_tree
+from psd.space.box_tree import Tree, check_tree
 from psd.space.growing_tree import Cells, GrowingTree
+from psd.space.region_frame import region_frame
+from support.small_regions import SHAPES
 
 LATTICE = (8, 6)
 
@@ -132,3 +136,59 @@ def test_families_of_large_levels_stay_together_whatever_was_cut_first():
         order.append([kid for up in order[-1] for kid in np.flatnonzero(tree.parent == up)])
     expected = tree.boxes[[node for level in order for node in level]]
     assert tree.tree().boxes.tolist() == expected.tolist()
+
+
+def in_regions(name):
+    """A tree that is cut into regions, its frame, and the regions, which note all questions."""
+    regions, growing = Mock(wraps=SHAPES[name]), GrowingTree((4, 4))
+    frame = region_frame(SHAPES[name], (4, 4))
+    growing.cut_regions(regions, frame)
+    return growing, frame, regions
+
+
+def boxes_asked(question):
+    """Boxes of all questions of one kind, in order."""
+    return [box for call in question.call_args_list for box in call.args[1].tolist()]
+
+
+def test_a_tree_without_regions_is_one_of_cells_alone():
+    assert type(GrowingTree(LATTICE).tree()) is Tree
+
+
+def test_all_nodes_above_the_lowest_regions_are_cut():
+    growing, frame, _ = in_regions("deep")
+    upper = len(frame) - 5
+    assert growing.is_cut(np.arange(len(frame))).tolist() == [True] * upper + [False] * 5
+    with pytest.raises(ParameterError, match="cut twice"):
+        growing.cut(growing.cells(frame.named(1)[:1]))
+
+
+def test_the_share_inside_is_the_clipped_area_by_that_of_the_box():
+    growing, frame, _ = in_regions("flat")
+    assert growing.share_inside(frame.lowest).tolist() == [3.5 / 4, 3.5 / 6, 3.5 / 4, 4.5 / 6]
+
+
+def test_a_node_of_two_regions_has_no_share_inside():
+    growing, frame, _ = in_regions("deep")
+    node = frame.named(1)[:1]
+    assert frame.stop[node] - frame.first[node] == 2
+    with pytest.raises(ParameterError, match="must be lowest regions, or cells in them"):
+        growing.share_inside(node)
+
+
+def test_parts_of_a_cell_inside_its_region_are_inside_without_a_question():
+    growing, frame, regions = in_regions("flat")
+    quarters = growing.cut(growing.cells(frame.lowest[3:]), x=[2], y=[3]).cells
+    assert growing.share_inside(quarters.nodes).tolist() == [0, 1, 0.5, 1]
+    halves = growing.cut(quarters[np.array([1, 3])], x=[3, 3]).cells
+    assert growing.share_inside(halves.nodes).tolist() == [1, 1, 1, 1]
+    assert boxes_asked(regions.clipped_area) == quarters.boxes.tolist()
+
+
+def test_regions_are_asked_only_about_cells_without_an_area_inside():
+    growing, frame, regions = in_regions("flat")
+    quarters = growing.cut(growing.cells(frame.lowest[3:]), x=[2], y=[3]).cells
+    growing.share_inside(quarters.nodes)
+    nodes = np.r_[0, quarters.nodes]
+    assert growing.may_have_records(nodes).tolist() == [True, False, True, True, True]
+    assert boxes_asked(regions.meets) == [[1, 2, 2, 3]]

@@ -139,8 +139,9 @@ def test_other_hierarchies_are_refused(parents, rule):
         region_frame(regions, (2, 2))
 
 
-def test_a_tree_is_cut_into_regions_before_anything_else():
+@pytest.mark.parametrize("line", [[2], None], ids=["two parts", "one part"])
+def test_a_tree_is_cut_into_regions_before_anything_else(line):
     regions, growing = SHAPES["flat"], GrowingTree(LATTICE)
-    growing.cut(growing.root(), x=[2])
+    growing.cut(growing.root(), x=line)
     with pytest.raises(ParameterError, match="only the root"):
         growing.cut_regions(regions, region_frame(regions, LATTICE))
