@@ -94,7 +94,7 @@ def test_draws_return_to_their_elements(monkeypatch):
 
 def test_many_parameters_are_drawn_by_rejection(handed):
     denominators = np.array([2**62, 2**62 - 1, 2**61 + 5])
-    discrete_gaussian_each(BIG, denominators)
+    assert discrete_gaussian_each(BIG, denominators).dtype == np.int64
     assert handed == [("rejection", [Fraction(BIG, d) for d in denominators.tolist()])]
 
 
@@ -112,6 +112,39 @@ def test_blocks_are_drawn_in_order(monkeypatch):
     assert discrete_gaussian_each(10**6, denominators).tolist() == denominators.tolist()
     assert discrete_gaussian(10**9 * BIG, BIG, 5).tolist() == [1] * 5
     assert sizes == [4, 4, 3, 4, 1]
+
+
+def test_the_largest_of_many_parameters_is_refused():
+    with pytest.raises(ParameterError, match=r"^sigma must be below 2\*\*"):
+        discrete_gaussian_each(2**gaussian.MAX_VARIANCE_BITS, np.array([2**62, 1]))
+
+
+def test_a_numerator_of_1_is_drawn(handed):
+    discrete_gaussian(1, 3, 2)
+    assert handed == [("table", [Fraction(1, 3)] * 2)]
+
+
+def test_attempts_have_numbers_of_any_size(monkeypatch):
+    """A scale of 49 bits: its square is beyond 64 bits."""
+    seen = []
+
+    def laplace(scales, ones):
+        assert scales.dtype == ones.dtype == np.int64
+        seen.append((scales.tolist(), ones.tolist()))
+        return np.array([3, -3])
+
+    def accept(numerators, denominators):
+        seen.append((numerators.tolist(), denominators.tolist()))
+        return np.ones(numerators.size, bool)
+
+    monkeypatch.setattr(gaussian, "discrete_laplace_each", laplace)
+    monkeypatch.setattr(gaussian, "bernoulli_exp_of_any", accept)
+    numerator, denominator = 10**30, 7
+    noise = gaussian._by_rejection(numerator, anything([denominator] * 2))
+    scale = math.isqrt(numerator // denominator) + 1
+    assert noise.tolist() == [3, -3]
+    off, unit = 3 * scale * denominator - numerator, 2 * numerator * denominator * scale**2
+    assert seen == [([scale] * 2, [1, 1]), ([off**2] * 2, [unit] * 2)]
 
 
 def test_no_parameters_have_no_noise():

@@ -7,6 +7,7 @@ from itertools import accumulate
 import numpy as np
 import pytest
 
+from psd.mechanisms import gaussian_thresholds
 from psd.mechanisms.certified_thresholds import thresholds
 from psd.mechanisms.gaussian_thresholds import GaussianSurvival
 from psd.mechanisms.inversion import invert
@@ -137,3 +138,17 @@ def test_equal_entries_are_told_apart(monkeypatch):
     tape = Tape(monkeypatch, law.floor(first + 1, 127) % DIGIT + 1)
     assert invert(words(1), law).tolist() == [first]
     assert not tape.left
+
+
+@pytest.mark.parametrize("bits", [40, 63, 159])
+def test_the_last_upper_end_holds_all_later_weights(bits):
+    weights = list(GaussianSurvival(100, 1)._weights(bits))
+    with localcontext(prec=100):
+        later = [(-(Decimal(j) ** 2) / 200).exp() for j in range(len(weights), 300)]
+    assert weights[-1][0] == 0
+    assert sum(later) * 2**bits <= weights[-1][1] < (sum(later) + 2 * later[0]) * 2**bits + 2
+
+
+def test_more_guard_bits_decide_what_few_do_not(monkeypatch):
+    monkeypatch.setattr(gaussian_thresholds, "_GUARD_BITS", 1)
+    assert [LAW.floor(k, 63) for k in range(1, 20)] == exact_floors(LAW, 63, 19)

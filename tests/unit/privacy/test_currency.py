@@ -33,6 +33,13 @@ def test_epsilon_pays_for_itself():
     assert EPSILON.of_pure(amounts) is amounts
     assert EPSILON.is_pure
     assert not RHO.is_pure
+    assert (EPSILON.one_text, RHO.one_text) == ("an epsilon", "a rho")
+
+
+def test_amounts_keep_their_shape_and_type():
+    table = np.array([[PICO // 2, 2 * PICO], [2 * PICO, PICO // 2]])
+    assert RHO.of_pure(table).tolist() == [[NANO, 2 * NANO], [2 * NANO, NANO]]
+    assert RHO.of_pure(np.zeros(0, np.int64)).dtype == np.int64
 
 
 @pytest.mark.parametrize("times", [8, 2])

@@ -5,6 +5,7 @@ from fractions import Fraction
 import pytest
 
 from psd.errors import ParameterError
+from psd.privacy.delta import failure_text
 from psd.privacy.epsilon import NANO
 from psd.privacy.loss import Loss, largest_pure_epsilon, rho_text, rho_within
 
@@ -22,6 +23,7 @@ def test_a_gaussian_loss_is_the_largest_of_its_epsilon_and_delta(epsilon, rho):
     loss = Loss.gaussian(epsilon, DELTA)
     assert (loss.epsilon, loss.rho, loss.delta, loss.is_pure) == (epsilon, rho, DELTA, False)
     assert Loss.gaussian(epsilon, DELTA, rho - 5).rho == rho - 5
+    assert Loss.gaussian(epsilon, DELTA, 1).rho == 1
 
 
 @pytest.mark.parametrize("rho", [0, -1, 24355970360, 10**12])
@@ -46,6 +48,8 @@ def test_losses_in_words():
     assert Loss.pure(NANO // 2).text == "epsilon 0.5"
     words = "epsilon 1 and delta 1e-6 (rho 0.024355970359)"
     assert Loss.gaussian(NANO, DELTA).text == words
+    assert Loss.pure(NANO).failure_note == ""
+    assert Loss.gaussian(NANO, DELTA).failure_note == f"; {failure_text(DELTA)}"
 
 
 @pytest.mark.parametrize(
