@@ -318,7 +318,7 @@ def replaced_slice(table, values):
         (edit(more=1), "other fields"),
         (edit(series=2), "version is not known"),
         (edit(series=True), "version is not known"),
-        (edit(by="week"), "one of hour"),
+        (edit(by="year"), "one of hour"),
         (edit(by=["month"]), "one of hour"),
         (edit(bound="year"), "bound or slices"),
         (edit(bound=["slice"]), "bound or slices"),

@@ -186,6 +186,8 @@ def test_registered_inputs_are_no_public_files(ledger, visits, tmp_path, dataset
             with pytest.raises(LedgerError, match="public files must not be inputs of a dataset"):
                 psd.build(visits, **{**AREA, **options}, epsilon="0.1", account=account)
     assert ledger.state().spent("rows") == 0
+    copy = shutil.copy(areas, tmp_path / "copy.gpkg")
+    psd.Account(ledger, "rows").refuse_records([str(copy)])
 
 
 def test_inputs_of_records_are_no_public_files(visits, tmp_path):

@@ -1,6 +1,7 @@
 """A dataset with a delta, from its registration to charges that are refused."""
 
 import json
+import re
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
@@ -9,6 +10,7 @@ from fractions import Fraction
 import pytest
 
 from psd.errors import BudgetError, LedgerError, ParameterError
+from psd.ingest.reading import reading_of
 from psd.ingest.sources import Columns
 from psd.ledger.account import Account
 from psd.ledger.charged_slices import slices_of
@@ -191,6 +193,42 @@ def test_a_fault_costs_a_twentieth_of_rho(ledger):
     _, fault = ledger.state().charges_of("people")
     assert fault.loss.is_pure
     assert RHO / MAX_FAULTS <= fault.loss.rho + 1 < RHO / MAX_FAULTS * 1.001
+
+
+@pytest.mark.parametrize("missing", [-1, 0, 1, 2, 5, 10**6])
+def test_a_fault_costs_the_smallest_epsilon_that_makes_up_the_twentieth_of_rho(missing, ledger):
+    share = -(-RHO // MAX_FAULTS)
+    built = request(Loss.gaussian(NANO, DELTA, share - missing))
+    price = ledger.state().fault_price("people", built, None)
+    assert Loss.pure(price).rho >= missing
+    if price:
+        assert Loss.pure(price - 1).rho < missing
+
+
+def test_a_fault_of_some_slices_is_charged_always(rows):
+    slices = slices_of(TimeSlices.parse("day", "2026-01-05"), "time")
+    placed = request(Loss.gaussian(NANO, DELTA, 1), PrivacyUnit(), slices=slices)
+    rows.charge("rows", placed)
+    rows.charge_fault("rows", placed)
+    build, fault = rows.state().charges_of("rows")
+    assert (build.slices, fault.slices) == (slices, None)
+
+
+def test_a_charge_that_is_read_otherwise_counts_always(rows):
+    slices = slices_of(TimeSlices.parse("day", "2026-01-05"), "time")
+    registered = request(GAUSSIAN, PrivacyUnit(), slices=slices)
+    other = replace(registered, readings=(reading_of(Columns(x="home_lon")),))
+    assert rows.state().check("rows", registered, None).slices == slices
+    assert rows.state().check("rows", other, None).slices is None
+
+
+def test_a_price_is_told_in_both_currencies_where_a_dataset_has_both(ledger, rows):
+    over = Loss.gaussian(5 * NANO, DELTA)
+    with pytest.raises(BudgetError, match=f"this costs {re.escape(over.text)};"):
+        ledger.charge("people", request(over))
+    rows.register("plain", 1, columns=columns_of("record"))
+    with pytest.raises(BudgetError, match=r"this costs 1\.5;"):
+        rows.charge("plain", request(Loss.pure(3 * NANO // 2), PrivacyUnit()))
 
 
 @pytest.mark.parametrize(
