@@ -10,6 +10,7 @@ import ast
 import difflib
 import json
 import keyword
+import os
 import re
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import tempfile
 import time
 import tomllib
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -218,35 +220,51 @@ def listed_equivalents(group: str) -> Counter[tuple[str, str]]:
     )
 
 
+def try_group(group: str) -> tuple[GroupResult | NotTriedError, float]:
+    """Run a group; also return its seconds."""
+    started = time.monotonic()
+    try:
+        result: GroupResult | NotTriedError = run_group(group)
+    except NotTriedError as error:
+        result = error
+    return result, time.monotonic() - started
+
+
+def report_group(group: str, result: GroupResult) -> tuple[int, int]:
+    """Print what is left to do in a group; return the equivalent changes and those to look at."""
+    listed = listed_equivalents(group)
+    alive = Counter((change.function, change.operator) for change in result.alive)
+    late = Counter((change.function, change.operator) for change in result.late)
+    left, gone = alive - listed, listed - (alive + late)
+    equivalent = listed.total() - gone.total()
+    noticed = result.number - equivalent - left.total()
+    print(f"{group}: {result.number} changes, {noticed} noticed, {equivalent} equivalent")
+    for change in result.late:
+        print(f"  noticed by the clock alone: {change}")
+    for key, number in left.items():
+        print(f"  {number} more than listed survive: {', '.join(key)}")
+        for change in result.alive:
+            if (change.function, change.operator) == key:
+                print(f"    - {change.before}\n    + {change.after}")
+    for key, number in gone.items():
+        print(f"  {number} fewer than listed survive: {', '.join(key)}")
+    return equivalent, left.total() + gone.total()
+
+
 def main(groups: list[str]) -> int:
-    """Run groups; print figures and what is left to do."""
+    """Run groups side by side; print figures and what is left to do."""
+    groups = groups or list(PLAN["groups"])
     wrong = total = equivalents = 0
-    for group in groups or PLAN["groups"]:
-        started = time.monotonic()
-        try:
-            result, listed = run_group(group), listed_equivalents(group)
-        except NotTriedError as error:
-            print(error, flush=True)
-            wrong += 1
-            continue
-        alive = Counter((change.function, change.operator) for change in result.alive)
-        late = Counter((change.function, change.operator) for change in result.late)
-        left, gone = alive - listed, listed - (alive + late)
-        equivalent = listed.total() - gone.total()
-        noticed = result.number - equivalent - left.total()
-        print(f"{group}: {result.number} changes, {noticed} noticed, {equivalent} equivalent")
-        for change in result.late:
-            print(f"  noticed by the clock alone: {change}")
-        for key, number in left.items():
-            print(f"  {number} more than listed survive: {', '.join(key)}")
-            for change in result.alive:
-                if (change.function, change.operator) == key:
-                    print(f"    - {change.before}\n    + {change.after}")
-        for key, number in gone.items():
-            print(f"  {number} fewer than listed survive: {', '.join(key)}")
-        print(f"  in {time.monotonic() - started:.0f} s", flush=True)
-        wrong += left.total() + gone.total()
-        total, equivalents = total + result.number, equivalents + equivalent
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        for group, (result, seconds) in zip(groups, pool.map(try_group, groups), strict=True):
+            if isinstance(result, NotTriedError):
+                print(result, flush=True)
+                wrong += 1
+                continue
+            equivalent, to_look_at = report_group(group, result)
+            print(f"  in {seconds:.0f} s", flush=True)
+            wrong += to_look_at
+            total, equivalents = total + result.number, equivalents + equivalent
     print(f"in all: {total:,} changes, {equivalents} equivalent, {wrong} to look at")
     return int(wrong > 0)
 
