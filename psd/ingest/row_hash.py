@@ -83,12 +83,17 @@ def row_hashes(
     for start in range(0, len(hashes), _ROWS_PER_BATCH):
         batch = slice(start, start + _ROWS_PER_BATCH)
         values = (columns[batch], rows[batch], time[batch], occurrence[batch])
-        hashes[batch] = _hash_batch(salt[:, batch].astype(np.int64), *values)
+        hashes[batch] = _hash_batch(salt[:, batch].astype(np.int64), *map(_short, values))
     return hashes
 
 
+def _short(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Numbers that are all alike as one number, which is broadcast."""
+    return values[:1] if values.strides == (0,) else values
+
+
 def _hash_batch(
-    salt: NDArray[np.integer],
+    salt: NDArray[np.int64],
     columns: NDArray[np.int64],
     rows: NDArray[np.int64],
     time: NDArray[np.int64],
@@ -96,24 +101,33 @@ def _hash_batch(
 ) -> NDArray[np.int64]:
     """Hash one batch of records."""
     moment = time + TIME_OFFSET
-    x = salt[0]
+    x = salt[0].copy()
     for value in (columns, rows, moment >> 31, moment & PRIME, occurrence):
         # After one fold x is below 2^32, and its product with a salt below 2^60.
-        x = _fold(x * salt[1] + value)
-    x = _remainder(x)
-    square = _remainder(x * x)
-    return _remainder(_remainder(square * square) * x + salt[2])
+        x *= salt[1]
+        x += value
+        _fold(x)
+    _fold(x)
+    # After two folds numbers are at most the prime, which stands for 0: products are below 2^62.
+    hashes = x * x
+    _fold_twice(hashes)
+    hashes *= hashes
+    _fold_twice(hashes)
+    hashes *= x
+    hashes += salt[2]
+    _fold_twice(hashes)
+    hashes[hashes == PRIME] = 0
+    return hashes
 
 
-def _remainder(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Remainders modulo the prime, without a division."""
-    values = _fold(_fold(values))
-    values[values == PRIME] = 0
-    return values
+def _fold_twice(values: NDArray[np.int64]) -> None:
+    """Reduce values below 2^62 to at most the prime."""
+    _fold(values)
+    _fold(values)
 
 
-def _fold(values: NDArray[np.int64]) -> NDArray[np.int64]:
+def _fold(values: NDArray[np.int64]) -> None:
     """Reduce values to fewer bits with the same remainders, since 2^31 is 1 modulo the prime."""
-    folded: NDArray[np.int64] = values & PRIME
-    folded += values >> 31
-    return folded
+    high = values >> 31
+    values &= PRIME
+    values += high

@@ -23,7 +23,7 @@ from psd.ingest.short_ids import PARTITIONS, number_partitions, short_names, sho
 __all__ = ["UserPartition", "UserPartitions"]
 
 # Records that wait until they are partitioned.
-_ROWS_PER_BATCH = 2**16
+_ROWS_PER_BATCH = 2**17
 
 # Partitions are joined up to about as many records, which a processor has in its cache.
 _ROWS_PER_PARTITION = 2**17

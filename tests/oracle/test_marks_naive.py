@@ -65,6 +65,18 @@ def test_a_multiple_of_the_prime_leaves_nothing():
     zero, multiple = np.zeros(1, np.int64), np.array([PRIME])
     salt = np.array([[0], [0], [5]])
     assert row_hashes(salt, zero, zero, zero - 2**61, multiple).tolist() == [5]
+    assert row_hashes(salt * 0, zero, zero, zero - 2**61, multiple).tolist() == [0]
+
+
+@pytest.mark.parametrize("together", [2**14, 3])
+def test_numbers_that_are_all_alike_are_hashed_like_others(together, monkeypatch):
+    monkeypatch.setattr("psd.ingest.row_hash._ROWS_PER_BATCH", together)
+    users, (columns, row), _ = rows(7)
+    salt = user_salts(NAMES, KEY)[:, users]
+    alike = [np.broadcast_to(np.int64(value), len(users)) for value in (2**40, 3)]
+    written = [values.copy() for values in alike]
+    found, expected = (row_hashes(salt, columns, row, *v) for v in (alike, written))
+    assert found.tolist() == expected.tolist()
 
 
 def naive_kept(users, cells, time, k, different=PRIME):

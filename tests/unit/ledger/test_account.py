@@ -12,6 +12,7 @@ import psd
 from psd.curator.contribution_choice import ContributionChoice
 from psd.curator.private_bounds import PrivateBounds
 from psd.errors import BudgetError, LedgerError, ParameterError
+from psd.ingest.partial_tally import PartOrigin
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally_batches
 from psd.ledger.account import Account
@@ -23,9 +24,10 @@ from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.privacy.loss import Loss
 from psd.privacy.unit import PrivacyUnit
-from psd.publish.charging import PendingCharge, charge_request
+from psd.publish.charging import PendingCharge, charge_request, slices_of_tallies
 from psd.publish.request import BuildRequest
 from psd.release.signing import verify
+from psd.space.public_files import BoundaryFile
 from psd.space.time_slices import TimeSlices
 from support.ledger_columns import BY_LON_LAT
 
@@ -193,6 +195,34 @@ def test_a_fault_is_that_of_its_analyst(ledger):
     PendingCharge(Account(ledger, "capped", analyst="ann"), claim("a.csv")).charge_fault()
     charges = ledger.state().charges_of("capped", "ann")
     assert [charge.loss.epsilon for charge in charges] == [7, NANO // 40 - 7]
+
+
+def test_an_account_tells_what_a_fault_would_cost(ledger):
+    ledger.register("capped", 1, caps={"ann": "0.5"}, columns=Columns())
+    assert Account(ledger, "capped", analyst="ann").fault_price(claim("a.csv")) == NANO // 40 - 7
+    assert Account(ledger, "capped").fault_price(claim("a.csv")) == NANO // 20 - 7
+
+
+@pytest.mark.usefixtures("inputs")
+def test_positions_that_are_transformed_or_not_bounded_are_everywhere():
+    assert claim("a.csv", columns=Columns(input_crs="EPSG:5179")).region is None
+    everywhere = claim("a.csv", place=None, boundary=BoundaryFile(path="both"))
+    assert (everywhere.region, everywhere.readings) == (None, BY_LON_LAT)
+
+
+def origin(clock, column):
+    return PartOrigin(run="1", names=(), clock=clock, reading={"time": column} if column else {})
+
+
+def test_tallies_of_one_column_and_one_clock_count_in_their_slices():
+    slices = TimeSlices.parse("day", "2026-01-05")
+    seen = origin("c" * 16, "seen")
+    charged = slices_of_tallies(slices, [seen, seen])
+    assert charged is not None
+    assert (charged.column, charged.rules) == ("seen", "c" * 16)
+    assert slices_of_tallies(None, [seen]) is None
+    others = [[seen, origin("d" * 16, "seen")], [origin(None, "seen")], [origin("c" * 16, None)]]
+    assert [slices_of_tallies(slices, parts) for parts in (*others, [])] == [None] * 4
 
 
 def test_a_fault_without_an_account_costs_nothing():
