@@ -101,7 +101,7 @@ def _hash_batch(
 ) -> NDArray[np.int64]:
     """Hash one batch of records."""
     moment = time + TIME_OFFSET
-    x = salt[0].copy()
+    x: NDArray[np.int64] = salt[0].copy()
     for value in (columns, rows, moment >> 31, moment & PRIME, occurrence):
         # After one fold x is below 2^32, and its product with a salt below 2^60.
         x *= salt[1]
@@ -109,7 +109,7 @@ def _hash_batch(
         _fold(x)
     _fold(x)
     # After two folds numbers are at most the prime, which stands for 0: products are below 2^62.
-    hashes = x * x
+    hashes: NDArray[np.int64] = x * x
     _fold_twice(hashes)
     hashes *= hashes
     _fold_twice(hashes)
