@@ -8,6 +8,8 @@ along the lines of the lattice have in common.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from psd._util.arrays import Floats, Integers
@@ -19,18 +21,75 @@ from psd.estimation._constants import (
 from psd.estimation.coordinate_step import CoordinateStep, detect_step
 from psd.estimation.families import divisions
 from psd.estimation.least_squares import Estimates
-from psd.estimation.line_moments import common_variance_by_width, halvings
+from psd.estimation.line_moments import WIDTHS, common_variance_by_width, halvings
 from psd.space.box_tree import Tree
 from psd.space.domain import Domain
 
-__all__ = ["line_deviation"]
+__all__ = ["PATTERN_SHAPE", "LinePattern", "fit_lines", "line_deviation"]
+
+PATTERN_SHAPE = (2 + 2 * WIDTHS,)
+"""Shape of the numbers of a pattern: step, share, and the variances by width along each axis."""
 
 # Leaves worked on together; bounds the memory, not the result.
 _LEAVES_PER_BATCH = 2**16
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LinePattern:
+    """What cuts along lines of the lattice have in common.
+
+    Parameters
+    ----------
+    step : CoordinateStep
+        Of the coordinates.
+    common : ndarray, shape (2, `WIDTHS`), float64
+        Variance of a half's share that cells along a line have in common, for lines of constant x
+        and of constant y, by halvings of the domain.
+    """
+
+    step: CoordinateStep
+    common: Floats
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether any cut is off by more than chance."""
+        return bool(self.step.step) or bool(np.any(self.common))
+
+    def to_array(self) -> Floats:
+        """Numbers of the pattern, of shape `PATTERN_SHAPE`."""
+        return np.array([self.step.step, self.step.share, *self.common.ravel()])
+
+    @classmethod
+    def from_array(cls, values: Floats) -> LinePattern:
+        """Pattern of some numbers."""
+        step = CoordinateStep(step=float(values[0]), share=float(values[1]))
+        return cls(step=step, common=values[2:].reshape(2, -1))
+
+
+def fit_lines(tree: Tree, estimates: Estimates, share: Floats, domain: Domain) -> LinePattern:
+    """Estimate what cuts along lines have in common.
+
+    Parameters
+    ----------
+    tree : Tree
+        Cells.
+    estimates : Estimates
+        Of that tree. The published counts are not read.
+    share : ndarray, shape (nodes,), float64
+        Of its parent's records that each node has if they lie as they are taken to.
+    domain : Domain
+        Of the cells.
+    """
+    step = detect_step(tree, estimates, share, domain)
+    common = [
+        common_variance_by_width(tree, along, axis, domain.lattice)
+        for axis, along in enumerate(divisions(tree, estimates, share))
+    ]
+    return LinePattern(step=step, common=np.stack(common))
+
+
 def line_deviation(
-    tree: Tree, estimates: Estimates, share: Floats, domain: Domain
+    tree: Tree, count: Floats, pattern: LinePattern, domain: Domain
 ) -> Floats | None:
     """Estimate by how many records a cut along each axis may be off, per unit of sqrt(f (1 - f)).
 
@@ -38,10 +97,10 @@ def line_deviation(
     ----------
     tree : Tree
         Cells.
-    estimates : Estimates
-        Of that tree; the deviation is for its published counts.
-    share : ndarray, shape (nodes,), float64
-        Of its parent's records that each node has if they lie as they are taken to.
+    count : ndarray, shape (nodes,), float64
+        Published counts; not a number where no deviation is needed.
+    pattern : LinePattern
+        Of that tree.
     domain : Domain
         Of the cells.
 
@@ -52,23 +111,18 @@ def line_deviation(
         side has there a standard deviation of sqrt(f (1 - f)) times this value, the same for all
         leaves along it. None where nothing is seen.
     """
-    step = detect_step(tree, estimates, share, domain)
-    common = [
-        common_variance_by_width(tree, along, axis, domain.lattice)
-        for axis, along in enumerate(divisions(tree, estimates, share))
-    ]
-    if not step.step and not np.any(common):
+    if not pattern.is_seen:
         return None
-    deviation = np.zeros((2, len(tree)))
-    leaves = np.flatnonzero(tree.is_leaf)
+    deviation = np.where(np.isnan(count), np.nan, np.zeros((2, 1)))
+    leaves = np.flatnonzero(tree.is_leaf & ~np.isnan(count))
     for start in range(0, len(leaves), _LEAVES_PER_BATCH):
         leaf = leaves[start : start + _LEAVES_PER_BATCH]
-        count = np.maximum(estimates.count[leaf], 0.0)
+        held = np.maximum(count[leaf], 0.0)
         for axis in (0, 1):
-            by_lines = common[axis][halvings(tree, leaf, axis, domain.lattice)]
-            by_step = _step_variance(tree, leaf, step, axis, domain)
+            by_lines = pattern.common[axis][halvings(tree, leaf, axis, domain.lattice)]
+            by_step = _step_variance(tree, leaf, pattern.step, axis, domain)
             variance = np.maximum(CUT_SHARE_VARIANCE * by_lines, by_step) / MAX_SHARE_VARIANCE
-            deviation[axis, leaf] = count * np.sqrt(np.minimum(variance, 1.0))
+            deviation[axis, leaf] = held * np.sqrt(np.minimum(variance, 1.0))
     return deviation
 
 

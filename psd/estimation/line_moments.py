@@ -25,9 +25,10 @@ from psd.estimation._constants import (
 from psd.estimation.families import Divisions
 from psd.space.box_tree import Tree
 
-__all__ = ["common_variance_by_width", "halvings"]
+__all__ = ["WIDTHS", "common_variance_by_width", "halvings"]
 
-_BINS = 64
+WIDTHS = 64
+"""Widths of cells that are told apart, by halvings of the domain."""
 
 
 def halvings(tree: Tree, node: Integers, axis: int, lattice: tuple[int, int]) -> Integers:
@@ -55,7 +56,7 @@ def common_variance_by_width(
 
     Returns
     -------
-    ndarray, shape (64,), float64
+    ndarray, shape (`WIDTHS`,), float64
         By halvings of the domain (`halvings`), in [0, 1/4]: 1/4 where a line has all records of a
         cell on one side of it.
 
@@ -72,7 +73,7 @@ def common_variance_by_width(
     has that mean if it is larger.
     """
     halved = halvings(tree, divisions.node, axis, lattice)
-    product, counts, square, pairs = np.zeros((4, _BINS))
+    product, counts, square, pairs = np.zeros((4, WIDTHS))
     for first, second in _pairs(tree, divisions, axis, lattice):
         value = divisions.deviation[first] * divisions.deviation[second]
         for total, values in (
@@ -81,7 +82,7 @@ def common_variance_by_width(
             (square, value**2),
             (pairs, np.ones(len(first))),
         ):
-            total += np.bincount(halved[first], values, _BINS)[:_BINS]
+            total += np.bincount(halved[first], values, WIDTHS)[:WIDTHS]
     return _profile(product, counts, np.sqrt(square), pairs)
 
 
@@ -89,9 +90,9 @@ def _profile(product: Floats, counts: Floats, error: Floats, pairs: Floats) -> F
     """Common variance by width: the pattern that fits the products best, if it is seen."""
     usable = np.flatnonzero((pairs >= PAIRS_ENOUGH) & (counts > 0) & (error > 0))
     mean, deviation = product[usable] / counts[usable], error[usable] / counts[usable]
-    share, best, strength = 0.0, np.zeros(_BINS), LINE_ERRORS
-    for saturated in range(1, _BINS):
-        pattern = MAX_SHARE_VARIANCE * 4.0 ** np.minimum(np.arange(_BINS) - saturated, 0)
+    share, best, strength = 0.0, np.zeros(WIDTHS), LINE_ERRORS
+    for saturated in range(1, WIDTHS):
+        pattern = MAX_SHARE_VARIANCE * 4.0 ** np.minimum(np.arange(WIDTHS) - saturated, 0)
         for fitted in (usable >= saturated, np.ones(len(usable), bool)):
             expected = np.where(fitted, pattern[usable], 0.0) / deviation
             length = float(np.sqrt((expected**2).sum()))
@@ -99,7 +100,7 @@ def _profile(product: Floats, counts: Floats, error: Floats, pairs: Floats) -> F
             if along > strength and along < LINE_SHARES[1] * length:
                 share, best, strength = along / length, pattern, along
     if share < LINE_SHARES[0]:
-        return np.zeros(_BINS)
+        return np.zeros(WIDTHS)
     result = min(share, 1.0) * best
     seen = mean > PAIRS_ERRORS * deviation
     result[usable] = np.maximum(result[usable], np.where(seen, mean, 0.0))

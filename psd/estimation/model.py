@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers
 from psd.estimation._constants import MEDIAN_REACH, SHIFT_ERROR, SMOOTH_SHIFT
-from psd.estimation.alignment import line_deviation
+from psd.estimation.alignment import PATTERN_SHAPE, LinePattern, fit_lines, line_deviation
 from psd.estimation.covariate_density import CovariateDensity, parent_shares, region_shares
 from psd.estimation.covariate_error import covariate_error
 from psd.estimation.density import (
@@ -27,7 +27,9 @@ from psd.estimation.integer_counts import round_counts, rounding_variance, unifo
 from psd.estimation.least_squares import Estimates, infer_counts, prune_counts
 from psd.estimation.local_measurements import measure_record
 from psd.estimation.nonuniformity import overdispersion_by_level
+from psd.estimation.posterior import PART_NODES, posterior_counts
 from psd.estimation.published_covariance import published_covariance
+from psd.estimation.subtree_parts import halfway_level
 from psd.estimation.unevenness import Unevenness, fit_unevenness, fixed_unevenness
 from psd.release.digest import content_digest
 from psd.release.post_processing import SETTLED_SINCE, WITH_PRIOR, PostProcessing
@@ -161,16 +163,14 @@ class CountModel:
         estimates, choice = self.least_squares, self.post_processing
         if choice.estimate in WITH_PRIOR:
             estimates = replace(estimates, count=self._medians())
+            self._keep_top(estimates.count)
         if choice.prune:
             counts = prune_counts(self.tree, estimates, choice.prune, self.parent_shares)
             estimates = replace(estimates, count=counts)
         return estimates
 
-    def _medians(self, opened: Integers | None = None) -> Floats:
+    def _medians(self, opened: Integers | None = None, top: Floats | None = None) -> Floats:
         """Posterior medians of the counts, of all nodes or of the children of some."""
-        # Imports scipy.optimize, which most sessions do without.
-        from psd.estimation.posterior import posterior_counts
-
         return posterior_counts(
             self.tree,
             self.least_squares,
@@ -178,7 +178,20 @@ class CountModel:
             self._empty,
             reach=None if self.record.inference == 1 else MEDIAN_REACH,
             opened=opened,
+            top=top,
         )
+
+    @property
+    def _top_size(self) -> int:
+        """Nodes whose medians are kept, so that others can be computed one subtree at a time."""
+        if self.cache is None or len(self.tree) <= PART_NODES:
+            return 0
+        return int(self.tree.levels[halfway_level(self.tree)].stop)
+
+    def _keep_top(self, medians: Floats) -> None:
+        """Keep the medians of the first levels."""
+        if self.cache is not None and self._top_size:
+            self.cache.keep_all({"top": medians[: self._top_size]})
 
     def _recall(self, name: str, shape: tuple[int, ...], compute: Callable[[], Floats]) -> Floats:
         """Numbers from the cache if there is one, else computed."""
@@ -290,29 +303,17 @@ class CountModel:
         None with a coordinate resolution: the sides of boxes then lie between values. None with
         regions, whose cells are not rows and columns.
         """
-        shape = (2, len(self.tree))
-
-        def compute() -> Floats:
-            seen = self._fit_lines()
-            return np.full(shape, np.nan) if seen is None else seen
-
-        if self.cache is None or not self._may_have_lines:
-            return self._fit_lines()
-        deviation = self.cache.recall("lines", shape, compute)
-        return None if np.isnan(deviation[0, 0]) else deviation
-
-    @property
-    def _may_have_lines(self) -> bool:
-        """Whether cells are rows and columns whose lines lie between any two coordinates."""
         is_old = self.record.inference == 1
         is_coarse = self.domain.coordinate_resolution is not None
-        return not (is_old or is_coarse or isinstance(self.tree, RegionTree))
-
-    def _fit_lines(self) -> NDArray[np.float64] | None:
-        """Compute the deviation of cuts."""
-        if not self._may_have_lines:
+        if is_old or is_coarse or isinstance(self.tree, RegionTree):
             return None
-        return line_deviation(self.tree, self.estimates, self.parent_shares, self.domain)
+
+        def fit() -> Floats:
+            tree, estimates = self.tree, self.estimates
+            return fit_lines(tree, estimates, self.parent_shares, self.domain).to_array()
+
+        pattern = LinePattern.from_array(self._recall("lines", PATTERN_SHAPE, fit))
+        return line_deviation(self.tree, self.estimates.count, pattern, self.domain)
 
     @property
     def total(self) -> float:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from psd._util.arrays import Floats
 from psd.estimation.density import Density, smooth_density_near
@@ -27,8 +26,8 @@ __all__ = ["NearModel", "near_model"]
 # Boxes whose surroundings are looked at; the cells of more are met by a fit of all cells.
 _FEW = 16
 
-# Nodes of a release whose fit is read from the cache in less time than it is computed near boxes.
-_CACHE_FROM = 2**19
+# Cells near the boxes, beside all nodes, above which a fit of all is faster to read from the cache.
+_MANY = 1 / 64
 
 
 def near_model(model: CountModel, boxes: Floats) -> CountModel:
@@ -55,12 +54,11 @@ def near_model(model: CountModel, boxes: Floats) -> CountModel:
         or choice.density == "covariate"
         or isinstance(model.tree, RegionTree)
         or model.is_fitted
-        or (len(model.tree) >= _CACHE_FROM and model.is_cached)
     ):
         return model
     smooth = choice.density == "smooth"
     zone = near_zone(model.tree, model.domain.lattice, boxes, smooth=smooth)
-    if zone is None:
+    if zone is None or (len(zone.opened) > _MANY * len(model.tree) and model.is_cached):
         return model
     near = NearModel(record=model.record, cache=model.cache, zone=zone)
     vars(near)["least_squares"] = model.least_squares
@@ -71,7 +69,8 @@ def near_model(model: CountModel, boxes: Floats) -> CountModel:
 class NearModel(CountModel):
     """Estimates, variances and densities of a record near some boxes.
 
-    Counts of other cells are not a number. Nothing of what is near is kept in the cache.
+    Counts of other cells are not a number. The cache keeps what depends on all cells, such as the
+    medians of the first levels, and nothing of what is near.
 
     Parameters
     ----------
@@ -86,7 +85,20 @@ class NearModel(CountModel):
         """Estimates; counts near the boxes."""
         if self.post_processing.estimate not in WITH_PRIOR:
             return self.least_squares
-        return replace(self.least_squares, count=self._medians(self.zone.opened))
+        return replace(self.least_squares, count=self._near_medians())
+
+    def _near_medians(self) -> Floats:
+        """Medians near the boxes. Those of the first levels depend on all cells and are kept."""
+        opened, size = self.zone.opened, self._top_size
+        if self.cache is None or not size:
+            return self._medians(opened)
+        kept = self.cache.find_all(["top"], (size,))
+        if kept is not None:
+            return self._medians(opened, kept[0])
+        above = self.tree.parent[1:size]
+        medians = self._medians(np.union1d(opened, above))
+        self._keep_top(medians)
+        return medians
 
     @cached_property
     def published_covariance(self) -> Estimates:
@@ -102,8 +114,3 @@ class NearModel(CountModel):
             return super().density
         counts = np.maximum(self.estimates.count, 0.0)
         return smooth_density_near(self.tree, counts, self.domain.lattice, self.zone.passes)
-
-    @cached_property
-    def line_deviation(self) -> NDArray[np.float64] | None:
-        """Deviation of cuts along each axis; see `CountModel.line_deviation`."""
-        return self._fit_lines()

@@ -37,11 +37,14 @@ from psd.estimation.subtree_likelihoods import (
 from psd.estimation.subtree_parts import subtree_parts
 from psd.space.hierarchy import Hierarchy
 
-__all__ = ["posterior_counts"]
+__all__ = ["PART_NODES", "posterior_counts"]
 
 # Nodes of a tree whose likelihoods are all kept, at most 260 MB; those of a larger one are computed
 # twice.
 _MOST_KEPT = 2**20
+
+PART_NODES = 2**14
+"""Nodes of neighbouring subtrees that are computed together where the counts above are known."""
 
 # Rate of a count that is known: the next point of its likelihood has practically no probability.
 _CERTAIN = 1e12
@@ -86,6 +89,7 @@ def posterior_counts(
     *,
     reach: float | None = None,
     opened: Integers | None = None,
+    top: Floats | None = None,
 ) -> Floats:
     """Compute posterior medians of the counts, from the root down.
 
@@ -108,6 +112,10 @@ def posterior_counts(
     opened : ndarray, shape (m,), int64, optional
         Nodes whose counts are divided among their children, with the parent of each; by default all
         that have children. Other counts are not a number.
+    top : ndarray, shape (t,), float64, optional
+        Result of an earlier call for the nodes down to the halfway level
+        (`psd.estimation.subtree_parts.halfway_level`) of a tree of more than `PART_NODES`. Then
+        only the subtrees below with opened nodes are looked at.
 
     Returns
     -------
@@ -142,15 +150,17 @@ def posterior_counts(
     count = _undivided(tree, opened)
     count[0] = max(float(estimates.signed[0]), 0.0)
     linear = _Linear(mean=estimates.upward, variance=estimates.upward_variance)
-    depth, parts = subtree_parts(tree, _MOST_KEPT)
-    if depth:
-        top = tree.levels[: depth + 1]
+    depth, parts = subtree_parts(tree, _MOST_KEPT if top is None else PART_NODES)
+    if top is not None:
+        count[: len(top)] = top
+    elif depth:
+        above = tree.levels[: depth + 1]
         roots = [subtree_likelihoods(tree, estimates, noisy, part)[0] for part in parts]
         last = LevelLikelihoods(
             nodes=Shared.concatenate([root.nodes for root in roots]), families=()
         )
-        joined = subtree_likelihoods(tree, estimates, noisy, top, last)
-        _hand_down(joined, top, count, linear, reach)
+        joined = subtree_likelihoods(tree, estimates, noisy, above, last)
+        _hand_down(joined, above, count, linear, reach)
     for part in parts:
         if len(part) > 1 and np.isnan(count[part[1]]).all():
             continue

@@ -13,7 +13,7 @@ import numpy as np
 from psd._util.arrays import Integers
 from psd.space.hierarchy import Hierarchy
 
-__all__ = ["subtree_parts"]
+__all__ = ["halfway_level", "subtree_parts"]
 
 
 def subtree_parts(tree: Hierarchy, max_nodes: int) -> tuple[int, list[list[slice]]]:
@@ -43,8 +43,7 @@ def subtree_parts(tree: Hierarchy, max_nodes: int) -> tuple[int, list[list[slice
     if len(tree) <= max_nodes:
         return 0, [list(tree.levels)]
     size = _subtree_sizes(tree)
-    tops = [max(level.stop, int(size[level].max())) for level in tree.levels]
-    depth = int(np.argmin(tops))
+    depth = _halfway(tree, size)
     roots = tree.levels[depth]
     ends = np.cumsum(size[roots])
     edges = [0]
@@ -55,6 +54,25 @@ def subtree_parts(tree: Hierarchy, max_nodes: int) -> tuple[int, list[list[slice
     return depth, [
         _levels_below(tree, slice(roots.start + a, roots.start + b)) for a, b in pairwise(edges)
     ]
+
+
+def halfway_level(tree: Hierarchy) -> int:
+    """Level down to which there are as few nodes as in the largest subtree below, or nearly so.
+
+    Examples
+    --------
+    >>> import psd
+    >>> domain = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
+    >>> halfway_level(psd.grid_tree(domain, 4))
+    1
+    """
+    return _halfway(tree, _subtree_sizes(tree))
+
+
+def _halfway(tree: Hierarchy, size: Integers) -> int:
+    """Level at which the top, or the largest subtree, is smallest; `size` is of all subtrees."""
+    larger = [max(level.stop, int(size[level].max())) for level in tree.levels]
+    return int(np.argmin(larger))
 
 
 def _subtree_sizes(tree: Hierarchy) -> Integers:

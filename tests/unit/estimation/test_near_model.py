@@ -7,8 +7,11 @@ import pytest
 
 import psd
 from psd.api.release import Release
+from psd.estimation import fit_cache, posterior
+from psd.estimation import model as count_model
 from psd.estimation import near_model as module
 from psd.estimation import near_zone as zones
+from psd.estimation.fit_cache import VARIABLE
 from psd.estimation.near_model import NearModel, near_model
 from psd.release.post_processing import PostProcessing
 from psd.release.record import ReleaseRecord
@@ -106,3 +109,73 @@ def test_shares_of_leaves_without_records_around_do_not_follow_rounding_errors()
     noise = np.random.default_rng(1).normal(size=surface.shape) * 1e-14 * surface[-1, -1]
     noisy = replace(full.density, surface=surface + noise)
     assert noisy.shares(np.flatnonzero(full.tree.is_leaf)) == pytest.approx(moved, abs=1e-3)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Folder of the cache; the first levels of small trees are kept too."""
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setattr(fit_cache, "LEAST_NODES", 1)
+    for using in (posterior, count_model):
+        monkeypatch.setattr(using, "PART_NODES", 20)
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def joined(monkeypatch):
+    """Numbers of nodes whose likelihoods were computed, call by call."""
+    sizes, compute = [], posterior.subtree_likelihoods
+
+    def counted(tree, estimates, noisy, levels, *last):
+        sizes.append(sum(level.stop - level.start for level in levels))
+        return compute(tree, estimates, noisy, levels, *last)
+
+    monkeypatch.setattr(posterior, "subtree_likelihoods", counted)
+    return sizes
+
+
+def near_answer(box, **choice):
+    return release(**{"estimate": "posterior", **choice}).with_cache().with_near_fit().query(box)
+
+
+@pytest.mark.parametrize("estimate", ["posterior", "least-squares"])
+@pytest.mark.parametrize("density", ["smooth", "uniform"])
+def test_the_next_box_is_answered_from_the_first_levels_of_the_cache(
+    folder, joined, estimate, density
+):
+    choice = {"estimate": estimate, "density": density}
+    full = release(**choice)
+    expected = [full.query(box) for box in BOXES]
+    joined.clear()
+    for box, answer in zip(BOXES, expected, strict=True):
+        check_equal(near_answer(box, **choice), answer)
+    if estimate == "posterior":
+        assert joined[0] == len(full.tree)
+        assert max(joined[1:]) < len(full.tree)
+
+
+def test_a_fit_of_all_cells_leaves_the_first_levels_to_boxes(folder, joined):
+    full = release(estimate="posterior", density="uniform").with_cache()
+    expected = full.query(BOXES[3])
+    joined.clear()
+    check_equal(near_answer(BOXES[3], density="uniform"), expected)
+    assert 0 < sum(joined) < len(full.tree) / 2
+
+
+def test_many_cells_are_read_from_a_kept_fit(folder, monkeypatch):
+    monkeypatch.setattr(module, "_MANY", 0.0)
+    kept = release(estimate="posterior", density="smooth").with_cache()
+    assert isinstance(near_model(kept.model, SMALL), NearModel)
+    assert kept.model.estimates.count[0] > 0
+    later = release(estimate="posterior", density="smooth").with_cache()
+    assert near_model(later.model, SMALL) is later.model
+
+
+def test_damaged_first_levels_are_computed_again(folder):
+    expected = near_answer(BOXES[3], density="smooth")
+    (path,) = folder.glob("*-top.psdfit")
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    assert near_answer(BOXES[3], density="smooth").equals(expected)
+    assert path.read_bytes() != content

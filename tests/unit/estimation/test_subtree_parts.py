@@ -7,7 +7,7 @@ import pytest
 
 import psd.estimation.posterior as module
 from psd.estimation.least_squares import infer_counts
-from psd.estimation.subtree_parts import subtree_parts
+from psd.estimation.subtree_parts import halfway_level, subtree_parts
 from psd.space.hierarchy import Hierarchy
 from support.trees import random_tree
 
@@ -60,3 +60,27 @@ def test_medians_in_parts_are_the_same_to_the_last_bit(tree, most, monkeypatch):
     together = module.posterior_counts(noisy, estimates)
     monkeypatch.setattr(module, "_MOST_KEPT", most)
     assert np.array_equal(module.posterior_counts(noisy, estimates), together)
+
+
+@pytest.mark.parametrize("tree", trees())
+@pytest.mark.parametrize("most", [1, 7, 100])
+def test_medians_below_a_known_top_are_the_same_to_the_last_bit(tree, most, monkeypatch):
+    noisy = Hierarchy(
+        parent=tree.parent,
+        level=tree.level,
+        count=np.random.default_rng(2).integers(-9, 60, len(tree)),
+        epsilon=np.full(len(tree), 10**8),
+    )
+    estimates = infer_counts(noisy)
+    together = module.posterior_counts(noisy, estimates)
+    top = together[: tree.levels[halfway_level(tree)].stop]
+    monkeypatch.setattr(module, "PART_NODES", most)
+    assert np.array_equal(module.posterior_counts(noisy, estimates, top=top), together)
+    inner = np.flatnonzero(tree.children)
+    opened = np.unique(tree.parent[inner[-1:]].clip(0))
+    while opened[0]:
+        opened = np.union1d(opened, tree.parent[opened].clip(0))
+    near = module.posterior_counts(noisy, estimates, opened=opened, top=top)
+    is_near = ~np.isnan(near)
+    assert is_near[tree.first_child[opened]].all()
+    assert np.array_equal(near[is_near], together[is_near])
