@@ -138,8 +138,9 @@ class ReleaseFacts:
     def with_near_fit(self) -> Self:
         """Return the release for a process that answers one request.
 
-        A few boxes are answered from a fit of the cells near them, unless the cache has the fit of
-        all cells. Answers are the same, to rounding; more requests take more time than without it.
+        A few boxes are answered from a fit of the cells near them. Answers are the same, to
+        rounding; more requests take more time than without it. With a cache (`with_cache`), later
+        processes need the counts near their boxes alone.
         """
         release = type(self)(self.record)
         vars(release)["digest"] = self.digest

@@ -117,12 +117,12 @@ def line_deviation(
     leaves = np.flatnonzero(tree.is_leaf & ~np.isnan(count))
     for start in range(0, len(leaves), _LEAVES_PER_BATCH):
         leaf = leaves[start : start + _LEAVES_PER_BATCH]
-        held = np.maximum(count[leaf], 0.0)
+        records = np.maximum(count[leaf], 0.0)
         for axis in (0, 1):
             by_lines = pattern.common[axis][halvings(tree, leaf, axis, domain.lattice)]
             by_step = _step_variance(tree, leaf, pattern.step, axis, domain)
             variance = np.maximum(CUT_SHARE_VARIANCE * by_lines, by_step) / MAX_SHARE_VARIANCE
-            deviation[axis, leaf] = held * np.sqrt(np.minimum(variance, 1.0))
+            deviation[axis, leaf] = records * np.sqrt(np.minimum(variance, 1.0))
     return deviation
 
 

@@ -92,9 +92,9 @@ class NearModel(CountModel):
         opened, size = self.zone.opened, self._top_size
         if self.cache is None or not size:
             return self._medians(opened)
-        kept = self.cache.find_all(["top"], (size,))
-        if kept is not None:
-            return self._medians(opened, kept[0])
+        top = self.cache.find_all(["top"], (size,))
+        if top is not None:
+            return self._medians(opened, top[0])
         above = self.tree.parent[1:size]
         medians = self._medians(np.union1d(opened, above))
         self._keep_top(medians)

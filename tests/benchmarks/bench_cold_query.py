@@ -3,11 +3,11 @@
     python tests/benchmarks/bench_cold_query.py [--nodes 10000,100000,670000,4000000] [--runs 3]
         [-o docs/measured/cold-query-table.md]
 
-Releases are cascades of simulated records with an epsilon of 10. A box is queried without the cache
-of fits, so that only the cells near it are fitted; by polygons, which fits all cells, with an empty
-cache; and as a box again with the cache that this has filled. Times are those of the child process,
-user and system, the least of some runs. Answers of the boxes must be equal to 1e-9. The exit code
-is 1 if a box of at most LIMIT_NODES nodes takes more than LIMIT seconds.
+Releases are cascades of simulated records with an epsilon of 10. The first box is queried with an
+empty cache of fits; the next one, elsewhere, with the cache that the first has filled. Then all
+cells are fitted, by a polygon with an empty cache. Times are those of the child process, user and
+system, the least of some runs. Answers must be equal to 1e-9 to those without a cache. The exit
+code is 1 if the next box of at most LIMIT_NODES nodes takes more than LIMIT seconds.
 """
 
 from __future__ import annotations
@@ -37,8 +37,17 @@ from psd.publish.drawing import draw_release
 LIMIT, LIMIT_NODES = 1.0, 700_000
 NODES_PER_RECORD = 3.17
 DOMAIN = psd.Domain(bounds=(126.4, 37.0, 127.6, 38.0))
-BOX = ("126.9", "37.4", "126.95", "37.45")
-HEADER = ("nodes", "file MB", "cache MB", "box s", "box with cache s", "all cells s")
+FIRST = ("127.2", "37.7", "127.25", "37.75")
+NEXT = ("126.9", "37.4", "126.95", "37.45")
+HEADER = (
+    "nodes",
+    "file MB",
+    "first box s",
+    "its cache MB",
+    "next box s",
+    "all cells s",
+    "cache MB",
+)
 
 
 def save_release(nodes: int, path: Path) -> int:
@@ -78,34 +87,44 @@ def check_equal(answers: list[str]) -> None:
             raise SystemExit(f"answers differ: {name} {numbers}")
 
 
+def cached_megabytes(cache: Path) -> str:
+    """Size of the files of a cache."""
+    return f"{sum(file.stat().st_size for file in cache.glob('*')) / 1e6:.1f}"
+
+
 def measure(nodes: list[int], runs: int) -> Iterator[tuple[str, ...]]:
     """One row per release."""
     missed = False
-    west, south, east, north = BOX
+    west, south, east, north = NEXT
     ring = [(west, south), (east, south), (east, north), (west, north), (west, south)]
     wkt = "POLYGON ((" + ", ".join(" ".join(point) for point in ring) + "))"
     for size in nodes:
-        with tempfile.TemporaryDirectory() as folder:
-            path, cache = Path(folder) / "release.psd.parquet", Path(folder) / "cache"
-            polygon = Path(folder) / "box.wkt"
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            path, polygon = folder / "release.psd.parquet", folder / "box.wkt"
             polygon.write_text(wkt)
             number = save_release(size, path)
-            near = [query(path, "off", "--box", *BOX) for _ in range(runs)]
+            caches = [folder / f"cache-{run}" for run in range(runs)]
+            first = [query(path, str(cache), "--box", *FIRST) for cache in caches]
+            after_boxes = cached_megabytes(caches[0])
+            later = [query(path, str(cache), "--box", *NEXT) for cache in caches]
             of_all = ("--polygons", str(polygon), "--polygons-crs", "EPSG:4326")
-            every, _ = query(path, str(cache), *of_all)
-            later = [query(path, str(cache), "--box", *BOX) for _ in range(runs)]
-            check_equal([text for _, text in (*near, *later)])
-            fastest = [min(seconds for seconds, _ in column) for column in (near, later)]
-            cached = sum(file.stat().st_size for file in cache.glob("*"))
+            every, _ = query(path, str(folder / "cache-of-all"), *of_all)
+            for box, answers in ((FIRST, first), (NEXT, later)):
+                check_equal([text for _, text in (*answers, query(path, "off", "--box", *box))])
+            fastest = [min(seconds for seconds, _ in column) for column in (first, later)]
             yield (
                 f"{number:,}",
                 f"{path.stat().st_size / 1e6:.1f}",
-                f"{cached / 1e6:.0f}",
-                *(f"{seconds:.2f}" for seconds in (*fastest, every)),
+                f"{fastest[0]:.2f}",
+                after_boxes,
+                f"{fastest[1]:.2f}",
+                f"{every:.2f}",
+                cached_megabytes(folder / "cache-of-all"),
             )
-            missed = missed or (number <= LIMIT_NODES and max(fastest) > LIMIT)
+            missed = missed or (number <= LIMIT_NODES and fastest[1] > LIMIT)
     if missed:
-        raise SystemExit(f"the limit is {LIMIT} s up to {LIMIT_NODES:,} nodes")
+        raise SystemExit(f"the limit of the next box is {LIMIT} s up to {LIMIT_NODES:,} nodes")
 
 
 def main() -> None:
