@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from psd.ingest.code_ranks import CodeRanks
 from psd.space.growing_tree import Cut
 from psd.space.quadrant_order import QuadrantOrder
 
@@ -12,18 +13,18 @@ __all__ = ["HalvedNodes"]
 
 
 class HalvedNodes:
-    """Nodes of a tree of repeated halves: the codes of each are a range.
+    """Nodes of a tree of repeated halves: the ranks of the codes of each are a range.
 
     Parameters
     ----------
     order : QuadrantOrder
         Public.
-    codes : ndarray, shape (n,), int64 or uint32
-        Codes of records or occupied cells, ascending. Private.
+    entries : CodeRanks
+        Codes of records or occupied cells. Private.
     """
 
-    def __init__(self, order: QuadrantOrder, codes: NDArray[np.integer]) -> None:
-        self._order, self._codes = order, codes
+    def __init__(self, order: QuadrantOrder, entries: CodeRanks) -> None:
+        self._order, self._entries = order, entries
         self._first, self._level = np.array([0]), np.array([0])
 
     def cut(
@@ -46,9 +47,7 @@ class HalvedNodes:
         first = self._first[cut.nodes, None] + quarter[:, None] * np.arange(4)
         ends = np.repeat(stop[:, None], 5, axis=1)
         ends[:, 0] = start
-        # In the type of the codes, so that these are not copied to another.
-        inner = first[divided, 1:].astype(self._codes.dtype)
-        ends[divided, 1:4] = np.searchsorted(self._codes, inner.ravel()).reshape(-1, 3)
+        ends[divided, 1:4] = self._entries.ranks(first[divided, 1:].ravel()).reshape(-1, 3)
         filled = cut.child >= 0
         self._first = np.append(self._first, first[filled])
         self._level = np.append(self._level, np.repeat(level + divided, filled.sum(axis=1)))

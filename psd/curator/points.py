@@ -25,10 +25,10 @@ __all__ = ["Points"]
 class Points:
     """The occupied lattice cells, sorted so that those of each node are contiguous. Private.
 
-    While a tree consists of repeated halves, its records stay in quadrant order, and cutting it is
-    a search for the ends of the children. The first question about lines, or cut elsewhere, needs
-    the cells themselves. Of regions, each entry has the node that it is in, see
-    `psd.curator.entry_nodes`, until the first question about lines.
+    While a tree consists of repeated halves, the records of each node are a range of ranks in
+    quadrant order, and cutting it is a search for the ends of the children. The first question
+    about lines, or cut elsewhere, needs the cells themselves. Of regions, each entry has the node
+    that it is in, see `psd.curator.entry_nodes`, until the first question about lines.
 
     Parameters
     ----------
@@ -56,9 +56,9 @@ class Points:
         elif tally.region is not None:
             entries = self._sort_cells(tally, _order_of(tally.region), (tally.columns, tally.rows))
         else:
-            self._codes = tally.sorted_codes(order)
-            self._halves = HalvedNodes(order, self._codes.codes)
-            entries = len(self._codes.codes)
+            self._codes = tally.quadrant_codes(order)
+            self._halves = HalvedNodes(order, self._codes.entries)
+            entries = len(self._codes.entries)
             if self._codes.counts is not None:
                 self._total = _running_total(self._codes.counts)
         self.start, self.stop = np.array([0]), np.array([entries])

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.errors import ResourceError
-from psd.ingest.sorted_codes import CellCounts, run_starts
+from psd.ingest.quadrant_codes import CellCounts, run_starts
 
 __all__ = ["CellCounter", "cell_counter", "is_dense"]
 
@@ -34,10 +34,10 @@ class CellCounter(Protocol):
     def counts(self) -> CellCounts:
         """Return the occupied cells and their counts."""
 
-    def sorted_codes(self) -> tuple[NDArray[np.integer], NDArray[np.int64] | None]:
-        """Return codes in ascending order, and their counts; None if each is of one record.
+    def entries(self) -> tuple[NDArray[np.integer], NDArray[np.int64] | None]:
+        """Return the occupied cells and their counts; or a code for each record, and None.
 
-        It can be called once, instead of `counts`.
+        Codes of records are in any order. It can be called once, instead of `counts`.
         """
 
 
@@ -74,7 +74,7 @@ class _Dense:
         codes = np.flatnonzero(self._counts)
         return codes, self._counts[codes]
 
-    def sorted_codes(self) -> CellCounts:
+    def entries(self) -> CellCounts:
         return self.counts()
 
 
@@ -128,13 +128,10 @@ class _Sparse:
             return self._codes, self._counts
         return self._codes[occupied], self._counts[occupied]
 
-    def sorted_codes(self) -> tuple[NDArray[np.integer], NDArray[np.int64] | None]:
-        """Return the codes of all records, ascending; or the occupied cells and their counts."""
+    def entries(self) -> tuple[NDArray[np.integer], NDArray[np.int64] | None]:
         if len(self._codes) or self._weighted_rows or self._exceeds(self._rows):
             return self.counts()
-        codes = self._buffer[: self._rows]
-        codes.sort()
-        return codes, None
+        return self._buffer[: self._rows], None
 
     def _sort_in(self) -> None:
         """Merge the waiting records into the sorted codes."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psd.ingest.sorted_codes import SortedCodes
+from psd.ingest.quadrant_codes import QuadrantCodes
 from psd.space.quadrant_order import QuadrantOrder
 from psd.space.smallest_cell import Blocks
 
@@ -71,10 +71,10 @@ class Tally:
     slice: NDArray[np.int64] | None = None
     region: NDArray[np.int32] | None = None
     report: dict[str, int] = field(default_factory=dict)
-    _codes: SortedCodes | None = field(init=False, default=None)
+    _codes: QuadrantCodes | None = field(init=False, default=None)
 
     @classmethod
-    def of_codes(cls, codes: SortedCodes, *, contributions: int, report: dict[str, int]) -> Tally:
+    def of_codes(cls, codes: QuadrantCodes, *, contributions: int, report: dict[str, int]) -> Tally:
         """Make a tally whose arrays are computed when they are first read.
 
         A method that halves cells reads the codes alone.
@@ -96,14 +96,14 @@ class Tally:
     def __repr__(self) -> str:
         return "<Tally: private>"
 
-    def sorted_codes(self, order: QuadrantOrder) -> SortedCodes:
-        """Return the counts in the order of a tree of repeated halves."""
+    def quadrant_codes(self, order: QuadrantOrder) -> QuadrantCodes:
+        """Return the counts as codes of a tree of repeated halves."""
         codes = self._codes
         if codes is not None and codes.step == (1, 1) and codes.order.lattice == order.lattice:
             return codes
         numbers = order.codes(self.columns, self.rows)
         by_code = np.argsort(numbers)
-        return SortedCodes(order=order, codes=numbers[by_code], counts=self.counts[by_code])
+        return QuadrantCodes.of_ascending(order, numbers[by_code], self.counts[by_code])
 
     def in_blocks(self, blocks: Blocks) -> Tally:
         """Counts by blocks of lattice cells, of a tally without slices."""
@@ -112,7 +112,7 @@ class Tally:
             return replace(self, columns=columns, rows=rows)
         codes = self._codes
         if codes is None:
-            codes = self.sorted_codes(QuadrantOrder(blocks.lattice))
+            codes = self.quadrant_codes(QuadrantOrder(blocks.lattice))
         return Tally.of_codes(
             codes.in_blocks(blocks), contributions=self.contributions, report=self.report
         )

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from psd.errors import DomainError, InputDataError, ParameterError
 from psd.ingest.cell_counter import cell_counter, is_dense
+from psd.ingest.code_ranks import CodeRanks
 from psd.ingest.contribution_bounding import (
     keep_in_slices,
     keep_smallest,
@@ -28,9 +29,9 @@ from psd.ingest.contribution_bounding import (
     rows_per_unit,
     user_weights,
 )
+from psd.ingest.quadrant_codes import QuadrantCodes
 from psd.ingest.record_filter import Area, RecordFilter
 from psd.ingest.row_hash import user_salts
-from psd.ingest.sorted_codes import SortedCodes
 from psd.ingest.tally import Batch, Tally
 from psd.ingest.user_ids import normalise_ids
 from psd.ingest.user_partitions import UserPartition, UserPartitions
@@ -199,9 +200,10 @@ class TallyBuilder:
             report["over the limit"] = self._inside - counted
         report["kept"] = counted
         if self._order is not None:
-            sorted_codes, weights = self._counter.sorted_codes()
+            codes, weights = self._counter.entries()
             step = self.step if self._in_blocks else (1, 1)
-            occupied = SortedCodes(order=self._order, codes=sorted_codes, counts=weights, step=step)
+            entries = CodeRanks(codes, self._order.levels, is_sorted=weights is not None)
+            occupied = QuadrantCodes(order=self._order, entries=entries, counts=weights, step=step)
             return Tally.of_codes(occupied, contributions=unit.contributions, report=report)
         codes, counts = self._counter.counts()
         columns, rows, region, slices = _split_codes(

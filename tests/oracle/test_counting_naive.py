@@ -17,7 +17,7 @@ from oracle.test_marks_naive import KEY, naive_mark
 from psd.curator.curator import Curator
 from psd.errors import InputDataError
 from psd.ingest.partial_tally import merge
-from psd.ingest.sorted_codes import SortedCodes
+from psd.ingest.quadrant_codes import QuadrantCodes
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally import Tally
 from psd.ingest.tally_builder import tally_batches
@@ -233,7 +233,7 @@ def test_a_release_does_not_depend_on_the_form_of_its_counts(name, method):
     tally = tally_batches(read(rows(domain, 5), Columns(), domain), domain)
     order = QuadrantOrder(domain.lattice)
     records = np.repeat(order.codes(tally.columns, tally.rows), tally.counts)
-    codes = SortedCodes(order=order, codes=np.sort(records), counts=None)
+    codes = QuadrantCodes.of_ascending(order, np.sort(records), None)
     shuffle = np.random.default_rng(0).permutation(len(tally.counts))
     forms = [
         tally,

@@ -14,7 +14,7 @@ from psd.decompositions.hilbert_rtree import HilbertRTree
 from psd.decompositions.kd_standard import KDStandard
 from psd.decompositions.privtree import PrivTree
 from psd.decompositions.quadtree import Quadtree
-from psd.ingest.sorted_codes import SortedCodes
+from psd.ingest.quadrant_codes import QuadrantCodes
 from psd.ingest.tally import Batch, Tally
 from psd.ingest.tally_builder import TallyBuilder
 from psd.privacy.unit import PrivacyUnit
@@ -37,18 +37,21 @@ def coded_tally(side, rows, k=1):
     y, x = np.divmod(np.array(rows, np.int64), side)
     for part in (slice(1), slice(1, None)):
         builder.add_batch(Batch(x=x[part] + 0.5, y=y[part] + 0.25))
-    codes = builder.build().sorted_codes(QuadrantOrder((side, side)))
-    assert isinstance(codes, SortedCodes)
+    codes = builder.build().quadrant_codes(QuadrantOrder((side, side)))
+    assert isinstance(codes, QuadrantCodes)
     assert codes.counts is None
     assert len(codes.codes) == len(rows)
     return Tally.of_codes(codes, contributions=k, report={})
 
 
+@pytest.mark.parametrize("few", [2**17, 0], ids=["all sorted", "few sorted"])
 @pytest.mark.parametrize(("side", "k", "every"), [(3, 1, 30), (3, 2, 240), (4, 1, 240)])
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
-def test_no_answer_tells_more_than_epsilon(method, side, k, every, monkeypatch):
+def test_no_answer_tells_more_than_epsilon(method, side, k, every, few, monkeypatch):
     expected = replay_loss(method, side, k, every=every)
     monkeypatch.setattr("psd.ingest.cell_counter._MAX_DENSE", 0)
+    monkeypatch.setattr("psd.ingest.code_ranks._FEW", few)
+    monkeypatch.setattr("psd.ingest.code_ranks._LARGEST_PART", 1)
     monkeypatch.setattr(psd.testing.replay, "small_tally", coded_tally)
     assert replay_loss(method, side, k, every=every) == expected
     assert expected[0] <= 1

@@ -72,7 +72,7 @@ def spy(opened):
     st.lists(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 9)), max_size=40), max_size=8),
     st.booleans(),
 )
-def test_sorted_codes_and_a_dense_array_count_alike(parts, weighted):
+def test_quadrant_codes_and_a_dense_array_count_alike(parts, weighted):
     dense, sparse = cell_counter(31), cell_counter(2**40, 10**6)
     sparse._limit = 5
     for part in parts:

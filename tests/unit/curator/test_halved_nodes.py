@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from psd.curator.points import Points
-from psd.ingest.sorted_codes import SortedCodes
+from psd.ingest.quadrant_codes import QuadrantCodes
 from psd.ingest.tally import Tally
 from psd.space.growing_tree import GrowingTree
 from psd.space.quadrant_order import QuadrantOrder
@@ -22,7 +22,7 @@ def tallies(lattice, size=200, seed=0):
         if 4**order.levels > 2**32 and kind is np.uint32:
             continue
         codes = np.sort(order.codes(columns, rows)).astype(kind)
-        records = SortedCodes(order=order, codes=codes, counts=None)
+        records = QuadrantCodes.of_ascending(order, codes, None)
         yield Tally.of_codes(records, contributions=1, report={})
         yield Tally.of_codes(records.distinct(), contributions=1, report={})
     last = Tally.of_codes(records, contributions=1, report={})
@@ -94,7 +94,7 @@ def test_questions_about_lines_do_not_depend_on_the_form_of_a_tally():
 
 def test_an_empty_tally_has_no_records_anywhere():
     order, lattice = QuadrantOrder((2**20, 2**20)), (2**20, 2**20)
-    codes = SortedCodes(order=order, codes=np.empty(0, np.int64), counts=None)
+    codes = QuadrantCodes.of_ascending(order, np.empty(0, np.int64), None)
     tally = Tally.of_codes(codes, contributions=1, report={})
     tree, points = GrowingTree(lattice), Points(tally, order)
     halved(points, tree, 4, 0)

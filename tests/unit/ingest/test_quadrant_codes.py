@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from psd.ingest.sorted_codes import SortedCodes
+from psd.ingest.quadrant_codes import QuadrantCodes
 from psd.ingest.tally import Tally
 from psd.space.quadrant_order import QuadrantOrder
 from psd.space.smallest_cell import Blocks
@@ -19,7 +19,7 @@ def test_a_tally_of_codes_is_like_a_tally_of_cells(lattice, distinct, size):
     random, order = np.random.default_rng(1), QuadrantOrder(lattice)
     columns, rows = (random.integers(0, cells, size) // 9 for cells in lattice)
     columns[: size // 2], rows[: size // 2] = lattice[0] - 1, lattice[1] - 1
-    codes = SortedCodes(order=order, codes=np.sort(order.codes(columns, rows)), counts=None)
+    codes = QuadrantCodes.of_ascending(order, np.sort(order.codes(columns, rows)), None)
     codes = codes.distinct() if distinct else codes
     tally = Tally.of_codes(codes, contributions=3, report={"read": size})
     expected = sorted(Counter(zip(rows.tolist(), columns.tolist(), strict=True)).items())
@@ -29,17 +29,17 @@ def test_a_tally_of_codes_is_like_a_tally_of_cells(lattice, distinct, size):
         np.int64
     ]
     assert (tally.contributions, tally.report, tally.slice) == (3, {"read": size}, None)
-    assert tally.sorted_codes(QuadrantOrder(lattice)) is codes
+    assert tally.quadrant_codes(QuadrantOrder(lattice)) is codes
 
 
 def test_a_changed_tally_forgets_its_codes():
     order = QuadrantOrder((4, 4))
-    codes = SortedCodes(order=order, codes=np.array([0, 3, 3]), counts=None)
+    codes = QuadrantCodes.of_ascending(order, np.array([0, 3, 3]), None)
     tally = Tally.of_codes(codes, contributions=1, report={})
     again = replace(tally, counts=7 * tally.counts)
-    assert again.sorted_codes(order).counts.tolist() == [7, 14]
+    assert again.quadrant_codes(order).counts.tolist() == [7, 14]
     other = QuadrantOrder((8, 8))
-    assert tally.sorted_codes(other).order is other
+    assert tally.quadrant_codes(other).order is other
     with pytest.raises(AttributeError):
         _ = tally.other
 
@@ -55,7 +55,7 @@ def test_blocks_have_the_records_of_their_cells(lattice, step):
         zip(blocks.to_blocks(rows, 1).tolist(), blocks.to_blocks(columns, 0).tolist(), strict=True)
     )
     order, coarse = QuadrantOrder(lattice), QuadrantOrder(blocks.coarse_lattice)
-    of_cells = SortedCodes(order=order, codes=np.sort(order.codes(columns, rows)), counts=None)
+    of_cells = QuadrantCodes.of_ascending(order, np.sort(order.codes(columns, rows)), None)
     of_blocks = of_cells.in_blocks(blocks)
     assert of_blocks.order.lattice == blocks.coarse_lattice
     counted = replace(of_blocks, step=step)  # as they are counted where blocks divide the lattice
@@ -75,7 +75,7 @@ def test_blocks_have_the_records_of_their_cells(lattice, step):
         tally = form.in_blocks(blocks)
         cells = zip(tally.rows.tolist(), tally.columns.tolist(), strict=True)
         assert dict(zip(cells, tally.counts.tolist(), strict=True)) == expected
-        codes = tally.sorted_codes(coarse).distinct()
+        codes = tally.quadrant_codes(coarse).distinct()
         assert codes.codes.tolist() == of_blocks.distinct().codes.tolist()
         assert codes.counts.tolist() == of_blocks.distinct().counts.tolist()
         assert (tally.contributions, tally.report) == (2, {"read": 300})
@@ -83,12 +83,13 @@ def test_blocks_have_the_records_of_their_cells(lattice, step):
     assert set(zip(corners.rows.tolist(), corners.columns.tolist(), strict=True)) == {
         (row * step[1], column * step[0]) for row, column in expected
     }
-    assert corners.sorted_codes(order).counts.sum() == 300
+    assert corners.quadrant_codes(order).counts.sum() == 300
 
 
 def test_it_shows_nothing():
-    codes = SortedCodes(order=QuadrantOrder((4, 4)), codes=np.array([3]), counts=None)
+    codes = QuadrantCodes.of_ascending(QuadrantOrder((4, 4)), np.array([3]), None)
     tally = Tally.of_codes(codes, contributions=1, report={})
     assert (
-        f"{codes!r} {tally!r} {tally}" == "<SortedCodes: private> <Tally: private> <Tally: private>"
+        f"{codes!r} {tally!r} {tally}"
+        == "<QuadrantCodes: private> <Tally: private> <Tally: private>"
     )

@@ -1,0 +1,78 @@
+"""Ranks of codes, against a search among all codes in ascending order."""
+
+import numpy as np
+import pytest
+
+from psd.ingest.code_ranks import CodeRanks
+
+LEVELS = 9
+
+
+def records(kind, size=3_000):
+    """Codes of records: anywhere, in a few cells, in one cell, or none."""
+    random = np.random.default_rng(4)
+    codes = random.integers(0, 4**LEVELS, size)
+    if kind == "few cells":
+        codes = random.choice([0, 5, 2**16 + 3, 4**LEVELS - 1], size)
+    if kind == "a part":
+        codes[size // 8 :] = 3 * 4 ** (LEVELS - 1) + codes[size // 8 :] % 64
+    return codes[:0] if kind == "none" else codes
+
+
+def starts(depth):
+    """Codes at which some nodes of a depth begin."""
+    random = np.random.default_rng(depth)
+    size = 4 ** (LEVELS - depth)
+    return random.permutation(np.unique(random.integers(0, 4**depth, 200))) * size
+
+
+@pytest.fixture(autouse=True)
+def _no_input_is_small(monkeypatch):
+    monkeypatch.setattr("psd.ingest.code_ranks._FEW", 0)
+    monkeypatch.setattr("psd.ingest.code_ranks._CHUNK", 700)
+
+
+@pytest.mark.parametrize("share", [1, 4, 10**9], ids="sort at most 1/{}".format)
+@pytest.mark.parametrize("kind", ["anywhere", "few cells", "a part", "none"])
+@pytest.mark.parametrize("dtype", [np.uint32, np.int64])
+@pytest.mark.parametrize(
+    "depths", [range(LEVELS + 1), range(LEVELS, -1, -1), [LEVELS] * 3], ids=str
+)
+def test_ranks_are_those_of_a_search(depths, dtype, kind, share, monkeypatch):
+    monkeypatch.setattr("psd.ingest.code_ranks._LARGEST_PART", share)
+    codes = records(kind).astype(dtype)
+    ascending = np.sort(codes)
+    ranks = CodeRanks(codes.copy(), LEVELS, is_sorted=False)
+    assert len(ranks) == len(codes)
+    for depth in depths:
+        found = ranks.ranks(starts(depth))
+        assert found.dtype == np.int64
+        np.testing.assert_array_equal(found, np.searchsorted(ascending, starts(depth)))
+    np.testing.assert_array_equal(ranks.ascending(), ascending)
+    np.testing.assert_array_equal(ranks.ranks(starts(5)), np.searchsorted(ascending, starts(5)))
+
+
+def test_a_few_codes_of_other_cells_may_follow(monkeypatch):
+    codes = records("anywhere")
+    ranks, ascending = CodeRanks(codes.copy(), LEVELS, is_sorted=False), np.sort(codes)
+    for code in (4**LEVELS - 1, 4**LEVELS - 2, 1, 2, 0):
+        assert ranks.ranks(np.array([code])).tolist() == [np.searchsorted(ascending, code)]
+
+
+def test_records_of_large_cells_are_not_sorted():
+    codes = records("anywhere")
+    ranks = CodeRanks(codes, LEVELS, is_sorted=False)
+    before = codes.copy()
+    for depth in range(6):  # 4^5 cells are the most that are fewer than 3,000 records
+        ranks.ranks(starts(depth))
+    ranks.ranks(np.array([77, 4**7 + 5]))
+    np.testing.assert_array_equal(codes, before)
+    ranks.ranks(np.arange(4**LEVELS))
+    np.testing.assert_array_equal(codes, np.sort(before))
+
+
+def test_small_inputs_are_sorted_at_once(monkeypatch):
+    monkeypatch.undo()
+    codes = records("anywhere")
+    CodeRanks(codes, LEVELS, is_sorted=False).ranks(starts(1))
+    np.testing.assert_array_equal(codes, np.sort(codes))
