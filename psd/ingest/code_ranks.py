@@ -10,6 +10,9 @@ __all__ = ["CodeRanks"]
 # Fewer codes than this are sorted at once.
 _FEW = 2**17
 
+# Fewer cells fit into a cache; the smallest cells of most trees have more records than this.
+_PER_CELL = 8
+
 # Codes whose cells are counted together; they fit into the cache of a processor.
 _CHUNK = 2**16
 
@@ -22,8 +25,8 @@ class CodeRanks:
 
     A tree asks for the codes at which its cells begin. Those of cells down to a certain level are
     counted in an array with a number for each of the cells of this level, of which there are at
-    most as many as records. For smaller cells the records near them are sorted, which are few in
-    most trees. So most records are never sorted. The ranks are those of a search among all
+    most an eighth as many as records. For smaller cells the records near them are sorted, which
+    are few in most trees. So most records are never sorted. The ranks are those of a search among all
     codes in ascending order.
 
     Parameters
@@ -38,7 +41,7 @@ class CodeRanks:
 
     def __init__(self, codes: NDArray[np.integer], levels: int, *, is_sorted: bool) -> None:
         self._codes, self._is_sorted = codes, is_sorted
-        top = min(levels, max(len(codes).bit_length() - 1, 0) // 2)
+        top = min(levels, max((len(codes) // _PER_CELL).bit_length() - 1, 0) // 2)
         self._shift = 2 * (levels - top)
         self._cells = 4**top
         self._below: NDArray[np.integer] | None = None
