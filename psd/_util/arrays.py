@@ -12,6 +12,7 @@ __all__ = [
     "Integers",
     "distinct_values",
     "from_arrow",
+    "keep_freed_memory",
     "morton_codes",
     "morton_numbers",
     "nulls_as_zeros",
@@ -42,6 +43,17 @@ def _is_read_only(array: NDArray[Any]) -> bool:
             return bool(part.flags.owndata)
         part = part.base
     return False
+
+
+def keep_freed_memory() -> None:
+    """Let the C library keep the memory of freed arrays for later ones.
+
+    glibc requests memory for a large array from the system and gives it back when the array is
+    freed, unless an array as large as this one, or larger, was freed before. The system clears what
+    it gives, page by page, which takes longer than most work on the array. The array here is never
+    written to, so it takes no memory itself. 32 MB is the largest size that glibc considers.
+    """
+    np.empty(2**25 - 2**16, np.uint8)
 
 
 def sum_by(

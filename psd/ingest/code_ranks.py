@@ -26,8 +26,8 @@ class CodeRanks:
     A tree asks for the codes at which its cells begin. Those of cells down to a certain level are
     counted in an array with a number for each of the cells of this level, of which there are at
     most an eighth as many as records. For smaller cells the records near them are sorted, which
-    are few in most trees. So most records are never sorted. The ranks are those of a search among all
-    codes in ascending order.
+    are few in most trees. So most records are never sorted. The ranks are those of a search among
+    all codes in ascending order.
 
     Parameters
     ----------

@@ -30,6 +30,9 @@ __all__ = [
 
 _HASH_BITS = PRIME.bit_length()
 
+# Keys of so many bits are sorted first.
+_SHORT_KEY_BITS = 32
+
 _DAY = 86_400_000_000
 """Microseconds of a day."""
 
@@ -197,27 +200,50 @@ def _smallest(
 ) -> NDArray[np.int64]:
     """Indices of the k smallest hashes of each unit.
 
-    Sorting keys is much faster than finding their order. It gives the largest key that each unit
-    keeps. Only units with equal hashes need the order of their records.
+    Sorting keys is much faster than finding their order, and short keys are sorted faster than
+    long ones. They give the largest key that each unit keeps. Units with equal short keys need
+    their whole hashes, and only units with equal hashes need the order of their records.
     """
     cells = (columns, rows, time)
     hashes = row_hashes(salt, *cells, np.broadcast_to(np.int64(0), len(units)))
-    key = units << _HASH_BITS | hashes
-    ascending = np.sort(key)
-    sizes = np.bincount(units)
-    last = np.cumsum(sizes) - sizes + np.minimum(sizes, k) - 1
-    is_kept = key <= ascending[np.maximum(last, 0)][units]
-    tied = ascending[1:][ascending[1:] == ascending[:-1]] >> _HASH_BITS
-    if not len(tied):
-        return np.flatnonzero(is_kept)
-    has_ties = np.zeros(len(sizes), bool)
-    has_ties[tied] = True
-    among = has_ties[units]
-    index = np.flatnonzero(among)
+    is_kept, has_ties = _kept_by_bits(units, hashes, _short_bits(units), k)
+    short, index = np.flatnonzero(is_kept & ~has_ties), np.flatnonzero(has_ties)
+    if not len(index):
+        return short
+    is_kept, has_ties = _kept_by_bits(units[index], hashes[index], _HASH_BITS, k)
+    whole, index = index[is_kept & ~has_ties], index[has_ties]
+    if not len(index):
+        return np.concatenate([short, whole])
     smallest = _smallest_of_ties(
         units[index], hashes[index], salt[:, index], tuple(v[index] for v in cells), k=k
     )
-    return np.concatenate([np.flatnonzero(is_kept & ~among), index[smallest]])
+    return np.concatenate([short, whole, index[smallest]])
+
+
+def _short_bits(units: NDArray[np.int64]) -> int:
+    """First bits of a hash that fit into a short key beside the number of a unit."""
+    bits = _SHORT_KEY_BITS - int(units.max(initial=0)).bit_length()
+    return min(max(bits, 0), _HASH_BITS)
+
+
+def _kept_by_bits(
+    units: NDArray[np.int64], hashes: NDArray[np.int64], bits: int, k: int
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Find the records that are kept by the first bits of their hashes.
+
+    Returns
+    -------
+    tuple of ndarray, shape (n,), bool
+        Which are kept; and those of units in which these bits of two records are equal.
+    """
+    key = units << bits | hashes >> (_HASH_BITS - bits)
+    ascending = np.sort(key.astype(np.uint32) if bits == _short_bits(units) else key)
+    sizes = np.bincount(units)
+    last = np.cumsum(sizes) - sizes + np.minimum(sizes, k) - 1
+    is_kept = key <= ascending[np.maximum(last, 0)][units]
+    has_ties = np.zeros(len(sizes), bool)
+    has_ties[ascending[1:][ascending[1:] == ascending[:-1]] >> bits] = True
+    return is_kept, has_ties[units]
 
 
 def _smallest_of_ties(

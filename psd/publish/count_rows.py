@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from psd._util.arrays import keep_freed_memory
 from psd.curator.contribution_choice import choose_contribution_bound
 from psd.curator.private_bounds import PrivateBounds, find_bounds
 from psd.errors import BudgetError, ParameterError
@@ -77,6 +78,7 @@ class _Reading:
         columns, choice = self.request.columns, self.request.contribution_choice
         assert columns is not None
         for_rows, for_parser = split_memory(self.memory)
+        keep_freed_memory()
         builder = TallyBuilder(
             domain,
             unit=self.unit,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from psd._util.arrays import distinct_values, ranges, sum_by
+from psd._util.arrays import distinct_values, keep_freed_memory, ranges, sum_by
 
 
 def test_ranges_and_sums_by_group():
@@ -20,3 +20,11 @@ def test_distinct_values_are_those_of_numpy(values):
     distinct, which = np.unique(array, return_inverse=True)
     assert array[first].tolist() == distinct.tolist()
     assert number.tolist() == which.tolist()
+
+
+def test_kept_memory_takes_none():
+    """An array that is never written to has no pages."""
+    resource = pytest.importorskip("resource", reason="peak memory is read on Unix alone")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    keep_freed_memory()
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 4_000

@@ -91,3 +91,23 @@ def test_each_unit_keeps_its_smallest_hashes_where_none_are_equal(k):
     expected = np.argsort(hashes)[:, :k] + np.array([[0], [5], [10]])
     kept = keep_smallest(units, salt, cells, none, k)
     assert sorted(kept.tolist()) == sorted(expected.ravel().tolist())
+
+
+@pytest.mark.parametrize("bits", [1, 8, 12, 20, 32])
+@pytest.mark.parametrize("distinct", [3, 400, 10**9])
+def test_short_keys_change_nothing(distinct, bits, monkeypatch):
+    """Units may have equal first bits of hashes, equal hashes, or equal records.
+
+    With no bit of a hash in short keys, the whole hashes decide.
+    """
+    random = np.random.default_rng(bits)
+    units = random.integers(0, 30, 2_000)
+    cells, none = random.integers(0, distinct, (2, 2_000)), np.zeros(2_000, np.int64)
+    salt = user_salts(map(str, range(30)), b"key")[:, units]
+    monkeypatch.setattr("psd.ingest.contribution_bounding._SHORT_KEY_BITS", 0)
+    expected = keep_smallest(units, salt, tuple(cells), none, 7)
+    monkeypatch.setattr("psd.ingest.contribution_bounding._SHORT_KEY_BITS", bits)
+    kept = keep_smallest(units, salt, tuple(cells), none, 7)
+    records = [sorted(zip(units[i], *cells[:, i], strict=True)) for i in (kept, expected)]
+    assert records[0] == records[1]
+    assert np.bincount(units[kept]).tolist() == [7] * 30
