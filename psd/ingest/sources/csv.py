@@ -13,6 +13,7 @@ import glob
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,8 @@ from psd.ingest.sources._points import Projection, column_projection
 from psd.ingest.tally import Batch
 
 if TYPE_CHECKING:
+    import duckdb
+
     from psd.ingest.sources import Columns
     from psd.ingest.sources._copies import CopyCheck
     from psd.space.domain import Domain
@@ -132,22 +135,12 @@ def _stream(
     import duckdb
     import pyarrow as pa
 
-    columns = header.columns
     layout = CsvQuery(header, find_compression(path), content)
-    source = [glob.escape(str(path))]
-    states_texts = content.has_underscore or content.may_have_gaps
-    is_checked, fault, kind = states_texts, None, InputDataError
+    fault, kind = None, InputDataError
     try:
         with duckdb.connect(":memory:") as connection:
-            connection.execute(_SETTINGS + _memory_settings(columns.memory))
-            relation = connection.sql(layout.text(with_texts=states_texts), params=source)
-            for batch in relation.to_arrow_reader(_ROWS):
-                if not is_checked and not _is_finite(batch):
-                    again = connection.cursor().sql(layout.text(with_texts=True), params=source)
-                    for other in again.to_arrow_reader(_ROWS):
-                        _check_texts(path, other, columns)
-                    is_checked = True
-                yield _batch(path, batch, columns, project)
+            for batch in _rows(path, layout, connection):
+                yield _batch(path, batch, header.columns, project)
     except duckdb.OutOfMemoryException:
         raise MemoryError from None
     except (duckdb.Error, pa.ArrowException, OSError) as error:
@@ -155,6 +148,46 @@ def _stream(
         kind = fault_class(error)
     if fault:  # raised here, so that no context carries the message
         raise kind(f"{path} {fault}: {_WELL_FORMED}")
+
+
+def _rows(path: Path, layout: CsvQuery, connection: duckdb.DuckDBPyConnection) -> Iterator[Any]:
+    """Arrow record batches of one file, the fields of which are checked."""
+    content, run = layout.content, partial(_run, path, layout.header.columns)
+    if content.has_underscore or content.may_have_gaps:
+        yield from run(connection, layout.text(with_texts=True))
+        return
+    query = layout.numbers() if layout.has_numbers else layout.text(with_texts=False)
+    is_checked, rows = False, 0
+    for batch in run(connection, query):
+        if not is_checked and not _is_finite(batch):
+            for _ in run(connection.cursor(), layout.text(with_texts=True)):
+                pass
+            is_checked = True
+        rows += len(batch)
+        yield batch
+    if layout.has_numbers and rows != content.lines - 1:
+        for batch in run(connection, layout.left_out()):
+            rows += len(batch)
+            yield batch
+        if rows != connection.sql(layout.size(), params=_parameters(path)).fetchall()[0][0]:
+            raise InputDataError(f"{path} changed while it was read; nothing was published")
+
+
+def _run(
+    path: Path, columns: Columns, connection: duckdb.DuckDBPyConnection, query: str
+) -> Iterator[Any]:
+    """Arrow record batches of a query; text in place of a number stops the build."""
+    connection.execute(_SETTINGS + _memory_settings(columns.memory))  # of this cursor
+    relation = connection.sql(query, params=_parameters(path))
+    for batch in relation.to_arrow_reader(_ROWS):
+        if "odd_x" in batch.schema.names:
+            _check_texts(path, batch, columns)
+        yield batch
+
+
+def _parameters(path: Path) -> list[str]:
+    """Parameters of a query that reads one file, whatever characters its name has."""
+    return [glob.escape(str(path))]
 
 
 def _memory_settings(memory: int | None) -> str:
@@ -193,9 +226,7 @@ def _check_texts(path: Path, batch: Any, columns: Columns) -> None:
 
 
 def _batch(path: Path, batch: Any, columns: Columns, project: Projection) -> Batch:
-    """Convert an Arrow record batch; text in place of a number stops the build."""
-    if "odd_x" in batch.schema.names:
-        _check_texts(path, batch, columns)
+    """Convert an Arrow record batch."""
     x, y = project((from_arrow(batch.column("x")), from_arrow(batch.column("y"))))
     user = batch.column("user") if columns.user else None
     if user is not None and _has_nul(user):

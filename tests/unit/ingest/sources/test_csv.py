@@ -436,6 +436,78 @@ def test_signs_are_looked_for_below_the_first_line(file, end, monkeypatch):
     assert signs_of(path) == (0, True)
 
 
+@pytest.mark.parametrize("part", [1, 2, 3, 5, 2**20])
+@pytest.mark.parametrize(
+    ("text", "lines", "line_ends"),
+    [
+        ("lon,lat\n1,2\n", 2, 0),
+        ("lon,lat\n1,2", 2, 0),
+        ("lon,lat\r\n1,2\r\n\r\n", 3, 0),
+        ("lon,lat\r1,2\r", 1, 2),
+        ("lon,lat\r1,2\r\n3,4\n\r", 3, 2),
+        ("", 0, 0),
+    ],
+)
+def test_lines_are_counted(file, text, lines, line_ends, part, monkeypatch):
+    monkeypatch.setattr(_csv_file, "BUFFER", part)
+    path = file("")
+    path.write_bytes(text.encode())
+    content = scan_content(path, "none")
+    assert (content.lines, content.line_ends) == (lines, line_ends)
+
+
+def queries(monkeypatch):
+    """Names of the queries that are made."""
+    made = []
+    for name in ("numbers", "left_out", "size", "text"):
+        real = getattr(source.CsvQuery, name)
+
+        def note(self, *args, real=real, name=name, **options):
+            made.append(name)
+            return real(self, *args, **options)
+
+        monkeypatch.setattr(source.CsvQuery, name, note)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("lon,lat\n1,2\n3,4\n", ["numbers"]),
+        ("lon,lat\r\n1,2\r\n3,4", ["numbers"]),
+        ("lon,lat\n1,2\n\n3,4\n", ["numbers", "left_out", "text", "size"]),
+        ("lon,lat\n1,2\nNA,5\n3,4\n", ["numbers", "left_out", "text", "size"]),
+        ("lon,lat\r1,2\r3,4\r", ["text"]),
+        ('lon,lat\n"1",2\n3,4\n', ["text"]),
+        ("lon,lat\n,2\n3,4\n", ["text"]),
+    ],
+)
+def test_rows_are_read_again_only_where_some_were_left_out(file, text, expected, monkeypatch):
+    made = queries(monkeypatch)
+    assert (3.0, 4.0) in rows_of(file(text))
+    assert made == expected
+
+
+def test_rows_that_are_never_read_stop_the_build(file, monkeypatch):
+    path = file("lon,lat\n1,2\nNA,5\n3,4\n")
+    nothing = "SELECT 1.0::DOUBLE AS x, 1.0::DOUBLE AS y WHERE $1 = ''"
+    monkeypatch.setattr(source.CsvQuery, "left_out", lambda self: nothing)
+    with pytest.raises(InputDataError, match="changed while it was read"):
+        rows_of(path)
+
+
+def test_many_rows_are_left_out_by_all_threads(file):
+    """Rows without a number and rows of numbers take turns, in parts of several threads."""
+    marks = ["NA,1", "1,null", "NaN,-", "0.25,0.5", "0.25,0.5"]
+    path = file("n,lon,lat\n" + "".join(f"user{n},{marks[n % 5]}\n" for n in range(400_000)))
+    tally = tally_batches(read(path, Columns(), EARTH), EARTH)
+    assert tally.counts.tolist() == [160_000]
+    assert tally.report["without coordinates"] == 240_000
+    path.write_text(path.read_text() + "last,0.25,0.5,7\n")
+    with pytest.raises(InputDataError, match="malformed"):
+        tally_batches(read(path, Columns(), EARTH), EARTH)
+
+
 @pytest.mark.parametrize("user", ["ann", "a_b"])
 def test_underscores_in_numbers_are_found_beside_any_id(file, user):
     path = file(f"user,lon,lat\n{user},1,2\n{user},1_0,2\n")
