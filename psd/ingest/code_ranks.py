@@ -112,9 +112,9 @@ class CodeRanks:
         part, end = np.empty(number, self._codes.dtype), 0
         for start in range(0, len(self._codes), _CHUNK):
             codes = self._codes[start : start + _CHUNK]
-            found = codes[is_wanted[codes >> self._shift]]
-            part[end : end + len(found)] = found
-            end += len(found)
+            codes = codes[is_wanted[codes >> self._shift]]
+            part[end : end + len(codes)] = codes
+            end += len(codes)
         part.sort()
         self._part, self._has_part = part, is_wanted
         return True

@@ -479,7 +479,7 @@ def queries(monkeypatch):
         ("lon,lat\n1,2\nNA,5\n3,4\n", ["numbers", "left_out", "text", "size"]),
         ("lon,lat\r1,2\r3,4\r", ["text"]),
         ('lon,lat\n"1",2\n3,4\n', ["text"]),
-        ("lon,lat\n,2\n3,4\n", ["text"]),
+        ("lon,lat\n1,2\n,2\n3,4\n", ["text"]),  # an empty field near the start
     ],
 )
 def test_rows_are_read_again_only_where_some_were_left_out(file, text, expected, monkeypatch):
