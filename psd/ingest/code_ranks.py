@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,7 +15,7 @@ _FEW = 2**17
 # Fewer cells fit into a cache; the smallest cells of most trees have more records than this.
 _PER_CELL = 8
 
-# Codes whose cells are counted together; they fit into the cache of a processor.
+# Codes that are looked at together.
 _CHUNK = 2**16
 
 # Where more than this share of all codes would be sorted, all are.
@@ -44,9 +46,8 @@ class CodeRanks:
         top = min(levels, max((len(codes) // _PER_CELL).bit_length() - 1, 0) // 2)
         self._shift = 2 * (levels - top)
         self._cells = 4**top
-        self._below: NDArray[np.integer] | None = None
-        # The codes in some cells, ascending, and which cells these are.
-        self._part, self._has_part = codes[:0], np.zeros(0, bool)
+        self._below: NDArray[np.int64] | None = None
+        self._part: tuple[NDArray[np.bool_], NDArray[np.integer]] | None = None
 
     def __len__(self) -> int:
         return len(self._codes)
@@ -58,8 +59,7 @@ class CodeRanks:
         """All codes in ascending order."""
         if not self._is_sorted:
             self._codes.sort()
-            self._is_sorted, self._below = True, None
-            self._part, self._has_part = self._codes[:0], np.zeros(0, bool)
+            self._is_sorted = True
         return self._codes
 
     def ranks(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -77,47 +77,44 @@ class CodeRanks:
         if self._is_sorted or len(self._codes) < _FEW:
             return _search(self.ascending(), codes)
         cells = codes >> self._shift
-        ranks: NDArray[np.int64] = self._counts_below()[cells].astype(np.int64)
+        ranks: NDArray[np.int64] = self._counts_below()[cells]
         inside = np.flatnonzero(codes != cells << self._shift)
         if not len(inside):
             return ranks
-        if not self._sort_cells(cells[inside]):
+        part = self._codes_in(cells[inside])
+        if part is None:
             return _search(self.ascending(), codes)
-        first = cells[inside] << self._shift
-        ranks[inside] += _search(self._part, codes[inside]) - _search(self._part, first)
+        ranks[inside] += _search(part, codes[inside])
+        ranks[inside] -= _search(part, cells[inside] << self._shift)
         return ranks
 
-    def _counts_below(self) -> NDArray[np.integer]:
+    def _counts_below(self) -> NDArray[np.int64]:
         """Number of records before each cell of the level, and of all records."""
-        if self._below is not None:
-            return self._below
-        # Half the memory, and two thirds of the time.
-        kind = np.int32 if len(self._codes) < 2**31 else np.int64
-        counts: NDArray[np.integer] = np.zeros(self._cells + 1, kind)
-        for start in range(0, len(self._codes), _CHUNK):
-            cells = (self._codes[start : start + _CHUNK] >> self._shift).astype(np.intp)
-            np.add.at(counts[1:], cells, kind(1))
-        self._below = np.cumsum(counts, out=counts)
-        return counts
+        if self._below is None:
+            counts = np.zeros(self._cells + 1, np.int64)
+            for codes in self._chunks():
+                np.add.at(counts[1:], (codes >> self._shift).astype(np.intp), 1)
+            np.cumsum(counts, out=counts)
+            self._below = counts
+        return self._below
 
-    def _sort_cells(self, cells: NDArray[np.int64]) -> bool:
-        """Sort the codes in some cells; False if these are too many of all codes."""
-        if len(self._has_part) and self._has_part[cells].all():
-            return True
+    def _codes_in(self, cells: NDArray[np.int64]) -> NDArray[np.integer] | None:
+        """Ascending codes in some cells, and maybe others; None if these are too many of all."""
+        if self._part is not None and self._part[0][cells].all():
+            return self._part[1]
         is_wanted = np.zeros(self._cells, bool)
         is_wanted[cells] = True
-        number = int(np.diff(self._counts_below())[is_wanted].sum(dtype=np.int64))
-        if number * _LARGEST_PART > len(self._codes):
-            return False
-        part, end = np.empty(number, self._codes.dtype), 0
+        if np.diff(self._counts_below())[is_wanted].sum() * _LARGEST_PART > len(self._codes):
+            return None
+        chunks = (codes[is_wanted[codes >> self._shift]] for codes in self._chunks())
+        part = np.sort(np.concatenate([self._codes[:0], *chunks]))
+        self._part = is_wanted, part
+        return part
+
+    def _chunks(self) -> Iterator[NDArray[np.integer]]:
+        """Parts of the codes that fit into the cache of a processor."""
         for start in range(0, len(self._codes), _CHUNK):
-            codes = self._codes[start : start + _CHUNK]
-            codes = codes[is_wanted[codes >> self._shift]]
-            part[end : end + len(codes)] = codes
-            end += len(codes)
-        part.sort()
-        self._part, self._has_part = part, is_wanted
-        return True
+            yield self._codes[start : start + _CHUNK]
 
 
 def _search(ascending: NDArray[np.integer], codes: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -207,23 +207,21 @@ def _smallest(
     cells = (columns, rows, time)
     hashes = row_hashes(salt, *cells, np.broadcast_to(np.int64(0), len(units)))
     is_kept, has_ties = _kept_by_bits(units, hashes, _short_bits(units), k)
-    short, index = np.flatnonzero(is_kept & ~has_ties), np.flatnonzero(has_ties)
-    if not len(index):
-        return short
-    is_kept, has_ties = _kept_by_bits(units[index], hashes[index], _HASH_BITS, k)
-    whole, index = index[is_kept & ~has_ties], index[has_ties]
-    if not len(index):
-        return np.concatenate([short, whole])
-    smallest = _smallest_of_ties(
-        units[index], hashes[index], salt[:, index], tuple(v[index] for v in cells), k=k
-    )
-    return np.concatenate([short, whole, index[smallest]])
+    parts, index = [np.flatnonzero(is_kept & ~has_ties)], np.flatnonzero(has_ties)
+    if len(index):
+        is_kept, has_ties = _kept_by_bits(units[index], hashes[index], _HASH_BITS, k)
+        parts.append(index[is_kept & ~has_ties])
+        index = index[has_ties]
+    if len(index):
+        of_cells = tuple(values[index] for values in cells)
+        smallest = _smallest_of_ties(units[index], hashes[index], salt[:, index], of_cells, k=k)
+        parts.append(index[smallest])
+    return np.concatenate(parts)
 
 
 def _short_bits(units: NDArray[np.int64]) -> int:
     """First bits of a hash that fit into a short key beside the number of a unit."""
-    bits = _SHORT_KEY_BITS - int(units.max(initial=0)).bit_length()
-    return min(max(bits, 0), _HASH_BITS)
+    return min(_SHORT_KEY_BITS - int(units.max(initial=0)).bit_length(), _HASH_BITS)
 
 
 def _kept_by_bits(

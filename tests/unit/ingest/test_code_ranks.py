@@ -65,14 +65,36 @@ def test_records_of_large_cells_are_not_sorted():
     before = codes.copy()
     for depth in range(5):  # 4^4 cells are the most that have eight records each
         ranks.ranks(starts(depth))
-    ranks.ranks(np.array([77, 4**7 + 5]))
+    for _ in range(2):
+        ranks.ranks(np.array([77, 4**7 + 5]))
     np.testing.assert_array_equal(codes, before)
     ranks.ranks(np.arange(4**LEVELS))
     np.testing.assert_array_equal(codes, np.sort(before))
 
 
-def test_small_inputs_are_sorted_at_once(monkeypatch):
-    monkeypatch.undo()
+@pytest.mark.parametrize("few", [3_000, 3_001])
+def test_small_inputs_are_sorted_at_once(few, monkeypatch):
+    monkeypatch.setattr("psd.ingest.code_ranks._FEW", few)
     codes = records("anywhere")
     CodeRanks(codes, LEVELS, is_sorted=False).ranks(starts(1))
-    np.testing.assert_array_equal(codes, np.sort(codes))
+    assert (np.diff(codes) >= 0).all() == (few > 3_000)
+
+
+@pytest.mark.parametrize(
+    ("size", "cells"), [(0, 1), (7, 1), (31, 1), (32, 4), (127, 4), (128, 16), (10**5, 4**6)]
+)
+def test_cells_have_eight_records_each(size, cells):
+    assert CodeRanks(np.zeros(size, np.int64), LEVELS, is_sorted=False)._cells == cells
+    assert CodeRanks(np.zeros(size, np.int64), 1, is_sorted=False)._cells == min(cells, 4)
+
+
+@pytest.mark.parametrize("is_sorted", [False, True])
+def test_large_codes_are_exact(is_sorted):
+    """Floats cannot tell them apart."""
+    codes = 4**30 - np.arange(40, 0, -1)
+    ranks = CodeRanks(codes, 30, is_sorted=is_sorted)
+    np.testing.assert_array_equal(ranks.ranks(codes), np.arange(40))
+
+
+def test_it_shows_nothing():
+    assert repr(CodeRanks(np.array([3]), 1, is_sorted=True)) == "<CodeRanks: private>"

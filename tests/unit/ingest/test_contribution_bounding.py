@@ -93,7 +93,7 @@ def test_each_unit_keeps_its_smallest_hashes_where_none_are_equal(k):
     assert sorted(kept.tolist()) == sorted(expected.ravel().tolist())
 
 
-@pytest.mark.parametrize("bits", [1, 8, 12, 20, 32])
+@pytest.mark.parametrize("bits", [6, 8, 12, 20, 32])
 @pytest.mark.parametrize("distinct", [3, 400, 10**9])
 def test_short_keys_change_nothing(distinct, bits, monkeypatch):
     """Units may have equal first bits of hashes, equal hashes, or equal records.
@@ -104,10 +104,27 @@ def test_short_keys_change_nothing(distinct, bits, monkeypatch):
     units = random.integers(0, 30, 2_000)
     cells, none = random.integers(0, distinct, (2, 2_000)), np.zeros(2_000, np.int64)
     salt = user_salts(map(str, range(30)), b"key")[:, units]
-    monkeypatch.setattr("psd.ingest.contribution_bounding._SHORT_KEY_BITS", 0)
+    monkeypatch.setattr("psd.ingest.contribution_bounding._SHORT_KEY_BITS", 5)
     expected = keep_smallest(units, salt, tuple(cells), none, 7)
     monkeypatch.setattr("psd.ingest.contribution_bounding._SHORT_KEY_BITS", bits)
     kept = keep_smallest(units, salt, tuple(cells), none, 7)
     records = [sorted(zip(units[i], *cells[:, i], strict=True)) for i in (kept, expected)]
     assert records[0] == records[1]
     assert np.bincount(units[kept]).tolist() == [7] * 30
+
+
+def test_whole_records_are_compared_where_hashes_are_equal_alone(monkeypatch):
+    units, none = np.repeat(np.arange(40), 50), np.zeros(2_000, np.int64)
+    salt, cells = user_salts(map(str, range(40)), b"key")[:, units], (np.arange(2_000), none)
+    asked = []
+
+    def note(units, *others, k):
+        asked.append(len(units))
+        return np.arange(len(units))
+
+    monkeypatch.setattr("psd.ingest.contribution_bounding._smallest_of_ties", note)
+    keep_smallest(units, salt, cells, none, 10)
+    assert asked == []
+    cells[0][:2] = 7
+    keep_smallest(units, salt, cells, none, 10)
+    assert asked == [50]
