@@ -9,7 +9,9 @@ import pyarrow as pa
 
 from privacy.planted_bugs.bug import planted, replaced
 from psd.ingest import partial_tally
+from psd.ingest.code_ranks import CodeRanks
 from psd.ingest.sources import parquet
+from psd.ingest.sources._csv_query import CsvQuery
 
 USERS = "tests/privacy/test_merge_replay.py::test_a_user_of_several_parts_costs_epsilon"
 UNIT = "tests/unit/ingest/test_partial_tally.py::"
@@ -23,6 +25,30 @@ def k_of_one_part():
         return max(part.contributions for part in parts)
 
     return replaced(partial_tally, "combined_contribution_bound", largest)
+
+
+@planted(
+    test="tests/privacy/test_counting_replay.py::test_no_answer_tells_more_than_epsilon"
+    "[privtree-3-2-240-few-sorted]",
+    like="counts in two steps, one of which is taken twice",
+)
+def ranks_count_twice():
+    """A record counts twice before a cell that is not the last of its family."""
+    original = CodeRanks.ranks
+
+    def doubled(self, codes):
+        return np.minimum(2 * original(self, codes), len(self))
+
+    return replaced(CodeRanks, "ranks", doubled)
+
+
+@planted(
+    test="tests/unit/ingest/sources/test_csv.py::test_many_rows_are_left_out_by_all_threads",
+    like="the same row read twice: a second query after one that left rows out",
+)
+def second_query_of_all_rows():
+    """The second query of a CSV file reads all rows, in place of those that were left out."""
+    return replaced(CsvQuery, "left_out", lambda self: self.text(with_texts=True))
 
 
 @planted(
