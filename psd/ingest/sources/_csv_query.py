@@ -40,7 +40,7 @@ class CsvQuery:
         return is_plain and not content.quotes and not content.line_ends
 
     def numbers(self) -> str:
-        """SQL of coordinates that the parser itself converts, in two thirds of the time.
+        """SQL of coordinates that the parser itself converts, which is less work.
 
         Rows that are malformed or have other text are left out; `left_out` reads them. Then fewer
         rows are read than there are lines below the header.
