@@ -1,8 +1,8 @@
 """Whether intervals cover, and errors are predicted, on data that nothing was chosen on.
 
     python tests/benchmarks/coverage_matrix.py [--rows A;B] [--methods A,B] [--epsilons .1,1]
-        [--runs 10] [--districts 600] [--delta 1e-6 --slices 12] [--folder ../shared/data] [--list]
-        [-o table.md]
+        [--runs 10] [--districts 600] [--delta 1e-6 --slices 12] [--folder ../shared/data] [--jobs 2]
+        [--list] [-o table.md]
 
 The rows are variants of the public data sets (`variants.py`); a row is chosen by a regular
 expression that matches a part of its name. Queries are the eight classes of
@@ -18,7 +18,9 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +44,12 @@ RATIO = (0.6, 1.6)
 OFF_NOMINAL = 0.08
 ERRORS = 2.0
 
+Source = Callable[[Path], Iterable[Variant]]
+"""Lists the variants of a folder; a function of a module, which each process calls by its name."""
+
+Row = tuple[bool, tuple[str, ...]]
+"""Whether all bars are kept, and the cells."""
+
 HEADS = (
     "data",
     "epsilon",
@@ -61,7 +69,7 @@ HEADS = (
 
 INTRODUCTION = """# Coverage matrix
 
-Made by `{command}` (psd {version}) in {seconds:.0f} seconds.
+Made by `{command}` (psd {version}) in {seconds:.0f} seconds, with {jobs} processes.
 
 The table shows the share of queries, in percent, whose 95 % interval covers the true count: of
 boxes ({classes} classes of 500; `psd/evaluation/workload.py`), of the class with the least, and of
@@ -117,8 +125,8 @@ def judged(builds: list[Measures], default: bool, declared: bool) -> tuple[bool,
     return all(kept for kept, _ in cells), [text for _, text in cells]
 
 
-def rows(variant: Variant, options: argparse.Namespace) -> Iterator[tuple[bool, tuple[str, ...]]]:
-    """Whether the bars are kept, and the row, for each epsilon and method."""
+def rows(variant: Variant, options: argparse.Namespace) -> Iterator[Row]:
+    """Rows of a variant, for each epsilon and method."""
     xy, domain = variant.points(), variant.domain
     if variant.boundary is not None:
         xy = xy[variant.boundary.contains(xy[:, 0], xy[:, 1])]
@@ -165,24 +173,22 @@ def add_measuring_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--districts", type=int, default=600)
     parser.add_argument("--delta", help="Gaussian noise; without it, Laplace noise")
     parser.add_argument("--slices", type=int, default=12, help="of a series with a delta")
+    parser.add_argument("--jobs", type=int, default=2, help="parallel processes")
     parser.add_argument("--list", action="store_true", help="print the names of all rows")
     parser.add_argument("-o", "--output", type=Path, help="page to write instead of printing it")
 
 
 def write_matrix(
-    variants: Iterable[Variant], options: argparse.Namespace, introduction: str = INTRODUCTION
+    source: Source, options: argparse.Namespace, introduction: str = INTRODUCTION
 ) -> bool:
     """Print or write the table of the chosen rows, and return whether all bars are kept."""
     start, parts = time.perf_counter(), (options.rows or "").split(";")
-    chosen = [row for row in variants if any(re.search(part, row.name) for part in parts)]
+    names = [row.name for row in source(options.folder)]
+    chosen = [name for name in names if any(re.search(part, name) for part in parts)]
     if options.list:
-        print(*(row.name for row in chosen), sep="\n")
+        print(*chosen, sep="\n")
         return True
-    results = []
-    for variant in chosen:
-        for result in rows(variant, options):
-            results.append(result)
-            print(" | ".join(result[1]), file=sys.stderr, flush=True)
+    results = measured(source, chosen, options)
     table = [HEADS, ("---",) * len(HEADS), *(row for _, row in results)]
     text = introduction.format(
         command=shlex.join(["python", f"tests/benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]]),
@@ -191,12 +197,35 @@ def write_matrix(
         classes=8,
         districts=options.districts,
         runs=options.runs,
+        jobs=options.jobs,
     ) + "".join(f"| {' | '.join(line)} |\n" for line in table)
     if options.output:
         options.output.write_text(text, encoding="utf-8")
     else:
         print(text, end="")
     return all(kept for kept, _ in results)
+
+
+def measured(source: Source, names: list[str], options: argparse.Namespace) -> list[Row]:
+    """Rows of some variants, in their order; each is written to stderr when it is there."""
+    results = []
+    with ProcessPoolExecutor(options.jobs) as pool:
+        for of_variant in pool.map(partial(rows_of, source, options), names):
+            for result in of_variant:
+                results.append(result)
+                print(" | ".join(result[1]), file=sys.stderr, flush=True)
+    return results
+
+
+def rows_of(source: Source, options: argparse.Namespace, name: str) -> list[Row]:
+    """Rows of one variant, which holds functions, so that processes are given its name."""
+    variant = next(row for row in source(options.folder) if row.name == name)
+    return list(rows(variant, options))
+
+
+def matrix_variants(folder: Path) -> Iterable[Variant]:
+    """All rows of the matrix."""
+    return variants(folder).values()
 
 
 def main() -> None:
@@ -206,7 +235,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=beside, help="where the data sets are")
     add_measuring_options(parser)
     options = parser.parse_args()
-    sys.exit(0 if write_matrix(variants(options.folder).values(), options) else 1)
+    sys.exit(0 if write_matrix(matrix_variants, options) else 1)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Whether intervals cover on point sets of a folder, which the constants were not chosen on.
 
     python tests/benchmarks/holdout.py FOLDER [--rows A;B] [--methods A,B] [--epsilons .1,1]
-        [--runs 4] [--districts 600] [--list] [-o table.md]
+        [--runs 4] [--districts 600] [--jobs 2] [--list] [-o table.md]
 
 Each `NAME.csv` of the folder is a row, with the same queries, figures and bars as the coverage
 matrix. Its columns are `x` and `y`, or `lon` and `lat`. A file `sets.toml` may have a table for
@@ -93,7 +93,7 @@ def main() -> None:
     parser.set_defaults(runs=4)
     options = parser.parse_args()
     introduction = INTRODUCTION.replace("# Coverage matrix", "# Hold-out")
-    sys.exit(0 if write_matrix(folder_variants(options.folder), options, introduction) else 1)
+    sys.exit(0 if write_matrix(folder_variants, options, introduction) else 1)
 
 
 if __name__ == "__main__":
