@@ -210,10 +210,10 @@ class CountModel:
     def predicts_published(self) -> bool:
         """Whether errors from the noise are predicted for the published counts.
 
-        Posterior medians hold empty cells near 0. Other estimates, and version 1, have the
-        covariance of least squares.
+        All estimates but the signed ones hold empty cells at 0 or near it. Signed estimates, and
+        version 1, have the covariance of least squares.
         """
-        return self.record.inference > 1 and self.post_processing.estimate in WITH_PRIOR
+        return self.record.inference > 1 and self.post_processing.estimate != "signed"
 
     @property
     def noise_covariance(self) -> Estimates:

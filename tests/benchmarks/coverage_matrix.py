@@ -1,8 +1,8 @@
 """Whether intervals cover, and errors are predicted, on data that nothing was chosen on.
 
     python tests/benchmarks/coverage_matrix.py [--rows A;B] [--methods A,B] [--epsilons .1,1]
-        [--runs 10] [--districts 600] [--delta 1e-6 --slices 12] [--folder ../shared/data] [--jobs 2]
-        [--list] [-o table.md]
+        [--runs 10] [--districts 600] [--delta 1e-6 --slices 12] [--folder ../shared/data]
+        [--jobs 2] [--list] [-o table.md]
 
 The rows are variants of the public data sets (`variants.py`); a row is chosen by a regular
 expression that matches a part of its name. Queries are the eight classes of
@@ -81,7 +81,8 @@ rounded and no resolution is declared, only queries with sides above two steps c
 Figures are means of {runs} builds. A figure that misses its bar by more than two standard errors is
 marked with (!). Bars: default method 92 to 99 % pooled (94 where a coordinate resolution is
 declared) and 88 % in each class, other methods 85 % in each class; ratios 0.6 to 1.6; 80 and 50 %
-intervals within 8 points.
+intervals within 8 points. An empty figure has fewer than 20 queries, or no true error.
+[Coverage](coverage.md) says what the rows are, and why some miss a bar.
 
 """
 
