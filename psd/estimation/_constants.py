@@ -132,6 +132,16 @@ LINE_SHARES: Final = (0.05, 2.0)
 """Share of the records that lie along lines below which they do not matter, and above which a fit
 is wrong. By coverage: gradients look like a share of 0.01."""
 
+APART_PAIRS: Final = 0.02
+"""Pairs of cells on a line, per division, below which cells have no lines in common. `htree` and
+`kd-standard` have 0.016 at most, other methods 0.03 at least, on sets as they are, lines and heavy
+places at epsilon 0.1 and 1. No command is kept. Since version 2."""
+
+APART_VARIANCE: Final = 0.5
+"""Part of the variance of cuts of leaves that lie apart, where all is at one place in each, that
+they have in common. By coverage: with 1, 80 % intervals of heavy places and cities cover 96 %; with
+0.5, points on one line have ratios of 0.4 to 0.9. Since version 2."""
+
 CUT_SHARE_VARIANCE: Final = 1.3
 """Variance of a cut at any share, over that of a cut in the middle, where points move by less
 than a cell. By coverage; 1.7 by derivation for a lattice much finer than the cells."""

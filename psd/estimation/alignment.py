@@ -3,7 +3,8 @@
 A query takes a part of each leaf that its edge cuts. If coordinates are rounded, or lie on streets,
 these parts are wrong in the same direction all along the edge, and their errors add up. Two sources
 tell how wrong: the step of the coordinates, if the counts show one, and what the divisions of cells
-along the lines of the lattice have in common.
+along the lines of the lattice have in common. Cells that are divided at quantiles have no lines in
+common, and tell nothing: there the overdispersion of leaves tells how much may be wrong together.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 
 from psd._util.arrays import Floats, Integers
 from psd.estimation._constants import (
+    APART_VARIANCE,
     CUT_SHARE_VARIANCE,
     MAX_SHARE_VARIANCE,
     STEP_SHARE_VARIANCE,
@@ -21,14 +23,20 @@ from psd.estimation._constants import (
 from psd.estimation.coordinate_step import CoordinateStep, detect_step
 from psd.estimation.families import divisions
 from psd.estimation.least_squares import Estimates
-from psd.estimation.line_moments import WIDTHS, common_variance_by_width, halvings
+from psd.estimation.line_moments import (
+    WIDTHS,
+    common_variance_by_width,
+    halvings,
+    lie_apart,
+)
 from psd.space.box_tree import Tree
 from psd.space.domain import Domain
 
 __all__ = ["PATTERN_SHAPE", "LinePattern", "fit_lines", "line_deviation"]
 
-PATTERN_SHAPE = (2 + 2 * WIDTHS,)
-"""Shape of the numbers of a pattern: step, share, and the variances by width along each axis."""
+PATTERN_SHAPE = (3 + 2 * WIDTHS,)
+"""Shape of the numbers of a pattern: step, share, whether cells lie apart, and the variances by
+width along each axis."""
 
 # Leaves worked on together; bounds the memory, not the result.
 _LEAVES_PER_BATCH = 2**16
@@ -45,25 +53,28 @@ class LinePattern:
     common : ndarray, shape (2, `WIDTHS`), float64
         Variance of a half's share that cells along a line have in common, for lines of constant x
         and of constant y, by halvings of the domain.
+    apart : bool
+        Whether cells have no lines in common (`psd.estimation.line_moments.lie_apart`).
     """
 
     step: CoordinateStep
     common: Floats
+    apart: bool
 
     @property
     def is_seen(self) -> bool:
         """Whether any cut is off by more than chance."""
-        return bool(self.step.step) or bool(np.any(self.common))
+        return self.apart or bool(self.step.step) or bool(np.any(self.common))
 
     def to_array(self) -> Floats:
         """Numbers of the pattern, of shape `PATTERN_SHAPE`."""
-        return np.array([self.step.step, self.step.share, *self.common.ravel()])
+        return np.array([self.step.step, self.step.share, self.apart, *self.common.ravel()])
 
     @classmethod
     def from_array(cls, values: Floats) -> LinePattern:
         """Pattern of some numbers."""
         step = CoordinateStep(step=float(values[0]), share=float(values[1]))
-        return cls(step=step, common=values[2:].reshape(2, -1))
+        return cls(step=step, common=values[3:].reshape(2, -1), apart=bool(values[2]))
 
 
 def fit_lines(tree: Tree, estimates: Estimates, share: Floats, domain: Domain) -> LinePattern:
@@ -81,15 +92,17 @@ def fit_lines(tree: Tree, estimates: Estimates, share: Floats, domain: Domain) -
         Of the cells.
     """
     step = detect_step(tree, estimates, share, domain)
+    along = divisions(tree, estimates, share)
     common = [
-        common_variance_by_width(tree, along, axis, domain.lattice)
-        for axis, along in enumerate(divisions(tree, estimates, share))
+        common_variance_by_width(tree, divided, axis, domain.lattice)
+        for axis, divided in enumerate(along)
     ]
-    return LinePattern(step=step, common=np.stack(common))
+    apart = lie_apart(tree, along, domain.lattice)
+    return LinePattern(step=step, common=np.stack(common), apart=apart)
 
 
 def line_deviation(
-    tree: Tree, count: Floats, pattern: LinePattern, domain: Domain
+    tree: Tree, count: Floats, spread: Floats, pattern: LinePattern, domain: Domain
 ) -> Floats | None:
     """Estimate by how many records a cut along each axis may be off, per unit of sqrt(f (1 - f)).
 
@@ -99,6 +112,8 @@ def line_deviation(
         Cells.
     count : ndarray, shape (nodes,), float64
         Published counts; not a number where no deviation is needed.
+    spread : ndarray, shape (nodes,), float64
+        Overdispersion; see `psd.estimation.unevenness`.
     pattern : LinePattern
         Of that tree.
     domain : Domain
@@ -110,6 +125,12 @@ def line_deviation(
         For lines of constant x, and of constant y. A line that leaves the share f of a leaf on one
         side has there a standard deviation of sqrt(f (1 - f)) times this value, the same for all
         leaves along it. None where nothing is seen.
+
+    Notes
+    -----
+    Of cells that lie apart, the part of the variance that leaves have in common is not seen. It is
+    large where records are on lines, as at one place in each leaf, and small where they are
+    spread: it is taken to be half of the fourth power of the overdispersion.
     """
     if not pattern.is_seen:
         return None
@@ -122,6 +143,8 @@ def line_deviation(
             by_lines = pattern.common[axis][halvings(tree, leaf, axis, domain.lattice)]
             by_step = _step_variance(tree, leaf, pattern.step, axis, domain)
             variance = np.maximum(CUT_SHARE_VARIANCE * by_lines, by_step) / MAX_SHARE_VARIANCE
+            if pattern.apart:
+                variance = np.maximum(variance, APART_VARIANCE * spread[leaf] ** 4)
             deviation[axis, leaf] = records * np.sqrt(np.minimum(variance, 1.0))
     return deviation
 

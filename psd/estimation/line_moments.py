@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers, distinct_values
 from psd.estimation._constants import (
+    APART_PAIRS,
     LAGS,
     LINE_ERRORS,
     LINE_SHARES,
@@ -25,10 +26,13 @@ from psd.estimation._constants import (
 from psd.estimation.families import Divisions
 from psd.space.box_tree import Tree
 
-__all__ = ["WIDTHS", "common_variance_by_width", "halvings"]
+__all__ = ["WIDTHS", "common_variance_by_width", "halvings", "lie_apart"]
 
 WIDTHS = 64
 """Widths of cells that are told apart, by halvings of the domain."""
+
+# A line is in the middle if it is off by less than this part of half the width.
+_MIDDLE = 32
 
 
 def halvings(tree: Tree, node: Integers, axis: int, lattice: tuple[int, int]) -> Integers:
@@ -84,6 +88,42 @@ def common_variance_by_width(
         ):
             total += np.bincount(halved[first], values, WIDTHS)[:WIDTHS]
     return _profile(product, counts, np.sqrt(square), pairs)
+
+
+def lie_apart(tree: Tree, along: tuple[Divisions, Divisions], lattice: tuple[int, int]) -> bool:
+    """Whether hardly any two cells are divided by one line, so that products tell nothing.
+
+    Parameters
+    ----------
+    tree : Tree
+        Cells.
+    along : tuple of Divisions
+        Along x, and along y.
+    lattice : tuple of int
+        Columns and rows of the lattice.
+
+    Notes
+    -----
+    This is so where cells are divided at quantiles of their records. Where at least half of them
+    are divided in the middle, lines are common, however few cells there are.
+    """
+    number = sum(len(divided.node) for divided in along)
+    middle = sum(_halved(tree, divided, axis) for axis, divided in enumerate(along))
+    if 2 * middle >= number:
+        return False
+    pairs = sum(
+        len(first)
+        for axis, divided in enumerate(along)
+        for first, _ in _pairs(tree, divided, axis, lattice)
+    )
+    return pairs < APART_PAIRS * number
+
+
+def _halved(tree: Tree, divided: Divisions, axis: int) -> int:
+    """Number of cells that a line divides in the middle."""
+    low, high = (tree.boxes[divided.node, side].astype(np.int64) for side in (axis, axis + 2))
+    off = np.abs(2 * divided.line - low - high)
+    return int(np.count_nonzero(off <= np.maximum((high - low) // _MIDDLE, 1)))
 
 
 def _profile(product: Floats, counts: Floats, error: Floats, pairs: Floats) -> Floats:

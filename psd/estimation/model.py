@@ -313,7 +313,8 @@ class CountModel:
             return fit_lines(tree, estimates, self.parent_shares, self.domain).to_array()
 
         pattern = LinePattern.from_array(self._recall("lines", PATTERN_SHAPE, fit))
-        return line_deviation(self.tree, self.estimates.count, pattern, self.domain)
+        count, spread = self.estimates.count, self.unevenness.spread
+        return line_deviation(self.tree, count, spread, pattern, self.domain)
 
     @property
     def total(self) -> float:
