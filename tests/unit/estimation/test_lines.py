@@ -244,7 +244,7 @@ def is_apart(release):
 def test_leaves_that_lie_apart_are_wrong_together(name):
     release, boxes, true = release_on_a_line(name)
     assert is_apart(release)
-    # Of 24 builds, intervals cover 82 to 100 % of the boxes, and 7 to 77 % if errors are independent.
+    # Intervals of 24 builds cover 82 to 100 % of the boxes, and 7 to 77 % with independent errors.
     together = covered(release.query(boxes), true)
     alone = changed(release)
     vars(alone.model)["line_deviation"] = None
