@@ -130,7 +130,7 @@ def line_deviation(
     -----
     Of cells that lie apart, the part of the variance that leaves have in common is not seen. It is
     large where records are on lines, as at one place in each leaf, and small where they are
-    spread: it is taken to be half of the fourth power of the overdispersion.
+    spread: it is taken to be half of the eighth power of the overdispersion.
     """
     if not pattern.is_seen:
         return None
@@ -144,7 +144,7 @@ def line_deviation(
             by_step = _step_variance(tree, leaf, pattern.step, axis, domain)
             variance = np.maximum(CUT_SHARE_VARIANCE * by_lines, by_step) / MAX_SHARE_VARIANCE
             if pattern.apart:
-                variance = np.maximum(variance, APART_VARIANCE * spread[leaf] ** 4)
+                variance = np.maximum(variance, APART_VARIANCE * spread[leaf] ** 8)
             deviation[axis, leaf] = records * np.sqrt(np.minimum(variance, 1.0))
     return deviation
 

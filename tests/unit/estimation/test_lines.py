@@ -270,6 +270,6 @@ def test_what_leaves_apart_have_in_common_follows_from_their_overdispersion():
     count, spread = np.full(len(tree), 10.0), np.linspace(0, 1, len(tree))
     deviation = line_deviation(tree, count, spread, pattern, domain)
     leaf = tree.is_leaf
-    assert deviation[:, leaf] == pytest.approx(np.tile(10 * 0.5**0.5 * spread[leaf] ** 2, (2, 1)))
+    assert deviation[:, leaf] == pytest.approx(np.tile(10 * 0.5**0.5 * spread[leaf] ** 4, (2, 1)))
     assert not LinePattern.from_array(replace(pattern, apart=False).to_array()).is_seen
     assert LinePattern.from_array(pattern.to_array()).is_seen
