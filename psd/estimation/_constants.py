@@ -139,9 +139,10 @@ places at epsilon 0.1 and 1. No command is kept. Since version 2."""
 
 APART_VARIANCE: Final = 0.5
 """Part of the variance of cuts of leaves that lie apart, where all is at one place in each, that
-they have in common; times the eighth power of the overdispersion. By coverage: with 1, 80 % intervals
-of heavy places cover 96 %; with the fourth power, `htree` on london_stop_search at epsilon 1 has 99.4
-in place of 98.4 % pooled, and a ratio of 2.1 in place of 1.5. Since version 2."""
+they have in common; times the eighth power of the overdispersion. By coverage: with 1, 80 %
+intervals of heavy places cover 96 %; with the fourth power, `htree` on london_stop_search at
+epsilon 1 has 99.4 in place of 98.4 % pooled, and a ratio of 2.1 in place of 1.5. Since version
+2."""
 
 CUT_SHARE_VARIANCE: Final = 1.3
 """Variance of a cut at any share, over that of a cut in the middle, where points move by less
