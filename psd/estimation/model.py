@@ -210,11 +210,10 @@ class CountModel:
     def predicts_published(self) -> bool:
         """Whether errors from the noise are predicted for the published counts.
 
-        All estimates but the signed ones hold empty cells at 0 or near it. Signed estimates,
-        those of local reports, and version 1, have the covariance of least squares.
+        Posterior medians hold empty cells near 0. Other estimates, and version 1, have the
+        covariance of least squares.
         """
-        is_signed = self.post_processing.estimate == "signed" or self.record.local is not None
-        return self.record.inference > 1 and not is_signed
+        return self.record.inference > 1 and self.post_processing.estimate in WITH_PRIOR
 
     @property
     def noise_covariance(self) -> Estimates:

@@ -144,8 +144,7 @@ def test_variances_hold_where_weights_follow_counts(name, settings, contribution
 
 
 @pytest.mark.parametrize("name", ["quadtree", "grid", "auto"])
-@pytest.mark.parametrize("estimate", ["posterior", "least-squares"])
-def test_errors_are_predicted_where_few_cells_are_full(estimate, name):
+def test_errors_of_medians_are_predicted_where_few_cells_are_full(name):
     """Six heavy cells among 1,024: least squares predicts the noise of all the empty ones."""
     rng = np.random.default_rng(5)
     cells = np.repeat(rng.integers(0, SIDE**2, 6), 400)
@@ -158,24 +157,24 @@ def test_errors_are_predicted_where_few_cells_are_full(estimate, name):
     true, predicted, least_squares = np.zeros((3, 60, QUERIES))
     for draw in range(60):
         noisy[tree.epsilon > 0] = counts[draw]
-        signed, published = (
+        signed, medians = (
             release_from(
                 tree=with_counts(tree, noisy),
                 domain=domain,
                 epsilon=NANO // 2,
                 method=name,
-                post_processing=PostProcessing(estimate=choice),
+                post_processing=PostProcessing(estimate=estimate),
             ).query(boxes)
-            for choice in ("signed", estimate)
+            for estimate in ("signed", "posterior")
         )
-        true[draw] = published.estimate - exact
-        predicted[draw] = published.perturbation_error
+        true[draw] = medians.estimate - exact
+        predicted[draw] = medians.perturbation_error
         least_squares[draw] = signed.perturbation_error
     size = np.sqrt((true**2).mean())
     assert 0.7 < np.sqrt((predicted**2).mean()) / size < 1.4
     assert (predicted**2).mean() < (least_squares**2).mean()
     # The test would notice the covariance of least squares.
-    assert name != "quadtree" or np.sqrt((least_squares**2).mean()) / size > 1.4
+    assert name != "quadtree" or np.sqrt((least_squares**2).mean()) / size > 2
 
 
 def exact_counts(tree, cells):
