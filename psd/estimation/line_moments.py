@@ -31,6 +31,9 @@ __all__ = ["WIDTHS", "common_variance_by_width", "halvings", "lie_apart"]
 WIDTHS = 64
 """Widths of cells that are told apart, by halvings of the domain."""
 
+# Fewer divisions have few pairs on any tree.
+_DIVISIONS = 500
+
 # A line is in the middle if it is off by less than this part of half the width.
 _MIDDLE = 32
 
@@ -109,7 +112,7 @@ def lie_apart(tree: Tree, along: tuple[Divisions, Divisions], lattice: tuple[int
     """
     number = sum(len(divided.node) for divided in along)
     middle = sum(_halved(tree, divided, axis) for axis, divided in enumerate(along))
-    if 2 * middle >= number:
+    if number < _DIVISIONS or 2 * middle >= number:
         return False
     pairs = sum(
         len(first)
