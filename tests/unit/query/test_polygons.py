@@ -79,17 +79,9 @@ def test_polygons_are_answered_as_by_intersection_with_every_leaf(release):
         assert row.nonuniformity_error == pytest.approx(math.sqrt(spread), rel=1e-6, abs=1e-5)
 
 
-def without_lines(release):
-    """The release without errors along the sides of boxes, which polygons do not have."""
-    result = changed(release)
-    vars(result.model)["line_deviation"] = None
-    return result
-
-
 def test_a_box_given_as_a_polygon_is_answered_as_the_box(release):
     boxes = random_queries(np.random.default_rng(10), (SIZE, SIZE), 60)
     boxes = np.vstack([boxes, [[0, 0, SIZE, SIZE], [-5, 3, 20, 90]]])
-    release = without_lines(release)
     by_box = release.query(boxes)
     by_polygon = release.query(list(shapely.box(*boxes.T)), crs=METRES)
     assert list(by_polygon.columns) == list(by_box.columns)
