@@ -210,10 +210,12 @@ class CountModel:
     def predicts_published(self) -> bool:
         """Whether errors from the noise are predicted for the published counts.
 
-        Posterior medians hold empty cells near 0. Other estimates, and version 1, have the
-        covariance of least squares.
+        Posterior medians, and counts that must not be negative, hold empty cells near 0. Signed
+        counts, those of a local model and version 1 have the covariance of least squares.
         """
-        return self.record.inference > 1 and self.post_processing.estimate in WITH_PRIOR
+        is_central = self.record.local is None
+        is_signed = self.post_processing.estimate == "signed"
+        return self.record.inference > 1 and is_central and not is_signed
 
     @property
     def noise_covariance(self) -> Estimates:

@@ -15,12 +15,14 @@ from support.trees import (
     KINDS,
     dense_least_squares,
     leaf_fractions,
+    published_noise,
     random_queries,
     random_tree,
     release_of,
 )
 
 LATTICE = (64, 64)
+SIGNED = PostProcessing(estimate="signed")
 
 
 def naive_nonuniformity(release, boxes):
@@ -45,7 +47,7 @@ def test_covariance_is_that_of_dense_algebra(kind):
         rng = np.random.default_rng(seed)
         tree = random_tree(rng, height=4, **KINDS[kind])
         contributions = int(rng.integers(1, 4))
-        release = release_of(tree, contributions=contributions)
+        release = changed(release_of(tree, contributions=contributions), post_processing=SIGNED)
         boxes = random_queries(rng, LATTICE, 12)
         weights = np.array([leaf_fractions(tree, box) for box in boxes])
         dense = weights @ dense_least_squares(tree, contributions)[1] @ weights.T
@@ -62,36 +64,16 @@ def test_covariance_is_that_of_dense_algebra(kind):
             assert np.diagonal(part) == pytest.approx(joint.answers[name] ** 2, rel=1e-9, abs=1e-9)
 
 
-def naive_published(release):
-    """Covariance of the published counts of all nodes, family by family from the root down."""
-    tree, estimates = release.tree, release.estimates
-    covariance = np.zeros((len(tree), len(tree)))
-    covariance[0, 0] = estimates.variance[0]
-    for node in np.flatnonzero(~tree.is_leaf):
-        kids = np.flatnonzero(tree.parent == node)
-        unknown = np.isinf(estimates.upward_variance[kids])
-        full = np.where(unknown, 0.0, estimates.upward_variance[kids])
-        level = np.abs(estimates.count[kids]) / np.sqrt(np.where(unknown, 1.0, full))
-        variance = full * (0.1 + 0.9 * np.minimum(level, 1) ** 2)
-        # An unmeasured child is its parent less its siblings; the others share what is left over.
-        slope = unknown.astype(float) if unknown.any() else variance / variance.sum()
-        residual = np.eye(len(kids)) - slope[:, None]
-        covariance[kids] = slope[:, None] * covariance[node]
-        covariance[:, kids] = covariance[kids].T
-        own = residual @ np.diag(variance) @ residual.T
-        covariance[np.ix_(kids, kids)] = own + np.outer(slope, slope) * covariance[node, node]
-    return covariance
-
-
+@pytest.mark.parametrize("estimate", ["posterior", "least-squares"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_medians_have_the_covariance_of_the_published_counts(kind):
+def test_counts_above_zero_have_the_covariance_of_the_published_counts(kind, estimate):
     for seed in range(10):
         rng = np.random.default_rng(seed)
         tree = random_tree(rng, height=4, top=40, **KINDS[kind])
-        release = changed(release_of(tree), post_processing=PostProcessing(estimate="posterior"))
+        release = changed(release_of(tree), post_processing=PostProcessing(estimate=estimate))
         boxes = random_queries(rng, LATTICE, 12)
         weights = np.array([leaf_fractions(tree, box) for box in boxes])
-        nodes = naive_published(release)
+        nodes = published_noise(release)
         leaves = np.flatnonzero(tree.is_leaf)
         dense = weights @ nodes[np.ix_(leaves, leaves)] @ weights.T
         joint = release.joint(boxes)

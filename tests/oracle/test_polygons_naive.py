@@ -8,7 +8,13 @@ from psd.estimation.density import PARTS
 from psd.release.post_processing import DENSITIES, PostProcessing
 from psd.space.covariate import Covariate
 from support.releases import changed
-from support.trees import METRES, dense_least_squares, random_tree, release_of
+from support.trees import (
+    METRES,
+    dense_least_squares,
+    published_noise,
+    random_tree,
+    release_of,
+)
 
 SIDE = 64
 
@@ -96,5 +102,13 @@ def test_answers_and_both_errors_are_those_of_the_naive_way(density, seed):
     count = release.estimates.count[tree.is_leaf]
     assert table["estimate"].to_numpy() == pytest.approx(weights @ count, rel=1e-9, abs=1e-9)
     _, covariance = dense_least_squares(tree)
+    deviation = np.sqrt(np.einsum("ij,jk,ik->i", weights, covariance, weights))
+    signed = changed(release, post_processing=PostProcessing(estimate="signed", density=density))
+    if density != "smooth":  # A smooth density follows from the estimates.
+        predicted = signed.query(given, crs=METRES)["perturbation_error"]
+        assert predicted.to_numpy() == pytest.approx(deviation, rel=1e-9)
+    nodes = published_noise(release)
+    leaves = np.flatnonzero(tree.is_leaf)
+    covariance = nodes[np.ix_(leaves, leaves)]
     deviation = np.sqrt(np.einsum("ij,jk,ik->i", weights, covariance, weights))
     assert table["perturbation_error"].to_numpy() == pytest.approx(deviation, rel=1e-9)

@@ -7,17 +7,21 @@ import pytest
 
 from psd.estimation.least_squares import infer_counts
 from psd.privacy.epsilon import NANO
+from psd.release.post_processing import PostProcessing
 from psd.space.box_tree import Tree
+from support.releases import changed
 from support.trees import (
     KINDS,
     dense_least_squares,
     leaf_fractions,
+    published_noise,
     random_queries,
     random_tree,
     release_of,
 )
 
 LATTICE = (64, 64)
+SIGNED = PostProcessing(estimate="signed")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -37,6 +41,10 @@ def test_answers_and_errors_are_those_of_brute_force(kind):
         spread = weights * (1 - weights) * leaf * (lump + phi * leaf)
         table = release.query(boxes)
         assert list(table.estimate) == pytest.approx(weights @ leaf, rel=1e-9, abs=1e-9)
+        signed = changed(release, post_processing=SIGNED).query(boxes)
+        assert list(signed.perturbation_error) == pytest.approx(deviation, rel=1e-9)
+        covariance = published_noise(release)[np.ix_(tree.is_leaf, tree.is_leaf)]
+        deviation = np.sqrt(np.einsum("ij,jk,ik->i", weights, covariance, weights))
         assert list(table.perturbation_error) == pytest.approx(deviation, rel=1e-9)
         assert list(table.nonuniformity_error) == pytest.approx(
             np.sqrt(spread.sum(axis=1)), rel=1e-9, abs=1e-9
@@ -85,7 +93,8 @@ def test_errors_are_the_spread_of_answers_when_the_noise_is_drawn_again():
             epsilon=shape.epsilon,
         )
         answers[draw] = weights @ infer_counts(tree).signed[tree.is_leaf]
-    predicted = release_of(shape).query(boxes).perturbation_error.to_numpy() ** 2
+    release = changed(release_of(shape), post_processing=SIGNED)
+    predicted = release.query(boxes).perturbation_error.to_numpy() ** 2
     centred = answers - answers.mean(axis=0)
     spread, fourth = (centred**2).mean(axis=0), (centred**4).mean(axis=0)
     standard_error = np.sqrt((fourth - spread**2) / draws)
@@ -98,7 +107,7 @@ def test_answers_are_additive_for_the_covariance_too():
     # var(a + b) = var(a) + var(b) + 2 cov(a, b), for the two halves of a box.
     rng = np.random.default_rng(4)
     tree = random_tree(rng, height=4)
-    release = release_of(tree)
+    release = changed(release_of(tree), post_processing=SIGNED)
     _, covariance = dense_least_squares(tree)
     for x in (7, 20.5, 33):
         west, east = (leaf_fractions(tree, box) for box in [(3, 5, x, 60), (x, 5, 61.5, 60)])

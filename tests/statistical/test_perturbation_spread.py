@@ -143,8 +143,9 @@ def test_variances_hold_where_weights_follow_counts(name, settings, contribution
     assert abs((answers.mean(axis=0) - expected).mean()) < np.sqrt(spread.mean()) / 5
 
 
+@pytest.mark.parametrize("estimate", ["posterior", "least-squares"])
 @pytest.mark.parametrize("name", ["quadtree", "grid", "auto"])
-def test_errors_of_medians_are_predicted_where_few_cells_are_full(name):
+def test_errors_are_predicted_where_few_cells_are_full(name, estimate):
     """Six heavy cells among 1,024: least squares predicts the noise of all the empty ones."""
     rng = np.random.default_rng(5)
     cells = np.repeat(rng.integers(0, SIDE**2, 6), 400)
@@ -157,24 +158,24 @@ def test_errors_of_medians_are_predicted_where_few_cells_are_full(name):
     true, predicted, least_squares = np.zeros((3, 60, QUERIES))
     for draw in range(60):
         noisy[tree.epsilon > 0] = counts[draw]
-        signed, medians = (
+        signed, published = (
             release_from(
                 tree=with_counts(tree, noisy),
                 domain=domain,
                 epsilon=NANO // 2,
                 method=name,
-                post_processing=PostProcessing(estimate=estimate),
+                post_processing=PostProcessing(estimate=view),
             ).query(boxes)
-            for estimate in ("signed", "posterior")
+            for view in ("signed", estimate)
         )
-        true[draw] = medians.estimate - exact
-        predicted[draw] = medians.perturbation_error
+        true[draw] = published.estimate - exact
+        predicted[draw] = published.perturbation_error
         least_squares[draw] = signed.perturbation_error
     size = np.sqrt((true**2).mean())
     assert 0.7 < np.sqrt((predicted**2).mean()) / size < 1.4
     assert (predicted**2).mean() < (least_squares**2).mean()
     # The test would notice the covariance of least squares.
-    assert name != "quadtree" or np.sqrt((least_squares**2).mean()) / size > 2
+    assert name != "quadtree" or np.sqrt((least_squares**2).mean()) / size > 1.8
 
 
 def exact_counts(tree, cells):

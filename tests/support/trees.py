@@ -112,6 +112,27 @@ def dense_least_squares(tree, contributions=1):
     return inverse @ (q.T @ (tree.count[measured] / deviation)), inverse @ inverse.T
 
 
+def published_noise(release):
+    """Covariance of the published counts of all nodes, family by family from the root down."""
+    tree, estimates = release.tree, release.estimates
+    covariance = np.zeros((len(tree), len(tree)))
+    covariance[0, 0] = estimates.variance[0]
+    for node in np.flatnonzero(~tree.is_leaf):
+        kids = np.flatnonzero(tree.parent == node)
+        unknown = np.isinf(estimates.upward_variance[kids])
+        full = np.where(unknown, 0.0, estimates.upward_variance[kids])
+        level = np.abs(estimates.count[kids]) / np.sqrt(np.where(unknown, 1.0, full))
+        variance = full * (0.1 + 0.9 * np.minimum(level, 1) ** 2)
+        # An unmeasured child is its parent less its siblings; the others share what is left over.
+        slope = unknown.astype(float) if unknown.any() else variance / variance.sum()
+        residual = np.eye(len(kids)) - slope[:, None]
+        covariance[kids] = slope[:, None] * covariance[node]
+        covariance[:, kids] = covariance[kids].T
+        own = residual @ np.diag(variance) @ residual.T
+        covariance[np.ix_(kids, kids)] = own + np.outer(slope, slope) * covariance[node, node]
+    return covariance
+
+
 def leaf_fractions(tree, box):
     """Covered fraction of every leaf by one box in lattice units."""
     leaves = tree.boxes[tree.is_leaf].astype(float)

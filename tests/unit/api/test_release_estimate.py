@@ -105,7 +105,7 @@ def test_without_numba_the_answers_are_the_same(release, without_numba):
     )
     assert slow.estimate.tolist() == pytest.approx(sums.estimate.tolist(), rel=1e-9)
     assert slowly.tolist() == slow.estimate.tolist()
-    noise = np.sqrt(sums.perturbation_variance)
+    noise = np.sqrt(sums.published_variance)
     assert slow.perturbation_error.tolist() == pytest.approx(noise.tolist(), rel=1e-9)
 
 

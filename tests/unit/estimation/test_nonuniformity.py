@@ -41,7 +41,8 @@ def test_a_query_along_own_edges_has_no_nonuniformity_error(lattice):
     table = release.query(cells)
     assert (table.nonuniformity_error == 0).all()
     assert list(table.estimate) == pytest.approx(release.estimates.count)
-    assert list(table.perturbation_error) == pytest.approx(np.sqrt(release.estimates.variance))
+    variance = release.model.noise_covariance.variance
+    assert list(table.perturbation_error) == pytest.approx(np.sqrt(variance))
 
 
 def test_nonuniformity_error_of_a_cut_leaf_by_hand():
