@@ -1,7 +1,7 @@
 """Whether intervals cover on point sets of a folder, which the constants were not chosen on.
 
     python tests/benchmarks/holdout.py FOLDER [--rows A;B] [--methods A,B] [--epsilons .1,1]
-        [--runs 4] [--districts 600] [--jobs 2] [--list] [-o table.md]
+        [--runs 4] [--districts 600] [--jobs 2] [--changed] [--list] [-o table.md]
 
 Each `NAME.csv` of the folder is a row, with the same queries, figures and bars as the coverage
 matrix. Its columns are `x` and `y`, or `lon` and `lat`. A file `sets.toml` may have a table for
@@ -15,8 +15,9 @@ each name, all of whose keys may be left out:
 
 Without them, the CRS is EPSG:4326, the coordinates have no step, and the bounds are the extremes of
 the points, rounded outward to a hundredth of the longer side. Data and results are public here.
-`holdout_sets.py` makes such a folder of parts of the public data sets. Exits with 1 if a bar is
-missed.
+`holdout_sets.py` makes such a folder of parts of the public data sets and of places of GeoNames.
+With `--changed`, sets in EPSG:4326 without a step have all rows of the coverage matrix: rounded,
+thinned, on streets, on a grid and so on. Exits with 1 if a bar is missed.
 """
 
 from __future__ import annotations
@@ -32,19 +33,24 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from coverage_matrix import INTRODUCTION, add_measuring_options, write_matrix
-from variants import Bounds, Points, Variant
+from variants import Bounds, Points, Variant, changed_rows
 
 import psd
 
 COLUMNS = (("x", "y"), ("lon", "lat"))
 
 
-def folder_variants(folder: Path) -> Iterator[Variant]:
-    """One row for each point file of a folder, by name."""
+def folder_variants(folder: Path, *, changed: bool = False) -> Iterator[Variant]:
+    """Rows of the point files of a folder, by name: one for each, or all changes of some."""
     settings = folder / "sets.toml"
     tables = tomllib.loads(settings.read_text(encoding="utf-8")) if settings.is_file() else {}
     for path in sorted(folder.glob("*.csv")):
-        yield _variant(path, tables.get(path.stem, {}))
+        row = _variant(path, tables.get(path.stem, {}))
+        is_plain = not row.step and row.domain.coordinate_resolution is None
+        if changed and is_plain and row.domain.crs == "EPSG:4326":
+            yield from changed_rows(path.stem, row.points, row.domain.bounds)
+        else:
+            yield row
 
 
 def _variant(path: Path, table: dict[str, Any]) -> Variant:
@@ -90,10 +96,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, help="where the point files are")
     add_measuring_options(parser)
+    parser.add_argument("--changed", action="store_true", help="all rows of the coverage matrix")
     parser.set_defaults(runs=4)
     options = parser.parse_args()
+    source = partial(folder_variants, changed=options.changed)
     introduction = INTRODUCTION.replace("# Coverage matrix", "# Hold-out")
-    sys.exit(0 if write_matrix(folder_variants, options, introduction) else 1)
+    sys.exit(0 if write_matrix(source, options, introduction) else 1)
 
 
 if __name__ == "__main__":

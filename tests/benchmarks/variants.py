@@ -18,7 +18,7 @@ from psd.ingest.sources import Columns, read
 from psd.space.boundary import Boundary
 from psd.space.covariate import Covariate
 
-__all__ = ["Variant", "variants"]
+__all__ = ["Bounds", "Points", "Variant", "changed_rows", "variants"]
 
 Bounds = tuple[float, float, float, float]
 Points = NDArray[np.float64]
@@ -91,11 +91,13 @@ def variants(folder: Path) -> dict[str, Variant]:
 
 def _of_set(folder: Path, name: str) -> Iterator[Variant]:
     """Rows made of one data set."""
-    bounds = BOUNDS[name]
-    domain = psd.Domain(bounds=bounds)
+    domain = psd.Domain(bounds=BOUNDS[name])
+    yield from changed_rows(name, lambda: _inside(folder / f"{name}.csv", domain), BOUNDS[name])
 
-    def points() -> Points:
-        return _inside(folder / f"{name}.csv", domain)
+
+def changed_rows(name: str, points: Callable[[], Points], bounds: Bounds) -> Iterator[Variant]:
+    """Points in longitude and latitude as they are, and with every change."""
+    domain = psd.Domain(bounds=bounds)
 
     def row(what: str, change: Callable[[Points, Bounds, np.random.Generator], Points]) -> Variant:
         return Variant(
