@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers
-from psd.estimation._constants import MEDIAN_REACH, SHIFT_ERROR, SMOOTH_SHIFT
+from psd.estimation._constants import MEDIAN_REACH, SHIFT_ERROR, SLOPE_SPREAD, SMOOTH_SHIFT
 from psd.estimation.alignment import PATTERN_SHAPE, LinePattern, fit_lines, line_deviation
 from psd.estimation.covariate_density import CovariateDensity, parent_shares, region_shares
 from psd.estimation.covariate_error import covariate_error
@@ -296,7 +296,10 @@ class CountModel:
         if self.record.inference == 1:
             by_level = overdispersion_by_level(tree, estimates, self.parent_shares)
             return fixed_unevenness(tree, by_level)
-        return fit_unevenness(tree, estimates, self.parent_shares)
+        fitted = fit_unevenness(tree, estimates, self.parent_shares)
+        if self.post_processing.density != "covariate" or isinstance(tree, RegionTree):
+            return fitted
+        return replace(fitted, spread=np.minimum(SLOPE_SPREAD * fitted.spread, 1.0))
 
     @cached_property
     def line_deviation(self) -> NDArray[np.float64] | None:
