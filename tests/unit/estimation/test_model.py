@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 import shapely
 
-from psd.estimation._constants import MEDIAN_REACH
+from psd.estimation._constants import MEDIAN_REACH, SLOPE_SPREAD
 from psd.estimation.covariate_density import CovariateDensity
 from psd.estimation.least_squares import infer_counts, prune_counts
 from psd.estimation.model import CountModel
 from psd.estimation.nonuniformity import overdispersion_by_level
 from psd.estimation.posterior import posterior_counts
+from psd.estimation.unevenness import fit_unevenness
 from psd.release.post_processing import PostProcessing
 from psd.space.boundary import Boundary
 from psd.space.covariate import Covariate
@@ -112,6 +113,25 @@ def test_overdispersion_is_that_of_the_level_of_each_cell():
     assert asked.unevenness.spread.tolist() == (0.8 * by_level)[RELEASE.tree.level].tolist()
     assert asked.unevenness.lump == 4
     assert asked.line_deviation is None
+
+
+def test_overdispersion_is_larger_where_the_density_follows_a_covariate():
+    release = with_covariate()
+    asked = model(release, density="covariate")
+    fitted = fit_unevenness(release.tree, asked.estimates, asked.parent_shares)
+    inner = fitted.spread < 1 / SLOPE_SPREAD
+    assert inner.any()
+    assert not inner.all()
+    assert asked.unevenness.spread[inner] == pytest.approx(1.4 * fitted.spread[inner])
+    assert (asked.unevenness.spread[~inner] == 1).all()
+    assert asked.unevenness.lump == fitted.lump
+    for density in ("uniform", "smooth"):
+        other = model(release, density=density)
+        plain = fit_unevenness(release.tree, other.estimates, other.parent_shares)
+        assert other.unevenness.spread.tolist() == plain.spread.tolist()
+    first = model(changed(release, inference=1), density="covariate")
+    by_level = overdispersion_by_level(release.tree, first.estimates, first.parent_shares)
+    assert first.unevenness.spread.tolist() == (0.8 * by_level)[release.tree.level].tolist()
 
 
 def test_each_result_is_computed_once():
