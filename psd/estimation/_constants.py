@@ -47,8 +47,8 @@ SLOPE_SPREAD: Final = 1.4
 """Factor of the overdispersion where the density follows a covariate or a boundary. Neighbouring
 leaves have slopes in common, which a smooth density knows and others do not, so that leaves along a
 side of a box err together. By coverage: `tests/benchmarks/coverage_matrix.py --rows
-"boundary;covariate"`; with 1, the non-uniformity error was predicted 0.84 times as large as it is in
-the median row. Since version 2."""
+"boundary;covariate"`; with 1, the non-uniformity error was predicted 0.84 times as large as it is
+in the median row. Since version 2."""
 
 CEILING_ERRORS: Final = 2.0
 """Standard deviations above its count that a cell hardly exceeds. By coverage: with 2, as many
