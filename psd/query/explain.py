@@ -23,7 +23,8 @@ from psd.estimation.published_covariance import published_covariance
 from psd.privacy.epsilon import MAX_EPSILON, NANO
 from psd.query._constants import FINER_SHIFT
 from psd.query.boxes import box_fraction, parse_boxes
-from psd.query.polygons import polygon_fraction
+from psd.query.polygon_sides import Sides
+from psd.query.polygons import outline_sides, polygon_fraction
 from psd.query.totals import QueryTotals, query_totals
 from psd.query.traversal import Fraction, Traversal, perturbation_variance, traverse
 from psd.release.post_processing import PostProcessing
@@ -76,8 +77,10 @@ def explain_regions(model: CountModel, regions: Any) -> list[Explanation]:
     if is_region(regions):
         shapes = to_release_crs(regions_table(regions, None), model.domain)
         return [
-            explain_answer(model, partial(polygon_fraction, shapes=shapes[number : number + 1]))
-            for number in range(len(shapes))
+            explain_answer(
+                model, partial(polygon_fraction, shapes=shape), sides=outline_sides(model, shape)
+            )
+            for shape in shapes[:, None]
         ]
     sides = model.domain.to_lattice(parse_boxes(regions)[0])
     return [
@@ -86,7 +89,10 @@ def explain_regions(model: CountModel, regions: Any) -> list[Explanation]:
 
 
 def explain_answer(
-    model: CountModel, fraction_of: FractionOf, box: Floats | None = None
+    model: CountModel,
+    fraction_of: FractionOf,
+    box: Floats | None = None,
+    sides: Sides | None = None,
 ) -> Explanation:
     """Compute the sources of the error of an answer.
 
@@ -98,6 +104,8 @@ def explain_answer(
         Returns, for a release, the fractions of its cells that the query covers.
     box : ndarray, shape (1, 4), float64, optional
         The query in lattice units, if it is a box.
+    sides : Sides, optional
+        Sides of the query along the axes, if it is a polygon.
 
     Notes
     -----
@@ -107,7 +115,7 @@ def explain_answer(
     in them as in the leaf, and to lie along the same lines. A local release has neither remedy.
     """
     traversal = traverse(model.tree, 1, fraction_of(model))
-    totals = query_totals(model, traversal, box)
+    totals = query_totals(model, traversal, box, sides)
     noise = float(totals.noise_variance(model.predicts_published)[0])
     uneven = float(totals.nonuniformity_variance[0])
     is_local = model.record.local is not None  # whose variances follow from reports, not epsilon

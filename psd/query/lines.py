@@ -16,7 +16,7 @@ from psd.query.traversal import Traversal
 if TYPE_CHECKING:
     from psd.estimation.model import CountModel
 
-__all__ = ["line_variance", "side_deviations"]
+__all__ = ["cut_pairs", "line_variance", "side_deviations"]
 
 
 def side_deviations(deviation: Floats, node: Integers, cells: Floats, boxes: Floats) -> Floats:
@@ -46,6 +46,16 @@ def side_deviations(deviation: Floats, node: Integers, cells: Floats, boxes: Flo
         along = high[:, other] - low[:, other]
         result[:, side] = deviation[axis, node] * np.sqrt(share * (1 - share)) * along
     return result
+
+
+def cut_pairs(traversal: Traversal) -> tuple[Integers, Integers]:
+    """Queries and the leaves that they cut, shape (n,) each."""
+    query, node = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for level in traversal.levels:
+        cut = ~level.opened & (level.area > 0) & (level.area < 1)
+        query.append(level.query[cut])
+        node.append(level.node[cut])
+    return np.concatenate(query), np.concatenate(node)
 
 
 def line_variance(model: CountModel, traversal: Traversal, boxes: Floats) -> Floats:

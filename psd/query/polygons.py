@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from psd._util.arrays import Floats, Integers
 from psd.errors import ParameterError
 from psd.query.answer_table import COLUMNS, answer_columns
+from psd.query.polygon_sides import Sides, find_sides
 from psd.query.polygon_values import has_few_values, value_shares
 from psd.query.region_cells import RegionPieces, is_clipped
 from psd.query.region_unions import with_unions
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "answer_polygons",
     "beside_polygons",
+    "outline_sides",
     "polygon_fraction",
     "polygon_totals",
     "traverse_polygons",
@@ -92,7 +94,17 @@ def polygon_totals(model: CountModel, regions: Any, *, crs: Any = None) -> Query
     shapes = to_release_crs(regions_table(regions, crs), model.domain)
     chunks = _split_batches(model, shapes)
     _check_inside(model, chunks)
-    return concatenate([query_totals(model, traverse_polygons(model, chunk)) for chunk in chunks])
+    return concatenate(
+        [
+            query_totals(model, traverse_polygons(model, chunk), sides=outline_sides(model, chunk))
+            for chunk in chunks
+        ]
+    )
+
+
+def outline_sides(model: CountModel, shapes: NDArray[np.object_]) -> Sides | None:
+    """Sides of polygons along the axes; None where no records lie along lines."""
+    return None if model.line_deviation is None else find_sides(shapes, model.domain)
 
 
 def beside_polygons(

@@ -16,7 +16,8 @@ from psd._util.arrays import Floats, Integers
 from psd.errors import ParameterError
 from psd.query.boxes import box_fraction, parse_boxes
 from psd.query.line_matrix import line_matrix
-from psd.query.polygons import traverse_polygons
+from psd.query.polygon_sides import side_matrix
+from psd.query.polygons import outline_sides, traverse_polygons
 from psd.query.traversal import Traversal, traverse
 from psd.space.region_checks import to_release_crs
 from psd.space.regions import is_region, regions_table
@@ -173,8 +174,10 @@ class Polygons:
         common[:, met] = parts[:, at[met]]
         return common
 
-    def lines(self, region: Integers, node: Integers) -> None:
-        """Polygons have few sides along the axes; see `Regions`."""
+    def lines(self, region: Integers, node: Integers) -> sparse.csr_array | None:
+        """Deviations along the sides on the axes; see `Regions`."""
+        sides = outline_sides(self.model, self.shapes)
+        return None if sides is None else side_matrix(self.model, region, node, sides, len(self))
 
     def _overlaps(self, pairs: Integers) -> tuple[Integers, NDArray[np.object_]]:
         """Numbers of the pairs that overlap, and where."""

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.arrays import sum_by
+from psd._util.arrays import Floats, sum_by
 from psd.estimation.nonuniformity import cell_ceiling, nonuniformity_variance, shift_variance
-from psd.query.lines import line_variance
+from psd.query.lines import cut_pairs, line_variance
+from psd.query.polygon_sides import Sides, side_variance
 from psd.query.traversal import Traversal, cut_leaf_total, perturbation_variance, weighted_total
 
 if TYPE_CHECKING:
@@ -66,7 +67,10 @@ class QueryTotals:
 
 
 def query_totals(
-    model: CountModel, traversal: Traversal, boxes: NDArray[np.float64] | None = None
+    model: CountModel,
+    traversal: Traversal,
+    boxes: NDArray[np.float64] | None = None,
+    sides: Sides | None = None,
 ) -> QueryTotals:
     """Compute the totals of queries from their traversal.
 
@@ -78,6 +82,8 @@ def query_totals(
         Cells of the queries.
     boxes : ndarray, shape (queries, 4), float64, optional
         The queries in lattice units, if they are boxes.
+    sides : Sides, optional
+        Sides of the queries along the axes, if they are polygons.
     """
     estimates, spread, lump = model.estimates, model.unevenness.spread, model.unevenness.lump
     count = estimates.count
@@ -107,11 +113,20 @@ def query_totals(
         shift=cut_leaf_total(traversal, moved)
         if model.shift_share
         else np.zeros(traversal.queries),
-        line_variance=(
-            np.zeros(traversal.queries) if boxes is None else line_variance(model, traversal, boxes)
-        ),
+        line_variance=_line_variance(model, traversal, boxes, sides),
         beyond=cut_leaf_total(traversal, left_out),
     )
+
+
+def _line_variance(
+    model: CountModel, traversal: Traversal, boxes: Floats | None, sides: Sides | None
+) -> Floats:
+    """Variance by records along the sides of boxes or of polygons."""
+    if boxes is not None:
+        return line_variance(model, traversal, boxes)
+    if sides is None:
+        return np.zeros(traversal.queries)
+    return side_variance(model, *cut_pairs(traversal), sides, traversal.queries)
 
 
 def _rounding_total(model: CountModel, traversal: Traversal) -> NDArray[np.float64] | float:

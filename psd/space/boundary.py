@@ -38,8 +38,9 @@ class Boundary:
     Guarantees
     ----------
     - Made of public input alone.
-    - A point for which `contains` is true lies in the polygon, and in a lattice cell on which
-      the mask is not 0: no point is counted in a cell that is known to be empty.
+    - A point for which `contains` is true lies in a lattice cell on which the mask is not 0: no
+      point is counted in a cell that is known to be empty. The point lies in the polygon, and with
+      a coordinate resolution its rounded place does.
 
     Parameters
     ----------

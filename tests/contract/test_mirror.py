@@ -32,6 +32,7 @@ ELSEWHERE = {
     "estimation/subtree_likelihoods.py": "unit/estimation/test_posterior.py",
     "estimation/unevenness.py": "unit/estimation/test_lines.py",
     "query/line*.py": "oracle/test_line_errors.py",
+    "query/polygon_sides.py": "oracle/test_polygon_lines.py",
     "estimation/covariate_density.py": "property/test_covariate_laws.py",
     "estimation/published_covariance.py": "oracle/test_joint_dense.py",
     "evaluation/arguments.py": "unit/evaluation/test_evaluate.py",

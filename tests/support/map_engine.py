@@ -177,7 +177,7 @@ def random_boxes(release, size, random):
 
 
 def random_polygons(release, size, random):
-    """Stars around a point inside the domain, some beyond its bounds, some with a hole."""
+    """Stars and boxes around a point inside the domain, some beyond its bounds, some with holes."""
     west, south, east, north = release.domain.bounds
     sides, shapes = np.array([east - west, north - south]), []
     while len(shapes) < size:
@@ -186,6 +186,8 @@ def random_polygons(release, size, random):
         middle = [west, south] + random.random(2) * sides
         star = np.column_stack([np.cos(angle), np.sin(angle)]) * reach * sides
         shape = shapely.Polygon(middle + star)
+        if len(shapes) % 4 == 1:
+            shape = shape.envelope
         if len(shapes) % 3 == 0 and shape.is_valid:
             shape = shape.difference(shapely.affinity.scale(shape, 0.3, 0.3))
         inside = shape.is_valid and shape.intersection(shapely.box(*release.domain.bounds)).area > 0

@@ -9,6 +9,8 @@ const psdAreas = (() => {
   const TINY = 1e-300;
   const SETTLED = 1e-9; // shares of clipped cells this close to 0 or 1 are taken as these
   const SLIVER = 1e-9; // share of the smaller shape that two disjoint shapes may have in common
+  const SLANT = 1e-3; // part of its length by which a side along an axis may leave it
+  const PLACES = 6; // decimals, in lattice cells, to which positions of one line agree
 
   class BoxRegion {
     constructor(model, box) {
@@ -57,8 +59,7 @@ const psdAreas = (() => {
         const along = high[1 - axis] - low[1 - axis];
         const deviation = arrays.lines[axis * size + node] * points;
         const value = deviation * Math.sqrt(cut * (1 - cut)) * along;
-        const key = `${axis} ${this.box[side]}`;
-        lines.set(key, (lines.get(key) || 0) + (side < 2 ? -value : value));
+        addLine(lines, axis, this.box[side], side < 2 ? -value : value);
       }
     }
   }
@@ -67,6 +68,7 @@ const psdAreas = (() => {
     constructor(model, rings) {
       this.model = model;
       this.rings = rings;
+      this.sides = model.arrays.lines ? rings.flatMap((ring) => findSides(model, ring)) : [];
     }
 
     cover(node, above) {
@@ -107,7 +109,51 @@ const psdAreas = (() => {
       return { share: density && area > 0 && area < 1 ? Math.min(share, 1) : area, area };
     }
 
-    addLines() {}
+    /** Deviations of the sides along the axes; see psd/query/polygon_sides.py. */
+    addLines(node, lines) {
+      const { boxes, arrays, size } = this.model;
+      const points = Math.max(this.model.count[node], 0);
+      for (const { axis, position, low, high, sign } of this.sides) {
+        const start = boxes[axis][node], first = boxes[1 - axis][node];
+        const width = boxes[axis + 2][node] - start, last = boxes[3 - axis][node];
+        const cut = clamp((position - start) / width, 0, 1);
+        const covered = Math.max(Math.min(high, last) - Math.max(low, first), 0);
+        const deviation = arrays.lines[axis * size + node] * points * covered / (last - first);
+        addLine(lines, axis, position, sign * deviation * Math.sqrt(cut * (1 - cut)));
+      }
+    }
+  }
+
+  function addLine(lines, axis, position, value) {
+    const key = `${axis} ${position.toFixed(PLACES)}`;
+    lines.set(key, (lines.get(key) || 0) + value);
+  }
+
+  /** Sides of a turned ring along the axes, in lattice units. */
+  function findSides(model, ring) {
+    const sides = [], { axes } = model;
+    let before = null;
+    const corner = (i) => [0, 1].map((axis) => axes[axis].toLine(ring[(i + axis) % ring.length]));
+    for (let i = 0; i < ring.length; i += 2) {
+      const from = corner(i), to = corner(i + 2);
+      const axis = Math.abs(to[0] - from[0]) <= Math.abs(to[1] - from[1]) ? 0 : 1;
+      const along = to[1 - axis] - from[1 - axis], length = Math.abs(along);
+      if (!along || Math.abs(to[axis] - from[axis]) > SLANT * length) {
+        before = null;
+        continue;
+      }
+      const sign = axis ? -Math.sign(along) : Math.sign(along);
+      if (!before || before.axis !== axis || before.sign !== sign) {
+        before = { axis, sign, position: 0, length: 0, low: Infinity, high: -Infinity };
+        sides.push(before);
+      }
+      const total = before.length + length, middle = (from[axis] + to[axis]) / 2;
+      before.position = (before.length * before.position + length * middle) / total;
+      before.length = total;
+      before.low = Math.min(before.low, from[1 - axis], to[1 - axis]);
+      before.high = Math.max(before.high, from[1 - axis], to[1 - axis]);
+    }
+    return sides;
   }
 
   const settle = (share) => {

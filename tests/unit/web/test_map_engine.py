@@ -55,7 +55,7 @@ def test_a_thousand_answers_are_those_of_the_library(kind, tmp_path):
     assert np.abs(np.array(result["errors"]) - errors).max() < 1e-9
 
 
-@pytest.mark.parametrize("kind", ["auto", "covariate", "resolution"])
+@pytest.mark.parametrize("kind", ["auto", "covariate", "resolution", "streets"])
 def test_polygons_that_cut_the_same_cells_have_the_joint_answer(kind, tmp_path):
     release, random = KINDS[kind](), np.random.default_rng(6)
     unions = []
