@@ -32,7 +32,13 @@ from psd.estimation.line_moments import (
 from psd.space.box_tree import Tree
 from psd.space.domain import Domain
 
-__all__ = ["PATTERN_SHAPE", "LinePattern", "fit_lines", "line_deviation"]
+__all__ = [
+    "PATTERN_SHAPE",
+    "LinePattern",
+    "fit_lines",
+    "line_deviation",
+    "step_overdispersion",
+]
 
 PATTERN_SHAPE = (3 + 2 * WIDTHS,)
 """Shape of the numbers of a pattern: step, share, whether cells lie apart, and the variances by
@@ -149,6 +155,55 @@ def line_deviation(
     return deviation
 
 
+def step_overdispersion(tree: Tree, step: CoordinateStep, domain: Domain) -> Floats:
+    """Compute the overdispersion of leaves whose records are at the values of rounded coordinates.
+
+    Parameters
+    ----------
+    tree : Tree
+        Cells.
+    step : CoordinateStep
+        Of the coordinates.
+    domain : Domain
+        Of the cells.
+
+    Returns
+    -------
+    ndarray, shape (nodes,), float64
+        In [0, 1]; 0 for nodes that are not leaves.
+
+    Notes
+    -----
+    A line that slants across a leaf of k rows of values crosses each row at a place of its own, and
+    is wrong there by up to half a step. The rows err independently: their mean has a k-th part of
+    the variance of one row, which is that of a line along the other axis. In a leaf of less than a
+    step all records are on one side.
+    """
+    result = np.zeros(len(tree))
+    leaves = np.flatnonzero(tree.is_leaf)
+    if not step.step:
+        return result
+    for start in range(0, len(leaves), _LEAVES_PER_BATCH):
+        leaf = leaves[start : start + _LEAVES_PER_BATCH]
+        product = np.ones(len(leaf))
+        for axis in (0, 1):
+            rows = 1 / np.minimum(_steps_across(tree, leaf, step, axis, domain), 1.0)
+            variance = _step_variance(tree, leaf, step, axis, domain) / MAX_SHARE_VARIANCE
+            product *= np.minimum(variance, 1.0) / rows
+        result[leaf] = np.sqrt(product)
+    return result
+
+
+def _steps_across(
+    tree: Tree, leaf: Integers, step: CoordinateStep, axis: int, domain: Domain
+) -> Floats:
+    """Steps of the coordinates, in widths of each cell."""
+    width = (tree.boxes[leaf, axis + 2] - tree.boxes[leaf, axis]).astype(np.float64)
+    unit = (domain.bounds[axis + 2] - domain.bounds[axis]) / domain.lattice[axis]
+    steps: Floats = step.step / (width * unit)
+    return steps
+
+
 def _step_variance(
     tree: Tree, leaf: Integers, step: CoordinateStep, axis: int, domain: Domain
 ) -> Floats:
@@ -159,9 +214,7 @@ def _step_variance(
     """
     if not step.step:
         return np.zeros(len(leaf))
-    width = (tree.boxes[leaf, axis + 2] - tree.boxes[leaf, axis]).astype(np.float64)
-    unit = (domain.bounds[axis + 2] - domain.bounds[axis]) / domain.lattice[axis]
-    steps = step.step / (width * unit)
+    steps = _steps_across(tree, leaf, step, axis, domain)
     wide = STEP_SHARE_VARIANCE * steps**2
     variance: Floats = step.share**2 * np.minimum(wide, MAX_SHARE_VARIANCE * np.minimum(steps, 1.0))
     return variance

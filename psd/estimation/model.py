@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers
 from psd.estimation._constants import MEDIAN_REACH, SHIFT_ERROR, SLOPE_SPREAD, SMOOTH_SHIFT
-from psd.estimation.alignment import PATTERN_SHAPE, LinePattern, fit_lines, line_deviation
+from psd.estimation.alignment import (
+    PATTERN_SHAPE,
+    LinePattern,
+    fit_lines,
+    line_deviation,
+    step_overdispersion,
+)
 from psd.estimation.covariate_density import CovariateDensity, parent_shares, region_shares
 from psd.estimation.covariate_error import covariate_error
 from psd.estimation.density import (
@@ -297,13 +303,17 @@ class CountModel:
             by_level = overdispersion_by_level(tree, estimates, self.parent_shares)
             return fixed_unevenness(tree, by_level)
         fitted = fit_unevenness(tree, estimates, self.parent_shares)
-        if self.post_processing.density != "covariate" or isinstance(tree, RegionTree):
-            return fitted
-        return replace(fitted, spread=np.minimum(SLOPE_SPREAD * fitted.spread, 1.0))
+        spread = fitted.spread
+        if self.post_processing.density == "covariate" and not isinstance(tree, RegionTree):
+            spread = np.minimum(SLOPE_SPREAD * spread, 1.0)
+        if self._line_pattern is not None:
+            by_step = step_overdispersion(tree, self._line_pattern.step, self.domain)
+            spread = np.maximum(spread, by_step)
+        return replace(fitted, spread=spread)
 
     @cached_property
-    def line_deviation(self) -> NDArray[np.float64] | None:
-        """Deviation of cuts along each axis, shape (2, nodes); None where nothing is seen.
+    def _line_pattern(self) -> LinePattern | None:
+        """How records lie along lines.
 
         None with a coordinate resolution: the sides of boxes then lie between values. None with
         regions, whose cells are not rows and columns.
@@ -317,7 +327,14 @@ class CountModel:
             tree, estimates = self.tree, self.estimates
             return fit_lines(tree, estimates, self.parent_shares, self.domain).to_array()
 
-        pattern = LinePattern.from_array(self._recall("lines", PATTERN_SHAPE, fit))
+        return LinePattern.from_array(self._recall("lines", PATTERN_SHAPE, fit))
+
+    @cached_property
+    def line_deviation(self) -> NDArray[np.float64] | None:
+        """Deviation of cuts along each axis, shape (2, nodes); None where nothing is seen."""
+        pattern = self._line_pattern
+        if pattern is None:
+            return None
         count, spread = self.estimates.count, self.unevenness.spread
         return line_deviation(self.tree, count, spread, pattern, self.domain)
 

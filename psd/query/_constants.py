@@ -39,6 +39,9 @@ MAX_BIAS: Final = 2.0
 ROUNDING_VARIANCE: Final = 0.25
 """Variance of rounding an integer count to its neighbour. Derived."""
 
+SLANTING_SHIFT: Final = 0.5
+"""Deviation of records along a slanting side, over that along a side on an axis."""
+
 # --- explanations -------------------------------------------------------------------------------
 
 FINER_SHIFT: Final = 0.25

@@ -1,8 +1,9 @@
-"""Sides of polygons along the axes, and what records that lie along lines do there.
+"""Sides of polygons, and what records that lie along lines do there.
 
-A side of a polygon along an axis errs as that of a box: the records beside it in all leaves that it
-cuts may be on its other side together. A slanting side crosses many lines of records, whose errors
-cancel, and has no such error.
+A side of a polygon along an axis errs as that of a box: the records beside it in all leaves that
+it cuts may be on its other side together. Along a slanting side, leaves hold their records at the
+values of rounded coordinates, on the same side of their middle in neighbouring leaves; that shifts
+the whole side, by less.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from psd._util.arrays import Floats, Integers
+from psd.query._constants import SLANTING_SHIFT
 from psd.space.domain import Domain
 
 if TYPE_CHECKING:
@@ -31,33 +33,46 @@ _PLACES = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Sides:
-    """Sides of regions along the axes, in lattice units.
+    """Sides of regions, in lattice units.
 
     Parameters
     ----------
     region : ndarray, shape (n,), int64
         Number of the region that each side belongs to.
-    axis : ndarray, shape (n,), int64
-        0 for a side of constant x, 1 for one of constant y.
-    position, low, high : ndarray, shape (n,), float64
-        Its place on that axis, and where it begins and ends on the other one.
-    sign : ndarray, shape (n,), float64
-        1 for a side on the east or north of its region, -1 for one on the west or south.
+    ends : ndarray, shape (n, 4), float64
+        x and y of both ends.
+    line : ndarray, shape (2, n), int64
+        Number of the line that records are on the other side of, for shifts along x and along y.
+        Sides of one line err together.
+    weight : ndarray, shape (2, n), float64
+        Part of the deviation of a cut along each axis. Above 0 on the east or north of a region,
+        and below 0 on its west or south.
     """
 
     region: Integers
-    axis: Integers
-    position: Floats
-    low: Floats
-    high: Floats
-    sign: Floats
+    ends: Floats
+    line: Integers
+    weight: Floats
 
     def __len__(self) -> int:
         return len(self.region)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Outlines:
+    """Parts of the outlines between two corners.
+
+    Region, ring and ends of each, and 1 where the region is on the left of it, else -1.
+    """
+
+    region: Integers
+    ring: Integers
+    ends: Floats
+    left: Floats
+
+
 def find_sides(shapes: NDArray[np.object_], domain: Domain) -> Sides:
-    """Find the sides of polygons along the axes.
+    """Find the sides of polygons.
 
     Parameters
     ----------
@@ -69,7 +84,7 @@ def find_sides(shapes: NDArray[np.object_], domain: Domain) -> Sides:
     Returns
     -------
     Sides
-        Clipped to the domain. Neighbouring parts of one straight side are one side.
+        Clipped to the domain.
 
     Examples
     --------
@@ -77,51 +92,71 @@ def find_sides(shapes: NDArray[np.object_], domain: Domain) -> Sides:
     >>> domain = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
     >>> triangle = shapely.Polygon([(0, 0), (3, 0), (0, 3)])
     >>> sides = find_sides(np.array([triangle]), domain)
-    >>> sides.axis.tolist(), sides.sign.tolist()
-    ([1, 0], [-1.0, -1.0])
+    >>> (sides.weight + 0).tolist()
+    [[0.0, 0.5, -1.0], [-1.0, 0.5, 0.0]]
     """
-    region, ring, ends, left = _outlines(shapes, domain)
-    change = ends[:, 2:] - ends[:, :2]
-    axis = np.argmin(np.abs(change), axis=1)
-    rows = np.arange(len(ends))
-    along = change[rows, 1 - axis]
-    straight = (along != 0) & (np.abs(change[rows, axis]) <= _SLANT * np.abs(along))
-    # The region is on the left of its outline: on the west of a side that goes north.
-    sign = np.sign(along) * np.where(axis == 0, 1.0, -1.0) * np.where(left, 1.0, -1.0)
-    region, ring, axis, sign, along = (v[straight] for v in (region, ring, axis, sign, along))
-    rows, ends = rows[straight], ends[straight]
-    each = np.arange(len(ends))
-    start, stop = ends[each, 1 - axis], ends[each, 3 - axis]
-    middle = (ends[each, axis] + ends[each, 2 + axis]) / 2
-    same = [np.diff(values) == 0 for values in (ring, axis, sign)] + [np.diff(rows) == 1]
-    first = np.flatnonzero(np.append(True, ~np.all(same, axis=0))[: len(ends)])
-    if not len(first):
-        return Sides(region=region, axis=axis, position=middle, low=start, high=stop, sign=sign)
-    length = np.abs(along)
+    outlines = _find_outlines(shapes, domain)
+    change = outlines.ends[:, 2:] - outlines.ends[:, :2]
+    number, line, weight = 0, [], []
+    for axis in (0, 1):
+        along = change[:, 1 - axis]
+        straight = (along != 0) & (np.abs(change[:, axis]) <= _SLANT * np.abs(along))
+        slanting = ~straight & (np.abs(along) > _SLANT * np.abs(change[:, axis]))
+        # The region is on the left of its outline: on the west of a side that goes north.
+        sign = np.sign(along) * outlines.left * (1.0 if axis == 0 else -1.0)
+        kind = np.where(straight, 1, np.where(slanting, 2, 0))
+        run = _runs(outlines.ring, kind, sign)
+        position = _run_means(run, (outlines.ends[:, axis] + outlines.ends[:, 2 + axis]) / 2, along)
+        place = np.where(straight, np.round(position, _PLACES), run)
+        _, numbers = np.unique(np.stack([kind, place]), axis=1, return_inverse=True)
+        line.append(number + numbers.ravel())
+        weight.append(sign * np.choose(kind, [0.0, 1.0, SLANTING_SHIFT]))
+        number = int(line[-1].max(initial=number - 1)) + 1
     return Sides(
-        region=region[first],
-        axis=axis[first],
-        position=np.add.reduceat(length * middle, first) / np.add.reduceat(length, first),
-        low=np.minimum.reduceat(np.minimum(start, stop), first),
-        high=np.maximum.reduceat(np.maximum(start, stop), first),
-        sign=sign[first],
+        region=outlines.region,
+        ends=outlines.ends,
+        line=np.stack(line),
+        weight=np.stack(weight),
     )
 
 
-def _outlines(
-    shapes: NDArray[np.object_], domain: Domain
-) -> tuple[Integers, Integers, Floats, NDArray[np.bool_]]:
-    """Region, ring and both ends of each part of the outlines, and whether the region is left."""
+def _find_outlines(shapes: NDArray[np.object_], domain: Domain) -> _Outlines:
+    """Outlines of polygons in lattice units."""
     import shapely
 
     parts, of_shape = shapely.get_parts(shapes, return_index=True)
     rings, of_part = shapely.get_rings(parts, return_index=True)
     points, of_ring = shapely.get_coordinates(rings, return_index=True)
     within = np.flatnonzero(np.diff(of_ring) == 0)
-    ends = domain.to_lattice(np.concatenate([points[within], points[within + 1]], axis=1))
-    outer = np.append(True, np.diff(of_part) > 0)[: len(rings)]
     ring = of_ring[within]
-    return of_shape[of_part[ring]], ring, ends, (shapely.is_ccw(rings) == outer)[ring]
+    outer = np.append(True, np.diff(of_part) > 0)[: len(rings)]
+    return _Outlines(
+        region=of_shape[of_part[ring]],
+        ring=ring,
+        ends=domain.to_lattice(np.concatenate([points[within], points[within + 1]], axis=1)),
+        left=np.where(shapely.is_ccw(rings) == outer, 1.0, -1.0)[ring],
+    )
+
+
+def _runs(ring: Integers, kind: Integers, sign: Floats) -> Integers:
+    """Number of each run of neighbours in a ring that are of one kind and sign."""
+    values = (ring, kind, sign)
+    changes = np.any([np.diff(value) != 0 for value in values], axis=0)
+    run: Integers = np.append(0, np.cumsum(changes))[: len(ring)]
+    first = np.flatnonzero(np.diff(ring, prepend=-1))
+    last = np.flatnonzero(np.diff(ring, append=-1))
+    closed = (kind[first] == kind[last]) & (sign[first] == sign[last])
+    number = np.arange(len(run))
+    number[run[last[closed]]] = run[first[closed]]
+    return number[run]
+
+
+def _run_means(run: Integers, values: Floats, weight: Floats) -> Floats:
+    """Mean of each run, for each of its members."""
+    size = np.abs(weight)
+    total = np.maximum(np.bincount(run, size), np.finfo(float).tiny)
+    means: Floats = (np.bincount(run, size * values) / total)[run]
+    return means
 
 
 def side_matrix(
@@ -150,17 +185,17 @@ def side_matrix(
         return None
     cells = model.tree.boxes[node].astype(np.float64)
     pair, side = _meetings(region, cells, sides, model.domain.lattice[0])
-    cell, each, axis = cells[pair], np.arange(len(pair)), sides.axis[side]
-    low, high = cell[each, axis], cell[each, 2 + axis]
-    share = np.clip((sides.position[side] - low) / (high - low), 0.0, 1.0)
-    low, high = cell[each, 1 - axis], cell[each, 3 - axis]
-    covered = np.minimum(sides.high[side], high) - np.maximum(sides.low[side], low)
-    along = np.maximum(covered, 0.0) / (high - low)
-    value = sides.sign[side] * deviation[axis, node[pair]] * np.sqrt(share * (1 - share)) * along
-    place = np.stack([sides.axis, np.round(sides.position, _PLACES)])
-    lines, line = np.unique(place, axis=1, return_inverse=True)
-    entries = (value, (sides.region[side], line.ravel()[side]))
-    return sparse.csr_array(entries, shape=(regions, lines.shape[1]))
+    parts = _parts_inside(sides.ends[side], cells[pair])
+    rows, columns, values = [], [], []
+    for axis in (0, 1):
+        share, other = (parts[:, axis] + parts[:, 2 + axis]) / 2, 1 - axis
+        along = np.abs(parts[:, 2 + other] - parts[:, other])
+        error = deviation[axis, node[pair]] * np.sqrt(share * (1 - share)) * along
+        rows.append(sides.region[side])
+        columns.append(sides.line[axis, side])
+        values.append(sides.weight[axis, side] * error)
+    entries = (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns)))
+    return sparse.csr_array(entries, shape=(regions, int(sides.line.max(initial=-1)) + 1))
 
 
 def side_variance(
@@ -177,17 +212,31 @@ def side_variance(
 def _meetings(
     region: Integers, cells: Floats, sides: Sides, width: int
 ) -> tuple[Integers, Integers]:
-    """Pairs of a cell of a region and a side of the same region that meets it."""
+    """Pairs of a cell of a region and a side of the same region that may meet it."""
     import shapely
 
     # Regions lie beside each other here, so that a search finds sides of the same one alone.
-    x, y = sides.position, sides.low
-    upright = sides.axis == 0
-    start = np.stack([np.where(upright, x, y), np.where(upright, y, x)], axis=1)
-    stop = np.stack([np.where(upright, x, sides.high), np.where(upright, sides.high, x)], axis=1)
-    start[:, 0] += 2.0 * width * sides.region
-    stop[:, 0] += 2.0 * width * sides.region
-    moved = cells + (2.0 * width * region)[:, None] * np.array([1, 0, 1, 0])
-    tree = shapely.STRtree(shapely.linestrings(np.stack([start, stop], axis=1)))
+    east, both = 2.0 * width, np.array([1, 0, 1, 0])
+    ends = sides.ends + (east * sides.region)[:, None] * both
+    moved = cells + (east * region)[:, None] * both
+    tree = shapely.STRtree(shapely.linestrings(ends.reshape(-1, 2, 2)))
     pair, side = tree.query(shapely.box(*moved.T))
     return pair, side
+
+
+def _parts_inside(ends: Floats, cells: Floats) -> Floats:
+    """Ends of the parts of sides inside cells, as shares of the cells; equal ones where none is."""
+    size = cells[:, 2:] - cells[:, :2]
+    start, stop = (ends[:, :2] - cells[:, :2]) / size, (ends[:, 2:] - cells[:, :2]) / size
+    change = stop - start
+    # The part of the side, from 0 to 1, that is between both sides of the cell on each axis.
+    still = change == 0
+    steps = np.where(still, 1.0, change)
+    first, last = -start / steps, (1 - start) / steps
+    outside = still & ((start < 0) | (start > 1))
+    low = np.where(still, np.where(outside, 1.0, 0.0), np.minimum(first, last)).max(axis=1)
+    high = np.where(still, np.where(outside, 0.0, 1.0), np.maximum(first, last)).min(axis=1)
+    low = np.clip(low, 0.0, 1.0)
+    high = np.maximum(np.clip(high, 0.0, 1.0), low)
+    ends = np.concatenate([start + low[:, None] * change, start + high[:, None] * change], axis=1)
+    return np.clip(ends, 0.0, 1.0)

@@ -29,6 +29,7 @@ from psd.query._constants import (
     RESTORED_VARIANCE,
     ROUNDING_VARIANCE,
     SKEW_DIVISORS,
+    SLANTING_SHIFT,
     TAIL_SQUARE,
 )
 from psd.query.polygon_values import MAX_VALUES
@@ -212,6 +213,7 @@ def release_numbers(release: Release, threshold: Threshold = 0.3) -> dict[str, A
         "lump": model.unevenness.lump,
         "shiftShare": model.shift_share,
         "shiftError": SHIFT_ERROR,
+        "slantingShift": SLANTING_SHIFT,
         "ceilingErrors": CEILING_ERRORS,
         "maxBias": MAX_BIAS,
         "roundingVariance": ROUNDING_VARIANCE,

@@ -59,7 +59,7 @@ const psdAreas = (() => {
         const along = high[1 - axis] - low[1 - axis];
         const deviation = arrays.lines[axis * size + node] * points;
         const value = deviation * Math.sqrt(cut * (1 - cut)) * along;
-        addLine(lines, axis, this.box[side], side < 2 ? -value : value);
+        addLine(lines, lineKey(axis, this.box[side]), side < 2 ? -value : value);
       }
     }
   }
@@ -109,51 +109,93 @@ const psdAreas = (() => {
       return { share: density && area > 0 && area < 1 ? Math.min(share, 1) : area, area };
     }
 
-    /** Deviations of the sides along the axes; see psd/query/polygon_sides.py. */
+    /** Deviations of the sides; see psd/query/polygon_sides.py. */
     addLines(node, lines) {
       const { boxes, arrays, size } = this.model;
       const points = Math.max(this.model.count[node], 0);
-      for (const { axis, position, low, high, sign } of this.sides) {
-        const start = boxes[axis][node], first = boxes[1 - axis][node];
-        const width = boxes[axis + 2][node] - start, last = boxes[3 - axis][node];
-        const cut = clamp((position - start) / width, 0, 1);
-        const covered = Math.max(Math.min(high, last) - Math.max(low, first), 0);
-        const deviation = arrays.lines[axis * size + node] * points * covered / (last - first);
-        addLine(lines, axis, position, sign * deviation * Math.sqrt(cut * (1 - cut)));
+      const cell = [0, 1, 2, 3].map((side) => boxes[side][node]);
+      for (const { ends, keys, weights } of this.sides) {
+        const part = partInside(ends, cell);
+        if (!part) continue;
+        for (const axis of [0, 1]) {
+          const share = (part[axis] + part[2 + axis]) / 2;
+          const along = Math.abs(part[3 - axis] - part[1 - axis]);
+          const deviation = arrays.lines[axis * size + node] * points * along;
+          addLine(lines, keys[axis], weights[axis] * deviation * Math.sqrt(share * (1 - share)));
+        }
       }
     }
   }
 
-  function addLine(lines, axis, position, value) {
-    const key = `${axis} ${position.toFixed(PLACES)}`;
+  const lineKey = (axis, position) => `${axis} ${position.toFixed(PLACES)}`;
+
+  function addLine(lines, key, value) {
     lines.set(key, (lines.get(key) || 0) + value);
   }
 
-  /** Sides of a turned ring along the axes, in lattice units. */
-  function findSides(model, ring) {
-    const sides = [], { axes } = model;
-    let before = null;
-    const corner = (i) => [0, 1].map((axis) => axes[axis].toLine(ring[(i + axis) % ring.length]));
-    for (let i = 0; i < ring.length; i += 2) {
-      const from = corner(i), to = corner(i + 2);
-      const axis = Math.abs(to[0] - from[0]) <= Math.abs(to[1] - from[1]) ? 0 : 1;
-      const along = to[1 - axis] - from[1 - axis], length = Math.abs(along);
-      if (!along || Math.abs(to[axis] - from[axis]) > SLANT * length) {
-        before = null;
+  /** Ends of the part of a side inside a cell, as shares of the cell; null if there is none. */
+  function partInside(ends, cell) {
+    const start = [], change = [];
+    let low = 0, high = 1;
+    for (const axis of [0, 1]) {
+      const width = cell[axis + 2] - cell[axis];
+      start.push((ends[axis] - cell[axis]) / width);
+      change.push((ends[axis + 2] - ends[axis]) / width);
+      if (change[axis] === 0) {
+        if (start[axis] < 0 || start[axis] > 1) return null;
         continue;
       }
-      const sign = axis ? -Math.sign(along) : Math.sign(along);
-      if (!before || before.axis !== axis || before.sign !== sign) {
-        before = { axis, sign, position: 0, length: 0, low: Infinity, high: -Infinity };
-        sides.push(before);
-      }
-      const total = before.length + length, middle = (from[axis] + to[axis]) / 2;
-      before.position = (before.length * before.position + length * middle) / total;
-      before.length = total;
-      before.low = Math.min(before.low, from[1 - axis], to[1 - axis]);
-      before.high = Math.max(before.high, from[1 - axis], to[1 - axis]);
+      const first = -start[axis] / change[axis], last = (1 - start[axis]) / change[axis];
+      low = Math.max(low, Math.min(first, last));
+      high = Math.min(high, Math.max(first, last));
     }
+    if (high <= low) return null;
+    return [low, high].flatMap((at) => [0, 1].map((a) => clamp(start[a] + at * change[a], 0, 1)));
+  }
+
+  /** Sides of a turned ring in lattice units. */
+  function findSides(model, ring) {
+    const { axes } = model, sides = [];
+    const corner = (i) => [0, 1].map((axis) => axes[axis].toLine(ring[(i + axis) % ring.length]));
+    for (let i = 0; i < ring.length; i += 2) {
+      sides.push({ ends: [...corner(i), ...corner(i + 2)], keys: [], weights: [] });
+    }
+    for (const axis of [0, 1]) findLines(model, sides, axis);
     return sides;
+  }
+
+  /** Lines that sides of a ring err together with, for shifts along one axis. */
+  function findLines(model, sides, axis) {
+    const runs = [];
+    for (const side of sides) {
+      const { ends } = side, across = Math.abs(ends[axis + 2] - ends[axis]);
+      const along = ends[3 - axis] - ends[1 - axis], length = Math.abs(along);
+      const straight = length > 0 && across <= SLANT * length;
+      const kind = straight ? 1 : length > SLANT * across ? 2 : 0;
+      const sign = axis ? -Math.sign(along) : Math.sign(along);
+      const last = runs[runs.length - 1];
+      const run = last && last.kind === kind && last.sign === sign ? last
+        : { kind, sign, sides: [], length: 0, sum: 0 };
+      if (run !== last) runs.push(run);
+      run.sides.push(side);
+      run.length += length;
+      run.sum += (length * (ends[axis] + ends[axis + 2])) / 2;
+    }
+    const first = runs[0], last = runs[runs.length - 1];
+    if (runs.length > 1 && first.kind === last.kind && first.sign === last.sign) {
+      first.sides.push(...last.sides);
+      first.length += last.length;
+      first.sum += last.sum;
+      runs.pop();
+    }
+    const weights = [0, 1, model.meta.slantingShift];
+    for (const run of runs) {
+      const key = run.kind === 1 ? lineKey(axis, run.sum / run.length) : run;
+      for (const side of run.sides) {
+        side.keys[axis] = key;
+        side.weights[axis] = run.sign * weights[run.kind];
+      }
+    }
   }
 
   const settle = (share) => {
