@@ -121,6 +121,10 @@ EMPTY_VARIANCE: Final = 0.1
 MAX_SHARE_VARIANCE: Final = 0.25
 """Variance of the share of one half where all points are in one of the halves. Derived."""
 
+MIDDLE_SHARE: Final = 0.5**0.5
+"""Deviation of a cut in a cell whose records are in its middle, over one in a cell whose records
+are all on either side: the mean of min(f, 1 - f)^2 over f is half of that of f (1 - f). Derived."""
+
 LAGS: Final = (4, 6, 8, 12, 16)
 """Cells between two whose deviations are multiplied. Up to three apart cells of all data are
 alike; from four on only those of rounded data and streets are. By coverage."""

@@ -2,9 +2,10 @@
 
 A query takes a part of each leaf that its edge cuts. If coordinates are rounded, or lie on streets,
 these parts are wrong in the same direction all along the edge, and their errors add up. Two sources
-tell how wrong: the step of the coordinates, if the counts show one, and what the divisions of cells
-along the lines of the lattice have in common. Cells that are divided at quantiles have no lines in
-common, and tell nothing: there the overdispersion of leaves tells how much may be wrong together.
+tell how wrong: the step of the coordinates, if the counts show one or the lattice was chosen, and
+what the divisions of cells along the lines of the lattice have in common. Cells that are divided at
+quantiles have no lines in common, and tell nothing: there the overdispersion of leaves tells how
+much may be wrong together.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from psd.estimation._constants import (
     APART_VARIANCE,
     CUT_SHARE_VARIANCE,
     MAX_SHARE_VARIANCE,
+    MIDDLE_SHARE,
     STEP_SHARE_VARIANCE,
 )
 from psd.estimation.coordinate_step import CoordinateStep, detect_step
@@ -30,7 +32,7 @@ from psd.estimation.line_moments import (
     lie_apart,
 )
 from psd.space.box_tree import Tree
-from psd.space.domain import Domain
+from psd.space.domain import DEFAULT_LATTICE, Domain
 
 __all__ = [
     "PATTERN_SHAPE",
@@ -137,8 +139,11 @@ def line_deviation(
     Of cells that lie apart, the part of the variance that leaves have in common is not seen. It is
     large where records are on lines, as at one place in each leaf, and small where they are
     spread: it is taken to be half of the eighth power of the overdispersion.
+
+    Of a lattice that was chosen, such as 256 x 256 cells, records are taken to lie in the middle of
+    the cells: all of a column are on one side of a line inside it.
     """
-    if not pattern.is_seen:
+    if not pattern.is_seen and not _has_own_lattice(domain):
         return None
     deviation = np.where(np.isnan(count), np.nan, np.zeros((2, 1)))
     leaves = np.flatnonzero(tree.is_leaf & ~np.isnan(count))
@@ -147,7 +152,7 @@ def line_deviation(
         records = np.maximum(count[leaf], 0.0)
         for axis in (0, 1):
             by_lines = pattern.common[axis][halvings(tree, leaf, axis, domain.lattice)]
-            by_step = _step_variance(tree, leaf, pattern.step, axis, domain)
+            by_step = _step_variance(*_steps_across(tree, leaf, pattern.step, axis, domain))
             variance = np.maximum(CUT_SHARE_VARIANCE * by_lines, by_step) / MAX_SHARE_VARIANCE
             if pattern.apart:
                 variance = np.maximum(variance, APART_VARIANCE * spread[leaf] ** 8)
@@ -181,40 +186,41 @@ def step_overdispersion(tree: Tree, step: CoordinateStep, domain: Domain) -> Flo
     """
     result = np.zeros(len(tree))
     leaves = np.flatnonzero(tree.is_leaf)
-    if not step.step:
+    if not step.step and not _has_own_lattice(domain):
         return result
     for start in range(0, len(leaves), _LEAVES_PER_BATCH):
         leaf = leaves[start : start + _LEAVES_PER_BATCH]
         product = np.ones(len(leaf))
         for axis in (0, 1):
-            rows = 1 / np.minimum(_steps_across(tree, leaf, step, axis, domain), 1.0)
-            variance = _step_variance(tree, leaf, step, axis, domain) / MAX_SHARE_VARIANCE
-            product *= np.minimum(variance, 1.0) / rows
+            steps, part = _steps_across(tree, leaf, step, axis, domain)
+            variance = _step_variance(steps, part) / MAX_SHARE_VARIANCE
+            product *= np.minimum(variance, 1.0) * np.minimum(steps, 1.0)
         result[leaf] = np.sqrt(product)
     return result
 
 
+def _has_own_lattice(domain: Domain) -> bool:
+    """Whether the lattice was chosen."""
+    return domain.lattice != DEFAULT_LATTICE and domain.coordinate_resolution is None
+
+
 def _steps_across(
     tree: Tree, leaf: Integers, step: CoordinateStep, axis: int, domain: Domain
-) -> Floats:
-    """Steps of the coordinates, in widths of each cell."""
+) -> tuple[Floats, float]:
+    """Steps of the coordinates, in widths of each cell, and the share of records that have them."""
     width = (tree.boxes[leaf, axis + 2] - tree.boxes[leaf, axis]).astype(np.float64)
+    if _has_own_lattice(domain):
+        return 1 / width, MIDDLE_SHARE
     unit = (domain.bounds[axis + 2] - domain.bounds[axis]) / domain.lattice[axis]
-    steps: Floats = step.step / (width * unit)
-    return steps
+    return step.step / (width * unit), step.share
 
 
-def _step_variance(
-    tree: Tree, leaf: Integers, step: CoordinateStep, axis: int, domain: Domain
-) -> Floats:
+def _step_variance(steps: Floats, share: float) -> Floats:
     """Variance of the share of a cell beside a line in its middle, by the step of coordinates.
 
     A line lies anywhere between two values: the share is off by up to half a step. In a cell of
     less than a step all records have one value, or there are none.
     """
-    if not step.step:
-        return np.zeros(len(leaf))
-    steps = _steps_across(tree, leaf, step, axis, domain)
     wide = STEP_SHARE_VARIANCE * steps**2
-    variance: Floats = step.share**2 * np.minimum(wide, MAX_SHARE_VARIANCE * np.minimum(steps, 1.0))
+    variance: Floats = share**2 * np.minimum(wide, MAX_SHARE_VARIANCE * np.minimum(steps, 1.0))
     return variance

@@ -26,6 +26,7 @@ from support.trees import (
     dense_least_squares,
     domain_of,
     leaf_fractions,
+    naive_line_variance,
     random_queries,
     random_tree,
     release_of,
@@ -47,7 +48,7 @@ def compare(release, boxes):
     count = release.estimates.count
     covered = traverse(release.tree, len(boxes), engine.box_fraction(release.model, boxes))
     expected, found = (
-        query_totals(release.model, covered),
+        query_totals(release.model, covered, boxes),
         walk_query_totals(release.index.flat_tree, count, boxes),
     )
     for name in (field.name for field in fields(QueryTotals)):
@@ -117,7 +118,9 @@ def test_compiled_sums_are_those_of_brute_force(kind):
         uneven = (weights * (1 - weights) * leaf * (lump + spread * leaf)).sum(axis=1)
         assert found.estimate.tolist() == pytest.approx((weights @ leaf).tolist(), **CLOSE)
         assert found.perturbation_variance.tolist() == pytest.approx(noise.tolist(), rel=1e-9)
-        assert found.nonuniformity_variance.tolist() == pytest.approx(uneven.tolist(), **CLOSE)
+        assert found.leaf_variance.tolist() == pytest.approx(uneven.tolist(), **CLOSE)
+        lines = [naive_line_variance(release, box) for box in boxes]
+        assert found.line_variance.tolist() == pytest.approx(lines, **CLOSE)
 
 
 @pytest.mark.parametrize("method", small_cases())

@@ -15,6 +15,7 @@ from support.trees import (
     KINDS,
     dense_least_squares,
     leaf_fractions,
+    naive_line_errors,
     published_noise,
     random_queries,
     random_tree,
@@ -26,7 +27,7 @@ SIGNED = PostProcessing(estimate="signed")
 
 
 def naive_nonuniformity(release, boxes):
-    """Leaf by leaf, n (lump + phi n) (f_ij - f_i f_j)."""
+    """Leaf by leaf, n (lump + phi n) (f_ij - f_i f_j); and lines that two boxes share."""
     leaves = release.tree.is_leaf
     n = np.maximum(release.estimates.count[leaves], 0)
     uneven = release.model.unevenness
@@ -37,7 +38,9 @@ def naive_nonuniformity(release, boxes):
             both = np.concatenate([np.maximum(a[:2], b[:2]), np.minimum(a[2:], b[2:])])
             shared = leaf_fractions(release.tree, both) if (both[:2] < both[2:]).all() else 0.0
             f, g = (leaf_fractions(release.tree, box) for box in (a, b))
-            covariance[i, j] = (scale * (shared - f * g)).sum()
+            first, second = (naive_line_errors(release, box) for box in (a, b))
+            lines = sum(first[line] * second[line] for line in first.keys() & second.keys())
+            covariance[i, j] = (scale * (shared - f * g)).sum() + lines
     return covariance
 
 
@@ -160,7 +163,8 @@ def test_drawn_unevenness_has_the_covariance_of_the_cells():
         for cells in (np.arange(35), np.array([3, 4, 17, 30])):
             overlay = whole.select(cells)
             cut = (overlay.share < 1) & (overlay.share > 0)
-            size = int(cut.sum()) + len(np.unique(overlay.node[cut]))
+            lines = overlay.lines().shape[1]
+            size = int(cut.sum()) + len(np.unique(overlay.node[cut])) + lines
             factor = _nonuniformity_sampler(overlay)(Columns(size), size)
             expected = naive[np.ix_(cells, cells)]
             assert np.abs(factor @ factor.T - expected).max() <= 1e-9 * naive.max()

@@ -13,6 +13,7 @@ from psd.release.post_processing import PostProcessing
 from psd.statistics.error_draws import _nonuniformity_sampler
 from psd.statistics.overlay import raster_overlay
 from support.releases import changed
+from support.trees import naive_line_variance
 
 VIEWS = [
     PostProcessing(),
@@ -42,19 +43,8 @@ def test_both_walks_and_the_sum_over_leaves_agree(release):
     )
     compiled = walk_query_totals(release.index.flat_tree, release.estimates.count, lattice)
     assert compiled.line_variance == pytest.approx(by_numpy.line_variance, rel=1e-9)
-    leaf = release.tree.is_leaf
-    cells, deviation = release.tree.boxes[leaf].astype(float), release.model.line_deviation[:, leaf]
     for box, variance in zip(lattice[:40], by_numpy.line_variance, strict=False):
-        expected = 0.0
-        for axis, position in ((0, box[0]), (1, box[1]), (0, box[2]), (1, box[3])):
-            size = cells[:, axis + 2] - cells[:, axis]
-            share = np.clip((position - cells[:, axis]) / size, 0, 1)
-            other = 1 - axis
-            begin = np.maximum(cells[:, other], box[other])
-            end = np.minimum(cells[:, other + 2], box[other + 2])
-            along = np.clip(end - begin, 0, None) / (cells[:, other + 2] - cells[:, other])
-            expected += (deviation[axis] * np.sqrt(share * (1 - share)) * along).sum() ** 2
-        assert variance == pytest.approx(expected, rel=1e-9, abs=1e-9)
+        assert variance == pytest.approx(naive_line_variance(release, box), rel=1e-9, abs=1e-9)
 
 
 def test_joint_answers_have_the_errors_of_queries(release):

@@ -141,6 +141,29 @@ def leaf_fractions(tree, box):
     return np.prod(np.maximum(high - low, 0) / sides, axis=1)
 
 
+def naive_line_errors(release, box):
+    """Deviations of one box in lattice units by records along its sides, by axis and position."""
+    leaf = release.tree.is_leaf
+    cells, deviation = release.tree.boxes[leaf].astype(float), release.model.line_deviation[:, leaf]
+    errors = {}
+    for side, position in enumerate(box):
+        axis = side % 2
+        size = cells[:, axis + 2] - cells[:, axis]
+        share = np.clip((position - cells[:, axis]) / size, 0, 1)
+        other = 1 - axis
+        begin = np.maximum(cells[:, other], box[other])
+        end = np.minimum(cells[:, other + 2], box[other + 2])
+        along = np.clip(end - begin, 0, None) / (cells[:, other + 2] - cells[:, other])
+        error = (deviation[axis] * np.sqrt(share * (1 - share)) * along).sum()
+        errors[axis, position] = -error if side < 2 else error
+    return errors
+
+
+def naive_line_variance(release, box):
+    """Variance of one box in lattice units by records along its sides."""
+    return sum(error**2 for error in naive_line_errors(release, box).values())
+
+
 def random_queries(rng, lattice, n, *, snap=0.5):
     """Boxes inside the lattice; a share `snap` of the edges are lattice lines."""
     corners = np.sort(rng.random((n, 2, 2)), axis=1) * np.asarray(lattice)

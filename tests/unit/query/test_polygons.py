@@ -11,6 +11,7 @@ import shapely
 import psd
 from psd.errors import DomainError, ParameterError
 from psd.query.answer_table import COLUMNS
+from psd.query.polygons import polygon_totals
 from psd.release.post_processing import PostProcessing
 from support.releases import changed
 from support.trees import METRES, random_queries, random_tree, release_of
@@ -72,10 +73,11 @@ def test_polygons_are_answered_as_by_intersection_with_every_leaf(release):
     leaf = release.tree.is_leaf
     count = release.estimates.count[leaf]
     phi, lump = release.model.unevenness.spread[leaf], release.model.unevenness.lump
-    for shape, row in zip(made, table.itertuples(), strict=True):
+    lines = polygon_totals(release.model, made, crs=METRES).line_variance
+    for shape, row, line in zip(made, table.itertuples(), lines, strict=True):
         f = naive_fractions(release, shape)
         assert row.estimate == pytest.approx(f @ count, rel=1e-9, abs=1e-9)
-        spread = (f * (1 - f) * count * (lump + phi * count)).clip(0).sum()
+        spread = (f * (1 - f) * count * (lump + phi * count)).clip(0).sum() + line
         assert row.nonuniformity_error == pytest.approx(math.sqrt(spread), rel=1e-6, abs=1e-5)
 
 
