@@ -49,7 +49,7 @@ _FEW_VERTICES = 14_000
 
 _POLYGONS = (3, 6)
 
-_ADVICE = "repair it first"
+_ADVICE = "repair it first (--repair of psd query, or shapely.make_valid)"
 
 
 def to_release_crs(

@@ -137,6 +137,11 @@ def changed_rows(name: str, points: Callable[[], Points], bounds: Bounds) -> Ite
         aligned=True,
     )
     yield Variant(
+        name=f"{name}, public grid, sides anywhere",
+        points=lambda: _snap_to_grid(points(), bounds),
+        domain=psd.Domain(bounds=bounds, lattice=(GRID, GRID)),
+    )
+    yield Variant(
         name=f"{name}, boundary",
         points=points,
         domain=domain,
