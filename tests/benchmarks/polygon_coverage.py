@@ -96,7 +96,7 @@ def rows(variant: Variant, options: argparse.Namespace) -> list[tuple[str, ...]]
         for kind, shapes in polygons_around(xy, share, size, options.number).items()
     }
     method = psd.method("auto")
-    found = []
+    found: list[tuple[str, ...]] = []
     for epsilon in options.epsilons:
         releases = [
             draw_release(
@@ -144,7 +144,10 @@ def main() -> None:
         for name, variant in variants(options.folder).items()
         if any(re.search(part, name) for part in parts)
     ]
-    lines = [("data", "epsilon", "polygons", "half width", "covered", "predicted"), ("---",) * 6]
+    lines: list[tuple[str, ...]] = [
+        ("data", "epsilon", "polygons", "half width", "covered", "predicted"),
+        ("---",) * 6,
+    ]
     lines += [row for variant in chosen for row in rows(variant, options)]
     text = INTRODUCTION.format(
         command=shlex.join(["python", "tests/benchmarks/polygon_coverage.py", *sys.argv[1:]]),
