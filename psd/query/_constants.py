@@ -42,6 +42,9 @@ ROUNDING_VARIANCE: Final = 0.25
 SLANTING_SHIFT: Final = 0.5
 """Deviation of records along a slanting side, over that along a side on an axis."""
 
+SHARE_ROUNDING: Final = 1e-14
+"""A share of records nearer to 0 or 1 than this is 0 or 1: no records are cut. Rounding."""
+
 # --- explanations -------------------------------------------------------------------------------
 
 FINER_SHIFT: Final = 0.25

@@ -16,9 +16,11 @@ import numpy as np
 from numba import njit
 
 from psd._util.arrays import Floats, Integers
-from psd.estimation import _constants
+from psd.estimation import _constants as estimation_constants
 from psd.estimation import nonuniformity as uniformity
 from psd.estimation.density import PARTS
+from psd.query import _constants as query_constants
+from psd.query._constants import SHARE_ROUNDING
 from psd.query.flat_tree import COVARIATE, SMOOTH, ChildRanges, Errors, FlatTree
 from psd.query.totals import QueryTotals
 from psd.space.box_tree import MAX_CHILDREN
@@ -265,14 +267,17 @@ def _add_cut(
     high: Floats,
     begin: float,
     length: float,
+    inside: Floats,
     sums: Floats,
 ) -> None:
     """Add the deviation of a leaf along one side of the boxes; see `psd.query.lines`.
 
     The leaf has its start and size across the side, and its begin and length along it; a box
-    reaches along it from low to high.
+    reaches along it from low to high, and has a share of the records inside.
     """
     for i in range(len(side)):
+        if inside[i] <= SHARE_ROUNDING or inside[i] >= 1 - SHARE_ROUNDING:
+            continue
         share = min(max((side[i] - start) / size, 0.0), 1.0)
         first = min(max((low[i] - begin) / length, 0.0), 1.0)
         last = min(max((high[i] - begin) / length, 0.0), 1.0)
@@ -441,10 +446,10 @@ def _compile_walk(source: str) -> Any:
                         left, bottom = float(boxes[node, 0]), float(boxes[node, 1])
                         wide, tall = boxes[node, 2] - left, boxes[node, 3] - bottom
                         off_x, off_y = errors.lines[0, node], errors.lines[1, node]
-                        _add_cut(off_x, x0, left, wide, y0, y1, bottom, tall, at_west[a:b])
-                        _add_cut(off_y, y0, bottom, tall, x0, x1, left, wide, at_south[a:b])
-                        _add_cut(off_x, x1, left, wide, y0, y1, bottom, tall, at_east[a:b])
-                        _add_cut(off_y, y1, bottom, tall, x0, x1, left, wide, at_north[a:b])
+                        _add_cut(off_x, x0, left, wide, y0, y1, bottom, tall, share, at_west[a:b])
+                        _add_cut(off_y, y0, bottom, tall, x0, x1, left, wide, share, at_south[a:b])
+                        _add_cut(off_x, x1, left, wide, y0, y1, bottom, tall, share, at_east[a:b])
+                        _add_cut(off_y, y1, bottom, tall, x0, x1, left, wide, share, at_north[a:b])
                     if errors.shift_share > 0:
                         moved = errors.shift_share * max(values[node], 0.0)
                         _add(moved, share, shift[a:b])
@@ -487,7 +492,8 @@ def _compile_walk(source: str) -> Any:
 
 def _formula_digest() -> str:
     """Digest of the sources of the formula that the walk calls, its constants included."""
-    sources = (Path(str(module.__file__)).read_bytes() for module in (uniformity, _constants))
+    modules = (uniformity, estimation_constants, query_constants)
+    sources = (Path(str(module.__file__)).read_bytes() for module in modules)
     return hashlib.sha256(b"".join(sources)).hexdigest()
 
 

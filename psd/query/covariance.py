@@ -11,6 +11,7 @@ from scipy import linalg, sparse
 from psd._util.arrays import Floats, Integers, ranges, sum_by
 from psd.estimation.least_squares import Estimates
 from psd.estimation.nonuniformity import nonuniformity_variance, shift_variance
+from psd.query.lines import divides_records
 from psd.query.region_overlaps import Regions, cut_leaves
 from psd.query.traversal import Traversal, TraversalLevel
 
@@ -158,7 +159,8 @@ def nonuniformity_covariance(model: CountModel, regions: Regions) -> Floats:
     moved = np.bincount(query, records_moved(model, node, part), len(regions))
     common = float(shift_variance(np.ones(1))[0])
     result = _nearest_covariance(covariance) + common * np.outer(moved, moved)
-    lines = regions.lines(query, node)
+    divided = divides_records(*part)
+    lines = regions.lines(query[divided], node[divided])
     if lines is not None:
         result += (lines @ lines.T).toarray()
     return result

@@ -9,14 +9,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers, sum_by
+from psd.query._constants import SHARE_ROUNDING
 from psd.query.traversal import Traversal
 
 if TYPE_CHECKING:
     from psd.estimation.model import CountModel
 
-__all__ = ["cut_pairs", "line_variance", "side_deviations"]
+__all__ = ["cut_pairs", "divides_records", "line_variance", "side_deviations"]
+
+# Pairs of a box and a leaf worked on together; bounds the memory, not the result.
+_PAIRS_PER_BATCH = 2**18
 
 
 def side_deviations(deviation: Floats, node: Integers, cells: Floats, boxes: Floats) -> Floats:
@@ -48,11 +53,23 @@ def side_deviations(deviation: Floats, node: Integers, cells: Floats, boxes: Flo
     return result
 
 
+def divides_records(share: Floats, area: Floats) -> NDArray[np.bool_]:
+    """Whether leaves are cut, and not just where a density knows that no records are.
+
+    Parameters
+    ----------
+    share, area : ndarray, shape (n,), float64
+        Covered shares of the records and of the area.
+    """
+    is_cut = (area > 0) & (area < 1)
+    return is_cut & (share > SHARE_ROUNDING) & (share < 1 - SHARE_ROUNDING)
+
+
 def cut_pairs(traversal: Traversal) -> tuple[Integers, Integers]:
-    """Queries and the leaves that they cut, shape (n,) each."""
+    """Queries and the leaves whose records they divide, shape (n,) each."""
     query, node = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for level in traversal.levels:
-        cut = ~level.opened & (level.area > 0) & (level.area < 1)
+        cut = ~level.opened & divides_records(level.fraction, level.area)
         query.append(level.query[cut])
         node.append(level.node[cut])
     return np.concatenate(query), np.concatenate(node)
@@ -79,9 +96,10 @@ def line_variance(model: CountModel, traversal: Traversal, boxes: Floats) -> Flo
     deviation, cells = model.line_deviation, model.tree.boxes
     if deviation is None:
         return np.zeros(traversal.queries)
-    for level in traversal.levels:
-        cut = np.flatnonzero(~level.opened & (level.area > 0) & (level.area < 1))
-        node, query = level.node[cut], level.query[cut]
+    queries, nodes = cut_pairs(traversal)
+    for start in range(0, len(nodes), _PAIRS_PER_BATCH):
+        batch = slice(start, start + _PAIRS_PER_BATCH)
+        node, query = nodes[batch], queries[batch]
         sides = side_deviations(deviation, node, cells[node].astype(np.float64), boxes[query])
         for side in range(4):
             total[side] += sum_by(query, sides[:, side], traversal.queries)

@@ -107,8 +107,8 @@ def find_sides(shapes: NDArray[np.object_], domain: Domain) -> Sides:
         kind = np.where(straight, 1, np.where(slanting, 2, 0))
         run = _runs(outlines.ring, kind, sign)
         position = _run_means(run, (outlines.ends[:, axis] + outlines.ends[:, 2 + axis]) / 2, along)
-        place = np.where(straight, np.round(position, _PLACES), run)
-        _, numbers = np.unique(np.stack([kind, place]), axis=1, return_inverse=True)
+        key = np.where(straight, np.round(position, _PLACES), run)
+        _, numbers = np.unique(np.stack([kind, key]), axis=1, return_inverse=True)
         line.append(number + numbers.ravel())
         weight.append(sign * np.choose(kind, [0.0, 1.0, SLANTING_SHIFT]))
         number = int(line[-1].max(initial=number - 1)) + 1

@@ -16,6 +16,7 @@ from psd.errors import ParameterError
 from psd.estimation.nonuniformity import shift_variance
 from psd.query.covariance import part_variance, records_moved
 from psd.query.line_matrix import line_matrix
+from psd.query.lines import divides_records
 from psd.query.region_cells import clipped_share
 from psd.space.region_tree import RegionTree
 
@@ -100,7 +101,7 @@ class Overlay:
 
     def lines(self) -> sparse.csr_array | None:
         """Deviations of the cells along lines, shape (cells, lines); see `line_matrix`."""
-        cut = self.area < 1
+        cut = divides_records(self.share, self.area)
         return line_matrix(self.model, self.cell[cut], self.node[cut], self.boxes)
 
     def shift(self) -> Floats:

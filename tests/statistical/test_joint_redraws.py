@@ -8,6 +8,7 @@ from psd.estimation.least_squares import infer_counts
 from psd.privacy.epsilon import NANO
 from psd.query.derived import fieller_interval, two_sided_quantile
 from psd.query.simultaneous import simultaneous_level
+from psd.release.post_processing import PostProcessing
 from psd.space.box_tree import Tree
 from psd.statistics.overlay import raster_overlay
 from psd.statistics.quantiles import weighted_quantiles
@@ -26,6 +27,11 @@ def unmeasured(shape, epsilon):
         count=np.zeros(len(shape), int),
         epsilon=np.broadcast_to(epsilon, len(shape)),
     )
+
+
+def signed_release(tree):
+    """Release whose errors are those of least squares."""
+    return changed(release_of(tree), post_processing=PostProcessing(estimate="signed"))
 
 
 def exact_counts(tree, leaves):
@@ -81,7 +87,7 @@ BOXES = {
 def test_all_intervals_hold_together_as_often_as_said(drawn, kind, confidence):
     tree, leaves, estimates = drawn
     weights = np.array([leaf_fractions(tree, box) for box in np.array(BOXES[kind], float)])
-    joint = release_of(tree).joint(BOXES[kind], confidence=confidence)
+    joint = signed_release(tree).joint(BOXES[kind], confidence=confidence)
     deviation = np.sqrt(np.diagonal(joint.perturbation_covariance))
     noise = joint.perturbation_covariance / np.outer(deviation, deviation)
     level = simultaneous_level(noise, confidence)
@@ -100,7 +106,7 @@ def test_ratios_are_covered_as_often_as_said(drawn, small):
     tree, leaves, estimates = drawn
     boxes = np.array([(0, 0, 30, 30), (20, 10, 60, 64)], float)
     weights = np.array([leaf_fractions(tree, box) for box in boxes])
-    covariance = release_of(tree).joint(boxes).perturbation_covariance
+    covariance = signed_release(tree).joint(boxes).perturbation_covariance
     truth = weights @ leaves
     answers = truth + (estimates - leaves) @ weights.T
     if small:

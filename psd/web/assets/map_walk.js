@@ -2,6 +2,8 @@
 "use strict";
 
 const psdWalk = (() => {
+  const SHARE_ROUNDING = 1e-14; // a share nearer to 0 or 1 than this is 0 or 1
+
   class Walk {
     constructor(model, regions) {
       this.model = model;
@@ -85,7 +87,8 @@ const psdWalk = (() => {
         this.moved += model.meta.shiftShare * points * (share - area);
         const ceiling = points + model.meta.ceilingErrors * Math.sqrt(model.arrays.whole[node]);
         this.beyond += ceiling * (1 - share);
-        if (model.arrays.lines) this.regions[number].addLines(node, this.lines);
+        const divides = share > SHARE_ROUNDING && share < 1 - SHARE_ROUNDING;
+        if (model.arrays.lines && divides) this.regions[number].addLines(node, this.lines);
       }
       const spread = model.meta.lump + model.arrays.spread[node] * points;
       this.leafVariance += Math.max(points * inside * (1 - inside) * spread, 0);
