@@ -141,7 +141,8 @@ def line_deviation(
     spread: it is taken to be half of the eighth power of the overdispersion.
 
     Of a lattice that was chosen, such as 256 x 256 cells, records are taken to lie in the middle of
-    the cells: all of a column are on one side of a line inside it.
+    the cells: all of a column are on one side of a line inside it. Leaves of a single column or row
+    have this error; wider ones have none on lines of the lattice, and are taken to have none.
     """
     if not pattern.is_seen and not _has_own_lattice(domain):
         return None
@@ -210,7 +211,7 @@ def _steps_across(
     """Steps of the coordinates, in widths of each cell, and the share of records that have them."""
     width = (tree.boxes[leaf, axis + 2] - tree.boxes[leaf, axis]).astype(np.float64)
     if _has_own_lattice(domain):
-        return 1 / width, MIDDLE_SHARE
+        return np.where(width == 1, 1.0, 0.0), MIDDLE_SHARE
     unit = (domain.bounds[axis + 2] - domain.bounds[axis]) / domain.lattice[axis]
     return step.step / (width * unit), step.share
 
