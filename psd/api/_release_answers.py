@@ -203,7 +203,7 @@ class ReleaseAnswers(ReleaseFacts):
         >>> found.noise_share < 0.01
         True
         >>> found.remedies[["change", "error"]].round(1).values.tolist()[-1]
-        ['cells half as wide at its edge', 1.9]
+        ['cells half as wide at its edge', 2.0]
         """
         from psd.query.explain import explain_regions
 

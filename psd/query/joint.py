@@ -64,10 +64,10 @@ class Joint:
     >>> release = psd.Release.from_counts(tree, [50, 10, 0, 20], 1.0, domain=domain)
     >>> joint = release.joint([(0, 0, 1, 1), (1, 0, 2, 1)])
     >>> np.diagonal(joint.covariance).round(2).tolist()
-    [1.84, 1.84]
+    [2.01, 2.01]
     >>> total = joint.total()
     >>> round(total.estimate, 1), round(total.error, 2)
-    (60.0, 1.92)
+    (60.0, 2.09)
     >>> round(joint.ratio(0, 1).estimate, 1)
     5.0
     """
