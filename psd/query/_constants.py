@@ -40,7 +40,8 @@ ROUNDING_VARIANCE: Final = 0.25
 """Variance of rounding an integer count to its neighbour. Derived."""
 
 SLANTING_SHIFT: Final = 0.5
-"""Deviation of records along a slanting side, over that along a side on an axis."""
+"""Deviation of records along a slanting side, over that along a side on an axis. By coverage of
+polygons with seven corners: `tests/benchmarks/polygon_coverage.py`. Since version 2."""
 
 SHARE_ROUNDING: Final = 1e-14
 """A share of records nearer to 0 or 1 than this is 0 or 1: no records are cut. Rounding."""

@@ -105,7 +105,7 @@ def explain_answer(
     box : ndarray, shape (1, 4), float64, optional
         The query in lattice units, if it is a box.
     sides : Sides, optional
-        Sides of the query along the axes, if it is a polygon.
+        Sides of the query, if it is a polygon.
 
     Notes
     -----

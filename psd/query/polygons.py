@@ -103,7 +103,7 @@ def polygon_totals(model: CountModel, regions: Any, *, crs: Any = None) -> Query
 
 
 def outline_sides(model: CountModel, shapes: NDArray[np.object_]) -> Sides | None:
-    """Sides of polygons along the axes; None where no records lie along lines."""
+    """Sides of polygons; None where no records lie along lines."""
     return None if model.line_deviation is None else find_sides(shapes, model.domain)
 
 

@@ -175,7 +175,7 @@ class Polygons:
         return common
 
     def lines(self, region: Integers, node: Integers) -> sparse.csr_array | None:
-        """Deviations along the sides on the axes; see `Regions`."""
+        """Deviations along the sides; see `Regions`."""
         sides = outline_sides(self.model, self.shapes)
         return None if sides is None else side_matrix(self.model, region, node, sides, len(self))
 

@@ -83,7 +83,7 @@ def query_totals(
     boxes : ndarray, shape (queries, 4), float64, optional
         The queries in lattice units, if they are boxes.
     sides : Sides, optional
-        Sides of the queries along the axes, if they are polygons.
+        Sides of the queries, if they are polygons.
     """
     estimates, spread, lump = model.estimates, model.unevenness.spread, model.unevenness.lump
     count = estimates.count
