@@ -1,11 +1,11 @@
 """How far records that lie along a line may all be on the other side of it.
 
 A query takes a part of each leaf that its edge cuts. If coordinates are rounded, or lie on streets,
-these parts are wrong in the same direction all along the edge, and their errors add up. Two sources
-tell how wrong: the step of the coordinates, if the counts show one or the lattice was chosen, and
-what the divisions of cells along the lines of the lattice have in common. Cells that are divided at
-quantiles have no lines in common, and tell nothing: there the overdispersion of leaves tells how
-much may be wrong together.
+these parts are wrong in the same direction all along the edge, and their errors add up. Three
+sources tell how wrong: the step of the coordinates, if the counts show one; the columns of a
+lattice that was chosen; and what the divisions of cells along the lines of the lattice have in
+common. Cells that are divided at quantiles have no lines in common, and tell nothing: there the
+overdispersion of leaves tells how much may be wrong together.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from psd.space.domain import DEFAULT_LATTICE, Domain
 __all__ = [
     "PATTERN_SHAPE",
     "LinePattern",
+    "column_records",
     "fit_lines",
     "line_deviation",
     "step_overdispersion",
@@ -140,9 +141,7 @@ def line_deviation(
     large where records are on lines, as at one place in each leaf, and small where they are
     spread: it is taken to be half of the eighth power of the overdispersion.
 
-    Of a lattice that was chosen, such as 256 x 256 cells, records are taken to lie in the middle of
-    the cells: all of a column are on one side of a line inside it. Leaves of a single column or row
-    have this error; wider ones have none on lines of the lattice, and are taken to have none.
+    The columns of a lattice that was chosen are no part of it: see `column_records`.
     """
     if not pattern.is_seen and not _has_own_lattice(domain):
         return None
@@ -153,12 +152,43 @@ def line_deviation(
         records = np.maximum(count[leaf], 0.0)
         for axis in (0, 1):
             by_lines = pattern.common[axis][halvings(tree, leaf, axis, domain.lattice)]
-            by_step = _step_variance(*_steps_across(tree, leaf, pattern.step, axis, domain))
-            variance = np.maximum(CUT_SHARE_VARIANCE * by_lines, by_step) / MAX_SHARE_VARIANCE
+            variance = CUT_SHARE_VARIANCE * by_lines / MAX_SHARE_VARIANCE
+            if _shows_step(pattern.step, axis, domain):
+                by_step = _step_variance(*_steps_across(tree, leaf, pattern.step, axis, domain))
+                variance = np.maximum(variance, by_step / MAX_SHARE_VARIANCE)
             if pattern.apart:
                 variance = np.maximum(variance, APART_VARIANCE * spread[leaf] ** 8)
             deviation[axis, leaf] = records * np.sqrt(np.minimum(variance, 1.0))
     return deviation
+
+
+def column_records(tree: Tree, count: Floats, domain: Domain) -> Floats | None:
+    """Estimate the records in one column and one row of each leaf, where the lattice was chosen.
+
+    Parameters
+    ----------
+    tree : Tree
+        Cells.
+    count : ndarray, shape (nodes,), float64
+        Published counts.
+    domain : Domain
+        Of the cells.
+
+    Returns
+    -------
+    ndarray, shape (2, nodes), float64, or None
+        For columns and rows. None with the default lattice.
+
+    Notes
+    -----
+    Records of a lattice that was chosen, such as 256 x 256 cells, are taken to lie in the middle of
+    its cells: all of a column are on one side of a line inside it. Lines of the lattice cut none.
+    """
+    if not _has_own_lattice(domain):
+        return None
+    width = (tree.boxes[:, 2:] - tree.boxes[:, :2]).T.astype(np.float64)
+    records: Floats = np.maximum(count, 0.0) / width
+    return records
 
 
 def step_overdispersion(tree: Tree, step: CoordinateStep, domain: Domain) -> Floats:
@@ -210,10 +240,20 @@ def _steps_across(
 ) -> tuple[Floats, float]:
     """Steps of the coordinates, in widths of each cell, and the share of records that have them."""
     width = (tree.boxes[leaf, axis + 2] - tree.boxes[leaf, axis]).astype(np.float64)
-    if _has_own_lattice(domain):
+    if not _shows_step(step, axis, domain) and _has_own_lattice(domain):
         return np.where(width == 1, 1.0, 0.0), MIDDLE_SHARE
-    unit = (domain.bounds[axis + 2] - domain.bounds[axis]) / domain.lattice[axis]
-    return step.step / (width * unit), step.share
+    return step.step / (width * _column_width(axis, domain)), step.share
+
+
+def _shows_step(step: CoordinateStep, axis: int, domain: Domain) -> bool:
+    """Whether the counts show a step; one that is wider than a column of a chosen lattice."""
+    least = _column_width(axis, domain) if _has_own_lattice(domain) else 0.0
+    return step.step > least
+
+
+def _column_width(axis: int, domain: Domain) -> float:
+    """Width of a lattice cell."""
+    return (domain.bounds[axis + 2] - domain.bounds[axis]) / domain.lattice[axis]
 
 
 def _step_variance(steps: Floats, share: float) -> Floats:

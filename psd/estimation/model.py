@@ -14,6 +14,7 @@ from psd.estimation._constants import MEDIAN_REACH, SHIFT_ERROR, SLOPE_SPREAD, S
 from psd.estimation.alignment import (
     PATTERN_SHAPE,
     LinePattern,
+    column_records,
     fit_lines,
     line_deviation,
     step_overdispersion,
@@ -337,6 +338,16 @@ class CountModel:
             return None
         count, spread = self.estimates.count, self.unevenness.spread
         return line_deviation(self.tree, count, spread, pattern, self.domain)
+
+    @cached_property
+    def column_records(self) -> NDArray[np.float64] | None:
+        """Records in one column and one row of each leaf, shape (2, nodes).
+
+        None unless the lattice was chosen; then a line inside a column has all of them on one side.
+        """
+        if self._line_pattern is None:
+            return None
+        return column_records(self.tree, self.estimates.count, self.domain)
 
     @property
     def total(self) -> float:

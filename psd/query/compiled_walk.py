@@ -260,6 +260,7 @@ def _add_left_out(ceiling: float, share: Floats, area: Floats, sums: Floats) -> 
 @_step
 def _add_cut(
     deviation: float,
+    column: float,
     side: Floats,
     start: float,
     size: float,
@@ -272,8 +273,9 @@ def _add_cut(
 ) -> None:
     """Add the deviation of a leaf along one side of the boxes; see `psd.query.lines`.
 
-    The leaf has its start and size across the side, and its begin and length along it; a box
-    reaches along it from low to high, and has a share of the records inside.
+    A column of a chosen lattice has so many records; 0 for other lattices. The leaf has its start
+    and size across the side, and its begin and length along it; a box reaches along it from low to
+    high, and has a share of the records inside.
     """
     for i in range(len(side)):
         if inside[i] <= SHARE_ROUNDING or inside[i] >= 1 - SHARE_ROUNDING:
@@ -281,7 +283,11 @@ def _add_cut(
         share = min(max((side[i] - start) / size, 0.0), 1.0)
         first = min(max((low[i] - begin) / length, 0.0), 1.0)
         last = min(max((high[i] - begin) / length, 0.0), 1.0)
-        sums[i] += deviation * np.sqrt(share * (1 - share)) * (last - first)
+        cut = deviation * np.sqrt(share * (1 - share))
+        if column > 0:
+            place = share * size % 1.0
+            cut = np.hypot(cut, column * min(place, 1 - place))
+        sums[i] += cut * (last - first)
 
 
 @_step
@@ -446,10 +452,12 @@ def _compile_walk(source: str) -> Any:
                         left, bottom = float(boxes[node, 0]), float(boxes[node, 1])
                         wide, tall = boxes[node, 2] - left, boxes[node, 3] - bottom
                         off_x, off_y = errors.lines[0, node], errors.lines[1, node]
-                        _add_cut(off_x, x0, left, wide, y0, y1, bottom, tall, share, at_west[a:b])
-                        _add_cut(off_y, y0, bottom, tall, x0, x1, left, wide, share, at_south[a:b])
-                        _add_cut(off_x, x1, left, wide, y0, y1, bottom, tall, share, at_east[a:b])
-                        _add_cut(off_y, y1, bottom, tall, x0, x1, left, wide, share, at_north[a:b])
+                        col, row = errors.columns[0, node], errors.columns[1, node]
+                        across, up = (left, wide), (bottom, tall)
+                        _add_cut(off_x, col, x0, *across, y0, y1, *up, share, at_west[a:b])
+                        _add_cut(off_y, row, y0, *up, x0, x1, *across, share, at_south[a:b])
+                        _add_cut(off_x, col, x1, *across, y0, y1, *up, share, at_east[a:b])
+                        _add_cut(off_y, row, y1, *up, x0, x1, *across, share, at_north[a:b])
                     if errors.shift_share > 0:
                         moved = errors.shift_share * max(values[node], 0.0)
                         _add(moved, share, shift[a:b])

@@ -57,7 +57,8 @@ class Errors(NamedTuple):
     """Arrays by node for the errors: slope, variance given the parent, overdispersion.
 
     `other` says whether published counts differ from signed ones; then they have their own.
-    `aligned` says whether records lie along lines; then `lines` has the deviations of cuts.
+    `aligned` says whether records lie along lines; then `lines` has the deviations of cuts, and
+    `columns` the records in one column and row; zeros unless the lattice was chosen.
     `shift_share` is the relative error of what the density moves; 0 for none. `ceiling` has the
     records that a cell hardly exceeds.
     """
@@ -74,6 +75,7 @@ class Errors(NamedTuple):
     ceiling: Floats
     aligned: bool
     lines: Floats
+    columns: Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -118,6 +120,7 @@ def flatten_tree(model: CountModel) -> FlatTree:
     children = ChildRanges(tree.first_child, tree.first_child + tree.children)
     slope, variance = _recursion_arrays(estimates)
     other_slope, other_variance = _recursion_arrays(model.published_covariance)
+    none = np.zeros((2, 0))
     return FlatTree(
         boxes=np.ascontiguousarray(tree.boxes),
         children=children,
@@ -136,7 +139,8 @@ def flatten_tree(model: CountModel) -> FlatTree:
             shift_share=model.shift_share,
             ceiling=cell_ceiling(estimates.count, estimates.variance),
             aligned=model.line_deviation is not None,
-            lines=np.zeros((2, 0)) if model.line_deviation is None else model.line_deviation,
+            lines=none if model.line_deviation is None else model.line_deviation,
+            columns=_column_records(model),
         ),
     )
 
@@ -147,6 +151,13 @@ def _recursion_arrays(estimates: Estimates) -> tuple[Floats, Floats]:
     variance = np.where(np.isinf(estimates.upward_variance), 0.0, estimates.upward_variance)
     slope[0], variance[0] = 0.0, estimates.variance[0]
     return slope, variance
+
+
+def _column_records(model: CountModel) -> Floats:
+    """Records in one column and row of each node, where lines cut them."""
+    if model.column_records is not None:
+        return np.ascontiguousarray(model.column_records)
+    return np.zeros((2, 0 if model.line_deviation is None else len(model.tree)))
 
 
 def _descendants(tree: Tree, children: ChildRanges) -> ChildRanges:

@@ -37,11 +37,10 @@ def line_matrix(
         missing on one side of it and too many on the other. Different lines err independently.
         None where no records lie along lines.
     """
-    deviation = model.line_deviation
-    if deviation is None:
+    if model.line_deviation is None:
         return None
     cells = model.tree.boxes[node].astype(np.float64)
-    sides = side_deviations(deviation, node, cells, boxes[box])
+    sides = side_deviations(model, node, cells, boxes[box])
     rows, columns, values, first = [], [], [], 0
     for axis in (0, 1):
         position = np.concatenate([boxes[box, axis], boxes[box, axis + 2]])

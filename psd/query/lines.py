@@ -18,19 +18,59 @@ from psd.query.traversal import Traversal
 if TYPE_CHECKING:
     from psd.estimation.model import CountModel
 
-__all__ = ["cut_pairs", "divides_records", "line_variance", "side_deviations"]
+__all__ = ["cut_deviation", "cut_pairs", "divides_records", "line_variance", "side_deviations"]
 
 # Pairs of a box and a leaf worked on together; bounds the memory, not the result.
 _PAIRS_PER_BATCH = 2**18
 
 
-def side_deviations(deviation: Floats, node: Integers, cells: Floats, boxes: Floats) -> Floats:
+def cut_deviation(
+    model: CountModel, axis: int, node: Integers, share: Floats, width: Floats
+) -> Floats:
+    """Deviation of the records beside a line that cuts leaves from side to side.
+
+    Parameters
+    ----------
+    model : CountModel
+        Model of the cells; its `line_deviation` is not None.
+    axis : int
+        0 for lines of constant x, 1 for lines of constant y.
+    node : ndarray, shape (n,), int64
+        Leaves.
+    share : ndarray, shape (n,), float64
+        Part of each leaf on the west or south of the line.
+    width : ndarray, shape (n,), float64
+        Of the leaves across the line, in lattice units; 0 where the line cuts no single column.
+
+    Returns
+    -------
+    ndarray, shape (n,), float64
+        Records.
+
+    Notes
+    -----
+    Where the lattice was chosen, all records of a column are in its middle: a line at p of the
+    column leaves none or all of them on one side, in place of the part p. It is wrong by the
+    smaller of p and 1 - p.
+    """
+    deviation: NDArray[np.float64] | None = model.line_deviation
+    assert deviation is not None
+    result: Floats = deviation[axis, node] * np.sqrt(share * (1 - share))
+    columns = model.column_records
+    if columns is None:
+        return result
+    place = share * width % 1.0
+    wrong: Floats = columns[axis, node] * np.minimum(place, 1 - place)
+    return np.hypot(result, wrong)
+
+
+def side_deviations(model: CountModel, node: Integers, cells: Floats, boxes: Floats) -> Floats:
     """Deviation of the records in the part of each leaf that a box covers, for each side.
 
     Parameters
     ----------
-    deviation : ndarray, shape (2, nodes), float64
-        Of cuts along each axis; see `psd.estimation.alignment.line_deviation`.
+    model : CountModel
+        Model of the cells; its `line_deviation` is not None.
     node : ndarray, shape (n,), int64
         Leaves.
     cells, boxes : ndarray, shape (n, 4), float64
@@ -49,7 +89,7 @@ def side_deviations(deviation: Floats, node: Integers, cells: Floats, boxes: Flo
         axis = side % 2
         share, other = cut[:, axis], 1 - axis
         along = high[:, other] - low[:, other]
-        result[:, side] = deviation[axis, node] * np.sqrt(share * (1 - share)) * along
+        result[:, side] = cut_deviation(model, axis, node, share, size[:, axis]) * along
     return result
 
 
@@ -93,14 +133,14 @@ def line_variance(model: CountModel, traversal: Traversal, boxes: Floats) -> Flo
         Records squared.
     """
     total = np.zeros((4, traversal.queries))
-    deviation, cells = model.line_deviation, model.tree.boxes
-    if deviation is None:
+    cells = model.tree.boxes
+    if model.line_deviation is None:
         return np.zeros(traversal.queries)
     queries, nodes = cut_pairs(traversal)
     for start in range(0, len(nodes), _PAIRS_PER_BATCH):
         batch = slice(start, start + _PAIRS_PER_BATCH)
         node, query = nodes[batch], queries[batch]
-        sides = side_deviations(deviation, node, cells[node].astype(np.float64), boxes[query])
+        sides = side_deviations(model, node, cells[node].astype(np.float64), boxes[query])
         for side in range(4):
             total[side] += sum_by(query, sides[:, side], traversal.queries)
     variance: Floats = (total**2).sum(axis=0)

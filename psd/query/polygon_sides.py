@@ -17,6 +17,7 @@ from scipy import sparse
 
 from psd._util.arrays import Floats, Integers
 from psd.query._constants import SLANTING_SHIFT
+from psd.query.lines import cut_deviation
 from psd.space.domain import Domain
 
 if TYPE_CHECKING:
@@ -47,12 +48,15 @@ class Sides:
     weight : ndarray, shape (2, n), float64
         Part of the deviation of a cut along each axis. Above 0 on the east or north of a region,
         and below 0 on its west or south.
+    straight : ndarray, shape (2, n), bool
+        Whether each side is a line that cuts columns, and rows.
     """
 
     region: Integers
     ends: Floats
     line: Integers
     weight: Floats
+    straight: NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.region)
@@ -97,7 +101,7 @@ def find_sides(shapes: NDArray[np.object_], domain: Domain) -> Sides:
     """
     outlines = _find_outlines(shapes, domain)
     change = outlines.ends[:, 2:] - outlines.ends[:, :2]
-    number, line, weight = 0, [], []
+    number, line, weight, straight_on = 0, [], [], []
     for axis in (0, 1):
         along = change[:, 1 - axis]
         straight = (along != 0) & (np.abs(change[:, axis]) <= _SLANT * np.abs(along))
@@ -111,12 +115,14 @@ def find_sides(shapes: NDArray[np.object_], domain: Domain) -> Sides:
         _, numbers = np.unique(np.stack([kind, key]), axis=1, return_inverse=True)
         line.append(number + numbers.ravel())
         weight.append(sign * np.choose(kind, [0.0, 1.0, SLANTING_SHIFT]))
+        straight_on.append(straight)
         number = int(line[-1].max(initial=number - 1)) + 1
     return Sides(
         region=outlines.region,
         ends=outlines.ends,
         line=np.stack(line),
         weight=np.stack(weight),
+        straight=np.stack(straight_on),
     )
 
 
@@ -180,8 +186,7 @@ def side_matrix(
     csr_array, shape (m, lines), float64, or None
         Z, such that Z Z' is the covariance. None where no records lie along lines.
     """
-    deviation = model.line_deviation
-    if deviation is None:
+    if model.line_deviation is None:
         return None
     cells = model.tree.boxes[node].astype(np.float64)
     pair, side = _meetings(region, cells, sides, model.domain.lattice[0])
@@ -190,7 +195,9 @@ def side_matrix(
     for axis in (0, 1):
         share, other = (parts[:, axis] + parts[:, 2 + axis]) / 2, 1 - axis
         along = np.abs(parts[:, 2 + other] - parts[:, other])
-        error = deviation[axis, node[pair]] * np.sqrt(share * (1 - share)) * along
+        # A side that slants cuts columns at all places, wrong in either direction.
+        width = np.where(sides.straight[axis, side], cells[pair, 2 + axis] - cells[pair, axis], 0.0)
+        error = cut_deviation(model, axis, node[pair], share, width) * along
         rows.append(sides.region[side])
         columns.append(sides.line[axis, side])
         values.append(sides.weight[axis, side] * error)

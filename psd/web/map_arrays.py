@@ -214,6 +214,7 @@ def release_numbers(release: Release, threshold: Threshold = 0.3) -> dict[str, A
         "shiftShare": model.shift_share,
         "shiftError": SHIFT_ERROR,
         "slantingShift": SLANTING_SHIFT,
+        "hasColumns": model.column_records is not None,
         "ceilingErrors": CEILING_ERRORS,
         "maxBias": MAX_BIAS,
         "roundingVariance": ROUNDING_VARIANCE,

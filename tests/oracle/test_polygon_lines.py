@@ -17,9 +17,9 @@ from psd.release.post_processing import PostProcessing
 from support.releases import changed
 
 
-@pytest.fixture(scope="module")
-def release():
-    made = release_of_points(np.round(points(20_000), 2), side=256)
+@pytest.fixture(scope="module", params=[1, 4])
+def release(request):
+    made = release_of_points(np.round(points(20_000), 2), side=256, columns=request.param)
     return changed(made, post_processing=PostProcessing(estimate="posterior", density="smooth"))
 
 
@@ -57,7 +57,12 @@ def naive_variance(release, shape):
                 share = np.clip((at - cells[:, axis]) / size[:, axis], 0, 1)
                 part = (bounds[:, 3 - axis] - bounds[:, 1 - axis]) / size[:, 1 - axis]
                 deviation = release.model.line_deviation[axis, leaves]
-                error = weight * sign * (deviation * np.sqrt(share * (1 - share)) * part).sum()
+                cut = deviation * np.sqrt(share * (1 - share))
+                if weight == 1:
+                    width = np.diff(release.tree.boxes[leaves][:, [axis, axis + 2]]).ravel()
+                    count = np.maximum(release.estimates.count[leaves], 0)
+                    cut = np.hypot(cut, count / width * abs(share * width - np.rint(share * width)))
+                error = weight * sign * (cut * part).sum()
                 errors[line] = errors.get(line, 0.0) + error
                 of_first = line if of_first is None else of_first
             if of_first != line and of_first[:2] == line[:2] and len(line) == 3:

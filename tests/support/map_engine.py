@@ -100,6 +100,13 @@ def of_streets():
     return release
 
 
+def of_columns():
+    domain = psd.Domain(bounds=DOMAIN.bounds, crs=DOMAIN.crs, lattice=(48, 40))
+    release = built(points(60_000), domain=domain, method=Quadtree(height=4))
+    assert release.model.column_records is not None
+    return release
+
+
 def of_slices():
     rows = points().assign(time=pd.Timestamp("2024-02-05"))
     months = psd.TimeSlices.parse("month", "2024-01..2024-02")
@@ -158,6 +165,7 @@ KINDS = {
     "metres": of_metres,
     "resolution": of_resolution,
     "streets": of_streets,
+    "columns": of_columns,
     "slice": of_slices,
     "devices": of_devices,
     "tiles": of_tiles,

@@ -154,7 +154,13 @@ def naive_line_errors(release, box):
         begin = np.maximum(cells[:, other], box[other])
         end = np.minimum(cells[:, other + 2], box[other + 2])
         along = np.clip(end - begin, 0, None) / (cells[:, other + 2] - cells[:, other])
-        error = (deviation[axis] * np.sqrt(share * (1 - share)) * along).sum()
+        cut = deviation[axis] * np.sqrt(share * (1 - share))
+        if release.model.column_records is not None:
+            # The distance to the nearest line; only leaves that the side is inside of are cut.
+            place = np.where((share > 0) & (share < 1), abs(position - np.rint(position)), 0.0)
+            count = np.maximum(release.estimates.count[leaf], 0)
+            cut = np.sqrt(cut**2 + (count / size * place) ** 2)
+        error = (cut * along).sum()
         errors[axis, position] = -error if side < 2 else error
     return errors
 

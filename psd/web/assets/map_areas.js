@@ -47,18 +47,16 @@ const psdAreas = (() => {
 
     /** Deviations of the sides, for errors of records along lines. */
     addLines(node, lines) {
-      const { boxes, arrays, size } = this.model, low = [], high = [];
+      const { boxes } = this.model, low = [], high = [];
       for (const axis of [0, 1]) {
         const start = boxes[axis][node], width = boxes[axis + 2][node] - start;
         low.push(clamp((this.box[axis] - start) / width, 0, 1));
         high.push(clamp((this.box[axis + 2] - start) / width, 0, 1));
       }
-      const points = Math.max(this.model.count[node], 0);
       for (let side = 0; side < 4; side++) {
         const axis = side % 2, cut = side < 2 ? low[axis] : high[axis];
         const along = high[1 - axis] - low[1 - axis];
-        const deviation = arrays.lines[axis * size + node] * points;
-        const value = deviation * Math.sqrt(cut * (1 - cut)) * along;
+        const value = this.model.cutDeviation(axis, node, cut, true) * along;
         addLine(lines, lineKey(axis, this.box[side]), side < 2 ? -value : value);
       }
     }
@@ -111,17 +109,16 @@ const psdAreas = (() => {
 
     /** Deviations of the sides; see psd/query/polygon_sides.py. */
     addLines(node, lines) {
-      const { boxes, arrays, size } = this.model;
-      const points = Math.max(this.model.count[node], 0);
+      const { boxes } = this.model;
       const cell = [0, 1, 2, 3].map((side) => boxes[side][node]);
-      for (const { ends, keys, weights } of this.sides) {
+      for (const { ends, keys, weights, straight } of this.sides) {
         const part = partInside(ends, cell);
         if (!part) continue;
         for (const axis of [0, 1]) {
           const share = (part[axis] + part[2 + axis]) / 2;
           const along = Math.abs(part[3 - axis] - part[1 - axis]);
-          const deviation = arrays.lines[axis * size + node] * points * along;
-          addLine(lines, keys[axis], weights[axis] * deviation * Math.sqrt(share * (1 - share)));
+          const value = this.model.cutDeviation(axis, node, share, straight[axis]) * along;
+          addLine(lines, keys[axis], weights[axis] * value);
         }
       }
     }
@@ -158,7 +155,7 @@ const psdAreas = (() => {
     const { axes } = model, sides = [];
     const corner = (i) => [0, 1].map((axis) => axes[axis].toLine(ring[(i + axis) % ring.length]));
     for (let i = 0; i < ring.length; i += 2) {
-      sides.push({ ends: [...corner(i), ...corner(i + 2)], keys: [], weights: [] });
+      sides.push({ ends: [...corner(i), ...corner(i + 2)], keys: [], weights: [], straight: [] });
     }
     for (const axis of [0, 1]) findLines(model, sides, axis);
     return sides;
@@ -194,6 +191,7 @@ const psdAreas = (() => {
       for (const side of run.sides) {
         side.keys[axis] = key;
         side.weights[axis] = run.sign * weights[run.kind];
+        side.straight[axis] = run.kind === 1;
       }
     }
   }

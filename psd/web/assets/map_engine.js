@@ -150,6 +150,15 @@ const psdEngine = (() => {
       return this.rings !== null && this.arrays.clipped[node] === 1;
     }
 
+    /** Deviation of the records beside a line across a leaf; see psd/query/lines.py. */
+    cutDeviation(axis, node, share, cutsColumns) {
+      const points = Math.max(this.count[node], 0), { arrays, meta, size } = this;
+      const result = arrays.lines[axis * size + node] * points * Math.sqrt(share * (1 - share));
+      if (!meta.hasColumns || !cutsColumns) return result;
+      const width = this.boxes[axis + 2][node] - this.boxes[axis][node], place = (share * width) % 1;
+      return Math.hypot(result, (points / width) * Math.min(place, 1 - place));
+    }
+
     /** The part of a leaf that lies in its region. */
     piece(node) {
       this.pieces = this.pieces || new Map();

@@ -32,11 +32,12 @@ def points(number=40_000, seed=1):
     return np.random.default_rng(seed).beta(1.2, 2, (number, 2))
 
 
-def release_of_points(xy, side=SIDE, epsilon=1.0, inference=2):
-    """Quadtree of a lattice with noise on the leaves alone."""
-    domain = psd.Domain(bounds=BOUNDS, lattice=(side, side))
+def release_of_points(xy, side=SIDE, epsilon=1.0, inference=2, columns=1):
+    """Quadtree with noise on the leaves alone, each of so many columns and rows of a lattice."""
+    lines = side * columns
+    domain = psd.Domain(bounds=BOUNDS, lattice=(lines, lines))
     tree = psd.grid_tree(domain, side)
-    column, row = np.minimum((xy * side).astype(int), side - 1).T
+    column, row = np.minimum((xy * lines).astype(int), lines - 1).T
     exact = np.bincount(locate(tree, column, row), minlength=len(tree))[tree.is_leaf]
     q = np.exp(-epsilon)
     random = np.random.default_rng(2)
@@ -96,7 +97,11 @@ def test_records_on_streets_lie_on_the_same_side_of_lines():
     assert across[7] > 0.1
     assert (np.diff(across[:8]) >= 0).all()
     lines = release.model.line_deviation
-    assert lines[0].max() > lines[1].max() > 0  # a lattice that was chosen has lines of its own
+    assert lines[0].max() > lines[1].max() == 0
+    # A lattice that was chosen has columns of its own.
+    leaf = release.tree.is_leaf
+    count = np.maximum(release.estimates.count[leaf], 0)
+    assert release.model.column_records[:, leaf] == pytest.approx(np.stack([count, count]))
 
 
 def test_a_line_that_has_all_records_on_one_side_is_off_by_a_leaf():
@@ -283,10 +288,39 @@ def test_records_of_a_chosen_lattice_are_in_the_middle_of_its_cells():
     column, both = release.query(domain.from_lattice(np.array([[1, 2, 2, 5], [1, 2, 3, 5]])))[
         "estimate"
     ]
-    # All records of the cut column are on one side of the line.
-    assert with_column.nonuniformity_error >= (0.5 * 0.25 * 0.75) ** 0.5 * column
+    # All records of the column are on one side of the line, in place of a quarter of them.
+    assert with_column.nonuniformity_error >= 0.25 * column
     assert without.nonuniformity_error == pytest.approx(with_column.nonuniformity_error)
     assert with_column.lower <= both <= with_column.upper
     assert without.lower <= both - column <= without.upper
     along = release.query(release.domain.from_lattice(np.rint(lattice)))
     assert (along["nonuniformity_error"] == 0).all()
+
+
+def release_of_coarse_leaves(columns=4):
+    """Each leaf has so many columns and rows of a lattice that was chosen."""
+    domain = psd.Domain(bounds=BOUNDS, lattice=(8 * columns, 8 * columns))
+    counts = np.arange(64) + 1000
+    release = psd.Release.from_counts(psd.grid_tree(domain, 8), counts, 10.0, domain=domain)
+    spread = release.model.unevenness
+    vars(release.model)["unevenness"] = replace(spread, spread=0 * spread.spread, lump=0.0)
+    return release
+
+
+@pytest.mark.parametrize("place", [0.0, 0.1, 0.5, 0.8])
+@pytest.mark.parametrize("first", [4, 5, 7])
+def test_wide_leaves_err_by_the_place_of_a_side_in_its_column(first, place):
+    release = release_of_coarse_leaves()
+    west = first + place
+    box, leaves = [[west, 8, 20, 20]], [[4, 8, 8, 20]]
+    found, whole = (release.query(release.domain.from_lattice(np.array(b))) for b in (box, leaves))
+    # Three leaves lie one above the other, each with four columns.
+    wrong = whole["estimate"][0] / 4 * min(place, 1 - place)
+    assert found["nonuniformity_error"][0] == pytest.approx(wrong, rel=1e-9, abs=1e-6)
+
+
+def test_a_step_wider_than_the_columns_of_a_chosen_lattice_counts():
+    xy = np.round(points(), 2)
+    release = release_of_points(np.floor(xy * SIDE * 4) / (SIDE * 4), side=SIDE * 4, epsilon=3.0)
+    assert step_of(release).step == pytest.approx(0.01)
+    assert release.model.line_deviation.max() > 0
