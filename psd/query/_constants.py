@@ -43,6 +43,13 @@ SLANTING_SHIFT: Final = 0.5
 """Deviation of records along a slanting side, over that along a side on an axis. By coverage of
 polygons with seven corners: `tests/benchmarks/polygon_coverage.py`. Since version 2."""
 
+SIDE_SLANT: Final = 1e-3
+"""A side of a polygon is along an axis if it leaves it by at most this part of its length. A
+convention."""
+
+LINE_PLACES: Final = 6
+"""Decimals, in lattice cells, to which positions of one line agree. A convention."""
+
 SHARE_ROUNDING: Final = 1e-14
 """A share of records nearer to 0 or 1 than this is 0 or 1: no records are cut. Rounding."""
 

@@ -285,8 +285,8 @@ def _add_cut(
         last = min(max((high[i] - begin) / length, 0.0), 1.0)
         cut = deviation * np.sqrt(share * (1 - share))
         if column > 0:
-            place = share * size % 1.0
-            cut = np.hypot(cut, column * min(place, 1 - place))
+            offset = share * size % 1.0
+            cut = np.hypot(cut, column * min(offset, 1 - offset))
         sums[i] += cut * (last - first)
 
 

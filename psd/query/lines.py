@@ -59,8 +59,8 @@ def cut_deviation(
     columns = model.column_records
     if columns is None:
         return result
-    place = share * width % 1.0
-    wrong: Floats = columns[axis, node] * np.minimum(place, 1 - place)
+    offset = share * width % 1.0
+    wrong: Floats = columns[axis, node] * np.minimum(offset, 1 - offset)
     return np.hypot(result, wrong)
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from psd._util.arrays import Floats, Integers
-from psd.query._constants import SLANTING_SHIFT
+from psd.query._constants import LINE_PLACES, SIDE_SLANT, SLANTING_SHIFT
 from psd.query.lines import cut_deviation
 from psd.space.domain import Domain
 
@@ -24,12 +24,6 @@ if TYPE_CHECKING:
     from psd.estimation.model import CountModel
 
 __all__ = ["Sides", "find_sides", "side_matrix", "side_variance"]
-
-_SLANT = 1e-3
-"""A side is along an axis if it leaves it by at most this part of its length."""
-
-_PLACES = 6
-"""Decimals, in lattice cells, to which positions of one line agree."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -104,14 +98,14 @@ def find_sides(shapes: NDArray[np.object_], domain: Domain) -> Sides:
     number, line, weight, straight_on = 0, [], [], []
     for axis in (0, 1):
         along = change[:, 1 - axis]
-        straight = (along != 0) & (np.abs(change[:, axis]) <= _SLANT * np.abs(along))
-        slanting = ~straight & (np.abs(along) > _SLANT * np.abs(change[:, axis]))
+        straight = (along != 0) & (np.abs(change[:, axis]) <= SIDE_SLANT * np.abs(along))
+        slanting = ~straight & (np.abs(along) > SIDE_SLANT * np.abs(change[:, axis]))
         # The region is on the left of its outline: on the west of a side that goes north.
         sign = np.sign(along) * outlines.left * (1.0 if axis == 0 else -1.0)
         kind = np.where(straight, 1, np.where(slanting, 2, 0))
         run = _runs(outlines.ring, kind, sign)
         position = _run_means(run, (outlines.ends[:, axis] + outlines.ends[:, 2 + axis]) / 2, along)
-        key = np.where(straight, np.round(position, _PLACES), run)
+        key = np.where(straight, np.round(position, LINE_PLACES), run)
         _, numbers = np.unique(np.stack([kind, key]), axis=1, return_inverse=True)
         line.append(number + numbers.ravel())
         weight.append(sign * np.choose(kind, [0.0, 1.0, SLANTING_SHIFT]))

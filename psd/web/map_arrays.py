@@ -25,9 +25,12 @@ from psd.estimation.covariate_density import CovariateDensity
 from psd.estimation.density import SmoothDensity
 from psd.estimation.model import CountModel
 from psd.query._constants import (
+    LINE_PLACES,
     MAX_BIAS,
     RESTORED_VARIANCE,
     ROUNDING_VARIANCE,
+    SHARE_ROUNDING,
+    SIDE_SLANT,
     SKEW_DIVISORS,
     SLANTING_SHIFT,
     TAIL_SQUARE,
@@ -214,6 +217,9 @@ def release_numbers(release: Release, threshold: Threshold = 0.3) -> dict[str, A
         "shiftShare": model.shift_share,
         "shiftError": SHIFT_ERROR,
         "slantingShift": SLANTING_SHIFT,
+        "sideSlant": SIDE_SLANT,
+        "linePlaces": LINE_PLACES,
+        "shareRounding": SHARE_ROUNDING,
         "hasColumns": model.column_records is not None,
         "ceilingErrors": CEILING_ERRORS,
         "maxBias": MAX_BIAS,

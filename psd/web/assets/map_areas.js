@@ -9,8 +9,6 @@ const psdAreas = (() => {
   const TINY = 1e-300;
   const SETTLED = 1e-9; // shares of clipped cells this close to 0 or 1 are taken as these
   const SLIVER = 1e-9; // share of the smaller shape that two disjoint shapes may have in common
-  const SLANT = 1e-3; // part of its length by which a side along an axis may leave it
-  const PLACES = 6; // decimals, in lattice cells, to which positions of one line agree
 
   class BoxRegion {
     constructor(model, box) {
@@ -57,7 +55,7 @@ const psdAreas = (() => {
         const axis = side % 2, cut = side < 2 ? low[axis] : high[axis];
         const along = high[1 - axis] - low[1 - axis];
         const value = this.model.cutDeviation(axis, node, cut, true) * along;
-        addLine(lines, lineKey(axis, this.box[side]), side < 2 ? -value : value);
+        addLine(lines, lineKey(this.model.meta, axis, this.box[side]), side < 2 ? -value : value);
       }
     }
   }
@@ -124,7 +122,7 @@ const psdAreas = (() => {
     }
   }
 
-  const lineKey = (axis, position) => `${axis} ${position.toFixed(PLACES)}`;
+  const lineKey = (meta, axis, at) => `${axis} ${at.toFixed(meta.linePlaces)}`;
 
   function addLine(lines, key, value) {
     lines.set(key, (lines.get(key) || 0) + value);
@@ -163,12 +161,12 @@ const psdAreas = (() => {
 
   /** Lines that sides of a ring err together with, for shifts along one axis. */
   function findLines(model, sides, axis) {
-    const runs = [];
+    const runs = [], { sideSlant, slantingShift } = model.meta;
     for (const side of sides) {
       const { ends } = side, across = Math.abs(ends[axis + 2] - ends[axis]);
       const along = ends[3 - axis] - ends[1 - axis], length = Math.abs(along);
-      const straight = length > 0 && across <= SLANT * length;
-      const kind = straight ? 1 : length > SLANT * across ? 2 : 0;
+      const straight = length > 0 && across <= sideSlant * length;
+      const kind = straight ? 1 : length > sideSlant * across ? 2 : 0;
       const sign = axis ? -Math.sign(along) : Math.sign(along);
       const last = runs[runs.length - 1];
       const run = last && last.kind === kind && last.sign === sign ? last
@@ -185,9 +183,9 @@ const psdAreas = (() => {
       first.sum += last.sum;
       runs.pop();
     }
-    const weights = [0, 1, model.meta.slantingShift];
+    const weights = [0, 1, slantingShift];
     for (const run of runs) {
-      const key = run.kind === 1 ? lineKey(axis, run.sum / run.length) : run;
+      const key = run.kind === 1 ? lineKey(model.meta, axis, run.sum / run.length) : run;
       for (const side of run.sides) {
         side.keys[axis] = key;
         side.weights[axis] = run.sign * weights[run.kind];

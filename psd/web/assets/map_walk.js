@@ -2,8 +2,6 @@
 "use strict";
 
 const psdWalk = (() => {
-  const SHARE_ROUNDING = 1e-14; // a share nearer to 0 or 1 than this is 0 or 1
-
   class Walk {
     constructor(model, regions) {
       this.model = model;
@@ -87,7 +85,8 @@ const psdWalk = (() => {
         this.moved += model.meta.shiftShare * points * (share - area);
         const ceiling = points + model.meta.ceilingErrors * Math.sqrt(model.arrays.whole[node]);
         this.beyond += ceiling * (1 - share);
-        const divides = share > SHARE_ROUNDING && share < 1 - SHARE_ROUNDING;
+        const rounding = model.meta.shareRounding;
+        const divides = share > rounding && share < 1 - rounding;
         if (model.arrays.lines && divides) this.regions[number].addLines(node, this.lines);
       }
       const spread = model.meta.lump + model.arrays.spread[node] * points;
