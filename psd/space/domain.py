@@ -63,7 +63,8 @@ class Domain:
         Anything that pyproj understands, such as ``"EPSG:4326"``. Public.
     lattice : tuple of int
         Columns and rows of the lattice, each 1 to 2^30. Public. Left out with a
-        `coordinate_resolution`, from which it follows.
+        `coordinate_resolution`, from which it follows. Of another lattice than the default, records
+        are taken to be in the middle of its cells where errors of queries are computed.
     coordinate_resolution : str, int, float or Decimal, optional
         Step to which the coordinates come rounded, such as ``"0.0001"``, in units of the CRS; kept
         as text. Each lattice cell then holds one multiple of the step, in its middle. Public: a

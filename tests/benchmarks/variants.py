@@ -18,7 +18,7 @@ from psd.ingest.sources import Columns, read
 from psd.space.boundary import Boundary
 from psd.space.covariate import Covariate
 
-__all__ = ["Bounds", "Points", "Variant", "changed_rows", "variants"]
+__all__ = ["Bounds", "Points", "Variant", "changed_rows", "points_inside", "variants"]
 
 Bounds = tuple[float, float, float, float]
 Points = NDArray[np.float64]
@@ -92,7 +92,9 @@ def variants(folder: Path) -> dict[str, Variant]:
 def _of_set(folder: Path, name: str) -> Iterator[Variant]:
     """Rows made of one data set."""
     domain = psd.Domain(bounds=BOUNDS[name])
-    yield from changed_rows(name, lambda: _inside(folder / f"{name}.csv", domain), BOUNDS[name])
+    yield from changed_rows(
+        name, lambda: points_inside(folder / f"{name}.csv", domain), BOUNDS[name]
+    )
 
 
 def changed_rows(name: str, points: Callable[[], Points], bounds: Bounds) -> Iterator[Variant]:
@@ -173,7 +175,7 @@ def _of_towns() -> Iterator[Variant]:
     )
 
 
-def _inside(path: Path, domain: psd.Domain) -> Points:
+def points_inside(path: Path, domain: psd.Domain) -> Points:
     """Points of a file inside the domain."""
     batches = [
         np.stack([batch.x, batch.y], axis=1)
