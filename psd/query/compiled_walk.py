@@ -42,10 +42,10 @@ _FRAME = 5
 class BoxLists(NamedTuple):
     """Lists of boxes, one after another in flat arrays, which are cheaper to cut than tables.
 
-    The sides of each box; its sums, four of them along its sides, the last of what is outside it;
-    and work space: how its answer grows with the estimate of the cell, and the covered shares of
-    the area of a child and of the points of all children. What is `other` is that of published
-    counts.
+    The sides of each box; its sums, of which four along its sides are of the first list alone, and
+    the last of what is outside it; and work space: how its answer grows with the estimate of the
+    cell, and the covered shares of the area of a child and of the points of all children. What is
+    `other` is that of published counts.
     """
 
     west: Floats
@@ -111,7 +111,8 @@ def _walk_in_batches(
     room = size * flat_tree.levels
     sizes = [room] * (len(BoxLists._fields) - 2) + [MAX_CHILDREN * room] * 2
     lists = BoxLists._make(np.empty(entries) for entries in sizes)
-    places = np.empty(room + size, np.int32)
+    places = np.empty((2, room + size), np.int32)
+    places[1, :size] = np.arange(size)
     frames = np.empty((flat_tree.levels + 1, _FRAME), np.int64)
     sums = lists[4:15]
     result = np.empty((len(sums), len(boxes)))
@@ -257,37 +258,44 @@ def _add_left_out(ceiling: float, share: Floats, area: Floats, sums: Floats) -> 
         sums[i] += ceiling * (1 - share[i]) if cut else 0.0
 
 
-@_step
-def _add_cut(
-    deviation: float,
-    column: float,
-    side: Floats,
-    start: float,
-    size: float,
-    low: Floats,
-    high: Floats,
-    begin: float,
-    length: float,
-    inside: Floats,
-    sums: Floats,
-) -> None:
-    """Add the deviation of a leaf along one side of the boxes; see `psd.query.lines`.
+@_part
+def _cut_deviation(deviation: float, column: float, share: float, size: float) -> Any:
+    """Deviation of the records beside a line across a leaf; see `psd.query.lines.cut_deviation`."""
+    cut = deviation * np.sqrt(share * (1 - share))
+    if column > 0:
+        offset = share * size % 1.0
+        cut = np.hypot(cut, column * min(offset, 1 - offset))
+    return cut
 
-    A column of a chosen lattice has so many records; 0 for other lattices. The leaf has its start
-    and size across the side, and its begin and length along it; a box reaches along it from low to
-    high, and has a share of the records inside.
+
+@_step
+def _add_cuts(leaf: Any, of_x: Any, of_y: Any, listed: Any, boxes: Any, sums: Any) -> None:
+    """Add the deviations of a leaf along the sides of the boxes; see `psd.query.lines`.
+
+    The leaf has its start and size across, and up; for lines of constant x, and of constant y, it
+    has the deviation of a cut and the records of a column or row, 0 unless the lattice was chosen.
+    The list has those of its entries that cut the leaf, the share of its records inside each, and
+    the sides. Boxes have numbers in the first list, where their sums are.
     """
-    for i in range(len(side)):
+    (left, wide), (bottom, tall) = leaf
+    right, top = left + wide, bottom + tall
+    (off_x, column), (off_y, row) = of_x, of_y
+    numbers, inside, x0, y0, x1, y1 = listed
+    at_west, at_south, at_east, at_north = sums
+    for i in numbers:
         if inside[i] <= SHARE_ROUNDING or inside[i] >= 1 - SHARE_ROUNDING:
             continue
-        share = min(max((side[i] - start) / size, 0.0), 1.0)
-        first = min(max((low[i] - begin) / length, 0.0), 1.0)
-        last = min(max((high[i] - begin) / length, 0.0), 1.0)
-        cut = deviation * np.sqrt(share * (1 - share))
-        if column > 0:
-            offset = share * size % 1.0
-            cut = np.hypot(cut, column * min(offset, 1 - offset))
-        sums[i] += cut * (last - first)
+        box = boxes[i]
+        across = (min(x1[i], right) - max(x0[i], left)) / wide
+        up = (min(y1[i], top) - max(y0[i], bottom)) / tall
+        if x0[i] > left:
+            at_west[box] += up * _cut_deviation(off_x, column, (x0[i] - left) / wide, wide)
+        if x1[i] < right:
+            at_east[box] += up * _cut_deviation(off_x, column, (x1[i] - left) / wide, wide)
+        if y0[i] > bottom:
+            at_south[box] += across * _cut_deviation(off_y, row, (y0[i] - bottom) / tall, tall)
+        if y1[i] < top:
+            at_north[box] += across * _cut_deviation(off_y, row, (y1[i] - bottom) / tall, tall)
 
 
 @_step
@@ -380,15 +388,15 @@ def _compile_walk(source: str) -> Any:
         values: Any,
         errors: Any,
         lists: Any,
-        places: Any,
+        both_places: Any,
         frames: Any,
     ) -> None:
         source  # noqa: B018
+        places, box_numbers = both_places
         west, south, east, north = lists.west, lists.south, lists.east, lists.north
         estimate, noise, uneven = lists.estimate, lists.noise, lists.uneven
         shift, signed, published = lists.shift, lists.signed, lists.published
-        at_west, at_south = lists.at_west, lists.at_south
-        at_east, at_north = lists.at_east, lists.at_north
+        at_sides = lists.at_west, lists.at_south, lists.at_east, lists.at_north
         beyond = lists.beyond
         slope, area, shares = lists.slope, lists.area, lists.share
         other_slope, other_shares = lists.other_slope, lists.other_share
@@ -420,11 +428,6 @@ def _compile_walk(source: str) -> Any:
                         _scatter(numbers, slope[a:b], shares[at + c : at + d])
                         if errors.shift_share > 0:
                             _scatter_add(numbers, shift[a:b], shift[c:d])
-                        if errors.aligned:
-                            _scatter_add(numbers, at_west[a:b], at_west[c:d])
-                            _scatter_add(numbers, at_south[a:b], at_south[c:d])
-                            _scatter_add(numbers, at_east[a:b], at_east[c:d])
-                            _scatter_add(numbers, at_north[a:b], at_north[c:d])
                         if errors.other:
                             _scatter_add(numbers, signed[a:b], signed[c:d])
                             _scatter_add(numbers, published[a:b], published[c:d])
@@ -451,13 +454,12 @@ def _compile_walk(source: str) -> Any:
                     if errors.aligned:
                         left, bottom = float(boxes[node, 0]), float(boxes[node, 1])
                         wide, tall = boxes[node, 2] - left, boxes[node, 3] - bottom
-                        off_x, off_y = errors.lines[0, node], errors.lines[1, node]
-                        col, row = errors.columns[0, node], errors.columns[1, node]
-                        across, up = (left, wide), (bottom, tall)
-                        _add_cut(off_x, col, x0, *across, y0, y1, *up, share, at_west[a:b])
-                        _add_cut(off_y, row, y0, *up, x0, x1, *across, share, at_south[a:b])
-                        _add_cut(off_x, col, x1, *across, y0, y1, *up, share, at_east[a:b])
-                        _add_cut(off_y, row, y1, *up, x0, x1, *across, share, at_north[a:b])
+                        of_x = errors.lines[0, node], errors.columns[0, node]
+                        of_y = errors.lines[1, node], errors.columns[1, node]
+                        leaf = (left, wide), (bottom, tall)
+                        numbers = places[b : b + _list_cuts(share, places[b:])]
+                        listed = numbers, share, x0, y0, x1, y1
+                        _add_cuts(leaf, of_x, of_y, listed, box_numbers[a:b], at_sides)
                     if errors.shift_share > 0:
                         moved = errors.shift_share * max(values[node], 0.0)
                         _add(moved, share, shift[a:b])
@@ -487,10 +489,7 @@ def _compile_walk(source: str) -> Any:
                     uneven[b:c] = 0.0
                     beyond[b:c] = 0.0
                     if errors.aligned:
-                        at_west[b:c] = 0.0
-                        at_south[b:c] = 0.0
-                        at_east[b:c] = 0.0
-                        at_north[b:c] = 0.0
+                        _gather(numbers, box_numbers[a:b], box_numbers[b:c])
 
     try:
         return njit(nogil=True, error_model="numpy", cache=True)(walk_boxes)
