@@ -82,6 +82,7 @@ ELSEWHERE = {
     "publish/public_inputs.py": "unit/publish/test_build.py",
     "publish/series.py": "unit/api/test_series.py",
     "query/answer_table.py": "unit/query/test_boxes.py",
+    "query/compiled_shares.py": "oracle/test_compiled_walk.py",
     "query/compiled_walk.py": "oracle/test_compiled_walk.py",
     "query/index.py": "unit/api/test_release_estimate.py",
     "query/flat_tree.py": "oracle/test_query_dense.py",

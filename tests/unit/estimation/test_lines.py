@@ -319,8 +319,14 @@ def test_wide_leaves_err_by_the_place_of_a_side_in_its_column(first, place):
     assert found["nonuniformity_error"][0] == pytest.approx(wrong, rel=1e-9, abs=1e-6)
 
 
-def test_a_step_wider_than_the_columns_of_a_chosen_lattice_counts():
-    xy = np.round(points(), 2)
-    release = release_of_points(np.floor(xy * SIDE * 4) / (SIDE * 4), side=SIDE * 4, epsilon=3.0)
-    assert step_of(release).step == pytest.approx(0.01)
-    assert release.model.line_deviation.max() > 0
+@pytest.mark.parametrize(("lines", "counts"), [(1024, True), (64, False)])
+def test_a_step_wider_than_the_columns_of_a_chosen_lattice_counts(lines, counts):
+    domain = psd.Domain(bounds=BOUNDS, lattice=(lines, lines))
+    tree = psd.grid_tree(domain, 64)
+    pattern = LinePattern(
+        step=CoordinateStep(step=0.01, share=1.0), common=np.zeros((2, WIDTHS)), apart=False
+    )
+    count = np.full(len(tree), 10.0)
+    deviation = line_deviation(tree, count, np.zeros(len(tree)), pattern, domain)
+    assert (deviation[:, tree.is_leaf] > 0).all() == counts
+    assert (deviation > 0).any() == counts
