@@ -29,9 +29,11 @@ from psd.estimation.density import (
     raster_scale,
     smooth_density,
 )
+from psd.estimation.families import divisions
 from psd.estimation.fit_cache import FitCache
 from psd.estimation.integer_counts import round_counts, rounding_variance, uniform_of_digest
 from psd.estimation.least_squares import Estimates, infer_counts, prune_counts
+from psd.estimation.line_moments import line_squares
 from psd.estimation.local_measurements import measure_record
 from psd.estimation.nonuniformity import overdispersion_by_level
 from psd.estimation.posterior import PART_NODES, posterior_counts
@@ -303,7 +305,7 @@ class CountModel:
         if self.record.inference == 1:
             by_level = overdispersion_by_level(tree, estimates, self.parent_shares)
             return fixed_unevenness(tree, by_level)
-        fitted = fit_unevenness(tree, estimates, self.parent_shares)
+        fitted = fit_unevenness(tree, estimates, self.parent_shares, self._line_squares)
         spread = fitted.spread
         if self.post_processing.density == "covariate" and not isinstance(tree, RegionTree):
             spread = np.minimum(SLOPE_SPREAD * spread, 1.0)
@@ -329,6 +331,15 @@ class CountModel:
             return fit_lines(tree, estimates, self.parent_shares, self.domain).to_array()
 
         return LinePattern.from_array(self._recall("lines", PATTERN_SHAPE, fit))
+
+    @property
+    def _line_squares(self) -> Floats | None:
+        """Squared deviations of children that lines explain; None where no lines are seen."""
+        pattern = self._line_pattern
+        if pattern is None or not np.any(pattern.common):
+            return None
+        along = divisions(self.tree, self.estimates, self.parent_shares)
+        return line_squares(self.tree, along, pattern.common, self.domain.lattice)
 
     @cached_property
     def line_deviation(self) -> NDArray[np.float64] | None:

@@ -56,11 +56,12 @@ def fixed_unevenness(tree: Tree, by_level: Floats) -> Unevenness:
 class _Moments:
     """Families whose children are all measured.
 
-    Level of the parent; squared deviations less what noise adds; count and squared count of the
+    Parent and its level; squared deviations less what noise adds; count and squared count of the
     family without bias; sum of g (1 - g); variance by noise; degrees of freedom; and the axes along
     which the parent is divided (`_divided_axes`).
     """
 
+    node: Integers
     level: Integers
     excess: Floats
     count: Floats
@@ -71,7 +72,9 @@ class _Moments:
     across: Integers
 
 
-def fit_unevenness(tree: Tree, estimates: Estimates, share: Floats) -> Unevenness:
+def fit_unevenness(
+    tree: Tree, estimates: Estimates, share: Floats, by_lines: Floats | None = None
+) -> Unevenness:
     """Estimate the unevenness inside the leaves from families of siblings.
 
     Parameters
@@ -82,6 +85,9 @@ def fit_unevenness(tree: Tree, estimates: Estimates, share: Floats) -> Unevennes
         Of that tree.
     share : ndarray, shape (nodes,), float64
         Of its parent's records that each node has if they lie as they are taken to.
+    by_lines : ndarray, shape (nodes,), float64, optional
+        What records along lines explain of S, per squared record of a node
+        (`psd.estimation.line_moments.line_squares`); nothing where not given.
 
     Notes
     -----
@@ -108,6 +114,8 @@ def fit_unevenness(tree: Tree, estimates: Estimates, share: Floats) -> Unevennes
     moments = _family_moments(tree, estimates, share)
     lump = _fit_lump(moments, len(tree.levels))
     excess = moments.excess - lump * moments.parts * moments.count
+    if by_lines is not None:
+        excess = excess - by_lines[moments.node] * moments.square
     squares, levels = moments.parts * moments.square, len(tree.levels)
     phi = np.zeros(levels)
     for axis in (1, 2):
@@ -152,6 +160,7 @@ def _moments_of(tree: Tree, estimates: Estimates, share: Floats, parents: Intege
     added = total(variance * (1 - 2 * g)) + total(g**2) * noise
     squares = total((value - g * count[owner]) ** 2)
     return _Moments(
+        node=parents[used],
         level=tree.level[parents[used]].astype(np.int64),
         excess=(squares - added)[used],
         count=count[used],

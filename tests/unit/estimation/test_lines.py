@@ -201,6 +201,29 @@ def test_a_division_along_one_axis_tells_nothing_of_the_other():
     assert fit_unevenness(tree, estimates, share).spread[-1] > 0.9
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_what_lines_explain_is_not_counted_twice(seed):
+    # All at one latitude: all or nothing along y, even along x, a third of a quarter's squares.
+    xy = points(seed=seed)
+    xy[:, 1] = 100.3 / SIDE
+    release = release_of_points(xy, epsilon=3.0)
+    model, narrow = release.model, (release.tree.level >= 5) & ~release.tree.is_leaf
+    twice = fit_unevenness(release.tree, model.estimates, model.parent_shares).spread[narrow]
+    assert twice == pytest.approx(np.full(len(twice), 1 / 3), abs=0.1)
+    once = fit_unevenness(
+        release.tree, model.estimates, model.parent_shares, model._line_squares
+    ).spread[narrow]
+    assert (once < 0.05).all()
+    assert model.line_deviation[1].max() > 0.9 * model.estimates.count[release.tree.is_leaf].max()
+
+
+def test_without_lines_nothing_is_explained():
+    model = release_of_points(points(), epsilon=3.0).model
+    assert model._line_squares is None
+    fitted = fit_unevenness(model.tree, model.estimates, model.parent_shares)
+    assert (fitted.spread == model.unevenness.spread).all()
+
+
 def test_a_family_counts_for_a_small_part_of_its_level_at_most():
     # Sixty-three even families, and one with half of all squares and all records in one cell.
     domain = psd.Domain(bounds=BOUNDS, lattice=(SIDE, SIDE))
