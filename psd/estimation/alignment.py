@@ -25,6 +25,7 @@ from psd.estimation._constants import (
 from psd.estimation.coordinate_step import CoordinateStep, detect_step
 from psd.estimation.families import divisions
 from psd.estimation.least_squares import Estimates
+from psd.estimation.line_divisions import side_factors
 from psd.estimation.line_moments import (
     WIDTHS,
     common_variance_by_width,
@@ -43,9 +44,9 @@ __all__ = [
     "step_overdispersion",
 ]
 
-PATTERN_SHAPE = (3 + 2 * WIDTHS,)
-"""Shape of the numbers of a pattern: step, share, whether cells lie apart, and the variances by
-width along each axis."""
+PATTERN_SHAPE = (3 + 4 * WIDTHS,)
+"""Shape of the numbers of a pattern: step, share, whether cells lie apart, and the variances and
+factors by width along each axis."""
 
 # Leaves worked on together; bounds the memory, not the result.
 _LEAVES_PER_BATCH = 2**16
@@ -62,12 +63,15 @@ class LinePattern:
     common : ndarray, shape (2, `WIDTHS`), float64
         Variance of a half's share that cells along a line have in common, for lines of constant x
         and of constant y, by halvings of the domain.
+    factor : ndarray, shape (2, `WIDTHS`), float64
+        How much more cuts err because lines are near the sides of cells, in the same order.
     apart : bool
         Whether cells have no lines in common (`psd.estimation.line_moments.lie_apart`).
     """
 
     step: CoordinateStep
     common: Floats
+    factor: Floats
     apart: bool
 
     @property
@@ -77,13 +81,15 @@ class LinePattern:
 
     def to_array(self) -> Floats:
         """Numbers of the pattern, of shape `PATTERN_SHAPE`."""
-        return np.array([self.step.step, self.step.share, self.apart, *self.common.ravel()])
+        numbers = np.array([self.step.step, self.step.share, self.apart])
+        return np.concatenate([numbers, self.common.ravel(), self.factor.ravel()])
 
     @classmethod
     def from_array(cls, values: Floats) -> LinePattern:
         """Pattern of some numbers."""
         step = CoordinateStep(step=float(values[0]), share=float(values[1]))
-        return cls(step=step, common=values[3:].reshape(2, -1), apart=bool(values[2]))
+        common, factor = values[3:].reshape(2, 2, -1)
+        return cls(step=step, common=common, factor=factor, apart=bool(values[2]))
 
 
 def fit_lines(tree: Tree, estimates: Estimates, share: Floats, domain: Domain) -> LinePattern:
@@ -102,12 +108,13 @@ def fit_lines(tree: Tree, estimates: Estimates, share: Floats, domain: Domain) -
     """
     step = detect_step(tree, estimates, share, domain)
     along = divisions(tree, estimates, share)
-    common = [
-        common_variance_by_width(tree, divided, axis, domain.lattice)
-        for axis, divided in enumerate(along)
-    ]
+    common, factor = np.zeros((2, WIDTHS)), np.ones((2, WIDTHS))
+    for axis, divided in enumerate(along):
+        common[axis] = common_variance_by_width(tree, divided, axis, domain.lattice)
+        if common[axis].any():
+            factor[axis] = side_factors(tree, divided, axis, domain.lattice)
     apart = lie_apart(tree, along, domain.lattice)
-    return LinePattern(step=step, common=np.stack(common), apart=apart)
+    return LinePattern(step=step, common=common, factor=factor, apart=apart)
 
 
 def line_deviation(
@@ -151,14 +158,15 @@ def line_deviation(
         leaf = leaves[start : start + _LEAVES_PER_BATCH]
         records = np.maximum(count[leaf], 0.0)
         for axis in (0, 1):
-            by_lines = pattern.common[axis][halvings(tree, leaf, axis, domain.lattice)]
-            variance = CUT_SHARE_VARIANCE * by_lines / MAX_SHARE_VARIANCE
+            halved = halvings(tree, leaf, axis, domain.lattice)
+            by_lines = CUT_SHARE_VARIANCE * pattern.common[axis][halved] / MAX_SHARE_VARIANCE
+            variance = np.minimum(by_lines, 1.0) * pattern.factor[axis][halved]
             if _shows_step(pattern.step, axis, domain):
                 by_step = _step_variance(*_steps_across(tree, leaf, pattern.step, axis, domain))
                 variance = np.maximum(variance, by_step / MAX_SHARE_VARIANCE)
             if pattern.apart:
                 variance = np.maximum(variance, APART_VARIANCE * spread[leaf] ** 8)
-            deviation[axis, leaf] = records * np.sqrt(np.minimum(variance, 1.0))
+            deviation[axis, leaf] = records * np.sqrt(variance)
     return deviation
 
 

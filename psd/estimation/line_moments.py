@@ -26,7 +26,7 @@ from psd.estimation._constants import (
 from psd.estimation.families import Divisions
 from psd.space.box_tree import Tree
 
-__all__ = ["WIDTHS", "common_variance_by_width", "halvings", "lie_apart", "line_squares"]
+__all__ = ["WIDTHS", "common_variance_by_width", "halvings", "lie_apart"]
 
 WIDTHS = 64
 """Widths of cells that are told apart, by halvings of the domain."""
@@ -91,49 +91,6 @@ def common_variance_by_width(
         ):
             total += np.bincount(halved[first], values, WIDTHS)[:WIDTHS]
     return _profile(product, counts, np.sqrt(square), pairs)
-
-
-def line_squares(
-    tree: Tree, along: tuple[Divisions, Divisions], common: Floats, lattice: tuple[int, int]
-) -> Floats:
-    """Compute the squared deviations of the children of cells that lines explain.
-
-    Parameters
-    ----------
-    tree : Tree
-        Cells.
-    along : tuple of Divisions
-        Along x, and along y.
-    common : ndarray, shape (2, `WIDTHS`), float64
-        Variance that cells along a line have in common (`common_variance_by_width`), by axis.
-    lattice : tuple of int
-        Columns and rows of the lattice.
-
-    Returns
-    -------
-    ndarray, shape (nodes,), float64
-        Sum over the children of a cell, per squared record of the cell. 0 for cells that are not
-        divided in two parts along x, along y, or along both.
-
-    Notes
-    -----
-    A line leaves the share g of a cell on one side of it, with a variance of 4 g (1 - g) times that
-    of a half. The records that it moves leave the children on one side, by their shares, for those
-    on the other. Let Q be the sum of the squares of these shares: 1 where there is one child on each
-    side, a half where there are two equal ones. Then the deviations have a sum of squares of 2 Q
-    times the variance.
-    """
-    result, is_divided = np.zeros(len(tree)), np.zeros((2, len(tree)), bool)
-    parts = np.ones((2, len(tree)))
-    for axis, divided in enumerate(along):
-        is_divided[axis, divided.node] = True
-        parts[axis, divided.node] = divided.share**2 + (1 - divided.share) ** 2
-    for axis, divided in enumerate(along):
-        variance = common[axis][halvings(tree, divided.node, axis, lattice)]
-        variance = 4 * divided.share * (1 - divided.share) * variance
-        result[divided.node] += 2 * parts[1 - axis, divided.node] * variance
-    halved = tree.children == 2 ** is_divided.sum(axis=0)
-    return np.where(halved, result, 0.0)
 
 
 def lie_apart(tree: Tree, along: tuple[Divisions, Divisions], lattice: tuple[int, int]) -> bool:

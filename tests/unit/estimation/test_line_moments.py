@@ -5,11 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-import psd
 from psd.estimation._constants import LAGS
-from psd.estimation.families import divisions
-from psd.estimation.least_squares import infer_counts
-from psd.estimation.line_moments import WIDTHS, _pairs, halvings, line_squares
+from psd.estimation.line_moments import _pairs, halvings
 
 LATTICE = (1024, 1024)
 
@@ -55,58 +52,3 @@ def test_each_division_is_paired_with_one_each_lag_further(seed, is_even):
 def test_without_divisions_there_are_no_pairs():
     tree, divisions = cells(0, 0, is_even=False)
     assert list(_pairs(tree, divisions, 0, LATTICE)) == []
-
-
-def family(boxes, counts, side):
-    """Tree of a root and its children, and its estimates; counts have hardly any noise."""
-    boxes = np.array([[0, 0, side, side], *boxes], np.int32)
-    counts = np.array([sum(counts), *counts])
-    tree = psd.Tree(
-        boxes=boxes,
-        parent=np.array([-1] + [0] * (len(boxes) - 1)),
-        level=np.array([0] + [1] * (len(boxes) - 1)),
-        count=counts,
-        epsilon=np.full(len(boxes), 10**12),
-    )
-    return tree, infer_counts(tree)
-
-
-def squares_of(boxes, counts, shares, side=4):
-    """Squared deviations of children from their shares, and what lines explain of them."""
-    tree, estimates = family(boxes, counts, side)
-    share = np.array([1.0, *shares])
-    common = np.full((2, WIDTHS), 0.25)
-    along = divisions(tree, estimates, share)
-    by_lines = line_squares(tree, along, common, (side, side))
-    number = sum(counts)
-    found = sum((c - number * s) ** 2 for c, s in zip(counts, shares, strict=True))
-    return found, by_lines[0] * number**2
-
-
-SOUTH, NORTH = [0, 0, 4, 2], [0, 2, 4, 4]
-QUARTERS = [[0, 0, 2, 2], [2, 0, 4, 2], [0, 2, 2, 4], [2, 2, 4, 4]]
-
-
-def test_records_on_one_side_of_a_line_are_explained():
-    # All or nothing on the south of a line: the mean of both squares, by their probabilities.
-    for g in (0.5, 0.2):
-        found, explained = squares_of([SOUTH, NORTH], [800, 0], [g, 1 - g])
-        other, same = squares_of([SOUTH, NORTH], [0, 800], [g, 1 - g])
-        assert explained == same == pytest.approx(g * found + (1 - g) * other)
-
-
-def test_quarters_have_what_lines_along_both_axes_explain():
-    # All on the south, even from west to east; lines along x would explain as much again.
-    found, explained = squares_of(QUARTERS, [400, 400, 0, 0], [0.25] * 4)
-    assert explained == pytest.approx(2 * found)
-    # Three quarters are on the east, in both halves.
-    q = np.array([0.25, 0.75])
-    shares = np.concatenate([0.5 * q, 0.5 * q])
-    found, explained = squares_of(QUARTERS, [200, 600, 0, 0], shares)
-    by_x = 2 * 0.5 * 4 * 0.25 * 0.75 * 0.25 * 800**2
-    assert explained == pytest.approx(found + by_x)
-
-
-def test_lines_explain_nothing_where_more_than_one_divides_an_axis():
-    thirds = [[0, 0, 4, 1], [0, 1, 4, 2], [0, 2, 4, 4]]
-    assert squares_of(thirds, [900, 0, 0], [0.25, 0.25, 0.5])[1] == 0

@@ -11,7 +11,12 @@ from psd.estimation.alignment import LinePattern, fit_lines, line_deviation
 from psd.estimation.coordinate_step import CoordinateStep, detect_step
 from psd.estimation.families import divisions
 from psd.estimation.least_squares import infer_counts
-from psd.estimation.line_moments import WIDTHS, common_variance_by_width, halvings, lie_apart
+from psd.estimation.line_moments import (
+    WIDTHS,
+    common_variance_by_width,
+    halvings,
+    lie_apart,
+)
 from psd.estimation.unevenness import fit_unevenness
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import tally_batches
@@ -111,6 +116,21 @@ def test_a_line_that_has_all_records_on_one_side_is_off_by_a_leaf():
     count = np.maximum(release.estimates.count, 0)
     deviation = release.model.line_deviation
     assert deviation[:, narrow] == pytest.approx(np.tile(count[narrow], (2, 1)), rel=1e-6)
+
+
+def test_the_factor_of_sides_is_part_of_the_deviation():
+    release = release_of_points(np.floor(points() * 128) / 128 + 1e-6, epsilon=10.0)
+    model = release.model
+    twice = replace(model._line_pattern, factor=np.full((2, WIDTHS), 2.0))
+    count, spread = model.estimates.count, model.unevenness.spread
+    other = line_deviation(release.tree, count, spread, twice, release.domain)
+    leaf = release.tree.is_leaf
+    assert other[:, leaf] == pytest.approx(2**0.5 * model.line_deviation[:, leaf])
+
+
+def test_records_without_lines_have_no_factor():
+    pattern = release_of_points(points(), epsilon=3.0).model._line_pattern
+    assert (pattern.factor == 1).all()
 
 
 def test_wide_cells_whose_lines_pass_between_the_values_know_them_from_narrow_ones():
@@ -292,7 +312,10 @@ def test_what_leaves_apart_have_in_common_follows_from_their_overdispersion():
     domain = psd.Domain(bounds=BOUNDS)
     tree = psd.grid_tree(domain, 2)
     pattern = LinePattern(
-        step=CoordinateStep(step=0.0, share=0.0), common=np.zeros((2, WIDTHS)), apart=True
+        step=CoordinateStep(step=0.0, share=0.0),
+        common=np.zeros((2, WIDTHS)),
+        factor=np.ones((2, WIDTHS)),
+        apart=True,
     )
     count, spread = np.full(len(tree), 10.0), np.linspace(0, 1, len(tree))
     deviation = line_deviation(tree, count, spread, pattern, domain)
@@ -347,7 +370,10 @@ def test_a_step_wider_than_the_columns_of_a_chosen_lattice_counts(lines, counts)
     domain = psd.Domain(bounds=BOUNDS, lattice=(lines, lines))
     tree = psd.grid_tree(domain, 64)
     pattern = LinePattern(
-        step=CoordinateStep(step=0.01, share=1.0), common=np.zeros((2, WIDTHS)), apart=False
+        step=CoordinateStep(step=0.01, share=1.0),
+        common=np.zeros((2, WIDTHS)),
+        factor=np.ones((2, WIDTHS)),
+        apart=False,
     )
     count = np.full(len(tree), 10.0)
     deviation = line_deviation(tree, count, np.zeros(len(tree)), pattern, domain)
