@@ -156,8 +156,9 @@ epsilon 1 has 99.4 in place of 98.4 % pooled, and a ratio of 2.1 in place of 1.5
 2."""
 
 CUT_SHARE_VARIANCE: Final = 1.3
-"""Variance of a cut at any share, over that of a cut in the middle, where points move by less
-than a cell. By coverage; 1.7 by derivation for a lattice much finer than the cells."""
+"""Variance of a cut at any share, over that of a cut in the middle, where points move by much less
+than a cell; 1 where they move by more than one, and in between by the part of the largest variance.
+By coverage; 1.7 by derivation for a lattice much finer than the cells."""
 
 STEP_SHARE_VARIANCE: Final = 0.21
 """Variance of the share beside a line in the middle of a cell of many steps, in squared steps per

@@ -64,7 +64,7 @@ class LinePattern:
         Variance of a half's share that cells along a line have in common, for lines of constant x
         and of constant y, by halvings of the domain.
     factor : ndarray, shape (2, `WIDTHS`), float64
-        How much more cuts err because lines are near the sides of cells, in the same order.
+        Factor of the variance of cuts where lines are on the sides of cells, in the same order.
     apart : bool
         Whether cells have no lines in common (`psd.estimation.line_moments.lie_apart`).
     """
@@ -148,6 +148,9 @@ def line_deviation(
     large where records are on lines, as at one place in each leaf, and small where they are
     spread: it is taken to be half of the eighth power of the overdispersion.
 
+    Where the lines of leaves are on their sides, cuts err more
+    (`psd.estimation.line_divisions.side_factors`).
+
     The columns of a lattice that was chosen are no part of it: see `column_records`.
     """
     if not pattern.is_seen and not _has_own_lattice(domain):
@@ -159,8 +162,9 @@ def line_deviation(
         records = np.maximum(count[leaf], 0.0)
         for axis in (0, 1):
             halved = halvings(tree, leaf, axis, domain.lattice)
-            by_lines = CUT_SHARE_VARIANCE * pattern.common[axis][halved] / MAX_SHARE_VARIANCE
-            variance = np.minimum(by_lines, 1.0) * pattern.factor[axis][halved]
+            by_lines = pattern.common[axis][halved] / MAX_SHARE_VARIANCE
+            by_lines *= 1 + (CUT_SHARE_VARIANCE - 1) * (1 - by_lines)
+            variance = by_lines * pattern.factor[axis][halved]
             if _shows_step(pattern.step, axis, domain):
                 by_step = _step_variance(*_steps_across(tree, leaf, pattern.step, axis, domain))
                 variance = np.maximum(variance, by_step / MAX_SHARE_VARIANCE)

@@ -118,6 +118,20 @@ def test_a_line_that_has_all_records_on_one_side_is_off_by_a_leaf():
     assert deviation[:, narrow] == pytest.approx(np.tile(count[narrow], (2, 1)), rel=1e-6)
 
 
+@pytest.mark.parametrize(("part", "factor"), [(1e-6, 1.3), (0.5, 1.15), (1.0, 1.0)])
+def test_cuts_anywhere_err_more_where_points_move_by_less_than_a_cell(part, factor):
+    domain = psd.Domain(bounds=BOUNDS)
+    tree = psd.grid_tree(domain, 2)
+    pattern = LinePattern(
+        step=CoordinateStep(step=0.0, share=0.0),
+        common=np.full((2, WIDTHS), 0.25 * part),
+        factor=np.ones((2, WIDTHS)),
+        apart=False,
+    )
+    deviation = line_deviation(tree, np.full(len(tree), 10.0), np.zeros(len(tree)), pattern, domain)
+    assert deviation[:, tree.is_leaf] == pytest.approx(10 * (factor * part) ** 0.5, rel=1e-5)
+
+
 def test_the_factor_of_sides_is_part_of_the_deviation():
     release = release_of_points(np.floor(points() * 128) / 128 + 1e-6, epsilon=10.0)
     model = release.model
