@@ -143,6 +143,10 @@ LINE_SHARES: Final = (0.05, 2.0)
 """Share of the records that lie along lines below which they do not matter, and above which a fit
 is wrong. By coverage: gradients look like a share of 0.01."""
 
+DIAGONAL_PART: Final = 1 / 3
+"""Part of the largest squared deviations of four quarters that lines along the axes cannot explain:
+that of both diagonals. Derived."""
+
 APART_PAIRS: Final = 0.02
 """Pairs of cells on a line, per division, below which cells have no lines in common. `htree` and
 `kd-standard` have 0.016 at most, other methods 0.03 at least, on sets as they are, lines and heavy

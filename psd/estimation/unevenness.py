@@ -12,6 +12,7 @@ import numpy as np
 
 from psd._util.arrays import Floats, Integers, sum_by
 from psd.estimation._constants import (
+    DIAGONAL_PART,
     ENOUGH_FAMILIES,
     EXPECTED_LUMP,
     LARGEST_FAMILY,
@@ -114,9 +115,12 @@ def fit_unevenness(
     moments = _family_moments(tree, estimates, share)
     lump = _fit_lump(moments, len(tree.levels))
     excess = moments.excess - lump * moments.parts * moments.count
+    parts, levels = moments.parts, len(tree.levels)
     if by_lines is not None:
-        excess = excess - by_lines[moments.node] * moments.square
-    squares, levels = moments.parts * moments.square, len(tree.levels)
+        lines = by_lines[moments.node]
+        excess = excess - lines * moments.square
+        parts = np.maximum(parts - lines, DIAGONAL_PART * parts)
+    squares = parts * moments.square
     phi = np.zeros(levels)
     for axis in (1, 2):
         divided = np.flatnonzero(moments.across & axis)

@@ -251,6 +251,35 @@ def test_what_lines_explain_is_not_counted_twice(seed):
     assert model.line_deviation[1].max() > 0.9 * model.estimates.count[release.tree.is_leaf].max()
 
 
+def test_overdispersion_beside_lines_is_that_along_them():
+    # All records of each cell are in one of its quarters.
+    domain = psd.Domain(bounds=BOUNDS, lattice=(SIDE, SIDE))
+    tree = psd.grid_tree(domain, 16)
+    exact = np.zeros(len(tree), int)
+    exact[tree.is_leaf] = 1000 * ((tree.boxes[tree.is_leaf, :2] // 16 % 2) == [1, 0]).all(axis=1)
+    for level in reversed(tree.levels[1:]):
+        np.add.at(exact, tree.parent[level], exact[level])
+    estimates = infer_counts(replace(tree, count=exact, epsilon=np.full(len(tree), 10**11)))
+    share, lowest = np.where(tree.parent >= 0, 0.25, 1.0), tree.level == tree.level.max()
+    phi = [
+        fit_unevenness(tree, estimates, share, np.full(len(tree), lines)).spread[lowest]
+        for lines in (0.0, 0.25, 0.5)
+    ]
+    # No line explains it; one along x, or along y; both, and the diagonal is left.
+    assert np.array(phi) == pytest.approx(np.ones((3, 256)), abs=0.02)
+
+
+def test_halves_that_a_line_divides_have_no_overdispersion():
+    # Even from west to east, all at one latitude, in cells that are divided along y alone at first.
+    x, y = np.random.default_rng(3).integers(0, SIDE, 40_000), np.full(40_000, 100)
+    tree = alternating_tree([1, 1, 1, 0, 0, 0, 0, 0])
+    exact = np.bincount(locate(tree, x, y), minlength=len(tree))
+    estimates = infer_counts(replace(tree, count=exact))
+    share = np.where(tree.parent >= 0, 0.5, 1.0)
+    lines = np.where(tree.level < 3, 0.5, 0.0)
+    assert fit_unevenness(tree, estimates, share, lines).spread[-1] < 0.1
+
+
 def test_without_lines_nothing_is_explained():
     model = release_of_points(points(), epsilon=3.0).model
     assert model._line_squares is None
