@@ -89,9 +89,9 @@ def side_factors(tree: Tree, divisions: Divisions, axis: int, lattice: tuple[int
     u, and below 0 for lines in the middle, which are taken to be anywhere. It counts as far as it
     is several standard errors above 0.
     """
-    place = np.full(len(tree), -1)
-    place[divisions.node] = np.arange(len(divisions.node))
-    above = place[np.maximum(tree.parent[divisions.node], 0)]
+    index = np.full(len(tree), -1)
+    index[divisions.node] = np.arange(len(divisions.node))
+    above = index[np.maximum(tree.parent[divisions.node], 0)]
     below = np.flatnonzero((above >= 0) & (divisions.node > 0))
     above = above[below]
     products = 4 * divisions.deviation[above] * divisions.deviation[below]
