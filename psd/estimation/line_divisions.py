@@ -1,7 +1,7 @@
 """What lines do to the divisions of single cells, from the noisy counts.
 
 Where `psd.estimation.line_moments` sees records along lines, the children of a cell deviate from
-their shares for this reason alone, and tell where in the cell the line is.
+their shares for this reason as well, and tell where in the cell the line is.
 """
 
 from __future__ import annotations

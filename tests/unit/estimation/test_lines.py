@@ -11,12 +11,7 @@ from psd.estimation.alignment import LinePattern, fit_lines, line_deviation
 from psd.estimation.coordinate_step import CoordinateStep, detect_step
 from psd.estimation.families import divisions
 from psd.estimation.least_squares import infer_counts
-from psd.estimation.line_moments import (
-    WIDTHS,
-    common_variance_by_width,
-    halvings,
-    lie_apart,
-)
+from psd.estimation.line_moments import WIDTHS, common_variance_by_width, halvings, lie_apart
 from psd.estimation.unevenness import fit_unevenness
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import tally_batches
@@ -49,6 +44,13 @@ def release_of_points(xy, side=SIDE, epsilon=1.0, inference=2, columns=1):
     noise = random.geometric(1 - q, len(exact)) - random.geometric(1 - q, len(exact))
     release = psd.Release.from_counts(tree, exact + noise, epsilon, domain=domain)
     return changed(release, inference=inference)
+
+
+def pattern_with(**changes):
+    """Pattern in which nothing is seen but the changes."""
+    no_step = CoordinateStep(step=0.0, share=0.0)
+    common, factor = np.zeros((2, WIDTHS)), np.ones((2, WIDTHS))
+    return replace(LinePattern(step=no_step, common=common, factor=factor, apart=False), **changes)
 
 
 def step_of(release):
@@ -114,20 +116,20 @@ def test_a_line_that_has_all_records_on_one_side_is_off_by_a_leaf():
     leaf = np.flatnonzero(release.tree.is_leaf)
     narrow = leaf[halvings(release.tree, leaf, 0, release.domain.lattice) >= 7]
     count = np.maximum(release.estimates.count, 0)
-    deviation = release.model.line_deviation
-    assert deviation[:, narrow] == pytest.approx(np.tile(count[narrow], (2, 1)), rel=1e-3)
+    model, all_of_narrow = release.model, np.tile(count[narrow], (2, 1))
+    assert model.line_deviation[:, narrow] == pytest.approx(all_of_narrow, rel=1e-3)
+    # The common variance is estimated; with its largest value there is no error left.
+    full = pattern_with(common=np.full((2, WIDTHS), 0.25))
+    count, spread = model.estimates.count, model.unevenness.spread
+    deviation = line_deviation(release.tree, count, spread, full, release.domain)
+    assert deviation[:, narrow] == pytest.approx(all_of_narrow, rel=1e-6)
 
 
 @pytest.mark.parametrize(("part", "factor"), [(1e-6, 1.3), (0.5, 1.15), (1.0, 1.0)])
 def test_cuts_anywhere_err_more_where_points_move_by_less_than_a_cell(part, factor):
     domain = psd.Domain(bounds=BOUNDS)
     tree = psd.grid_tree(domain, 2)
-    pattern = LinePattern(
-        step=CoordinateStep(step=0.0, share=0.0),
-        common=np.full((2, WIDTHS), 0.25 * part),
-        factor=np.ones((2, WIDTHS)),
-        apart=False,
-    )
+    pattern = pattern_with(common=np.full((2, WIDTHS), 0.25 * part))
     deviation = line_deviation(tree, np.full(len(tree), 10.0), np.zeros(len(tree)), pattern, domain)
     assert deviation[:, tree.is_leaf] == pytest.approx(10 * (factor * part) ** 0.5, rel=1e-5)
 
@@ -354,12 +356,7 @@ def test_cells_that_are_divided_in_the_middle_do_not_lie_apart(name):
 def test_what_leaves_apart_have_in_common_follows_from_their_overdispersion():
     domain = psd.Domain(bounds=BOUNDS)
     tree = psd.grid_tree(domain, 2)
-    pattern = LinePattern(
-        step=CoordinateStep(step=0.0, share=0.0),
-        common=np.zeros((2, WIDTHS)),
-        factor=np.ones((2, WIDTHS)),
-        apart=True,
-    )
+    pattern = pattern_with(apart=True)
     count, spread = np.full(len(tree), 10.0), np.linspace(0, 1, len(tree))
     deviation = line_deviation(tree, count, spread, pattern, domain)
     leaf = tree.is_leaf
@@ -412,12 +409,7 @@ def test_wide_leaves_err_by_the_place_of_a_side_in_its_column(first, place):
 def test_a_step_wider_than_the_columns_of_a_chosen_lattice_counts(lines, counts):
     domain = psd.Domain(bounds=BOUNDS, lattice=(lines, lines))
     tree = psd.grid_tree(domain, 64)
-    pattern = LinePattern(
-        step=CoordinateStep(step=0.01, share=1.0),
-        common=np.zeros((2, WIDTHS)),
-        factor=np.ones((2, WIDTHS)),
-        apart=False,
-    )
+    pattern = pattern_with(step=CoordinateStep(step=0.01, share=1.0))
     count = np.full(len(tree), 10.0)
     deviation = line_deviation(tree, count, np.zeros(len(tree)), pattern, domain)
     assert (deviation[:, tree.is_leaf] > 0).all() == counts
