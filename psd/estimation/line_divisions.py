@@ -77,17 +77,39 @@ def side_factors(tree: Tree, divisions: Divisions, axis: int, lattice: tuple[int
     Returns
     -------
     ndarray, shape (`WIDTHS`,), float64
-        Factors of the variance of a cut by halvings of the domain, in [1, 2].
+        Factors of the variance of a cut by halvings of the domain, in [1/2, 2].
 
     Notes
     -----
     A cut anywhere in a cell whose records are on a line at u of its width is wrong by u^3 / 3 +
-    (1 - u)^3 / 3 of the squared records, in the mean: 1/6 for lines at any u, and 1/3 for lines on
-    a side, as those of a grid of 2^k columns are. There the records of a cell are in one half, and
-    in this half on the same side again. So the product of the deviations of a cell and of its
-    children, over that of their counts, tells how far lines are on sides. It is 0 for lines at any
-    u, and below 0 for lines in the middle, which are taken to be anywhere. It counts as far as it
-    is several standard errors above 0.
+    (1 - u)^3 / 3 of the squared records, in the mean: 1/6 for lines at any u, 1/3 for lines on a
+    side, as those of a grid of 2^k columns are, and 1/12 for lines in the middle. So the factor is
+    1/2 + 3/2 (2 u - 1)^2. The half in which the line is, the half of that half, and so on are the
+    binary digits of u. Each agrees with the one before it, or does not, as `_agreement` tells, and
+    the mean square of 2 u - 1 follows. The size of the agreement is the share of the records for
+    which this holds; the others are on lines at any u.
+    """
+    agreement = _agreement(tree, divisions, axis, lattice)
+    seen, factor = np.flatnonzero(agreement), np.ones(WIDTHS)
+    if not len(seen):
+        return factor
+    # Narrower cells than those that tell are taken to go on as they do.
+    agrees = np.sign(agreement)
+    first = 1 / (2 - agrees[seen[-1]])  # mean of the first digit, as 1 or -1, times 2 u - 1
+    square = (1 + 2 * agrees[seen[-1]] * first) / 3
+    for width in range(seen[-1], -1, -1):
+        square = (1 + square + 2 * agrees[width] * first) / 4
+        first = (1 + agrees[width] * first) / 2
+        factor[width] += abs(agreement[width]) * 1.5 * (square - 1 / 3)
+    return factor
+
+
+def _agreement(tree: Tree, divisions: Divisions, axis: int, lattice: tuple[int, int]) -> Floats:
+    """How often the half of a cell with its records, and the half of that half, are on one side.
+
+    By halvings of the domain, from -1 (never) to 1 (always); 0 for lines at any place. It is the
+    product of the deviations of a cell and of its children over that of their counts, as far as it
+    is several standard errors from 0.
     """
     index = np.full(len(tree), -1)
     index[divisions.node] = np.arange(len(divisions.node))
@@ -100,6 +122,6 @@ def side_factors(tree: Tree, divisions: Divisions, axis: int, lattice: tuple[int
     total, of_counts, square = (
         np.bincount(width, values, WIDTHS)[:WIDTHS] for values in (products, counts, products**2)
     )
-    least = total - PAIRS_ERRORS * np.sqrt(square)
-    seen = (least > 0) & (of_counts > 0)
-    return 1.0 + np.minimum(np.where(seen, least, 0.0) / np.where(seen, of_counts, 1.0), 1.0)
+    least = np.maximum(np.abs(total) - PAIRS_ERRORS * np.sqrt(square), 0.0)
+    mean = np.where(of_counts > 0, least, 0.0) / np.where(of_counts > 0, of_counts, 1.0)
+    return np.copysign(np.minimum(mean, 1.0), total)

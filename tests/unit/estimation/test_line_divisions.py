@@ -66,18 +66,33 @@ def test_lines_explain_nothing_where_more_than_one_divides_an_axis():
     assert squares_of(thirds, [900, 0, 0], [0.25, 0.25, 0.5])[1] == 0
 
 
-@pytest.mark.parametrize(("place", "factor"), [(0.0, 2.0), (0.5, 1.0)])
-def test_cuts_err_more_where_lines_are_sides_of_cells(place, factor):
+def factors_of(column, row, side=256):
+    """Factors along both axes for records in cells of a square lattice, with little noise."""
+    domain = psd.Domain(bounds=(0.0, 0.0, 1.0, 1.0), lattice=(side, side))
+    tree = psd.grid_tree(domain, side)
+    exact = np.bincount(locate(tree, column, row), minlength=len(tree))[tree.is_leaf]
+    model = psd.Release.from_counts(tree, exact, 10.0, domain=domain).model
+    along = divisions(tree, model.estimates, model.parent_shares)
+    return [side_factors(tree, cut, axis, domain.lattice) for axis, cut in enumerate(along)]
+
+
+@pytest.mark.parametrize(("place", "factor"), [(0.0, 2.0), (0.5, 2 / 3)])
+def test_cuts_err_by_where_columns_are_in_cells(place, factor):
     # Columns on the sides, or in the middle, of cells of which the domain has 64 across.
     xy = np.random.default_rng(1).beta(1.2, 2, (40_000, 2))
     column, row = ((np.floor(xy * 64) + place) * 4).astype(int).T
-    domain = psd.Domain(bounds=(0.0, 0.0, 1.0, 1.0), lattice=(256, 256))
-    tree = psd.grid_tree(domain, 256)
-    exact = np.bincount(locate(tree, column, row), minlength=len(tree))[tree.is_leaf]
-    release = psd.Release.from_counts(tree, exact, 10.0, domain=domain)
-    model = release.model
-    along = divisions(tree, model.estimates, model.parent_shares)
-    for axis, divided in enumerate(along):
-        found = side_factors(tree, divided, axis, domain.lattice)
+    for found in factors_of(column, row):
         # Wider cells have several columns, and of narrower ones the children are leaves.
-        assert found == pytest.approx(np.where(np.arange(WIDTHS) == 6, factor, 1.0), abs=0.12)
+        assert found[6] == pytest.approx(factor, rel=0.12)
+        assert found[[4, 7]] == pytest.approx(1.0, abs=0.12)
+
+
+@pytest.mark.parametrize("row", [120, 425, 82, 347])
+def test_cuts_err_by_where_a_line_is_in_cells(row):
+    # Cells of 2^k across have the line at u of their height; there are too few wide ones to tell.
+    column = np.random.default_rng(1).integers(0, 512, 40_000)
+    found = factors_of(column, np.full(len(column), row), 512)[1]
+    halved = np.array([6, 7])
+    true = 0.5 + 1.5 * (2 * ((row + 0.5) / 512 * 2**halved % 1) - 1) ** 2
+    # Products count as far as they are above their errors, so both are drawn towards 1.
+    assert found[halved] / true == pytest.approx(1.0, abs=0.5)
