@@ -64,7 +64,7 @@ class LinePattern:
         Variance of a half's share that cells along a line have in common, for lines of constant x
         and of constant y, by halvings of the domain.
     factor : ndarray, shape (2, `WIDTHS`), float64
-        Factor of the variance of cuts where lines are on the sides of cells, in the same order.
+        Factor of the variance of cuts by where in cells lines are, in the same order.
     apart : bool
         Whether cells have no lines in common (`psd.estimation.line_moments.lie_apart`).
     """
@@ -148,8 +148,8 @@ def line_deviation(
     large where records are on lines, as at one place in each leaf, and small where they are
     spread: it is taken to be half of the eighth power of the overdispersion.
 
-    Where the lines of leaves are on their sides, cuts err more
-    (`psd.estimation.line_divisions.side_factors`).
+    Where the lines of leaves are on their sides, cuts err more, and where they are in the middle,
+    less (`psd.estimation.line_divisions.side_factors`).
 
     The columns of a lattice that was chosen are no part of it: see `column_records`.
     """

@@ -61,7 +61,7 @@ def line_squares(
 
 
 def side_factors(tree: Tree, divisions: Divisions, axis: int, lattice: tuple[int, int]) -> Floats:
-    """Estimate how much more cuts err where lines are on the sides of cells.
+    """Estimate how much more or less cuts err by where in cells lines are.
 
     Parameters
     ----------
