@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from decimal import Decimal, InvalidOperation
+import re
+from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +22,10 @@ __all__ = ["is_factor", "is_noise", "noise_fields", "noise_header"]
 _NAMES: Final = {"law", "squared_sensitivity", "factor", "rho", "delta"}
 _LAWS: Final = "psd.privacy.noise_laws"
 _LARGEST: Final = 2**62
+
+# Neither has an exponent: a few characters would state a number that takes hours to compute.
+_FRACTION: Final = re.compile(r"[0-9]{1,40}(/[0-9]{1,40})?")
+_DECIMAL: Final = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?")
 
 
 def noise_header(record: ReleaseRecord) -> dict[str, Any] | None:
@@ -90,18 +95,19 @@ def _rho_of(text: str) -> int:
 
 def is_factor(value: Any) -> bool:
     """Whether a value is the text of a fraction in lowest terms, above 0."""
+    if not (_is_short(value) and _FRACTION.fullmatch(value)):
+        return False
     try:
-        return _is_short(value) and str(Fraction(value)) == value and Fraction(value) > 0
-    except (ValueError, ZeroDivisionError):
+        return str(Fraction(value)) == value and Fraction(value) > 0
+    except ZeroDivisionError:
         return False
 
 
 def _is_rho(value: Any) -> bool:
     """Whether a value is the text of a rho of whole parts, above 0 and at most the largest one."""
-    try:
-        return _is_short(value) and RHO.text(_rho_of(value)) == value and Decimal(value) > 0
-    except (ValueError, OverflowError, InvalidOperation):
+    if not (_is_short(value) and _DECIMAL.fullmatch(value)):
         return False
+    return RHO.text(_rho_of(value)) == value and Decimal(value) > 0
 
 
 def _is_delta(value: Any) -> bool:
