@@ -23,7 +23,7 @@ _NAMES: Final = {"law", "squared_sensitivity", "factor", "rho", "delta"}
 _LAWS: Final = "psd.privacy.noise_laws"
 _LARGEST: Final = 2**62
 
-# Neither has an exponent: a few characters would state a number that takes hours to compute.
+# Neither has an exponent: a few characters would state a number that takes minutes to compute.
 _FRACTION: Final = re.compile(r"[0-9]{1,40}(/[0-9]{1,40})?")
 _DECIMAL: Final = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?")
 
