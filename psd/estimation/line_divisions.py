@@ -93,9 +93,10 @@ def side_factors(tree: Tree, divisions: Divisions, axis: int, lattice: tuple[int
     seen, factor = np.flatnonzero(agreement), np.ones(WIDTHS)
     if not len(seen):
         return factor
-    # Narrower cells than those that tell are taken to go on as they do.
+    # `square` is the mean of (2 u - 1)^2 at a width, and `first` that of 2 u - 1 times its first
+    # digit, as 1 or -1. Narrower cells than those that tell are taken to go on as they do.
     agrees = np.sign(agreement)
-    first = 1 / (2 - agrees[seen[-1]])  # mean of the first digit, as 1 or -1, times 2 u - 1
+    first = 1 / (2 - agrees[seen[-1]])
     square = (1 + 2 * agrees[seen[-1]] * first) / 3
     for width in range(seen[-1], -1, -1):
         square = (1 + square + 2 * agrees[width] * first) / 4

@@ -24,8 +24,8 @@ _LAWS: Final = "psd.privacy.noise_laws"
 _LARGEST: Final = 2**62
 
 # Neither has an exponent: a few characters would state a number that takes minutes to compute.
-_FRACTION: Final = re.compile(r"[0-9]{1,40}(/[0-9]{1,40})?")
-_DECIMAL: Final = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?")
+_FRACTION: Final = re.compile(r"[0-9]+(/[0-9]+)?")
+_DECIMAL: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
 
 
 def noise_header(record: ReleaseRecord) -> dict[str, Any] | None:
@@ -104,7 +104,7 @@ def is_factor(value: Any) -> bool:
 
 
 def _is_rho(value: Any) -> bool:
-    """Whether a value is the text of a rho of whole parts, above 0 and at most the largest one."""
+    """Whether a value is the text of a rho of whole parts, above 0."""
     if not (_is_short(value) and _DECIMAL.fullmatch(value)):
         return False
     return RHO.text(_rho_of(value)) == value and Decimal(value) > 0
