@@ -3,8 +3,8 @@
 Two commands compare candidates on the public data sets of ``../shared/data``. They print scores;
 a person chose the values.
 
-- bounds: ``python tests/benchmarks/bounds.py ../shared/data --tune``
-- private bounds: ``python tests/benchmarks/private_bounds.py ../shared/data``
+- bounds: ``python lab/bounds.py ../shared/data --tune``
+- private bounds: ``python lab/private_bounds.py ../shared/data``
 """
 
 from __future__ import annotations

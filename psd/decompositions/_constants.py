@@ -8,10 +8,10 @@ constant automatically: a person tried candidates and chose the one with the bes
 of one setting vary by several per cent between builds, so the last digit of these constants means
 nothing. Where a comment names no command, none is kept.
 
-- accuracy: ``python tests/benchmarks/accuracy.py --methods NAME --runs 2``
-- ablation: ``python tests/benchmarks/ablation.py --runs 3`` (cascade only; it prints the score of
+- accuracy: ``python lab/accuracy.py --methods NAME --runs 2``
+- ablation: ``python lab/ablation.py --runs 3`` (cascade only; it prints the score of
   the default beside those of other parameters)
-- workload: ``python tests/benchmarks/workload.py --classes tiny``
+- workload: ``python lab/workload.py --classes tiny``
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ Three commands score candidates on the public data sets of ``../shared/data``. N
 constant by itself: candidates were tried by hand, and the one with the best score was chosen. Where
 a comment names no command, none is kept.
 
-- calibration: ``python tests/benchmarks/calibration.py --runs 5``
-- spread: ``python tests/benchmarks/spread.py``
-- coverage: ``python tests/benchmarks/coverage_matrix.py``; constants were chosen on its variants,
+- calibration: ``python lab/calibration.py --runs 5``
+- spread: ``python lab/spread.py``
+- coverage: ``python lab/coverage_matrix.py``; constants were chosen on its variants,
   not on the sets as they are
 """
 
@@ -46,7 +46,7 @@ was of the shift. Since version 2."""
 SLOPE_SPREAD: Final = 1.4
 """Factor of the overdispersion where the density follows a covariate or a boundary. Neighbouring
 leaves have slopes in common, which a smooth density knows and others do not, so that leaves along a
-side of a box err together. By coverage: `tests/benchmarks/coverage_matrix.py --rows
+side of a box err together. By coverage: `lab/coverage_matrix.py --rows
 "boundary;covariate"`; with 1, the non-uniformity error was predicted 0.84 times as large as it is
 in the median row. Since version 2."""
 
@@ -79,7 +79,7 @@ DENSITY_RASTER: Final = 2048
 
 POOLING_PEERS: Final = 8
 """Cells with the next smaller and next larger counts that a cell is compared with. By
-``python tests/benchmarks/bias.py --view signed``: 4 to 32 are alike for the cascade; more than 16
+``python lab/bias.py --view signed``: 4 to 32 are alike for the cascade; more than 16
 smooth over the steps of adaptive grids. Since version 2."""
 
 # --- posterior ----------------------------------------------------------------------------------
@@ -94,7 +94,7 @@ them in the count itself: well-measured counts are not pulled by the prior. No c
 
 MEDIAN_REACH: Final = 1.0
 """Standard deviations of a division by least squares, by which a median may differ from it. By
-coverage, and by ``python tests/benchmarks/versions.py --methods auto,grid``: with 0.5 a grid on
+coverage, and by ``python lab/versions.py --methods auto,grid``: with 0.5 a grid on
 london_stop_search is 2 % worse, with 1.5 its least class on tenfold data has 90 in place of 96 %.
 Since version 2."""
 

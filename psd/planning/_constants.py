@@ -1,6 +1,6 @@
 """Constants of plans that were fitted or chosen, and where each is from.
 
-- truth: ``python tests/benchmarks/plans.py`` prints the ranges of plans beside the true errors on
+- truth: ``python lab/plans.py`` prints the ranges of plans beside the true errors on
   the public data sets of ``../shared/data``.
 
 It fits nothing by itself: candidates were tried by hand until the ranges contained the true errors,

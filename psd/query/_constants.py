@@ -4,8 +4,8 @@ Two commands score candidates on the public data sets of ``../shared/data``. The
 constant by themselves: candidates were tried by hand, and the one with the best score was chosen.
 Where a comment does not name one, no command is kept.
 
-- calibration: ``python tests/benchmarks/calibration.py --runs 5``
-- coverage: ``python tests/benchmarks/coverage_matrix.py``
+- calibration: ``python lab/calibration.py --runs 5``
+- coverage: ``python lab/coverage_matrix.py``
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ ROUNDING_VARIANCE: Final = 0.25
 
 SLANTING_SHIFT: Final = 0.5
 """Deviation of records along a slanting side, over that along a side on an axis. By coverage of
-polygons with seven corners: `tests/benchmarks/polygon_coverage.py`. Since version 2."""
+polygons with seven corners: `lab/polygon_coverage.py`. Since version 2."""
 
 SIDE_SLANT: Final = 1e-3
 """A side of a polygon is along an axis if it leaves it by at most this part of its length. A

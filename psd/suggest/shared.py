@@ -132,7 +132,7 @@ def learn_weights(people: NoisySums, grid: RegionGrid) -> Floats:
     Each record is compared with regions drawn from the release. The weights are those with which
     the difference in score comes nearest to 1, by least squares over all people.
     Corrections of each person, in turn with the weights, are left out: they help by less than a
-    point (`python tests/benchmarks/suggest.py`).
+    point (`python lab/suggest.py`).
     """
     rho = people.rho
     gramian, right = people.sums(partial(person_part, grid), _STATISTICS, rho)

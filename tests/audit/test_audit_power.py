@@ -199,7 +199,7 @@ def test_the_canaries_are_tossed_by_the_operating_system():
 
 
 # The methods that draw in different ways (counts, medians, shapes), since one run takes a minute;
-# `python tests/benchmarks/audits.py` audits all methods, with fewer pairs.
+# `python lab/audits.py` audits all methods, with fewer pairs.
 LARGER = list(product(("grid", "kd-cell", "privtree"), (0.5, 1, 2)))
 
 

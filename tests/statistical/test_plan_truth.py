@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 import psd
-from benchmarks.accuracy import BOUNDS
 from psd.evaluation.compare import compare
 from psd.planning.plan import plan
+from support.real_sets import BOUNDS
 
 TOP = Path(__file__).resolve().parents[2]
 SHARED = TOP.parent / "shared" / "data"

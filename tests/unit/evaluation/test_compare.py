@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 import psd
-from benchmarks import accuracy
 from psd._util import processes as workers
 from psd.errors import InputDataError, InternalError, ParameterError
 from psd.evaluation import compare as comparison
@@ -281,22 +280,3 @@ def test_all_lines_lie_on_their_panels(found, monkeypatch, tmp_path):
         low, high = axes.get_ylim()
         values = np.concatenate([line.get_ydata() for line in axes.lines])
         assert low <= values.min() <= values.max() <= high
-
-
-def test_the_benchmark_page_has_the_figures_of_others_beside_the_scores(tmp_path):
-    west, south, east, north = accuracy.BOUNDS["uk_road_accidents"]
-    table = points()
-    table["lon"] = west + table["lon"] * (east - west) / 10
-    table["lat"] = south + table["lat"] * (north - south) / 10
-    table.to_csv(tmp_path / "uk_road_accidents.csv", index=False)
-    words = ["--data", "uk_road_accidents", "--methods", "grid,quadtree", "--epsilons", "0.1,2"]
-    options = accuracy.parsed([*words, "--runs", "2", "--jobs", "1", "--folder", str(tmp_path)])
-    text = accuracy.page(options, "the command")
-    assert "Made by `the command`" in text
-    rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| uk_road")]
-    assert [row[1:3] for row in rows] == [
-        [e, m] for e in ("0.1", "2") for m in ("grid", "quadtree")
-    ]
-    assert {len(row) for row in rows} == {18}
-    assert [row[14] for row in rows] == [".0594", ".0594", "", ""]
-    assert [sum("**" in row[3] for row in rows[i : i + 2]) for i in (0, 2)] == [1, 1]

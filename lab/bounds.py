@@ -1,0 +1,166 @@
+"""How a bound chosen for a share of epsilon compares with the best fixed one.
+
+    python lab/bounds.py FOLDER [--runs 3] [--tune]
+
+Scores are those of `psd.evaluation.evaluate`, relative to all rows, so that what a bound leaves
+out is part of the error. The rows of the two sets without users are given to made-up ones: sizes
+are Zipf, and each user's rows are neighbours of each other.
+"""
+
+import argparse
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+import psd
+from psd.curator.contribution_choice import (
+    ContributionChoice,
+    _users_over,
+    candidate_bounds,
+    choose_contribution_bound,
+)
+from psd.decompositions import method
+from psd.evaluation.evaluate import class_errors, geometric_mean
+from psd.evaluation.true_counts import PointRecorder, true_counts
+from psd.evaluation.workload import draw_workload
+from psd.ingest.sources import Columns, read
+from psd.ingest.tally_builder import TallyBuilder
+from psd.mechanisms.sampler import SecureSampler
+from psd.privacy.budget import Budget
+from psd.privacy.epsilon import parse_epsilon
+from psd.privacy.unit import PrivacyUnit
+from psd.publish.drawing import draw_release
+
+SETS = {
+    "uk": ("uk_road_accidents.csv", (-7.6, 49.8, 1.9, 60.9)),
+    "london": ("london_stop_search.csv", (-0.52, 51.28, 0.34, 51.7)),
+    "andorra": ("osm_andorra_2016.csv", (1.4, 42.42, 1.8, 42.67)),
+}
+EPSILONS = ("0.1", "1")
+MOST = 1000
+
+
+def table_of(folder, name, random):
+    """Rows with users; made-up ones own runs of rows that are sorted by place."""
+    file, _ = SETS[name]
+    table = pd.read_csv(folder / file)
+    if "user_id" not in table:
+        sizes = np.minimum(random.zipf(1.8, len(table)), 5_000)
+        place = np.lexsort((table.lat.round(1), table.lon.round(1)))
+        owner = np.repeat(np.arange(len(sizes)), sizes)[: len(table)]
+        # Half of a user's rows are anywhere, half near each other.
+        far = random.random(len(table)) < 0.5
+        owner[far] = random.permutation(owner[far])
+        table["user_id"] = ""
+        table.loc[place, "user_id"] = [f"u{number}" for number in owner]
+    return table
+
+
+class Data:
+    """A set, its true counts, and its tally under any bound."""
+
+    def __init__(self, folder, name):
+        self.domain = psd.Domain(bounds=SETS[name][1])
+        self.table = table_of(folder, name, np.random.default_rng(7))
+        self.taken()
+        self.sizes = self.builder.rows_per_unit()
+        self.points = self.seen.points
+        self.queries = draw_workload(*self.points, self.domain.bounds)
+
+    def taken(self):
+        """Read anew; rows are counted once."""
+        self.builder = TallyBuilder(self.domain, unit=PrivacyUnit(kind="user", max_contributions=1))
+        self.seen = PointRecorder(self.domain)
+        for batch in self.seen.record(read(self.table, Columns(user="user_id"), self.domain)):
+            self.builder.add_batch(batch)
+
+    def truth(self, bound):
+        self.taken()
+        counts = self.builder.build(unit=PrivacyUnit(kind="user", max_contributions=bound))
+        return true_counts(self.queries, self.points, counts, self.domain, bounded=True)
+
+
+def score(data, truth, bound, epsilon, paid, runs):
+    """Score of releases under a bound."""
+    unit = PrivacyUnit(kind="user", max_contributions=bound)
+    errors = []
+    for _ in range(runs):
+        release = draw_release(
+            truth.counts,
+            data.domain,
+            budget=Budget(epsilon, spent=paid),
+            method=method("auto"),
+            unit=unit,
+        )
+        errors.append(class_errors(release, truth))
+    return geometric_mean(np.mean(errors, axis=0))
+
+
+def price(choice, epsilon):
+    """Nano-epsilon of a choice."""
+    return choice.allot(Budget(epsilon)).total
+
+
+def chosen_bound(sizes, choice, epsilon):
+    """A bound that is chosen for a share of epsilon."""
+    return choose_contribution_bound(sizes, choice, choice.allot(Budget(epsilon)), SecureSampler())
+
+
+def chances(data, choice, epsilon):
+    """Probability of every bound."""
+    bounds = candidate_bounds(choice.most)
+    over = len(data.sizes) - np.searchsorted(np.sort(data.sizes), bounds, side="right")
+    gap = _users_over(over, choice.target(epsilon))
+    weight = np.exp(-price(choice, epsilon) / 1e9 * (gap - gap.min()) / 2)
+    return bounds, weight / weight.sum()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--tune", action="store_true")
+    given = parser.parse_args()
+    for name in SETS:
+        data = Data(given.folder, name)
+        truths = {int(k): data.truth(int(k)) for k in candidate_bounds(MOST)}
+        for text in EPSILONS:
+            epsilon = parse_epsilon(text)
+            fixed = {k: score(data, t, k, epsilon, 0, given.runs) for k, t in truths.items()}
+            best = min(fixed, key=fixed.__getitem__)
+            over = int((data.sizes > best).sum())
+            print(
+                f"{name} {text}: users {len(data.sizes)}, best k {best} {fixed[best]:.4f}, "
+                f"over it {over} = {over * float(text):.0f} / epsilon"
+            )
+            if given.tune:
+                print("  ", {k: round(v, 4) for k, v in fixed.items()})
+                tune(data, fixed, epsilon)
+                continue
+            choice = ContributionChoice()
+            chosen = [chosen_bound(data.sizes, choice, epsilon) for _ in range(9)]
+            scores = [score(data, truths[k], k, epsilon, price(choice, epsilon), 1) for k in chosen]
+            print(
+                f"   auto: k {sorted(chosen)}, score {np.mean(scores):.4f}, "
+                f"{np.mean(scores) / fixed[best]:.2f} of the best; k 1 {fixed[1]:.4f}, "
+                f"k 1000 {fixed[MOST]:.4f}"
+            )
+
+
+def tune(data, fixed, epsilon):
+    """Expected score over the best one, by share and by users over the bound."""
+    best = min(fixed.values())
+    for share in map(Decimal, ("0.02", "0.05", "0.1", "0.2")):
+        line = []
+        for times in (10, 30, 100, 200, 300, 500, 1000):
+            choice = ContributionChoice(share=share, over=int(times * 1e9 / epsilon), limit=MOST)
+            bounds, chance = chances(data, choice, epsilon)
+            mean = sum(p * fixed[int(k)] for k, p in zip(bounds, chance, strict=True))
+            line.append(f"{times}: {mean / best / (1 - float(share)) ** 0.6:.2f}")
+        print(f"   share {share}  " + "  ".join(line))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,243 @@
+"""Whether intervals cover, and errors are predicted, on data that nothing was chosen on.
+
+    python lab/coverage_matrix.py [--rows A;B] [--methods A,B] [--epsilons .1,1]
+        [--runs 10] [--districts 600] [--delta 1e-6 --slices 12] [--folder ../shared/data]
+        [--jobs 2] [--list] [-o table.md]
+
+The rows are variants of the public data sets (`variants.py`); a row is chosen by a regular
+expression that matches a part of its name. Queries are the eight classes of
+`psd/evaluation/workload.py` and districts around random public seeds. With a delta the counts have
+the noise of one of so many slices, each with at most one record of a user. Exits with 1 if a bar is
+missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from accuracy import items
+from coverage_measures import Measures, Truth, measure, truth_of
+from variants import Variant, variants
+
+import psd
+from psd.ingest.tally import Batch
+from psd.ingest.tally_builder import tally_batches
+from psd.privacy.budget import Budget
+from psd.privacy.delta import parse_delta
+from psd.privacy.epsilon import parse_epsilon
+from psd.privacy.loss import Loss
+from psd.privacy.unit import PrivacyUnit
+from psd.publish.drawing import draw_release
+from psd.publish.public_inputs import resolve_post_processing
+
+POOLED, DECLARED, EACH, EACH_OTHER = (0.92, 0.99), 0.94, 0.88, 0.85
+RATIO = (0.6, 1.6)
+OFF_NOMINAL = 0.08
+ERRORS = 2.0
+
+Source = Callable[[Path], Iterable[Variant]]
+"""Lists the variants of a folder; a function of a module, which each process calls by its name."""
+
+Row = tuple[bool, tuple[str, ...]]
+"""Whether all bars are kept, and the cells."""
+
+HEADS = (
+    "data",
+    "epsilon",
+    "method",
+    "boxes",
+    "least class",
+    "not empty",
+    "least class",
+    "districts",
+    "not empty",
+    "noise",
+    "unevenness",
+    "80 %",
+    "50 %",
+    "seconds",
+)
+
+INTRODUCTION = """# Coverage matrix
+
+Made by `{command}` (psd {version}) in {seconds:.0f} seconds, with {jobs} processes.
+
+The table shows the share of queries, in percent, whose 95 % interval covers the true count: of
+boxes ({classes} classes of 500; `psd/evaluation/workload.py`), of the class with the least, and of
+{districts} districts; of all and of those with a true count above 0. Then the root mean square of
+the predicted error over that of the true one, for the noise and for the non-uniformity; and the
+share that 80 % and 50 % intervals cover where the true count is at least 20. Where coordinates are
+rounded and no resolution is declared, only queries with sides above two steps count.
+
+Figures are means of {runs} builds. A figure that misses its bar by more than two standard errors is
+marked with (!). Bars: default method 92 to 99 % pooled (94 where a coordinate resolution is
+declared) and 88 % in each class, other methods 85 % in each class; ratios 0.6 to 1.6; 80 and 50 %
+intervals within 8 points. An empty figure has fewer than 20 queries, or no true error.
+[Coverage](coverage.md) says what the rows are, and why some miss a bar.
+
+"""
+
+
+def marked(values: list[float], low: float, high: float, scale: float = 100) -> tuple[bool, str]:
+    """Whether the mean of values is between bars, and it as text."""
+    finite = np.array([value for value in values if np.isfinite(value)])
+    if not len(finite):
+        return True, ""
+    mean = float(finite.mean())
+    margin = ERRORS * float(finite.std(ddof=1)) / len(finite) ** 0.5 if len(finite) > 1 else 0.0
+    kept = low - margin <= mean <= high + margin
+    return kept, f"{scale * mean:.{1 if scale > 1 else 2}f}" + ("" if kept else " (!)")
+
+
+def judged(builds: list[Measures], default: bool, declared: bool) -> tuple[bool, list[str]]:
+    """Whether all bars are kept, and the cells of a row."""
+    low, high = POOLED if default else (0.0, 1.0)
+    if default and declared:
+        low = DECLARED
+    each = EACH if default else EACH_OTHER
+
+    def least(classes: list[list[float]]) -> list[float]:
+        """Values of the class whose mean is the least."""
+        means = np.array(classes).mean(axis=0)
+        means = np.where(np.isfinite(means), means, np.inf)
+        return [build[int(np.argmin(means))] for build in classes]
+
+    cells = [
+        marked([b.pooled for b in builds], low, high),
+        marked(least([b.classes for b in builds]), each, 1.0),
+        marked([b.pooled_nonempty for b in builds], low, 1.0),
+        marked(least([b.classes_nonempty for b in builds]), each, 1.0),
+        marked([b.districts for b in builds], each, 1.0),
+        marked([b.districts_nonempty for b in builds], each, 1.0),
+        marked([b.noise_ratio for b in builds], *RATIO, scale=1),
+        marked([b.unevenness_ratio for b in builds], *RATIO, scale=1),
+        marked([b.at_80 for b in builds], 0.8 - OFF_NOMINAL, 0.8 + OFF_NOMINAL),
+        marked([b.at_50 for b in builds], 0.5 - OFF_NOMINAL, 0.5 + OFF_NOMINAL),
+    ]
+    return all(kept for kept, _ in cells), [text for _, text in cells]
+
+
+def rows(variant: Variant, options: argparse.Namespace) -> Iterator[Row]:
+    """Rows of a variant, for each epsilon and method."""
+    xy, domain = variant.points(), variant.domain
+    if variant.boundary is not None:
+        xy = xy[variant.boundary.contains(xy[:, 0], xy[:, 1])]
+    counts = tally_batches([Batch(x=xy[:, 0], y=xy[:, 1])], domain)
+    truth: Truth = truth_of(variant, xy, counts, options.districts)
+    for epsilon in options.epsilons:
+        for method in options.methods:
+            start, builds = time.perf_counter(), []
+            decomposition = psd.method(method)
+            with_density = variant.boundary is not None or variant.covariate is not None
+            choice = resolve_post_processing(
+                decomposition, estimate=None, density="covariate" if with_density else None
+            )
+            for _ in range(options.runs):
+                release = draw_release(
+                    counts,
+                    domain,
+                    budget=Budget(loss_of(epsilon, options.delta)),
+                    squared_sensitivity=options.slices if options.delta else None,
+                    method=decomposition,
+                    unit=PrivacyUnit(),
+                    post_processing=choice,
+                    boundary=variant.boundary,
+                    covariate=variant.covariate,
+                )
+                builds.append(measure(release, truth))
+            kept, cells = judged(builds, method == "auto", domain.coordinate_resolution is not None)
+            seconds = f"{time.perf_counter() - start:.0f}"
+            yield kept, (variant.name, epsilon, method, *cells, seconds)
+
+
+def loss_of(epsilon: str, delta: str | None) -> Loss:
+    """Loss of a build: pure without a delta."""
+    nano = parse_epsilon(epsilon)
+    return Loss.pure(nano) if delta is None else Loss.gaussian(nano, parse_delta(delta))
+
+
+def add_measuring_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a table, whatever its rows are."""
+    parser.add_argument("--rows", help="regular expressions in names of rows, separated by ;")
+    parser.add_argument("--methods", type=items, default=["auto"])
+    parser.add_argument("--epsilons", type=items, default=["0.05", "0.1", "1", "3"])
+    parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--districts", type=int, default=600)
+    parser.add_argument("--delta", help="Gaussian noise; without it, Laplace noise")
+    parser.add_argument("--slices", type=int, default=12, help="of a series with a delta")
+    parser.add_argument("--jobs", type=int, default=2, help="parallel processes")
+    parser.add_argument("--list", action="store_true", help="print the names of all rows")
+    parser.add_argument("-o", "--output", type=Path, help="page to write instead of printing it")
+
+
+def write_matrix(
+    source: Source, options: argparse.Namespace, introduction: str = INTRODUCTION
+) -> bool:
+    """Print or write the table of the chosen rows, and return whether all bars are kept."""
+    start, parts = time.perf_counter(), (options.rows or "").split(";")
+    names = [row.name for row in source(options.folder)]
+    chosen = [name for name in names if any(re.search(part, name) for part in parts)]
+    if options.list:
+        print(*chosen, sep="\n")
+        return True
+    results = measured(source, chosen, options)
+    table = [HEADS, ("---",) * len(HEADS), *(row for _, row in results)]
+    text = introduction.format(
+        command=shlex.join(["python", f"lab/{Path(sys.argv[0]).name}", *sys.argv[1:]]),
+        version=psd.__version__,
+        seconds=time.perf_counter() - start,
+        classes=8,
+        districts=options.districts,
+        runs=options.runs,
+        jobs=options.jobs,
+    ) + "".join(f"| {' | '.join(line)} |\n" for line in table)
+    if options.output:
+        options.output.write_text(text, encoding="utf-8")
+    else:
+        print(text, end="")
+    return all(kept for kept, _ in results)
+
+
+def measured(source: Source, names: list[str], options: argparse.Namespace) -> list[Row]:
+    """Rows of some variants, in their order; each is written to stderr when it is there."""
+    results = []
+    with ProcessPoolExecutor(options.jobs) as pool:
+        for of_variant in pool.map(partial(rows_of, source, options), names):
+            for result in of_variant:
+                results.append(result)
+                print(" | ".join(result[1]), file=sys.stderr, flush=True)
+    return results
+
+
+def rows_of(source: Source, options: argparse.Namespace, name: str) -> list[Row]:
+    """Rows of one variant, which holds functions, so that processes are given its name."""
+    variant = next(row for row in source(options.folder) if row.name == name)
+    return list(rows(variant, options))
+
+
+def matrix_variants(folder: Path) -> Iterable[Variant]:
+    """All rows of the matrix."""
+    return variants(folder).values()
+
+
+def main() -> None:
+    """Print or write the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    beside = Path(__file__).resolve().parents[1].parent / "shared" / "data"
+    parser.add_argument("--folder", type=Path, default=beside, help="where the data sets are")
+    add_measuring_options(parser)
+    options = parser.parse_args()
+    sys.exit(0 if write_matrix(matrix_variants, options) else 1)
+
+
+if __name__ == "__main__":
+    main()

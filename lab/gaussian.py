@@ -1,0 +1,291 @@
+"""Gaussian over Laplace noise in series: when a delta pays, and what `--noise auto` chooses.
+
+    python lab/gaussian.py ../shared/data [--slices 1,4,12,52] [--rows 1,4]
+        [--epsilons .3,1,3] [--methods auto,quadtree] [--runs 3] [--delta 1e-6] [--jobs 2]
+        [--kept rows.json] [-o docs/measured/gaussian-table.md]
+
+Series of T slices with the rows of a public data set in each, where every user has at most m rows
+in a slice and T m in all. All slices have the same rows, and their noise is independent and of one
+law. So a run draws one slice, with the budget and the sensitivity that `psd.publish.series` gives
+it in a series of T slices. The score is the geometric mean of the relative errors of the eight
+classes of ``bench/workload.py``, which stands beside the folder of the data. Builds that were
+measured are kept in a file and not measured again. Exits with 1 if a bar is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import shlex
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import astuple, dataclass, replace
+from functools import cache
+from itertools import product
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from accuracy import items
+
+import psd
+from psd.decompositions import method as method_of
+from psd.ingest.tally import Batch
+from psd.ingest.tally_builder import tally_batches
+from psd.privacy.budget import Budget
+from psd.privacy.delta import parse_delta
+from psd.privacy.epsilon import parse_epsilon
+from psd.privacy.loss import Loss
+from psd.privacy.unit import PrivacyUnit
+from psd.publish.drawing import draw_release
+from psd.publish.noise_choice import NoisePlan, chosen_law
+from psd.publish.series import slice_budgets, squared_of
+
+DATA = ("uk_road_accidents", "london_stop_search")
+LAWS = ("laplace", "gaussian")
+
+# Largest score of Gaussian over that of Laplace noise: slices, method, epsilon (any without one).
+BARS = (
+    (52, "auto", "0.3", 0.75),
+    (52, "auto", None, 0.65),
+    (52, "quadtree", None, 0.40),
+    (12, "auto", None, 0.85),
+)
+WORSE = 1.08
+"""Largest score of the chosen law over the better one."""
+
+COVERED = {"auto": ((0.92, 0.99), 0.88), "quadtree": ((0.0, 1.0), 0.85)}
+"""Bars of the coverage of 95 % intervals, of all queries and of each class, as in coverage.md."""
+
+INTRODUCTION = """# Gaussian noise in series
+
+Made by `{command}` (psd {version}).
+
+Series of T slices with all rows of a data set in each; every user has at most m rows in a slice and
+T m in all, delta {delta}, means of {runs} runs. The score is the geometric mean of the relative
+errors in eight classes of boxes, as in [accuracy](accuracy.md). With a probability of at most
+{delta} a series with Gaussian noise may reveal more than its epsilon allows
+([delta](../guide/delta.md)); Laplace noise spends no delta.
+
+- *ratio*: the score with discrete Gaussian over that with discrete Laplace noise; below 1, a delta
+  of {delta} pays.
+- *chosen*: the law that `--noise auto` has; *over better*: its score over the better of the two.
+- *covered*: share of queries whose 95 % interval of the Gaussian series covers the true count, in
+  percent; *least class*: that of the class with the least; *covered, Laplace*: of Laplace series.
+
+A figure that misses its bar is marked with (!). Bars: the ratio at m = 1 and T = 52 at most .65
+with auto (.75 at epsilon .3) and .40 with quadtree, and at T = 12 at most .85 with auto;
+*over better* at most 1.08; with auto covered 92 to 99 % and least class 88 %, with quadtree least
+class 85 %.
+
+"""
+
+HEADS = (
+    "data", "method", "epsilon", "T", "m", "Laplace", "Gaussian", "ratio", "chosen", "over better",
+    "covered", "least class", "covered, Laplace",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One build: a slice of a series."""
+
+    data: str
+    method: str
+    epsilon: str
+    slices: int
+    rows: int
+    law: str
+    run: int
+
+    @property
+    def key(self) -> str:
+        """Name of the build in the file of kept rows."""
+        return " ".join(map(str, astuple(self)))
+
+    @property
+    def unit(self) -> PrivacyUnit:
+        """A user with m rows in each slice."""
+        return PrivacyUnit(
+            kind="user", max_contributions=self.slices * self.rows, max_per_slice=self.rows
+        )
+
+
+@cache
+def workload(folder: Path) -> ModuleType:
+    """The module ``bench/workload.py`` beside the data."""
+    path = folder.resolve().parent / "bench" / "workload.py"
+    described = importlib.util.spec_from_file_location("bench_workload", path)
+    assert described is not None
+    assert described.loader is not None
+    module = importlib.util.module_from_spec(described)
+    described.loader.exec_module(module)
+    return module
+
+
+@cache
+def prepared(folder: Path, name: str) -> tuple[Any, Any, Any, int]:
+    """Domain, points, boxes with their true counts, and number of points."""
+    bench = workload(folder)
+    box = bench.BOXES[name]
+    points = bench.load(folder / f"{name}.csv", box)
+    boxes = bench.rectangles(points, box)
+    truth = boxes, bench.true_counts(points, boxes)
+    return psd.Domain(bounds=box), points, truth, len(points)
+
+
+def measured(folder: Path, cell: Cell, delta: str) -> dict[str, float]:
+    """Score of a build, and the coverage of its intervals."""
+    domain, points, (boxes, true), number = prepared(folder, cell.data)
+    nano = parse_epsilon(cell.epsilon)
+    is_pure = cell.law == "laplace"
+    loss = Loss.pure(nano) if is_pure else Loss.gaussian(nano, parse_delta(delta))
+    slices = psd.TimeSlices.parse(
+        "day", f"2024-01-01..{np.datetime64('2024-01-01') + cell.slices - 1}"
+    )
+    budget = slice_budgets(Budget(loss), cell.slices, cell.unit, "series")[0]
+    counts = tally_batches([Batch(x=points[:, 0], y=points[:, 1])], domain)
+    release = draw_release(
+        replace(counts, contributions=cell.unit.contributions),
+        domain,
+        budget=budget,
+        method=method_of(cell.method, {}),
+        unit=cell.unit,
+        squared_sensitivity=squared_of(budget, cell.unit, "series", slices),
+    )
+    answers = release.query(boxes)
+    bench = workload(folder)
+    errors = bench.relative_errors(answers["estimate"].to_numpy(), true, number)
+    covered = (answers["lower"] <= true) & (true <= answers["upper"])
+    classes = covered.to_numpy().reshape(8, -1).mean(axis=1)
+    return {
+        "score": bench.score(errors),
+        "covered": float(classes.mean()),
+        **{f"class {n}": float(share) for n, share in enumerate(classes)},
+    }
+
+
+def cells_of(options: argparse.Namespace) -> Iterator[Cell]:
+    """All builds."""
+    axes = (DATA, options.methods, options.epsilons, options.slices, options.rows)
+    for data, method, epsilon, slices, rows in product(*axes):
+        for law, run in product(LAWS, range(options.runs)):
+            yield Cell(
+                data=data, method=method, epsilon=epsilon, slices=slices, rows=rows, law=law,
+                run=run,
+            )  # fmt: skip
+
+
+def measure_all(options: argparse.Namespace) -> dict[str, dict[str, float]]:
+    """Measures of all builds by their keys; those of the file of kept rows are not repeated."""
+    kept = options.kept
+    done = json.loads(kept.read_text()) if kept and kept.is_file() else {}
+    missing = [cell for cell in cells_of(options) if cell.key not in done]
+    with ProcessPoolExecutor(options.jobs) as pool:
+        waiting = [pool.submit(measured, options.folder, cell, options.delta) for cell in missing]
+        for number, (cell, job) in enumerate(zip(missing, waiting, strict=True), 1):
+            done[cell.key] = job.result()
+            print(f"{number} of {len(missing)}: {cell.key}", file=sys.stderr, flush=True)
+            if kept and (number % 10 == 0 or number == len(missing)):
+                kept.write_text(json.dumps(done, indent=0))
+    return done
+
+
+def rows_of(options: argparse.Namespace, done: dict[str, dict[str, float]]) -> Iterator[list[str]]:
+    """One row for each pair of laws."""
+    axes = (DATA, options.methods, options.epsilons, options.slices, options.rows)
+    for data, method, epsilon, slices, rows in product(*axes):
+        cells = {
+            law: [
+                done[Cell(data=data, method=method, epsilon=epsilon, slices=slices, rows=rows,
+                          law=law, run=run).key]
+                for run in range(options.runs)
+            ]
+            for law in LAWS
+        }  # fmt: skip
+        scores = {law: float(np.mean([m["score"] for m in found])) for law, found in cells.items()}
+        plan = NoisePlan(
+            epsilon=parse_epsilon(epsilon), delta=parse_delta(options.delta),
+            contributions=slices * rows, per_question=rows, slices=slices,
+        )  # fmt: skip
+        chosen = chosen_law(method_of(method, {}), plan)
+        ratio = scores["gaussian"] / scores["laplace"]
+        bar = bar_of(method, epsilon, slices, rows)
+        gaussian, (pooled, each) = cells["gaussian"], COVERED.get(method, COVERED["quadtree"])
+        covered = float(np.mean([m["covered"] for m in gaussian]))
+        least = min(float(np.mean([m[f"class {n}"] for m in gaussian])) for n in range(8))
+        over = scores[chosen] / min(scores.values())
+        yield [
+            data, method, epsilon, str(slices), str(rows),
+            f"{scores['laplace']:.4f}", f"{scores['gaussian']:.4f}",
+            marked(f"{ratio:.2f}", bar is None or ratio <= bar), chosen,
+            marked(f"{over:.2f}", over <= WORSE),
+            marked(f"{100 * covered:.1f}", pooled[0] <= covered <= pooled[1]),
+            marked(f"{100 * least:.1f}", least >= each),
+            f"{100 * float(np.mean([m['covered'] for m in cells['laplace']])):.1f}",
+        ]  # fmt: skip
+
+
+def bar_of(method: str, epsilon: str, slices: int, rows: int) -> float | None:
+    """Largest ratio of the laws in a row, or None without a bar."""
+    for of_slices, of_method, of_epsilon, bar in BARS:
+        if (of_slices, of_method) == (slices, method) and of_epsilon in (None, epsilon):
+            return bar if rows == 1 else None
+    return None
+
+
+def marked(text: str, holds: bool) -> str:
+    """A figure, marked if it misses its bar."""
+    return text if holds else f"{text} (!)"
+
+
+def parsed(arguments: list[str]) -> argparse.Namespace:
+    """Options of the command line."""
+
+    def numbers(text: str) -> list[int]:
+        return [int(part) for part in items(text)]
+
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path, help="folder of the data sets")
+    parser.add_argument("--slices", type=numbers, default=[1, 4, 12, 52])
+    parser.add_argument("--rows", type=numbers, default=[1, 4])
+    parser.add_argument("--epsilons", type=items, default=["0.3", "1", "3"])
+    parser.add_argument("--methods", type=items, default=["auto", "quadtree"])
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--delta", default="1e-6")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--kept", type=Path, help="file of rows that were measured")
+    parser.add_argument("-o", "--output", type=Path, help="page to write instead of printing it")
+    return parser.parse_args(arguments)
+
+
+def shown(arguments: list[str]) -> list[str]:
+    """Arguments without the file of kept builds and the number of processes."""
+    hidden = {n for n, text in enumerate(arguments) if text in ("--kept", "--jobs")}
+    hidden |= {n + 1 for n in hidden}
+    return [text for n, text in enumerate(arguments) if n not in hidden]
+
+
+def main() -> int:
+    """Print or write the table; 1 if a bar is missed."""
+    options = parsed(sys.argv[1:])
+    rows = list(rows_of(options, measure_all(options)))
+    command = shlex.join(["python", "lab/gaussian.py", *shown(sys.argv[1:])])
+    introduction = INTRODUCTION.format(
+        command=command, version=psd.__version__, delta=options.delta, runs=options.runs
+    )
+    table = [f"| {' | '.join(HEADS)} |", f"|{' --- |' * len(HEADS)}"]
+    table += [f"| {' | '.join(row)} |" for row in rows]
+    text = introduction + "\n".join(table) + "\n"
+    if options.output:
+        options.output.write_text(text, encoding="utf-8")
+    else:
+        print(text, end="")
+    return int("(!)" in "".join(table))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

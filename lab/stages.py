@@ -1,0 +1,161 @@
+"""Where the CPU time of a build goes, stage by stage.
+
+    python lab/stages.py --rows 1e6,1e7 -o docs/measured/stages-table.md
+
+Builds a release of the file of `lab/ingest.py` with the default method, in a process
+of its own for each size, and writes the CPU time of its main thread in each stage:
+
+- start: Python, the imports before the build, and the command line;
+- text: one reading of the file, which counts quotes and bytes;
+- parse: waiting for batches of the parser, and their conversion to arrays;
+- cells: which records are counted, and the lattice cell of each;
+- count: records per lattice cell, and those of users;
+- order: the counts in the order of the tree;
+- cut: counts of the cells that the method makes;
+- draw: the method itself, its questions and the noise;
+- save: everything after that, and the imports of the build.
+
+The column "threads" is the CPU time of all other threads, nearly all of them those of the parser.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+STAGES = ("start", "text", "parse", "cells", "count", "order", "cut", "draw", "save", "threads")
+
+BUILD = """
+import importlib, json, sys, time
+
+spent, active, last = {}, ["start"], 0.0
+
+def turn():
+    global last
+    now = time.thread_time()
+    spent[active[-1]] = spent.get(active[-1], 0.0) + now - last
+    last = now
+
+def enter(stage):
+    turn()
+    active.append(stage)
+
+def leave():
+    turn()
+    active.pop()
+
+def timed(owner, name, stage):
+    function = getattr(owner, name)
+    def call(*arguments, **options):
+        enter(stage)
+        try:
+            return function(*arguments, **options)
+        finally:
+            leave()
+    setattr(owner, name, call)
+
+def timed_batches(owner, name, stage):
+    function = getattr(owner, name)
+    def call(*arguments, **options):
+        batches = function(*arguments, **options)
+        while True:
+            enter(stage)
+            try:
+                batch = next(batches, None)
+            finally:
+                leave()
+            if batch is None:
+                return
+            yield batch
+    setattr(owner, name, call)
+
+from psd_cli.main import main
+
+active[0] = "save"
+turn()
+spent["start"] = spent.pop("save")
+
+from psd.curator.curator import Curator
+from psd.curator.points import Points
+from psd.decompositions.auto import Auto
+from psd.ingest.record_filter import RecordFilter
+from psd.ingest.tally_builder import TallyBuilder
+from psd.ingest.sources import csv
+import psd.publish.count_rows as count_rows
+
+timed(csv, "_scan", "text")
+timed_batches(count_rows, "read", "parse")
+timed(RecordFilter, "filter_batch", "cells")
+timed(TallyBuilder, "add_batch", "count")
+timed(TallyBuilder, "build", "count")
+timed(Curator, "root", "order")
+timed(Points, "cut", "cut")
+timed(Auto, "build", "draw")
+try:
+    main()
+except SystemExit as end:
+    assert not end.code, end.code
+turn()
+spent["threads"] = time.process_time() - time.thread_time()
+print(json.dumps(spent))
+"""
+
+
+def stages(path: Path, out: Path, arguments: list[str]) -> dict[str, float]:
+    """CPU seconds of each stage of a build."""
+    from ingest import BOUNDS
+    from processes import environment
+
+    command = [
+        "build",
+        str(path),
+        "-o",
+        str(out),
+        "--overwrite",
+        "--epsilon",
+        "1",
+    ]
+    command += ["--bounds", *BOUNDS, *arguments]
+    process = subprocess.run(
+        [sys.executable, "-c", BUILD, *command], stdout=subprocess.PIPE, env=environment()
+    )
+    if process.returncode:
+        raise SystemExit("the build failed")
+    spent: dict[str, float] = json.loads(process.stdout.splitlines()[-1])
+    return spent
+
+
+def row(folder: Path, rows: int, repeats: int, arguments: list[str]) -> list[str]:
+    """Row of the table: the run with the least CPU time of several."""
+    from ingest import make
+
+    path = folder / "rows.csv"
+    make(path, rows)
+    runs = [stages(path, folder / "out.psd.parquet", arguments) for _ in range(repeats)]
+    spent = min(runs, key=lambda run: sum(run.values()))
+    cells = [f"{spent.get(stage, 0.0):.2f}" for stage in STAGES]
+    return [f"{rows:,}", *cells, f"{sum(spent.values()):.2f}"]
+
+
+def main() -> None:
+    """Measure, print, and write the table."""
+    from tables import write_table
+
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", default="1e6,1e7")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("-o", "--output", type=Path)
+    parser.add_argument("arguments", nargs="*", help="of psd build, after --")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        sizes = [int(float(text)) for text in given.rows.split(",")]
+        rows = (row(Path(folder), size, given.repeats, given.arguments) for size in sizes)
+        write_table(given.output, ["rows", *STAGES, "all"], rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,210 @@
+"""What one addition to a stream costs as the stream grows: time, memory, and sizes of its files.
+
+    python lab/stream_growth.py [--steps 2,100,1000,4000,8759] [--size 64] [--of 8760]
+        [--counter slices|tree|toeplitz] [--records 5000]
+
+A stream by the hour with `--method grid --set size=64` is filled up to each of the steps: answers
+of the slices between are stand-ins, with noise of the same law, that are written into the state
+without the public series. Then two slices are added by `psd stream add`, each in a process of its
+own. The first finds no public file and writes it anew from the state (columns "anew"); the second
+is an addition like any other. CPU time and the peak of memory are those of the whole process,
+imports included.
+
+With `--counter` the stream has running totals, and blocks are stand-ins as well. An addition with
+`toeplitz` multiplies all earlier blocks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from processes import environment
+
+import psd
+from psd.ingest.sources import Columns, read
+from psd.ingest.tally_builder import tally_batches
+from psd.release.file import decode_release, encode_release
+from psd.release.series_growth import join_releases
+from psd.streams.blocks import packed
+from psd.streams.counters import COUNTERS, blocks_of
+from psd.streams.state import SLICES, TOTALS, StoredAnswer, opened_state
+
+BOUNDS = (0, 0, 8, 8)
+FIRST = np.datetime64("2026-01-01T00")
+DELTA = "1e-6"
+SPREAD = 100  # of the numbers of blocks
+CHANCE = 1 - np.exp(-1)  # of the noise of epsilon 1
+
+
+class Cost(NamedTuple):
+    """CPU seconds and peak of memory of a process, in MB."""
+
+    seconds: float
+    memory: float
+
+
+class Grown(NamedTuple):
+    """Files of a stream."""
+
+    state: Path
+    output: Path
+    rows: Path
+    totals: Path
+
+
+def hours(number):
+    """Names of the slices."""
+    return psd.TimeSlices(by="hour", names=tuple(map(str, FIRST + np.arange(number))))
+
+
+def write_rows(path, hour, records):
+    """CSV with the records of an hour, at random places."""
+    places = np.random.default_rng(7).random((records, 2)) * 8
+    lines = [f"{x:.6f},{y:.6f},{hour}:30:00" for x, y in places]
+    path.write_text("\n".join(["lon,lat,time", *lines]) + "\n")
+
+
+def add(files, hour, records):
+    """Cost of `psd stream add` in a process of its own."""
+    write_rows(files.rows, hour, records)
+    code = "import sys; from psd_cli.main import run; sys.exit(run(sys.argv[1:]))"
+    arguments = ["stream", "add", str(files.state), str(files.rows), "--slice", hour]
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *arguments], env=environment(), stdout=subprocess.DEVNULL
+    )
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        sys.exit(f"the addition of {hour} failed")
+    return Cost(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+
+
+def fill(files, steps, counter):
+    """Write stand-ins for the answers of steps into the state, as additions leave them."""
+    with opened_state(files.state) as state:
+        state.database.execute("PRAGMA synchronous = OFF")
+        records = [last_record(state, series) for series in series_of(counter)]
+        tally = tally_of_rows(files.rows)
+        for step in steps:
+            answers = [StoredAnswer(encode_release(stand_in(record)), "", "") for record in records]
+            blocks = blocks_after(step, counter, tally, records[-1].tree)
+            state.add_slice(step, answers, blocks=blocks, keeps_blocks=counter == "toeplitz")
+        for series in series_of(counter) if steps else ():
+            write_digest(state, series, steps[-1])
+
+
+def write_digest(state, series, step):
+    """Write the digest of a series after a step, which the next addition compares."""
+    names = hours(1 + step)
+    digest = join_releases(lambda: state.releases(series), names, "series")[1]
+    query = "UPDATE answer SET digest = ? WHERE series = ? AND number = ?"
+    state.database.execute(query, [digest, series, step])
+
+
+def series_of(counter):
+    """Numbers of the public series."""
+    return [SLICES] if counter is None else [SLICES, TOTALS]
+
+
+def last_record(state, series):
+    """Record of the last slice in the state."""
+    return decode_release(state.latest_releases(series, 1)[0])[0]
+
+
+def tally_of_rows(path):
+    """Tally of an input."""
+    domain = psd.Domain(bounds=BOUNDS)
+    return tally_batches(read([str(path)], Columns(x="lon", y="lat", user=None), domain), domain)
+
+
+def stand_in(record):
+    """A release like another one, with the counts of other records and other noise."""
+    numbers = np.random.default_rng()
+    nodes = len(record.tree)
+    noise = numbers.geometric(CHANCE, nodes) - numbers.geometric(CHANCE, nodes)
+    counts = np.where(record.tree.epsilon > 0, numbers.poisson(1, nodes) + noise, 0)
+    return replace(record, tree=replace(record.tree, count=counts))
+
+
+def blocks_after(step, counter, tally, tree):
+    """Blocks that a counter keeps after a step: of the square root, those of the step alone."""
+    kept = {"tree": blocks_of(step + 1), "toeplitz": [(0, step)]}.get(counter, [])
+    noise = np.rint(np.random.default_rng().normal(0, SPREAD, len(tree)))
+    numbers = np.where(tree.epsilon > 0, noise, 0)
+    return {at: packed(tally, numbers) for at in kept}
+
+
+def size_of(path):
+    """Size of a file in MB."""
+    return path.stat().st_size / 1e6
+
+
+def parsed(arguments):
+    """Options of the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--steps", default="2,100,1000,4000,8759", help="slices before an addition")
+    parser.add_argument("--of", type=int, default=8760, help="slices of the stream")
+    parser.add_argument("--size", type=int, default=64, help="columns and rows of the grid")
+    parser.add_argument("--records", type=int, default=5000, help="records of a slice")
+    parser.add_argument("--counter", choices=COUNTERS, help="counter of running totals")
+    return parser.parse_args(arguments)
+
+
+def grow(files, options):
+    """Print a line for each step."""
+    names, filled = hours(options.of).names, 0
+    for step in map(int, options.steps.split(",")):  # at least 2
+        if not filled:  # the records that fill the steps are those of the first
+            add(files, names[0], options.records)
+        fill(files, range(max(filled, 1), step - 1), options.counter)
+        for path in (files.output, files.totals):
+            path.unlink(missing_ok=True)
+        anew = add(files, names[step - 1], options.records)
+        cost = add(files, names[step], options.records)
+        filled = step + 1
+        sizes = " | ".join(f"{size_of(path):,.1f}" for path in (files.state, files.output))
+        print(
+            f"| {step:,} | {cost.seconds:.1f} | {cost.memory:,.0f} | {sizes} | "
+            f"{anew.seconds:.1f} | {anew.memory:,.0f} |",
+            flush=True,
+        )
+
+
+def main():
+    """Print the table."""
+    options = parsed(sys.argv[1:])
+    print("| slices before | CPU s | memory MB | state MB | series MB | anew: CPU s | memory MB |")
+    print("|" + "---|" * 7, flush=True)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        files = Grown(
+            state=folder / "city.stream",
+            output=folder / "city.psd.parquet",
+            rows=folder / "rows.csv",
+            totals=folder / "city.totals.psd.parquet",
+        )
+        psd.Stream.create(
+            files.state,
+            files.output,
+            domain=BOUNDS,
+            epsilon=1,
+            slices=hours(options.of),
+            method=psd.decompositions.Grid(size=options.size),
+            time="time",
+            totals=options.counter is not None,
+            counter=options.counter,
+            delta=DELTA if options.counter == "toeplitz" else None,
+        )
+        grow(files, options)
+
+
+if __name__ == "__main__":
+    main()
