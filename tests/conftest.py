@@ -2,6 +2,7 @@
 
 import ipaddress
 import os
+import re
 import signal
 import socket
 
@@ -46,6 +47,17 @@ def pytest_fixture_setup(fixturedef, request):
     """Seed the draws of a fixture by its name, whatever test asks for it first."""
     with repeated(f"{fixturedef.baseid} {fixturedef.argname} {getattr(request, 'param_index', 0)}"):
         return (yield)
+
+
+# A file that is deep as a whole.
+DEEP = re.compile(r"^pytestmark = \[?pytest\.mark\.deep\b", re.MULTILINE)
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Leave out deep files where the fast tier is run: it has not all that they import."""
+    if "not deep" in config.option.markexpr and collection_path.match("test_*.py"):
+        return True if DEEP.search(collection_path.read_text(encoding="utf-8")) else None
+    return None
 
 
 def pytest_collection_modifyitems(items):
