@@ -15,16 +15,7 @@ from psd.estimation.nonuniformity import (
 from psd.privacy.epsilon import NANO
 from psd.space.box_tree import Tree
 from support.releases import changed
-from support.trees import domain_of, random_tree
-
-
-def grid_release(counts, epsilon=1.0):
-    """Release of an m x m grid of unit cells; counts row by row, the southern row first."""
-    counts = np.asarray(counts)
-    domain = domain_of(counts.shape)
-    tree = psd.grid_tree(domain, len(counts))
-    x, y = tree.boxes[tree.is_leaf][:, :2].T
-    return psd.Release.from_counts(tree, counts[y, x], epsilon, domain=domain)
+from support.trees import domain_of, grid_release, random_tree
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ import pandas as pd
 import pyogrio
 import pytest
 import shapely
-from pmtiles.reader import MemorySource, Reader
 from pyproj import Geod
 
 import psd
@@ -132,10 +131,10 @@ def test_cells_show_where_points_are_counted():
     assert table.geometry.bounds.to_numpy().tolist() == corners.tolist()
 
 
-@pytest.mark.parametrize("cells", ["leafs", "", None, 1])
-def test_other_cells_are_refused(seoul, cells):
-    with pytest.raises(ParameterError, match="leaves, all"):
-        seoul.to_geopandas(cells)
+def test_other_cells_are_refused(seoul):
+    for cells in ("leafs", "", None, 1):
+        with pytest.raises(ParameterError, match="leaves, all"):
+            seoul.to_geopandas(cells)
 
 
 # --- the formats --------------------------------------------------------------------------
@@ -187,18 +186,12 @@ def test_csv_has_the_sides_in_the_crs_of_the_release(request, tmp_path, place, c
     assert list(release.query(table).estimate) == pytest.approx(table.estimate.tolist())
 
 
-def test_the_layer_of_a_geopackage_is_named_cells(seoul, tmp_path):
+def test_layers_filters_and_endings(seoul, tmp_path):
     seoul.export(tmp_path / "seoul.gpkg")
     assert pyogrio.list_layers(tmp_path / "seoul.gpkg")[0].tolist() == ["cells", "Polygon"]
-
-
-def test_geoparquet_can_be_filtered_by_place(seoul, tmp_path):
     seoul.export(tmp_path / "seoul.parquet")
     table = gpd.read_parquet(tmp_path / "seoul.parquet", bbox=(126.41, 37.01, 126.42, 37.02))
     assert len(table) == 1
-
-
-def test_the_ending_may_be_in_capitals(seoul, tmp_path):
     seoul.export(str(tmp_path / "OUT.CSV"))
     assert (tmp_path / "OUT.CSV").read_text().startswith("cell,")
 
@@ -206,16 +199,19 @@ def test_the_ending_may_be_in_capitals(seoul, tmp_path):
 # --- what is refused ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["out.shp", "out", "out.gpkg.zip", "out.py", ".gpkg", "out.txt"])
-def test_an_unknown_ending_is_refused_with_the_known_ones(seoul, tmp_path, name):
-    with pytest.raises(ParameterError, match=r"\.csv, \.fgb, \.geojson, \.gpkg, \.parquet"):
-        seoul.export(tmp_path / name)
+def test_an_unknown_ending_is_refused_with_the_known_ones(seoul, tmp_path):
+    for name in ("out.shp", "out", "out.gpkg.zip", "out.py", ".gpkg", "out.txt"):
+        with pytest.raises(ParameterError, match=r"\.csv, \.fgb, \.geojson, \.gpkg, \.parquet"):
+            seoul.export(tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("suffix", suffixes())
-def test_an_existing_file_is_kept_unless_it_may_be_replaced(seoul, tmp_path, suffix):
+def test_bad_cells_leave_no_file_and_an_existing_one_is_kept(seoul, tmp_path, suffix):
     target = tmp_path / f"out{suffix}"
+    with pytest.raises(ParameterError, match="leaves, all"):
+        seoul.export(target, cells="some")
+    assert list(tmp_path.iterdir()) == []
     target.write_bytes(b"mine")
     with pytest.raises(WriteError, match="exists"):
         seoul.export(target)
@@ -225,25 +221,26 @@ def test_an_existing_file_is_kept_unless_it_may_be_replaced(seoul, tmp_path, suf
     assert list(tmp_path.iterdir()) == [target]
 
 
-@pytest.mark.parametrize("suffix", suffixes())
-def test_bad_cells_leave_no_file(seoul, tmp_path, suffix):
-    with pytest.raises(ParameterError, match="leaves, all"):
-        seoul.export(tmp_path / f"out{suffix}", cells="some")
-    assert list(tmp_path.iterdir()) == []
-
-
 def unpacked(path):
     """Content without compression, in which two letters of a host's name would occur by chance."""
     if path.suffix == ".xlsx":
         with zipfile.ZipFile(path) as parts:
             return b"\n".join(name.encode() + parts.read(name) for name in parts.namelist())
     if path.suffix == ".pmtiles":
+        from pmtiles.reader import MemorySource, Reader
+
         reader = Reader(MemorySource(path.read_bytes()))
         return json.dumps(reader.metadata()).encode()
     return path.read_bytes()
 
 
-@pytest.mark.parametrize("suffix", suffixes())
+# Vector tiles are read by a package of the deep tier.
+SUFFIXES = [
+    pytest.param(suffix, marks=[pytest.mark.deep] * (suffix == ".pmtiles")) for suffix in suffixes()
+]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
 def test_no_path_and_no_user_name_is_in_the_file(seoul, tmp_path, suffix):
     folder = tmp_path / "folder-of-somebody"
     folder.mkdir()

@@ -8,8 +8,10 @@ from psd.errors import MissingExtraError
 from support.trees import SOUTH_UP, grid_release
 
 
+@pytest.mark.deep
 def test_geotiff_comes_back(tmp_path):
-    rasterio = pytest.importorskip("rasterio")
+    import rasterio
+
     domain = psd.Domain(bounds=(9e5, 19e5, 10e5, 20e5), crs="EPSG:5179", lattice=(3, 3))
     tree = psd.grid_tree(domain, 3)
     release = psd.Release.from_counts(tree, SOUTH_UP, 1.0, domain=domain)

@@ -12,6 +12,8 @@ from psd.errors import ParameterError
 from psd.export._map_series import MOST_MAPS
 from support.releases import as_drawn
 
+pytestmark = pytest.mark.deep
+
 mpl.use("agg")
 
 DOMAIN = psd.Domain(bounds=(126.4, 37.0, 127.6, 38.0))

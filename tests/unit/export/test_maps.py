@@ -16,6 +16,8 @@ from support.trees import SOUTH_UP, grid_release
 mpl.use("agg")
 from matplotlib import pyplot as plt
 
+pytestmark = pytest.mark.deep
+
 
 @pytest.fixture(autouse=True)
 def no_figures():

@@ -12,6 +12,8 @@ import psd
 from support.programs import gdalinfo, ogr_csv, ogrinfo, qgis
 from support.releases import as_drawn
 
+pytestmark = pytest.mark.deep
+
 DOMAIN = psd.Domain(bounds=(126.4, 37.0, 127.6, 38.0))
 FACTS = {
     "epsilon": "0.5",

@@ -12,6 +12,8 @@ from psd.errors import PsdError
 from support.cli_runner import passes
 from support.releases import as_drawn
 
+pytestmark = pytest.mark.deep
+
 DOMAIN = psd.Domain(bounds=(126.4, 37.0, 127.6, 38.0))
 
 

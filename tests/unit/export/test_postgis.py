@@ -12,6 +12,8 @@ from psd.export import postgis as writer
 from support.cli_runner import fails, passes, three_by_three
 from support.postgres import execute, rows
 
+pytestmark = pytest.mark.deep
+
 COLUMNS = ["cell", "level", "estimate", "perturbation_error", "density"]
 
 

@@ -64,7 +64,16 @@ def test_rasters(release, tmp_path):
     layers = np.load(tmp_path / "d.npy")
     assert np.isnan(layers).tolist() == [(~reliable).tolist()] * 3
     assert layers[0][reliable].tolist() == count[reliable].tolist()
-    rasterio = pytest.importorskip("rasterio")
+
+
+@pytest.mark.deep
+def test_images(release, tmp_path):
+    import rasterio
+
+    limits = (0.001, 0.01)
+    raster = release.raster(3, 3)
+    reliable = raster.error <= 0.01 * raster.count
+    rank = np.where(raster.error <= 0.001 * raster.count, 1, np.where(reliable, 2, 3))
     release.export(tmp_path / "m.tif", size=(3, 3), unreliable="mark", threshold=limits)
     with rasterio.open(tmp_path / "m.tif") as image:
         assert image.descriptions == ("count", "density", "error", "reliable", "quality")
@@ -77,35 +86,33 @@ def test_rasters(release, tmp_path):
         assert (image.read_masks(1) > 0).tolist() == reliable.tolist()
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "words"),
-    [
-        ("a.csv", {"unreliable": "hide"}, "unreliable must be one of keep, mark, drop"),
-        ("a.csv", {"threshold": 0}, "threshold must be above 0"),
-        ("a.csv", {"threshold": float("nan")}, "threshold must be above 0"),
-        ("a.csv", {"threshold": float("inf")}, "threshold must be above 0"),
-        ("a.csv", {"threshold": "0.3"}, "threshold must be above 0"),
-        ("a.csv", {"threshold": (0.3, 0.12)}, "the limit of good estimates and then that of"),
-        ("a.csv", {"threshold": (0.1, 0.2, 0.3)}, "threshold must be one or two"),
-        ("a.csv", {"crs": "EPSG:4326"}, "crs must be EPSG:3857, that of the release, or left out"),
-        ("a.geojson", {"crs": "EPSG:3857"}, "crs must be EPSG:4326, or left out"),
-        ("a.npy", {"crs": "EPSG:3857"}, "crs must be left out if output is a raster"),
-        ("a.npy", {"band": "count"}, "band must be left out unless output is a GeoTIFF"),
-        ("a.gpkg", {"band": "count"}, "band must be left out unless output is a GeoTIFF"),
-        ("a.tif", {"band": "red"}, "band must be one of count, density, error, classes"),
-    ],
-)
-def test_what_is_refused(release, tmp_path, name, options, words):
-    with pytest.raises(ParameterError, match=words):
-        release.export(tmp_path / name, **options)
-    assert list(tmp_path.iterdir()) == []
+BAD_OPTIONS = [
+    ("a.csv", {"unreliable": "hide"}, "unreliable must be one of keep, mark, drop"),
+    *(
+        ("a.csv", {"threshold": value}, "threshold must be above 0")
+        for value in (0, float("nan"), float("inf"), "0.3")
+    ),
+    ("a.csv", {"threshold": (0.3, 0.12)}, "the limit of good estimates and then that of"),
+    ("a.csv", {"threshold": (0.1, 0.2, 0.3)}, "threshold must be one or two"),
+    ("a.csv", {"crs": "EPSG:4326"}, "crs must be EPSG:3857, that of the release, or left out"),
+    ("a.geojson", {"crs": "EPSG:3857"}, "crs must be EPSG:4326, or left out"),
+    ("a.npy", {"crs": "EPSG:3857"}, "crs must be left out if output is a raster"),
+    ("a.npy", {"band": "count"}, "band must be left out unless output is a GeoTIFF"),
+    ("a.gpkg", {"band": "count"}, "band must be left out unless output is a GeoTIFF"),
+    ("a.tif", {"band": "red"}, "band must be one of count, density, error, classes"),
+    *(
+        ("a.gpkg", {"crs": crs}, "")  # to which nothing can be transformed
+        for crs in ("nowhere", "EPSG:5802", 'LOCAL_CS["site",UNIT["metre",1]]')
+    ),
+]
 
 
-@pytest.mark.parametrize("crs", ["nowhere", "EPSG:5802", 'LOCAL_CS["site",UNIT["metre",1]]'])
-def test_a_crs_to_which_nothing_can_be_transformed(release, tmp_path, crs):
-    with pytest.raises((DomainError, ParameterError)):
-        release.export(tmp_path / "a.gpkg", crs=crs)
-    assert list(tmp_path.iterdir()) == []
+def test_what_is_refused(release, tmp_path, subtests):
+    for name, options, words in BAD_OPTIONS:
+        with subtests.test(f"{name} {options}"):
+            with pytest.raises((DomainError, ParameterError), match=words):
+                release.export(tmp_path / name, **options)
+            assert list(tmp_path.iterdir()) == []
 
 
 def test_levels_tile_the_domain(release):
@@ -140,8 +147,6 @@ def test_metadata_bounds_and_crs(release):
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "xlsx", "gpkg", "fgb", "geojson"])
 def test_an_infinite_relative_error_is_infinite_or_has_no_value(release, tmp_path, ending):
-    if ending == "xlsx":
-        pytest.importorskip("openpyxl")
     path = tmp_path / f"a.{ending}"
     release.export(path)
     reader = {"csv": pd.read_csv, "parquet": gpd.read_parquet, "xlsx": pd.read_excel}

@@ -20,6 +20,7 @@ def release():
     return as_drawn(psd.Release.from_counts(tree, np.arange(25) * 9, "0.5", domain=domain))
 
 
+@pytest.mark.deep
 def test_html_has_a_picture_and_the_guarantee(release, monkeypatch):
     text = release._repr_html_()
     assert "epsilon 0.5 per record" in text
@@ -29,14 +30,15 @@ def test_html_has_a_picture_and_the_guarantee(release, monkeypatch):
     assert "<img" not in release._repr_html_()
 
 
+@pytest.mark.deep
 def test_xarray_has_the_raster_its_units_and_crs(release):
-    rioxarray = pytest.importorskip("rioxarray")
+    import rioxarray  # noqa: F401
+
     dataset, raster = release.to_xarray(8, 6), release.raster(8, 6)
     for name in ("count", "density", "perturbation_error", "nonuniformity_error", "error"):
         assert (dataset[name].to_numpy() == getattr(raster, name)).all()
     assert dataset["density"].attrs["units"] == "records per km2"
     assert dataset.attrs == release.metadata
-    assert rioxarray
     assert dataset.rio.crs.to_epsg() == 5179
     assert dataset.rio.bounds() == pytest.approx(release.bounds)
     # A point is answered from the cell that it lies in.
@@ -46,8 +48,8 @@ def test_xarray_has_the_raster_its_units_and_crs(release):
         release.to_xarray(0, 5)
 
 
+@pytest.mark.deep
 def test_folium_has_every_cell_and_a_legend(release):
-    pytest.importorskip("folium")
     text = release.explore("estimate").get_root().render()
     assert text.count('"type": "Feature"') == 25
     assert "records; epsilon 0.5 per record" in text

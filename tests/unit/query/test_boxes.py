@@ -9,10 +9,8 @@ import pytest
 import psd
 import psd.query.boxes as module
 from psd.errors import ParameterError
-from psd.privacy.epsilon import NANO
 from psd.release.post_processing import PostProcessing
-from psd.space.box_tree import Tree
-from support.trees import domain_of, random_tree, release_of
+from support.trees import grid_release, random_tree, release_of
 
 COLUMNS = [
     "id",
@@ -28,15 +26,6 @@ COLUMNS = [
     "reliable",
     "quality",
 ]
-
-
-def grid_release(counts, epsilon=1.0):
-    """Release of an m x m grid of unit cells; counts row by row, the southern row first."""
-    counts = np.asarray(counts)
-    domain = domain_of(counts.shape)
-    tree = psd.grid_tree(domain, len(counts))
-    x, y = tree.boxes[tree.is_leaf][:, :2].T
-    return psd.Release.from_counts(tree, counts[y, x], epsilon, domain=domain)
 
 
 @pytest.fixture
@@ -95,21 +84,19 @@ def test_columns_their_order_and_their_kinds(release):
     assert not table.isna().any(axis=None)
 
 
-@pytest.mark.parametrize(
-    "regions",
-    [
-        pytest.param((0, 0, 1, 2), id="one tuple"),
-        pytest.param([(0, 0, 1, 2)], id="list of tuples"),
-        pytest.param(np.array([[0, 0, 1, 2]]), id="array of whole numbers"),
-        pytest.param(np.array([[0.0, 0, 1, 2]], np.float32), id="array of short floats"),
-        pytest.param(
-            pd.DataFrame({"north": [2], "east": [1], "west": [0], "south": [0]}),
-            id="table, whatever the order of its columns",
+def test_ways_to_give_a_box(release, subtests):
+    ways = {
+        "one tuple": (0, 0, 1, 2),
+        "list of tuples": [(0, 0, 1, 2)],
+        "array of whole numbers": np.array([[0, 0, 1, 2]]),
+        "array of short floats": np.array([[0.0, 0, 1, 2]], np.float32),
+        "table, whatever the order": pd.DataFrame(
+            {"north": [2], "east": [1], "west": [0], "south": [0]}
         ),
-    ],
-)
-def test_ways_to_give_a_box(release, regions):
-    assert release.query(regions)["estimate"].tolist() == pytest.approx([40])
+    }
+    for name, regions in ways.items():
+        with subtests.test(name):
+            assert release.query(regions)["estimate"].tolist() == pytest.approx([40])
 
 
 def test_ids_of_a_table_are_kept():
@@ -121,20 +108,14 @@ def test_ids_of_a_table_are_kept():
     assert table["estimate"].tolist() == pytest.approx([1, 3])
 
 
-@pytest.mark.parametrize(
-    "regions",
-    [
-        pytest.param([], id="empty list"),
-        pytest.param(np.empty((0, 4)), id="empty array"),
-        pytest.param(pd.DataFrame(columns=["west", "south", "east", "north"]), id="empty table"),
-    ],
-)
-def test_no_box_gives_an_empty_table(release, regions):
-    table = release.query(regions)
-    assert len(table) == 0
-    assert [
-        name for name in table.columns if name not in getattr(regions, "columns", ())
-    ] == COLUMNS
+def test_no_box_gives_an_empty_table(release, subtests):
+    sides = pd.DataFrame(columns=["west", "south", "east", "north"])
+    for regions in ([], np.empty((0, 4)), sides):
+        with subtests.test(type(regions).__name__):
+            table = release.query(regions)
+            assert len(table) == 0
+            given = getattr(regions, "columns", ())
+            assert [name for name in table.columns if name not in given] == COLUMNS
 
 
 def test_more_boxes_than_are_walked_down_at_once(release):
@@ -175,87 +156,66 @@ def test_boxes_that_meet_many_cells_are_walked_down_fewer_at_once(
         assert walked.count(1) == 40
 
 
-@pytest.mark.parametrize(
-    ("box", "says"),
-    [
-        pytest.param((2, 0, 1, 1), r"box 2 \(2 0 1 1\).*west", id="west above east"),
-        pytest.param((0, 2, 1, 1), r"box 2 \(0 2 1 1\).*south", id="south above north"),
-        pytest.param((1, 0, 1, 1), r"box 2 \(1 0 1 1\).*west", id="no width"),
-        pytest.param((0, 1, 1, 1), r"box 2 \(0 1 1 1\).*south", id="no height"),
-        pytest.param((0, 0, math.nan, 1), r"box 2 \(0 0 nan 1\).*finite", id="nan"),
-        pytest.param((0, 0, math.inf, 1), r"box 2 \(0 0 inf 1\).*finite", id="infinity"),
-        pytest.param((-math.inf, 0, 1, 1), r"box 2 \(-inf 0 1 1\).*finite", id="minus infinity"),
-        pytest.param((5, 0, 6, 1), r"box 2 \(5 0 6 1\).*outside", id="east of the domain"),
-        pytest.param((-2, 0, -1, 1), r"box 2 \(-2 0 -1 1\).*outside", id="west of the domain"),
-        pytest.param((0, 4, 1, 5), r"box 2 \(0 4 1 5\).*outside", id="touching the north"),
-        pytest.param((0, -1, 1, 0), r"box 2 \(0 -1 1 0\).*outside", id="touching the south"),
-    ],
-)
-def test_bad_boxes_are_refused_by_number_and_value(release, box, says):
-    with pytest.raises(ParameterError, match=says):
-        release.query([(0, 0, 1, 1), box, (1, 1, 2, 2)])
+BAD_BOXES = [
+    ((2, 0, 1, 1), r"\(2 0 1 1\).*west"),
+    ((0, 2, 1, 1), r"\(0 2 1 1\).*south"),
+    ((1, 0, 1, 1), r"\(1 0 1 1\).*west"),
+    ((0, 1, 1, 1), r"\(0 1 1 1\).*south"),
+    ((0, 0, math.nan, 1), r"\(0 0 nan 1\).*finite"),
+    ((0, 0, math.inf, 1), r"\(0 0 inf 1\).*finite"),
+    ((-math.inf, 0, 1, 1), r"\(-inf 0 1 1\).*finite"),
+    ((5, 0, 6, 1), r"\(5 0 6 1\).*outside"),
+    ((-2, 0, -1, 1), r"\(-2 0 -1 1\).*outside"),
+    ((0, 4, 1, 5), r"\(0 4 1 5\).*outside"),
+    ((0, -1, 1, 0), r"\(0 -1 1 0\).*outside"),
+]
+NO_BOXES = {
+    "three numbers": ([(0, 0, 1)], r"shape \(1, 3\)"),
+    "five numbers": ([0, 0, 1, 1, 1], r"shape \(1, 5\)"),
+    "one axis too many": (np.zeros((2, 2, 4)), r"shape \(2, 2, 4\)"),
+    "a number": (3.0, r"shape \(1, 1\)"),
+    "text": ("everything", "cannot be read as GeoJSON or WKT"),
+    "words": ([("a", "b", "c", "d")], "must be geometries, or boxes"),
+    "ragged": ([(0, 0, 1, 1), (0, 0)], "must be geometries, or boxes"),
+    "dictionary": ({"west": 0}, "another object"),
+    "no column": (pd.DataFrame({"west": [0], "south": 0, "north": 1}), "east"),
+    "words in a table": (
+        pd.DataFrame({"west": ["x"], "south": 0, "east": 1, "north": 1}),
+        "must be geometries, or boxes",
+    ),
+    "ids": (
+        pd.DataFrame({"id": ["here", "there"], "west": 0, "south": [0, 3], "east": 1, "north": 1}),
+        r"box there \(0 3 1 1\)",
+    ),
+}
+BAD_LEVELS = [
+    *(("confidence", value, "between 0 and 1") for value in (0, 1, 95, math.nan)),
+    *(("threshold", value, "above 0 and at most 1") for value in (0, 30, -0.3, math.nan)),
+]
 
 
-def test_a_bad_box_of_a_table_is_refused_by_its_id(release):
-    boxes = pd.DataFrame(
-        {"id": ["here", "there"], "west": 0, "south": [0, 3], "east": 1, "north": 1}
-    )
-    with pytest.raises(ParameterError, match=r"box there \(0 3 1 1\)"):
-        release.query(boxes)
+def test_bad_boxes_and_levels_are_refused_by_number_and_value(release, subtests):
+    for box, says in BAD_BOXES:
+        with subtests.test(box), pytest.raises(ParameterError, match=f"box 2 {says}"):
+            release.query([(0, 0, 1, 1), box, (1, 1, 2, 2)])
+    for name, (regions, says) in NO_BOXES.items():
+        with subtests.test(name), pytest.raises(ParameterError, match=says):
+            release.query(regions)
+    for name, value, rule in BAD_LEVELS:
+        says = f"{name} must be {rule}, got {value}"
+        with subtests.test(says), pytest.raises(ParameterError, match=says) as refused:
+            release.query([(0, 0, 1, 1)], **{name: value})
+        assert ("it is a relative" in str(refused.value)) == (value == 30)
 
 
-@pytest.mark.parametrize(
-    ("regions", "says"),
-    [
-        pytest.param([(0, 0, 1)], r"shape \(1, 3\)", id="three numbers"),
-        pytest.param([0, 0, 1, 1, 1], r"shape \(1, 5\)", id="five numbers"),
-        pytest.param(np.zeros((2, 2, 4)), r"shape \(2, 2, 4\)", id="one axis too many"),
-        pytest.param(3.0, r"shape \(1, 1\)", id="a number"),
-        pytest.param("everything", "cannot be read as GeoJSON or WKT", id="text"),
-        pytest.param([("a", "b", "c", "d")], "must be geometries, or boxes", id="words"),
-        pytest.param([(0, 0, 1, 1), (0, 0)], "must be geometries, or boxes", id="ragged"),
-        pytest.param({"west": 0}, "another object", id="dictionary"),
-        pytest.param(pd.DataFrame({"west": [0], "south": 0, "north": 1}), "east", id="no column"),
-        pytest.param(
-            pd.DataFrame({"west": ["x"], "south": 0, "east": 1, "north": 1}),
-            "must be geometries, or boxes",
-            id="words in a table",
-        ),
-    ],
-)
-def test_what_is_no_box_is_refused(release, regions, says):
-    with pytest.raises(ParameterError, match=says):
-        release.query(regions)
-
-
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [
-        ({"confidence": 0}, "confidence must be between 0 and 1, got 0"),
-        ({"confidence": 1}, "confidence must be between 0 and 1, got 1"),
-        ({"confidence": 95}, "confidence must be between 0 and 1, got 95"),
-        ({"confidence": math.nan}, "confidence must be between 0 and 1, got nan"),
-        ({"threshold": 0}, "threshold must be above 0 and at most 1, got 0"),
-        ({"threshold": 30}, "threshold must be above 0 and at most 1, got 30; it is a relative"),
-        ({"threshold": -0.3}, "threshold must be above 0 and at most 1, got -0.3"),
-        ({"threshold": math.nan}, "threshold must be above 0 and at most 1, got nan"),
-    ],
-)
-def test_bad_levels_are_refused(release, given, says):
-    with pytest.raises(ParameterError, match=says):
-        release.query([(0, 0, 1, 1)], **given)
-
-
-@pytest.mark.parametrize(
-    ("box", "same"),
-    [
-        pytest.param((-5, -5, 2, 1.5), (0, 0, 2, 1.5), id="beyond the south-west"),
-        pytest.param((1.5, 1, 1e9, 3), (1.5, 1, 4, 3), id="beyond the east"),
-        pytest.param((-1e308, -1e308, 1e308, 1e308), (0, 0, 4, 4), id="everything"),
-    ],
-)
-def test_a_box_beyond_the_domain_is_answered_for_its_part_inside(release, box, same):
-    assert release.query(box).equals(release.query(same))
+def test_a_box_beyond_the_domain_is_answered_for_its_part_inside(release, subtests):
+    for box, inside in (
+        ((-5, -5, 2, 1.5), (0, 0, 2, 1.5)),
+        ((1.5, 1, 1e9, 3), (1.5, 1, 4, 3)),
+        ((-1e308, -1e308, 1e308, 1e308), (0, 0, 4, 4)),
+    ):
+        with subtests.test(box):
+            assert release.query(box).equals(release.query(inside))
 
 
 # --- errors -------------------------------------------------------------------------------
@@ -324,22 +284,3 @@ def test_the_whole_domain_is_the_root():
     deviation = math.sqrt(release.estimates.variance[0])
     assert table.loc[0, "perturbation_error"] == pytest.approx(deviation)
     assert table.loc[0, "nonuniformity_error"] == 0
-
-
-# --- what the counts say about the inside of cells ----------------------------------------
-
-
-def noisy(tree, count, epsilon, rng):
-    """Counts with discrete Laplace noise on every node: a difference of two geometrics."""
-    p = -math.expm1(-epsilon)
-    noise = rng.geometric(p, len(tree)) - rng.geometric(p, len(tree))
-    return Tree(
-        boxes=tree.boxes,
-        parent=tree.parent,
-        level=tree.level,
-        count=count + noise,
-        epsilon=np.full(len(tree), round(epsilon * NANO)),
-    )
-
-
-# --- two small idioms ---------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Joint answers: totals, differences, ratios, what is refused, and a few exact numbers."""
+"""Joint answers: totals, differences, ratios, covariances, what is refused, and exact numbers."""
 
 import math
 
@@ -10,14 +10,17 @@ import shapely
 import psd
 from psd.errors import ParameterError
 from psd.query import region_overlaps as regions_module
-from support.trees import domain_of
+from psd.query.covariance import _nearest_covariance
+from psd.query.derived import fieller_interval, two_sided_quantile
+from support.noise import noise_variance
+from support.trees import domain_of, grid_release
+
+VARIANCE = float(noise_variance(np.array([1_000_000_000]), 1)[0])
 
 
 @pytest.fixture
 def release():
-    domain = domain_of((4, 4))
-    counts = np.arange(16) * 10 + 50
-    return psd.Release.from_counts(psd.grid_tree(domain, 4), counts, 1.0, domain=domain)
+    return grid_release(np.arange(16).reshape(4, 4) * 10 + 50)
 
 
 def test_polygons_keep_their_columns_and_index(release):
@@ -50,14 +53,88 @@ def test_too_many_regions(release, monkeypatch):
         release.joint([(0, 0, 1, 1)] * 3)
 
 
-@pytest.mark.parametrize("weights", [[1], [[1, 1]], [1, math.nan], [1, 1, 1]])
-def test_weights_that_are_refused(release, weights):
-    with pytest.raises(ParameterError, match="weights"):
-        release.joint([(0, 0, 1, 1), (2, 0, 4, 2)]).combine(weights)
-
-
-@pytest.mark.parametrize("number", [-1, 2])
-def test_regions_that_are_not_there(release, number):
+def test_what_joint_answers_refuse(release, subtests):
     joint = release.joint([(0, 0, 1, 1), (2, 0, 4, 2)])
-    with pytest.raises(ParameterError, match="from 0 to 1, got"):
-        joint.difference(0, number)
+    for weights in ([1], [[1, 1]], [1, math.nan], [1, 1, 1]):
+        with subtests.test(weights), pytest.raises(ParameterError, match="weights"):
+            joint.combine(weights)
+    for number in (-1, 2):
+        with subtests.test(number), pytest.raises(ParameterError, match="from 0 to 1, got"):
+            joint.difference(0, number)
+
+
+def test_disjoint_cells_do_not_covary(release):
+    joint = release.joint([(0, 0, 1, 1), (2, 0, 4, 2)])
+    assert joint.covariance == pytest.approx(np.diag([VARIANCE, 4 * VARIANCE]), abs=1e-9)
+    assert joint.correlation == pytest.approx(np.eye(2), abs=1e-9)
+    total = joint.total()
+    assert total.estimate == pytest.approx(joint.answers.estimate.sum())
+    assert total.error == pytest.approx(math.sqrt(5 * VARIANCE))
+    assert total.upper - total.estimate == pytest.approx(two_sided_quantile(0.95) * total.error)
+    assert joint.overlap is None
+
+
+def test_shared_cells_covary_by_what_is_shared(release):
+    joint = release.joint([(0, 0, 2, 1), (1, 0, 3, 1)])
+    assert joint.covariance[0, 1] == pytest.approx(VARIANCE)
+    assert joint.difference(0, 1).error == pytest.approx(math.sqrt(2 * VARIANCE))
+    assert joint.overlap == (0, 1)
+    with pytest.raises(ParameterError, match="regions 1 and 2 overlap"):
+        joint.total()
+    assert joint.combine([1, 1]).estimate == pytest.approx(joint.answers.estimate.sum())
+
+
+def test_two_halves_of_a_cell_vary_against_each_other(release):
+    joint = release.joint([(0, 0, 0.5, 1), (0.5, 0, 1, 1)])
+    spread = joint.nonuniformity_covariance
+    assert spread[0, 1] == pytest.approx(-spread[0, 0])
+    assert spread[0, 0] > 0
+    assert joint.total().nonuniformity_error == pytest.approx(0, abs=1e-6)
+    assert joint.perturbation_covariance == pytest.approx(np.full((2, 2), VARIANCE / 4))
+
+
+def test_a_matrix_that_is_no_covariance_is_repaired():
+    wrong = np.array([[1.0, 0.9, -0.9], [0.9, 1.0, 0.9], [-0.9, 0.9, 1.0]])
+    fixed = _nearest_covariance(wrong)
+    assert np.linalg.eigvalsh(fixed).min() > -1e-12
+    assert np.diagonal(fixed) == pytest.approx([1, 1, 1])
+    right = np.array([[1.0, -1.0], [-1.0, 1.0]])
+    assert np.array_equal(_nearest_covariance(right), right)
+
+
+def test_a_ratio(release):
+    joint = release.joint([(0, 0, 2, 2), (2, 2, 4, 4)])
+    ratio = joint.ratio(0, 1)
+    x, y = joint.answers.estimate
+    assert ratio.estimate == pytest.approx(x / y)
+    relative = math.sqrt(4 * VARIANCE / x**2 + 4 * VARIANCE / y**2)
+    assert ratio.error == pytest.approx(x / y * relative, rel=1e-6)
+    assert ratio.lower < ratio.estimate < ratio.upper
+    itself = joint.ratio(0, 0)
+    assert (itself.estimate, itself.error) == pytest.approx((1, 0))
+
+
+def test_a_ratio_over_nothing():
+    domain = domain_of((2, 2))
+    release = psd.Release.from_counts(psd.grid_tree(domain, 2), [90, 0, 0, 0], 1.0, domain=domain)
+    ratio = release.joint([(0, 0, 1, 1), (0, 1, 1, 2)]).ratio(0, 1)
+    assert math.isnan(ratio.estimate)
+    assert ratio.error == math.inf
+    assert 0 < ratio.lower < ratio.upper == math.inf
+
+
+def test_fieller_is_all_ratios_that_are_not_refuted():
+    rng = np.random.default_rng(1)
+    ratios = np.linspace(0, 400, 200_001)
+    for _ in range(60):
+        x, y = rng.normal(size=2) * rng.choice([1, 10], 2)
+        factor = rng.normal(size=(2, 2))
+        c = factor @ factor.T
+        low, high = fieller_interval(*np.array([[x], [y], [c[0, 0]], [c[1, 1]], [c[0, 1]]]), 0.9)
+        variance = c[0, 0] - 2 * ratios * c[0, 1] + ratios**2 * c[1, 1]
+        kept = ratios[np.abs(x - ratios * y) <= two_sided_quantile(0.9) * np.sqrt(variance)]
+        # The interval holds all of them; where they are in two pieces, what lies between too.
+        assert (kept >= low[0] - 1e-9).all()
+        assert (kept <= high[0] + 1e-9).all()
+        if len(kept) and high[0] < 400 and low[0] > 0:
+            assert (kept[0], kept[-1]) == pytest.approx((low[0], high[0]), abs=0.01)

@@ -116,25 +116,23 @@ def test_polygons_that_cut_no_leaf_are_answered_by_every_density(release, densit
 SQUARE = shapely.box(1, 1, 30.5, 20)
 
 
-@pytest.mark.parametrize(
-    "regions",
-    [
-        pytest.param(SQUARE, id="one polygon"),
-        pytest.param([SQUARE], id="list"),
-        pytest.param((SQUARE,), id="tuple"),
-        pytest.param(np.array([SQUARE]), id="array"),
-        pytest.param(shapely.MultiPolygon([SQUARE]), id="multi-polygon"),
-        pytest.param(shapely.force_3d(SQUARE, 100), id="with heights"),
-        pytest.param(SQUARE.reverse(), id="clockwise"),
-    ],
-)
-def test_ways_to_give_one_polygon(release, regions):
-    table = release.query(regions, crs=METRES)
-    assert list(table.columns) == ["id", *COLUMNS]
-    assert table["id"].tolist() == [1]
+def test_ways_to_give_one_polygon(release, subtests):
     expected = release.query([SQUARE.bounds])
-    assert table.estimate[0] == pytest.approx(expected.estimate[0])
-    assert table.error[0] == pytest.approx(expected.error[0])
+    for name, regions in {
+        "one polygon": SQUARE,
+        "list": [SQUARE],
+        "tuple": (SQUARE,),
+        "array": np.array([SQUARE]),
+        "multi-polygon": shapely.MultiPolygon([SQUARE]),
+        "with heights": shapely.force_3d(SQUARE, 100),
+        "clockwise": SQUARE.reverse(),
+    }.items():
+        with subtests.test(name):
+            table = release.query(regions, crs=METRES)
+            assert list(table.columns) == ["id", *COLUMNS]
+            assert table["id"].tolist() == [1]
+            assert table.estimate[0] == pytest.approx(expected.estimate[0])
+            assert table.error[0] == pytest.approx(expected.error[0])
 
 
 def test_the_callers_columns_and_index_are_kept(release):
@@ -182,35 +180,25 @@ def test_index_and_columns_of_boxes_are_kept(release, ids):
     assert answers.estimate.tolist() == expected.estimate.tolist()
 
 
-def test_another_name_of_the_geometry_is_kept(release):
-    regions = gpd.GeoDataFrame({"shape": [SQUARE]}, geometry="shape", crs="EPSG:3857")
-    answers = release.query(regions)
-    assert answers.geometry.name == "shape"
-    assert len(answers) == 1
-
-
-def test_no_polygon_gives_an_empty_table_with_all_columns(release):
-    regions = gpd.GeoDataFrame({"name": []}, geometry=[], crs="EPSG:3857")
-    answers = release.query(regions)
-    assert len(answers) == 0
-    assert list(answers.columns) == ["name", "geometry", *COLUMNS]
-
-
-@pytest.mark.parametrize("column", ["estimate", "reliable"])
-def test_a_column_that_would_be_overwritten_is_refused(release, column):
-    regions = gpd.GeoDataFrame({column: [1]}, geometry=[SQUARE], crs="EPSG:3857")
-    with pytest.raises(ParameterError, match=f"must not have a column {column}"):
-        release.query(regions)
+def test_names_of_columns(release):
+    square = gpd.GeoDataFrame({"shape": [SQUARE]}, geometry="shape", crs=METRES)
+    answers = release.query(square)
+    assert (answers.geometry.name, len(answers)) == ("shape", 1)
+    nothing = release.query(gpd.GeoDataFrame({"name": []}, geometry=[], crs=METRES))
+    assert len(nothing) == 0
+    assert list(nothing.columns) == ["name", "geometry", *COLUMNS]
+    for column in ("estimate", "reliable"):  # they would be overwritten
+        with pytest.raises(ParameterError, match=f"must not have a column {column}"):
+            release.query(square.assign(**{column: 1}))
 
 
 # --- coordinate reference systems ---------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [gpd.GeoDataFrame, gpd.GeoSeries])
-def test_regions_without_crs_are_refused(release, kind):
-    regions = kind(geometry=[SQUARE]) if kind is gpd.GeoDataFrame else kind([SQUARE])
-    with pytest.raises(DomainError, match="no CRS"):
-        release.query(regions)
+def test_regions_without_crs_are_refused(release):
+    for regions in (gpd.GeoDataFrame(geometry=[SQUARE]), gpd.GeoSeries([SQUARE])):
+        with pytest.raises(DomainError, match="no CRS"):
+            release.query(regions)
 
 
 def test_regions_in_metres_are_brought_to_degrees(seoul):
@@ -261,40 +249,35 @@ def test_axis_order_is_x_before_y_whatever_the_authority_says(seoul):
 # --- what is refused ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("shape", "says"),
-    [
-        pytest.param(
-            shapely.Polygon([(0, 0), (9, 9), (9, 0), (0, 9)]),
-            r"not valid \(Self-intersection",
-            id="bow-tie",
-        ),
-        pytest.param(shapely.Polygon(), "must not be empty", id="empty"),
-        pytest.param(shapely.MultiPolygon(), "must not be empty", id="empty multi-polygon"),
-        pytest.param(shapely.Point(1, 1), "got Point", id="point"),
-        pytest.param(shapely.LineString([(0, 0), (1, 1)]), "got LineString", id="line"),
-        pytest.param(
-            shapely.GeometryCollection([SQUARE]),
-            "got GeometryC",
-            id="mixture",
-        ),
-        pytest.param(None, "got missing", id="nothing"),
-        pytest.param(shapely.box(65, 0, 70, 9), "outside the bounds", id="outside"),
-        pytest.param(shapely.box(64, 0, 70, 9), "outside the bounds", id="touching the east"),
-        pytest.param(shapely.box(64, 64, 70, 70), "outside the bounds", id="touching a corner"),
-        pytest.param(
-            shapely.box(-9, -9, 99, 99).difference(shapely.box(-1, -1, 65, 65)),
-            "outside the bounds",
-            id="all around the domain",
-        ),
-        pytest.param(shapely.box(0, 0, math.inf, 9), "finite", id="infinite"),
-    ],
-)
-def test_bad_polygons_are_refused_by_number_and_reason(release, shape, says):
-    with pytest.raises(ParameterError, match=f"region 2 .*{says}"):
-        release.query([SQUARE, shape, SQUARE], crs=METRES)
-    with pytest.raises(ParameterError, match=f"region 2 .*{says}"):
-        release.query(gpd.GeoSeries([SQUARE, shape], crs="EPSG:3857", index=[8, 9]))
+BAD_SHAPES = {
+    "bow-tie": (
+        shapely.Polygon([(0, 0), (9, 9), (9, 0), (0, 9)]),
+        r"not valid \(Self-intersection",
+    ),
+    "empty": (shapely.Polygon(), "must not be empty"),
+    "empty multi-polygon": (shapely.MultiPolygon(), "must not be empty"),
+    "point": (shapely.Point(1, 1), "got Point"),
+    "line": (shapely.LineString([(0, 0), (1, 1)]), "got LineString"),
+    "mixture": (shapely.GeometryCollection([SQUARE]), "got GeometryC"),
+    "nothing": (None, "got missing"),
+    "outside": (shapely.box(65, 0, 70, 9), "outside the bounds"),
+    "touching the east": (shapely.box(64, 0, 70, 9), "outside the bounds"),
+    "touching a corner": (shapely.box(64, 64, 70, 70), "outside the bounds"),
+    "all around the domain": (
+        shapely.box(-9, -9, 99, 99).difference(shapely.box(-1, -1, 65, 65)),
+        "outside the bounds",
+    ),
+    "infinite": (shapely.box(0, 0, math.inf, 9), "finite"),
+}
+
+
+def test_bad_polygons_are_refused_by_number_and_reason(release, subtests):
+    for name, (shape, says) in BAD_SHAPES.items():
+        with subtests.test(name):
+            with pytest.raises(ParameterError, match=f"region 2 .*{says}"):
+                release.query([SQUARE, shape, SQUARE], crs=METRES)
+            with pytest.raises(ParameterError, match=f"region 2 .*{says}"):
+                release.query(gpd.GeoSeries([SQUARE, shape], crs=METRES, index=[8, 9]))
 
 
 def test_a_missing_shape_in_another_crs_is_refused_too(seoul):

@@ -1,15 +1,13 @@
 """Classes of estimates by their relative errors and intervals."""
 
 import numpy as np
-import pytest
 
 from psd.query.reliability import QUALITIES, judge_estimates, relative_to, reliability_limits
 from support.trees import grid_release
 
 
-@pytest.mark.parametrize(
-    ("relative", "lower", "quality"),
-    [
+def test_classes_begin_and_end_at_the_limits():
+    classes = [
         (0.0, 1.0, "good"),
         (0.12, 1.0, "good"),
         (np.nextafter(0.12, 1), 1.0, "use with care"),
@@ -18,13 +16,12 @@ from support.trees import grid_release
         (np.inf, 0.0, "poor"),
         (0.05, 0.0, "poor"),
         (0.2, 0.0, "poor"),
-    ],
-)
-def test_classes_begin_and_end_at_the_limits(relative, lower, quality):
-    judged = judge_estimates(np.array([relative]), np.array([lower]), reliability_limits(0.3))
-    assert judged.quality.tolist() == [quality]
-    assert judged.reliable.tolist() == [quality != "poor"]
-    assert QUALITIES[judged.rank[0]] == quality
+    ]
+    relative, lower, quality = zip(*classes, strict=True)
+    judged = judge_estimates(np.array(relative), np.array(lower), reliability_limits(0.3))
+    assert judged.quality.tolist() == list(quality)
+    assert judged.reliable.tolist() == [name != "poor" for name in quality]
+    assert [QUALITIES[rank] for rank in judged.rank] == list(quality)
 
 
 def test_errors_relative_to_0_and_less_are_infinite():
@@ -32,16 +29,17 @@ def test_errors_relative_to_0_and_less_are_infinite():
     assert relative_to(estimate, error).tolist() == [0.25, np.inf, np.inf, np.inf]
 
 
-@pytest.mark.parametrize(
-    ("threshold", "limits"),
-    [(0.3, (0.12, 0.3)), (0.1, (0.1, 0.1)), ((0.165, 0.333), (0.165, 0.333)), (1, (0.12, 1))],
-)
-def test_limits_of_a_caller(threshold, limits):
-    read = reliability_limits(threshold)
-    assert (read.good, read.reliable) == limits
-    words = " ".join(read.texts.values())
-    assert f"{limits[0]:g}" in words
-    assert f"{limits[1]:g}" in words
+def test_limits_of_a_caller():
+    for threshold, limits in (
+        (0.3, (0.12, 0.3)),
+        (0.1, (0.1, 0.1)),
+        ((0.165, 0.333), (0.165, 0.333)),
+        (1, (0.12, 1)),
+    ):
+        read = reliability_limits(threshold)
+        assert (read.good, read.reliable) == limits
+        words = " ".join(read.texts.values())
+        assert all(f"{limit:g}" in words for limit in limits)
 
 
 def test_an_interval_that_holds_0_makes_an_estimate_poor():
