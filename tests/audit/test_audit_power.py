@@ -7,16 +7,13 @@ from itertools import product
 import pytest
 
 import psd
-from privacy.planted_bugs.bug import replaced
+from privacy.planted_bugs.bug import around, replaced
 from privacy.planted_bugs.curator import prunes_on_true_counts, sensitivity_forgets_k
 from privacy.planted_bugs.selection import selection_without_factor_2
 from psd.auditing.audit import audit
 from psd.auditing.canaries import Plot, run_canaries
 from psd.auditing.pairs import Pair, record_losses
 from psd.auditing.transcripts import LeakError
-from psd.curator import curator
-from psd.mechanisms.gaussian import GaussianMechanism
-from psd.mechanisms.laplace import LaplaceMechanism
 from psd.privacy.count_noise import CountNoise
 from psd.privacy.loss import Loss
 from psd.privacy.unit import PrivacyUnit
@@ -24,7 +21,7 @@ from psd.privacy.unit import PrivacyUnit
 # A chance of one in a million that a sound build fails, or that a figure is off by luck.
 SURE = 1 - 1e-6
 COUPLE = PrivacyUnit(kind="user", max_contributions=2)
-GRID = psd.decompositions.Grid(size=32)
+GRID, SMALL_GRID = psd.decompositions.Grid(size=32), psd.decompositions.Grid(size=4)
 
 # All of it goes to one cut, so that the cut is what an attack sees.
 ONE_CUT = psd.method("kd-standard", {"height": "1", "structure_share": "0.9"})
@@ -32,12 +29,12 @@ ONE_CUT = psd.method("kd-standard", {"height": "1", "structure_share": "0.9"})
 
 def counts_drawn_with(numerator, denominator):
     """Counts have the noise of another epsilon than the one that is charged."""
-    sample = LaplaceMechanism.sample
 
-    def other(self):
+    @around("psd.mechanisms.laplace.LaplaceMechanism.sample")
+    def other(sample, self):
         return sample(replace(self, epsilon=self.epsilon * numerator // denominator))
 
-    return replaced(LaplaceMechanism, "sample", other)
+    return other()
 
 
 def by_canaries(unit=None):
@@ -73,18 +70,17 @@ def test_canaries_catch(name):
 
 def gaussian_counts_drawn_with(times):
     """Gaussian noise of another rho than the one that is charged."""
-    sample = GaussianMechanism.sample
 
-    def other(self):
+    @around("psd.mechanisms.gaussian.GaussianMechanism.sample")
+    def other(sample, self):
         return sample(replace(self, rho=times * self.rho))
 
-    return replaced(GaussianMechanism, "sample", other)
+    return other()
 
 
 def by_gaussian_canaries(unit=None, epsilon=3):
-    return audit(
-        GRID, epsilon, delta="1e-9", unit=unit, canaries=1024, runs=6, pairs=0, confidence=SURE
-    )
+    sizes = {"canaries": 1024, "runs": 6, "pairs": 0, "confidence": SURE}
+    return audit(GRID, epsilon, delta="1e-9", unit=unit, **sizes)
 
 
 @pytest.mark.parametrize("unit", [None, COUPLE], ids=["record", "user"])
@@ -118,37 +114,28 @@ def test_canaries_catch_a_hundredth_of_the_variance_as_more_than_epsilon_at_delt
 SMALL = {"canaries": 16, "runs": 1, "pairs": 100, "confidence": SURE}
 
 
-def gaussian_noise_for(squared):
-    """Noise of counts for another squared sensitivity, which the release states."""
-    return replaced(curator, "_noise_of", lambda *_: CountNoise.gaussian(squared))
-
-
 @pytest.mark.parametrize("squared", [4, 3, 2])
 def test_recorded_builds_catch_gaussian_noise_for_too_few_records(squared):
     """The noise has the law that the release states, so attacks succeed as often as expected."""
-    with gaussian_noise_for(squared):
-        found = audit(psd.decompositions.Grid(size=4), 1, delta="1e-6", unit=COUPLE, **SMALL)
+    with replaced("psd.curator.curator._noise_of", lambda *_: CountNoise.gaussian(squared)):
+        found = audit(SMALL_GRID, 1, delta="1e-6", unit=COUPLE, **SMALL)
     assert found.rho == pytest.approx(0.024355970359 * 4 / squared)
     assert found.failed is found.overspent is (squared < 4)
     if found.failed:
-        told = (
-            f"not private as claimed: a build of a small tree spends rho {found.rho:.3g} of 0.0244"
-        )
-        assert found.sentence == told
+        told = f"a build of a small tree spends rho {found.rho:.3g} of 0.0244"
+        assert found.sentence == f"not private as claimed: {told}"
 
 
 def test_recorded_builds_catch_an_epsilon_that_no_attack_proves():
     """A sensitivity without k: 100 builds prove little, and each of them tells twice the claim."""
     with sensitivity_forgets_k():
-        found = audit(psd.decompositions.Grid(size=4), 1, unit=COUPLE, **SMALL)
+        found = audit(SMALL_GRID, 1, unit=COUPLE, **SMALL)
     assert (found.failed, found.overspent) == (True, True)
     assert found.reach == pytest.approx(2)
 
 
-def by_pairs(method, epsilon, pairs=1_600, confidence=SURE, jobs=1):
-    found = audit(
-        method, epsilon, canaries=16, runs=1, pairs=pairs, confidence=confidence, jobs=jobs
-    )
+def by_pairs(method, epsilon, pairs=1_600, confidence=SURE):
+    found = audit(method, epsilon, canaries=16, runs=1, pairs=pairs, confidence=confidence)
     return found, found.results[1:]
 
 
@@ -168,15 +155,11 @@ def test_pairs_pass_a_sound_cut_and_bound_its_epsilon():
 
 
 def test_what_steers_a_build_past_the_curator_is_told_from_the_first_pair():
+    quadtree = psd.decompositions.Quadtree(height=2)
     with prunes_on_true_counts():
-        pair = Pair.of(psd.decompositions.Quadtree(height=2), Loss.pure(10**9), PrivacyUnit())
         with pytest.raises(LeakError):
-            record_losses(pair, 3, more=False)
-
-
-def test_a_steered_method_fails():
-    with prunes_on_true_counts():
-        found, _ = by_pairs(psd.decompositions.Quadtree(height=2), 1, pairs=100)
+            record_losses(Pair.of(quadtree, Loss.pure(10**9), PrivacyUnit()), 3, more=False)
+        found, _ = by_pairs(quadtree, 1, pairs=100)
     assert found.failed
     assert found.sentence.startswith("not private: after the same answers")
 
@@ -189,9 +172,7 @@ def test_the_canaries_are_tossed_by_the_operating_system():
     def build(rows, release):
         tossed.add(rows.read_bytes())
         domain = psd.Domain(bounds=plot.bounds, crs="EPSG:3857")
-        psd.build(rows, domain=domain, epsilon=1, method=psd.decompositions.Grid(size=4)).save(
-            release
-        )
+        psd.build(rows, domain=domain, epsilon=1, method=SMALL_GRID).save(release)
 
     for _ in range(3):
         run_canaries(build, plot)

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-import psd.privacy.epsilon
-import psd.privacy.shares
-from privacy.planted_bugs.bug import planted, replaced
-from psd.curator.curator import ChargedQuestion, Curator
-from psd.curator.path_charges import PathCharges
-from psd.decompositions.quadtree import Quadtree
+from privacy.planted_bugs.bug import around, instead, like, planted, replaced
+from psd.curator.curator import ChargedQuestion
 from psd.errors import BudgetError
 from psd.mechanisms.laplace import LaplaceMechanism
 from psd.privacy.epsilon import NANO
-from psd.space.growing_tree import GrowingTree
 
 BUDGET = "tests/privacy/test_budget.py::"
 ORACLE = BUDGET + "test_methods_spend_exactly_epsilon"
@@ -23,16 +18,14 @@ EPSILON = "tests/unit/privacy/test_epsilon.py::"
 BESIDE = "families that overlap, accounted as if they were disjoint"
 
 
-def layers_take_the_largest():
-    def charge(self, kind, cells, nano):
-        layer = self._layers[cells.layer]
-        growing = layer.growing
-        if not layer.charges.charge(cells.nodes, nano, self.epsilon):
-            raise BudgetError("too much within one layer")
-        boxes, curve = growing.boxes[cells.nodes], growing.curve
-        self._questions.append(ChargedQuestion(kind=kind, boxes=boxes, epsilon=nano, curve=curve))
-
-    return replaced(Curator, "_charge", charge)
+@instead("psd.curator.curator.Curator._charge")
+def layers_take_the_largest(self, kind, cells, nano):
+    layer = self._layers[cells.layer]
+    growing = layer.growing
+    if not layer.charges.charge(cells.nodes, nano, self.epsilon):
+        raise BudgetError("too much within one layer")
+    boxes, curve = growing.boxes[cells.nodes], growing.curve
+    self._questions.append(ChargedQuestion(kind=kind, boxes=boxes, epsilon=nano, curve=curve))
 
 
 @planted(test=LAYERS + "[grid over quadtree]", like=BESIDE)
@@ -62,107 +55,76 @@ def boxes_of_intervals_beside():
 @planted(test=ORACLE + "[script0-16-quadtree,height=2]", like=BESIDE)
 def levels_beside_each_other():
     """The levels of a tree are accounted as if they were disjoint."""
-    return replaced(PathCharges, "_raise_paths", lambda *_: None)
+    return replaced("psd.curator.path_charges.PathCharges._raise_paths", lambda *_: None)
 
 
 @planted(test=ORACLE + "[script0-16-quadtree,height=2]", like="a budget off by one level")
-def one_level_too_many():
+@instead("psd.decompositions.quadtree.Quadtree.build")
+def one_level_too_many(self, curator):
     """Epsilon is divided by the height where height + 1 levels are counted."""
-
-    def build(self, curator):
-        cells = curator.root()
-        for _ in range(self.height):
-            curator.count(cells, curator.epsilon // self.height)
-            cells = curator.cut(cells, x=cells.middle(0), y=cells.middle(1))
+    cells = curator.root()
+    for _ in range(self.height):
         curator.count(cells, curator.epsilon // self.height)
-        return curator.tree()
+        cells = curator.cut(cells, x=cells.middle(0), y=cells.middle(1))
+    curator.count(cells, curator.epsilon // self.height)
+    return curator.tree()
 
-    return replaced(Quadtree, "build", build)
 
-
-@planted(
-    test="tests/unit/space/test_growing_tree.py::test_a_cell_is_cut_once",
-    like="two families on every point of one node",
-)
-def second_cut():
+@planted(test="tests/unit/space/test_growing_tree.py::test_a_cell_is_cut_once")
+@like("two families on every point of one node")
+@instead("psd.space.growing_tree.GrowingTree.is_cut")
+def second_cut(self, nodes):
     """A node is cut a second time, and its families are not added up."""
-
-    def is_cut(self, nodes):
-        return np.zeros(len(nodes), bool)
-
-    return replaced(GrowingTree, "is_cut", is_cut)
+    return np.zeros(len(nodes), bool)
 
 
 @planted(test=BUDGET + "test_a_cell_is_counted_once", like="averaging answers to one question")
-def second_count():
+@around("psd.curator.curator.Curator.count")
+def second_count(original, self, cells, epsilon):
     """A cell is counted again, and the charge before is forgotten."""
-    original = Curator.count
-
-    def count(self, cells, epsilon):
-        layer = self._layers[cells.layer]
-        layer.growing.epsilon[cells.nodes] = layer.charges._nodes[cells.nodes] = 0
-        layer.charges._path[:] = 0
-        return original(self, cells, epsilon)
-
-    return replaced(Curator, "count", count)
+    layer = self._layers[cells.layer]
+    layer.growing.epsilon[cells.nodes] = layer.charges._nodes[cells.nodes] = 0
+    layer.charges._path[:] = 0
+    return original(self, cells, epsilon)
 
 
-@planted(
-    test=BUDGET + "test_a_question_without_epsilon_is_refused", like="nano-units of small shares"
-)
-def share_of_nothing():
+@planted(test=BUDGET + "test_a_question_without_epsilon_is_refused")
+@like("nano-units of small shares")
+@around("psd.curator.curator.Curator._charge")
+def share_of_nothing(original, self, kind, cells, nano):
     """A share that rounds down to nothing is still a question."""
-    original = Curator._charge
-
-    def charge(self, kind, cells, nano):
-        if (nano > 0).all():
-            original(self, kind, cells, nano)
-
-    return replaced(Curator, "_charge", charge)
+    if (nano > 0).all():
+        original(self, kind, cells, nano)
 
 
 @planted(test=BUDGET + "test_a_refused_question_changes_nothing", like="refusing after the draw")
-def draw_before_charge():
+@around("psd.curator.curator.Curator.count")
+def draw_before_charge(original, self, cells, epsilon):
     """Noise is drawn before the charge is known to be within epsilon."""
-    original = Curator.count
-
-    def count(self, cells, epsilon):
-        nano = np.full(len(cells), epsilon)
-        true = self._layers[cells.layer].points.count(cells.nodes)
-        self._sampler.draw(LaplaceMechanism(true=true, epsilon=nano, sensitivity=1))
-        return original(self, cells, epsilon)
-
-    return replaced(Curator, "count", count)
+    nano = np.full(len(cells), epsilon)
+    true = self._layers[cells.layer].points.count(cells.nodes)
+    self._sampler.draw(LaplaceMechanism(true=true, epsilon=nano, sensitivity=1))
+    return original(self, cells, epsilon)
 
 
-@planted(
-    test="tests/property/test_epsilon_laws.py::test_geometric_shares_sum_to_the_total",
-    like="rounding in the cheap direction",
-)
-def shares_rounded_up():
+@planted(test="tests/property/test_epsilon_laws.py::test_geometric_shares_sum_to_the_total")
+@like("rounding in the cheap direction")
+@instead("psd.privacy.shares.weighted_shares")
+def shares_rounded_up(total, weights):
     """Shares are rounded up, so that a path costs more than epsilon."""
-
-    def weighted_shares(total, weights):
-        return tuple(-(-total * weight // sum(weights)) for weight in weights)
-
-    return replaced(psd.privacy.shares, "weighted_shares", weighted_shares)
+    return tuple(-(-total * weight // sum(weights)) for weight in weights)
 
 
 @planted(test=EPSILON + "test_epsilon_is_read_exactly", like="budgets in floats")
 def epsilon_by_float():
     """Epsilon goes through a float, so that 1.001 is not 1,001,000,000."""
-    return replaced(psd.privacy.epsilon, "parse_epsilon", lambda value: int(float(value) * NANO))
+    return replaced("psd.privacy.epsilon.parse_epsilon", lambda value: int(float(value) * NANO))
 
 
-@planted(
-    test=EPSILON + "test_bad_epsilon_is_refused_with_one_sentence[nan]",
-    like="NaN that passes every comparison; a library that takes infinity as no noise",
-)
-def epsilon_not_a_number():
+@planted(test=EPSILON + "test_bad_epsilon_is_refused_with_one_sentence[nan]")
+@like("NaN that passes every comparison; a library that takes infinity as no noise")
+@instead("psd.privacy.epsilon.parse_epsilon")
+def epsilon_not_a_number(value):
     """NaN, infinity, zero and negative numbers pass as epsilon."""
-
-    def parse_epsilon(value):
-        number = float(value)
-        return round(number * NANO) if abs(number) < 1e9 else 10**18
-
-    return replaced(psd.privacy.epsilon, "parse_epsilon", parse_epsilon)
+    number = float(value)
+    return round(number * NANO) if abs(number) < 1e9 else 10**18

@@ -5,19 +5,13 @@ Methods peek at the curator's private members, which the linter forbids in the p
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from functools import wraps
 
 import numpy as np
 
-from privacy.planted_bugs.bug import planted, replaced
-from psd.curator.curator import Curator
-from psd.curator.points import Points
-from psd.decompositions import adaptive_grid
+from privacy.planted_bugs.bug import around, instead, like, planted, replaced, together
 from psd.decompositions.adaptive_grid import AdaptiveGrid, first_size, second_sizes
-from psd.decompositions.cascade import Cascade
-from psd.decompositions.grid import Grid, guideline_size
-from psd.decompositions.kd_standard import KDStandard
-from psd.decompositions.quadtree import Quadtree
+from psd.decompositions.grid import guideline_size
 from psd.privacy.epsilon import NANO
 from psd.space.covariate import Covariate
 from psd.space.grids import cut_grid, cut_grids
@@ -47,151 +41,116 @@ def quarters(curator, cells):
 
 
 @planted(test=QUADTREE, like="pruning on true counts")
-def prunes_on_true_counts():
+@instead("psd.decompositions.quadtree.Quadtree.build")
+def prunes_on_true_counts(self, curator):
     """Empty nodes are not divided, so that the shape shows where no record is."""
-
-    def build(self, curator):
-        cells = curator.root()
-        curator.count(cells, curator.epsilon // 2)
-        cells = quarters(curator, cells)
-        curator.count(cells, curator.epsilon // 4)
-        cells = quarters(curator, cells[true_counts(curator, cells) > 0])
-        curator.count(cells, curator.epsilon // 4)
-        return curator.tree()
-
-    return replaced(Quadtree, "build", build)
+    cells = curator.root()
+    curator.count(cells, curator.epsilon // 2)
+    cells = quarters(curator, cells)
+    curator.count(cells, curator.epsilon // 4)
+    cells = quarters(curator, cells[true_counts(curator, cells) > 0])
+    curator.count(cells, curator.epsilon // 4)
+    return curator.tree()
 
 
 @planted(test=QUADTREE, like="sparse histograms, and joins that drop empty groups")
-def omits_empty_cells():
+@instead("psd.decompositions.quadtree.Quadtree.build")
+def omits_empty_cells(self, curator):
     """Only occupied cells are published, so that each of them betrays a record."""
-
-    def build(self, curator):
-        cells = quarters(curator, curator.root())
-        curator.count(cells[true_counts(curator, cells) > 0], curator.epsilon)
-        return curator.tree()
-
-    return replaced(Quadtree, "build", build)
+    cells = quarters(curator, curator.root())
+    curator.count(cells[true_counts(curator, cells) > 0], curator.epsilon)
+    return curator.tree()
 
 
 @planted(test=KD_TREE, like="bounds from the data")
-def cuts_at_the_data():
+@instead("psd.decompositions.kd_standard.KDStandard.build")
+def cuts_at_the_data(self, curator):
     """A cut line is the westernmost record."""
-
-    def build(self, curator):
-        last = curator.domain.lattice[0] - 1
-        west = int(curator._tally.columns.min(initial=last))
-        curator.count(curator.cut(curator.root(), x=np.array([west])), curator.epsilon)
-        return curator.tree()
-
-    return replaced(KDStandard, "build", build)
+    last = curator.domain.lattice[0] - 1
+    west = int(curator._tally.columns.min(initial=last))
+    curator.count(curator.cut(curator.root(), x=np.array([west])), curator.epsilon)
+    return curator.tree()
 
 
 @planted(test=REPLAY + "[3x3-record-grid]", like=EXACT)
-def size_of_the_exact_total():
+@instead("psd.decompositions.grid.Grid.build")
+def size_of_the_exact_total(self, curator):
     """The size of a grid follows from the exact N."""
-
-    def build(self, curator):
-        root = curator.root()
-        size = guideline_size(40 * int(true_counts(curator, root)[0]) * curator.epsilon / NANO)
-        curator.count(
-            cut_grid(curator.cut, root, curator.domain.lattice, (size, size)), curator.epsilon
-        )
-        return curator.tree()
-
-    return replaced(Grid, "build", build)
+    root = curator.root()
+    size = guideline_size(40 * int(true_counts(curator, root)[0]) * curator.epsilon / NANO)
+    cells = cut_grid(curator.cut, root, curator.domain.lattice, (size, size))
+    curator.count(cells, curator.epsilon)
+    return curator.tree()
 
 
 @planted(test=REPLAY + "[3x3-record-adaptive-grid]", like=EXACT)
-@contextmanager
 def first_grid_of_the_exact_total():
     """The first of two grids has the size that suits the exact N."""
-    original = AdaptiveGrid.build
 
-    def build(self, curator):
+    @around("psd.decompositions.adaptive_grid.AdaptiveGrid.build")
+    def build(original, self, curator):
         size = first_size(200 * int(curator._tally.counts.sum()) * curator.epsilon / NANO)
         return original(AdaptiveGrid(size=size), curator)
 
     # Without the lower limit of a first grid, its size shows on a small lattice.
-    with (
-        replaced(AdaptiveGrid, "build", build),
-        replaced(adaptive_grid, "FIRST_GRID_MIN_SIZE", 1),
-    ):
-        yield
+    limit = replaced("psd.decompositions.adaptive_grid.FIRST_GRID_MIN_SIZE", 1)
+    return together(build(), limit)
 
 
 @planted(test=REPLAY + "[3x3-record-adaptive-grid]", like=EXACT)
-def second_grids_of_exact_counts():
+@instead("psd.decompositions.adaptive_grid.AdaptiveGrid.build")
+def second_grids_of_exact_counts(self, curator):
     """The cells of a counted grid are cut as their exact counts deserve."""
-
-    def build(self, curator):
-        half = curator.epsilon // 2
-        cells = cut_grid(curator.cut, curator.root(), curator.domain.lattice, (2, 2))
-        curator.count(cells, half)
-        signal = 40 * true_counts(curator, cells) * half / NANO
-        sizes = second_sizes(signal, np.full(len(cells), 2))
-        curator.count(cut_grids(curator.cut, cells, sizes[:, None]), half)
-        return curator.tree()
-
-    return replaced(AdaptiveGrid, "build", build)
+    half = curator.epsilon // 2
+    cells = cut_grid(curator.cut, curator.root(), curator.domain.lattice, (2, 2))
+    curator.count(cells, half)
+    signal = 40 * true_counts(curator, cells) * half / NANO
+    sizes = second_sizes(signal, np.full(len(cells), 2))
+    curator.count(cut_grids(curator.cut, cells, sizes[:, None]), half)
+    return curator.tree()
 
 
 @planted(test=CASCADE, like=EXACT)
-def tiers_of_exact_counts():
+@around("psd.decompositions.cascade.Cascade.build")
+def tiers_of_exact_counts(original, self, curator):
     """The tiers of a cascade go as deep as the exact counts pay for."""
-    original = Cascade.build
 
-    def build(self, curator):
-        class Peeking:
-            def __getattr__(_, name):
-                return getattr(curator, name)
+    class Peeking:
+        def __getattr__(_, name):
+            return getattr(curator, name)
 
-            def count(_, cells, epsilon):
-                curator.count(cells, epsilon)
-                return 40 * true_counts(curator, cells)
+        def count(_, cells, epsilon):
+            curator.count(cells, epsilon)
+            return 40 * true_counts(curator, cells)
 
-        return original(self, Peeking())
-
-    return replaced(Cascade, "build", build)
+    return original(self, Peeking())
 
 
 @planted(test=REPLAY + "[3x3-record-auto]", like=EXACT)
-def picks_by_the_exact_total():
+@around("psd.curator.curator.Curator.declare")
+def picks_by_the_exact_total(original, self, name, value):
     """What a method picks and states in the release follows from the exact total."""
-    original = Curator.declare
-
-    def declare(self, name, value):
-        total = int(self._tally.counts.sum())
-        return original(self, name, value + total if isinstance(value, int) else value)
-
-    return replaced(Curator, "declare", declare)
+    total = int(self._tally.counts.sum())
+    return original(self, name, value + total if isinstance(value, int) else value)
 
 
 @planted(test=CASCADE, like="public knowledge that was taken from the data")
-def covariate_of_the_data():
+@around("psd.decompositions.cascade.Cascade.build")
+def covariate_of_the_data(original, self, curator):
     """A cascade is steered by a covariate that is made from the records."""
-    original = Cascade.build
-
-    def build(self, curator):
-        tally = curator._tally
-        raster = np.zeros((curator.domain.lattice[1], curator.domain.lattice[0]), np.uint16)
-        raster[tally.rows, tally.columns] = 1
-        if raster.any():
-            curator.covariate = Covariate(domain=curator.domain, raster=raster)
-        return original(self, curator)
-
-    return replaced(Cascade, "build", build)
+    tally = curator._tally
+    raster = np.zeros((curator.domain.lattice[1], curator.domain.lattice[0]), np.uint16)
+    raster[tally.rows, tally.columns] = 1
+    if raster.any():
+        curator.covariate = Covariate(domain=curator.domain, raster=raster)
+    return original(self, curator)
 
 
-def sensitivity_forgets_k():
-    original = Curator.__init__
-
-    def init(self, tally, domain, **options):
-        original(self, tally, domain, **options)
-        self.contributions = 1
-        self.noise = self.noise.for_contributions(1)
-
-    return replaced(Curator, "__init__", init)
+@around("psd.curator.curator.Curator.__init__")
+def sensitivity_forgets_k(original, self, tally, domain, **options):
+    original(self, tally, domain, **options)
+    self.contributions = 1
+    self.noise = self.noise.for_contributions(1)
 
 
 @planted(test=REPLAY + "[3x3-two-rows-quadtree,height=2]", like="sensitivity 1 for k = 2")
@@ -206,33 +165,25 @@ def medians_forget_k():
     return sensitivity_forgets_k()
 
 
-@contextmanager
 def with_boxes(count):
-    """Let the private points know the tree of the nodes, then replace their count."""
-    original = Curator._charge
+    """Make a patch of how points are counted that know the tree of the nodes."""
+    counting = around("psd.curator.points.Points.count")(count)
 
-    def charge(self, kind, cells, nano):
+    @around("psd.curator.curator.Curator._charge")
+    def charge(original, self, kind, cells, nano):
         layer = self._layers[cells.layer]
         layer.points.growing = layer.growing
         return original(self, kind, cells, nano)
 
-    with replaced(Curator, "_charge", charge), replaced(Points, "count", count):
-        yield
+    return wraps(count)(lambda: together(charge(), counting()))
 
 
-def halves_overlap():
-    def count(self, nodes):
-        boxes = self.growing.boxes[nodes]
-        columns, rows, counts = occupied_cells(self)
-        inside = (
-            (columns >= boxes[:, :1])
-            & (columns <= boxes[:, 2:3])
-            & (rows >= boxes[:, 1:2])
-            & (rows <= boxes[:, 3:])
-        )
-        return (inside * counts).sum(axis=1)
-
-    return with_boxes(count)
+@with_boxes
+def halves_overlap(_, self, nodes):
+    west, south, east, north = self.growing.boxes[nodes].T[:, :, None]
+    columns, rows, counts = occupied_cells(self)
+    inside = (columns >= west) & (columns <= east) & (rows >= south) & (rows <= north)
+    return (inside * counts).sum(axis=1)
 
 
 @planted(test=REPLAY + "[3x3-record-grid,size=2]", like=OVERLAP)
@@ -248,35 +199,24 @@ def halves_of_a_kd_tree_overlap():
 
 
 @planted(test=QUADTREE, like="a question that reads more than its own cell")
-def cells_read_the_total():
+@around("psd.curator.points.Points.count")
+def cells_read_the_total(original, self, nodes):
     """A question about a cell mixes in the number of all records."""
-
-    original = Points.count
-
-    def count(self, nodes):
-        return original(self, nodes) + original(self, np.array([0])) // 2
-
-    return replaced(Points, "count", count)
+    return original(self, nodes) + original(self, np.array([0])) // 2
 
 
-@planted(
-    test=REPLAY + "[3x3-record-hilbert-rtree,order=1]",
-    like="bounding boxes of intervals, which overlap",
-)
-def intervals_in_bounding_boxes():
+@planted(test=REPLAY + "[3x3-record-hilbert-rtree,order=1]")
+@like("bounding boxes of intervals, which overlap")
+@with_boxes
+def intervals_in_bounding_boxes(original, self, nodes):
     """An interval of the Hilbert curve counts the points in the box around it."""
-    original = Points.count
-
-    def count(self, nodes):
-        if not self.growing.curve:
-            return original(self, nodes)
-        cells = np.array(walk(self.growing.curve))
-        columns, _, records = occupied_cells(self)
-        at, counts = cells[columns], []
-        for first, _, last, _ in self.growing.boxes[nodes]:
-            box = cells[first:last]
-            inside = ((at >= box.min(axis=0)) & (at <= box.max(axis=0))).all(axis=1)
-            counts.append(int((inside * records).sum()))
-        return np.array(counts)
-
-    return with_boxes(count)
+    if not self.growing.curve:
+        return original(self, nodes)
+    cells = np.array(walk(self.growing.curve))
+    columns, _, records = occupied_cells(self)
+    at, counts = cells[columns], []
+    for first, _, last, _ in self.growing.boxes[nodes]:
+        box = cells[first:last]
+        inside = ((at >= box.min(axis=0)) & (at <= box.max(axis=0))).all(axis=1)
+        counts.append(int((inside * records).sum()))
+    return np.array(counts)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privacy.planted_bugs.bug import planted, replaced
-from psd.space.domain import Domain
+from privacy.planted_bugs.bug import around, instead, planted
 
 LAWS = "tests/property/test_domain_laws.py::"
 CELLS = LAWS + "test_a_point_falls_in_the_cell_whose_published_edges_hold_it"
@@ -14,11 +13,12 @@ OUTSIDE = "tests/unit/space/test_domain.py::test_points_beyond_the_bounds_are_ou
 
 
 def cells_by(cell):
+    @instead("psd.space.domain.Domain._cells")
     def cells(self, axis, values):
         low, high, number = self.bounds[axis], self.bounds[axis + 2], self.lattice[axis]
         return cell(values, low, high, number).astype(np.int32)
 
-    return replaced(Domain, "_cells", cells)
+    return cells()
 
 
 @planted(test=CELLS, like="float cell numbers, wrong for every size of a grid of the world")
@@ -38,9 +38,8 @@ def cells_by_rounding():
 
 
 def inside_by(rule):
-    original = Domain.quantise
-
-    def quantise(self, x, y):
+    @around("psd.space.domain.Domain.quantise")
+    def quantise(original, self, x, y):
         inside = rule(self, x, y)
         west, south, east, north = self.bounds
         x, y = (
@@ -50,7 +49,7 @@ def inside_by(rule):
         columns, rows, _ = original(self, x, y)
         return columns, rows, inside
 
-    return replaced(Domain, "quantise", quantise)
+    return quantise()
 
 
 @planted(test=OUTSIDE, like="NaN that passes every comparison")
@@ -71,12 +70,8 @@ def rows_outside_are_clamped():
 
 
 @planted(test=ROUNDED, like="edges snapped before bounds")
-def rounded_before_the_bounds():
+@around("psd.space.domain.Domain.quantise")
+def rounded_before_the_bounds(original, self, x, y):
     """Rows are rounded before the bounds are applied, so that one just outside is counted."""
-    original = Domain.quantise
-
-    def quantise(self, x, y):
-        step = float(self.coordinate_resolution)
-        return original(self, *(np.round(values / step) * step for values in (x, y)))
-
-    return replaced(Domain, "quantise", quantise)
+    step = float(self.coordinate_resolution)
+    return original(self, *(np.round(values / step) * step for values in (x, y)))

@@ -6,32 +6,23 @@ import math
 import os
 import random
 import tempfile
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
-from privacy.planted_bugs.bug import planted, replaced
-from psd.estimation import local_measurements
-from psd.local import campaign_design, counting, device, parts
+from privacy.planted_bugs.bug import around, instead, like, planted, replaced, together
+from psd.local import device
 from psd.local.device import (
     NANO,
     UNIT,
-    Campaign,
-    HashingDraw,
-    KaryDraw,
-    NumberDraw,
-    RapporDraw,
     Store,
-    UnaryDraw,
-    Words,
     draw_report,
     exp_lower,
     keep_threshold,
 )
-from psd.local.protocols._numbers import UnbiasedProtocol
 
 CONTRACT = "tests/contract/test_local_protocols.py::"
 PRIVACY = CONTRACT + "test_privacy_is_exact"
@@ -47,188 +38,143 @@ SIDE = "what a device does beside its report"
 
 
 @planted(test=PRIVACY, like=FORMULAS)
-def one_hot_bits_at_all_of_epsilon():
+@instead("psd.local.device.UnaryDraw.thresholds")
+def one_hot_bits_at_all_of_epsilon(self):
     """Each bit of the symmetric unary protocol has all of epsilon, so a report has twice."""
-
-    def thresholds(self):
-        keep = keep_threshold(self.nano, 1)
-        return UNIT - keep, keep
-
-    return replaced(UnaryDraw, "thresholds", property(thresholds))
+    keep = keep_threshold(self.nano, 1)
+    return UNIT - keep, keep
 
 
 @planted(test=THRESHOLDS, like=ROUNDING)
-def threshold_rounded_up():
+@instead("psd.local.device.keep_threshold")
+def threshold_rounded_up(nano, others, each=1):
     """Thresholds are rounded up, so the loss is above epsilon by the last bit."""
-
-    def rounded(nano, others, each=1):
-        weight = exp_lower(nano) * each
-        return -(-(weight << 62) // ((others << 128) + weight))
-
-    return replaced(device, "keep_threshold", rounded)
+    weight = exp_lower(nano) * each
+    return -(-(weight << 62) // ((others << 128) + weight))
 
 
 @planted(test=WORDS, like=ROUNDING)
-def word_compared_as_a_float():
+@instead("psd.local.device.Words.keeps")
+def word_compared_as_a_float(self, threshold):
     """A word is compared with a probability, as floats: the last bits decide nothing."""
-
-    def keeps(self, threshold):
-        return (self.word() >> 2) / UNIT < threshold / UNIT
-
-    return replaced(Words, "keeps", keeps)
+    return (self.word() >> 2) / UNIT < threshold / UNIT
 
 
 @planted(test=DEVICE + "test_campaigns_with_wrong_fields_are_refused", like="trusted parameters")
-def threshold_from_the_campaign():
+@around("psd.local.device._make_draw")
+def threshold_from_the_campaign(make_draw, name, nano, answers, settings, digest):
     """A probability in the campaign takes the place of the one that follows from epsilon."""
-
-    make_draw = device._make_draw
-
-    def trusting(name, nano, answers, settings, digest):
-        p = settings.pop("p", None)
-        draw = make_draw(name, nano, answers, settings, digest)
-        if p is not None:
-            draw.__dict__["threshold"] = int(p) * UNIT
-        return draw
-
-    return replaced(device, "_make_draw", trusting)
+    p = settings.pop("p", None)
+    draw = make_draw(name, nano, answers, settings, digest)
+    if p is not None:
+        draw.__dict__["threshold"] = int(p) * UNIT
+    return draw
 
 
 @planted(test=LAW, like="randomness that depends on the value")
-def hash_seed_from_the_value():
+@instead("psd.local.device.HashingDraw.randomise")
+def hash_seed_from_the_value(self, answer, words):
     """The hash function is a function of the answer, so a report names it."""
-
-    def randomise(self, answer, words):
-        function = 1 + answer % (self.functions - 1)
-        return f"[{function},{self.value(function, self.codes[answer])}]"
-
-    return replaced(HashingDraw, "randomise", randomise)
+    function = 1 + answer % (self.functions - 1)
+    return f"[{function},{self.value(function, self.codes[answer])}]"
 
 
 @planted(test=LAW, like=FORMULAS)
-def longitude_and_latitude_at_all_of_epsilon():
+@instead("psd.local.device.KaryDraw.randomise")
+def longitude_and_latitude_at_all_of_epsilon(self, answer, words):
     """The column and the row of an answer have all of epsilon each, so a report has twice."""
-
-    def randomise(self, answer, words):
-        side = math.isqrt(self.answers) + 1
-        threshold, drawn = keep_threshold(self.nano, side - 1), []
-        for true in divmod(answer, side):
-            other = true if words.keeps(threshold) else words.below(side - 1)
-            drawn.append(other + (other != true and other >= true))
-        return f"[{min(drawn[0] * side + drawn[1], self.answers - 1)}]"
-
-    return replaced(KaryDraw, "randomise", randomise)
+    side = math.isqrt(self.answers) + 1
+    threshold, drawn = keep_threshold(self.nano, side - 1), []
+    for true in divmod(answer, side):
+        other = true if words.keeps(threshold) else words.below(side - 1)
+        drawn.append(other + (other != true and other >= true))
+    return f"[{min(drawn[0] * side + drawn[1], self.answers - 1)}]"
 
 
 @planted(test=PRIVACY, like="protocols of peers in which a 1 is never flipped (pure-ldp 1.2.0)")
-def true_bit_never_flipped():
+@instead("psd.local.device.UnaryDraw.thresholds")
+def true_bit_never_flipped(self):
     """The bit of the true answer is always 1, so a 0 rules an answer out."""
-
-    return replaced(UnaryDraw, "thresholds", property(lambda self: (UNIT // 4, UNIT - 1)))
+    return UNIT // 4, UNIT - 1
 
 
 RAPPOR = "tests/contract/test_rappor.py::"
 RAPPOR_LAW = RAPPOR + "test_law_of_settled_bits_and_of_reports_is_what_the_device_draws"
 
 
-@planted(test=RAPPOR + "test_both_epsilons_are_the_enumerated_ones",
-         like="protocols of peers in which a 1 is never flipped (pure-ldp 1.2.0)")  # fmt: skip
-def settled_1_never_flipped():
+@planted(test=RAPPOR + "test_both_epsilons_are_the_enumerated_ones")
+@like("protocols of peers in which a 1 is never flipped (pure-ldp 1.2.0)")
+@instead("psd.local.device.RapporDraw.settle")
+def settled_1_never_flipped(self, answer, words):
     """A settled bit of an answer is always 1, so a 0 of many reports rules the answer out."""
-
-    def settle(self, answer, words):
-        cohort = words.below(self.cohorts)
-        ones, flip = self.bits(answer, cohort), self.flips << 54
-        return [cohort, words.mask(UNIT - 1 if i in ones else flip for i in range(self.answers))]
-
-    return replaced(RapporDraw, "settle", settle)
+    cohort = words.below(self.cohorts)
+    ones, flip = self.bits(answer, cohort), self.flips << 54
+    return [cohort, words.mask(UNIT - 1 if i in ones else flip for i in range(self.answers))]
 
 
 @planted(test=RAPPOR + "test_privacy_of_rappor_is_exact", like=FORMULAS)
-def bits_of_a_word_at_epsilon_over_hashes():
+@instead("psd.local.device.RapporDraw.thresholds")
+def bits_of_a_word_at_epsilon_over_hashes(self):
     """Each bit of a word has epsilon / h, though two words differ in 2 h bits."""
-
-    def thresholds(self):
-        keep = keep_threshold(self.nano, 1, parts=self.hashes)
-        high = min((256 * keep - (self.flips << 62)) // (256 - 2 * self.flips), UNIT)
-        return UNIT - high, high
-
-    return replaced(RapporDraw, "thresholds", property(thresholds))
+    keep = keep_threshold(self.nano, 1, parts=self.hashes)
+    high = min((256 * keep - (self.flips << 62)) // (256 - 2 * self.flips), UNIT)
+    return UNIT - high, high
 
 
 @planted(test=DEVICE + "test_asked_again_rappor_reports_the_first_answer_anew", like=SPENDING)
-def another_word_settles_other_bits():
+@around("psd.local.device.answer_place")
+def another_word_settles_other_bits(answer_place, path, *about):
     """A device settles bits for each answer, so a change of it is seen in its reports."""
-    answer_place = device.answer_place
-
-    def forgetting(path, *about):
-        with Store.locked(path) as store:
-            for entry in store.answers.values():
-                entry |= {"settled": {}, "report": None}
-            store.save()
-        return answer_place(path, *about)
-
-    return replaced(device, "answer_place", forgetting)
+    with Store.locked(path) as store:
+        for entry in store.answers.values():
+            entry |= {"settled": {}, "report": None}
+        store.save()
+    return answer_place(path, *about)
 
 
 @planted(test=DEVICE + "test_settled_bits_follow_from_the_secret_of_the_store", like=SPENDING)
-def settled_bits_from_fresh_words():
+@instead("psd.local.device.keyed_words")
+def settled_bits_from_fresh_words(secret, text):
     """Settled bits follow from no secret, so a copy of a store draws them again."""
-
-    def fresh(secret, text):
-        return iter(())
-
-    return replaced(device, "keyed_words", fresh)
+    return iter(())
 
 
-@planted(test=DEVICE + "test_all_reports_of_an_answer_cost_no_more_than_its_settled_bits",
-         like=SPENDING)  # fmt: skip
+@planted(test=DEVICE + "test_all_reports_of_an_answer_cost_no_more_than_its_settled_bits")
+@like(SPENDING)
 def further_reports_cost_nothing():
     """A device charges its first report alone, though further ones tell more of its bits."""
-    return replaced(RapporDraw, "lifetime", property(lambda self: self.nano))
+    return replaced("psd.local.device.RapporDraw.lifetime", property(lambda self: self.nano))
 
 
 @planted(test=DEVICE + "test_asked_again_a_device_gives_the_same_report", like=SPENDING)
-def a_new_draw_each_day():
+@instead("psd.local.device.answer_place")
+def a_new_draw_each_day(path, campaign, x, y, words, ticket=None):
     """A device draws again when it is asked again, so its answers average out."""
-
-    def answer(path, campaign, x, y, words, ticket=None):
-        group = campaign.draw_group(words)
-        return draw_report(campaign, group, campaign.answer_of(group, x, y), words, ticket)
-
-    return replaced(device, "answer_place", answer)
+    group = campaign.draw_group(words)
+    return draw_report(campaign, group, campaign.answer_of(group, x, y), words, ticket)
 
 
 @planted(test=DEVICE + "test_lost_and_damaged_stores_answer_nothing", like=SPENDING)
-def lost_store_starts_anew():
+@around("psd.local.device.Store.locked")
+def lost_store_starts_anew(locked, kind, path):
     """A device whose store is lost or damaged begins with all of its cap."""
-    locked = Store.locked.__func__
-
-    @contextmanager
-    def forgiving(kind, path):
-        if not Path(path).exists():
-            Store.create(path, NANO)
-        with locked(kind, path) as store:
-            yield store
-
-    return replaced(Store, "locked", classmethod(forgiving))
+    if not Path(path).exists():
+        Store.create(path, NANO)
+    return locked(kind, path)
 
 
 @planted(test=DEVICE + "test_no_report_leaves_before_it_is_synced", like=SPENDING)
-def report_before_the_store_is_synced():
+@instead("psd.local.device.Store.save")
+def report_before_the_store_is_synced(self, to=None):
     """A store is written and not synced, so a power cut forgets a report that has left."""
-
-    def save(self, to=None):
-        Path(self.path + ".new").write_bytes(self.content())
-        os.replace(self.path + ".new", self.path)
-
-    return replaced(Store, "save", save)
+    Path(self.path + ".new").write_bytes(self.content())
+    os.replace(self.path + ".new", self.path)
 
 
 @planted(test=DEVICE + "test_campaigns_add_up_to_the_cap", like=SPENDING)
 def cap_of_each_campaign_alone():
     """Every campaign is compared with the cap alone, so several exceed it together."""
-    return replaced(Store, "spent", property(lambda self: 0))
+    return replaced("psd.local.device.Store.spent", property(lambda self: 0))
 
 
 @contextmanager
@@ -238,17 +184,15 @@ def edited(old, new, name="device.py"):
     assert source.count(old) == 1
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, name).write_text(source.replace(old, new))
-        with replaced(device, "__file__", str(Path(folder, "device.py"))):
+        with replaced("psd.local.device.__file__", str(Path(folder, "device.py"))):
             yield
 
 
 @planted(test=DEVICE + "test_every_point_gives_a_report_and_nothing_else", like=SIDE)
 def silence_for_outside():
     """A device whose point is outside says nothing, and so says where it is not."""
-    return edited(
-        "            return len(partition.names)\n",
-        '            raise DeviceError("the point is outside")\n',
-    )
+    told = '    raise DeviceError("the point is outside")\n'
+    return edited("    return len(partition.names)\n", told)
 
 
 ANSWERS = DEVICE + "test_every_answer_gives_a_report_and_nothing_else"
@@ -284,40 +228,30 @@ def other_options_are_refused():
 @planted(test=DEVICE + "test_the_group_depends_on_no_point", like=SIDE)
 def group_from_the_cell():
     """The group of a device follows from its point, and every report names the group."""
-    answer_of = Campaign.answer_of
+    seen = [0]
 
-    def remembering(self, group, x, y):
-        _seen["x"] = 0 if math.isnan(x) else x
+    @around("psd.local.device.Campaign.answer_of")
+    def remembering(answer_of, self, group, x, y):
+        seen.append(0 if math.isnan(x) else x)
         return answer_of(self, group, x, y)
 
-    def draw_group(self, words):
-        return int(_seen.get("x", 0) > 4)
-
-    stack = ExitStack()
-    stack.enter_context(replaced(Campaign, "answer_of", remembering))
-    stack.enter_context(replaced(Campaign, "draw_group", draw_group))
-    return stack
-
-
-_seen = {}
+    by_x = replaced("psd.local.device.Campaign.draw_group", lambda *_: int(seen[-1] > 4))
+    return together(remembering(), by_x)
 
 
 @planted(test=DEVICE + "test_a_system_without_randomness_is_refused", like="seeded noise")
 def words_of_the_module_random():
     """Words come from a generator with a small state, which reports give away."""
-    return replaced(Words, "word", lambda self: random.getrandbits(64))
+    return replaced("psd.local.device.Words.word", lambda self: random.getrandbits(64))
 
 
 @planted(test=LAW, like="a wrong law")
-def others_with_the_true_answer():
+@instead("psd.local.device.KaryDraw.randomise")
+def others_with_the_true_answer(self, answer, words):
     """An answer that is replaced may be replaced by itself."""
-
-    def randomise(self, answer, words):
-        if words.keeps(self.threshold):
-            return f"[{answer}]"
-        return f"[{words.below(self.answers)}]"
-
-    return replaced(KaryDraw, "randomise", randomise)
+    if words.keeps(self.threshold):
+        return f"[{answer}]"
+    return f"[{words.below(self.answers)}]"
 
 
 NUMBERS = "tests/contract/test_number_protocols.py::"
@@ -326,16 +260,16 @@ NUMBER_PRIVACY = NUMBERS + "test_privacy_of_numbers_is_exact"
 
 def _staircase_weights(solve):
     """Weights of the bounded staircase by another equation; others stay."""
-    usual = NumberDraw.__dict__["weights"].func
 
-    def weights(self):
+    @around("psd.local.device.NumberDraw.weights")
+    def weights(usual, self):
         inside, outside = usual(self)
         if self.law == "bounded-staircase":
             gamma = (self.window + 0.5) / self.answers
             inside = int(outside * math.exp(solve(gamma, self.nano / NANO)))
         return inside, outside
 
-    return replaced(NumberDraw, "weights", property(weights))
+    return weights()
 
 
 @planted(test=NUMBER_PRIVACY, like=FORMULAS)
@@ -360,27 +294,21 @@ def second_row_of_the_staircase_as_printed():
     return _staircase_weights(solve)
 
 
-@planted(test=NUMBERS + "test_decoded_numbers_are_exactly_unbiased_and_of_the_stated_variance",
-         like="a wrong estimator")  # fmt: skip
-def outputs_taken_for_numbers():
+@planted(test=NUMBERS + "test_decoded_numbers_are_exactly_unbiased_and_of_the_stated_variance")
+@like("a wrong estimator")
+@instead("psd.local.protocols._numbers.UnbiasedProtocol.decoded")
+def outputs_taken_for_numbers(self):
     """An output is taken for the number itself, so means are drawn to the middle."""
-
-    def decoded(self):
-        return [Fraction(i) for i in range(self.outputs)]
-
-    return replaced(UnbiasedProtocol, "decoded", decoded)
+    return [Fraction(i) for i in range(self.outputs)]
 
 
 @planted(test=NUMBERS + "test_law_of_numbers_is_what_the_device_draws", like="a wrong law")
-def number_drawn_by_a_float():
+@instead("psd.local.device.NumberDraw.randomise")
+def number_drawn_by_a_float(self, answer, words):
     """A device draws outputs by the random floats of a library."""
-
-    def randomise(self, answer, words):
-        sizes, weights = zip(*self.runs(answer), strict=True)
-        every = [w for size, w in zip(sizes, weights, strict=True) for _ in range(size)]
-        return f"[{random.choices(range(len(every)), every)[0]}]"
-
-    return replaced(NumberDraw, "randomise", randomise)
+    sizes, weights = zip(*self.runs(answer), strict=True)
+    every = [w for size, w in zip(sizes, weights, strict=True) for _ in range(size)]
+    return f"[{random.choices(range(len(every)), every)[0]}]"
 
 
 ROUNDS = "tests/unit/local/test_rounds.py::"
@@ -391,76 +319,59 @@ AGAIN = "the same device counted or charged again"
 def every_round_answered_by_every_device():
     """A device takes the group that is asked, so it answers in every round."""
 
-    def draw_group(self, words):
+    @instead("psd.local.device.Campaign.draw_group")
+    def asked_group(self, words):
         return next(i for i, group in enumerate(self.groups) if group.draw is not None)
 
-    locked = Store.locked.__func__
-
+    @around("psd.local.device.Store.locked")
     @contextmanager
-    def forgetting(kind, path):
+    def forgetting(locked, kind, path):
         with locked(kind, path) as store:
             store.answers.clear()
             yield store
 
-    stack = ExitStack()
-    stack.enter_context(replaced(Campaign, "draw_group", draw_group))
-    stack.enter_context(replaced(Store, "locked", classmethod(forgetting)))
-    return stack
+    return together(asked_group(), forgetting())
 
 
 @planted(test=ROUNDS + "test_seven_rounds_have_about_the_error_of_four", like="a divided budget")
-def epsilon_split_over_rounds():
+@around("psd.local.campaign_design.campaign_content")
+def epsilon_split_over_rounds(content, bounds, crs, title, nano, devices, groups):
     """Each round has its part of epsilon, although a device answers in one of them alone."""
-    content = campaign_design.campaign_content
-
-    def split(bounds, crs, title, nano, devices, groups):
-        return content(bounds, crs, title, nano // len(groups), devices, groups)
-
-    return replaced(campaign_design, "campaign_content", split)
+    return content(bounds, crs, title, nano // len(groups), devices, groups)
 
 
 @planted(test=ROUNDS + "test_the_perturbation_error_is_predicted", like="a wrong variance")
-def constant_variance_alone():
+@instead("psd.estimation.local_measurements.share_variance")
+def constant_variance_alone(share, level, reports):
     """The variance of a count lacks the term of its devices and that of the sampling."""
-
-    def variance(share, level, reports):
-        p, q = level.p, level.q
-        return np.full(np.shape(share), float(q * (1 - q) / (p - q) ** 2) / level.reports)
-
-    return replaced(local_measurements, "share_variance", variance)
+    p, q = level.p, level.q
+    return np.full(np.shape(share), float(q * (1 - q) / (p - q) ** 2) / level.reports)
 
 
 @planted(test=ROUNDS + "test_sums_do_not_drift", like="a weight that follows its estimate")
-def weights_follow_estimates():
+@around("psd.estimation.local_measurements._measure_at")
+def weights_follow_estimates(measure_at, tree, local, shares):
     """The variance of a node is computed from its own estimate, so sums drift upward."""
-    measure_at = local_measurements._measure_at
-
-    def follow(tree, local, shares):
-        own = measure_at(tree, local, shares).value / local.reports
-        return measure_at(tree, local, np.maximum(own, 0))
-
-    return replaced(local_measurements, "_measure_at", follow)
+    own = measure_at(tree, local, shares).value / local.reports
+    return measure_at(tree, local, np.maximum(own, 0))
 
 
-@planted(test="tests/unit/estimation/test_local_measurements.py::"
-         "test_estimates_and_variances_are_exact_for_fixed_answers",
-         like="bias of estimates that are cut off")  # fmt: skip
-def estimates_clipped_before_they_are_summed():
+MEASURED = "tests/unit/estimation/test_local_measurements.py::"
+
+
+@planted(test=MEASURED + "test_estimates_and_variances_are_exact_for_fixed_answers")
+@like("bias of estimates that are cut off")
+@around("psd.estimation.local_measurements.share_estimate")
+def estimates_clipped_before_they_are_summed(estimate, share, level):
     """Estimates below 0 become 0, so the sum over many empty cells is too large."""
-    estimate = local_measurements.share_estimate
-    return replaced(
-        local_measurements, "share_estimate", lambda s, level: np.maximum(estimate(s, level), 0)
-    )
+    return np.maximum(estimate(share, level), 0)
 
 
-@planted(test="tests/unit/estimation/test_local_measurements.py::"
-         "test_the_sampling_of_the_level_adds_its_term", like="a wrong variance")  # fmt: skip
-def sampling_of_the_group_left_out():
+@planted(test=MEASURED + "test_the_sampling_of_the_level_adds_its_term", like="a wrong variance")
+@around("psd.estimation.local_measurements.share_variance")
+def sampling_of_the_group_left_out(variance, share, level, reports):
     """The variance lacks the term of the devices that were asked elsewhere."""
-    variance = local_measurements.share_variance
-    return replaced(
-        local_measurements, "share_variance", lambda f, level, n: variance(f, level, level.reports)
-    )
+    return variance(share, level, level.reports)
 
 
 COLLECT = "tests/unit/local/test_collection.py::"
@@ -469,19 +380,20 @@ BESIDE = "what a collector keeps beside a report"
 
 
 @planted(test=PARTS, like=BESIDE)
-def time_beside_the_reports():
+@around("psd.local.parts.canonical_json")
+def time_beside_the_reports(canonical, value):
     """A part states when it was written, and so when its devices were online."""
-    canonical = parts.canonical_json
-    return replaced(parts, "canonical_json", lambda value: canonical({**value, "time": 7}))
+    return canonical({**value, "time": 7})
 
 
 @planted(test=PARTS, like=BESIDE)
 def reports_in_the_order_in_which_they_came():
     """A part has the order of its lines, which says who answered before whom."""
-    return replaced(parts, "drop_repeated", lambda table: (table, 0))
+    return replaced("psd.local.parts.drop_repeated", lambda table: (table, 0))
 
 
 @planted(test=COLLECT + "test_a_nonce_counts_once_in_a_part_and_across_parts", like="counted twice")
-def nonces_of_other_parts_count_again():
+@instead("psd.local.counting._drop_repeated")
+def nonces_of_other_parts_count_again(tables):
     """A report that is in two parts counts twice."""
-    return replaced(counting, "_drop_repeated", lambda tables: (pa.concat_tables(tables), 0))
+    return pa.concat_tables(tables), 0

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from privacy.planted_bugs.bug import planted, replaced
+from privacy.planted_bugs.bug import like, planted, replaced
 from psd.local import device
 
 BROWSER = "tests/unit/local/test_device_js.py::"
@@ -30,7 +30,7 @@ def changed_source(*changes: tuple[str, str]) -> Iterator[None]:
     with tempfile.TemporaryDirectory() as copies:
         shutil.copy(folder / "device.py", copies)
         Path(copies, "device.js").write_text(text)
-        with replaced(device, "__file__", str(Path(copies, "device.py"))):
+        with replaced("psd.local.device.__file__", str(Path(copies, "device.py"))):
             yield
 
 
@@ -41,8 +41,8 @@ def browser_threshold_rounded_up():
     return changed_source((usual, usual.replace(";", " + 1n;")))
 
 
-@planted(test=BROWSER + "test_the_word_before_a_threshold_keeps_and_the_word_at_it_does_not",
-         like=ROUNDING)  # fmt: skip
+@planted(test=BROWSER + "test_the_word_before_a_threshold_keeps_and_the_word_at_it_does_not")
+@like(ROUNDING)
 def browser_compares_floats():
     """The browser compares a word with a probability as floats: the last bits decide nothing."""
     usual = "keeps(threshold) { return this.word() >> 2n < threshold; }"
@@ -58,9 +58,8 @@ def browser_words_of_math_random():
     return changed_source((usual, wrong))
 
 
-@planted(
-    test=BROWSER + "test_every_point_gives_a_report", like="what a device does beside a report"
-)
+@planted(test=BROWSER + "test_every_point_gives_a_report")
+@like("what a device does beside a report")
 def browser_silence_for_outside():
     """A browser whose point is outside says nothing, and so says where it is not."""
     usual = "if (!(west <= x && x <= east && south <= y && y <= north)) return starts.length;"

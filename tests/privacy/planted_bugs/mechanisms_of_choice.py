@@ -2,40 +2,30 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager
-
 import numpy as np
 
-from privacy.planted_bugs.bug import planted, replaced
-from psd.mechanisms import permute_and_flip, price_maps
-from psd.mechanisms.exponential_tables import ExponentialTable
-from psd.mechanisms.permute_and_flip import PermuteAndFlip
-from psd.privacy.zone_layouts import Runs
+from privacy.planted_bugs.bug import around, instead, like, planted, together
 
 LOSS = "tests/privacy/test_choice_loss.py::"
 LISTS = "tests/statistical/test_permute_and_flip.py::"
 MAPS = "tests/statistical/test_price_maps.py::"
+UNIT = "tests/unit/"
 FACTOR = "a wrong factor in the exponential mechanism"
 
 
-@contextmanager
 def rates_as(is_monotone):
     """Rates of lists and of maps as if scores were monotone, or not, whatever is said."""
-    original = permute_and_flip.choice_rate
 
-    def choice_rate(epsilon, sensitivity, said):
+    def choice_rate(original, epsilon, sensitivity, said):
         return original(epsilon, sensitivity, is_monotone)
 
-    with ExitStack() as stack:
-        for module in (permute_and_flip, price_maps):
-            stack.enter_context(replaced(module, "choice_rate", choice_rate))
-        yield
+    modules = ("permute_and_flip", "price_maps")
+    targets = (f"psd.mechanisms.{module}.choice_rate" for module in modules)
+    return together(*(around(target)(choice_rate)() for target in targets))
 
 
-@planted(
-    test=LOSS + "test_scores_that_may_fall_cost_at_most_epsilon",
-    like="the factor 2 of scores that are not monotone, such as distances to a target",
-)
+@planted(test=LOSS + "test_scores_that_may_fall_cost_at_most_epsilon")
+@like("the factor 2 of scores that are not monotone, such as distances to a target")
 def list_rate_of_monotone_scores():
     """Scores that may fall with a unit more have the rate of monotone ones."""
     return rates_as(True)
@@ -59,48 +49,32 @@ def map_rate_halved():
     return rates_as(False)
 
 
-@planted(
-    test=LISTS + "test_ties_are_broken_by_chance",
-    like="a tie that the order of the candidates breaks",
-)
-def list_tie_to_the_first():
+@planted(test=LISTS + "test_ties_are_broken_by_chance")
+@like("a tie that the order of the candidates breaks")
+@around("psd.mechanisms.permute_and_flip.PermuteAndFlip.sample")
+def list_tie_to_the_first(original, self):
     """Among the true coins, the first one of the best candidates wins."""
-    original = PermuteAndFlip.sample
-
-    def sample(self):
-        chosen = original(self)
-        best = self.scores == self.scores.max()
-        return np.flatnonzero(best)[:1] if best[chosen[0]] else chosen
-
-    return replaced(PermuteAndFlip, "sample", sample)
+    chosen = original(self)
+    best = self.scores == self.scores.max()
+    return np.flatnonzero(best)[:1] if best[chosen[0]] else chosen
 
 
-@planted(
-    test="tests/unit/mechanisms/test_price_maps.py::test_a_far_map_is_drawn_when_its_turn_comes",
-    like="float weights, 0 from about 745 units below the best",
-)
-def map_weights_underflow():
+@planted(test=UNIT + "mechanisms/test_price_maps.py::test_a_far_map_is_drawn_when_its_turn_comes")
+@like("float weights, 0 from about 745 units below the best")
+@around("psd.mechanisms.exponential_tables.ExponentialTable.__init__")
+def map_weights_underflow(original, self, numerator, denominator, bits):
     """Weights below 2**-60 of the best are 0, so that a far map rules a data set out."""
-    original = ExponentialTable.__init__
-
-    def made(self, numerator, denominator, bits):
-        original(self, numerator, denominator, bits)
-        self.error = 0
-
-    return replaced(ExponentialTable, "__init__", made)
+    original(self, numerator, denominator, bits)
+    self.error = 0
 
 
 @planted(
-    test="tests/unit/privacy/test_zone_maps.py"
-    "::test_the_recursion_gives_each_map_once[Runs(bins=5)-3]",
-    like="an off-by-one at the end of a range, which counts a bidder twice",
+    test="tests/unit/privacy/test_zone_maps.py::test_the_recursion_gives_each_map_once[Runs(bins=5)-3]"
 )
-def map_zones_overlap():
+@like("an off-by-one at the end of a range, which counts a bidder twice")
+@instead("psd.privacy.zone_layouts.Runs.pairs")
+def map_zones_overlap(self, state):
     """The last zone begins one bin before the end of the others, so that zones overlap."""
-
-    def pairs(self, state):
-        k, first, stop = state
-        cuts = range(first + k - 1, stop)
-        return [((k - 1, first, cut), (1, max(first, cut - 1), stop)) for cut in cuts]
-
-    return replaced(Runs, "pairs", pairs)
+    k, first, stop = state
+    cuts = range(first + k - 1, stop)
+    return [((k - 1, first, cut), (1, max(first, cut - 1), stop)) for cut in cuts]

@@ -5,25 +5,22 @@ from __future__ import annotations
 import math
 import os
 import random
-from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
+from functools import wraps
 from types import SimpleNamespace
 
 import numpy as np
 
-import psd.mechanisms.random_words
-from privacy.planted_bugs.bug import planted, replaced
-from psd.mechanisms import gaussian, laplace, threshold
+from privacy.planted_bugs.bug import around, instead, like, planted, replaced, together
 from psd.mechanisms.geometric import geometric_each
-from psd.mechanisms.laplace import LaplaceMechanism
+from psd.mechanisms.random_words import random_bits
 from psd.privacy.epsilon import NANO
 
-COUNTS = (
-    "tests/statistical/test_build_noise.py::test_noise_is_discrete_laplace_of_scale_k_over_epsilon"
-)
-SPLITS = "tests/statistical/test_exceeds.py::test_splits_have_their_probability"
-LAWS = "tests/statistical/test_discrete_laplace.py::"
+LAW = "tests/statistical/"
+COUNTS = LAW + "test_build_noise.py::test_noise_is_discrete_laplace_of_scale_k_over_epsilon"
+SPLITS = LAW + "test_exceeds.py::test_splits_have_their_probability"
+LAWS = LAW + "test_discrete_laplace.py::"
+GAUSSIAN = LAW + "test_discrete_gaussian.py::"
 EXACT = "tests/privacy/test_exact_loss.py::test_loss_is_at_most_epsilon_and_uses_it"
 UNIT = "tests/unit/mechanisms/"
 
@@ -31,19 +28,15 @@ FACTORS = "a wrong scale, by a factor that an average would not show"
 FLOATS = "float samplers (Mironov 2012)"
 
 
-@contextmanager
 def noise_is(law):
-    """All noise of scale numerator / denominator is that of another law."""
-    original = laplace.noise_of_scales
-    with (
-        replaced(laplace, "noise_of_scales", partial(law, original)),
-        replaced(threshold, "noise_of_scales", partial(law, original)),
-    ):
-        yield
+    """Make a patch by which all noise of scale numerator / denominator is that of another law."""
+    targets = (f"psd.mechanisms.{name}.noise_of_scales" for name in ("laplace", "threshold"))
+    patches = [around(target)(law) for target in targets]
+    return wraps(law)(lambda: together(*(patch() for patch in patches)))
 
 
 def scaled(tenths):
-    return noise_is(lambda original, n, d: original(n * tenths, d * 10))
+    return noise_is(lambda original, n, d: original(n * tenths, d * 10))()
 
 
 @planted(test=COUNTS, like=FACTORS)
@@ -71,128 +64,90 @@ def split_noise_times_1_3():
 
 
 @planted(test=COUNTS, like="truncated noise, which has an infinite loss")
-def noise_cut_off():
+@noise_is
+def noise_cut_off(original, numerator, denominator):
     """Noise is cut off at five scales: some counts are possible on one data set alone."""
-
-    def within(original, numerator, denominator):
-        limit = 5 * numerator // denominator
-        return np.clip(original(numerator, denominator), -limit, limit)
-
-    return noise_is(within)
+    limit = 5 * numerator // denominator
+    return np.clip(original(numerator, denominator), -limit, limit)
 
 
 @planted(test=COUNTS, like=FLOATS + ", and randomness that can be predicted")
-def noise_floats_rounded():
+@noise_is
+def noise_floats_rounded(_, numerator, denominator):
     """Noise is a float of NumPy, rounded to an integer."""
-    random_state = np.random.default_rng()
-
-    def rounded(original, numerator, denominator):
-        return np.rint(random_state.laplace(scale=numerator / denominator)).astype(np.int64)
-
-    return noise_is(rounded)
+    floats = np.random.default_rng().laplace(scale=numerator / denominator)
+    return np.rint(floats).astype(np.int64)
 
 
 @planted(test=UNIT + "test_sampler.py::test_no_question_draws_nothing", like=FLOATS)
-def noise_floats():
+@noise_is
+def noise_floats(original, numerator, denominator):
     """Noisy counts are floats, whose last bits tell where they came from."""
-    return noise_is(lambda original, n, d: original(n, d) + 0.0)
+    return original(numerator, denominator) + 0.0
 
 
-@planted(
-    test=LAWS + "test_a_scale_per_draw_has_the_laws",
-    like="two-sided noise made of a one-sided draw and a sign",
-)
-def noise_zero_twice():
+@planted(test=LAWS + "test_a_scale_per_draw_has_the_laws")
+@like("two-sided noise made of a one-sided draw and a sign")
+@instead("psd.mechanisms.laplace._by_rejection")
+def noise_zero_twice(numerators, denominators):
     """Zero and minus zero are both taken, so that zero is too frequent."""
-
-    def by_rejection(numerators, denominators):
-        signs = np.where(psd.mechanisms.random_words.random_bits(numerators.size), -1, 1)
-        return signs * geometric_each(numerators, denominators)
-
-    return replaced(laplace, "_by_rejection", by_rejection)
+    signs = np.where(random_bits(numerators.size), -1, 1)
+    return signs * geometric_each(numerators, denominators)
 
 
-@planted(
-    test=LAWS + "test_one_scale_has_the_law",
-    like="one-sided noise, which rules out all smaller counts",
-)
+@planted(test=LAWS + "test_one_scale_has_the_law")
+@like("one-sided noise, which rules out all smaller counts")
 def noise_one_sided():
     """The sign of the noise is left out: a noisy count is never below the true one."""
-    return replaced(laplace, "_signed", lambda magnitudes, negative: magnitudes)
+    return replaced("psd.mechanisms.laplace._signed", lambda magnitudes, negative: magnitudes)
 
 
 def words_of(source):
-    return replaced(psd.mechanisms.random_words, "os", SimpleNamespace(urandom=source))
+    return replaced("psd.mechanisms.random_words.os", SimpleNamespace(urandom=source))
 
 
-@planted(
-    test=UNIT + "test_random_words.py::test_words_are_those_of_the_operating_system",
-    like="releases with a seed, which anybody can subtract",
-)
+@planted(test=UNIT + "test_random_words.py::test_words_are_those_of_the_operating_system")
+@like("releases with a seed, which anybody can subtract")
 def noise_seeded():
     """The generator starts from a fixed seed at each draw."""
     return words_of(lambda size: random.Random(7).randbytes(size))
 
 
-@planted(
-    test=UNIT + "test_laplace.py::test_forked_children_draw_different_noise",
-    like="equal noise of two workers, which cancels when their counts are subtracted",
-)
+@planted(test=UNIT + "test_laplace.py::test_forked_children_draw_different_noise")
+@like("equal noise of two workers, which cancels when their counts are subtracted")
 def noise_shared_by_forks():
     """The generator has a state in memory, which forked workers inherit."""
     return words_of(random.Random(os.urandom(8)).randbytes)
 
 
-def counts_with(change):
-    """Counts are drawn with another epsilon and sensitivity."""
-    sample = LaplaceMechanism.sample
-
-    def other(self):
-        epsilon, sensitivity = change(self.epsilon, self.sensitivity)
-        return sample(replace(self, epsilon=epsilon, sensitivity=sensitivity))
-
-    return replaced(LaplaceMechanism, "sample", other)
-
-
-@planted(
-    test=EXACT + "[quadtree,height=2,budget=uniform-2-2]",
-    like="sensitivity 1 where a user has k = 2 rows",
-)
-def noise_for_one_record():
+@planted(test=EXACT + "[quadtree,height=2,budget=uniform-2-2]")
+@like("sensitivity 1 where a user has k = 2 rows")
+@around("psd.mechanisms.laplace.LaplaceMechanism.sample")
+def noise_for_one_record(sample, self):
     """The noise is that of one record, for every sensitivity."""
-    return counts_with(lambda epsilon, _: (epsilon, 1))
+    return sample(replace(self, sensitivity=1))
 
 
-@planted(
-    test=EXACT + "[quadtree,height=2,budget=uniform-2-2]", like="rounding in the cheap direction"
-)
-def noise_epsilon_rounded_up():
+@planted(test=EXACT + "[quadtree,height=2,budget=uniform-2-2]")
+@like("rounding in the cheap direction")
+@around("psd.mechanisms.laplace.LaplaceMechanism.sample")
+def noise_epsilon_rounded_up(sample, self):
     """Epsilon is rounded up to a tenth before it becomes a scale."""
     tenth = NANO // 10
-    return counts_with(lambda epsilon, sensitivity: (-(-epsilon // tenth) * tenth, sensitivity))
+    return sample(replace(self, epsilon=-(-self.epsilon // tenth) * tenth))
 
 
-GAUSSIAN = "tests/statistical/test_discrete_gaussian.py::"
-
-
-@planted(
-    test=GAUSSIAN + "test_one_parameter_has_the_law[10000-table]",
-    like="a parameter sigma taken for sigma^2, or the other way round",
-)
-def noise_sigma_for_sigma_squared():
+@planted(test=GAUSSIAN + "test_one_parameter_has_the_law[10000-table]")
+@like("a parameter sigma taken for sigma^2, or the other way round")
+@around("psd.mechanisms.gaussian.discrete_gaussian")
+def noise_sigma_for_sigma_squared(original, numerator, denominator, size):
     """Gaussian noise of sigma^2 is drawn with sigma in its place."""
-    original = gaussian.discrete_gaussian
-
-    def root(numerator, denominator, size):
-        return original(math.isqrt(numerator), math.isqrt(denominator), size)
-
-    return replaced(gaussian, "discrete_gaussian", root)
+    return original(math.isqrt(numerator), math.isqrt(denominator), size)
 
 
-@planted(
-    test=GAUSSIAN + "test_one_parameter_has_the_law[41/2-rejection]",
-    like="a rejection sampler without its last step",
-)
-def noise_gaussian_all_kept():
+@planted(test=GAUSSIAN + "test_one_parameter_has_the_law[41/2-rejection]")
+@like("a rejection sampler without its last step")
+@instead("psd.mechanisms.gaussian.bernoulli_exp_of_any")
+def noise_gaussian_all_kept(numerators, denominators):
     """Every proposal of the rejection sampler is kept, so that Gaussian noise is Laplace noise."""
-    return replaced(gaussian, "bernoulli_exp_of_any", lambda n, d: np.ones(len(n), np.bool_))
+    return np.ones(len(numerators), np.bool_)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-import psd.curator.curator
-import psd.curator.privtree_split
-from privacy.planted_bugs.bug import planted, replaced
+from privacy.planted_bugs.bug import around, planted
 from psd.mechanisms.laplace import LaplaceMechanism
 from psd.privacy.epsilon import NANO
 
@@ -21,14 +18,7 @@ WHOLE_COUNTS = "PrivTree with integer counts"
 USERS = "PrivTree for users"
 
 
-def rule_as(change):
-    """The curator's rule for k records, changed with the help of the rule for one."""
-    original = psd.curator.privtree_split.split_rule
-    return replaced(
-        psd.curator.curator,
-        "split_rule",
-        lambda nano, k: change(original(nano, k), original(nano, 1)),
-    )
+SPLIT_RULE = "psd.curator.curator.split_rule"
 
 
 def real_delta(rule):
@@ -36,32 +26,33 @@ def real_delta(rule):
 
 
 @planted(test=WORST + "[1.65-1]", like=WHOLE_COUNTS)
-def delta_rounded_down():
+@around(SPLIT_RULE)
+def delta_rounded_down(original, nano, k):
     """The decay of a shape is rounded down, and a path costs 1.10 of its charge."""
-
-    def rounded_down(rule, _):
-        delta = np.maximum(np.floor(real_delta(rule)).astype(np.int64), 1)
-        return dataclasses.replace(rule, delta=delta)
-
-    return rule_as(rounded_down)
+    rule = original(nano, k)
+    return replace(rule, delta=np.maximum(np.floor(real_delta(rule)).astype(np.int64), 1))
 
 
 @planted(test=WORST + "[8-1]", like=WHOLE_COUNTS)
-def delta_not_an_integer():
+@around(SPLIT_RULE)
+def delta_not_an_integer(original, nano, k):
     """The decay of a shape is no integer, and a path costs 1.29 of its charge."""
-    return rule_as(lambda rule, _: dataclasses.replace(rule, delta=real_delta(rule)))
+    rule = original(nano, k)
+    return replace(rule, delta=real_delta(rule))
 
 
 @planted(test=WORST + "[1-4]", like=USERS)
-def delta_without_k():
+@around(SPLIT_RULE)
+def delta_without_k(original, nano, k):
     """The decay of a shape is that of one row, where a user has k = 4."""
-    return rule_as(lambda rule, single: dataclasses.replace(rule, delta=single.delta))
+    return replace(original(nano, k), delta=original(nano, 1).delta)
 
 
 @planted(test=WORST + "[1-4]", like=USERS)
-def shape_noise_without_k():
+@around(SPLIT_RULE)
+def shape_noise_without_k(original, nano, k):
     """The noise of a shape is that of one row, where a user has k = 4."""
-    return rule_as(lambda rule, single: dataclasses.replace(rule, numerator=single.numerator))
+    return replace(original(nano, k), numerator=original(nano, 1).numerator)
 
 
 @dataclass(frozen=True)
@@ -80,39 +71,32 @@ class HandsBackMargins:
 
 
 @planted(test=WORST + "[1-1]", like="reusing noise that was paid as a comparison")
-def margins_handed_back():
+@around("psd.curator.curator.grow")
+def margins_handed_back(original, *arguments):
     """The noisy number that was compared with 0 is published with the shape."""
-    original = psd.curator.privtree_split.grow
-
-    def grow(*arguments):
-        return original(*arguments[:5], HandsBackMargins(arguments[5]), *arguments[6:])
-
-    return replaced(psd.curator.curator, "grow", grow)
+    return original(*arguments[:5], HandsBackMargins(arguments[5]), *arguments[6:])
 
 
 @planted(test=REPLAY + "[3x3-record-privtree]", like="pruning on true counts")
-def empty_nodes_do_not_draw():
+@around("psd.curator.curator.grow")
+def empty_nodes_do_not_draw(original, growing, points, cells, rule, height, sampler, *more):
     """A node without records is a leaf for sure, to save a draw."""
-    original = psd.curator.privtree_split.grow
 
-    def grow(growing, points, cells, rule, height, sampler, inside_boundary):
-        class Remembered:
-            cut = points.cut
+    class Remembered:
+        cut = points.cut
 
-            def count(self, nodes):
-                self.last = points.count(nodes)
-                return self.last
+        def count(self, nodes):
+            self.last = points.count(nodes)
+            return self.last
 
-        class Sparse:
-            def draw(self, mechanism):
-                occupied, answer = counts.last > 0, np.zeros(len(counts.last), bool)
-                if occupied.any():
-                    fields = ("values", "denominator", "cost")
-                    of_occupied = {name: getattr(mechanism, name)[occupied] for name in fields}
-                    answer[occupied] = sampler.draw(dataclasses.replace(mechanism, **of_occupied))
-                return answer
+    class Sparse:
+        def draw(self, mechanism):
+            occupied, answer = counts.last > 0, np.zeros(len(counts.last), bool)
+            if occupied.any():
+                fields = ("values", "denominator", "cost")
+                of_occupied = {name: getattr(mechanism, name)[occupied] for name in fields}
+                answer[occupied] = sampler.draw(replace(mechanism, **of_occupied))
+            return answer
 
-        counts = Remembered()
-        return original(growing, counts, cells, rule, height, Sparse(), inside_boundary)
-
-    return replaced(psd.curator.curator, "grow", grow)
+    counts = Remembered()
+    return original(growing, counts, cells, rule, height, Sparse(), *more)

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
-from contextlib import contextmanager
+from dataclasses import replace
+from functools import wraps
 
 import numpy as np
 import pyarrow as pa
 
-import psd.ingest.tally_builder
-import psd.publish.count_inputs
-import psd.publish.count_rows
-from privacy.planted_bugs.bug import planted, replaced
+from privacy.planted_bugs.bug import around, instead, like, planted, replaced, together
+from privacy.planted_bugs.metadata import box_around
 from privacy.planted_bugs.selection import half_as_sensitivity_of_every_quantile
-from psd.curator import contribution_choice, private_bounds
-from psd.curator.curator import Curator
-from psd.ingest.record_filter import RecordFilter
-from psd.ingest.tally_builder import TallyBuilder
 from psd.ingest.user_partitions import UserPartitions, _join
-from psd.privacy.budget import Budget
 from support.privacy.samplers import AlteredSampler
 
 REPLAY = "tests/privacy/test_units_replay.py::"
@@ -33,15 +26,13 @@ OTHER_UNIT = "another unit than the release states"
 CHOICE = "choices by the data that are not charged in full"
 
 
-def kept_by_row_numbers():
-    def keep(units, salt, cells, time, k):
-        hashes = (np.arange(len(units)) + 3) * 7919 % 31
-        order = np.lexsort((hashes, units))
-        starts = np.flatnonzero(np.diff(units[order], prepend=-1))
-        number = np.arange(len(units)) - np.repeat(starts, np.diff(np.append(starts, len(units))))
-        return order[number < k]
-
-    return replaced(psd.ingest.tally_builder, "keep_smallest", keep)
+@instead("psd.ingest.tally_builder.keep_smallest")
+def kept_by_row_numbers(units, salt, cells, time, k):
+    hashes = (np.arange(len(units)) + 3) * 7919 % 31
+    order = np.lexsort((hashes, units))
+    starts = np.flatnonzero(np.diff(units[order], prepend=-1))
+    number = np.arange(len(units)) - np.repeat(starts, np.diff(np.append(starts, len(units))))
+    return order[number < k]
 
 
 @planted(test=REMOVED + "[user]", like=ORDER)
@@ -66,7 +57,7 @@ def kept_batch_by_batch():
             for piece in (piece for pieces in self._pieces for piece in pieces):
                 yield _join([piece])
 
-    return replaced(psd.ingest.tally_builder, "UserPartitions", Hasty)
+    return replaced("psd.ingest.tally_builder.UserPartitions", Hasty)
 
 
 @planted(test=REMOVED + "[user]", like=PARTITION)
@@ -82,120 +73,91 @@ def days_bounded_batch_by_batch():
 
 
 @planted(test=REMOVED + "[user]", like="global limits and samples")
-def a_quota_for_all():
+@instead("psd.ingest.tally_builder.keep_smallest")
+def a_quota_for_all(units, salt, cells, time, k):
     """A limited number of rows is kept in all, the first of the file."""
-
-    def keep(units, salt, cells, time, k):
-        return np.arange(min(len(units), 2 * k))
-
-    return replaced(psd.ingest.tally_builder, "keep_smallest", keep)
+    return np.arange(min(len(units), 2 * k))
 
 
 @planted(test=REMOVED + "[user-day]", like=OTHER_UNIT)
 def days_bounded_by_user():
     """The bound k is that of a user, where a day of the user is the unit."""
-    return replaced(TallyBuilder, "_units", lambda self, part: part.users)
+    return replaced("psd.ingest.tally_builder.TallyBuilder._units", lambda self, part: part.users)
 
 
 @planted(test=REMOVED + "[user-day]", like=OTHER_UNIT)
-def days_of_another_zone():
+@around("psd.ingest.tally_builder.TallyBuilder._units")
+def days_of_another_zone(original, self, part):
     """Days begin at midnight in another time zone than the release states."""
-    original, nine_hours = TallyBuilder._units, 9 * 3_600_000_000
-
-    def units(self, part):
-        return original(self, dataclasses.replace(part, time=part.time - nine_hours))
-
-    return replaced(TallyBuilder, "_units", units)
+    return original(self, replace(part, time=part.time - 9 * 3_600_000_000))
 
 
 @planted(test=REMOVED + "[user-day]", like="sensitivity 1 for k = 2")
-def noise_of_a_day_for_one_row():
+@around("psd.publish.count_inputs.count_rows")
+def noise_of_a_day_for_one_row(original, *arguments, **options):
     """Each day is bounded to k rows, and the noise is that of one."""
-    original = psd.publish.count_rows.count_rows
-
-    def count_rows(*arguments, **options):
-        counted = original(*arguments, **options)
-        unit = dataclasses.replace(counted.unit, max_contributions=1)
-        tally = dataclasses.replace(counted.tally, contributions=1)
-        return dataclasses.replace(counted, unit=unit, tally=tally)
-
-    return replaced(psd.publish.count_inputs, "count_rows", count_rows)
+    counted = original(*arguments, **options)
+    unit, tally = replace(counted.unit, max_contributions=1), counted.tally
+    return replace(counted, unit=unit, tally=replace(tally, contributions=1))
 
 
-def weights_as(weights):
-    return replaced(psd.ingest.tally_builder, "user_weights", weights)
+WEIGHTS = "psd.ingest.tally_builder.user_weights"
+CHOOSE = "psd.publish.count_rows.choose_contribution_bound"
+FIND = "psd.publish.count_rows.find_bounds"
 
 
-@planted(
-    test=REMOVED + "[users]",
-    like="distinct counts at scale 1 / epsilon, where a user is in many cells",
-)
+@planted(test=REMOVED + "[users]")
+@like("distinct counts at scale 1 / epsilon, where a user is in many cells")
 def whole_users_in_every_cell():
     """Distinct users are counted in each cell, with noise for one of them."""
-    return weights_as(lambda units, weight: np.full(len(units), weight))
+    return replaced(WEIGHTS, lambda units, weight: np.full(len(units), weight))
 
 
 @planted(test=REMOVED + "[users]", like=ORDER)
-def shares_of_all_rows():
+@instead(WEIGHTS)
+def shares_of_all_rows(units, weight):
     """The weight of a row follows from the number of all rows, not of its user's."""
-
-    def weights(units, weight):
-        return np.full(len(units), weight * len(np.unique(units)) // max(len(units), 1))
-
-    return weights_as(weights)
+    return np.full(len(units), weight * len(np.unique(units)) // max(len(units), 1))
 
 
 @planted(test=REMOVED + "[users]", like="weights without the floor")
 def weights_rounded_up():
     """The weights of a user's rows are rounded up, and add up to more than one user."""
-    return weights_as(lambda units, weight: -(-weight // np.bincount(units))[units])
-
-
-def chosen_by(choose_contribution_bound):
-    return replaced(psd.publish.count_rows, "choose_contribution_bound", choose_contribution_bound)
+    return replaced(WEIGHTS, lambda units, weight: -(-weight // np.bincount(units))[units])
 
 
 @planted(test=REMOVED + "[auto]", like=CHOICE)
-def choice_counts_rows():
+@around(CHOOSE)
+def choice_counts_rows(original, rows, *rest):
     """The bound per user is chosen by a score over rows, of which a user has many."""
-    original = contribution_choice.choose_contribution_bound
-    return chosen_by(lambda rows, *rest: original(np.repeat(rows, rows), *rest))
+    return original(np.repeat(rows, rows), *rest)
 
 
 def of_epsilon(times, sampler):
     """Draws as if epsilon were larger than what is charged."""
-    return AlteredSampler(lambda m: dataclasses.replace(m, epsilon=times * m.epsilon), sampler)
+    return AlteredSampler(lambda m: replace(m, epsilon=times * m.epsilon), sampler)
 
 
 @planted(test=REMOVED + "[auto]", like=CHOICE)
-def choice_of_sensitivity_half():
+@around(CHOOSE)
+def choice_of_sensitivity_half(original, rows, choice, budget, sampler):
     """The bound per user is drawn as if a user changed a score by 1/2."""
-    original = contribution_choice.choose_contribution_bound
-
-    def choose_contribution_bound(rows, choice, budget, sampler):
-        return original(rows, choice, budget, of_epsilon(2, sampler))
-
-    return chosen_by(choose_contribution_bound)
+    return original(rows, choice, budget, of_epsilon(2, sampler))
 
 
 @planted(test=REMOVED + "[auto]", like=CHOICE)
-def choice_without_charge():
+@instead(CHOOSE)
+def choice_without_charge(rows, *rest):
     """The bound per user is a quantile of the data, for nothing."""
-    return chosen_by(
-        lambda rows, *rest: int(np.sort(rows)[int(0.8 * len(rows))]) if len(rows) else 1
-    )
+    return int(np.sort(rows)[int(0.8 * len(rows))]) if len(rows) else 1
 
 
-def spent_and_given_again():
+@around("psd.privacy.budget.Budget.allot")
+def spent_and_given_again(allot, self, *arguments, **options):
     """What is allotted to a private choice is not deducted from what the method gets."""
-    allot = Budget.allot
-
-    def undeducted(self, *arguments, **options):
-        part = allot(self, *arguments, **options)
-        self._spent -= part.total
-        return part
-
-    return replaced(Budget, "allot", undeducted)
+    part = allot(self, *arguments, **options)
+    self._spent -= part.total
+    return part
 
 
 @planted(test=REMOVED + "[auto]", like=CHOICE)
@@ -204,21 +166,11 @@ def choice_not_deducted():
     return spent_and_given_again()
 
 
-def bounds_by(find_bounds):
-    return replaced(psd.publish.count_rows, "find_bounds", find_bounds)
-
-
 @planted(test=BOUNDS, like="bounds from min and max")
-def bounds_of_the_data():
+@instead(FIND)
+def bounds_of_the_data(counts, how, budget, sampler):
     """The bounds are the box around the rows, for nothing."""
-
-    def find_bounds(counts, how, budget, sampler):
-        sides = [counts.columns.min(initial=0), counts.rows.min(initial=0)]
-        sides += [counts.columns.max(initial=0) + 1, counts.rows.max(initial=0) + 1]
-        bounds = tuple(how.outer.from_lattice(np.array([sides]))[0].tolist())
-        return dataclasses.replace(how.outer, bounds=bounds, lattice=how.lattice)
-
-    return bounds_by(find_bounds)
+    return replace(how.outer, bounds=box_around(counts, how.outer), lattice=how.lattice)
 
 
 @planted(test=BOUNDS, like="quantiles other than the median (h-trees, private bounds)")
@@ -228,14 +180,10 @@ def bounds_with_half():
 
 
 @planted(test=BOUNDS, like=CHOICE)
-def bounds_sides_not_added():
+@around(FIND)
+def bounds_sides_not_added(original, counts, how, budget, sampler):
     """Each side of private bounds is paid as if it were the only one."""
-    original = private_bounds.find_bounds
-
-    def find_bounds(counts, how, budget, sampler):
-        return original(counts, how, budget, of_epsilon(4, sampler))
-
-    return bounds_by(find_bounds)
+    return original(counts, how, budget, of_epsilon(4, sampler))
 
 
 @planted(test=BOUNDS, like=CHOICE)
@@ -246,7 +194,7 @@ def bounds_not_deducted():
 
 def outside_dropped_only_at_counting():
     """Rows outside the boundary stay in the tally; the cells outside are said to be empty."""
-    return replaced(RecordFilter, "_select", lambda *_: None)
+    return replaced("psd.ingest.record_filter.RecordFilter._select", lambda *_: None)
 
 
 @planted(test=OUTSIDE, like="points whose cells get no budget, and which answers still read")
@@ -256,60 +204,54 @@ def boundary_at_counting():
 
 
 @planted(test=OUTSIDE, like="cells that are said to be empty and are not")
-@contextmanager
 def boundary_counts_exact():
     """Cells outside a boundary are answered without noise with what is in them."""
-    original = Curator.count
 
-    def count(self, cells, epsilon):
+    @around("psd.curator.curator.Curator.count")
+    def count(original, self, cells, epsilon):
         answer, layer = original(self, cells, epsilon), self._layers[cells.layer]
         outside = ~self.inside_boundary(cells)
         answer[outside] = layer.points.count(cells.nodes[outside])
         layer.growing.measure(cells.nodes[outside], answer[outside], 0)
         return answer
 
-    with outside_dropped_only_at_counting(), replaced(Curator, "count", count):
-        yield
+    return together(outside_dropped_only_at_counting(), count())
 
 
 def ids_by(change):
-    """Ids are changed, with the help of the sound rule."""
-    original = psd.ingest.tally_builder.normalise_ids
-    return replaced(
-        psd.ingest.tally_builder,
-        "normalise_ids",
-        lambda ids: pa.array(change(ids, original), pa.string()),
-    )
+    """Make a patch that changes ids, with the help of the sound rule."""
+
+    @around("psd.ingest.tally_builder.normalise_ids")
+    @wraps(change)
+    def changed(original, ids):
+        return pa.array(change(ids, original), pa.string())
+
+    return changed
 
 
 @planted(test=IDS + "test_spellings_that_nobody_tells_apart_are_one_user", like="aliases of ids")
-def ids_as_they_are():
+@ids_by
+def ids_as_they_are(ids, _):
     """One user is several, by accents, spaces and marks that cannot be seen."""
-    return ids_by(lambda ids, _: ids.cast(pa.string()))
+    return ids.cast(pa.string())
 
 
-@planted(
-    test=IDS + "test_ids_that_look_like_numbers_are_text",
-    like="columns of ids that a table without types takes for numbers",
-)
-def ids_as_numbers():
+@planted(test=IDS + "test_ids_that_look_like_numbers_are_text")
+@like("columns of ids that a table without types takes for numbers")
+@ids_by
+def ids_as_numbers(ids, original):
     """The ids 007 and 7 are one user, and so are integers beyond 2^53."""
 
     def plain(name):
         return str(float(name)) if name and name.replace(".", "").isdigit() else name
 
-    return ids_by(lambda ids, original: [plain(name) for name in original(ids).to_pylist()])
+    return [plain(name) for name in original(ids).to_pylist()]
 
 
-@planted(
-    test=IDS + "test_a_row_without_id_is_refused_wherever_it_lies",
-    like="missing values that become a user",
-)
-def ids_missing():
+@planted(test=IDS + "test_a_row_without_id_is_refused_wherever_it_lies")
+@like("missing values that become a user")
+@ids_by
+def ids_missing(ids, original):
     """Rows without an id are each a user of their own."""
-
-    def filled(ids, original):
-        names = original(ids).to_pylist()
-        return [name or f"missing {at}" for at, name in enumerate(names)]
-
-    return ids_by(filled)
+    names = original(ids).to_pylist()
+    return [name or f"missing {at}" for at, name in enumerate(names)]
