@@ -49,6 +49,16 @@ def pytest_fixture_setup(fixturedef, request):
         return (yield)
 
 
+# What `pytest` selects, from pyproject.toml.
+FAST = "not deep and not nightly and not spark"
+
+
+def pytest_configure(config):
+    """Run the tests of files that are named in both tiers."""
+    if config.option.markexpr == FAST and all(".py" in name for name in config.args):
+        config.option.markexpr = "not nightly and not spark"
+
+
 # A file that is deep as a whole.
 DEEP = re.compile(r"^pytestmark = \[?pytest\.mark\.deep\b", re.MULTILINE)
 
