@@ -8,10 +8,19 @@ from fractions import Fraction
 import numpy as np
 
 from psd.local.aggregation import counted_groups, release_of
-from psd.local.bulk import ManyWords, draw_groups, find_answers, randomise_group
+from psd.local.bulk import (
+    ManyWords,
+    draw_groups,
+    find_answers,
+    format_reports,
+    randomise_group,
+)
+from psd.local.campaigns import encode_campaign
+from psd.local.collection import collect
 from psd.local.counting import GroupCounts
 from psd.local.device import NANO, UNIT, Campaign, Words, campaign_digest, canonical_json
 from psd.local.protocols import protocol_of
+from psd.local.rounds import round_after
 
 GRID = [a + b for a in "0123" for b in "0123"]
 HASHING = {"name": "hashing", "modulus": 3}
@@ -76,6 +85,12 @@ def epsilon_of(nano):
     return Decimal(nano) / NANO
 
 
+def worst_ratio(laws):
+    """Largest ratio of two answers' chances of one report."""
+    reports = set().union(*laws)
+    return max(max(law[r] for law in laws) / min(law[r] for law in laws) for r in reports)
+
+
 def support_of(protocol, report):
     """Answers that a report supports, as the collector counts it."""
     value = json.loads(report)
@@ -128,6 +143,43 @@ def counted_places(one, x, y):
                 GroupCounts(group=number, protocol=protocol, reports=len(mine), support=support)
             )
     return counts
+
+
+def all_rounds(first, x, y):
+    """Campaigns of all rounds, and the release: each device keeps its group."""
+    groups, counted, campaigns = draw_groups(first, ManyWords(len(x))), [], [first]
+    for number in range(len(first.groups)):
+        one = campaigns[-1]
+        mine = np.flatnonzero(groups == number)
+        answers = find_answers(one, number, x[mine], y[mine])
+        codes = randomise_group(one, number, answers, ManyWords(len(mine))).codes
+        protocol = protocol_of(one.groups[number])
+        support = protocol.support(protocol.tabulate(codes))
+        counts = GroupCounts(group=number, protocol=protocol, reports=len(mine), support=support)
+        counted += counted_groups(one, [counts])
+        release = release_of(one, counted)
+        if number < len(first.groups) - 1:
+            campaigns.append(round_after(one, release, counted))
+    return campaigns, release
+
+
+def sum_inside(x, y, boxes):
+    """Places in each box."""
+    west, south, east, north = np.reshape(boxes, (-1, 4)).T
+    x, y = np.asarray(x)[:, None], np.asarray(y)[:, None]
+    return ((x >= west) & (x < east) & (y >= south) & (y < north)).sum(axis=0)
+
+
+def collected(folder, one, values):
+    """Paths of a campaign and of the parts of devices with these answers, of one group."""
+    values = np.asarray(values)
+    answers = find_answers(one, 0, values, values)
+    reports = randomise_group(one, 0, answers, ManyWords(len(answers)))
+    path, lines, parts = (str(folder / name) for name in ("c.json", "r", "parts"))
+    (folder / "c.json").write_bytes(encode_campaign(one))
+    (folder / "r").write_text("".join(f"{line}\n" for line in format_reports(one, reports)))
+    collect(path, [lines], parts)
+    return path, parts
 
 
 def local_release(one, x, y):

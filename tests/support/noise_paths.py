@@ -50,6 +50,9 @@ class Script:
         count = math.ceil(40 / -math.log(q))
         return np.array([self.choose([(1 - q) * q**k for k in range(count)])])
 
+    def unit_geometric(self, size):
+        return self.geometric(math.exp(-1), size)
+
     def bernoulli_exp(self, numerators, denominators):
         true = math.exp(-int(numerators[0]) / int(denominators[0]))
         return np.array([bool(self.choose([1 - true, true]))])

@@ -2,10 +2,10 @@
 
 import math
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
-from dp_accounting import dp_event, pld, rdp
 
 from psd import accounting
 from psd.accounting import PICO, SampledGaussian
@@ -19,7 +19,10 @@ RHOS = {
     9: (177138447, 1476745361, 3953191141, 14973057673, 56130501796, 120582428911, 311693261607),
 }
 MILLIONTH = Fraction(1, 10**6)
+
+
 CONTINUOUS = Fraction(42247, 10_000)  # Balle-Wang at (1, 1e-6): right for real noise alone
+SAMPLED = [(Fraction(1, 100), 1, 1000, 2.1078), (Fraction(2, 100), Fraction(11, 10), 3000, 6.4101)]
 
 
 def nano(epsilon):
@@ -54,23 +57,13 @@ def test_epsilon_of_a_rho_is_the_golden_one():
     assert found == pytest.approx(golden, abs=6e-7)
 
 
-@pytest.mark.parametrize("epsilon", [1, 10**3, 10**6, 10**8, NANO, 37 * NANO, 1000 * NANO])
-@pytest.mark.parametrize("exponent", [4, 6, 12, 300])
-def test_rounding_is_on_the_safe_side_and_no_further(epsilon, exponent):
-    delta = Fraction(1, 10**exponent)
-    rho = accounting.rho_of(epsilon, delta)
-    assert accounting.epsilon_of(rho, delta) <= epsilon
-    assert accounting.epsilon_of(rho + 1, delta) >= epsilon
-
-
-@pytest.mark.parametrize("rho", [10**9, 10**10, 10**11, 10**12, 10**13])
-@pytest.mark.parametrize("delta", [1e-4, 1e-6, 1e-12])
-def test_an_oracle_agrees_on_the_conversion(rho, delta):
-    orders = 1 + np.exp(np.linspace(-5, 8, 40_000))
-    oracle, _ = rdp.compute_epsilon(orders, orders * rho / PICO, delta)
-    found = accounting.epsilon_of(rho, Fraction(str(delta))) / NANO
-    assert found == pytest.approx(oracle, rel=1e-6)
-    assert found <= oracle + 1e-9, "the orders of the oracle are some of all orders"
+def test_rounding_is_on_the_safe_side_and_no_further():
+    epsilons = (1, 10**3, 10**6, 10**8, NANO, 37 * NANO, 1000 * NANO)
+    for epsilon, exponent in product(epsilons, (4, 6, 12, 300)):
+        delta = Fraction(1, 10**exponent)
+        rho = accounting.rho_of(epsilon, delta)
+        assert accounting.epsilon_of(rho, delta) <= epsilon
+        assert accounting.epsilon_of(rho + 1, delta) >= epsilon
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 0.5, 1, 2, 5])
@@ -112,14 +105,13 @@ def test_exact_delta_of_discrete_noise_is_below_the_claim(shift):
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize("shift", [1, 2, 4, 16])
-@pytest.mark.parametrize("exponent", [5, 6, 9])
-def test_noise_of_the_rho_of_a_budget_keeps_it(epsilon, shift, exponent):
+def test_noise_of_the_rho_of_a_budget_keeps_it(epsilon):
     """The way of a build: a budget, its rho, the variance of that rho, and its exact delta."""
-    rho = accounting.rho_of(nano(epsilon), Fraction(1, 10**exponent))
-    variance = Fraction(shift**2 * PICO, 2 * rho)
-    assert exact_delta(variance, shift, epsilon) <= 10**-exponent
-    assert exact_delta(Fraction(9, 10) ** 4 * variance, shift, epsilon) > 0
+    for shift, exponent in product((1, 2, 4, 16), (5, 6, 9)):
+        rho = accounting.rho_of(nano(epsilon), Fraction(1, 10**exponent))
+        variance = Fraction(shift**2 * PICO, 2 * rho)
+        assert exact_delta(variance, shift, epsilon) <= 10**-exponent
+        assert exact_delta(Fraction(9, 10) ** 4 * variance, shift, epsilon) > 0
 
 
 def test_the_multiplier_of_continuous_noise_leaks_on_integers():
@@ -128,33 +120,36 @@ def test_the_multiplier_of_continuous_noise_leaks_on_integers():
     assert exact_delta(Fraction(PICO, 2 * RHOS[6][3]), 1, 1.0) == pytest.approx(1.99e-7, rel=5e-3)
 
 
-@pytest.mark.parametrize(
-    ("rate", "multiplier", "steps", "golden"),
-    [("1/100", 1, 1000, 2.1078), ("2/100", Fraction(11, 10), 3000, 6.4101)],
-)
-def test_sampled_noise_costs_what_an_oracle_says(rate, multiplier, steps, golden):
-    training = sampled(rate=Fraction(rate), multiplier=Fraction(multiplier), steps=steps)
-    found = accounting.epsilon_with_samples(0, [training], Fraction(1, 10**5)) / NANO
-    assert found == pytest.approx(golden, abs=6e-5)
-    noise = dp_event.GaussianDpEvent(float(multiplier))
-    event = dp_event.SelfComposedDpEvent(
-        dp_event.PoissonSampledDpEvent(float(Fraction(rate)), noise), steps
-    )
-    oracle = rdp.RdpAccountant(list(range(2, 65))).compose(event).get_epsilon(1e-5)
-    assert found == pytest.approx(oracle, rel=1e-6)
+def test_samples_and_trees_cost_the_golden_numbers():
+    for rate, multiplier, steps, golden in SAMPLED:
+        training = sampled(rate=rate, multiplier=multiplier, steps=steps)
+        found = accounting.epsilon_with_samples(0, [training], Fraction(1, 10**5)) / NANO
+        assert found == pytest.approx(golden, abs=6e-5)
+    for steps, multiplier, golden in ((1024, 5, 3.3003), (365, 10, 1.3904), (8760, 20, 0.8379)):
+        rho = accounting.tree_rho(steps, Fraction(multiplier))
+        assert accounting.epsilon_of(rho, MILLIONTH) / NANO == pytest.approx(golden, abs=6e-5)
 
 
-@pytest.mark.parametrize(
-    ("steps", "multiplier", "golden"),
-    [(1024, 5, 3.3003), (365, 10, 1.3904), (8760, 20, 0.8379)],
-)
-def test_trees_cost_the_golden_numbers(steps, multiplier, golden):
-    rho = accounting.tree_rho(steps, Fraction(multiplier))
-    assert accounting.epsilon_of(rho, MILLIONTH) / NANO == pytest.approx(golden, abs=6e-5)
+@pytest.mark.deep
+def test_an_oracle_agrees_on_all_costs():
+    """The safe way costs 7 % of the noise of many Gaussians, for any number of draws."""
+    from dp_accounting import dp_event, pld, rdp
 
-
-def test_many_gaussians_cost_little_more_than_their_exact_loss():
-    """The safe way costs 7 % of the noise, for any number of draws."""
+    orders = 1 + np.exp(np.linspace(-5, 8, 40_000))
+    for exponent, delta in product(range(9, 14), (1e-4, 1e-6, 1e-12)):
+        rho = 10**exponent
+        oracle, _ = rdp.compute_epsilon(orders, orders * rho / PICO, delta)
+        found = accounting.epsilon_of(rho, Fraction(str(delta))) / NANO
+        assert found == pytest.approx(oracle, rel=1e-6)
+        assert found <= oracle + 1e-9, "the orders of the oracle are some of all orders"
+    for rate, multiplier, steps, _ in SAMPLED:
+        training = sampled(rate=rate, multiplier=multiplier, steps=steps)
+        found = accounting.epsilon_with_samples(0, [training], Fraction(1, 10**5)) / NANO
+        noise = dp_event.GaussianDpEvent(float(multiplier))
+        draw = dp_event.PoissonSampledDpEvent(float(rate), noise)
+        event = dp_event.SelfComposedDpEvent(draw, steps)
+        oracle = rdp.RdpAccountant(list(range(2, 65))).compose(event).get_epsilon(1e-5)
+        assert found == pytest.approx(oracle, rel=1e-6)
     multiplier = 4.2247 * math.sqrt(52)
     event = dp_event.SelfComposedDpEvent(dp_event.GaussianDpEvent(multiplier), 52)
     exact = pld.PLDAccountant(value_discretization_interval=1e-3).compose(event).get_epsilon(1e-6)
@@ -169,10 +164,7 @@ def test_a_rho_and_samples_are_added_at_each_order():
     assert max(alone, accounting.epsilon_of(10**10, MILLIONTH)) < both
     assert both < alone + accounting.epsilon_of(10**10, MILLIONTH)
     assert accounting.epsilon_with_samples(0, [training, training], MILLIONTH) > alone
-
-
-def test_integer_orders_are_never_better_than_all_orders():
-    for rho in (10**6, 10**9, 10**11, 10**12):
+    for rho in (10**6, 10**9, 10**11, 10**12):  # integer orders are never better than all
         exact = accounting.epsilon_of(rho, MILLIONTH)
         assert exact <= accounting.epsilon_with_samples(rho, [], MILLIONTH)
 
@@ -184,52 +176,45 @@ def test_nothing_costs_nothing_and_a_little_is_rounded_up():
     assert accounting.rho_of(1, Fraction(1, 10**9)) == 0
 
 
-@pytest.mark.parametrize(
-    ("call", "sentence"),
-    [
-        (lambda: accounting.rho_of(0, MILLIONTH), "epsilon must be at least 1, got 0"),
-        (lambda: accounting.rho_of(NANO, Fraction(0)), "delta must be above 0 and below 1, got 0"),
-        (lambda: accounting.epsilon_of(-1, MILLIONTH), "rho must be at least 0, got -1"),
-        (lambda: accounting.pure_rho(-1), "epsilon must be at least 0, got -1"),
-        (lambda: accounting.gaussian_rho(Fraction(0)), "multiplier must be above 0, got 0"),
-        (lambda: accounting.tree_rho(0, Fraction(1)), "steps must be at least 1, got 0"),
-        (lambda: sampled(rate=Fraction(1)), "rate must be above 0 and below 1, got 1"),
-        (lambda: sampled(steps=0), "steps must be at least 1, got 0"),
-        (lambda: sampled(multiplier=Fraction(-1)), "multiplier must be above 0, got -1"),
-    ],
-)
-def test_arguments_out_of_range_are_refused(call, sentence):
-    with pytest.raises(ParameterError, match=sentence):
-        call()
+OUT_OF_RANGE = [
+    (lambda: accounting.rho_of(0, MILLIONTH), "epsilon must be at least 1, got 0"),
+    (lambda: accounting.rho_of(NANO, Fraction(0)), "delta must be above 0 and below 1, got 0"),
+    (lambda: accounting.epsilon_of(-1, MILLIONTH), "rho must be at least 0, got -1"),
+    (lambda: accounting.pure_rho(-1), "epsilon must be at least 0, got -1"),
+    (lambda: accounting.gaussian_rho(Fraction(0)), "multiplier must be above 0, got 0"),
+    (lambda: accounting.tree_rho(0, Fraction(1)), "steps must be at least 1, got 0"),
+    (lambda: sampled(rate=Fraction(1)), "rate must be above 0 and below 1, got 1"),
+    (lambda: sampled(steps=0), "steps must be at least 1, got 0"),
+    (lambda: sampled(multiplier=Fraction(-1)), "multiplier must be above 0, got -1"),
+]
 
 
-def sampled(*, rate=Fraction(1, 10), multiplier=Fraction(1), steps=1):
-    return SampledGaussian(rate=rate, multiplier=multiplier, steps=steps)
+def test_arguments_out_of_range_are_refused(subtests):
+    for call, sentence in OUT_OF_RANGE:
+        with subtests.test(sentence), pytest.raises(ParameterError, match=sentence):
+            call()
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "times", "added", "converted"),
-    [
-        ("0.1", 12, 1.2, 1.62),
-        ("0.05", 52, 2.6, 1.7),
-        ("0.1", 52, 5.2, 3.62),
-        ("0.05", 365, 18.25, 4.96),
-    ],
-)
-def test_many_pure_releases_have_two_bounds(epsilon, times, added, converted):
-    together = accounting.Composition.of(MILLIONTH, pure=[(nano(float(epsilon)), times)])
-    assert together.added / NANO == pytest.approx(added)
-    assert together.converted / NANO == pytest.approx(converted, abs=6e-3)
-    assert together.epsilon == min(together.added, together.converted)
+def sampled(*, rate=Fraction(1, 10), multiplier=1, steps=1):
+    return SampledGaussian(rate=rate, multiplier=Fraction(multiplier), steps=steps)
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "times"), [("0.01", 17), ("0.1", 24), ("0.2", 28), ("0.5", 42), ("1", 82)]
-)
-def test_rhos_win_from_a_number_of_pure_releases_on(epsilon, times):
-    for number, wins in ((times - 1, False), (times, True)):
-        together = accounting.Composition.of(MILLIONTH, pure=[(nano(float(epsilon)), number)])
-        assert (together.converted < together.added) is wins
+def test_many_pure_releases_have_two_bounds():
+    for epsilon, times, added, converted in [
+        *((0.1, 12, 1.2, 1.62), (0.05, 52, 2.6, 1.7)),
+        *((0.1, 52, 5.2, 3.62), (0.05, 365, 18.25, 4.96)),
+    ]:
+        together = accounting.Composition.of(MILLIONTH, pure=[(nano(epsilon), times)])
+        assert together.added / NANO == pytest.approx(added)
+        assert together.converted / NANO == pytest.approx(converted, abs=6e-3)
+        assert together.epsilon == min(together.added, together.converted)
+
+
+def test_rhos_win_from_a_number_of_pure_releases_on():
+    for epsilon, times in ((0.01, 17), (0.1, 24), (0.2, 28), (0.5, 42), (1, 82)):
+        for number in (times - 1, times):
+            together = accounting.Composition.of(MILLIONTH, pure=[(nano(epsilon), number)])
+            assert (together.converted < together.added) is (number == times)
 
 
 def test_pure_spendings_beside_others_are_added_or_converted():

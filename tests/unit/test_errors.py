@@ -15,17 +15,17 @@ from psd_cli.options.values import rename_arguments
 DOMAIN = psd.Domain(bounds=(0, 0, 8, 8))
 
 
-@pytest.mark.parametrize("name", errors.__all__)
-def test_errors_are_texts_and_survive_another_process(name):
-    kind = getattr(errors, name)
-    error = kind("a sentence")
-    assert str(error) == "a sentence"
-    assert isinstance(error, psd.PsdError)
-    again = pickle.loads(pickle.dumps(error))
-    assert type(again) is kind
-    assert str(again) == "a sentence"
-    with pytest.raises(TypeError, match="no attribute 'row'"):
-        kind("a sentence", row=1)
+def test_errors_are_texts_and_survive_another_process(subtests):
+    for name in errors.__all__:
+        with subtests.test(name):
+            kind = getattr(errors, name)
+            error = kind("a sentence")
+            assert isinstance(error, psd.PsdError)
+            again = pickle.loads(pickle.dumps(error))
+            assert type(again) is kind
+            assert str(again) == str(error) == "a sentence"
+            with pytest.raises(TypeError, match="no attribute 'row'"):
+                kind("a sentence", row=1)
 
 
 def test_attributes_survive_another_process_and_a_new_sentence():
@@ -34,45 +34,40 @@ def test_attributes_survive_another_process_and_a_new_sentence():
     again = pickle.loads(pickle.dumps(error))
     assert str(again) == "--epsilon must be above 0"
     assert (again.name, again.value) == ("epsilon", 0)
+    for kind, name in (("ParameterError", "name"), ("BudgetError", "left"), ("WriteError", "path")):
+        assert getattr(getattr(errors, kind)("a sentence"), name) is None
 
 
-def test_attributes_that_are_not_stated_are_none():
-    assert errors.ParameterError("a sentence").name is None
-    assert errors.BudgetError("a sentence").left is None
-    assert errors.WriteError("a sentence").path is None
+def build(**arguments):
+    return psd.build([], **{"domain": DOMAIN, "epsilon": 1, **arguments})
 
 
-@pytest.mark.parametrize(
-    ("call", "kind", "name", "value"),
-    [
-        (lambda: psd.method("quadtree", {"height": "99"}), errors.ParameterError, "height", 99),
-        (lambda: psd.method("quadtree", {"height": "x"}), errors.ParameterError, "height", "x"),
-        (lambda: psd.method("quadtree", {"budget": "x"}), errors.ParameterError, "budget", "x"),
-        (lambda: psd.method("quadtree", {"hight": "8"}), errors.ParameterError, "hight", None),
-        (lambda: psd.build([], domain=DOMAIN, epsilon=0), errors.ParameterError, "epsilon", 0),
-        (lambda: psd.build([], domain="d", epsilon=1), errors.ParameterError, "domain", None),
-        (
-            lambda: psd.build([], domain=DOMAIN, epsilon=1, method=psd.decompositions.Grid),
-            errors.ParameterError,
-            "method",
-            None,
-        ),
-        (
-            lambda: psd.build([], domain=DOMAIN, epsilon=1, epsilom=1),
-            errors.ParameterError,
-            "epsilom",
-            None,
-        ),
-        (lambda: psd.Domain(bounds=(1, 0, 0, 1)), errors.DomainError, "bounds", (1, 0, 0, 1)),
-        (lambda: psd.Domain(bounds="private"), errors.DomainError, "bounds", None),
-        (lambda: psd.Domain(bounds=(0, 0, 1, 1), crs="x"), errors.DomainError, "crs", "x"),
-        (lambda: psd.Domain(bounds=(0, 0, 1, 1), lattice=5), errors.DomainError, "lattice", None),
-    ],
-)
-def test_parameters_and_domains(call, kind, name, value):
-    with pytest.raises(kind) as refused:
-        call()
-    assert (refused.value.name, refused.value.value) == (name, value)
+UNIT = (0, 0, 1, 1)
+PARAMETERS = [
+    (lambda: psd.method("quadtree", {"height": "99"}), "height", 99),
+    (lambda: psd.method("quadtree", {"height": "x"}), "height", "x"),
+    (lambda: psd.method("quadtree", {"budget": "x"}), "budget", "x"),
+    (lambda: psd.method("quadtree", {"hight": "8"}), "hight", None),
+    (lambda: build(epsilon=0), "epsilon", 0),
+    (lambda: build(domain="d"), "domain", None),
+    (lambda: build(method=psd.decompositions.Grid), "method", None),
+    (lambda: build(epsilom=1), "epsilom", None),
+]
+DOMAINS = [
+    (lambda: psd.Domain(bounds=(1, 0, 0, 1)), "bounds", (1, 0, 0, 1)),
+    (lambda: psd.Domain(bounds="private"), "bounds", None),
+    (lambda: psd.Domain(bounds=UNIT, crs="x"), "crs", "x"),
+    (lambda: psd.Domain(bounds=UNIT, lattice=5), "lattice", None),
+]
+
+
+def test_parameters_and_domains(subtests):
+    for kind, table in ((errors.ParameterError, PARAMETERS), (errors.DomainError, DOMAINS)):
+        for call, name, value in table:
+            with subtests.test(name, value=value):
+                with pytest.raises(kind) as refused:
+                    call()
+                assert (refused.value.name, refused.value.value) == (name, value)
 
 
 def test_budgets_state_what_is_left_and_what_was_requested(tmp_path):
@@ -88,19 +83,15 @@ def test_budgets_state_what_is_left_and_what_was_requested(tmp_path):
 
 
 def test_files_of_releases_are_named(tmp_path):
-    path = tmp_path / "r.psd.parquet"
+    path, release = tmp_path / "r.psd.parquet", psd.testing.release_from_counts([[5]])
     with pytest.raises(errors.ReleaseFormatError) as refused:
         psd.Release.load(path)
     assert refused.value.path == path
-    path.write_bytes(encode_release(psd.testing.release_from_counts([[5]]).record)[:-9])
+    path.write_bytes(encode_release(release.record)[:-9])
     for load in (psd.load, psd.Release.load, psd.SeriesRelease.load):
         with pytest.raises(errors.ReleaseFormatError) as refused:
             load(path)
         assert refused.value.path == path
-
-
-def test_files_that_cannot_be_written_are_named(tmp_path):
-    release = psd.testing.release_from_counts([[5]])
     for name in (".", "missing/r.psd.parquet"):
         with pytest.raises(errors.WriteError) as refused:
             release.save(tmp_path / name)

@@ -1,7 +1,5 @@
 """Planted bugs of the accounting: a rho whose draws lose more than the epsilon that is claimed."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 
@@ -15,7 +13,7 @@ from psd.privacy.epsilon import NANO
 TESTS = "tests/unit/test_accounting.py::"
 
 
-@planted(test=TESTS + "test_noise_of_the_rho_of_a_budget_keeps_it[6-1-1]")
+@planted(test=TESTS + "test_noise_of_the_rho_of_a_budget_keeps_it[1]")
 @like("the analytic Gaussian (Balle and Wang 2018) with noise that is rounded or discrete")
 @instead("psd.accounting.rho_of")
 def continuous_multiplier(epsilon_nano: int, delta: Fraction):

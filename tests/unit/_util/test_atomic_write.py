@@ -3,6 +3,8 @@
 import errno
 import os
 import shutil
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -25,116 +27,112 @@ def test_a_file_appears_when_the_block_has_ended(tmp_path):
     assert list(tmp_path.iterdir()) == [target]
 
 
-@pytest.mark.parametrize("error", [ValueError("no"), KeyboardInterrupt(), OSError(5, "no")])
-def test_nothing_appears_when_the_block_raises(tmp_path, error):
-    def attempt():
-        with temporary_target(tmp_path / "out.bin") as path:
-            path.write_bytes(b"half")
-            raise error
+def raising(error):
+    def fails(*_):
+        raise error
 
-    with pytest.raises((type(error), WriteError)):
-        attempt()
-    assert list(tmp_path.iterdir()) == []
+    return fails
 
 
-def test_a_full_disk_is_a_write_error(tmp_path):
-    def attempt():
-        with temporary_target(tmp_path / "out.bin"):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    with pytest.raises(WriteError, match=r"cannot write .*out.bin: No space left"):
-        attempt()
-    assert list(tmp_path.iterdir()) == []
+def system_error(number):
+    return OSError(number, os.strerror(number))
 
 
-def test_an_existing_file_is_kept_unless_it_may_be_replaced(tmp_path):
+def write_block(target, content=b"new", then=lambda: None, **how):
+    """Write a file by a block that ends with something."""
+    with temporary_target(target, **how) as path:
+        path.write_bytes(content)
+        then()
+
+
+@pytest.fixture
+def target(tmp_path):
+    path = tmp_path / "out.bin"
+    path.write_bytes(b"old")
+    return path
+
+
+def test_nothing_appears_when_the_block_raises(tmp_path):
     target = tmp_path / "out.bin"
-    target.write_bytes(b"old")
+    for error in (ValueError("no"), KeyboardInterrupt(), OSError(5, "no")):
+        with pytest.raises((type(error), WriteError)):
+            write_block(target, b"half", raising(error))
+        assert list(tmp_path.iterdir()) == []
+    with pytest.raises(WriteError, match=r"cannot write .*out.bin: No space left"):
+        write_block(target, then=raising(system_error(errno.ENOSPC)))
+    with pytest.raises(WriteError), temporary_target(target):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_existing_file_is_kept_unless_it_may_be_replaced(target):
     with pytest.raises(WriteError, match="exists"), temporary_target(target):
         pytest.fail("the block is not entered")
+    with pytest.raises(RuntimeError):
+        write_block(target, b"half", raising(RuntimeError()), overwrite=True)
     assert target.read_bytes() == b"old"
+    assert list(target.parent.iterdir()) == [target]
     with temporary_target(target, overwrite=True) as path:
         path.write_bytes(b"new")
         assert target.read_bytes() == b"old"
     assert target.read_bytes() == b"new"
-    assert list(tmp_path.iterdir()) == [target]
+    assert list(target.parent.iterdir()) == [target]
 
 
-def test_a_failed_replacement_leaves_the_old_file(tmp_path):
+@pytest.mark.parametrize("links", [True, False])
+def test_a_target_that_appears_meanwhile_is_kept(tmp_path, monkeypatch, links):
+    """On a file system without hard links too."""
+    if not links:
+        monkeypatch.setattr(files.os, "link", raising(system_error(errno.EPERM)))
+        write_block(tmp_path / "free.bin")
+        assert (tmp_path / "free.bin").read_bytes() == b"new"
+        (tmp_path / "free.bin").unlink()
     target = tmp_path / "out.bin"
-    target.write_bytes(b"old")
-
-    def attempt():
-        with temporary_target(target, overwrite=True) as path:
-            path.write_bytes(b"half")
-            raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        attempt()
-    assert target.read_bytes() == b"old"
-    assert list(tmp_path.iterdir()) == [target]
-
-
-def test_a_target_that_appears_meanwhile_is_kept(tmp_path):
-    target = tmp_path / "out.bin"
-
-    def attempt():
-        with temporary_target(target) as path:
-            path.write_bytes(b"mine")
-            target.write_bytes(b"theirs")
-
-    with pytest.raises(WriteError, match="created by another process"):
-        attempt()
+    with pytest.raises(WriteError, match="created by another process" if links else "File exists"):
+        write_block(target, b"mine", lambda: target.write_bytes(b"theirs"))
     assert target.read_bytes() == b"theirs"
     assert list(tmp_path.iterdir()) == [target]
 
 
 @pytest.mark.parametrize("step", ["link", "fsync"])
 def test_a_failure_of_the_last_steps_leaves_nothing_behind(tmp_path, monkeypatch, step):
-    def fails(*_):
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    def attempt():
-        with temporary_target(tmp_path / "out.bin") as path:
-            path.write_bytes(b"new")
-            monkeypatch.setattr(files.os, step, fails)
-
+    fails = raising(system_error(errno.EIO))
     with pytest.raises(WriteError, match="Input/output error"):
-        attempt()
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_block_that_wrote_nothing_is_a_write_error(tmp_path):
-    with pytest.raises(WriteError), temporary_target(tmp_path / "out.bin"):
-        pass
+        write_block(tmp_path / "out.bin", then=lambda: monkeypatch.setattr(files.os, step, fails))
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_places_where_no_file_can_be_are_refused_before_any_work(tmp_path, overwrite):
-    with pytest.raises(WriteError, match=r"folder .*missing does not exist"):
-        check_free(tmp_path / "missing" / "out.bin", overwrite=overwrite)
-    with pytest.raises(WriteError, match="is a folder"):
-        check_free(tmp_path, overwrite=overwrite)
+def test_places_where_no_file_can_be_are_refused_before_any_work(tmp_path, monkeypatch, overwrite):
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(WriteError, match="does not exist"):
-        check_free(tmp_path / "file" / "out.bin", overwrite=overwrite)
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write into every folder")
-def test_a_folder_without_permission_is_refused(tmp_path):
-    tmp_path.chmod(0o500)
-    try:
-        with pytest.raises(WriteError, match="not writable"):
-            check_free(tmp_path / "out.bin", overwrite=False)
-    finally:
-        tmp_path.chmod(0o700)
-
-
-def test_a_folder_that_refuses_is_reported(tmp_path, monkeypatch):
+    for place, words in [
+        ("missing/out.bin", r"folder .*missing does not exist"),
+        (".", "is a folder"),
+        ("file/out.bin", "does not exist"),
+    ]:
+        with pytest.raises(WriteError, match=words):
+            check_free(tmp_path / place, overwrite=overwrite)
     monkeypatch.setattr(files.os, "access", lambda path, mode: False)
     with pytest.raises(WriteError, match="not writable"):
-        check_free(tmp_path / "out.bin", overwrite=False)
+        check_free(tmp_path / "out.bin", overwrite=overwrite)
+
+
+@pytest.mark.deep
+def test_a_folder_without_permission_is_refused():
+    """Seen by a user who is not root, in a process of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o555)
+        child = os.fork()
+        if not child:
+            try:
+                if os.geteuid() == 0:
+                    os.setuid(65534)
+                check_free(Path(folder, "out.bin"), overwrite=False)
+            except WriteError as error:
+                os._exit(7 if "not writable" in str(error) else 2)
+            finally:
+                os._exit(3)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 
 
 @pytest.mark.parametrize("to", ["elsewhere", "missing/elsewhere", "out.bin"])
@@ -153,83 +151,69 @@ def test_a_link_is_replaced_and_not_followed(tmp_path, to):
     for link in links:
         link.symlink_to(to)
     write_file(links[0], b"new", overwrite=True)
-    with temporary_target(links[1], overwrite=True) as path:
-        path.write_bytes(b"new")
+    write_block(links[1], overwrite=True)
     assert [link.is_symlink() for link in links] == [False, False]
     assert [path.read_bytes() for path in sorted(tmp_path.iterdir())] == [b"new", b"new", b"there"]
 
 
 @pytest.mark.parametrize("error", [PermissionError(errno.EPERM, "no"), KeyboardInterrupt()])
-def test_a_replacement_that_fails_at_the_last_leaves_the_old_file(tmp_path, monkeypatch, error):
-    target = tmp_path / "out.bin"
-    target.write_bytes(b"old")
-
+def test_a_replacement_that_fails_at_the_last_leaves_the_old_file(target, monkeypatch, error):
     def fails(*_):
-        assert len(list(tmp_path.iterdir())) == 2
+        assert len(list(target.parent.iterdir())) == 2
         raise error
 
     monkeypatch.setattr(files.Path, "replace", fails)
     with pytest.raises((WriteError, KeyboardInterrupt)):
         write_file(target, b"new", overwrite=True)
     assert target.read_bytes() == b"old"
-    assert list(tmp_path.iterdir()) == [target]
+    assert list(target.parent.iterdir()) == [target]
 
 
-def test_a_file_that_is_to_replace_another_is_held_until_it_has(tmp_path, monkeypatch):
-    target = tmp_path / "out.bin"
-    target.write_bytes(b"old")
+def test_a_file_that_is_to_replace_another_is_held_until_it_has(target, monkeypatch):
     replace = files.Path.replace
 
     def late(path, to):
-        write_file(tmp_path / "other.bin", b"by another process")
+        write_file(target.with_name("other.bin"), b"by another process")
         return replace(path, to)
 
     monkeypatch.setattr(files.Path, "replace", late)
     write_file(target, b"new", overwrite=True)
     assert target.read_bytes() == b"new"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["other.bin", "out.bin"]
+    assert sorted(path.name for path in target.parent.iterdir()) == ["other.bin", "out.bin"]
 
 
-@pytest.mark.parametrize("end", BESIDE_DATABASES)
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_what_a_database_keeps_beside_it_is_no_target(tmp_path, monkeypatch, end, overwrite):
+def test_what_a_database_keeps_beside_it_is_no_target(tmp_path, monkeypatch, overwrite):
     monkeypatch.chdir(tmp_path)
     ledger = Ledger.create("city.ledger").path.resolve()
     (tmp_path / "link").symlink_to(tmp_path)
-    for path in (f"{ledger}{end}", f"city.ledger{end}", f"link/city.ledger{end}"):
-        with pytest.raises(WriteError, match=f"{end} has a name that SQLite uses"):
-            check_free(path, overwrite=overwrite)
     (tmp_path / "city.parquet").write_bytes(b"SQLite")
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "pipe")
-    for free in ("city.parquet", "folder", "pipe", "missing", "city.ledger.", ""):
-        check_free(f"{free}{end}", overwrite=overwrite)
-
-
-def test_a_file_that_may_not_be_read_could_be_a_database(tmp_path, monkeypatch):
+    for end in BESIDE_DATABASES:
+        for path in (f"{ledger}{end}", f"city.ledger{end}", f"link/city.ledger{end}"):
+            with pytest.raises(WriteError, match=f"{end} has a name that SQLite uses"):
+                check_free(path, overwrite=overwrite)
+        for free in ("city.parquet", "folder", "pipe", "missing", "city.ledger.", ""):
+            check_free(f"{free}{end}", overwrite=overwrite)
     (tmp_path / "l").write_bytes(b"?")
-
-    def refuses(*_):
-        raise PermissionError
-
-    monkeypatch.setattr(files.Path, "open", refuses)
+    monkeypatch.setattr(files.Path, "open", raising(PermissionError()))
     with pytest.raises(WriteError, match="SQLite"):
-        check_free(tmp_path / "l-journal", overwrite=False)
+        check_free(tmp_path / "l-journal", overwrite=overwrite)
+
+
+def small_release():
+    domain = psd.Domain(bounds=(0, 0, 4, 4))
+    return psd.Release.from_counts(psd.grid_tree(domain, 2), [1, 2, 3, 4], 1.0, domain=domain)
 
 
 def test_a_ledger_outlives_a_release_in_any_place(tmp_path):
     """SQLite would take the release for what a crash left, and delete it."""
     ledger = Ledger.create(tmp_path / "city.ledger")
-    domain = psd.Domain(bounds=(0, 0, 4, 4))
-    made = psd.Release.from_counts(psd.grid_tree(domain, 2), [1, 2, 3, 4], 1.0, domain=domain)
     with pytest.raises(WriteError):
-        made.save(tmp_path / "city.ledger-journal")
+        small_release().save(tmp_path / "city.ledger-journal")
     ledger.register("rows", 1)
     assert list(tmp_path.iterdir()) == [ledger.path]
-
-
-def test_free_places_are_given_back_as_paths(tmp_path):
-    assert check_free(str(tmp_path / "out.bin"), overwrite=False) == tmp_path / "out.bin"
 
 
 def test_an_input_is_never_overwritten_under_any_name(tmp_path):
@@ -239,27 +223,7 @@ def test_an_input_is_never_overwritten_under_any_name(tmp_path):
     for name in (source, link, tmp_path / "." / "points.csv"):
         with pytest.raises(WriteError, match="input"):
             check_free(name, overwrite=True, inputs=[tmp_path / "gone.csv", source])
-    assert check_free(source, overwrite=True, inputs=[tmp_path / "gone.csv"]) == source
-
-
-def test_a_file_system_without_hard_links_is_written_to_all_the_same(tmp_path, monkeypatch):
-    def no_links(*_):
-        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
-
-    monkeypatch.setattr(files.os, "link", no_links)
-    with temporary_target(tmp_path / "out.bin") as path:
-        path.write_bytes(b"new")
-    assert (tmp_path / "out.bin").read_bytes() == b"new"
-
-    def attempt():
-        with temporary_target(tmp_path / "late.bin") as path:
-            path.write_bytes(b"new")
-            (tmp_path / "late.bin").write_bytes(b"other")
-
-    with pytest.raises(WriteError):
-        attempt()
-    assert (tmp_path / "late.bin").read_bytes() == b"other"
-    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["late.bin", "out.bin"]
+    assert check_free(str(source), overwrite=True, inputs=[tmp_path / "gone.csv"]) == source
 
 
 def refuse_folders(monkeypatch, *, posix_only):
@@ -268,7 +232,7 @@ def refuse_folders(monkeypatch, *, posix_only):
 
     def refusing(path, *arguments, **named):
         if not isinstance(path, int) and os.path.isdir(path):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            raise system_error(errno.EACCES)
         return open_(path, *arguments, **named)
 
     monkeypatch.setattr(os, "open", refusing)
@@ -284,27 +248,15 @@ POSIX_ONLY = {"nothing else": (), "windows": ((os, "O_TMPFILE"), (leftovers, "fc
 
 
 @pytest.mark.parametrize("system", POSIX_ONLY)
-@pytest.mark.parametrize("write", ["whole", "block"])
-@pytest.mark.parametrize("exists", [False, True])
-def test_files_are_written_where_no_folder_is_opened(tmp_path, monkeypatch, system, write, exists):
-    target = tmp_path / "out.bin"
-    if exists:
-        target.write_bytes(b"old")
+def test_files_are_written_where_no_folder_is_opened(tmp_path, monkeypatch, system):
     refuse_folders(monkeypatch, posix_only=POSIX_ONLY[system])
-    if write == "whole":
-        write_file(target, b"new", overwrite=exists)
-    else:
-        with temporary_target(target, overwrite=exists) as path:
-            path.write_bytes(b"new")
-    assert target.read_bytes() == b"new"
-    assert list(tmp_path.iterdir()) == [target]
-
-
-@pytest.mark.parametrize("system", POSIX_ONLY)
-def test_releases_and_ledgers_are_saved_where_no_folder_is_opened(tmp_path, monkeypatch, system):
-    refuse_folders(monkeypatch, posix_only=POSIX_ONLY[system])
-    domain = psd.Domain(bounds=(0, 0, 4, 4))
-    release = psd.Release.from_counts(psd.grid_tree(domain, 2), [1, 2, 3, 4], 1.0, domain=domain)
+    for write in (write_file, write_block):
+        for number in (0, 1):
+            write(tmp_path / "out.bin", b"%d" % number, overwrite=number > 0)
+            assert (tmp_path / "out.bin").read_bytes() == b"%d" % number
+            assert list(tmp_path.iterdir()) == [tmp_path / "out.bin"]
+        (tmp_path / "out.bin").unlink()
+    release = small_release()
     release.save(tmp_path / "release")
     release.export(tmp_path / "cells.gpkg")
     Ledger.create(tmp_path / "ledger").register("rows", 1)
@@ -318,14 +270,9 @@ def test_a_file_that_may_not_be_opened_is_still_an_error(tmp_path, monkeypatch):
 
     def refusing(path, *arguments, **named):
         if str(path).endswith("out.bin"):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            raise system_error(errno.EACCES)
         return open_(path, *arguments, **named)
 
-    def attempt():
-        with temporary_target(tmp_path / "out.bin") as path:
-            path.write_bytes(b"new")
-            monkeypatch.setattr(os, "open", refusing)
-
     with pytest.raises(WriteError, match="Permission denied"):
-        attempt()
+        write_block(tmp_path / "out.bin", then=lambda: monkeypatch.setattr(os, "open", refusing))
     assert list(tmp_path.iterdir()) == []

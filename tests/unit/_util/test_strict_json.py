@@ -5,44 +5,36 @@ import pytest
 from psd._util.strict_json import MAX_HEADER, strict_json
 from psd.errors import ReleaseFormatError
 
+TEXTS = [
+    (b"{}", {}),
+    (b' {"a": [1, 2.5, null, true]}\n', {"a": [1, 2.5, None, True]}),
+    ('{"name": "Zürich"}'.encode(), {"name": "Zürich"}),
+    (b'{"a": {"x": 1}, "b": {"x": 2}}', {"a": {"x": 1}, "b": {"x": 2}}),
+]
+OTHERS = {
+    "empty": b"",
+    "half": b'{"a": 1',
+    "text behind": b'{"a": 1} {}',
+    "duplicate key": b'{"a": 1, "a": 1}',
+    "duplicate key, escaped and inside": b'[{"b": {"a": 1, "\\u0061": 2}}]',
+    "NaN": b'{"a": NaN}',
+    "infinity": b"[Infinity]",
+    "minus infinity": b"[-Infinity]",
+    "not UTF-8": b"\xff\xfe\x00",
+    "nested too deeply": b"[" * 100_000,
+}
 
-@pytest.mark.parametrize(
-    ("raw", "value"),
-    [
-        (b"{}", {}),
-        (b' {"a": [1, 2.5, null, true]}\n', {"a": [1, 2.5, None, True]}),
-        ('{"name": "Zürich"}'.encode(), {"name": "Zürich"}),
-        (b'{"a": {"x": 1}, "b": {"x": 2}}', {"a": {"x": 1}, "b": {"x": 2}}),
-    ],
-    ids=["empty", "values", "not ASCII", "one key in two objects"],
-)
-def test_json_with_one_reading_is_parsed(raw, value):
-    assert strict_json(raw) == value
+
+def test_json_with_one_reading_is_parsed():
+    assert [strict_json(raw) for raw, _ in TEXTS] == [value for _, value in TEXTS]
 
 
-@pytest.mark.parametrize(
-    "raw",
-    [
-        b"",
-        b'{"a": 1',
-        b'{"a": 1} {}',
-        b'{"a": 1, "a": 1}',
-        b'[{"b": {"a": 1, "\\u0061": 2}}]',
-        b'{"a": NaN}',
-        b"[Infinity]",
-        b"[-Infinity]",
-        b"\xff\xfe\x00",
-        b"[" * 100_000,
-    ],
-    ids=[
-        *("empty", "half", "text behind", "duplicate key", "duplicate key, escaped and inside"),
-        *("NaN", "infinity", "minus infinity", "not UTF-8", "nested too deeply"),
-    ],
-)
-def test_other_text_is_refused(raw):
-    with pytest.raises(ReleaseFormatError, match="not strict JSON") as refusal:
-        strict_json(raw)
-    assert refusal.value.__cause__ is None
+def test_other_text_is_refused(subtests):
+    for name, raw in OTHERS.items():
+        with subtests.test(name):
+            with pytest.raises(ReleaseFormatError, match="not strict JSON") as refusal:
+                strict_json(raw)
+            assert refusal.value.__cause__ is None
 
 
 def test_the_limit_is_the_largest_number_of_bytes():

@@ -8,24 +8,21 @@ from psd.errors import ParameterError
 KEYS = ("epsilon", "method", "bounds")
 
 
-@pytest.mark.parametrize("names", [(), ("method",), ["bounds", "epsilon", "bounds"]])
-def test_names_that_exist_pass(names):
-    check_names("key", names, KEYS)
+REFUSALS = {
+    ("bounds", "epsilom"): "'epsilom' does not exist; did you mean 'epsilon'?",
+    ("Bounds",): "'Bounds' does not exist; did you mean 'bounds'?",
+    ("zzz",): "'zzz' does not exist; use one of epsilon, method, bounds",
+    (7,): "'7' does not exist; use one of epsilon, method, bounds",
+    ("a" * 200,): f"'{'a' * 80}' does not exist; use one of epsilon, method, bounds",
+    ("zzz", "epsilom"): "'zzz' does not exist; use one of epsilon, method, bounds",
+}
 
 
-@pytest.mark.parametrize(
-    ("names", "message"),
-    [
-        (["bounds", "epsilom"], "key 'epsilom' does not exist; did you mean 'epsilon'?"),
-        (["Bounds"], "key 'Bounds' does not exist; did you mean 'bounds'?"),
-        (["zzz"], "key 'zzz' does not exist; use one of epsilon, method, bounds"),
-        ([7], "key '7' does not exist; use one of epsilon, method, bounds"),
-        (["a" * 200], f"key '{'a' * 80}' does not exist; use one of epsilon, method, bounds"),
-        (["zzz", "epsilom"], "key 'zzz' does not exist; use one of epsilon, method, bounds"),
-    ],
-    ids=["typing error", "capital", "nothing close", "no text", "long", "the first of two"],
-)
-def test_the_refusal_suggests_a_name(names, message):
-    with pytest.raises(ParameterError) as refusal:
-        check_names("key", names, iter(KEYS))
-    assert str(refusal.value) == message
+def test_the_refusal_suggests_a_name(subtests):
+    for names in ((), ("method",), ["bounds", "epsilon", "bounds"]):
+        check_names("key", names, KEYS)
+    for names, message in REFUSALS.items():
+        with subtests.test(str(names)):
+            with pytest.raises(ParameterError) as refusal:
+                check_names("key", names, iter(KEYS))
+            assert str(refusal.value) == f"key {message}"

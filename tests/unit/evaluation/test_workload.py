@@ -1,23 +1,9 @@
 """Queries of an evaluation."""
 
 import numpy as np
-import pandas as pd
 
-import psd
 from psd.evaluation.workload import AREAS, draw_workload
-
-DOMAIN = psd.Domain(bounds=(0, 0, 10, 10), crs="EPSG:3857")
-
-
-def points(size=3_000, users=40):
-    random = np.random.default_rng(5)
-    return pd.DataFrame(
-        {
-            "lon": random.beta(2, 5, size) * 10,
-            "lat": random.beta(5, 2, size) * 10,
-            "user_id": random.zipf(1.6, size) % users,
-        }
-    )
+from support.evaluations import DOMAIN, points
 
 
 def test_workload_has_eight_classes_inside_the_bounds():

@@ -11,10 +11,7 @@ def test_lines_are_read_with_or_without_a_mark(tmp_path):
     for mark in ("", "\ufeff"):
         path.write_text(f"{mark}서울\nbus\n", encoding="utf-8")
         assert read_list(str(path), "words") == ["서울", "bus"]
-
-
-@pytest.mark.parametrize("path", ["words", "missing"])
-def test_other_files_are_refused(tmp_path, path):
-    (tmp_path / "words").write_bytes(b"\xff\xfe")
-    with pytest.raises(ParameterError, match="options must be a file of lines in UTF-8"):
-        read_list(str(tmp_path / path), "options")
+    path.write_bytes(b"\xff\xfe")
+    for name in ("words", "missing"):
+        with pytest.raises(ParameterError, match="options must be a file of lines in UTF-8"):
+            read_list(str(tmp_path / name), "options")

@@ -9,12 +9,9 @@ import pytest
 from psd.errors import InputDataError, ParameterError
 from psd.local.answer_design import design_numbers, design_options, parse_settings
 from psd.local.answer_tables import encode_table, tabulate
-from psd.local.bulk import ManyWords, find_answers, format_reports, randomise_group
-from psd.local.campaigns import encode_campaign
-from psd.local.collection import collect
 from psd.local.distributions import estimate_distribution
 from psd.local.protocols import protocol_class
-from support.local import campaign_bytes
+from support.local import campaign_bytes, collected
 from support.seeded_system import seeded_system
 
 DEVICES = 20_000
@@ -29,13 +26,7 @@ def same_draws():
 
 def table_of(folder, campaign, values):
     """Table of the reports of devices, through lines and parts."""
-    values = np.asarray(values)
-    answers = find_answers(campaign, 0, values, values)
-    reports = randomise_group(campaign, 0, answers, ManyWords(len(answers)))
-    (folder / "c.json").write_bytes(encode_campaign(campaign))
-    (folder / "r").write_text("".join(f"{line}\n" for line in format_reports(campaign, reports)))
-    collect(str(folder / "c.json"), [str(folder / "r")], str(folder / "parts"))
-    return tabulate(str(folder / "c.json"), str(folder / "parts"))
+    return tabulate(*collected(folder, campaign, values))
 
 
 def numbers(size=DEVICES):
@@ -118,6 +109,8 @@ def test_settings_of_texts():
         with pytest.raises(ParameterError, match="NAME=VALUE"):
             parse_settings(wrong)
     assert design_numbers(0, 1, 1, 9, settings={"window": 9}).groups[0].draw.window == 9
+    with pytest.raises(ParameterError, match="protocol must be of answers"):
+        design_options(["a", "b"], 1, 9, protocol="duchi")
 
 
 def test_refusals(tmp_path):
@@ -126,5 +119,3 @@ def test_refusals(tmp_path):
         tabulate(str(tmp_path / "c.json"), str(tmp_path))
     with pytest.raises(InputDataError, match="must have"):
         table_of(tmp_path, design_numbers(0, 1, 1, 9), [])
-    with pytest.raises(ParameterError, match="protocol must be of answers"):
-        design_options(["a", "b"], 1, 9, protocol="duchi")

@@ -13,24 +13,21 @@ from psd.local.device import NANO, SHARES, Campaign
 BOUNDS = (126.4, 37, 127.6, 38)
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "devices", "finest"),
-    [
-        (1, 1000, 3),
-        (1, 10_000, 3),
-        (1, 100_000, 3),
-        (1, 10**6, 4),
-        (2, 10**6, 5),
-        (4, 10**6, 6),
-        (4, 10**12, 7),
-    ],
-)
-def test_levels_of_one_round_follow_from_epsilon_and_devices(epsilon, devices, finest):
-    groups = design(BOUNDS, epsilon, devices, rounds=1).groups
-    assert [len(g.partition.cells) for g in groups] == [4**level for level in range(2, finest + 1)]
-    assert sum(g.share for g in groups) == SHARES
-    ratios = [b.share / a.share for a, b in pairwise(groups[1:])]
-    assert ratios == pytest.approx([1.5] * len(ratios), rel=1e-4)
+LEVELS = [(1, 1000, 3), (1, 10_000, 3), (1, 100_000, 3), (1, 10**6, 4), (2, 10**6, 5),
+          (4, 10**6, 6), (4, 10**12, 7)]  # fmt: skip
+
+
+def test_levels_of_one_round_follow_from_epsilon_and_devices():
+    for epsilon, devices, finest in LEVELS:
+        groups = design(BOUNDS, epsilon, devices, rounds=1).groups
+        cells = [len(group.partition.cells) for group in groups]
+        assert cells == [4**level for level in range(2, finest + 1)]
+        assert sum(g.share for g in groups) == SHARES
+        ratios = [b.share / a.share for a, b in pairwise(groups[1:])]
+        assert ratios == pytest.approx([1.5] * len(ratios), rel=1e-4)
+    assert sigma(NANO, 1) ** 2 == pytest.approx(3.682694, rel=1e-6)
+    assert grid_level(1.5, sigma(NANO, 10**6), 3, 7) == 4
+    assert sum(split_shares([1, 1, 1])) == SHARES
 
 
 def test_a_campaign_is_written_and_read_by_the_device(tmp_path):
@@ -43,21 +40,18 @@ def test_a_campaign_is_written_and_read_by_the_device(tmp_path):
     assert campaign.series == campaign.digest
 
 
-@pytest.mark.parametrize("name", ["k-ary", "unary", "subset", "hashing"])
-def test_a_protocol_may_be_chosen(name):
-    assert {
-        group.protocol for group in design(BOUNDS, 1, 1000, rounds=1, protocol=name).groups
-    } == {name}
+def protocols(*arguments, **options):
+    return [group.protocol for group in design(BOUNDS, *arguments, rounds=1, **options).groups]
 
 
-def test_the_default_is_subset_up_to_256_answers_and_then_hashing():
-    names = [group.protocol for group in design(BOUNDS, 4, 10**6, rounds=1).groups]
-    assert names == ["subset", "subset", "hashing", "hashing", "hashing"]
+def test_a_protocol_may_be_chosen_and_the_default_is_subset_up_to_256_answers():
+    for name in ("k-ary", "unary", "subset", "hashing"):
+        assert set(protocols(1, 1000, protocol=name)) == {name}
+    assert protocols(4, 10**6) == ["subset"] * 2 + ["hashing"] * 3
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
+def test_wrong_parameters_are_refused(subtests):
+    for changes, words in [
         ({"epsilon": 0}, "epsilon must be above 0"),
         ({"epsilon": 1001}, "epsilon must be at most"),
         ({"devices": 0}, "devices must be between"),
@@ -67,21 +61,10 @@ def test_the_default_is_subset_up_to_256_answers_and_then_hashing():
         ({"protocol": "laplace"}, "protocol must be one of"),
         ({"title": "a\nb"}, "title must be a printable text"),
         ({"protocol": "unary", "devices": 10**12, "epsilon": 4}, "at most 4,096 answers"),
-    ],
-)
-def test_wrong_parameters_are_refused(changes, words):
-    arguments = {"bounds": BOUNDS, "epsilon": 1, "devices": 1000, "rounds": 1, **changes}
-    with pytest.raises(ParameterError, match=words):
-        design(**arguments)
-
-
-@pytest.mark.parametrize("bounds", [(0, 0, 1), (1, 0, 0, 1), (0, 0, 0, 1), (0, 0, 400, 1)])
-def test_wrong_bounds_are_refused(bounds):
-    with pytest.raises(DomainError):
-        design(bounds, 1, 1000)
-
-
-def test_small_rules():
-    assert sigma(NANO, 1) ** 2 == pytest.approx(3.682694, rel=1e-6)
-    assert grid_level(1.5, sigma(NANO, 10**6), 3, 7) == 4
-    assert sum(split_shares([1, 1, 1])) == SHARES
+    ]:
+        arguments = {"bounds": BOUNDS, "epsilon": 1, "devices": 1000, "rounds": 1, **changes}
+        with subtests.test(str(changes)), pytest.raises(ParameterError, match=words):
+            design(**arguments)
+    for bounds in ((0, 0, 1), (1, 0, 0, 1), (0, 0, 0, 1), (0, 0, 400, 1)):
+        with subtests.test(str(bounds)), pytest.raises(DomainError):
+            design(bounds, 1, 1000)

@@ -17,29 +17,23 @@ from support.local import GRID, HASHING, KARY, campaign_bytes
 CHROMIUM = shutil.which("chromium")
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
+
 pytestmark = [
+    pytest.mark.deep,
     pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the path"),
     pytest.mark.slow,
 ]
 
 PATIENCE = 900_000  # milliseconds, so that no test depends on the speed of the machine
 ORIGIN = "https://device.test/"
+
+
 HELPERS = """
   const bytes = (text) => new TextEncoder().encode(text);
-  async function answer(name, campaign, x, y, options) {
-    try {
-      return await (await psdDevice.open(name)).answer(bytes(campaign), x, y, options);
-    } catch (error) {
-      return `${error.code}: ${error.message}`;
-    }
-  }
-  async function create(name, cap) {
-    try {
-      return await (await psdDevice.open(name)).create(cap);
-    } catch (error) {
-      return `${error.code}: ${error.message}`;
-    }
-  }
+  const told = (promise) => promise.catch((error) => `${error.code}: ${error.message}`);
+  const answer = (name, campaign, x, y) =>
+    told(psdDevice.open(name).then((device) => device.answer(bytes(campaign), x, y)));
+  const create = (name, cap) => told(psdDevice.open(name).then((device) => device.create(cap)));
 """
 
 

@@ -11,13 +11,7 @@ from psd.errors import DomainError, ParameterError
 from psd.local.bulk import ManyWords, draw_groups, find_answers, format_reports, randomise_group
 from psd.local.campaigns import campaign_of, encode_campaign
 from psd.local.collection import collect
-from psd.local.device import (
-    NANO,
-    Campaign,
-    Store,
-    Words,
-    answer_place,
-)
+from psd.local.device import NANO, Campaign, Store, Words, answer_place
 from psd.local.region_design import design_regions, read_regions, regions_of_campaign
 from psd.local.rounds import next_round
 from psd.space.polygon_hierarchy import hierarchy_from_polygons
@@ -55,21 +49,20 @@ def test_the_device_has_the_region_of_the_library(bounds):
 
 
 def test_regions_are_those_that_were_given():
-    one = region_campaign()
     given = wards().set_index("ward")
-    regions = regions_of_campaign(one)
+    regions = regions_of_campaign(region_campaign())
+    polygons = regions.geometry.polygons
     moved = given.loc[list(regions.levels[1].ids)].geometry.to_numpy()
-    assert shapely.equals(regions.geometry.polygons, moved).all()
-    corners = [set(map(tuple, shapely.get_coordinates(shape))) for shape in moved]
-    assert corners == [
-        set(map(tuple, shapely.get_coordinates(shape))) for shape in regions.geometry.polygons
+    assert shapely.equals(polygons, moved).all()
+    corners = [
+        [set(map(tuple, shapely.get_coordinates(shape))) for shape in shapes]
+        for shapes in (moved, polygons)
     ]
-    assert (shapely.get_num_interior_rings(regions.geometry.polygons) == 1).sum() == 1
-    assert (shapely.get_num_geometries(regions.geometry.polygons) == 2).sum() == 1
-    parents = {
-        child: regions.levels[0].ids[parent]
-        for child, parent in zip(regions.levels[1].ids, regions.levels[1].parent, strict=True)
-    }
+    assert corners[0] == corners[1]
+    assert (shapely.get_num_interior_rings(polygons) == 1).sum() == 1
+    assert (shapely.get_num_geometries(polygons) == 2).sum() == 1
+    upper, lower = regions.levels
+    parents = dict(zip(lower.ids, np.array(upper.ids)[lower.parent].tolist(), strict=True))
     assert parents == given["district"].to_dict()
 
 
@@ -113,69 +106,60 @@ def test_devices_become_a_release_of_named_regions(tmp_path):
     assert total["lower"] <= (lowest >= 0).sum() <= total["upper"]
 
 
-def test_real_devices_answer_and_their_points_are_outside_or_in_a_region(tmp_path):
+def test_real_devices_answer_and_there_is_one_round(tmp_path):
     one = region_campaign(epsilon=9)
     for number, point in enumerate([(1, 1), (float("nan"), 0), (99, 1), (8, 4)]):
         store = str(tmp_path / f"{number}.store")
         Store.create(store, 9 * NANO)
         report = json.loads(answer_place(store, one, *point, Words()))
         assert report["campaign"] == one.digest
-
-
-def test_a_region_campaign_has_one_round(tmp_path):
-    (tmp_path / "c.json").write_bytes(encode_campaign(region_campaign()))
+    (tmp_path / "c.json").write_bytes(encode_campaign(one))
     with pytest.raises(ParameterError, match="asked together"):
         next_round(str(tmp_path / "c.json"), str(tmp_path))
 
 
-def with_cells(*columns, share=None):
+def with_cells(*columns):
     """A campaign whose groups have these cells."""
     content = json.loads(encode_campaign(region_campaign()))
     group = {**content["groups"][0], "protocol": {"name": "k-ary"}}
-    shares = share or [1_000_000 - 1000 * (len(columns) - 1), *[1000] * (len(columns) - 1)]
-    content["groups"] = [
-        {**group, "cells": list(cells), "share": part}
-        for cells, part in zip(columns, shares, strict=True)
-    ]
+    shares = [1_000_000 - 1000 * (len(columns) - 1), *[1000] * (len(columns) - 1)]
+    groups = zip(columns, shares, strict=True)
+    content["groups"] = [{**group, "cells": list(cells), "share": part} for cells, part in groups]
     return campaign_of(content)
 
 
 BOX, NEXT = "0 0 1 0 1 1 0 1 0 0", "1 0 2 0 2 1 1 1 1 0"
 
 
-@pytest.mark.parametrize(
-    "cell",
-    ["", "a", "a|ward", "a|ward|", "|ward|" + BOX, "a||" + BOX, "a|ward|0 0 1 1 0 0",
-     "a|ward|0 0 1 0 1 1 0 1 0", "a|ward|0 0 1e9 0 1 1 0 0", "a|ward|0 0 nan 0 1 1 0 0",
-     "a|ward|0 0  1 0 1 1 0 0", "a|ward|" + BOX + "|", "a|ward|0 0 .5 0 1 1 0 0"],
-    ids=range(13),
-)  # fmt: skip
-def test_cells_that_are_no_regions_are_refused(cell):
-    with pytest.raises(ParameterError, match=r"a region must be spelled|number of answers"):
-        with_cells([cell])
+NO_CELLS = [
+    "", "a", "a|ward", "a|ward|", "|ward|" + BOX, "a||" + BOX, "a|ward|0 0 1 1 0 0",
+    "a|ward|0 0 1 0 1 1 0 1 0", "a|ward|0 0 1e9 0 1 1 0 0", "a|ward|0 0 nan 0 1 1 0 0",
+    "a|ward|0 0  1 0 1 1 0 0", "a|ward|" + BOX + "|", "a|ward|0 0 .5 0 1 1 0 0",
+]  # fmt: skip
+NO_HIERARCHIES = {
+    "outlines": [["a|ward|" + BOX], ["a|block|" + NEXT]],
+    "twice": [["a|ward|" + BOX, "b|ward|" + NEXT, "a|ward|2 0 3 0 3 1 2 1 2 0"]],
+    "names": [["a|ward|" + BOX, "b|block|" + NEXT]],
+    "parts": [["a|ward|" + BOX, "a|ward|" + NEXT]],
+    "parents": [["a|ward|" + BOX, "b|ward|" + NEXT], ["c|block|" + BOX, "c|block|" + NEXT]],
+    "open": [["a|ward|0 0 1 0 1 1 0 1 0 2"]],
+}
 
 
-@pytest.mark.parametrize(
-    "columns",
-    [
-        [["a|ward|" + BOX], ["a|block|" + NEXT]],
-        [["a|ward|" + BOX, "b|ward|" + NEXT, "a|ward|2 0 3 0 3 1 2 1 2 0"]],
-        [["a|ward|" + BOX, "b|block|" + NEXT]],
-        [["a|ward|" + BOX, "a|ward|" + NEXT]],
-        [["a|ward|" + BOX, "b|ward|" + NEXT], ["c|block|" + BOX, "c|block|" + NEXT]],
-        [["a|ward|0 0 1 0 1 1 0 1 0 2"]],
-    ],
-    ids=["outlines", "twice", "names", "parts", "parents", "open"],
-)
-def test_a_hierarchy_that_is_none_is_refused_by_the_collector(columns):
-    with pytest.raises(ParameterError, match="it is damaged"):
-        regions_of_campaign(with_cells(*columns))
+def test_cells_that_are_no_regions_are_refused(subtests):
+    for cell in NO_CELLS:
+        words = r"a region must be spelled|number of answers"
+        with subtests.test(cell), pytest.raises(ParameterError, match=words):
+            with_cells([cell])
 
 
-@pytest.mark.parametrize("ring", ["0 0 3 3 3 0 0 3 0 0", "90 0 91 0 91 1 90 1 90 0"])
-def test_polygons_that_are_not_valid_are_refused_by_the_collector(ring):
-    with pytest.raises(ParameterError, match="must be a valid polygon"):
-        regions_of_campaign(with_cells(["a|ward|" + ring]))
+def test_a_hierarchy_that_is_none_is_refused_by_the_collector(subtests):
+    for name, columns in NO_HIERARCHIES.items():
+        with subtests.test(name), pytest.raises(ParameterError, match="it is damaged"):
+            regions_of_campaign(with_cells(*columns))
+    for ring in ("0 0 3 3 3 0 0 3 0 0", "90 0 91 0 91 1 90 1 90 0"):
+        with pytest.raises(ParameterError, match="must be a valid polygon"):
+            regions_of_campaign(with_cells(["a|ward|" + ring]))
 
 
 def test_overlapping_parts_are_decided_by_the_first():
@@ -187,23 +171,20 @@ def test_overlapping_parts_are_decided_by_the_first():
 
 def test_regions_that_a_device_cannot_decide_are_refused(monkeypatch):
     table, domain = wards(), psd.Domain(bounds=BOXES[0])
-    elsewhere = hierarchy_from_polygons(table, domain, ids="ward", gaps="elsewhere")
-    with pytest.raises(ParameterError, match="regions must be polygons, with gaps outside"):
-        design_regions(elsewhere, 1, 1000)
+
+    def refused(words, table=table, gaps="outside"):
+        regions = hierarchy_from_polygons(table, domain, ids="ward", gaps=gaps)
+        with pytest.raises(ParameterError, match=words):
+            design_regions(regions, 1, 1000)
+
+    refused("regions must be polygons, with gaps outside", gaps="elsewhere")
     with pytest.raises(ParameterError, match="must be files of polygons, got tiles"):
         read_regions(CellRegions(kind="tiles", cells="8"), "EPSG:4326")
-    usual = hierarchy_from_polygons(table, domain, ids="ward", gaps="outside")
-    barred = hierarchy_from_polygons(
-        table.assign(ward=table["ward"] + "|"), domain, ids="ward", gaps="outside"
-    )
-    with pytest.raises(ParameterError, match="printable and without"):
-        design_regions(barred, 1, 1000)
+    refused("printable and without", table.assign(ward=table["ward"] + "|"))
     monkeypatch.setattr("psd.local.region_design._MAX_VERTICES", 9)
-    with pytest.raises(ParameterError, match="at most 9 vertices in a campaign"):
-        design_regions(usual, 1, 1000)
+    refused("at most 9 vertices in a campaign")
     monkeypatch.setattr("psd.local.region_design.MAX_ANSWERS", 9)
-    with pytest.raises(ParameterError, match="regions must be at most 8"):
-        design_regions(usual, 1, 1000)
+    refused("regions must be at most 8")
 
 
 def test_files_have_the_extent_of_their_regions(tmp_path):

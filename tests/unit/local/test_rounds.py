@@ -15,25 +15,28 @@ from scipy.stats import binom
 import psd
 from psd.errors import InputDataError, ParameterError
 from psd.local import rounds
-from psd.local.aggregation import (
-    aggregate_campaign,
-    counted_groups,
-    earlier_groups,
-    release_of,
-)
-from psd.local.bulk import ManyWords, draw_groups, find_answers, randomise_group
+from psd.local.aggregation import aggregate_campaign, counted_groups, earlier_groups, release_of
+from psd.local.bulk import ManyWords, find_answers, randomise_group
 from psd.local.campaign_design import design
 from psd.local.campaign_groups import PLANS
 from psd.local.campaigns import campaign_of, encode_campaign
 from psd.local.collection import collect
-from psd.local.counting import GroupCounts
 from psd.local.device import NANO, Campaign, Store, Words, answer_place
 from psd.local.protocols import protocol_of
 from psd.local.rounds import next_round, round_after
 from psd.planning.local_reports import draw_campaign
 from psd.release.post_processing import PostProcessing
 from psd.space.box_tree import locate
-from support.local import GRID, HASHING, KARY, campaign, counted_places, support_of
+from support.local import (
+    GRID,
+    HASHING,
+    KARY,
+    all_rounds,
+    campaign,
+    counted_places,
+    sum_inside,
+    support_of,
+)
 from support.seeded_system import seeded_system
 
 BOUNDS = (0, 0, 8, 4)
@@ -56,24 +59,6 @@ def skewed(size, seed=1):
     return x, y
 
 
-def all_rounds(first, x, y):
-    """Campaigns of all rounds, and the release: each device keeps its group."""
-    groups, counted, campaigns = draw_groups(first, ManyWords(len(x))), [], [first]
-    for number in range(len(first.groups)):
-        one = campaigns[-1]
-        mine = np.flatnonzero(groups == number)
-        answers = find_answers(one, number, x[mine], y[mine])
-        codes = randomise_group(one, number, answers, ManyWords(len(mine))).codes
-        protocol = protocol_of(one.groups[number])
-        support = protocol.support(protocol.tabulate(codes))
-        counts = GroupCounts(group=number, protocol=protocol, reports=len(mine), support=support)
-        counted += counted_groups(one, [counts])
-        release = release_of(one, counted)
-        if number < len(first.groups) - 1:
-            campaigns.append(round_after(one, release, counted))
-    return campaigns, release
-
-
 @pytest.mark.parametrize("number", PLANS)
 def test_rounds_cut_where_devices_are(number):
     first = design(BOUNDS, 4, DEVICES, rounds=number)
@@ -81,54 +66,36 @@ def test_rounds_cut_where_devices_are(number):
     campaigns, release = all_rounds(first, *skewed(DEVICES))
     assert [len(one.earlier) for one in campaigns] == list(range(number))
     assert {one.series for one in campaigns} == {first.digest}
+    levels = release.record.local.levels
     assert release.record.local.reports == DEVICES
-    assert (release.epsilon, len(release.record.local.levels)) == (4, number)
+    assert (release.epsilon, len(levels)) == (4, number)
     leaves = release.tree.boxes[release.tree.is_leaf]
     smallest = leaves[np.argmin(leaves[:, 2] - leaves[:, 0])]
     centre = smallest[:2] / 2**20 * [8, 4]
     assert np.abs(centre - [2.2, 1.3]).max() < 1
     assert len(leaves) < 4 ** (int(math.log2(2**20 / (smallest[2] - smallest[0]))))
+    # The last campaign states all counts.
+    last = earlier_groups(Campaign.parse(encode_campaign(campaigns[-1])))
+    expected = [(level.reports, level.q) for level in levels[: number - 1]]
+    assert [(group.reports, group.q) for group in last] == expected
 
 
-def test_the_last_campaign_states_all_counts(tmp_path):
-    campaigns, release = all_rounds(design(BOUNDS, 4, DEVICES, rounds=3), *skewed(DEVICES))
-    last = Campaign.parse(encode_campaign(campaigns[-1]))
-    counted = earlier_groups(last)
-    assert [group.reports for group in counted] == [
-        level.reports for level in release.record.local.levels[:2]
-    ]
-    assert [group.q for group in counted] == [v.q for v in release.record.local.levels[:2]]
+CHANGES = [
+    {"reports": -1}, {"reports": True}, {"outside": 10**9}, {"support": []}, {"support": 5},
+    {"support": None}, {"cells": ["0"]}, {"cells": None}, {"protocol": {"name": "laplace"}},
+    {"extra": 1},
+]  # fmt: skip
 
 
-def entries(**changes):
-    """Content of a second round with other counts of the first."""
+def test_counts_of_earlier_rounds_are_checked(subtests):
     first = design(BOUNDS, 4, 2000, rounds=2)
     counted = counted_groups(first, counted_places(first, *skewed(2000)))
-    second = round_after(first, release_of(first, counted), counted)
-    content = json.loads(encode_campaign(second))
-    content["groups"][0]["counted"] |= changes
-    return content
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"reports": -1},
-        {"reports": True},
-        {"outside": 10**9},
-        {"support": []},
-        {"support": 5},
-        {"support": None},
-        {"cells": ["0"]},
-        {"cells": None},
-        {"protocol": {"name": "laplace"}},
-        {"extra": 1},
-    ],
-    ids=range(10),
-)
-def test_counts_of_earlier_rounds_are_checked(changes):
-    with pytest.raises(ParameterError):
-        earlier_groups(campaign_of(entries(**changes)))
+    second = encode_campaign(round_after(first, release_of(first, counted), counted))
+    for changes in CHANGES:
+        content = json.loads(second)
+        content["groups"][0]["counted"] |= changes
+        with subtests.test(str(changes)), pytest.raises(ParameterError):
+            earlier_groups(campaign_of(content))
 
 
 def test_campaigns_without_a_further_round_are_refused(tmp_path):
@@ -142,20 +109,15 @@ def test_campaigns_without_a_further_round_are_refused(tmp_path):
         next_round(str(tmp_path / "c.json"), str(tmp_path))
 
 
-def test_a_chosen_protocol_stays():
+def test_a_chosen_protocol_and_its_settings_stay_over_all_rounds():
     first = design(BOUNDS, 4, 4000, rounds=3, protocol="unary")
     release = all_rounds(first, *skewed(4000))[1]
     assert {level.protocol for level in release.record.local.levels} == {"unary"}
-
-
-@pytest.mark.parametrize(
-    ("protocol", "settings"), [("unary", {"form": "symmetric"}), ("hashing", {"modulus": 2})]
-)
-def test_stated_settings_stay_over_all_rounds(protocol, settings):
-    first = design(BOUNDS, 4, DEVICES, rounds=3, protocol=protocol, settings=settings)
-    campaigns, _ = all_rounds(first, *skewed(DEVICES))
-    draws = [one.groups[number].draw for number, one in enumerate(campaigns)]
-    assert [{key: getattr(draw, key) for key in settings} for draw in draws] == [settings] * 3
+    for protocol, settings in (("unary", {"form": "symmetric"}), ("hashing", {"modulus": 2})):
+        first = design(BOUNDS, 4, DEVICES, rounds=3, protocol=protocol, settings=settings)
+        campaigns, _ = all_rounds(first, *skewed(DEVICES))
+        draws = [one.groups[number].draw for number, one in enumerate(campaigns)]
+        assert [{key: getattr(draw, key) for key in settings} for draw in draws] == [settings] * 3
 
 
 def test_cells_have_a_limit():
@@ -166,6 +128,7 @@ def test_cells_have_a_limit():
     assert campaign(((1_000_000, [*cells, "3"], HASHING),))
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [1, 4])
 def test_the_perturbation_error_is_predicted(epsilon):
@@ -187,6 +150,7 @@ def test_the_perturbation_error_is_predicted(epsilon):
     assert 0.8 < np.mean(squares) < 1.2
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 def test_sums_do_not_drift():
     """Mean error of a box around a dense place, over 60 campaigns of the same devices.
@@ -196,17 +160,19 @@ def test_sums_do_not_drift():
     """
     x, y = skewed(10_000)
     box = (2, 1, 3, 2)
-    true = ((x >= 2) & (x < 3) & (y >= 1) & (y < 2)).sum()
     errors = []
     for _ in range(60):
         release = all_rounds(design(BOUNDS, 4, 10_000), x, y)[1]
         signed = release.with_post_processing(PostProcessing(estimate="signed"))
         answer = signed.query([box]).iloc[0]
-        errors.append((answer["estimate"] - true) / answer["perturbation_error"])
+        errors.append(
+            (answer["estimate"] - sum_inside(x, y, box)[0]) / answer["perturbation_error"]
+        )
     assert abs(np.mean(errors)) < 0.5
     assert 0.5 < np.mean(np.square(errors)) < 1.9
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 def test_seven_rounds_have_about_the_error_of_four():
     """Mean absolute error of 40 boxes over 4 campaigns each, all seeds fixed.
@@ -217,20 +183,13 @@ def test_seven_rounds_have_about_the_error_of_four():
     devices = np.ones(len(x), np.int64)
     west, south, width, height = np.random.default_rng(5).uniform(0, [6, 3, 2, 1], (40, 4)).T
     boxes = np.stack([west, south, west + width, south + height], axis=1)
-    true = sum_inside(x[:, None], y[:, None], boxes)
     errors = {}
     for number in (4, 7):
         random = np.random.default_rng(number)
         first = design(BOUNDS, 2, len(x), rounds=number)
         estimates = [draw_campaign(first, x, y, devices, random).estimate(boxes) for _ in range(4)]
-        errors[number] = np.abs(np.array(estimates) - true).mean()
+        errors[number] = np.abs(np.array(estimates) - sum_inside(x, y, boxes)).mean()
     assert errors[7] < 1.5 * errors[4]
-
-
-def sum_inside(x, y, boxes):
-    """Places in each box."""
-    west, south, east, north = boxes.T
-    return ((x >= west) & (x < east) & (y >= south) & (y < north)).sum(axis=0)
 
 
 @contextmanager
@@ -244,27 +203,21 @@ def store_folder(folder, devices):
         yield Path(name)
 
 
-def through_files(folder, devices):
-    """A campaign of real devices: stores, lines, parts and rounds, through the public functions."""
-    with store_folder(folder, devices) as at:
-        return through_stores(folder, [str(at / f"{i}.store") for i in range(devices)])
-
-
-def through_stores(folder, stores):
-    """A campaign of the devices of some stores."""
+def through_files(folder, stores):
+    """A campaign of devices with stores: lines, parts and rounds, by the public functions."""
     devices = len(stores)
-    first = design(BOUNDS, 4, devices, rounds=4)
     x, y = skewed(devices)
+    places = list(zip(x.tolist(), y.tolist(), strict=True))
     for store in stores:
         Store.create(store, 4 * NANO)
     path = folder / "c0.json"
-    path.write_bytes(encode_campaign(first))
+    path.write_bytes(encode_campaign(design(BOUNDS, 4, devices, rounds=4)))
     in_rounds = []
     for number in range(4):
         one = Campaign.load(str(path))
         reports = [
-            answer_place(store, one, float(a), float(b), Words())
-            for store, a, b in zip(stores, x, y, strict=True)
+            answer_place(store, one, *place, Words())
+            for store, place in zip(stores, places, strict=True)
         ]
         # An answer of an earlier round is sent again, and refused as of another campaign.
         lines = [report for report in reports if report is not None]
@@ -272,8 +225,15 @@ def through_stores(folder, stores):
         parts = str(folder / f"p{number}")
         done = collect(str(path), [str(folder / f"r{number}")], parts)
         assert done.refused["campaign"] + done.reports == len(lines)
-        in_rounds.append(of_round(one, number, reports, x, y))
-        assert len(in_rounds[-1][0]) == done.reports
+        answers = [
+            (json.loads(report)["answer"], one.answer_of(number, *place))
+            for report, place in zip(reports, places, strict=True)
+            if report is not None and one.digest in report
+        ]
+        assert len(answers) == done.reports
+        group = one.groups[number]
+        true = np.bincount([answer for _, answer in answers], minlength=group.draw.answers)
+        in_rounds.append(([json.dumps(report) for report, _ in answers], true, protocol_of(group)))
         if number < 3:
             path = folder / f"c{number + 1}.json"
             path.write_bytes(encode_campaign(next_round(str(folder / f"c{number}.json"), parts)))
@@ -284,17 +244,6 @@ def through_stores(folder, stores):
         with Store.locked(store) as opened:
             assert opened.spent == 4 * NANO
     return release, x, y, zip(groups, in_rounds, strict=True)
-
-
-def of_round(one, number, reports, x, y):
-    """Answers of the reports that were drawn in a round, and the number of devices in each cell."""
-    answers = [
-        (json.loads(report)["answer"], one.answer_of(number, float(a), float(b)))
-        for report, a, b in zip(reports, x, y, strict=True)
-        if report is not None and one.digest in report
-    ]
-    true = np.bincount([answer for _, answer in answers], minlength=one.groups[number].draw.answers)
-    return [json.dumps(report) for report, _ in answers], true, protocol_of(one.groups[number])
 
 
 def chance_of(count, devices, reports, p, q):
@@ -309,6 +258,7 @@ def chance_of(count, devices, reports, p, q):
     return 2 * min(law[: count + 1].sum(), law[count:].sum())
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "devices", [400, pytest.param(50_000, marks=pytest.mark.nightly)], ids=["few", "many"]
 )
@@ -320,59 +270,53 @@ def test_real_devices_from_start_to_end(tmp_path, devices):
       a false alarm of other draws has a probability of at most 5e-5. FFT adds errors below 1e-13.
     - Each of four intervals has the confidence 1 - 1e-6.
     """
-    release, x, y, counted = through_files(tmp_path, devices)
+    with store_folder(tmp_path, devices) as at:
+        stores = [str(at / f"{number}.store") for number in range(devices)]
+        release, x, y, counted = through_files(tmp_path, stores)
     chances = []
     for group, (reports, true, protocol) in counted:
         support = [*group.support.tolist(), group.outside]
         if devices == 400:
             assert support == sum(support_of(protocol, report) for report in reports).tolist()
-        p, q = float(group.p), float(group.q)
-        chances += [
-            chance_of(*counts, group.reports, p, q) for counts in zip(support, true, strict=True)
-        ]
+        rates = group.reports, float(group.p), float(group.q)
+        chances += [chance_of(*counts, *rates) for counts in zip(support, true, strict=True)]
     assert min(chances) > 5e-5 / len(chances)
     boxes = [(0, 0, 4, 4), (2, 1, 3, 2), (0, 0, 8, 2), (4, 0, 8, 4)]
     answers = release.query(boxes, confidence=1 - 1e-6)
-    true = [((x >= a) & (x < c) & (y >= b) & (y < d)).sum() for a, b, c, d in boxes]
+    true = sum_inside(x, y, boxes)
     assert ((answers["lower"] <= true) & (true <= answers["upper"])).all()
 
 
 @pytest.mark.parametrize("wrong", [0.7, 1.3])
 def test_counts_of_another_epsilon_are_detected(wrong):
     """3,000 devices miss it with a probability below 1e-7."""
-    x, y = skewed(3000)
     group = (1_000_000, ["0", "1", "2", "3"], KARY)
     one = campaign((group,), nano_epsilon=4 * NANO)
     liars = campaign((group,), nano_epsilon=int(wrong * 4 * NANO))
-    answers = find_answers(one, 0, x, y)
+    answers = find_answers(one, 0, *skewed(3000))
     codes = randomise_group(liars, 0, answers, ManyWords(3000)).codes
     law = protocol_of(one.groups[0])
-    counts = zip(
-        law.support(law.tabulate(codes)).tolist(),
-        np.bincount(answers, minlength=5).tolist(),
-        strict=True,
-    )
-    p, q = float(law.p), float(law.q)
-    assert min(chance_of(*pair, 3000, p, q) for pair in counts) < 5e-5 / 100
+    rates = 3000, float(law.p), float(law.q)
+    support, true = law.support(law.tabulate(codes)), np.bincount(answers, minlength=5)
+    pairs = zip(support.tolist(), true.tolist(), strict=True)
+    assert min(chance_of(*pair, *rates) for pair in pairs) < 5e-5 / 100
+
+
+def counted_of(cells):
+    """A campaign of one group of cells, and its counts."""
+    one = campaign(((1_000_000, cells, HASHING),))
+    return one, counted_groups(one, counted_places(one, *skewed(2000)))
 
 
 def test_the_tree_of_an_uneven_campaign_is_sound():
-    uneven = campaign(((1_000_000, ["0", "1", "2", *(f"3{d}" for d in "0123")], HASHING),))
-    counts = counted_places(uneven, *skewed(2000))
-    release = release_of(uneven, counted_groups(uneven, counts))
-    assert release.tree.is_leaf.sum() == 7
+    uneven, counts = counted_of(["0", "1", "2", *(f"3{d}" for d in "0123")])
+    assert release_of(uneven, counts).tree.is_leaf.sum() == 7
     with pytest.raises(ParameterError, match="at least as fine"):
-        release_of(uneven, [*counted_groups(uneven, counts), *coarser()])
-
-
-def coarser():
-    one = campaign(((1_000_000, ["0", "1", "2", "3"], HASHING),))
-    return counted_groups(one, counted_places(one, *skewed(2000)))
+        release_of(uneven, [*counts, *counted_of(["0", "1", "2", "3"])[1]])
 
 
 def test_groups_of_several_rounds_are_as_fine_as_grids():
-    grid = campaign(((1_000_000, GRID, HASHING),))
-    group = counted_groups(grid, counted_places(grid, *skewed(2000)))[0]
+    grid, [group] = counted_of(GRID)
     chain = release_of(grid, [group, replace(group, outside=3)])
     assert [level.level for level in chain.record.local.levels] == [2, 3]
     assert (chain.tree.children[chain.tree.levels[2]] == 1).all()

@@ -1,5 +1,6 @@
 """The numbers of the source documents, from exact integrals and enumerations."""
 
+from fractions import Fraction
 from math import log
 
 import numpy as np
@@ -28,33 +29,24 @@ FIGURE_2 = {
 @pytest.mark.parametrize("epsilon", FIGURE_2)
 def test_figure_2_of_seed_000_to_four_digits(epsilon):
     gamma, least = seeds.best_gamma(epsilon)
-    errors = [seeds.laplace_heights(epsilon)]
-    errors += [seeds.staircase_heights(each, epsilon) for each in seeds.GAMMAS]
-    *expected, best, smallest = FIGURE_2[epsilon]
-    assert [round(error * 1e3, 4) for error in errors] == expected
-    assert round(gamma, 4) == best
-    assert round(least * 1e3, 4) == smallest
+    errors = [seeds.staircase_heights(each, epsilon) for each in seeds.GAMMAS]
+    found = [1e3 * error for error in (seeds.laplace_heights(epsilon), *errors)]
+    assert tuple(round(number, 4) for number in (*found, gamma, least * 1e3)) == FIGURE_2[epsilon]
 
 
-def test_the_caption_of_figure_1():
+def test_the_caption_of_figure_1_and_the_worst_case_at_small_epsilons():
     assert seeds.corrected_epsilon(0.3, 1) == pytest.approx(0.7702961969, abs=1e-10)
-    density = [
-        seeds.staircase_density((y - 10) / 10, 0.8, 0.3, 1) / 10 for y in (15.5, 18, 19.9, 11)
-    ]
+    places = [(y - 10) / 10 for y in (15.5, 18, 19.9, 11)]
+    density = [seeds.staircase_density(place, 0.8, 0.3, 1) / 10 for place in places]
     assert density == pytest.approx([0.136716993] * 3 + [0.063283007], abs=1e-9)
+    errors = [*seeds.worst_errors(0.2, 0.16), *seeds.worst_errors(1, 0.16)]
+    assert [round(1e3 * error, 3) for error in errors] == [10.264, 10.494, 8.232, 8.970]
 
 
 def test_the_gammas_that_win_at_all_epsilons_are_those_of_the_document():
     low, high = seeds.winning_gammas()
     assert (round(low, 4), round(high, 4)) == (0.1572, 0.2257)
     assert (np.ceil(low * 100) / 100, np.floor(high * 100) / 100) == (0.16, 0.22)
-
-
-def test_the_worst_case_is_lost_at_small_epsilons():
-    errors = [
-        1e3 * error for error in (*seeds.worst_errors(0.2, 0.16), *seeds.worst_errors(1, 0.16))
-    ]
-    assert [round(error, 3) for error in errors] == [10.264, 10.494, 8.232, 8.970]
 
 
 CORRECTED = {
@@ -65,35 +57,33 @@ CORRECTED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("gamma", "epsilon"), CORRECTED)
-def test_corrected_epsilons_are_tight(gamma, epsilon):
-    stairs = seeds.corrected_epsilon(gamma, epsilon)
-    assert stairs == pytest.approx(CORRECTED[gamma, epsilon], abs=1e-10)
-    assert seeds.staircase_loss(gamma, stairs) == pytest.approx(epsilon)
+def test_corrected_epsilons_are_tight():
+    for (gamma, epsilon), corrected in CORRECTED.items():
+        stairs = seeds.corrected_epsilon(gamma, epsilon)
+        assert stairs == pytest.approx(corrected, abs=1e-10)
+        assert seeds.staircase_loss(gamma, stairs) == pytest.approx(epsilon)
 
 
-@pytest.mark.parametrize(
-    ("gamma", "realised"),
-    [(0.5, 1.6931), (0.6, 1.5108), (0.7, 1.3567), (0.8, 1.2231), (0.9, 1.1054), (0.99, 1.0101)],
-)
-def test_row_2_as_printed_is_not_private(gamma, realised):
-    loss = seeds.staircase_loss(gamma, seeds.printed_epsilon(gamma, 1))
-    assert round(loss, 4) == realised
-    assert loss == pytest.approx(1 + log(1 / gamma))
+PRINTED = {0.5: 1.6931, 0.6: 1.5108, 0.7: 1.3567, 0.8: 1.2231, 0.9: 1.1054, 0.99: 1.0101}
 
 
-def test_stairs_without_the_correction_are_not_private():
+def test_row_2_as_printed_and_stairs_without_the_correction_are_not_private():
+    for gamma, realised in PRINTED.items():
+        loss = seeds.staircase_loss(gamma, seeds.printed_epsilon(gamma, 1))
+        assert round(loss, 4) == realised
+        assert loss == pytest.approx(1 + log(1 / gamma))
     losses = [seeds.staircase_loss(*pair) for pair in ((0.3, 1), (0.2, 2), (0.16, 10))]
     assert [round(loss, 5) for loss in losses] == [1.29278, 2.44532, 10.69301]
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "gamma"), [(0.5, 0.3134), (1, 0.2922), (2, 0.2462), (4, 0.1530), (10, 0.0225)]
-)
-def test_the_best_window_on_the_lattice_is_the_continuous_one(epsilon, gamma):
-    assert round(seeds.best_gamma(epsilon, seeds.uniform_error)[0], 4) == gamma
-    best = protocol_class("bounded-staircase").best(int(epsilon * NANO))
-    assert (best.draw.window + 0.5) / STEPS == pytest.approx(gamma, abs=1e-3)
+BEST = {0.5: 0.3134, 1: 0.2922, 2: 0.2462, 4: 0.1530, 10: 0.0225}
+
+
+def test_the_best_window_on_the_lattice_is_the_continuous_one():
+    for epsilon, gamma in BEST.items():
+        assert round(seeds.best_gamma(epsilon, seeds.uniform_error)[0], 4) == gamma
+        best = protocol_class("bounded-staircase").best(int(epsilon * NANO))
+        assert (best.draw.window + 0.5) / STEPS == pytest.approx(gamma, abs=1e-3)
 
 
 # Bits, hashes, f, p, q: epsilons of the permanent response and of one report.
@@ -106,16 +96,14 @@ RAPPOR = {
 }
 
 
-@pytest.mark.parametrize("case", RAPPOR, ids=str)
-def test_epsilons_of_rappor_have_the_factor_that_seed_002_omits(case):
-    bits, hashes, *rates = case
-    epsilons = seeds.rappor_epsilons(bits, hashes, *rates)
-    assert [round(e, 6) for e in epsilons] == list(RAPPOR[case])
-    forever, once, printed = seeds.rappor_formulas(hashes, *(eval(rate) for rate in rates))
-    assert epsilons == pytest.approx((forever, once))
-    assert forever == pytest.approx(2 * hashes * printed)
-
-
-def test_fewer_bits_than_two_masks_need_cost_less():
+def test_epsilons_of_rappor_have_the_factor_that_seed_002_omits():
+    for (bits, hashes, *rates), expected in RAPPOR.items():
+        epsilons = seeds.rappor_epsilons(bits, hashes, *rates)
+        assert tuple(round(e, 6) for e in epsilons) == expected
+        shares = (float(Fraction(rate)) for rate in rates)
+        forever, once, printed = seeds.rappor_formulas(hashes, *shares)
+        assert epsilons == pytest.approx((forever, once))
+        assert forever == pytest.approx(2 * hashes * printed)
+    # Fewer bits than two masks need cost less.
     epsilons = seeds.rappor_epsilons(3, 2, "1/2", "1/2", "3/4")
     assert [round(e, 6) for e in epsilons] == [3.295837, 0.873615]

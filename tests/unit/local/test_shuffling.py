@@ -1,6 +1,7 @@
 """Shuffled reports: the pair of the clone theorem, against plain sums, goldens and coins."""
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -9,24 +10,19 @@ from scipy.stats import binom
 from psd.errors import ParameterError
 from psd.local.shuffling import check_delta, shuffled_delta, shuffled_epsilon
 
+GOLDENS = [
+    (0.5, 10**5, 1e-6, 0.005813), (1, 10**4, 1e-6, 0.053005), (1, 10**5, 1e-6, 0.015282),
+    (1, 10**6, 1e-6, 0.004335), (2, 10**6, 1e-6, 0.012958), (4, 10**6, 1e-6, 0.049307),
+    (1, 10**7, 1e-8, 0.001809),
+]  # fmt: skip
 
-@pytest.mark.parametrize(
-    ("epsilon", "reports", "delta", "expected"),
-    [
-        (0.5, 10**5, 1e-6, 0.005813),
-        (1, 10**4, 1e-6, 0.053005),
-        (1, 10**5, 1e-6, 0.015282),
-        (1, 10**6, 1e-6, 0.004335),
-        (2, 10**6, 1e-6, 0.012958),
-        (4, 10**6, 1e-6, 0.049307),
-        (1, 10**7, 1e-8, 0.001809),
-    ],
-)
-def test_goldens(epsilon, reports, delta, expected):
+
+def test_goldens():
     """local.md, section H."""
-    result = shuffled_epsilon(epsilon, reports, delta)
-    assert round(result, 6) == expected
-    assert shuffled_delta(result, epsilon, reports) <= delta
+    for epsilon, reports, delta, expected in GOLDENS:
+        result = shuffled_epsilon(epsilon, reports, delta)
+        assert round(result, 6) == expected
+        assert shuffled_delta(result, epsilon, reports) <= delta
 
 
 def plain_delta(central, epsilon, reports):
@@ -40,13 +36,27 @@ def plain_delta(central, epsilon, reports):
     return total
 
 
-@pytest.mark.parametrize("reports", [1, 2, 60])
-@pytest.mark.parametrize("epsilon", [0.3, 1, 3])
-@pytest.mark.parametrize("central", [0, 0.1, 0.29, 0.7])
-def test_two_tails_are_the_plain_sum(reports, epsilon, central):
+def test_two_tails_are_the_plain_sum():
     """Numbers of clones that are not summed are added as if they told all: never below."""
-    beyond = shuffled_delta(central, epsilon, reports) - plain_delta(central, epsilon, reports)
-    assert -1e-13 < beyond < 1e-10
+    for question in product((0, 0.1, 0.29, 0.7), (0.3, 1, 3), (1, 2, 60)):
+        assert -1e-13 < shuffled_delta(*question) - plain_delta(*question) < 1e-10
+
+
+def test_shuffled_coins_are_never_worse():
+    for question in ((0.3, 1, 20), (0.2, 1, 60), (0.5, 2, 60)):
+        assert coin_delta(*question) <= shuffled_delta(*question)
+
+
+def test_limits():
+    assert shuffled_epsilon(1.0, 1, 1e-6) == pytest.approx(1, abs=1e-5)
+    assert shuffled_epsilon(1000.0, 10**6, 1e-6) == 1000
+    assert shuffled_epsilon(1e-9, 10**6, 0.5) == 0
+    assert shuffled_epsilon(1.0, 10**8, 1e-6) == shuffled_epsilon(1.0, 10**12, 1e-6)
+    assert shuffled_epsilon(4.0, 100, 1e-9) <= 4
+    assert check_delta("1e-6") == 1e-6
+    for delta in (None, 0, 1, -1e-6, "nan", "x", math.inf):
+        with pytest.raises(ParameterError, match="delta must be a number above 0"):
+            check_delta(delta)
 
 
 def coin_delta(central, epsilon, reports):
@@ -61,25 +71,3 @@ def coin_delta(central, epsilon, reports):
         for p, q in ((one, zero), (zero, one)):
             worst = max(worst, np.maximum(p - growth * q, 0).sum())
     return worst
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "reports", "central"), [(1, 20, 0.3), (1, 60, 0.2), (2, 60, 0.5)]
-)
-def test_shuffled_coins_are_never_worse(epsilon, reports, central):
-    assert coin_delta(central, epsilon, reports) <= shuffled_delta(central, epsilon, reports)
-
-
-def test_limits():
-    assert shuffled_epsilon(1.0, 1, 1e-6) == pytest.approx(1, abs=1e-5)
-    assert shuffled_epsilon(1000.0, 10**6, 1e-6) == 1000
-    assert shuffled_epsilon(1e-9, 10**6, 0.5) == 0
-    assert shuffled_epsilon(1.0, 10**8, 1e-6) == shuffled_epsilon(1.0, 10**12, 1e-6)
-    assert shuffled_epsilon(4.0, 100, 1e-9) <= 4
-
-
-@pytest.mark.parametrize("delta", [None, 0, 1, -1e-6, "nan", "x", math.inf])
-def test_wrong_deltas_are_refused(delta):
-    with pytest.raises(ParameterError, match="delta must be a number above 0"):
-        check_delta(delta)
-    assert check_delta("1e-6") == 1e-6

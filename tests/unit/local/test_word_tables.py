@@ -3,7 +3,6 @@
 import csv
 import io
 from fractions import Fraction
-from itertools import product
 
 import numpy as np
 import pytest
@@ -11,27 +10,19 @@ import pytest
 from psd.errors import InputDataError, ParameterError
 from psd.local.answer_design import design_options, design_words
 from psd.local.answer_tables import encode_table, tabulate
-from psd.local.bulk import ManyWords, find_answers, format_reports, randomise_group
 from psd.local.campaigns import encode_campaign
-from psd.local.collection import collect
 from psd.local.device import NANO, RapporDraw
 from psd.local.protocols.rappor import Rappor
 from psd.local.word_decoding import decode_words
 from psd.local.word_tables import MAX_WORDS, tabulate_words
-from support.local import support_of
+from support.local import collected, support_of
 
 WORDS = [f"w{i}" for i in range(60)]
 
 
 def parts_of(folder, campaign, texts):
     """Campaign and folder of the reports of devices with these texts."""
-    texts = np.array(texts, object)
-    answers = find_answers(campaign, 0, texts, texts)
-    reports = randomise_group(campaign, 0, answers, ManyWords(len(answers)))
-    (folder / "c.json").write_bytes(encode_campaign(campaign))
-    (folder / "r").write_text("".join(f"{line}\n" for line in format_reports(campaign, reports)))
-    collect(str(folder / "c.json"), [str(folder / "r")], str(folder / "parts"))
-    return str(folder / "c.json"), str(folder / "parts")
+    return collected(folder, campaign, np.array(texts, object))
 
 
 def test_words_of_real_reports_are_found_with_their_numbers(tmp_path):
@@ -144,9 +135,11 @@ def test_words_that_no_report_tells_apart_are_refused():
         decode_words(protocol, table_of(protocol), WORDS[:5])
 
 
-@pytest.mark.parametrize(
-    ("words", "level", "told"),
-    [
+def test_lists_of_words_that_are_refused(tmp_path, subtests):
+    paths = parts_of(
+        tmp_path, design_words(1, 100, settings={"bits": 32, "cohorts": 2}), ["a"] * 50
+    )
+    for words, level, told in [
         (["a", "b", "a"], 0.05, "stated once each"),
         (["a", ""], 0.05, "stated once each"),
         ([], 0.05, "1 to 4,096, got 0"),
@@ -154,13 +147,9 @@ def test_words_that_no_report_tells_apart_are_refused():
         (list(map(str, range(70))), 0.05, "at most the bits of all cohorts with reports, 64"),
         (["a"], 0, "level must be above 0"),
         (["a"], 1, "level must be above 0"),
-    ],
-)
-def test_lists_of_words_that_are_refused(tmp_path, words, level, told):
-    campaign = design_words(1, 100, settings={"bits": 32, "cohorts": 2})
-    paths = parts_of(tmp_path, campaign, ["a"] * 50)
-    with pytest.raises(ParameterError, match=told):
-        tabulate_words(*paths, words, level=level)
+    ]:
+        with subtests.test(told, level=level), pytest.raises(ParameterError, match=told):
+            tabulate_words(*paths, words, level=level)
 
 
 def test_other_campaigns_and_files_are_refused(tmp_path):
@@ -187,6 +176,4 @@ def test_settings_of_words():
     for name in ("k-ary", "square-wave"):
         with pytest.raises(ParameterError, match="protocol must be of words"):
             design_words(1, 9, protocol=name)
-    assert all(
-        design_words(epsilon, 9).nano_epsilon for epsilon, _ in product(("0.001", "1", "11"), "a")
-    )
+    assert all(design_words(epsilon, 9).nano_epsilon for epsilon in ("0.001", "1", "11"))

@@ -17,9 +17,7 @@ def probability(monkeypatch):
     def compute(numerator, denominator):
         def run(script):
             monkeypatch.setattr(bernoulli, "uniform_below", script.uniform_below)
-            monkeypatch.setattr(
-                bernoulli, "unit_geometric", lambda size: script.geometric(math.exp(-1), size)
-            )
+            monkeypatch.setattr(bernoulli, "unit_geometric", script.unit_geometric)
             return bool(bernoulli_exp(np.array([numerator]), np.array([denominator]))[0])
 
         paths = list(enumerate_paths(run, smallest=1e-10))
@@ -28,27 +26,25 @@ def probability(monkeypatch):
     return compute
 
 
+FRACTIONS = [
+    *((0, 1), (0, 5)),  # certain
+    *((1, 2), (1, 3), (2, 3), (1, 7)),
+    (2, 4),  # not in lowest terms
+    *((1, 1), (3, 1)),  # whole numbers: no rest
+    *((5, 2), (11, 3)),  # whole and rest
+]
+
+
 @pytest.mark.parametrize(
-    ("numerator", "denominator"),
-    [
-        (0, 1),  # certain
-        (0, 5),
-        (1, 2),
-        (1, 3),
-        (2, 3),
-        (2, 4),  # not in lowest terms
-        (1, 7),
-        (1, 1),  # a whole number: no rest
-        (3, 1),
-        (5, 2),  # whole and rest
-        (11, 3),
-        (60, 1),  # not seen in a lifetime
-    ],
+    "fractions", [FRACTIONS, pytest.param([(60, 1)], marks=pytest.mark.deep)], ids=["short", "long"]
 )
-def test_probability_is_exact(probability, numerator, denominator):
-    true, followed = probability(numerator, denominator)
-    assert followed == pytest.approx(1, abs=1e-6)
-    assert true == pytest.approx(math.exp(-numerator / denominator), abs=2 * (1 - followed) + 1e-12)
+def test_probability_is_exact(probability, fractions):
+    """Not one of 60 is seen in a lifetime."""
+    for numerator, denominator in fractions:
+        true, followed = probability(numerator, denominator)
+        assert followed == pytest.approx(1, abs=1e-6)
+        near = pytest.approx(math.exp(-numerator / denominator), abs=2 * (1 - followed) + 1e-12)
+        assert true == near
 
 
 def test_parts_are_those_of_the_fraction(monkeypatch):
@@ -89,25 +85,16 @@ def test_the_largest_fractions_do_not_wrap():
     assert coins.any(axis=1).tolist() == [True, False, False, True, True]  # exp(-1): 50 tries
 
 
-def test_no_coins():
+def test_what_is_refused():
     assert bernoulli_exp(np.array([], dtype=int), np.array([], dtype=int)).shape == (0,)
-
-
-@pytest.mark.parametrize(
-    ("numerators", "denominators", "error"),
-    [
-        (np.array([-1]), np.array([1]), ValueError),
-        (np.array([1]), np.array([0]), ValueError),
-        (np.array([1, 2]), np.array([1]), ValueError),
-        (np.array([[1]]), np.array([[1]]), ValueError),
-        (np.array([0.5]), np.array([1]), TypeError),
-        (np.array([1]), np.array([1], dtype=np.uint64), TypeError),
-        (np.array([2**70]), np.array([1]), TypeError),  # an array of Python integers
-    ],
-)
-def test_what_is_refused(numerators, denominators, error):
-    with pytest.raises(error, match="numerators"):
-        bernoulli_exp(numerators, denominators)
+    one = np.array([1])
+    for numerators, denominators in [(-one, one), (one, 0 * one), ([1, 2], one), ([[1]], [[1]])]:
+        with pytest.raises(ValueError, match="numerators"):
+            bernoulli_exp(np.array(numerators), np.array(denominators))
+    integers = np.array([2**70])  # of Python
+    for pair in ((one / 2, one), (one, one.astype(np.uint64)), (integers, one)):
+        with pytest.raises(TypeError, match="numerators"):
+            bernoulli_exp(*pair)
 
 
 def test_pairs_become_whole_numbers_of_64_bits():

@@ -1,6 +1,7 @@
 """Certified thresholds against 200 decimal digits."""
 
 from decimal import Decimal, localcontext
+from itertools import product
 
 import numpy as np
 import pytest
@@ -38,25 +39,26 @@ def exact_floor(law, k, bits):
         return int(exact(law, k) * 2**bits)
 
 
-@pytest.mark.parametrize("bits", [8, 63, 128, 400])
-@pytest.mark.parametrize(
-    ("numerator", "denominator"),
-    [(1, 1), (1, 2), (1, 10**18), (7, 3), (39, 1), (10**18 + 1, 10**17), (100, 1), (10**15, 1)],
-)
-def test_exp_lies_in_its_enclosure(numerator, denominator, bits):
-    low, high = exp_enclosure(numerator, denominator, bits)
-    with localcontext(prec=200):
-        truth = (Decimal(-numerator) / denominator).exp() * 2**bits
-    assert low <= truth <= high
-    assert high - low < 2**12
+def test_exp_lies_in_its_enclosure():
+    exponents = [(1, 1), (1, 2), (1, 10**18), (7, 3), (39, 1), (100, 1), (10**15, 1)]
+    exponents.append((10**18 + 1, 10**17))
+    for (numerator, denominator), bits in product(exponents, (8, 63, 128, 400)):
+        low, high = exp_enclosure(numerator, denominator, bits)
+        with localcontext(prec=200):
+            truth = (Decimal(-numerator) / denominator).exp() * 2**bits
+        assert low <= truth <= high
+        assert high - low < 2**12
 
 
-@pytest.mark.parametrize("law", LAWS, ids=str)
-def test_probabilities_lie_in_their_enclosures(law):
-    for bits in range(4, 90):  # few bits make wide enclosures, where a wrong direction shows
-        for k in (1, 3):
-            low, high = law.enclosure(k, bits)
-            assert low <= exact(law, k) * 2**bits <= high
+def test_probabilities_lie_in_their_enclosures(subtests):
+    for law in LAWS:
+        with subtests.test(str(law)):
+            for k in (1, 3):
+                probability = exact(law, k)
+                # Few bits make wide enclosures, where a wrong direction shows.
+                for bits in range(4, 90):
+                    low, high = law.enclosure(k, bits)
+                    assert low <= probability * 2**bits <= high
 
 
 def test_each_end_of_an_enclosure_takes_the_end_of_q_that_widens_it(monkeypatch):
@@ -70,23 +72,14 @@ def test_each_end_of_an_enclosure_takes_the_end_of_q_that_widens_it(monkeypatch)
 
 @pytest.mark.parametrize("law", LAWS, ids=str)
 def test_every_entry_is_the_floor(law):
-    table = thresholds(law).tolist()
-    assert table[::-1] == [exact_floor(law, k, 63) for k in range(1, len(table) + 1)]
-
-
-@pytest.mark.parametrize("bits", [63, 127, 191, 255])
-@pytest.mark.parametrize("law", LAWS, ids=str)
-def test_longer_expansions_are_floors_too(law, bits):
-    for k in (1, 2, 17):
+    """Those of longer expansions are so too, and few guard bits leave one undecided, not wrong."""
+    table = thresholds(law).tolist()[::-1]
+    assert table == [exact_floor(law, k, 63) for k in range(1, len(table) + 1)]
+    for k, bits in product((1, 2, 17), (63, 127, 191, 255)):
         assert law.floor(k, bits) == exact_floor(law, k, bits)
-
-
-@pytest.mark.parametrize("law", LAWS, ids=str)
-def test_few_guard_bits_leave_a_floor_undecided_but_never_wrong(law):
-    truth = thresholds(law).tolist()[::-1]
     answers = [_entries(law, guard) for guard in range(1, 40)]
-    assert all(answer is None or answer == truth for answer in answers)
-    assert answers[-1] == truth
+    assert all(answer is None or answer == table for answer in answers)
+    assert answers[-1] == table
 
 
 def test_an_undecided_table_is_computed_with_more_bits(monkeypatch):
@@ -99,27 +92,22 @@ def test_an_undecided_table_is_computed_with_more_bits(monkeypatch):
     assert law.floor(5, 63) == truth[4]
 
 
-@pytest.mark.parametrize("two_sided", [False, True])
-@pytest.mark.parametrize("scale", [(1, 10**12), (1, 50), (1, 1), (50, 1), (MAX_TABLE_SCALE, 1)])
-def test_tables_are_distinct_ascending_short_and_read_only(scale, two_sided):
-    table = thresholds(Survival(*scale, two_sided))
-    assert (np.diff(table.astype(np.int64)) > 0).all()
-    assert table.size <= 9 * scale[0] / scale[1] + 2
-    assert table[0] < 2**51 <= (table[1] if table.size > 1 else 2**63)
-    with pytest.raises(ValueError, match="read-only"):
-        table[0] = 1
-
-
-def test_a_tiny_scale_has_one_entry_of_zero():
+def test_tables_are_distinct_ascending_short_and_read_only():
+    scales = [(1, 10**12), (1, 50), (1, 1), (50, 1), (MAX_TABLE_SCALE, 1)]
+    for scale, two_sided in product(scales, (False, True)):
+        table = thresholds(Survival(*scale, two_sided))
+        assert (np.diff(table.astype(np.int64)) > 0).all()
+        assert table.size <= 9 * scale[0] / scale[1] + 2
+        assert table[0] < 2**51 <= (table[1] if table.size > 1 else 2**63)
+        with pytest.raises(ValueError, match="read-only"):
+            table[0] = 1
     assert thresholds(Survival(1, 10**12, two_sided=True)).tolist() == [0]
 
 
-@pytest.mark.parametrize("law", LAWS, ids=str)
-def test_the_excess_is_geometric(law):
+def test_the_excess_is_geometric():
     """P(X >= m + j) = P(X >= m) P(G >= j), which lets a table end anywhere."""
-    geometric = Survival(law.numerator, law.denominator, two_sided=False)
-    with localcontext(prec=190):
-        for m in (1, 5):
-            for j in (1, 3):
-                product = exact(law, m) * exact(geometric, j)
-                assert abs(exact(law, m + j) / product - 1) < Decimal(10) ** -180
+    for law, m, j in product(LAWS, (1, 5), (1, 3)):
+        geometric = Survival(law.numerator, law.denominator, two_sided=False)
+        with localcontext(prec=190):
+            product_ = exact(law, m) * exact(geometric, j)
+            assert abs(exact(law, m + j) / product_ - 1) < Decimal(10) ** -180

@@ -1,12 +1,10 @@
 """Branches by weights between integers: what is decided, what is not, and reading on."""
 
 from fractions import Fraction
+from itertools import product
 
-import numpy as np
-import pytest
-
-from psd.mechanisms import enclosed_branches
 from psd.mechanisms.enclosed_branches import decided_branch, draw_branch
+from support.noise_paths import Tape
 
 
 def branch_at(weights, u):
@@ -26,33 +24,35 @@ def extremes(weights):
     return [[Fraction(end), *rest] for rest in extremes(weights[1:]) for end in set(weights[0])]
 
 
-@pytest.mark.parametrize(
-    "weights",
-    [
-        [(1, 1), (1, 1)],
-        [(1, 2), (5, 6), (3, 3)],
-        [(0, 1), (20, 21)],
-        [(20, 21), (0, 1)],
-        [(0, 1), (9, 9), (0, 1), (4, 5)],
-        [(7, 9)] * 5,
-    ],
-)
-@pytest.mark.parametrize("bits", [1, 3, 7])
-def test_what_is_decided_is_right_for_all_weights_and_numbers(weights, bits):
-    for prefix in range(2**bits):
-        ends = [Fraction(prefix, 2**bits), Fraction(prefix + 1, 2**bits) - Fraction(1, 10**9)]
-        branches = {branch_at(exact, u) for exact in extremes(weights) for u in ends}
-        branch = decided_branch(weights, prefix, bits)
-        assert branches == {branch} if branch is not None else len(branches) > 1
+WEIGHTS = [
+    [(1, 1), (1, 1)],
+    [(1, 2), (5, 6), (3, 3)],
+    [(0, 1), (20, 21)],
+    [(20, 21), (0, 1)],
+    [(0, 1), (9, 9), (0, 1), (4, 5)],
+    [(7, 9)] * 5,
+]
 
 
-@pytest.mark.parametrize("weights", [[(1, 1), (2, 2)], [(3, 3), (4, 4), (9, 9)]])
-def test_shares_of_decided_numbers_are_those_of_the_weights(weights):
-    bits, total = 12, sum(low for low, _ in weights)
-    branches = [decided_branch(weights, prefix, bits) for prefix in range(2**bits)]
-    assert branches.count(None) <= len(weights) - 1
-    for branch, (weight, _) in enumerate(weights):
-        assert abs(branches.count(branch) - 2**bits * weight / total) <= 2
+def test_what_is_decided_is_right_for_all_weights_and_numbers(subtests):
+    for weights, bits in product(WEIGHTS, (1, 3, 7)):
+        with subtests.test(weights=weights, bits=bits):
+            for prefix in range(2**bits):
+                ends = [Fraction(prefix + end, 2**bits) for end in (0, 1)]
+                ends[1] -= Fraction(1, 10**9)
+                branches = {branch_at(exact, u) for exact in extremes(weights) for u in ends}
+                branch = decided_branch(weights, prefix, bits)
+                assert branches == {branch} if branch is not None else len(branches) > 1
+
+
+def test_shares_of_decided_numbers_are_those_of_the_weights():
+    bits = 12
+    for weights in ([(1, 1), (2, 2)], [(3, 3), (4, 4), (9, 9)]):
+        branches = [decided_branch(weights, prefix, bits) for prefix in range(2**bits)]
+        assert branches.count(None) <= len(weights) - 1
+        for branch, (weight, _) in enumerate(weights):
+            share = 2**bits * weight / sum(low for low, _ in weights)
+            assert abs(branches.count(branch) - share) <= 2
 
 
 def test_no_weight_is_taken_for_0():
@@ -62,11 +62,8 @@ def test_no_weight_is_taken_for_0():
     assert decided_branch([(0, 1), (0, 1)], 2**63, 64) is None
 
 
-def test_an_undecided_branch_reads_on_at_twice_the_precision(monkeypatch):
-    words = iter([2**63 - 1, *[2**64 - 1] * 3])
-    monkeypatch.setattr(
-        enclosed_branches, "random_words", lambda size: np.array([next(words)], np.uint64)
-    )
+def test_an_undecided_branch_reads_on_at_twice_the_precision_and_one_needs_no_bit(monkeypatch):
+    tape = Tape(monkeypatch, 2**63 - 1, *[2**64 - 1] * 3)
     precisions = []
 
     def enclosures(precision):
@@ -76,8 +73,5 @@ def test_an_undecided_branch_reads_on_at_twice_the_precision(monkeypatch):
 
     assert draw_branch(enclosures) == 0
     assert precisions == [60, 120, 240]
-
-
-def test_one_branch_needs_no_bit(monkeypatch):
-    monkeypatch.setattr(enclosed_branches, "random_words", None)
+    assert not tape.left
     assert draw_branch(lambda precision: [(0, 5)]) == 0

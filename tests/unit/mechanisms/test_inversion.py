@@ -1,7 +1,6 @@
 """Words become draws: certain words at once, ties after more of their expansion."""
 
 import numpy as np
-import pytest
 
 from psd.mechanisms.certified_thresholds import Survival, thresholds
 from psd.mechanisms.inversion import invert, unit_geometric
@@ -25,31 +24,22 @@ def digit(k, place):
     return LAW.floor(k, 63 + 64 * (place + 1)) % DIGIT
 
 
-@pytest.mark.parametrize("k", [1, 2, 40, M - 1, M])
-def test_a_word_beside_a_threshold_is_decided_at_once(monkeypatch, k):
-    tape = Tape(monkeypatch)
-    assert invert(words(threshold(k) - 1, threshold(k) + 1), LAW).tolist() == [k, k - 1]
-    assert not tape.left
-
-
-def test_the_ends_of_the_words(monkeypatch):
-    Tape(monkeypatch)
+def test_a_word_beside_a_threshold_is_decided_at_once_and_a_tie_by_the_next_word(monkeypatch):
+    for k in (1, 2, 40, M - 1, M):
+        Tape(monkeypatch)
+        assert invert(words(threshold(k) - 1, threshold(k) + 1), LAW).tolist() == [k, k - 1]
+        for more, drawn in ((-1, k), (1, k - 1)):
+            tape = Tape(monkeypatch, digit(k, 0) + more)
+            assert invert(words(threshold(k)), LAW).tolist() == [drawn]
+            assert not tape.left
     assert invert(words(0, 2**63 - 1), LAW).tolist() == [M, 0]
 
 
-@pytest.mark.parametrize("k", [1, 2, 40, M - 1, M])
-@pytest.mark.parametrize("more", [-1, 1])
-def test_a_tie_is_decided_by_the_next_word(monkeypatch, k, more):
-    tape = Tape(monkeypatch, digit(k, 0) + more)
-    assert invert(words(threshold(k)), LAW).tolist() == [k if more < 0 else k - 1]
-    assert not tape.left
-
-
-@pytest.mark.parametrize("more", [-1, 1])
-def test_a_tie_may_last_for_words(monkeypatch, more):
-    tape = Tape(monkeypatch, digit(7, 0), digit(7, 1), digit(7, 2) + more)
-    assert invert(words(threshold(7)), LAW).tolist() == [7 if more < 0 else 6]
-    assert not tape.left
+def test_a_tie_may_last_for_words(monkeypatch):
+    for more, drawn in ((-1, 7), (1, 6)):
+        tape = Tape(monkeypatch, digit(7, 0), digit(7, 1), digit(7, 2) + more)
+        assert invert(words(threshold(7)), LAW).tolist() == [drawn]
+        assert not tape.left
 
 
 def test_ties_among_other_words_touch_only_themselves(monkeypatch):
@@ -59,18 +49,15 @@ def test_ties_among_other_words_touch_only_themselves(monkeypatch):
     assert not tape.left
 
 
-def test_a_tie_at_a_threshold_of_zero(monkeypatch):
-    """P(X >= 1) = 2 exp(-10**12) has far more than 127 zeros in front: R is above it."""
-    tape = Tape(monkeypatch, 0, 1)
-    assert invert(words(0), Survival(1, 10**12, two_sided=True)).tolist() == [0]
-    assert not tape.left
+def test_a_tie_goes_no_further_than_its_table(monkeypatch):
+    """P(X >= 1) = 2 exp(-10**12) has far more than 127 zeros in front: R is above it.
 
-
-def test_a_tie_goes_no_further_than_the_table_of_a_geometric_excess(monkeypatch):
-    """P(X >= 1) = 2 exp(-50) has 70 zeros in front: the excess beyond the table is drawn later."""
-    tape = Tape(monkeypatch, 0)
-    assert invert(words(0), Survival(1, 50, two_sided=True)).tolist() == [1]
-    assert not tape.left
+    2 exp(-50) has 70 zeros in front: the geometric excess beyond the table is drawn later.
+    """
+    for scale, following, drawn in ((10**12, [0, 1], 0), (50, [0], 1)):
+        tape = Tape(monkeypatch, *following)
+        assert invert(words(0), Survival(1, scale, two_sided=True)).tolist() == [drawn]
+        assert not tape.left
 
 
 def test_unit_geometric_goes_on_where_its_table_ends(monkeypatch):
@@ -79,7 +66,4 @@ def test_unit_geometric_goes_on_where_its_table_ends(monkeypatch):
     # the first element ends the table twice (words 0 and 1 of 64 bits) and then adds 2
     assert unit_geometric(2).tolist() == [2 * table.size + 2, 0]
     assert not tape.left
-
-
-def test_unit_geometric_of_nothing():
     assert unit_geometric(0).shape == (0,)

@@ -2,6 +2,7 @@
 
 import math
 from decimal import Decimal, localcontext
+from itertools import product
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from psd.privacy.zone_layouts import HalvingTree, Runs
 from support.privacy.price_markets import all_maps, score_of
 
 RATE = (1, 3)
+PRECISIONS = (8, 60, 120)
 CASES = [
     (Runs(5), (1, 2, 4), 3, 20),
     (Runs(3), (3,), 2, 10**6),  # gaps far beyond any float
@@ -27,48 +29,37 @@ def exact_sums(table, layout, zones, spread):
         yield best, sum((Decimal(RATE[0] * (s - best)) / RATE[1]).exp() for s in scores)
 
 
-@pytest.mark.parametrize("precision", [8, 60, 120])
+@pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize(("layout", "zones", "prices", "spread"), CASES)
-def test_sums_are_enclosed(layout, zones, prices, spread, precision):
+def test_sums_are_enclosed_and_shares_of_numbers_have_one_base_measure(
+    layout, zones, prices, spread, precision
+):
     table = np.random.default_rng(9).integers(0, spread + 1, (layout.bins, prices))
     weights = MapWeights(table, layout, zones, RATE, precision)
     with localcontext(prec=150):
-        for k, (best, exact) in zip(zones, exact_sums(table, layout, zones, spread), strict=True):
+        sums = list(exact_sums(table, layout, zones, spread))
+        top, shares = max(best for best, _ in sums), []
+        for k, (best, exact) in zip(zones, sums, strict=True):
             total = weights._totals((k, 0, layout.bins))
             assert total.best == best
             assert total.low <= exact * 2**weights._bits <= total.high
             assert total.high - total.low <= total.low * 1_000 >> precision or precision == 8
+            relative = exact * (Decimal(RATE[0] * (best - top)) / RATE[1]).exp()
+            shares.append(relative / (layout.count(k) * prices**k))
+        numbers = list(zip(weights.numbers(), shares, strict=True))
+        for ((low, high), share), ((other_low, other_high), other) in product(numbers, repeat=2):
+            assert low * other <= share * other_high
+            assert other_low * share <= other * high
 
 
-@pytest.mark.parametrize("precision", [8, 60, 120])
-@pytest.mark.parametrize(("layout", "zones", "prices", "spread"), CASES)
-def test_shares_of_numbers_have_one_base_measure(layout, zones, prices, spread, precision):
-    table = np.random.default_rng(10).integers(0, spread + 1, (layout.bins, prices))
-    numbers = MapWeights(table, layout, zones, RATE, precision).numbers()
-    with localcontext(prec=150):
-        sums = list(exact_sums(table, layout, zones, spread))
-        top = max(best for best, _ in sums)
-        shares = [
-            total
-            * (Decimal(RATE[0] * (best - top)) / RATE[1]).exp()
-            / (layout.count(k) * prices**k)
-            for k, (best, total) in zip(zones, sums, strict=True)
-        ]
-        for (low, high), share in zip(numbers, shares, strict=True):
-            for (other_low, other_high), other in zip(numbers, shares, strict=True):
-                assert low * other <= share * other_high
-                assert other_low * share <= other * high
-
-
-@pytest.mark.parametrize("precision", [8, 60, 120])
-def test_prices_of_a_zone_are_enclosed(precision):
+def test_prices_of_a_zone_are_enclosed():
     table = np.array([[3, 0, 10**6], [1, 9, 2], [4, 4, 4]])
-    weights = MapWeights(table, Runs(3), (1,), RATE, precision).prices((1, 3))
-    scores = [5, 13, 6]
-    with localcontext(prec=80):
-        for (low, high), score in zip(weights, scores, strict=True):
-            exact = 2**precision * (Decimal(RATE[0] * (score - 13)) / RATE[1]).exp()
-            assert low <= exact <= high
+    for precision in PRECISIONS:
+        weights = MapWeights(table, Runs(3), (1,), RATE, precision).prices((1, 3))
+        with localcontext(prec=80):
+            for (low, high), score in zip(weights, [5, 13, 6], strict=True):
+                exact = 2**precision * (Decimal(RATE[0] * (score - 13)) / RATE[1]).exp()
+                assert low <= exact <= high
 
 
 def test_pairs_have_the_weights_of_their_maps():

@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -13,90 +14,63 @@ from psd.privacy.epsilon import NANO
 
 
 def choice(scores, epsilon=NANO, sensitivity=1, is_monotone=True):
-    return PermuteAndFlip(
-        scores=np.array(scores, np.int64),
-        epsilon=epsilon,
-        sensitivity=sensitivity,
-        is_monotone=is_monotone,
-    )
+    law = {"epsilon": epsilon, "sensitivity": sensitivity, "is_monotone": is_monotone}
+    return PermuteAndFlip(scores=np.array(scores, np.int64), **law)
 
 
-@pytest.mark.parametrize("epsilon", [1, 7, NANO // 3, NANO, 1_000 * NANO])
-@pytest.mark.parametrize("sensitivity", [1, 3, 100, MAX_SENSITIVITY])
+def test_the_rate_is_exact():
+    epsilons, sensitivities = (1, 7, NANO // 3, NANO, 1_000 * NANO), (1, 3, 100, MAX_SENSITIVITY)
+    for epsilon, sensitivity, half in product(epsilons, sensitivities, (1, 2)):
+        numerator, denominator = choice_rate(epsilon, sensitivity, half == 1)
+        assert Fraction(numerator, denominator) == Fraction(epsilon, half * sensitivity * NANO)
+        assert math.gcd(numerator, denominator) == 1
+        assert denominator < 2**63
+
+
 @pytest.mark.parametrize("is_monotone", [True, False])
-def test_the_rate_is_exact(epsilon, sensitivity, is_monotone):
-    numerator, denominator = choice_rate(epsilon, sensitivity, is_monotone)
-    half = 1 if is_monotone else 2
-    assert Fraction(numerator, denominator) == Fraction(epsilon, half * sensitivity * NANO)
-    assert math.gcd(numerator, denominator) == 1
-    assert denominator < 2**63
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "sensitivity", "scores"),
-    [
+def test_exponents_are_exact(is_monotone):
+    for epsilon, sensitivity, scores in [
         (NANO, 1, [5, 5, 4, -3]),
         (NANO // 3, 7, [0, -1, -(10**6)]),
         (999 * NANO + 1, MAX_SENSITIVITY, [2**40, 0, 2**40 - 1]),  # products beyond 64 bits
         (NANO + 1, MAX_SENSITIVITY, [2**63 - 1, -(2**63), 0]),  # gaps beyond 63 bits
         (1, 1, [2**63 - 1, -(2**63)]),
-    ],
-)
-@pytest.mark.parametrize("is_monotone", [True, False])
-def test_exponents_are_exact(epsilon, sensitivity, scores, is_monotone):
-    drawn = choice(scores, epsilon, sensitivity, is_monotone)
-    rate = Fraction(*choice_rate(epsilon, sensitivity, is_monotone))
-    for score, whole, rest, below in zip(scores, *drawn._exponents(), strict=True):
-        exact = rate * (max(scores) - score)
-        assert exact == int(whole) + Fraction(int(rest), int(below))
-        assert 0 <= rest < below
-
-
-def test_exponents_are_cut_at_2_to_the_62():
+    ]:
+        drawn = choice(scores, epsilon, sensitivity, is_monotone)
+        rate = Fraction(*choice_rate(epsilon, sensitivity, is_monotone))
+        for score, whole, rest, below in zip(scores, *drawn._exponents(), strict=True):
+            exact = rate * (max(scores) - score)
+            assert exact == int(whole) + Fraction(int(rest), int(below))
+            assert 0 <= rest < below
     whole, _, _ = choice([2**63 - 1, -(2**63)], epsilon=1_000 * NANO)._exponents()
     assert whole.tolist() == [0, 2**62]
 
 
-@pytest.fixture
-def coins(monkeypatch):
-    """Answer the coins, and the draw among the true ones, by a script."""
-
-    def script(true, number):
-        monkeypatch.setattr(
-            permute_and_flip, "bernoulli_exp_of_parts", lambda *parts: np.array(true)
-        )
-        monkeypatch.setattr(permute_and_flip, "uniform_below", lambda n: np.minimum(number, n - 1))
-
-    return script
-
-
-@pytest.mark.parametrize(
-    ("true", "number", "chosen"),
-    [([1, 0, 1, 1], 0, 0), ([1, 0, 1, 1], 1, 2), ([1, 0, 1, 1], 2, 3), ([0, 1, 0, 0], 0, 1)],
-)
-def test_each_true_coin_has_its_turn(coins, true, number, chosen):
-    coins(np.array(true, bool), number)
-    assert choice([3, 3, 2, 1]).sample().tolist() == [chosen]
-
-
-def test_the_draw_is_among_all_true_coins(coins, monkeypatch):
-    coins([True, False, True, True], 0)
+def test_each_true_coin_has_its_turn(monkeypatch):
     bounds = []
-    monkeypatch.setattr(
-        permute_and_flip, "uniform_below", lambda n: bounds.append(n.tolist()) or n - 1
-    )
-    choice([3, 3, 2, 1]).sample()
-    assert bounds == [[3]]
+    three, one = [1, 0, 1, 1], [0, 1, 0, 0]
+    for true, number, chosen in ((three, 0, 0), (three, 1, 2), (three, 2, 3), (one, 0, 1)):
+
+        def turn(limits, number=number):
+            bounds.append(limits.tolist())
+            return limits * 0 + number
+
+        monkeypatch.setattr(
+            permute_and_flip, "bernoulli_exp_of_parts", lambda *_, t=true: np.array(t, bool)
+        )
+        monkeypatch.setattr(permute_and_flip, "uniform_below", turn)
+        assert choice([3, 3, 2, 1]).sample().tolist() == [chosen]
+    assert bounds == [[3], [3], [3], [1]]
 
 
 def test_the_best_wins_where_the_gap_is_large():
     assert {int(choice([0, 200, 0]).sample()[0]) for _ in range(50)} == {1}
 
 
-@pytest.mark.parametrize("scores", [[5], [-(2**63)], [2**63 - 1]])
-def test_one_candidate_is_chosen(scores):
-    assert choice(scores).sample().tolist() == [0]
-    assert choice(scores).log_probability(np.array([0])).tolist() == [0.0]
+def test_one_candidate_is_chosen():
+    for score in (5, -(2**63), 2**63 - 1):
+        assert choice([score]).sample().tolist() == [0]
+        assert choice([score]).log_probability(np.array([0])).tolist() == [0.0]
 
 
 def test_a_candidate_far_below_the_best_keeps_its_probability():
@@ -119,12 +93,9 @@ def test_log_probability_is_the_law_at_the_stated_rate(is_monotone):
     assert np.exp(logs) == pytest.approx(law)
 
 
-@pytest.mark.parametrize("answer", [-1, 3, 10**9])
-def test_another_candidate_is_impossible(answer):
-    assert choice([1, 2, 3]).log_probability(np.array([answer])).tolist() == [-np.inf]
-
-
-def test_the_public_part_has_no_score():
+def test_another_candidate_is_impossible_and_the_public_part_has_no_score():
     value = choice([10, 20, 30], NANO, 7, False)
+    for answer in (-1, 3, 10**9):
+        assert value.log_probability(np.array([answer])).tolist() == [-np.inf]
     assert value.public == ("permute-and-flip", 3, NANO, 7, False)
     assert value.cost.tolist() == [NANO]

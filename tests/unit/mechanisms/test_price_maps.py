@@ -1,11 +1,13 @@
 """Price maps as a value: answers that are maps, their law, refinement, extreme scores."""
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
 
 from psd.mechanisms import enclosed_branches
+from psd.mechanisms.map_weights import MapWeights
 from psd.mechanisms.price_maps import PriceMaps
 from psd.privacy.epsilon import NANO
 from psd.privacy.zone_layouts import zone_layout
@@ -14,25 +16,18 @@ from support.privacy.price_markets import area_market, enumerated_law, line_mark
 
 
 def maps(scores, zones, layout, epsilon=NANO, sensitivity=1, is_monotone=True):
-    return PriceMaps(
-        scores=np.array(scores, np.int64),
-        zones=zones,
-        layout=layout,
-        epsilon=epsilon,
-        sensitivity=sensitivity,
-        is_monotone=is_monotone,
-    )
+    law = {"epsilon": epsilon, "sensitivity": sensitivity, "is_monotone": is_monotone}
+    return PriceMaps(scores=np.array(scores, np.int64), zones=zones, layout=layout, **law)
 
 
-@pytest.mark.parametrize("epsilon", [1, NANO // 10, NANO, 1_000 * NANO])
 @pytest.mark.parametrize(
     ("table", "layout", "zones"),
     [(line_market(), "runs", (1, 2, 6, 12)), (area_market(), "halving-tree", (3, 8, 64))],
     ids=["line", "area"],
 )
-def test_answers_are_maps_of_the_layout(table, layout, zones, epsilon):
-    value = maps(table, zones, layout, epsilon, 100)
-    for _ in range(3):
+def test_answers_are_maps_of_the_layout(table, layout, zones):
+    for epsilon in (1, NANO // 10, NANO, 1_000 * NANO) * 3:
+        value = maps(table, zones, layout, epsilon, 100)
         answer = value.sample()
         assert answer.shape == (1, len(table), 2)
         assert answer.dtype == np.int64
@@ -55,16 +50,9 @@ def test_a_far_map_keeps_its_probability():
     value = maps(scores, (1,), "runs")
     worst = np.array([[[0, 0], [0, 0]]])
     assert value.log_probability(worst) == pytest.approx([-10_000], rel=1e-12)
-    low, high = enclosed_weights(value, worst)
+    weights = MapWeights(scores, zone_layout("runs", 2), (1,), (1, 1), 60)
+    low, high = weights.prices((0, 2))[0]
     assert low == 0 < high  # so that no draw is decided against it
-
-
-def enclosed_weights(value, answer):
-    from psd.mechanisms.map_weights import MapWeights
-
-    layout = zone_layout(value.layout, len(value.scores))
-    weights = MapWeights(value.scores, layout, value.zones, (1, 1), 60)
-    return weights.prices((0, len(value.scores)))[int(answer[0, 0, 1])]
 
 
 def test_a_far_map_is_drawn_when_its_turn_comes(monkeypatch):
@@ -80,23 +68,18 @@ def test_a_far_map_is_drawn_when_its_turn_comes(monkeypatch):
     assert len(drawn) == 30  # the least doubling of 60 bits that is above 800 / ln 2
 
 
-@pytest.mark.parametrize("is_monotone", [True, False])
-@pytest.mark.parametrize("layout", ["runs", "halving-tree"])
-def test_log_probability_is_the_law_at_the_stated_rate(layout, is_monotone):
+def test_log_probability_is_the_law_at_the_stated_rate():
     table = np.random.default_rng(12).integers(0, 10, (4, 2))
-    rate = 0.5 / (3 if is_monotone else 6)
-    answers, law = enumerated_law(table, zone_layout(layout, 4), (1, 3), rate)
-    value = maps(table, (1, 3), layout, NANO // 2, 3, is_monotone)
-    logs = [value.log_probability(answer[None])[0] for answer in answers]
-    assert np.exp(logs) == pytest.approx(law, rel=1e-10)
+    for layout, (is_monotone, rate) in product(("runs", "halving-tree"), ((True, 3), (False, 6))):
+        answers, law = enumerated_law(table, zone_layout(layout, 4), (1, 3), 0.5 / rate)
+        value = maps(table, (1, 3), layout, NANO // 2, 3, is_monotone)
+        logs = [value.log_probability(answer[None])[0] for answer in answers]
+        assert np.exp(logs) == pytest.approx(law, rel=1e-10)
 
 
-def test_what_is_no_map_is_impossible():
+def test_what_is_no_map_is_impossible_and_the_public_part_has_no_score():
     value = maps([[1, 2], [3, 4]], (2,), "runs")
     assert value.log_probability(np.zeros((1, 2, 2), np.int64)).tolist() == [-math.inf]
-
-
-def test_the_public_part_has_no_score():
     value = maps([[10, 20, 30], [40, 50, 60]], (1, 2), "runs", NANO, 7, False)
     assert value.public == ("price-maps", (2, 3), (1, 2), "runs", NANO, 7, False)
     assert value.cost.tolist() == [NANO]

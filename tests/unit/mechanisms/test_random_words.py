@@ -1,6 +1,7 @@
 """Words, bits and uniform integers of the operating system."""
 
 import os
+from itertools import product
 
 import numpy as np
 import pytest
@@ -33,49 +34,44 @@ def test_bytes_are_those_of_a_source_until_its_block_ends(monkeypatch):
     assert random_words(1).tolist() == [5]
 
 
-def test_words_and_bits_have_their_sizes():
+def test_bits_use_every_bit_once(monkeypatch):
     for size in (0, 1, 7, 8, 9):
         assert random_words(size).shape == random_bits(size).shape == (size,)
     assert random_bits(9).dtype == np.bool_
-
-
-def test_bits_use_every_bit_once(monkeypatch):
     Tape(monkeypatch, int.from_bytes(bytes([0b10110000, 0b1, 0, 0, 0, 0, 0, 255]), "little"))
     bits = random_bits(64).astype(int).tolist()
     assert bits == [1, 0, 1, 1, *[0] * 11, 1, *[0] * 40, *[1] * 8]
 
 
-@pytest.mark.parametrize("draw", [lambda: random_words(1), lambda: random_bits(1)])
-@pytest.mark.parametrize("error", [OSError, NotImplementedError])
-def test_no_randomness_is_an_error(monkeypatch, draw, error):
-    def fail(size):
-        raise error("no entropy")
+def test_no_randomness_is_an_error(monkeypatch):
+    for draw, error in product((random_words, random_bits), (OSError, NotImplementedError)):
 
-    monkeypatch.setattr(os, "urandom", fail)
-    with pytest.raises(OSError, match="gives no random numbers"):
-        draw()
+        def fail(size, error=error):
+            raise error("no entropy")
+
+        monkeypatch.setattr(os, "urandom", fail)
+        with pytest.raises(OSError, match="gives no random numbers"):
+            draw(1)
 
 
-@pytest.mark.parametrize("bound", [1, 2, 3, 10, 2**16, 10**9, 2**53 + 1, 2**62, 2**63 - 1, 2**63])
-def test_exactly_the_whole_blocks_are_accepted(monkeypatch, bound):
-    blocks_end = 2**64 // bound * bound  # so every value has 2**64 // bound words
-    cases = [
-        (0, 0),  # first word of the first block
-        (bound - 1, bound - 1),  # last word of it
-        (bound, 0),  # first word of the second; for 2**63, the last block
-        (blocks_end - 1, bound - 1),  # last word that is accepted
-        (LAST, bound - 1) if blocks_end == 2**64 else (LAST, None),
-        (blocks_end, None),  # first word that is not
-    ]
-    for word, expected in cases:
-        if word > LAST:
-            continue
-        if expected is None:  # the next word, 0, must be asked for
-            tape, expected = Tape(monkeypatch, word, 0), 0
-        else:
-            tape = Tape(monkeypatch, word)
-        assert uniform_below(np.array([bound], dtype=np.uint64)).tolist() == [expected]
-        assert not tape.left
+def test_exactly_the_whole_blocks_are_accepted(monkeypatch):
+    for bound in (1, 2, 3, 10, 2**16, 10**9, 2**53 + 1, 2**62, 2**63 - 1, 2**63):
+        blocks_end = 2**64 // bound * bound  # so every value has 2**64 // bound words
+        cases = [
+            (0, 0),  # first word of the first block
+            (bound - 1, bound - 1),  # last word of it
+            (bound, 0),  # first word of the second; for 2**63, the last block
+            (blocks_end - 1, bound - 1),  # last word that is accepted
+            (LAST, bound - 1 if blocks_end == 2**64 else None),
+            (blocks_end, None),  # first word that is not
+        ]
+        for word, expected in cases:
+            if word <= LAST:
+                # Where a word is not accepted the next one, 0, must be asked for.
+                tape = Tape(monkeypatch, word, *[0] * (expected is None))
+                drawn = uniform_below(np.array([bound], dtype=np.uint64)).tolist()
+                assert drawn == [expected or 0]
+                assert not tape.left
 
 
 def test_only_refused_words_are_drawn_again(monkeypatch):
@@ -85,29 +81,16 @@ def test_only_refused_words_are_drawn_again(monkeypatch):
     assert not tape.left
 
 
-@pytest.mark.parametrize("dtype", [np.int64, np.uint64])
-def test_uniform_keeps_range_and_shape(dtype):
-    bounds = np.array([1, 2, 3, 1000, 2**62], dtype=dtype).repeat(200)
-    draws = uniform_below(bounds)
-    assert draws.dtype == np.int64
-    assert draws.shape == bounds.shape
-    assert (draws >= 0).all()
-    assert (draws.astype(np.uint64) < bounds.astype(np.uint64)).all()
-    assert set(draws[200:600].tolist()) == {0, 1, 2}
-
-
-def test_no_bounds_no_draws():
+def test_uniform_keeps_range_and_shape():
+    for dtype in (np.int64, np.uint64):
+        bounds = np.array([1, 2, 3, 1000, 2**62], dtype=dtype).repeat(200)
+        draws = uniform_below(bounds)
+        assert draws.dtype == np.int64
+        assert draws.shape == bounds.shape
+        assert (draws >= 0).all()
+        assert (draws.astype(np.uint64) < bounds.astype(np.uint64)).all()
+        assert set(draws[200:600].tolist()) == {0, 1, 2}
     assert uniform_below(np.array([], dtype=np.int64)).shape == (0,)
-
-
-@pytest.mark.parametrize(
-    "bounds",
-    [
-        np.array([3, 0]),
-        np.array([-1]),
-        np.array([2**63 + 1], dtype=np.uint64),
-    ],
-)
-def test_bounds_out_of_range_are_refused(bounds):
-    with pytest.raises(ValueError, match="bound"):
-        uniform_below(bounds)
+    for wrong in (np.array([3, 0]), np.array([-1]), np.array([2**63 + 1], dtype=np.uint64)):
+        with pytest.raises(ValueError, match="bound"):
+            uniform_below(wrong)

@@ -1,5 +1,7 @@
 """Comparisons with noise: what they return, and the law that they state."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -10,9 +12,8 @@ from psd.privacy.epsilon import NANO
 
 def comparisons(values, numerator=2 * NANO, denominator=NANO):
     scales = np.full(len(values), denominator)
-    return ThresholdMechanism(
-        values=np.array(values), numerator=numerator, denominator=scales, cost=scales
-    )
+    law = {"numerator": numerator, "denominator": scales, "cost": scales}
+    return ThresholdMechanism(values=np.array(values), **law)
 
 
 def upper_tail(n, scale):
@@ -22,31 +23,23 @@ def upper_tail(n, scale):
     return law[np.arange(-400, 400) >= n].sum()
 
 
-@pytest.mark.parametrize("scale", [1, 2, 7])
-@pytest.mark.parametrize("value", [-5, -1, 0, 1, 2, 30])
-def test_the_probability_of_above_is_that_of_the_sum_of_the_law(value, scale):
-    mechanism = comparisons([value], scale * NANO)
-    above, below = (
-        np.exp(mechanism.log_probability(np.array([answer])))[0] for answer in (True, False)
-    )
-    assert above == pytest.approx(upper_tail(1 - value, scale), rel=1e-12)
-    assert above + below == pytest.approx(1)
+def test_the_probability_of_above_is_that_of_the_sum_of_the_law():
+    for value, scale in product((-5, -1, 0, 1, 2, 30), (1, 2, 7)):
+        mechanism = comparisons([value], scale * NANO)
+        answers = np.array([True]), np.array([False])
+        above, below = (np.exp(mechanism.log_probability(answer))[0] for answer in answers)
+        assert above == pytest.approx(upper_tail(1 - value, scale), rel=1e-12)
+        assert above + below == pytest.approx(1)
 
 
 def test_each_value_is_compared_with_noise_of_its_own_scale(monkeypatch):
-    noise = np.array([1, 0, -3, -2, -1])
-
     def noise_of_scales(numerator, denominator):
         assert (numerator, denominator.tolist()) == (6, [1, 2, 3, 4, 5])
-        return noise
+        return np.array([1, 0, -3, -2, -1])
 
     monkeypatch.setattr(threshold, "noise_of_scales", noise_of_scales)
-    mechanism = ThresholdMechanism(
-        values=np.array([0, 0, 3, 3, 1]),
-        numerator=6,
-        denominator=np.array([1, 2, 3, 4, 5]),
-        cost=np.ones(5, np.int64),
-    )
+    scales = {"numerator": 6, "denominator": np.arange(1, 6), "cost": np.ones(5, np.int64)}
+    mechanism = ThresholdMechanism(values=np.array([0, 0, 3, 3, 1]), **scales)
     assert mechanism.sample().tolist() == [True, False, False, True, False]
 
 
@@ -60,7 +53,5 @@ def test_the_public_part_has_no_value():
     first, second = comparisons([1, 2]), comparisons([-9, 40])
     name, numerator, denominator = first.public
     assert (name, numerator, denominator.tolist()) == ("threshold", 2 * NANO, [NANO, NANO])
-    assert [np.array_equal(a, b) for a, b in zip(first.public, second.public, strict=True)] == [
-        *(True, True, True)
-    ]
+    assert all(np.array_equal(a, b) for a, b in zip(first.public, second.public, strict=True))
     assert "values" not in repr(second)

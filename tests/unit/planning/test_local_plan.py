@@ -6,14 +6,10 @@ import pytest
 import psd
 from psd.errors import ParameterError
 from psd.evaluation.workload import draw_workload
-from psd.local.aggregation import counted_groups, release_of
-from psd.local.bulk import ManyWords, draw_groups, find_answers, randomise_group
 from psd.local.campaign_design import design
-from psd.local.counting import GroupCounts
 from psd.local.protocols import protocol_of
-from psd.local.rounds import round_after
 from psd.planning.local_reports import _draw_counts, draw_campaign
-from support.local import GRID, campaign
+from support.local import GRID, all_rounds, campaign, sum_inside
 from support.seeded_system import seeded_system
 
 BOUNDS = (0, 0, 8, 4)
@@ -29,30 +25,14 @@ def people(seed=1):
     return x, y
 
 
-def real_campaign(first, x, y):
-    """Release of a campaign whose devices all draw their reports."""
-    groups, counted, campaign = draw_groups(first, ManyWords(len(x))), [], first
-    for number in range(len(first.groups)):
-        if campaign.groups[number].draw is None:
-            campaign = round_after(campaign, release_of(campaign, counted), counted)
-        mine = np.flatnonzero(groups == number)
-        answers = find_answers(campaign, number, x[mine], y[mine])
-        codes = randomise_group(campaign, number, answers, ManyWords(len(mine))).codes
-        protocol = protocol_of(campaign.groups[number])
-        support = protocol.support(protocol.tabulate(codes))
-        counts = GroupCounts(group=number, protocol=protocol, reports=len(mine), support=support)
-        counted += counted_groups(campaign, [counts])
-    return release_of(campaign, counted)
-
-
+@pytest.mark.deep
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("rounds", "epsilon"),
     [
         (4, 1),
         (1, 4),
-        pytest.param(1, 1, marks=pytest.mark.nightly),
-        pytest.param(4, 4, marks=pytest.mark.nightly),
+        *(pytest.param(*plan, marks=pytest.mark.nightly) for plan in ((1, 1), (4, 4))),
     ],
 )
 @seeded_system()
@@ -65,16 +45,15 @@ def test_drawn_counts_have_the_errors_of_real_reports(epsilon, rounds):
     """
     x, y = people()
     boxes = draw_workload(x, y, BOUNDS, per_class=60).boxes
-    true = (x >= boxes[:, :1]) & (x < boxes[:, 2:3]) & (y >= boxes[:, 1:2]) & (y < boxes[:, 3:])
     first, generator = design(BOUNDS, epsilon, DEVICES, rounds=rounds), np.random.default_rng(2)
 
     def errors(draw):
-        off = [np.abs(draw().estimate(boxes) - true.sum(axis=1)) for _ in range(12)]
+        off = [np.abs(draw().estimate(boxes) - sum_inside(x, y, boxes)) for _ in range(12)]
         return np.mean(np.reshape(off, (12, 8, -1)), axis=2)
 
     ones = np.ones(DEVICES, np.int64)
     drawn = errors(lambda: draw_campaign(first, x, y, ones, generator))
-    real = errors(lambda: real_campaign(first, x, y))
+    real = errors(lambda: all_rounds(first, x, y)[1])
     assert abs(np.log(drawn).mean() - np.log(real).mean()) < 0.2
     assert np.abs(np.log(drawn.mean(axis=0) / real.mean(axis=0))).mean() < 0.25
 
@@ -108,12 +87,8 @@ def small(**changes):
 
 def test_a_row_for_each_number_of_devices_epsilon_and_rounds():
     calls = []
-    table = small(
-        devices=[2000, 20_000],
-        epsilons=["1", "4"],
-        rounds=[1, 4],
-        progress=lambda *numbers: calls.append(numbers),
-    ).table
+    options = {"devices": [2000, 20_000], "epsilons": ["1", "4"], "rounds": [1, 4]}
+    table = small(**options, progress=lambda *numbers: calls.append(numbers)).table
     assert len(table) == 8
     assert calls == [(0, 2), (1, 2), (2, 2)]
     assert (table["factor"] > 1.5).all()
@@ -128,9 +103,8 @@ def test_public_points_take_the_place_of_densities():
         small(points=(np.full(3, 99.0), np.full(3, 99.0)))
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
+def test_wrong_arguments_are_refused():
+    for changes, words in [
         ({"devices": [999]}, "devices must be"),
         ({"devices": [5000, 5000]}, "devices"),
         ({"epsilons": [0]}, "epsilon"),
@@ -138,8 +112,6 @@ def test_public_points_take_the_place_of_densities():
         ({"rounds": []}, "rounds"),
         ({"densities": ["flat"]}, "density must be one of"),
         ({"runs": 0}, "runs must be"),
-    ],
-)
-def test_wrong_arguments_are_refused(changes, words):
-    with pytest.raises(ParameterError, match=words):
-        small(**changes)
+    ]:
+        with pytest.raises(ParameterError, match=words):
+            small(**changes)

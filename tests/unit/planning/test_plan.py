@@ -1,7 +1,9 @@
 """Plans: the closed form where there is one, shapes, ranges, words, refusals before any work."""
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,19 +12,9 @@ import psd
 from psd.errors import ParameterError
 from psd.evaluation.workload import draw_workload
 from psd.planning.figure import _draw_figure
-from psd.planning.plan import MEASURES, default_runs, plan
+from psd.planning.plan import MEASURES, default_runs
 from psd.planning.study_area import domain_area_km2, square_domain
-
-QUICK = {
-    "domain": square_domain(100.0),
-    "methods": ["quadtree"],
-    "densities": ["uniform"],
-    "runs": 1,
-}
-
-
-def quick(count=2_000, **arguments):
-    return plan(count, **({"epsilons": ["1"]} | QUICK | arguments))
+from support.plans import quick
 
 
 def overlaps(low, high, cells):
@@ -35,20 +27,12 @@ def overlaps(low, high, cells):
 def test_flat_grid_and_uniform_density_have_their_closed_form():
     """Errors of a cell: its cover times the noise, less what a binomial cut is off by."""
     count, cells, share, epsilon, k = 100_000, 8, 0.01, 0.05, 2
-    found = quick(
-        count,
-        epsilons=[epsilon],
-        methods=[
-            psd.decompositions.Quadtree(height=3, budget="leaf")
-        ],  # 8 x 8 leaves, and no smoothing
-        sizes=[share],
-        max_contributions=k,
-        runs=20,
-    ).table
+    flat = psd.decompositions.Quadtree(height=3, budget="leaf")  # 8 x 8 leaves, and no smoothing
+    options = {"sizes": [share], "max_contributions": k, "runs": 20}
+    found = quick(count, epsilons=[epsilon], methods=[flat], **options).table
     random = np.random.default_rng(8)
-    boxes = draw_workload(
-        *random.random((2, 1_000)), (0, 0, 1, 1), areas=[share], per_class=4_000
-    ).boxes
+    x, y = random.random((2, 1_000))
+    boxes = draw_workload(x, y, (0, 0, 1, 1), areas=[share], per_class=4_000).boxes
     x, y = (overlaps(boxes[:, axis], boxes[:, axis + 2], cells) for axis in (0, 1))
     cover = (x[:, :, None] * y[:, None, :]).reshape(len(boxes), -1)
     q = np.exp(-epsilon / k)
@@ -72,21 +56,18 @@ def test_table_has_a_row_of_everything_asked_for():
         sizes=[0.25, 0.01],
         domain=square_domain(40.0),
     )
-    table = found.table
+    table, ranges = found.table, found.ranges
     assert len(table) == 2 * 2 * 2 * 2 * 2
     assert table["size_km2"].unique() == pytest.approx([10.0, 0.4])
     assert set(table["centres"]) == {"anywhere", "on data"}
     assert (table["median_error"] <= table["error_90"]).all()
     assert np.isfinite(table[list(MEASURES)].to_numpy()).all()
-    ranges = found.ranges
     assert len(ranges) == len(table) / 2
     assert (ranges["mean_error_low"] <= ranges["mean_error_high"]).all()
-    one = table[
-        (table["epsilon"] == "2") & (table["method"] == "grid") & (table["size_share"] == 0.01)
-    ]
-    same = ranges[
-        (ranges["epsilon"] == "2") & (ranges["method"] == "grid") & (ranges["size_share"] == 0.01)
-    ]
+    one, same = (
+        of[(of["epsilon"] == "2") & (of["method"] == "grid") & (of["size_share"] == 0.01)]
+        for of in (table, ranges)
+    )
     for kind in ("anywhere", "on data"):
         errors = one.loc[one["centres"] == kind, "mean_error"]
         row = same[same["centres"] == kind].iloc[0]
@@ -112,109 +93,89 @@ def test_more_epsilon_errs_less_and_users_cost_more():
     assert users == pytest.approx(low, rel=0.35)
 
 
-def test_progress_counts_builds():
+def test_builds_are_counted_and_no_data_is_read(monkeypatch):
+    for place in (
+        "publish.count_rows.read",
+        "publish.count_inputs.count_rows",
+        "ingest.sources.read",
+    ):
+        monkeypatch.setattr(f"psd.{place}", lambda *a, **k: pytest.fail("data was read"))
     told = []
     quick(epsilons=["1", "2"], runs=2, progress=lambda *numbers: told.append(numbers))
     assert told == [(done, 4) for done in range(5)]
 
 
-def test_no_data_is_read(monkeypatch):
-    for place in (
-        "psd.publish.count_rows.read",
-        "psd.publish.count_inputs.count_rows",
-        "psd.ingest.sources.read",
-    ):
-        monkeypatch.setattr(place, lambda *a, **k: pytest.fail("data was read"))
-    quick()
-
-
-@pytest.mark.parametrize(
-    ("bounds", "crs", "km2", "within"),
-    [
+def test_areas():
+    for bounds, crs, km2, within in [
         ((0, 0, 2_000, 3_000), 'LOCAL_CS["x",UNIT["metre",1]]', 6.0, 1e-12),
         ((900_000, 1_900_000, 1_000_000, 2_000_000), "EPSG:5179", 10_000.0, 2e-3),
         ((0, 0, 1, 1), "EPSG:4326", 12_308.8, 1e-4),  # square degree at the equator
         ((0, 59, 1, 60), "EPSG:4326", 6_309.806, 1e-6),
         ((-180, -90, 180, 90), "EPSG:4326", 5.100656e8, 1e-6),
-    ],
-)
-def test_areas(bounds, crs, km2, within):
-    assert domain_area_km2(psd.Domain(bounds=bounds, crs=crs)) == pytest.approx(km2, rel=within)
-
-
-def test_square_has_its_area():
+    ]:
+        area = domain_area_km2(psd.Domain(bounds=bounds, crs=crs))
+        assert area == pytest.approx(km2, rel=within)
     assert domain_area_km2(square_domain(12.5)) == pytest.approx(12.5)
+    words = "area_km2 must be above 0 and at most 520,000,000, the surface of the Earth"
+    for area in (0, -1, float("nan"), float("inf"), 6e8):
+        with pytest.raises(ParameterError, match=words):
+            square_domain(area)
 
 
 def test_runs_fit_the_size():
     assert [default_runs(n) for n in (10, 50_000, 100_000, 10**6, 10**11)] == [5, 4, 2, 1, 1]
 
 
-@pytest.mark.parametrize(
-    ("wrong", "told"),
-    [
-        ({"domain": None}, "domain or area_km2 must be given"),
-        ({"count": 0}, "count must be between"),
-        ({"count": 10**12}, "must be between"),
-        ({"count": 1.5}, "must be an integer"),
-        ({"epsilons": []}, "epsilons must have at least one value"),
-        ({"epsilons": ["1", "1.0"]}, "epsilons must have each value once, got 1 2 times"),
-        ({"epsilons": ["0"]}, "epsilon"),
-        ({"methods": []}, "methods must have at least one value"),
-        (
-            {"methods": ["grid", psd.decompositions.Grid(size=3)]},
-            "methods must have each value once, got grid 2 times",
-        ),
-        ({"methods": ["magic"]}, "magic"),
-        ({"sizes": [0.0]}, "sizes must be above 0 %"),
-        ({"sizes": [1.01]}, "at most 100 % of the area, got 101 %"),
-        ({"sizes": [float("nan")]}, "got nan %"),
-        ({"sizes": [0.1, 0.1]}, "sizes must have each value once, got 0.1 2 times"),
-        ({"densities": ["even"]}, "density must be one of uniform, .*got 'even'"),
-        (
-            {"densities": ["uniform", "uniform"]},
-            "densities must have each value once, got uniform 2 times",
-        ),
-        ({"max_contributions": 0}, "max_contributions"),
-        ({"runs": 0}, "runs"),
-        ({"seed": -1}, "seed"),
-    ],
-)
-def test_refusals_before_anything_is_drawn(wrong, told, monkeypatch):
+GRIDS = ["grid", psd.decompositions.Grid(size=3)]
+WRONG = [
+    ({"domain": None}, "domain or area_km2 must be given"),
+    ({"count": 0}, "count must be between"),
+    ({"count": 10**12}, "must be between"),
+    ({"count": 1.5}, "must be an integer"),
+    ({"epsilons": []}, "epsilons must have at least one value"),
+    ({"epsilons": ["1", "1.0"]}, "epsilons must have each value once, got 1 2 times"),
+    ({"epsilons": ["0"]}, "epsilon"),
+    ({"methods": []}, "methods must have at least one value"),
+    ({"methods": GRIDS}, "methods must have each value once, got grid 2 times"),
+    ({"methods": ["magic"]}, "magic"),
+    ({"sizes": [0.0]}, "sizes must be above 0 %"),
+    ({"sizes": [1.01]}, "at most 100 % of the area, got 101 %"),
+    ({"sizes": [float("nan")]}, "got nan %"),
+    ({"sizes": [0.1, 0.1]}, "sizes must have each value once, got 0.1 2 times"),
+    ({"densities": ["even"]}, "density must be one of uniform, .*got 'even'"),
+    ({"densities": ["uniform"] * 2}, "densities must have each value once, got uniform 2 times"),
+    ({"max_contributions": 0}, "max_contributions"),
+    ({"runs": 0}, "runs"),
+    ({"seed": -1}, "seed"),
+]
+
+
+def test_refusals_before_anything_is_drawn(monkeypatch, subtests):
     monkeypatch.setattr(
         "psd.planning.simulation.draw_population", lambda *a, **k: pytest.fail("it was drawn")
     )
-    with pytest.raises(ParameterError, match=told):
-        quick(**wrong)
+    for wrong, told in WRONG:
+        with subtests.test(str(wrong)), pytest.raises(ParameterError, match=told):
+            quick(**wrong)
 
 
-@pytest.mark.parametrize("area", [0, -1, float("nan"), float("inf"), 6e8])
-def test_no_such_area(area):
-    with pytest.raises(
-        ParameterError,
-        match="area_km2 must be above 0 and at most 520,000,000, the surface of the Earth",
-    ):
-        square_domain(area)
-
-
+@pytest.mark.deep
 def test_a_thousand_million_records_need_modest_memory():
     script = """
-from psd.planning.plan import plan
-from psd.planning.study_area import square_domain
-found = plan(10**9, domain=square_domain(1e5), epsilons=["1"], methods=["quadtree"],
-             densities=["clustered"], sizes=[0.01], runs=1)
+from support.plans import quick
+found = quick(10**9, densities=["clustered"], sizes=[0.01])
 assert found.table["mean_count"].max() > 10**7
 # Not ru_maxrss, which counts what the process that started this one had.
 print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
-    assert (
-        int(done.stdout) < 1_000_000
-    )  # kilobytes; about 410,000, and as much again while numba compiles
+    tests = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=tests)
+    # Kilobytes; about 410,000, and as much again while numba compiles.
+    assert int(done.stdout) < 1_000_000
 
 
+@pytest.mark.deep
 def test_the_picture_explains_its_bands_and_its_line():
     figure = _draw_figure(quick(), ["on data"])
     texts = [text.get_text() for text in figure.legends[0].get_texts()]

@@ -4,45 +4,36 @@ from fractions import Fraction
 
 import pytest
 
-import psd
 from psd.decompositions.quadtree import Quadtree
 from psd.errors import ParameterError
 from psd.planning.planned_series import PlannedSeries
 from psd.planning.text import plan_sentences, plan_setting, range_columns
+from support.plans import quick
 
 
-@pytest.mark.parametrize(
-    ("arguments", "slices", "per_slice", "k"),
-    [
+def test_bounds_of_a_series():
+    for arguments, *expected in [
         ({}, 1, None, None),
         ({"max_contributions": 4}, 1, None, 4),
         ({"slices": 12}, 12, 1, 12),
         ({"slices": 12, "max_per_slice": 4}, 12, 4, 48),
         ({"slices": 12, "max_per_slice": 4, "max_contributions": 20}, 12, 4, 20),
-    ],
-)
-def test_bounds_of_a_series(arguments, slices, per_slice, k):
-    series, bound = PlannedSeries.of(**arguments)
-    assert (series.slices, series.max_per_slice, bound) == (slices, per_slice, k)
+    ]:
+        series, bound = PlannedSeries.of(**arguments)
+        assert [series.slices, series.max_per_slice, bound] == expected
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
+def test_numbers_out_of_range_are_refused():
+    for arguments, told in [
         ({"slices": 0}, "slices must be between 1 and"),
         ({"slices": 10_001}, "slices must be between 1 and"),
         ({"max_per_slice": 1}, "slices must be given"),
         ({"slices": 2, "max_per_slice": 0}, "max_per_slice must be between 1 and"),
         ({"max_contributions": 0}, "max_contributions must be between 1 and"),
         ({"delta": "1e-2"}, "delta must be above 0 and below 0.001"),
-    ],
-)
-def test_numbers_out_of_range_are_refused(arguments, told):
-    with pytest.raises(ParameterError, match=told):
-        PlannedSeries.of(**arguments)
-
-
-def test_a_limit_of_a_slice_above_that_of_all_is_refused_before_anything_is_drawn():
+    ]:
+        with pytest.raises(ParameterError, match=told):
+            PlannedSeries.of(**arguments)
     with pytest.raises(ParameterError, match="max_per_slice must be at most"):
         small(slices=12, max_per_slice=4, max_contributions=2)
 
@@ -58,16 +49,7 @@ def test_each_law_has_its_loss():
 
 
 def small(**arguments):
-    return psd.plan(
-        500,
-        area_km2=100,
-        epsilons=["1"],
-        methods=[Quadtree(height=3)],
-        densities=["uniform"],
-        sizes=[0.1],
-        runs=1,
-        **arguments,
-    )
+    return quick(500, methods=[Quadtree(height=3)], sizes=[0.1], **arguments)
 
 
 def test_laplace_and_gaussian_stand_beside_each_other():

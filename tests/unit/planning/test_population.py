@@ -27,18 +27,14 @@ def quarters(tally, level):
 
 
 @pytest.mark.parametrize("kind", DENSITIES)
-@pytest.mark.parametrize("count", [1, 2, 997, 50_000])
-def test_exactly_so_many_records_in_order_of_their_cells(kind, count):
-    found = people(count, kind)
-    assert found.counts.sum() == count
-    assert found.counts.min() > 0
-    assert (np.diff(found.rows.astype(np.int64) * SIDE + found.columns) > 0).all()
-    assert min(found.rows.min(), found.columns.min()) >= 0
-    assert max(found.rows.max(), found.columns.max()) < SIDE
-
-
-@pytest.mark.parametrize("kind", DENSITIES)
-def test_the_seed_alone_decides(kind):
+def test_exactly_so_many_records_in_order_of_their_cells(kind):
+    for count in (1, 2, 997, 50_000):
+        found = people(count, kind)
+        assert found.counts.sum() == count
+        assert found.counts.min() > 0
+        assert (np.diff(found.rows.astype(np.int64) * SIDE + found.columns) > 0).all()
+        assert min(found.rows.min(), found.columns.min()) >= 0
+        assert max(found.rows.max(), found.columns.max()) < SIDE
     first, again, other = (people(5_000, kind, seed) for seed in (1, 1, 2))
     for name in ("columns", "rows", "counts"):
         assert np.array_equal(getattr(first, name), getattr(again, name))
@@ -46,14 +42,14 @@ def test_the_seed_alone_decides(kind):
 
 
 def test_uniform_records_are_uniform():
-    """Chi-square over 256 cells: within five of its standard deviations, sqrt(2 x 255)."""
+    """Chi-square over 256 cells: within five of its standard deviations, sqrt(2 x 255).
+
+    Below the cells that they stopped at they are uniform too.
+    """
     found = quarters(people(100_000), 4)
     expected = 100_000 / 256
     statistic = ((found - expected) ** 2 / expected).sum()
     assert abs(statistic - 255) < 5 * np.sqrt(2 * 255)
-
-
-def test_uniform_records_are_uniform_below_the_cells_they_stopped_at():
     found = people(1_000)
     for values in (found.columns, found.rows):
         assert abs((values % 2**8).mean() / 2**8 - 0.5) < 5 * np.sqrt(1 / 12 / 1_000)
@@ -95,11 +91,8 @@ def test_a_covariate_rules_as_far_down_as_its_raster_reaches(kind):
     assert np.allclose(held[raster > 0], expected, rtol=0.12)
 
 
-def test_up_to_a_million_records_have_places_of_their_own():
+def test_up_to_a_million_records_have_places_of_their_own_and_more_stand_in_groups():
     assert [group_size(count) for count in (1, 10**6, 10**6 + 1, 10**9)] == [1, 1, 2, 1000]
-
-
-def test_more_stand_in_groups():
     found = people(10**10, "uniform")
     assert found.counts.sum() == 10**10
     assert found.counts.max() <= 2 * group_size(10**10)
@@ -107,9 +100,8 @@ def test_more_stand_in_groups():
 
 
 def test_refusals():
-    with pytest.raises(
-        ParameterError, match="must be one of uniform, clustered, coastal, places, got 'even'"
-    ):
+    words = "must be one of uniform, clustered, coastal, places, got 'even'"
+    with pytest.raises(ParameterError, match=words):
         AssumedDensity(kind="even")
     with pytest.raises(ParameterError, match="must have the default lattice"):
         people(10, domain=psd.Domain(bounds=(0, 0, 1, 1), crs="EPSG:3857", lattice=(4, 4)))

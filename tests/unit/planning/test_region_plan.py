@@ -75,14 +75,8 @@ def test_a_plan_states_levels_populations_and_classes():
     assert (table.good + table.use_with_care + table.poor == table.regions).all()
     assert table.good.tolist() == [4, 0, 4, 16]
     assert table.error[0] == pytest.approx(100 * table.error[2], rel=0.02)
-
-
-def test_the_same_arguments_give_the_same_plan():
-    plans = [planned(epsilons=["1"], seed=7) for _ in range(2)]
-    assert plans[0].table.equals(plans[1].table)
-
-
-def test_regions_without_a_population_are_poor_and_in_no_mean():
+    first, again = (planned(epsilons=["1"], seed=7).table for _ in range(2))
+    assert first.equals(again)
     table = planned(epsilons=["1"], populations=[0] * 8 + [5] * 8, method="none").table
     lowest = table.set_index("level").loc["2m"]
     assert lowest.poor == 8
@@ -104,34 +98,30 @@ def test_the_solved_epsilon_gives_the_error_and_a_smaller_one_does_not(method, t
     assert len(digits) <= 3
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"for_relative_error": 0.05, "level": "ward"}, "level must be one of 4m, 2m, got 'ward'"),
-        ({"for_relative_error": 0}, "above 0 % and at most 100 %"),
-        ({"for_relative_error": 1.5}, "above 0 % and at most 100 %"),
-        ({"for_relative_error": "5%"}, "above 0 % and at most 100 %"),
-        ({"for_relative_error": float("nan")}, "above 0 % and at most 100 %"),
-        (
-            {"for_relative_error": 1e-6, "epsilons": [2]},
-            r"must be at least 0\.\d+ % on level 2m, which epsilon 2 gives, got 0.0001 %",
-        ),
-        ({"for_relative_error": 0.1, "epsilons": [1, 2]}, "epsilons must be one with"),
-        ({"epsilons": ["1"], "covariate": 7}, "covariate must be"),
-        ({"epsilons": ["1"], "boundary": 7}, "boundary must be"),
-        ({}, "epsilons must have at least one value"),
-        ({"epsilons": ["1"], "count": None}, "count must be the expected number"),
-        ({"epsilons": ["1"], "count": 0}, "count"),
-        ({"epsilons": ["1"], "populations": "people"}, "must be a column of files"),
-        ({"epsilons": ["1"], "method": "grid"}, "method must be one of"),
-        ({"epsilons": ["1"], "max_contributions": 0}, "max_contributions"),
-    ],
-)
-def test_what_is_refused(options, words):
-    with pytest.raises(ParameterError, match=words):
-        planned(**options)
+OUT_OF_RANGE = "above 0 % and at most 100 %"
+ONE = {"epsilons": ["1"]}
+REFUSED = [
+    ({"for_relative_error": 0.05, "level": "ward"}, "level must be one of 4m, 2m, got 'ward'"),
+    *(({"for_relative_error": error}, OUT_OF_RANGE) for error in (0, 1.5, "5%", float("nan"))),
+    (
+        {"for_relative_error": 1e-6, "epsilons": [2]},
+        r"must be at least 0\.\d+ % on level 2m, which epsilon 2 gives, got 0.0001 %",
+    ),
+    ({"for_relative_error": 0.1, "epsilons": [1, 2]}, "epsilons must be one with"),
+    ({**ONE, "covariate": 7}, "covariate must be"),
+    ({**ONE, "boundary": 7}, "boundary must be"),
+    ({}, "epsilons must have at least one value"),
+    ({**ONE, "count": None}, "count must be the expected number"),
+    ({**ONE, "count": 0}, "count"),
+    ({**ONE, "populations": "people"}, "must be a column of files"),
+    ({**ONE, "method": "grid"}, "method must be one of"),
+    ({**ONE, "max_contributions": 0}, "max_contributions"),
+]
 
 
-def test_a_hierarchy_has_no_columns(regions):
+def test_what_is_refused(regions, subtests):
+    for options, words in REFUSED:
+        with subtests.test(str(options)), pytest.raises(ParameterError, match=words):
+            planned(**options)
     with pytest.raises(ParameterError, match=r"numbers with a psd\.RegionHierarchy"):
-        psd.plan_regions(regions, domain=DOMAIN, epsilons=["1"], populations="people")
+        psd.plan_regions(regions, domain=DOMAIN, populations="people", **ONE)

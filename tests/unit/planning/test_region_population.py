@@ -39,15 +39,13 @@ def hierarchy(gaps="elsewhere"):
     return hierarchy_from_polygons(wards(), DOMAIN, ids="ward", parents=["borough"], gaps=gaps)
 
 
-def test_a_column_is_read_by_id(files):
+def test_a_column_is_read_by_id_and_a_bad_number_refused_with_its_region(files):
     numbers = read_populations(files(people=[10, 0, 30.5, "40"]), "people")
     assert numbers == {"a": 10, "b": 0, "c": 30.5, "d": 40}
-
-
-@pytest.mark.parametrize("value", [-1, None, float("nan"), "many", 1e13])
-def test_a_bad_number_is_refused_with_its_region(files, value):
-    with pytest.raises(ParameterError, match=r"populations must be numbers from 0 .* region 'c'"):
-        read_populations(files(people=[1.0, 2.0, value, 4.0]), "people")
+    words = r"populations must be numbers from 0 .* region 'c'"
+    for value in (-1, None, float("nan"), "many", 1e13):
+        with pytest.raises(ParameterError, match=words):
+            read_populations(files(people=[1.0, 2.0, value, 4.0]), "people")
 
 
 def test_columns_and_files_that_do_not_exist_are_refused(files, tmp_path):
@@ -66,35 +64,32 @@ def test_populations_are_in_the_order_of_the_regions_and_scaled_to_the_count():
     assert region_populations(hierarchy(), stated, 20).tolist() == [2, 4, 6, 8, 0]
     assert region_populations(hierarchy(), [1, 2, 3, 4, 0], 20).tolist() == [2, 4, 6, 8, 0]
     assert region_populations(hierarchy(), None, 20).tolist() == [4] * 5
+    for populations, words in [
+        (None, "count must be the expected number"),
+        ({"a": 1}, "got none for 'b' .3 of 5 have none"),
+        ([1, 2], "one number for each of 5 lowest regions"),
+        ([0] * 5, "a sum above 0"),
+        ([1, 2, 3, -4, 0], "got '-4' for region 'd'"),
+    ]:
+        with pytest.raises(ParameterError, match=words):
+            region_populations(hierarchy(), populations, None)
 
 
-@pytest.mark.parametrize(
-    ("populations", "count", "words"),
-    [
-        (None, None, "count must be the expected number"),
-        ({"a": 1}, None, "got none for 'b' .3 of 5 have none"),
-        ([1, 2], None, "one number for each of 5 lowest regions"),
-        ([0] * 5, None, "a sum above 0"),
-        ([1, 2, 3, -4, 0], None, "got '-4' for region 'd'"),
-    ],
-)
-def test_populations_that_are_refused(populations, count, words):
-    with pytest.raises(ParameterError, match=words):
-        region_populations(hierarchy(), populations, count)
+def seeded(regions, expected, k=1, **how):
+    return draw_region_population(regions, expected, np.random.default_rng(1), k, **how)
 
 
 @pytest.mark.parametrize("count", [3, 1_000, 50_000_000])
 def test_records_are_in_their_regions(count):
     regions = hierarchy()
     expected = region_populations(regions, [1, 0, 3, 6, 0], count)
-    tally = draw_region_population(regions, expected, np.random.default_rng(1), 4)
+    tally = seeded(regions, expected, 4)
     counted = np.bincount(tally.region, tally.counts, 5)
     assert counted.tolist() == np.rint(expected).tolist()
     assert tally.contributions == 4
     x, y = DOMAIN.centres(0, tally.columns), DOMAIN.centres(1, tally.rows)
     assert (regions.assign(x, y) == tally.region).all()
-    again = draw_region_population(regions, expected, np.random.default_rng(1), 4)
-    assert again.columns.tolist() == tally.columns.tolist()
+    assert seeded(regions, expected, 4).columns.tolist() == tally.columns.tolist()
 
 
 def test_a_sliver_has_its_records():
@@ -102,7 +97,7 @@ def test_a_sliver_has_its_records():
     shapes = [shapely.box(0, 0, 8, 8 - width), shapely.Polygon([(0, 8), (8, 8), (8, 8 - width)])]
     table = gpd.GeoDataFrame({"id": ["a", "b"]}, geometry=shapes, crs="EPSG:3857")
     regions = hierarchy_from_polygons(table, DOMAIN, ids="id", gaps="outside")
-    tally = draw_region_population(regions, np.array([5.0, 7.0]), np.random.default_rng(1), 1)
+    tally = seeded(regions, np.array([5.0, 7.0]))
     assert np.bincount(tally.region, tally.counts).tolist() == [5, 7]
 
 
@@ -112,14 +107,14 @@ def test_records_follow_a_covariate_and_lie_inside_an_area():
     raster = np.array([[1, 0], [3, 0]], np.uint16)  # nothing in the east, three in four north
     density = Covariate(domain=DOMAIN, raster=raster)
     south = Boundary.from_polygons(gpd.GeoSeries([shapely.box(0, 0, 8, 6)], crs=3857), DOMAIN)
-    for covariate, area in ((density, None), (None, south), (density, south)):
-        people = draw_region_population(
-            regions, expected, np.random.default_rng(1), 1, covariate=covariate, area=area
-        )
+    for covariate, area, share in (
+        (density, None, 0.75),
+        (None, south, 1 / 3),
+        (density, south, 0.6),
+    ):
+        people = seeded(regions, expected, covariate=covariate, area=area)
         assert np.bincount(people.region, people.counts).tolist() == expected.tolist()
         y = DOMAIN.centres(1, people.rows)
         assert area is None or (y < 6).all()
-        first = people.region == 0
-        north = people.counts[first & (y >= 4)].sum() / 1_000
-        shares = {(True, True): 0.75, (False, False): 1 / 3, (True, False): 0.6}
-        assert abs(north - shares[covariate is not None, area is None]) < 0.06
+        north = people.counts[(people.region == 0) & (y >= 4)].sum() / 1_000
+        assert abs(north - share) < 0.06

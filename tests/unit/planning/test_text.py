@@ -1,23 +1,11 @@
 """Words of a plan."""
 
-from psd.planning.plan import plan
-from psd.planning.study_area import square_domain
 from psd.planning.text import plan_sentences
-
-QUICK = {
-    "domain": square_domain(100.0),
-    "methods": ["quadtree"],
-    "densities": ["uniform"],
-    "runs": 1,
-}
-
-
-def quick(count=2_000, **arguments):
-    return plan(count, **({"epsilons": ["1"]} | QUICK | arguments))
+from support.plans import quick
 
 
 def test_words_name_the_least_size_from_which_on_all_is_good():
-    found = quick(200_000, epsilons=["0.001", "5"], sizes=[0.1, 0.01, 0.0001], methods=["quadtree"])
+    found = quick(200_000, epsilons=["0.001", "5"], sizes=[0.1, 0.01, 0.0001])
     bad, good = plan_sentences(found)
     assert bad.startswith("at epsilon 0.001, quadtree: queries centred on people have a mean")
     assert "even at the largest size; at 10 km2 it is up to" in bad

@@ -29,9 +29,8 @@ def test_a_step_asks_for_three_statistics_with_the_rho_of_the_step():
     sampler = RecordedSums()
     people = PersonSums(*two_groups(8), budget=Budget(400), sampler=sampler)
     learn_factors(people, 12, size=3, steps=2)
-    assert [(ask.true.size, int(ask.rho[0])) for ask in sampler.asked] == [
-        *((6, 4), (72, 16), (36, 180)),
-    ] * 2
+    asked = [(ask.true.size, int(ask.rho[0])) for ask in sampler.asked]
+    assert asked == [(6, 4), (72, 16), (36, 180)] * 2
 
 
 def test_the_part_of_a_person_has_unit_factors_in_the_rows_of_the_person():

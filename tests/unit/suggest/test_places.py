@@ -11,17 +11,17 @@ from psd.suggest.weights import SharedWeights
 from support.suggestions import city_release
 
 RELEASE = city_release()
+
+
 OWN = np.array([[126.45, 37.05], [127.0, 37.5], [0.0, 0.0]])
+PROMISE = {"cells": 10, "epsilon": "0.3", "delta": "1e-6", "max_contributions": 4}
 
 
 def weights(**values):
     return SharedWeights(
         weights={name: float(values.get(name, 0)) for name in FEATURES},
         release=RegionGrid.of_release(RELEASE, 10).digest,
-        cells=10,
-        epsilon="0.3",
-        delta="1e-6",
-        max_contributions=4,
+        **PROMISE,
     )
 
 
@@ -36,52 +36,35 @@ def test_regions_are_ranked_by_the_weighted_sum_of_their_features():
     west, south, east, north = (table[side] for side in ("west", "south", "east", "north"))
     inside = [(west <= x) & (x < east) & (south <= y) & (y < north) for x, y in OWN[:2]]
     assert (table["own_place"] == (inside[0] | inside[1])).all()
-
-
-def test_own_places_come_first_if_only_they_count():
     assert suggest_places(OWN, RELEASE, weights(own_place=1), 2)["own_place"].all()
 
 
-@pytest.mark.parametrize(
-    ("points", "k", "told"),
-    [
-        (OWN[2:], 5, "own places must lie in the area of the release, got none inside"),
-        (OWN[:0], 5, "own places must lie in the area"),
-        (OWN, 0, "k must be between 1 and 100, got 0"),
-        (OWN, 101, "k must be between 1 and 100, got 101"),
-    ],
-)
-def test_what_cannot_be_ranked_is_refused(points, k, told):
-    with pytest.raises(ParameterError, match=told):
-        suggest_places(points, RELEASE, weights(), k)
-
-
-def test_weights_of_another_release_are_refused():
-    with pytest.raises(ParameterError, match="release must be the one"):
-        suggest_places(OWN, city_release(7), weights(), 5)
+def test_what_cannot_be_ranked_is_refused():
+    for points, release, k, told in [
+        (OWN[2:], RELEASE, 5, "own places must lie in the area of the release, got none inside"),
+        (OWN[:0], RELEASE, 5, "own places must lie in the area"),
+        (OWN, RELEASE, 0, "k must be between 1 and 100, got 0"),
+        (OWN, RELEASE, 101, "k must be between 1 and 100, got 101"),
+        (OWN, city_release(7), 5, "release must be the one"),
+    ]:
+        with pytest.raises(ParameterError, match=told):
+            suggest_places(points, release, weights(), k)
 
 
 def test_places_are_read_by_the_names_of_their_columns(tmp_path):
     path = tmp_path / "own.csv"
+    with pytest.raises(InputDataError, match="can be read"):
+        read_places(path)
     path.write_bytes("\ufeffname,lon,lat\nhome,126.5,37.5\nwork,127,37.25\n".encode())
     assert read_places(path).tolist() == [[126.5, 37.5], [127, 37.25]]
     assert read_places(path, "lat", "lon").tolist() == [[37.5, 126.5], [37.25, 127]]
-
-
-@pytest.mark.parametrize(
-    ("content", "told"),
-    [
-        (None, "can be read"),
+    for content, told in [
         (b"\xff\xfe\x00", "in UTF-8"),
         (b"", "must have the columns lon and lat"),
         (b"x,y\n1,2\n", "must have the columns lon and lat"),
         (b"lon,lat\n1,here\n", "must have a number"),
         (b"lon,lat\n1\n", "must have a number"),
-    ],
-)
-def test_places_that_cannot_be_read_are_refused(tmp_path, content, told):
-    path = tmp_path / "own.csv"
-    if content is not None:
+    ]:
         path.write_bytes(content)
-    with pytest.raises(InputDataError, match=told):
-        read_places(path)
+        with pytest.raises(InputDataError, match=told):
+            read_places(path)

@@ -45,19 +45,16 @@ def test_the_part_of_a_person_is_least_squares(grid):
     assert right[0] == pytest.approx(rows.sum(0) / 64)
 
 
-def test_weights_solve_least_squares():
+def test_a_person_without_two_records_adds_nothing(grid):
+    for regions in ([], [7]):
+        part = person_part(grid, np.array(regions, np.int64))
+        assert [(len(rows), values.shape) for rows, values in part] == [(0, (0, 21)), (0, (0, 6))]
+
+
+def test_weights_solve_least_squares_and_directions_that_noise_hides_are_damped():
     rows = np.random.default_rng(0).normal(size=(99, 6))
     solved = solve_weights(triangle(rows.T @ rows), rows.sum(0), 0)
     assert solved == pytest.approx(np.linalg.lstsq(rows, np.ones(99))[0])
-
-
-@pytest.mark.parametrize("regions", [[], [7]])
-def test_a_person_without_two_records_adds_nothing(grid, regions):
-    part = person_part(grid, np.array(regions, np.int64))
-    assert [(len(rows), values.shape) for rows, values in part] == [(0, (0, 21)), (0, (0, 6))]
-
-
-def test_directions_that_noise_hides_are_damped():
     gramian = triangle(np.diag([1e4, 1e4, 1e4, 1e4, -3.0, 0.0]))
     weights = solve_weights(gramian, np.full(6, 40.0), 10.0)
     assert weights == pytest.approx([0.004] * 4 + [0.25] * 2)

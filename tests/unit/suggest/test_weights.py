@@ -10,28 +10,19 @@ from psd.suggest.shared import FEATURES
 from psd.suggest.weights import SharedWeights, read_weights, write_weights
 from support.suggestions import city_release
 
-WEIGHTS = SharedWeights(
-    weights=dict.fromkeys(FEATURES, 0.25),
-    release="ab" * 32,
-    cells=40,
-    epsilon="0.3",
-    delta="1e-6",
-    max_contributions=4,
-)
+PROMISE = {"cells": 40, "epsilon": "0.3", "delta": "1e-6", "max_contributions": 4}
+FIELDS = {"weights": dict.fromkeys(FEATURES, 0.25), "release": "ab" * 32, **PROMISE}
+WEIGHTS = SharedWeights(**FIELDS)
 
 
-def test_a_file_has_the_public_fields_and_no_other(tmp_path):
-    path = tmp_path / "w.json"
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "w.json"
+
+
+def test_a_file_has_the_public_fields_and_no_other(path):
     write_weights(WEIGHTS, path)
-    assert json.loads(path.read_text()) == {
-        "psd_weights": 1,
-        "weights": dict.fromkeys(FEATURES, 0.25),
-        "release": "ab" * 32,
-        "cells": 40,
-        "epsilon": "0.3",
-        "delta": "1e-6",
-        "max_contributions": 4,
-    }
+    assert json.loads(path.read_text()) == {"psd_weights": 1, **FIELDS}
     assert read_weights(path) == WEIGHTS
     with pytest.raises(WriteError):
         write_weights(WEIGHTS, path)
@@ -57,39 +48,32 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
-def test_wrong_fields_are_refused(tmp_path, change):
-    path = tmp_path / "w.json"
-    write_weights(WEIGHTS, path)
-    fields = json.loads(path.read_text()) | change
-    path.write_text(json.dumps({key: value for key, value in fields.items() if value is not ...}))
-    with pytest.raises(ReleaseFormatError, match="is not a file of weights: "):
-        read_weights(path)
-
-
-@pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"cells": NaN}', '{"cells": 1, "cells": 1}', "[" * 9999, "x" * 70000]
-)
-def test_what_is_not_strict_json_is_refused(tmp_path, text):
-    path = tmp_path / "w.json"
+def refused(path, text, words="is not a file of weights: "):
     path.write_text(text)
-    with pytest.raises(ReleaseFormatError, match="is not a file of weights: "):
+    with pytest.raises(ReleaseFormatError, match=words):
         read_weights(path)
+
+
+def test_wrong_fields_are_refused(path, subtests):
+    for name, change in CHANGES.items():
+        with subtests.test(name):
+            fields = {"psd_weights": 1, **FIELDS, **change}
+            refused(path, json.dumps({k: v for k, v in fields.items() if v is not ...}))
+
+
+def test_what_is_not_strict_json_is_refused(path, subtests):
+    twice = '{"cells": 1, "cells": 1}'
+    for text in ("", "[]", "{}", '{"cells": NaN}', twice, "[" * 9999, "x" * 70000):
+        with subtests.test(text[:30]):
+            refused(path, text)
     with pytest.raises(ReleaseFormatError, match="does not exist"):
-        read_weights(tmp_path / "none.json")
-
-
-def test_infinite_weights_are_refused():
+        read_weights(path.with_name("none.json"))
     with pytest.raises(ParameterError, match="weights must be finite"):
-        SharedWeights(**{**_fields(), "weights": dict.fromkeys(FEATURES, float("inf"))})
-
-
-def _fields():
-    return {name: getattr(WEIGHTS, name) for name in SharedWeights.__dataclass_fields__}
+        SharedWeights(**{**FIELDS, "weights": dict.fromkeys(FEATURES, float("inf"))})
 
 
 def test_weights_of_another_release_are_refused():
     grid = RegionGrid.of_release(city_release(), 10)
     with pytest.raises(ParameterError, match="release must be the one that the weights"):
         WEIGHTS.check_grid(grid)
-    SharedWeights(**{**_fields(), "release": grid.digest}).check_grid(grid)
+    SharedWeights(**{**FIELDS, "release": grid.digest}).check_grid(grid)

@@ -18,20 +18,19 @@ from psd.evaluation.reporting.figures import (
     group_classes,
     wilson_interval,
 )
+from support.evaluations import DOMAIN, built
 
 mpl.use("agg")
 
 
-def test_group_classes_classes():
+pytestmark = pytest.mark.deep
+
+
+def test_classes_are_grouped_and_wilson_intervals_have_their_ends():
     names = ["uniform 1 %", "uniform 10 %", "on data 1 %"]
-    assert group_classes(pd.DataFrame({"class": names * 2})) == {
-        "uniform": names[:2],
-        "on data": names[2:],
-    }
+    groups = {"uniform": names[:2], "on data": names[2:]}
+    assert group_classes(pd.DataFrame({"class": names * 2})) == groups
     assert group_classes(pd.DataFrame({"class": ["given"]})) == {"": ["given"]}
-
-
-def test_wilson_intervals_have_their_ends():
     low, high = wilson_interval([0, 5, 10], [10, 10, 10])
     assert low == pytest.approx([0, 0.2366, 0.7225], abs=1e-4)
     assert high == pytest.approx([0.2775, 0.7634, 1], abs=1e-4)
@@ -40,11 +39,9 @@ def test_wilson_intervals_have_their_ends():
 def test_no_key_covers_a_panel():
     random = np.random.default_rng(5)
     rows = pd.DataFrame({"lon": 10 * random.random(500), "lat": 10 * random.random(500)})
-    domain = psd.Domain(bounds=(0, 0, 10, 10), crs="EPSG:3857")
     methods = [psd.decompositions.Grid(size=4), psd.decompositions.Quadtree(height=2)]
-    release = psd.build(rows, domain=domain, epsilon=1, method=methods[0])
-    found = evaluate(release, rows)
-    comparison = compare(rows, domain=domain, methods=methods, epsilons=["1"], runs=1, jobs=1)
+    found = evaluate(built(rows, methods[0]), rows)
+    comparison = compare(rows, domain=DOMAIN, methods=methods, epsilons=["1"], runs=1, jobs=1)
     by_answers = (draw_error_by_class, draw_predicted_against_true, draw_normalised_errors,
                   draw_coverage)  # fmt: skip
     figures = [

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import matplotlib as mpl
 import numpy as np
-import pandas as pd
 import pytest
 
 import psd
@@ -18,40 +17,25 @@ from psd.evaluation.reporting.figures import draw_predicted_against_true
 from psd.evaluation.reporting.maps import draw_map
 from psd.evaluation.reporting.plots import check_report
 from psd.export._styles import SEQUENTIAL
+from support.evaluations import BOXES, DOMAIN, built, points
 
-DOMAIN = psd.Domain(bounds=(0, 0, 10, 10), crs="EPSG:3857")
+pytestmark = pytest.mark.deep
 
 
 @pytest.fixture(scope="module")
 def table():
-    random = np.random.default_rng(5)
-    return pd.DataFrame(
-        {"lon": random.beta(2, 5, 2_000) * 10, "lat": random.beta(5, 2, 2_000) * 10}
-    )
+    return points(2_000)[["lon", "lat"]]
 
 
 @pytest.fixture(scope="module")
 def release(table):
-    return psd.build(table, domain=DOMAIN, epsilon=1, method=psd.decompositions.Quadtree(height=4))
+    return built(table, psd.decompositions.Quadtree(height=4))
 
 
-def test_raster_asks_about_every_cell_once(table, release):
-    cells = evaluate(release, table, raster=7).raster
-    assert len(cells) == 49
-    assert cells["true_count"].sum() == len(table)
-    assert cells["west"].iloc[:7].tolist() == pytest.approx([i * 10 / 7 for i in range(7)])
-    assert (cells["south"].diff().fillna(0) >= 0).all()
-    assert evaluate(release, table).raster is None
-    for wrong in (0, 257, 1.5):
-        with pytest.raises(ParameterError, match="raster"):
-            evaluate(release, table, raster=wrong)
-
-
-def test_intervals_and_parts_are_those_of_the_release(table, release):
-    found = evaluate(release, table, boxes=np.array([(1.0, 1, 4, 7), (3.3, 2.1, 3.9, 9.5)])).answers
-    answers = release.query(found[["west", "south", "east", "north"]].to_numpy())
-    for name in ("lower", "upper", "perturbation_error", "nonuniformity_error", "error"):
-        assert np.array_equal(found[name], answers[name])
+def compared(table, epsilons, runs, height=3):
+    methods = [psd.decompositions.Grid(size=4), psd.decompositions.Quadtree(height=height)]
+    how = {"methods": methods, "epsilons": epsilons, "runs": runs, "jobs": 1}
+    return compare(table, domain=DOMAIN, **how)
 
 
 def test_page_of_an_evaluation(table, release):
@@ -70,37 +54,27 @@ def test_page_of_an_evaluation(table, release):
 
 def test_page_of_given_boxes_and_of_no_error_at_all(table, release):
     """One class of no kind; and a release whose every answer is right."""
-    boxes = np.array([(0.0, 0, 10, 10), (1, 1, 4, 7), (9, 9, 9.5, 9.5)])
+    boxes = BOXES[[0, 1, 3]]
     assert "given" in evaluation_page(evaluate(release, table, boxes=boxes), release)
-    exact = psd.build(table, domain=DOMAIN, epsilon=1000, method=psd.decompositions.Grid(size=1))
-    whole = np.array([(0.0, 0, 10, 10)])
-    found = evaluate(exact, table, boxes=whole, raster=1)
+    exact = built(table, psd.decompositions.Grid(size=1), 1000)
+    found = evaluate(exact, table, boxes=BOXES[:1], raster=1)
     assert (found.answers["true_error"] == 0).all()
     assert "0 %" in evaluation_page(found, exact)
 
 
 def test_page_of_a_comparison(table):
-    given = {
-        "domain": DOMAIN,
-        "methods": [psd.decompositions.Grid(size=4), psd.decompositions.Quadtree(height=3)],
-        "jobs": 1,
-    }
-    found = compare(table, epsilons=["0.5", "1"], runs=2, **given)
+    found = compared(table, ["0.5", "1"], 2)
     text = comparison_page(found)
     assert text.count("<img ") == text.count("<strong>PRIVATE</strong>") == 1 + 2 * 2
     assert "Ranking at epsilon 0.5" in text
     for score in found.table["score"]:
         assert f"{score:.4f}" in text
-    single = comparison_page(compare(table, epsilons=["1"], runs=1, **given))
+    single = comparison_page(compared(table, ["1"], 1))
     assert "unknown: too few builds" in single
 
 
 def test_a_comparison_pairs_figures_of_one_epsilon_and_begins_with_the_score(table):
-    methods = [psd.decompositions.Grid(size=4), psd.decompositions.Quadtree(height=3)]
-    found = compare(
-        table, domain=DOMAIN, methods=methods, epsilons=["0.5", "1", "2"], runs=1, jobs=1
-    )
-    text = comparison_page(found)
+    text = comparison_page(compared(table, ["0.5", "1", "2"], 1))
     blocks = [part.partition("</div>")[0] for part in text.split('<div class="figures">')[1:]]
     assert [block.count("<img ") for block in blocks] == [1, 2, 2, 2]
     for block, epsilon in zip(blocks[1:], ("0.5", "1", "2"), strict=True):
@@ -120,12 +94,7 @@ def test_dark_is_many_in_hexagons_and_large_in_maps(table, release):
 
 
 def test_ranking_tells_ties(table):
-    given = {
-        "domain": DOMAIN,
-        "methods": [psd.decompositions.Grid(size=4), psd.decompositions.Quadtree(height=2)],
-        "jobs": 1,
-    }
-    found = compare(table, epsilons=["1"], runs=2, **given)
+    found = compared(table, ["1"], 2, height=2)
     alike = found.table.assign(score=[0.1, 0.11], score_error=[0.01, 0.01])
     assert "0.7 standard errors (a tie)" in comparison_page(replace(found, table=alike))
     apart = alike.assign(score=[0.1, 0.2])

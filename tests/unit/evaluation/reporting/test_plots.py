@@ -1,46 +1,60 @@
 """Plots of evaluations: their marks, and the extra they need."""
 
+import sys
+
 import numpy as np
-import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 import psd
 from psd.errors import MissingExtraError, ParameterError
+from psd.evaluation.compare import compare
 from psd.evaluation.evaluate import evaluate
-from psd.evaluation.reporting.plots import plot_evaluation
+from psd.evaluation.reporting.plots import plot_comparison, plot_evaluation
+from support.evaluations import BOXES, DOMAIN, built, points
 
-DOMAIN = psd.Domain(bounds=(0, 0, 10, 10), crs="EPSG:3857")
-
-
-BOXES = np.array([(0.0, 0, 10, 10), (1, 1, 4, 7), (3.3, 2.1, 3.9, 9.5), (9, 9, 9.5, 9.5)])
+pytestmark = pytest.mark.deep
 
 
-def points(size=3_000, users=40):
-    random = np.random.default_rng(5)
-    return pd.DataFrame(
-        {
-            "lon": random.beta(2, 5, size) * 10,
-            "lat": random.beta(5, 2, size) * 10,
-            "user_id": random.zipf(1.6, size) % users,
-        }
-    )
+@pytest.fixture(scope="module")
+def found():
+    return evaluate(built(points()), points(), boxes=BOXES)
+
+
+def compared(**options):
+    methods = [psd.decompositions.Quadtree(height=3), psd.decompositions.Grid(size=8)]
+    how = {"epsilons": [".1", 1], "methods": methods, "runs": 2, "jobs": 1, **options}
+    return compare(points(1_000, 30, 7), domain=DOMAIN, **how)
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
-def test_plot_is_written_and_marked(tmp_path, suffix):
-    table = points()
-    release = psd.build(table, domain=DOMAIN, epsilon=1, method="grid")
-    path = tmp_path / f"plot{suffix}"
-    plot_evaluation(evaluate(release, table), path)
-    assert path.stat().st_size > 5_000
+def test_plots_are_written(tmp_path, found, suffix):
+    for name, plot, shown, size in [
+        ("evaluation", plot_evaluation, found, 5_000),
+        ("comparison", plot_comparison, compared(), 20_000),
+        ("one build", plot_comparison, compared(runs=1, epsilons=["1"]), 10_000),
+    ]:
+        path = tmp_path / f"{name}{suffix}"
+        plot(shown, path)
+        assert path.stat().st_size > size
 
 
-def test_plot_without_matplotlib_names_the_extra(tmp_path, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
-    table = points()
-    release = psd.build(table, domain=DOMAIN, epsilon=1, method="grid")
-    found = evaluate(release, table, boxes=BOXES)
+def test_plot_without_matplotlib_names_the_extra(tmp_path, monkeypatch, found):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtraError, match=r"psd-publisher\[plot\]"):
         plot_evaluation(found, tmp_path / "plot.png")
     with pytest.raises(ParameterError, match=r"plot must end in \.png or \.svg, got plot\.pdf"):
         plot_evaluation(found, tmp_path / "plot.pdf")
+
+
+def test_all_lines_lie_on_their_panels(monkeypatch, tmp_path):
+    """Panels of a row share their axis, which has to hold the lines of both."""
+    figures = []
+    monkeypatch.setattr(Figure, "savefig", lambda self, *a, **k: figures.append(self))
+    plot_comparison(compared(), tmp_path / "plot.png")
+    panels = [axes for part in figures[0].subfigs for axes in part.axes]
+    assert len(panels) == 1 + 2 * 2
+    for axes in panels:
+        low, high = axes.get_ylim()
+        values = np.concatenate([line.get_ydata() for line in axes.lines])
+        assert low <= values.min() <= values.max() <= high
