@@ -32,6 +32,8 @@ from support.trees import (
     release_of,
 )
 
+pytestmark = pytest.mark.deep
+
 SIDE = 64
 CLOSE = {"rel": 1e-9, "abs": 1e-9}
 

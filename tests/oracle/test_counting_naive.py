@@ -141,7 +141,9 @@ UNITS = [
 
 @pytest.mark.parametrize("slices", [None, SLICES], ids=["once", "slices"])
 @pytest.mark.parametrize("unit", UNITS, ids=str)
-@pytest.mark.parametrize("name", DOMAINS)
+@pytest.mark.parametrize(
+    "name", ["array", *(pytest.param(n, marks=pytest.mark.deep) for n in DOMAINS if n != "array")]
+)
 def test_each_cell_has_its_records(name, unit, slices, tmp_path):
     domain = DOMAINS[name]
     table = rows(domain)
@@ -202,6 +204,7 @@ def test_codes_may_be_counted_while_they_are_collected(unit, memory, monkeypatch
     assert counts_of(tally) == naive_counts(table, domain, unit)
 
 
+@pytest.mark.deep
 def test_infinite_coordinates_are_refused_wherever_the_others_lie(tmp_path):
     for text in ("inf", "-inf", "1e999", "-1e999", "1_0"):
         for first in ("0,0", "500,500", ","):
@@ -211,6 +214,7 @@ def test_infinite_coordinates_are_refused_wherever_the_others_lie(tmp_path):
                 list(read(path, Columns(), DOMAINS["default"]))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("mark", ["", "NA", "nan", "null", " none ", "-"])
 def test_marks_of_missing_coordinates_may_come_late(mark, tmp_path):
     """The text of a field is read in a second query, unless a field near the start is empty."""

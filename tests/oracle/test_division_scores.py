@@ -116,6 +116,7 @@ def largest_change(side, k, rows=3, bins=1024):
     return max(int(np.abs(of(data) - of(data + more)).max()) for data, more in pairs)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("side", "k", "rows"), [(2, 1, 6), (2, 2, 5), (2, 3, 4), (3, 1, 3), (3, 2, 2)]
 )

@@ -14,6 +14,8 @@ from support import trees
 from support.noise import for_users
 from support.trees import dense_least_squares, domain_of, leaf_matrix, random_tree
 
+pytestmark = pytest.mark.deep
+
 KINDS = trees.KINDS | {"every node measured": {"unmeasured": 0.0}}
 
 

@@ -44,6 +44,7 @@ def naive_nonuniformity(release, boxes):
     return covariance
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kind", KINDS)
 def test_covariance_is_that_of_dense_algebra(kind):
     for seed in range(25):
@@ -67,6 +68,7 @@ def test_covariance_is_that_of_dense_algebra(kind):
             assert np.diagonal(part) == pytest.approx(joint.answers[name] ** 2, rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("estimate", ["posterior", "least-squares"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_counts_above_zero_have_the_covariance_of_the_published_counts(kind, estimate):
@@ -107,6 +109,7 @@ def test_medians_of_version_1_have_the_covariance_of_least_squares(kind):
     assert list(second) != pytest.approx(list(first), rel=1e-3)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("density", ["uniform", "smooth"])
 def test_polygons_covary_as_the_boxes_that_they_are(density):
     rng = np.random.default_rng(3)
@@ -155,6 +158,7 @@ def test_drawn_errors_have_the_covariance_of_the_estimates(kind):
         assert len(few.nodes) <= 1 + 4 * (len(tree.levels) - 1)
 
 
+@pytest.mark.deep
 def test_drawn_unevenness_has_the_covariance_of_the_cells():
     for seed in range(10):
         release = release_of(random_tree(np.random.default_rng(seed), height=3))
@@ -170,6 +174,7 @@ def test_drawn_unevenness_has_the_covariance_of_the_cells():
             assert np.abs(factor @ factor.T - expected).max() <= 1e-9 * naive.max()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "view",
     [

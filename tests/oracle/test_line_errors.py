@@ -15,6 +15,8 @@ from psd.statistics.overlay import raster_overlay
 from support.releases import changed
 from support.trees import naive_line_variance
 
+pytestmark = pytest.mark.deep
+
 VIEWS = [
     PostProcessing(),
     PostProcessing(estimate="posterior", density="smooth"),

@@ -16,6 +16,8 @@ from psd.query.region_overlaps import prepare_regions
 from psd.release.post_processing import PostProcessing
 from support.releases import changed
 
+pytestmark = pytest.mark.deep
+
 
 @pytest.fixture(scope="module", params=[1, 4])
 def release(request):

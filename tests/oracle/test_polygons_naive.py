@@ -16,6 +16,8 @@ from support.trees import (
     release_of,
 )
 
+pytestmark = pytest.mark.deep
+
 SIDE = 64
 
 

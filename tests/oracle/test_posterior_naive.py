@@ -23,6 +23,8 @@ from psd.privacy.epsilon import NANO
 from psd.space.box_tree import Tree
 from support.noise import for_users, noise_variance
 
+pytestmark = pytest.mark.deep
+
 NEAR, USUALLY, ALWAYS = 0.15, 0.02, 0.25
 FINE = 1 / 40  # step of the twin, in standard deviations of the noise
 SIDE = 16

@@ -25,6 +25,7 @@ LATTICE = (64, 64)
 SIGNED = PostProcessing(estimate="signed")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kind", KINDS)
 def test_answers_and_errors_are_those_of_brute_force(kind):
     compared = 0
@@ -53,6 +54,7 @@ def test_answers_and_errors_are_those_of_brute_force(kind):
     assert compared > 1000
 
 
+@pytest.mark.deep
 def test_errors_are_numbers_for_extreme_budgets():
     # The difference of squares would go below zero here, and its root would be no number.
     for seed in range(100):
@@ -74,6 +76,7 @@ def test_errors_are_numbers_for_extreme_budgets():
         assert (table.perturbation_error >= 0).all()
 
 
+@pytest.mark.deep
 def test_errors_are_the_spread_of_answers_when_the_noise_is_drawn_again():
     rng = np.random.default_rng(17)
     draws = 2000

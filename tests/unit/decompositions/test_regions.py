@@ -128,6 +128,7 @@ def strips(number):
     return LatticeRegions(area=area, parents=((0,) * number,))
 
 
+@pytest.mark.deep
 def test_regions_alone_have_the_error_of_plain_noise():
     # Pooled over 40,000 draws; the predicted error is exact, that of the draws is known to 1 %.
     number, draws = 1_000, 40

@@ -106,6 +106,7 @@ def test_no_shares_nearby_and_no_usual_ones_serve_the_declared_boxes_better(name
         assert best <= mean_variance(energies, np.array(usual(NANO, height + 1)) / NANO)
 
 
+@pytest.mark.deep
 def test_larger_boxes_are_given_coarser_levels():
     coarsest = [np.flatnonzero(np.array(class_weights(name, 9)) > 1000)[0] for name in CLASSES]
     assert coarsest[0] == 9

@@ -63,6 +63,7 @@ def test_the_error_widens_answers():
     assert errors[1] > errors[0]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("shape", ["box", "many"])
 def test_joint_answers_have_the_same_error(shape):
     built = release(np.sqrt(density()))

@@ -44,6 +44,7 @@ def by_place(tree, values):
 # --- shares -------------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("seed", range(10))
 def test_shares_are_of_one_whole_and_not_negative(seed):
     rng = np.random.default_rng(seed)
@@ -56,6 +57,7 @@ def test_shares_are_of_one_whole_and_not_negative(seed):
     assert found.sum(axis=(1, 2)) == pytest.approx(np.ones(len(found)))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("lattice", [(1, 1), (64, 64), (64, 16), (7, 5), (3, 2**20)])
 @pytest.mark.parametrize(("size", "count"), [(1, 1.0), (4, 1e-3), (4, 1e9)])
 def test_even_counts_give_even_shares_also_at_the_edge(lattice, size, count):
@@ -64,16 +66,19 @@ def test_even_counts_give_even_shares_also_at_the_edge(lattice, size, count):
     assert shares(tree, count * area) == pytest.approx(np.full((len(area), PARTS, PARTS), EVEN))
 
 
+@pytest.mark.deep
 def test_leaves_of_different_sizes_but_one_density_are_even():
     tree = random_tree(np.random.default_rng(7), lattice=(64, 64), height=4)
     area = tree.area[tree.is_leaf].astype(float)
     assert shares(tree, area) == pytest.approx(np.full((len(area), PARTS, PARTS), EVEN), rel=1e-6)
 
 
+@pytest.mark.deep
 def test_nothing_anywhere_is_even():
     assert (shares(grid((16, 16), 4), np.zeros(16)) == EVEN).all()
 
 
+@pytest.mark.deep
 def test_an_empty_leaf_among_empty_ones_is_even():
     tree = grid((16, 16), 4)
     counts = np.zeros(16)
@@ -83,6 +88,7 @@ def test_an_empty_leaf_among_empty_ones_is_even():
     assert shares(tree, counts)[far] == pytest.approx(np.full((1, PARTS, PARTS), EVEN))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("counts", [(0, 100), (30, 70)])
 def test_a_step_between_two_leaves_is_smoothed_alike_on_both_sides(axis, counts):
@@ -102,6 +108,7 @@ def test_a_step_between_two_leaves_is_smoothed_alike_on_both_sides(axis, counts)
     assert across == pytest.approx(np.full((2, PARTS), 1 / PARTS))
 
 
+@pytest.mark.deep
 def test_turned_and_mirrored_counts_turn_and_mirror_the_shares():
     tree, rng = grid((32, 32), 4), np.random.default_rng(3)
     boxes = tree.boxes[tree.is_leaf]
@@ -135,6 +142,7 @@ def surface_by_hand(boxes, mass):
     return surface
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("seed", range(3))
 def test_the_surface_is_the_sum_over_boxes_on_raster_lines(seed):
     rng = np.random.default_rng(seed)
@@ -154,6 +162,7 @@ def test_boxes_that_begin_between_raster_lines_are_exact_on_the_lines():
     assert found[-1, -1] == pytest.approx(35)
 
 
+@pytest.mark.deep
 def test_leaves_thinner_than_a_raster_cell_keep_their_mass():
     tree = grid((2**20, 2**20), 1)
     boxes = np.array([[0.0, 0.0, 1e-3, 1e-3], [SIDE - 1e-3, SIDE - 1e-3, SIDE, SIDE]])
@@ -164,6 +173,7 @@ def test_leaves_thinner_than_a_raster_cell_keep_their_mass():
     assert shares(tree, [5.0]) == pytest.approx(np.full((1, PARTS, PARTS), EVEN))
 
 
+@pytest.mark.deep
 def test_thin_leaves_side_by_side_have_sound_shares():
     lattice = (2**16, 2**16)
     line = 5
@@ -176,6 +186,7 @@ def test_thin_leaves_side_by_side_have_sound_shares():
     assert found.sum(axis=(1, 2)) == pytest.approx([1, 1])
 
 
+@pytest.mark.deep
 def test_shares_that_are_not_kept_are_the_same_to_the_last_bit(monkeypatch):
     tree = random_tree(np.random.default_rng(5), lattice=(64, 64), height=4)
     count = np.random.default_rng(1).integers(0, 99, len(tree)).astype(float)
@@ -188,6 +199,7 @@ def test_shares_that_are_not_kept_are_the_same_to_the_last_bit(monkeypatch):
     assert "share" not in vars(computed)
 
 
+@pytest.mark.deep
 def test_chunks_change_nothing(monkeypatch):
     tree = grid((64, 64), 16)
     counts = np.random.default_rng(1).integers(0, 99, 256).astype(float)
@@ -216,6 +228,7 @@ def test_a_whole_leaf_is_one():
     assert SMOOTH.part(DENSE, LEAVES, 0 * ones, ones) == pytest.approx(np.ones(len(LEAVES)))
 
 
+@pytest.mark.deep
 @law
 @given(st.sampled_from(LEAVES.tolist()), lines, lines)
 def test_disjoint_boxes_in_a_leaf_add_up(leaf, x, y):
@@ -249,6 +262,7 @@ def releases(seed, density):
     return changed(made, post_processing=PostProcessing(density=density)), lattice
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("density", ["uniform", "smooth"])
 def test_rectangles_as_boxes_and_as_polygons_have_one_answer(seed, density):
@@ -259,6 +273,7 @@ def test_rectangles_as_boxes_and_as_polygons_have_one_answer(seed, density):
     assert second.to_numpy() == pytest.approx(first.to_numpy(), rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("density", ["uniform", "smooth"])
 @pytest.mark.parametrize("estimate", ["least-squares", "posterior"])
@@ -273,6 +288,7 @@ def test_a_tiling_of_the_domain_has_the_total(seed, density, estimate):
     assert answers.sum() == pytest.approx(release.total, rel=1e-9)
 
 
+@pytest.mark.deep
 def test_cells_of_the_release_keep_their_counts_under_a_smooth_density():
     release, _ = releases(1, "smooth")
     leaves = release.tree.is_leaf
@@ -280,6 +296,7 @@ def test_cells_of_the_release_keep_their_counts_under_a_smooth_density():
     assert answers.to_numpy() == pytest.approx(release.estimates.count[leaves], abs=1e-9)
 
 
+@pytest.mark.deep
 def test_density_is_higher_towards_a_full_neighbour():
     domain = domain_of((8, 4))
     tree = psd.grid_tree(domain, (2, 1))
@@ -295,6 +312,7 @@ def test_density_is_higher_towards_a_full_neighbour():
     assert smooth[0] > 2 * smooth[1]
 
 
+@pytest.mark.deep
 def test_the_plain_lattice_cell():
     domain = domain_of((1, 1))
     release = psd.Release.from_counts(psd.grid_tree(domain, 1), [8], 1.0, domain=domain)

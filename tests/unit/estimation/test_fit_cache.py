@@ -48,6 +48,7 @@ def recalled(cache, name="counts", shape=VALUES.shape):
     return None if missing else values
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("estimate", ["posterior", "signed", "least-squares"])
 @pytest.mark.parametrize("density", ["smooth", "uniform"])
 def test_answers_are_the_same_to_the_bit(folder, estimate, density):
@@ -59,6 +60,7 @@ def test_answers_are_the_same_to_the_bit(folder, estimate, density):
     assert list(folder.glob("*.psdfit"))
 
 
+@pytest.mark.deep
 def test_the_second_fit_is_read(folder, monkeypatch):
     first = release().with_cache().query(BOXES)
     monkeypatch.setattr(psd.estimation.model, "infer_counts", None)
@@ -129,6 +131,7 @@ def test_links_and_pipes_are_not_followed(kept, folder, tmp_path):
     assert kept._read("counts", VALUES.shape) is None
 
 
+@pytest.mark.deep
 def test_a_folder_that_cannot_be_written_is_no_error(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv(VARIABLE, str(tmp_path / "file"))

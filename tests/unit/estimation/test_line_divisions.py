@@ -87,6 +87,7 @@ def test_cuts_err_by_where_columns_are_in_cells(place, factor):
         assert found[[4, 7]] == pytest.approx(1.0, abs=0.12)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("row", [120, 425, 82, 347])
 def test_cuts_err_by_where_a_line_is_in_cells(row):
     # Cells of 2^k across have the line at u of their height; there are too few wide ones to tell.

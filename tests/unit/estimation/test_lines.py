@@ -58,6 +58,7 @@ def step_of(release):
     return detect_step(release.tree, model.estimates, model.parent_shares, release.domain)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("epsilon", [1.0, 3.0])
 def test_the_step_of_rounded_coordinates_is_found(epsilon):
     found = step_of(release_of_points(np.round(points() + 0.0, 2), epsilon=epsilon))
@@ -65,6 +66,7 @@ def test_the_step_of_rounded_coordinates_is_found(epsilon):
     assert found.share == pytest.approx(1, abs=0.15)
 
 
+@pytest.mark.deep
 def test_the_share_of_rounded_records_is_found():
     xy = points()
     xy[::2] = np.round(xy[::2], 2)
@@ -73,6 +75,7 @@ def test_the_share_of_rounded_records_is_found():
     assert found.share == pytest.approx(0.5, abs=0.1)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("seed", range(3))
 def test_coordinates_that_are_not_rounded_have_no_step(seed):
     release = release_of_points(points(seed=seed), epsilon=3.0)
@@ -80,6 +83,7 @@ def test_coordinates_that_are_not_rounded_have_no_step(seed):
     assert not fit_lines(release.tree, model.estimates, model.parent_shares, release.domain).is_seen
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("height", [2**0.5 - 1, 0.2537, 0.5031, 0.71])
 def test_records_on_a_line_have_no_step(height):
     xy = points()
@@ -93,6 +97,7 @@ def common(release, axis):
     return common_variance_by_width(release.tree, found, axis, release.domain.lattice)
 
 
+@pytest.mark.deep
 def test_records_on_streets_lie_on_the_same_side_of_lines():
     xy = points()
     streets = (np.arange(97) + 0.37) / 97 + np.random.default_rng(4).normal(0, 0.002, 97)
@@ -111,6 +116,7 @@ def test_records_on_streets_lie_on_the_same_side_of_lines():
     assert release.model.column_records[:, leaf] == pytest.approx(np.stack([count, count]))
 
 
+@pytest.mark.deep
 def test_a_line_that_has_all_records_on_one_side_is_off_by_a_leaf():
     release = release_of_points(np.floor(points() * 128) / 128 + 1e-6, epsilon=10.0)
     leaf = np.flatnonzero(release.tree.is_leaf)
@@ -134,6 +140,7 @@ def test_cuts_anywhere_err_more_where_points_move_by_less_than_a_cell(part, fact
     assert deviation[:, tree.is_leaf] == pytest.approx(10 * (factor * part) ** 0.5, rel=1e-5)
 
 
+@pytest.mark.deep
 def test_the_factor_of_sides_is_part_of_the_deviation():
     release = release_of_points(np.floor(points() * 128) / 128 + 1e-6, epsilon=10.0)
     model = release.model
@@ -144,11 +151,13 @@ def test_the_factor_of_sides_is_part_of_the_deviation():
     assert other[:, leaf] == pytest.approx(2**0.5 * model.line_deviation[:, leaf])
 
 
+@pytest.mark.deep
 def test_records_without_lines_have_no_factor():
     pattern = release_of_points(points(), epsilon=3.0).model._line_pattern
     assert (pattern.factor == 1).all()
 
 
+@pytest.mark.deep
 def test_wide_cells_whose_lines_pass_between_the_values_know_them_from_narrow_ones():
     # Values are multiples of 1/64: halves of cells that are wider hold as many of them.
     release = release_of_points(np.floor(points() * 64) / 64 + 1e-6, epsilon=3.0)
@@ -237,6 +246,7 @@ def test_a_division_along_one_axis_tells_nothing_of_the_other():
     assert fit_unevenness(tree, estimates, share).spread[-1] > 0.9
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("seed", range(3))
 def test_what_lines_explain_is_not_counted_twice(seed):
     # All at one latitude: all or nothing along y, even along x, a third of a quarter's squares.
@@ -282,6 +292,7 @@ def test_halves_that_a_line_divides_have_no_overdispersion():
     assert fit_unevenness(tree, estimates, share, lines).spread[-1] < 0.1
 
 
+@pytest.mark.deep
 def test_without_lines_nothing_is_explained():
     model = release_of_points(points(), epsilon=3.0).model
     assert model._line_squares is None
@@ -332,6 +343,7 @@ def is_apart(release):
     return lie_apart(release.tree, found, release.domain.lattice)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", ["htree", "kd-standard"])
 def test_leaves_that_lie_apart_are_wrong_together(name):
     release, boxes, true = release_on_a_line(name)

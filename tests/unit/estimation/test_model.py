@@ -69,6 +69,7 @@ def test_a_total_is_not_negative():
     assert asked.total == 0
 
 
+@pytest.mark.deep
 def test_each_density_is_the_one_that_was_chosen():
     assert model().density is None
     assert not isinstance(model(density="smooth").density, CovariateDensity | None)

@@ -59,6 +59,7 @@ def check_equal(near, full):
             assert near[name].tolist() == values.tolist()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("estimate", ["posterior", "least-squares", "signed"])
 @pytest.mark.parametrize("density", ["smooth", "uniform"])
@@ -69,6 +70,7 @@ def test_answers_are_those_of_the_fit_of_all_cells(seed, estimate, density):
     check_equal(full.with_near_fit().query(BOXES), full.query(BOXES))
 
 
+@pytest.mark.deep
 def test_counts_of_cells_are_the_same_to_the_bit_and_others_are_missing():
     full = release(estimate="posterior", density="smooth").model
     near = near_model(release(estimate="posterior", density="smooth").model, SMALL)
@@ -96,12 +98,14 @@ def test_all_cells_are_fitted_where_that_is_as_fast(change, monkeypatch):
     assert near_model(model, boxes) is model
 
 
+@pytest.mark.deep
 def test_a_release_of_version_1_is_fitted_as_before():
     old = Release(replace(release(estimate="posterior", density="smooth").record, inference=1))
     assert near_model(old.model, SMALL) is old.model
     assert old.with_near_fit().query(BOXES).equals(old.query(BOXES))
 
 
+@pytest.mark.deep
 def test_shares_of_leaves_without_records_around_do_not_follow_rounding_errors():
     full = release(estimate="posterior", density="smooth").model
     surface = full.density.surface
@@ -138,6 +142,7 @@ def near_answer(box, **choice):
     return release(**{"estimate": "posterior", **choice}).with_cache().with_near_fit().query(box)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("estimate", ["posterior", "least-squares"])
 @pytest.mark.parametrize("density", ["smooth", "uniform"])
 def test_the_next_box_is_answered_from_the_first_levels_of_the_cache(
@@ -162,6 +167,7 @@ def test_a_fit_of_all_cells_leaves_the_first_levels_to_boxes(folder, joined):
     assert 0 < sum(joined) < len(full.tree) / 2
 
 
+@pytest.mark.deep
 def test_many_cells_are_read_from_a_kept_fit(folder, monkeypatch):
     monkeypatch.setattr(module, "_MANY", 0.0)
     kept = release(estimate="posterior", density="smooth").with_cache()
@@ -171,6 +177,7 @@ def test_many_cells_are_read_from_a_kept_fit(folder, monkeypatch):
     assert near_model(later.model, SMALL) is later.model
 
 
+@pytest.mark.deep
 def test_damaged_first_levels_are_computed_again(folder):
     expected = near_answer(BOXES[3], density="smooth")
     (path,) = folder.glob("*-top.psdfit")

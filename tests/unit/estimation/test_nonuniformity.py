@@ -96,6 +96,7 @@ def noisy(tree, count, epsilon, rng):
     )
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("phi", "points", "epsilon"),
     [

@@ -110,6 +110,7 @@ def noise(random, size):
     return np.rint(random.laplace(0, NANO / EPSILON, size)).astype(int)
 
 
+@pytest.mark.deep
 def test_the_total_of_a_tree_is_not_biased():
     random = np.random.default_rng(8)
     trees = [divided(random) for _ in range(200)]

@@ -69,12 +69,14 @@ def measured_trees(draw):
     return with_values(tree, count, np.where(tree.epsilon > 0, epsilon, 0))
 
 
+@pytest.mark.deep
 @law
 @given(measured_trees(), st.sampled_from([1, 3, 1000]))
 def test_any_measurements_give_sound_counts(tree, contributions):
     check_sound(tree, posterior_of(tree, contributions), contributions)
 
 
+@pytest.mark.deep
 @law
 @given(nanos, st.lists(sizes, min_size=5, max_size=5))
 @example(1000 * NANO, [10**12] * 5)
@@ -188,6 +190,7 @@ def test_where_little_is_noise_it_is_least_squares(seed, nano):
     assert np.sqrt((off**2).mean()) <= 1.0 * deviation + 1e-3
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("scale", [10, 100])
 def test_empty_data_come_closer_to_zero_than_by_projection(scale):
     """Root mean square over 40 draws of noise around zeros; both have the same total."""
@@ -203,6 +206,7 @@ def test_empty_data_come_closer_to_zero_than_by_projection(scale):
     assert np.sqrt(squares[0]) < 0.8 * np.sqrt(squares[1])
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("scale", [1, 10])
 def test_a_crowd_in_one_place_leaves_the_empty_cells_emptier_than_by_projection(scale):
     rng = np.random.default_rng(4)
@@ -286,6 +290,7 @@ def test_medians_of_many_small_counts_are_held_near_least_squares():
     assert held[sparse].sum() == pytest.approx(sparse.sum(), rel=0.06)
 
 
+@pytest.mark.deep
 @law
 @given(measured_trees(), st.sampled_from([0.0, 0.5, 1.0]))
 def test_held_medians_are_sound_for_any_measurements(tree, reach):

@@ -50,6 +50,7 @@ def test_parts_are_small_where_the_tree_allows_it():
     assert 10 < depth < 30
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("tree", trees())
 @pytest.mark.parametrize("most", [1, 7, 100])
 def test_medians_in_parts_are_the_same_to_the_last_bit(tree, most, monkeypatch):

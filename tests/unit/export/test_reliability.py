@@ -101,7 +101,7 @@ BAD_OPTIONS = [
     ("a.gpkg", {"band": "count"}, "band must be left out unless output is a GeoTIFF"),
     ("a.tif", {"band": "red"}, "band must be one of count, density, error, classes"),
     *(
-        ("a.gpkg", {"crs": crs}, "")  # to which nothing can be transformed
+        ("a.gpkg", {"crs": crs}, "crs|CRS")  # to which nothing can be transformed
         for crs in ("nowhere", "EPSG:5802", 'LOCAL_CS["site",UNIT["metre",1]]')
     ),
 ]

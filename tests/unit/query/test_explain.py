@@ -27,6 +27,7 @@ def releases():
         yield rng, changed(release_of(random_tree(rng, height=4)), post_processing=view)
 
 
+@pytest.mark.deep
 def test_the_parts_are_those_of_the_answer():
     for rng, release in releases():
         boxes = random_queries(rng, LATTICE, 8)
@@ -85,6 +86,7 @@ def test_a_query_of_whole_cells_has_nothing_to_refine():
     assert found.remedies["nonuniformity_error"].eq(0).all()
 
 
+@pytest.mark.deep
 def test_a_polygon_is_explained_as_the_box_that_it_is():
     for rng, release in releases():
         boxes = random_queries(rng, LATTICE, 3)

@@ -81,6 +81,7 @@ def test_boxes_are_counted_exactly_where_every_value_is_measured(name):
         assert release.query([box]).estimate[0] == pytest.approx(value, abs=1e-6)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("view", [VIEW, SMOOTH], ids=["uniform", "smooth"])
 @pytest.mark.parametrize("size", [None, (3, 2)], ids=["every value", "coarse cells"])
 @pytest.mark.parametrize("name", DOMAINS)
@@ -169,6 +170,7 @@ def test_leaves_of_more_values_are_measured_by_area(monkeypatch):
     assert by_area == pytest.approx(by_value, rel=0.2)
 
 
+@pytest.mark.deep
 def test_the_batches_do_not_change_an_answer(monkeypatch):
     release, _, _ = measured("values beside the bounds", (5, 4), SMOOTH)
     shape = gpd.GeoSeries(
@@ -179,6 +181,7 @@ def test_the_batches_do_not_change_an_answer(monkeypatch):
     assert release.query(shape).estimate.to_numpy() == pytest.approx(together.estimate.to_numpy())
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("view", [VIEW, SMOOTH], ids=["uniform", "smooth"])
 @pytest.mark.parametrize("raster", [(7, 9), (21, 26), (64, 40)])
 @pytest.mark.parametrize("size", [None, (5, 4)], ids=["every value", "coarse cells"])

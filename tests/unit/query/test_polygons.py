@@ -101,6 +101,7 @@ def test_own_cells_given_as_polygons_are_the_cells(seoul):
     assert (answers.nonuniformity_error == 0).all()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("density", ["uniform", "smooth"])
 def test_polygons_that_cut_no_leaf_are_answered_by_every_density(release, density):
     viewed = changed(release, post_processing=PostProcessing(density=density))

@@ -121,6 +121,7 @@ def test_sums_of_nearly_empty_slices_are_not_too_large():
     assert total["lower"].iloc[0] == 0
 
 
+@pytest.mark.deep
 def test_intervals_cover_where_all_slices_are_uneven_alike():
     """Towns in other places of each series, the same in all its slices; noise comes from seeds.
 

@@ -12,6 +12,7 @@ from support.trees import SOUTH_UP, grid_release
 CHAIN = [(1, 1, 2, 2), (1, 1, 3, 3), (0, 0, 3, 3)]
 
 
+@pytest.mark.deep
 def test_rings_of_a_chain():
     release = grid_release(SOUTH_UP)
     table = release.nested(CHAIN)
@@ -22,6 +23,7 @@ def test_rings_of_a_chain():
     assert "joint_lower" not in table
 
 
+@pytest.mark.deep
 def test_a_hierarchy_by_ids_and_by_numbers():
     boxes = pd.DataFrame(
         [(0, 0, 3, 3), (0, 0, 1, 3), (1, 0, 3, 2), (0, 0, 1, 1)],

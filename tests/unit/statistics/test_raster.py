@@ -30,6 +30,7 @@ def test_a_coarser_and_a_finer_raster():
     assert (finer.error >= finer.perturbation_error).all()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "view", [PostProcessing(), PostProcessing(density="smooth"), PostProcessing(estimate="signed")]
 )
