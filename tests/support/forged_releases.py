@@ -10,6 +10,27 @@ import pyarrow.parquet as pq
 from psd.release.digest import content_digest
 
 
+def table_of(content):
+    """Table of the bytes of a file."""
+    return pq.read_table(pa.BufferReader(content))
+
+
+def file_of(table, footer=None, **options):
+    """Bytes of the file of a table, with a footer in place of its own."""
+    sink = pa.BufferOutputStream()
+    table = table if footer is None else table.replace_schema_metadata(footer)
+    pq.write_table(table, sink, **options)
+    return sink.getvalue().to_pybytes()
+
+
+def with_value(table, name, row, value):
+    """The table with another value in one place."""
+    values, place = table[name].to_pylist(), table.schema.get_field_index(name)
+    values[row] = value
+    field = table.schema.field(name)
+    return table.set_column(place, field, pa.array(values, field.type))
+
+
 def stamped(table, footer):
     """Footer of a table, with its digest; with some other one where it can have none."""
     footer = {as_bytes(key): as_bytes(value) for key, value in footer.items()}

@@ -127,10 +127,15 @@ def of_devices():
 
 
 def of_tiles():
+    return of_zooms("9,10,11", method="cascade")
+
+
+def of_zooms(cells, **options):
+    """Release of tiles of some zooms, in metres."""
     rows = (points() * [100_000, 110_000]).set_axis(["x", "y"], axis=1)
     domain = psd.Domain(bounds=(12.64e6, 4.07e6, 12.76e6, 4.18e6), crs="EPSG:3857")
-    tiles = psd.CellRegions(kind="tiles", cells="9,10,11")
-    return built(rows, domain=domain, x="x", y="y", regions=tiles, method="cascade")
+    regions = psd.CellRegions(kind="tiles", cells=cells)
+    return built(rows, domain=domain, x="x", y="y", regions=regions, **options)
 
 
 def of_wards(**options):

@@ -1,5 +1,7 @@
 """The release object: what it accepts, what it says about itself, what it refuses to save."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -10,104 +12,83 @@ from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit
 from support.noise import for_users
 from support.releases import release_from
+from support.tables import refused, refused_calls
 from support.trees import domain_of, random_tree, release_of
 
 
 @pytest.fixture
-def domain():
-    return domain_of((4, 4))
+def tree():
+    return psd.grid_tree(domain_of((4, 4)), 2)
 
 
-@pytest.fixture
-def tree(domain):
-    return psd.grid_tree(domain, 2)
+def given(tree, counts, epsilons, **options):
+    return psd.Release.from_counts(tree, counts, epsilons, domain=domain_of((4, 4)), **options)
 
 
-def test_counts_of_the_leaves(tree, domain):
-    release = psd.Release.from_counts(tree, [1, 2, 3, 4], "0.5", domain=domain)
+def test_counts_of_the_leaves(tree):
+    release = given(tree, [1, 2, 3, 4], "0.5")
     assert release.tree.count.tolist() == [0, 1, 2, 3, 4]
     assert release.tree.epsilon.tolist() == [0] + [NANO // 2] * 4
     assert release.record.epsilon == NANO // 2
     assert (release.method, release.source, release.unit.kind) == ("given", "given", "record")
     assert release.total == pytest.approx(10)
-
-
-def test_counts_of_every_node_with_their_own_epsilons(tree, domain):
-    epsilons = ["0.25", 1, 0.5, np.float64(0.5), 1]
-    release = psd.Release.from_counts(tree, [9, 1, 2, 3, 4], epsilons, domain=domain)
-    assert release.tree.count.tolist() == [9, 1, 2, 3, 4]
-    assert release.tree.epsilon.tolist() == [NANO // 4, NANO, NANO // 2, NANO // 2, NANO]
-    assert release.record.epsilon == NANO // 4 + NANO
-
-
-@pytest.mark.parametrize("zero", [0, 0.0])
-def test_epsilon_zero_says_that_a_node_is_not_measured(tree, domain, zero):
-    counts, epsilons = [0, 1, 2, 3, 4], [zero, 1, 1, 1, 1]
-    release = psd.Release.from_counts(tree, counts, epsilons, domain=domain)
-    assert release.tree.epsilon[0] == 0
-
-
-def test_the_given_tree_stays_as_it_was(tree, domain):
-    psd.Release.from_counts(tree, [1, 2, 3, 4], 1, domain=domain)
+    # The given tree stays as it was.
     assert not tree.count.any()
     assert not tree.epsilon.any()
 
 
-@pytest.mark.parametrize(
-    ("counts", "epsilons", "says"),
-    [
-        pytest.param([1, 2, 3], 1, "shape", id="too few counts"),
-        pytest.param([1] * 6, 1, "shape", id="too many counts"),
-        pytest.param([[1, 2, 3], [4, 5, 6]], 1, "as the grid", id="grid of another shape"),
-        pytest.param(7, 1, "counts", id="one number"),
-        pytest.param([1.5, 2, 3, 4], 1, "list of integers", id="fractions"),
-        pytest.param([np.nan, 2, 3, 4], 1, "list of integers", id="nan"),
-        pytest.param(["1", "2", "3", "4"], 1, "list of integers", id="text"),
-        pytest.param([1, 2, 3, 4], [1, 1, 1], "epsilons must be one value", id="too few epsilons"),
-        pytest.param([1, 2, 3, 4], [1] * 5, "epsilons must be one value", id="too many epsilons"),
-        pytest.param([1, 2, 3, 4], "a lot", "epsilon", id="epsilon in words"),
-        pytest.param([1, 2, 3, 4], [1, 1, 1, -1], "above 0, got -1", id="negative epsilon"),
-    ],
-)
-def test_counts_that_do_not_fit_are_refused(tree, domain, counts, epsilons, says):
-    with pytest.raises(ParameterError, match=says):
-        psd.Release.from_counts(tree, counts, epsilons, domain=domain)
+def test_counts_of_every_node_with_their_own_epsilons(tree):
+    release = given(tree, [9, 1, 2, 3, 4], ["0.25", 1, 0.5, np.float64(0.5), 1])
+    assert release.tree.count.tolist() == [9, 1, 2, 3, 4]
+    assert release.tree.epsilon.tolist() == [NANO // 4, NANO, NANO // 2, NANO // 2, NANO]
+    assert release.record.epsilon == NANO // 4 + NANO
+    # An epsilon of 0 says that a node is not measured.
+    for zero in (0, 0.0):
+        assert given(tree, [0, 1, 2, 3, 4], [zero, 1, 1, 1, 1]).tree.epsilon[0] == 0
 
 
-@pytest.mark.parametrize(
-    ("counts", "epsilons", "says"),
-    [
-        pytest.param([1, 2, 3, 4], 0, "unmeasured node has a count", id="counts without epsilon"),
-        pytest.param([0] * 4, 0, "epsilon 1e-9|not above 0|leaves", id="nothing measured"),
-        pytest.param([5, 1, 1, 1, 1], 600, "at most 1,000", id="path above the largest epsilon"),
-    ],
-)
-def test_counts_that_are_no_release_are_refused(tree, domain, counts, epsilons, says):
-    with pytest.raises((ParameterError, ReleaseFormatError), match=says):
-        _ = psd.Release.from_counts(tree, counts, epsilons, domain=domain).estimates
-
-
-def test_a_tree_of_another_domain_is_refused(tree):
+def test_counts_that_do_not_fit_are_refused(tree, subtests):
+    counts = [1, 2, 3, 4]
+    table = [
+        ("shape", [1, 2, 3], 1),
+        ("shape", [1] * 6, 1),
+        ("as the grid", [[1, 2, 3], [4, 5, 6]], 1),
+        ("counts", 7, 1),
+        ("list of integers", [1.5, 2, 3, 4], 1),
+        ("list of integers", [np.nan, 2, 3, 4], 1),
+        ("list of integers", ["1", "2", "3", "4"], 1),
+        ("epsilons must be one value", counts, [1, 1, 1]),
+        ("epsilons must be one value", counts, [1] * 5),
+        ("epsilon", counts, "a lot"),
+        ("above 0, got -1", counts, [1, 1, 1, -1]),
+    ]
+    refused_calls(subtests, ParameterError, table, partial(given, tree))
+    table = [
+        ("unmeasured node has a count", counts, 0),
+        ("epsilon 1e-9|not above 0|leaves", [0] * 4, 0),
+        ("at most 1,000", [5, 1, 1, 1, 1], 600),
+    ]
+    errors = (ParameterError, ReleaseFormatError)
+    refused_calls(subtests, errors, table, lambda *values: given(tree, *values).estimates)
     with pytest.raises(ReleaseFormatError, match="whole lattice"):
-        psd.Release.from_counts(tree, [1, 2, 3, 4], 1, domain=domain_of((8, 8)))
+        psd.Release.from_counts(tree, counts, 1, domain=domain_of((8, 8)))
 
 
-@pytest.mark.parametrize(
-    ("fields", "says"),
-    [
-        pytest.param({"epsilon": NANO - 1}, "must spend at most epsilon", id="less than its path"),
-        pytest.param({"epsilon": 0}, "above 0", id="epsilon 0"),
-        pytest.param({"epsilon": -NANO}, "above 0", id="negative epsilon"),
-        pytest.param({"epsilon": 1000 * NANO + 1}, "at most 1,000", id="epsilon above 1,000"),
-        pytest.param({"inference": 3}, "must be 1 or 2, got 3", id="inference of the future"),
-    ],
-)
-def test_what_does_not_belong_together_is_refused(tree, domain, fields, says):
-    made = psd.Release.from_counts(tree, [1, 2, 3, 4], 1, domain=domain)
-    kept = {"tree": made.tree, "domain": domain, "epsilon": NANO, "method": "test"}
+def test_what_does_not_belong_together_is_refused(tree, tmp_path, subtests):
+    made = given(tree, [1, 2, 3, 4], 1)
+    kept = {"tree": made.tree, "domain": made.domain, "epsilon": NANO, "method": "test"}
     release_from(**kept)
-    with pytest.raises(ParameterError, match=says):
-        release_from(**kept | fields)
+    table = [
+        ("must spend at most epsilon", {"epsilon": NANO - 1}),
+        ("above 0", {"epsilon": 0}, {"epsilon": -NANO}),
+        ("at most 1,000", {"epsilon": 1000 * NANO + 1}),
+        ("must be 1 or 2, got 3", {"inference": 3}),
+    ]
+    refused(subtests, ParameterError, table, lambda fields: release_from(**kept | fields))
+    replayed = release_from(**kept, source="replay")
+    with pytest.raises(ParameterError, match="replayed"):
+        replayed.save(tmp_path / "release.psd.parquet")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_estimates_use_the_contributions():
@@ -118,40 +99,18 @@ def test_estimates_use_the_contributions():
         assert np.array_equal(estimates.variance, infer_counts(for_users(tree, k)).variance)
 
 
-def test_a_negative_total_is_shown_as_zero(tree, domain):
-    assert psd.Release.from_counts(tree, [-9, 2, 3, 1], 1, domain=domain).total == 0
-
-
-def test_a_release_is_immutable(tree, domain):
-    release = psd.Release.from_counts(tree, [1, 2, 3, 4], 1, domain=domain)
+def test_a_release_is_immutable_and_says_what_it_is(tree):
+    unit = PrivacyUnit(kind="user", max_contributions=3)
+    release = given(tree, [-9, 2, 3, 1], "0.25", unit=unit)
+    assert release.total == 0  # and not negative
     with pytest.raises(AttributeError):
         release.epsilon = 1
     with pytest.raises(ValueError, match="read-only"):
         release.tree.count[1] = 99
-
-
-def test_repr_says_what_it_is(tree, domain):
-    release = psd.Release.from_counts(
-        tree,
-        [1, 2, 3, 4],
-        "0.25",
-        domain=domain,
-        unit=PrivacyUnit(kind="user", max_contributions=3),
-    )
     assert repr(release) == (
         "<Release: given, 5 cells, epsilon 0.25 per user; given: psd did not draw these counts and "
         "does not vouch for epsilon>"
     )
-
-
-def test_replayed_answers_are_never_saved(tree, domain, tmp_path):
-    made = psd.Release.from_counts(tree, [1, 2, 3, 4], 1, domain=domain)
-    replayed = release_from(
-        tree=made.tree, domain=domain, epsilon=NANO, method="test", source="replay"
-    )
-    with pytest.raises(ParameterError, match="replayed"):
-        replayed.save(tmp_path / "release.psd.parquet")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_grid_is_given_row_by_row_from_the_south():

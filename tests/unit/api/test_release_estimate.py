@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,10 @@ from psd.errors import ParameterError
 from psd.query import boxes as engine
 from psd.query import compiled_walk as compiled
 from psd.space.hierarchy import MAX_LEVELS
-from support.trees import random_queries, random_tree, release_of
+from support.tables import refused
+from support.trees import grid_release, random_queries, random_tree, release_of
+
+pytestmark = pytest.mark.deep
 
 SIDE = 64
 
@@ -28,13 +32,15 @@ def queries(n, seed=0):
     return random_queries(np.random.default_rng(seed), (SIDE, SIDE), 2 * n + 10)[:n]
 
 
-@pytest.mark.parametrize("size", [0, 1, 999, 1000, 1001, 3000])
-def test_estimates_are_those_of_query(release, size):
-    boxes = queries(size)
-    assert len(boxes) == size
-    found = release.estimate(boxes)
-    assert (found.dtype, found.shape) == (np.float64, (size,))
-    assert found.tolist() == pytest.approx(release.query(boxes).estimate.tolist(), rel=1e-9)
+def test_estimates_are_those_of_query(release, subtests):
+    for size in (0, 1, 999, 1000, 1001, 3000):
+        boxes = queries(size)
+        assert len(boxes) == size
+        found = release.estimate(boxes)
+        with subtests.test(size=size):
+            assert (found.dtype, found.shape) == (np.float64, (size,))
+            expected = release.query(boxes).estimate.tolist()
+            assert found.tolist() == pytest.approx(expected, rel=1e-9)
 
 
 def test_boxes_come_in_every_shape_that_query_takes(release):
@@ -45,19 +51,15 @@ def test_boxes_come_in_every_shape_that_query_takes(release):
         assert release.estimate(same).tolist() == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("boxes", "words"),
-    [
-        ([(5, 0, 4, 1)], "west below its east"),
-        ([(0, 0, 1, np.nan)], "must have finite sides"),
-        ([(70, 0, 80, 1)], "outside the bounds"),
-        ([(0, 0, 1)], "boxes must have four sides"),
-    ],
-)
-def test_bad_boxes_are_refused_as_in_a_query(release, boxes, words):
+def test_bad_boxes_are_refused_as_in_a_query(release, subtests):
+    table = [
+        ("west below its east", [(5, 0, 4, 1)]),
+        ("must have finite sides", [(0, 0, 1, np.nan)]),
+        ("outside the bounds", [(70, 0, 80, 1)]),
+        ("boxes must have four sides", [(0, 0, 1)]),
+    ]
     for ask in (release.query, release.estimate):
-        with pytest.raises(ParameterError, match=words):
-            ask(boxes)
+        refused(subtests, ParameterError, table, ask)
 
 
 def test_what_lies_beyond_the_domain_adds_nothing(release):
@@ -68,25 +70,17 @@ def test_what_lies_beyond_the_domain_adds_nothing(release):
 
 
 def test_a_view_with_negative_cells_answers_nothing_below_zero():
-    domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
-    tree = psd.grid_tree(domain, 2)
-    release = psd.Release.from_counts(tree, [-9, 1, 0, 2], 1.0, domain=domain)
+    release = grid_release([[-9, 1], [0, 2]])
     assert release.total == 0
     assert release.estimate([(0, 0, 1, 1), (0, 0, 2, 2)]).tolist() == [0, 0]
 
 
 def test_only_many_boxes_are_compiled(release, monkeypatch):
-    walked = []
-
-    def walk(*arguments):
-        walked.append(len(arguments[-1]))
-        return original(*arguments)
-
-    original = compiled.walk_query_totals
+    walk = Mock(wraps=compiled.walk_query_totals)
     monkeypatch.setattr(compiled, "walk_query_totals", walk)
     for size in (999, 1000, 1001):
         release.query(queries(size))
-    assert walked == [1000, 1001]
+    assert [len(call.args[-1]) for call in walk.call_args_list] == [1000, 1001]
 
 
 @pytest.fixture
@@ -181,9 +175,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 
 TOTAL = """
 import numpy, psd
-domain = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
-tree = psd.grid_tree(domain, 4)
-release = psd.Release.from_counts(tree, list(range(16)), 1.0, domain=domain)
+release = psd.testing.release_from_counts(numpy.arange(16).reshape(4, 4))
 from psd.query import compiled_walk as compiled
 whole = numpy.array([[0.0, 0, 4, 4]])
 total = compiled.walk_value_totals(release.index.flat_tree, release.estimates.count, whole)

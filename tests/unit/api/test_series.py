@@ -8,7 +8,6 @@ import geopandas as gpd
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import shapely
 
@@ -27,9 +26,10 @@ from psd.release.file import SERIES_KEY
 from psd.release.post_processing import PostProcessing
 from psd.release.series_file import is_series
 from psd.space.covariate import Covariate
-from support.forged_releases import stamped
+from support.forged_releases import file_of, stamped, table_of
 from support.releases import changed, encode
 from support.releases import decode_series as decode
+from support.tables import refused
 
 DOMAIN = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(8, 8))
 MONTHS = psd.TimeSlices.parse("month", "2024-01..2024-04", "Asia/Seoul")
@@ -51,16 +51,8 @@ def made(unit=K3, bound="series", epsilon=SURE, method=None, data=None, **more):
         [data or rows()], DOMAIN, unit=counted_unit(unit, bound), key=b"k", slices=MONTHS
     )
     method = method or psd.decompositions.Quadtree(height=2, budget="leaf")
-    return draw_series(
-        counted,
-        DOMAIN,
-        MONTHS,
-        scope=bound,
-        budget=Budget(epsilon),
-        method=method,
-        unit=unit,
-        **more,
-    )
+    how = {"budget": Budget(epsilon), "method": method, "unit": unit, **more}
+    return draw_series(counted, DOMAIN, MONTHS, scope=bound, **how)
 
 
 def same(a, b):
@@ -97,36 +89,23 @@ def test_k_rows_of_a_user_in_all_slices_or_in_each():
     assert {r.unit.kind for r in each.releases} == {"user"}
 
 
-def test_shares_of_epsilon_are_rounded_down():
+def test_shares_of_epsilon_are_rounded_down(subtests):
     series = made(bound="slice", epsilon=7)
     assert series.releases[0].record.epsilon == 1
     assert series.record.epsilon == 4
     with pytest.raises(ParameterError, match="epsilon must be at least"):
         made(bound="slice", epsilon=3)
+    day = PrivacyUnit(kind="user-day", time_zone="UTC")
+    table = [("per slice", PrivacyUnit(), day, PrivacyUnit(kind="user", weight=6))]
+    refused(subtests, ParameterError, table, lambda unit: counted_unit(unit, "slice"))
 
 
-@pytest.mark.parametrize(
-    "unit",
-    [
-        PrivacyUnit(),
-        PrivacyUnit(kind="user-day", time_zone="UTC"),
-        PrivacyUnit(kind="user", weight=6),
-    ],
-)
-def test_a_bound_per_slice_is_of_users(unit):
-    with pytest.raises(ParameterError, match="per slice"):
-        counted_unit(unit, "slice")
-
-
-def test_an_empty_slice_is_there_with_noise():
+def test_an_empty_slice_is_there_with_noise_of_its_own():
+    """A planted build that draws once for all slices would give the same counts again."""
     data = dataclasses.replace(rows(), time=np.full(400, np.datetime64("2024-02-01", "us")))
     series = made(PrivacyUnit(), epsilon=10**6, data=data)
     assert all((series[name].tree.count != 0).any() for name in series)
     assert [len(series[name].tree) for name in series] == [21] * 4
-
-
-def test_every_slice_is_drawn_by_itself():
-    """A planted build that draws once for all slices would give the same counts again."""
     empty = dataclasses.replace(rows(), x=np.full(400, np.nan))
     counts = [tuple(r.tree.count.tolist()) for r in made(epsilon=10**6, data=empty).releases]
     assert len(set(counts)) == 4
@@ -142,26 +121,22 @@ def test_a_tally_without_slices_or_with_more_is_refused():
     counts = tally_batches([rows()], DOMAIN, slices=MONTHS)
     with pytest.raises(ParameterError, match="slices must be those"):
         draw_series(counts, DOMAIN, psd.TimeSlices.parse("month", "2024-01"), **how)
-
-
-def test_rows_without_a_time_are_refused():
     with pytest.raises(InputDataError, match="have no time"):
         made(data=dataclasses.replace(rows(), time=None))
 
 
-@pytest.mark.parametrize(
-    ("bound", "method"),
-    [
+def test_the_file_gives_the_same_series(tmp_path, subtests):
+    for bound, method in (
         ("series", AdaptiveGrid()),
         ("slice", psd.decompositions.Quadtree(height=1)),
         ("series", psd.decompositions.Grid()),
-    ],
-)
-def test_the_file_gives_the_same_series(tmp_path, bound, method):
-    series = made(bound=bound, method=method)
-    series.save(tmp_path / "s.psd.parquet")
-    same(psd.SeriesRelease.load(tmp_path / "s.psd.parquet"), series)
-    assert encode(psd.SeriesRelease.load(tmp_path / "s.psd.parquet")) == encode(series)
+    ):
+        series = made(bound=bound, method=method)
+        series.save(tmp_path / "s.psd.parquet", overwrite=True)
+        again = psd.SeriesRelease.load(tmp_path / "s.psd.parquet")
+        with subtests.test(method=method):
+            same(again, series)
+            assert encode(again) == encode(series)
 
 
 def test_a_covariate_stands_once_in_the_file(tmp_path):
@@ -174,27 +149,23 @@ def test_a_covariate_stands_once_in_the_file(tmp_path):
     assert read.query(box)["estimate"].tolist() == series.query(box)["estimate"].tolist()
 
 
-def test_a_slice_saved_alone_is_a_release(tmp_path):
+def test_a_slice_saved_alone_is_a_release_and_a_series_is_none(tmp_path):
     series = made()
     series["2024-02"].save(tmp_path / "feb")
-    again = psd.Release.load(tmp_path / "feb")
-    assert again.total == series["2024-02"].total
-    assert not is_series(tmp_path / "feb")
+    assert psd.Release.load(tmp_path / "feb").total == series["2024-02"].total
+    series.save(tmp_path / "s")
+    assert [is_series(tmp_path / name) for name in ("feb", "s", "absent")] == [False, True, False]
     with pytest.raises(ReleaseFormatError, match="single release and not a series"):
         psd.SeriesRelease.load(tmp_path / "feb")
-
-
-def test_a_series_is_no_release(tmp_path):
-    made().save(tmp_path / "s")
-    assert is_series(tmp_path / "s")
-    assert not is_series(tmp_path / "absent")
     with pytest.raises(ReleaseFormatError, match="series of time slices and not a single release"):
         psd.Release.load(tmp_path / "s")
-
-
-def test_no_name_of_a_slice_that_is_not_there():
     with pytest.raises(ParameterError, match="'2024-05' is not in this series"):
-        made()["2024-05"]
+        series["2024-05"]
+    before = (tmp_path / "s").read_bytes()
+    with pytest.raises(psd.errors.WriteError, match="exists"):
+        made().save(tmp_path / "s")
+    assert (tmp_path / "s").read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["feb", "s"]
 
 
 def test_replayed_answers_are_not_saved(tmp_path):
@@ -217,12 +188,10 @@ def test_releases_that_do_not_belong_together():
 
 
 @pytest.mark.parametrize("unit", [PrivacyUnit(), K3, PrivacyUnit(kind="user", weight=6)])
-def test_releases_that_are_joined_may_count_the_same_records(unit, tmp_path):
+def test_releases_that_are_joined_may_count_the_same_records(unit):
     """The epsilons of releases that any code joins add up, in the object, the text and the file."""
-    built = made(unit, epsilon=SURE).releases
-    joined = psd.SeriesRelease.of(MONTHS, [built[0]] * 4)
-    joined.save(tmp_path / "s")
-    for series in (joined, psd.SeriesRelease.load(tmp_path / "s")):
+    joined = psd.SeriesRelease.of(MONTHS, [made(unit).releases[0]] * 4)
+    for series in (joined, decode(encode(joined))):
         assert series.record.epsilon == 4 * SURE
         assert series.guarantee_text.startswith(f"epsilon 4000 {unit.guarantee_text}")
         assert ("in each slice" in series.guarantee_text) == (unit == K3)
@@ -253,8 +222,8 @@ def test_a_series_states_one_charge(tmp_path):
     ]
     with pytest.raises(ParameterError, match="state different charges of a ledger"):
         changed(built, releases=tuple(records))
+    path = tmp_path / "s"
     for last, is_sound in ((receipts[0], True), (receipts[3], False), ({}, False)):
-        path = tmp_path / "s"
         path.write_bytes(rewritten(built, edit(parameters=[*receipts[:3], last])))
         assert (read_receipt(path) is not None) == is_sound
         with contextlib.nullcontext() if is_sound else pytest.raises(ReleaseFormatError):
@@ -287,13 +256,11 @@ def test_polygons_keep_their_columns_and_index():
 
 def rewritten(series, change=lambda header: header, table=lambda table: table):
     """Bytes of a series whose header or table was tampered with."""
-    read = table(pq.read_table(pa.BufferReader(encode(series))))
+    read = table(table_of(encode(series)))
     header = json.loads(read.schema.metadata[SERIES_KEY])
     text = change(header)
     text = text if isinstance(text, str) else json.dumps(text)
-    sink = pa.BufferOutputStream()
-    pq.write_table(read.replace_schema_metadata(stamped(read, {SERIES_KEY: text})), sink)
-    return sink.getvalue().to_pybytes()
+    return file_of(read, stamped(read, {SERIES_KEY: text}))
 
 
 def edit(**changes):
@@ -309,56 +276,46 @@ def replaced_slice(table, values):
     return table.set_column(0, table.schema.field(0), nodes)
 
 
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        (lambda h: "{", "not strict JSON"),
-        (lambda h: "[]", "other fields"),
-        (lambda h: json.dumps(h)[:-1] + ', "by": "day"}', "not strict JSON"),
-        (edit(more=1), "other fields"),
-        (edit(series=2), "version is not known"),
-        (edit(series=True), "version is not known"),
-        (edit(by="year"), "one of hour"),
-        (edit(by=["month"]), "one of hour"),
-        (edit(bound="year"), "bound or slices"),
-        (edit(bound=["slice"]), "bound or slices"),
-        (edit(slices="2024-01"), "bound or slices"),
-        (edit(slices=["2024-01", "2024-01", "2024-02", "2024-03"]), "is repeated"),
-        (edit(slices=["2024-01", 5, 6, 7]), "of the form 2024-01 "),
-        (edit(slices=[]), "slices must be 1 to 10,000, got 0"),
-        (edit(slices=["2024-01"], parameters=[{}]), "not sorted by slice"),
-        (edit(time_zone=3), "time_zone"),
-        (edit(parameters=[{}]), "does not fit"),
-        (edit(parameters=[{}, {}, {}, []]), "parameters is not valid"),
-        (edit(parameters=[{}, {}, {}, {"a": [1]}]), "parameters is not valid"),
-        (edit(release=[]), "header is not a JSON object"),
-        (of_release(epsilon="0"), "epsilon"),
-        (of_release(epsilon="0.5"), "must spend at most epsilon"),
-        (of_release(unit="nobody"), "field unit"),
-        (of_release(more=1), "other fields"),
-    ],
-)
-def test_headers_are_read_strictly(change, told):
-    with pytest.raises(ReleaseFormatError, match=told):
-        decode(rewritten(made(), change), "s")
+def test_headers_are_read_strictly(subtests):
+    whole, sliced = made(), ["2024-01", "2024-01", "2024-02", "2024-03"]
+    for told, *changes in (
+        ("not strict JSON", lambda h: "{", lambda h: json.dumps(h)[:-1] + ', "by": "day"}'),
+        ("other fields", lambda h: "[]", edit(more=1), of_release(more=1)),
+        ("version is not known", edit(series=2), edit(series=True)),
+        ("one of hour", edit(by="year"), edit(by=["month"])),
+        ("bound or slices", edit(bound="year"), edit(bound=["slice"]), edit(slices="2024-01")),
+        ("is repeated", edit(slices=sliced)),
+        ("of the form 2024-01 ", edit(slices=["2024-01", 5, 6, 7])),
+        ("slices must be 1 to 10,000, got 0", edit(slices=[])),
+        ("not sorted by slice", edit(slices=["2024-01"], parameters=[{}])),
+        ("time_zone", edit(time_zone=3)),
+        ("does not fit", edit(parameters=[{}])),
+        ("parameters is not valid", edit(parameters=[{}, {}, {}, []])),
+        ("parameters is not valid", edit(parameters=[{}, {}, {}, {"a": [1]}])),
+        ("header is not a JSON object", edit(release=[])),
+        ("epsilon", of_release(epsilon="0")),
+        ("must spend at most epsilon", of_release(epsilon="0.5")),
+        ("field unit", of_release(unit="nobody")),
+    ):
+        for number, change in enumerate(changes, start=1):
+            with subtests.test(told, number=number), pytest.raises(ReleaseFormatError, match=told):
+                decode(rewritten(whole, change), "s")
 
 
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        (lambda t: t.drop_columns("level"), "columns are not those"),
-        (lambda t: t.drop_columns("slice"), "columns are not those"),
-        (lambda t: t.slice(0, 3), "node in each slice"),
-        (lambda t: t.slice(0, 21 * 3), "a slice has none"),
-        (lambda t: replaced_slice(t, lambda v: v[::-1]), "not sorted"),
-        (lambda t: replaced_slice(t, lambda v: v + 1), "a slice has none"),
-        (lambda t: replaced_slice(t, lambda v: v * 2), "a slice has none"),
-        (lambda t: t.slice(0, 21 * 4 - 1), "tree|child|cover|tile"),
-    ],
-)
-def test_tables_are_read_strictly(change, told):
-    with pytest.raises(ReleaseFormatError, match=told):
-        decode(rewritten(made(), table=change), "s")
+def test_tables_are_read_strictly(subtests):
+    whole, columns = made(), "columns are not those"
+    for name, told, change in (
+        ("no level", columns, lambda t: t.drop_columns("level")),
+        ("no slice", columns, lambda t: t.drop_columns("slice")),
+        ("three rows", "node in each slice", lambda t: t.slice(0, 3)),
+        ("three slices", "a slice has none", lambda t: t.slice(0, 21 * 3)),
+        ("reversed", "not sorted", lambda t: replaced_slice(t, lambda v: v[::-1])),
+        ("from 1", "a slice has none", lambda t: replaced_slice(t, lambda v: v + 1)),
+        ("even numbers", "a slice has none", lambda t: replaced_slice(t, lambda v: v * 2)),
+        ("a row less", "tree|child|cover|tile", lambda t: t.slice(0, 21 * 4 - 1)),
+    ):
+        with subtests.test(name), pytest.raises(ReleaseFormatError, match=told):
+            decode(rewritten(whole, table=change), "s")
 
 
 def test_damaged_files_are_refused(tmp_path):
@@ -375,12 +332,3 @@ def test_damaged_files_are_refused(tmp_path):
             psd.SeriesRelease.load(path)
     with pytest.raises(ReleaseFormatError, match="does not exist"):
         psd.SeriesRelease.load(tmp_path / "absent")
-
-
-def test_no_half_written_file_and_no_overwriting(tmp_path):
-    made().save(tmp_path / "s")
-    before = (tmp_path / "s").read_bytes()
-    with pytest.raises(psd.errors.WriteError, match="exists"):
-        made().save(tmp_path / "s")
-    assert (tmp_path / "s").read_bytes() == before
-    assert [path.name for path in tmp_path.iterdir()] == ["s"]

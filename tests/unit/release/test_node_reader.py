@@ -1,5 +1,7 @@
 """Nodes are read part by part: what breaks a rule is refused before the next part is decoded."""
 
+from itertools import product
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -9,7 +11,9 @@ import psd
 import psd.release.node_reader as module
 from psd.errors import ReleaseFormatError
 from psd.release.file import SCHEMA
+from support.forged_releases import file_of, table_of, with_value
 from support.releases import decode, decode_series, encode
+from support.tables import refused
 from support.trees import random_tree, release_of
 
 MONTHS = psd.TimeSlices.parse("month", "2024-01..2024-03")
@@ -38,35 +42,22 @@ def parts(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", READ)
-@pytest.mark.parametrize("size", [1, 3, 7, 2**16])
-@pytest.mark.parametrize("group", [2, 5, 10**6])
-def test_parts_change_nothing(kind, size, group, monkeypatch):
-    monkeypatch.setattr(module, "_ROWS_PER_BATCH", size)
+def test_parts_change_nothing(kind, monkeypatch, subtests):
     release = made(kind)
-    table = pq.read_table(pa.BufferReader(encode(release)))
-    again = READ[kind](file_of(table, row_group_size=group))
-    assert again.digest == release.digest
-
-
-def file_of(table, **options):
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, **options)
-    return sink.getvalue().to_pybytes()
-
-
-def with_value(content, name, row, value):
-    table = pq.read_table(pa.BufferReader(content))
-    values = table[name].to_pylist()
-    values[row] = value
-    field = table.schema.field(name)
-    column = pa.array(values, field.type)
-    return table.set_column(table.schema.get_field_index(name), field, column)
+    table = table_of(encode(release))
+    for size, group in product([1, 3, 7, 2**16], [2, 5, 10**6]):
+        monkeypatch.setattr(module, "_ROWS_PER_BATCH", size)
+        with subtests.test(size=size, group=group):
+            assert READ[kind](file_of(table, row_group_size=group)).digest == release.digest
 
 
 @pytest.mark.parametrize("kind", READ)
-@pytest.mark.parametrize(
-    ("name", "value", "says"),
-    [
+def test_the_part_that_breaks_a_rule_is_the_last_that_is_decoded(
+    kind, parts, monkeypatch, subtests
+):
+    monkeypatch.setattr(module, "_ROWS_PER_BATCH", 4)
+    table = table_of(encode(made(kind)))
+    for name, value, says in (
         ("parent", 0, "parent is missing"),
         ("parent", 2**31 - 1, "parent is missing"),
         ("level", 9, "level is not"),
@@ -74,42 +65,33 @@ def with_value(content, name, row, value):
         ("x1", -5, "box is empty"),
         ("y0", -5, "do not tile"),
         ("count", None, "same nodes"),
-    ],
-)
-def test_the_part_that_breaks_a_rule_is_the_last_that_is_decoded(
-    kind, name, value, says, parts, monkeypatch
-):
-    monkeypatch.setattr(module, "_ROWS_PER_BATCH", 4)
-    forged = file_of(with_value(encode(made(kind)), name, 10, value))
-    with pytest.raises(ReleaseFormatError, match=says):
-        READ[kind](forged)
-    assert parts == [4, 4, 4]
+    ):
+        parts.clear()
+        forged = file_of(with_value(table, name, 10, value))
+        with subtests.test(name, value=value):
+            with pytest.raises(ReleaseFormatError, match=says):
+                READ[kind](forged)
+            assert parts == [4, 4, 4]
 
 
-@pytest.mark.parametrize(
-    ("row", "value"), [(0, 1), (5, 2), (5, -1), (-1, 3), (-1, 1), (0, -1), (3, 2**31 - 1)]
-)
-@pytest.mark.parametrize("size", [4, 2**16])
-def test_slices_stand_together_and_in_order(row, value, size, monkeypatch):
-    monkeypatch.setattr(module, "_ROWS_PER_BATCH", size)
-    forged = file_of(with_value(encode(made("series")), "slice", row, value))
-    with pytest.raises(ReleaseFormatError, match="not sorted by slice, or a slice has none"):
-        decode_series(forged)
-
-
-def test_a_slice_without_a_node_is_refused():
-    table = pq.read_table(pa.BufferReader(encode(made("series"))))
-    rows = np.flatnonzero(table["slice"].to_numpy() < 2)
-    with pytest.raises(ReleaseFormatError, match="a slice has none"):
-        decode_series(file_of(table.take(rows)))
+def test_slices_stand_together_and_in_order(monkeypatch, subtests):
+    table = table_of(encode(made("series")))
+    forged = [
+        with_value(table, "slice", row, value)
+        for row, value in ((0, 1), (5, 2), (5, -1), (-1, 3), (-1, 1), (0, -1), (3, 2**31 - 1))
+    ]
+    forged.append(table.take(np.flatnonzero(table["slice"].to_numpy() < 2)))
+    told = [("not sorted by slice, or a slice has none", *map(file_of, forged))]
+    for size in (4, 2**16):
+        monkeypatch.setattr(module, "_ROWS_PER_BATCH", size)
+        refused(subtests, ReleaseFormatError, told, decode_series)
 
 
 def states(content, rows, claimed):
     """The file with another number of rows in its footer, in the bytes that the number had."""
     length = int.from_bytes(content[-8:-4], "little")
     footer = content[-8 - length : -8]
-    own = varint(2 * rows)
-    other = varint(2 * claimed)
+    own, other = varint(2 * rows), varint(2 * claimed)
     padded = bytes([*(b | 128 for b in other), *[128] * (len(own) - len(other) - 1), 0])
     padded = other if len(own) == len(other) else padded
     forged = footer.replace(b"\x16" + own, b"\x16" + padded, 1)
@@ -122,6 +104,7 @@ def varint(number):
     return bytes([*(part | 128 for part in parts[:-1]), parts[-1]])
 
 
+@pytest.mark.deep
 def test_rows_that_the_footer_does_not_state_are_not_decoded(parts):
     rows = 2**22
     columns = [pa.array(np.zeros(rows, field.type.to_pandas_dtype())) for field in SCHEMA]

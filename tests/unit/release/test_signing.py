@@ -3,6 +3,7 @@
 import json
 import os
 import stat
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,15 +31,10 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("key", "public"),
-    [("office.pem", "office.pub.pem"), ("a/b.pem", "a/b.pub.pem"), ("office", "office.pub.pem")],
-)
-def test_the_public_part_is_named_after_the_key(key, public):
-    assert public_name(key).as_posix() == public
-
-
-def test_a_signature_is_named_after_its_release(tmp_path):
+def test_public_parts_and_signatures_are_named_after_keys_and_releases(tmp_path):
+    names = {"office.pem": "office.pub.pem", "a/b.pem": "a/b.pub.pem", "office": "office.pub.pem"}
+    for key, public in names.items():
+        assert public_name(key).as_posix() == public
     assert signature_name("r.psd.parquet").name == "r.psd.parquet.sig"
     assert signature_name(tmp_path / "r").parent == tmp_path
 
@@ -81,16 +77,12 @@ def test_a_signature_of_this_digest_by_another_key_is_not_valid(folder):
         verify("r.psd.parquet", "office.pub.pem")
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"version": 1, "version": 1}', b"\xff"])
-def test_a_file_that_is_not_a_signature_is_refused(content, folder):
-    signature_name("r.psd.parquet").write_bytes(content)
-    with pytest.raises(ReleaseFormatError):
-        verify("r.psd.parquet", "office.pub.pem")
-
-
-def test_without_a_signature_nothing_is_verified_by_a_key(folder):
-    with pytest.raises(ReleaseFormatError):
-        verify("r.psd.parquet", "office.pub.pem")
+def test_a_file_that_is_not_a_signature_is_refused(folder, subtests):
+    for content in (None, b"", b"[]", b"{}", b'{"version": 1, "version": 1}', b"\xff"):
+        if content is not None:
+            signature_name("r.psd.parquet").write_bytes(content)
+        with subtests.test(content=content), pytest.raises(ReleaseFormatError):
+            verify("r.psd.parquet", "office.pub.pem")
 
 
 def test_keys_differ_and_other_programs_read_them(folder):
@@ -123,39 +115,36 @@ def test_a_signature_is_overwritten_on_demand_alone(folder):
     assert verify("r.psd.parquet", "other.pub.pem")
 
 
-def written(folder, key, encryption=None):
-    """A file of a private key."""
-    content = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption or NoEncryption())
-    (folder / "key.pem").write_bytes(content)
-    (folder / "key.pem").chmod(0o600)
+def written(kind, encryption):
+    key = kind.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption)
+    Path("key.pem").write_bytes(key)
+    Path("key.pem").chmod(0o600)
     return "key.pem"
 
 
-@pytest.mark.parametrize(
-    ("kind", "encryption"),
-    [
-        pytest.param(x25519.X25519PrivateKey, None, id="another algorithm"),
-        pytest.param(ed25519.Ed25519PrivateKey, BestAvailableEncryption(b"word"), id="password"),
-    ],
-)
-def test_other_keys_do_not_sign(kind, encryption, folder):
+def test_other_keys_do_not_sign(folder, subtests):
     with pytest.raises(ParameterError, match=r"key\.pem"):
-        sign("r.psd.parquet", written(folder, kind.generate(), encryption))
+        sign("r.psd.parquet", written(x25519.X25519PrivateKey, NoEncryption()))
+    for mode in (0o604, 0o640, 0o610):
+        (folder / "office.pem").chmod(mode)
+        with subtests.test(mode=mode), pytest.raises(ParameterError, match="chmod 600"):
+            sign("r.psd.parquet", "office.pem")
     assert not signature_name("r.psd.parquet").exists()
 
 
-@pytest.mark.parametrize("mode", [0o604, 0o640, 0o610])
-def test_a_private_key_that_others_may_read_does_not_sign(mode, folder):
-    (folder / "office.pem").chmod(mode)
-    with pytest.raises(ParameterError, match="chmod 600"):
-        sign("r.psd.parquet", "office.pem")
+@pytest.mark.deep
+@pytest.mark.usefixtures("folder")
+def test_a_key_with_a_password_does_not_sign():
+    key = written(ed25519.Ed25519PrivateKey, BestAvailableEncryption(b"word"))
+    with pytest.raises(ParameterError, match=r"key\.pem"):
+        sign("r.psd.parquet", key)
+    assert not signature_name("r.psd.parquet").exists()
 
 
 def test_a_private_key_is_not_a_public_one_and_the_reverse(folder):
     with pytest.raises(ParameterError):
         sign("r.psd.parquet", "office.pub.pem")
     sign("r.psd.parquet", "office.pem")
-    with pytest.raises(ParameterError):
-        verify("r.psd.parquet", "office.pem")
-    with pytest.raises(ParameterError):
-        verify("r.psd.parquet", "absent.pub.pem")
+    for other in ("office.pem", "absent.pub.pem"):
+        with pytest.raises(ParameterError):
+            verify("r.psd.parquet", other)

@@ -24,6 +24,7 @@ from psd.space.covariate import Covariate
 from psd.space.even_odd import SideIndex
 from psd.testing import SCRIPTS, RecordingSampler, small_domain
 from support.releases import changed, decode, encode
+from support.tables import refused
 from support.trees import random_tree
 
 PLANE = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(8, 8))
@@ -38,9 +39,14 @@ def boundary(*shapes, domain=PLANE):
     return Boundary.from_polygons(series(*shapes), domain)
 
 
+def held_by(found, *points):
+    return found.contains(*np.array(points, float).T).tolist()
+
+
 # --- points -------------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 @settings(derandomize=True, max_examples=25, deadline=None)
 @given(
     st.lists(
@@ -62,45 +68,29 @@ def test_points_are_held_that_lie_in_the_polygon(corners, lattice):
     assert (held == inside).mean() > 0.99
 
 
-@settings(derandomize=True, max_examples=60, deadline=None)
-@given(
-    st.tuples(*[st.integers(0, 7)] * 2),
-    st.integers(1, 4),
-    st.integers(1, 4),
-    st.sampled_from([(8, 8), (3, 5), (5, 3), (37, 37), (2**20, 2**20)]),
-)
-def test_no_point_is_held_in_a_cell_that_is_known_to_be_empty(corner, width, height, lattice):
-    """Also on the outline, where it runs along lines of the lattice."""
-    shape = shapely.box(*corner, min(corner[0] + width, 8), min(corner[1] + height, 8))
-    domain = dataclasses.replace(PLANE, lattice=lattice)
-    found = boundary(shape, domain=domain)
-    x, y = (side.ravel() for side in np.meshgrid(np.arange(17) / 2, np.arange(17) / 2))
-    held = found.contains(x, y)
-    assert held.any()
-    columns, rows, _ = domain.quantise(x[held], y[held])
-    cells = np.stack([columns, rows, columns + 1, rows + 1], axis=1)
-    assert (found.mask.mass(cells) > 0).all()
+corners = st.tuples(*[st.integers(0, 7)] * 2)
+sizes = st.tuples(*[st.integers(1, 4)] * 2)
+steps = [{"coordinate_resolution": step} for step in ("0.5", "1", "0.3", "0.01", "3")]
+lattices = [{"lattice": size} for size in ((8, 8), (3, 5), (5, 3), (37, 37), (2**20, 2**20))]
 
 
-@settings(derandomize=True, max_examples=60, deadline=None)
-@given(
-    st.tuples(*[st.integers(0, 7)] * 2),
-    st.integers(1, 4),
-    st.integers(1, 4),
-    st.sampled_from(["0.5", "1", "0.3", "0.01", "3"]),
-)
-def test_rounded_coordinates_are_held_by_their_values(corner, width, height, step):
-    """Those on the outline as a query counts them, and none in a cell that is known to be empty."""
-    far = min(corner[0] + width, 8), min(corner[1] + height, 8)
-    domain = psd.Domain(bounds=PLANE.bounds, crs=PLANE.crs, coordinate_resolution=step)
+@pytest.mark.deep
+@settings(derandomize=True, max_examples=120, deadline=None)
+@given(corners, sizes, st.sampled_from(steps + lattices))
+def test_no_point_is_held_in_a_cell_that_is_known_to_be_empty(corner, size, options):
+    """Also on the outline; rounded coordinates are held there as a query counts them."""
+    far = min(corner[0] + size[0], 8), min(corner[1] + size[1], 8)
+    domain = psd.Domain(bounds=PLANE.bounds, crs=PLANE.crs, **options)
     found = boundary(shapely.box(*corner, *far), domain=domain)
     x, y = np.random.default_rng(8).uniform(0, 8, (2, 300))
-    x[:150], y[75:225] = x[:150].round(), y[75:225].round()
+    x[:150], y[75:225] = (x[:150] * 2).round() / 2, (y[75:225] * 2).round() / 2
     held = found.contains(x, y)
+    assert held.any() or "lattice" not in options
     columns, rows, _ = domain.quantise(x, y)
-    west, south, east, north = domain.to_lattice(np.array([[*corner, *far]], float))[0]
-    inside = (west <= columns) & (columns < east) & (south <= rows) & (rows < north)
-    assert np.array_equal(held, inside)
+    if "coordinate_resolution" in options:
+        west, south, east, north = domain.to_lattice(np.array([[*corner, *far]], float))[0]
+        inside = (west <= columns) & (columns < east) & (south <= rows) & (rows < north)
+        assert np.array_equal(held, inside)
     cells = np.stack([columns, rows, columns + 1, rows + 1], axis=1)[held]
     assert (found.mask.mass(cells) > 0).all()
 
@@ -118,64 +108,53 @@ def test_most_points_are_decided_by_the_raster(monkeypatch):
     assert sum(asked) < 200
 
 
-def test_areas_that_share_an_outline_share_no_point():
+def test_areas_that_share_an_outline_share_no_point_and_overlaps_are_one_area():
     west, east = (boundary(shapely.box(a, 0, a + 4, 8)) for a in (0, 4))
     x, y = (side.ravel() for side in np.meshgrid(np.arange(17) / 2, np.arange(17) / 2))
-    assert (west.contains(x, y) ^ east.contains(x, y)).all()
     assert np.array_equal(west.contains(x, y), x < 4)
-
-
-def test_polygons_are_one_area_wherever_they_overlap():
+    assert np.array_equal(east.contains(x, y), x >= 4)
     one = boundary(shapely.box(1, 1, 5, 5), shapely.box(3, 3, 7, 7))
     assert one.mask.raster[4, 4] == one.mask.raster[2, 2] == one.mask.raster.max()
-    assert one.contains(np.array([4.0, 6, 6]), np.array([4.0, 6, 2])).tolist() == [
-        True,
-        True,
-        False,
-    ]
+    assert held_by(one, (4, 4), (6, 6), (6, 2)) == [True, True, False]
 
 
 def test_polygons_are_brought_to_the_crs_of_the_release():
     domain = psd.Domain(bounds=(900_000, 1_900_000, 1_000_000, 2_000_000), crs="EPSG:5179")
     plot = gpd.GeoSeries([shapely.Point(950_000, 1_950_000).buffer(20_000)], crs="EPSG:5179")
     found = Boundary.from_polygons(plot.to_crs("EPSG:4326"), domain)
-    x = np.array([950_000.0, 971_000, 930_500])
-    assert found.contains(x, np.full(3, 1_950_000.0)).tolist() == [True, False, True]
-    assert bounds_of(plot.to_crs("EPSG:4326"), "EPSG:5179") == pytest.approx(
-        plot.total_bounds, abs=50
-    )
+    points = [(x, 1_950_000) for x in (950_000, 971_000, 930_500)]
+    assert held_by(found, *points) == [True, False, True]
+    bounds = bounds_of(plot.to_crs("EPSG:4326"), "EPSG:5179")
+    assert bounds == pytest.approx(plot.total_bounds, abs=50)
 
 
-@pytest.mark.parametrize(
-    ("polygons", "error", "words"),
-    [
-        (gpd.GeoSeries([STAR]), DomainError, "has no CRS"),
-        (series(), ParameterError, "at least one polygon"),
-        (series(shapely.Point(1, 1)), ParameterError, "polygon 1 of the boundary is not a polygon"),
-        (
-            series(shapely.Polygon([(0, 0), (2, 2), (0, 2), (2, 0)])),
-            ParameterError,
-            "is not valid",
-        ),
-        (series(shapely.box(20, 20, 30, 30)), DomainError, "the boundary lies outside the bounds"),
-    ],
-)
-def test_what_is_no_boundary_is_refused(polygons, error, words):
-    with pytest.raises(error, match=words):
-        Boundary.from_polygons(polygons, PLANE)
+def test_what_is_no_boundary_is_refused(subtests):
+    def use(polygons):
+        return Boundary.from_polygons(polygons, PLANE)
+
+    outside, crossing = shapely.box(20, 20, 30, 30), [(0, 0), (2, 2), (0, 2), (2, 0)]
+    table = [
+        ("has no CRS", gpd.GeoSeries([STAR])),
+        ("the boundary lies outside the bounds", series(outside)),
+    ]
+    refused(subtests, DomainError, table, use)
+    table = [
+        ("at least one polygon", series()),
+        ("polygon 1 of the boundary is not a polygon", series(shapely.Point(1, 1))),
+        ("is not valid", series(shapely.Polygon(crossing))),
+    ]
+    refused(subtests, ParameterError, table, use)
+    table = pd.DataFrame({"lon": [1.5], "lat": [3.5]})
+    with pytest.raises(ParameterError, match="must be a GeoDataFrame"):
+        psd.build(table, domain=PLANE, epsilon=1, boundary=(0, 0, 1, 1))
 
 
 # --- the curator --------------------------------------------------------------------------
 
 
-def asked(shape, rows=((2, 2), (3, 3))):
-    columns, lines = np.array(rows).T
-    tally = Tally(
-        columns=columns.astype(np.int32),
-        rows=lines.astype(np.int32),
-        counts=np.ones(len(rows), int),
-    )
-    noise = RecordingSampler(SCRIPTS[1])
+def asked(shape):
+    places, noise = np.array([2, 3], np.int32), RecordingSampler(SCRIPTS[1])
+    tally = Tally(columns=places, rows=places, counts=np.ones(2, int))
     mask = boundary(shape, domain=small_domain(8)).mask
     return Curator(tally, small_domain(8), budget=Budget(NANO), sampler=noise, boundary=mask), noise
 
@@ -191,23 +170,21 @@ def test_cells_outside_are_not_drawn_and_not_charged():
     # Nothing was charged there, however often it is asked about.
     assert curator.count(halves[1:], NANO).tolist() == [0]
     assert curator.quantile(halves[1:], axis=1, epsilon=NANO).tolist() == [4]
-    assert curator.homogeneous_split(
-        halves[1:], axis=0, epsilon=NANO, bins=4, lines=3
-    ).tolist() == [4]
+    split = curator.homogeneous_split(halves[1:], axis=0, epsilon=NANO, bins=4, lines=3)
+    assert split.tolist() == [4]
     assert sum(len(call.true) for call in noise.draws) == 1
     assert curator.spent == NANO
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("method", psd.methods())
 def test_every_method_knows_that_nobody_is_outside(method):
     rng = np.random.default_rng(4)
     table = pd.DataFrame(rng.uniform(0, 8, (3000, 2)), columns=["lon", "lat"])
     table["u"] = [f"u{number}" for number in rng.integers(0, 400, 3000)]
     domain = dataclasses.replace(PLANE, lattice=(256, 256))
-    who = {"user": "u", "count": "users"}
-    release = psd.build(
-        table, domain=domain, epsilon=4, method=method, boundary=series(STAR), **who
-    )
+    how = {"domain": domain, "epsilon": 4, "method": method, "boundary": series(STAR)}
+    release = psd.build(table, **how, user="u", count="users")
     held = shapely.intersects_xy(STAR, table.lon, table.lat)
     assert release.total == pytest.approx(table[held]["u"].nunique(), abs=60)
     outside = release.model.outside & release.tree.is_leaf
@@ -237,36 +214,23 @@ def with_empty_leaves(seed):
     return known, counted, empty
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_known_cells_are_counts_without_noise(seed):
-    known, counted, empty = with_empty_leaves(seed)
-    found, limit = infer_counts(known, empty=empty), infer_counts(counted)
-    assert found.signed == pytest.approx(limit.signed, abs=1e-6)
-    assert found.variance == pytest.approx(limit.variance, abs=1e-6)
-    assert found.count == pytest.approx(limit.count, abs=1e-6)
-    assert not found.count[empty].any()
-    assert not found.variance[empty].any()
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_posterior_medians_of_known_cells_are_0_and_families_add_up(seed):
-    known, _, empty = with_empty_leaves(seed)
-    count = posterior_counts(known, infer_counts(known, empty=empty), empty=empty)
-    assert (count >= 0).all()
-    assert not count[empty].any()
-    kids = np.bincount(known.parent[1:], count[1:], len(known))
-    inner = ~known.is_leaf
-    everyone = np.array([not empty[_leaves(known, node)].all() for node in range(len(known))])
-    assert kids[inner & everyone] == pytest.approx(count[inner & everyone], abs=1e-6)
-
-
-def _leaves(tree, node):
-    """Leaves below a node."""
-    below = np.zeros(len(tree), bool)
-    below[node] = True
-    for level in tree.levels[1:]:
-        below[level] |= below[tree.parent[level]]
-    return below & tree.is_leaf
+def test_known_cells_are_counts_without_noise_and_posterior_medians_of_0():
+    for seed in range(6):
+        known, counted, empty = with_empty_leaves(seed)
+        found, limit = infer_counts(known, empty=empty), infer_counts(counted)
+        for name in ("signed", "variance", "count"):
+            assert getattr(found, name) == pytest.approx(getattr(limit, name), abs=1e-6)
+        count = posterior_counts(known, found, empty=empty)
+        assert (count >= 0).all()
+        for values in (found.count, found.variance, count):
+            assert not values[empty].any()
+        # Families add up, below which some leaf is not known to be empty.
+        held = known.is_leaf & ~empty
+        for level in known.levels[:0:-1]:
+            np.logical_or.at(held, known.parent[level], held[level])
+        inner = ~known.is_leaf & held
+        kids = np.bincount(known.parent[1:], count[1:], len(known))
+        assert kids[inner] == pytest.approx(count[inner], abs=1e-6)
 
 
 # --- covariates and files -----------------------------------------------------------------
@@ -287,13 +251,8 @@ def test_a_covariate_ends_at_the_boundary_and_rules_out_nothing_inside():
 
 def made():
     table = pd.DataFrame({"lon": [1.5, 2.5, 7.5], "lat": [3.5, 4.5, 0.5]})
-    return psd.build(
-        table,
-        domain=PLANE,
-        epsilon=1,
-        method=psd.decompositions.Grid(size=8),
-        boundary=series(STAR),
-    )
+    grid = psd.decompositions.Grid(size=8)
+    return psd.build(table, domain=PLANE, epsilon=1, method=grid, boundary=series(STAR))
 
 
 def test_a_count_outside_the_boundary_is_refused():
@@ -304,19 +263,10 @@ def test_a_count_outside_the_boundary_is_refused():
     tree = dataclasses.replace(release.tree, **fields)
     with pytest.raises(ParameterError, match="outside the boundary"):
         changed(release, tree=tree)
+    view = psd.decompositions.Grid(size=2).post_processing
     with pytest.raises(ParameterError, match="boundary"):
-        changed(
-            release, covariate=None, post_processing=psd.decompositions.Grid(size=2).post_processing
-        )
-
-
-def test_a_boundary_has_no_name_and_no_point_in_the_file():
-    content = encode(made())
+        changed(release, covariate=None, post_processing=view)
+    # A boundary has no name and no point in the file.
+    content = encode(release)
     assert b'"boundary": true' in content
     assert b"7.5" not in content
-
-
-def test_what_is_no_table_of_polygons_is_refused():
-    table = pd.DataFrame({"lon": [1.5], "lat": [3.5]})
-    with pytest.raises(ParameterError, match="must be a GeoDataFrame"):
-        psd.build(table, domain=PLANE, epsilon=1, boundary=(0, 0, 1, 1))

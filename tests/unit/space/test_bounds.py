@@ -12,70 +12,57 @@ from psd.publish.tally_parts import TallyRequest
 from psd.space.bounds import check_ground, may_be_degrees
 from psd_cli.main import run
 from support.cli_runner import fails, write_points
+from support.tables import returned
 
 LONDON = (-0.51, 51.28, 0.34, 51.7)
 BRITAIN = "EPSG:27700"
+HALL = 'LOCAL_CS["hall",UNIT["metre",1]]'
 
 
-@pytest.mark.parametrize(
-    ("bounds", "crs", "size"),
-    [
+def test_bounds_narrower_than_a_metre_are_refused(subtests):
+    for bounds, crs, size in (
         (LONDON, BRITAIN, "0.85 x 0.42 m"),
         ((0, 0, 1, 0.99), "EPSG:3857", "1 x 0.99 m"),
         ((0, 0, 0.99, 80), "EPSG:3857", "0.99 x 80 m"),
         ((0, 40, 3, 43), "EPSG:2263", "0.914 x 0.914 m"),  # in feet
-    ],
-)
-def test_bounds_narrower_than_a_metre_are_refused(bounds, crs, size):
-    text = ",".join(f"{edge:g}" for edge in bounds)
-    with pytest.raises(DomainError) as raised:
-        check_ground(bounds, crs)
-    assert str(raised.value) == (
-        f"bounds must be at least 1 m wide and high in {crs}, got {text.replace(',', ' ')}, which "
-        f"is {size}; if they are degrees, write {text}:crs=EPSG:4326"
-    )
-    assert raised.value.value == bounds
-
-
-@pytest.mark.parametrize(
-    ("bounds", "crs"),
-    [
+    ):
+        text = " ".join(f"{edge:g}" for edge in bounds)
+        with subtests.test(bounds=bounds, crs=crs):
+            with pytest.raises(DomainError) as raised:
+                check_ground(bounds, crs)
+            assert str(raised.value) == (
+                f"bounds must be at least 1 m wide and high in {crs}, got {text}, which is {size}; "
+                f"if they are degrees, write {text.replace(' ', ',')}:crs=EPSG:4326"
+            )
+            assert raised.value.value == bounds
+    for bounds, crs in (
         (LONDON, "EPSG:4326"),
         (LONDON, "EPSG:4258"),
         ((0, 0, 1, 1), "EPSG:3857"),
         ((0, 40, 4, 44), "EPSG:2263"),
         ((530_000, 180_000, 530_000.5, 180_000.5), BRITAIN),  # no degrees
-        ((0, 0, 0.1, 0.1), 'LOCAL_CS["hall",UNIT["metre",1]]'),
-    ],
-)
-def test_other_bounds_are_not(bounds, crs):
-    check_ground(bounds, crs)
+        ((0, 0, 0.1, 0.1), HALL),
+    ):
+        check_ground(bounds, crs)
 
 
-@pytest.mark.parametrize(
-    ("bounds", "crs", "expected"),
-    [
-        ((-8, 49, 2, 61), BRITAIN, True),
-        ((-180, -90, 180, 90), "EPSG:3857", True),
-        ((-180, -90, 180, 91), "EPSG:3857", False),
-        ((-8, 49, 181, 61), BRITAIN, False),
-        ((-8, 49, 2, 61), "EPSG:4258", False),
-        ((-8, 49, 2, 61), 'LOCAL_CS["hall",UNIT["metre",1]]', False),
-    ],
-)
-def test_numbers_of_degrees(bounds, crs, expected):
-    assert may_be_degrees(bounds, crs) == expected
+def test_numbers_of_degrees(subtests):
+    table = [
+        (True, ((-8, 49, 2, 61), BRITAIN), ((-180, -90, 180, 90), "EPSG:3857")),
+        (False, ((-180, -90, 180, 91), "EPSG:3857"), ((-8, 49, 181, 61), BRITAIN)),
+        (False, ((-8, 49, 2, 61), "EPSG:4258"), ((-8, 49, 2, 61), HALL)),
+    ]
+    returned(subtests, table, lambda case: may_be_degrees(*case))
 
 
 def test_requests_refuse_them():
     domain = psd.Domain(bounds=LONDON, crs=BRITAIN)  # a file with such bounds still loads
+    cells = psd.CellRegions(kind="grid-cells", cells="0.1")
     for make in (
         lambda: BuildRequest(domain=domain, epsilon=1, method="auto"),
         lambda: TallyRequest(domain=domain),
         lambda: psd.plan([100], domain=domain, epsilons=["1"]),
-        lambda: psd.plan_regions(
-            psd.CellRegions(kind="grid-cells", cells="0.1"), domain=domain, epsilons=["1"]
-        ),
+        lambda: psd.plan_regions(cells, domain=domain, epsilons=["1"]),
     ):
         with pytest.raises(DomainError, match="if they are degrees, write"):
             make()

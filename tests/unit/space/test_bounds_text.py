@@ -11,6 +11,7 @@ from psd.errors import DomainError, InputDataError, ParameterError
 from psd.publish.request_toml import from_toml, public_files, to_toml
 from psd.space.bounds_text import bounds_file, bounds_from_text, transform_bounds
 from support.cli_runner import cli, fails, passes, write_points
+from support.tables import refused, returned
 
 DEGREES = (-0.51, 51.28, 0.34, 51.7)
 METRES = (503068.0, 154482.0, 563299.0, 202731.0)
@@ -24,20 +25,13 @@ def wards(tmp_path):
     return tmp_path / "wards.gpkg"
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["1,2,3.5,4", "1 2 3.5 4", "[1, 2, 3.5, 4]", "+1.,2e0,35e-1,4", " 1 , 2 , 3.5 , 4 ",
-     "1,2,3.5,4:crs=EPSG:4326", "1,2,3.5,4:crs=OGC:CRS84"],
-)  # fmt: skip
-def test_four_numbers(text):
-    assert bounds_from_text(text, "EPSG:4326") == (1, 2, 3.5, 4)
-
-
-@pytest.mark.parametrize(
-    "text", ["1,2,3", "1,2,3,4,5", "everywhere", "a,b,c,d", "1_0,2,3,4", "private:share=.1", ""]
-)
-def test_other_words_are_left_to_others(text):
-    assert bounds_from_text(text, "EPSG:4326") is None
+def test_four_numbers_and_other_words(subtests):
+    plain = "1,2,3.5,4", "1 2 3.5 4", "[1, 2, 3.5, 4]", "+1.,2e0,35e-1,4", " 1 , 2 , 3.5 , 4 "
+    table = [
+        ((1, 2, 3.5, 4), *plain, "1,2,3.5,4:crs=EPSG:4326", "1,2,3.5,4:crs=OGC:CRS84"),
+        (None, "1,2,3", "1,2,3,4,5", "everywhere", "a,b,c,d", "1_0,2,3,4", "private:share=.1", ""),
+    ]
+    returned(subtests, table, lambda text: bounds_from_text(text, "EPSG:4326"))
 
 
 def test_the_outline_is_inside_the_transformed_bounds():
@@ -45,11 +39,9 @@ def test_the_outline_is_inside_the_transformed_bounds():
     west, south, east, north = bounds_from_text(text, BRITAIN)
     assert (west, south, east, north) == METRES
     x, y = (np.linspace(DEGREES[axis], DEGREES[axis + 2], 500) for axis in (0, 1))
-    outline = [
-        (np.r_[x, x, np.full(1000, side)], np.r_[np.full(500, DEGREES[1]), np.full(500, DEGREES[3]),
-                                                 y, y])
-        for side in (DEGREES[0], DEGREES[2])
-    ]  # fmt: skip
+    corners = np.array(DEGREES).reshape(2, 2)
+    outline = [(x, np.full(500, side)) for side in corners[:, 1]]
+    outline += [(np.full(500, side), y) for side in corners[:, 0]]
     for points in outline:
         moved = Transformer.from_crs("EPSG:4326", BRITAIN, always_xy=True).transform(*points)
         assert west <= moved[0].min()
@@ -75,24 +67,20 @@ def test_polygons_of_a_file(wards):
     assert bounds_file(f"of:{wards}") == str(wards)
 
 
-@pytest.mark.parametrize(
-    ("text", "kind", "words"),
-    [
-        ("1,2,3,4:crs=EPSG:0", DomainError, "crs of the bounds must be a coordinate reference"),
-        ("1,2,3,4:crs=", DomainError, "crs of the bounds must be"),
-        ("3,2,1,4:crs=EPSG:4326", DomainError, "west below east"),
-        ("1,2,3,400:crs=EPSG:4326", DomainError, "latitudes within 90"),
-        ('1,2,3,4:crs=LOCAL_CS["a",UNIT["metre",1]]', DomainError, "cannot be transformed"),
-        ("100,-89,120,-80:crs=EPSG:4326", DomainError, "cannot be transformed|area of use"),
-        ("of:no.gpkg", InputDataError, "no.gpkg"),
-    ],
-)
-def test_bounds_that_are_refused(text, kind, words):
-    with pytest.raises(kind, match=words):
-        psd.Domain(bounds=bounds_from_text(text, BRITAIN), crs=BRITAIN)
+def test_bounds_that_are_refused(tmp_path, subtests):
+    def use(text):
+        return psd.Domain(bounds=bounds_from_text(text, BRITAIN), crs=BRITAIN)
 
-
-def test_a_file_of_other_geometries(tmp_path):
+    table = [
+        ("crs of the bounds must be a coordinate reference", "1,2,3,4:crs=EPSG:0"),
+        ("crs of the bounds must be", "1,2,3,4:crs="),
+        ("west below east", "3,2,1,4:crs=EPSG:4326"),
+        ("latitudes within 90", "1,2,3,400:crs=EPSG:4326"),
+        ("cannot be transformed", '1,2,3,4:crs=LOCAL_CS["a",UNIT["metre",1]]'),
+        ("cannot be transformed|area of use", "100,-89,120,-80:crs=EPSG:4326"),
+    ]
+    refused(subtests, DomainError, table, use)
+    refused(subtests, InputDataError, [("no.gpkg", "of:no.gpkg")], use)
     lines = gpd.GeoDataFrame(geometry=[LineString([(0, 0), (1, 1)])], crs="EPSG:4326")
     lines.to_file(tmp_path / "l.gpkg")
     with pytest.raises(ParameterError, match="bounds must hold polygons only"):
@@ -109,6 +97,7 @@ def test_recipes_take_the_same_texts(wards):
     assert public_files({"bounds": "of:wards.gpkg"}, wards.parent) == [str(wards)]
 
 
+@pytest.mark.deep
 def test_commands_take_the_same_texts(tmp_path, wards):
     write_points(tmp_path / "v.csv", [(-0.1, 51.5)] * 60)
     text = "-0.51,51.28,0.34,51.7:crs=EPSG:4326"

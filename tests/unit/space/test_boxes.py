@@ -10,13 +10,10 @@ def area(boxes):
     return (boxes[..., 2] - boxes[..., 0]) * (boxes[..., 3] - boxes[..., 1])
 
 
-def test_columns_are_in_the_order_of_their_names():
+def test_sides_are_named_and_those_of_32_bits_do_not_overflow():
     boxes = np.array([[SIDES.index(side) for side in ("west", "south", "east", "north")]])
     assert boxes.tolist() == [[0, 1, 2, 3]]
     assert [side.tolist() for side in box_sides(boxes)] == [[2], [2]]
-
-
-def test_sides_of_32_bits_do_not_overflow():
     low, high = np.iinfo(np.int32).min, np.iinfo(np.int32).max
     width, height = box_sides(np.array([[low, 0, high, 1], [0, low, 1, high]], np.int32))
     assert width.tolist() == [2**32 - 1, 1]
@@ -43,7 +40,4 @@ def test_quadrants_tile_their_box(dtype):
 def test_a_line_on_an_edge_leaves_empty_quadrants():
     parts = quadrants(np.array([[0, 0, 4, 2]]), np.array([[4, 0]]))[0]
     assert area(parts).tolist() == [0, 0, 8, 0]
-
-
-def test_no_boxes_have_no_quadrants():
-    assert quadrants(np.empty((0, 4), np.int64), np.empty((0, 2), np.int64)).shape == (0, 4, 4)
+    assert quadrants(np.empty((0, 4), int), np.empty((0, 2), int)).shape == (0, 4, 4)

@@ -6,6 +6,7 @@ import shapely
 
 from psd.errors import DomainError, InputDataError, ParameterError
 from psd.space.candidate_files import read_catchments
+from support.tables import refused_calls
 
 POINTS = "id,lon,lat\na,127,37.5\nb,127.1,37.6\n"
 
@@ -22,13 +23,13 @@ def test_points_of_a_table(tmp_path):
     assert places.centres.tolist() == [[127, 37.5], [127.1, 37.6]]
 
 
-@pytest.mark.parametrize("names", ["id,Longitude,LATITUDE", "id,x,y", "id,easting,northing"])
-def test_other_names_of_coordinates(tmp_path, names):
-    places = read_catchments(
-        text(tmp_path, f"{names}\n7,1,2\n007,3,4\n"), radius=5, crs="EPSG:3857"
-    )
-    assert places.ids == ("7", "007")
-    assert places.centres.tolist() == [[1, 2], [3, 4]]
+def test_other_names_of_coordinates(tmp_path, subtests):
+    for names in ("id,Longitude,LATITUDE", "id,x,y", "id,easting,northing"):
+        path = text(tmp_path, f"{names}\n7,1,2\n007,3,4\n")
+        places = read_catchments(path, radius=5, crs="EPSG:3857")
+        with subtests.test(names):
+            assert places.ids == ("7", "007")
+            assert places.centres.tolist() == [[1, 2], [3, 4]]
 
 
 def test_polygons_of_a_table(tmp_path):
@@ -50,37 +51,41 @@ def test_a_layer_is_transformed(tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    ("content", "options", "kind", "told"),
-    [
-        ("name,lon,lat\na,1,1\nb,2,2\n", {"radius": 5}, InputDataError, "no column id"),
-        ("id,lon\na,1\nb,2\n", {"radius": 5}, InputDataError, "no columns lon and lat"),
-        ("id,lon,lat\na,1,1\nb,x,2\n", {"radius": 5}, InputDataError, "line 3"),
-        ("id,lon,lat\na,1,1\nb,inf,2\n", {"radius": 5}, InputDataError, "line 3"),
-        ("id,lon,lat\n", {"radius": 5}, ParameterError, "at least 2, got 0"),
-        ("id,lon,lat\na,1,1\n,2,2\n", {"radius": 5}, ParameterError, "empty"),
-        (POINTS, {}, ParameterError, "radius must be given"),
-        ("id,lon,lat\na,1,1\na ,2,2\n", {"radius": 5}, ParameterError, "'a' twice"),
-        ('id,wkt\na,"POINT(0 0)"\nb,home\n', {"radius": 5}, InputDataError, "line 3: its wkt"),
-        ('id,wkt\na,\nb,"POINT(0 0)"\n', {"radius": 5}, InputDataError, "line 2: its wkt"),
-        (
-            'id,wkt\na,"{""type"": ""FeatureCollection"", ""features"": []}"\n',
-            {"radius": 5}, InputDataError, "line 2: its wkt",
-        ),
-        (
-            'id,wkt\na,"POLYGON((0 0,1 0,1 1,0 0))"\nb,"POLYGON((2 0,3 0,3 1,2 0))"\n',
-            {"radius": 5}, ParameterError, "radius must be left out",
-        ),
-        ('id,wkt\na,"POINT(0 0)"\nb,"POINT(2 0)"\n', {}, ParameterError, "radius must be given"),
-        (
-            'id,wkt\na,"POINT(0 0)"\nb,"POLYGON((2 0,3 0,3 1,2 0))"\n', {}, ParameterError,
-            "points with a radius, or polygons",
-        ),
-    ],
-)  # fmt: skip
-def test_wrong_files_are_refused(tmp_path, content, options, kind, told):
-    with pytest.raises(kind, match=told):
-        read_catchments(text(tmp_path, content), **options)
+def rows(*lines, columns="id,lon,lat"):
+    return "\n".join([columns, *lines, ""])
+
+
+def shapes(*lines):
+    return rows(*lines, columns="id,wkt")
+
+
+def test_wrong_files_are_refused(tmp_path, subtests):
+    origin, square = 'a,"POINT(0 0)"', 'b,"POLYGON((2 0,3 0,3 1,2 0))"'
+    collection = 'a,"{""type"": ""FeatureCollection"", ""features"": []}"'
+    table = [
+        ("no column id", rows("a,1,1", "b,2,2", columns="name,lon,lat"), 5),
+        ("no columns lon and lat", rows("a,1", "b,2", columns="id,lon"), 5),
+        ("line 3", rows("a,1,1", "b,x,2"), 5),
+        ("line 3", rows("a,1,1", "b,inf,2"), 5),
+        ("line 3: its wkt", shapes(origin, "b,home"), 5),
+        ("line 2: its wkt", shapes("a,", origin.replace("a", "b")), 5),
+        ("line 2: its wkt", shapes(collection), 5),
+    ]
+
+    def use(content, radius):
+        return read_catchments(text(tmp_path, content), radius=radius)
+
+    refused_calls(subtests, InputDataError, table, use)
+    table = [
+        ("at least 2, got 0", rows(), 5),
+        ("empty", rows("a,1,1", ",2,2"), 5),
+        ("radius must be given", POINTS, None),
+        ("'a' twice", rows("a,1,1", "a ,2,2"), 5),
+        ("radius must be left out", shapes('a,"POLYGON((0 0,1 0,1 1,0 0))"', square), 5),
+        ("radius must be given", shapes(origin, 'b,"POINT(2 0)"'), None),
+        ("points with a radius, or polygons", shapes(origin, square), None),
+    ]
+    refused_calls(subtests, ParameterError, table, use)
 
 
 def test_a_missing_file_and_a_layer_without_crs_are_refused(tmp_path):

@@ -10,6 +10,7 @@ from pyproj import Geod
 
 from psd.errors import DomainError, ParameterError
 from psd.space.catchments import Catchments
+from support.tables import refused_calls
 
 METRES = "EPSG:3857"
 
@@ -87,43 +88,31 @@ def test_strips_have_all_points_and_no_other_inside():
     assert (spans.inner_left <= spans.inner_right).any()
 
 
-@pytest.mark.parametrize(
-    ("ids", "points", "radius", "crs", "kind", "told"),
-    [
-        ([], np.empty((0, 2)), 5, METRES, ParameterError, "at least 2, got 0"),
-        (["a"], [[0, 0]], 5, METRES, ParameterError, "at least 2, got 1"),
-        (["a", "a"], [[0, 0], [1, 1]], 5, METRES, ParameterError, "got 'a' twice"),
-        (["a", " "], [[0, 0], [1, 1]], 5, METRES, ParameterError, "an empty one"),
-        (["a", "b"], [[0, 0], [1, math.nan]], 5, METRES, ParameterError, "finite"),
-        (["a", "b"], [[0, 0], [1, 1]], 0, METRES, ParameterError, "above 0, got 0"),
-        (["a", "b"], [[0, 0], [1, 1]], -1, METRES, ParameterError, "above 0"),
-        (["a", "b"], [[0, 0], [1, 1]], math.nan, METRES, ParameterError, "above 0"),
-        (["a", "b"], [[0, 0], [1, 1]], 2e5, "EPSG:4326", ParameterError, "at most 100000 m"),
-        (["a", "b"], [[0, 0], [1, 89]], 5, "EPSG:4326", DomainError, "swapped"),
-        (["a", "b"], [[0, 0], [1, 1]], 5, "EPSG:nothing", DomainError, "crs"),
-        (
-            ["a", "b"], [[0, 0], [1, 1]], 5,
-            'ENGCRS["x",EDATUM["y"],CS[Cartesian,2],AXIS["a",east],AXIS["b",north],SCALEUNIT["u",0]]',
-            DomainError, "radius must be left out|crs",
-        ),
-    ],
-)  # fmt: skip
-def test_wrong_candidates_are_refused(ids, points, radius, crs, kind, told):
-    with pytest.raises(kind, match=told):
-        Catchments.around(ids, points, radius, crs)
+HALL = 'ENGCRS["x",EDATUM["y"],CS[Cartesian,2],AXIS["a",east],AXIS["b",north],SCALEUNIT["u",0]]'
 
 
-@pytest.mark.parametrize(
-    "shape",
-    [
-        shapely.LineString([(0, 0), (1, 1)]),
-        shapely.Point(0, 0),
-        shapely.Polygon(),
-        shapely.Polygon([(0, 0), (1, 1), (1, 0), (0, 1.5)]),
-        shapely.Polygon([(0, 0), (1, 1), (1, 0), (0, 1)]),  # crosses itself, so its area is 0
-    ],
-)
-def test_what_is_no_polygon_is_refused(shape):
-    shapes = np.array([shapely.box(0, 0, 1, 1), shape])
-    with pytest.raises(ParameterError, match="polygon"):
-        Catchments(ids=("a", "b"), crs=METRES, polygons=shapes)
+def test_wrong_candidates_are_refused(subtests):
+    both, apart = ["a", "b"], [[0, 0], [1, 1]]
+    table = [
+        ("at least 2, got 0", [], np.empty((0, 2)), 5, METRES),
+        ("at least 2, got 1", ["a"], [[0, 0]], 5, METRES),
+        ("got 'a' twice", ["a", "a"], apart, 5, METRES),
+        ("an empty one", ["a", " "], apart, 5, METRES),
+        ("finite", both, [[0, 0], [1, math.nan]], 5, METRES),
+        ("above 0, got 0", both, apart, 0, METRES),
+        *(("above 0", both, apart, radius, METRES) for radius in (-1, math.nan)),
+        ("at most 100000 m", both, apart, 2e5, "EPSG:4326"),
+    ]
+    refused_calls(subtests, ParameterError, table, Catchments.around)
+    table = [
+        ("swapped", both, [[0, 0], [1, 89]], 5, "EPSG:4326"),
+        ("crs", both, apart, 5, "EPSG:nothing"),
+        ("radius must be left out|crs", both, apart, 5, HALL),
+    ]
+    refused_calls(subtests, DomainError, table, Catchments.around)
+    square, crossing = shapely.box(0, 0, 1, 1), [(0, 0), (1, 1), (1, 0), (0, 1.5)]
+    shapes = [shapely.LineString([(0, 0), (1, 1)]), shapely.Point(0, 0), shapely.Polygon()]
+    shapes += [shapely.Polygon(crossing), shapely.Polygon([*crossing[:3], (0, 1)])]  # of area 0
+    for shape in shapes:
+        with subtests.test(shape=shape), pytest.raises(ParameterError, match="polygon"):
+            Catchments(ids=("a", "b"), crs=METRES, polygons=np.array([square, shape]))

@@ -8,6 +8,7 @@ import pytest
 import psd
 from psd.errors import ParameterError
 from psd.space.covariate import MAX_SIDE, Covariate
+from support.tables import refused
 from support.trees import domain_of
 
 DOMAIN = domain_of((12, 8))
@@ -30,9 +31,6 @@ def naive_mass(known, box):
             if w > 0 and h > 0:
                 total += int(known.raster[row, column]) * w / wide * h / high
     return total
-
-
-# --- masses -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (2, 3), (4, 4), (5, 7), (8, 12)])
@@ -77,27 +75,16 @@ def test_a_covariate_cannot_be_changed_and_says_what_it_is():
     assert repr(known) == "<Covariate: 2 x 1 cells, 50.0% not empty>"
 
 
-@pytest.mark.parametrize(
-    ("raster", "told"),
-    [
-        pytest.param(np.ones((2, 2)), "16-bit", id="floats"),
-        pytest.param(np.ones(4, np.uint16), "16-bit", id="a line"),
-        pytest.param(np.ones((0, 4), np.uint16), "1 to 1,024 columns", id="no row"),
-        pytest.param(np.ones((1, MAX_SIDE + 1), np.uint16), "1 to 1,024 columns", id="too wide"),
-        pytest.param(np.zeros((2, 2), np.uint16), "0 everywhere", id="zeros"),
-    ],
-)
-def test_other_rasters_are_refused(raster, told):
-    with pytest.raises(ParameterError, match=told):
-        Covariate(domain=DOMAIN, raster=raster)
+def test_other_rasters_are_refused(subtests):
+    wide = np.ones((1, MAX_SIDE + 1), np.uint16)
+    table = [
+        ("16-bit", np.ones((2, 2)), np.ones(4, np.uint16)),
+        ("1 to 1,024 columns", np.ones((0, 4), np.uint16), wide),
+        ("0 everywhere", np.zeros((2, 2), np.uint16)),
+    ]
+    refused(subtests, ParameterError, table, lambda raster: Covariate(domain=DOMAIN, raster=raster))
 
 
 def test_densities_are_rounded_up_and_dust_is_not():
     known = Covariate.from_density(DOMAIN, np.array([[1.0, 1e-30, 0.0, 0.5 + 1e-13]]))
     assert known.raster.tolist() == [[65_535, 1, 0, 32_768]]
-
-
-# --- polygons -----------------------------------------------------------------------------
-
-
-# --- rasters ------------------------------------------------------------------------------

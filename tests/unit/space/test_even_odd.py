@@ -39,6 +39,7 @@ def polygons(size):
     )
 
 
+@pytest.mark.deep
 @settings(derandomize=True, max_examples=150, deadline=None)
 @given(polygons(6), st.sampled_from([1.0, 0.1, 1 / 3]))
 def test_each_point_is_decided_as_by_fractions(shape, step):
@@ -57,12 +58,6 @@ def test_points_off_the_outline_are_decided_as_by_geos(shape):
     assert np.array_equal(inside, shapely.contains_xy(shape, x, y))
 
 
-def test_a_box_holds_its_west_and_south_edge():
-    x, y = (side.ravel() for side in np.meshgrid([0.0, 1, 2], [0.0, 1, 2]))
-    inside = index(shapely.box(0, 0, 2, 2)).contains(np.zeros(9, int), x, y)
-    assert inside.reshape(3, 3).tolist() == [[True, True, False]] * 2 + [[False] * 3]
-
-
 def test_a_point_that_rounding_would_misjudge():
     """Beside a long side, nearer than the rounding of the product of its coordinates."""
     shape = shapely.Polygon([(0, 0), (3e8, 1e8 + 1), (3e8, 3e8), (0, 3e8)])
@@ -71,22 +66,7 @@ def test_a_point_that_rounding_would_misjudge():
     assert inside.tolist() == [oracle(shape, *point) for point in zip(x, y, strict=True)]
 
 
-def test_polygons_that_share_sides_share_no_point_and_leave_none_out():
-    rng = np.random.default_rng(2)
-    triangles = np.array(
-        shapely.get_parts(
-            shapely.delaunay_triangles(shapely.multipoints(rng.integers(0, 9, (30, 2))))
-        )
-    )
-    found = SideIndex.from_polygons(triangles)
-    x, y = (side.ravel() for side in np.meshgrid(np.arange(0, 9, 0.5), np.arange(0, 9, 0.5)))
-    each = [found.contains(np.full(len(x), i), x, y) for i in range(len(triangles))]
-    number = np.sum(each, axis=0)
-    interior = shapely.contains_xy(shapely.union_all(triangles), x, y)
-    assert number.max() == 1
-    assert (number[interior] == 1).all()
-
-
+@pytest.mark.deep
 def test_a_comb_with_many_tall_sides_needs_little_memory():
     teeth = np.arange(4000)
     top = np.stack([teeth, np.where(teeth % 2, 100.0, 1.0)], axis=1)
@@ -102,6 +82,7 @@ def test_a_comb_with_many_tall_sides_needs_little_memory():
 # --- boxes --------------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 @settings(derandomize=True, max_examples=150, deadline=None)
 @given(polygons(6), st.integers(1, 3))
 def test_boxes_meet_a_polygon_where_their_interiors_do(shape, width):

@@ -10,57 +10,53 @@ from psd.errors import ParameterError
 from psd.space.box_tree import check_tree
 from psd.space.grids import cut_grid, cut_grids, grid_tree
 from psd.space.growing_tree import GrowingTree
+from support.tables import refused
 from support.trees import domain_of
 
 
-@pytest.mark.parametrize(
-    ("lattice", "size", "cells"),
-    [
-        pytest.param((8, 8), 8, (8, 8), id="a power of two"),
-        pytest.param((64, 64), 4, (4, 4), id="cells of many lattice cells"),
-        pytest.param((9, 9), 3, (3, 3), id="no power of two"),
-        pytest.param((100, 100), 7, (7, 7), id="does not divide the lattice"),
-        pytest.param((64, 64), (13, 1), (13, 1), id="one row"),
-        pytest.param((64, 64), (1, 5), (1, 5), id="one column"),
-        pytest.param((64, 64), (3, 50), (3, 50), id="long and narrow"),
-        pytest.param((3, 64), 8, (3, 8), id="lattice with fewer columns"),
-        pytest.param((3, 2), 100, (3, 2), id="lattice smaller than the grid"),
-        pytest.param((2**20, 2**20), 3, (3, 3), id="the usual lattice"),
-        pytest.param((64, 64), 1, (1, 1), id="one cell"),
-        pytest.param((1, 1), 5, (1, 1), id="lattice of one cell"),
-    ],
-)
-def test_a_grid_has_its_cells_and_no_wide_family(lattice, size, cells):
-    tree = grid_tree(domain_of(lattice), size)
-    check_tree(tree, lattice)
-    leaves = tree.boxes[tree.is_leaf]
-    columns, rows = cells
-    assert len(leaves) == columns * rows
-    assert tree.children.max() <= 4
-    assert not tree.epsilon.any()
-    # The lines are those of an even division, rounded down to the lattice.
-    for axis, m in enumerate(cells):
-        lines = [i * lattice[axis] // m for i in range(m + 1)]
-        assert sorted({*leaves[:, axis].tolist(), *leaves[:, axis + 2].tolist()}) == lines
+def test_a_grid_has_its_cells_and_no_wide_family(subtests):
+    for lattice, size, cells in (
+        ((8, 8), 8, (8, 8)),
+        ((64, 64), 4, (4, 4)),
+        ((9, 9), 3, (3, 3)),
+        ((100, 100), 7, (7, 7)),  # does not divide the lattice
+        ((64, 64), (13, 1), (13, 1)),
+        ((64, 64), (1, 5), (1, 5)),
+        ((64, 64), (3, 50), (3, 50)),
+        ((3, 64), 8, (3, 8)),  # fewer columns
+        ((3, 2), 100, (3, 2)),
+        ((2**20, 2**20), 3, (3, 3)),
+        ((64, 64), 1, (1, 1)),
+        ((1, 1), 5, (1, 1)),
+    ):
+        tree = grid_tree(domain_of(lattice), size)
+        leaves = tree.boxes[tree.is_leaf]
+        with subtests.test(lattice=lattice, size=size):
+            check_tree(tree, lattice)
+            assert len(leaves) == cells[0] * cells[1]
+            assert tree.children.max() <= 4
+            assert not tree.epsilon.any()
+            # The lines are those of an even division, rounded down to the lattice.
+            for axis, m in enumerate(cells):
+                lines = [i * lattice[axis] // m for i in range(m + 1)]
+                assert sorted({*leaves[:, axis].tolist(), *leaves[:, axis + 2].tolist()}) == lines
+
+
+def cutting(lattice):
+    """A growing tree, and a cut of its cells that gives cells."""
+    growing = GrowingTree(lattice)
+    return growing, lambda cells, **lines: growing.cut(cells, **lines).cells
 
 
 @pytest.mark.parametrize(("lattice", "size"), [((8, 8), (1, 1)), ((1, 1), (5, 5))])
 def test_a_grid_of_one_cell_is_not_the_root_itself(lattice, size):
-    growing = GrowingTree(lattice)
-
-    def cut(cells, **lines):
-        return growing.cut(cells, **lines).cells
-
+    growing, cut = cutting(lattice)
     # The root may carry a total already, and a cell is counted once.
     assert cut_grid(cut, growing.root(), lattice, size).nodes.tolist() == [1]
 
 
 def test_many_cells_are_cut_into_grids_of_their_own_sizes():
-    growing, rng = GrowingTree((60, 45)), np.random.default_rng(5)
-
-    def cut(cells, **lines):
-        return growing.cut(cells, **lines).cells
-
+    (growing, cut), rng = cutting((60, 45)), np.random.default_rng(5)
     cells = cut_grid(cut, growing.root(), (60, 45), (6, 5))
     sizes = rng.integers(-1, 12, (len(cells), 2))
     sizes[:4] = [(1, 1), (1, 7), (7, 1), (100, 100)]
@@ -80,11 +76,7 @@ def test_many_cells_are_cut_into_grids_of_their_own_sizes():
 
 
 def test_one_number_stands_for_columns_and_rows():
-    growing = GrowingTree((8, 4))
-
-    def cut(cells, **lines):
-        return growing.cut(cells, **lines).cells
-
+    growing, cut = cutting((8, 4))
     halves = cut(growing.root(), x=[4])
     parts = cut_grids(cut, halves, np.array([[1], [4]]))
     assert len(parts) == 1 + 16
@@ -96,10 +88,9 @@ def test_virtual_nodes_halve_so_that_the_tree_is_shallow():
     assert len(tree) < 1.5 * 100 * 100
 
 
-@pytest.mark.parametrize("size", [0, -3, (0, 4), (4, -1)])
-def test_a_grid_without_cells_is_refused(size):
-    with pytest.raises(ParameterError, match="at least 1"):
-        grid_tree(domain_of((8, 8)), size)
+def test_a_grid_without_cells_is_refused(subtests):
+    table = [("at least 1", 0, -3, (0, 4), (4, -1))]
+    refused(subtests, ParameterError, table, lambda size: grid_tree(domain_of((8, 8)), size))
 
 
 def test_leaves_are_in_level_order_and_can_be_found_by_their_boxes():

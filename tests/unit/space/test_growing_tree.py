@@ -19,43 +19,42 @@ def whole_boxes(cells):
     return [tuple(int(side) for side in box) for box in cells.boxes]
 
 
-@pytest.mark.parametrize(
-    ("x", "y", "children"),
-    [
-        pytest.param(
-            3, 2, [(0, 0, 3, 2), (3, 0, 8, 2), (0, 2, 3, 6), (3, 2, 8, 6)], id="both axes"
-        ),
-        pytest.param(3, None, [(0, 0, 3, 6), (3, 0, 8, 6)], id="x alone"),
-        pytest.param(None, 2, [(0, 0, 8, 2), (0, 2, 8, 6)], id="y alone"),
-        pytest.param(0, 2, [(0, 0, 8, 2), (0, 2, 8, 6)], id="x on the west edge"),
-        pytest.param(8, 2, [(0, 0, 8, 2), (0, 2, 8, 6)], id="x on the east edge"),
-        pytest.param(3, 6, [(0, 0, 3, 6), (3, 0, 8, 6)], id="y on the north edge"),
-        pytest.param(0, 6, [(0, 0, 8, 6)], id="both on an edge"),
-        pytest.param(None, None, [(0, 0, 8, 6)], id="no lines"),
-    ],
-)
-def test_children_tile_their_parent_by_y_then_x(x, y, children):
-    growing = GrowingTree(LATTICE)
-    given = {"x": None if x is None else [x], "y": None if y is None else [y]}
-    cut = growing.cut(growing.root(), **given)
-    assert whole_boxes(cut.cells) == children
-    assert (cut.child >= 0).sum() == len(children)
-    assert cut.child[cut.child >= 0].tolist() == cut.cells.nodes.tolist()
-    check_tree(growing.tree(), LATTICE)
+def test_children_tile_their_parent_by_y_then_x(subtests):
+    both = [(0, 0, 3, 2), (3, 0, 8, 2), (0, 2, 3, 6), (3, 2, 8, 6)]
+    by_x, by_y = [(0, 0, 3, 6), (3, 0, 8, 6)], [(0, 0, 8, 2), (0, 2, 8, 6)]
+    for x, y, children in (
+        (3, 2, both),
+        (3, None, by_x),
+        (None, 2, by_y),
+        (0, 2, by_y),  # on the west edge
+        (8, 2, by_y),
+        (3, 6, by_x),  # on the north edge
+        (0, 6, [(0, 0, 8, 6)]),
+        (None, None, [(0, 0, 8, 6)]),
+    ):
+        growing = GrowingTree(LATTICE)
+        given = {"x": None if x is None else [x], "y": None if y is None else [y]}
+        cut = growing.cut(growing.root(), **given)
+        with subtests.test(x=x, y=y):
+            assert whole_boxes(cut.cells) == children
+            assert (cut.child >= 0).sum() == len(children)
+            assert cut.child[cut.child >= 0].tolist() == cut.cells.nodes.tolist()
+            check_tree(growing.tree(), LATTICE)
 
 
 def test_the_tree_has_the_law_of_the_noise_of_its_counts():
     growing = GrowingTree(LATTICE)
+    assert type(growing.tree()) is Tree
     assert growing.tree().noise == CountNoise()
     assert growing.tree(CountNoise.gaussian(3)).noise == CountNoise.gaussian(3)
 
 
-@pytest.mark.parametrize(("x", "y"), [(-1, 2), (9, 2), (3, -1), (3, 7)])
-def test_a_line_outside_its_cell_is_refused_and_changes_nothing(x, y):
+def test_a_line_outside_its_cell_is_refused_and_changes_nothing():
     growing = GrowingTree(LATTICE)
-    with pytest.raises(ParameterError, match="outside its cell"):
-        growing.cut(growing.root(), x=[x], y=[y])
-    assert len(growing.parent) == 1
+    for x, y in ((-1, 2), (9, 2), (3, -1), (3, 7)):
+        with pytest.raises(ParameterError, match="outside its cell"):
+            growing.cut(growing.root(), x=[x], y=[y])
+        assert len(growing.parent) == 1
     assert len(growing.cut(growing.root(), x=[3], y=[3]).cells) == 4
 
 
@@ -111,31 +110,12 @@ def test_a_cut_says_which_lines_and_which_child_in_each_quadrant():
     cut = tree.cut(cut.cells, x=[1, 2], y=[2, 0])
     assert cut.lines.tolist() == [[1, 2], [2, 4]]
     assert cut.child.tolist() == [[3, -1, 4, -1], [5, 6, -1, -1]]
-
-
-def test_what_grows_stays_whole_numbers():
-    tree = GrowingTree((4, 4))
-    assert (tree.layer, tree.curve) == (0, 0)
-    tree.cut(tree.root(), x=[1])
+    # What grows stays whole numbers.
     arrays = (tree.boxes, tree.parent, tree.level, tree.count, tree.epsilon)
     assert {array.dtype for array in arrays} == {np.dtype(np.int64)}
-    assert tree.is_cut(np.arange(3)).tolist() == [True, False, False]
-    assert tree.is_cut(np.arange(3)).dtype == bool
-
-
-def test_families_of_large_levels_stay_together_whatever_was_cut_first():
-    """Against the order of (parent, place in the family) worked out node by node."""
-    tree, random = GrowingTree((64, 64)), np.random.default_rng(5)
-    open_ = [tree.root()]
-    for _ in range(120):
-        cells = open_.pop(int(random.integers(len(open_))))
-        made = tree.cut(cells, x=cells.middle(0), y=cells.middle(1)).cells
-        open_ += [made[np.array([place])] for place in range(len(made)) if len(made) == 4]
-    order = [[0]]
-    while order[-1]:
-        order.append([kid for up in order[-1] for kid in np.flatnonzero(tree.parent == up)])
-    expected = tree.boxes[[node for level in order for node in level]]
-    assert tree.tree().boxes.tolist() == expected.tolist()
+    cut = tree.is_cut(np.arange(5))
+    assert (cut.tolist(), cut.dtype) == ([True, True, True, False, False], bool)
+    assert (tree.layer, tree.curve) == (0, 0)
 
 
 def in_regions(name):
@@ -151,10 +131,6 @@ def boxes_asked(question):
     return [box for call in question.call_args_list for box in call.args[1].tolist()]
 
 
-def test_a_tree_without_regions_is_one_of_cells_alone():
-    assert type(GrowingTree(LATTICE).tree()) is Tree
-
-
 def test_all_nodes_above_the_lowest_regions_are_cut():
     growing, frame, _ = in_regions("deep")
     upper = len(frame) - 5
@@ -166,9 +142,7 @@ def test_all_nodes_above_the_lowest_regions_are_cut():
 def test_the_share_inside_is_the_clipped_area_by_that_of_the_box():
     growing, frame, _ = in_regions("flat")
     assert growing.share_inside(frame.lowest).tolist() == [3.5 / 4, 3.5 / 6, 3.5 / 4, 4.5 / 6]
-
-
-def test_a_node_of_two_regions_has_no_share_inside():
+    # A node of two regions has none.
     growing, frame, _ = in_regions("deep")
     node = frame.named(1)[:1]
     assert frame.stop[node] - frame.first[node] == 2
@@ -183,12 +157,7 @@ def test_parts_of_a_cell_inside_its_region_are_inside_without_a_question():
     halves = growing.cut(quarters[np.array([1, 3])], x=[3, 3]).cells
     assert growing.share_inside(halves.nodes).tolist() == [1, 1, 1, 1]
     assert boxes_asked(regions.clipped_area) == quarters.boxes.tolist()
-
-
-def test_regions_are_asked_only_about_cells_without_an_area_inside():
-    growing, frame, regions = in_regions("flat")
-    quarters = growing.cut(growing.cells(frame.lowest[3:]), x=[2], y=[3]).cells
-    growing.share_inside(quarters.nodes)
+    # Regions are asked only about cells without an area inside.
     nodes = np.r_[0, quarters.nodes]
     assert growing.may_have_records(nodes).tolist() == [True, False, True, True, True]
     assert boxes_asked(regions.meets) == [[1, 2, 2, 3]]

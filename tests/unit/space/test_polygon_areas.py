@@ -75,29 +75,26 @@ def test_dividing_again_and_again_gives_what_dividing_once_gives():
         now = clip_outlines(np.array([shape]), WORLD[None])
         for _ in range(6):
             kept = rng.integers(0, len(now.boxes), 40)
-            west, south, east, north = now.boxes[kept].T
-            x, y = west + (east - west) * rng.random(40), south + (north - south) * rng.random(40)
+            low, high = now.boxes[kept, :2], now.boxes[kept, 2:]
+            middle = low + (high - low) * rng.random((40, 2))
             quarter = rng.integers(0, 4, 40)
-            right, above = quarter % 2 == 1, quarter >= 2
-            boxes = np.column_stack(
-                [
-                    np.where(right, x, west),
-                    np.where(above, y, south),
-                    np.where(right, east, x),
-                    np.where(above, north, y),
-                ]
-            )
+            upper = np.column_stack([quarter % 2 == 1, quarter >= 2])
+            boxes = np.hstack([np.where(upper, middle, low), np.where(upper, high, middle)])
             now = divide_outlines(now, kept, boxes)
         direct = inside_of(shape, now.boxes)
         assert now.fraction == pytest.approx(direct.fraction, abs=1e-9)
 
 
+def boxes_between(lines):
+    """Boxes between neighbouring lines of both axes."""
+    x, y = np.meshgrid(np.arange(len(lines) - 1), np.arange(len(lines) - 1))
+    return np.stack([lines[x], lines[y], lines[x + 1], lines[y + 1]], axis=-1).reshape(-1, 4)
+
+
 def test_parts_of_a_box_add_up():
     rng = np.random.default_rng(3)
     shape = polygon(rng, "holes")
-    lines = np.sort([-2, *rng.uniform(-2, 2, 30), 2])
-    x, y = np.meshgrid(np.arange(31), np.arange(31))
-    boxes = np.stack([lines[x], lines[y], lines[x + 1], lines[y + 1]], axis=-1).reshape(-1, 4)
+    boxes = boxes_between(np.sort([-2, *rng.uniform(-2, 2, 30), 2]))
     area = (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)
     assert inside_of(shape, boxes).fraction @ area == pytest.approx(shape.area, rel=1e-13)
 
@@ -111,9 +108,7 @@ def test_a_box_knows_the_sides_inside_it_and_little_more():
 
 
 def test_cells_as_polygons_cut_no_cell():
-    lines = np.linspace(-2, 2, 14)
-    x, y = np.meshgrid(np.arange(13), np.arange(13))
-    boxes = np.stack([lines[x], lines[y], lines[x + 1], lines[y + 1]], axis=-1).reshape(-1, 4)
+    boxes = boxes_between(np.linspace(-2, 2, 14))
     shape = shapely.unary_union(shapely.box(*boxes[::3].T))
     found = inside_of(shape, boxes)
     assert not found.cut.any()

@@ -11,6 +11,7 @@ import psd
 from psd.errors import DomainError, ParameterError
 from psd.space.boundary import Boundary
 from psd.space.polygon_hierarchy import hierarchy_from_polygons
+from support.tables import refused
 
 PLANE = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(64, 64))
 HALVES = [shapely.box(0, 0, 4, 8), shapely.box(4, 0, 8, 8)]
@@ -36,90 +37,54 @@ def test_numbers_become_ids():
     assert hierarchy(table(ward=[7.0, 12.5])).levels[0].ids == ("7", "12.5")
 
 
-@pytest.mark.parametrize(
-    ("ids", "words"),
-    [
-        (["a", "a"], "must be unique, got 'a' twice"),
-        (["a", ""], "region 2 of level ward must have an id, got blanks"),
-        (["a", "  "], "must have an id, got blanks"),
-        (["a", None], "region 2 must have an id in column ward, got a missing value"),
-        ([1.0, np.nan], "region 2 must have an id in column ward, got a missing value"),
-        (["a", "b\x1b[0m"], r"must be printable, got 'b\\x1b\[0m' in region 2"),
-        (["a", "b" * 2**20], "at most 200 characters, got 1,048,576 in region 2"),
-    ],
-)
-def test_ids_that_are_refused(ids, words):
-    with pytest.raises(ParameterError, match=words):
-        hierarchy(table(ward=ids))
+def test_ids_that_are_refused(subtests):
+    table_of_ids = [
+        ("must be unique, got 'a' twice", ["a", "a"]),
+        ("region 2 of level ward must have an id, got blanks", ["a", ""]),
+        ("must have an id, got blanks", ["a", "  "]),
+        ("region 2 must have an id in column ward, got a missing", ["a", None], [1.0, np.nan]),
+        (r"must be printable, got 'b\\x1b\[0m' in region 2", ["a", "b\x1b[0m"]),
+        ("at most 200 characters, got 1,048,576 in region 2", ["a", "b" * 2**20]),
+    ]
+    refused(subtests, ParameterError, table_of_ids, lambda ids: hierarchy(table(ward=ids)))
 
 
-@pytest.mark.parametrize(
-    ("made", "options", "error", "words"),
-    [
-        (table(crs=None), {}, DomainError, "regions have no CRS"),
-        (table().iloc[:0], {}, ParameterError, "must be 1 to 262,144 polygons, got 0"),
-        (table(), {"ids": "WARD"}, ParameterError, r"ids must be a column .*\(ward\)"),
-        (table(), {"gaps": "drop"}, ParameterError, "gaps must be one of refuse, elsewhere"),
-        (table(), {"tolerance": -1}, ParameterError, "tolerance must be a length"),
-        (table(), {"parents": ["x"]}, ParameterError, "parents must be another column"),
-        (table(), {"parents": ["ward"]}, ParameterError, "parents must be another column"),
-        ([table(), table()], {"parents": ["x"]}, ParameterError, "or a table of each level"),
-        ([], {}, ParameterError, "or a table of each level"),
-        (
-            table([HALVES[0], shapely.box(8, 0, 9, 8)]),
-            {},
-            DomainError,
-            r"region 'w1' lies outside the bounds \(1 of 2 do\)",
-        ),
-        (
-            table([HALVES[0], shapely.Point(1, 1)]),
-            {},
-            ParameterError,
-            "region 2 must be a polygon, got Point",
-        ),
-        (
-            table([HALVES[0], shapely.Polygon([(4, 0), (8, 8), (8, 0), (4, 8)])]),
-            {},
-            ParameterError,
-            "region 2 is not valid",
-        ),
-        (
-            table([HALVES[0], shapely.Polygon([(4, 0), (8, 0), (4, 0)])]),
-            {},
-            ParameterError,
-            "region 2 is not valid",
-        ),
-        (
-            table([HALVES[0], shapely.box(3.5, 0, 8, 8)]),
-            {},
-            ParameterError,
-            r"must not overlap by more than 8e-06, but 'w0' and 'w1' do \(1 such pairs\)",
-        ),
-        (
-            table(columns_of(2, far=7)),
-            {},
-            ParameterError,
-            "must cover the bounds, got 12.50% of the area in no region",
-        ),
-    ],
-)
-def test_tables_that_are_refused(made, options, error, words):
-    with pytest.raises(error, match=words):
-        hierarchy(made, **options)
-
-
-def test_too_many_polygons_are_refused_by_their_number(monkeypatch):
-    monkeypatch.setattr("psd.space.polygon_hierarchy.MAX_POLYGONS", 1)
-    with pytest.raises(ParameterError, match="1 to 1 polygons, got 2"):
-        hierarchy(table())
+def test_tables_that_are_refused(subtests):
+    two, first = table(), HALVES[0]
+    for words, made, options in (
+        (r"ids must be a column .*\(ward\)", two, {"ids": "WARD"}),
+        ("gaps must be one of refuse, elsewhere", two, {"gaps": "drop"}),
+        ("tolerance must be a length", two, {"tolerance": -1}),
+        ("parents must be another column", two, {"parents": ["x"]}),
+        ("parents must be another column", two, {"parents": ["ward"]}),
+        ("or a table of each level", [two, two], {"parents": ["x"]}),
+    ):
+        with subtests.test(words), pytest.raises(ParameterError, match=words):
+            hierarchy(made, **options)
+    overlap = r"must not overlap by more than 8e-06, but 'w0' and 'w1' do \(1 such pairs\)"
+    crossing, flat = [(4, 0), (8, 8), (8, 0), (4, 8)], [(4, 0), (8, 0), (4, 0)]
+    tables = [
+        ("or a table of each level", []),
+        ("must be 1 to 262,144 polygons, got 0", two.iloc[:0]),
+        ("region 2 must be a polygon, got Point", table([first, shapely.Point(1, 1)])),
+        *(("region 2 is not valid", table([first, shapely.Polygon(c)])) for c in (crossing, flat)),
+        (overlap, table([first, shapely.box(3.5, 0, 8, 8)])),
+        ("must cover the bounds, got 12.50% of the area in no region", table(columns_of(2, far=7))),
+    ]
+    refused(subtests, ParameterError, tables, hierarchy)
+    outside = table([first, shapely.box(8, 0, 9, 8)])
+    tables = [
+        ("regions have no CRS", table(crs=None)),
+        (r"region 'w1' lies outside the bounds \(1 of 2 do\)", outside),
+    ]
+    refused(subtests, DomainError, tables, hierarchy)
 
 
 def test_a_region_has_one_parent():
     rows = table(columns_of(4), ward=list("abcd"), borough=list("xxyy"), region=list("uuvv"))
-    assert [len(level) for level in hierarchy(rows, parents=["borough", "region"]).levels] == [
-        2, 2, 4,
-    ]  # fmt: skip
-    rows = table(columns_of(4), ward=list("abcd"), borough=list("xyxy"), region=list("uuvv"))
+    levels = hierarchy(rows, parents=["borough", "region"]).levels
+    assert [len(level) for level in levels] == [2, 2, 4]
+    rows["borough"] = list("xyxy")
     with pytest.raises(ParameterError, match="region 'x' of level borough must have one parent, "):
         hierarchy(rows, parents=["borough", "region"])
 
@@ -134,17 +99,14 @@ def test_a_file_of_each_level_nests_by_area():
     assert [level.name for level in both.levels] == ["ward 1", "ward 2"]
 
 
-def test_levels_that_do_not_nest_are_refused_by_name():
+def test_levels_that_do_not_nest_are_refused_by_name(subtests):
     schools = table(columns_of(3), school=["s0", "s1", "s2"])
-    with pytest.raises(
-        ParameterError,
-        match=r"must nest, but 's1' crosses from 'w0' into 'w1' \(1 of 3 regions cross\); make two",
-    ):
-        hierarchy([table(), schools], ids=["ward", "school"])
-    with pytest.raises(
-        ParameterError, match="'w1' must have a region of the level below, got none"
-    ):
-        hierarchy([table(), table([HALVES[0]], school=["s"])], ids=["ward", "school"])
+    tables = [
+        (r"but 's1' crosses from 'w0' into 'w1' \(1 of 3 regions cross\); make two", schools),
+        ("'w1' must have a region of the level below, got none", table([HALVES[0]], school=["s"])),
+    ]
+    ids = ["ward", "school"]
+    refused(subtests, ParameterError, tables, lambda low: hierarchy([table(), low], ids=ids))
 
 
 def test_gaps_are_judged_inside_the_boundary():
@@ -171,11 +133,8 @@ def test_polygons_in_another_crs_share_their_sides():
     edges = np.linspace(126, 129, 12)
     plots = [shapely.box(a, 36, b, 39) for a, b in itertools.pairwise(edges)]
     numbers = [n for n, plot in enumerate(plots) if 126.5 < plot.centroid.x < 127.7]
-    found = hierarchy(
-        table([plots[n] for n in numbers], crs="EPSG:4326"),
-        domain=domain,
-        gaps="outside",
-    )
+    plots = table([plots[n] for n in numbers], crs="EPSG:4326")
+    found = hierarchy(plots, domain=domain, gaps="outside")
     rng = np.random.default_rng(1)
     x, y = rng.uniform(900_000, 1_000_000, 5000), rng.uniform(1_900_000, 2_000_000, 5000)
     region = found.assign(x, y)

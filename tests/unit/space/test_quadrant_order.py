@@ -1,5 +1,7 @@
 """Quadrant order, against cells that are halved one by one."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -21,34 +23,35 @@ def path(cell, cells, levels):
     return bits
 
 
-@pytest.mark.parametrize("cells", SIDES)
-def test_the_codes_of_a_line_are_its_paths(cells):
-    order, column = QuadrantOrder((cells, 1)), np.arange(cells)
-    paths = [path(cell, cells, order.levels) for cell in range(cells)]
-    spread = [sum((bits >> i & 1) << 2 * i for i in range(order.levels)) for bits in paths]
-    assert order.codes(column, 0 * column).tolist() == spread
-    upright = QuadrantOrder((1, cells)).codes(0 * column, column)
-    assert upright.tolist() == [2 * code for code in spread]
+def test_the_codes_of_a_line_are_its_paths(subtests):
+    for cells in SIDES:
+        order, column = QuadrantOrder((cells, 1)), np.arange(cells)
+        paths = [path(cell, cells, order.levels) for cell in range(cells)]
+        spread = [sum((bits >> i & 1) << 2 * i for i in range(order.levels)) for bits in paths]
+        with subtests.test(cells=cells):
+            assert order.codes(column, 0 * column).tolist() == spread
+            upright = QuadrantOrder((1, cells)).codes(0 * column, column)
+            assert upright.tolist() == [2 * code for code in spread]
 
 
-@pytest.mark.parametrize("cells", LARGE)
-def test_codes_of_large_lattices(cells):
-    random = np.random.default_rng(cells)
-    column = np.append(random.integers(0, cells, 200), [0, 1, cells // 2, cells - 2, cells - 1])
-    row = random.permutation(column)
-    order = QuadrantOrder((cells, cells))
-    codes = order.codes(column.astype(np.int32), row.astype(np.int32))
-    assert codes.dtype == np.int64
-    expected = [
-        sum(
-            ((x >> i & 1) + 2 * (y >> i & 1)) << 2 * i
-            for x, y in [(path(a, cells, order.levels), path(b, cells, order.levels))]
-            for i in range(order.levels)
-        )
-        for a, b in zip(column.tolist(), row.tolist(), strict=True)
-    ]
-    assert codes.tolist() == expected
-    assert [values.tolist() for values in order.cells(codes)] == [column.tolist(), row.tolist()]
+def test_codes_of_large_lattices(subtests):
+    for cells in LARGE:
+        random = np.random.default_rng(cells)
+        last = [0, 1, cells // 2, cells - 2, cells - 1]
+        column = np.append(random.integers(0, cells, 200), last)
+        row = random.permutation(column)
+        order = QuadrantOrder((cells, cells))
+        codes = order.codes(column.astype(np.int32), row.astype(np.int32))
+        paths = partial(path, cells=cells, levels=order.levels)
+        x, y = (list(map(paths, axis.tolist())) for axis in (column, row))
+        expected = [
+            sum(((a >> i & 1) + 2 * (b >> i & 1)) << 2 * i for i in range(order.levels))
+            for a, b in zip(x, y, strict=True)
+        ]
+        with subtests.test(cells=cells):
+            assert codes.dtype == np.int64
+            assert codes.tolist() == expected
+            assert np.array_equal(order.cells(codes), [column, row])
 
 
 @pytest.mark.parametrize("lattice", [(8, 8), (5, 7), (1, 1), (16, 3), (1, 9), (13, 64), (100, 37)])

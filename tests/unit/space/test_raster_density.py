@@ -8,11 +8,10 @@ import shapely
 import psd
 from psd.errors import DomainError, ParameterError
 from psd.space.covariate import Covariate
+from support.tables import refused, refused_calls
 from support.trees import domain_of
 
 DOMAIN = domain_of((12, 8))
-
-
 DEGREES = psd.Domain(bounds=(10, 40, 12, 41))
 
 
@@ -76,46 +75,29 @@ def test_many_polygons_go_through_in_parts(monkeypatch):
 BOW = shapely.Polygon([(0, 0), (4, 4), (4, 0), (0, 4)])
 
 
-@pytest.mark.parametrize(
-    ("polygons", "options", "error", "told"),
-    [
-        pytest.param(frame(LEFT, crs=None), {}, DomainError, "no CRS", id="no CRS"),
-        pytest.param(frame(LEFT), {"column": "w"}, ParameterError, "of the covariate", id="column"),
-        pytest.param(
-            frame(LEFT, w=["a"]), {"column": "w"}, ParameterError, "must hold numbers", id="text"
-        ),
-        pytest.param(
-            frame(LEFT, TRIANGLE, w=[1, None]),
-            {"column": "w"},
-            ParameterError,
-            "missing or not finite",
-            id="missing weight",
-        ),
-        pytest.param(
-            frame(LEFT, w=[-1.0]), {"column": "w"}, ParameterError, "negative", id="negative"
-        ),
-        pytest.param(
-            frame(LEFT, w=[0.0]), {"column": "w"}, ParameterError, "0 everywhere", id="zero"
-        ),
-        pytest.param(frame(BOW), {}, ParameterError, "polygon 1 .* not valid", id="bow tie"),
-        pytest.param(
-            frame(LEFT, shapely.Point(1, 1)), {}, ParameterError, "polygon 2 .* no", id="point"
-        ),
-        pytest.param(frame(LEFT, None), {}, ParameterError, "polygon 2 .* no", id="none"),
-        pytest.param(
-            frame(shapely.box(20, 20, 30, 30)), {}, DomainError, "is its CRS wrong", id="outside"
-        ),
-        pytest.param(frame(), {}, ParameterError, "at least one polygon", id="no polygon"),
-        pytest.param(frame(LEFT), {"size": 0}, ParameterError, "must be between", id="no size"),
-        pytest.param(frame(LEFT), {"size": 2048}, ParameterError, "must be between", id="large"),
-    ],
-)
-def test_polygons_that_are_no_covariate_are_refused(polygons, options, error, told):
-    with pytest.raises(error, match=told):
-        Covariate.from_polygons(polygons, DOMAIN, **options)
+def test_polygons_that_are_no_covariate_are_refused(subtests):
+    left = frame(LEFT)
+    table = [
+        ("of the covariate", left, {"column": "w"}),
+        ("must hold numbers", frame(LEFT, w=["a"]), {"column": "w"}),
+        ("missing or not finite", frame(LEFT, TRIANGLE, w=[1, None]), {"column": "w"}),
+        ("negative", frame(LEFT, w=[-1.0]), {"column": "w"}),
+        ("0 everywhere", frame(LEFT, w=[0.0]), {"column": "w"}),
+        ("polygon 1 .* not valid", frame(BOW), {}),
+        ("polygon 2 .* no", frame(LEFT, shapely.Point(1, 1)), {}),
+        ("polygon 2 .* no", frame(LEFT, None), {}),
+        ("at least one polygon", frame(), {}),
+        ("must be between", left, {"size": 0}),
+        ("must be between", left, {"size": 2048}),
+    ]
 
+    def use(polygons, options):
+        return Covariate.from_polygons(polygons, DOMAIN, **options)
 
-def test_swapped_coordinates_are_suspected():
+    refused_calls(subtests, ParameterError, table, use)
+    table = [("no CRS", frame(LEFT, crs=None), {})]
+    table += [("is its CRS wrong", frame(shapely.box(20, 20, 30, 30)), {})]
+    refused_calls(subtests, DomainError, table, use)
     swapped = frame(shapely.box(40, 10, 41, 12), crs="EPSG:4326")
     with pytest.raises(DomainError, match="longitude and latitude swapped"):
         Covariate.from_polygons(swapped, DEGREES)
@@ -141,18 +123,14 @@ def test_cells_have_the_mean_of_the_raster_under_them(size):
     assert np.array_equal(known.raster, np.ceil(np.round(expected / expected.max() * 65_535, 6)))
 
 
-@pytest.mark.parametrize(
-    ("values", "bounds", "error", "told"),
-    [
-        pytest.param(np.array([[1, np.nan]]), None, ParameterError, "missing", id="NaN"),
-        pytest.param(np.array([[1, np.inf]]), None, ParameterError, "finite", id="infinity"),
-        pytest.param(np.array([[1, -1]]), None, ParameterError, "negative", id="negative"),
-        pytest.param(np.zeros((2, 2)), None, ParameterError, "0 everywhere", id="zeros"),
-        pytest.param(np.ones(3), None, ParameterError, "two-dimensional", id="a line"),
-        pytest.param(np.array([["a"]]), None, ParameterError, "two-dimensional", id="text"),
-        pytest.param(np.ones((2, 2)), (50, 50, 60, 60), DomainError, "outside", id="elsewhere"),
-    ],
-)
-def test_rasters_that_are_no_covariate_are_refused(values, bounds, error, told):
-    with pytest.raises(error, match=told):
-        Covariate.from_raster(values, DOMAIN, bounds=bounds)
+def test_rasters_that_are_no_covariate_are_refused(subtests):
+    table = [
+        ("missing", np.array([[1, np.nan]])),
+        ("finite", np.array([[1, np.inf]])),
+        ("negative", np.array([[1, -1]])),
+        ("0 everywhere", np.zeros((2, 2))),
+        ("two-dimensional", np.ones(3), np.array([["a"]])),
+    ]
+    refused(subtests, ParameterError, table, lambda values: Covariate.from_raster(values, DOMAIN))
+    with pytest.raises(DomainError, match="outside"):
+        Covariate.from_raster(np.ones((2, 2)), DOMAIN, bounds=(50, 50, 60, 60))

@@ -4,19 +4,18 @@ import sys
 
 import numpy as np
 import pytest
+from pyproj import CRS
 
 import psd
 from psd.errors import DomainError, InputDataError, MissingExtraError
 from psd.space.covariate import Covariate
 from psd.space.raster_files import read_raster
+from support.tables import refused, refused_calls
 
 DOMAIN = psd.Domain(bounds=(0, 0, 4, 2), crs="EPSG:3857", lattice=(4, 2))
 VALUES = np.array([[1.0, 2, 3, 4], [5, 6, 7, 8]])
 HEAD = "NCOLS 4\nNROWS 2\nXLLCORNER 0\nYLLCORNER -1.5\nCELLSIZE 0.5\nNODATA_value -9999\n"
-ESRI_WGS84 = (
-    'GEOGCS["GCS_WGS_1984",DATUM["D_WGS_1984",SPHEROID["WGS_1984",6378137.0,298.257223563]],'
-    'PRIMEM["Greenwich",0.0],UNIT["Degree",0.0174532925199433]]'
-)
+ESRI_WGS84 = CRS("EPSG:4326").to_wkt("WKT1_ESRI")
 
 
 def grid(folder, text, crs="EPSG:3857"):
@@ -49,42 +48,28 @@ def test_a_crs_in_the_words_of_another_program_is_the_same_crs(tmp_path):
         read_raster(grid(tmp_path, HEAD + "1 " * 8, ESRI_WGS84), DOMAIN)
 
 
-@pytest.mark.parametrize(
-    ("text", "crs", "error", "told"),
-    [
-        pytest.param(HEAD + "1 " * 8, None, DomainError, "no CRS", id="no CRS"),
-        pytest.param(
-            HEAD + "1 " * 8, "land", DomainError, "must be a coordinate reference", id="no such CRS"
-        ),
-        pytest.param(HEAD + "1 " * 8, "EPSG:4326", DomainError, "warp it", id="other CRS"),
-        pytest.param(HEAD + "1 " * 7, "EPSG:3857", InputDataError, "as a raster", id="too few"),
-        pytest.param(HEAD + "x " * 8, "EPSG:3857", InputDataError, "as a raster", id="text"),
-        pytest.param("1 2 3", "EPSG:3857", InputDataError, "has no ncols", id="no head"),
-        pytest.param("", "EPSG:3857", InputDataError, "has no ncols", id="empty"),
-        pytest.param(
-            HEAD.replace("0.5", "-1") + "1 " * 8,
-            "EPSG:3857",
-            InputDataError,
-            "as a raster",
-            id="cell",
-        ),
-        pytest.param("\u00e9" * 40, "EPSG:3857", InputDataError, "as a raster", id="no ASCII"),
-    ],
-)
-def test_other_grids_are_refused(tmp_path, text, crs, error, told):
-    with pytest.raises(error, match=told):
-        read_raster(grid(tmp_path, text, crs), DOMAIN)
+def test_other_files_are_refused(tmp_path, subtests):
+    land = HEAD + "1 " * 8
+    table = [
+        ("no CRS", land, None),
+        ("must be a coordinate reference", land, "land"),
+        ("warp it", land, "EPSG:4326"),
+    ]
 
+    def use(text, crs="EPSG:3857"):
+        return read_raster(grid(tmp_path, text, crs), DOMAIN)
 
-def test_arrays_of_objects_are_not_loaded(tmp_path):
+    refused_calls(subtests, DomainError, table, use)
+    no_size = HEAD.replace("0.5", "-1") + "1 " * 8
+    table = [
+        ("as a raster", HEAD + "1 " * 7, HEAD + "x " * 8, no_size, "\u00e9" * 40),
+        ("has no ncols", "1 2 3", ""),
+    ]
+    refused(subtests, InputDataError, table, use)
     np.save(tmp_path / "land.npy", np.array([{}]), allow_pickle=True)
-    with pytest.raises(InputDataError, match="as a raster"):
-        read_raster(tmp_path / "land.npy", DOMAIN)
-
-
-def test_missing_files_are_named(tmp_path):
-    with pytest.raises(InputDataError, match="does not exist"):
-        read_raster(tmp_path / "land.npy", DOMAIN)
+    for name, words in (("land.npy", "as a raster"), ("no.npy", "does not exist")):
+        with subtests.test(name), pytest.raises(InputDataError, match=words):
+            read_raster(tmp_path / name, DOMAIN)
 
 
 def test_geotiff_without_rasterio_says_what_to_install(tmp_path, monkeypatch):
@@ -96,32 +81,27 @@ def test_geotiff_without_rasterio_says_what_to_install(tmp_path, monkeypatch):
 
 @pytest.fixture
 def geotiff(tmp_path):
-    rasterio = pytest.importorskip("rasterio", reason="the extra raster is not installed")
+    import rasterio
     from rasterio.transform import Affine, from_bounds
 
-    def write(values=VALUES, crs="EPSG:3857", turned=False, nodata=None):
-        rows, columns = values.shape
+    def write(crs="EPSG:3857", turned=False, nodata=None):
+        rows, columns = VALUES.shape
         place = Affine(1, 0.2, 0, 0, -1, 2) if turned else from_bounds(0, 0, 4, 2, columns, rows)
-        path = tmp_path / "land.tif"
-        shape = {"width": columns, "height": rows, "count": 1, "dtype": values.dtype}
-        with rasterio.open(
-            path, "w", driver="GTiff", crs=crs, transform=place, nodata=nodata, **shape
-        ) as image:
-            image.write(values, 1)
-        return path
+        shape = {"width": columns, "height": rows, "count": 1, "dtype": VALUES.dtype}
+        shape |= {"driver": "GTiff", "crs": crs, "transform": place, "nodata": nodata}
+        with rasterio.open(tmp_path / "land.tif", "w", **shape) as image:
+            image.write(VALUES, 1)
+        return tmp_path / "land.tif"
 
     return write
 
 
+@pytest.mark.deep
 @pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
-def test_geotiff_is_read_with_its_bounds(geotiff):
+def test_geotiff_is_read_with_its_bounds_and_others_are_refused(geotiff, tmp_path):
     values, bounds = read_raster(geotiff(nodata=8), DOMAIN)
     assert values.tolist() == [[1, 2, 3, 4], [5, 6, 7, 0]]
     assert bounds == (0, 0, 4, 2)
-
-
-@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
-def test_other_geotiffs_are_refused(geotiff, tmp_path):
     with pytest.raises(DomainError, match="warp it first"):
         read_raster(geotiff(crs="EPSG:4326"), DOMAIN)
     with pytest.raises(DomainError, match="no CRS"):

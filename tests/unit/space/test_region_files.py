@@ -19,6 +19,7 @@ def test_a_virtual_data_set_is_refused(tmp_path, name):
         read_polygons(tmp_path / name)
 
 
+@pytest.mark.deep
 def test_a_virtual_raster_is_refused(tmp_path):
     (tmp_path / "own.tif").write_text('<VRTDataset rasterXSize="1" rasterYSize="1"/>')
     with pytest.raises(InputDataError, match="virtual data set"):

@@ -1,8 +1,9 @@
 """Levels of regions, what a release states of them, and what is refused of a forged one."""
 
+from itertools import product
+
 import geopandas as gpd
 import numpy as np
-import pyarrow as pa
 import pytest
 import shapely
 
@@ -10,18 +11,19 @@ import psd
 from psd.errors import ParameterError, ReleaseFormatError
 from psd.space.polygon_hierarchy import hierarchy_from_polygons
 from psd.space.region_hierarchy import RegionHierarchy, RegionLevel
+from support.forged_releases import with_value
+from support.tables import refused
 
 PLANE = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(64, 64))
 
 
 def squares():
     """Sixteen wards in four boroughs in two regions, in an order that does not nest."""
-    rows = []
-    for j in range(4):
-        for i in range(4):
-            ids = {"ward": f"w{j}{i}", "borough": f"b{j // 2}{i // 2}", "region": f"r{i // 2}"}
-            rows.append({**ids, "geometry": shapely.box(2 * i, 2 * j, 2 * i + 2, 2 * j + 2)})
-    table = gpd.GeoDataFrame(rows, geometry="geometry", crs="EPSG:3857")
+    places = list(product(range(4), range(4)))
+    boxes = [shapely.box(2 * i, 2 * j, 2 * i + 2, 2 * j + 2) for j, i in places]
+    ids = [(f"w{j}{i}", f"b{j // 2}{i // 2}", f"r{i // 2}") for j, i in places]
+    columns = dict(zip(("ward", "borough", "region"), zip(*ids, strict=True), strict=True))
+    table = gpd.GeoDataFrame(columns, geometry=boxes, crs="EPSG:3857")
     return hierarchy_from_polygons(table, PLANE, ids="ward", parents=["borough", "region"])
 
 
@@ -56,47 +58,25 @@ def test_the_digest_is_that_of_what_decides():
     assert again.digest != found.digest
 
 
-@pytest.mark.parametrize(
-    ("levels", "words"),
-    [
-        ((), "at least one level"),
-        (([0, 0], [0, 0]), "level l1 does not fit"),
-        (([0, 0], [1, 0]), "level l1 does not fit"),
-        (([0, 0], [0, 2]), "level l1 does not fit"),
-        (([1, 0],), "level l0 does not fit"),
-        (([0, 0], [0, 1, 1]), "regions must be 3"),
-    ],
-)
-def test_levels_that_do_not_fit_are_refused(levels, words):
-    found = hierarchy_from_polygons(
-        gpd.GeoDataFrame(
-            {"ward": ["a", "b"]},
-            geometry=[shapely.box(0, 0, 4, 8), shapely.box(4, 0, 8, 8)],
-            crs="EPSG:3857",
-        ),
-        PLANE,
-        ids="ward",
-    )
-    tuple_of = tuple(
-        RegionLevel(name=f"l{n}", ids=[str(i) for i in range(len(parent))], parent=np.array(parent))
-        for n, parent in enumerate(levels)
-    )
-    with pytest.raises(ParameterError, match=words):
-        RegionHierarchy(domain=PLANE, levels=tuple_of, geometry=found.geometry)
+def test_levels_that_do_not_fit_are_refused(subtests):
+    halves = [shapely.box(0, 0, 4, 8), shapely.box(4, 0, 8, 8)]
+    table = gpd.GeoDataFrame({"ward": ["a", "b"]}, geometry=halves, crs="EPSG:3857")
+    geometry = hierarchy_from_polygons(table, PLANE, ids="ward").geometry
 
+    def use(parents):
+        levels = tuple(
+            RegionLevel(name=f"l{n}", ids=list(map(str, range(len(own)))), parent=np.array(own))
+            for n, own in enumerate(parents)
+        )
+        return RegionHierarchy(domain=PLANE, levels=levels, geometry=geometry)
 
-def forged(change):
-    """Parameters and rows of a release, changed."""
-    found = squares()
-    parameters, table = found.parameters(), found.to_table().to_pydict()
-    change(parameters, table)
-    types = [pa.int16(), pa.string(), pa.int32(), pa.binary()]
-    arrays = [pa.array(column, kind) for column, kind in zip(table.values(), types, strict=True)]
-    return parameters, pa.table(dict(zip(table, arrays, strict=True)))
-
-
-def put(name, row, value):
-    return lambda _, table: table[name].__setitem__(row, value)
+    rows = [
+        ("at least one level", ()),
+        ("level l1 does not fit", ([0, 0], [0, 0]), ([0, 0], [1, 0]), ([0, 0], [0, 2])),
+        ("level l0 does not fit", ([1, 0],)),
+        ("regions must be 3", ([0, 0], [0, 1, 1])),
+    ]
+    refused(subtests, ParameterError, rows, use)
 
 
 # A triangle with a vertex that is not a number.
@@ -107,49 +87,32 @@ NAN = (
 BOWTIE = shapely.Polygon([(0, 0), (2, 2), (2, 0), (0, 2)]).wkb
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda parameters, _: parameters.update(kind="circles"),
-        lambda parameters, _: parameters.update(kind=7),
-        lambda parameters, _: parameters.update(levels=["ward"]),
-        lambda parameters, _: parameters.update(levels=["a", "b", "c\n"]),
-        lambda parameters, _: parameters.update(levels=[]),
-        lambda parameters, _: parameters.update(margin=-1.0),
-        lambda parameters, _: parameters.update(margin=float("nan")),
-        lambda parameters, _: parameters.update(margin=True),
-        lambda parameters, _: parameters.update(elsewhere=1),
-        lambda parameters, _: parameters.update(overlaps=[0]),
-        lambda parameters, _: parameters.update(overlaps=[0, 16]),
-        lambda parameters, _: parameters.update(more=1),
-        lambda parameters, _: parameters.pop("margin"),
-        put("level", 0, 1),
-        put("level", 21, 7),
-        put("level", 2, -1),
-        put("id", 3, "b00"),
-        put("id", 3, ""),
-        put("id", 3, "a\x07"),
-        put("id", 3, "a" * 1000),
-        put("id", 3, None),
-        put("parent", 3, 2**31 - 1),
-        put("parent", 3, -1),
-        put("parent", 3, None),
-        put("geometry", 21, None),
-        put("geometry", 21, b"POLYGON"),
-        put("geometry", 21, BOWTIE),
-        put("geometry", 21, shapely.Point(1, 1).wkb),
-        put("geometry", 21, shapely.box(20, 20, 30, 30).wkb),
-        put("geometry", 21, bytes.fromhex(NAN)),
-    ],
-)
-def test_a_forged_release_is_refused(change):
-    with pytest.raises(ReleaseFormatError):
-        RegionHierarchy.from_table(PLANE, *forged(change))
+STATED = [
+    *({"kind": kind} for kind in ("circles", 7)),
+    *({"levels": names} for names in (["ward"], ["a", "b", "c\n"], [])),
+    *({"margin": margin} for margin in (-1.0, float("nan"), True, ...)),
+    *({"overlaps": pair} for pair in ([0], [0, 16])),
+    *({"elsewhere": 1}, {"more": 1}),
+]
+ROWS = [
+    *(("level", row, value) for row, value in ((0, 1), (21, 7), (2, -1))),
+    *(("id", 3, value) for value in ("b00", "", "a\x07", "a" * 1000, None)),
+    *(("parent", 3, value) for value in (2**31 - 1, -1, None)),
+    *(("geometry", 21, value) for value in (None, b"POLYGON", BOWTIE, bytes.fromhex(NAN))),
+    *(("geometry", 21, s.wkb) for s in (shapely.Point(1, 1), shapely.box(20, 20, 30, 30))),
+]
 
 
-def test_a_release_without_its_table_is_refused():
-    parameters, table = forged(lambda *_: None)
-    assert RegionHierarchy.from_table(PLANE, parameters, table).size == 16
-    for other in (None, table.drop_columns(["id"]), table.slice(0, 0)):
-        with pytest.raises(ReleaseFormatError):
-            RegionHierarchy.from_table(PLANE, parameters, other)
+def test_a_forged_release_is_refused(subtests):
+    found = squares()
+    stated, table = found.parameters(), found.to_table()
+    assert RegionHierarchy.from_table(PLANE, stated, table).size == 16
+    nothing = None, table.drop_columns(["id"]), table.slice(0, 0)
+    changed = [{k: v for k, v in {**stated, **change}.items() if v is not ...} for change in STATED]
+    for case in (
+        *((parameters, table) for parameters in changed),
+        *((stated, with_value(table, *change)) for change in ROWS),
+        *((stated, other) for other in nothing),
+    ):
+        with subtests.test(case=case), pytest.raises(ReleaseFormatError):
+            RegionHierarchy.from_table(PLANE, *case)

@@ -9,6 +9,7 @@ from psd.errors import ParameterError
 from psd.space.boundary import Boundary
 from psd.space.public_files import BoundaryFile
 from psd.space.region_repair import describe_polygon, repair_polygons
+from support.tables import refused
 
 PLANE = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(8, 8))
 BOW = shapely.Polygon([(0, 0), (2, 2), (2, 0), (0, 2)])
@@ -20,21 +21,16 @@ def table(*shapes, **columns):
     return gpd.GeoDataFrame(columns, geometry=list(shapes), crs=PLANE.crs)
 
 
-@pytest.mark.parametrize(
-    ("columns", "text"),
-    [
-        ({}, "polygon 2 of the boundary"),
-        ({"people": [1, 2]}, "polygon 2 of the boundary"),
-        ({"NAME": ["a", "b"]}, "polygon 2 of the boundary (NAME 'b')"),
-        ({"name": ["a", "b"], "id": [7, 8]}, "polygon 2 of the boundary (id '8')"),
-        ({"code": ["a", "b" * 200]}, f"polygon 2 of the boundary (code '{'b' * 80}')"),
-    ],
-)
-def test_a_polygon_is_named_by_its_number_and_id(columns, text):
-    assert describe_polygon(table(BOW, BOW, **columns), 1, "boundary") == text
-
-
-def test_an_invalid_polygon_of_a_boundary_is_named():
+def test_a_polygon_is_named_by_its_number_and_id():
+    for columns, text in (
+        ({}, ""),
+        ({"people": [1, 2]}, ""),
+        ({"NAME": ["a", "b"]}, " (NAME 'b')"),
+        ({"name": ["a", "b"], "id": [7, 8]}, " (id '8')"),
+        ({"code": ["a", "b" * 200]}, f" (code '{'b' * 80}')"),
+    ):
+        named = describe_polygon(table(BOW, BOW, **columns), 1, "boundary")
+        assert named == f"polygon 2 of the boundary{text}"
     polygons = table(shapely.box(4, 4, 5, 5), BOW, id=["north", "south"])
     words = r"polygon 2 of the boundary \(id 'south'\) is not valid \(Self-inter.*repair=True"
     with pytest.raises(ParameterError, match=words):
@@ -55,18 +51,14 @@ def test_only_invalid_polygons_are_repaired():
     assert repair_polygons(valid, "boundary") is valid
 
 
-@pytest.mark.parametrize(
-    ("shape", "words"),
-    [
-        (FLAT, "polygon 1 of the boundary has no area when it is repaired"),
-        (shapely.Point(1, 1), "must be a polygon"),
-        (None, "must be a polygon, got missing"),
-        (shapely.Polygon(), "must not be empty"),
-    ],
-)
-def test_what_no_repair_helps_is_refused(shape, words):
-    with pytest.raises(ParameterError, match=words):
-        repair_polygons(table(shape), "boundary")
+def test_what_no_repair_helps_is_refused(subtests):
+    rows = [
+        ("polygon 1 of the boundary has no area when it is repaired", FLAT),
+        ("must be a polygon", shapely.Point(1, 1)),
+        ("must be a polygon, got missing", None),
+        ("must not be empty", shapely.Polygon()),
+    ]
+    refused(subtests, ParameterError, rows, lambda shape: repair_polygons(table(shape), "boundary"))
 
 
 def test_a_boundary_file_is_repaired_by_choice(tmp_path):

@@ -1,6 +1,7 @@
 """Frames and trees of regions, against a walk over the families by hand."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from psd.space.region_frame import region_frame
 from psd.space.region_tree import check_cells
 from psd.testing.regions import LatticeRegions
 from support.small_regions import SHAPES, drawn
+from support.tables import refused
 
 LATTICE = (4, 4)
 
@@ -89,22 +91,18 @@ def test_trees_pass_their_check_and_have_areas_of_the_drawing(regions):
     assert tree.clipped_area[0] == pytest.approx(regions.area.sum())
 
 
-@pytest.mark.parametrize(
-    ("change", "rule"),
-    [
-        (lambda tree, last: {"boxes": moved(tree, 1)}, "upper nodes"),
-        (lambda tree, last: {"boxes": moved(tree, last)}, "tile"),
-        (lambda tree, last: {"boxes": moved(tree, 0)}, "whole lattice"),
-        (lambda tree, last: {"regions": SHAPES["deep"]}, "upper nodes"),
-        (lambda tree, last: {"regions": strips((40,), 4)}, "no node"),
-        (lambda tree, last: {"epsilon": np.full(last + 1, -1)}, "epsilon"),
-    ],
-)
-def test_other_trees_are_refused(change, rule):
+def test_other_trees_are_refused(subtests):
     tree = grown(SHAPES["flat"])
-    changed = replace(tree, **change(tree, len(tree) - 1))
-    with pytest.raises(ReleaseFormatError, match=rule):
-        check_cells(changed, LATTICE)
+    last = len(tree) - 1
+    table = [
+        ("upper nodes", {"boxes": moved(tree, 1)}, {"regions": SHAPES["deep"]}),
+        ("tile", {"boxes": moved(tree, last)}),
+        ("whole lattice", {"boxes": moved(tree, 0)}),
+        ("no node", {"regions": strips((40,), 4)}),
+        ("epsilon", {"epsilon": np.full(last + 1, -1)}),
+    ]
+    made = partial(replace, tree)
+    refused(subtests, ReleaseFormatError, table, lambda own: check_cells(made(**own), LATTICE))
 
 
 def moved(tree, node):
@@ -124,19 +122,14 @@ def test_a_cell_below_an_upper_region_is_refused():
         check_cells(replace(tree, parent=parent), LATTICE)
 
 
-@pytest.mark.parametrize(
-    ("parents", "rule"),
-    [
-        (((0, 0, 1, 1),), "never decrease"),
-        (((0, 0), (1, 0, 0, 1)), "never decrease"),
-        (((0, 0), (0, 0, 0, 0)), "have a part"),
-        (((0, 0, 0),), "as many"),
-    ],
-)
-def test_other_hierarchies_are_refused(parents, rule):
-    regions = drawn(("a b", "c d"), parents)
-    with pytest.raises(ParameterError, match=rule):
-        region_frame(regions, (2, 2))
+def test_other_hierarchies_are_refused(subtests):
+    table = [
+        ("never decrease", ((0, 0, 1, 1),), ((0, 0), (1, 0, 0, 1))),
+        ("have a part", ((0, 0), (0, 0, 0, 0))),
+        ("as many", ((0, 0, 0),)),
+    ]
+    made = partial(drawn, ("a b", "c d"))
+    refused(subtests, ParameterError, table, lambda own: region_frame(made(own), (2, 2)))
 
 
 @pytest.mark.parametrize("line", [[2], None], ids=["two parts", "one part"])

@@ -13,6 +13,8 @@ from psd.errors import DomainError, ParameterError
 from psd.space import region_checks as placing
 from psd.space.region_checks import MAX_VERTICES
 from psd.space.regions import MAX_TEXT, is_region, regions_table
+from psd.testing import release_from_counts
+from support.tables import refused, refused_calls
 
 SQUARE = shapely.box(126.5, 37.2, 126.9, 37.7)
 HOLED = SQUARE.difference(shapely.box(126.6, 37.3, 126.7, 37.4))
@@ -82,36 +84,41 @@ WITHOUT_CRS = {
 }
 
 
-@pytest.mark.parametrize("shape", [SQUARE, HOLED, SEVERAL], ids=["square", "hole", "parts"])
-@pytest.mark.parametrize("way", WITH_CRS)
-def test_ways_that_say_their_crs(release, way, shape):
-    given = WITH_CRS[way](shape)
-    assert is_region(given)
-    read = regions_table(given)
-    assert read.crs.equals(DEGREES, ignore_axis_order=True)
-    assert read.iloc[0].equals_exact(shape, 1e-12)
-    expected = plain(release.query(gpd.GeoSeries([shape], crs=DEGREES)))
-    assert plain(release.query(given)).equals(expected)
-    assert plain(release.query(given, crs=DEGREES)).equals(expected)
+def expected_of(release, *shapes):
+    return plain(release.query(gpd.GeoSeries(list(shapes), crs=DEGREES)))
 
 
-@pytest.mark.parametrize("way", WITHOUT_CRS)
-def test_ways_that_need_to_be_told_their_crs(release, way):
-    given = WITHOUT_CRS[way](SEVERAL)
-    assert is_region(given)
-    with pytest.raises(DomainError, match="no CRS; pass crs="):
-        release.query(given)
-    expected = plain(release.query(gpd.GeoSeries([SEVERAL], crs=DEGREES)))
-    assert plain(release.query(given, crs=release.domain.crs)).equals(expected)
-    away = gpd.GeoSeries([SEVERAL], crs=DEGREES).to_crs(METRES)
-    assert release.query(WITHOUT_CRS[way](away[0]), crs=METRES)["estimate"][0] == pytest.approx(
-        expected["estimate"][0], rel=1e-4
-    )
+def test_ways_that_say_their_crs(release, subtests):
+    for shape in (SQUARE, HOLED, SEVERAL):
+        expected = expected_of(release, shape)
+        for way, make in WITH_CRS.items():
+            given = make(shape)
+            with subtests.test(way, shape=shape):
+                assert is_region(given)
+                read = regions_table(given)
+                assert read.crs.equals(DEGREES, ignore_axis_order=True)
+                assert read.iloc[0].equals_exact(shape, 1e-12)
+                assert plain(release.query(given)).equals(expected)
+                assert plain(release.query(given, crs=DEGREES)).equals(expected)
+
+
+def test_ways_that_need_to_be_told_their_crs(release, subtests):
+    expected = expected_of(release, SEVERAL)
+    near = pytest.approx(expected["estimate"][0], rel=1e-4)
+    [away] = gpd.GeoSeries([SEVERAL], crs=DEGREES).to_crs(METRES)
+    for way, make in WITHOUT_CRS.items():
+        given = make(SEVERAL)
+        with subtests.test(way):
+            assert is_region(given)
+            with pytest.raises(DomainError, match="no CRS; pass crs="):
+                release.query(given)
+            assert plain(release.query(given, crs=release.domain.crs)).equals(expected)
+            assert release.query(make(away), crs=METRES)["estimate"][0] == near
 
 
 def test_geojson_is_in_degrees_whatever_the_release():
     domain = psd.Domain(bounds=(900_000, 1_900_000, 1_000_000, 2_000_000), crs=METRES)
-    made = psd.Release.from_counts(psd.grid_tree(domain, 4), np.arange(16), 1.0, domain=domain)
+    made = release_from_counts(np.arange(16).reshape(4, 4), domain=domain)
     shape = gpd.GeoSeries([shapely.box(*domain.bounds).buffer(-30_000)], crs=METRES)
     by_table, by_json = (
         made.query(given)["estimate"][0]
@@ -131,42 +138,29 @@ def test_a_crs_that_is_said_goes_before_the_default_of_geojson_and_not_before_it
 
 def test_several_regions_in_several_ways(release):
     ways = [geojson(SQUARE), f"SRID=4326;{HOLED.wkt}", shapely.set_srid(SEVERAL, 4326)]
-    expected = plain(release.query(gpd.GeoSeries([SQUARE, HOLED, SEVERAL], crs=DEGREES)))
+    expected = expected_of(release, SQUARE, HOLED, SEVERAL)
     assert plain(release.query(ways)).equals(expected)
     assert plain(release.query(collection(SQUARE, HOLED, SEVERAL))).equals(expected)
     assert release.query([collection(SQUARE, HOLED), feature(SEVERAL)])["id"].tolist() == [1, 2, 3]
-
-
-def test_nothing_in_a_collection_is_an_empty_table(release):
     assert len(release.query(collection())) == 0
 
 
-@pytest.mark.parametrize(
-    ("regions", "crs", "says"),
-    [
-        pytest.param([SQUARE.wkt, f"SRID=4326;{SQUARE.wkt}"], None, "no CRS", id="one without"),
-        pytest.param(
-            [f"SRID=5179;{SQUARE.wkt}", f"SRID=4326;{SQUARE.wkt}"], None, "one CRS", id="two"
-        ),
-        pytest.param(gpd.GeoSeries([SQUARE], crs=DEGREES), METRES, "one CRS", id="another"),
-        pytest.param(SQUARE, "EPSG:0", "a coordinate reference system", id="unknown"),
-        pytest.param(SQUARE, "", "a coordinate reference system", id="empty"),
-        pytest.param(f"SRID=1;{SQUARE.wkt}", None, "a coordinate reference", id="unknown SRID"),
-        pytest.param(collection(SQUARE, crs={"type": "link"}), None, "must have a name", id="link"),
-        pytest.param(
-            collection(SQUARE, crs=named("x")), None, "a coordinate reference", id="named x"
-        ),
-        pytest.param([(126.5, 37.2, 126.9, 37.7)], METRES, "crs of boxes must be", id="boxes"),
-    ],
-)
-def test_a_crs_that_is_refused(release, regions, crs, says):
-    with pytest.raises(DomainError, match=says):
-        release.query(regions, crs=crs)
-
-
-def test_boxes_may_be_said_to_be_where_they_are(release):
-    box = [(126.5, 37.2, 126.9, 37.7)]
-    assert release.query(box, crs="OGC:CRS84").equals(release.query(box))
+def test_a_crs_that_is_refused(release, subtests):
+    there, unknown = f"SRID=4326;{SQUARE.wkt}", "a coordinate reference system"
+    link = collection(SQUARE, crs={"type": "link"})
+    table = [
+        ("no CRS", [SQUARE.wkt, there], None),
+        ("one CRS", [f"SRID=5179;{SQUARE.wkt}", there], None),
+        ("one CRS", gpd.GeoSeries([SQUARE], crs=DEGREES), METRES),
+        *((unknown, SQUARE, crs) for crs in ("EPSG:0", "")),
+        ("a coordinate reference", f"SRID=1;{SQUARE.wkt}", None),
+        ("must have a name", link, None),
+        ("a coordinate reference", collection(SQUARE, crs=named("x")), None),
+        ("crs of boxes must be", [SQUARE.bounds], METRES),
+    ]
+    refused_calls(subtests, DomainError, table, lambda given, crs: release.query(given, crs=crs))
+    # Boxes may be said to be where they are.
+    assert release.query([SQUARE.bounds], crs="OGC:CRS84").equals(release.query([SQUARE.bounds]))
 
 
 OPEN = [[126.5, 37.2], [126.9, 37.2], [126.9, 37.7], [126.5, 37.7]]
@@ -181,77 +175,49 @@ def text_of(places):
     return f"POLYGON(({', '.join(f'{x} {y}' for x, y in places)}))"
 
 
-@pytest.mark.parametrize(
-    ("region", "says"),
-    [
-        pytest.param("districts.gpkg", "geopandas.read_file", id="name of a file"),
-        pytest.param("", "cannot be read as GeoJSON or WKT", id="empty text"),
-        pytest.param("POLYGON((126.5 37.2", "cannot be read as GeoJSON or WKT", id="cut short"),
-        pytest.param(text_of(OPEN), "do not form a closed", id="unclosed"),
-        pytest.param("POLYGON((1 1, 2 2))", "cannot be read as GeoJSON or WKT", id="two places"),
-        pytest.param("POLYGON EMPTY", "must not be empty", id="empty"),
-        pytest.param("MULTIPOLYGON EMPTY", "must not be empty", id="empty parts"),
-        pytest.param("POINT(126.5 37.2)", "got Point", id="point"),
-        pytest.param(
-            "GEOMETRYCOLLECTION(POINT(1 1))",
-            "got GeometryC",
-            id="collection",
-        ),
-        pytest.param(
-            "CURVEPOLYGON((0 0, 1 1, 2 0, 0 0))", "Nonlinear geometry types are not", id="curve"
-        ),
-        pytest.param("POLYGON((126 37, 127 37, nan 38, 126 37))", "finite", id="NaN"),
-        pytest.param("POLYGON((1e400 37, 127 37, 127 38, 1e400 37))", "finite", id="1e400"),
-        pytest.param(text_of([RING[0], RING[2], RING[1], *RING[3:]]), "Self-inter", id="bow-tie"),
-        pytest.param(b"POLYGON EMPTY".decode("utf-16-be", "ignore"), "cannot be", id="odd letters"),
-        pytest.param("\udc80", "cannot be read as GeoJSON or WKT", id="no letters"),
-        pytest.param("(" * 200_000, "at most 3 deep, got 200,000", id="brackets"),
-        pytest.param(
-            "GEOMETRYCOLLECTION(" * 200_000 + "POINT(1 1)" + ")" * 200_000,
-            "at most 3 deep, got 200,001",
-            id="deep collection",
-        ),
-        pytest.param("[" * 200_000, "nested too deep", id="deep JSON"),
-        pytest.param("[1, 2]", "must be a GeoJSON object", id="a list"),
-        pytest.param("{", "cannot be read as GeoJSON", id="half JSON"),
-        pytest.param({"type": "Polygon"}, "lists as coordinates", id="no coordinates"),
-        pytest.param({"type": "FeatureCollection"}, "must have features", id="no features"),
-        pytest.param(feature(None), "got missing", id="null"),
-        pytest.param(geojson(shapely.Point(1, 1)), "got Point", id="GeoJSON point"),
-        pytest.param(
-            {"type": "GeometryCollection", "geometries": []},
-            "got GeometryC",
-            id="mixed",
-        ),
-        pytest.param({"west": 1}, "another object", id="a mapping"),
-        pytest.param(polygon(), "must not be empty", id="no ring"),
-        pytest.param(
-            {"type": "MultiPolygon", "coordinates": []}, "must not be empty", id="no part"
-        ),
-        pytest.param(polygon(OPEN), "closed rings .* a ring of 4", id="GeoJSON unclosed"),
-        pytest.param(polygon(RING[:1]), "closed rings .* a ring of 1", id="one place"),
-        pytest.param(polygon([]), "lists of vertices", id="no place"),
-        pytest.param(polygon([[1], [2], [3], [1]]), "lists of vertices", id="x alone"),
-        pytest.param(polygon([["a", "b"]] * 4), "lists of vertices", id="letters"),
-        pytest.param(polygon([[10**400, 1]] * 4), "lists of vertices", id="10^400"),
-        pytest.param(polygon([RING, RING[:2]]), "lists of vertices", id="too deep"),
-        pytest.param(polygon([*RING[:2], [1], *RING[3:]]), "lists of vertices", id="ragged"),
-        pytest.param(polygon([[float("nan"), 1], *RING[1:4], [float("nan"), 1]]), "finite", id="x"),
-    ],
-)
-def test_regions_that_are_refused(release, region, says):
-    with pytest.raises(ParameterError, match=f"region 2 .*{says}"):
-        release.query([SQUARE, region], crs=DEGREES)
+UNREADABLE = "cannot be read as GeoJSON or WKT"
+BOW_TIE = [RING[0], RING[2], RING[1], *RING[3:]]
+NAN = [float("nan"), 1]
 
 
-def test_something_else_among_regions_is_refused(release):
-    with pytest.raises(ParameterError, match="region 2 must be a polygon, GeoJSON or WKT"):
-        release.query([SQUARE, (1, 2, 3, 4)], crs=DEGREES)
-
-
-def test_text_is_judged_by_its_size_before_it_is_read(release):
-    with pytest.raises(ParameterError, match="at most 50,000,000 characters, got 50,000,001"):
-        release.query("(" * (MAX_TEXT + 1), crs=DEGREES)
+def test_regions_that_are_refused(release, subtests):
+    deep = "GEOMETRYCOLLECTION(" * 200_000 + "POINT(1 1)" + ")" * 200_000
+    mixed = {"type": "GeometryCollection", "geometries": []}
+    letters = b"POLYGON EMPTY".decode("utf-16-be", "ignore")
+    for says, *regions in (
+        ("geopandas.read_file", "districts.gpkg"),
+        (UNREADABLE, "", "POLYGON((126.5 37.2", "POLYGON((1 1, 2 2))", "\udc80"),
+        ("do not form a closed", text_of(OPEN)),
+        ("must not be empty", "POLYGON EMPTY", "MULTIPOLYGON EMPTY", polygon()),
+        ("must not be empty", {"type": "MultiPolygon", "coordinates": []}),
+        ("got Point", "POINT(126.5 37.2)", geojson(shapely.Point(1, 1))),
+        ("got GeometryC", "GEOMETRYCOLLECTION(POINT(1 1))", mixed),
+        ("Nonlinear geometry types are not", "CURVEPOLYGON((0 0, 1 1, 2 0, 0 0))"),
+        ("finite", "POLYGON((126 37, 127 37, nan 38, 126 37))"),
+        ("finite", "POLYGON((1e400 37, 127 37, 127 38, 1e400 37))"),
+        ("finite", polygon([NAN, *RING[1:4], NAN])),
+        ("Self-inter", text_of(BOW_TIE)),
+        ("cannot be", letters),
+        ("at most 3 deep, got 200,000", "(" * 200_000),
+        ("at most 3 deep, got 200,001", deep),
+        ("nested too deep", "[" * 200_000),
+        ("must be a GeoJSON object", "[1, 2]"),
+        ("cannot be read as GeoJSON", "{"),
+        ("lists as coordinates", {"type": "Polygon"}),
+        ("must have features", {"type": "FeatureCollection"}),
+        ("got missing", feature(None)),
+        ("another object", {"west": 1}),
+        ("closed rings .* a ring of 4", polygon(OPEN)),
+        ("closed rings .* a ring of 1", polygon(RING[:1])),
+        ("lists of vertices", polygon([]), polygon([[1], [2], [3], [1]])),
+        ("lists of vertices", polygon([["a", "b"]] * 4), polygon([[10**400, 1]] * 4)),
+        ("lists of vertices", polygon([RING, RING[:2]]), polygon([*RING[:2], [1], *RING[3:]])),
+        ("must be a polygon, GeoJSON or WKT", (1, 2, 3, 4)),
+    ):
+        for region in regions:
+            told = pytest.raises(ParameterError, match=f"region 2 .*{says}")
+            with subtests.test(region=region), told:
+                release.query([SQUARE, region], crs=DEGREES)
 
 
 # --- what is refused by size, before GEOS works on it --------------------------------------
@@ -282,10 +248,9 @@ def no_geos(monkeypatch):
         monkeypatch.setattr(shapely, name, reached)
 
 
-@pytest.mark.usefixtures("no_geos")
-def test_vertices_are_counted_first(release):
-    with pytest.raises(ParameterError, match="at most 500,000 vertices, got 500,002; si"):
-        release.query(circle(MAX_VERTICES + 1), crs=DEGREES)
+def test_text_is_judged_by_its_size_before_it_is_read(release):
+    with pytest.raises(ParameterError, match="at most 50,000,000 characters, got 50,000,001"):
+        release.query("(" * (MAX_TEXT + 1), crs=DEGREES)
 
 
 def test_vertices_of_wkt_are_counted_before_it_is_read(release, monkeypatch):
@@ -295,31 +260,25 @@ def test_vertices_of_wkt_are_counted_before_it_is_read(release, monkeypatch):
 
 
 @pytest.mark.usefixtures("no_geos")
-def test_entangled_sides_are_counted_first(release):
-    with pytest.raises(ParameterError, match=r"sides beside each other, got [\d,]+ of 60,001 v"):
-        release.query(spikes(30_000), crs=DEGREES)
-
-
-@pytest.mark.usefixtures("no_geos")
-def test_nested_rings_are_counted_first(release):
+def test_entangled_sides_are_counted_first(release, subtests):
     reach = np.linspace(0.4, 0.1, 10_000)
     rings = shapely.box(127 - reach, 37.5 - reach, 127 + reach, 37.5 + reach)
-    shells = [
-        shapely.Polygon(a.exterior, [b.exterior])
-        for a, b in zip(rings[::2], rings[1::2], strict=True)
+    pairs = zip(rings[::2], rings[1::2], strict=True)
+    nested = [shapely.Polygon(a.exterior, [b.exterior]) for a, b in pairs]
+    table = [
+        ("at most 500,000 vertices, got 500,002; si", circle(MAX_VERTICES + 1)),
+        (r"sides beside each other, got [\d,]+ of 60,001 v", spikes(30_000)),
+        ("sides beside each other", shapely.MultiPolygon(nested)),
     ]
-    with pytest.raises(ParameterError, match="sides beside each other"):
-        release.query(shapely.MultiPolygon(shells), crs=DEGREES)
+    refused(subtests, ParameterError, table, lambda shape: release.query(shape, crs=DEGREES))
 
 
 def test_vertices_that_dividing_would_make_are_counted_before_it_is_done(release, monkeypatch):
     monkeypatch.setattr(shapely, "segmentize", None)
     # Its sides are 36,000 km long, and segments are a hundred metres.
     lines = [shapely.box(-9e6, y, 9e6, y + 1e5) for y in np.linspace(3e6, 6e6, 4)]
-    with pytest.raises(
-        ParameterError,
-        match="at most 500,000 vertices once its lines are divided",
-    ):
+    told = "at most 500,000 vertices once its lines are divided"
+    with pytest.raises(ParameterError, match=told):
         release.query(shapely.MultiPolygon(lines), crs="EPSG:3857")
 
 
@@ -360,7 +319,7 @@ def test_large_polygons_that_are_simple_enough_are_answered(release, shape):
 
 def test_a_polygon_across_the_antimeridian_is_refused():
     domain = psd.Domain(bounds=(-180, -20, 180, 20))
-    made = psd.Release.from_counts(psd.grid_tree(domain, 4), np.arange(16), 1.0, domain=domain)
+    made = release_from_counts(np.arange(16).reshape(4, 4), domain=domain)
     across = shapely.box(-1e6, -1e6, 1e6, 1e6)
     here = shapely.box(-3e6, -1e6, -1e6, 1e6)
     assert len(made.query([here, across], crs="EPSG:3832")) == 2  # its middle is 150 degrees east
@@ -371,6 +330,6 @@ def test_a_polygon_across_the_antimeridian_is_refused():
 
 def test_what_cannot_be_expressed_in_the_crs_of_the_release_is_refused():
     domain = psd.Domain(bounds=(0, 0, 1e7, 1e7), crs="EPSG:3857")
-    made = psd.Release.from_counts(psd.grid_tree(domain, 2), np.arange(4), 1.0, domain=domain)
+    made = release_from_counts([[0, 1], [2, 3]], domain=domain)
     with pytest.raises(DomainError, match="region 1 cannot be expressed in EPSG:3857"):
         made.query(shapely.box(0, 0, 9, 95), crs=DEGREES)

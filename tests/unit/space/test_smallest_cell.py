@@ -1,19 +1,16 @@
 """The smallest cell is a public function of bounds and CRS, and adaptive methods keep to it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
 
 import psd
 from psd.decompositions import method, methods
-from psd.ingest.tally import Batch, Tally
+from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import tally_batches
-from psd.mechanisms.base import Sampler
 from psd.privacy.budget import Budget
 from psd.privacy.unit import PrivacyUnit
-from psd.publish.drawing import draw_release
+from psd.publish.drawing import coarsest_step, draw_release
 from psd.release.schema import record_header
 from psd.space.smallest_cell import Blocks
 from psd.testing.replay import RecordingSampler, ReplayingSampler
@@ -35,40 +32,47 @@ def crowd(bounds, records=20_000):
     return pd.DataFrame({"lon": x, "lat": y})
 
 
-@pytest.mark.parametrize(
-    ("fields", "min_cell", "step"),
-    [
+WORLD, HALL = (-180, -90, 180, 90), (0, 0, 64, 64)
+PLANE = {"bounds": (0, 0, 2**10, 2**10), "crs": METRES}
+YORK = (980_000, 200_000, 981_000, 201_000)
+STEPPED = {"bounds": LONDON, "coordinate_resolution": "0.001"}
+COARSE = {"bounds": LONDON, "lattice": (64, 64)}
+
+
+def test_it_follows_from_bounds_and_crs(subtests):
+    for fields, min_cell, step in (
         # 0.9 degrees at 51.72 are 61,650 m, so 2^20 columns of 0.0588 m; 128 of them are 7.5 m.
         ({"bounds": LONDON}, "5", (128, 128)),
         ({"bounds": LONDON, "min_cell": 50}, "50", (1024, 1024)),
         ({"bounds": LONDON, "min_cell": "50.0"}, "50", (1024, 1024)),
         ({"bounds": LONDON, "min_cell": 0}, None, (1, 1)),
         ({"bounds": LONDON, "min_cell": None}, None, (1, 1)),
-        ({"bounds": LONDON, "lattice": (64, 64)}, None, (1, 1)),
-        ({"bounds": LONDON, "lattice": (64, 64), "min_cell": 50}, "50", (1, 1)),
-        ({"bounds": LONDON, "lattice": (64, 64), "min_cell": 1000}, "1000", (2, 2)),
+        (COARSE, None, (1, 1)),
+        (COARSE | {"min_cell": 50}, "50", (1, 1)),
+        (COARSE | {"min_cell": 1000}, "1000", (2, 2)),
         # In degrees of 0.001 a column is 68.5 m and a row 110.6 m.
-        ({"bounds": LONDON, "coordinate_resolution": "0.001"}, "5", (1, 1)),
-        ({"bounds": LONDON, "coordinate_resolution": "0.001", "min_cell": 200}, "200", (4, 2)),
+        (STEPPED, "5", (1, 1)),
+        (STEPPED | {"min_cell": 200}, "200", (4, 2)),
         # The world is measured at 80 degrees: 360 degrees are 6,912 km there.
-        ({"bounds": (-180, -90, 180, 90)}, "5", (1, 1)),
-        ({"bounds": (-180, -90, 180, 90), "min_cell": 50}, "50", (8, 4)),
+        ({"bounds": WORLD}, "5", (1, 1)),
+        ({"bounds": WORLD, "min_cell": 50}, "50", (8, 4)),
         ({"bounds": (0, 0, 4, 4), "crs": METRES}, None, (1, 1)),
-        ({"bounds": (0, 0, 2**10, 2**10), "crs": METRES}, "5", (2**13, 2**13)),
-        ({"bounds": (0, 0, 2**10, 2**10), "crs": METRES, "min_cell": 1024}, "1024", (2**20,) * 2),
-        ({"bounds": (980_000, 200_000, 981_000, 201_000), "crs": FEET}, "5", (2**15, 2**15)),
-        ({"bounds": (0, 0, 64, 64), "crs": LOCAL}, None, (1, 1)),
-        ({"bounds": (0, 0, 64, 64), "crs": LOCAL, "min_cell": 1}, "1", (2**14, 2**14)),
-    ],
-)
-def test_it_follows_from_bounds_and_crs(fields, min_cell, step):
-    domain = psd.Domain(**fields)
-    assert (domain.min_cell, domain.cell_step) == (min_cell, step)
+        (PLANE, "5", (2**13, 2**13)),
+        (PLANE | {"min_cell": 1024}, "1024", (2**20, 2**20)),
+        ({"bounds": YORK, "crs": FEET}, "5", (2**15, 2**15)),
+        ({"bounds": HALL, "crs": LOCAL}, None, (1, 1)),
+        ({"bounds": HALL, "crs": LOCAL, "min_cell": 1}, "1", (2**14, 2**14)),
+    ):
+        domain = psd.Domain(**fields)
+        with subtests.test(fields=fields):
+            assert (domain.min_cell, domain.cell_step) == (min_cell, step)
+    # Domains that differ in it alone are equal.
+    assert psd.Domain(bounds=LONDON) == psd.Domain(bounds=LONDON, min_cell=500)
 
 
-@pytest.mark.parametrize(
-    ("min_cell", "says"),
-    [
+def test_other_values_are_refused(subtests):
+    sides = r"at most the sides of the bounds on the ground, 61,6\d\d x 51,970 m, got 60000"
+    for min_cell, says in (
         (-1, "min_cell must be a decimal number of metres .* got '-1'"),
         (float("nan"), "got 'nan'"),
         (float("inf"), "got 'inf'"),
@@ -76,13 +80,12 @@ def test_it_follows_from_bounds_and_crs(fields, min_cell, step):
         ("1e-7", "got '1e-7'"),
         (True, "got 'True'"),
         ([50], r"got '\[50\]'"),
-        (60_000, r"at most the sides of the bounds on the ground, 61,6\d\d x 51,970 m, got 60000"),
-    ],
-)
-def test_other_values_are_refused(min_cell, says):
-    with pytest.raises(psd.errors.DomainError, match=says) as raised:
-        psd.Domain(bounds=LONDON, min_cell=min_cell)
-    assert raised.value.name == "min_cell"
+        (60_000, sides),
+    ):
+        with subtests.test(min_cell=min_cell):
+            with pytest.raises(psd.errors.DomainError, match=says) as raised:
+                psd.Domain(bounds=LONDON, min_cell=min_cell)
+            assert raised.value.name == "min_cell"
 
 
 @pytest.mark.parametrize("name", sorted(set(methods()) - FIXED))
@@ -129,31 +132,25 @@ def test_a_release_with_a_smaller_cell_is_refused():
         )
 
 
-def test_domains_that_differ_in_it_alone_are_equal():
-    assert psd.Domain(bounds=LONDON) == psd.Domain(bounds=LONDON, min_cell=500)
-
-
-@pytest.mark.parametrize(
-    ("lattice", "step"), [((8, 8), (2, 4)), ((11, 7), (4, 2)), ((5, 3), (5, 3))]
-)
-def test_blocks_tile_the_lattice(lattice, step):
-    blocks = Blocks(lattice=lattice, step=step)
-    columns, rows = blocks.coarse_lattice
-    boxes = np.array([[i, j, i + 1, j + 1] for j in range(rows) for i in range(columns)])
-    fine = blocks.to_fine(boxes)
-    assert blocks.keeps(fine)
-    assert ((fine[:, 2:] - fine[:, :2]).prod(axis=1)).sum() == lattice[0] * lattice[1]
-    for axis in (0, 1):
-        cells = np.arange(lattice[axis])
-        block = blocks.to_blocks(cells, axis)
-        low = np.unique(fine[:, [axis, axis + 2]], axis=0)
-        assert (cells >= low[block, 0]).all()
-        assert (cells < low[block, 1]).all()
+def test_blocks_tile_the_lattice(subtests):
+    for lattice, step in (((8, 8), (2, 4)), ((11, 7), (4, 2)), ((5, 3), (5, 3))):
+        blocks = Blocks(lattice=lattice, step=step)
+        columns, rows = blocks.coarse_lattice
+        fine = blocks.to_fine(
+            np.array([[i, j, i + 1, j + 1] for j in range(rows) for i in range(columns)])
+        )
+        with subtests.test(lattice=lattice):
+            assert blocks.keeps(fine)
+            assert ((fine[:, 2:] - fine[:, :2]).prod(axis=1)).sum() == np.prod(lattice)
+            for axis in (0, 1):
+                cells = np.arange(lattice[axis])
+                block = blocks.to_blocks(cells, axis)
+                low = np.unique(fine[:, [axis, axis + 2]], axis=0)
+                assert (cells >= low[block, 0]).all()
+                assert (cells < low[block, 1]).all()
 
 
 def test_a_tally_of_fine_cells_gives_the_blocks_of_one_counted_by_blocks(tmp_path):
-    from psd.publish.drawing import coarsest_step
-
     domain = psd.Domain(bounds=LONDON, min_cell=500)
     table = crowd(LONDON, 2_000)
     fine = psd.tally(table, domain=domain, part="a")
@@ -180,9 +177,8 @@ def odd_rows(domain, records=3_000):
     """Records on the lines of blocks, beside them, at the bounds, and anywhere."""
     random, (west, south, east, north) = np.random.default_rng(7), domain.bounds
     x, y = random.uniform(west, east, records), random.uniform(south, north, records)
-    lines = [
-        domain.edges(a, np.arange(0, domain.lattice[a] + 1, domain.cell_step[a])) for a in (0, 1)
-    ]
+    steps = [np.arange(0, domain.lattice[a] + 1, domain.cell_step[a]) for a in (0, 1)]
+    lines = [domain.edges(a, steps[a]) for a in (0, 1)]
     x[:900] = random.choice(lines[0], 900)
     y[600:1500] = random.choice(lines[1], 900)
     x[1500:1700] = np.nextafter(random.choice(lines[0][1:], 200), -np.inf)
@@ -190,16 +186,9 @@ def odd_rows(domain, records=3_000):
     return Batch(x=x, y=y)
 
 
-def drawn(domain, name, counts: Tally, sampler: Sampler):
-    release = draw_release(
-        counts,
-        domain,
-        budget=Budget(10**10),
-        method=method(name),
-        unit=PrivacyUnit(),
-        sampler=sampler,
-    )
-    return release.tree
+def drawn(domain, name, counts, sampler):
+    how = {"method": method(name), "unit": PrivacyUnit(), "sampler": sampler}
+    return draw_release(counts, domain, budget=Budget(10**10), **how).tree
 
 
 @pytest.mark.parametrize("domain", ODD, ids=["even", "stepped", "odd"])

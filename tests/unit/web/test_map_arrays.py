@@ -38,6 +38,7 @@ def test_arrays_come_back_to_the_bit():
         assert values.tolist() == arrays[name].tolist()
 
 
+@pytest.mark.deep
 def test_counts_of_leaves_make_up_all_nodes():
     release = built()
     arrays = release_arrays(release)

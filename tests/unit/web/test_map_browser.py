@@ -1,6 +1,7 @@
 """The map page in Chromium with the network cut: drawn areas, regions, slices, keys, languages."""
 
 import json
+import os
 import shutil
 import time
 
@@ -9,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import shapely
+from playwright import sync_api
 
 import psd
 from psd.api.series import SeriesRelease
@@ -18,18 +20,16 @@ from psd.web.map_page import map_page
 from support.map_engine import DOMAIN, KINDS, NAMES, built, drawn, points, stated
 
 CHROMIUM = shutil.which("chromium")
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+MISSING = CHROMIUM is None and "CI" not in os.environ
 
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the path"),
-    pytest.mark.slow,
-]
+pytestmark = [pytest.mark.deep, pytest.mark.skipif(MISSING, reason="no chromium on the path")]
 
 # Without a graphics card.
 FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
 PATIENCE = 900  # seconds, on a machine that is very busy
 SIZE = {"width": 1200, "height": 800}
 RELEASE = drawn(built())
+LOCAL = 'LOCAL_CS["site",UNIT["metre",1]]'
 WARDS = gpd.GeoDataFrame(
     {"id": ["w1", "w2", "w3"], "name": ["West </script>", "East", "Far"]},
     geometry=[
@@ -132,6 +132,28 @@ def clicked(page, *places):
         page.mouse.click(x, y)
 
 
+def box_drawn(page, *corners):
+    page.click("#draw-box")
+    clicked(page, *corners)
+    return shapes(page)
+
+
+def polygon_drawn(page, *corners):
+    page.click("#draw-polygon")
+    clicked(page, *corners)
+    page.click("#finish")
+    return shapes(page)
+
+
+def has_the_answer_of_its_polygon(page, release):
+    """Draw a polygon; give its answer by the library, which is that of the page."""
+    [shape] = polygon_drawn(page, (250, 200), (480, 240), (520, 420), (300, 500))
+    polygon = shapely.Polygon(shape["polygons"][0][0])
+    expected = stated(release.query([polygon], crs=4326))[0]
+    assert close(answer(page, [shape]), expected)
+    return expected
+
+
 def test_the_title_is_text_and_nothing_is_loaded(opened, text):
     page = opened(text)
     assert page.inner_text("h1") == "Visits <i>in</i> 서울"
@@ -139,44 +161,29 @@ def test_the_title_is_text_and_nothing_is_loaded(opened, text):
     assert page.evaluate("performance.getEntriesByName('psd-cells').length") == 1
 
 
-def test_a_drawn_polygon_has_the_answer_of_the_library(opened, text):
+def test_a_drawn_polygon_has_the_answer_of_the_library_unless_it_crosses_itself(opened, text):
     page = opened(text)
-    page.click("#draw-polygon")
-    clicked(page, (250, 200), (480, 240), (520, 420), (300, 500))
-    page.click("#finish")
-    [shape] = shapes(page)
-    polygon = shapely.Polygon(shape["polygons"][0][0])
-    expected = stated(RELEASE.query([polygon], crs=4326))[0]
-    assert close(answer(page, [shape]), expected)
+    expected = has_the_answer_of_its_polygon(page, RELEASE)
     assert f"{expected[0]:,.0f} records" in words(page)
+    page = opened(text)
+    assert polygon_drawn(page, (250, 200), (500, 450), (500, 200), (250, 450)) == []
+    assert "cross each other" in page.inner_text("#help")
 
 
 def test_two_drawn_boxes_have_the_joint_answer_and_overlaps_have_none(opened, text):
     page = opened(text)
-    for corners in (((200, 200), (360, 330)), ((420, 300), (560, 430))):
-        page.click("#draw-box")
-        clicked(page, *corners)
-    boxes = [shape["box"] for shape in shapes(page)]
+    box_drawn(page, (200, 200), (360, 330))
+    boxes = [shape["box"] for shape in box_drawn(page, (420, 300), (560, 430))]
     assert len(boxes) == 2
     total = stated(RELEASE.joint(np.array(boxes)).total())[0]
     assert close(answer(page, shapes(page)), total)
     assert f"{total[0]:,.0f} records" in words(page, "2")
-    page.click("#draw-box")
-    clicked(page, (300, 250), (460, 350))
+    box_drawn(page, (300, 250), (460, 350))
     assert "overlap" in words(page, "3")
     page.click("#undo")
     assert "overlap" not in words(page, "2")
     page.click("#clear")
     assert "No area" in page.inner_text("#answers")
-
-
-def test_a_polygon_that_crosses_itself_is_refused(opened, text):
-    page = opened(text)
-    page.click("#draw-polygon")
-    clicked(page, (250, 200), (500, 450), (500, 200), (250, 450))
-    page.click("#finish")
-    assert "cross each other" in page.inner_text("#help")
-    assert shapes(page) == []
 
 
 def test_a_walk_by_keys_alone_draws_a_box(opened, text):
@@ -244,13 +251,7 @@ def test_named_regions_are_chosen_and_areas_over_them_are_drawn(opened):
     answers = release.query_regions()
     estimate = answers["estimate"][chosen[0]]
     assert (f"{estimate:,.0f}" if estimate >= 100 else f"{estimate:.3g}") in words(page)
-    page.click("#draw-polygon")
-    clicked(page, (250, 200), (480, 240), (520, 420), (300, 500))
-    page.click("#finish")
-    [shape] = shapes(page)
-    polygon = shapely.Polygon(shape["polygons"][0][0])
-    expected = stated(release.query([polygon], crs=4326))[0]
-    assert close(answer(page, [shape]), expected)
+    has_the_answer_of_its_polygon(page, release)
     assert page.evaluate("psdMap.state.chosen.size") == 0
 
 
@@ -264,13 +265,13 @@ def test_stated_answers_of_regions_are_those_that_the_page_computes(opened, ward
 def test_levels_kinds_and_themes_change_the_picture(opened, text):
     page = opened(text)
     seen = [pixels(page)]
-    for change in (
-        lambda: page.select_option("#show", "reliability"),
-        lambda: page.select_option("#show", "count"),
-        lambda: page.locator("#level").fill("3"),
-        lambda: page.click("#theme"),
+    for change, *value in (
+        (page.select_option, "#show", "reliability"),
+        (page.select_option, "#show", "count"),
+        (page.locator("#level").fill, "3"),
+        (page.click, "#theme"),
     ):
-        change()
+        change(*value)
         until(lambda: pixels(page), lambda now: now not in seen)
         seen.append(pixels(page))
     assert page.inner_text("#level-text").startswith("3 / ")
@@ -306,16 +307,10 @@ def test_slices_of_a_series_have_their_own_answers(opened):
 
 
 def test_a_release_without_a_place_on_earth_has_its_plane(opened):
-    local = (
-        'ENGCRS["site",EDATUM["a"],CS[Cartesian,2],AXIS["x",east],AXIS["y",north],'
-        'LENGTHUNIT["metre",1]]'
-    )
-    domain = psd.Domain(bounds=(0, 0, 80, 80), crs=local, lattice=(8, 8))
+    domain = psd.Domain(bounds=(0, 0, 80, 80), crs=LOCAL, lattice=(8, 8))
     release = release_from_counts(np.arange(64).reshape(8, 8) * 9, domain=domain)
     page = opened(map_page(release))
-    page.click("#draw-box")
-    clicked(page, (200, 200), (400, 420))
-    [shape] = shapes(page)
+    [shape] = box_drawn(page, (200, 200), (400, 420))
     assert close(answer(page, [shape]), stated(release.query([shape["box"]]))[0])
 
 

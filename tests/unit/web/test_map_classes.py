@@ -16,19 +16,13 @@ def test_nodes_of_a_level_tile_the_area():
         assert FIRST.tree.area[shown_nodes(FIRST.tree, level)].sum() == 64
 
 
-def test_breaks_of_one_release_are_those_of_its_maps():
+def test_breaks_are_those_of_other_maps_and_slices_share_them():
     deepest = int(FIRST.tree.level.max())
     table = FIRST.to_geopandas()
-    areas = np.full(len(table), 1e-6)
-    expected = class_breaks(table["density"].to_numpy(), areas)
+    expected = class_breaks(table["density"].to_numpy(), np.full(len(table), 1e-6))
     assert cell_classes([FIRST], deepest)[-1]["density"] == expected
-
-
-def test_slices_share_their_breaks():
-    deepest = int(FIRST.tree.level.max())
     both, one = cell_classes([FIRST, SECOND], deepest), cell_classes([SECOND], deepest)
-    assert both == cell_classes([SECOND, FIRST], deepest)
-    assert both != one
+    assert both == cell_classes([SECOND, FIRST], deepest) != one
 
 
 def test_regions_have_breaks_of_their_own_areas():

@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 import shapely
 
-import psd
 from psd.testing.releases import release_from_counts
 from support.map_engine import (
     COLUMNS,
     KINDS,
     box_of,
     joint_totals,
+    of_zooms,
     polygon_of,
     random_boxes,
     random_polygons,
@@ -19,6 +19,8 @@ from support.map_engine import (
     run_engine,
     stated,
 )
+
+pytestmark = pytest.mark.deep
 
 BOXES, POLYGONS, UNIONS = 600, 300, 100
 
@@ -35,7 +37,6 @@ def difference(found, expected):
     return float(np.where(is_error, np.minimum(of_values, of_squares), of_values).max())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_thousand_answers_are_those_of_the_library(kind, tmp_path):
     release, random = KINDS[kind](), np.random.default_rng(5)
@@ -111,12 +112,7 @@ def test_polygons_that_are_unions_of_regions_are_answered_from_their_nodes(kind,
 
 
 def test_named_nodes_have_the_answers_of_regions(tmp_path):
-    rows = KINDS["metres"]()
-    regions = psd.CellRegions(kind="tiles", cells="9,10,11")
-    release = psd.build(
-        _metres(), x="x", y="y", domain=rows.domain, epsilon="1", regions=regions,
-        sampler=psd.testing.SeededSampler(3),
-    )  # fmt: skip
+    release = of_zooms("9,10,11")
     for number, level in enumerate(release.levels):
         nodes = release.regions_tree.named(number).tolist()
         queries = [[{"nodes": [node]}] for node in nodes] + [[{"nodes": [n]} for n in nodes]]
@@ -124,9 +120,3 @@ def test_named_nodes_have_the_answers_of_regions(tmp_path):
         assert difference(found[:-1], stated(release.query_regions(level))) < 1e-9
         total = release.joint_regions(level).total()
         assert difference(found[-1:], stated(total)) < 1e-9
-
-
-def _metres():
-    from support.map_engine import points
-
-    return (points() * [100_000, 110_000]).set_axis(["x", "y"], axis=1)

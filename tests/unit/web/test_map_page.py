@@ -18,7 +18,8 @@ from psd.testing import SeededSampler
 from psd.testing.releases import release_from_counts
 from psd.web import map_page as module
 from psd.web.map_page import map_page
-from support.map_engine import DOMAIN, KINDS, built, drawn, points
+from support.map_engine import DOMAIN, KINDS, built, drawn, of_zooms, points
+from support.tables import refused
 
 RELEASE = release_from_counts(np.arange(64).reshape(8, 8))
 
@@ -65,11 +66,8 @@ def test_scripts_and_styles_have_their_hashes_in_the_policy():
     hashes = [hashlib.sha256(text.encode()).digest() for text in texts]
     assert stated == [base64.b64encode(each).decode() for each in hashes]
     assert not any(attributes.get("src") for attributes in page.attributes("script"))
-
-
-def test_no_style_attribute_and_no_handler_is_in_the_page():
-    for _, attributes, _ in Page(map_page(RELEASE)).found:
-        assert not any(name == "style" or name.startswith("on") for name in attributes)
+    names = [name for _, attributes, _ in page.found for name in attributes]
+    assert not any(name == "style" or name.startswith("on") for name in names)
 
 
 @pytest.mark.parametrize("title", ["</script><script>alert(1)</script>", "<!-- & ' \u2028", "서울"])
@@ -84,10 +82,8 @@ def test_titles_are_text(title):
 
 def test_names_of_regions_are_text_and_other_columns_are_left_out():
     shapes = [shapely.box(0, 0, 4, 8), shapely.box(4, 0, 8, 8)]
-    table = gpd.GeoDataFrame(
-        {"id": ["</script>", "b"], "name": ["<b>", "c"], "note": ["private-77", "x"]},
-        geometry=shapes, crs=RELEASE.domain.crs,
-    )  # fmt: skip
+    columns = {"id": ["</script>", "b"], "name": ["<b>", "c"], "note": ["private-77", "x"]}
+    table = gpd.GeoDataFrame(columns, geometry=shapes, crs=RELEASE.domain.crs)
     text = map_page(RELEASE, regions=table)
     page = Page(text)
     assert page.data["groups"][0]["ids"] == ["</script>", "b"]
@@ -104,6 +100,7 @@ def test_words_are_the_same_in_both_languages():
     assert len(names[0]) > 55
 
 
+@pytest.mark.deep
 def test_a_series_has_arrays_for_each_slice():
     series = psd.build(
         points().assign(time=pd.Timestamp("2024-02-05")), time="time", domain=DOMAIN, epsilon="1",
@@ -128,6 +125,7 @@ def test_too_many_cells_are_refused_with_the_way_to_fewer(monkeypatch):
         map_page(RELEASE)
 
 
+@pytest.mark.deep
 def test_a_million_cells_are_refused_before_estimates_are_made():
     release = release_from_counts(np.zeros((1024, 1024), int))
     with pytest.raises(ParameterError, match="got 1,048,576; --level 8 shows larger cells"):
@@ -135,30 +133,18 @@ def test_a_million_cells_are_refused_before_estimates_are_made():
     assert not release.model.is_fitted
 
 
-@pytest.mark.parametrize("level", [-1, 99, True, 1.5])
-def test_a_level_that_does_not_exist_is_refused(level):
-    with pytest.raises(ParameterError, match="level must be an integer from 0 to 3"):
-        map_page(RELEASE, level=level)
-
-
-def test_a_release_of_a_seed_is_refused():
+def test_other_levels_and_releases_are_refused(subtests):
+    table = [("level must be an integer from 0 to 3", -1, 99, True, 1.5)]
+    refused(subtests, ParameterError, table, lambda level: map_page(RELEASE, level=level))
     with pytest.raises(ParameterError, match="from a seed"):
-        map_page(built())
-
-
-def test_regions_and_a_level_do_not_go_together():
+        map_page(built(points(100)))
     table = gpd.GeoDataFrame(geometry=[shapely.box(0, 0, 4, 8)], crs=RELEASE.domain.crs)
     with pytest.raises(ParameterError, match="regions must be left out with level"):
         map_page(RELEASE, level=1, regions=table)
 
 
 def test_a_release_with_regions_has_its_levels():
-    plane = psd.Domain(bounds=(12.64e6, 4.07e6, 12.76e6, 4.18e6), crs="EPSG:3857")
-    release = psd.build(
-        (points() * [100_000, 110_000]).set_axis(["x", "y"], axis=1), x="x", y="y", domain=plane,
-        epsilon="1", regions=psd.CellRegions(kind="tiles", cells="9,10"),
-        sampler=SeededSampler(3),
-    )  # fmt: skip
+    release = of_zooms("9,10")
     data = Page(map_page(drawn(release))).data
     assert [group["name"] for group in data["groups"]] == list(reversed(release.levels))
     assert (data["drawing"], data["hasCells"]) == (True, False)
@@ -166,6 +152,7 @@ def test_a_release_with_regions_has_its_levels():
         map_page(drawn(release), level=1)
 
 
+@pytest.mark.deep
 def test_degrees_are_drawn_with_their_width_on_the_ground():
     data = Page(map_page(drawn(built()), threshold=(0.1, 0.2))).data
     assert data["stretch"] == pytest.approx(np.cos(np.radians(37.5)))

@@ -1,16 +1,17 @@
 """Regions of a map page: ids and names alone, their outlines, and what is refused."""
 
+from functools import partial
+
 import geopandas as gpd
 import numpy as np
 import pytest
 import shapely
 
-import psd
 from psd.errors import ParameterError
-from psd.testing import SeededSampler
 from psd.testing.releases import release_from_counts
 from psd.web.map_regions import given_regions, outline_arrays, release_regions
-from support.map_engine import points
+from support.map_engine import of_zooms
+from support.tables import refused
 
 RELEASE = release_from_counts(np.full((4, 4), 50))
 
@@ -20,35 +21,26 @@ def table(shapes, **columns):
 
 
 def test_ids_and_names_are_read_and_nothing_else():
-    group = given_regions(
-        RELEASE,
-        table(
-            [shapely.box(0, 0, 2, 2), shapely.box(1, 1, 3, 3)],
-            id=[11, 12], name=["West", "East"], secret=["x1", "x2"],
-        ),
-    )  # fmt: skip
+    boxes = [shapely.box(0, 0, 2, 2), shapely.box(1, 1, 3, 3)]
+    texts = {"name": ["West", "East"], "secret": ["x1", "x2"]}
+    group = given_regions(RELEASE, table(boxes, id=[11, 12], **texts))
     assert (group.ids, group.names, group.overlaps) == (["11", "12"], ["West", "East"], [[0, 1]])
     assert group.areas == pytest.approx([4e-6, 4e-6])
     assert "x1" not in repr(group.to_json())
-
-
-def test_without_ids_regions_are_numbered():
+    # Without ids regions are numbered.
     group = given_regions(RELEASE, table([shapely.box(0, 0, 1, 1), shapely.box(2, 2, 9, 9)]))
     assert (group.ids, group.names) == (["1", "2"], ["1", "2"])
     assert group.areas == pytest.approx([1e-6, 4e-6])  # of what lies inside the bounds
 
 
-@pytest.mark.parametrize(
-    ("shapes", "columns", "told"),
-    [
-        ([], {}, "1 to 5,000"),
-        ([shapely.box(0, 0, 1, 1)] * 2, {"id": ["a", "a"]}, "different ids"),
-        ([shapely.Polygon([(0, 0), (2, 2), (2, 0), (0, 2)])], {}, "valid"),
-    ],
-)
-def test_other_regions_are_refused(shapes, columns, told):
-    with pytest.raises(ParameterError, match=told):
-        given_regions(RELEASE, table(shapes, **columns))
+def test_other_regions_are_refused(subtests):
+    bow = shapely.Polygon([(0, 0), (2, 2), (2, 0), (0, 2)])
+    rows = [
+        ("1 to 5,000", table([])),
+        ("different ids", table([shapely.box(0, 0, 1, 1)] * 2, id=["a", "a"])),
+        ("valid", table([bow])),
+    ]
+    refused(subtests, ParameterError, rows, partial(given_regions, RELEASE))
 
 
 def test_outlines_are_rings_turned_to_the_left():
@@ -63,12 +55,7 @@ def test_outlines_are_rings_turned_to_the_left():
 
 
 def test_levels_of_a_release_are_groups_of_its_nodes():
-    rows = (points() * [100_000, 110_000]).set_axis(["x", "y"], axis=1)
-    plane = psd.Domain(bounds=(12.64e6, 4.07e6, 12.76e6, 4.18e6), crs="EPSG:3857")
-    release = psd.build(
-        rows, x="x", y="y", domain=plane, epsilon="1", sampler=SeededSampler(3),
-        regions=psd.CellRegions(kind="tiles", cells="9,10"),
-    )  # fmt: skip
+    release = of_zooms("9,10")
     groups = release_regions(release)
     assert [group.name for group in groups] == list(reversed(release.levels))
     for group in groups:

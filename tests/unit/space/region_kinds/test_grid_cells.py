@@ -15,6 +15,7 @@ from psd.space.boundary import Boundary
 from psd.space.polygon_hierarchy import hierarchy_from_polygons
 from psd.space.region_hierarchy import RegionHierarchy
 from psd.space.region_kinds.grid_cells import hierarchy_from_grid, parse_sizes
+from support.tables import refused
 
 EUROPE = psd.Domain(bounds=(4_310_000, 2_668_400, 4_337_500, 2_700_000), crs="EPSG:3035")
 PLANE = psd.Domain(bounds=(-3, -2.5, 8, 8.5), crs="EPSG:3857", lattice=(64, 37))
@@ -28,17 +29,12 @@ def test_cells_have_the_codes_of_inspire():
     assert found.levels[1].ids[region] == "CRS3035RES1000mN2689000E4337000"
     assert found.levels[0].ids[found.levels[1].parent[region]] == "CRS3035RES10000mN2680000E4330000"
     assert len(set(found.levels[1].ids)) == found.size == 28 * 32
-    assert list(found.levels[0].ids[:2]) == [found.levels[0].ids[0], found.levels[0].ids[1]]
-
-
-def test_cells_that_the_bounds_cut_say_what_is_outside():
+    # Cells that the bounds cut say what is outside.
     found = hierarchy_from_grid("1km", EUROPE)
-    x, y = np.array([4_337_200.0]), np.array([2_668_700.0])
-    region = found.assign(x, y)
+    region = found.assign(np.array([4_337_200.0]), np.array([2_668_700.0]))
     assert found.part_outside[region].tolist() == [1 - 0.5 * 0.6]
-    assert shapely.bounds(found.shapes())[region].tolist() == [
-        [4_337_000, 2_668_400, 4_337_500, 2_669_000]
-    ]
+    bounds = [4_337_000, 2_668_400, 4_337_500, 2_669_000]
+    assert shapely.bounds(found.shapes())[region].tolist() == [bounds]
 
 
 @pytest.mark.parametrize("domain", [PLANE, DEGREES, EUROPE])
@@ -73,12 +69,8 @@ def test_records_lie_in_their_cells_and_boxes(domain, resolution):
         expected = [np.floor(np.round(v / float(size), 6)) for v in values]
         inner = (values[0] < east) & (values[1] < north)
         lines = found.geometry.grid.ranges
-        assert np.array_equal(
-            (found.geometry.columns[region] + lines[0][0])[inner], expected[0][inner]
-        )
-        assert np.array_equal(
-            (found.geometry.rows[region] + lines[1][0])[inner], expected[1][inner]
-        )
+        for axis, own in enumerate((found.geometry.columns, found.geometry.rows)):
+            assert np.array_equal((own[region] + lines[axis][0])[inner], expected[axis][inner])
 
 
 def test_squares_as_polygons_get_the_same_records():
@@ -87,7 +79,6 @@ def test_squares_as_polygons_get_the_same_records():
     polygons = hierarchy_from_polygons(table, PLANE, ids="id")
     x, y = np.random.default_rng(2).uniform(-2, 8, (2, 3000)).round(1)
     assert np.array_equal(grid.assign(x, y), polygons.assign(x, y))
-    box = np.array([[0, 0, 64, 37], [10, 10, 11, 11], [20, 5, 40, 30]])
     region, box = (side.ravel() for side in np.meshgrid(np.arange(grid.size), np.arange(3)))
     boxes = np.array([[0, 0, 64, 37], [10, 10, 11, 11], [20, 5, 40, 30]])[box]
     assert np.allclose(grid.clipped_area(region, boxes), polygons.clipped_area(region, boxes))
@@ -125,65 +116,43 @@ def test_only_cells_of_the_boundary_are_regions():
 def test_a_release_has_the_same_cells_by_parameters_alone():
     found = hierarchy_from_grid("1km,5km", EUROPE)
     assert found.to_table() is None
-    assert found.parameters() == {
-        "kind": "grid-cells",
-        "levels": ["5km", "1km"],
-        "sizes": ["5000", "1000"],
-    }
+    stated = {"kind": "grid-cells", "levels": ["5km", "1km"], "sizes": ["5000", "1000"]}
+    assert found.parameters() == stated
     again = RegionHierarchy.from_table(EUROPE, found.parameters(), None)
     assert again.digest == found.digest
     assert list(again.levels[1].ids) == list(found.levels[1].ids)
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("", "must be lengths such as 1km or 250m, got ''"),
-        ("0", "must be lengths"),
-        ("-1km", "must be lengths"),
-        ("1 mile", "must be lengths"),
-        ("nan", "must be lengths"),
-        ("1km,1km", "must divide the next larger one, got 1000 and 1000"),
-        ("1km,2500m", "must divide the next larger one, got 1000 and 2500"),
-        (["1km"] * 21, "1 to 20 sizes, got 21"),
-    ],
-)
-def test_sizes_that_are_refused(text, words):
-    with pytest.raises(ParameterError, match=words):
-        parse_sizes(text, EUROPE)
-
-
-def test_degrees_have_no_metres():
+def test_sizes_that_are_refused(subtests):
+    table = [
+        ("must be lengths such as 1km or 250m, got ''", ""),
+        ("must be lengths", "0", "-1km", "1 mile", "nan"),
+        ("must divide the next larger one, got 1000 and 1000", "1km,1km"),
+        ("must divide the next larger one, got 1000 and 2500", "1km,2500m"),
+        ("1 to 20 sizes, got 21", ["1km"] * 21),
+    ]
+    refused(subtests, ParameterError, table, lambda text: parse_sizes(text, EUROPE))
     assert parse_sizes("0.01,0.1", DEGREES) == (Fraction(1, 10), Fraction(1, 100))
     with pytest.raises(ParameterError, match="in units of EPSG:4326, which are not metres"):
         parse_sizes("1km", DEGREES)
 
 
+@pytest.mark.deep
 def test_too_many_cells_are_refused_with_the_finest_size_that_fits():
     with pytest.raises(ParameterError, match="got more of 1m; the finest that fits is 20m"):
         hierarchy_from_grid("1m", EUROPE)
     assert hierarchy_from_grid("20m", EUROPE).size == 1375 * 1580
 
 
-@pytest.mark.parametrize(
-    ("parameters", "table"),
-    [
-        ({"sizes": ["1000"]}, None),
-        ({"sizes": ["1000", "5000"]}, None),
-        ({"sizes": ["5000", "1000"], "more": 1}, None),
-        ({"sizes": "5000"}, None),
-        ({"sizes": ["5", "1"], "levels": ["5m", "1m"]}, None),
-        ({"sizes": ["0.000000005", "0.000000001"], "levels": ["5m", "1m"]}, None),
-        ({"sizes": ["5000", "1000"]}, pa.table({"cell": [0, 2**40]})),
-        ({"sizes": ["5000", "1000"]}, pa.table({"cell": [-1, 0]})),
-        ({"sizes": ["5000", "1000"]}, pa.table({"cell": [3, 2]})),
-        ({"sizes": ["5000", "1000"]}, pa.table({"cell": [0, None]})),
-        ({"sizes": ["5000", "1000"]}, pa.table({"cell": pa.array([], pa.int64())})),
-        ({"sizes": ["5000", "1000"]}, pa.table({"cell": [1.5]})),
-        ({"sizes": ["5000", "1000"]}, pa.table({"number": [1]})),
-    ],
-)
-def test_a_forged_release_is_refused(parameters, table):
-    base = {"kind": "grid-cells", "levels": ["5km", "1km"]}
-    with pytest.raises(ReleaseFormatError):
-        RegionHierarchy.from_table(EUROPE, {**base, **parameters}, table)
+def test_a_forged_release_is_refused(subtests):
+    base = {"kind": "grid-cells", "levels": ["5km", "1km"], "sizes": ["5000", "1000"]}
+    small, least = ["5", "1"], ["0.000000005", "0.000000001"]
+    changes = [{"sizes": sizes} for sizes in (["1000"], ["1000", "5000"], "5000")]
+    changes += [{"sizes": sizes, "levels": ["5m", "1m"]} for sizes in (small, least)]
+    forged = [({**base, **change}, None) for change in (*changes, {"more": 1})]
+    columns = [[0, 2**40], [-1, 0], [3, 2], [0, None], pa.array([], pa.int64()), [1.5]]
+    tables = [{"cell": column} for column in columns] + [{"number": [1]}]
+    for case in (*forged, *((base, pa.table(table)) for table in tables)):
+        with subtests.test(case=case), pytest.raises(ReleaseFormatError):
+            RegionHierarchy.from_table(EUROPE, *case)
+    assert RegionHierarchy.from_table(EUROPE, base, None).size == 28 * 32

@@ -44,6 +44,7 @@ def first_containing(shapes, x, y):
     return region
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("number", "seed"), [(1, 0), (7, 1), (60, 2), (300, 3)])
 def test_points_are_assigned_as_by_geos_point_by_point(number, seed):
     shapes = voronoi(number, seed)
@@ -52,6 +53,7 @@ def test_points_are_assigned_as_by_geos_point_by_point(number, seed):
     assert np.array_equal(found.assign(x, y), first_containing(shapes, x, y))
 
 
+@pytest.mark.deep
 @settings(derandomize=True, max_examples=40, deadline=None)
 @given(
     st.lists(st.tuples(*[st.integers(0, 8)] * 2), min_size=4, max_size=20, unique=True),

@@ -8,6 +8,7 @@ import psd
 from psd.errors import DomainError, ParameterError, ReleaseFormatError
 from psd.space.region_hierarchy import RegionHierarchy
 from psd.space.region_kinds.tiles import hierarchy_from_tiles
+from support.tables import refused
 
 SEOUL = psd.Domain(bounds=(14_070_000, 4_480_000, 14_200_000, 4_560_000), crs="EPSG:3857")
 
@@ -65,15 +66,14 @@ def test_a_release_has_the_same_tiles_by_parameters_alone():
             RegionHierarchy.from_table(SEOUL, {**found.parameters(), **wrong}, None)
 
 
-@pytest.mark.parametrize("text", ["", "8..", "14..8", "8,8", "-1", "8..25", "a", "1e3", "8;9"])
-def test_zooms_that_are_refused(text):
-    with pytest.raises(ParameterError, match="tiles must be"):
-        hierarchy_from_tiles(text, SEOUL)
-
-
-def test_what_tiles_cannot_cover_is_refused():
-    with pytest.raises(ParameterError, match="the finest zoom that fits is 19"):
-        hierarchy_from_tiles("8..22", SEOUL)
+def test_zooms_and_bounds_that_are_refused(subtests):
+    table = [
+        ("tiles must be", "14..8", "8,8", "8..25", "1e3", "8;9", (), (9, 8), (8, 8), (-1, 3)),
+        ("tiles must be zooms such as", "", "a", "8..", "-1", "1.5", "8,", "100", "8..100", "²"),
+        ("must be ascending zooms from 0 to 24, got", (3, 25)),
+        ("the finest zoom that fits is 19", "8..22"),
+    ]
+    refused(subtests, ParameterError, table, lambda text: hierarchy_from_tiles(text, SEOUL))
     with pytest.raises(DomainError, match="tiles need bounds in EPSG:3857, got EPSG:4326"):
         hierarchy_from_tiles("8", psd.Domain(bounds=(126, 37, 127, 38)))
     with pytest.raises(ParameterError, match="codes must be one of quadkey, xyz"):
