@@ -1,6 +1,7 @@
 """Estimates of small trees, worked out by hand, and the view without negative numbers."""
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -38,21 +39,16 @@ def strips(count, epsilon, *, below=0):
     )
 
 
-@pytest.mark.parametrize("contributions", [1, 4])
-@pytest.mark.parametrize("nano", [1_000_000, 100_000_000, NANO, 3 * NANO, 20 * NANO])
-def test_noise_variance_is_that_of_the_exact_distribution(nano, contributions):
-    rate = nano / NANO / contributions
-    q = math.exp(-rate)
-    x = np.arange(1, int(80 / rate) + 2)
-    variance = 2 * math.fsum((1 - q) / (1 + q) * x.astype(float) ** 2 * np.exp(-rate * x))
-    assert noise_variance(np.array([nano]), contributions)[0] == pytest.approx(variance, rel=1e-9)
-
-
-def test_noise_variance_is_not_that_of_the_continuous_distribution():
+def test_noise_variance_is_that_of_the_exact_distribution():
+    for nano in (1_000_000, 100_000_000, NANO, 3 * NANO, 20 * NANO):
+        for contributions in (1, 4):
+            rate = nano / NANO / contributions
+            q, x = math.exp(-rate), np.arange(1, int(80 / rate) + 2)
+            exact = 2 * math.fsum((1 - q) / (1 + q) * x.astype(float) ** 2 * np.exp(-rate * x))
+            found = noise_variance(np.array([nano]), contributions)[0]
+            assert found == pytest.approx(exact, rel=1e-9), (nano, contributions)
+    # That of the continuous distribution is 0.5.
     assert noise_variance(np.array([2 * NANO]), 1)[0] == pytest.approx(0.5 * 0.724, rel=1e-3)
-
-
-def test_noise_variance_at_its_ends():
     none, least, most = noise_variance(np.array([0, 1, 1000 * NANO]), 1)
     assert none == np.inf
     assert least == pytest.approx(2e18)
@@ -69,18 +65,15 @@ def test_a_measured_total_is_shared_out_in_proportion_to_the_variances():
     assert estimates.slope == pytest.approx([1, 0.5, 0.5])
 
 
-def test_an_unmeasured_total_is_the_sum():
-    estimates = infer_counts(strips([0, 4, 6], [0, 1, 1]))
-    assert estimates.signed == pytest.approx([10, 4, 6])
+def test_an_unmeasured_count_follows_from_the_others():
     own = noise_variance(np.array([NANO]), 1)[0]
-    assert estimates.variance == pytest.approx(np.array([2, 1, 1]) * own)
-
-
-def test_an_unmeasured_child_is_the_rest():
-    estimates = infer_counts(strips([20, 4, 0], [1, 1, 0]))
-    assert estimates.signed == pytest.approx([20, 4, 16])
-    own = noise_variance(np.array([NANO]), 1)[0]
-    assert estimates.variance == pytest.approx(np.array([1, 1, 2]) * own)
+    for count, epsilon, signed, variance in (
+        ([0, 4, 6], [0, 1, 1], [10, 4, 6], [2, 1, 1]),  # the sum
+        ([20, 4, 0], [1, 1, 0], [20, 4, 16], [1, 1, 2]),  # the rest
+    ):
+        estimates = infer_counts(strips(count, epsilon))
+        assert estimates.signed == pytest.approx(signed)
+        assert estimates.variance == pytest.approx(np.array(variance) * own)
 
 
 def test_contributions_scale_the_variances_and_not_the_estimates():
@@ -98,36 +91,31 @@ def test_a_lone_root_is_its_count():
     assert estimates.variance == pytest.approx([1.8413], rel=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "below", "says"),
-    [
-        pytest.param([1, 0, 0, 1], 0, "cannot be told apart", id="two unmeasured siblings"),
-        pytest.param([0, 0, 1, 1], 0, "total", id="unmeasured total over an unmeasured leaf"),
-        pytest.param([0, 0, 0, 0], 0, "total", id="nothing measured"),
-        pytest.param([1, 0, 1, 1, 0, 0], 2, "cannot be told apart", id="two on a lower level"),
-        pytest.param([1, 0, 0, 1, 1, 0], 2, "cannot be told apart", id="a leaf and a lame subtree"),
-    ],
-)
-def test_what_cannot_be_told_apart_is_refused(epsilon, below, says):
-    with pytest.raises(ReleaseFormatError, match=says):
-        infer_counts(strips([0] * len(epsilon), epsilon, below=below))
+def test_what_cannot_be_told_apart_is_refused(subtests):
+    for name, epsilon, below, says in (
+        ("two unmeasured siblings", [1, 0, 0, 1], 0, "cannot be told apart"),
+        ("unmeasured total over an unmeasured leaf", [0, 0, 1, 1], 0, "total"),
+        ("nothing measured", [0, 0, 0, 0], 0, "total"),
+        ("two on a lower level", [1, 0, 1, 1, 0, 0], 2, "cannot be told apart"),
+        ("a leaf and a lame subtree", [1, 0, 0, 1, 1, 0], 2, "cannot be told apart"),
+    ):
+        with subtests.test(name), pytest.raises(ReleaseFormatError, match=says):
+            infer_counts(strips([0] * len(epsilon), epsilon, below=below))
 
 
-@pytest.mark.parametrize(
-    ("count", "view"),
-    [
-        pytest.param([10, 4, 6], [10, 4, 6], id="nothing negative"),
+def test_the_view_keeps_the_parent_and_has_no_negative_number(subtests):
+    for name, count, view in (
+        ("nothing negative", [10, 4, 6], [10, 4, 6]),
         # Signed 10, -2, 12: the child below zero gives up, the other keeps the parent's value.
-        pytest.param([10, -2, 12], [10, 0, 10], id="one negative child"),
-        pytest.param([-9, -4, -5], [0, 0, 0], id="negative total"),
-        pytest.param([0, -4, 4], [0, 0, 0], id="total of zero"),
+        ("one negative child", [10, -2, 12], [10, 0, 10]),
+        ("negative total", [-9, -4, -5], [0, 0, 0]),
+        ("total of zero", [0, -4, 4], [0, 0, 0]),
         # Signed 1, -3, 2, 2: the two that are left share what is missing.
-        pytest.param([1, -3, 2, 2], [1, 0, 0.5, 0.5], id="two children left"),
-    ],
-)
-def test_the_view_keeps_the_parent_and_has_no_negative_number(count, view):
-    estimates = infer_counts(strips(count, [1] * len(count)))
-    assert estimates.count == pytest.approx(view, abs=1e-12)
+        ("two children left", [1, -3, 2, 2], [1, 0, 0.5, 0.5]),
+    ):
+        with subtests.test(name):
+            estimates = infer_counts(strips(count, [1] * len(count)))
+            assert estimates.count == pytest.approx(view, abs=1e-12)
 
 
 def test_the_view_weighs_by_variance():
@@ -158,13 +146,8 @@ def test_both_views_add_up_and_the_second_is_not_negative(seed):
 
 def test_the_view_is_the_signed_one_where_that_has_no_negative_number():
     shape = random_tree(np.random.default_rng(3), height=4)
-    tree = Tree(
-        boxes=shape.boxes,
-        parent=shape.parent,
-        level=shape.level,
-        count=np.where(shape.is_leaf, np.arange(len(shape)), 0),
-        epsilon=np.where(shape.is_leaf, shape.epsilon, 0),
-    )
+    count, epsilon = (np.where(shape.is_leaf, v, 0) for v in (np.arange(len(shape)), shape.epsilon))
+    tree = replace(shape, count=count, epsilon=epsilon)
     estimates = infer_counts(tree)
     assert estimates.signed[tree.is_leaf] == pytest.approx(tree.count[tree.is_leaf])
     assert estimates.count == pytest.approx(estimates.signed, rel=1e-12)
@@ -172,11 +155,8 @@ def test_the_view_is_the_signed_one_where_that_has_no_negative_number():
 
 def test_huge_counts_and_extreme_epsilons_stay_finite():
     tree = strips([2**62, 2**61, 5, -(2**62)], [0.000000001, 1000, 0.000000001, 1000])
-    for values in (
-        infer_counts(tree).signed,
-        infer_counts(tree).count,
-        infer_counts(tree).variance,
-    ):
+    estimates = infer_counts(tree)
+    for values in (estimates.signed, estimates.count, estimates.variance):
         assert np.isfinite(values).all()
 
 
@@ -186,18 +166,16 @@ def test_huge_counts_and_extreme_epsilons_stay_finite():
 FAMILY = strips([20, 4, 6, 10, 1, 3], [5] * 6, below=2)
 
 
-@pytest.mark.parametrize(
-    ("most", "counts"),
-    [
-        pytest.param(3, [20, 4, 6, 10, 1, 3], id="no inner cell is that small"),
-        pytest.param(4, [20, 4, 6, 10, 2, 2], id="at most so many counts"),
-        pytest.param(19, [20, 4, 6, 10, 2, 2], id="leaves are never divided"),
-        pytest.param(20, [20, 20 / 3, 20 / 3, 20 / 3, 10 / 3, 10 / 3], id="the root is small"),
-    ],
-)
-def test_below_small_cells_counts_follow_the_area(most, counts):
-    assert infer_counts(FAMILY).signed == pytest.approx([20, 4, 6, 10, 1, 3])
-    assert prune_counts(FAMILY, infer_counts(FAMILY), most, areas(FAMILY)) == pytest.approx(counts)
+def test_below_small_cells_counts_follow_the_area():
+    estimates = infer_counts(FAMILY)
+    assert estimates.signed == pytest.approx([20, 4, 6, 10, 1, 3])
+    for most, counts in (
+        (3, [20, 4, 6, 10, 1, 3]),  # no inner cell is that small
+        (4, [20, 4, 6, 10, 2, 2]),
+        (19, [20, 4, 6, 10, 2, 2]),  # leaves are never divided
+        (20, [20, 20 / 3, 20 / 3, 20 / 3, 10 / 3, 10 / 3]),
+    ):
+        assert prune_counts(FAMILY, estimates, most, areas(FAMILY)) == pytest.approx(counts), most
 
 
 def test_pruning_looks_at_signed_estimates():

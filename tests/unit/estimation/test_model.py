@@ -34,39 +34,26 @@ def with_covariate():
     return changed(RELEASE, covariate=Covariate(domain=RELEASE.domain, raster=raster))
 
 
-def test_least_squares_is_projected_by_default():
+def test_each_estimate_is_the_one_that_was_chosen():
+    projected = infer_counts(RELEASE.tree)
     asked = model()
-    assert asked.estimates.count.tolist() == infer_counts(RELEASE.tree).count.tolist()
+    assert asked.estimates.count.tolist() == projected.count.tolist()
     assert (asked.estimates.count >= 0).all()
     assert asked.total == asked.estimates.count[0]
-
-
-def test_signed_estimates_are_those_of_least_squares():
     asked = model(estimate="signed")
     assert asked.estimates.count.tolist() == asked.estimates.signed.tolist()
     assert (asked.estimates.count < 0).any()
     assert asked.published_covariance is asked.estimates
-
-
-def test_posterior_medians_replace_the_counts_alone():
-    asked, projected = model(estimate="posterior"), infer_counts(RELEASE.tree)
+    asked = model(estimate="posterior")  # medians replace the counts alone
     expected = posterior_counts(RELEASE.tree, projected, 1, None, reach=MEDIAN_REACH)
     assert asked.estimates.count.tolist() == expected.tolist()
     assert asked.estimates.signed.tolist() == projected.signed.tolist()
     assert asked.estimates.variance.tolist() == projected.variance.tolist()
-
-
-def test_small_counts_are_pruned_after_the_estimate():
     asked = model(prune=20)
-    expected = prune_counts(RELEASE.tree, infer_counts(RELEASE.tree), 20, asked.parent_shares)
+    expected = prune_counts(RELEASE.tree, projected, 20, asked.parent_shares)
     assert asked.estimates.count.tolist() == expected.tolist()
-
-
-def test_a_total_is_not_negative():
-    release = grid_release(-np.abs(COUNTS))
-    asked = model(release, estimate="signed")
-    assert asked.estimates.count[0] < 0
-    assert asked.total == 0
+    asked = model(grid_release(-np.abs(COUNTS)), estimate="signed")
+    assert asked.estimates.count[0] < 0 == asked.total
 
 
 @pytest.mark.deep
