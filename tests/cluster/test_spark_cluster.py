@@ -14,9 +14,9 @@ from psd.errors import DomainError, InputDataError, ParameterError
 from psd.ingest.engines._spark_session import open_session
 from psd.ingest.sources import Columns
 from psd.privacy.unit import PrivacyUnit
-from psd.testing import SCRIPTS, RecordingSampler
 from support import engines
 from support.cli_runner import process
+from support.real_sets import BOUNDS
 
 pytestmark = pytest.mark.spark
 
@@ -94,26 +94,26 @@ def spark(url, loopback):
         yield psd.Spark()
 
 
+@pytest.fixture
+def session(spark):
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession()
+
+
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("inputs")
-    return {
-        "csv": str(engines.write_csv(engines.as_text(TABLE), folder / "points.csv")),
-        "parquet": str(engines.write_parquet(TABLE, folder / "points.parquet")),
-    }
+    return engines.write_inputs(tmp_path_factory.mktemp("inputs"))
 
 
-def both(spark, data, columns, **options):
-    """Tally of the local path and of the cluster."""
-    options = {"unit": USER, "key": engines.KEY, **options}
-    domain = options.pop("domain", engines.DOMAIN)
-    return [engine.tally(data, columns, domain, **options) for engine in (engines.Local(), spark)]
+def assert_same(spark, data, columns=engines.COLUMNS, **options):
+    engines.assert_same(spark, data, columns, **{"unit": USER, **options})
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 @pytest.mark.parametrize(("unit", "step"), engines.CASES.values(), ids=engines.CASES)
 def test_cell_by_cell(spark, inputs, kind, unit, step, capfd):
-    engines.assert_equal(*both(spark, inputs[kind], engines.COLUMNS, unit=unit, step=step))
+    assert_same(spark, inputs[kind], unit=unit, step=step)
     assert capfd.readouterr() == ("", "")
 
 
@@ -121,25 +121,14 @@ def test_cell_by_cell(spark, inputs, kind, unit, step, capfd):
 @pytest.mark.parametrize("case", ["record", "user", "users counted"])
 def test_region_by_region(spark, inputs, name, case, capfd):
     unit, step = engines.CASES[case]
-    regions = engines.hierarchies()[name]
-    options = {"unit": unit, "step": step, "regions": regions}
-    engines.assert_equal(*both(spark, inputs["csv"], engines.COLUMNS, **options))
+    assert_same(spark, inputs["csv"], unit=unit, step=step, regions=engines.hierarchies()[name])
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_build_with_regions_leaves_no_table(spark, inputs):
-    from pyspark.sql import SparkSession
-
-    regions, made = engines.hierarchies()["a gap"], []
-    for engine in (None, spark):
-        noise = RecordingSampler(SCRIPTS[2])
-        release = psd.build(
-            inputs["csv"], regions=regions, epsilon=1, method="none", sampler=noise, engine=engine,
-        )  # fmt: skip
-        made.append(engines.facts(release, noise))
-    assert made[0] == made[1]
-    here = SparkSession.getActiveSession()
-    assert not [view.name for view in here.catalog.listTables() if view.name.startswith("psd")]
+def test_a_build_with_regions_leaves_no_table(spark, session, inputs):
+    regions = engines.hierarchies()["a gap"]
+    engines.assert_same_release(spark, inputs["csv"], regions=regions, method="none")
+    assert not [view.name for view in session.catalog.listTables() if view.name.startswith("psd")]
 
 
 def test_both_workers_count_several_files(spark, tmp_path):
@@ -147,19 +136,19 @@ def test_both_workers_count_several_files(spark, tmp_path):
     for start in range(0, 3000, 500):
         path = engines.write_csv(text.slice(start, 500), tmp_path / f"{start}.csv")
         paths.append(str(path))
-    engines.assert_equal(*both(spark, paths, engines.COLUMNS))
-    found = spark.tally(
-        f"file://{tmp_path}/*.csv", engines.COLUMNS, engines.DOMAIN, unit=USER, key=engines.KEY
-    )
-    engines.assert_equal(found, both(spark, paths, engines.COLUMNS)[0])
+    assert_same(spark, paths)
+    options = {"unit": USER, "key": engines.KEY}
+    found = spark.tally(f"file://{tmp_path}/*.csv", engines.COLUMNS, engines.DOMAIN, **options)
+    local = engines.Local().tally(paths, engines.COLUMNS, engines.DOMAIN, **options)
+    engines.assert_equal(found, local)
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the real data sets are not there")
 def test_real_users(spark):
-    domain = psd.Domain(bounds=(1.40, 42.42, 1.79, 42.66))
+    domain = psd.Domain(bounds=BOUNDS["osm_andorra_2016"])
     unit = PrivacyUnit(kind="user", max_contributions=20)
     path = str(SHARED / "osm_andorra_2016.csv")
-    engines.assert_equal(*both(spark, path, Columns(user="user_id"), unit=unit, domain=domain))
+    assert_same(spark, path, Columns(user="user_id"), unit=unit, domain=domain)
 
 
 def test_moments_are_brought_to_a_zone(spark, tmp_path):
@@ -167,8 +156,7 @@ def test_moments_are_brought_to_a_zone(spark, tmp_path):
     path = str(engines.write_parquet(table, tmp_path / "points.parquet"))
     unit = PrivacyUnit(kind="user-day", max_contributions=2, time_zone="UTC")
     for zone in ("Asia/Seoul", "America/St_Johns"):
-        columns = Columns(user="user", time="time", time_zone=zone)
-        engines.assert_equal(*both(spark, path, columns, unit=unit))
+        assert_same(spark, path, Columns(user="user", time="time", time_zone=zone), unit=unit)
 
 
 @pytest.mark.parametrize("name", engines.ODD)
@@ -195,28 +183,19 @@ def test_what_is_not_there(spark):
 
 
 def test_the_same_noise_makes_the_same_release(spark, inputs):
-    made = []
-    for engine in (None, spark):
-        noise = RecordingSampler(SCRIPTS[2])
-        release = psd.build(
-            inputs["csv"], domain=engines.DOMAIN, epsilon=1, method="quadtree", sampler=noise,
-            engine=engine,
-        )  # fmt: skip
-        made.append(engines.facts(release, noise))
-    assert made[0] == made[1]
+    engines.assert_same_release(spark, inputs["csv"], domain=engines.DOMAIN, method="quadtree")
 
 
-def test_the_session_is_left_as_it_was(spark, url, inputs):
-    from pyspark.sql import SparkSession
-
-    here = SparkSession.getActiveSession()
-    here.read.parquet(inputs["parquet"]).createOrReplaceTempView("visits")
-    zone = here.conf.get("spark.sql.session.timeZone")
-    table = psd.SparkTable("visits")
-    found = spark.tally(table, engines.COLUMNS, engines.DOMAIN, unit=USER, key=engines.KEY)
-    engines.assert_equal(found, both(spark, inputs["parquet"], engines.COLUMNS)[0])
-    assert here.conf.get("spark.sql.session.timeZone") == zone
-    assert [view.name for view in here.catalog.listTables()] == ["visits"]
+def test_the_session_is_left_as_it_was(spark, session, url, inputs):
+    session.read.parquet(inputs["parquet"]).createOrReplaceTempView("visits")
+    zone = session.conf.get("spark.sql.session.timeZone")
+    table, options = psd.SparkTable("visits"), {"unit": USER, "key": engines.KEY}
+    found = spark.tally(table, engines.COLUMNS, engines.DOMAIN, **options)
+    path = inputs["parquet"]
+    local = engines.Local().tally(path, engines.COLUMNS, engines.DOMAIN, **options)
+    engines.assert_equal(found, local)
+    assert session.conf.get("spark.sql.session.timeZone") == zone
+    assert [view.name for view in session.catalog.listTables()] == ["visits"]
     with pytest.raises(ParameterError, match="already runs in this process"):
         psd.Spark(url=url).tally(table, engines.COLUMNS, engines.DOMAIN, unit=USER)
 

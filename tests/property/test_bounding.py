@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -19,6 +19,9 @@ import psd
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.unit import PrivacyUnit
+from support.laws import for_examples
+
+pytestmark = pytest.mark.deep
 
 SIDE = 3
 DOMAIN = psd.Domain(bounds=(0, 0, SIDE, SIDE), crs="EPSG:3857", lattice=(SIDE, SIDE))
@@ -29,13 +32,11 @@ ALPHA = 1e-6
 
 def library(parts, k, key):
     """Counts per cell by `psd.ingest.tally`, from parts: lists of rows (user, (column, row))."""
-    batches = []
+    batches, unit = [], PrivacyUnit(kind="user", max_contributions=k)
     for part in parts:
         x, y = np.array([place for _, place in part], float).reshape(-1, 2).T + 0.5
         batches.append(Batch(x=x, y=y, user=pa.array([user for user, _ in part], pa.string())))
-    counted = tally_batches(
-        batches, DOMAIN, unit=PrivacyUnit(kind="user", max_contributions=k), key=key
-    )
+    counted = tally_batches(batches, DOMAIN, unit=unit, key=key)
     places = zip(counted.columns.tolist(), counted.rows.tolist(), strict=True)
     return Counter(dict(zip(places, counted.counts.tolist(), strict=True)))
 
@@ -111,71 +112,50 @@ def bound_before_filter(parts, k, key):
 PLACES = st.tuples(st.integers(0, SIDE - 1), st.integers(0, SIDE - 1))
 ROWS = st.lists(st.tuples(st.sampled_from("abcd"), PLACES), min_size=1, max_size=25)
 BOUNDS = st.integers(1, 4)
+NINE = [(column, row) for column in range(SIDE) for row in range(SIDE)]
 
-reproducible = settings(derandomize=True, database=None, deadline=None, max_examples=150)
+
+def examples(way):
+    return settings(derandomize=True, database=None, deadline=None, max_examples=150)
 
 
-def removal(bound):
+@for_examples(examples, ROWS, BOUNDS, st.data())
+def removal(bound, rows, k, data):
     """A user who leaves takes away own rows, at most k, and changes no other user's."""
-
-    @reproducible
-    @given(ROWS, BOUNDS, st.data())
-    def check(rows, k, data):
-        user = data.draw(st.sampled_from(sorted({user for user, _ in rows})))
-        others = [row for row in rows if row[0] != user]
-        own = [row for row in rows if row[0] == user]
-        rest = bound([others], k, KEY) if others else Counter()
-        whole, alone = bound([rows], k, KEY), bound([own], k, KEY)
-        assert whole == rest + alone
-        assert whole.total() - rest.total() <= k
-
-    check()
+    user = data.draw(st.sampled_from(sorted({user for user, _ in rows})))
+    others = [row for row in rows if row[0] != user]
+    own = [row for row in rows if row[0] == user]
+    rest = bound([others], k, KEY) if others else Counter()
+    whole, alone = bound([rows], k, KEY), bound([own], k, KEY)
+    assert whole == rest + alone
+    assert whole.total() - rest.total() <= k
 
 
-def order(bound):
+@for_examples(examples, ROWS, BOUNDS, st.data())
+def order(bound, rows, k, data):
     """Rows in another order, in other parts, give the same counts."""
-
-    @reproducible
-    @given(ROWS, BOUNDS, st.data())
-    def check(rows, k, data):
-        shuffled = data.draw(st.permutations(rows))
-        cuts = sorted(data.draw(st.lists(st.integers(0, len(rows)), max_size=3)))
-        edges = [0, *cuts, len(rows)]
-        parts = [shuffled[low:high] for low, high in pairwise(edges)]
-        assert bound(parts, k, KEY) == bound([rows], k, KEY)
-
-    check()
+    shuffled = data.draw(st.permutations(rows))
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(rows)), max_size=3)))
+    parts = [shuffled[low:high] for low, high in pairwise([0, *cuts, len(rows)])]
+    assert bound(parts, k, KEY) == bound([rows], k, KEY)
 
 
-def size(bound):
+@for_examples(examples, st.lists(PLACES, min_size=1, max_size=12), BOUNDS)
+def size(bound, places, k):
     """A user keeps the smaller of k and the number of own rows, equal rows counted each."""
-
-    @reproducible
-    @given(st.lists(PLACES, min_size=1, max_size=12), BOUNDS)
-    def check(places, k):
-        kept = bound([[("u", place) for place in places]], k, KEY)
-        assert kept.total() == min(k, len(places))
-        assert kept <= Counter(places)
-
-    check()
+    kept = bound([[("u", place) for place in places]], k, KEY)
+    assert kept.total() == min(k, len(places))
+    assert kept <= Counter(places)
 
 
-def outside(bound):
+@for_examples(examples, ROWS, BOUNDS, st.integers(1, 6))
+def outside(bound, rows, k, number):
     """Rows outside the domain do not use up the bound."""
-
-    @reproducible
-    @given(ROWS, BOUNDS, st.integers(1, 6))
-    def check(rows, k, number):
-        strays = [(user, OUTSIDE) for user in "abcd"] * number
-        assert bound([[*strays, *rows]], k, KEY) == bound([rows], k, KEY)
-
-    check()
+    strays = [(user, OUTSIDE) for user in "abcd"] * number
+    assert bound([[*strays, *rows]], k, KEY) == bound([rows], k, KEY)
 
 
-CHECKS = [removal, order, size, outside]
-
-
-@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("check", [removal, order, size, outside])
 def test_the_library(check):
     check(library)
 
@@ -199,19 +179,13 @@ def test_a_wrong_way_is_noticed(wrong, check):
         check(wrong)
 
 
-def test_another_key_keeps_other_rows():
-    rows = [("u", (column, row)) for column in range(SIDE) for row in range(SIDE)]
-    kept = {frozenset(library([rows], 4, bytes([n] * 16))) for n in range(20)}
-    assert len(kept) > 10
+def test_another_key_and_another_user_keep_other_rows():
+    def kept(user, key):
+        return frozenset(library([[(user, place) for place in NINE]], 4, key))
 
-
-def test_users_with_the_same_rows_keep_different_ones():
-    places = [(column, row) for column in range(SIDE) for row in range(SIDE)]
-    kept = {
-        frozenset(library([[(user, place) for place in places]], 4, KEY))
-        for user in ("007", "7", " 7", "a", "b", "c", "d", "e", "f", "g")
-    }
-    assert len(kept) > 5
+    assert len({kept("u", bytes([n] * 16)) for n in range(20)}) > 10
+    users = ("007", "7", " 7", "a", "b", "c", "d", "e", "f", "g")
+    assert len({kept(user, KEY) for user in users}) > 5
 
 
 def choices(bound, places, k, keys=3_000):
@@ -228,9 +202,6 @@ def p_value(seen, places, k, keys=3_000):
     observed = np.array([seen[place] for place in places])
     spread = keys * share * (1 - share) * n / (n - 1)
     return stats.chi2.sf(((observed - keys * share) ** 2).sum() / spread, n - 1)
-
-
-NINE = [(column, row) for column in range(SIDE) for row in range(SIDE)]
 
 
 @pytest.mark.parametrize("k", [1, 3, 8])

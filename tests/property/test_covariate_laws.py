@@ -12,6 +12,8 @@ from psd.space.covariate import Covariate
 from support.releases import changed
 from support.trees import domain_of, random_queries, random_tree, release_of
 
+pytestmark = pytest.mark.deep
+
 law = settings(derandomize=True, max_examples=100, deadline=None)
 
 # Rasters that fit the lattice, that do not, and that are finer; some of them mostly empty.
@@ -28,15 +30,19 @@ def known(seed, lattice=(16, 16), empty=0.5):
 
 def release(seed, **options):
     made = release_of(random_tree(np.random.default_rng(seed), lattice=(16, 16), **options))
-    return changed(made, covariate=known(seed), post_processing=PostProcessing(density="covariate"))
+    return with_density(made, known(seed))
+
+
+def with_density(made, covariate):
+    density = PostProcessing(density="covariate")
+    return changed(made, covariate=covariate, post_processing=density)
 
 
 @law
 @given(seed=st.integers(0, 50), cuts=st.lists(st.floats(0, 16), min_size=1, max_size=6))
 def test_mass_is_additive(seed, cuts):
     lines = np.array([0.0, *sorted(cuts), 16.0])
-    x, y = np.meshgrid(np.arange(len(lines) - 1), np.arange(len(lines) - 1))
-    x, y = x.ravel(), y.ravel()
+    x, y = (axis.ravel() for axis in np.meshgrid(*[np.arange(len(lines) - 1)] * 2))
     parts = np.stack([lines[x], lines[y], lines[x + 1], lines[y + 1]], axis=1)
     whole = known(seed).mass(np.array([[0, 0, 16, 16]]))[0]
     assert known(seed).mass(parts).sum() == pytest.approx(whole, rel=1e-12)
@@ -46,11 +52,9 @@ def test_mass_is_additive(seed, cuts):
 @law
 @given(seed=st.integers(0, 50), corners=st.lists(st.floats(0, 16), min_size=4, max_size=4))
 def test_mass_grows_with_the_box(seed, corners):
-    x0, x1 = sorted(corners[:2])
-    y0, y1 = sorted(corners[2:])
-    small, large = known(seed).mass(
-        np.array([[x0, y0, x1, y1], [x0 / 2, y0 / 2, (x1 + 16) / 2, (y1 + 16) / 2]])
-    )
+    (x0, x1), (y0, y1) = sorted(corners[:2]), sorted(corners[2:])
+    boxes = [[x0, y0, x1, y1], [x0 / 2, y0 / 2, (x1 + 16) / 2, (y1 + 16) / 2]]
+    small, large = known(seed).mass(np.array(boxes))
     assert 0 <= small <= large * (1 + 1e-12)
 
 
@@ -85,8 +89,7 @@ def test_boxes_are_answered_by_shares_of_mass(seed):
 def test_polygons_are_answered_as_the_boxes_that_they_are(seed):
     made = release(seed, height=seed % 4)
     boxes = random_queries(np.random.default_rng(seed), (16, 16), 30)
-    shapes = list(shapely.box(*boxes.T))
-    by_box, by_polygon = made.query(boxes), made.query(shapes, crs=made.domain.crs)
+    by_box, by_polygon = made.query(boxes), made.query(shapely.box(*boxes.T), crs=made.domain.crs)
     for name in ("estimate", "error", "lower", "upper"):
         difference = (by_box[name] - by_polygon[name]).abs()
         assert (difference <= 1e-9 * (1 + by_box[name].abs())).all()
@@ -94,11 +97,10 @@ def test_polygons_are_answered_as_the_boxes_that_they_are(seed):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_polygons_that_tile_the_domain_add_up(seed):
-    made = release(seed, height=2)
-    rng = np.random.default_rng(seed)
-    places = shapely.MultiPoint(rng.random((9, 2)) * 16)
-    cells = shapely.get_parts(shapely.voronoi_polygons(places, extend_to=shapely.box(0, 0, 16, 16)))
-    tiles = [cell.intersection(shapely.box(0, 0, 16, 16)) for cell in cells]
+    made, domain = release(seed, height=2), shapely.box(0, 0, 16, 16)
+    places = shapely.MultiPoint(np.random.default_rng(seed).random((9, 2)) * 16)
+    cells = shapely.get_parts(shapely.voronoi_polygons(places, extend_to=domain))
+    tiles = [cell.intersection(domain) for cell in cells]
     total = made.query(tiles, crs=made.domain.crs)["estimate"].sum()
     assert total == pytest.approx(made.total, rel=1e-9, abs=1e-6)
 
@@ -116,11 +118,7 @@ def test_a_leaf_without_mass_keeps_its_count_and_has_it_evenly():
     made = release_of(random_tree(np.random.default_rng(2), lattice=(16, 16), height=1))
     raster = np.zeros((16, 16), np.uint16)
     raster[0, 0] = 1
-    by = changed(
-        made,
-        covariate=Covariate(domain=made.domain, raster=raster),
-        post_processing=PostProcessing(density="covariate"),
-    )
+    by = with_density(made, Covariate(domain=made.domain, raster=raster))
     boxes = made.tree.boxes[1:].astype(float)
     boxes[:, 2] = (boxes[:, 0] + boxes[:, 2]) / 2
     far = boxes[(boxes[:, :2] > 0).any(axis=1)]

@@ -41,18 +41,13 @@ def test_no_level_but_the_last_gets_more_than_its_weight(total, weights):
 
 
 @settings(derandomize=True)
-@given(totals)
-def test_epsilon_text_is_read_back(nano):
+@given(totals, st.floats(allow_nan=True, allow_infinity=True))
+def test_epsilon_is_read_as_its_text(nano, value):
     assert parse_epsilon(epsilon_text(nano)) == nano
-
-
-@settings(derandomize=True)
-@given(st.floats(allow_nan=True, allow_infinity=True))
-def test_a_float_counts_as_its_repr(value):
     try:
-        nano = parse_epsilon(value)
+        parsed = parse_epsilon(value)
     except ParameterError:
         with pytest.raises(ParameterError, match="epsilon"):
             parse_epsilon(repr(value))
     else:
-        assert nano == parse_epsilon(repr(value))
+        assert parsed == parse_epsilon(repr(value))

@@ -1,11 +1,13 @@
-"""Laws of joint answers: totals are unions, matrices are covariances, parts add up."""
+"""Laws of answers and joint answers: intervals hold estimates, totals are unions, parts add up."""
 
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from support.trees import random_tree, release_of
+from support.trees import grid_release, random_tree, release_of
+
+pytestmark = pytest.mark.deep
 
 SIZE = 16
 RELEASES = [
@@ -37,6 +39,26 @@ def boxes(draw, most):
 law = settings(derandomize=True, max_examples=30, deadline=None)
 
 
+@settings(law, max_examples=150)
+@given(releases, lines(2), lines(2), st.floats(0.01, 0.99))
+def test_every_row_is_consistent_in_itself(release, x, y, confidence):
+    row = release.query([(x[0], y[0], x[1], y[1])], confidence=confidence).loc[0]
+    assert 0 <= row["lower"] <= row["estimate"] + 1e-9
+    assert row["estimate"] <= row["upper"]
+    assert max(row["perturbation_error"], row["nonuniformity_error"]) <= row["error"]
+    assert row["perturbation_error"] > 0
+    assert row["nonuniformity_error"] >= 0
+
+
+@settings(law, max_examples=150)
+@given(st.lists(st.integers(-50, 1000), min_size=16, max_size=16), st.integers(1, 4))
+def test_the_whole_domain_is_the_root(counts, size):
+    release = grid_release(np.reshape(counts[: size * size], (size, size)))
+    answer = release.query([(0, 0, size, size)]).loc[0]
+    assert answer["estimate"] == pytest.approx(max(sum(counts[: size * size]), 0))
+    assert answer["nonuniformity_error"] == 0
+
+
 @law
 @given(releases, lines(4), lines(3))
 def test_a_total_of_disjoint_boxes_is_their_union(release, x, y):
@@ -47,10 +69,9 @@ def test_a_total_of_disjoint_boxes_is_their_union(release, x, y):
     assert total.estimate == pytest.approx(whole["estimate"], rel=1e-9, abs=1e-9)
     assert total.perturbation_error == pytest.approx(whole["perturbation_error"], rel=1e-9)
     # The unevenness of leaves that the parts make up cancels, to the rounding of what it was.
-    scale = np.sqrt(np.diagonal(joint.nonuniformity_covariance).sum())
-    assert total.nonuniformity_error == pytest.approx(
-        whole["nonuniformity_error"], rel=1e-6, abs=1e-6 * scale
-    )
+    scale = 1e-6 * np.sqrt(np.diagonal(joint.nonuniformity_covariance).sum())
+    error = whole["nonuniformity_error"]
+    assert total.nonuniformity_error == pytest.approx(error, rel=1e-6, abs=scale)
 
 
 @law

@@ -23,6 +23,10 @@ from psd.ingest.tally_builder import TallyBuilder
 from psd.ingest.user_rows import UserRows
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.tally_parts import TallyRequest, origin_of
+from support import tallies
+from support.laws import for_examples
+
+pytestmark = pytest.mark.deep
 
 SIDE = 3
 DOMAIN = psd.Domain(bounds=(0, 0, SIDE, SIDE), crs="EPSG:3857", lattice=(SIDE, SIDE))
@@ -31,12 +35,9 @@ DAYS = psd.TimeSlices.parse("day", "2024-01-01..2024-01-02")
 START = np.datetime64("2024-01-01", "us")
 
 # A row: user, column, row, hour of three days, of which the third is in no slice.
-ROW = st.tuples(
-    st.sampled_from("abc"),
-    st.integers(0, SIDE - 1),
-    st.integers(0, SIDE - 1),
-    st.integers(0, 71),
-)
+# A row: user, column, row, hour of three days, of which the third is in no slice.
+PLACE = st.integers(0, SIDE - 1)
+ROW = st.tuples(st.sampled_from("abc"), PLACE, PLACE, st.integers(0, 71))
 PARTS = st.lists(st.lists(ROW, max_size=9), min_size=1, max_size=4)
 BOUNDS = st.integers(1, 3)
 
@@ -66,10 +67,8 @@ UNITS = {
 
 
 def recipe(k, kind="user", **more):
-    unit = UNITS[kind](k)
-    user = None if kind == "record" else "user"
-    columns = Columns(user=user, time="time")
-    return TallyRequest(domain=DOMAIN, unit=unit, columns=columns, key=KEY, **more)
+    columns = Columns(user=None if kind == "record" else "user", time="time")
+    return TallyRequest(domain=DOMAIN, unit=UNITS[kind](k), columns=columns, key=KEY, **more)
 
 
 def counted(rows, how):
@@ -82,84 +81,57 @@ def counted(rows, how):
     builder.add_batch(Batch(x=x, y=y, user=ids, time=time.astype("datetime64[us]")))
     counts = builder.user_rows(KEY) if how.carry else builder.build(KEY)
     origin = origin_of(how, ())
-    return PartialTally(
-        rules=how.rules, origins=(dataclasses.replace(origin, names=(origin.run,)),), counts=counts
-    )
+    origins = (dataclasses.replace(origin, names=(origin.run,)),)
+    return PartialTally(rules=how.rules, origins=origins, counts=counts)
 
 
 def cells(kept):
-    found = kept.tally
-    slices = found.slice if found.slice is not None else np.zeros(len(found.counts), int)
-    places = zip(slices.tolist(), found.rows.tolist(), found.columns.tolist(), strict=True)
-    return Counter(dict(zip(places, found.counts.tolist(), strict=True)))
+    return Counter(tallies.cells(kept))
 
 
 def whole(parts):
     return [row for part in parts for row in part]
 
 
-def no_equal_rows_in_two(parts):
-    several = Counter(row for part in parts for row in set(part))
-    return max(several.values(), default=0) <= 1
-
-
-def carried_parts(way, name):
+@for_examples(examples, PARTS, BOUNDS)
+def carried_parts(way, name, parts, k):
     """Carried rows of any parts are those of the whole, unless two parts hold equal rows."""
-
-    @examples(way)
-    @given(PARTS, BOUNDS)
-    def check(parts, k):
-        assume(no_equal_rows_in_two(parts))
-        how = recipe(k, **RECIPES[name])
-        joined = way([counted(part, dataclasses.replace(how, carry=True)) for part in parts])
-        assert cells(joined) == cells(counted(whole(parts), how))
-        assert joined.unit == how.unit
-
-    check()
+    several = Counter(row for part in parts for row in set(part))
+    assume(max(several.values(), default=0) <= 1)
+    how = recipe(k, **RECIPES[name])
+    joined = way([counted(part, dataclasses.replace(how, carry=True)) for part in parts])
+    assert cells(joined) == cells(counted(whole(parts), how))
+    assert joined.unit == how.unit
 
 
-def removal(way, name):
+@for_examples(examples, PARTS, BOUNDS, st.sampled_from("abc"))
+def removal(way, name, parts, k, user):
     """Of any parts, equal rows or not: a user takes away own rows alone, at most k."""
-
-    @examples(way)
-    @given(PARTS, BOUNDS, st.sampled_from("abc"))
-    def check(parts, k, user):
-        how = dataclasses.replace(recipe(k, **RECIPES[name]), carry=True)
-        kinds = (lambda row: True, lambda row: row[0] != user, lambda row: row[0] == user)
-        full, rest, own = (
-            cells(way([counted([row for row in part if of(row)], how) for part in parts]))
-            for of in kinds
-        )
-        assert full == rest + own
-        days = {(0, row[3] // 24 if name == "user-day" else 0) for row in whole(parts)}
-        units = {"user-day": len(days), "user, k per slice": 2}.get(name, 1)
-        assert own.total() <= k * units
-
-    check()
+    how = recipe(k, carry=True, **RECIPES[name])
+    kinds = (lambda row: True, lambda row: row[0] != user, lambda row: row[0] == user)
+    full, rest, own = (
+        cells(way([counted([row for row in part if of(row)], how) for part in parts]))
+        for of in kinds
+    )
+    assert full == rest + own
+    days = {(0, row[3] // 24 if name == "user-day" else 0) for row in whole(parts)}
+    units = {"user-day": len(days), "user, k per slice": 2}.get(name, 1)
+    assert own.total() <= k * units
 
 
-def order(way, name):
+@for_examples(examples, PARTS, BOUNDS, st.randoms(use_true_random=False))
+def order(way, name, parts, k, random):
     """The order and the steps of merging change nothing, equal rows or not."""
-
-    @examples(way)
-    @given(PARTS, BOUNDS, st.randoms(use_true_random=False))
-    def check(parts, k, random):
-        how = dataclasses.replace(recipe(k, **RECIPES[name]), carry=True)
-        tallies = [counted(part, how) for part in parts]
-        want = way(tallies)
-        shuffled = random.sample(tallies, len(tallies))
-        stepwise = reduce(lambda a, b: way([a, b]), shuffled)
-        assert cells(stepwise) == cells(want)
-        assert stepwise.origins == want.origins
-
-    check()
-
-
-CHECKS = [carried_parts, removal, order]
+    how = recipe(k, carry=True, **RECIPES[name])
+    apart = [counted(part, how) for part in parts]
+    want = way(apart)
+    stepwise = reduce(lambda a, b: way([a, b]), random.sample(apart, len(apart)))
+    assert cells(stepwise) == cells(want)
+    assert stepwise.origins == want.origins
 
 
 @pytest.mark.parametrize("name", RECIPES)
-@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("check", [carried_parts, removal, order])
 def test_carried_users(check, name):
     check(merge, name)
 
@@ -189,6 +161,12 @@ def test_bounds_that_were_added_hold(parts, k, user):
 # Wrong ways.
 
 
+def merged(tallies, counts):
+    """One tally of the counts of several."""
+    origins = tuple(sorted((o for t in tallies for o in t.origins), key=lambda o: o.run))
+    return dataclasses.replace(tallies[0], counts=counts, origins=origins)
+
+
 def by_arrival(tallies):
     """Rows of the first parts win."""
     first, *others = tallies
@@ -200,17 +178,14 @@ def by_arrival(tallies):
         fits = [have.get(names[user], 0) < first.unit.contributions for user in other.counts.users]
         later = _lines(other.counts, np.array(fits, bool))
         counts = kept_module.merge_user_rows([both, later], first.unit, None)
-        origins = tuple(sorted(first.origins + other.origins, key=lambda o: o.run))
-        first = dataclasses.replace(first, counts=counts, origins=origins)
+        first = merged([first, other], counts)
     return first
 
 
 def without_a_bound(tallies):
     """Rows of all parts are kept: the k of a part is not the k of the whole."""
     many = dataclasses.replace(tallies[0].unit, max_contributions=10**6)
-    counts = kept_module.merge_user_rows([t.counts for t in tallies], many, None)
-    origins = tuple(sorted((o for t in tallies for o in t.origins), key=lambda o: o.run))
-    return dataclasses.replace(tallies[0], counts=counts, origins=origins)
+    return merged(tallies, kept_module.merge_user_rows([t.counts for t in tallies], many, None))
 
 
 def users_by_digest(tallies):

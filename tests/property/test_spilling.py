@@ -1,5 +1,8 @@
 """Rows of users that wait in files are the rows that waited in memory."""
 
+import os
+import tempfile
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -40,31 +43,22 @@ def counted(unit, memory, size=200, number=12):
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 def test_files_change_nothing(unit, monkeypatch):
-    in_memory = counted(unit, None)
-    opened = []
-    monkeypatch.setattr("psd.ingest.user_partitions.tempfile.TemporaryFile", spy(opened))
+    in_memory, opened, real = counted(unit, None), [], tempfile.TemporaryFile
+
+    def spy():
+        """A temporary file, noted, which must have no name."""
+        opened.append(real())
+        state = os.fstat(opened[-1].fileno())
+        assert state.st_nlink == 0
+        assert state.st_mode & 0o077 == 0
+        return opened[-1]
+
+    monkeypatch.setattr("psd.ingest.user_partitions.tempfile.TemporaryFile", spy)
     in_files = counted(unit, 60_000)
     assert len(opened) == 64
     for found, expected in zip(in_files, in_memory, strict=True):
         np.testing.assert_equal(found, expected)
     assert all(file.closed for file in opened)
-
-
-def spy(opened):
-    """Temporary files, noted; each must have no name."""
-    import os
-    import tempfile
-
-    real = tempfile.TemporaryFile
-
-    def make():
-        file = real()
-        assert os.fstat(file.fileno()).st_nlink == 0
-        assert os.fstat(file.fileno()).st_mode & 0o077 == 0
-        opened.append(file)
-        return file
-
-    return make
 
 
 @settings(derandomize=True, database=None, deadline=None, max_examples=60)

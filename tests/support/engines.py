@@ -2,7 +2,6 @@
 
 import duckdb
 import geopandas as gpd
-import ibis
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
@@ -10,12 +9,11 @@ import pyarrow.parquet
 import shapely
 
 import psd
-from psd.ingest.engines._expression import parse_rows, to_sql
-from psd.ingest.engines._spark_session import open_session
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.unit import WEIGHT, PrivacyUnit
 from psd.space.polygon_hierarchy import hierarchy_from_polygons
+from psd.testing import SCRIPTS, RecordingSampler
 
 KEY = bytes(range(16))
 COLUMNS = Columns(user="user", time="time")
@@ -149,6 +147,30 @@ class Local:
         return tally_batches(read(data, columns, domain), domain, **options)
 
 
+def write_inputs(folder):
+    """The rows as files, by kind."""
+    return {
+        "csv": str(write_csv(as_text(rows()), folder / "points.csv")),
+        "parquet": str(write_parquet(rows(), folder / "points.parquet")),
+    }
+
+
+def assert_same(engine, data, columns=COLUMNS, domain=DOMAIN, **options):
+    """An engine counts as this process does."""
+    options = {"unit": PrivacyUnit(), "key": KEY, **options}
+    assert_equal(*(each.tally(data, columns, domain, **options) for each in (Local(), engine)))
+
+
+def assert_same_release(engine, path, **options):
+    """The same noise makes the same release of the counts of an engine."""
+    made = []
+    for each in (None, engine):
+        noise = RecordingSampler(SCRIPTS[2])
+        release = psd.build(path, epsilon=1, sampler=noise, engine=each, **options)
+        made.append(facts(release, noise))
+    assert made[0] == made[1]
+
+
 def write_csv(table, path):
     """CSV with every field in quotes or none, as its text needs."""
     pyarrow.csv.write_csv(table, path)
@@ -182,22 +204,8 @@ NUMBERS = [
     "n/a", r"\N", "-nan", None, "1,5", "1_0", "0x1", "1d", "1f", "inf", "1e400", "Infinity", "1 5",
     "٣", "1\u00a0", "--1", "e5", ".", "0.5°", "1.5.1", "nil",
 ]  # fmt: skip
-USERS = [
-    "a",
-    " a",
-    "a\ufeff",
-    "",
-    " ",
-    None,
-    "NULL",
-    "None",
-    "<NA>",
-    r"\N",
-    "nan",
-    "Ünal",
-    "김",
-    "\u200b",
-]
+USERS = ["a", " a", "a\ufeff", "", " ", None, "NULL", "None", "<NA>", r"\N", "nan", "Ünal", "김"]
+USERS += ["\u200b"]
 TIMES = [
     "2024-01-31", "2024-01-31 10:00", "2024-01-31T10:00:00", "2024-01-31t10:00:00.5",
     "2024-01-31 10:00:00,123456", "2024-01-31 10:00:00.123456789", " 2024-01-31\t", "", "NaT", None,
@@ -256,28 +264,42 @@ def write_quoted(path, table):
 
 def verdicts(points):
     """Query whether the expression refuses each row by itself."""
+    from psd.ingest.engines._expression import parse_rows
+
     rows = parse_rows(points, PLANE)
     refused = rows.bad_x | rows.bad_y | rows.bad_time | rows.aware_time
     lacking = rows.user.isnull() | rows.strange_user | rows.moment.isnull()
     return rows.select(refused=refused | lacking)
 
 
+def text_query(select):
+    """A query of rows of text, to be run on the table `points`."""
+    import ibis
+
+    return select(ibis.table(dict.fromkeys(ROLES, "string"), name="points"))
+
+
 def duckdb_verdicts(table, select=verdicts):
     """What the expression says about each row of a table of text, in order."""
+    from psd.ingest.engines._expression import to_sql
+
     # Several threads may give pieces of a table in another order.
     with duckdb.connect(config={"threads": 1}) as connection:
         connection.register("points", pa.table(table.columns, ROLES))
-        query = select(ibis.table(dict.fromkeys(ROLES, "string"), name="points"))
-        return connection.sql(to_sql(query, "duckdb")).to_arrow_table().column(0).to_pylist()
+        query = to_sql(text_query(select), "duckdb")
+        return connection.sql(query).to_arrow_table().column(0).to_pylist()
 
 
 def spark_verdicts(url, table, folder):
     """The same on Spark."""
+    from psd.ingest.engines._expression import to_sql
+    from psd.ingest.engines._spark_session import open_session
+
     path = write_parquet(pa.table(table.columns, ROLES), folder / "odd.parquet")
     with open_session(url) as spark:
         spark.read.parquet(str(path)).createOrReplaceTempView("points")
-        query = verdicts(ibis.table(dict.fromkeys(ROLES, "string"), name="points"))
-        found = spark.sql(to_sql(query, "pyspark")).toArrow().column(0).to_pylist()
+        query = to_sql(text_query(verdicts), "pyspark")
+        found = spark.sql(query).toArrow().column(0).to_pylist()
         spark.catalog.dropTempView("points")
     return found
 

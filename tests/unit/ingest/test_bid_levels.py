@@ -1,7 +1,9 @@
 """Levels of bids: which key a record has, and how many bids reach a price."""
 
+import geopandas as gpd
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from psd.errors import InputDataError
@@ -35,25 +37,18 @@ def test_bids_are_counted_by_the_prices_that_they_reach():
     assert levels.reached(tally_batches([], DOMAIN)).tolist() == [[[0, 0, 0]]]
 
 
-def test_cells_are_parts():
+def test_cells_and_regions_are_parts():
     levels = BidLevels(prices=PRICES)
     tally = tally_batches([batch([2, 5], [1.0, 3.0]), batch([5], 3.0)], DOMAIN, regions=levels)
     assert levels.reached(tally, (2, 2))[0].tolist() == [[1, 1, 0], [2, 2, 2], [0] * 3, [0] * 3]
-
-
-def test_regions_are_parts():
     regions = two_columns(DOMAIN)
     levels = BidLevels(prices=PRICES, regions=regions)
     tally = tally_batches([batch([2, 5, np.nan], [1.0, 3.0, 3.0])], DOMAIN, regions=levels)
     west, east = (regions.levels[-1].ids.index(name) for name in ("west", "east"))
-    reached = levels.reached(tally)[:, 0]
-    assert reached[west].tolist() == [1, 1, 0]
-    assert reached[east].tolist() == [1, 1, 1]
+    assert levels.reached(tally)[[west, east], 0].tolist() == [[1, 1, 0], [1, 1, 1]]
 
 
 def test_several_bids_of_a_user_are_bounded_and_not_refused():
-    import pyarrow as pa
-
     levels, unit = BidLevels(prices=PRICES), PrivacyUnit(kind="user", max_contributions=1)
     user = pa.array(["a"] * 6 + ["b"])
     builder = TallyBuilder(DOMAIN, unit=unit, regions=levels)
@@ -61,12 +56,8 @@ def test_several_bids_of_a_user_are_bounded_and_not_refused():
     reached = levels.reached(builder.build(b"0" * 16))[0, 0]
     assert reached[0] == 2
     assert 1 <= reached[1] <= 2
-
-
-def test_a_source_without_bids_is_refused():
-    x = np.ones(3)
     with pytest.raises(InputDataError, match="no bids"):
-        tally_batches([Batch(x=x, y=x)], DOMAIN, regions=BidLevels(prices=PRICES))
+        tally_batches([Batch(x=np.ones(3), y=np.ones(3))], DOMAIN, regions=levels)
 
 
 VALUES = ["1", "2.5", " 3 ", "", "x", "1_0", "inf", "nan", "-2", "1e2", None]
@@ -78,46 +69,39 @@ def numbers_of(data):
     return np.concatenate([part.bid for part in read(data, columns, DOMAIN)])
 
 
-def table():
-    return pd.DataFrame({"x": 1.0, "y": 1.0, "bid": pd.Series(VALUES, dtype=object)})
+FORMS = {
+    "csv": lambda data, path: data.to_csv(path, index=False),
+    "parquet": lambda data, path: data.to_parquet(path),
+    "xlsx": lambda data, path: data.to_excel(path, index=False),
+    "gpkg": lambda data, path: located(data).to_file(path),
+    "geojson": lambda data, path: located(data).to_file(path),
+    "arrow": lambda data, path: pa.Table.from_pandas(data),
+    "frame": lambda data, path: data,
+}
 
 
-@pytest.mark.parametrize("form", ["csv", "parquet", "frame", "arrow", "xlsx", "gpkg", "geojson"])
-def test_no_value_of_a_bid_stops_a_reading(form, tmp_path):
-    data, path = table(), tmp_path / f"bids.{form}"
-    if form == "csv":
-        data.to_csv(path, index=False)
-    elif form == "parquet":
-        data.to_parquet(path)
-    elif form == "xlsx":
-        data.to_excel(path, index=False)
-    elif form in ("gpkg", "geojson"):
-        import geopandas as gpd
-
-        points = gpd.points_from_xy(data.x, data.y, crs=DOMAIN.crs)
-        gpd.GeoDataFrame(data, geometry=points).to_file(path)
-    elif form == "arrow":
-        import pyarrow as pa
-
-        path = pa.Table.from_pandas(data)
-    else:
-        path = data
-    read_back = numbers_of(path)
-    finite = np.isfinite(NUMBERS)
-    assert np.isfinite(read_back).tolist() == finite.tolist()
-    assert read_back[finite].tolist() == np.array(NUMBERS)[finite].tolist()
+def located(data):
+    return gpd.GeoDataFrame(data, geometry=gpd.points_from_xy(data.x, data.y, crs=DOMAIN.crs))
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        [[1], {2: 3}],
-        [10**400, 1],
-        pd.to_datetime(["2020-01-01", "2021-01-01"]),
-        [1 + 2j, 3],
-        pd.array([1, None], dtype="Int64"),
-        pd.Categorical(["1", "2"]),
-    ],
-)
-def test_no_type_of_bids_stops_a_reading(values):
-    assert len(numbers_of(pd.DataFrame({"x": 1.0, "y": 1.0, "bid": values}))) == 2
+def test_no_value_of_a_bid_stops_a_reading(subtests, tmp_path):
+    data, finite = table(pd.Series(VALUES, dtype=object)), np.isfinite(NUMBERS)
+    for form, write in FORMS.items():
+        with subtests.test(form):
+            path = tmp_path / f"bids.{form}"
+            made = write(data, path)
+            found = numbers_of(made if form in ("arrow", "frame") else path)
+            assert np.isfinite(found).tolist() == finite.tolist()
+            assert found[finite].tolist() == np.array(NUMBERS)[finite].tolist()
+
+
+def table(bids):
+    return pd.DataFrame({"x": 1.0, "y": 1.0, "bid": bids})
+
+
+def test_no_type_of_bids_stops_a_reading(subtests):
+    dates = pd.to_datetime(["2020-01-01", "2021-01-01"])
+    whole, kinds = pd.array([1, None], dtype="Int64"), pd.Categorical(["1", "2"])
+    for values in ([[1], {2: 3}], [10**400, 1], dates, [1 + 2j, 3], whole, kinds):
+        with subtests.test(repr(values)[:40]):
+            assert len(numbers_of(table(values))) == 2

@@ -1,10 +1,13 @@
 """Ranks of codes, against a search among all codes in ascending order."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
 from psd.ingest.code_ranks import CodeRanks
 
+MODULE = "psd.ingest.code_ranks"
 LEVELS = 9
 
 
@@ -28,31 +31,34 @@ def starts(depth):
 
 @pytest.fixture(autouse=True)
 def _no_input_is_small(monkeypatch):
-    monkeypatch.setattr("psd.ingest.code_ranks._FEW", 0)
-    monkeypatch.setattr("psd.ingest.code_ranks._CHUNK", 700)
+    monkeypatch.setattr(f"{MODULE}._FEW", 0)
+    monkeypatch.setattr(f"{MODULE}._CHUNK", 700)
 
 
-@pytest.mark.parametrize("share", [1, 4, 10**9], ids="sort at most 1/{}".format)
-@pytest.mark.parametrize("kind", ["anywhere", "few cells", "a part", "none"])
-@pytest.mark.parametrize("dtype", [np.uint32, np.int64])
-@pytest.mark.parametrize(
-    "depths", [range(LEVELS + 1), range(LEVELS, -1, -1), [LEVELS] * 3], ids=str
-)
-def test_ranks_are_those_of_a_search(depths, dtype, kind, share, monkeypatch):
-    monkeypatch.setattr("psd.ingest.code_ranks._LARGEST_PART", share)
-    codes = records(kind).astype(dtype)
-    ascending = np.sort(codes)
-    ranks = CodeRanks(codes.copy(), LEVELS, is_sorted=False)
-    assert len(ranks) == len(codes)
-    for depth in depths:
-        found = ranks.ranks(starts(depth))
-        assert found.dtype == np.int64
-        np.testing.assert_array_equal(found, np.searchsorted(ascending, starts(depth)))
-    np.testing.assert_array_equal(ranks.ascending(), ascending)
-    np.testing.assert_array_equal(ranks.ranks(starts(5)), np.searchsorted(ascending, starts(5)))
+def test_ranks_are_those_of_a_search(subtests, monkeypatch):
+    every_depth, deepest = range(LEVELS + 1), [LEVELS] * 3
+    for depths, dtype, kind, share in product(
+        (every_depth, every_depth[::-1], deepest),
+        (np.uint32, np.int64),
+        ("anywhere", "few cells", "a part", "none"),
+        (1, 4, 10**9),
+    ):
+        monkeypatch.setattr(f"{MODULE}._LARGEST_PART", share)
+        codes = records(kind).astype(dtype)
+        ascending = np.sort(codes)
+        ranks = CodeRanks(codes.copy(), LEVELS, is_sorted=False)
+        with subtests.test(depths=depths, dtype=dtype, kind=kind, share=share):
+            assert len(ranks) == len(codes)
+            for depth in depths:
+                found = ranks.ranks(starts(depth))
+                assert found.dtype == np.int64
+                np.testing.assert_array_equal(found, np.searchsorted(ascending, starts(depth)))
+            np.testing.assert_array_equal(ranks.ascending(), ascending)
+            found = ranks.ranks(starts(5))
+            np.testing.assert_array_equal(found, np.searchsorted(ascending, starts(5)))
 
 
-def test_a_few_codes_of_other_cells_may_follow(monkeypatch):
+def test_a_few_codes_of_other_cells_may_follow():
     codes = records("anywhere")
     ranks, ascending = CodeRanks(codes.copy(), LEVELS, is_sorted=False), np.sort(codes)
     for code in (4**LEVELS - 1, 4**LEVELS - 2, 1, 2, 0):
@@ -72,28 +78,27 @@ def test_records_of_large_cells_are_not_sorted():
     np.testing.assert_array_equal(codes, np.sort(before))
 
 
-@pytest.mark.parametrize("few", [3_000, 3_001])
-def test_small_inputs_are_sorted_at_once(few, monkeypatch):
-    monkeypatch.setattr("psd.ingest.code_ranks._FEW", few)
-    codes = records("anywhere")
-    CodeRanks(codes, LEVELS, is_sorted=False).ranks(starts(1))
-    assert (np.diff(codes) >= 0).all() == (few > 3_000)
+def test_small_inputs_are_sorted_at_once(monkeypatch):
+    for few in (3_000, 3_001):
+        monkeypatch.setattr(f"{MODULE}._FEW", few)
+        codes = records("anywhere")
+        CodeRanks(codes, LEVELS, is_sorted=False).ranks(starts(1))
+        assert (np.diff(codes) >= 0).all() == (few > 3_000)
 
 
-@pytest.mark.parametrize(
-    ("size", "cells"), [(0, 1), (7, 1), (31, 1), (32, 4), (127, 4), (128, 16), (10**5, 4**6)]
-)
-def test_cells_have_eight_records_each(size, cells):
-    assert CodeRanks(np.zeros(size, np.int64), LEVELS, is_sorted=False)._cells == cells
-    assert CodeRanks(np.zeros(size, np.int64), 1, is_sorted=False)._cells == min(cells, 4)
+def test_cells_have_eight_records_each():
+    sizes = {0: 1, 7: 1, 31: 1, 32: 4, 127: 4, 128: 16, 10**5: 4**6}
+    for size, cells in sizes.items():
+        assert CodeRanks(np.zeros(size, np.int64), LEVELS, is_sorted=False)._cells == cells
+        assert CodeRanks(np.zeros(size, np.int64), 1, is_sorted=False)._cells == min(cells, 4)
 
 
-@pytest.mark.parametrize("is_sorted", [False, True])
-def test_large_codes_are_exact(is_sorted):
+def test_large_codes_are_exact():
     """Floats cannot tell them apart."""
     codes = 4**30 - np.arange(40, 0, -1)
-    ranks = CodeRanks(codes, 30, is_sorted=is_sorted)
-    np.testing.assert_array_equal(ranks.ranks(codes), np.arange(40))
+    for is_sorted in (False, True):
+        ranks = CodeRanks(codes.copy(), 30, is_sorted=is_sorted)
+        np.testing.assert_array_equal(ranks.ranks(codes), np.arange(40))
 
 
 def test_it_shows_nothing():

@@ -1,5 +1,7 @@
 """Units of records, their sizes and weights; `tests/oracle/test_marks_naive.py` has the bounds."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -14,6 +16,7 @@ from psd.ingest.row_hash import row_hashes, user_salts
 from psd.privacy.unit import PrivacyUnit
 from psd.space.time_slices import TimeSlices
 
+MODULE = "psd.ingest.contribution_bounding"
 DAY = 86_400_000_000
 SLICES = TimeSlices.parse("day", "1970-01-01,1970-01-03")
 USERS = np.array([0, 0, 1, 1, 0, 1])
@@ -25,50 +28,34 @@ def partition_of(numbers):
     return [np.flatnonzero(numbers == number).tolist() for number in dict.fromkeys(numbers)]
 
 
-@pytest.mark.parametrize(
-    ("unit", "slices", "units"),
-    [
-        (PrivacyUnit(kind="user", max_contributions=2), None, [[0, 1, 4], [2, 3, 5]]),
-        (PrivacyUnit(kind="user", max_contributions=2), SLICES, [[0, 1, 4], [2, 3, 5]]),
-        (
-            PrivacyUnit(kind="user-day", max_contributions=2, time_zone="UTC"),
-            SLICES,
-            [[0, 1], [2], [3], [4], [5]],
-        ),
-        (
-            PrivacyUnit(kind="user-slice", max_contributions=2),
-            SLICES,
-            [[0, 1], [2], [3, 5], [4]],
-        ),
-    ],
-    ids=["user", "user of a series", "user and day", "user and slice"],
-)
-def test_units_are_users_or_their_days_or_slices(unit, slices, units):
-    assert partition_of(number_units(unit, USERS, TIME, slices)) == units
-
-
-def test_units_are_numbered_from_0_without_gaps():
-    unit = PrivacyUnit(kind="user-day", max_contributions=2, time_zone="UTC")
-    time = np.array([-(10**17), 10**17, 0])
-    numbers = number_units(unit, np.array([5, 0, 5]), time, None)
+def test_units_are_users_or_their_days_or_slices():
+    user, day, part = (
+        PrivacyUnit(kind=kind, max_contributions=2, time_zone=zone)
+        for kind, zone in (("user", None), ("user-day", "UTC"), ("user-slice", None))
+    )
+    for unit, slices, units in [
+        (user, None, [[0, 1, 4], [2, 3, 5]]),
+        (user, SLICES, [[0, 1, 4], [2, 3, 5]]),
+        (day, SLICES, [[0, 1], [2], [3], [4], [5]]),
+        (part, SLICES, [[0, 1], [2], [3, 5], [4]]),
+    ]:
+        assert partition_of(number_units(unit, USERS, TIME, slices)) == units
+    numbers = number_units(day, np.array([5, 0, 5]), np.array([-(10**17), 10**17, 0]), None)
     assert sorted(numbers.tolist()) == [0, 1, 2]
     assert rows_per_unit(numbers).tolist() == [1, 1, 1]
     empty = np.empty(0, np.int64)
-    assert number_units(unit, empty, empty, None).tolist() == []
+    assert number_units(day, empty, empty, None).tolist() == []
 
 
-@pytest.mark.parametrize(
-    ("keys", "numbers"),
-    [
+def test_elements_of_a_run_are_numbered():
+    for keys, numbers in [
         ([[3, 3, 3]], [0, 1, 2]),
         ([[1, 1, 2, 1]], [0, 1, 0, 0]),
         ([[1, 1, 1, 1], [5, 5, 6, 6]], [0, 1, 0, 1]),
         ([[]], []),
-    ],
-)
-def test_elements_of_a_run_are_numbered(keys, numbers):
-    arrays = [np.array(key, np.int64) for key in keys]
-    assert running_number(arrays).tolist() == numbers
+    ]:
+        arrays = [np.array(key, np.int64) for key in keys]
+        assert running_number(arrays).tolist() == numbers
 
 
 @pytest.mark.parametrize("weight", [1, 6, 720_720])
@@ -93,24 +80,25 @@ def test_each_unit_keeps_its_smallest_hashes_where_none_are_equal(k):
     assert sorted(kept.tolist()) == sorted(expected.ravel().tolist())
 
 
-@pytest.mark.parametrize("bits", [6, 8, 12, 20, 32])
-@pytest.mark.parametrize("distinct", [3, 400, 10**9])
-def test_short_keys_change_nothing(distinct, bits, monkeypatch):
+def test_short_keys_change_nothing(subtests, monkeypatch):
     """Units may have equal first bits of hashes, equal hashes, or equal records.
 
     With no bit of a hash in short keys, the whole hashes decide.
     """
-    random = np.random.default_rng(bits)
-    units = random.integers(0, 30, 2_000)
-    cells, none = random.integers(0, distinct, (2, 2_000)), np.zeros(2_000, np.int64)
-    salt = user_salts(map(str, range(30)), b"key")[:, units]
-    monkeypatch.setattr("psd.ingest.contribution_bounding._SHORT_KEY_BITS", 5)
-    expected = keep_smallest(units, salt, tuple(cells), none, 7)
-    monkeypatch.setattr("psd.ingest.contribution_bounding._SHORT_KEY_BITS", bits)
-    kept = keep_smallest(units, salt, tuple(cells), none, 7)
-    records = [sorted(zip(units[i], *cells[:, i], strict=True)) for i in (kept, expected)]
-    assert records[0] == records[1]
-    assert np.bincount(units[kept]).tolist() == [7] * 30
+    none = np.zeros(2_000, np.int64)
+    for bits, distinct in product([6, 8, 12, 20, 32], [3, 400, 10**9]):
+        random = np.random.default_rng(bits)
+        units = random.integers(0, 30, 2_000)
+        cells = random.integers(0, distinct, (2, 2_000))
+        salt = user_salts(map(str, range(30)), b"key")[:, units]
+        with subtests.test(bits=bits, distinct=distinct):
+            records = []
+            for width in (5, bits):
+                monkeypatch.setattr(f"{MODULE}._SHORT_KEY_BITS", width)
+                kept = keep_smallest(units, salt, tuple(cells), none, 7)
+                records.append(sorted(zip(units[kept], *cells[:, kept], strict=True)))
+            assert records[0] == records[1]
+            assert np.bincount(units[kept]).tolist() == [7] * 30
 
 
 def test_whole_records_are_compared_where_hashes_are_equal_alone(monkeypatch):
@@ -122,7 +110,7 @@ def test_whole_records_are_compared_where_hashes_are_equal_alone(monkeypatch):
         asked.append(len(units))
         return np.arange(len(units))
 
-    monkeypatch.setattr("psd.ingest.contribution_bounding._smallest_of_ties", note)
+    monkeypatch.setattr(f"{MODULE}._smallest_of_ties", note)
     keep_smallest(units, salt, cells, none, 10)
     assert asked == []
     cells[0][:2] = 7

@@ -12,28 +12,25 @@ def test_a_key_is_made_once_and_is_its_owners_alone(tmp_path):
     assert path.stat().st_mode & 0o777 == 0o600
     assert load_key(path) == key
     assert len(key) == 32
-    assert load_key(tmp_path / "other") != key
-    assert (
-        key_fingerprint(key)
-        == key_fingerprint(key)
-        != key_fingerprint(load_key(tmp_path / "other"))
-    )
+    other = load_key(tmp_path / "other")
+    assert other != key
+    assert key_fingerprint(key) == key_fingerprint(key) != key_fingerprint(other)
     assert key.hex() not in key_fingerprint(key)
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["key", "other"]
 
 
-@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o644])
-def test_a_key_that_others_may_read_is_refused(tmp_path, mode):
-    load_key(tmp_path / "key")
-    (tmp_path / "key").chmod(mode)
-    with pytest.raises(InputDataError, match="chmod 600"):
-        load_key(tmp_path / "key")
-
-
-@pytest.mark.parametrize("content", [b"", b"abc\n", b"g" * 64, b"a" * 65, bytes(32)])
-def test_what_is_no_key_is_refused(tmp_path, content):
-    (tmp_path / "key").write_bytes(content)
-    (tmp_path / "key").chmod(0o600)
-    with pytest.raises(InputDataError, match="64 hexadecimal digits"):
-        load_key(tmp_path / "key")
-    assert (tmp_path / "key").read_bytes() == content
+def test_keys_that_are_refused(tmp_path):
+    path, good = tmp_path / "key", b"a" * 64
+    for content, mode, words in [
+        *((good, mode, "chmod 600") for mode in (0o640, 0o604, 0o660, 0o644)),
+        *((bad, 0o600, "64 hexadecimal digits") for bad in (b"", b"abc\n", b"g" * 64)),
+        *((bad, 0o600, "64 hexadecimal digits") for bad in (b"a" * 65, bytes(32))),
+    ]:
+        path.write_bytes(content)
+        path.chmod(mode)
+        with pytest.raises(InputDataError, match=words):
+            load_key(path)
+        assert path.read_bytes() == content
+    path.write_bytes(good)
+    path.chmod(0o600)
+    assert load_key(path) == b"\xaa" * 32

@@ -3,7 +3,6 @@
 import os
 
 import pandas as pd
-import pytest
 
 import psd
 from psd.ingest.input_names import NAMELESS, input_names, tally_names
@@ -19,59 +18,41 @@ def name_of(path):
 
 
 def test_a_file_keeps_its_name_and_a_copy_has_another(tmp_path):
-    first, second = tmp_path / "a.csv", tmp_path / "b.csv"
-    for path in (first, second):
+    (tmp_path / "in").mkdir()
+    first, second = (tmp_path / "in" / f"{name}.csv" for name in "ab")
+    for path in (second, first):
         path.write_text("lon,lat\n1,1\n")
     link, again = tmp_path / "c.csv", tmp_path / "d.csv"
     link.symlink_to(first)
     again.hardlink_to(first)
     assert input_names(first) == input_names(str(link)) == input_names([again]) == (name_of(first),)
-    assert input_names([first, second]) == (name_of(first), name_of(second))
-    assert input_names(tmp_path / "[ab].csv") == (name_of(first), name_of(second))
+    for both in ([first, second], tmp_path / "in", tmp_path / "in" / "[ab].csv"):
+        assert input_names(both) == (name_of(first), name_of(second))
     first.rename(tmp_path / "e.csv")
     assert input_names(tmp_path / "e.csv") == input_names(again)
 
 
-def test_a_folder_is_the_files_in_it(tmp_path):
-    (tmp_path / "in").mkdir()
-    for name in "ba":
-        (tmp_path / "in" / f"{name}.csv").touch()
-    assert input_names(tmp_path / "in") == tuple(
-        name_of(tmp_path / "in" / f"{n}.csv") for n in "ab"
-    )
-
-
-@pytest.mark.parametrize(
-    "item",
-    [
-        "-",
-        "missing.csv",
-        pd.DataFrame({"lon": []}),
-        PostGIS("postgresql://ann:a@b@db.example.org/city", table="visits"),
-        PostGIS("postgresql://db.example.org/city?password=secret", table="visits"),
-        "postgresql://ann:secret@db.example.org/city",
-    ],
-)
-def test_what_has_no_name(item, tmp_path, monkeypatch):
+def test_tables_and_addresses_have_names_without_passwords(subtests, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert input_names([item]) == (NAMELESS,)
-
-
-@pytest.mark.parametrize(
-    ("item", "name"),
-    [
+    secret = "postgresql://ann:secret@db.example.org"
+    for item, name in [
+        ("-", NAMELESS),
+        ("missing.csv", NAMELESS),
+        (pd.DataFrame({"lon": []}), NAMELESS),
+        (PostGIS("postgresql://ann:a@b@db.example.org/city", table="visits"), NAMELESS),
+        (PostGIS("postgresql://db.example.org/city?password=secret", table="visits"), NAMELESS),
+        (f"{secret}/city", NAMELESS),
         (PostGIS(CITY, table="visits"), "table db.example.org/city visits"),
         (PostGIS(CITY, query="SELECT 1"), "table db.example.org/city query SELECT 1"),
         (
-            PostGIS("postgresql://ann:secret@db.example.org:5/city?sslmode=require", table="v"),
+            PostGIS(f"{secret}:5/city?sslmode=require", table="v"),
             "table db.example.org:5/city?sslmode=require v",
         ),
         (psd.SparkTable("city.visits"), "table of Spark city.visits"),
         ("hdfs:///city/visits.parquet", "address hdfs:///city/visits.parquet"),
-    ],
-)
-def test_tables_and_addresses_have_names_without_passwords(item, name):
-    assert input_names(item) == (name,)
+    ]:
+        with subtests.test(repr(item)):
+            assert input_names(item) == input_names([item]) == (name,)
 
 
 def test_a_tally_and_its_file_are_named_by_their_parts(tmp_path):

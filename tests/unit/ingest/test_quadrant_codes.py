@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -12,24 +13,32 @@ from psd.space.quadrant_order import QuadrantOrder
 from psd.space.smallest_cell import Blocks
 
 
-@pytest.mark.parametrize("lattice", [(2**16, 2**16), (2**20, 2**20), (1201, 900), (1, 7)], ids=str)
-@pytest.mark.parametrize("distinct", [False, True])
-@pytest.mark.parametrize("size", [0, 1, 500])
-def test_a_tally_of_codes_is_like_a_tally_of_cells(lattice, distinct, size):
-    random, order = np.random.default_rng(1), QuadrantOrder(lattice)
-    columns, rows = (random.integers(0, cells, size) // 9 for cells in lattice)
-    columns[: size // 2], rows[: size // 2] = lattice[0] - 1, lattice[1] - 1
-    codes = QuadrantCodes.of_ascending(order, np.sort(order.codes(columns, rows)), None)
-    codes = codes.distinct() if distinct else codes
-    tally = Tally.of_codes(codes, contributions=3, report={"read": size})
-    expected = sorted(Counter(zip(rows.tolist(), columns.tolist(), strict=True)).items())
-    cells = zip(tally.rows.tolist(), tally.columns.tolist(), strict=True)
-    assert list(zip(cells, tally.counts.tolist(), strict=True)) == expected
-    assert [tally.columns.dtype, tally.rows.dtype, tally.counts.dtype] == [np.int32] * 2 + [
-        np.int64
-    ]
-    assert (tally.contributions, tally.report, tally.slice) == (3, {"read": size}, None)
-    assert tally.quadrant_codes(QuadrantOrder(lattice)) is codes
+def listed(tally):
+    """Rows, columns and counts of a tally."""
+    return list(zip(*(v.tolist() for v in (tally.rows, tally.columns, tally.counts)), strict=True))
+
+
+def counted(columns, rows):
+    """The same of cells, one at a time."""
+    cells = Counter(zip(rows.tolist(), columns.tolist(), strict=True))
+    return sorted((*cell, count) for cell, count in cells.items())
+
+
+def test_a_tally_of_codes_is_like_a_tally_of_cells(subtests):
+    lattices = (2**16, 2**16), (2**20, 2**20), (1201, 900), (1, 7)
+    for lattice, distinct, size in product(lattices, (False, True), (0, 1, 500)):
+        random, order = np.random.default_rng(1), QuadrantOrder(lattice)
+        columns, rows = (random.integers(0, cells, size) // 9 for cells in lattice)
+        columns[: size // 2], rows[: size // 2] = lattice[0] - 1, lattice[1] - 1
+        codes = QuadrantCodes.of_ascending(order, np.sort(order.codes(columns, rows)), None)
+        codes = codes.distinct() if distinct else codes
+        tally = Tally.of_codes(codes, contributions=3, report={"read": size})
+        with subtests.test(lattice=lattice, distinct=distinct, size=size):
+            assert listed(tally) == counted(columns, rows)
+            assert tally.columns.dtype == tally.rows.dtype == np.int32
+            assert tally.counts.dtype == np.int64
+            assert (tally.contributions, tally.report, tally.slice) == (3, {"read": size}, None)
+            assert tally.quadrant_codes(QuadrantOrder(lattice)) is codes
 
 
 def test_a_changed_tally_forgets_its_codes():
@@ -51,45 +60,29 @@ LATTICES = [((2**20, 2**20), (8, 4)), ((1201, 900), (4, 4)), ((64, 96), (1, 32))
 def test_blocks_have_the_records_of_their_cells(lattice, step):
     random, blocks = np.random.default_rng(2), Blocks(lattice=lattice, step=step)
     columns, rows = (random.integers(0, cells, 300) // 5 * 5 for cells in lattice)
-    expected = Counter(
-        zip(blocks.to_blocks(rows, 1).tolist(), blocks.to_blocks(columns, 0).tolist(), strict=True)
-    )
+    expected = counted(blocks.to_blocks(columns, 0), blocks.to_blocks(rows, 1))
     order, coarse = QuadrantOrder(lattice), QuadrantOrder(blocks.coarse_lattice)
     of_cells = QuadrantCodes.of_ascending(order, np.sort(order.codes(columns, rows)), None)
     of_blocks = of_cells.in_blocks(blocks)
     assert of_blocks.order.lattice == blocks.coarse_lattice
-    counted = replace(of_blocks, step=step)  # as they are counted where blocks divide the lattice
-    plain = Tally.of_codes(of_cells, contributions=2, report={"read": 300})
-    for form in (
-        plain,
-        Tally.of_codes(of_cells.distinct(), contributions=2, report={"read": 300}),
-        Tally.of_codes(counted, contributions=2, report={"read": 300}),
-        Tally(
-            columns=plain.columns,
-            rows=plain.rows,
-            counts=plain.counts,
-            contributions=2,
-            report={"read": 300},
-        ),
-    ):
+    corners = replace(of_blocks, step=step)  # as they are counted where blocks divide the lattice
+    facts = {"contributions": 2, "report": {"read": 300}}
+    forms = [Tally.of_codes(codes, **facts) for codes in (of_cells, of_cells.distinct(), corners)]
+    plain = {name: getattr(forms[0], name) for name in ("columns", "rows", "counts")}
+    for form in (*forms, Tally(**plain, **facts)):
         tally = form.in_blocks(blocks)
-        cells = zip(tally.rows.tolist(), tally.columns.tolist(), strict=True)
-        assert dict(zip(cells, tally.counts.tolist(), strict=True)) == expected
+        assert sorted(listed(tally)) == expected
         codes = tally.quadrant_codes(coarse).distinct()
         assert codes.codes.tolist() == of_blocks.distinct().codes.tolist()
         assert codes.counts.tolist() == of_blocks.distinct().counts.tolist()
         assert (tally.contributions, tally.report) == (2, {"read": 300})
-    corners = Tally.of_codes(counted, contributions=1, report={})
-    assert set(zip(corners.rows.tolist(), corners.columns.tolist(), strict=True)) == {
-        (row * step[1], column * step[0]) for row, column in expected
+    assert {cell[:2] for cell in listed(forms[2])} == {
+        (row * step[1], column * step[0]) for row, column, _ in expected
     }
-    assert corners.quadrant_codes(order).counts.sum() == 300
+    assert forms[2].quadrant_codes(order).counts.sum() == 300
 
 
 def test_it_shows_nothing():
     codes = QuadrantCodes.of_ascending(QuadrantOrder((4, 4)), np.array([3]), None)
     tally = Tally.of_codes(codes, contributions=1, report={})
-    assert (
-        f"{codes!r} {tally!r} {tally}"
-        == "<QuadrantCodes: private> <Tally: private> <Tally: private>"
-    )
+    assert f"{codes!r} {tally!r} {tally}" == "<QuadrantCodes: private>" + 2 * " <Tally: private>"

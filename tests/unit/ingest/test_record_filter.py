@@ -1,6 +1,7 @@
 """Which records of a batch are counted, and what is refused."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -55,36 +56,31 @@ def test_records_inside_have_cells_and_the_others_are_dropped():
     assert records.report == {"read": 6, "without coordinates": 2, "outside": 2}
 
 
-def test_batches_are_reported_together():
-    records = filter_of()
-    for points in ([(1, 1), (9, 9)], [], [(np.nan, np.nan), (2, 2)]):
-        records.filter_batch(batch(points))
-    assert records.report == {"read": 4, "without coordinates": 1, "outside": 1}
-
-
 def test_records_outside_the_area_are_dropped():
     records = filter_of(area=East())
     filtered = records.filter_batch(batch([(1, 1), (9, 9), (2, 1), (3, 3), (1, 3)]))
     assert filtered.inside.tolist() == [False, False, True, True, False]
     assert cells(filtered) == [(2, 1), (3, 3)]
     assert records.report == {"read": 5, "without coordinates": 0, "outside": 3}
+    for points in ([], [(np.nan, np.nan), (2, 2)]):  # batches are reported together
+        records.filter_batch(batch(points))
+    assert records.report == {"read": 7, "without coordinates": 1, "outside": 3}
 
 
 TIMES = ["2024-01-01T12:00", "2024-01-02", "2024-01-03T23:59:59.5", "2024-01-03"]
 
 
-@pytest.mark.parametrize(
-    ("area", "expected"),
-    [(None, [True, False, True, True]), (East(), [False, False, True, False])],
-    ids=["slices", "slices and area"],
-)
-def test_records_outside_all_slices_are_dropped(area, expected):
-    records = filter_of(slices=SLICES, area=area, needs_time=True)
-    filtered = records.filter_batch(batch([(1, 1), (2, 1), (3, 1), (0, 1)], TIMES))
-    assert filtered.inside.tolist() == expected
-    times = np.array(TIMES, "datetime64[us]").astype(np.int64)[expected]
-    assert filtered.time.tolist() == times.tolist()
-    assert len(filtered.columns) == len(filtered.rows) == sum(expected)
+def test_records_outside_all_slices_are_dropped():
+    for area, expected in (
+        (None, [True, False, True, True]),
+        (East(), [False, False, True, False]),
+    ):
+        records = filter_of(slices=SLICES, area=area, needs_time=True)
+        filtered = records.filter_batch(batch([(1, 1), (2, 1), (3, 1), (0, 1)], TIMES))
+        assert filtered.inside.tolist() == expected
+        times = np.array(TIMES, "datetime64[us]").astype(np.int64)[expected]
+        assert filtered.time.tolist() == times.tolist()
+        assert len(filtered.columns) == len(filtered.rows) == sum(expected)
 
 
 def test_records_are_counted_where_area_regions_and_slices_all_have_them():
@@ -120,29 +116,26 @@ def test_a_missing_time_is_refused_wherever_the_record_lies():
     records.filter_batch(batch([(1, 1), (9, 9)], ["2024-01-01", "2024-01-02"]))
 
 
-@pytest.mark.parametrize("point", [(180.5, 0), (-181, 0), (0, 90.5), (0, -91), (np.inf, 0)])
-@pytest.mark.parametrize("domain", [DEGREES, PLANE], ids=["degrees", "plane"])
-def test_coordinates_that_are_not_degrees_are_outside(domain, point):
-    records = filter_of(domain)
-    assert records.filter_batch(batch([(1, 1), point])).inside.tolist() == [True, False]
-    assert records.report == {"read": 2, "without coordinates": 0, "outside": 1}
-
-
-def test_the_limits_of_degrees_are_degrees():
-    points = [(180, 90), (-180, -90), (np.nan, np.nan), (1, 1)]
-    assert filter_of(DEGREES).filter_batch(batch(points)).inside.sum() == 1
+def test_coordinates_that_are_not_degrees_are_outside():
+    points = [(180.5, 0), (-181, 0), (0, 90.1), (0, -91), (np.inf, 0), (1e6, 2e6), (200, 95)]
+    metres = psd.Domain(bounds=(-10, -10, 10, 10), crs="EPSG:3857")
+    for domain, point in product((DEGREES, PLANE, metres), [*points, (np.inf, np.inf)]):
+        records = filter_of(domain)
+        assert records.filter_batch(batch([(1, 1), point])).inside.tolist() == [True, False]
+        assert records.report == {"read": 2, "without coordinates": 0, "outside": 1}
+    ends = [(180, 90), (-180, -90), (np.nan, np.nan), (1, 1)]
+    assert filter_of(DEGREES).filter_batch(batch(ends)).inside.sum() == 1
     filter_of(DEGREES).filter_batch(batch([]))
 
 
-@pytest.mark.parametrize(
-    ("points", "area"),
-    [([(9, 9)], None), ([(1, 1)], East()), ([(np.nan, 1)], None), ([(np.nan, 1), (9, 9)], None)],
-    ids=["outside", "outside the area alone", "without coordinates", "both"],
-)
-def test_records_may_all_be_dropped(points, area):
-    records = filter_of(area=area)
-    assert not records.filter_batch(batch(points)).inside.any()
-    assert records.report["read"] == len(points)
+def test_records_may_all_be_dropped():
+    nowhere, outside = (np.nan, 1), (9, 9)
+    for points, area in [
+        ([outside], None), ([(1, 1)], East()), ([nowhere], None), ([nowhere, outside], None)
+    ]:  # fmt: skip
+        records = filter_of(area=area)
+        assert not records.filter_batch(batch(points)).inside.any()
+        assert records.report["read"] == len(points)
 
 
 def test_nothing_of_the_records_is_printed():

@@ -1,5 +1,7 @@
 """Numbers of short ids, against the bytes of the ids."""
 
+from itertools import product
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -8,21 +10,9 @@ from psd._util.arrays import to_arrow
 from psd.ingest.short_ids import PARTITIONS, number_partitions, short_names, short_numbers
 from psd.ingest.user_partitions import UserPartitions
 
-ODD = [
-    "",
-    "a",
-    "\0",
-    "a\0",
-    "\0a",
-    "a\0b",
-    "12345678",
-    "123456789",
-    "é",
-    "서울",
-    "서울시",
-    "\x7f" * 8,
-]
-ODD += ["0", "00", "7", "007", " 7", "\U0010ffff" * 2, "\U0010ffff" * 3, "x" * 300, "1234567\0"]
+ODD = ["", "a", "\0", "a\0", "\0a", "a\0b", "12345678", "123456789", "é", "서울", "서울시"]
+ODD += ["\x7f" * 8, "0", "00", "7", "007", " 7", "1234567\0", "x" * 300]
+ODD += ["\U0010ffff" * 2, "\U0010ffff" * 3]
 
 
 def expected(name):
@@ -38,26 +28,23 @@ def numbers(ids):
     return [int(value) if short else None for value, short in zip(values, is_short, strict=True)]
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_numbers_of_odd_ids(seed):
-    random = np.random.default_rng(seed)
-    names = random.choice(np.array(ODD, object), 40_000 if seed == 0 else 50).tolist()
-    ids = pa.array(names, pa.string())
-    assert numbers(ids) == [expected(name) for name in names]
-    assert numbers(ids[7:]) == [expected(name) for name in names[7:]]
-    assert numbers(ids[3:4]) == [expected(names[3])]
-    assert numbers(ids[:0]) == []
+def test_numbers_of_odd_ids(subtests):
+    random = np.random.default_rng(0)
+    drawn = [random.choice(np.array(ODD, object), size).tolist() for size in (40_000, *[50] * 4)]
+    all_or_none = [["12345678", "1"], ["123456789", "x" * 20], ["a\0", "b"]]
+    for number, names in enumerate([*drawn, *all_or_none]):
+        with subtests.test(number=number):
+            ids = pa.array(names, pa.string())
+            assert numbers(ids) == [expected(name) for name in names]
+            assert numbers(ids[7:]) == [expected(name) for name in names[7:]]
+            assert numbers(ids[1:2]) == [expected(names[1])]
+            assert numbers(ids[:0]) == []
 
 
 def test_different_ids_have_different_numbers():
     short = {name: expected(name) for name in ODD if expected(name) is not None}
     assert len(set(short.values())) == len(short)
     assert short_names(pa.array(list(short.values()), pa.uint64())).to_pylist() == list(short)
-
-
-def test_ids_of_which_all_or_none_are_short():
-    for names in (["12345678", "1"], ["123456789", "x" * 20], ["a\0", "b"]):
-        assert numbers(pa.array(names, pa.string())) == [expected(name) for name in names]
 
 
 def test_names_are_converted_without_pandas(monkeypatch):
@@ -75,13 +62,15 @@ def test_consecutive_numbers_are_spread():
     assert 700 < sizes.min() < sizes.max() < 2_500
 
 
-@pytest.mark.parametrize("memory", [None, 20_000])
-@pytest.mark.parametrize("timed", [False, True])
-@pytest.mark.parametrize("block", [2**21, 50])
-def test_each_user_is_in_one_partition_with_all_records(memory, timed, block, monkeypatch):
-    monkeypatch.setattr("psd.ingest.user_partitions._ROWS_PER_BLOCK", block)
-    random = np.random.default_rng(3)
-    partitions, rows = UserPartitions(memory), []
+def test_each_user_is_in_one_partition_with_all_records(subtests, monkeypatch):
+    for memory, timed, block in product([None, 20_000], [False, True], [2**21, 50]):
+        monkeypatch.setattr("psd.ingest.user_partitions._ROWS_PER_BLOCK", block)
+        with subtests.test(memory=memory, timed=timed, block=block):
+            check_partitions(UserPartitions(memory), timed)
+
+
+def check_partitions(partitions, timed):
+    random, rows = np.random.default_rng(3), []
     for _ in range(20):
         names = random.choice(np.array(ODD, object), 90)
         inside = random.random(90) < 0.7

@@ -2,9 +2,9 @@
 
 from collections import Counter
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
-import pytest
 
 from psd.ingest.tally import Batch, Tally, add_tallies
 from psd.space.smallest_cell import Blocks
@@ -27,38 +27,22 @@ def listed(added):
     return list(zip(*(column.tolist() for column in values), strict=True))
 
 
-def test_counts_of_one_slice_and_cell_are_added():
-    added = add_tallies([
-        tally((0, 1, 2, 3), (0, 1, 3, 1), (1, 1, 2, 5)),
-        tally((1, 1, 2, 7), (0, 2, 2, 1)),
-        tally((0, 1, 2, 10), (1, 0, 9, 2)),
-    ])  # fmt: skip
-    assert listed(added) == [
-        *((0, 1, 2, 13), (0, 1, 3, 1), (0, 2, 2, 1)),
-        *((1, 0, 9, 2), (1, 1, 2, 12)),
-    ]
-
-
-@pytest.mark.parametrize("seed", range(10))
-@pytest.mark.parametrize("slices", [True, False])
-def test_random_tallies_are_added_by_slice_row_and_column(seed, slices):
-    random = np.random.default_rng(seed)
-    parts, expected = [], Counter()
-    for _ in range(int(random.integers(1, 4))):
-        cells = random.integers(0, 3, (random.integers(0, 30), 4)) * [slices, 1, 1, 1] + [
-            0,
-            0,
-            0,
-            1,
-        ]
-        parts.append(tally(*cells.tolist(), slices=slices))
-        for *cell, count in cells.tolist():
-            expected[tuple(cell)] += count
-    added = add_tallies(parts)
-    assert listed(added) == [(*cell, count) for cell, count in sorted(expected.items())]
-    assert (added.slice is not None) == slices
-    assert {added.columns.dtype, added.rows.dtype} == {np.dtype(np.int32)}
-    assert added.counts.dtype == np.int64
+def test_random_tallies_are_added_by_slice_row_and_column(subtests):
+    for seed, slices in product(range(10), (True, False)):
+        random = np.random.default_rng(seed)
+        parts, expected = [], Counter()
+        for _ in range(int(random.integers(1, 4))):
+            cells = random.integers(0, 3, (random.integers(0, 30), 4)) * [slices, 1, 1, 1]
+            cells[:, 3] += 1
+            parts.append(tally(*cells.tolist(), slices=slices))
+            for *cell, count in cells.tolist():
+                expected[tuple(cell)] += count
+        with subtests.test(seed=seed, slices=slices):
+            added = add_tallies(parts)
+            assert listed(added) == [(*cell, count) for cell, count in sorted(expected.items())]
+            assert (added.slice is not None) == slices
+            assert {added.columns.dtype, added.rows.dtype} == {np.dtype(np.int32)}
+            assert added.counts.dtype == np.int64
 
 
 def test_one_tally_is_sorted_and_stays_as_it_is():

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pyarrow as pa
@@ -15,15 +16,20 @@ from psd.privacy.unit import PrivacyUnit
 
 PLANE = psd.Domain(bounds=(0, 0, 4, 2), crs="EPSG:3857", lattice=(4, 2))
 DAYS = psd.TimeSlices.parse("day", "2024-01-01..2024-01-03")
+MOMENT = "datetime64[us]"
 EARTH = psd.Domain(bounds=(-10, -10, 10, 10))
+MODULE = "psd.ingest.tally_builder"
+RECORD = PrivacyUnit()
+UNITS = [RECORD, PrivacyUnit(kind="user", max_contributions=99)]
+ONE, TWO, THREE, FOUR = (PrivacyUnit(kind="user", max_contributions=k) for k in (1, 2, 3, 4))
+DAILY = PrivacyUnit(kind="user-day", max_contributions=1, time_zone="UTC")
+PLACES = [(1, 1), (99, 99), (np.nan, 1)]  # inside, outside, nowhere
 
 
-FOUR = PrivacyUnit(kind="user", max_contributions=4)
-
-
-def batch(points, users=None):
+def batch(points, users=None, times=None):
     x, y = np.array(points, float).reshape(-1, 2).T
-    return Batch(x=x, y=y, user=None if users is None else pa.array(users, pa.string()))
+    users = None if users is None else pa.array(users, pa.string())
+    return Batch(x=x, y=y, user=users, time=None if times is None else np.array(times, MOMENT))
 
 
 def cells(counted):
@@ -39,20 +45,28 @@ def test_counts_stand_in_order_of_rows_then_columns():
     assert counted.contributions == 1
 
 
-@pytest.mark.parametrize("batches", [[], [batch([])], [batch([(np.nan, 1), (1, np.nan)])]])
-def test_no_rows(batches):
-    counted = tally_batches(batches, PLANE)
-    missing = counted.report["read"]
-    assert cells(counted) == []
-    report = {"read": missing, "without coordinates": missing, "outside": 0, "kept": 0}
-    assert counted.report == report
+def test_rows_of_which_none_is_inside_are_an_empty_tally():
+    nowhere, outside = batch([(np.nan, 1), (1, np.nan)]), batch([(11.25, 0), (0, 22.5)], ["a", "b"])
+    weighted = PrivacyUnit(kind="user", weight=1000)
+    for batches, units, found in [
+        ([], (RECORD, THREE), (0, 0, 0)),
+        ([batch([], [])], (RECORD, THREE), (0, 0, 0)),
+        ([nowhere], (RECORD,), (2, 2, 0)),
+        ([outside], (RECORD, FOUR, weighted), (2, 0, 2)),
+    ]:
+        for unit in units:
+            counted = tally_batches(batches, EARTH, unit=unit)
+            assert cells(counted) == []
+            names = ("read", "without coordinates", "outside", "kept")
+            assert counted.report.pop("over the limit", 0) == 0
+            assert counted.report == dict(zip(names, (*found, 0), strict=True))
 
 
 def test_a_limit_refuses_cells_unless_it_is_not_to():
     points = np.random.default_rng(4).uniform(-10, 10, (3_000, 2))
 
     def counted(**limits):
-        builder = TallyBuilder(EARTH, unit=PrivacyUnit(), **limits)
+        builder = TallyBuilder(EARTH, unit=RECORD, **limits)
         builder.add_batch(batch(points))
         return builder.build()
 
@@ -61,92 +75,41 @@ def test_a_limit_refuses_cells_unless_it_is_not_to():
     assert counted(memory=60_000, limits_cells=False).counts.sum() == len(points)
 
 
-def test_no_rows_of_users():
-    assert cells(tally_batches([], PLANE, unit=PrivacyUnit(kind="user", max_contributions=3))) == []
-    assert (
-        cells(
-            tally_batches(
-                [batch([], [])], PLANE, unit=PrivacyUnit(kind="user", max_contributions=3)
-            )
-        )
-        == []
-    )
-
-
-@pytest.mark.parametrize(("slices", "number"), [(None, 1), (DAYS, 3)])
-def test_it_counts_as_many_cells_as_there_are(slices, number, monkeypatch):
+def test_it_counts_as_many_cells_as_there_are(monkeypatch):
     asked = []
-    monkeypatch.setattr(
-        "psd.ingest.tally_builder.cell_counter", lambda cells, _: asked.append(cells)
-    )
-    TallyBuilder(PLANE, unit=PrivacyUnit(), slices=slices)
-    assert asked == [number * 8]
+    monkeypatch.setattr(f"{MODULE}.cell_counter", lambda cells, _: asked.append(cells))
+    for slices in (None, DAYS):
+        TallyBuilder(PLANE, unit=RECORD, slices=slices)
+    assert asked == [8, 3 * 8]
 
 
 def test_report_adds_up():
     points = [(1, 1), (1, 1), (1, 1), (9, 9), (np.nan, 1), (np.nan, 9)]
-    counted = tally_batches(
-        [batch(points, ["a"] * 6)], PLANE, unit=PrivacyUnit(kind="user", max_contributions=2)
-    )
+    counted = tally_batches([batch(points, ["a"] * 6)], PLANE, unit=TWO)
     left = {"without coordinates": 2, "outside": 1, "over the limit": 1}
     assert counted.report == {"read": 6, **left, "kept": 2}
     assert counted.contributions == 2
 
 
-def test_it_shows_nothing():
-    counted = tally_batches([batch([(1, 1)])], PLANE)
-    assert f"{counted!r} {counted}" == "<Tally: private> <Tally: private>"
-    assert f"{batch([(1, 1)])!r}" == "<Batch: private>"
+def test_a_row_without_id_is_refused_wherever_it_lies():
+    for place, point in product((0, 1), PLACES):
+        users, points = ["a", "b", "c"], [(1, 1)] * 3
+        users[place], points[place] = None, point
+        with pytest.raises(InputDataError, match="have no user id"):
+            tally_batches([batch(points, users)], PLANE, unit=FOUR)
 
 
-@pytest.mark.parametrize(
-    "point",
-    [(0, 90.1), (0, -91), (180.1, 0), (-181, 0), (1e6, 2e6), (200, 95), (np.inf, np.inf)],
-)
-def test_values_that_are_no_degrees_are_outside(point):
-    metres = psd.Domain(bounds=(-10, -10, 10, 10), crs="EPSG:3857")
-    for domain in (EARTH, metres):
-        counted = tally_batches([batch([(1, 1)]), batch([point])], domain)
-        left = {"read": 2, "without coordinates": 0, "outside": 1}
-        assert counted.report == {**left, "kept": 1}
-
-
-def test_the_ends_of_the_earth_are_degrees():
-    ends = [batch([(180, 90)]), batch([]), batch([(-180, -90)]), batch([(1, 1)])]
-    assert tally_batches(ends, EARTH).report["kept"] == 1
-
-
-@pytest.mark.parametrize("unit", [PrivacyUnit(), FOUR, PrivacyUnit(kind="user", weight=1000)])
-def test_rows_but_none_inside_are_an_empty_tally(unit):
-    counted = tally_batches([batch([(11.25, 0), (0, 22.5)], ["a", "b"])], EARTH, unit=unit)
-    assert cells(counted) == []
-    assert counted.report["outside"] == counted.report["read"] == 2
-    assert counted.report["kept"] == 0
-
-
-@pytest.mark.parametrize("point", [(1, 1), (99, 99), (np.nan, 1)], ids=["in", "out", "nowhere"])
-@pytest.mark.parametrize("place", [0, 1])
-def test_a_row_without_id_is_refused_wherever_it_lies(place, point):
-    users, points = ["a", "b", "c"], [(1, 1)] * 3
-    users[place], points[place] = None, point
-    with pytest.raises(InputDataError, match="have no user id"):
-        tally_batches([batch(points, users)], PLANE, unit=FOUR)
-
-
-@pytest.mark.parametrize("point", [(1, 1), (99, 99), (np.nan, 1)], ids=["in", "out", "nowhere"])
-@pytest.mark.parametrize("slices", [None, DAYS])
-def test_a_row_without_time_is_refused_wherever_it_lies(slices, point):
-    times = np.array(["2024-01-01", "NaT"], "datetime64[us]")
-    x, y = np.array([(1, 1), point], float).T
-    unit = PrivacyUnit() if slices else PrivacyUnit(kind="user-day", time_zone="UTC")
-    rows = Batch(x=x, y=y, user=pa.array(["a", "b"]), time=times)
-    with pytest.raises(InputDataError, match="have no time"):
-        tally_batches([rows], PLANE, unit=unit, slices=slices)
+def test_a_row_without_time_is_refused_wherever_it_lies():
+    for point, times in product(PLACES, (None, ["2024-01-01", "NaT"])):
+        rows = batch([(1, 1), point], ["a", "a"], times)
+        for unit, slices in ((RECORD, DAYS), (DAILY, None)):
+            with pytest.raises(InputDataError, match="have no time"):
+                tally_batches([rows], PLANE, unit=unit, slices=slices)
 
 
 def test_whether_a_record_was_read_does_not_depend_on_where_it_lies():
     for points, is_read in (([], False), ([(1, 1)], True), ([(99, 99)], True)):
-        builder = TallyBuilder(PLANE, unit=PrivacyUnit())
+        builder = TallyBuilder(PLANE, unit=RECORD)
         builder.add_batch(batch(points))
         assert builder.has_read == is_read
         assert builder.report["read"] == len(points)
@@ -154,10 +117,7 @@ def test_whether_a_record_was_read_does_not_depend_on_where_it_lies():
 
 def rows_kept(users):
     """Number of rows that are kept where each user keeps one."""
-    made = batch([(1, 1)] * len(users), users)
-    return tally_batches(
-        [made], PLANE, unit=PrivacyUnit(kind="user", max_contributions=1)
-    ).counts.sum()
+    return tally_batches([batch([(1, 1)] * len(users), users)], PLANE, unit=ONE).counts.sum()
 
 
 def test_spellings_that_nobody_tells_apart_are_one_user():
@@ -168,20 +128,10 @@ def test_ids_that_look_like_numbers_are_text():
     assert rows_kept(["007", "7", "7.0", "9007199254740993", "9007199254740992"]) == 5
 
 
-@pytest.mark.parametrize("time", [None, ["2024-01-01", "NaT"]], ids=["no column", "no value"])
-def test_rows_without_a_time_are_refused_where_days_are_protected(time):
-    made = batch([(1, 1), (1, 1)], ["a", "a"])
-    made = replace(made, time=None if time is None else np.array(time, "datetime64[us]"))
-    unit = PrivacyUnit(kind="user-day", max_contributions=1, time_zone="UTC")
-    with pytest.raises(InputDataError, match="have no time"):
-        tally_batches([made], PLANE, unit=unit)
-
-
 def test_each_day_is_bounded_by_itself():
-    days = np.array(["2024-02-28T23:59", "2024-02-29T00:00", "2024-02-29T23:59"], "datetime64[us]")
-    made = replace(batch([(1, 1)] * 3, ["a"] * 3), time=days)
-    unit = PrivacyUnit(kind="user-day", max_contributions=1, time_zone="UTC")
-    assert tally_batches([made], PLANE, unit=unit).counts.tolist() == [2]
+    days = ["2024-02-28T23:59", "2024-02-29T00:00", "2024-02-29T23:59"]
+    rows = batch([(1, 1)] * 3, ["a"] * 3, days)
+    assert tally_batches([rows], PLANE, unit=DAILY).counts.tolist() == [2]
 
 
 def test_the_key_is_fresh_each_time():
@@ -190,61 +140,56 @@ def test_the_key_is_fresh_each_time():
     assert len(choices) > 1  # 70 choices: all the same with a chance below 1e-50
 
 
-@pytest.mark.parametrize("lattice", [(4, 2), (2**14, 2**14)])
-def test_a_share_of_nothing_occupies_no_cell(lattice):
+def test_a_share_of_nothing_occupies_no_cell():
     """A user with more rows than there are shares leaves no trace, in either way of counting."""
-    users = ["many"] * 5 + ["few"] * 2
-    points = [(0.5, 0.5)] * 5 + [(1.5, 0.5), (2.5, 0.5)]
-    plane = replace(PLANE, lattice=lattice)
-    unit = PrivacyUnit(kind="user", weight=4)
-    counted = tally_batches([batch(points, users)], plane, unit=unit)
-    assert counted.counts.tolist() == [2, 2]
-    assert counted.report["kept"] == 2
+    rows = batch([(0.5, 0.5)] * 5 + [(1.5, 0.5), (2.5, 0.5)], ["many"] * 5 + ["few"] * 2)
+    for lattice in ((4, 2), (2**14, 2**14)):
+        plane = replace(PLANE, lattice=lattice)
+        counted = tally_batches([rows], plane, unit=PrivacyUnit(kind="user", weight=4))
+        assert counted.counts.tolist() == [2, 2]
+        assert counted.report["kept"] == 2
 
 
-@pytest.mark.parametrize(
-    ("unit", "kept"), [(FOUR, 4), (PrivacyUnit(kind="user-slice", max_contributions=2), 3)]
-)
-def test_records_of_users_are_kept_by_the_rules_of_the_builder(unit, kept):
-    key, points = b"sixteen bytes ok", [(3.5, 1.5), (0.5, 0.5), (2.5, 1.5), (1.5, 0.5)]
-    times = np.array(["2024-01-01", "2024-01-01", "2024-01-01", "2024-01-02"], "datetime64[us]")
-    x, y = np.array(points).T
-    builder = TallyBuilder(PLANE, unit=unit, slices=DAYS)
-    builder.add_batch(Batch(x=x, y=y, user=pa.array(["ann"] * 4), time=times))
-    rows = builder.user_rows(key)
-    assert (rows.names.to_pylist(), len(rows.users)) == (["ann"], kept)
-    found = set(zip(rows.columns.tolist(), rows.rows.tolist(), strict=True))
-    assert len(found) == kept
-    assert found <= {(3, 1), (0, 0), (2, 1), (1, 0)}
-    again = TallyBuilder(PLANE, unit=unit, slices=DAYS)
-    again.add_batch(Batch(x=x, y=y, user=pa.array(["ann"] * 4), time=times))
-    assert again.user_rows(b"another key of 16").hashes.tolist() != rows.hashes.tolist()
+def test_records_of_users_are_kept_by_the_rules_of_the_builder():
+    points = [(3.5, 1.5), (0.5, 0.5), (2.5, 1.5), (1.5, 0.5)]
+    times = ["2024-01-01"] * 3 + ["2024-01-02"]
+    for unit, kept in ((FOUR, 4), (PrivacyUnit(kind="user-slice", max_contributions=2), 3)):
+        made = []
+        for key in (b"sixteen bytes ok", b"another key of 16"):
+            builder = TallyBuilder(PLANE, unit=unit, slices=DAYS)
+            builder.add_batch(batch(points, ["ann"] * 4, times))
+            made.append(builder.user_rows(key))
+        rows, again = made
+        assert (rows.names.to_pylist(), len(rows.users)) == (["ann"], kept)
+        found = set(zip(rows.columns.tolist(), rows.rows.tolist(), strict=True))
+        assert len(found) == kept
+        assert found <= {(3, 1), (0, 0), (2, 1), (1, 0)}
+        assert again.hashes.tolist() != rows.hashes.tolist()
 
 
 # Cells of one metre, too many for an array; the smallest cell has 2 x 2 of them.
-SIZES = {"even": (2**14, 2**13), "uneven": (2**14 + 1, 2**13 + 1)}
 
 
-@pytest.mark.parametrize("step", [(1, 1), (2, 1), (1, 2), (2, 2), (4, 2)], ids=str)
-@pytest.mark.parametrize("lattice", SIZES.values(), ids=SIZES)
-@pytest.mark.parametrize("unit", [PrivacyUnit(), PrivacyUnit(kind="user", max_contributions=99)])
-def test_cells_are_counted_together_on_a_fine_lattice(unit, lattice, step):
-    domain = psd.Domain(bounds=(0, 0, *lattice), crs="EPSG:3857", lattice=lattice, min_cell=2)
-    assert domain.cell_step == (2, 2)
-    points = np.random.default_rng(3).integers(0, 9, (40, 2)) + 0.5
-    points[:9] = np.array(lattice) - points[:9]
-    rows = batch(points, ["u"] * len(points))
-    counted = tally_batches([rows], domain, unit=unit, step=step)
-    columns, lines = (points[:, axis].astype(int) for axis in (0, 1))
-    found = Counter(zip(columns // step[0] * step[0], lines // step[1] * step[1], strict=True))
-    expected = [[*cell, number] for cell, number in found.items()]
-    assert cells(counted) == sorted(expected, key=lambda cell: (cell[1], cell[0]))
-    found = Counter()
-    for column, row, number in expected:
-        found[
-            domain.blocks.to_blocks(column, 0).item(), domain.blocks.to_blocks(row, 1).item()
-        ] += number
-    assert {(c, r): n for c, r, n in cells(counted.in_blocks(domain.blocks))} == found
+def test_cells_are_counted_together_on_a_fine_lattice(subtests):
+    """Cells of one metre, too many for an array; the smallest cell has 2 x 2 of them."""
+    sizes = (2**14, 2**13), (2**14 + 1, 2**13 + 1)
+    steps = (1, 1), (2, 1), (1, 2), (2, 2), (4, 2)
+    for unit, lattice, step in product(UNITS, sizes, steps):
+        domain = psd.Domain(bounds=(0, 0, *lattice), crs="EPSG:3857", lattice=lattice, min_cell=2)
+        assert domain.cell_step == (2, 2)
+        points = np.random.default_rng(3).integers(0, 9, (40, 2)) + 0.5
+        points[:9] = np.array(lattice) - points[:9]
+        rows = batch(points, ["u"] * len(points))
+        counted = tally_batches([rows], domain, unit=unit, step=step)
+        lines = points.astype(int) // step * step
+        found = Counter(map(tuple, lines.tolist()))
+        expected = [[*cell, number] for cell, number in found.items()]
+        with subtests.test(unit=str(unit), lattice=lattice, step=step):
+            assert cells(counted) == sorted(expected, key=lambda cell: (cell[1], cell[0]))
+            blocks, found = domain.blocks, Counter()
+            for column, row, number in expected:
+                found[blocks.to_blocks(column, 0).item(), blocks.to_blocks(row, 1).item()] += number
+            assert {(c, r): n for c, r, n in cells(counted.in_blocks(blocks))} == found
 
 
 class Bands:
@@ -256,26 +201,25 @@ class Bands:
         return np.minimum(x, 3).astype(np.int32)
 
 
-@pytest.mark.parametrize("slices", [None, DAYS], ids=["once", "days"])
-@pytest.mark.parametrize("lattice", [(8, 2), (2**14, 2**11)], ids=str)
-@pytest.mark.parametrize("unit", [PrivacyUnit(), FOUR])
-def test_each_record_is_counted_in_its_region_and_slice(unit, lattice, slices):
-    domain = replace(PLANE, lattice=lattice)
+def test_each_record_is_counted_in_its_region_and_slice(subtests):
     points = [(3.25, 0.5), (0.25, 0.5), (3.75, 1.5), (1.25, 1.5)]
-    times = np.array(["2024-01-02", "2024-01-02", "2024-01-02", "2024-01-01"], "datetime64[us]")
-    rows = replace(batch(points, ["u"] * 4), time=times if slices else None)
-    counted = tally_batches([rows], domain, unit=unit, slices=slices, regions=Bands())
-    days = [1, 1, 1, 0] if slices else [0] * 4
-    width, height = lattice[0] // 4, lattice[1] // 2
-    expected = [
-        (day, int(x), int(y * height), int(x * width))
-        for day, (x, y) in zip(days, points, strict=True)
-    ]
-    found_days = [0] * 4 if slices is None else counted.slice.tolist()
-    found = (found_days, *(v.tolist() for v in (counted.region, counted.rows, counted.columns)))
-    assert list(zip(*found, strict=True)) == sorted(expected)
-    assert counted.counts.tolist() == [1] * 4
-    assert counted.slice is None if slices is None else counted.slice.dtype == np.int64
+    times = ["2024-01-02"] * 3 + ["2024-01-01"]
+    for unit, lattice, slices in product(UNITS, ((8, 2), (2**14, 2**11)), (None, DAYS)):
+        rows = batch(points, ["u"] * 4, times if slices else None)
+        domain = replace(PLANE, lattice=lattice)
+        counted = tally_batches([rows], domain, unit=unit, slices=slices, regions=Bands())
+        days = [1, 1, 1, 0] if slices else [0] * 4
+        width, height = lattice[0] // 4, lattice[1] // 2
+        expected = [
+            (day, int(x), int(y * height), int(x * width))
+            for day, (x, y) in zip(days, points, strict=True)
+        ]
+        with subtests.test(unit=str(unit), lattice=lattice, slices=slices is not None):
+            found_days = [0] * 4 if slices is None else counted.slice.tolist()
+            found = (v.tolist() for v in (counted.region, counted.rows, counted.columns))
+            assert list(zip(found_days, *found, strict=True)) == sorted(expected)
+            assert counted.counts.tolist() == [1] * 4
+            assert slices is None or counted.slice.dtype == np.int64
 
 
 def test_a_lattice_must_leave_room_for_its_regions_also_where_cells_are_counted_together(
@@ -283,14 +227,14 @@ def test_a_lattice_must_leave_room_for_its_regions_also_where_cells_are_counted_
 ):
     domain, step = replace(PLANE, lattice=(2**30, 2**28)), (2**25, 2**25)
     monkeypatch.setattr(Bands, "size", 16)
-    TallyBuilder(domain, unit=PrivacyUnit(), step=step, regions=Bands())
+    TallyBuilder(domain, unit=RECORD, step=step, regions=Bands())
     monkeypatch.setattr(Bands, "size", 17)
     with pytest.raises(DomainError, match="is too fine for 17 slices times regions"):
-        TallyBuilder(domain, unit=PrivacyUnit(), step=step, regions=Bands())
+        TallyBuilder(domain, unit=RECORD, step=step, regions=Bands())
 
 
 def test_codes_are_split_in_parts(monkeypatch):
-    monkeypatch.setattr("psd.ingest.tally_builder._CODES_PER_CHUNK", 3)
+    monkeypatch.setattr(f"{MODULE}._CODES_PER_CHUNK", 3)
     parts = _split_codes(np.arange(30), (5, 2, 3), (4, 7))
     expected = [(c * 4, r * 7, n, 0) for n in range(3) for r in range(2) for c in range(5)]
     assert list(zip(*(part.tolist() for part in parts), strict=True)) == expected

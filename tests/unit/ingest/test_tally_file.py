@@ -16,7 +16,6 @@ from psd.ingest.partial_tally import (
     merge,
 )
 from psd.ingest.tally_file import KEY, is_tally, read_origins, read_tally, write_tally
-from psd.privacy.unit import PrivacyUnit
 from support.tallies import K4, VARIANTS, cells, counted
 
 
@@ -52,20 +51,10 @@ def test_the_unit_is_known_before_a_count_is_read(tmp_path, name):
 
 
 def test_the_unit_of_several_tallies_is_that_of_all_of_them(tmp_path):
-    write_tally(counted(part="a"), tmp_path / "a")
-    unit = dataclasses.replace(K4, max_contributions=3)
-    write_tally(counted(part="b", unit=unit), tmp_path / "b")
-    assert read_origins([tmp_path / "a", tmp_path / "b"])[0] == PrivacyUnit(
-        kind="user", max_contributions=7
-    )
-
-
-def test_a_tally_whose_header_is_damaged_has_no_unit(tmp_path):
-    path = rewritten(tmp_path, counted(), edit(format=1))
-    with pytest.raises(InputDataError, match="damaged, or of another version"):
-        read_origins([path])
-    with pytest.raises(InputDataError, match="does not exist"):
-        read_origins([tmp_path / "absent"])
+    three, seven = (dataclasses.replace(K4, max_contributions=k) for k in (3, 7))
+    for name, unit in (("a", K4), ("b", three)):
+        write_tally(counted(part=name, unit=unit), tmp_path / name)
+    assert read_origins([tmp_path / "a", tmp_path / "b"])[0] == seven
 
 
 def test_a_tally_is_kept_from_others_and_from_overwriting(tmp_path):
@@ -97,91 +86,64 @@ def first_origin(**changes):
     return lambda header: {**header, "origins": [{**header["origins"][0], **changes}]}
 
 
-@pytest.mark.parametrize(
-    "header",
-    [
-        lambda h: "{",
-        lambda h: "[]",
-        lambda h: {k: v for k, v in h.items() if k != "unit"},
-        edit(more=1),
-        edit(format=1),
-        edit(format=True),
-        edit(bounds=[0, 0, 0, 0]),
-        edit(bounds=[0, 0, 1]),
-        edit(crs="nowhere"),
-        edit(crs=3),
-        edit(lattice=[4, 4]),
-        edit(lattice=[64.0, 64]),
-        edit(step=[0, 1]),
-        edit(step=[1]),
-        edit(unit="tribe"),
-        edit(unit=["user"]),
-        edit(weight=-1),
-        edit(weight="1"),
-        edit(by="month", slices=["2024-01"]),
-        edit(slices="2024-01"),
-        edit(contribution_scope="year"),
-        edit(time_zone=3),
-        edit(boundary=3),
-        edit(has_user_rows=True),
-        edit(has_user_rows=1),
-        edit(release=3),
-        edit(origins=[]),
-        edit(origins={}),
-        edit(origins=[3]),
-        lambda h: {**h, "origins": h["origins"] * 2},
-        first_origin(run="x"),
-        first_origin(run=3),
-        first_origin(names="part a"),
-        first_origin(names=[3]),
-        first_origin(contributions=0),
-        first_origin(contributions=10**9 + 1),
-        first_origin(key=3),
-        first_origin(more=1),
-        first_origin(reading={"x": "lon"}),
-        first_origin(reading=[]),
-        edit(format=2),
-        edit(format=4),
-        edit(coordinate_resolution="0.25"),
-        edit(format=4, coordinate_resolution="0.25"),
-        edit(format=4, coordinate_resolution=None),
-        edit(format=4, coordinate_resolution=0.25),
-    ],
-)
-def test_headers_are_read_strictly(tmp_path, header):
-    path = rewritten(tmp_path, counted(), header)
+def refused(path, read=read_tally):
     with pytest.raises(InputDataError, match="is damaged, or of another version"):
-        read_tally(path)
-    with suppress(InputDataError):  # the header alone may be sound
-        read_origins([path])
+        read(path)
 
 
-@pytest.mark.parametrize("value", ["0.250", "0.5", 0.25, ""])
-def test_a_coordinate_resolution_is_read_strictly(tmp_path, value):
-    path = rewritten(tmp_path, counted(VARIANTS["stepped"]), edit(coordinate_resolution=value))
-    with pytest.raises(InputDataError, match="is damaged, or of another version"):
-        read_tally(path)
+HEADERS = [
+    lambda h: "{",
+    lambda h: "[]",
+    lambda h: {k: v for k, v in h.items() if k != "unit"},
+    *(edit(format=value) for value in (1, True, 2, 4)),
+    *(edit(bounds=value) for value in ([0, 0, 0, 0], [0, 0, 1])),
+    *(edit(crs=value) for value in ("nowhere", 3)),
+    *(edit(lattice=value) for value in ([4, 4], [64.0, 64])),
+    *(edit(step=value) for value in ([0, 1], [1])),
+    *(edit(unit=value) for value in ("tribe", ["user"])),
+    *(edit(weight=value) for value in (-1, "1")),
+    *(edit(has_user_rows=value) for value in (True, 1)),
+    *(edit(origins=value) for value in ([], {}, [3])),
+    edit(more=1),
+    edit(by="month", slices=["2024-01"]),
+    edit(slices="2024-01"),
+    edit(contribution_scope="year"),
+    edit(time_zone=3),
+    edit(boundary=3),
+    edit(release=3),
+    lambda h: {**h, "origins": h["origins"] * 2},
+    *(first_origin(run=value) for value in ("x", 3)),
+    *(first_origin(names=value) for value in ("part a", [3])),
+    *(first_origin(contributions=value) for value in (0, 10**9 + 1)),
+    *(first_origin(reading=value) for value in ({"x": "lon"}, [])),
+    first_origin(key=3),
+    first_origin(more=1),
+    edit(coordinate_resolution="0.25"),
+    *(edit(format=4, coordinate_resolution=value) for value in ("0.25", None, 0.25)),
+]
+DIGEST = {"digest": "0" * 64}
+REGIONS = [None, {}, DIGEST, {"digest": "Z" * 64, "size": 4}, {"digest": 3, "size": 4}]
+REGIONS += [DIGEST | {"size": size} for size in (0, 2**23, True, 3)]
+REGIONS += [DIGEST | {"size": 4, "more": 1}]
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        None,
-        {},
-        {"digest": "0" * 64},
-        {"digest": "0" * 64, "size": 0},
-        {"digest": "0" * 64, "size": 2**23},
-        {"digest": "0" * 64, "size": True},
-        {"digest": "0" * 64, "size": 3},
-        {"digest": "Z" * 64, "size": 4},
-        {"digest": 3, "size": 4},
-        {"digest": "0" * 64, "size": 4, "more": 1},
-    ],
-)
-def test_regions_are_read_strictly(tmp_path, value):
-    path = rewritten(tmp_path, counted(VARIANTS["regions"]), edit(regions=value))
-    with pytest.raises(InputDataError, match="is damaged, or of another version"):
-        read_tally(path)
+def test_headers_are_read_strictly(subtests, tmp_path):
+    resolutions = [edit(coordinate_resolution=text) for text in ("0.250", "0.5", 0.25, "")]
+    for variant, headers in (
+        ("user", HEADERS),
+        ("stepped", resolutions),
+        ("regions", [edit(regions=value) for value in REGIONS]),
+    ):
+        kept = counted(VARIANTS[variant])
+        for number, header in enumerate(headers):
+            with subtests.test(variant=variant, number=number):
+                path = rewritten(tmp_path, kept, header)
+                refused(path)
+                with suppress(InputDataError):  # the header alone may be sound
+                    read_origins([path])
+    refused([rewritten(tmp_path, counted(), edit(format=1))], read_origins)
+    with pytest.raises(InputDataError, match="does not exist"):
+        read_origins([tmp_path / "absent"])
 
 
 def sliced_tally(tmp_path):
@@ -201,15 +163,10 @@ def test_slices_of_csv_files_state_the_clock_changes_of_their_zone(tmp_path):
     assert read_origins([tmp_path / "sliced"])[2] == tally.rules.slices
 
 
-@pytest.mark.parametrize("clock", ["", "0" * 15, "0" * 17, "G" * 16, 7, ["0" * 16]])
-def test_clocks_are_read_strictly(clock, tmp_path):
-    def with_clock(header):
-        (origin,) = header["origins"]
-        return {**header, "origins": [{**origin, "clock": clock}]}
-
-    path = rewritten(tmp_path, sliced_tally(tmp_path), with_clock)
-    with pytest.raises(InputDataError, match="is damaged, or of another version"):
-        read_tally(path)
+def test_clocks_are_read_strictly(tmp_path):
+    tally = sliced_tally(tmp_path)
+    for clock in ("", "0" * 15, "0" * 17, "G" * 16, 7, ["0" * 16]):
+        refused(rewritten(tmp_path, tally, first_origin(clock=clock)))
 
 
 def test_tallies_without_regions_have_earlier_formats(tmp_path):
@@ -227,16 +184,13 @@ def without_readings(header):
     return {**header, "format": 2}
 
 
-def test_a_tally_of_format_2_is_read_and_does_not_state_its_columns(tmp_path):
-    kept = counted()
+def test_a_tally_of_format_2_is_read_and_a_ledger_does_not_pay_it(tmp_path):
+    """It does not state its columns."""
+    kept = counted(VARIANTS["rows"])
     assert all(origin.reading for origin in kept.origins)
     found = read_tally(rewritten(tmp_path, kept, without_readings))
     assert [origin.reading for origin in found.origins] == [None]
     assert cells(found) == cells(kept)
-
-
-def test_a_ledger_pays_no_tally_that_does_not_state_its_columns(tmp_path):
-    found = read_tally(rewritten(tmp_path, counted(VARIANTS["rows"]), without_readings))
     ledger = psd.Ledger.create(tmp_path / "l")
     ledger.register("rows", 1)
     psd.build(found, epsilon=1, method="grid")
@@ -248,52 +202,48 @@ def changed(name, at, value):
     def change(table):
         values = table[name].to_pylist()
         values[at] = value
-        at_column = table.schema.get_field_index(name)
-        kind = table.schema.field(name).type
-        return table.set_column(at_column, table.schema.field(name), pa.array(values, kind))
+        index, field = table.schema.get_field_index(name), table.schema.field(name)
+        return table.set_column(index, field, pa.array(values, field.type))
 
     return change
 
 
-@pytest.mark.parametrize(
-    ("kept", "lines"),
-    [
-        ("rows", lambda t: t.drop_columns("row")),
-        ("rows", lambda t: t.append_column("more", t["row"])),
-        ("rows", changed("count", 0, 0)),
-        ("rows", changed("count", 0, -1)),
-        ("rows", changed("count", 0, None)),
-        ("rows", changed("count", 0, 2**62)),
-        ("rows", changed("column", 0, 64)),
-        ("rows", changed("column", 0, 2**32)),
-        ("rows", changed("row", 0, -1)),
-        ("rows", changed("row", 0, 63)),
-        ("rows", changed("slice", 0, 1)),
-        ("rows", lambda t: pa.concat_tables([t, t])),
-        ("rows", lambda t: pa.concat_tables([t.slice(0, 1), t])),
-        ("coarse", changed("column", 0, 1)),
-        ("slices", changed("slice", -1, 4)),
-        ("slices", changed("slice", 0, -1)),
-        ("carried", changed("user", 0, None)),
-        ("carried", changed("row_hash", 0, -1)),
-        ("carried", changed("row_hash", 0, 2**31 - 1)),
-        ("carried", changed("column", 0, 64)),
-        ("carried", lambda t: pa.concat_tables([t, t.slice(0, 1)])),
-        ("carried-slices", changed("time", 0, 0)),
-        ("regions", lambda t: t.drop_columns("region")),
-        ("regions", changed("region", 0, 4)),
-        ("regions", changed("region", 0, -1)),
-        ("regions", changed("region", 0, None)),
-        ("regions", changed("region", -1, 0)),
-        ("regions-carried", changed("region", 0, 4)),
-        ("regions-carried", changed("column", 0, 64)),
-        ("rows", lambda t: t.append_column("region", t["row"])),
+TABLES = {
+    "rows": [
+        *(changed("count", 0, value) for value in (0, -1, None, 2**62)),
+        *(changed("column", 0, value) for value in (64, 2**32)),
+        *(changed("row", 0, value) for value in (-1, 63)),
+        changed("slice", 0, 1),
+        lambda t: t.drop_columns("row"),
+        lambda t: t.append_column("more", t["row"]),
+        lambda t: t.append_column("region", t["row"]),
+        lambda t: pa.concat_tables([t, t]),
+        lambda t: pa.concat_tables([t.slice(0, 1), t]),
     ],
-)
-def test_tables_are_read_strictly(tmp_path, kept, lines):
-    path = rewritten(tmp_path, counted(VARIANTS[kept]), lines=lines)
-    with pytest.raises(InputDataError, match="is damaged, or of another version"):
-        read_tally(path)
+    "coarse": [changed("column", 0, 1)],
+    "slices": [changed("slice", -1, 4), changed("slice", 0, -1)],
+    "carried": [
+        changed("user", 0, None),
+        *(changed("row_hash", 0, value) for value in (-1, 2**31 - 1)),
+        changed("column", 0, 64),
+        lambda t: pa.concat_tables([t, t.slice(0, 1)]),
+    ],
+    "carried-slices": [changed("time", 0, 0)],
+    "regions": [
+        *(changed("region", 0, value) for value in (4, -1, None)),
+        changed("region", -1, 0),
+        lambda t: t.drop_columns("region"),
+    ],
+    "regions-carried": [changed("region", 0, 4), changed("column", 0, 64)],
+}
+
+
+def test_tables_are_read_strictly(subtests, tmp_path):
+    for variant, tables in TABLES.items():
+        kept = counted(VARIANTS[variant])
+        for number, lines in enumerate(tables):
+            with subtests.test(variant=variant, number=number):
+                refused(rewritten(tmp_path, kept, lines=lines))
 
 
 def test_damaged_files_are_refused(tmp_path):

@@ -1,10 +1,10 @@
 """Kept records of users against a twin in plain Python, and parts that are merged."""
 
 from collections import defaultdict
+from itertools import product
 
 import numpy as np
 import pyarrow as pa
-import pytest
 
 from psd.ingest.row_hash import row_hashes, user_salts
 from psd.ingest.user_partitions import UserPartition
@@ -16,6 +16,7 @@ KEY = b"sixteen bytes ok"
 WIDTH = 4
 DAY = 86_400_000_000
 SLICES = TimeSlices.parse("day", "1970-01-01..1970-01-02")
+DAYS = (("user-day", "UTC"), ("user-slice", None))
 
 
 def user(k):
@@ -71,29 +72,23 @@ def smallest(records, k, unit_of):
     return sorted(record for unit in units.values() for _, record in sorted(unit)[:k])
 
 
-@pytest.mark.parametrize("k", [1, 3, 100])
-@pytest.mark.parametrize("seed", range(5))
-def test_the_smallest_hashes_of_each_user_are_kept(seed, k):
-    records = random_records(seed)
-    assert listed(keep(records, user(k))) == smallest(records, k, lambda record: record[0])
-
-
-@pytest.mark.parametrize(
-    ("unit", "slices"),
-    [
-        (PrivacyUnit(kind="user-day", max_contributions=2, time_zone="UTC"), None),
-        (PrivacyUnit(kind="user-slice", max_contributions=2), SLICES),
-    ],
-)
-def test_a_unit_may_be_the_day_or_the_slice_of_a_user(unit, slices):
-    records = random_records(7)
-    expected = smallest(records, 2, lambda record: (record[0], record[3]))
-    assert listed(keep(records, unit, slices)) == expected
+def test_the_smallest_hashes_of_each_unit_are_kept(subtests):
+    for seed, k in product(range(5), [1, 3, 100]):
+        with subtests.test(seed=seed, k=k):
+            records = random_records(seed)
+            assert listed(keep(records, user(k))) == smallest(records, k, lambda record: record[0])
+    day, part = (PrivacyUnit(kind=kind, max_contributions=2, time_zone=zone) for kind, zone in DAYS)
+    for unit, slices in ((day, None), (part, SLICES)):
+        records = random_records(7)
+        expected = smallest(records, 2, lambda record: (record[0], record[3]))
+        assert listed(keep(records, unit, slices)) == expected
 
 
 def test_equal_records_of_one_user_are_several():
     records = [("ann", 1, 1, 0)] * 5 + [("bob", 1, 1, 0)]
     assert listed(keep(records, user(3))) == [("ann", 1, 1, 0)] * 3 + [("bob", 1, 1, 0)]
+    parts = [keep([(name, 0, 0, 0)], user(1)) for name in ("7", "007", "7")]
+    assert listed(merge_user_rows(parts, user(1), None)) == [("007", 0, 0, 0), ("7", 0, 0, 0)]
 
 
 def test_the_order_of_records_and_partitions_does_not_count():
@@ -104,33 +99,28 @@ def test_the_order_of_records_and_partitions_does_not_count():
     assert apart.names.to_pylist() == sorted(apart.names.to_pylist())
 
 
-@pytest.mark.parametrize("k", [1, 2, 4])
-@pytest.mark.parametrize("seed", range(5))
-def test_parts_of_the_same_users_merge_to_the_smallest_of_all(seed, k):
-    parts = [keep(random_records(10 * seed + n), user(k)) for n in range(3)]
-    merged = merge_user_rows(parts, user(k), None)
-    hashes = defaultdict(list)
-    for part in parts:
-        names = part.names.to_pylist()
-        for number, value in zip(part.users, part.hashes, strict=True):
-            hashes[names[number]].append(int(value))
-    names = np.array(merged.names.to_pylist())
-    for name, values in hashes.items():
-        of_user = merged.hashes[names[merged.users] == name]
-        assert sorted(of_user.tolist()) == sorted(values)[:k]
-    assert listed(merge_user_rows(parts[::-1], user(k), None)) == listed(merged)
+def test_parts_of_the_same_users_merge_to_the_smallest_of_all(subtests):
+    for seed, k in product(range(5), [1, 2, 4]):
+        parts = [keep(random_records(10 * seed + n), user(k)) for n in range(3)]
+        merged = merge_user_rows(parts, user(k), None)
+        hashes = defaultdict(list)
+        for part in parts:
+            names = part.names.to_pylist()
+            for number, value in zip(part.users, part.hashes, strict=True):
+                hashes[names[number]].append(int(value))
+        names = np.array(merged.names.to_pylist())
+        with subtests.test(seed=seed, k=k):
+            for name, values in hashes.items():
+                of_user = merged.hashes[names[merged.users] == name]
+                assert sorted(of_user.tolist()) == sorted(values)[:k]
+            assert listed(merge_user_rows(parts[::-1], user(k), None)) == listed(merged)
 
 
-def test_users_are_one_by_their_id_alone():
-    parts = [keep([(name, 0, 0, 0)], user(1)) for name in ("7", "007", "7")]
-    assert listed(merge_user_rows(parts, user(1), None)) == [("007", 0, 0, 0), ("7", 0, 0, 0)]
-
-
-@pytest.mark.parametrize("parts", [[], [[]], [[], []]], ids=["no part", "one", "two"])
-def test_without_records_nothing_is_kept(parts):
-    merged = merge_user_rows([keep(part, user(2)) for part in parts], user(2), None)
-    assert (len(merged.users), merged.users.dtype) == (0, np.int64)
-    assert len(merged.tally(None).counts) == 0
+def test_without_records_nothing_is_kept():
+    for parts in ([], [[]], [[], []]):
+        merged = merge_user_rows([keep(part, user(2)) for part in parts], user(2), None)
+        assert (len(merged.users), merged.users.dtype) == (0, np.int64)
+        assert len(merged.tally(None).counts) == 0
 
 
 def test_the_tally_counts_records_by_cell_and_slice():
@@ -138,7 +128,8 @@ def test_the_tally_counts_records_by_cell_and_slice():
     kept = keep(records, user(9))
     tally = kept.tally(None)
     assert sorted(zip(tally.columns, tally.rows, tally.counts, strict=True)) == [
-        *((1, 2, 3), (3, 0, 1))
+        (1, 2, 3),
+        (3, 0, 1),
     ]
     tally = kept.tally(SLICES)
     cells = zip(tally.slice, tally.columns, tally.rows, tally.counts, strict=True)

@@ -1,6 +1,8 @@
 """The expression that engines count with, run by DuckDB, against the local path."""
 
 import unicodedata
+from collections import Counter
+from itertools import product
 
 import duckdb
 import ibis
@@ -17,22 +19,23 @@ from psd.ingest.engines._counts import tally_table
 from psd.ingest.engines._expression import parse_rows, to_sql
 from psd.ingest.engines._parse import COMPOSED, literal_double
 from psd.ingest.sources import Columns
-from psd.ingest.tally import Batch
-from psd.ingest.tally_builder import tally_batches
 from psd.privacy.unit import PrivacyUnit
 from support import engines
 
+pytestmark = pytest.mark.deep
+
 TYPES = {"string": "string", "double": "float64", "int64": "int64", "timestamp[us]": "timestamp"}
+RECORD, PLAIN = PrivacyUnit(), Columns()
+ONE = PrivacyUnit(kind="user", max_contributions=1)
 ROWS = engines.rows()
 PLANE, OPTIONS = engines.PLANE, engines.OPTIONS
 
 
-def by_expression(table, domain, columns, **options):
+def by_expression(table, columns, domain, **options):
     """Tally of a table by the expression, on DuckDB."""
     x, y = (columns.x, columns.y) if columns.wkt is None else (columns.wkt, columns.wkt)
     roles = {"x": x, "y": y, "user": columns.user, "time": columns.time}
-    roles = {role: name for role, name in roles.items() if name}
-    table = pa.table({role: table[name] for role, name in roles.items()})
+    table = pa.table({role: table[name] for role, name in roles.items() if name})
     schema = {field.name: TYPES[str(field.type)] for field in table.schema}
     with duckdb.connect() as connection:
         connection.register("points", table)
@@ -51,29 +54,35 @@ def by_expression(table, domain, columns, **options):
         )
 
 
-def locally(data, domain, columns, **options):
-    return engines.Local().tally(data, columns, domain, **options)
+class Expression:
+    """The expression, called like an engine."""
+
+    tally = staticmethod(by_expression)
+
+
+def assert_same(table=ROWS, *args, **options):
+    engines.assert_same(Expression, table, *args, **options)
+
+
+locally = engines.Local().tally
 
 
 @pytest.mark.parametrize(("unit", "step"), engines.CASES.values(), ids=engines.CASES)
 def test_cell_by_cell(unit, step, tmp_path):
     options = {"unit": unit, "key": engines.KEY, "step": step}
-    local = locally(ROWS, engines.DOMAIN, engines.COLUMNS, **options)
-    engines.assert_equal(local, by_expression(ROWS, engines.DOMAIN, engines.COLUMNS, **options))
+    assert_same(**options)
+    local = locally(ROWS, engines.COLUMNS, engines.DOMAIN, **options)
     text = engines.as_text(ROWS)
     path = engines.write_csv(text, tmp_path / "points.csv")
-    engines.assert_equal(local, by_expression(text, engines.DOMAIN, engines.COLUMNS, **options))
-    engines.assert_equal(local, locally(path, engines.DOMAIN, engines.COLUMNS, **options))
+    engines.assert_equal(local, by_expression(text, engines.COLUMNS, engines.DOMAIN, **options))
+    engines.assert_equal(local, locally(path, engines.COLUMNS, engines.DOMAIN, **options))
 
 
 @pytest.mark.parametrize("name", engines.hierarchies())
 @pytest.mark.parametrize("case", ["record", "user, coarse", "user-day", "users counted"])
 def test_region_by_region(name, case):
     unit, step = engines.CASES[case]
-    regions = engines.hierarchies()[name]
-    options = {"unit": unit, "key": engines.KEY, "step": step, "regions": regions}
-    local = locally(ROWS, engines.DOMAIN, engines.COLUMNS, **options)
-    engines.assert_equal(local, by_expression(ROWS, engines.DOMAIN, engines.COLUMNS, **options))
+    assert_same(unit=unit, step=step, regions=engines.hierarchies()[name])
 
 
 def test_points_on_outlines_have_the_region_of_the_local_path():
@@ -81,28 +90,20 @@ def test_points_on_outlines_have_the_region_of_the_local_path():
     corners = shapely.get_coordinates(regions.shapes())
     middles = (corners[1:] + corners[:-1]) / 2
     x, y = np.concatenate([corners, middles]).clip((126.4, 37.0), (127.6, 38.0)).T
-    table = pa.table({"lon": x, "lat": y})
-    options = {"unit": PrivacyUnit(), "regions": regions}
-    local = locally(table, engines.DOMAIN, Columns(), **options)
-    engines.assert_equal(local, by_expression(table, engines.DOMAIN, Columns(), **options))
+    assert_same(pa.table({"lon": x, "lat": y}), PLAIN, regions=regions)
 
 
-@pytest.mark.parametrize("domain", ["rounded", "plane"])
-def test_regions_of_rounded_coordinates_and_of_cells(domain):
+def test_regions_of_rounded_coordinates_and_of_cells():
     bounds = engines.DOMAIN.bounds
-    if domain == "rounded":
-        space = psd.Domain(bounds=bounds, coordinate_resolution="0.01")
-        regions = engines.hierarchies(space)["polygons"]
-    else:
-        space = psd.Domain(bounds=bounds, crs="EPSG:3857")
-        regions = psd.CellRegions(kind="grid-cells", cells="0.1").read(space)
-    options = {
-        "unit": PrivacyUnit(kind="user", max_contributions=3),
-        "key": engines.KEY,
-        "regions": regions,
-    }
-    local = locally(ROWS, space, engines.COLUMNS, **options)
-    engines.assert_equal(local, by_expression(ROWS, space, engines.COLUMNS, **options))
+    rounded = psd.Domain(bounds=bounds, coordinate_resolution="0.01")
+    plane = psd.Domain(bounds=bounds, crs="EPSG:3857")
+    cells = psd.CellRegions(kind="grid-cells", cells="0.1")
+    unit = PrivacyUnit(kind="user", max_contributions=3)
+    for space, regions in (
+        (rounded, engines.hierarchies(rounded)["polygons"]),
+        (plane, cells.read(plane)),
+    ):
+        assert_same(ROWS, engines.COLUMNS, space, unit=unit, regions=regions)
 
 
 def test_only_coordinates_near_outlines_are_brought_here(monkeypatch):
@@ -114,16 +115,12 @@ def test_only_coordinates_near_outlines_are_brought_here(monkeypatch):
         return assign(self, x, y)
 
     monkeypatch.setattr(type(regions.geometry), "assign", count)
-    options = {"unit": PrivacyUnit(), "regions": regions}
-    by_expression(ROWS, engines.DOMAIN, engines.COLUMNS, **options)
+    by_expression(ROWS, engines.COLUMNS, engines.DOMAIN, unit=RECORD, regions=regions)
     assert sum(seen) < 0.25 * len(ROWS)
 
 
 PLANTED = {
-    "an edge belongs to both sides": (
-        "_edge",
-        lambda lines, domain, axis: literal_double(0) * lines,
-    ),
+    "an edge belongs to both sides": ("_edge", lambda lines, *_: literal_double(0) * lines),
     "another digit of the hash": ("_SALT_DIGITS", 6),
     "another prime": ("PRIME", 2**31 - 3),
     "years before 1970 fold over": ("TIME_OFFSET", 0),
@@ -133,22 +130,23 @@ PLANTED = {
 @pytest.mark.parametrize(("name", "value"), PLANTED.values(), ids=PLANTED)
 def test_planted_differences_are_noticed(monkeypatch, name, value):
     unit, step = engines.CASES["user"]
-    options = {"unit": unit, "key": engines.KEY, "step": step}
-    local = locally(ROWS, engines.DOMAIN, engines.COLUMNS, **options)
+    assert_same(unit=unit, step=step)
     monkeypatch.setattr(_expression, name, value)
-    found = by_expression(ROWS, engines.DOMAIN, engines.COLUMNS, **options)
     with pytest.raises(AssertionError):
-        engines.assert_equal(local, found)
+        assert_same(unit=unit, step=step)
 
 
-@pytest.mark.parametrize("domain", [
+DOMAINS = [
     psd.Domain(bounds=(-180, -90, 180, 90)),
     psd.Domain(bounds=(0.1, 0.1, 0.7, 0.3), crs="EPSG:3857", lattice=(7, 2**30)),
     psd.Domain(bounds=(1e-300, -1e300, 2e-300, 1e300), crs='LOCAL_CS["here"]', lattice=(3, 5)),
     psd.Domain(bounds=(-180, -90, 180, 90), coordinate_resolution="0.0001"),
     psd.Domain(bounds=(0.12, -0.1, 0.71, 0.3), crs="EPSG:3857", coordinate_resolution="0.1"),
     psd.Domain(bounds=(-7, 1, 7, 9e6), crs="EPSG:3857", coordinate_resolution="0.3"),
-])  # fmt: skip
+]
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
 def test_points_at_lattice_lines(domain):
     rng = np.random.default_rng(3)
     x, y = (domain.edges(axis, rng.integers(0, domain.lattice[axis] + 1, 600)) for axis in (0, 1))
@@ -156,29 +154,24 @@ def test_points_at_lattice_lines(domain):
     x, y = np.where(rng.random(600) < 0.5, x, np.nextafter(x, side)), np.nextafter(y, -side)
     table = pa.table({"lon": x, "lat": [repr(value) for value in y.tolist()]})
     columns, rows, _ = domain.quantise(x, y)
-    found = by_expression(table, domain, Columns(), unit=PrivacyUnit())
-    codes = rows.astype(np.int64) * domain.lattice[0] + columns
-    code, count = np.unique(codes, return_counts=True)
-    np.testing.assert_array_equal(
-        found.rows.astype(np.int64) * domain.lattice[0] + found.columns, code
-    )
-    np.testing.assert_array_equal(found.counts, count)
+    expected = Counter(zip(rows.tolist(), columns.tolist(), strict=True))
+    found = by_expression(table, PLAIN, domain, unit=RECORD)
+    cells = zip(found.rows.tolist(), found.columns.tolist(), strict=True)
+    assert list(zip(cells, found.counts.tolist(), strict=True)) == sorted(expected.items())
 
 
 @pytest.mark.parametrize("k", [1, 5])
 def test_equal_rows_and_users_below_and_above_the_bound(k):
     rng = np.random.default_rng(k)
-    x, y, day = (
-        rng.integers(0, 4, 900) + 0.5,
-        rng.integers(0, 2, 900) + 0.5,
-        rng.integers(0, 3, 900),
-    )
+    x, y, day = (rng.integers(0, size, 900) for size in (4, 2, 3))
     time = np.datetime64("2024-02-28", "us") + day.astype("m8[D]")
     users = pa.array([str(user) for user in rng.geometric(0.01, 900)])
+    table = pa.table({"lon": x + 0.5, "lat": y + 0.5, "user": users, "time": time})
     unit = PrivacyUnit(kind="user", max_contributions=k)
-    local = tally_batches([Batch(x=x, y=y, user=users, time=time)], PLANE, unit=unit, key=b"key")
-    table = pa.table({"lon": x, "lat": y, "user": users, "time": time})
-    found = by_expression(table, PLANE, engines.COLUMNS, unit=unit, key=b"key")
+    options = {"unit": unit, "key": b"key"}
+    found, local = (
+        count(table, engines.COLUMNS, PLANE, **options) for count in (by_expression, locally)
+    )
     assert found.report == local.report
     for name in ("columns", "rows", "counts"):
         np.testing.assert_array_equal(getattr(found, name), getattr(local, name))
@@ -187,7 +180,7 @@ def test_equal_rows_and_users_below_and_above_the_bound(k):
 def is_taken(path):
     """Whether the local path takes a file."""
     try:
-        return bool(locally(path, PLANE, engines.COLUMNS, **OPTIONS).report)
+        return bool(locally(path, engines.COLUMNS, PLANE, **OPTIONS).report)
     except (InputDataError, DomainError):
         return False
 
@@ -203,12 +196,9 @@ def test_odd_points_and_commas_are_read_or_refused_alike(values, options, tmp_pa
         table = pa.table({"lon": pa.array([value], pa.string()), "lat": pa.array(["1,5"])})
         path = engines.write_csv(table, tmp_path / "points.csv")
         both = []
-        for count in (
-            lambda: locally(path, PLANE, columns, unit=PrivacyUnit()),  # noqa: B023
-            lambda: by_expression(table, PLANE, columns, unit=PrivacyUnit()),  # noqa: B023
-        ):
+        for engine, data in ((engines.Local(), path), (Expression, table)):
             try:
-                both.append(count().report)
+                both.append(engine.tally(data, columns, PLANE, unit=RECORD).report)
             except InputDataError as error:
                 both.append(str(error).replace(f" of {path}", ""))
         assert both[0] == both[1], value
@@ -226,42 +216,34 @@ def test_odd_fields_are_taken_or_refused_alike(name, tmp_path):
     assert refused == {value: not good for value, good in zip(values, taken, strict=True)}
     table = table.filter(pa.array(taken))
     assert 3 < table.num_rows < len(values)
-    local = locally(engines.write_quoted(path, table), PLANE, engines.COLUMNS, **OPTIONS)
-    found = by_expression(table, PLANE, engines.COLUMNS, **OPTIONS)
+    local = locally(engines.write_quoted(path, table), engines.COLUMNS, PLANE, **OPTIONS)
+    found = by_expression(table, engines.COLUMNS, PLANE, **OPTIONS)
     assert (found.report, found.columns.tolist()) == (local.report, local.columns.tolist())
+    if name == "time":  # to the microsecond
+        dated = [bool(value) and value[:4].isdigit() for value in table["time"].to_pylist()]
+        table = table.filter(pa.array(dated))
+        moments = engines.duckdb_verdicts(
+            table, lambda rows: parse_rows(rows, PLANE).select("moment")
+        )
+        np.testing.assert_array_equal(moments, wall_clock(table["time"], "UTC").astype(np.int64))
+        assert table.num_rows > 10
 
 
-def test_moments_to_the_microsecond(tmp_path):
-    values = [value for value in engines.ODD["time"] if value and value[:4].isdigit()]
-    tables = [engines.beside_sound_ones("time", [value]) for value in values]
-    kept = [table for table in tables if is_taken(engines.write_quoted(tmp_path / "t.csv", table))]
-    table = pa.concat_tables(kept)
-    found = engines.duckdb_verdicts(
-        table, lambda points: parse_rows(points, engines.PLANE).select("moment")
-    )
-    expected = wall_clock(table["time"], "UTC").astype(np.int64)
-    np.testing.assert_array_equal(found, expected)
-    assert len(kept) > 10
+def test_ids_that_engines_do_not_compose():
+    for user in ("e\u0301", "é\u0301", "a\0b", "ά", "\U0001f600", "a\ufffd"):
+        for second in (0.5, 9):  # inside and outside
+            table = pa.table({"lon": [0.5, second], "lat": [0.5, second], "user": ["u", user]})
+            with pytest.raises(InputDataError, match="characters") as raised:
+                by_expression(table, Columns(user="user"), PLANE, unit=ONE)
+            assert user not in str(raised.value)
 
 
-@pytest.mark.parametrize("user", ["e\u0301", "é\u0301", "a\0b", "ά", "\U0001f600", "a\ufffd"])
-def test_ids_that_engines_do_not_compose(user):
-    unit = PrivacyUnit(kind="user", max_contributions=1)
-    for second in (0.5, 9):  # inside and outside
-        table = pa.table({"lon": [0.5, second], "lat": [0.5, second], "user": ["u", user]})
-        with pytest.raises(InputDataError, match="characters") as raised:
-            by_expression(table, PLANE, Columns(user="user"), unit=unit)
-        assert user not in str(raised.value)
-
-
-@pytest.mark.parametrize("x", [0.5, 9, None], ids=["in", "out", "nowhere"])
-@pytest.mark.parametrize("name", ["user", "time"])
-def test_a_row_without_id_or_time_is_refused_wherever_it_lies(name, x):
-    rows = {"lon": [0.5, x], "lat": [0.5, 0.5], "user": ["u", "v"], "time": ["2024-01-31"] * 2}
-    rows[name][1] = None
-    unit = PrivacyUnit(kind="user", max_contributions=1)
-    with pytest.raises(InputDataError, match="have no"):
-        by_expression(pa.table(rows), PLANE, Columns(user="user", time="time"), unit=unit)
+def test_a_row_without_id_or_time_is_refused_wherever_it_lies():
+    for name, x in product(("user", "time"), (0.5, 9, None)):  # inside, outside, nowhere
+        rows = {"lon": [0.5, x], "lat": [0.5, 0.5], "user": ["u", "v"], "time": ["2024-01-31"] * 2}
+        rows[name][1] = None
+        with pytest.raises(InputDataError, match="have no"):
+            by_expression(pa.table(rows), Columns(user="user", time="time"), PLANE, unit=ONE)
 
 
 def test_ids_that_engines_take_are_composed_however_they_are_joined():
@@ -281,42 +263,29 @@ def _compositions():
             yield [chr(int(part, 16)) for part in parts.split()]
 
 
-@pytest.mark.parametrize("point", [(0, 90.5), (-180.5, 0)])
-def test_values_that_are_no_degrees_are_outside(point):
-    table = pa.table({"lon": [1.0, point[0]], "lat": [1.0, point[1]]})
-    domain = psd.Domain(bounds=(-10, -10, 10, 10))
-    counted = by_expression(table, domain, Columns(), unit=PrivacyUnit())
-    assert counted.report == {"read": 2, "without coordinates": 0, "outside": 1, "kept": 1}
-
-
 def test_rows_but_none_inside_are_an_empty_tally():
-    table = pa.table({"lon": [7.5], "lat": [7.5]})
-    counted = by_expression(table, PLANE, Columns(), unit=PrivacyUnit())
-    assert len(counted.counts) == 0
-    assert counted.report == {"read": 1, "without coordinates": 0, "outside": 1, "kept": 0}
+    earth = psd.Domain(bounds=(-10, -10, 10, 10))
+    for points, domain, kept in [
+        ([(1, 1), (0, 90.5)], earth, 1),
+        ([(1, 1), (-180.5, 0)], earth, 1),
+        ([(7.5, 7.5)], PLANE, 0),
+        ([], PLANE, 0),
+    ]:
+        x, y = (pa.array([float(point[axis]) for point in points], pa.float64()) for axis in (0, 1))
+        counted = by_expression(pa.table({"lon": x, "lat": y}), PLAIN, domain, unit=RECORD)
+        assert len(counted.counts) == kept
+        left = {"without coordinates": 0, "outside": len(points) - kept}
+        assert counted.report == {"read": len(points), **left, "kept": kept}
 
 
-def test_no_rows():
-    table = pa.table({"lon": pa.array([], pa.float64()), "lat": pa.array([], pa.float64())})
-    found = by_expression(table, PLANE, Columns(), unit=PrivacyUnit())
-    assert len(found.counts) == 0
-    assert found.report == {"read": 0, "without coordinates": 0, "outside": 0, "kept": 0}
-
-
-def test_times_with_an_offset_are_refused():
-    table = pa.table({"lon": [0.5], "lat": [0.5], "time": ["2024-01-31 10:00:00+09:00"]})
+def test_times_and_units_that_are_refused():
+    late = pa.table({"lon": [0.5], "lat": [0.5], "time": ["2024-01-31 10:00:00+09:00"]})
     with pytest.raises(InputDataError, match="offset"):
-        by_expression(table, PLANE, Columns(time="time"), unit=PrivacyUnit())
-
-
-@pytest.mark.parametrize(
-    "unit",
-    [
-        PrivacyUnit(kind="user-slice"),
-        PrivacyUnit(kind="user", max_contributions=2, max_per_slice=1),
-    ],
-)
-def test_units_of_slices_are_refused(unit):
+        by_expression(late, Columns(time="time"), PLANE, unit=RECORD)
+    per_slice = PrivacyUnit(kind="user", max_contributions=2, max_per_slice=1)
     table = pa.table({"lon": [0.5], "lat": [0.5], "user": ["a"], "time": ["2024-01-31"]})
-    with pytest.raises(ParameterError, match="time slices"):
-        by_expression(table, PLANE, engines.COLUMNS, unit=unit)
+    for unit in (PrivacyUnit(kind="user-slice"), per_slice):
+        with pytest.raises(ParameterError, match="time slices"):
+            by_expression(table, engines.COLUMNS, PLANE, unit=unit)
+    with pytest.raises(ParameterError, match=r"input_crs must be that of the bounds, EPSG:3857"):
+        tally_table(None, lambda query: None, Columns(input_crs="EPSG:4326"), PLANE, unit=RECORD)

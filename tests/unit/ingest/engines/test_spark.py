@@ -8,27 +8,25 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from pysail.spark import SparkConnectServer
 
 import psd
 from psd.errors import InputDataError, MissingExtraError, ParameterError
 from psd.ingest.sources import Columns
+from psd.ingest.tally_file import read_tally
 from psd.privacy.unit import PrivacyUnit
-from psd.testing import SCRIPTS, RecordingSampler
 from support import engines
 from support.cli_runner import cli, fails, process
 
-pytest.importorskip("pysail", reason="pysail is not installed: pip install -e '.[test]'")
+pytestmark = pytest.mark.deep
 
-SHARED = Path(__file__).resolve().parents[4].parent / "shared" / "data"
 BOUNDS = ("--bounds", 126.4, 37, 127.6, 38)
-TABLE = engines.rows()
+TABLE, PLAIN = engines.rows(), Columns()
 USER = PrivacyUnit(kind="user", max_contributions=3)
 
 
 @pytest.fixture(scope="module")
 def url():
-    from pysail.spark import SparkConnectServer
-
     server = SparkConnectServer("127.0.0.1", 0)
     server.start(background=True)
     yield f"sc://127.0.0.1:{server.listening_address[1]}"
@@ -36,99 +34,70 @@ def url():
 
 
 @pytest.fixture(scope="module")
+def spark(url):
+    return psd.Spark(url=url)
+
+
+@pytest.fixture(scope="module")
 def inputs(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("inputs")
-    return {
-        "csv": str(engines.write_csv(engines.as_text(TABLE), folder / "points.csv")),
-        "parquet": str(engines.write_parquet(TABLE, folder / "points.parquet")),
-    }
-
-
-def both(url, data, domain, columns, **options):
-    """Tally of the local path and of Spark."""
-    options = {"unit": PrivacyUnit(), "key": engines.KEY, **options}
-    return [
-        engine.tally(data, columns, domain, **options)
-        for engine in (engines.Local(), psd.Spark(url=url))
-    ]
+    return engines.write_inputs(tmp_path_factory.mktemp("inputs"))
 
 
 @pytest.mark.parametrize("name", ["polygons", "rounded"])
-def test_region_by_region(url, inputs, name):
-    options = {"unit": USER, "regions": engines.hierarchies()[name]}
-    engines.assert_equal(*both(url, inputs["parquet"], engines.DOMAIN, engines.COLUMNS, **options))
+def test_region_by_region(spark, inputs, name):
+    regions = engines.hierarchies()[name]
+    engines.assert_same(spark, inputs["parquet"], unit=USER, regions=regions)
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 @pytest.mark.parametrize(("unit", "step"), engines.CASES.values(), ids=engines.CASES)
-def test_cell_by_cell(url, inputs, kind, unit, step):
-    engines.assert_equal(
-        *both(url, inputs[kind], engines.DOMAIN, engines.COLUMNS, unit=unit, step=step)
-    )
+def test_cell_by_cell(spark, inputs, kind, unit, step):
+    engines.assert_same(spark, inputs[kind], unit=unit, step=step)
 
 
-def test_several_files_are_one_input(url, tmp_path):
-    paths = [
-        str(engines.write_csv(engines.as_text(TABLE).slice(start, 1500), tmp_path / f"{start}.csv"))
-        for start in (0, 1500)
-    ]
-    engines.assert_equal(*both(url, paths, engines.DOMAIN, engines.COLUMNS, unit=USER))
-    turned = engines.as_text(TABLE).slice(1500).select(["note", "time", "lat", "user", "lon"])
+def test_several_files_are_one_input(spark, tmp_path):
+    paths, text = [str(tmp_path / f"{name}.csv") for name in "ab"], engines.as_text(TABLE)
+    for start, path in enumerate(paths):
+        engines.write_csv(text.slice(1500 * start, 1500), path)
+    engines.assert_same(spark, paths, unit=USER)
+    turned = text.slice(1500).select(["note", "time", "lat", "user", "lon"])
     engines.write_csv(turned, paths[1])
-    engines.assert_equal(*both(url, paths, engines.DOMAIN, engines.COLUMNS, unit=USER))
+    engines.assert_same(spark, paths, unit=USER)
 
 
 @pytest.mark.parametrize("column", ["int64", "int32", "float"])
-def test_columns_of_numbers(url, tmp_path, column):
+def test_columns_of_numbers(spark, tmp_path, column):
     values = pa.array(range(300)).cast(column)
     table = pa.table({"lon": values, "lat": values, "user": pa.array(range(300)).cast("int32")})
     path = engines.write_parquet(table, tmp_path / "points.parquet")
     domain = psd.Domain(bounds=(0, 0, 200, 299), crs="EPSG:3857", lattice=(7, 1000))
-    engines.assert_equal(*both(url, str(path), domain, Columns(user="user"), unit=USER))
+    engines.assert_same(spark, str(path), Columns(user="user"), domain, unit=USER)
 
 
 @pytest.mark.parametrize("step", ["0.1", "0.003", "0.0001"])
-def test_rounded_coordinates(url, tmp_path, step):
+def test_rounded_coordinates(spark, tmp_path, step):
     """Values, lines half-way between them, the bounds, and the doubles on both sides of each."""
     domain = psd.Domain(bounds=(126.42, -37.0, 127.6, 38.05), coordinate_resolution=step)
     rng, sides = np.random.default_rng(4), []
     for axis in (0, 1):
         cells = rng.integers(0, domain.lattice[axis], 400)
         near = np.concatenate([domain.centres(axis, cells), domain.edges(axis, cells + 1)])
-        sides.append(
-            np.nextafter(near, rng.choice([-1e9, 1e9], 800) * rng.integers(0, 2, 800) + near)
-        )
-    table = pa.table(dict(zip(("lon", "lat"), sides, strict=True)))
+        far = rng.choice([-1e9, 1e9], 800) * rng.integers(0, 2, 800) + near
+        sides.append(np.nextafter(near, far))
+    table = pa.table(sides, ["lon", "lat"])
     path = engines.write_parquet(table, tmp_path / "points.parquet")
-    engines.assert_equal(*both(url, str(path), domain, Columns()))
-
-
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the real data sets are not there")
-def test_real_users(url):
-    domain = psd.Domain(bounds=(1.40, 42.42, 1.79, 42.66))
-    unit = PrivacyUnit(kind="user", max_contributions=20)
-    path = str(SHARED / "osm_andorra_2016.csv")
-    engines.assert_equal(*both(url, path, domain, Columns(user="user_id"), unit=unit))
+    engines.assert_same(spark, str(path), Columns(), domain)
 
 
 @pytest.mark.parametrize("method", ["quadtree", "grid"])
-def test_the_same_noise_makes_the_same_release(url, inputs, method):
-    releases = []
-    for engine in (None, psd.Spark(url=url)):
-        noise = RecordingSampler(SCRIPTS[2])
-        release = psd.build(
-            inputs["parquet"], domain=engines.DOMAIN, epsilon=1, method=method, sampler=noise,
-            engine=engine,
-        )  # fmt: skip
-        releases.append(engines.facts(release, noise))
-    assert releases[0] == releases[1]
+def test_the_same_noise_makes_the_same_release(spark, inputs, method):
+    engines.assert_same_release(spark, inputs["parquet"], domain=engines.DOMAIN, method=method)
 
 
 @pytest.mark.parametrize("form", engines.FORMS)
-def test_other_forms_of_text(url, tmp_path, form):
+def test_other_forms_of_text(spark, tmp_path, form):
     path, options = engines.write_form(tmp_path, form)
-    columns = Columns(user="USER", **options)
-    engines.assert_equal(*both(url, str(path), engines.DOMAIN, columns, unit=USER))
+    engines.assert_same(spark, str(path), Columns(user="USER", **options), unit=USER)
 
 
 @pytest.mark.parametrize("name", engines.ODD)
@@ -144,46 +113,46 @@ def test_odd_fields_are_taken_or_refused_alike(url, tmp_path, name):
 
 
 @pytest.mark.parametrize(("content", "told"), engines.REFUSED.values(), ids=engines.REFUSED)
-def test_refused_as_by_the_local_path(url, tmp_path, content, told):
+def test_refused_as_by_the_local_path(spark, tmp_path, content, told):
     path = tmp_path / "points.csv"
     path.write_text(content)
-    columns = Columns(user="user")
-    for engine in (spark := psd.Spark(url=url), engines.Local()):
-        # Accents that stand apart are put together in this process.
-        if "\u0301" in content and engine is not spark:
-            continue
+    # Accents that stand apart are put together in this process.
+    for engine in [spark] if "\u0301" in content else [spark, engines.Local()]:
         with pytest.raises(InputDataError) as raised:
-            engine.tally(str(path), columns, engines.DOMAIN, unit=USER)
+            engine.tally(str(path), Columns(user="user"), engines.DOMAIN, unit=USER)
         assert "2468" not in str(raised.value)
         assert raised.value.__cause__ is raised.value.__context__ is None
         if engine is spark:
             assert re.search(told, str(raised.value))
 
 
-def test_rows_but_none_inside_are_an_empty_tally(url, tmp_path):
+def test_rows_but_none_inside_are_an_empty_tally(spark, tmp_path):
     path = tmp_path / "points.csv"
     path.write_text("lon,lat,user\n2.468,37.5,a\n1272468,37.5,a\n")
-    for engine in (psd.Spark(url=url), engines.Local()):
+    for engine in (spark, engines.Local()):
         counted = engine.tally(str(path), Columns(user="user"), engines.DOMAIN, unit=USER)
         assert len(counted.counts) == 0
         assert counted.report["outside"] == counted.report["read"] == 2
 
 
-def test_what_is_not_there(url, tmp_path):
+def tally(spark, data, columns=PLAIN):
+    return spark.tally(data, columns, engines.DOMAIN, unit=PrivacyUnit())
+
+
+def test_what_is_not_there(spark, tmp_path):
     for data, told in ((str(tmp_path / "no.csv"), "no.csv"), (psd.SparkTable("no.table"), "table")):
         with pytest.raises(InputDataError, match=told):
-            psd.Spark(url=url).tally(data, Columns(), engines.DOMAIN, unit=PrivacyUnit())
+            tally(spark, data)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        spark = psd.Spark(url=f"sc://127.0.0.1:{free.getsockname()[1]}/;token=secret")
+        silent = psd.Spark(url=f"sc://127.0.0.1:{free.getsockname()[1]}/;token=secret")
         with pytest.raises(InputDataError, match="does not answer") as raised:
-            spark.tally("no.csv", Columns(), engines.DOMAIN, unit=PrivacyUnit())
+            tally(silent, "no.csv")
         assert "secret" not in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("data", "columns", "error", "told"),
-    [
+def test_refused_before_anything_is_read(subtests, spark):
+    for data, columns, error, told in [
         ([], Columns(), InputDataError, "empty list"),
         (["a.csv", "a.csv"], Columns(), InputDataError, "repeated"),
         (TABLE, Columns(), InputDataError, "Spark cannot read"),
@@ -192,17 +161,13 @@ def test_what_is_not_there(url, tmp_path):
         ("a.csv", Columns(encoding="utf-16"), ParameterError, "not supported by the engine spark"),
         ("a.csv", Columns(skip_rows=1), ParameterError, "not supported by the engine spark"),
         ("a.csv", Columns(time="t", time_zone="Mars"), ParameterError, "time_zone"),
-    ],
-)
-def test_refused_before_anything_is_read(url, data, columns, error, told):
-    with pytest.raises(error, match=told):
-        psd.Spark(url=url).tally(data, columns, engines.DOMAIN, unit=PrivacyUnit())
+    ]:
+        with subtests.test(told), pytest.raises(error, match=told):
+            tally(spark, data, columns)
 
 
 def test_a_tally_that_is_kept_has_no_name_of_a_file_here(url, inputs, tmp_path):
     """Paths are those of the cluster; nobody looks for them on this machine."""
-    from psd.ingest.tally_file import read_tally
-
     kept, output = tmp_path / "kept.tally", tmp_path / "out.psd.parquet"
     words = ("--read", f"engine=spark:{url}", "--keep-tally", kept, "--epsilon", 1)
     made = cli("build", inputs["csv"], "-o", output, *words, *BOUNDS)
@@ -210,91 +175,61 @@ def test_a_tally_that_is_kept_has_no_name_of_a_file_here(url, inputs, tmp_path):
     assert read_tally(kept).origins[0].names == ()
 
 
-def test_a_file_that_two_inputs_hold(url, tmp_path):
-    """A folder and a file in it, a pattern, and other spellings of one path."""
+def test_a_file_that_two_inputs_hold(spark, tmp_path):
+    """A folder and a file in it, a pattern, other spellings of one path, a link and a copy."""
     for name in "ab":
         (tmp_path / f"{name}.csv").write_text("lon,lat\n127,37.5\n")
-    file = str(tmp_path / "a.csv")
-    spark, more = psd.Spark(url=url), [f"{tmp_path}/./a.csv", f"file://{file}", f"{tmp_path}/*.csv"]
-    for other in more:
+    file, link, packed = (str(tmp_path / name) for name in ("a.csv", "link.csv", "a.csv.gz"))
+    Path(packed).write_bytes(gzip.compress(b"lon,lat\n127,37.5\n"))
+    Path(link).symlink_to("a.csv")
+    same = [f"{tmp_path}/./a.csv", f"file://{file}", f"{tmp_path}/*.csv", link, packed]
+    for other in same:
         with pytest.raises(InputDataError, match="count twice"):
-            spark.tally([file, other], Columns(), engines.DOMAIN, unit=PrivacyUnit())
-    counted = spark.tally(
-        [file, f"{tmp_path}/b.csv"], Columns(), engines.DOMAIN, unit=PrivacyUnit()
-    )
-    assert counted.counts.tolist() == [2]
-
-
-def test_a_linked_file_and_a_compressed_one(url, tmp_path):
-    (tmp_path / "a.csv").write_text("lon,lat\n127,37.5\n")
-    (tmp_path / "link.csv").symlink_to("a.csv")
-    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"lon,lat\n127,37.5\n"))
-    for other in ("link.csv", "a.csv.gz"):
-        with pytest.raises(InputDataError, match="count twice"):
-            psd.Spark(url=url).tally(
-                [str(tmp_path / "a.csv"), str(tmp_path / other)],
-                Columns(),
-                engines.DOMAIN,
-                unit=PrivacyUnit(),
-            )
+            tally(spark, [file, other])
+    assert tally(spark, [file, f"{tmp_path}/b.csv"]).counts.tolist() == [2]
 
 
 @pytest.mark.parametrize("name", ["lon", "user", "time"])
-def test_types_that_engines_read_differently(url, tmp_path, name):
+def test_types_that_engines_read_differently(spark, tmp_path, name):
     odd = pa.array([1.5, 2.5]).cast(pa.decimal128(4, 2))
     table = pa.table({"lon": [1.0, 2.0], "lat": [1.0, 2.0], "user": ["a", "b"], "time": ["", ""]})
     table = table.set_column(table.column_names.index(name), name, odd)
-    path = engines.write_parquet(table, tmp_path / "points.parquet")
-    with pytest.raises(
-        InputDataError, match=f"column '{name}' of .* must be of type .*got decimal"
-    ):
-        psd.Spark(url=url).tally(str(path), engines.COLUMNS, engines.DOMAIN, unit=USER)
+    path = str(engines.write_parquet(table, tmp_path / "points.parquet"))
+    told = f"column '{name}' of .* must be of type .*got decimal"
+    with pytest.raises(InputDataError, match=told):
+        spark.tally(path, engines.COLUMNS, engines.DOMAIN, unit=USER)
 
 
-def test_moments_of_another_zone_are_never_taken_as_they_are(url, tmp_path):
-    time = TABLE["time"].cast(pa.timestamp("us", "UTC"))
-    table = TABLE.set_column(3, "time", time)
+def test_moments_of_another_zone_are_never_taken_as_they_are(spark, tmp_path):
+    table = TABLE.set_column(3, "time", TABLE["time"].cast(pa.timestamp("us", "UTC")))
     path = str(engines.write_parquet(table, tmp_path / "points.parquet"))
     unit = PrivacyUnit(kind="user-day", max_contributions=2, time_zone="UTC")
-    engines.assert_equal(*both(url, path, engines.DOMAIN, engines.COLUMNS, unit=unit))
+    engines.assert_same(spark, path, unit=unit)
     columns = Columns(user="user", time="time", time_zone="Asia/Seoul")
-    with pytest.raises(
-        InputDataError, match="Asia/Seoul"
-    ):  # Sail does not convert, and is found out
-        both(url, path, engines.DOMAIN, columns, unit=unit)
+    with pytest.raises(InputDataError, match="Asia/Seoul"):  # Sail does not convert, and is found
+        engines.assert_same(spark, path, columns, unit=unit)
 
 
-@pytest.mark.parametrize("url", ["http://node1:7077", "node1:7077", "", 7])
-def test_addresses_that_are_none(url):
-    with pytest.raises(ParameterError, match="url must be"):
-        psd.Spark(url=url)
-
-
-def test_no_session_to_use():
+def test_addresses_and_sessions_that_are_none(monkeypatch):
+    for url in ("http://node1:7077", "node1:7077", "", 7):
+        with pytest.raises(ParameterError, match="url must be"):
+            psd.Spark(url=url)
     with pytest.raises(ParameterError, match="no active Spark session"):
-        psd.Spark().tally("a.csv", Columns(), engines.DOMAIN, unit=PrivacyUnit())
-
-
-def test_packages_that_are_missing(monkeypatch):
-    monkeypatch.setattr(
-        "psd.ingest.engines._spark_session.find_spec", lambda name: name != "py4j" or None
-    )
+        tally(psd.Spark(), "a.csv")
+    find = "psd.ingest.engines._spark_session.find_spec"
+    monkeypatch.setattr(find, lambda name: name != "py4j" or None)
     with pytest.raises(MissingExtraError, match=r"psd-publisher\[spark\]"):
-        psd.Spark(url="local[1]").tally("a.csv", Columns(), engines.DOMAIN, unit=PrivacyUnit())
+        tally(psd.Spark(url="local[1]"), "a.csv")
 
 
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        ({"max_contributions": "auto", "user": "user"}, "max_contributions must be a number with"),
+def test_what_is_found_in_this_process_alone(spark, inputs):
+    auto = {"max_contributions": "auto", "user": "user"}
+    for given, told in [
+        (auto, "max_contributions must be a number with"),
         ({"memory": "2GB"}, "memory must be left out"),
-    ],
-)
-def test_what_is_found_in_this_process_alone(url, inputs, given, told):
-    with pytest.raises(ParameterError, match=told):
-        psd.build(
-            inputs["csv"], domain=engines.DOMAIN, epsilon=1, engine=psd.Spark(url=url), **given
-        )
+    ]:
+        with pytest.raises(ParameterError, match=told):
+            psd.build(inputs["csv"], domain=engines.DOMAIN, epsilon=1, engine=spark, **given)
 
 
 # The command line.
@@ -314,15 +249,15 @@ def test_command_line(url, inputs, tmp_path):
 
 
 def test_command_line_refuses(url, inputs, tmp_path):
-    args = ("build", inputs["csv"], "-o", tmp_path / "r.psd.parquet", "--epsilon", 1, *BOUNDS)
+    rest = ("-o", tmp_path / "r.psd.parquet", "--epsilon", 1, *BOUNDS)
+    args = ("build", inputs["csv"], *rest)
     assert "No such option" in fails(2, *args, "--spark-url", url)
     fails(2, *args, "--read", "engine=spark")
     spark = ("--read", f"engine=spark:{url}")
     assert "--read query" in fails(2, *args, *spark, "--read", "query=SELECT 1")
     assert "exactly one column 'x'" in fails(8, *args, *spark, "--read", "x=x")
-    assert "has no such table" in fails(
-        8, *args[:1], *args[2:], *spark, "--read", "table=no.visits"
-    )
-    assert "Missing argument" in fails(2, *args[:1], *args[2:])
+    no_table = fails(8, "build", *rest, *spark, "--read", "table=no.visits")
+    assert "has no such table" in no_table
+    assert "Missing argument" in fails(2, "build", *rest)
     target = ("build", f"file://{inputs['csv']}", "-o", inputs["csv"], "--epsilon", 1, *BOUNDS)
     assert "input" in fails(6, *target, *spark, "--overwrite")

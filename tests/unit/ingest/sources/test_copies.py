@@ -25,16 +25,12 @@ def zstd(content):
     return sink.getvalue().to_pybytes()
 
 
-def packed(text):
-    """Several members, so that the length in the trailer is that of the last one."""
-    return gzip.compress(text[:9].encode()) + gzip.compress(text[9:].encode())
-
-
 FORMS = {
-    "plain": lambda text: text.encode(),
-    "gzip": lambda text: gzip.compress(text.encode()),
-    "gzip of two members": packed,
-    "zstd": lambda text: zstd(text.encode()),
+    "plain": bytes,
+    "gzip": gzip.compress,
+    # So that the length in the trailer is that of the last member.
+    "gzip of two members": lambda content: gzip.compress(content[:9]) + gzip.compress(content[9:]),
+    "zstd": zstd,
 }
 
 
@@ -54,7 +50,7 @@ def copies_of(data, **options):
 @pytest.mark.parametrize("form", FORMS)
 def test_copies_are_refused_however_they_are_compressed(tmp_path, form, other):
     for name, each in (("a", form), ("b", other)):
-        (tmp_path / name).write_bytes(FORMS[each](TEXT))
+        (tmp_path / name).write_bytes(FORMS[each](TEXT.encode()))
     with pytest.raises(InputDataError, match=r"a and .*b have the same content"):
         count([tmp_path / "a", tmp_path / "b"])
     (message,), number = copies_of([tmp_path / "a", tmp_path / "b"])
@@ -63,54 +59,43 @@ def test_copies_are_refused_however_they_are_compressed(tmp_path, form, other):
     assert copies_of([tmp_path / "a"]) == ([], 2)
 
 
-def test_each_further_copy_is_told(tmp_path):
-    for name in "abc":
+def test_other_content_is_counted(subtests, tmp_path):
+    eve, long = TEXT.replace("ann", "eve"), "lon,lat\n" + "1,2\n" * 50_000
+    for name, first, second, copies, rows in [
+        ("another number", TEXT, TEXT.replace("4", "5"), 0, 4),
+        ("one row more", TEXT, TEXT + "5,6,eve\n", 0, 5),
+        ("no last line end", TEXT, TEXT[:-1], 0, 4),
+        ("another user", TEXT, eve, 0, 4),
+        ("begin alike", long + "3,4\n", long + "3,5\n", 0, 100_002),
+        ("are read to their end", long + "3,4\n", long + "3,4\n", 1, 100_002),
+        *(("without a record", text, text, 0, 0) for text in (HEAD, HEAD + "\n", HEAD + "\r\n")),
+    ]:
+        with subtests.test(name):
+            (tmp_path / "a").write_text(first)
+            (tmp_path / "b").write_text(second)
+            messages, number = copies_of(tmp_path)
+            assert (len(messages), number) == (copies, rows)
+    for name in "abc":  # each further copy is told
         (tmp_path / name).write_text(TEXT)
     messages, number = copies_of(tmp_path)
-    assert len(messages) == 2
-    assert number == 6
+    assert (len(messages), number) == (2, 6)
 
 
-@pytest.mark.parametrize("change", [TEXT.replace("4", "5"), TEXT + "5,6,eve\n", TEXT[:-1], ""])
-def test_other_content_is_counted(tmp_path, change):
-    (tmp_path / "a").write_text(TEXT)
-    (tmp_path / "b").write_text(change or TEXT.replace("ann", "eve"))
-    assert copies_of(tmp_path)[0] == []
-    assert count(tmp_path) >= 4
+HEAD = "lon,lat"
 
 
-def test_files_that_begin_alike_are_read_to_their_end(tmp_path):
-    start = "lon,lat\n" + "1,2\n" * 50_000
-    (tmp_path / "a").write_text(start + "3,4\n")
-    (tmp_path / "b").write_text(start + "3,5\n")
-    assert copies_of(tmp_path) == ([], 100_002)
-    (tmp_path / "b").write_text(start + "3,4\n")
-    assert len(copies_of(tmp_path)[0]) == 1
-
-
-def test_nothing_is_read_for_it_where_lengths_differ(tmp_path, monkeypatch):
-    monkeypatch.setattr(_copies, "content_digest", lambda *_: pytest.fail("a digest"))
-    for name in range(5):
+def test_no_more_is_read_for_it_than_is_needed(tmp_path, monkeypatch):
+    ends, original = [], _copies.content_digest
+    digest = lambda path, end: ends.append(end) or original(path, end)  # noqa: E731
+    monkeypatch.setattr(_copies, "content_digest", digest)
+    for name in range(5):  # of different lengths
         (tmp_path / f"{name}.csv").write_text(TEXT + "5,6,eve\n" * name)
     assert count(tmp_path) == 5 * 2 + 10
-
-
-def test_only_the_start_is_read_where_starts_differ(tmp_path, monkeypatch):
-    ends, original = [], _copies.content_digest
-    monkeypatch.setattr(
-        _copies, "content_digest", lambda path, end: ends.append(end) or original(path, end)
-    )
-    for name in range(3):
+    assert ends == []
+    for name in range(5):  # of different starts
         (tmp_path / f"{name}.csv").write_text(f"lon,lat\n{name},2\n")
-    assert count(tmp_path) == 3
-    assert ends == [_copies._START] * 3
-
-
-@pytest.mark.parametrize("text", ["lon,lat", "lon,lat\n", "lon,lat\r\n"])
-def test_files_without_a_record_are_no_copies(tmp_path, text):
-    for name in "ab":
-        (tmp_path / f"{name}.csv").write_text(text)
-    assert copies_of(tmp_path) == ([], 0)
+    assert count(tmp_path) == 5
+    assert ends == [_copies._START] * 5
 
 
 def test_standard_input_is_named(tmp_path, monkeypatch):
@@ -136,8 +121,8 @@ def test_parquet(tmp_path):
     paths = [write(table(), tmp_path / f"{name}.parquet") for name in "ab"]
     with pytest.raises(InputDataError, match="same content"):
         count(paths)
-    write(table().slice(0, 0), paths[0])
-    write(table().slice(0, 0), paths[1])
+    for path in paths:
+        write(table().slice(0, 0), path)
     assert copies_of(paths) == ([], 0)
 
 
@@ -154,24 +139,21 @@ def points(ids=("u", "v")):
     return gpd.GeoDataFrame({"id": list(ids)}, geometry=shapes, crs="EPSG:4326")
 
 
-@pytest.mark.parametrize("ending", ["gpkg", "fgb", "geojson", "shp"])
-def test_vector_files(tmp_path, ending):
-    points().to_file(tmp_path / f"a.{ending}")
-    for part in tmp_path.glob("a.*"):
-        (tmp_path / f"b{part.suffix}").write_bytes(part.read_bytes())
-    with pytest.raises(InputDataError, match="same content"):
-        count(tmp_path)
-
-
-def test_shapefiles_with_the_same_points_of_other_people(tmp_path):
-    for name, ids in (("a", ["u", "v"]), ("b", ["u", "w"])):
-        points(ids).to_file(tmp_path / f"{name}.shp")
-    assert copies_of(tmp_path, user="id") == ([], 4)
+def test_vector_files(subtests, tmp_path):
+    for ending in ("gpkg", "fgb", "geojson", "shp"):
+        folder = tmp_path / ending
+        folder.mkdir()
+        points().to_file(folder / f"a.{ending}")
+        for part in folder.glob("a.*"):
+            (folder / f"b{part.suffix}").write_bytes(part.read_bytes())
+        with subtests.test(ending), pytest.raises(InputDataError, match="same content"):
+            count(folder)
+    points(["u", "w"]).to_file(tmp_path / "shp" / "b.shp")  # the same points of other people
+    assert copies_of(tmp_path / "shp", user="id") == ([], 4)
 
 
 def test_an_address_that_is_repeated():
-    source = [psd.PostGIS("postgresql://db.example.org/city", table="visits") for _ in range(2)]
-    with pytest.raises(InputDataError, match="repeated"):
-        count(source)
-    with pytest.raises(InputDataError, match="repeated"):
-        count(["postgresql://db.example.org/city"] * 2)
+    url = "postgresql://db.example.org/city"
+    for source in (psd.PostGIS(url, table="visits"), url):
+        with pytest.raises(InputDataError, match="repeated"):
+            count([source] * 2)

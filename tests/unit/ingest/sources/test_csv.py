@@ -1,9 +1,9 @@
 """CSV files: what is read, what is left out, what is refused and in which words."""
 
-import math
 import os
 
 import duckdb
+import numpy as np
 import pytest
 
 import psd
@@ -13,51 +13,51 @@ from psd.ingest.sources import csv as source
 from psd.ingest.sources._csv_file import scan_content
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.unit import PrivacyUnit
-from support.batches import EARTH, rows_of
-
-PRIVATE = "8642.13579"
+from support.batches import EARTH, SECRET, refused, rows_of
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        pytest.param("lon,lat\n1,2\n3,4\n", id="plain"),
-        pytest.param("lon,lat\n1,2\n3,4", id="no-last-line-end"),
-        pytest.param("\ufefflon,lat\n1,2\n3,4\n", id="byte-order-mark"),
-        pytest.param('\ufeff"lon","lat"\n1,2\n3,4\n', id="byte-order-mark-and-quotes"),
-        pytest.param("lon,lat\r\n1,2\r\n3,4\r\n", id="crlf"),
-        pytest.param("lon,lat\r1,2\r3,4\r", id="cr-alone"),
-        pytest.param("lat,lon\n2,1\n4,3\n", id="columns-swapped"),
-        pytest.param("a,lon,b,lat,\nx,1,y,2,\n,3,,4,\n", id="surplus-columns"),
-        pytest.param(" lon , lat \n 1 ,\t2\n3, 4 \n", id="spaces-around"),
-        pytest.param('lon,lat\n"1","2"\n"3","4"\n', id="quoted-numbers"),
-        pytest.param('n,lon,lat\n"a, b",1,2\n"c ""d""",3,4\n', id="quoted-commas-and-quotes"),
-        pytest.param('n,lon,lat\n"a\nb",1,2\nc,3,4\n', id="quoted-line-end"),
-        pytest.param('n,lon,lat\r\n"a\r\nb",1,2\r\nc,3,4\r\n', id="quoted-crlf"),
-        pytest.param("lon,lat\n\n1,2\n\n3,4\n\n", id="blank-lines"),
-        pytest.param("lon,lat\n1,2,\n3,4,\n", id="a-comma-after-the-last-field"),
-        pytest.param("n,lon,lat\n서울 é 😀,1,2\n,3,4\n", id="text-of-all-kinds"),
-        pytest.param("n,lon,lat\n" + "a" * 200_000 + ",1,2\nb,3,4\n", id="long-field"),
-    ],
-)
-def test_files_that_say_the_same(file, content):
-    assert rows_of(file(content)) == [(1.0, 2.0), (3.0, 4.0)]
+def test_files_that_say_the_same(subtests, file):
+    for name, content in [
+        ("plain", "lon,lat\n1,2\n3,4\n"),
+        ("no last line end", "lon,lat\n1,2\n3,4"),
+        ("byte order mark", "\ufefflon,lat\n1,2\n3,4\n"),
+        ("byte order mark and quotes", '\ufeff"lon","lat"\n1,2\n3,4\n'),
+        ("crlf", "lon,lat\r\n1,2\r\n3,4\r\n"),
+        ("cr alone", "lon,lat\r1,2\r3,4\r"),
+        ("columns swapped", "lat,lon\n2,1\n4,3\n"),
+        ("surplus columns", "a,lon,b,lat,\nx,1,y,2,\n,3,,4,\n"),
+        ("spaces around", " lon , lat \n 1 ,\t2\n3, 4 \n"),
+        ("quoted numbers", 'lon,lat\n"1","2"\n"3","4"\n'),
+        ("quoted commas and quotes", 'n,lon,lat\n"a, b",1,2\n"c ""d""",3,4\n'),
+        ("quoted line end", 'n,lon,lat\n"a\nb",1,2\nc,3,4\n'),
+        ("quoted crlf", 'n,lon,lat\r\n"a\r\nb",1,2\r\nc,3,4\r\n'),
+        ("blank lines", "lon,lat\n\n1,2\n\n3,4\n\n"),
+        ("a comma after the last field", "lon,lat\n1,2,\n3,4,\n"),
+        ("text of all kinds", "n,lon,lat\n서울 é 😀,1,2\n,3,4\n"),
+        ("long field", "n,lon,lat\n" + "a" * 200_000 + ",1,2\nb,3,4\n"),
+    ]:
+        with subtests.test(name):
+            assert rows_of(file(content)) == [(1.0, 2.0), (3.0, 4.0)]
 
 
-@pytest.mark.parametrize(
-    ("content", "rows"),
-    [
-        pytest.param("lon,lat\n", 0, id="header-alone"),
-        pytest.param("lon,lat", 0, id="header-without-line-end"),
-        pytest.param("\ufefflon,lat\r\n", 0, id="header-of-a-spreadsheet"),
-        pytest.param("lon,lat\n1,2\n", 1, id="one-row"),
-        pytest.param("lon,lat\n1,2", 1, id="one-row-without-line-end"),
-    ],
-)
-def test_few_rows(file, content, rows):
-    path = file(content)
-    assert len(rows_of(path)) == rows
-    assert tally_batches(read(path, Columns(), EARTH), EARTH).counts.sum() == rows
+RECORD = PrivacyUnit()
+
+
+def tally_of(path, domain=EARTH, unit=RECORD, **columns):
+    return tally_batches(read(path, Columns(**columns), domain), domain, unit=unit)
+
+
+def test_few_rows(subtests, file):
+    for content, rows in [
+        ("lon,lat\n", 0),
+        ("lon,lat", 0),
+        ("\ufefflon,lat\r\n", 0),
+        ("lon,lat\n1,2\n", 1),
+        ("lon,lat\n1,2", 1),
+    ]:
+        with subtests.test(content):
+            assert len(rows_of(file(content))) == rows
+            assert tally_of(file(content)).counts.sum() == rows
 
 
 def test_many_rows_in_many_batches(file, monkeypatch):
@@ -69,226 +69,163 @@ def test_many_rows_in_many_batches(file, monkeypatch):
 
 
 # What is written, and the number that it is; None where the row is left out.
-NUMBERS = [
-    ("127.01", 127.01),
-    ("-127.01", -127.01),
-    ("+5", 5.0),
-    ("5.", 5.0),
-    (".5", 0.5),
-    ("1e1", 10.0),
-    ("1.5E+1", 15.0),
-    ("0005", 5.0),
-    ("-0.0", -0.0),
-    ("1e-400", 0.0),
-    ("1." + "0" * 400 + "1", 1.0),
-    ("  7 ", 7.0),
-    *((mark, None) for mark in ("", " ", "NA", "na", "N/A", "NaN", "nan", "-nan", "null", "NULL")),
-    ("None", None),
-    ("-", None),
-]
+NUMBERS = {
+    text: float(text)
+    for text in ("127.01", "-127.01", "+5", "5.", ".5", "1e1", "1.5E+1", "0005", "-0.0", "1e-400")
+}
+NUMBERS |= {"  7 ": 7.0, "1." + "0" * 400 + "1": 1.0}
+MISSING = ("", " ", "NA", "na", "N/A", "NaN", "nan", "-nan", "null", "NULL", "None", "-")
 
 
-@pytest.mark.parametrize(("text", "number"), NUMBERS, ids=[repr(t)[:12] for t, _ in NUMBERS])
+def test_numbers_and_marks_for_missing_ones(file):
+    """All in one file, and each mark for a missing number in one of its own."""
+    for axis, names in enumerate(({"x": "n", "y": "one"}, {"x": "one", "y": "n"})):
+        path = file("n,one\n" + "".join(f'"{text}",1\n' for text in (*NUMBERS, *MISSING)))
+        values = [row[axis] for row in rows_of(path, **names)]
+        found, missing = values[: len(NUMBERS)], values[len(NUMBERS) :]
+        assert list(map(repr, found)) == list(map(repr, NUMBERS.values()))
+        assert np.isnan(missing).all()
+        for text in MISSING:
+            counts = tally_of(file(f'n,one\n"{text}",1\n'), **names)
+            left = {"without coordinates": 1, "outside": 0, "kept": 0}
+            assert counts.report == {"read": 1, **left}, text
+
+
+NO_NUMBERS = {
+    "underscore": "8_642",
+    "full-width digits": "1\uff12\uff17.5",
+    "arabic digits": "\u0661\u0662\u0667",
+    "minus sign of typesetters": "\u2212127",
+    "no-break space": "\u00a0127",
+    "ideographic space": "127\u3000",
+    "hexadecimal": "0x10",
+    "decimal comma": "37,5678",
+    "space between thousands": "1 027",
+    "degrees and minutes": "37°33'",
+    "hemisphere": "127E",
+    "too large": "1e400",
+    "too small": "-1e400",
+    "four hundred digits": "9" * 400,
+    "inf": "inf",
+    "infinity": "-Infinity",
+    "nan with a load": "nan(1)",
+    "true": "true",
+    "dashes": "--",
+    "spreadsheet error": "#N/A",
+    "a name": "secret name",
+    "nul": "1\0",
+}
+
+
 @pytest.mark.parametrize("axis", ["lon", "lat"])
-def test_numbers_and_marks_for_missing_ones(file, axis, text, number):
-    path = file(f'{axis},other\n"{text}",1\n')
-    names = {"x": "lon", "y": "other"} if axis == "lon" else {"x": "other", "y": "lat"}
-    value = rows_of(path, **names)[0][0 if axis == "lon" else 1]
-    if number is None:
-        assert math.isnan(value)
-        counts = tally_batches(read(path, Columns(**names), EARTH), EARTH)
-        assert counts.report == {"read": 1, "without coordinates": 1, "outside": 0, "kept": 0}
-    else:
-        assert (value, math.copysign(1, value)) == (number, math.copysign(1, number))
+def test_text_that_is_no_number_is_refused_and_not_quoted(subtests, file, axis):
+    for name, text in NO_NUMBERS.items():
+        path = file(
+            f'lon,lat\n2,3\n"{text}",1\n' if axis == "lon" else f'lon,lat\n2,3\n1,"{text}"\n'
+        )
+        with subtests.test(name):
+            message = refused(path)
+            assert f"column '{axis}'" in message
+            assert str(path) in message
+            assert text not in message.replace(str(path), "")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param("8_642", id="underscore"),
-        pytest.param("1\uff12\uff17.5", id="full-width-digits"),
-        pytest.param("\u0661\u0662\u0667", id="arabic-digits"),
-        pytest.param("\u2212127", id="minus-sign-of-typesetters"),
-        pytest.param("\u00a0127", id="no-break-space"),
-        pytest.param("127\u3000", id="ideographic-space"),
-        pytest.param("0x10", id="hexadecimal"),
-        pytest.param("37,5678", id="decimal-comma"),
-        pytest.param("1 027", id="space-between-thousands"),
-        pytest.param("37°33'", id="degrees-and-minutes"),
-        pytest.param("127E", id="hemisphere"),
-        pytest.param("1e400", id="too-large"),
-        pytest.param("-1e400", id="too-small"),
-        pytest.param("9" * 400, id="four-hundred-digits"),
-        pytest.param("inf", id="inf"),
-        pytest.param("-Infinity", id="infinity"),
-        pytest.param("nan(1)", id="nan-with-a-load"),
-        pytest.param("true", id="true"),
-        pytest.param("--", id="dashes"),
-        pytest.param("#N/A", id="spreadsheet-error"),
-        pytest.param("secret name", id="a-name"),
-        pytest.param("1\0", id="nul"),
-    ],
-)
-@pytest.mark.parametrize("axis", ["lon", "lat"])
-def test_text_that_is_no_number_is_refused_and_not_quoted(file, axis, text):
-    rows = {"lon": f'"{text}",1\n', "lat": f'1,"{text}"\n'}
-    path = file("lon,lat\n2,3\n" + rows[axis])
-    with pytest.raises(InputDataError) as raised:
-        rows_of(path)
-    message = str(raised.value)
-    assert f"column '{axis}'" in message
-    assert str(path) in message
-    assert text not in message.replace(str(path), "")
-
-
-@pytest.mark.parametrize(
-    "row",
-    [
-        pytest.param("37.5,127.0", id="swapped"),
-        pytest.param("0,91", id="latitude-91"),
-        pytest.param("0,-90.000001", id="just-beyond-the-pole"),
-        pytest.param("181,0", id="longitude-181"),
-        pytest.param("359.5,0", id="longitude-to-360"),
-        pytest.param("953898,1952028", id="metres"),
-    ],
-)
-def test_values_beyond_the_limits_of_degrees_are_outside(file, row):
-    counts = tally_batches(read(file(f"lon,lat\n1,2\n{row}\n"), Columns(), EARTH), EARTH)
-    assert counts.report == {"read": 2, "without coordinates": 0, "outside": 1, "kept": 1}
-
-
-def test_poles_corners_and_the_date_line_are_places(file):
+def test_values_beyond_the_limits_of_degrees_are_outside(file):
+    swapped, metres, full_circle = "37.5,127.0", "953898,1952028", "359.5,0"
+    for row in (swapped, metres, full_circle, "0,91", "0,-90.000001", "181,0"):
+        counts = tally_of(file(f"lon,lat\n1,2\n{row}\n"))
+        assert counts.report == {"read": 2, "without coordinates": 0, "outside": 1, "kept": 1}
     rows = "180,0\n-180,0\n0,90\n0,-90\n180,90\n-180,-90\n-0.0,-0.0\n"
-    counts = tally_batches(read(file("lon,lat\n" + rows), Columns(), EARTH), EARTH)
+    counts = tally_of(file("lon,lat\n" + rows))
     assert counts.counts.sum() == 7
     assert (counts.columns.max(), counts.rows.max()) == (2**20 - 1, 2**20 - 1)
-
-
-@pytest.mark.parametrize(("rows", "kept"), [("5,5\n.5,.5\n", 1), ("5,5\n6,6\n", 0)])
-def test_rows_outside_are_left_out_and_may_be_all(file, rows, kept):
-    domain = psd.Domain(bounds=(0, 0, 1, 1))
-    counts = tally_batches(read(file("lon,lat\n" + rows), Columns(), domain), domain)
-    assert counts.counts.sum() == kept
-    assert counts.report["outside"] == 2 - kept
-
-
-def faulty(content, words, name):
-    return pytest.param(content, words, id=name)
+    for rows, kept in (("5,5\n.5,.5\n", 1), ("5,5\n6,6\n", 0)):
+        counts = tally_of(file("lon,lat\n" + rows), psd.Domain(bounds=(0, 0, 1, 1)))
+        assert (counts.counts.sum(), counts.report["outside"]) == (kept, 2 - kept)
 
 
 LATER = "lon,lat\r\n" + "1,2\r\n" * 20_000
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        faulty("", "is empty", "no-byte"),
-        faulty("\n", "is empty", "one-line-end"),
-        faulty(f"lon,lat\n1,2\n{PRIVATE}\n", "malformed", "short-row"),
-        faulty(f"lon,lat\n1,2\n3,{PRIVATE},5\n", "malformed", "long-row"),
-        faulty(f"lon,lat\n1,2,{PRIVATE}\n3,4,5\n", "malformed", "all-rows-long"),
-        faulty(f'lon,lat\n1,2\n"{PRIVATE},4\n5,6\n', "closed quotes", "unterminated-quote"),
-        faulty(f'lon,lat\n1,2\n3,"{PRIVATE}\n', "closed quotes", "unterminated-at-the-end"),
-        faulty(f'lon,lat\n"1"{PRIVATE},2\n', "malformed", "text-after-a-quote"),
-        faulty("lon,lat\r\n1,2\n3,4\r\n", "line ends of one kind", "crlf-then-lf"),
-        faulty("lon,lat\n1,2\r\n3,4\n", "line ends of one kind", "lf-then-crlf"),
-        faulty("lon,lat\n1,2\r3,4\n", "line ends of one kind", "lf-then-cr"),
-        faulty("lon,lat\0\n1,2\n", "must be UTF-8 text", "nul-in-the-header"),
-        faulty("lon,lat\n1,2\n".encode("utf-16-le"), "save it as CSV in UTF-8", "utf-16-no-mark"),
-        faulty("경도,lat\n1,2\n".encode("cp949"), "save it as CSV in UTF-8", "cp949-header"),
-        faulty("lon,lat\n서,2\n".encode("cp949"), "not in UTF-8", "cp949-field"),
-        faulty("lon,lat\né,2\n".encode("latin-1"), "not in UTF-8", "latin-1-field"),
-        faulty(b"PK\x03\x04\x14\0lon,lat\n", "must be UTF-8 text", "spreadsheet-renamed"),
-        faulty(b"PAR1\x15\x04lon,lat\n", "must be UTF-8 text", "parquet-renamed"),
-        faulty(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "got a picture; name a file of points", "picture"),
-        faulty(b"%PDF-1.4\n1 0 obj\n", "got a document; name a file of points", "document"),
-        faulty(b"\x7fELF\x02\x01\x01\0", "is not text; name a table of points", "program"),
-        faulty(b"\xca\xfe\xba\xbe\0\0\n", "is not text; name a table of points", "other-binary"),
-        faulty(b"\x1f\x8b\x08lon,lat\n", "damaged or incomplete gzip", "gzip-cut"),
-        faulty("lon|lat\n1|2\n", """separated by '|'? State delimiter="|\"""", "bars"),
-        faulty("lon|latt\n1|2\n", "separated by '|'", "bars-and-another-name"),
-        faulty(
-            "longitude,lat\n1,2\n",
-            "no column 'lon' in the first line; name it by x=NAME; its "
-            "columns are longitude, lat; did you mean 'longitude'?",
-            "x",
-        ),
-        faulty(
-            "lon,latitude\n1,2\n",
-            "no column 'lat' in the first line; name it by y=NAME; its "
-            "columns are lon, latitude; did you mean 'latitude'?",
-            "y",
-        ),
-        faulty("1,2\n3,4\n", "no column 'lon'", "no-header"),
-        faulty("lon,lat,lon\n1,2,3\n", "2 columns named 'lon'", "doubled-column"),
-        faulty(f"{LATER}{PRIVATE}\r\n", "malformed", "short-row-in-a-later-batch"),
-        faulty(f"{LATER}{PRIVATE},2\n3,4\n", "malformed", "lf-in-a-later-batch"),
-        faulty(f'{LATER}"{PRIVATE},2\r\n', "malformed", "open-quote-in-a-later-batch"),
-        faulty(LATER.encode() + b"8642.13579\xff,2\r\n", "UTF-8", "bad-byte-in-a-later-batch"),
-    ],
-)
-def test_malformed_files_are_refused_and_not_quoted(file, monkeypatch, content, words):
+def named(axis, other):
+    """Words about a column that has one of its other names."""
+    name = {"x": "lon", "y": "lat"}[axis]
+    return f"no column '{name}' in the first line; name it by {axis}=NAME; its columns are {other}"
+
+
+MALFORMED = {
+    "no byte": ("", "is empty"),
+    "one line end": ("\n", "is empty"),
+    "short row": (f"lon,lat\n1,2\n{SECRET}\n", "malformed"),
+    "long row": (f"lon,lat\n1,2\n3,{SECRET},5\n", "malformed"),
+    "all rows long": (f"lon,lat\n1,2,{SECRET}\n3,4,5\n", "malformed"),
+    "unterminated quote": (f'lon,lat\n1,2\n"{SECRET},4\n5,6\n', "closed quotes"),
+    "unterminated at the end": (f'lon,lat\n1,2\n3,"{SECRET}\n', "closed quotes"),
+    "text after a quote": (f'lon,lat\n"1"{SECRET},2\n', "malformed"),
+    "crlf then lf": ("lon,lat\r\n1,2\n3,4\r\n", "line ends of one kind"),
+    "lf then crlf": ("lon,lat\n1,2\r\n3,4\n", "line ends of one kind"),
+    "lf then cr": ("lon,lat\n1,2\r3,4\n", "line ends of one kind"),
+    "nul in the header": ("lon,lat\0\n1,2\n", "must be UTF-8 text"),
+    "utf-16, no mark": ("lon,lat\n1,2\n".encode("utf-16-le"), "save it as CSV in UTF-8"),
+    "cp949 header": ("경도,lat\n1,2\n".encode("cp949"), "save it as CSV in UTF-8"),
+    "cp949 field": ("lon,lat\n서,2\n".encode("cp949"), "not in UTF-8"),
+    "latin-1 field": ("lon,lat\né,2\n".encode("latin-1"), "not in UTF-8"),
+    "cp949 id": ("user,lon,lat\n김,1,2\n".encode("cp949"), "not in UTF-8"),
+    "spreadsheet": (b"PK\x03\x04\x14\0lon,lat\n", "must be UTF-8 text"),
+    "parquet": (b"PAR1\x15\x04lon,lat\n", "must be UTF-8 text"),
+    "picture": (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "got a picture; name a file of points"),
+    "document": (b"%PDF-1.4\n1 0 obj\n", "got a document; name a file of points"),
+    "program": (b"\x7fELF\x02\x01\x01\0", "is not text; name a table of points"),
+    "other binary": (b"\xca\xfe\xba\xbe\0\0\n", "is not text; name a table of points"),
+    "gzip, cut": (b"\x1f\x8b\x08lon,lat\n", "damaged or incomplete gzip"),
+    "bars": ("lon|lat\n1|2\n", """separated by '|'? State delimiter="|\""""),
+    "bars, another name": ("lon|latt\n1|2\n", "separated by '|'"),
+    "x": ("longitude,lat\n1,2\n", named("x", "longitude, lat; did you mean 'longitude'?")),
+    "y": ("lon,latitude\n1,2\n", named("y", "lon, latitude; did you mean 'latitude'?")),
+    "no header": ("1,2\n3,4\n", "no column 'lon'"),
+    "doubled column": ("lon,lat,lon\n1,2,3\n", "2 columns named 'lon'"),
+    "short row later": (f"{LATER}{SECRET}\r\n", "malformed"),
+    "lf later": (f"{LATER}{SECRET},2\n3,4\n", "malformed"),
+    "open quote later": (f'{LATER}"{SECRET},2\r\n', "malformed"),
+    "bad byte later": (LATER.encode() + b"8642.13579\xff,2\r\n", "UTF-8"),
+}
+
+
+def test_malformed_files_are_refused_and_not_quoted(subtests, file, monkeypatch):
     monkeypatch.setattr(source, "_ROWS", 2_048)
-    path = file(content)
-    with pytest.raises(InputDataError) as raised:
-        rows_of(path)
-    message = str(raised.value)
-    assert words in message
-    assert str(path) in message
-    assert PRIVATE not in message
-    assert "\n" not in message
-    assert raised.value.__suppress_context__ or raised.value.__context__ is None
+    for name, (content, words) in MALFORMED.items():
+        path = file(content)
+        user = {"user": "user"} if name == "cp949 id" else {}
+        with subtests.test(name):
+            message = refused(path, **user)
+            assert words in message
+            assert str(path) in message
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        pytest.param(lambda folder: folder / "missing.csv", id="missing"),
-        pytest.param(lambda folder: folder, id="folder"),
-        pytest.param(lambda folder: "a\0b.csv", id="nul-in-the-name"),
-        pytest.param(lambda folder: (os.mkfifo(folder / "pipe"), folder / "pipe")[1], id="fifo"),
-        pytest.param(
-            lambda folder: ((folder / "l").symlink_to("nowhere"), folder / "l")[1],
-            id="dangling-link",
-        ),
-        pytest.param(lambda folder: "/dev/zero", id="device"),
-    ],
-)
-def test_what_is_no_file(tmp_path, make):
-    with pytest.raises(InputDataError, match=r"regular file|does not exist|no files to read"):
-        rows_of(make(tmp_path))
-
-
-def test_a_file_without_permission(file):
-    if os.geteuid() == 0:
-        pytest.skip("root may read every file")
-    path = file("lon,lat\n1,2\n")
-    path.chmod(0)
-    with pytest.raises(InputDataError, match="permissions"):
-        rows_of(path)
-
-
-@pytest.mark.parametrize("alias", ["itself", "symlink_to", "hardlink_to", "roundabout"])
-def test_a_file_given_twice(file, tmp_path, alias):
-    path, other = file("lon,lat\n1,2\n"), tmp_path / "other.csv"
-    if alias == "itself":
-        other = path
-    elif alias == "roundabout":
-        (tmp_path / "folder").mkdir()
-        other = tmp_path / "folder" / ".." / path.name
-    else:
-        getattr(other, alias)(path)
-    with pytest.raises(InputDataError, match="twice"):
-        rows_of([path, other])
+def test_what_is_no_file(subtests, tmp_path):
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to("nowhere")
+    words = r"regular file|does not exist|no files to read"
+    (tmp_path / "folder").mkdir()
+    for data in (
+        tmp_path / "missing.csv",
+        tmp_path / "folder",
+        "a\0b.csv",
+        pipe,
+        link,
+        "/dev/zero",
+    ):
+        with subtests.test(data=data), pytest.raises(InputDataError, match=words):
+            rows_of(data)
 
 
 def test_two_files_with_the_same_record_are_two(file):
     paths = [file(f"lon,lat\n1,2{end}", name) for end, name in (("\n", "a.csv"), ("", "b.csv"))]
     assert rows_of(paths) == [(1.0, 2.0)] * 2
-
-
-def test_every_file_has_its_own_columns(file):
-    paths = [file("lon,lat\n1,2\n", "a.csv"), file("lat,n,lon\n4,x,3\n", "b.csv")]
+    with pytest.raises(InputDataError, match="twice"):
+        rows_of([paths[0], paths[0].parent / "." / "a.csv"])
+    paths[1].write_text("lat,n,lon\n4,x,3\n")  # each file has its own columns
     assert rows_of(tuple(map(str, paths))) == [(1.0, 2.0), (3.0, 4.0)]
 
 
@@ -298,75 +235,47 @@ def test_all_files_are_looked_at_before_one_is_read(file, monkeypatch):
         rows_of([file("lon,lat\n1,2\n", "a.csv"), file("a,b\n1,2\n", "b.csv")])
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["a b.csv", "a'b.csv", 'a"b.csv', "서울.csv", "*.csv", "[ab].csv", "a?.csv", "-o.csv", "x"],
-)
-def test_names_are_taken_as_they_stand(file, name):
+def test_names_are_taken_as_they_stand(subtests, file):
     file("lon,lat\n7,7\n", "a.csv")
     file("lon,lat\n7,7\n", "aa.csv")  # what a pattern would find as well
-    assert rows_of(file("lon,lat\n1,2\n", name)) == [(1.0, 2.0)]
+    names = (
+        "a b.csv",
+        "a'b.csv",
+        'a"b.csv',
+        "서울.csv",
+        "*.csv",
+        "[ab].csv",
+        "a?.csv",
+        "-o.csv",
+        "x",
+    )
+    for name in names:
+        with subtests.test(name):
+            assert rows_of(file("lon,lat\n1,2\n", name)) == [(1.0, 2.0)]
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        pytest.param(lambda path: path.write_text("lon,lat\n1,2\n3,4\n"), id="grows"),
-        pytest.param(lambda path: os.utime(path, ns=(0, 0)), id="is-written-again"),
-        pytest.param(lambda path: path.with_suffix(".new").replace(path), id="is-replaced"),
-    ],
-)
-def test_a_file_that_changes_while_it_is_read(file, change):
+def test_a_file_that_changes_while_it_is_read(file):
+    """The changes that are seen are those of `test_paths.py`."""
     path = file("lon,lat\n1,2\n")
-    path.with_suffix(".new").write_bytes(path.read_bytes())
     batches = read(path, Columns(), EARTH)
     next(batches)
-    change(path)
+    path.write_text("lon,lat\n1,2\n3,4\n")
     with pytest.raises(InputDataError, match="changed while it was read"):
         list(batches)
 
 
-@pytest.mark.parametrize(
-    "written",
-    [
-        "007",
-        "7",
-        "9007199254740993",
-        " a",
-        "a ",
-        "é",
-        "e\u0301",
-        "NA",
-        "null",
-        "nan",
-        "=cmd()",
-        "😀",
-    ],
-)
-def test_ids_are_text(file, written):
-    path = file(f"user,lon,lat\n{written},1,2\n")
-    assert rows_of(path, user="user") == [(1.0, 2.0, written)]
-
-
-@pytest.mark.parametrize("blank", ["", '""', "  ", '" "', "\u00a0"])
-def test_a_blank_id_is_refused(file, blank):
-    path = file(f"user,lon,lat\na,1,2\n{blank},1,2\n")
-    with pytest.raises(InputDataError, match="have no user id"):
-        tally_batches(
-            read(path, Columns(user="user"), EARTH),
-            EARTH,
-            unit=PrivacyUnit(kind="user", max_contributions=1),
-        )
-
-
-def test_the_column_of_ids_has_to_be_there(file):
-    with pytest.raises(InputDataError, match="no column 'user'"):
-        rows_of(file("lon,lat\n1,2\n"), user="user")
-
-
-def test_ids_in_another_encoding_are_refused(file):
-    with pytest.raises(InputDataError, match="not in UTF-8"):
-        rows_of(file("user,lon,lat\n김,1,2\n".encode("cp949")), user="user")
+def test_ids_are_text(subtests, file):
+    ids = ["007", "7", "9007199254740993", " a", "a ", "é", "e\u0301", "NA", "null", "nan", "😀"]
+    for written in (*ids, "=cmd()"):
+        with subtests.test(written):
+            path = file(f"user,lon,lat\n{written},1,2\n")
+            assert rows_of(path, user="user") == [(1.0, 2.0, written)]
+    for blank in ("", '""', "  ", '" "', "\u00a0"):
+        path = file(f"user,lon,lat\na,1,2\n{blank},1,2\n")
+        refusal = pytest.raises(InputDataError, match="have no user id")
+        with subtests.test(blank=blank), refusal:
+            tally_of(path, unit=PrivacyUnit(kind="user", max_contributions=1), user="user")
+    assert "no column 'user'" in refused(file("lon,lat\n1,2\n"), user="user")
 
 
 def test_no_progress_bar_is_shown(file, monkeypatch):
@@ -395,10 +304,10 @@ def test_no_progress_bar_is_shown(file, monkeypatch):
     assert shown == [(False,)]
 
 
-@pytest.mark.parametrize("data", [None, 7, [], [1], {"lon": [1]}, b"points.csv"])
-def test_inputs_of_no_kind(data):
-    with pytest.raises(InputDataError, match=r"cannot read an input|at least one input"):
-        list(read(data, Columns(), EARTH))
+def test_inputs_of_no_kind():
+    for data in (None, 7, [], [1], {"lon": [1]}, b"points.csv"):
+        with pytest.raises(InputDataError, match=r"cannot read an input|at least one input"):
+            list(read(data, Columns(), EARTH))
 
 
 def test_the_parser_puts_nothing_into_files_of_its_own():
@@ -416,44 +325,34 @@ def signs_of(path):
     return content.quotes, content.has_underscore
 
 
-@pytest.mark.parametrize("rest", ["", "\n", "\r\n", "\r", "\r\n\r\n"])
-def test_a_first_line_alone_is_no_row(file, rest):
-    assert not scan_content(file(f"lon,lat{rest}"), "none").has_rows
-
-
-def test_quotes_around_names_alone_do_not_slow_the_parser(file):
+def test_signs_are_looked_for_below_the_first_line(file, monkeypatch):
     path = file('"user","a,b","lon","lat"\nann,x,1,2\nbob,y,3,4\n')
-    assert signs_of(path) == (0, False)
+    assert signs_of(path) == (0, False)  # quotes around names alone do not slow the parser
     assert rows_of(path, user="user") == [(1.0, 2.0, "ann"), (3.0, 4.0, "bob")]
-
-
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_signs_are_looked_for_below_the_first_line(file, end, monkeypatch):
     monkeypatch.setattr(_csv_file, "BUFFER", 5)  # so that lines and parts end in different places
-    path = file(f'user_id,"lon",lat{end}ann,1,2{end}"bob",3,4{end}')
-    assert signs_of(path) == (2, False)
-    path = file(f"user_id,lon,lat{end}ann_1,1,2{end}")
-    assert signs_of(path) == (0, True)
+    for end in ("\n", "\r\n", "\r"):
+        path = file(f'user_id,"lon",lat{end}ann,1,2{end}"bob",3,4{end}')
+        assert signs_of(path) == (2, False)
+        path = file(f"user_id,lon,lat{end}ann_1,1,2{end}")
+        assert signs_of(path) == (0, True)
 
 
-@pytest.mark.parametrize("part", [1, 2, 3, 5, 2**20])
-@pytest.mark.parametrize(
-    ("text", "lines", "line_ends"),
-    [
+def test_lines_are_counted(subtests, file, monkeypatch):
+    for text, lines, line_ends in [
         ("lon,lat\n1,2\n", 2, 0),
         ("lon,lat\n1,2", 2, 0),
         ("lon,lat\r\n1,2\r\n\r\n", 3, 0),
         ("lon,lat\r1,2\r", 1, 2),
         ("lon,lat\r1,2\r\n3,4\n\r", 3, 2),
         ("", 0, 0),
-    ],
-)
-def test_lines_are_counted(file, text, lines, line_ends, part, monkeypatch):
-    monkeypatch.setattr(_csv_file, "BUFFER", part)
-    path = file("")
-    path.write_bytes(text.encode())
-    content = scan_content(path, "none")
-    assert (content.lines, content.line_ends) == (lines, line_ends)
+    ]:
+        for part in (1, 2, 3, 5, 2**20):
+            monkeypatch.setattr(_csv_file, "BUFFER", part)
+            with subtests.test(text, part=part):
+                content = scan_content(file(text.encode()), "none")
+                assert (content.lines, content.line_ends) == (lines, line_ends)
+    for rest in ("", "\n", "\r\n", "\r", "\r\n\r\n"):
+        assert not scan_content(file(f"lon,lat{rest}"), "none").has_rows
 
 
 def queries(monkeypatch):
@@ -470,22 +369,21 @@ def queries(monkeypatch):
     return made
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_rows_are_read_again_only_where_some_were_left_out(subtests, file, monkeypatch):
+    made, again = queries(monkeypatch), ["numbers", "left_out", "text", "size"]
+    for text, expected in [
         ("lon,lat\n1,2\n3,4\n", ["numbers"]),
         ("lon,lat\r\n1,2\r\n3,4", ["numbers"]),
-        ("lon,lat\n1,2\n\n3,4\n", ["numbers", "left_out", "text", "size"]),
-        ("lon,lat\n1,2\nNA,5\n3,4\n", ["numbers", "left_out", "text", "size"]),
+        ("lon,lat\n1,2\n\n3,4\n", again),
+        ("lon,lat\n1,2\nNA,5\n3,4\n", again),
         ("lon,lat\r1,2\r3,4\r", ["text"]),
         ('lon,lat\n"1",2\n3,4\n', ["text"]),
         ("lon,lat\n1,2\n,2\n3,4\n", ["text"]),  # an empty field near the start
-    ],
-)
-def test_rows_are_read_again_only_where_some_were_left_out(file, text, expected, monkeypatch):
-    made = queries(monkeypatch)
-    assert (3.0, 4.0) in rows_of(file(text))
-    assert made == expected
+    ]:
+        made.clear()
+        with subtests.test(text):
+            assert (3.0, 4.0) in rows_of(file(text))
+            assert made == expected
 
 
 def test_rows_that_are_never_read_stop_the_build(file, monkeypatch):
@@ -500,16 +398,14 @@ def test_many_rows_are_left_out_by_all_threads(file):
     """Rows without a number and rows of numbers take turns, in parts of several threads."""
     marks = ["NA,1", "1,null", "NaN,-", "0.25,0.5", "0.25,0.5"]
     path = file("n,lon,lat\n" + "".join(f"user{n},{marks[n % 5]}\n" for n in range(400_000)))
-    tally = tally_batches(read(path, Columns(), EARTH), EARTH)
+    tally = tally_of(path)
     assert tally.counts.tolist() == [160_000]
     assert tally.report["without coordinates"] == 240_000
     path.write_text(path.read_text() + "last,0.25,0.5,7\n")
-    with pytest.raises(InputDataError, match="malformed"):
-        tally_batches(read(path, Columns(), EARTH), EARTH)
+    assert "malformed" in refused(path)
 
 
-@pytest.mark.parametrize("user", ["ann", "a_b"])
-def test_underscores_in_numbers_are_found_beside_any_id(file, user):
-    path = file(f"user,lon,lat\n{user},1,2\n{user},1_0,2\n")
-    with pytest.raises(InputDataError, match="plain decimal numbers"):
-        rows_of(path, user="user")
+def test_underscores_in_numbers_are_found_beside_any_id(file):
+    for user in ("ann", "a_b"):
+        path = file(f"user,lon,lat\n{user},1,2\n{user},1_0,2\n")
+        assert "plain decimal numbers" in refused(path, user="user")

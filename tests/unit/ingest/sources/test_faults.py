@@ -4,15 +4,13 @@ import errno
 
 import duckdb
 import pyarrow as pa
-import pytest
 
 from psd.errors import InputDataError, ResourceError
 from psd.ingest.sources._faults import fault_class
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
+def test_a_lack_of_memory_or_disk_and_a_fault_of_the_form(subtests):
+    lacks = [
         MemoryError(),
         pa.ArrowMemoryError("malloc of size 64 failed"),
         OSError(errno.ENOSPC, "No space left on device"),
@@ -22,22 +20,14 @@ from psd.ingest.sources._faults import fault_class
         duckdb.Error("Failed to allocate 8 bytes"),
         RuntimeError("cannot allocate memory"),
         RuntimeError("std::bad_alloc"),
-    ],
-    ids=lambda error: f"{type(error).__name__}-{str(error)[:12]}",
-)
-def test_a_lack_of_memory_or_disk(error):
-    assert fault_class(error) is ResourceError
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
+    ]
+    faults = [
         OSError("Couldn't deserialize thrift: TProtocolException: Invalid data"),
         pa.ArrowInvalid("CSV parse error"),
         duckdb.InvalidInputException("expected 3 values per row"),
         RuntimeError("GDAL: not a GeoPackage"),
-    ],
-    ids=lambda error: type(error).__name__,
-)
-def test_a_fault_of_the_form(error):
-    assert fault_class(error) is InputDataError
+    ]
+    for kind, errors in ((ResourceError, lacks), (InputDataError, faults)):
+        for error in errors:
+            with subtests.test(repr(error)):
+                assert fault_class(error) is kind

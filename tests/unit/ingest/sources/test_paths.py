@@ -12,6 +12,7 @@ from psd.ingest.sources._paths import (
     partition_values,
     refuse_changes,
 )
+from support.nobody import nobody
 
 
 @pytest.fixture
@@ -31,50 +32,38 @@ def names(*items):
     return [str(path) for path in expand_paths(items)]
 
 
-@pytest.mark.parametrize(
-    ("name", "source"),
-    [
-        ("a.csv", "csv"), ("a.csv.gz", "csv"), ("a.csv.zst", "csv"), ("a.tsv", "csv"), ("a", "csv"),
-        ("a.xlsx", "xlsx"), ("-", "csv"), ("a.parquet", "parquet"), ("A.PARQUET", "parquet"),
-        ("a.pq", "parquet"), ("a.geoparquet", "parquet"), ("a.gpkg", "vector"),
-        ("a.shp", "vector"), ("a.fgb", "vector"), ("a.geojson", "vector"), ("a.json", "vector"),
-        ("postgresql://h/a.csv", None), (7, None), (None, None),
-    ],
-)  # fmt: skip
-def test_the_ending_says_the_kind(folder, name, source):
-    assert file_kind(name) == source
-    if source:
-        assert is_path(name)
-        assert file_kind(folder / name) == source
+def test_the_ending_says_the_kind(folder):
+    for source, inputs in [
+        ("csv", ["a.csv", "a.csv.gz", "a.csv.zst", "a.tsv", "a", "-"]),
+        ("parquet", ["a.parquet", "A.PARQUET", "a.pq", "a.geoparquet"]),
+        ("vector", ["a.gpkg", "a.shp", "a.fgb", "a.geojson", "a.json"]),
+        ("xlsx", ["a.xlsx"]),
+        (None, ["postgresql://h/a.csv", 7, None]),
+    ]:
+        for name in inputs:
+            assert file_kind(name) == source
+            if source:
+                assert is_path(name)
+                assert file_kind(folder / name) == source
 
 
-@pytest.mark.parametrize(
-    ("start", "source"),
-    [
+def test_first_bytes_say_it_where_the_name_does_not(folder):
+    for start, source in [
         (b"PAR1\x15", "parquet"),
         (b"SQLite format 3\0rest", "vector"),
         (b"fgb\x03fgb\x01", "vector"),
         (b"\x00\x00\x27\x0a\x00", "vector"),
         (b"lon,lat\n", "csv"),
         (b"", "csv"),
-    ],
-)
-@pytest.mark.parametrize("name", ["part-00000", "a.data"])
-def test_first_bytes_say_it_where_the_name_does_not(folder, name, start, source):
-    (folder / name).write_bytes(start)
-    assert file_kind(name) == source
-
-
-def test_a_name_that_says_csv_is_left_to_the_csv_source(folder):
-    (folder / "a.csv").write_bytes(b"PAR1")
-    assert file_kind("a.csv") == "csv"
+    ]:
+        for name, kind in (("part-00000", source), ("a.data", source), ("a.csv", "csv")):
+            (folder / name).write_bytes(start)
+            assert file_kind(name) == kind
 
 
 def test_what_exists_is_taken_as_it_stands(folder):
-    touch(folder, "*.csv", "a.csv", "[ab].csv", "-o.csv", "a b.csv")
-    assert names("*.csv", "[ab].csv", "-o.csv", "a b.csv") == [
-        "*.csv", "[ab].csv", "-o.csv", "a b.csv",
-    ]  # fmt: skip
+    touch(folder, "a.csv", *(odd := ["*.csv", "[ab].csv", "-o.csv", "a b.csv"]))
+    assert names(*odd) == odd
 
 
 def test_patterns_and_folders_give_files_in_order(folder):
@@ -95,26 +84,7 @@ def test_companions_are_no_inputs_of_their_own(folder):
     assert names("d/a.*") == ["d/a.shp"]
 
 
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        (["missing.csv"], "does not exist"),
-        (["d/*.nothing"], "no file matches"),
-        (["empty"], "holds no file"),
-        (["hidden"], "holds no file"),
-        (["d/a.csv", "d"], "twice"),
-        (["d", "d/*.csv"], "twice"),
-        (["d/a.csv", "link.csv"], "twice"),
-        (["d/a.csv", "hard.csv"], "twice"),
-        (["-", "-"], "twice"),
-        (["round"], "link to a folder"),
-        (["dangling"], "does not exist"),
-        (["pipe"], "a regular file"),
-        (["p*pe"], "a regular file"),
-        (["a\0b"], "does not exist"),
-    ],
-)
-def test_what_is_refused(folder, given, words):
+def test_what_is_refused(subtests, folder):
     touch(folder, "d/a.csv", "d/b.csv", "hidden/.a", "round/a.csv")
     (folder / "empty").mkdir()
     (folder / "link.csv").symlink_to("d/a.csv")
@@ -122,22 +92,30 @@ def test_what_is_refused(folder, given, words):
     (folder / "round" / "again").symlink_to(folder / "round")
     (folder / "dangling").symlink_to("nowhere")
     os.mkfifo("pipe")
-    with pytest.raises(InputDataError, match=words):
-        expand_paths(given)
+    twice = [["d/a.csv", "d"], ["d", "d/*.csv"], ["d/a.csv", "link.csv"], ["d/a.csv", "hard.csv"]]
+    for words, inputs in [
+        ("does not exist", [["missing.csv"], ["dangling"], ["a\0b"]]),
+        ("no file matches", [["d/*.nothing"]]),
+        ("holds no file", [["empty"], ["hidden"]]),
+        ("twice", [*twice, ["-", "-"]]),
+        ("link to a folder", [["round"]]),
+        ("a regular file", [["pipe"], ["p*pe"]]),
+    ]:
+        for given in inputs:
+            with subtests.test(given=given), pytest.raises(InputDataError, match=words):
+                expand_paths(given)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
-@pytest.mark.parametrize("name", ["d", "d/a.csv"])
-def test_what_may_not_be_read(folder, name):
-    touch(folder, "d/a.csv")
-    (folder / name).chmod(0)
-    with pytest.raises(InputDataError, match="permissions"):
-        expand_paths(["d"])
-    (folder / name).chmod(0o700)
+def test_what_may_not_be_read(subtests):
+    for name in ("d", "d/a.csv"):
+        with nobody() as folder:
+            touch(folder, "d/a.csv")
+            (folder / name).chmod(0)
+            with subtests.test(name), pytest.raises(InputDataError, match="permissions"):
+                expand_paths([folder / "d"])
 
 
 def test_an_unreadable_folder_is_not_left_out(folder, monkeypatch):
-    """The same for root, who may read everything."""
     touch(folder, "d/a.csv", "d/e/b.csv")
     scan = os.scandir
 
@@ -151,24 +129,25 @@ def test_an_unreadable_folder_is_not_left_out(folder, monkeypatch):
         expand_paths(["d"])
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        pytest.param(lambda path: path.write_bytes(b"longer"), id="grows"),
-        pytest.param(lambda path: os.utime(path, ns=(0, 0)), id="is-written-again"),
-        pytest.param(lambda path: path.with_suffix(".dbf").write_bytes(b"xy"), id="its-companion"),
-        pytest.param(lambda path: path.with_suffix(".prj").write_bytes(b"x"), id="one-more"),
-        pytest.param(lambda path: path.unlink(), id="is-removed"),
-        pytest.param(lambda path: (path.parent / "n").replace(path), id="is-replaced"),
-    ],
-)  # fmt: skip
-def test_changes_are_seen(folder, change):
-    touch(folder, "a.shp", "a.dbf")
-    (folder / "n").write_bytes(b"x")
-    with refuse_changes([folder / "a.shp"]):
-        pass
-    with pytest.raises(InputDataError, match="changed while"), refuse_changes([folder / "a.shp"]):
-        change(folder / "a.shp")
+CHANGES = {
+    "grows": lambda path: path.write_bytes(b"longer"),
+    "is written again": lambda path: os.utime(path, ns=(0, 0)),
+    "its companion": lambda path: path.with_suffix(".dbf").write_bytes(b"xy"),
+    "one more": lambda path: path.with_suffix(".prj").write_bytes(b"x"),
+    "is removed": lambda path: path.unlink(),
+    "is replaced": lambda path: (path.parent / "n").replace(path),
+}
+
+
+def test_changes_are_seen(subtests, folder):
+    for number, (name, change) in enumerate(CHANGES.items()):
+        path = folder / str(number) / "a.shp"
+        touch(path.parent, "a.shp", "a.dbf", "n")
+        with refuse_changes([path]):
+            pass
+        refused = pytest.raises(InputDataError, match="changed while")
+        with subtests.test(name), refused, refuse_changes([path]):
+            change(path)
 
 
 def test_folders_may_say_values(tmp_path):
@@ -179,25 +158,22 @@ def test_folders_may_say_values(tmp_path):
     assert partition_values(path, "x.csv") == partition_values(path, "lon") == ()
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        ["d/a.csv", "d/a.csv.gz"],
-        ["d/a.csv.gz", "d/a.csv.ZST"],
-        ["d"],
-        ["d/a.*"],
-        ["d/a.csv.gz", "d/../d/a.csv"],
-        ["to-a.csv", "d/a.csv.gz"],
-        ["e/a.csv", "e/a.csv.gz"],
-    ],
-)
-def test_a_file_beside_its_compressed_form_is_refused(folder, given):
+def test_a_file_beside_its_compressed_form_is_refused(subtests, folder):
     touch(folder, "d/a.csv", "d/a.csv.gz", "d/a.csv.ZST", "d/b.csv", "e/x", "e/y")
     (folder / "to-a.csv").symlink_to("d/a.csv")
     (folder / "e" / "a.csv").symlink_to("x")
     (folder / "e" / "a.csv.gz").symlink_to("y")
-    with pytest.raises(InputDataError, match="compressed form"):
-        names(*given)
+    for given in [
+        "d/a.csv d/a.csv.gz",
+        "d/a.csv.gz d/a.csv.ZST",
+        "d",
+        "d/a.*",
+        "d/a.csv.gz d/../d/a.csv",
+        "to-a.csv d/a.csv.gz",
+        "e/a.csv e/a.csv.gz",
+    ]:
+        with subtests.test(given), pytest.raises(InputDataError, match="compressed form"):
+            names(*given.split())
 
 
 def test_other_names_are_other_files(folder):

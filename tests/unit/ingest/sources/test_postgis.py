@@ -11,10 +11,11 @@ from psd.errors import DomainError, InputDataError, ParameterError
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.unit import privacy_unit
+from support import batches
+from support.batches import DOMAIN, SECRET
 from support.postgres import execute, rows
 
-DOMAIN = psd.Domain(bounds=(126, 37, 128, 38))
-SECRET = "8642.13579"
+pytestmark = pytest.mark.deep
 
 
 @pytest.fixture(scope="module")
@@ -39,74 +40,60 @@ def database(postgis):
     return postgis
 
 
-def one(url, domain=DOMAIN, *, table="city.visits", query=None, **columns):
+def source(url, table="city.visits", query=None):
+    return psd.PostGIS(url, table=None if query else table, query=query)
+
+
+def one(url, *, table="city.visits", query=None, **columns):
     """The only batch of a table."""
-    source = psd.PostGIS(url, table=None if query else table, query=query)
-    (batch,) = read(source, Columns(**columns), domain)
-    return batch
+    return batches.one(source(url, table, query), **columns)
 
 
 def refused(url, *, error=InputDataError, table="city.visits", query=None, **columns):
     """The message of a table that is refused."""
-    source = psd.PostGIS(url, table=None if query else table, query=query)
-    with pytest.raises(error) as raised:
-        list(read(source, Columns(**columns), DOMAIN))
-    message = str(raised.value)
-    assert SECRET not in message
-    assert "\n" not in message
-    assert raised.value.__suppress_context__ or raised.value.__context__ is None
-    return message
+    return batches.refused(source(url, table, query), error, **columns)
 
 
 PLAIN = "SELECT lon, lat, n, id, seen FROM city.visits"
 
 
-@pytest.mark.parametrize("x", ["lon", "n", 'Odd " Name'])
-def test_columns_of_numbers(database, x):
+def test_columns_of_numbers(database):
     query = 'SELECT lon, lat, n, "Odd "" Name" FROM city.visits'
-    batch = one(database, query=query, x=x, y="lat")
-    assert batch.x[0] == {"lon": 127.5, "n": 127.25}.get(x, 127)
-    assert np.isnan(batch.x[1])
-    assert batch.y[0] == 37.5
+    for x, number in (("lon", 127.5), ("n", 127.25), ('Odd " Name', 127)):
+        batch = one(database, query=query, x=x, y="lat")
+        np.testing.assert_array_equal(batch.x, [number, np.nan])
+        assert batch.y[0] == 37.5
 
 
-@pytest.mark.parametrize("geometry", ["place", "other", "globe"])
-def test_geometries_are_brought_to_the_crs_of_the_domain(database, geometry):
-    batch = one(database, geometry=geometry)
-    assert (batch.x[0], batch.y[0]) == pytest.approx((127.5, 37.5), abs=1e-9)
-    assert np.isnan(batch.x[1])
-
-
-def test_the_only_geometry_needs_no_name(database):
-    batch = one(database, query="SELECT name, other FROM city.visits;\n")
+def test_geometries_are_brought_to_the_crs_of_the_domain(database):
+    for geometry in ("place", "other", "globe"):
+        batch = one(database, geometry=geometry)
+        assert (batch.x[0], batch.y[0]) == pytest.approx((127.5, 37.5), abs=1e-9)
+        assert np.isnan(batch.x[1])
+    batch = one(database, query="SELECT name, other FROM city.visits;\n")  # needs no name
     assert batch.x[0] == pytest.approx(127.5, abs=1e-9)
     assert "place, other, globe" in refused(database)
 
 
-@pytest.mark.parametrize(
-    ("user", "text"),
-    [
+def test_ids_keep_all_digits(subtests, database):
+    for user, text in [
         ("id", "9007199254740993"),
         ("big", "12345678901234567890"),
         ("name", "007"),
         ("who", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"),
         ("day", "2024-01-31"),
-    ],
-)
-def test_ids_keep_all_digits(database, user, text):
-    assert one(database, geometry="place", user=user).user.to_pylist() == [text, None]
+    ]:
+        with subtests.test(user):
+            assert one(database, geometry="place", user=user).user.to_pylist() == [text, None]
+    for user in ("half", "rough", "n", "place"):
+        with subtests.test(user):
+            assert f"{user!r} of user ids" in refused(database, geometry="other", user=user)
 
 
-@pytest.mark.parametrize("user", ["half", "rough", "n", "place"])
-def test_ids_that_are_refused(database, user):
-    assert f"{user!r} of user ids" in refused(database, geometry="other", user=user)
-
-
-@pytest.mark.parametrize("time", ["seen", "wall", "day"])
-def test_times(database, time):
-    batch = one(database, geometry="place", time=time, time_zone="Asia/Seoul")
-    hour = 0 if time == "day" else 10
-    assert batch.time.tolist() == [dt.datetime(2024, 1, 31, hour), None]
+def test_times(database):
+    for time, hour in (("seen", 10), ("wall", 10), ("day", 0)):
+        batch = one(database, geometry="place", time=time, time_zone="Asia/Seoul")
+        assert batch.time.tolist() == [dt.datetime(2024, 1, 31, hour), None]
 
 
 BIDS = {
@@ -129,11 +116,9 @@ BIDS = {
 
 def test_no_bid_and_no_type_of_bids_stops_a_reading(database):
     """Whether a record has a bid, and which, must not decide whether a table is read."""
-    values = [given for given, _ in BIDS.values()]
-    records = ",".join(
-        "(1, 2, " + ",".join("NULL" if each is None else str(each) for each in record) + ")"
-        for record in zip(*values, strict=True)
-    )
+    values = zip(*(given for given, _ in BIDS.values()), strict=True)
+    given = [["NULL" if each is None else str(each) for each in record] for record in values]
+    records = ",".join(f"(1, 2, {','.join(record)})" for record in given)
     execute(
         database,
         f"CREATE TABLE city.bids (x float8, y float8, {', '.join(BIDS)})",
@@ -146,65 +131,50 @@ def test_no_bid_and_no_type_of_bids_stops_a_reading(database):
 
 
 def test_no_rows(database):
-    counts = tally_batches(
-        read(
-            psd.PostGIS(database, query="SELECT * FROM city.visits WHERE false"),
-            Columns(geometry="place", user="name"),
-            DOMAIN,
-        ),
-        DOMAIN,
-        unit=privacy_unit("name", 1),
-    )
-    assert counts.report["read"] == 0
+    none = source(database, query="SELECT * FROM city.visits WHERE false")
+    columns, unit = Columns(geometry="place", user="name"), privacy_unit("name", 1)
+    assert tally_batches(read(none, columns, DOMAIN), DOMAIN, unit=unit).report["read"] == 0
 
 
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ({"table": "city.nothing"}, "table that does not exist"),
-        ({"table": "nowhere.visits"}, "does not exist"),
-        ({"table": "CITY.visits"}, "case-sensitive"),
-        ({"query": "SELECT nothing FROM city.visits"}, "column that does not exist"),
-        ({"query": "SELECT"}, "its columns are none"),
-        ({"query": "SELECT 1 FROM"}, "a single SQL query"),
-        ({"query": "SELECT 1; SELECT 2"}, "a single SQL query"),
-        ({"query": "SELECT 1) x; DROP TABLE city.visits; --"}, "a single SQL query"),
-        ({"query": "SELECT nextval('city.ticket') AS lon, 1 AS lat"}, "failed while"),
-        ({"query": f"SELECT '{SECRET}'::int AS lon, 1 AS lat"}, "SQLSTATE"),
-        ({"query": "SELECT 1 / (g - 9) AS lon, 1 AS lat FROM generate_series(1, 9) g"}, "failed"),
-        ({"query": PLAIN, "x": "x"}, "no column 'x'"),
-        ({"query": "SELECT 1 AS lon, 2 AS lon, 3 AS lat"}, "2 columns named 'lon'"),
-        ({"query": f"SELECT '{SECRET}'::text AS lon, 1 AS lat"}, "must be numeric"),
-        ({"query": "SELECT 'inf'::float8 AS lon, 1 AS lat"}, "infinite"),
-        ({"geometry": "place", "user": "where"}, "no column 'where'"),
-        ({"geometry": "name"}, "must hold points"),
-        ({"geometry": "place", "time": "id"}, "holds numbers"),
-        ({"query": PLAIN.replace("seen", "'infinity'::timestamp AS seen"), "time": "seen"},
-         "years 1 to 9999"),
-        ({"query": "SELECT ST_MakePoint(1, 2)::text AS lon, 1 AS lat"}, "must be numeric"),
-        ({"query": "SELECT ST_GeomFromText('LINESTRING(1 2, 3 4)', 4326) AS g"}, "hold points"),
-        ({"query": "SELECT ST_SetSRID(ST_Point(1, 2), s) AS g FROM unnest(array[4326, 3857]) s"},
-         "geometries of one SRID"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_read(database, given, words):
-    assert words in refused(database, **given)
+LINE = "SELECT ST_GeomFromText('LINESTRING(1 2, 3 4)', 4326) AS g"
+TWO = "SELECT ST_SetSRID(ST_Point(1, 2), s) AS g FROM unnest(array[4326, 3857]) s"
+LATER = "SELECT 1 / (g - 9) AS lon, 1 AS lat FROM generate_series(1, 9) g"
+INFINITY = PLAIN.replace("seen", "'infinity'::timestamp AS seen")
 
 
-def test_geometries_without_srid_are_refused(database):
-    query = "SELECT ST_Point(127, 37) AS g"
-    assert "no CRS" in refused(database, error=DomainError, query=query)
-
-
-def test_nothing_was_written(database):
+def test_what_cannot_be_read(subtests, database):
+    for words, given in [
+        ("table that does not exist", {"table": "city.nothing"}),
+        ("does not exist", {"table": "nowhere.visits"}),
+        ("case-sensitive", {"table": "CITY.visits"}),
+        ("column that does not exist", {"query": "SELECT nothing FROM city.visits"}),
+        ("its columns are none", {"query": "SELECT"}),
+        ("a single SQL query", {"query": "SELECT 1 FROM"}),
+        ("a single SQL query", {"query": "SELECT 1; SELECT 2"}),
+        ("a single SQL query", {"query": "SELECT 1) x; DROP TABLE city.visits; --"}),
+        ("failed while", {"query": "SELECT nextval('city.ticket') AS lon, 1 AS lat"}),
+        ("SQLSTATE", {"query": f"SELECT '{SECRET}'::int AS lon, 1 AS lat"}),
+        ("failed", {"query": LATER}),
+        ("no column 'x'", {"query": PLAIN, "x": "x"}),
+        ("2 columns named 'lon'", {"query": "SELECT 1 AS lon, 2 AS lon, 3 AS lat"}),
+        ("must be numeric", {"query": f"SELECT '{SECRET}'::text AS lon, 1 AS lat"}),
+        ("infinite", {"query": "SELECT 'inf'::float8 AS lon, 1 AS lat"}),
+        ("no column 'where'", {"geometry": "place", "user": "where"}),
+        ("must hold points", {"geometry": "name"}),
+        ("holds numbers", {"geometry": "place", "time": "id"}),
+        ("years 1 to 9999", {"query": INFINITY, "time": "seen"}),
+        ("must be numeric", {"query": "SELECT ST_MakePoint(1, 2)::text AS lon, 1 AS lat"}),
+        ("hold points", {"query": LINE}),
+        ("geometries of one SRID", {"query": TWO}),
+        ("no CRS", {"error": DomainError, "query": "SELECT ST_Point(127, 37) AS g"}),
+    ]:
+        with subtests.test(words, **given):
+            assert words in refused(database, **given)
+    # Nothing was written.
     assert rows(database, "SELECT count(*) FROM city.visits") == [(2,)]
     assert rows(database, "SELECT is_called FROM city.ticket") == [(False,)]
-
-
-def test_a_user_without_permission(database):
     execute(database, "CREATE ROLE guest LOGIN")
-    url = database.replace("psd@", "guest@")
-    assert "permission" in refused(url, geometry="place")
+    assert "permission" in refused(database.replace("psd@", "guest@"), geometry="place")
 
 
 def changed(url, **parts):
@@ -215,22 +185,17 @@ def changed(url, **parts):
     return "postgresql://{user}@/{name}?{query}".format(**given)
 
 
-@pytest.mark.parametrize(
-    ("parts", "words"),
-    [
-        ({"user": f"nobody:{SECRET}"}, "no such user"),
-        ({"user": f"psd:{SECRET}", "name": "nothing"}, "no such database"),
-        ({"user": f"psd:{SECRET}", "query": "host=/nowhere"}, "does not answer"),
-        ({"user": f"psd:{SECRET}", "query": "host=127.0.0.1&port=1"}, "does not answer"),
-        ({"user": f"psd:{SECRET}", "query": f"password={SECRET}&port=x"}, "malformed"),
-        ({"user": f"psd:{SECRET}", "query": f"nothing={SECRET}"}, "malformed"),
-    ],
-)
-def test_no_connection(database, parts, words):
-    assert words in refused(changed(database, **parts))
-
-
-def test_a_malformed_address(postgis):
+def test_no_connection(subtests, database):
+    for words, parts in [
+        ("no such user", {"user": f"nobody:{SECRET}"}),
+        ("no such database", {"user": f"psd:{SECRET}", "name": "nothing"}),
+        ("does not answer", {"user": f"psd:{SECRET}", "query": "host=/nowhere"}),
+        ("does not answer", {"user": f"psd:{SECRET}", "query": "host=127.0.0.1&port=1"}),
+        ("malformed", {"user": f"psd:{SECRET}", "query": f"password={SECRET}&port=x"}),
+        ("malformed", {"user": f"psd:{SECRET}", "query": f"nothing={SECRET}"}),
+    ]:
+        with subtests.test(**parts):
+            assert words in refused(changed(database, **parts))
     assert "malformed" in refused(f"postgresql://ann:{SECRET}@[host/db")
 
 
@@ -239,44 +204,29 @@ def test_a_wrong_password(database):
         database,
         "CREATE ROLE locked LOGIN PASSWORD 'right'",
         "GRANT USAGE ON SCHEMA city TO locked",
+        "GRANT SELECT ON city.visits TO locked",
     )
-    execute(database, "GRANT SELECT ON city.visits TO locked")
     for password in (f":{SECRET}", ""):
         url = changed(database, user=f"locked{password}")
         assert "PGPASSWORD" in refused(url, geometry="place")
     assert one(changed(database, user="locked:right"), geometry="place").x[0] == 127.5
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {},
-        {"table": "a", "query": "SELECT 1"},
-        {"table": ""},
-        {"table": "a.b.c"},
-        {"table": "a."},
-    ],
-)
-def test_a_table_or_a_query(given):
-    with pytest.raises(ParameterError) as raised:
-        psd.PostGIS(f"postgresql://ann:{SECRET}@host/db", **given)
-    assert SECRET not in str(raised.value)
-
-
-def test_an_address_alone_is_not_enough():
+def test_a_table_or_a_query():
+    both, names = {"table": "a", "query": "SELECT 1"}, ("", "a.b.c", "a.")
+    for given in ({}, both, *({"table": name} for name in names)):
+        with pytest.raises(ParameterError) as raised:
+            psd.PostGIS(f"postgresql://ann:{SECRET}@host/db", **given)
+        assert SECRET not in str(raised.value)
     with pytest.raises(ParameterError, match="table="):
         list(read("postgresql://host/db", Columns(), DOMAIN))
+    for url in ("mysql://host/db", "host/db", "", 7):
+        with pytest.raises(ParameterError, match="postgresql://"):
+            psd.PostGIS(url, table="a")
 
 
-@pytest.mark.parametrize("url", ["mysql://host/db", "host/db", "", 7])
-def test_other_addresses(url):
-    with pytest.raises(ParameterError, match="postgresql://"):
-        psd.PostGIS(url, table="a")
-
-
-@pytest.mark.parametrize(
-    "rest",
-    [
+def test_a_password_is_never_shown():
+    for rest in [
         f"ann:{SECRET}@host/db",
         f"ann:{SECRET}@/db",
         f"ann:{SECRET}@@host/db",
@@ -286,19 +236,16 @@ def test_other_addresses(url):
         f"ann:{SECRET}",
         f"ann:a@{SECRET}@host",
         f"ann:a#{SECRET}@host/db",
-    ],
-)
-def test_a_password_is_never_shown(rest):
-    source = psd.PostGIS(f"postgresql://{rest}", table="public.visits")
-    for text in (repr(source), str(source), f"{[source]}"):
-        assert SECRET not in text
-        assert "public.visits" in text
+    ]:
+        source = psd.PostGIS(f"postgresql://{rest}", table="public.visits")
+        for text in (repr(source), str(source), f"{[source]}"):
+            assert SECRET not in text
+            assert "public.visits" in text
 
 
 def test_the_environment_of_the_client_counts(database, monkeypatch):
     host = database.partition("host=")[2].replace("%2F", "/")
-    monkeypatch.setenv("PGHOST", host)
-    monkeypatch.setenv("PGUSER", "psd")
-    monkeypatch.setenv("PGCONNECT_TIMEOUT", "5")
+    for name, value in (("HOST", host), ("USER", "psd"), ("CONNECT_TIMEOUT", "5")):
+        monkeypatch.setenv(f"PG{name}", value)
     assert one("postgresql:///postgres", geometry="place").x[0] == 127.5
     assert "PGPASSWORD" not in os.environ

@@ -1,5 +1,7 @@
 """A private tally is not read as records, whatever its name."""
 
+from types import SimpleNamespace
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -14,9 +16,8 @@ from support.tallies import DOMAIN, VARIANTS, counted
 COUNTS_AS_RECORDS = Columns(x="count", y="row")
 
 
-@pytest.fixture(params=["a.tally", "a.parquet", "a.gpkg", "a"])
-def tally(request, tmp_path):
-    path = tmp_path / "in" / request.param
+def tally(folder, name):
+    path = folder / name / name
     path.parent.mkdir()
     write_tally(counted(VARIANTS["rows"]), path)
     return path
@@ -27,39 +28,42 @@ def refused(data):
         list(read(data, COUNTS_AS_RECORDS, DOMAIN))
 
 
-def test_a_tally_is_not_read_as_records(tally):
+NAMES = ("a.tally", "a.parquet", "a.gpkg", "a")
+
+
+def test_a_tally_is_not_read_as_records(tmp_path):
     """One record changes the count of a cell by one, so the loss would be twice epsilon."""
-    for data in (tally, tally.parent, f"{tally.parent}/[a]*"):
-        refused(data)
+    for path in (tally(tmp_path, name) for name in NAMES):
+        for data in (path, path.parent, f"{path.parent}/[a]*"):
+            refused(data)
 
 
-@pytest.mark.parametrize("key", [b"PRIVATE psd tally", b"PRIVATE psd records", b"private"])
-def test_any_private_mark_of_a_footer_is_refused(key, tmp_path):
+def test_any_private_mark_of_a_footer_is_refused(tmp_path):
     table = pa.table({"count": [1.0], "row": [2.0]})
-    pq.write_table(table.replace_schema_metadata({key: b"{}", b"geo": b"{}"}), tmp_path / "p")
-    refused(tmp_path / "p")
+    for key in (b"PRIVATE psd tally", b"PRIVATE psd records", b"private"):
+        pq.write_table(table.replace_schema_metadata({key: b"{}", b"geo": b"{}"}), tmp_path / "p")
+        refused(tmp_path / "p")
 
 
-@pytest.mark.parametrize("variant", ["rows", "carried"])
-def test_spark_refuses_the_columns_of_a_tally(variant, tmp_path):
+def test_spark_refuses_the_columns_of_a_tally(tmp_path):
     """Spark does not show the footer."""
-    write_tally(counted(VARIANTS[variant]), tmp_path / "t.parquet")
 
-    class Reader:
-        def parquet(self, path):
-            frame = type("Frame", (), {})()
-            frame.columns = pq.read_schema(path).names
-            return frame
+    def parquet(path):
+        return SimpleNamespace(columns=pq.read_schema(path).names)
 
-    session = type("Session", (), {"read": Reader()})()
-    with pytest.raises(InputDataError, match="is a private tally and holds no records"):
-        _spark_tables._frame(session, tmp_path / "t.parquet", Columns())
+    session = SimpleNamespace(read=SimpleNamespace(parquet=parquet))
+    for variant in ("rows", "carried"):
+        path = tmp_path / f"{variant}.parquet"
+        write_tally(counted(VARIANTS[variant]), path)
+        with pytest.raises(InputDataError, match="is a private tally and holds no records"):
+            _spark_tables._frame(session, path, Columns())
 
 
-def test_an_answer_is_not_drawn_from_a_tally(tally):
-    ledger = psd.Ledger.create(tally.parents[1] / "l")
+def test_an_answer_is_not_drawn_from_a_tally(tmp_path):
+    ledger = psd.Ledger.create(tmp_path / "l")
     ledger.register("rows", 1, columns=COUNTS_AS_RECORDS)
     account = psd.Account(ledger, "rows")
-    with pytest.raises(InputDataError, match="could not be read to its end"):
-        psd.ask(tally, box=(0, 0, 9, 9), epsilon=1, account=account, x="count", y="row")
-    assert ledger.state().charges == {}
+    for path in (tally(tmp_path, name) for name in NAMES):
+        with pytest.raises(InputDataError, match="could not be read to its end"):
+            psd.ask(path, box=(0, 0, 9, 9), epsilon=1, account=account, x="count", y="row")
+        assert ledger.state().charges == {}
