@@ -1,10 +1,6 @@
 """psd build: a release file or nothing, and not a word that depends on the data."""
 
-import subprocess
-import sys
-
 import geopandas as gpd
-import numpy as np
 import pytest
 
 import psd
@@ -15,40 +11,36 @@ from support.cli_runner import (
     CERTAIN,
     SQUARE,
     Terminal,
+    check_refusals,
     cli,
     fails,
     files,
     passes,
-    process,
-    without_request_warnings,
     write_points,
 )
 
 # One point in the south-west quarter, two in the south-east, three in the north-west.
 ROWS = [(-1, -1), (1, -1), (2, -3), (-1, 1), (-2, 2), (-3, 3)]
+BUILD = "build points.csv -o out/r.psd.parquet"
+SURE = (BUILD, *CERTAIN, *BOUNDS)
+SMALL = (BUILD, "--epsilon", 1, *BOUNDS, "--method", "quadtree", "--set", "height=1")
 
 
-@pytest.fixture
-def points(tmp_path):
-    return write_points(tmp_path / "points.csv", ROWS)
+@pytest.fixture(autouse=True)
+def out(here):
+    write_points(here / "points.csv", ROWS)
+    (here / "out").mkdir()
+    return here / "out" / "r.psd.parquet"
 
 
-@pytest.fixture
-def out(tmp_path):
-    (tmp_path / "out").mkdir()
-    return tmp_path / "out" / "r.psd.parquet"
-
-
-def counts(path):
+def counts(path="out/r.psd.parquet"):
     """Counts of the leaves: south-west, south-east, north-west, north-east."""
     release = psd.Release.load(path)
     return release.tree.count[release.tree.is_leaf].tolist()
 
 
-def test_a_coordinate_resolution_is_declared_and_stated(points, out, tmp_path):
-    rounded = ("--coordinate-resolution", "0.50")
-    recipe = tmp_path / "recipe.toml"
-    passes("build", points, "-o", out, *BOUNDS, *CERTAIN, *rounded, "--save-recipe", recipe)
+def test_a_coordinate_resolution_is_declared_and_stated(out, here):
+    passes(*SURE, "--coordinate-resolution", "0.50", "--save-recipe", "recipe.toml")
     release = psd.Release.load(out)
     assert release.domain == psd.Domain(bounds=(-4, -4, 4, 4), coordinate_resolution="0.5")
     assert release.domain.lattice == (17, 17)
@@ -56,43 +48,26 @@ def test_a_coordinate_resolution_is_declared_and_stated(points, out, tmp_path):
     # The point at (-1, -1) is on the near edges of the first box and on the far ones of the second.
     boxes = [(-1, -1, -0.9, -0.9), (-1.5, -1.5, -1, -1), (-1.4, -1.4, -1.1, -1.1)]
     assert release.query(boxes).estimate.round().tolist() == [1, 0, 0]
-    assert 'coordinate_resolution = "0.5"' in recipe.read_text()
-    passes("run", recipe, "--overwrite")
+    assert 'coordinate_resolution = "0.5"' in (here / "recipe.toml").read_text()
+    passes("run recipe.toml --overwrite")
     assert psd.Release.load(out).domain == release.domain
 
 
-def test_a_coordinate_resolution_is_refused_where_coordinates_are_transformed(out, tmp_path):
+def test_a_coordinate_resolution_is_refused_where_coordinates_are_transformed(out):
     places = gpd.GeoSeries(gpd.points_from_xy([1.0], [1.0]), crs="EPSG:4326").to_frame("geometry")
-    places.to_crs("EPSG:3857").to_file(tmp_path / "places.gpkg")
-    told = fails(
-        3, "build", tmp_path / "places.gpkg", "-o", out, *BOUNDS, *CERTAIN,
-        "--coordinate-resolution", 0.5,
-    )  # fmt: skip
-    assert "--coordinate-resolution must be left out where coordinates are transformed" in told
+    places.to_crs("EPSG:3857").to_file("places.gpkg")
+    build = ("build places.gpkg --coordinate-resolution 0.5 -o", out, *BOUNDS, *CERTAIN)
+    told = "--coordinate-resolution must be left out where coordinates are transformed"
+    assert told in fails(3, *build)
     assert not out.exists()
 
 
-def test_a_release_and_one_line(points, out):
-    told = passes(
-        "build",
-        points,
-        "-o",
-        out,
-        "--epsilon",
-        "0.5",
-        *BOUNDS,
-        "--method",
-        "quadtree",
-        "--set",
-        "height=2",
-    )
-    assert told == f"wrote {out}: quadtree, epsilon 0.5 per record\n"
+def test_a_release_and_one_line(out):
+    told = passes(BUILD, "--epsilon", "0.5", *SMALL[3:-1], "height=2")
+    assert told == "wrote out/r.psd.parquet: quadtree, epsilon 0.5 per record\n"
     release = psd.Release.load(out)
-    assert (release.method, release.record.epsilon, release.unit.kind) == (
-        "quadtree",
-        500_000_000,
-        "record",
-    )
+    assert (release.method, release.unit.kind) == ("quadtree", "record")
+    assert release.record.epsilon == 500_000_000
     assert dict(release.parameters) == {
         "height": 2,
         "budget": "geometric",
@@ -103,42 +78,41 @@ def test_a_release_and_one_line(points, out):
     assert files(out.parent) == [out.name]
 
 
-def test_counts_are_of_the_rows_inside(tmp_path, out):
+def test_counts_are_of_the_rows_inside(here):
     rows = [*ROWS, (5, 0), (0, -4.5), ("", 1), (1, "NA"), (4, 4), (-4, -4)]
-    points = write_points(tmp_path / "p.csv", rows)
-    passes("build", points, "-o", out, *CERTAIN, "--set", "height=1", *BOUNDS)
-    assert counts(out) == [2, 2, 3, 1]
+    write_points(here / "points.csv", rows)
+    passes(*SURE, "--set", "height=1")
+    assert counts() == [2, 2, 3, 1]
 
 
-@pytest.mark.parametrize(
-    ("options", "method", "parameters"),
-    [
-        (["--set", "workload=tiny"], "grid", {"workload": "tiny"}),
-        (["--set", "workload=tiny", "--method", "grid"], "grid", {"workload": "tiny"}),
-        (
-            ["--set", "workload=tiny", "--method", "quadtree", "--set", "height=2"],
-            "quadtree",
-            {"height": 2, "budget": "workload", "workload": "tiny", "prune": 0},
-        ),
-        (
-            ["--set", "workload=large", "--set", "height=3", "--set", "budget=workload"],
-            "quadtree",
-            {"height": 3, "budget": "workload", "workload": "large"},
-        ),
-    ],
-)
-def test_a_declared_class_of_boxes(points, out, options, method, parameters):
-    passes("build", points, "-o", out, "--epsilon", 1, *BOUNDS, *options)
-    release = psd.Release.load(out)
-    assert release.method == method
-    assert parameters.items() <= dict(release.parameters).items()
+QUAD = "--method quadtree"
+DECLARED = {
+    "--set workload=tiny": ("grid", {"workload": "tiny"}),
+    "--set workload=tiny --method grid": ("grid", {"workload": "tiny"}),
+    f"--set workload=tiny {QUAD} --set height=2": (
+        "quadtree",
+        {"height": 2, "budget": "workload", "workload": "tiny", "prune": 0},
+    ),
+    "--set workload=large --set height=3 --set budget=workload": (
+        "quadtree",
+        {"height": 3, "budget": "workload", "workload": "large"},
+    ),
+}
 
 
-def test_declared_boxes_stand_in_the_release_as_weights(tmp_path, points, out):
-    boxes = tmp_path / "plans-of-ours.csv"
+def test_a_declared_class_of_boxes(out, subtests):
+    for options, (method, parameters) in DECLARED.items():
+        with subtests.test(options):
+            passes(f"{BUILD} --epsilon 1 --overwrite {options}", *BOUNDS)
+            release = psd.Release.load(out)
+            assert release.method == method
+            assert parameters.items() <= dict(release.parameters).items()
+
+
+def test_declared_boxes_stand_in_the_release_as_weights(out, here):
+    boxes = here / "plans-of-ours.csv"
     boxes.write_text("id,west,south,east,north\na,-4,-4,0,0\nb,-4,0,0,4\nc,0,0,99,99\n")
-    options = ("--set", f"workload={boxes}", "--set", "height=2")
-    passes("build", points, "-o", out, "--epsilon", 1, *BOUNDS, *options)
+    passes(f"{BUILD} --epsilon 1 --set workload={boxes} --set height=2", *BOUNDS)
     release = psd.Release.load(out)
     # Quarters alone: next to nothing is left for what is above and below them.
     assert release.parameters["budget"] == "workload"
@@ -147,71 +121,44 @@ def test_declared_boxes_stand_in_the_release_as_weights(tmp_path, points, out):
     assert b"plans" not in out.read_bytes()
 
 
-def test_several_files_are_one_table(tmp_path, points, out):
-    more = write_points(tmp_path / "more.csv", [(1, "x", 1)], "lat,note,lon")
-    passes("build", points, more, "-o", out, *CERTAIN, "--set", "height=1", *BOUNDS)
-    assert counts(out) == [1, 2, 3, 1]
+def test_several_files_are_one_table(out, here):
+    write_points(here / "more.csv", [(1, "x", 1)], "lat,note,lon")
+    passes("build points.csv more.csv --set height=1 -o", out, *CERTAIN, *BOUNDS)
+    assert counts() == [1, 2, 3, 1]
 
 
-def test_a_bound_per_user_holds_over_several_files(tmp_path, out):
-    parts = [write_points(tmp_path / f"{n}.csv", [("u", 1, 1)] * n, "id,lon,lat") for n in (5, 6)]
-    user = ("--user", "id", "--max-contributions", 3)
-    told = passes("build", *parts, "-o", out, *CERTAIN, "--set", "height=0", *BOUNDS, *user)
+def test_a_bound_per_user_holds_over_several_files(out, here):
+    for n in (5, 6):
+        write_points(here / f"{n}.csv", [("u", 1, 1)] * n, "id,lon,lat")
+    build = "build 5.csv 6.csv --set height=0 --user id --max-contributions 3 -o"
+    told = passes(build, out, *CERTAIN, *BOUNDS)
     assert told.endswith("quadtree, epsilon 1000 per user, at most 3 records of each\n")
-    assert counts(out) == [3]
-    release = psd.Release.load(out)
-    assert (release.unit.kind, release.unit.max_contributions) == ("user", 3)
+    assert counts() == [3]
+    unit = psd.Release.load(out).unit
+    assert (unit.kind, unit.max_contributions) == ("user", 3)
 
 
-def test_another_crs_and_other_columns(tmp_path, out):
-    points = write_points(tmp_path / "p.csv", [(950_000, 1_950_000)], "east,north")
-    where = ("--crs", "EPSG:5179", "--read", "x=east", "--read", "y=north")
-    bounds = ("--bounds", 900_000, 1_900_000, 1_000_000, 2_000_000)
-    passes("build", points, "-o", out, *CERTAIN, "--set", "height=1", *bounds, *where)
+def test_another_crs_and_other_columns(out, here):
+    write_points(here / "points.csv", [(950_000, 1_950_000)], "east,north")
+    where = "--crs EPSG:5179 --read x=east --read y=north --bounds 900000 1900000 1000000 2000000"
+    passes(f"{BUILD} --set height=1 {where}", *CERTAIN)
     assert psd.Release.load(out).domain.crs == "EPSG:5179"
-    assert counts(out) == [0, 0, 0, 1]  # a point on both lines belongs to the north-east
+    assert counts() == [0, 0, 0, 1]  # a point on both lines belongs to the north-east
 
 
 @pytest.mark.parametrize("method", psd.methods())
-@pytest.mark.parametrize("rows", [[], [(1, 1)]], ids=["no-row", "one-row"])
-def test_every_method_builds_of_next_to_nothing(tmp_path, out, method, rows):
-    points = write_points(tmp_path / "p.csv", rows)
-    passes("build", points, "-o", out, "--epsilon", 1, *BOUNDS, "--method", method)
-    assert psd.Release.load(out).method == method
+def test_every_method_builds_of_next_to_nothing(out, here, method, subtests):
+    for rows in ([], [(1, 1)]):
+        with subtests.test(rows=len(rows)):
+            write_points(here / "points.csv", rows)
+            passes(f"{BUILD} --epsilon 1 --overwrite --method {method}", *BOUNDS)
+            assert psd.Release.load(out).method == method
 
 
-@pytest.mark.parametrize("method", psd.methods())
-def test_what_is_printed_depends_on_no_row(tmp_path, method):
-    rng = np.random.default_rng(5)
-    many = rng.uniform(-6, 6, (5_000, 2)).round(3).tolist()
-    tables = {"few": [(1, 1)], "many": [*many, ("", ""), ("NA", 0)], "none": []}
-    told = set()
-    for name, rows in tables.items():
-        folder = tmp_path / name
-        folder.mkdir()
-        write_points(folder / "points.csv", rows)
-        args = ("points.csv", "-o", "r.psd.parquet", "--epsilon", 1, *BOUNDS, "--method", method)
-        ended = process("build", *args, cwd=folder)
-        assert ended.returncode == 0
-        told.add((ended.stdout, ended.stderr))
-    assert told == {(f"wrote r.psd.parquet: {method}, epsilon 1 per record\n", "")}
-
-
-def test_private_counts_go_to_stderr_and_are_marked(tmp_path, out):
+def test_private_counts_go_to_stderr_and_are_marked(here):
     rows = [("a", 1, 1)] * 3 + [("b", 9, 9), ("b", "", 2), ("c", 0, 0)]
-    points = write_points(tmp_path / "p.csv", rows, "id,lon,lat")
-    args = ("build", points, "-o", out, "--epsilon", 1, *BOUNDS)
-    args = (
-        *args,
-        "--user",
-        "id",
-        "--max-contributions",
-        2,
-        "--method",
-        "quadtree",
-        "--set",
-        "height=1",
-    )
+    write_points(here / "points.csv", rows, "id,lon,lat")
+    args = (*SMALL, "--user", "id", "--max-contributions", 2)
     silent = passes(*args)
     outcome = cli(*args, "--overwrite", "--report-private")
     assert (outcome.code, outcome.out) == (0, silent)
@@ -221,93 +168,63 @@ def test_private_counts_go_to_stderr_and_are_marked(tmp_path, out):
     )
 
 
-def test_stages_are_named_on_a_terminal_alone(points, out):
+def test_stages_are_named_on_a_terminal_alone():
     terminal = Terminal()
-    args = (
-        "build",
-        points,
-        "-o",
-        out,
-        "--epsilon",
-        1,
-        *BOUNDS,
-        "--method",
-        "quadtree",
-        "--set",
-        "height=1",
-    )
-    outcome = cli(*args, stderr=terminal)
+    outcome = cli(*SMALL, stderr=terminal)
     assert outcome.code == 0
     assert "writing" in terminal.getvalue()
     assert "wrote" in outcome.out
-    passes(*args, "--overwrite")  # and nothing elsewhere
+    passes(*SMALL, "--overwrite")  # and nothing elsewhere
 
 
-# Each: what is added to a command line that would succeed, the code, a word of the message.
+# Each: the code, what is added to a command line that would succeed, a word of the message.
 REFUSED = [
-    pytest.param(["--epsilon", "0"], 2, "--epsilon must be above 0", id="epsilon-0"),
-    pytest.param(["--epsilon", "-1"], 2, "--epsilon must be above 0", id="epsilon-negative"),
-    pytest.param(["--epsilon", "nan"], 2, "nan", id="epsilon-nan"),
-    pytest.param(["--epsilon", "0,5"], 2, "0,5", id="epsilon-decimal-comma"),
-    pytest.param(["--epsilon", "1/3"], 2, "1/3", id="epsilon-fraction"),
-    pytest.param(["--epsilon", "1001"], 2, "1,000", id="epsilon-huge"),
-    pytest.param(["--epsilon", "0.0000000001"], 2, "nine decimals", id="epsilon-too-fine"),
-    pytest.param(["--method", "kd"], 2, "kd", id="unknown-method"),
-    pytest.param(
-        ["--method", "quadtree", "--set", "size=3"], 2, "no parameter 'size'", id="set-unknown-key"
-    ),
-    pytest.param(["--set", "height"], 2, "KEY=VALUE", id="set-no-sign"),
-    pytest.param(["--method", "quadtree", "--set", "height="], 2, "KEY=VALUE", id="set-no-value"),
-    pytest.param(["--set", "=3"], 2, "KEY=VALUE", id="set-no-key"),
-    pytest.param(
-        ["--method", "quadtree", "--set", "height=1", "--set", "height=2"],
-        2,
-        "times",
-        id="set-twice",
-    ),
-    pytest.param(
-        ["--method", "quadtree", "--set", "height=13"], 2, "height must be", id="set-out-of-range"
-    ),
-    pytest.param(["--method", "quadtree", "--set", "height=two"], 2, "two", id="set-no-number"),
-    pytest.param(["--user", "lon"], 2, "--max-contributions", id="user-without-bound"),
-    pytest.param(["--max-contributions", "3"], 2, "user", id="bound-without-user"),
-    pytest.param(["--user", "lon", "--max-contributions", "0"], 2, "0", id="bound-0"),
-    pytest.param(["--user", "lon", "--max-contributions", "x"], 2, "x", id="bound-text"),
-    pytest.param(["--bounds", "1", "2", "3"], 2, "4 arguments", id="three-bounds"),
-    pytest.param(["--bounds", "1", "2", "3", "x"], 2, "is not a number", id="bound-no-number"),
-    pytest.param(["--bounds", "4", "-4", "-4", "4"], 3, "west", id="bounds-swapped"),
-    pytest.param(["--bounds", "-4", "4", "4", "-4"], 3, "south", id="bounds-upside-down"),
-    pytest.param(["--bounds", "nan", "-4", "4", "4"], 3, "finite", id="bounds-nan"),
-    pytest.param(["--bounds", "37", "126", "38", "127"], 3, "swapped", id="bounds-lat-lon"),
-    pytest.param(["--crs", "EPSG:0"], 3, "EPSG:0", id="unknown-crs"),
-    pytest.param(["--read", "x=lng"], 8, "'lng'", id="column-missing"),
-    pytest.param(["missing.csv"], 8, "missing.csv", id="second-input-missing"),
-    pytest.param(["broken.csv"], 8, "broken.csv", id="second-input-malformed"),
-    pytest.param(["points.csv"], 8, "twice", id="input-twice"),
+    (2, "--epsilon 0", "--epsilon must be above 0"),
+    (2, "--epsilon -1", "--epsilon must be above 0"),
+    (2, "--epsilon nan", "nan"),
+    (2, "--epsilon 0,5", "0,5"),
+    (2, "--epsilon 1/3", "1/3"),
+    (2, "--epsilon 1001", "1,000"),
+    (2, "--epsilon 0.0000000001", "nine decimals"),
+    (2, "--method kd", "kd"),
+    (2, f"{QUAD} --set size=3", "no parameter 'size'"),
+    (2, "--set height", "KEY=VALUE"),
+    (2, f"{QUAD} --set height=", "KEY=VALUE"),
+    (2, "--set =3", "KEY=VALUE"),
+    (2, f"{QUAD} --set height=1 --set height=2", "times"),
+    (2, f"{QUAD} --set height=13", "height must be"),
+    (2, f"{QUAD} --set height=two", "two"),
+    (2, "--set estimate=mean", "least-squares, posterior"),
+    (2, ("--set", "estimate= "), "least-squares, posterior"),
+    (2, "--set density=posterior", "uniform, smooth"),
+    (2, "--set density=Smooth", "uniform, smooth"),
+    (2, "--user lon", "--max-contributions"),
+    (2, "--max-contributions 3", "user"),
+    (2, "--user lon --max-contributions 0", "0"),
+    (2, "--user lon --max-contributions x", "x"),
+    (2, "--bounds 1 2 3", "4 arguments"),
+    (2, "--bounds 1 2 3 x", "is not a number"),
+    (3, "--bounds 4 -4 -4 4", "west"),
+    (3, "--bounds -4 4 4 -4", "south"),
+    (3, "--bounds nan -4 4 4", "finite"),
+    (3, "--bounds 37 126 38 127", "swapped"),
+    (3, "--crs EPSG:0", "EPSG:0"),
+    (8, "--read x=lng", "'lng'"),
+    (8, "missing.csv", "missing.csv"),
+    (8, "broken.csv", "broken.csv"),
+    (8, "points.csv", "twice"),
 ]
 
 
 @pytest.mark.parametrize("earlier", [None, b"an older release"], ids=["new", "older-release"])
-@pytest.mark.parametrize(("extra", "code", "words"), REFUSED)
-def test_a_failed_build_leaves_what_was_there(
-    tmp_path, monkeypatch, points, out, extra, code, words, earlier
-):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "broken.csv").write_text("lon,lat\n1,1\n2\n")
+def test_a_failed_build_leaves_what_was_there(here, subtests, out, earlier):
+    (here / "broken.csv").write_text("lon,lat\n1,1\n2\n")
     if earlier:
         out.write_bytes(earlier)
-    given = {"--epsilon": ["1"], "--bounds": [str(edge) for edge in BOUNDS[1:]]}
-    kept = [part for name in given if name not in extra for part in (name, *given[name])]
-    assert words in fails(code, "build", points, "-o", out, "--overwrite", *kept, *extra)
-    assert files(out.parent) == ([out.name] if earlier else [])
-    assert earlier is None or out.read_bytes() == earlier
-
-
-def fail_with(error):
-    def fail(*args, **kwargs):
-        raise error
-
-    return fail
+    given = {"--epsilon": " --epsilon 1", "--bounds": " --bounds -4 -4 4 4"}
+    for row in REFUSED:
+        kept = "".join(text for name, text in given.items() if name not in row[1])
+        check_refusals(subtests, [row], f"{BUILD} --overwrite{kept}", folder=out.parent)
 
 
 DRAW, WRITE, SYNC = (
@@ -315,204 +232,89 @@ DRAW, WRITE, SYNC = (
     "psd.release.file.encode_release",
     "psd._util.atomic_write.os.fsync",
 )
+FAULTS = {
+    "interrupted drawing": (DRAW, KeyboardInterrupt(), 130),
+    "budget": (DRAW, errors.BudgetError("too much"), 4),
+    "no randomness": (DRAW, OSError("no entropy"), 70),
+    "out of memory": (DRAW, MemoryError(), 70),
+    "interrupted writing": (WRITE, KeyboardInterrupt(), 130),
+    "internal": (WRITE, errors.InternalError("two roots"), 70),
+    "interrupted before the rename": (SYNC, KeyboardInterrupt(), 130),
+    "disk full": (SYNC, OSError(28, "No space left on device"), 6),
+}
 
 
-@pytest.mark.parametrize(
-    ("place", "error", "code"),
-    [
-        pytest.param(DRAW, KeyboardInterrupt(), 130, id="interrupted-drawing"),
-        pytest.param(DRAW, errors.BudgetError("too much"), 4, id="budget"),
-        pytest.param(DRAW, OSError("no entropy"), 70, id="no-randomness"),
-        pytest.param(DRAW, MemoryError(), 70, id="out-of-memory"),
-        pytest.param(WRITE, KeyboardInterrupt(), 130, id="interrupted-writing"),
-        pytest.param(WRITE, errors.InternalError("two roots"), 70, id="internal"),
-        pytest.param(SYNC, KeyboardInterrupt(), 130, id="interrupted-before-the-rename"),
-        pytest.param(SYNC, OSError(28, "No space left on device"), 6, id="disk-full"),
-    ],
-)
-def test_a_fault_on_the_way_leaves_what_was_there(monkeypatch, points, out, place, error, code):
-    args = (
-        "build",
-        points,
-        "-o",
-        out,
-        "--epsilon",
-        1,
-        *BOUNDS,
-        "--method",
-        "quadtree",
-        "--set",
-        "height=1",
-    )
-    monkeypatch.setattr(place, fail_with(error))
-    fails(code, *args)
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_on_the_way_leaves_what_was_there(monkeypatch, out, name):
+    place, error, code = FAULTS[name]
+
+    def fail(*args, **kwargs):
+        raise error
+
+    monkeypatch.setattr(place, fail)
+    fails(code, *SMALL)
     assert files(out.parent) == []
     out.write_bytes(b"an older release")
-    fails(code, *args, "--overwrite")
+    fails(code, *SMALL, "--overwrite")
     assert (files(out.parent), out.read_bytes()) == ([out.name], b"an older release")
 
 
-@pytest.mark.parametrize(
-    ("package", "options"),
-    [
-        ("duckdb", ()),
-        ("pyarrow.parquet", ()),
-        ("pyproj", ("--crs", "EPSG:3857", "--min-cell", "0")),  # degrees do without it
-    ],
-)
-def test_an_interrupt_while_a_package_is_loaded_is_not_lost(points, out, package, options):
-    code = f"""if True:
-        import sys
-
-        class Interrupted:
-            def find_spec(self, name, path=None, target=None):
-                if name == "{package}":
-                    raise KeyboardInterrupt
-
-        sys.meta_path.insert(0, Interrupted())
-        from psd_cli.main import main
-        main()
-    """
-    args = [
-        "build",
-        points,
-        "-o",
-        out,
-        "--epsilon",
-        1,
-        *BOUNDS,
-        "--method",
-        "quadtree",
-        "--set",
-        "height=1",
-        *options,
+def test_targets_that_are_refused(here, subtests):
+    (here / "there.parquet").write_text("mine")
+    (here / "alias").symlink_to("points.csv")
+    table = [
+        (6, "there.parquet", "exists"),
+        (6, "out", "is a folder"),
+        (6, "nowhere/r.parquet", "does not exist"),
+        (6, "points.csv", "exists"),
+        (6, "points.csv --overwrite", "input"),
+        (6, "alias --overwrite", "input"),
     ]
-    command = [sys.executable, "-c", code, *map(str, args)]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (ended.returncode, ended.stdout) == (130, "")
-    assert ended.stderr.count("\n") == 1
-    assert files(out.parent) == []
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        pytest.param("there.parquet", "exists", id="exists"),
-        pytest.param("folder", "is a folder", id="a-folder"),
-        pytest.param("nowhere/r.parquet", "does not exist", id="folder-missing"),
-        pytest.param("points.csv", "exists", id="an-input"),
-    ],
-)
-def test_targets_that_are_refused(tmp_path, points, name, words):
-    (tmp_path / "there.parquet").write_text("mine")
-    (tmp_path / "folder").mkdir()
-    before = {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
     # The input is not even looked at: the target comes first.
-    args = ("build", points, "missing.csv", "-o", tmp_path / name, "--epsilon", 1, *BOUNDS)
-    assert words in fails(6, *args)
-    assert {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
+    line = ("build points.csv missing.csv --epsilon 1", *BOUNDS, "-o")
+    check_refusals(subtests, table[:4], *line)
+    check_refusals(subtests, table[4:], "build points.csv --epsilon 1", *BOUNDS, "-o")
 
 
-def test_an_input_is_never_overwritten(tmp_path, points):
-    content = points.read_bytes()
-    (tmp_path / "alias").symlink_to(points)
-    for name in ("points.csv", "alias"):
-        args = ("build", points, "-o", tmp_path / name, "--epsilon", 1, *BOUNDS, "--overwrite")
-        assert "input" in fails(6, *args)
-    assert points.read_bytes() == content
-
-
-def test_overwrite_replaces_the_older_release(points, out):
+def test_overwrite_replaces_the_older_release(out):
     out.write_bytes(b"an older release")
-    args = ("build", points, "-o", out, *CERTAIN, "--set", "height=1", *BOUNDS)
-    passes(*args, "--overwrite")
-    assert counts(out) == [1, 2, 3, 0]
+    passes(*SURE, "--set", "height=1", "--overwrite")
+    assert counts() == [1, 2, 3, 0]
     assert files(out.parent) == [out.name]
 
 
-def test_a_file_that_appears_meanwhile_is_kept(monkeypatch, points, out):
-    monkeypatch.setattr(
-        "psd._util.atomic_write.os.fsync", lambda file: out.write_bytes(b"of somebody else")
-    )
-    args = (
-        "build",
-        points,
-        "-o",
-        out,
-        "--epsilon",
-        1,
-        *BOUNDS,
-        "--method",
-        "quadtree",
-        "--set",
-        "height=1",
-    )
-    assert "created by another process" in fails(6, *args)
+def test_a_file_that_appears_meanwhile_is_kept(monkeypatch, out):
+    monkeypatch.setattr(SYNC, lambda file: out.write_bytes(b"of somebody else"))
+    assert "created by another process" in fails(6, *SMALL)
     assert (files(out.parent), out.read_bytes()) == ([out.name], b"of somebody else")
 
 
-@pytest.mark.parametrize("missing", ["-o", "--epsilon", "--bounds", "points"])
-def test_what_has_to_be_given(points, out, missing):
-    parts = {"points": [points], "-o": ["-o", out], "--epsilon": ["--epsilon", 1]}
-    parts["--bounds"] = BOUNDS
-    args = [part for name in parts if name != missing for part in parts[name]]
-    assert (missing if missing != "points" else "INPUTS") in fails(2, "build", *args)
+def test_what_has_to_be_given(subtests):
+    parts = {"INPUTS": "points.csv", "-o": "-o r", "--epsilon": "--epsilon 1"}
+    parts["--bounds"] = "--bounds -4 -4 4 4"
+    table = [(2, " ".join(parts[n] for n in parts if n != missing), missing) for missing in parts]
+    check_refusals(subtests, table, "build")
 
 
-def test_no_message_of_a_failed_build_quotes_the_file(tmp_path, out):
+def test_no_message_of_a_failed_build_quotes_the_file(here):
     private = "private-7319"
-    rows = [(1, 1), (private, 2)]
-    points = write_points(tmp_path / "p.csv", rows)
-    assert private not in fails(8, "build", points, "-o", out, "--epsilon", 1, *BOUNDS)
-    points.write_text(f'lon,lat\n1,1\n"{private},2\n')
-    assert private not in fails(8, "build", points, "-o", out, "--epsilon", 1, *BOUNDS)
+    for text in (f"lon,lat\n1,1\n{private},2\n", f'lon,lat\n1,1\n"{private},2\n'):
+        (here / "points.csv").write_text(text)
+        assert private not in fails(8, BUILD, "--epsilon", 1, *BOUNDS)
 
 
-def test_as_a_process(tmp_path):
-    name = "서울 [방문]*?.csv"
-    write_points(tmp_path / name, ROWS)
-    write_points(tmp_path / "서울 방문xx.csv", ROWS)  # what the name would match as a pattern
-    args = (name, "-o", "공개.psd.parquet", *CERTAIN, "--set", "height=1", *BOUNDS)
-    ended = process("build", *args, cwd=tmp_path)
-    assert (ended.returncode, without_request_warnings(ended.stderr)) == (0, "")
-    assert ended.stdout == "wrote 공개.psd.parquet: quadtree, epsilon 1000 per record\n"
-    assert counts(tmp_path / "공개.psd.parquet") == [1, 2, 3, 0]
+VIEWS = {
+    "": psd.method("auto").post_processing,
+    "--method cascade": psd.method("cascade").post_processing,
+    QUAD: PostProcessing(),
+    f"{QUAD} --set estimate=posterior": PostProcessing(estimate="posterior"),
+    f"{QUAD} --set density=smooth": PostProcessing(density="smooth"),
+    "--method cascade --set estimate=least-squares --set density=uniform": PostProcessing(),
+}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "view"),
-    [
-        ((), psd.method("auto").post_processing),
-        (("--method", "cascade"), psd.method("cascade").post_processing),
-        (("--method", "quadtree"), PostProcessing()),
-        (
-            ("--method", "quadtree", "--set", "estimate=posterior"),
-            PostProcessing(estimate="posterior"),
-        ),
-        (("--method", "quadtree", "--set", "density=smooth"), PostProcessing(density="smooth")),
-        (
-            ("--method", "cascade", "--set", "estimate=least-squares", "--set", "density=uniform"),
-            PostProcessing(),
-        ),
-    ],
-)
-def test_the_view_is_what_was_asked_for_or_what_the_method_wants(points, out, arguments, view):
-    passes("build", points, "-o", out, "--epsilon", "1", *BOUNDS, *arguments)
-    assert psd.Release.load(out).post_processing == view
-
-
-@pytest.mark.parametrize(
-    ("option", "value", "others"),
-    [
-        ("estimate", "mean", "least-squares, posterior"),
-        ("estimate", " ", "least-squares, posterior"),
-        ("density", "posterior", "uniform, smooth"),
-        ("density", "Smooth", "uniform, smooth"),
-    ],
-)
-def test_an_unknown_view_is_refused(points, out, option, value, others):
-    setting = ("--set", f"{option}={value}")
-    told = fails(2, "build", points, "-o", out, "--epsilon", "1", *BOUNDS, *setting)
-    assert option in told
-    assert others in told
-    assert files(out.parent) == []
+def test_the_view_is_what_was_asked_for_or_what_the_method_wants(out, subtests):
+    for options, view in VIEWS.items():
+        with subtests.test(options):
+            passes(f"{BUILD} --epsilon 1 --overwrite {options}", *BOUNDS)
+            assert psd.Release.load(out).post_processing == view

@@ -1,14 +1,22 @@
 """psd build for other units than rows, and where it reaches; and what the other commands say."""
 
-import json
-
 import geopandas as gpd
 import pandas as pd
 import pytest
 import shapely
 
 import psd
-from support.cli_runner import BOUNDS, CERTAIN, cli, fails, passes, write_points
+from support.cli_runner import (
+    BOUNDS,
+    CERTAIN,
+    as_json,
+    as_table,
+    check_refusals,
+    cli,
+    fails,
+    passes,
+    write_points,
+)
 
 # A user of three rows on one day and one on another, and a user of one row.
 ROWS = [
@@ -18,224 +26,176 @@ ROWS = [
     ("a", "2024-03-01 00:30", 1, 1),
     ("b", "2024-03-01 12:00", 3, 3),
 ]
-USER = ("--user", "id")
+USERS = ("--user", "id", "--count", "users")
+TWO = ("--user", "id", "--max-contributions", 2)
 DAY = ("--per", "day", "--read", "time=at", "--read", "time_zone=Asia/Seoul")
+BUILD = ("build points.csv --set height=1 -o", "r", *CERTAIN)
+TALLY = ("--keep-tally", "p.tally")
+EVALUATE = ("evaluate r points.csv --tally p.tally -o e.csv --overwrite",)
+
+
+@pytest.fixture(autouse=True)
+def points(here):
+    write_points(here / "points.csv", ROWS, "id,at,lon,lat")
+
+
+def plot_of(shape):
+    gpd.GeoDataFrame({"id": ["land"]}, geometry=[shape], crs="EPSG:4326").to_file("plot.gpkg")
+    return ("--boundary", "plot.gpkg")
 
 
 @pytest.fixture
-def points(tmp_path):
-    return write_points(tmp_path / "points.csv", ROWS, "id,at,lon,lat")
+def plot(here):
+    return plot_of(shapely.box(-2, -2, 2, 2))
 
 
-@pytest.fixture
-def plot(tmp_path):
-    path = tmp_path / "plot.gpkg"
-    gpd.GeoSeries([shapely.box(-2, -2, 2, 2)], crs="EPSG:4326").to_file(path)
-    return path
+def built(*options, where=BOUNDS, name="r"):
+    told = passes(BUILD[0], name, *CERTAIN, *where, *options, "--overwrite")
+    return told, psd.Release.load(name)
 
 
-@pytest.fixture
-def out(tmp_path):
-    return tmp_path / "r.psd.parquet"
+def facts():
+    return as_json("info r")
 
 
-def built(points, out, *options, where=BOUNDS):
-    told = passes("build", points, "-o", out, *CERTAIN, "--set", "height=1", *where, *options)
-    return told, psd.Release.load(out)
+UNITS = [
+    ((), "per record", "records", 5),
+    (TWO, "per user, at most 2 records of each", "kept records, at most 2 of each user", 3),
+    (
+        (*TWO, *DAY),
+        "per user and day in Asia/Seoul, at most 2 records of each; a user of T days has T epsilon",
+        "kept records, at most 2 of each user and day",
+        4,
+    ),
+    (USERS, "per user, counts are users", "users; all records of a user share one count", 2),
+]
 
 
-def facts(out):
-    return json.loads(passes("info", out, "--format", "json"))
+def test_the_unit_stands_everywhere(subtests):
+    for options, promise, counts, total in UNITS:
+        with subtests.test(promise):
+            told, release = built(*options)
+            assert told == f"wrote r: quadtree, epsilon 1000 {promise}\n"
+            assert release.total == pytest.approx(total, abs=0.1)
+            said = facts()
+            assert said["guarantee"] == f"epsilon 1000 {promise}"
+            assert said["counts"] == counts
+            assert said["time_zone"] == ("Asia/Seoul" if "--per" in options else "none")
+            table = cli("query r --box -4 -4 4 4")
+            assert table.err == ("" if counts == "records" else f"(counts are {counts})\n")
 
 
-@pytest.mark.parametrize(
-    ("options", "promise", "counts", "total"),
-    [
-        ((), "per record", "records", 5),
-        (
-            (*USER, "--max-contributions", 2),
-            "per user, at most 2 records of each",
-            "kept records, at most 2 of each user",
-            3,
-        ),
-        (
-            (*USER, "--max-contributions", 2, *DAY),
-            "per user and day in Asia/Seoul, at most 2 records of each; "
-            "a user of T days has T epsilon",
-            "kept records, at most 2 of each user and day",
-            4,
-        ),
-        (
-            (*USER, "--count", "users"),
-            "per user, counts are users",
-            "users; all records of a user share one count",
-            2,
-        ),
-    ],
-)
-def test_the_unit_stands_everywhere(points, out, options, promise, counts, total):
-    told, release = built(points, out, *options)
-    assert told == f"wrote {out}: quadtree, epsilon 1000 {promise}\n"
-    assert release.total == pytest.approx(total, abs=0.1)
-    said = facts(out)
-    assert said["guarantee"] == f"epsilon 1000 {promise}"
-    assert said["counts"] == counts
-    assert said["time_zone"] == ("Asia/Seoul" if "--per" in options else "none")
-    table = cli("query", out, "--box", -4, -4, 4, 4)
-    assert table.err == ("" if counts == "records" else f"(counts are {counts})\n")
-
-
-def test_answers_are_in_users(points, out):
-    built(points, out, *USER, "--count", "users")
-    table = passes("query", out, "--box", -4, -4, 0, 0, "--box", 0, 0, 4, 4, "--format", "csv")
-    estimates = [float(line.split(",")[1]) for line in table.splitlines()[1:]]
+def test_answers_are_in_users():
+    built(*USERS)
+    estimates = as_table("query r --box -4 -4 0 0 --box 0 0 4 4")["estimate"].tolist()
     assert estimates == pytest.approx([0.5, 1.25], abs=0.05)
-    assert facts(out)["levels"][1]["noise_per_cell"] < 0.01
-    passes("export", out, out.with_suffix(".csv"))
-    assert pd.read_csv(out.with_suffix(".csv"))["estimate"].sum() == pytest.approx(2, abs=0.1)
+    assert facts()["levels"][1]["noise_per_cell"] < 0.01
+    passes("export r r.csv")
+    assert pd.read_csv("r.csv")["estimate"].sum() == pytest.approx(2, abs=0.1)
 
 
-def test_a_bound_that_is_chosen_stands_with_its_price(points, out):
+def test_a_bound_that_is_chosen_stands_with_its_price():
     bound = "auto:share=0.25,over=1,limit=3"
-    told, release = built(points, out, *USER, "--max-contributions", bound)
+    told, release = built("--user", "id", "--max-contributions", bound)
     # One of two users has more rows than 1, 2 or 3; at this epsilon that is found for sure.
     assert release.unit.max_contributions in (1, 2, 3)
     assert f"at most {release.unit.max_contributions} records of each" in told
-    stated = facts(out)["parameters"]
+    stated = facts()["parameters"]
     assert (stated["bound_epsilon"], stated["bound_over"], stated["bound_most"]) == ("250", 1, 3)
     assert release.tree.max_path_epsilon == 750 * 10**9
 
 
-def test_a_boundary_is_a_place_where_nobody_else_is(points, plot, out):
-    _, release = built(points, out, "--boundary", plot, where=())
+def test_a_boundary_is_a_place_where_nobody_else_is(plot):
+    _, release = built(*plot, where=())
     assert release.domain.bounds == (-2, -2, 2, 2)
     assert release.total == pytest.approx(4, abs=0.1)
-    assert facts(out)["boundary"] == "100.0% of the bounds; records outside were dropped"
-    _, wider = built(points, out, "--boundary", plot, "--overwrite")
+    assert facts()["boundary"] == "100.0% of the bounds; records outside were dropped"
+    _, wider = built(*plot)
     assert wider.domain.bounds == (-4, -4, 4, 4)
-    assert facts(out)["boundary"] == "25.0% of the bounds; records outside were dropped"
-    table = passes("query", out, "--box", 2.1, 2.1, 4, 4, "--format", "csv")
+    assert facts()["boundary"] == "25.0% of the bounds; records outside were dropped"
+    table = passes("query r --box 2.1 2.1 4 4 --format csv")
     assert table.splitlines()[1].split(",")[1:7] == ["0.0"] * 6
 
 
-def test_a_boundary_is_repaired_where_that_is_chosen(points, tmp_path, out):
-    bow = shapely.Polygon([(-2, -2), (2, 2), (2, -2), (-2, 2)])
-    plot = tmp_path / "bow.gpkg"
-    gpd.GeoDataFrame({"id": ["land"]}, geometry=[bow], crs="EPSG:4326").to_file(plot)
-    args = ["build", points, "-o", out, *CERTAIN, "--set", "height=1"]
-    told = fails(2, *args, "--boundary", plot)
+def test_a_boundary_is_repaired_where_that_is_chosen():
+    plot = plot_of(shapely.Polygon([(-2, -2), (2, 2), (2, -2), (-2, 2)]))
+    told = fails(2, *BUILD, *plot)
     assert "polygon 1 of the boundary (id 'land') is not valid" in told
     assert "pass --boundary FILE:repair=yes" in told
-    passes(*args, "--boundary", f"{plot}:repair=yes")
-    assert facts(out)["boundary"] == "50.1% of the bounds; records outside were dropped"
-    told = fails(2, *args, "--boundary", f"{plot}:repair=1", "--overwrite")
+    passes(*BUILD, "--boundary", "plot.gpkg:repair=yes")
+    assert facts()["boundary"] == "50.1% of the bounds; records outside were dropped"
+    told = fails(2, *BUILD, "--boundary", "plot.gpkg:repair=1", "--overwrite")
     assert "--boundary repair must be yes or no, got '1'" in told
 
 
-def test_private_bounds_and_the_area_of_use(tmp_path, out):
+def test_private_bounds_and_the_area_of_use(here):
     rows = [(126.9 + number / 5000, 37.4 + number % 7 / 50) for number in range(1000)]
-    points = write_points(tmp_path / "p.csv", rows)
-    _, release = built(points, out, "--bounds", "private:share=0.5,beyond=20", where=())
+    write_points(here / "points.csv", rows)
+    _, release = built("--bounds", "private:share=0.5,beyond=20", where=())
     west, _, east, _ = release.domain.bounds
     assert 126.9 < west < 126.93 < 127.07 < east < 127.1
-    assert facts(out)["parameters"]["bounds_epsilon"] == "500"
-    _, release = built(points, out, "--bounds", "area-of-use", "--overwrite", where=())
+    assert facts()["parameters"]["bounds_epsilon"] == "500"
+    _, release = built("--bounds", "area-of-use", where=())
     assert release.domain.bounds == (-180, -90, 180, 90)
     assert release.total == pytest.approx(1000, abs=1)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        (*USER, "--count", "users"),
-        (*USER, "--max-contributions", 2, *DAY),
-        (*USER, "--max-contributions", "auto"),
-    ],
-    ids=["users", "days", "auto"],
-)
-def test_releases_of_every_unit_are_evaluated(points, out, options, tmp_path):
-    tally = tmp_path / "p.tally"
-    _, release = built(points, out, *options, "--keep-tally", tally)
-    report = tmp_path / "e.csv"
-    passes("evaluate", out, points, "--tally", tally, "-o", report)
-    table = pd.read_csv(report, skiprows=1)
-    parts = ("perturbation", "nonuniformity", "bounding")
-    whole = sum(table[f"true_{part}_error"] for part in parts)
-    assert (whole - table["true_error"]).abs().max() < 1e-6
-    assert table["true_count"].max() <= (2 if release.unit.weight else 5)
+def test_releases_of_every_unit_are_evaluated(subtests):
+    auto = (*TWO[:-1], "auto")
+    for options in (USERS, (*TWO, *DAY), auto):
+        with subtests.test(str(options)):
+            _, release = built(*options, *TALLY)
+            passes(*EVALUATE)
+            table = pd.read_csv("e.csv", skiprows=1)
+            parts = ("perturbation", "nonuniformity", "bounding")
+            whole = sum(table[f"true_{part}_error"] for part in parts)
+            assert (whole - table["true_error"]).abs().max() < 1e-6
+            assert table["true_count"].max() <= (2 if release.unit.weight else 5)
 
 
-def test_a_release_with_a_boundary_is_evaluated_with_its_tally(points, plot, out, tmp_path):
-    tally, report = tmp_path / "p.tally", tmp_path / "e.csv"
-    built(points, out, "--boundary", plot, "--keep-tally", tally)
-    refused = cli("evaluate", out, points, "-o", report)
-    assert refused.code == 2
-    assert "rebuild with --keep-tally" in refused.err
-    passes("evaluate", out, points, "--tally", tally, "-o", report)
-    assert pd.read_csv(report, skiprows=1)["true_bounding_error"].min() == -1
+def test_a_release_with_a_boundary_is_evaluated_with_its_tally(plot):
+    built(*plot, *TALLY)
+    assert "rebuild with --keep-tally" in fails(2, "evaluate r points.csv -o e.csv")
+    passes(*EVALUATE)
+    assert pd.read_csv("e.csv", skiprows=1)["true_bounding_error"].min() == -1
 
 
-@pytest.mark.parametrize(
-    ("code", "told", "options"),
-    [
-        (
-            2,
-            "--max-contributions must be a whole number or auto",
-            (*USER, "--max-contributions", "many"),
-        ),
-        (
-            2,
-            "--max-contributions: share must be in [0, 1), got 2",
-            (*USER, "--max-contributions", "auto:share=2"),
-        ),
-        (2, "--max-contributions: over must be", (*USER, "--max-contributions", "auto:over=-5")),
-        (2, "--read layer", ("--read", "layer=visits")),
-        (2, "--read geometry", ("--read", "geometry=geom")),
-        (
-            2,
-            "key of --read 'lair' does not exist; did you mean 'layer'?",
-            ("--read", "lair=visits"),
-        ),
-        (8, "no column 'longitude'", ("--read", "x=longitude")),
-        (2, "--max-contributions must be given with --user; else", ("--user", "user")),
-        (
-            2,
-            "--user must name the column of user ids with --max-contributions",
-            ("--max-contributions", 2),
-        ),
-        (2, "--user must name the column of user ids with --per", ("--per", "day")),
-    ],
-)
-def test_messages_name_the_option(points, out, code, told, options):
-    assert told in fails(code, "build", points, "-o", out, *CERTAIN, *BOUNDS, *options)
-    assert not out.exists()
+BOX = "--bounds -4 -4 4 4"
+MOST = "--user id --max-contributions"
+REFUSED = [
+    (2, f"{MOST} many", "--max-contributions must be a whole number or auto"),
+    (2, f"{MOST} auto:share=2", "--max-contributions: share must be in [0, 1), got 2"),
+    (2, f"{MOST} auto:over=-5", "--max-contributions: over must be"),
+    (2, "--read layer=visits", "--read layer"),
+    (2, "--read geometry=geom", "--read geometry"),
+    (2, "--read lair=visits", "key of --read 'lair' does not exist; did you mean 'layer'?"),
+    (8, "--read x=longitude", "no column 'longitude'"),
+    (2, "--user user", "--max-contributions must be given with --user; else"),
+    (2, "--max-contributions 2", "--user must name the column of user ids with --max-contrib"),
+    (2, "--per day", "--user must name the column of user ids with --per"),
+]
+WITHOUT_BOUNDS = [
+    (2, "--bounds private:share=1.5", "--bounds: share must be in [0, 1), got 1.5"),
+    (2, "--bounds private:share=0.1,beyond=1", "--bounds: beyond must be"),
+    (2, "", "got neither; only tallies contain their own bounds"),
+    (2, f"{BOX} --bounds area-of-use", "--bounds must be given once, got 2 times"),
+]
 
 
-@pytest.mark.parametrize(
-    ("told", "options"),
-    [
-        ("--bounds: share must be in [0, 1), got 1.5", ("--bounds", "private:share=1.5")),
-        ("--bounds: beyond must be", ("--bounds", "private:share=0.1,beyond=1")),
-        ("got neither; only tallies contain their own bounds", ()),
-        ("--bounds must be given once, got 2 times", (*BOUNDS, "--bounds", "area-of-use")),
-    ],
-)
-def test_ways_to_bounds_are_named(points, out, told, options):
-    assert told in fails(2, "build", points, "-o", out, *CERTAIN, *options)
+def test_messages_name_the_option(subtests):
+    check_refusals(subtests, REFUSED, *BUILD, *BOUNDS)
+    check_refusals(subtests, WITHOUT_BOUNDS, *BUILD)
 
 
-def test_a_boundary_is_made_of_polygons(points, out, tmp_path):
-    place = tmp_path / "place.gpkg"
-    gpd.GeoSeries([shapely.Point(1, 1)], crs="EPSG:4326").to_file(place)
-    told = fails(2, "build", points, "-o", out, *CERTAIN, "--boundary", place)
+def test_a_boundary_is_made_of_polygons():
+    told = fails(2, *BUILD, *plot_of(shapely.Point(1, 1)))
     assert "polygons only" in told
     assert "antimeridian" not in told
 
 
-def test_users_and_rows_are_not_compared(points, out, tmp_path):
-    built(points, out)
-    users = tmp_path / "users.psd.parquet"
-    built(points, users, *USER, "--count", "users")
-    for more in ((), ("--ratio",)):
-        told = fails(2, "difference", out, users, "--box", *BOUNDS[1:], *more)
+def test_users_and_rows_are_not_compared():
+    built()
+    built(*USERS, name="users")
+    for more in ("", " --ratio"):
+        told = fails(2, f"difference r users --box -4 -4 4 4{more}")
         assert "both releases must count users or both records" in told

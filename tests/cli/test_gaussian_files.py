@@ -8,7 +8,7 @@ import pytest
 
 import psd
 from psd.errors import ParameterError
-from support.cli_runner import fails, passes
+from support.cli_runner import as_json, fails, passes
 
 AREA = ("--bounds", 0, 0, 8, 8, "--crs", "EPSG:3857")
 TREE = ("--method", "quadtree", "--set", "height=3", "--epsilon", 1)
@@ -16,10 +16,8 @@ GAUSSIAN = ("--delta", "1e-6", "--noise", "gaussian")
 USER = ("--user", "user", "--max-contributions", 4, "--max-per-slice", 1)
 DAYS = ("--read", "time=time", "--slices", "2024-01-01..2024-01-04")
 BOX = ("--box", 1, 1, 5, 6)
-CLAIM = (
-    "epsilon 1 and delta 1e-6 (rho 0.024355970359) per record; with a probability of at most 1e-6 "
-    "it may reveal more than epsilon allows"
-)
+CLAIM = "epsilon 1 and delta 1e-6 (rho 0.024355970359) per"
+LIMIT = " record; with a probability of at most 1e-6 it may reveal more than epsilon allows"
 
 
 @pytest.fixture(scope="module")
@@ -30,40 +28,44 @@ def files(tmp_path_factory):
         f"u{n % 90},{n % 8 + 0.5},{n * 3 % 8 + 0.5},2024-01-{n % 4 + 1:02d}\n" for n in range(2_000)
     )
     (folder / "v.csv").write_text("user,lon,lat,time\n" + rows)
-    for name, words in {
-        "first": GAUSSIAN,
-        "second": GAUSSIAN,
-        "plain": (),
-        "series": (*GAUSSIAN, *USER, *DAYS),
-    }.items():
-        passes("build", folder / "v.csv", "-o", folder / f"{name}.psd.parquet", *AREA, *TREE,
-               *words)  # fmt: skip
+    series = (*GAUSSIAN, *USER, *DAYS)
+    for name, words in zip(
+        ("first", "second", "plain", "series"), (GAUSSIAN, GAUSSIAN, (), series), strict=True
+    ):
+        out = folder / f"{name}.psd.parquet"
+        passes("build", folder / "v.csv", "-o", out, *AREA, *TREE, *words)
     return {path.name.partition(".")[0]: path for path in folder.iterdir()}
 
 
-def as_json(*words):
-    return json.loads(passes(*words, "--format", "json"))
-
-
-def test_signatures_cover_delta_and_rho(files, tmp_path):
-    passes("keygen", tmp_path / "office.pem")
+def test_signatures_cover_delta_and_rho(files, here):
+    passes("keygen office.pem")
     for name in ("first", "series"):
-        copied = tmp_path / f"{name}.psd.parquet"
-        copied.write_bytes(files[name].read_bytes())
-        passes("sign", copied, "--key", tmp_path / "office.pem")
-        told = passes("verify", copied, "--key", tmp_path / "office.pub.pem")
+        (here / name).write_bytes(files[name].read_bytes())
+        passes("sign", name, "--key", "office.pem")
+        told = passes("verify", name, "--key", "office.pub.pem")
         assert "the content matches the signature" in told
 
 
-@pytest.mark.parametrize("ending", ["csv", "geojson", "gpkg", "parquet", "tif", "npy", "xlsx"])
-def test_every_format_is_written(files, tmp_path, ending):
-    passes("export", files["first"], tmp_path / f"first.{ending}")
-    passes("export", files["series"], tmp_path / f"day.{ending}", "--slice", "2024-01-02")
-    if ending == "geojson":
-        for name in ("first", "day"):
-            facts = json.loads((tmp_path / f"{name}.geojson").read_text())["metadata"]
-            assert (facts["epsilon"], facts["delta"]) == ("1", "1e-6")
-            assert facts["rho"] == "0.024355970359"
+def exported(files, here, ending):
+    passes("export", files["first"], f"first.{ending}")
+    passes("export", files["series"], f"day.{ending}", "--slice", "2024-01-02")
+
+
+def test_every_format_is_written(files, here, subtests):
+    for ending in ("csv", "geojson", "gpkg", "parquet", "npy", "xlsx"):
+        with subtests.test(ending):
+            exported(files, here, ending)
+    for name in ("first", "day"):
+        facts = json.loads((here / f"{name}.geojson").read_text())["metadata"]
+        assert (facts["epsilon"], facts["delta"]) == ("1", "1e-6")
+        assert facts["rho"] == "0.024355970359"
+
+
+@pytest.mark.deep
+def test_rasters_and_sheets_are_written(files, here):
+    exported(files, here, "tif")
+    passes("methodology", files["first"], "-o", "sheet.html")
+    assert CLAIM + LIMIT in (here / "sheet.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("other", ["second", "plain"])
@@ -90,18 +92,14 @@ def test_quantiles_and_top_cells_have_errors(files):
         assert all(row["error"] > 0 and 0 <= row["probability"] <= 1 for row in best)
 
 
-def test_pages_state_the_whole_claim(files, tmp_path):
-    for verb in ("map", "methodology"):
-        page = tmp_path / f"{verb}.html"
-        passes(verb, files["first"], "-o", page)
-        assert CLAIM in page.read_text(encoding="utf-8")
-    passes("map", files["series"], "-o", tmp_path / "series.html")
-    text = (tmp_path / "series.html").read_text(encoding="utf-8")
-    assert "epsilon 1 and delta 1e-6 (rho 0.024355970359) per user" in text
+def test_pages_state_the_whole_claim(files, here):
+    for name, claim in (("first", CLAIM + LIMIT), ("series", f"{CLAIM} user")):
+        passes("map", files[name], "-o", f"{name}.html")
+        assert claim in (here / f"{name}.html").read_text(encoding="utf-8")
 
 
-def test_releases_are_no_tallies_and_are_not_merged(files, tmp_path):
-    told = fails(8, "merge", files["first"], files["second"], "-o", tmp_path / "m.tally")
+def test_releases_are_no_tallies_and_are_not_merged(files, here):
+    told = fails(8, "merge", files["first"], files["second"], "-o", "m.tally")
     assert "is not a tally of psd" in told
 
 

@@ -1,12 +1,15 @@
 """Inputs of every kind on the command line, alike in build, evaluate and compare."""
 
+import sys
+
 import geopandas as gpd
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import psd
-from support.cli_runner import BOUNDS, CERTAIN, cli, fails, passes, write_points
+from support.cli_runner import BOUNDS, CERTAIN, check_refusals, cli, fails, passes, write_points
 from support.postgres import execute, ingest
 
 ROWS = pd.DataFrame(
@@ -21,143 +24,131 @@ SHAPES = gpd.GeoDataFrame(
     ROWS[["id", "seen"]], geometry=gpd.points_from_xy(ROWS.lon, ROWS.lat), crs=4326
 )
 BUILD = ("--set", "height=2", *CERTAIN, *BOUNDS)
+COMPARE = "-o c.csv --methods grid --epsilons 1 --runs 1 --jobs 1 --bounds -4 -4 4 4"
+REGISTER = "ledger register l visits --budget 1"
+PAID = ("--ledger", "l", "--dataset", "visits")
+
+pytestmark = pytest.mark.usefixtures("here")
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def many(folder):
+def write_parts():
     for part in range(4):
-        (folder / "d").mkdir(exist_ok=True)
-        ROWS.iloc[part::4].to_parquet(folder / "d" / f"{part}.parquet")
+        ROWS.iloc[part::4].to_parquet(f"d/{part}.parquet")
 
 
-def layers(folder):
-    SHAPES.to_file(folder / "a.gpkg", layer="visits")
-    SHAPES.iloc[:9].to_file(folder / "a.gpkg", layer="other")
+def write_layers():
+    SHAPES.to_file("a.gpkg", layer="visits")
+    SHAPES.iloc[:9].to_file("a.gpkg", layer="other")
 
 
 KINDS = {
-    "csv": (lambda f: ROWS.to_csv(f / "a.csv", index=False), ["a.csv"]),
-    "parquet": (lambda f: ROWS.to_parquet(f / "a.parquet"), ["a.parquet"]),
-    "folder": (many, ["d"]),
-    "pattern": (many, ["d/*.parquet"]),
-    "several": (many, ["d/0.parquet", "d/[123].parquet"]),
-    "layer": (layers, ["a.gpkg", "--read", "layer=visits"]),
-    "geojson": (lambda f: SHAPES.to_file(f / "a.geojson"), ["a.geojson"]),
-    "geometry": (
-        lambda f: SHAPES.rename_geometry("place").to_parquet(f / "a.parquet"),
-        ["a.parquet", "--read", "geometry=place"],
+    "a.csv": lambda: ROWS.to_csv("a.csv", index=False),
+    "a.parquet": lambda: ROWS.to_parquet("a.parquet"),
+    "d": write_parts,
+    "d/*.parquet": write_parts,
+    "d/0.parquet d/[123].parquet": write_parts,
+    "a.gpkg --read layer=visits": write_layers,
+    "a.geojson": lambda: SHAPES.to_file("a.geojson"),
+    "b.parquet --read geometry=place": lambda: SHAPES.rename_geometry("place").to_parquet(
+        "b.parquet"
     ),
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_three_commands_read_every_kind(folder, kind):
-    make, given = KINDS[kind]
-    make(folder)
-    passes("build", *given, "-o", "r.parquet", *BUILD)
-    release = psd.Release.load("r.parquet")
+def builds_all_rows(given):
+    passes(f"build {given} -o r --overwrite", *BUILD)
+    release = psd.Release.load("r")
     assert release.estimates.count[release.tree.is_leaf].sum() == pytest.approx(100)
-    assert "score" in passes("evaluate", "r.parquet", *given)
-    quick = ("--methods", "grid", "--epsilons", 1, "--runs", 1, "--jobs", 1)
-    assert "score" in passes("compare", *given, "-o", "c.csv", *BOUNDS, *quick)
 
 
-def test_the_same_table_of_postgis(folder, postgis):
+def test_a_build_reads_every_kind(here, subtests):
+    (here / "d").mkdir()
+    for given, make in KINDS.items():
+        with subtests.test(given):
+            make()
+            builds_all_rows(given)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("given", KINDS)
+def test_the_three_commands_read_every_kind(here, given):
+    (here / "d").mkdir()
+    KINDS[given]()
+    builds_all_rows(given)
+    assert "score" in passes(f"evaluate r {given}")
+    assert "score" in passes(f"compare {given} {COMPARE}")
+
+
+@pytest.mark.deep
+def test_the_same_table_of_postgis(postgis):
     execute(postgis, "DROP TABLE IF EXISTS walks")
-    import pyarrow as pa
-
     ingest(postgis, "walks", pa.Table.from_pandas(ROWS))
-    for number, given in enumerate(
-        [("--read", "table=public.walks"), ("--read", "query=SELECT * FROM walks")]
-    ):
-        passes("build", postgis, *given, "-o", f"r{number}.parquet", *BUILD)
-        assert "score" in passes("evaluate", f"r{number}.parquet", postgis, *given)
-    quick = ("--methods", "grid", "--epsilons", 1, "--runs", 1, "--jobs", 1)
-    passes("compare", postgis, "--read", "table=walks", "-o", "c.csv", *BOUNDS, *quick)
-    told = fails(8, "build", postgis, "--read", "table=nothing", "-o", "x.parquet", *BUILD)
+    for given in (("--read", "table=public.walks"), ("--read", "query=SELECT * FROM walks")):
+        passes("build", postgis, *given, "-o", "r", "--overwrite", *BUILD)
+        assert "score" in passes("evaluate r", postgis, *given)
+    passes(f"compare {postgis} --read table=walks {COMPARE}")
+    told = fails(8, f"build {postgis} --read table=nothing -o x", *BUILD)
     assert "table nothing of database postgres on the local server names a table" in told
-    told = fails(8, "build", postgis, postgis, "--read", "table=walks", "-o", "x.parquet", *BUILD)
+    told = fails(8, f"build {postgis} {postgis} --read table=walks -o x", *BUILD)
     assert "repeated" in told
 
 
-def test_files_and_tables_together(folder, postgis):
-    import pyarrow as pa
-
+@pytest.mark.deep
+def test_files_and_tables_together(postgis):
     execute(postgis, "DROP TABLE IF EXISTS half")
     ingest(postgis, "half", pa.Table.from_pandas(ROWS.iloc[::2]))
     ROWS.iloc[1::2].to_csv("a.csv", index=False)
-    passes("build", postgis, "a.csv", "--read", "table=half", "-o", "r.parquet", *BUILD)
-    release = psd.Release.load("r.parquet")
-    assert release.estimates.count[release.tree.is_leaf].sum() == pytest.approx(100)
+    builds_all_rows(f"{postgis} a.csv --read table=half")
 
 
-@pytest.mark.parametrize(
-    ("args", "code", "words"),
-    [
-        (("a.parquet", "--read", "table=b"), 2, "--read table must be given with an input"),
-        (("a.parquet", "--read", "query=SELECT 1"), 2, "--read query must be given with an input"),
-        (("postgresql://ann:secret@host/db",), 2, "database db on host needs either --read table"),
-        (
-            ("postgresql://h/db", "--read", "table=a", "--read", "query=SELECT 1"),
-            2,
-            "needs either --read table",
-        ),
-        (("postgresql://ann:secret@127.0.0.1:1/db", "--read", "table=a"), 8, "does not answer"),
-        (("a.parquet", "--read", "time=seen", "--read", "time_zone=KST"), 2, "Asia/Seoul"),
-        (("a.parquet", "--read", "time=id"), 8, "'id' holds text that is not a time"),
-        (("a.parquet", "--read", "time=when"), 8, "no column 'when'"),
-        (("a.parquet", "--read", "time=lon"), 2, "different columns"),
-        (("a.parquet", "--read", "geometry=place"), 8, "no column 'place'"),
-        (("a.parquet", "a.parquet"), 8, "twice"),
-        (("a.parquet", "*.parquet"), 8, "twice"),
-        (("nothing/*.parquet",), 8, "no file matches"),
-    ],
-)
-def test_what_is_refused(folder, args, code, words):
+REFUSED = [
+    (2, "a.parquet --read table=b", "--read table must be given with an input"),
+    (2, ("a.parquet", "--read", "query=SELECT 1"), "--read query must be given with an input"),
+    (2, "postgresql://ann:secret@host/db", "database db on host needs either --read table"),
+    (
+        2,
+        ("postgresql://h/db", "--read", "table=a", "--read", "query=SELECT 1"),
+        "needs either --read table",
+    ),
+    (8, "postgresql://ann:secret@127.0.0.1:1/db --read table=a", "does not answer"),
+    (2, "a.parquet --read time=seen --read time_zone=KST", "Asia/Seoul"),
+    (8, "a.parquet --read time=id", "'id' holds text that is not a time"),
+    (8, "a.parquet --read time=when", "no column 'when'"),
+    (2, "a.parquet --read time=lon", "different columns"),
+    (8, "a.parquet --read geometry=place", "no column 'place'"),
+    (8, "a.parquet a.parquet", "twice"),
+    (8, "a.parquet *.parquet", "twice"),
+    (8, "nothing/*.parquet", "no file matches"),
+]
+
+
+def test_what_is_refused(subtests):
     ROWS.to_parquet("a.parquet")
-    told = fails(code, "build", *args, "-o", "r.psd", *BUILD)
-    assert words in told
-    assert "secret" not in told
+    check_refusals(subtests, REFUSED, "build", "-o", "r.psd", *BUILD)
 
 
-def test_times_are_read(folder):
+def test_times_are_read():
     ROWS.to_parquet("a.parquet")
-    passes(
-        "build",
-        "a.parquet",
-        "--read",
-        "time=seen",
-        "--read",
-        "time_zone=Asia/Seoul",
-        "-o",
-        "r",
-        *BUILD,
-    )
+    passes("build a.parquet --read time=seen --read time_zone=Asia/Seoul -o r", *BUILD)
 
 
-def test_no_input_of_a_folder_is_written_to(folder):
-    many(folder)
-    before = (folder / "d" / "0.parquet").read_bytes()
-    told = fails(6, "build", "d", "-o", "d/0.parquet", "--overwrite", *BUILD)
-    assert "read as an input" in told
-    assert (folder / "d" / "0.parquet").read_bytes() == before
+def test_no_input_of_a_folder_is_written_to(here, subtests):
+    (here / "d").mkdir()
+    write_parts()
+    table = [(6, "", "read as an input")]
+    check_refusals(subtests, table, "build d -o d/0.parquet --overwrite", *BUILD, folder="d")
 
 
-def test_without_the_driver(folder, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "adbc_driver_postgresql", None)
-    outcome = cli("build", "postgresql://h/d", "--read", "table=a", "-o", "r", *BUILD)
+def test_without_the_driver(monkeypatch):
+    monkeypatch.setitem(sys.modules, "adbc_driver_postgresql", None)
+    outcome = cli("build postgresql://h/d --read table=a -o r", *BUILD)
     assert outcome.code == 7
     assert "psd-publisher[postgis]" in outcome.err
 
 
-def test_a_missing_column_is_answered_by_the_option_that_names_it(tmp_path):
-    write_points(tmp_path / "v.csv", [(1, 2, "a")], header="long,lat,who")
-    build = ("build", tmp_path / "v.csv", "-o", tmp_path / "r", "--epsilon", 1, *BOUNDS)
+def test_a_missing_column_is_answered_by_the_option_that_names_it(here):
+    write_points(here / "v.csv", [(1, 2, "a")], header="long,lat,who")
+    build = ("build v.csv -o r --epsilon 1", *BOUNDS)
     assert fails(8, *build).endswith(
         "no column 'lon' in the first line; name it by --read x=NAME; its columns are long, lat, "
         "who; did you mean 'long'?\n"
@@ -169,43 +160,36 @@ def test_a_missing_column_is_answered_by_the_option_that_names_it(tmp_path):
 
 
 @pytest.mark.parametrize(("inner", "pattern"), [("", "*.csv"), ("2024", "**/*.csv")])
-def test_other_files_in_a_folder_of_points_are_answered_by_a_pattern(tmp_path, inner, pattern):
-    folder = tmp_path / "mixed"
-    (folder / inner).mkdir(parents=True)
+def test_other_files_in_a_folder_of_points_are_answered_by_a_pattern(here, inner, pattern):
+    (here / "mixed" / inner).mkdir(parents=True)
     for name, point in (("a.csv", (1, 2)), ("b.csv", (2, 3))):
-        write_points(folder / inner / name, [point])
-    (folder / "README.txt").write_text("Visits of the spring\n")
-    build = ("build", folder, "-o", tmp_path / "r", "--epsilon", 1, *BOUNDS)
-    told = fails(8, *build)
-    hint = f"a folder stands for all its files: use '{folder}/{pattern}' for those of one kind\n"
-    assert told.endswith(hint)
-    passes("build", f"{folder}/{pattern}", *build[2:])
-    (folder / "README.txt").unlink()
-    write_points(folder / "c.csv", [(1, 2)], header="a,b")
-    assert "a folder stands" not in fails(8, *build, "--overwrite")
+        write_points(here / "mixed" / inner / name, [point])
+    (here / "mixed" / "README.txt").write_text("Visits of the spring\n")
+    build = ("-o", "r", "--epsilon", 1, *BOUNDS)
+    hint = f"a folder stands for all its files: use 'mixed/{pattern}' for those of one kind\n"
+    assert fails(8, "build mixed", *build).endswith(hint)
+    passes(f"build mixed/{pattern}", *build)
+    (here / "mixed" / "README.txt").unlink()
+    write_points(here / "mixed" / "c.csv", [(1, 2)], header="a,b")
+    assert "a folder stands" not in fails(8, "build mixed", *build, "--overwrite")
 
 
-def test_with_a_ledger_no_message_names_a_column(tmp_path):
-    points, ledger = tmp_path / "v.csv", tmp_path / "l"
-    write_points(points, [(1, 2)], header="Breite,Laenge")
-    passes("ledger", "create", ledger)
-    passes("ledger", "register", ledger, "visits", "--budget", 1)
-    account = ("--ledger", ledger, "--dataset", "visits")
-    build = ("build", points, "-o", tmp_path / "r", "--epsilon", 1, *BOUNDS)
+def test_with_a_ledger_no_message_names_a_column(here):
+    write_points(here / "v.csv", [(1, 2)], header="Breite,Laenge")
+    passes("ledger create l")
+    passes(REGISTER)
+    build = ("build v.csv -o r --epsilon 1", *BOUNDS)
     assert "its columns are Breite, Laenge" in fails(8, *build)
-    outcome = cli(*build, *account)
+    outcome = cli(*build, *PAID)
     assert outcome.code == 8
     assert "Breite" not in outcome.out + outcome.err
 
 
-def test_a_registered_delimiter_is_the_only_one(tmp_path):
-    points, ledger = tmp_path / "v.csv", tmp_path / "l"
-    points.write_text("lon;lat\n" + "1,5;2\n" * 50)
-    passes("ledger", "create", ledger)
+def test_a_registered_delimiter_is_the_only_one(here):
+    (here / "v.csv").write_text("lon;lat\n" + "1,5;2\n" * 50)
+    passes("ledger create l")
     read = ("--read", "delimiter=;", "--read", "decimal=,")
-    register = passes("ledger", "register", ledger, "visits", "--budget", 1, *read)
-    assert "x=lon y=lat decimal=, delimiter=;" in register
-    account = ("--ledger", ledger, "--dataset", "visits")
-    build = ("build", points, "-o", tmp_path / "r", "--epsilon", 1, *BOUNDS, *account)
+    assert "x=lon y=lat decimal=, delimiter=;" in passes(REGISTER, *read)
+    build = ("build v.csv -o r --epsilon 1", *BOUNDS, *PAID)
     assert "is registered with delimiter ';', got 'auto'" in cli(*build, *read[2:]).err
     passes(*build, *read)

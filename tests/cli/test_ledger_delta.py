@@ -1,6 +1,5 @@
 """A budget with a delta, through the command: what it grants, and what it shows."""
 
-import json
 from fractions import Fraction
 
 import pytest
@@ -10,66 +9,66 @@ from psd.ledger.ledger import Ledger
 from psd.privacy.epsilon import NANO
 from psd.privacy.loss import Loss
 from psd.privacy.unit import PrivacyUnit
-from support.cli_runner import fails, passes, write_points
+from support.cli_runner import as_json, check_refusals, fails, passes, write_points
 from support.ledger_columns import readings_of
 
 USER = PrivacyUnit(kind="user", max_contributions=4)
-REGISTER = ("ledger", "register", "city.ledger", "people", "--budget", 2, "--unit", "user")
-ASK = ("ask", "points.csv", "--box", 0, 0, 1, 1, "--user", "user", "--max-contributions", 4,
-       "--ledger", "city.ledger", "--dataset", "people", "--epsilon", "0.02")  # fmt: skip
+REGISTER = "ledger register city.ledger people --budget 2 --unit user --read user=user"
+ASK = (
+    "ask points.csv --box 0 0 1 1 --user user --max-contributions 4 --epsilon 0.02 "
+    "--ledger city.ledger --dataset people"
+)
+STATUS = "ledger status city.ledger"
+HISTORY = "ledger history city.ledger"
 
 
 def request(loss):
     return ChargeRequest(loss=loss, unit=USER, what="ask", readings=readings_of(USER))
 
 
-@pytest.fixture
-def ledger(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write_points(tmp_path / "points.csv", [(0.5, 0.5, "a"), (1.5, 2.5, "b")], "lon,lat,user")
-    passes("ledger", "create", "city.ledger")
+@pytest.fixture(autouse=True)
+def ledger(here):
+    write_points(here / "points.csv", [(0.5, 0.5, "a"), (1.5, 2.5, "b")], "lon,lat,user")
+    passes("ledger create city.ledger")
     return Ledger("city.ledger")
 
 
-def register(*more):
-    return passes(*REGISTER, "--read", "user=user", *more)
-
-
 def status():
-    (row,) = json.loads(passes("ledger", "status", "city.ledger", "--format", "json"))
+    (row,) = as_json(STATUS)
     return row
 
 
-def test_a_registration_says_budget_and_delta(ledger):
-    said = register("--delta", "0.000001")
+def test_a_registration_says_budget_and_delta():
+    said = passes(f"{REGISTER} --delta 0.000001")
     assert said.startswith("registered people in city.ledger: budget 2 and delta 1e-6 per user\n")
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_answers_by_the_command_are_granted_in_rho_to_the_440th(ledger):
     """The first 438 are charged without the command, which takes longer for each."""
-    register("--delta", "1e-6")
+    passes(f"{REGISTER} --delta 1e-6")
     for _ in range(438):
         ledger.charge("people", request(Loss.pure(NANO // 50)))
-    passes(*ASK)
-    passes(*ASK)
+    passes(ASK)
+    passes(ASK)
     words = "left for a pure charge, rho 0.000155621419 for Gaussian noise, and this costs epsilon "
-    assert f"{words}0.02; nothing was drawn" in fails(4, *ASK)
+    assert f"{words}0.02; nothing was drawn" in fails(4, ASK)
     row = status()
     assert (row["spent"], row["left"], row["charges"]) == ("8.8", "0", "440")
     assert (row["spent_rho"], row["left_rho"]) == ("0.08799706696", "0.000155621419")
 
 
 def test_without_a_delta_the_101st_answer_is_refused(ledger):
-    register()
+    passes(REGISTER)
     ledger.charge("people", request(Loss.pure(2 * NANO - NANO // 50)))
-    passes(*ASK)
-    assert "has epsilon 0 left, and this costs 0.02" in fails(4, *ASK)
+    passes(ASK)
+    assert "has epsilon 0 left, and this costs 0.02" in fails(4, ASK)
     assert {status()[name] for name in ("delta", "budget_rho", "largest_pure")} == {""}
+    assert "rho" not in passes(STATUS) + passes(HISTORY)
 
 
 def test_status_shows_both_currencies_and_what_is_left_in_each(ledger):
-    register("--delta", "1e-6", "--cap", "ann=1")
+    passes(f"{REGISTER} --delta 1e-6 --cap ann=1")
     delta = Fraction(1, 10**6)
     ledger.charge("people", request(Loss.pure(NANO // 50)), analyst="ann")
     row = status()
@@ -81,40 +80,27 @@ def test_status_shows_both_currencies_and_what_is_left_in_each(ledger):
     row = status()
     assert (row["left"], row["left_rho"]) == ("0", "0.081311170689")
     assert row["largest_pure"].startswith("0.4")
-    table = passes("ledger", "status", "city.ledger")
+    table = passes(STATUS)
     assert "0.00684151769" in table
     words = "people: with a probability of at most 1e-6, all releases together may reveal more than"
     assert f"{words} epsilon 2 allows\n" in table
-    history = json.loads(passes("ledger", "history", "city.ledger", "--format", "json"))
-    assert [(line["epsilon"], line["delta"], line["rho"]) for line in history] == [
+    assert [(line["epsilon"], line["delta"], line["rho"]) for line in as_json(HISTORY)] == [
         ("0.02", "", "0.000199993334"),
         ("0.5", "1e-6", "0.006641524356"),
     ]
 
 
-def test_a_table_of_budgets_of_epsilon_alone_has_no_columns_of_rho(ledger):
-    register()
-    passes(*ASK)
-    assert "rho" not in passes("ledger", "status", "city.ledger")
-    assert "rho" not in passes("ledger", "history", "city.ledger")
+def test_deltas_that_are_refused(subtests):
+    deltas = ("0", "1", "1e-2", "-1", "NaN", "1e-400", "1.0000000000000001e-6")
+    check_refusals(subtests, [(2, each, "delta must be") for each in deltas], REGISTER, "--delta")
 
 
-DELTAS = ("0", "1", "1e-2", "-1", "NaN", "1e-400", "1.0000000000000001e-6")
-
-
-@pytest.mark.parametrize("delta", DELTAS)
-def test_deltas_that_are_refused(delta, ledger):
-    said = fails(2, *REGISTER, "--read", "user=user", "--delta", delta)
-    assert "delta must be" in said
-    assert ledger.state().datasets == {}
-
-
-def test_the_balance_in_rho_is_a_table_of_its_own(ledger):
-    passes("ledger", "register", "city.ledger", "rows", "--budget", 1)
+def test_the_balance_in_rho_is_a_table_of_its_own():
+    passes("ledger register city.ledger rows --budget 1")
     for shown in ([("unit", False)], [("unit", False), ("delta", True)]):
-        told = passes("ledger", "status", "city.ledger").splitlines()
+        told = passes(STATUS).splitlines()
         heads = [line.split() for line in told if line.startswith("dataset")]
         assert [(head[1], "rho" in head) for head in heads] == shown
         if len(shown) == 1:
-            register("--delta", "1e-6")
+            passes(f"{REGISTER} --delta 1e-6")
     assert [line.split()[:2] for line in told if "0.088152688379" in line] == [["people", "1e-6"]]

@@ -1,46 +1,56 @@
-"""psd map: a page beside the release, and refusals before anything is written."""
+"""psd map and methodology: a page beside the release, and refusals before anything is written."""
 
 import geopandas as gpd
 import pytest
 import shapely
 
-from support.cli_runner import fails, passes, three_by_three
+from support.cli_runner import check_refusals, fails, passes
 
 
-@pytest.fixture
-def release(tmp_path):
-    path = tmp_path / "r.psd.parquet"
-    three_by_three().save(path)
-    return path
-
-
-def test_the_page_is_written_once(release, tmp_path):
-    page = tmp_path / "map of visits ü.html"
-    assert passes("map", release, "-o", page, "--title", "A < B") == f"wrote {page}\n"
-    text = page.read_text(encoding="utf-8")
+def test_the_page_is_written_once(release, here):
+    page = "map-of-visits-ü.html"
+    told = passes(f"map r.psd.parquet -o {page} --title", "A < B")
+    assert told == f"wrote {page}\n"
+    text = (here / page).read_text(encoding="utf-8")
     assert "<title>A &lt; B</title>" in text
-    assert str(tmp_path) not in text
-    assert "--overwrite" in fails(6, "map", release, "-o", page)
-    passes("map", release, "-o", page, "--overwrite")
+    assert str(here) not in text
+    assert "--overwrite" in fails(6, f"map r.psd.parquet -o {page}")
+    passes(f"map r.psd.parquet -o {page} --overwrite")
 
 
-def test_regions_come_from_a_file(release, tmp_path):
-    wards, page = tmp_path / "wards.gpkg", tmp_path / "m.html"
+@pytest.mark.deep
+def test_the_page_of_the_method_is_written_once(release, here, subtests):
+    page = here / "sheet of the method ü.html"
+    assert passes("methodology", release, "-o", page) == f"wrote {page}\n"
+    text = page.read_text(encoding="utf-8")
+    assert "epsilon 1 per record" in text
+    assert str(here) not in text
+    assert "--overwrite" in fails(6, "methodology", release, "-o", page)
+    passes("methodology", release, "-o", page, "--overwrite")
+    table = [
+        (2, "r.psd.parquet -o sheet.pdf", "must end in .html"),
+        (5, "none.psd.parquet -o x.html", "none.psd.parquet"),
+    ]
+    check_refusals(subtests, table, "methodology")
+
+
+def test_regions_come_from_a_file(release, here):
     shape = shapely.box(-3, -3, 2, 2)
-    gpd.GeoDataFrame({"id": ["w-1"]}, geometry=[shape], crs=4326).to_file(wards)
-    passes("map", release, "-o", page, "--regions", wards)
-    assert "w-1" in page.read_text(encoding="utf-8")
-    (tmp_path / "w.wkt").write_text("POLYGON ((0 0, 1 0, 1 1, 0 0))")
-    assert "CRS" in fails(
-        3, "map", release, "-o", tmp_path / "n.html", "--regions", tmp_path / "w.wkt"
-    )
+    gpd.GeoDataFrame({"id": ["w-1"]}, geometry=[shape], crs=4326).to_file("wards.gpkg")
+    passes("map r.psd.parquet -o m.html --regions wards.gpkg")
+    assert "w-1" in (here / "m.html").read_text(encoding="utf-8")
+    (here / "w.wkt").write_text("POLYGON ((0 0, 1 0, 1 1, 0 0))")
+    assert "CRS" in fails(3, "map r.psd.parquet -o n.html --regions w.wkt")
 
 
-def test_other_endings_and_options_are_refused(release, tmp_path):
-    other = tmp_path / "x.html"
-    assert "must end in .html" in fails(2, "map", release, "-o", tmp_path / "map.pdf")
-    assert "--regions" in fails(2, "map", release, "-o", other, "--regions-crs", "EPSG:4326")
-    assert "level" in fails(2, "map", release, "-o", other, "--level", 99)
-    fails(5, "map", tmp_path / "none.psd.parquet", "-o", other)
-    fails(8, "map", release, "-o", other, "--regions", tmp_path / "none.gpkg")
-    assert not other.exists()
+REFUSED = [
+    (2, "r.psd.parquet -o map.pdf", "must end in .html"),
+    (2, "r.psd.parquet -o x.html --regions-crs EPSG:4326", "--regions"),
+    (2, "r.psd.parquet -o x.html --level 99", "level"),
+    (5, "none.psd.parquet -o x.html", "none.psd.parquet"),
+    (8, "r.psd.parquet -o x.html --regions none.gpkg", "none.gpkg"),
+]
+
+
+def test_other_endings_and_options_are_refused(release, subtests):
+    check_refusals(subtests, REFUSED, "map")

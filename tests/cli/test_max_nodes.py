@@ -5,7 +5,7 @@ from importlib import import_module
 import pytest
 
 from psd_cli.main import COMMANDS
-from support.cli_runner import fails, passes, three_by_three
+from support.cli_runner import check_refusals, passes
 
 READING = {
     name
@@ -16,42 +16,47 @@ READING = {
     )
 }
 ARGUMENTS = {
-    "query": ("--box", -4, -4, 5, 5),
-    "difference": ("r.psd.parquet", "--box", -4, -4, 5, 5),
-    "export": ("r.csv",),
-    "evaluate": ("p.csv",),
-    "sign": ("--key", "k.pem"),
-    "top": ("-k", 2),
-    "map": ("-o", "map.html"),
-    "methodology": ("-o", "sheet.html"),
-    "plot": ("map.png",),
+    "query": "--box -4 -4 5 5",
+    "difference": "r.psd.parquet --box -4 -4 5 5",
+    "export": "r.csv",
+    "evaluate": "p.csv",
+    "sign": "--key k.pem",
+    "top": "-k 2",
+    "map": "-o map.html",
+    "methodology": "-o sheet.html",
+    "plot": "map.png",
 }
+DRAWING = {"methodology", "plot"}
 
 
 @pytest.fixture(autouse=True)
-def release(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    three_by_three().save("r.psd.parquet")
-    (tmp_path / "p.csv").write_text("lon,lat\n1,1\n")
-    passes("keygen", "k.pem")
+def files(release, here):
+    (here / "p.csv").write_text("lon,lat\n1,1\n")
+    passes("keygen k.pem")
 
 
-def test_all_commands_that_read_a_release_are_named():
+def line(name):
+    return f"{name} r.psd.parquet {ARGUMENTS.get(name, '')} --max-nodes"
+
+
+def test_a_release_of_more_nodes_is_refused(subtests):
     assert {"info", "verify", "top", "quantiles", *ARGUMENTS} <= READING
+    told = "at most 3 nodes: allow more with --max-nodes"
+    check_refusals(subtests, [(5, f"{line(name)} 3", told) for name in sorted(READING)])
 
 
-@pytest.mark.parametrize("name", sorted(READING))
-def test_a_release_of_more_nodes_is_refused(name):
-    told = fails(5, name, "r.psd.parquet", *ARGUMENTS.get(name, ()), "--max-nodes", 3)
-    assert "at most 3 nodes" in told
-    assert "allow more with --max-nodes" in told
+def test_a_limit_that_is_high_enough_changes_nothing(subtests):
+    for name in READING - {"difference", "evaluate"} - DRAWING:
+        with subtests.test(name):
+            passes(f"{line(name)} 100")
 
 
-@pytest.mark.parametrize("name", sorted(READING - {"difference", "evaluate"}))
-def test_a_limit_that_is_high_enough_changes_nothing(name):
-    passes(name, "r.psd.parquet", *ARGUMENTS.get(name, ()), "--max-nodes", 100)
+@pytest.mark.deep
+@pytest.mark.parametrize("name", sorted(DRAWING))
+def test_a_limit_that_is_high_enough_changes_no_picture(name):
+    passes(f"{line(name)} 100")
 
 
-@pytest.mark.parametrize("value", [0, -5, "x", "1e3"])
-def test_a_limit_that_is_none_is_refused(value):
-    assert "max-nodes" in fails(2, "info", "r.psd.parquet", "--max-nodes", value)
+def test_a_limit_that_is_none_is_refused(subtests):
+    table = [(2, value, "max-nodes") for value in ("0", "-5", "x", "1e3")]
+    check_refusals(subtests, table, "info r.psd.parquet --max-nodes")

@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import sys
 
-import duckdb
 import geopandas as gpd
 import numpy as np
 import openpyxl
@@ -41,16 +40,24 @@ def folder(tmp_path_factory):
     return folder
 
 
-def answered(folder, name, *options):
+@pytest.fixture(autouse=True)
+def working(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+
+
+def answered(name, *options, regions="d.parquet"):
     """File of answers."""
-    out = folder / name
-    passes("query", folder / "r", "--polygons", folder / "d.parquet", "-o", out, "--overwrite",
-           *options)  # fmt: skip
-    return out
+    passes(f"query r --polygons {regions} --overwrite -o", name, *options)
+    return name
 
 
-def expected(folder):
-    return psd.load(folder / "r").query(gpd.read_parquet(folder / "d.parquet"))
+def expected():
+    return psd.load("r").query(gpd.read_parquet("d.parquet"))
+
+
+def read_json(path):
+    with open(path, encoding="utf-8") as file:
+        return pd.DataFrame(json.load(file))
 
 
 READERS = {
@@ -63,43 +70,44 @@ READERS = {
 }
 
 
-@pytest.mark.parametrize("ending", READERS)
-def test_columns_and_order_are_those_of_the_caller(folder, ending):
-    table = READERS[ending](answered(folder, f"a.{ending}"))
-    answers = expected(folder)
-    assert [name for name in table.columns if name != "geometry"] == [
-        name for name in answers.columns if name != "geometry"
-    ]
-    for name in ("Gu code", "fid", "people"):
-        assert table[name].astype(str).tolist() == answers[name].astype(str).tolist()
-    for name in ("estimate", "lower", "relative_error"):
-        assert table[name].tolist() == pytest.approx(answers[name].tolist())
-    assert table["reliable"].astype(bool).tolist() == answers["reliable"].tolist()
-    if "geometry" in table:
-        crs = "EPSG:4326" if ending == "geojson" else "EPSG:5179"
-        assert table.crs == crs
-        shapes = answers.to_crs(crs).geometry
-        assert table.geometry.geom_equals_exact(shapes, 1e-6).all()
+def test_columns_and_order_are_those_of_the_caller(subtests):
+    answers = expected()
+    for ending, read in READERS.items():
+        with subtests.test(ending):
+            table = read(answered(f"a.{ending}"))
+            assert [name for name in table.columns if name != "geometry"] == [
+                name for name in answers.columns if name != "geometry"
+            ]
+            for name in ("Gu code", "fid", "people"):
+                assert table[name].astype(str).tolist() == answers[name].astype(str).tolist()
+            for name in ("estimate", "lower", "relative_error"):
+                assert table[name].tolist() == pytest.approx(answers[name].tolist())
+            assert table["reliable"].astype(bool).tolist() == answers["reliable"].tolist()
+            if "geometry" in table:
+                assert table.crs == ("EPSG:4326" if ending == "geojson" else "EPSG:5179")
+                shapes = answers.to_crs(table.crs).geometry
+                assert table.geometry.geom_equals_exact(shapes, 1e-6).all()
 
 
-def test_gdal_and_duckdb_read_the_same(folder):
-    total = expected(folder).estimate.sum()
+@pytest.mark.deep
+def test_gdal_and_duckdb_read_the_same():
+    import duckdb
+
+    total = expected().estimate.sum()
     for ending in ("gpkg", "fgb", "geojson"):
-        told = ogrinfo(
-            answered(folder, f"a.{ending}"), "-q", "-dialect", "sqlite", "-sql",
-            "SELECT sum(estimate) AS total FROM answers" if ending != "geojson"
-            else "SELECT sum(estimate) AS total FROM a",
-        )  # fmt: skip
+        layer = "a" if ending == "geojson" else "answers"
+        query = f"SELECT sum(estimate) AS total FROM {layer}"
+        told = ogrinfo(answered(f"a.{ending}"), "-q", "-dialect", "sqlite", "-sql", query)
         assert float(told.partition("total (Real) = ")[2].split()[0]) == pytest.approx(total)
-    assert "epsilon=1\n" in ogrinfo(folder / "a.gpkg", "-al", "-so")
+    assert "epsilon=1\n" in ogrinfo("a.gpkg", "-al", "-so")
     for ending in ("parquet", "csv"):
-        path = answered(folder, f"a.{ending}")
+        path = answered(f"a.{ending}")
         ((told,),) = duckdb.sql(f"SELECT sum(estimate) FROM '{path}'").fetchall()
         assert told == pytest.approx(total)
 
 
-def test_a_spreadsheet_has_texts_as_texts_and_says_what_it_is(folder):
-    book = openpyxl.load_workbook(answered(folder, "a.xlsx"))
+def test_a_spreadsheet_has_texts_as_texts_and_says_what_it_is():
+    book = openpyxl.load_workbook(answered("a.xlsx"))
     assert book.sheetnames == ["answers", "about"]
     column = [cell for (cell,) in book["answers"].iter_rows(min_row=2, max_col=1)]
     assert [(cell.value, cell.data_type) for cell in column] == [(code, "s") for code in CODES]
@@ -111,56 +119,53 @@ def test_a_spreadsheet_has_texts_as_texts_and_says_what_it_is(folder):
 
 
 def test_a_page_needs_nothing_else(folder):
-    text = answered(folder, "a.html").read_text(encoding="utf-8")
-    assert text == passes(
-        "query", folder / "r", "--polygons", folder / "d.parquet", "--format", "html"
-    )
+    text = (folder / answered("a.html")).read_text(encoding="utf-8")
+    assert text == passes("query r --polygons d.parquet --format html")
     assert all(code in text for code in CODES)
     assert "epsilon 1 per record" in text
     assert "<script" not in text
     assert "http" not in text.replace("http-equiv", "")
 
 
-@pytest.mark.parametrize("ending", ["csv", "gpkg", "json", "geojson"])
-def test_unreliable_answers_are_marked_or_left_out(folder, ending):
-    strict = ("--threshold", "0.05")
-    answers = expected(folder)
+def test_unreliable_answers_are_marked_or_left_out(subtests):
+    answers = expected()
     reliable = answers.relative_error <= 0.05
     assert 0 < reliable.sum() < 3
-    read = READERS | {"json": lambda path: pd.DataFrame(json.loads(path.read_text()))}
-    marked = read[ending](answered(folder, f"m.{ending}", "--unreliable", "mark", *strict))
-    assert (marked["flag"] == "u").tolist() == (~reliable).tolist()
-    assert set(marked["threshold"]) == {0.05}
-    dropped = read[ending](answered(folder, f"d.{ending}", "--unreliable", "drop", *strict))
-    assert dropped["Gu code"].tolist() == answers["Gu code"][reliable].tolist()
+    for ending in ("csv", "gpkg", "json", "geojson"):
+        with subtests.test(ending):
+            read = (READERS | {"json": read_json})[ending]
+            options = ("--threshold", "0.05", "--unreliable")
+            marked = read(answered(f"m.{ending}", *options, "mark"))
+            assert (marked["flag"] == "u").tolist() == (~reliable).tolist()
+            assert set(marked["threshold"]) == {0.05}
+            dropped = read(answered(f"d.{ending}", *options, "drop"))
+            assert dropped["Gu code"].tolist() == answers["Gu code"][reliable].tolist()
 
 
 def test_boxes_have_their_shapes_and_columns(folder):
     (folder / "b.csv").write_text("west,south,east,north,town\n126.5,37.1,127,37.5,Ansan\n")
-    passes("query", folder / "r", "--boxes", folder / "b.csv", "-o", folder / "b.gpkg")
-    table = gpd.read_file(folder / "b.gpkg", layer="answers")
+    passes("query r --boxes b.csv -o b.gpkg")
+    table = gpd.read_file("b.gpkg", layer="answers")
     assert table.columns[:6].tolist() == ["id", "west", "south", "east", "north", "town"]
     assert table.geometry[0].bounds == (126.5, 37.1, 127, 37.5)
     assert table.crs == "EPSG:4326"
 
 
-def test_styles_of_qgis_are_no_second_layer_of_polygons(folder):
-    passes("export", folder / "r", folder / "cells.gpkg")
+def test_styles_of_qgis_are_no_second_layer_of_polygons():
+    passes("export r cells.gpkg")
     # Its own columns are those of answers; that is all that is wrong with it.
-    told = fails(2, "query", folder / "r", "--polygons", folder / "cells.gpkg")
+    told = fails(2, "query r --polygons cells.gpkg")
     assert "must not have a column estimate" in told
 
 
-def test_a_series_states_the_guarantee_of_all_slices(folder):
-    releases = [psd.load(folder / "r")] * 2
-    series = psd.SeriesRelease.of(psd.TimeSlices.parse("month", "2024-01..2024-02"), releases)
-    series.save(folder / "s")
-    out = folder / "s.xlsx"
-    passes("query", folder / "s", "--polygons", folder / "d.parquet", "-o", out)
-    assert pd.read_excel(out)["slice"].tolist() == ["2024-01"] * 3 + ["2024-02"] * 3
-    about = dict(openpyxl.load_workbook(out)["about"].values)
-    assert about["epsilon"] == "2"
-    assert about["digest"] == series.digest
+def test_a_series_states_the_guarantee_of_all_slices():
+    months = psd.TimeSlices.parse("month", "2024-01..2024-02")
+    series = psd.SeriesRelease.of(months, [psd.load("r")] * 2)
+    series.save("s")
+    passes("query s --polygons d.parquet -o s.xlsx")
+    assert pd.read_excel("s.xlsx")["slice"].tolist() == ["2024-01"] * 3 + ["2024-02"] * 3
+    about = dict(openpyxl.load_workbook("s.xlsx")["about"].values)
+    assert (about["epsilon"], about["digest"]) == ("2", series.digest)
 
 
 @pytest.fixture(scope="module")
@@ -171,76 +176,76 @@ def odd(folder):
     for number, feature in enumerate(features["features"]):
         feature["properties"] = {"id": number, "tags": ["a", "b"], "more": {"k": number}}
     (folder / "odd.geojson").write_text(json.dumps(features))
-    return folder / "odd.geojson"
+    return "odd.geojson"
 
 
-@pytest.mark.parametrize("ending", [*READERS, "json", "html", "pmtiles"])
-def test_lists_and_objects_of_the_caller_come_through(folder, odd, ending):
-    out = folder / f"odd-answers.{ending}"
-    passes("query", folder / "r", "--polygons", odd, "-o", out)
-    if ending in READERS:
-        table = READERS[ending](out)
-        assert table["id"].tolist() == [0, 1, 2]
-        assert all("a" in str(value) and "b" in str(value) for value in table["tags"])
+def test_lists_and_objects_of_the_caller_come_through(odd, subtests):
+    for ending in (*READERS, "json", "html", "pmtiles"):
+        with subtests.test(ending):
+            out = answered(f"odd-answers.{ending}", regions=odd)
+            if ending in READERS:
+                table = READERS[ending](out)
+                assert table["id"].tolist() == [0, 1, 2]
+                assert all("a" in str(value) and "b" in str(value) for value in table["tags"])
 
 
 def test_columns_that_a_database_takes_for_one(folder):
-    districts = gpd.read_parquet(folder / "d.parquet")
-    districts.assign(NAME="a", name="b").to_parquet(folder / "names.parquet")
-    regions = ("--polygons", folder / "names.parquet")
-    told = fails(6, "query", folder / "r", *regions, "-o", folder / "names.gpkg")
+    districts = gpd.read_parquet("d.parquet")
+    districts.assign(NAME="a", name="b").to_parquet("names.parquet")
+    told = fails(6, "query r --polygons names.parquet -o names.gpkg")
     assert "must differ in more than the case of letters, got 'NAME' and 'name'" in told
     assert not (folder / "names.gpkg").exists()
-    passes("query", folder / "r", *regions, "-o", folder / "names.parquet2", "--format", "parquet")
+    passes("query r --polygons names.parquet -o names.parquet2 --format parquet")
 
 
 ALL = """
 import sys
 from psd_cli.main import run
-release, regions, folder = sys.argv[1:]
+release, regions = sys.argv[1:]
 for ending in "gpkg parquet fgb geojson csv xlsx html json pmtiles".split():
-    out = f"{folder}/cut.{ending}"
-    assert run(["query", release, "--polygons", regions, "-o", out]) == 0, ending
+    assert run(["query", release, "--polygons", regions, "-o", f"cut.{ending}"]) == 0, ending
 for ending in "gpkg parquet fgb geojson csv xlsx pmtiles tif npy".split():
-    assert run(["export", release, f"{folder}/cut-cells.{ending}"]) == 0, ending
+    assert run(["export", release, f"cut-cells.{ending}"]) == 0, ending
 """
 
 
+@pytest.mark.deep
 def test_every_format_is_written_without_a_network(folder, odd):
     cut = ["unshare", "--map-root-user", "--net"]
     if not shutil.which("unshare") or subprocess.run([*cut, "true"], check=False).returncode:
         pytest.skip("this system does not let a process leave the network (unshare --net)")
-    words = [sys.executable, "-c", ALL, folder / "r", odd, folder]
-    ended = subprocess.run([*cut, *map(str, words)], check=False, capture_output=True, text=True)
+    command = [*cut, sys.executable, "-c", ALL, "r", odd]
+    ended = subprocess.run(command, check=False, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     assert len(list(folder.glob("cut*"))) == 18
 
 
 def test_spreadsheets_without_their_library(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "openpyxl", None)
-    outcome = cli("query", folder / "r", "--box", 126.5, 37.1, 127, 37.5, "-o", folder / "n.xlsx")
+    outcome = cli("query r --box 126.5 37.1 127 37.5 -o n.xlsx")
     assert outcome.code != 0
     assert "psd-publisher[xlsx]" in outcome.err
     assert not (folder / "n.xlsx").exists()
 
 
-@pytest.mark.parametrize(
-    ("columns", "shown"),
-    [
-        ({"code": ["b", "a"], "people": [1, 2]}, ["code"]),
-        ({"Name": ["b", "a"], "code": ["1", "2"], "x": ["p", "q"]}, ["Name", "code"]),
-        ({"id": [7, 8], "name": ["b", "a"]}, ["id", "name"]),
-        ({"id": [1, 2], "name": ["b", "a"]}, ["name"]),  # boxes without ids are numbered so
-        ({"id": ["1", "2"], "name": ["b", "a"]}, ["id", "name"]),
-        ({"id": [1, 2], "class": ["a", "a"]}, ["id"]),
-        ({"id": [7, 8], "text": ["b" * 41, "a"]}, ["id"]),
-        ({"text": ["b" * 41, "a"], "people": [1, 2]}, ["text"]),
-        ({"people": [1, 2], "class": ["a", "a"]}, ["people"]),
-        ({"class": ["a", "a"]}, ["class"]),
-        ({"share": [0.1, 0.2]}, []),
-        ({}, []),
-    ],
-)
-def test_columns_that_tell_regions_apart(columns, shown):
-    table = pd.DataFrame({**columns, "estimate": [1.0, 2.0], "reliable": [True, False]})
-    assert identifying_columns(table) == shown
+TELLING = [
+    ({"code": ["b", "a"], "people": [1, 2]}, ["code"]),
+    ({"Name": ["b", "a"], "code": ["1", "2"], "x": ["p", "q"]}, ["Name", "code"]),
+    ({"id": [7, 8], "name": ["b", "a"]}, ["id", "name"]),
+    ({"id": [1, 2], "name": ["b", "a"]}, ["name"]),  # boxes without ids are numbered so
+    ({"id": ["1", "2"], "name": ["b", "a"]}, ["id", "name"]),
+    ({"id": [1, 2], "class": ["a", "a"]}, ["id"]),
+    ({"id": [7, 8], "text": ["b" * 41, "a"]}, ["id"]),
+    ({"text": ["b" * 41, "a"], "people": [1, 2]}, ["text"]),
+    ({"people": [1, 2], "class": ["a", "a"]}, ["people"]),
+    ({"class": ["a", "a"]}, ["class"]),
+    ({"share": [0.1, 0.2]}, []),
+    ({}, []),
+]
+
+
+def test_columns_that_tell_regions_apart(subtests):
+    for columns, shown in TELLING:
+        with subtests.test(str(columns)):
+            table = pd.DataFrame({**columns, "estimate": [1.0, 2.0], "reliable": [True, False]})
+            assert identifying_columns(table) == shown

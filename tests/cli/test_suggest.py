@@ -7,96 +7,85 @@ import sys
 import pytest
 
 import psd
-from robustness.bad_suggestions import PLACES, TRAIN, SuggestCase, prepare
-from support.cli_runner import cli, files
+from robustness.bad_suggestions import PLACES, TRAINED, prepare
+from support.cli_runner import check_refusals, cli, files, passes
 
-PRICE = ("--epsilon", "0.3", "--delta", "1e-6")
-LEDGER = ("--ledger", "city.ledger", "--dataset", "visits")
+TRAIN = f"suggest {TRAINED}"
+PAID = f"{TRAIN} --ledger city.ledger --dataset visits"
 
 
-@pytest.fixture
-def room(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    prepare(SuggestCase(name="S00", given=""))
-    return tmp_path
+@pytest.fixture(autouse=True)
+def room(here):
+    prepare()
+    return here
+
+
+def ledger(budget=1):
+    made = psd.Ledger.create("city.ledger")
+    made.register("visits", budget, unit="user", columns=psd.Columns(user="id"), delta="1e-6")
+    return made
 
 
 def test_weights_are_learnt_charged_and_used(room):
-    ledger = psd.Ledger.create("city.ledger")
-    ledger.register("visits", 1, unit="user", columns=psd.Columns(user="id"), delta="1e-6")
-    outcome = cli("suggest", *TRAIN.split(), *PRICE, *LEDGER)
-    assert outcome.code == 0, outcome
-    assert outcome.out.startswith("wrote out.json\nledger head 4 ")
-    (charge,) = ledger.state().charges.values()
+    book = ledger()
+    assert passes(PAID).startswith("wrote out.json\nledger head 4 ")
+    (charge,) = book.state().charges.values()
     assert (charge.what, charge.done) == ("suggest", True)
     assert json.loads((room / "out.json").read_text())["charge"] == charge.id
     places = PLACES.replace("city.weights.json", "out.json")
-    rows = json.loads(cli("suggest", *places.split(), "-k", 5, "--format", "json").out)
+    rows = json.loads(cli(f"suggest {places} -k 5 --format json").out)
     assert [row["rank"] for row in rows] == [1, 2, 3, 4, 5]
 
 
 def test_a_budget_that_does_not_suffice_writes_nothing(room):
-    ledger = psd.Ledger.create("city.ledger")
-    ledger.register("visits", "0.1", unit="user", columns=psd.Columns(user="id"), delta="1e-6")
-    outcome = cli("suggest", *TRAIN.split(), *PRICE, *LEDGER)
-    assert (outcome.code, (room / "out.json").exists()) == (4, False)
-    assert not ledger.state().charges
+    book = ledger("0.1")
+    assert cli(PAID).code == 4
+    assert not (room / "out.json").exists()
+    assert not book.state().charges
 
 
-@pytest.mark.parametrize("name", ["city.ledger", "city.psd.parquet", "visits.csv"])
-def test_no_file_that_is_read_is_overwritten(name, room):
-    ledger = psd.Ledger.create("city.ledger")
-    ledger.register("visits", 1, unit="user", columns=psd.Columns(user="id"), delta="1e-6")
-    before = (room / name).read_bytes()
-    line = TRAIN.replace("out.json", name).split()
-    outcome = cli("suggest", *line, *PRICE, *LEDGER, "--overwrite")
-    assert (outcome.code, outcome.out) == (6, "")
-    assert "is read as an input too" in outcome.err
-    assert (room / name).read_bytes() == before
+def test_no_file_that_is_read_is_overwritten(subtests):
+    ledger()
+    names = ("city.ledger", "city.psd.parquet", "visits.csv")
+    table = [(6, f"-o {name}", "is read as an input too") for name in names]
+    line = PAID.replace("-o out.json ", "")
+    check_refusals(subtests, table, f"{line} --overwrite")
 
 
 def test_with_a_ledger_no_message_tells_of_a_record(room):
-    ledger = psd.Ledger.create("city.ledger")
-    ledger.register("visits", 1, unit="user", columns=psd.Columns(user="id"), delta="1e-6")
+    ledger()
     (room / "visits.csv").write_text("id,lon,lat\n,1,1\n")
-    outcome = cli("suggest", *TRAIN.split(), *PRICE, *LEDGER)
+    outcome = cli(PAID)
     assert (outcome.code, outcome.out) == (8, "")
     assert "the input could not be read to its end" in outcome.err
     assert "id" not in outcome.err.replace("--report-private", "").split()
     assert not (room / "out.json").exists()
-    told = cli("suggest", *TRAIN.split(), *PRICE, *LEDGER, "--report-private")
-    assert "PRIVATE" in told.err
-    assert "no user id" in told.err
+    told = cli(f"{PAID} --report-private").err
+    assert "PRIVATE" in told
+    assert "no user id" in told
 
 
 def test_the_weights_are_written_beside_nothing_else(room):
     before = files(room)
-    assert cli("suggest", *TRAIN.split(), *PRICE).code == 0
+    assert cli(TRAIN).code == 0
     assert files(room) == sorted([*before, "out.json"])
-    assert cli("suggest", *TRAIN.split(), *PRICE).code == 6
-    assert cli("suggest", *TRAIN.split(), *PRICE, "--overwrite").code == 0
+    assert cli(TRAIN).code == 6
+    assert cli(f"{TRAIN} --overwrite").code == 0
 
 
 def test_the_table_has_the_ranks_of_the_own_places(room):
-    outcome = cli("suggest", *PLACES.split(), "-k", 3, "--format", "csv")
-    header, *rows = outcome.out.splitlines()
+    header, *rows = cli(f"suggest {PLACES} -k 3 --format csv").out.splitlines()
     assert header == "rank,west,south,east,north,own_place,score"
     assert [row.split(",")[0] for row in rows] == ["1", "2", "3"]
-    assert cli("suggest", *PLACES.split(), "-k", 3).out.count("\n") >= 4
-
-
-def test_the_table_for_people_says_yes_for_own_places(room):
-    words = set(cli("suggest", *PLACES.split()).out.split())
-    assert words & {"yes", "no", "True", "False"} == {"yes", "no"}
-
-
-def test_places_takes_other_columns(room):
+    assert cli(f"suggest {PLACES} -k 3").out.count("\n") >= 4
+    told = set(cli(f"suggest {PLACES}").out.split())
+    assert told & {"yes", "no", "True", "False"} == {"yes", "no"}
     (room / "own.csv").write_text("east,north\n1.5,2.5\n7,7\n")
-    outcome = cli("suggest", *PLACES.split(), "--x", "east", "--y", "north")
-    assert outcome.code == 0, outcome
+    assert cli(f"suggest {PLACES} --x east --y north").code == 0
 
 
-def test_the_device_loads_no_private_module_opens_no_connection_and_writes_no_file(room):
+@pytest.mark.deep
+def test_the_device_loads_no_private_module_opens_no_connection_and_writes_no_file():
     """In a process of its own, each file that is opened to write, and each socket, is an error."""
     script = f"""
 import sys
@@ -123,4 +112,4 @@ sys.exit(str(loaded) if loaded else code)
 
 def test_help_names_both_commands():
     assert {"train", "places"} <= set(cli("suggest").out.split())
-    assert "never" in cli("suggest", "--help").out
+    assert "never" in cli("suggest --help").out

@@ -1,6 +1,7 @@
 """The psd command, run inside the test or as a process of its own."""
 
 import io
+import json
 import os
 import re
 import subprocess
@@ -8,6 +9,8 @@ import sys
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+
+import pandas as pd
 
 import psd
 from psd_cli.main import run
@@ -40,11 +43,16 @@ class Terminal(io.StringIO):
         return True
 
 
+def words(*args):
+    """Words of a command line; its first text may be several."""
+    return [*str(args[0]).split(), *map(str, args[1:])] if args else []
+
+
 def cli(*args, stderr=None):
     """Run the command line in this process; stderr is without warnings about the request."""
     out, err = io.StringIO(), stderr or io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
-        code = run([str(arg) for arg in args])
+        code = run(words(*args))
     return Outcome(code, out.getvalue(), without_request_warnings(err.getvalue()))
 
 
@@ -75,9 +83,37 @@ def fails(code, *args):
     return outcome.err
 
 
+def as_json(*args):
+    """What a run prints as JSON."""
+    return json.loads(passes(*args, "--format", "json"))
+
+
+def as_table(*args, **options):
+    """What a run prints as CSV, read by pandas."""
+    return pd.read_csv(io.StringIO(passes(*args, "--format", "csv")), **options)
+
+
+def contents(folder):
+    """Bytes of every file in a folder, hidden files too."""
+    return {path: path.read_bytes() for path in Path(folder).iterdir() if path.is_file()}
+
+
+def check_refusals(subtests, table, *line, folder="."):
+    """Rows of a code, words after a line, and what the message says: each leaves all files alone.
+
+    Words are a text, which is split, or a tuple.
+    """
+    before = contents(folder)
+    for code, more, told in table:
+        with subtests.test(str(more)):
+            more = more.split() if isinstance(more, str) else more
+            assert told in fails(code, *line, *more)
+            assert contents(folder) == before
+
+
 def process(*args, **options):
     """Run the installed command."""
-    command = [str(Path(sys.executable).with_name("psd")), *map(str, args)]
+    command = [str(Path(sys.executable).with_name("psd")), *words(*args)]
     environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
     return subprocess.run(
         command, capture_output=True, encoding="utf-8", env=environment, check=False, **options
