@@ -1,33 +1,17 @@
 """What each part of the default method is worth: scores without it, on the same builds.
 
-    python lab/ablation.py [--runs 5] [--folder ../shared/data]
+    python lab/ablation.py [--runs 5] [--epsilons .1,1] [--data FOLDER] [--sets A,B] [-o table.md]
 
 Views are compared on the same releases, since a view costs nothing; parameters on builds of their
 own. Scores as in `accuracy.py`, with the standard error over the builds.
 """
 
-from __future__ import annotations
-
-import argparse
-import sys
-from pathlib import Path
-
-import numpy as np
-from accuracy import BOUNDS
+from common import draw, study, with_error, write_table
+from data_sets import add_sets, chosen_sets
 
 import psd
-from psd.evaluation.evaluate import class_errors
-from psd.evaluation.true_counts import PointRecorder, true_counts
-from psd.evaluation.workload import draw_workload
-from psd.ingest.sources import Columns, read
-from psd.ingest.tally_builder import tally_batches
-from psd.privacy.budget import Budget
-from psd.privacy.epsilon import parse_epsilon
-from psd.privacy.unit import PrivacyUnit
-from psd.publish.drawing import draw_release
+from psd.evaluation.evaluate import class_errors, geometric_mean
 from psd.release.post_processing import PostProcessing
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from support.releases import changed
 
 VIEWS = {
@@ -44,50 +28,40 @@ SETTINGS = {
 }
 
 
-def scores(name: str, epsilon: str, runs: int, folder: Path) -> dict[str, list[float]]:
+def scores(one, truth, epsilon, runs):
     """Scores of every variant, build by build."""
-    domain = psd.Domain(bounds=BOUNDS[name])
-    seen = PointRecorder(domain)
-    batches = read(folder / f"{name}.csv", Columns(x="lon", y="lat", user=None), domain)
-    counts = tally_batches(seen.record(batches), domain, unit=PrivacyUnit())
-    queries = draw_workload(*seen.points, domain.bounds)
-    truth = true_counts(queries, seen.points, counts, domain, bounded=False)
 
     def built(settings):
-        method = psd.method("cascade", settings)
-        nano = parse_epsilon(epsilon)
-        return draw_release(counts, domain, budget=Budget(nano), method=method, unit=PrivacyUnit())
+        return draw(truth.counts, one.domain, psd.method("cascade", settings), epsilon)
 
     def score(release):
-        return float(np.exp(np.log(class_errors(release, truth)).mean()))
+        return geometric_mean(class_errors(release, truth))
 
-    found: dict[str, list[float]] = {}
+    found: dict[str, list[float]] = {label: [] for label in (*VIEWS, *SETTINGS)}
     for _ in range(runs):
         release = built({})
         for label, view in VIEWS.items():
-            found.setdefault(label, []).append(score(changed(release, post_processing=view)))
+            found[label].append(score(changed(release, post_processing=view)))
         for label, settings in SETTINGS.items():
-            found.setdefault(label, []).append(score(built(settings)))
+            found[label].append(score(built(settings)))
     return found
+
+
+def rows(options):
+    """One row per data set and epsilon."""
+    for one in chosen_sets(options):
+        truth = one.truth()
+        for epsilon in options.epsilons:
+            found = scores(one, truth, epsilon, options.runs)
+            yield (one.name, epsilon, *map(with_error, found.values()))
 
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    beside = Path(__file__).resolve().parents[1].parent / "shared" / "data"
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--folder", type=Path, default=beside)
+    parser = study(__doc__, epsilons="0.1,1", runs=5)
+    add_sets(parser)
     options = parser.parse_args()
-    labels, runs = [*VIEWS, *SETTINGS], options.runs
-    print(f"| data | epsilon | {' | '.join(labels)} |\n|{' --- |' * (len(labels) + 2)}")
-    for name in BOUNDS:
-        for epsilon in ("0.1", "1"):
-            found = scores(name, epsilon, options.runs, options.folder)
-            cells = [
-                f"{np.mean(found[label]):.4f} ± {np.std(found[label], ddof=1) / runs**0.5:.4f}"
-                for label in labels
-            ]
-            print(f"| {name} | {epsilon} | {' | '.join(cells)} |", flush=True)
+    write_table(options.output, ("data", "epsilon", *VIEWS, *SETTINGS), rows(options))
 
 
 if __name__ == "__main__":

@@ -7,15 +7,14 @@ Each line is one run of the command that its first column stands for. Exits with
 fails. No data are read, so nothing is spent.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
-import shlex
 import subprocess
 import sys
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
+
+from common import environment, study, write_page
 
 import psd
 
@@ -40,7 +39,11 @@ def audited(method: str, user: bool, options: argparse.Namespace) -> dict[str, A
     words = ["audit", "--method", method, "--epsilon", options.epsilon, "--format", "json"]
     words += ["--pairs", str(options.pairs), *(USER if user else ())]
     ended = subprocess.run(
-        [sys.executable, "-m", "psd_cli", *words], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "psd_cli", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment(),
     )
     found: dict[str, Any] = json.loads(ended.stdout)
     return found
@@ -61,32 +64,25 @@ def shown(finding: dict[str, Any]) -> str:
     return f"{finding['lower']:.2f} / {'-' if expected is None else f'{expected:.2f}'}"
 
 
-def main() -> None:
-    """Print or write the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--methods", default=",".join(psd.methods()), help="audited")
-    parser.add_argument("--epsilon", default="1")
-    parser.add_argument("--pairs", type=int, default=5_000)
-    parser.add_argument("-o", "--output", type=Path, help="page to write instead of printing it")
-    options = parser.parse_args()
-    lines, failed = [HEADS, ("---",) * len(HEADS)], False
-    for method in options.methods.split(","):
+def rows(options: argparse.Namespace, failed: list[bool]) -> Iterator[tuple[str, ...]]:
+    """Two rows for each method; and whether each failed."""
+    for method in options.methods:
         for user in (False, True):
             found = audited(method, user, options)
-            failed |= found["failed"]
-            lines.append(row(method, user, found))
-            print(*lines[-1], file=sys.stderr, flush=True)
-    text = INTRODUCTION.format(
-        command=shlex.join(["python", "lab/audits.py", *sys.argv[1:]]),
-        version=psd.__version__,
-        epsilon=options.epsilon,
-        pairs=f"{options.pairs}",
-    ) + "".join(f"| {' | '.join(line)} |\n" for line in lines)
-    if options.output:
-        options.output.write_text(text, encoding="utf-8")
-    else:
-        print(text, end="")
-    sys.exit(failed)
+            failed.append(found["failed"])
+            yield row(method, user, found)
+
+
+def main() -> None:
+    """Print or write the table."""
+    parser = study(__doc__, methods=",".join(psd.methods()))
+    parser.add_argument("--epsilon", default="1")
+    parser.add_argument("--pairs", type=int, default=5_000)
+    options = parser.parse_args()
+    failed: list[bool] = []
+    values = {"epsilon": options.epsilon, "pairs": options.pairs}
+    write_page(options.output, INTRODUCTION, HEADS, rows(options, failed), **values)
+    sys.exit(any(failed))
 
 
 if __name__ == "__main__":

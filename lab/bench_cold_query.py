@@ -10,29 +10,17 @@ system, the least of some runs. Answers must be equal to 1e-9 to those without a
 code is 1 if the next box of at most LIMIT_NODES nodes takes more than LIMIT seconds.
 """
 
-from __future__ import annotations
-
-import argparse
 import csv
-import resource
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from processes import environment
-from tables import write_table
+from common import PSD, draw, run_python, study, whole_numbers, write_table
 
 import psd
-from psd.decompositions import method
 from psd.estimation.fit_cache import VARIABLE
 from psd.planning.population import AssumedDensity, draw_population
-from psd.privacy.budget import Budget
-from psd.privacy.epsilon import parse_epsilon
-from psd.privacy.unit import PrivacyUnit
-from psd.publish.drawing import draw_release
 
 LIMIT, LIMIT_NODES = 1.0, 700_000
 NODES_PER_RECORD = 3.17
@@ -40,14 +28,8 @@ DOMAIN = psd.Domain(bounds=(126.4, 37.0, 127.6, 38.0))
 FIRST = ("127.2", "37.7", "127.25", "37.75")
 NEXT = ("126.9", "37.4", "126.95", "37.45")
 HEADER = (
-    "nodes",
-    "file MB",
-    "first box s",
-    "its cache MB",
-    "next box s",
-    "all cells s",
-    "cache MB",
-)
+    "nodes", "file MB", "first box s", "its cache MB", "next box s", "all cells s", "cache MB",
+)  # fmt: skip
 
 
 def save_release(nodes: int, path: Path) -> int:
@@ -55,27 +37,15 @@ def save_release(nodes: int, path: Path) -> int:
     records = max(int(nodes / NODES_PER_RECORD), 100)
     density = AssumedDensity(kind="clustered")
     people = draw_population(records, DOMAIN, density, np.random.default_rng(0))
-    budget = Budget(parse_epsilon("10"))
-    release = draw_release(
-        people, DOMAIN, budget=budget, method=method("cascade"), unit=PrivacyUnit()
-    )
+    release = draw(people, DOMAIN, "cascade", "10")
     release.save(path)
     return len(release.tree)
 
 
 def query(path: Path, cache: str, *regions: str) -> tuple[float, str]:
     """Processor time of one query in a process, and its answer."""
-    start = resource.getrusage(resource.RUSAGE_CHILDREN)
-    command = [sys.executable, "-m", "psd_cli", "query", str(path), *regions]
-    done = subprocess.run(
-        [*command, "--format", "csv"],
-        env=environment(**{VARIABLE: cache}),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    end = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return end.ru_utime + end.ru_stime - start.ru_utime - start.ru_stime, done.stdout
+    cost = run_python(PSD, "query", path, *regions, "--format", "csv", **{VARIABLE: cache})
+    return cost.cpu, cost.printed
 
 
 def check_equal(answers: list[str]) -> None:
@@ -129,13 +99,11 @@ def measure(nodes: list[int], runs: int) -> Iterator[tuple[str, ...]]:
 
 def main() -> None:
     """Print or write the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--nodes", default="10000,100000,670000,4000000")
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("-o", "--output", type=Path)
+    parser = study(__doc__, runs=3)
+    default = [10**4, 10**5, 670_000, 4 * 10**6]
+    parser.add_argument("--nodes", type=whole_numbers, default=default)
     options = parser.parse_args()
-    sizes = [int(text) for text in options.nodes.split(",")]
-    write_table(options.output, HEADER, measure(sizes, options.runs))
+    write_table(options.output, HEADER, measure(options.nodes, options.runs))
 
 
 if __name__ == "__main__":

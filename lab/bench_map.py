@@ -11,9 +11,6 @@ empty page has a release of one cell. The exit code is 1 if a page of at most LI
 larger than LIMIT MB, or is first painted after more than RATIO times the time of the empty page.
 """
 
-from __future__ import annotations
-
-import argparse
 import shutil
 import tempfile
 import time
@@ -22,15 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tables import write_table
+from common import draw, study, whole_numbers, write_table
 
 import psd
-from psd.decompositions import method
 from psd.planning.population import AssumedDensity, draw_population
-from psd.privacy.budget import Budget
-from psd.privacy.epsilon import parse_epsilon
-from psd.privacy.unit import PrivacyUnit
-from psd.publish.drawing import draw_release
 from psd.testing.releases import release_from_counts
 from psd.web.map_page import map_page
 
@@ -40,15 +32,9 @@ DOMAIN = psd.Domain(bounds=(126.4, 37.0, 127.6, 38.0))
 BOXES = ("[126.91, 37.42, 126.98, 37.47]", "[126.83, 37.31, 127.12, 37.66]")
 FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
 HEADER = (
-    "method",
-    "leaves",
-    "page MB",
-    "write s",
-    "first paint s",
-    "of the empty page",
-    "first answer s",
-    "next answer s",
-)
+    "method", "leaves", "page MB", "write s", "first paint s", "of the empty page",
+    "first answer s", "next answer s",
+)  # fmt: skip
 
 
 def make_release(name: str, leaves: int) -> psd.Release:
@@ -56,12 +42,8 @@ def make_release(name: str, leaves: int) -> psd.Release:
     records = max(int(leaves * RECORDS_PER_LEAF), 100)
     density = AssumedDensity(kind="clustered")
     people = draw_population(records, DOMAIN, density, np.random.default_rng(0))
-    budget, settings = Budget(parse_epsilon("10")), {}
-    if name == "quadtree":
-        settings = {"height": round(np.log(leaves) / np.log(4))}
-    return draw_release(
-        people, DOMAIN, budget=budget, method=method(name, settings), unit=PrivacyUnit()
-    )
+    settings = {"height": round(np.log(leaves) / np.log(4))} if name == "quadtree" else {}
+    return draw(people, DOMAIN, psd.method(name, settings), "10")
 
 
 def open_page(browser: Any, path: Path) -> tuple[float, float, float]:
@@ -124,13 +106,10 @@ def _one_cell() -> psd.Domain:
 
 def main() -> None:
     """Print or write the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--leaves", default="1000,10000,100000")
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("-o", "--output", type=Path)
+    parser = study(__doc__, runs=3)
+    parser.add_argument("--leaves", type=whole_numbers, default=[1000, 10**4, 10**5])
     options = parser.parse_args()
-    sizes = [int(text) for text in options.leaves.split(",")]
-    write_table(options.output, HEADER, measure(sizes, options.runs))
+    write_table(options.output, HEADER, measure(options.leaves, options.runs))
 
 
 if __name__ == "__main__":

@@ -1,18 +1,17 @@
-"""Draws per second of the noise samplers, beside OpenDP's vector mechanisms on integers.
+"""Draws per CPU second of the noise samplers, beside OpenDP's vector mechanisms on integers.
+
+    python lab/run.py --only noise
 
 Each row is the best of several runs, so that other work on the machine counts least. Ratios are
 to OpenDP in the same run: discrete Laplace noise to its Laplace mechanism at scale 10, discrete
-Gaussian noise of sigma s to its Gaussian mechanism at the same s, on a tenth of the draws. Run it
-with ``python lab/bench_noise.py``.
+Gaussian noise of sigma s to its Gaussian mechanism at the same s, on a tenth of the draws.
 """
 
-from __future__ import annotations
-
-import time
 from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+from common import cpu_seconds
 
 from psd.mechanisms.gaussian import discrete_gaussian, discrete_gaussian_each
 from psd.mechanisms.laplace import discrete_laplace, discrete_laplace_each
@@ -29,8 +28,8 @@ Row = dict[str, str | float]
 def run(size: int = SIZE, repeats: int = REPEATS) -> list[Row]:
     """Time OpenDP and every sampler: name, draws per second, ratio, and the bar if there is one."""
     baseline, samplers = _opendp(size), _samplers(size)
-    seconds = {name: _best(draw, repeats) for name, draw in samplers.items()}
-    reference = _best(baseline, repeats)
+    seconds = {name: cpu_seconds(draw, repeats) for name, draw in samplers.items()}
+    reference = cpu_seconds(baseline, repeats)
     rows = [("OpenDP, one scale, 10", reference), *seconds.items()]
     laplace = [_row(name, size / taken, reference / taken, BARS.get(name)) for name, taken in rows]
     return [*laplace, *_gaussian(size, repeats)]
@@ -46,8 +45,8 @@ def _gaussian(size: int, repeats: int) -> list[Row]:
     """Time discrete Gaussian noise, each sigma beside OpenDP's."""
     rows = []
     for sigma in SIGMAS:
-        theirs = size / 10 / _best(_opendp_gaussian(size // 10, sigma), repeats)
-        ours = size / _best(partial(discrete_gaussian, sigma**2, 1, size), repeats)
+        theirs = size / 10 / cpu_seconds(_opendp_gaussian(size // 10, sigma), repeats)
+        ours = size / cpu_seconds(partial(discrete_gaussian, sigma**2, 1, size), repeats)
         rows.append(_row(f"OpenDP, Gaussian, sigma {sigma}", theirs, 1))
         rows.append(_row(f"Gaussian, sigma {sigma}", ours, ours / theirs, GAUSSIAN_BAR))
     few = size // 10
@@ -58,7 +57,7 @@ def _gaussian(size: int, repeats: int) -> list[Row]:
         ),
     }
     for name, draw in slow.items():
-        ours = few / _best(draw, repeats)
+        ours = few / cpu_seconds(draw, repeats)
         rows.append(_row(name, ours, ours / theirs))
     return rows
 
@@ -107,25 +106,3 @@ def _opendp_gaussian(size: int, sigma: int) -> Callable[[], object]:
     measurement = dp.m.make_gaussian(*space, scale=float(sigma))
     zeros = [0] * size
     return lambda: measurement(zeros)
-
-
-def _best(draw: Callable[[], object], repeats: int) -> float:
-    """Take the shortest of several runs, in seconds."""
-    taken = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        draw()
-        taken.append(time.perf_counter() - start)
-    return min(taken)
-
-
-def main() -> None:
-    """Print the table."""
-    print(f"{'sampler':45}{'draws/s':>12}{'ratio':>8}{'bar':>6}")
-    for row in run():
-        bar = "" if row["bar"] != row["bar"] else f"{row['bar']:.0f}"
-        print(f"{row['name']:45}{row['draws_per_second']:12,.0f}{row['ratio']:8.1f}{bar:>6}")
-
-
-if __name__ == "__main__":
-    main()

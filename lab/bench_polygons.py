@@ -4,26 +4,22 @@
 
 Districts are Voronoi cells whose lines were divided and bent, so that neighbours share them; they
 tile the domain. The overlay is the answer without errors that geopandas alone gives; it gets some
-of the districts and its time is scaled up. Exit code 1 if a view of all districts takes longer than
-the limit, or if an answer is not that of the overlay.
+of the districts and its time is scaled up. Times are CPU seconds. Exit code 1 if a view of all
+districts takes longer than the limit, or if an answer is not that of the overlay.
 """
 
-from __future__ import annotations
-
-import argparse
 import sys
-import time
-from pathlib import Path
+import warnings
+from functools import partial
 
 import geopandas as gpd
 import numpy as np
 import shapely
+from common import study, timed
 
 import psd
 from psd.release.post_processing import DENSITIES, PostProcessing
 from psd.space.covariate import Covariate
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from support.releases import changed
 
 LIMIT = 15.0
@@ -74,21 +70,14 @@ def overlay(made: psd.Release, some: gpd.GeoDataFrame) -> np.ndarray:
     return share.groupby(parts["name"]).sum().reindex(some["name"], fill_value=0.0).to_numpy()
 
 
-def parsed() -> argparse.Namespace:
-    """Options of the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main() -> int:
+    """Print the table."""
+    warnings.filterwarnings("ignore", "Geometry is in a geographic CRS")  # areas cancel
+    parser = study(__doc__)
     parser.add_argument("--districts", type=int, default=1000)
     parser.add_argument("--size", type=int, default=320, help="columns and rows of leaves")
     parser.add_argument("--peer", type=int, default=50, help="districts for the overlay")
-    return parser.parse_args()
-
-
-def main() -> int:
-    """Print the table."""
-    import warnings
-
-    warnings.filterwarnings("ignore", "Geometry is in a geographic CRS")  # areas cancel
-    options = parsed()
+    options = parser.parse_args()
     made, regions = release(options.size), districts(options.districts)
     vertices = int(shapely.get_num_coordinates(regions.geometry.array).sum())
     print(f"{len(regions):,} districts of {vertices:,} vertices on {options.size**2:,} leaves\n")
@@ -99,18 +88,16 @@ def main() -> int:
             viewed = changed(made, post_processing=PostProcessing(density=density))
             _ = viewed.estimates, viewed.model.density, viewed.model.unevenness
             given = regions.to_crs(crs)
-            start = time.perf_counter()
-            estimates[density, crs] = viewed.query(given)["estimate"].to_numpy()
-            seconds = time.perf_counter() - start
+            seconds, answers = timed(partial(viewed.query, given))
+            estimates[density, crs] = answers["estimate"].to_numpy()
             slowest = max(slowest, seconds)
             ratio = f"{seconds / LIMIT:.3f}"
             print(
                 f"| psd, {density}, both errors | {len(given)} in {crs} | {seconds:.2f} | {ratio} |"
             )
     some = regions.iloc[: options.peer]
-    start = time.perf_counter()
-    peer = overlay(made, some)
-    seconds = (time.perf_counter() - start) * len(regions) / len(some)
+    seconds, peer = timed(lambda: overlay(made, some))
+    seconds *= len(regions) / len(some)
     print(f"| geopandas.overlay, no errors | {len(some)}, scaled up | {seconds:.1f} | |")
     ours = estimates["uniform", DOMAIN.crs][: len(some)]
     apart = np.abs(ours - peer).max() / made.total

@@ -6,18 +6,15 @@ given candidates, so it is given the 2^16 that a finer list would only slow down
     python lab/run.py --only quantile
 """
 
-from __future__ import annotations
-
-import time
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 
 import numpy as np
+from common import tally_of, timed
 
 import psd
 from psd.curator.curator import Curator
-from psd.ingest.tally import Batch
-from psd.ingest.tally_builder import tally_batches
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import parse_epsilon
@@ -41,7 +38,7 @@ def rank_error(x: np.ndarray, median: float) -> float:
 
 def ours(x: np.ndarray, epsilon: str) -> Callable[[], float]:
     """The curator's median on a lattice of 2^30 lines."""
-    counts = tally_batches([Batch(x=x, y=np.full(len(x), 0.5))], DOMAIN)
+    counts = tally_of(np.stack([x, np.full(len(x), 0.5)], axis=1), DOMAIN)
     nano = parse_epsilon(epsilon)
 
     def draw() -> float:
@@ -87,14 +84,14 @@ def run() -> Iterator[dict[str, object]]:
             try:
                 draw = make(x, epsilon)
             except ImportError as error:
-                yield {"library": make.__name__, "epsilon": epsilon, "why not": error.name}
-                continue
-            start = time.perf_counter()
-            errors = [rank_error(x, draw()) for _ in range(repeats)]
+                print(f"without {error.name}, which is not installed", file=sys.stderr)
+                break
+            spent, medians = timed(lambda d=draw, n=repeats: [d() for _ in range(n)])  # type: ignore[misc]
+            errors = [rank_error(x, median) for median in medians]
             yield {
                 "library": make.__name__.replace("ours", "psd"),
                 "epsilon": epsilon,
                 "mean rank error": round(float(np.mean(errors)), 2),
                 "1 / epsilon": round(1 / float(epsilon), 2),
-                "seconds each": round((time.perf_counter() - start) / repeats, 3),
+                "CPU s each": round(spent / repeats, 3),
             }

@@ -7,16 +7,12 @@ Regions are Voronoi cells whose lines were divided and bent, so that neighbours 
 `--towns` nine in ten points and regions are near thirty towns. Beside it stand the time of the
 lattice cells of the same points, and that of GEOS for some of them. With `--builds` the same points
 are built with regions and without, from a CSV and a Parquet file in turn, and the shortest times
-are compared. Where other programs run, processor times say more. Exit code 1 if the assignment
+are compared. Times are CPU seconds. Exit code 1 if the assignment
 takes longer than the limit, or differs from that of GEOS, or a build takes longer with regions than
 the limit times that without.
 """
 
-from __future__ import annotations
-
-import argparse
 import sys
-import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -24,6 +20,7 @@ import geopandas as gpd
 import numpy as np
 import pyarrow as pa
 import shapely
+from common import cpu_seconds, study, timed
 from pyarrow import csv
 from pyarrow import parquet as pq
 
@@ -68,12 +65,10 @@ def hierarchy(number: int, *, towns: bool) -> RegionHierarchy:
     return hierarchy_from_polygons(table, DOMAIN, ids="id")
 
 
-def build_seconds(path: Path, regions: RegionHierarchy | None) -> tuple[float, float]:
-    """Wall-clock and processor time of one build of a file."""
+def build_seconds(path: Path, regions: RegionHierarchy | None) -> float:
+    """Processor time of one build of a file."""
     more = {"domain": DOMAIN} if regions is None else {"regions": regions, "method": "auto"}
-    start, begin = time.perf_counter(), time.process_time()
-    psd.build(str(path), x="x", y="y", epsilon=1, **more)
-    return time.perf_counter() - start, time.process_time() - begin
+    return cpu_seconds(lambda: psd.build(str(path), x="x", y="y", epsilon=1, **more))
 
 
 def ratio_of_builds(points: np.ndarray, regions: RegionHierarchy, repeats: int) -> float:
@@ -84,46 +79,51 @@ def ratio_of_builds(points: np.ndarray, regions: RegionHierarchy, repeats: int) 
         pq.write_table(table, parquet)
         csv.write_csv(table, text)
         for path in (parquet, text):
-            times = np.array(
-                [[build_seconds(path, each) for each in (None, regions)] for _ in range(repeats)]
-            ).min(axis=0)
-            for name, (plain, cut) in zip(("wall-clock", "processor"), times.T, strict=True):
-                ratio = f"{plain:.2f} s, with regions {cut:.2f} s, {cut / plain:.2f}"
-                print(f"{path.suffix}, {name} time: built {ratio}")
-            ratios.append(times[1, 0] / times[0, 0])
+            times = [
+                [build_seconds(path, each) for each in (None, regions)] for _ in range(repeats)
+            ]
+            plain, cut = np.min(times, axis=0)
+            print(
+                f"{path.suffix}: built {plain:.2f} s, with regions {cut:.2f} s, {cut / plain:.2f}"
+            )
+            ratios.append(cut / plain)
     return max(ratios)
+
+
+def indexed(number: int, *, towns: bool) -> RegionHierarchy:
+    """Regions that have found their first point."""
+    regions = hierarchy(number, towns=towns)
+    regions.assign(np.array([127.0]), np.array([37.5]))
+    return regions
+
+
+def by_geos(regions: RegionHierarchy, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Numbers of points and of their regions."""
+    tree = shapely.STRtree(regions.shapes())
+    return tree.query(shapely.points(x, y), predicate="within")
 
 
 def main() -> int:
     """Measure; the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = study(__doc__)
     parser.add_argument("--points", type=float, default=1e7)
     parser.add_argument("--regions", type=int, default=2000)
-    parser.add_argument("--towns", action="store_true")
-    parser.add_argument("--builds", type=int, default=0)
+    parser.add_argument("--towns", action="store_true", help="most points near towns")
+    parser.add_argument("--builds", type=int, default=0, help="of each file, with regions and not")
     chosen = parser.parse_args()
-    start = time.process_time()
-    regions = hierarchy(chosen.regions, towns=chosen.towns)
-    regions.assign(np.array([127.0]), np.array([37.5]))
-    print(f"{regions.size:,} regions made and indexed: {time.process_time() - start:.2f} s")
+    spent, regions = timed(lambda: indexed(chosen.regions, towns=chosen.towns))
+    print(f"{regions.size:,} regions made and indexed: {spent:.2f} s")
     xy = positions(int(chosen.points), 3, towns=chosen.towns)
     x, y = (xy * [DOMAIN.width, DOMAIN.height] + DOMAIN.bounds[:2]).T.copy()
     x, y = x.clip(DOMAIN.bounds[0], DOMAIN.bounds[2]), y.clip(DOMAIN.bounds[1], DOMAIN.bounds[3])
     parts = [slice(begin, begin + BATCH) for begin in range(0, len(x), BATCH)]
-    start = time.process_time()
-    for part in parts:
-        DOMAIN.quantise(x[part], y[part])
-    cells = time.process_time() - start
-    start = time.process_time()
-    region = np.concatenate([regions.assign(x[part], y[part]) for part in parts])
-    assigned = time.process_time() - start
+    cells = cpu_seconds(lambda: [DOMAIN.quantise(x[part], y[part]) for part in parts])
+    assigned, found = timed(lambda: [regions.assign(x[part], y[part]) for part in parts])
+    region = np.concatenate(found)
     print(f"{len(x):,} points: lattice cells {cells:.2f} s, regions {assigned:.2f} s")
     few = slice(0, PEER)
-    start = time.process_time()
-    tree = shapely.STRtree(regions.shapes())
-    point, other = tree.query(shapely.points(x[few], y[few]), predicate="within")
-    peer = (time.process_time() - start) * len(x) / len(x[few])
-    differs = int((region[few][point] != other).sum())
+    peer, pairs = timed(lambda: by_geos(regions, x[few], y[few]))
+    peer, differs = peer * len(x) / len(x[few]), int((region[few][pairs[0]] != pairs[1]).sum())
     print(f"GEOS, scaled from {PEER:,} points: {peer:.1f} s; {differs} differ")
     ratio = ratio_of_builds(np.stack([x, y]), regions, chosen.builds) if chosen.builds else 0.0
     return int(assigned > LIMIT * len(x) / 1e7 or differs > 0 or ratio > RATIO)

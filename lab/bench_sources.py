@@ -1,10 +1,12 @@
-"""Seconds and memory of reading points from each kind of source, without counting them."""
+"""Seconds and memory of reading points from each kind of source, without counting them.
 
-from __future__ import annotations
+    python lab/bench_sources.py [--rows 10000000] [--copies]
 
-import argparse
-import subprocess
-import sys
+Each source is read in a process of its own; seconds are CPU seconds of the reading alone. A server
+of PostGIS is measured where its programs are there. With `--copies` eight files are read that are
+compared with each other, or not.
+"""
+
 import tempfile
 from pathlib import Path
 
@@ -12,12 +14,10 @@ import geopandas as gpd
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-from support.postgres import execute, has_driver, ingest, programs, server
+from common import run_python, study
 
 READ = """
-import re, sys, time
+import sys, time
 import duckdb, pandas, pyarrow, pyogrio, pyproj, shapely
 import psd
 from psd.ingest.sources import Columns, read
@@ -25,12 +25,11 @@ from psd.ingest.sources import Columns, read
 domain = psd.Domain(bounds=(126, 37, 128, 38))
 where, table, compared = sys.argv[1:4]
 data = psd.PostGIS(where, table=table) if table else where
-begun = time.perf_counter()
+begun = time.process_time()
 compare = {} if compared else {"on_copy": None}
 rows = sum(len(batch.x) for batch in read(data, Columns(user="id"), domain, **compare))
-seconds = time.perf_counter() - begun
-peak = re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]
-print(rows, seconds, int(peak) // 1024)
+seconds = time.process_time() - begun
+print(rows, seconds)
 """
 
 
@@ -40,10 +39,9 @@ WIDTHS = {"lon": "%012.8f", "lat": "%011.8f", "id": "%06d"}
 
 def run(where: object, table: str = "", *, compared: bool = True) -> tuple[int, float, str]:
     """Read once in a process of its own: records, seconds and MB."""
-    command = [sys.executable, "-c", READ, str(where), table, "yes" if compared else ""]
-    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    rows, seconds, megabytes = printed.split()
-    return int(rows), float(seconds), megabytes
+    cost = run_python(READ, where, table, "yes" if compared else "")
+    rows, seconds = cost.printed.split()
+    return int(rows), float(seconds), f"{cost.memory:.0f}"
 
 
 def measured(name: str, where: object, table: str = "") -> None:
@@ -100,19 +98,19 @@ def shapes(table: pa.Table, crs: str) -> gpd.GeoDataFrame:
 
 def main() -> None:
     """Make the inputs, read each in a process of its own."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = study(__doc__)
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--copies", action="store_true", help="measure the check of copies alone")
     arguments = parser.parse_args()
     rows = arguments.rows
     table = points(rows)
     if arguments.copies:
-        print("| input | records | not compared, s | compared, s |\n|---|---|---|---|")
+        print("| input | records | not compared, CPU s | compared, CPU s |\n|---|---|---|---|")
         with tempfile.TemporaryDirectory() as name:
             several(Path(name), table)
         return
     few = shapes(table.slice(0, rows // 5), "EPSG:4326")
-    print("| source | rows | seconds | peak MB |\n|---|---|---|---|")
+    print("| source | rows | CPU seconds | peak MB |\n|---|---|---|---|")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         pq.write_table(table, folder / "a.parquet")
@@ -126,12 +124,17 @@ def main() -> None:
         for label, ending in (("GeoPackage", "gpkg"), ("FlatGeobuf", "fgb"), ("Shapefile", "shp")):
             few.to_file(folder / f"a.{ending}")
             measured(label, folder / f"a.{ending}")
-    if programs() and has_driver():
-        database(table.slice(0, rows // 2))
+    database(table.slice(0, rows // 2))
 
 
 def database(table: pa.Table) -> None:
-    """The same from a throw-away server."""
+    """The same from a throw-away server, where its programs and the extra test are there."""
+    try:
+        from support.postgres import execute, has_driver, ingest, programs, server
+    except ImportError:
+        return
+    if not (programs() and has_driver()):
+        return
     with server() as url:
         ingest(url, "plain", table)
         execute(

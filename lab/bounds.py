@@ -1,20 +1,18 @@
 """How a bound chosen for a share of epsilon compares with the best fixed one.
 
-    python lab/bounds.py FOLDER [--runs 3] [--tune]
+    python lab/bounds.py [--epsilons .1,1] [--runs 3] [--tune] [--data FOLDER] [--sets A,B]
 
 Scores are those of `psd.evaluation.evaluate`, relative to all rows, so that what a bound leaves
-out is part of the error. The rows of the two sets without users are given to made-up ones: sizes
-are Zipf, and each user's rows are neighbours of each other.
+out is part of the error. The rows of sets without users are given to made-up ones: sizes are Zipf,
+and half of each user's rows are neighbours of each other.
 """
 
-import argparse
 from decimal import Decimal
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
+from common import study
+from data_sets import add_sets, chosen_sets, with_users
 
-import psd
 from psd.curator.contribution_choice import (
     ContributionChoice,
     _users_over,
@@ -33,37 +31,16 @@ from psd.privacy.epsilon import parse_epsilon
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_release
 
-SETS = {
-    "uk": ("uk_road_accidents.csv", (-7.6, 49.8, 1.9, 60.9)),
-    "london": ("london_stop_search.csv", (-0.52, 51.28, 0.34, 51.7)),
-    "andorra": ("osm_andorra_2016.csv", (1.4, 42.42, 1.8, 42.67)),
-}
-EPSILONS = ("0.1", "1")
 MOST = 1000
-
-
-def table_of(folder, name, random):
-    """Rows with users; made-up ones own runs of rows that are sorted by place."""
-    file, _ = SETS[name]
-    table = pd.read_csv(folder / file)
-    if "user_id" not in table:
-        sizes = np.minimum(random.zipf(1.8, len(table)), 5_000)
-        place = np.lexsort((table.lat.round(1), table.lon.round(1)))
-        owner = np.repeat(np.arange(len(sizes)), sizes)[: len(table)]
-        # Half of a user's rows are anywhere, half near each other.
-        far = random.random(len(table)) < 0.5
-        owner[far] = random.permutation(owner[far])
-        table["user_id"] = ""
-        table.loc[place, "user_id"] = [f"u{number}" for number in owner]
-    return table
 
 
 class Data:
     """A set, its true counts, and its tally under any bound."""
 
-    def __init__(self, folder, name):
-        self.domain = psd.Domain(bounds=SETS[name][1])
-        self.table = table_of(folder, name, np.random.default_rng(7))
+    def __init__(self, one):
+        self.domain, self.table = one.domain, one.table
+        if "user_id" not in self.table:
+            self.table = with_users(self.table, np.random.default_rng(7))
         self.taken()
         self.sizes = self.builder.rows_per_unit()
         self.points = self.seen.points
@@ -118,21 +95,20 @@ def chances(data, choice, epsilon):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--tune", action="store_true")
+    parser = study(__doc__, epsilons="0.1,1", runs=3)
+    add_sets(parser, "seoul,city-towns,city-streets")
+    parser.add_argument("--tune", action="store_true", help="try other shares")
     given = parser.parse_args()
-    for name in SETS:
-        data = Data(given.folder, name)
+    for one in chosen_sets(given):
+        data = Data(one)
         truths = {int(k): data.truth(int(k)) for k in candidate_bounds(MOST)}
-        for text in EPSILONS:
+        for text in given.epsilons:
             epsilon = parse_epsilon(text)
             fixed = {k: score(data, t, k, epsilon, 0, given.runs) for k, t in truths.items()}
             best = min(fixed, key=fixed.__getitem__)
             over = int((data.sizes > best).sum())
             print(
-                f"{name} {text}: users {len(data.sizes)}, best k {best} {fixed[best]:.4f}, "
+                f"{one.name} {text}: users {len(data.sizes)}, best k {best} {fixed[best]:.4f}, "
                 f"over it {over} = {over * float(text):.0f} / epsilon"
             )
             if given.tune:

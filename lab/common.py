@@ -1,7 +1,5 @@
 """What the scripts of the lab share: options, tables and pages, builds, and measured processes."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import re
@@ -15,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import shapely
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [path for path in (str(ROOT / "tests"), str(ROOT)) if path not in sys.path]
@@ -27,6 +26,7 @@ from psd.privacy.budget import Budget  # noqa: E402
 from psd.privacy.epsilon import parse_epsilon  # noqa: E402
 from psd.privacy.unit import PrivacyUnit  # noqa: E402
 from psd.publish.drawing import draw_release  # noqa: E402
+from psd.space.box_tree import Tree, locate  # noqa: E402
 
 CLASSES = ("U .01 %", "U .1 %", "U 1 %", "U 10 %", "D .01 %", "D .1 %", "D 1 %", "D 10 %")
 """Classes of `psd.evaluation.workload`: uniform centres, and centres on data."""
@@ -45,13 +45,13 @@ def whole_numbers(text: str) -> list[int]:
 def study(doc: str | None, **defaults: Any) -> argparse.ArgumentParser:
     """Parser of a script: its first line, -o, and common options for the defaults that are given.
 
-    ``methods``, ``epsilons`` and ``slices`` are texts with commas; ``runs``, ``builds``, ``jobs``
-    and ``districts`` are numbers.
+    ``methods`` and ``epsilons`` are texts with commas; ``runs``, ``builds``, ``jobs`` and
+    ``districts`` are numbers.
     """
     parser = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    texts = {"methods": "with commas", "epsilons": "with commas", "slices": "of a series"}
+    texts = {"methods": "with commas", "epsilons": "with commas"}
     numbers = {
         "runs": "builds of each",
         "builds": "builds of each",
@@ -59,7 +59,7 @@ def study(doc: str | None, **defaults: Any) -> argparse.ArgumentParser:
         "districts": "made-up districts",
     }
     for name, default in defaults.items():
-        shown = f"{texts.get(name) or numbers[name]} [{default}]"
+        shown = f"{texts.get(name) or numbers[name]} [{'all' if default is None else default}]"
         kind: Callable[[str], Any] = items if name in texts else int
         parser.add_argument(f"--{name}", type=kind, default=default, help=shown)
     parser.add_argument("-o", "--output", type=Path, help="file to write instead of printing")
@@ -131,6 +131,21 @@ def draw(
     )
 
 
+def exact_counts(tree: Tree, counts: Tally) -> np.ndarray:
+    """True count of every cell of a release."""
+    exact = np.zeros(len(tree), np.int64)
+    np.add.at(exact, locate(tree, counts.columns, counts.rows), counts.counts)
+    for level in reversed(tree.levels[1:]):
+        np.add.at(exact, tree.parent[level], exact[level])
+    return exact
+
+
+def counts_in_shapes(xy: np.ndarray, shapes: np.ndarray) -> np.ndarray:
+    """Number of points, shape (n, 2), in each polygon."""
+    near = shapely.STRtree(shapely.points(xy)).query(shapes, predicate="contains")
+    return np.bincount(near[0], minlength=len(shapes)).astype(float)
+
+
 def means_by_class(classes: np.ndarray, values: Any) -> np.ndarray:
     """Mean of values in each class of queries, in the order of the classes."""
     values = np.asarray(values)
@@ -157,12 +172,14 @@ def chosen_by(expressions: str | None, names: Iterable[str]) -> list[str]:
 
 def cpu_seconds(work: Callable[[], object], repeats: int = 1) -> float:
     """Least processor time of some calls, of all threads of this process, in seconds."""
-    taken = []
-    for _ in range(repeats):
-        start = time.process_time()
-        work()
-        taken.append(time.process_time() - start)
-    return min(taken)
+    return min(timed(work)[0] for _ in range(repeats))
+
+
+def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    """Processor time of a call, in seconds, and its result."""
+    start = time.process_time()
+    result = work()
+    return time.process_time() - start, result
 
 
 class Cost(NamedTuple):

@@ -11,12 +11,10 @@ of a count in the last total, for a grid, one record per unit and delta 1e-6.
 With unit noise a unit costs rho = 1/2. The tree gives each of its h levels a share 1 / h of rho.
 """
 
-from __future__ import annotations
-
-import argparse
 import sys
 
 import numpy as np
+from common import study, whole_numbers, write_table
 
 from psd.decompositions.grid import Grid
 from psd.mechanisms.gaussian import GaussianMechanism
@@ -117,12 +115,10 @@ def largest_at(counter, steps):
     return int(np.argmax(np.array(exact, float)))
 
 
-def print_choices():
-    """Print what `auto` takes, for numbers of slices and epsilons."""
-    print("| slices | epsilon | by sums | by the tree | by toeplitz | auto |")
-    print("|---|---|---|---|---|---|")
-    for steps in STEPS:
-        hours = np.datetime64("2026-01-01T00") + np.arange(steps)
+def choices(steps):
+    """Rows: what `auto` takes, for numbers of slices and epsilons."""
+    for number in steps:
+        hours = np.datetime64("2026-01-01T00") + np.arange(number)
         slices = TimeSlices(by="hour", names=tuple(map(str, hours)))
         for epsilon in ("0.3", "1", "3"):
             request = request_from_arguments(
@@ -130,30 +126,35 @@ def print_choices():
                 method=Grid(size=64), slices=slices, time="t",
             )  # fmt: skip
             chosen = choose_counter(request, "auto")
-            errors = " | ".join(f"{error:.1f}" for error in chosen.errors.values())
-            print(f"| {steps:,} | {epsilon} | {errors} | {chosen.name} |")
-    return 0
+            errors = (f"{error:.1f}" for error in chosen.errors.values())
+            yield (f"{number:,}", epsilon, *errors, chosen.name)
+
+
+def variances(steps, cells, differs):
+    """Rows: variances beside closed forms; and whether one differs."""
+    for number in steps:
+        for counter in COUNTERS:
+            found = measured(counter, number, max(min(cells, 4 * 10**7 // number), 2_000))
+            pairs = list(zip(found, CLOSED[counter][number], strict=True))
+            differs += [abs(a / b - 1) > TOLERANCE for a, b in pairs]
+            yield (f"{number:,}", counter, *(text for a, b in pairs for text in (f"{a:.4g}", b)))
 
 
 def main():
     """Print the table; 1 if a variance differs."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = study(__doc__)
     parser.add_argument("--pay", action="store_true", help="print which counter pays")
+    parser.add_argument("--steps", type=whole_numbers, default=list(STEPS), help="some of them")
     parser.add_argument("--cells", type=int, default=20_000, help="cells, and draws of each step")
     options = parser.parse_args()
+    differs: list[bool] = []
     if options.pay:
-        return print_choices()
-    cells, differs = options.cells, False
-    print("| steps | counter | largest | closed form | mean | closed form |")
-    print("|---|---|---|---|---|---|")
-    for steps in STEPS:
-        for counter in COUNTERS:
-            found = measured(counter, steps, max(min(cells, 4 * 10**7 // steps), 2_000))
-            closed = CLOSED[counter][steps]
-            pairs = [f"{a:.4g} | {b:.6g}" for a, b in zip(found, closed, strict=True)]
-            print(f"| {steps:,} | {counter} | {' | '.join(pairs)} |", flush=True)
-            differs |= any(abs(a / b - 1) > TOLERANCE for a, b in zip(found, closed, strict=True))
-    return int(differs)
+        header = ("slices", "epsilon", "by sums", "by the tree", "by toeplitz", "auto")
+        write_table(options.output, header, choices(options.steps))
+        return 0
+    header = ("steps", "counter", "largest", "closed form", "mean", "closed form")
+    write_table(options.output, header, variances(options.steps, options.cells, differs))
+    return int(any(differs))
 
 
 if __name__ == "__main__":

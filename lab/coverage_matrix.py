@@ -1,36 +1,31 @@
 """Whether intervals cover, and errors are predicted, on data that nothing was chosen on.
 
-    python lab/coverage_matrix.py [--rows A;B] [--methods A,B] [--epsilons .1,1]
-        [--runs 10] [--districts 600] [--delta 1e-6 --slices 12] [--folder ../shared/data]
-        [--jobs 2] [--list] [-o table.md]
+    python lab/coverage_matrix.py [--kind changed|given|lattices] [--rows A;B] [--methods A,B]
+        [--epsilons .1,1] [--delta 1e-6 --slices 12] [--list] [--data FOLDER] [--sets A,B]
 
-The rows are variants of the public data sets (`variants.py`); a row is chosen by a regular
-expression that matches a part of its name. Queries are the eight classes of
+The rows are variants of the point sets (`variants.py`): rounded, on streets, on a grid, thinned and
+so on; with `--kind given` the sets as they are; with `--kind lattices` sets on lattices that were
+chosen, their records where they come from, in the middle or at a fifth of the cells. A row is
+chosen by a regular expression that matches a part of its name. Queries are the eight classes of
 `psd/evaluation/workload.py` and districts around random public seeds. With a delta the counts have
 the noise of one of so many slices, each with at most one record of a user. Exits with 1 if a bar is
 missed.
 """
 
-from __future__ import annotations
-
 import argparse
-import re
-import shlex
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from pathlib import Path
 
 import numpy as np
-from accuracy import items
+from common import chosen_by, study, tally_of, write_page
 from coverage_measures import Measures, Truth, measure, truth_of
-from variants import Variant, variants
+from data_sets import add_sets, chosen_sets
+from variants import KINDS, Variant
 
 import psd
-from psd.ingest.tally import Batch
-from psd.ingest.tally_builder import tally_batches
 from psd.privacy.budget import Budget
 from psd.privacy.delta import parse_delta
 from psd.privacy.epsilon import parse_epsilon
@@ -44,32 +39,17 @@ RATIO = (0.6, 1.6)
 OFF_NOMINAL = 0.08
 ERRORS = 2.0
 
-Source = Callable[[Path], Iterable[Variant]]
-"""Lists the variants of a folder; a function of a module, which each process calls by its name."""
-
 Row = tuple[bool, tuple[str, ...]]
 """Whether all bars are kept, and the cells."""
 
 HEADS = (
-    "data",
-    "epsilon",
-    "method",
-    "boxes",
-    "least class",
-    "not empty",
-    "least class",
-    "districts",
-    "not empty",
-    "noise",
-    "unevenness",
-    "80 %",
-    "50 %",
-    "seconds",
-)
+    "data", "epsilon", "method", "boxes", "least class", "not empty", "least class", "districts",
+    "not empty", "noise", "unevenness", "80 %", "50 %", "seconds",
+)  # fmt: skip
 
-INTRODUCTION = """# Coverage matrix
+INTRODUCTION = """# {title}
 
-Made by `{command}` (psd {version}) in {seconds:.0f} seconds, with {jobs} processes.
+Made by `{command}` (psd {version}) in {jobs} processes.
 
 The table shows the share of queries, in percent, whose 95 % interval covers the true count: of
 boxes ({classes} classes of 500; `psd/evaluation/workload.py`), of the class with the least, and of
@@ -131,7 +111,7 @@ def rows(variant: Variant, options: argparse.Namespace) -> Iterator[Row]:
     xy, domain = variant.points(), variant.domain
     if variant.boundary is not None:
         xy = xy[variant.boundary.contains(xy[:, 0], xy[:, 1])]
-    counts = tally_batches([Batch(x=xy[:, 0], y=xy[:, 1])], domain)
+    counts = tally_of(xy, domain)
     truth: Truth = truth_of(variant, xy, counts, options.districts)
     for epsilon in options.epsilons:
         for method in options.methods:
@@ -165,78 +145,42 @@ def loss_of(epsilon: str, delta: str | None) -> Loss:
     return Loss.pure(nano) if delta is None else Loss.gaussian(nano, parse_delta(delta))
 
 
-def add_measuring_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of a table, whatever its rows are."""
-    parser.add_argument("--rows", help="regular expressions in names of rows, separated by ;")
-    parser.add_argument("--methods", type=items, default=["auto"])
-    parser.add_argument("--epsilons", type=items, default=["0.05", "0.1", "1", "3"])
-    parser.add_argument("--runs", type=int, default=10)
-    parser.add_argument("--districts", type=int, default=600)
-    parser.add_argument("--delta", help="Gaussian noise; without it, Laplace noise")
-    parser.add_argument("--slices", type=int, default=12, help="of a series with a delta")
-    parser.add_argument("--jobs", type=int, default=2, help="parallel processes")
-    parser.add_argument("--list", action="store_true", help="print the names of all rows")
-    parser.add_argument("-o", "--output", type=Path, help="page to write instead of printing it")
-
-
-def write_matrix(
-    source: Source, options: argparse.Namespace, introduction: str = INTRODUCTION
-) -> bool:
-    """Print or write the table of the chosen rows, and return whether all bars are kept."""
-    start, parts = time.perf_counter(), (options.rows or "").split(";")
-    names = [row.name for row in source(options.folder)]
-    chosen = [name for name in names if any(re.search(part, name) for part in parts)]
-    if options.list:
-        print(*chosen, sep="\n")
-        return True
-    results = measured(source, chosen, options)
-    table = [HEADS, ("---",) * len(HEADS), *(row for _, row in results)]
-    text = introduction.format(
-        command=shlex.join(["python", f"lab/{Path(sys.argv[0]).name}", *sys.argv[1:]]),
-        version=psd.__version__,
-        seconds=time.perf_counter() - start,
-        classes=8,
-        districts=options.districts,
-        runs=options.runs,
-        jobs=options.jobs,
-    ) + "".join(f"| {' | '.join(line)} |\n" for line in table)
-    if options.output:
-        options.output.write_text(text, encoding="utf-8")
-    else:
-        print(text, end="")
-    return all(kept for kept, _ in results)
-
-
-def measured(source: Source, names: list[str], options: argparse.Namespace) -> list[Row]:
-    """Rows of some variants, in their order; each is written to stderr when it is there."""
-    results = []
-    with ProcessPoolExecutor(options.jobs) as pool:
-        for of_variant in pool.map(partial(rows_of, source, options), names):
-            for result in of_variant:
-                results.append(result)
-                print(" | ".join(result[1]), file=sys.stderr, flush=True)
-    return results
-
-
-def rows_of(source: Source, options: argparse.Namespace, name: str) -> list[Row]:
+def rows_of(options: argparse.Namespace, name: str) -> list[Row]:
     """Rows of one variant, which holds functions, so that processes are given its name."""
-    variant = next(row for row in source(options.folder) if row.name == name)
-    return list(rows(variant, options))
+    found = KINDS[options.kind](chosen_sets(options))
+    return list(rows(next(row for row in found if row.name == name), options))
 
 
-def matrix_variants(folder: Path) -> Iterable[Variant]:
-    """All rows of the matrix."""
-    return variants(folder).values()
+def measured(options: argparse.Namespace, names: list[str], kept: list[bool]) -> Iterator[tuple]:
+    """Cells of the rows of some variants, in their order; and whether each keeps its bars."""
+    with ProcessPoolExecutor(options.jobs) as pool:
+        for of_variant in pool.map(partial(rows_of, options), names):
+            for is_kept, cells in of_variant:
+                kept.append(is_kept)
+                yield cells
 
 
 def main() -> None:
     """Print or write the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    beside = Path(__file__).resolve().parents[1].parent / "shared" / "data"
-    parser.add_argument("--folder", type=Path, default=beside, help="where the data sets are")
-    add_measuring_options(parser)
+    parser = study(__doc__, methods="auto", epsilons="0.05,0.1,1,3", runs=10, districts=600, jobs=2)
+    add_sets(parser)
+    parser.add_argument("--kind", choices=list(KINDS), default="changed", help="of rows")
+    parser.add_argument("--rows", help="regular expressions in names of rows, separated by ;")
+    parser.add_argument("--delta", help="Gaussian noise; without it, Laplace noise")
+    parser.add_argument("--slices", type=int, default=12, help="of a series with a delta")
+    parser.add_argument("--title", default="Coverage matrix", help="of the page")
+    parser.add_argument("--list", action="store_true", help="print the names of all rows")
     options = parser.parse_args()
-    sys.exit(0 if write_matrix(matrix_variants, options) else 1)
+    found = KINDS[options.kind](chosen_sets(options))
+    names = chosen_by(options.rows, [row.name for row in found])
+    if options.list:
+        print(*names, sep="\n")
+        return
+    values = {name: getattr(options, name) for name in ("title", "jobs", "districts", "runs")}
+    kept: list[bool] = []
+    cells = measured(options, names, kept)
+    write_page(options.output, INTRODUCTION, HEADS, cells, classes=8, **values)
+    sys.exit(0 if all(kept) else 1)
 
 
 if __name__ == "__main__":

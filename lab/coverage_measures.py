@@ -1,11 +1,10 @@
 """Coverage of intervals and predicted beside true errors, for one build."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
 import shapely
+from common import exact_counts
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from variants import Variant
@@ -15,7 +14,6 @@ from psd.evaluation.true_counts import count_in_boxes
 from psd.evaluation.workload import draw_workload
 from psd.ingest.tally import Tally
 from psd.query.boxes import box_totals
-from psd.space.box_tree import locate
 
 __all__ = ["Measures", "Truth", "measure", "truth_of"]
 
@@ -34,17 +32,7 @@ POPULATED = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Truth:
-    """Queries and their true counts.
-
-    Parameters
-    ----------
-    counts : Tally
-        Exact counts of the lattice cells.
-    boxes, true, classes : ndarray, shape (n, 4), (n,) and (n,)
-        Boxes, their true counts and their classes, which are numbered.
-    shapes, in_shapes : ndarray, shape (m,)
-        Districts and their true counts.
-    """
+    """Boxes with their numbered classes, and districts; and the true counts of both."""
 
     counts: Tally
     boxes: Floats
@@ -135,7 +123,7 @@ def measure(release: psd.Release, truth: Truth) -> Measures:
     shapes = _covers(
         release.query(truth.shapes, crs=release.domain.crs, confidence=0.95), truth.in_shapes
     )
-    exact = box_totals(release.index, _exact(release, truth.counts), truth.boxes)
+    exact = box_totals(release.index, exact_counts(release.tree, truth.counts), truth.boxes)
     estimate = answers["estimate"].to_numpy()
     populated = truth.true >= POPULATED
     inner = {
@@ -175,13 +163,3 @@ def _ratio(predicted: Floats, true: Floats) -> float:
     if square <= ROUNDING**2:
         return float("nan")
     return float(((predicted**2).mean() / square) ** 0.5)
-
-
-def _exact(release: psd.Release, counts: Tally) -> Floats:
-    """Exact count of every cell of a release."""
-    tree = release.tree
-    exact = np.zeros(len(tree))
-    np.add.at(exact, locate(tree, counts.columns, counts.rows), counts.counts)
-    for level in reversed(tree.levels[1:]):
-        np.add.at(exact, tree.parent[level], exact[level])
-    return exact

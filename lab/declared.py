@@ -1,33 +1,25 @@
 """What it is worth to declare a lattice or a coordinate resolution: scores with and without it.
 
     python lab/declared.py [--rows A;B] [--epsilons .1,1] [--runs 4]
-        [--folder ../shared/data] [-o table.md]
+        [--data FOLDER] [--sets A,B] [-o table.md]
 
 The rows are those of `variants.py` that declare one. Their points and boxes are also used for a
 release that does not declare it. Scores as in `accuracy.py`, with standard errors over the builds;
 each column has its own builds.
 """
 
-from __future__ import annotations
-
 import argparse
-import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
-from accuracy import items
+from common import chosen_by, draw, study, tally_of, with_error, write_table
 from coverage_measures import Truth, truth_of
-from tables import write_table
-from variants import Variant, variants
+from data_sets import add_sets, chosen_sets
+from variants import Variant, changed_variants
 
 import psd
-from psd.ingest.tally import Batch, Tally
-from psd.ingest.tally_builder import tally_batches
-from psd.privacy.budget import Budget
-from psd.privacy.epsilon import parse_epsilon
-from psd.privacy.unit import PrivacyUnit
-from psd.publish.drawing import draw_release
+from psd.evaluation.evaluate import geometric_mean
+from psd.ingest.tally import Tally
 from psd.publish.public_inputs import resolve_post_processing
 
 HEADER = ("data", "epsilon", "not declared", "declared", "declared, uniform density")
@@ -39,7 +31,7 @@ def rows(variant: Variant, options: argparse.Namespace) -> Iterator[tuple[str, .
     xy, declared = variant.points(), variant.domain
     plain = psd.Domain(bounds=declared.bounds, crs=declared.crs)
     domains = [(plain, "smooth"), (declared, "smooth"), (declared, "uniform")]
-    counts = [tally_batches([Batch(x=xy[:, 0], y=xy[:, 1])], domain) for domain, _ in domains]
+    counts = [tally_of(xy, domain) for domain, _ in domains]
     truth = truth_of(variant, xy, counts[1], 1)
     for epsilon in options.epsilons:
         scores = [
@@ -49,20 +41,13 @@ def rows(variant: Variant, options: argparse.Namespace) -> Iterator[tuple[str, .
             ]
             for tally, (domain, density) in zip(counts, domains, strict=True)
         ]
-        yield (variant.name, epsilon, *(cell(values) for values in scores))
+        yield (variant.name, epsilon, *map(with_error, scores))
 
 
 def built(tally: Tally, domain: psd.Domain, epsilon: str, density: str) -> psd.Release:
     """Release of the default method."""
-    method = psd.method("auto")
-    return draw_release(
-        tally,
-        domain,
-        budget=Budget(parse_epsilon(epsilon)),
-        method=method,
-        unit=PrivacyUnit(),
-        post_processing=resolve_post_processing(method, estimate=None, density=density),
-    )
+    view = resolve_post_processing(psd.method("auto"), estimate=None, density=density)
+    return draw(tally, domain, "auto", epsilon, post_processing=view)
 
 
 def score(release: psd.Release, truth: Truth, records: int) -> float:
@@ -70,38 +55,19 @@ def score(release: psd.Release, truth: Truth, records: int) -> float:
     estimate = release.query(truth.boxes)["estimate"].to_numpy()
     error = np.abs(estimate - truth.true) / np.maximum(truth.true, LEAST_BASE * records)
     means = [error[truth.classes == number].mean() for number in np.unique(truth.classes)]
-    return float(np.exp(np.log(means).mean()))
-
-
-def cell(values: list[float]) -> str:
-    """Mean of scores with its standard error."""
-    return f"{np.mean(values):.4f} ± {np.std(values, ddof=1) / len(values) ** 0.5:.4f}"
-
-
-def parsed() -> argparse.Namespace:
-    """Options of the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    beside = Path(__file__).resolve().parents[1].parent / "shared" / "data"
-    parser.add_argument("--rows", default="declared;public grid", help="as of coverage_matrix.py")
-    parser.add_argument("--epsilons", type=items, default=["0.1", "1"])
-    parser.add_argument("--runs", type=int, default=4)
-    parser.add_argument("--folder", type=Path, default=beside, help="where the data sets are")
-    parser.add_argument("-o", "--output", type=Path, help="file to write instead of printing")
-    return parser.parse_args()
+    return geometric_mean(np.array(means))
 
 
 def main() -> None:
     """Print the table, or write it."""
-    options = parsed()
-    parts = options.rows.split(";")
-    chosen = [
-        variant
-        for name, variant in variants(options.folder).items()
-        if any(re.search(part, name) for part in parts)
-    ]
-    write_table(
-        options.output, HEADER, (row for variant in chosen for row in rows(variant, options))
-    )
+    parser = study(__doc__, epsilons="0.1,1", runs=4)
+    add_sets(parser)
+    parser.add_argument("--rows", default="declared;public grid", help="as of coverage_matrix.py")
+    options = parser.parse_args()
+    known = {variant.name: variant for variant in changed_variants(chosen_sets(options))}
+    chosen = [known[name] for name in chosen_by(options.rows, known)]
+    every = (row for variant in chosen for row in rows(variant, options))
+    write_table(options.output, HEADER, every)
 
 
 if __name__ == "__main__":

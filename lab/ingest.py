@@ -18,23 +18,17 @@ Exits with 1 if a limit is missed. The CPU time of auto is at most 2.5 scans at 
 5 x 10^7; its wall-clock is below pandas, its memory at most 1 GB at both; users take at most 1.5
 times the CPU time of auto at both; the CPU time of quadtree is at most 4 and 3 scans; a row costs
 no more at 5 x 10^7 than at 10^7; and a build of 10^4 rows takes at most 1.2 s of wall-clock.
-Measure on a machine with two idle cores: times of other loads are not comparable.
+Wall-clock times need a machine with two idle cores: those of other loads are not comparable.
 """
 
-from __future__ import annotations
-
-import argparse
-import os
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
 import numpy as np
+from common import PSD, Cost, command, run_python, study, whole_numbers, write_table
 
 BOUNDS = ["-8", "49", "3", "61"]
 TYPES = "{'user_id': 'VARCHAR', 'timestamp': 'VARCHAR', 'lon': 'DOUBLE', 'lat': 'DOUBLE'}"
@@ -87,54 +81,32 @@ def make(path: Path, rows: int) -> None:
         writer.close()
 
 
-@dataclass(frozen=True)
-class Run:
-    """One process: CPU seconds, wall-clock seconds, and peak memory in GB."""
-
-    cpu: float
-    wall: float
-    memory: float
-
-
-def run(command: list[str]) -> Run:
-    """Run a process to its end."""
-    from processes import environment
-
-    started = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment())
-    _, status, usage = os.wait4(process.pid, 0)
-    wall = time.perf_counter() - started
-    if status:
-        raise SystemExit(f"{command[0]} failed")
-    return Run(usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss * 1024 / 1e9)
-
-
-def medians(path: Path, out: Path, repeats: int) -> dict[str, Run]:
+def medians(path: Path, out: Path, repeats: int) -> dict[str, Cost]:
     """Median times and largest memory of each contender, run in turn."""
-    auto = [sys.executable, "-m", "psd_cli", "build", str(path), "-o", str(out), "--overwrite"]
-    auto += ["--epsilon", "1", "--bounds", *BOUNDS]
-    contenders = {
+    auto = (PSD, "build", path, "-o", out, "--overwrite", "--epsilon", 1, "--bounds", *BOUNDS)
+    contenders: dict[str, tuple] = {
         "auto": auto,
-        "scan": [sys.executable, "-c", SCAN, str(path)],
-        "pandas": [sys.executable, "-c", PANDAS, str(path)],
-        "users": [*auto, "--user", "user_id", "--max-contributions", "10"],
-        "quadtree": [*auto, "--method", "quadtree", "--set", "height=10"],
+        "scan": (SCAN, path),
+        "pandas": (PANDAS, path),
+        "users": (*auto, "--user", "user_id", "--max-contributions", 10),
+        "quadtree": (*auto, "--method", "quadtree", "--set", "height=10"),
     }
-    runs: dict[str, list[Run]] = {name: [] for name in contenders}
+    runs: dict[str, list[Cost]] = {name: [] for name in contenders}
     for _ in range(repeats):
-        for name, command in contenders.items():
-            runs[name].append(run(command))
+        for name, words in contenders.items():
+            runs[name].append(run_python(*words))
     return {
-        name: Run(
+        name: Cost(
             median(each.cpu for each in of_name),
             median(each.wall for each in of_name),
-            max(each.memory for each in of_name),
+            max(each.memory for each in of_name) * 1024**2 / 1e9,
+            "",
         )
         for name, of_name in runs.items()
     }
 
 
-def faults(rows: int, by: dict[str, Run]) -> list[str]:
+def faults(rows: int, by: dict[str, Cost]) -> list[str]:
     """Limits that are missed."""
     auto, users = by["auto"], by["users"]
     checks = {f"a build takes more than {START_LIMIT} s": rows <= 10**4 and auto.wall > START_LIMIT}
@@ -156,7 +128,7 @@ HEADER = ["rows", "auto CPU", "scans", "wall", "GB", "scan CPU", "wall", "pandas
 HEADER += ["users CPU", "autos", "GB", "quadtree CPU", "scans", "GB"]
 
 
-def row(rows: int, by: dict[str, Run]) -> list[str]:
+def row(rows: int, by: dict[str, Cost]) -> list[str]:
     """Row of the table."""
     auto, scan, pandas, users, tree = (
         by[name] for name in ("auto", "scan", "pandas", "users", "quadtree")
@@ -169,18 +141,15 @@ def row(rows: int, by: dict[str, Run]) -> list[str]:
 
 def main() -> None:
     """Measure, and write the table."""
-    from tables import write_table
-
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", default="1e4,1e6,1e7")
+    parser = study(__doc__)
+    parser.add_argument("--rows", type=whole_numbers, default=[10**4, 10**6, 10**7])
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("-o", "--output", type=Path)
     given = parser.parse_args()
     missed: list[str] = []
     cost: dict[int, float] = {}
 
     def rows_of_table(folder: Path) -> Iterator[list[str]]:
-        for rows in (int(float(text)) for text in given.rows.split(",")):
+        for rows in given.rows:
             path = folder / "rows.csv"
             make(path, rows)
             by = medians(path, folder / "out.psd.parquet", given.repeats)
@@ -194,8 +163,7 @@ def main() -> None:
     if cost.keys() >= LIMITS.keys() and cost[max(LIMITS)] > cost[min(LIMITS)]:
         missed.append("a row costs more in the larger file")
     if given.output:
-        command = f"python lab/ingest.py --rows {given.rows} --repeats {given.repeats}"
-        head = f"# From a CSV to a release\n\nMade by `{command} -o {given.output}`. "
+        head = f"# From a CSV to a release\n\nMade by `{command()}`. "
         table = given.output.read_text()
         given.output.write_text(f"{head}That file defines the columns and limits.\n\n{table}")
     print("\n".join(missed) or "all limits kept")

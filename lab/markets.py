@@ -1,25 +1,20 @@
 """Prices and price maps of markets: exact laws, bounds, losses, and what liars gain.
 
-    python lab/markets.py -o docs/measured/market-choices.md [--rows 1000000]
+    python lab/markets.py [--rows 1000000] [--markets 1000] [--splits 2000]
+        [-o docs/measured/market-choices.md]
 
 Laws are those of the mechanisms, without a draw. Random are the splits of the random sampling
 auction and the thousand markets, which have a seed, and the time of the last table.
 """
 
-from __future__ import annotations
-
-import argparse
 import itertools
 import math
-import sys
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+from common import command, cpu_seconds, study
 
 import psd
 from psd.choosing.bounds import liar_gain, map_shortfall, shortfall
@@ -32,8 +27,6 @@ from support.privacy.choice_markets import E, changed, multisets, price_law, wor
 from support.privacy.price_markets import all_zonings, area_market, line_market
 
 EPSILONS = (0.1, 0.5, 1.0)
-SPLITS = 2_000
-MARKETS = 1_000
 SIDE, PRICES, ZONES = 64, 1_000, 16
 
 
@@ -68,11 +61,11 @@ def noisy_best(revenue, epsilon):
     return law
 
 
-def random_sampling(bids, highest):
+def random_sampling(bids, highest, splits):
     """Mean revenue of the auction in which each half pays the best price of the other."""
     random = np.random.default_rng(24)
     values = []
-    for _ in range(SPLITS):
+    for _ in range(splits):
         first = random.random(len(bids)) < 0.5
         halves = bids[first], bids[~first]
         revenue = 0.0
@@ -83,7 +76,7 @@ def random_sampling(bids, highest):
     return float(np.mean(values))
 
 
-def price_rows():
+def price_rows(splits):
     """Rows of the table of single prices."""
     laws = {
         "permute-and-flip (`psd choose price`)": lambda r, e: permute_and_flip_probabilities(
@@ -101,7 +94,7 @@ def price_rows():
             yield row(name, f"{revenue.max():.2f}", rule, *(f"{mean:.2f}" for mean in means))
         bounds = [revenue.max() - shortfall(1 / e, math.log(highest)) for e in EPSILONS]
         yield row(name, "", "bound, OPT - (P/E) ln m", *(f"{b:.2f}" for b in bounds))
-        mean = f"{random_sampling(bids, highest):.2f}"
+        mean = f"{random_sampling(bids, highest, splits):.2f}"
         yield row(name, "", "random sampling, not private", mean, mean, mean)
 
 
@@ -131,20 +124,20 @@ def map_rows(table, layout, numbers):
         yield row(str(zones), str(layout.count(zones)), f"{best:.2f}", *cells[0], bound, *cells[1])
 
 
-def random_markets():
+def random_markets(number):
     """Revenues of random markets, with the number of bidders and epsilon."""
     random = np.random.default_rng(24)
-    for _ in range(MARKETS):
+    for _ in range(number):
         bidders, highest = (int(10 ** random.uniform(*e)) for e in ((0.7, 3.3), (1, 3)))
         epsilon = float(10 ** random.uniform(math.log10(0.05), math.log10(2)))
         bids = np.ceil(random.random(bidders) ** random.choice([1, 6]) * highest).astype(int)
         yield revenues(bids, highest), bidders, epsilon
 
 
-def random_rows():
+def random_rows(number):
     """Rows of the table of random markets."""
     gaps, sources, below, behind = [], 0, 0, 0
-    for revenue, bidders, epsilon in random_markets():
+    for revenue, bidders, epsilon in random_markets(number):
         best = revenue.max()
         width = shortfall(1 / epsilon, math.log(len(revenue)))
         source = best - 3 * math.log(math.e + epsilon**2 * best * bidders) / epsilon
@@ -155,7 +148,7 @@ def random_rows():
         below += flipped < max(best - width, source) - 1e-9
         behind += flipped < mean - 1e-9
     means, largest = np.mean(gaps, axis=0), np.max(gaps, axis=0)
-    yield row("markets", f"{MARKETS:,}")
+    yield row("markets", f"{number:,}")
     yield "|---|---|"
     yield row("below one of the bounds", str(below))
     yield row("permute-and-flip below the exponential mechanism", str(behind))
@@ -208,11 +201,11 @@ def time_rows(rows):
         file = Path(folder, "bids.parquet")
         pd.DataFrame({"x": x, "y": y, "bid": bids}).to_parquet(file)
         domain = psd.Domain(bounds=(0, 0, SIDE, SIDE), crs="EPSG:3857")
-        begun = time.perf_counter()
-        psd.build(file, domain=domain, epsilon=1, method="quadtree", x="x", y="y")
-        built = time.perf_counter() - begun
-    drawn = timed_draw(x.astype(int), y.astype(int), bids)
-    yield row(f"{rows:,} rows", "seconds")
+        built = cpu_seconds(
+            lambda: psd.build(file, domain=domain, epsilon=1, method="quadtree", x="x", y="y")
+        )
+    drawn = cpu_seconds(lambda: draw_map(x.astype(int), y.astype(int), bids))
+    yield row(f"{rows:,} rows", "CPU seconds")
     yield "|---|---|"
     yield row("`psd.build` of the file, quadtree", f"{built:.2f}")
     yield row(
@@ -222,9 +215,8 @@ def time_rows(rows):
     yield row("ratio", f"{drawn / built:.1f}")
 
 
-def timed_draw(columns, rows, bids):
-    """Seconds of the scores of all cells and prices, and of one map."""
-    begun = time.perf_counter()
+def draw_map(columns, rows, bids):
+    """The scores of all cells and prices, and of one map."""
     counts = np.zeros((SIDE * SIDE, PRICES + 1), np.int64)
     np.add.at(counts, (leaf_numbers(columns, rows, SIDE.bit_length() - 1), bids), 1)
     above = counts[:, ::-1].cumsum(axis=1)[:, ::-1][:, 1:]
@@ -237,13 +229,12 @@ def timed_draw(columns, rows, bids):
         is_monotone=True,
     )
     maps.sample()
-    return time.perf_counter() - begun
 
 
 PAGE = """\
 # Prices and price maps
 
-Made by `python lab/markets.py -o docs/measured/market-choices.md`. Revenue is in units
+Made by `{command}`. Revenue is in units
 of the highest price. P is the highest price, m the number of prices, E epsilon, and OPT the best
 revenue.
 
@@ -275,7 +266,7 @@ Zones are the leaves of a pruned halving tree over 8 x 8 cells:
 More zones are not better at a small epsilon. With 1 to K zones each number has the same base
 measure, and the bound holds for the best of them at a price of (P/E) ln K.
 
-## A thousand random markets
+## Random markets
 
 5 to 2,000 bidders, 10 to 1,000 prices, epsilon 0.05 to 2. The bound of the source is
 OPT - 3 ln(e + E^2 OPT n) / E for n bidders; it says something where it is above 0.
@@ -296,20 +287,25 @@ Bids 0 to 6, prices 1 to 6, epsilon 0.7. A bidder buys at a price up to the true
 
 def main() -> None:
     """Write the page."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("-o", "--output", type=Path, required=True)
-    parser.add_argument("--rows", type=int, default=10**6)
+    parser = study(__doc__)
+    parser.add_argument("--rows", type=int, default=10**6, help="of the timed file")
+    parser.add_argument("--markets", type=int, default=1_000, help="random ones")
+    parser.add_argument("--splits", type=int, default=2_000, help="of the random sampling auction")
     options = parser.parse_args()
     text = PAGE.format(
-        splits=SPLITS,
-        prices="\n".join(price_rows()),
+        command=command(),
+        splits=options.splits,
+        prices="\n".join(price_rows(options.splits)),
         line="\n".join(map_rows(line_market(), Runs(12), (1, 2, 3, 4, 6))),
         area="\n".join(map_rows(area_market(), HalvingTree(64), (1, 2, 3, 4, 6, 8))),
-        random="\n".join(random_rows()),
+        random="\n".join(random_rows(options.markets)),
         losses="\n".join(loss_rows()),
         times="\n".join(time_rows(options.rows)),
     )
-    options.output.write_text(text, encoding="utf-8")
+    if options.output:
+        options.output.write_text(text, encoding="utf-8")
+    else:
+        print(text, end="")
 
 
 if __name__ == "__main__":

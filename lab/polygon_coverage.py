@@ -1,37 +1,27 @@
 """Whether intervals cover for small polygons around records, on rounded and other coordinates.
 
-    python lab/polygon_coverage.py [--rows A;B] [--epsilons 1,3] [--runs 4]
-        [--number 200] [--folder ../shared/data] [-o table.md]
+    python lab/polygon_coverage.py [--rows A;B] [--epsilons 1,3] [--runs 4] [--number 200]
+        [--data FOLDER] [--sets A,B] [-o table.md]
 
 The rows are those of the coverage matrix (`variants.py`), chosen by regular expressions that match
 a part of their names. Squares have sides along the axes, and other polygons have seven corners on
 a circle; both are around records, with half a width that is a share of the longer side of the
 domain. Polygons whose half width is less than `STEPS` steps of the coordinates are left out. A
-polygon is asked as such, not as a box. Data and results are public here.
+polygon is asked as such, not as a box.
 """
 
-from __future__ import annotations
-
 import argparse
-import re
-import shlex
-import sys
-from pathlib import Path
+from collections.abc import Iterator
 
 import numpy as np
 import shapely
-from accuracy import items
-from coverage_matrix import loss_of, marked
+from common import chosen_by, counts_in_shapes, draw, holds, study, tally_of, write_page
+from coverage_matrix import marked
+from data_sets import add_sets, chosen_sets
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
-from variants import Points, Variant, variants
+from variants import Points, Variant, changed_variants
 
 import psd
-from psd.ingest.tally import Batch
-from psd.ingest.tally_builder import tally_batches
-from psd.privacy.budget import Budget
-from psd.privacy.unit import PrivacyUnit
-from psd.publish.drawing import draw_release
 
 Shapes = NDArray[np.object_]
 
@@ -69,98 +59,49 @@ def polygons_around(xy: Points, share: float, size: float, number: int) -> dict[
     }
 
 
-def true_counts(xy: Points, shapes: Shapes) -> Points:
-    """Records inside each polygon."""
-    tree = cKDTree(xy)
-    west, south, east, north = shapely.bounds(shapes).T
-    middle = np.stack([(west + east) / 2, (south + north) / 2], axis=1)
-    reach = np.hypot(east - west, north - south) / 2
-    near = tree.query_ball_point(middle, reach * (1 + 1e-9))
-    counts = [
-        shapely.contains_xy(shape, xy[rows, 0], xy[rows, 1]).sum()
-        for shape, rows in zip(shapes, near, strict=True)
-    ]
-    return np.array(counts, float)
-
-
-def rows(variant: Variant, options: argparse.Namespace) -> list[tuple[str, ...]]:
+def rows(variant: Variant, options: argparse.Namespace) -> Iterator[tuple[str, ...]]:
     """Rows of a variant, for each epsilon, kind and size of polygons."""
     xy, domain = variant.points(), variant.domain
-    counts = tally_batches([Batch(x=xy[:, 0], y=xy[:, 1])], domain)
+    counts = tally_of(xy, domain)
     west, south, east, north = domain.bounds
     size = max(east - west, north - south)
     kinds = {
-        (kind, share): (shapes, true_counts(xy, shapes))
+        (kind, share): (shapes, counts_in_shapes(xy, shapes))
         for share in SHARES
         if share * size > STEPS * variant.step
         for kind, shapes in polygons_around(xy, share, size, options.number).items()
     }
-    method = psd.method("auto")
-    found: list[tuple[str, ...]] = []
     for epsilon in options.epsilons:
-        releases = [
-            draw_release(
-                counts,
-                domain,
-                budget=Budget(loss_of(epsilon, None)),
-                method=method,
-                unit=PrivacyUnit(),
-            )
-            for _ in range(options.runs)
-        ]
+        releases = [draw(counts, domain, "auto", epsilon) for _ in range(options.runs)]
         for (kind, share), (shapes, true) in kinds.items():
             measures = [measure(release, shapes, true) for release in releases]
             covered = marked([m[0] for m in measures], COVERED, 1.0)[1]
             ratio = marked([m[1] for m in measures], *RATIO, scale=1)[1]
-            found.append((variant.name, epsilon, kind, f"{share:g}", covered, ratio))
-            print(" | ".join(found[-1]), file=sys.stderr, flush=True)
-    return found
+            yield (variant.name, epsilon, kind, f"{share:g}", covered, ratio)
 
 
 def measure(release: psd.Release, shapes: Shapes, true: Points) -> tuple[float, float]:
     """Share that is covered, and predicted over true error."""
     answers = release.query(shapes, crs=release.domain.crs)
-    lower, upper, estimate, error = (
-        answers[name].to_numpy() for name in ("lower", "upper", "estimate", "error")
-    )
-    covered = float(((lower <= true) & (true <= upper)).mean())
-    return covered, float(((error**2).mean() / ((estimate - true) ** 2).mean()) ** 0.5)
+    estimate, error = answers["estimate"].to_numpy(), answers["error"].to_numpy()
+    ratio = float(((error**2).mean() / ((estimate - true) ** 2).mean()) ** 0.5)
+    return float(holds(answers, true).mean()), ratio
 
 
 def main() -> None:
     """Print or write the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    beside = Path(__file__).resolve().parents[1].parent / "shared" / "data"
-    parser.add_argument("--folder", type=Path, default=beside, help="where the data sets are")
+    parser = study(__doc__, epsilons="1,3", runs=4)
+    add_sets(parser)
     parser.add_argument("--rows", default=DEFAULT_ROWS, help="expressions in names, separated by ;")
-    parser.add_argument("--epsilons", type=items, default=["1", "3"])
-    parser.add_argument("--runs", type=int, default=4)
     parser.add_argument("--number", type=int, default=200, help="polygons of each kind and size")
-    parser.add_argument("-o", "--output", type=Path, help="page to write instead of printing it")
     options = parser.parse_args()
-    parts = options.rows.split(";")
-    chosen = [
-        variant
-        for name, variant in variants(options.folder).items()
-        if any(re.search(part, name) for part in parts)
-    ]
-    lines: list[tuple[str, ...]] = [
-        ("data", "epsilon", "polygons", "half width", "covered", "predicted"),
-        ("---",) * 6,
-    ]
-    lines += [row for variant in chosen for row in rows(variant, options)]
-    text = INTRODUCTION.format(
-        command=shlex.join(["python", "lab/polygon_coverage.py", *sys.argv[1:]]),
-        version=psd.__version__,
-        runs=options.runs,
-        number=options.number,
-        low=round(100 * COVERED),
-        ratio=" to ".join(map(str, RATIO)),
-    ) + "".join(f"| {' | '.join(line)} |\n" for line in lines)
-    if options.output:
-        options.output.write_text(text, encoding="utf-8")
-    else:
-        print(text, end="")
+    known = {variant.name: variant for variant in changed_variants(chosen_sets(options))}
+    chosen = [known[name] for name in chosen_by(options.rows, known)]
+    every = (row for variant in chosen for row in rows(variant, options))
+    header = ("data", "epsilon", "polygons", "half width", "covered", "predicted")
+    values = {"runs": options.runs, "number": options.number, "low": round(100 * COVERED)}
+    ratio = " to ".join(map(str, RATIO))
+    write_page(options.output, INTRODUCTION, header, every, ratio=ratio, **values)
 
 
 if __name__ == "__main__":

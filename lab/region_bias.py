@@ -1,7 +1,7 @@
 """Mean error of named regions over many builds, and how often the interval of their sum holds.
 
-    python lab/region_bias.py [--data A,B] [--districts 600] [--epsilons .1]
-        [--builds 200] [--folder ../shared/data] [--levels] [-o table.md]
+    python lab/region_bias.py [--districts 600] [--epsilons .1] [--builds 200] [--levels]
+        [--data FOLDER] [--sets A,B] [-o table.md]
 
 Districts are those of ``regions.py``, estimates are signed. The counts of regions decide how finely
 their cells are divided and are averaged with the sums of these cells, so estimates could drift. The
@@ -12,27 +12,18 @@ regions of each level have the same sum. The data sets are public, so their true
 published.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
-from accuracy import BOUNDS
+from common import draw, write_table
+from data_sets import PointSet, chosen_sets
 from region_levels import three_levels
 from regions import Districts, districts, parser
-from tables import write_table
 
 import psd
 from psd.estimation.least_squares import infer_counts
-from psd.ingest.sources import Columns, read
-from psd.ingest.tally_builder import tally_batches
-from psd.privacy.budget import Budget
-from psd.privacy.epsilon import parse_epsilon
-from psd.privacy.unit import PrivacyUnit
-from psd.publish.drawing import draw_release
 from psd.space.polygon_hierarchy import hierarchy_from_polygons
 from psd.space.region_tree import RegionTree
 
@@ -43,49 +34,41 @@ _Z = 1.96
 
 def errors(known: Districts, epsilon: str) -> tuple[float, float, bool]:
     """Error of the sum of one build, settled and not, and whether its interval holds."""
-    tree = draw_release(
-        known.tally,
-        known.regions.domain,
-        method=psd.decompositions.Regions(),
-        regions=known.regions,
-        budget=Budget(parse_epsilon(epsilon)),
-        unit=PrivacyUnit(),
-    ).tree
+    method = psd.decompositions.Regions()
+    release = draw(known.tally, known.regions.domain, method, epsilon, regions=known.regions)
+    tree = release.tree
     assert isinstance(tree, RegionTree)
     settled, plain = (infer_counts(tree, empty=tree.outside, settled=s) for s in (True, False))
     off = settled.signed[0] - known.true.sum()
     return off, plain.signed[0] - known.true.sum(), abs(off) <= _Z * settled.variance[0] ** 0.5
 
 
-def in_levels(known: Districts, path: Path) -> Districts:
+def in_levels(known: Districts, one: PointSet) -> Districts:
     """The same districts below boroughs and parts of the country."""
-    domain, columns = known.regions.domain, Columns(x="lon", y="lat")
     table, parents = three_levels(known.table), ["borough", "part"]
-    regions = hierarchy_from_polygons(table, domain, ids="district", parents=parents)
-    tally = tally_batches(read(path, columns, domain), domain, regions=regions)
-    return replace(known, regions=regions, tally=tally)
+    regions = hierarchy_from_polygons(table, one.domain, ids="district", parents=parents)
+    return replace(known, regions=regions, tally=one.tally(regions=regions))
 
 
 def rows(options: argparse.Namespace) -> Iterator[tuple[str, ...]]:
     """One row for each data set, number of districts and epsilon."""
-    for data in options.data:
-        for number in map(int, options.districts):
-            domain = psd.Domain(bounds=BOUNDS[data])
-            known = districts(options.folder / f"{data}.csv", domain, number)
+    for one in chosen_sets(options):
+        for number in options.districts:
+            known = districts(one, number)
             if options.levels:
-                known = in_levels(known, options.folder / f"{data}.csv")
+                known = in_levels(known, one)
             for epsilon in options.epsilons:
                 builds = np.array([errors(known, epsilon) for _ in range(options.builds)])
                 mean = builds[:, :2].mean(axis=0) / number
                 error = builds[:, :2].std(axis=0, ddof=1) / number / len(builds) ** 0.5
                 means = (f"{m:+.3f} ± {e:.3f}" for m, e in zip(mean, error, strict=True))
                 holds = f"{100 * builds[:, 2].mean():.1f}"
-                yield (data, str(number), epsilon, str(len(builds)), *means, holds)
+                yield (one.name, str(number), epsilon, str(len(builds)), *means, holds)
 
 
 def main() -> None:
     """Print the table, or write it."""
-    options = parser(__doc__.splitlines()[0], "600", "0.1", 200)
+    options = parser(__doc__, "600", "0.1", 200)
     options.add_argument("--levels", action="store_true", help="districts in boroughs and parts")
     chosen = options.parse_args()
     write_table(chosen.output, HEADER, rows(chosen))

@@ -1,39 +1,29 @@
 """Errors of three levels of regions in one release, beside those of each level alone.
 
-    python lab/region_levels.py [--data A,B] [--epsilons .1,1] [--builds 20]
-        [--folder ../shared/data] [-o table.md]
+    python lab/region_levels.py [--epsilons .1,1] [--builds 20] [--data FOLDER] [--sets A,B]
+        [-o table.md]
 
 The lowest level has the 600 districts of ``regions.py``; each is in the nearest of 60 boroughs, and
 each borough in the nearest of 6 parts of the country. Alone, a level has the share of epsilon that
 it has among the three, and all cells below it the rest. The error is the root mean square one of
-the signed estimates; sums differ by the largest difference between a region and its parts. The data
-sets are public, so their true errors may be published.
+the signed estimates; sums differ by the largest difference between a region and its parts.
 """
-
-from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
 from decimal import Decimal
-from pathlib import Path
 
 import geopandas as gpd
 import numpy as np
 import shapely
-from accuracy import BOUNDS, items
+from common import draw, study, write_table
+from data_sets import add_sets, chosen_sets
 from regions import districts
-from tables import write_table
 
 import psd
 from psd.api.region_release import RegionRelease
 from psd.decompositions._regions import default_share
-from psd.ingest.sources import Columns, read
 from psd.ingest.tally import Tally
-from psd.ingest.tally_builder import tally_batches
-from psd.privacy.budget import Budget
-from psd.privacy.epsilon import parse_epsilon
-from psd.privacy.unit import PrivacyUnit
-from psd.publish.drawing import draw_release
 from psd.space.polygon_hierarchy import hierarchy_from_polygons
 from psd.space.region_hierarchy import RegionHierarchy
 
@@ -75,14 +65,8 @@ def drawn(
     tally: Tally, regions: RegionHierarchy, epsilon: str, share: Decimal
 ) -> tuple[list[np.ndarray], float]:
     """Signed estimates of the regions of every level, and how far sums of parts are off."""
-    release = draw_release(
-        tally,
-        regions.domain,
-        method=psd.decompositions.Regions(levels_share=share),
-        regions=regions,
-        budget=Budget(parse_epsilon(epsilon)),
-        unit=PrivacyUnit(),
-    )
+    method = psd.decompositions.Regions(levels_share=share)
+    release = draw(tally, regions.domain, method, epsilon, regions=regions)
     assert isinstance(release, RegionRelease)
     signed, tree = release.estimates.signed, release.regions_tree
     levels = [signed[tree.named(tier)] for tier in range(len(regions.levels))]
@@ -94,14 +78,9 @@ def drawn(
 
 def rows(options: argparse.Namespace) -> Iterator[tuple[str, ...]]:
     """One row for each data set, epsilon and level."""
-    columns = Columns(x="lon", y="lat")
-    for data in options.data:
-        domain, path = psd.Domain(bounds=BOUNDS[data]), options.folder / f"{data}.csv"
-        regions = hierarchies(three_levels(districts(path, domain, 600).table), domain)
-        tallies = {
-            name: tally_batches(read(path, columns, domain), domain, regions=each)
-            for name, each in regions.items()
-        }
+    for one in chosen_sets(options):
+        regions = hierarchies(three_levels(districts(one, 600).table), one.domain)
+        tallies = {name: one.tally(regions=each) for name, each in regions.items()}
         true = [np.bincount(np.asarray(tallies[""].region), tallies[""].counts, regions[""].size)]
         for level in reversed(regions[""].levels[1:]):
             true.insert(0, np.bincount(level.parent, true[0]))
@@ -122,24 +101,14 @@ def rows(options: argparse.Namespace) -> Iterator[tuple[str, ...]]:
             for tier, name in enumerate(LEVELS):
                 a, b = errors[:, tier]
                 figures = (f"{a:.2f}", f"{b:.2f}", f"{a / b:.3f}", f"{sums:.1e}")
-                yield data, epsilon, str(options.builds), name, str(len(true[tier])), *figures
-
-
-def parsed() -> argparse.Namespace:
-    """Options of the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    beside = Path(__file__).resolve().parents[1].parent / "shared" / "data"
-    parser.add_argument("--data", type=items, default=list(BOUNDS), help="data sets")
-    parser.add_argument("--epsilons", type=items, default=["0.1", "1"])
-    parser.add_argument("--builds", type=int, default=20)
-    parser.add_argument("--folder", type=Path, default=beside, help="where the data sets are")
-    parser.add_argument("-o", "--output", type=Path, help="file to write instead of printing")
-    return parser.parse_args()
+                yield one.name, epsilon, str(options.builds), name, str(len(true[tier])), *figures
 
 
 def main() -> None:
     """Print the table, or write it."""
-    options = parsed()
+    parser = study(__doc__, epsilons="0.1,1", builds=20)
+    add_sets(parser)
+    options = parser.parse_args()
     write_table(options.output, HEADER, rows(options))
 
 

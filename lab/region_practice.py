@@ -1,7 +1,7 @@
 """Errors of named regions by the way in which their counts are published.
 
-    python lab/region_practice.py [--data A,B] [--districts 600] [--epsilons 1]
-        [--builds 2] [--folder ../shared/data] [-o table.md]
+    python lab/region_practice.py [--districts 600] [--epsilons 1] [--builds 2]
+        [--data FOLDER] [--sets A,B] [-o table.md]
 
 Districts are those of ``regions.py``. Ways with a guarantee: regions as nodes with cells inside,
 regions alone, plain discrete Laplace noise on the count of each district with all of epsilon (cut
@@ -14,15 +14,13 @@ plan of regions with cells inside, with the true counts as populations: its erro
 standard deviations, and its relative errors means of these over the counts.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from accuracy import BOUNDS
+from common import write_table
+from data_sets import chosen_sets
 from regions import Districts, built, districts, parser
-from tables import write_table
 
 import psd
 from psd.api.region_release import RegionRelease
@@ -100,19 +98,18 @@ def measured(known: Districts, counts: np.ndarray) -> tuple[float, ...]:
 
 def rows(options: argparse.Namespace) -> Iterator[tuple[str, ...]]:
     """One row for each data set, number of districts, epsilon and way."""
-    for data in options.data:
-        for number in map(int, options.districts):
-            domain = psd.Domain(bounds=BOUNDS[data])
-            known = districts(options.folder / f"{data}.csv", domain, number)
+    for one in chosen_sets(options):
+        for number in options.districts:
+            known = districts(one, number)
             for epsilon in options.epsilons:
                 for way, (guarantee, counts) in WAYS.items():
                     each = [measured(known, counts(known, epsilon)) for _ in range(options.builds)]
                     square, error, missing = np.array(each).mean(axis=0)
                     yield (
-                        *(data, str(number), epsilon, way, guarantee),
+                        *(one.name, str(number), epsilon, way, guarantee),
                         *(f"{np.sqrt(square):.1f}", f"{error:.4f}", f"{missing:.1f} %"),
                     )
-                yield (data, str(number), epsilon, "(plan)", "", *planned(known, epsilon))
+                yield (one.name, str(number), epsilon, "(plan)", "", *planned(known, epsilon))
 
 
 def planned(known: Districts, epsilon: str) -> tuple[str, ...]:
@@ -128,7 +125,7 @@ def planned(known: Districts, epsilon: str) -> tuple[str, ...]:
 
 def main() -> None:
     """Print the table, or write it."""
-    options = parser(__doc__.splitlines()[0], "600", "1", 2).parse_args()
+    options = parser(__doc__, "600", "1", 2).parse_args()
     write_table(options.output, HEADER, rows(options))
 
 

@@ -1,15 +1,14 @@
-"""All benchmarks: noise, build, query, memory, start-up. One command, ratios within one run.
+"""Noise, quantiles, builds, queries and starts of the program, beside peers in the same run.
 
-python lab/run.py [--largest 10000000] [--only noise,quantile,build,query,start]
+    python lab/run.py [--largest 10000000] [--only noise,quantile,build,query,start]
+
+Times are CPU seconds, so that other work on the machine counts least; ratios are to a peer that is
+measured in the same run.
 """
 
-from __future__ import annotations
-
 import argparse
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -18,19 +17,18 @@ import bench_noise
 import bench_quantile
 import numpy as np
 import pandas as pd
+from common import PSD, cpu_seconds, items, run_python, study, tally_of
+from data_sets import SEOUL, SEOUL_BOUNDS
 
 import psd
 from psd.curator.curator import Curator
-from psd.ingest.sources import Columns, read
+from psd.evaluation.true_counts import count_in_boxes
 from psd.ingest.tally import Tally
-from psd.ingest.tally_builder import tally_batches
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 
-BOUNDS = (126.40, 37.00, 127.60, 38.00)
-DOMAIN = psd.Domain(bounds=BOUNDS)
-SAMPLE = Path(__file__).resolve().parents[1] / "data" / "seoul" / "visits.csv"
+DOMAIN = psd.Domain(bounds=SEOUL_BOUNDS)
 SIZES = (10**5, 10**6, 10**7)
 
 Row = Mapping[str, object]
@@ -39,7 +37,7 @@ Row = Mapping[str, object]
 def points(size: int) -> pd.DataFrame:
     """Rows like those of the sample: its visits, drawn again and moved by some 100 m."""
     rng = np.random.default_rng(size)
-    sample = pd.read_csv(SAMPLE, usecols=["user_id", "lon", "lat"])
+    sample = pd.read_csv(SEOUL, usecols=["user_id", "lon", "lat"])
     rows = sample.iloc[rng.integers(0, len(sample), size)].reset_index(drop=True)
     copy = rng.integers(0, max(1, size // len(sample)), size).astype(str)
     return pd.DataFrame(
@@ -51,88 +49,61 @@ def points(size: int) -> pd.DataFrame:
     )
 
 
-def timed(action: Callable[[], object], repeats: int = 1) -> float:
-    """Best wall time of a few runs, in seconds."""
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        action()
-        times.append(time.perf_counter() - start)
-    return min(times)
-
-
-# Peak memory is read by the process itself: what the parent had counts into its children's usage.
-WRAPPER = """
-import atexit, re, sys
-def peak():
-    with open("/proc/self/status") as status:
-        print(re.search(r"VmHWM:\\s+(\\d+)", status.read())[1], file=sys.stderr)
-atexit.register(peak)
-"""
-PSD = "from psd_cli.main import main; main()"
-
-
-def child(script: str, *words: str) -> tuple[float, float]:
-    """Wall time and peak memory (MB) of a Python script in a process of its own."""
-    start = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-c", WRAPPER + script, *words], capture_output=True, text=True, check=True
-    )
-    return time.perf_counter() - start, int(done.stderr.split()[-1]) / 1024
-
-
 def bench_build(largest: int) -> Iterator[Row]:
     """`psd build` on a CSV, beside pandas merely reading it, and its part after ingestion."""
     with tempfile.TemporaryDirectory() as folder:
         for size in [size for size in SIZES if size <= largest]:
-            path = Path(folder) / f"{size}.csv"
-            points(size).to_csv(path, index=False)
-            read_time, _ = child(f"import pandas; pandas.read_csv({str(path)!r})")
-            counts = tally_batches(read(path, Columns(), DOMAIN), DOMAIN)
+            path, table = Path(folder) / f"{size}.csv", points(size)
+            table.to_csv(path, index=False)
+            reading = run_python("import pandas, sys; pandas.read_csv(sys.argv[1])", path).cpu
+            counts = tally_of(table[["lon", "lat"]].to_numpy(), DOMAIN)
             for name in psd.methods():
                 for unit in ((), ("--user", "user_id", "--max-contributions", "10")):
-                    yield _build_row(name, size, unit, path, read_time, counts)
+                    yield _build_row(name, size, unit, path, reading, counts)
             path.unlink()
 
 
 def _build_row(
-    name: str, size: int, unit: tuple[str, ...], path: Path, read_time: float, counts: Tally
+    name: str, size: int, unit: tuple[str, ...], path: Path, reading: float, counts: Tally
 ) -> Row:
     """One method, size and unit."""
     target = path.with_suffix(".psd.parquet")
-    seconds, memory = child(
-        PSD, "build", str(path), "-o", str(target), "--overwrite", "--epsilon", "1",
-        "--method", name, "--bounds", *map(str, BOUNDS), *unit,
+    cost = run_python(
+        PSD, "build", path, "-o", target, "--overwrite", "--epsilon", 1, "--method", name,
+        "--bounds", *SEOUL_BOUNDS, *unit,
     )  # fmt: skip
     method = psd.method(name)
-    after = timed(
+    after = cpu_seconds(
         lambda: method.build(Curator(counts, DOMAIN, budget=Budget(NANO), sampler=SecureSampler()))
     )
     return {
         "method": name,
         "rows": f"{size:,}",
         "unit": "user" if unit else "record",
-        "build s": round(seconds, 2),
-        "of pandas.read_csv": round(seconds / read_time, 2),
-        "after ingestion s": round(after, 2),
-        "peak MB": round(memory),
+        "of pandas.read_csv": round(cost.cpu / reading, 2),
+        "after ingestion, of pandas": round(after / reading, 2),
+        "CPU s": round(cost.cpu, 2),
+        "peak MB": round(cost.memory),
     }
 
 
-def bench_query() -> Iterator[Row]:
-    """Boxes of the four sizes of the usual workload, with both errors."""
-    rng = np.random.default_rng(1)
+def bench_query(size: int) -> Iterator[Row]:
+    """Boxes of the four sizes of the usual workload, with both errors, beside counting points."""
+    rng, table = np.random.default_rng(1), points(size)
+    x, y, one = table["lon"].to_numpy(), table["lat"].to_numpy(), np.ones(size, np.int64)
     for name in psd.methods():
-        release = psd.build(points(10**6), domain=DOMAIN, epsilon=1, method=name)
-        release.query([BOUNDS])
+        release = psd.build(table, domain=DOMAIN, epsilon=1, method=name)
+        release.query([SEOUL_BOUNDS])
         for area in (1e-4, 1e-3, 1e-2, 1e-1):
             boxes = _boxes(rng, area, 2_000)
-            seconds = timed(partial(release.query, boxes), 3)
+            seconds = cpu_seconds(partial(release.query, boxes), 3) / len(boxes)
+            peer = cpu_seconds(partial(count_in_boxes, x, y, one, boxes[:100]), 3) / 100
             yield {
                 "method": name,
                 "cells": f"{len(release.tree):,}",
                 "area of the boxes": f"{100 * area:g} %",
-                "queries per second": f"{len(boxes) / seconds:,.0f}",
+                "times counting points": f"{peer / seconds:,.1f}",
+                "queries per CPU second": f"{1 / seconds:,.0f}",
             }
 
 
@@ -142,19 +113,19 @@ def _boxes(rng: np.random.Generator, area: float, size: int) -> np.ndarray:
     w, h = np.sqrt(area * aspect), np.sqrt(area / aspect)
     x, y = rng.uniform(0, 1 - w), rng.uniform(0, 1 - h)
     unit = np.stack([x, y, x + w, y + h], axis=1)
-    return np.array(BOUNDS[:2] * 2) + unit * np.array([DOMAIN.width, DOMAIN.height] * 2)
+    return np.array(SEOUL_BOUNDS[:2] * 2) + unit * np.array([DOMAIN.width, DOMAIN.height] * 2)
 
 
 def bench_start() -> Iterator[Row]:
     """Start of the command line against a bare interpreter; the limit is 0.4 s."""
-    bare = min(child("pass")[0] for _ in range(5))
+    bare = min(run_python("pass").cpu for _ in range(5))
     for words in (["--help"], ["build", "--help"], ["query", "--help"], ["methods"]):
-        seconds = min(child(PSD, *words)[0] for _ in range(5))
+        seconds = min(run_python(PSD, *words).cpu for _ in range(5))
         yield {
             "command": f"psd {' '.join(words)}",
-            "seconds": round(seconds, 3),
+            "of bare python": round(seconds / bare, 1),
+            "CPU s": round(seconds, 3),
             "of the limit 0.4 s": round(seconds / 0.4, 2),
-            "bare python s": round(bare, 3),
         }
 
 
@@ -176,20 +147,24 @@ def _shown(value: object) -> str:
 
 def main() -> None:
     """Run what was asked for."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--largest", type=int, default=SIZES[-1])
-    parser.add_argument("--only", default="noise,quantile,build,query,start")
+    parser = study(__doc__)
+    parser.add_argument("--largest", type=int, default=SIZES[-1], help="rows of a built file")
+    parser.add_argument("--points", type=int, default=10**6, help="of queried releases")
+    parser.add_argument("--only", type=items, default=list(SECTIONS), help="sections")
     options = parser.parse_args()
-    benches: dict[str, Callable[[], Iterable[Row]]] = {
-        "noise": lambda: bench_noise.run(),
-        "quantile": bench_quantile.run,
-        "build": lambda: bench_build(options.largest),
-        "query": bench_query,
-        "start": bench_start,
-    }
-    for name in options.only.split(","):
-        show(name, benches[name]())
+    if options.output:
+        sys.stdout = options.output.open("w", encoding="utf-8")
+    for name in options.only:
+        show(name, SECTIONS[name](options))
 
+
+SECTIONS: dict[str, Callable[[argparse.Namespace], Iterable[Row]]] = {
+    "noise": lambda options: bench_noise.run(),
+    "quantile": lambda options: bench_quantile.run(),
+    "build": lambda options: bench_build(options.largest),
+    "query": lambda options: bench_query(options.points),
+    "start": lambda options: bench_start(),
+}
 
 if __name__ == "__main__":
     main()

@@ -1,8 +1,7 @@
 """Coverage and error of sums over the slices of a series, on public points.
 
-    python lab/slice_sums.py [--data A,B] [--slices 4,12,52] [--epsilons .1,1]
-        [--methods auto,quadtree] [--delta 1e-6] [--boxes 100] [--folder ../shared/data]
-        [-o table.md]
+    python lab/slice_sums.py [--slices 4,12,52] [--epsilons .1,1] [--methods auto,quadtree]
+        [--delta 1e-6] [--boxes 100] [--data FOLDER] [--sets A,B] [-o table.md]
 
 Every record gets a day at random, from a public seed, so a record is in one slice and each slice
 has all of epsilon. With a delta every record is of a user of its own, who may have one in each
@@ -13,22 +12,19 @@ unevenness were added like noise; and the root mean square error in records of t
 estimates, which `total` gives, and of the sum of published answers, which are never negative.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from accuracy import BOUNDS, items
+from common import items, study, write_table
+from data_sets import PointSet, add_sets, chosen_sets
 from numpy.typing import NDArray
-from tables import write_table
 
 import psd
+from psd.evaluation.true_counts import count_in_boxes
 from psd.evaluation.workload import draw_workload
-from psd.ingest.sources import Columns, read
 from psd.query.answer_table import answer_columns
 from psd.query.boxes import checked_totals, parse_boxes
 from psd.query.slice_sums import sum_over_slices
@@ -39,14 +35,6 @@ FIGURES = ("covered", "if unevenness were independent", "error", "error of publi
 SEED = 7
 
 Floats = NDArray[np.float64]
-
-
-def points(path: Path, bounds: tuple[float, float, float, float]) -> tuple[Floats, Floats]:
-    """Coordinates of the records inside the bounds."""
-    batches = list(read([path], Columns(), psd.Domain(bounds=bounds)))
-    x, y = (np.concatenate([getattr(batch, name) for batch in batches]) for name in "xy")
-    inside = (x >= bounds[0]) & (x < bounds[2]) & (y >= bounds[1]) & (y < bounds[3])
-    return x[inside], y[inside]
 
 
 def series_of(
@@ -74,12 +62,6 @@ def series_of(
     )
 
 
-def true_counts(x: Floats, y: Floats, boxes: Floats) -> Floats:
-    """Records in each box."""
-    inside = [((x >= w) & (x < e) & (y >= s) & (y < n)).sum() for w, s, e, n in boxes]
-    return np.array(inside, np.float64)
-
-
 def covered(totals: QueryTotals, series: psd.SeriesRelease, true: Floats) -> NDArray[np.bool_]:
     """Whether the intervals of totals hold the true counts."""
     answers = answer_columns(totals, series.releases[0].model, confidence=0.95, threshold=0.3)
@@ -96,12 +78,11 @@ def independent(parts: list[QueryTotals]) -> QueryTotals:
     )
 
 
-def rows(options: argparse.Namespace, name: str) -> Iterator[tuple[str, ...]]:
+def rows(options: argparse.Namespace, one: PointSet) -> Iterator[tuple[str, ...]]:
     """Rows of a data set."""
-    domain = psd.Domain(bounds=BOUNDS[name])
-    x, y = points(options.folder / f"{name}.csv", BOUNDS[name])
-    workload = draw_workload(x, y, BOUNDS[name], per_class=options.boxes)
-    true = true_counts(x, y, workload.boxes)
+    domain, (x, y) = one.domain, one.inside.T
+    workload = draw_workload(x, y, one.bounds, per_class=options.boxes)
+    true = count_in_boxes(x, y, np.ones(len(x), np.int64), workload.boxes).astype(float)
     on_data = np.char.startswith(workload.classes.astype(str), "on data")
     for days in options.slices:
         for epsilon in options.epsilons:
@@ -117,27 +98,18 @@ def rows(options: argparse.Namespace, name: str) -> Iterator[tuple[str, ...]]:
                     errors = [np.maximum(total.estimate, 0) - true, published - true]
                     figures = [f"{100 * each[at].mean():.1f}" for each in (own, other)]
                     figures += [f"{np.sqrt((each[at] ** 2).mean()):,.0f}" for each in errors]
-                    yield (name, days, epsilon, method, kind, *figures)
-
-
-def parsed() -> argparse.Namespace:
-    """Options of the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--data", type=items, default=["uk_road_accidents", "london_stop_search"])
-    parser.add_argument("--slices", type=items, default=["4", "12", "52"])
-    parser.add_argument("--epsilons", type=items, default=["0.1", "1"])
-    parser.add_argument("--methods", type=items, default=["auto", "quadtree"])
-    parser.add_argument("--delta", default="")
-    parser.add_argument("--boxes", type=int, default=100)
-    parser.add_argument("--folder", type=Path, default=Path("../shared/data"))
-    parser.add_argument("-o", "--output", type=Path)
-    return parser.parse_args()
+                    yield (one.name, days, epsilon, method, kind, *figures)
 
 
 def main() -> None:
     """Print the table, or write it."""
-    options = parsed()
-    every = (row for data in options.data for row in rows(options, data))
+    parser = study(__doc__, methods="auto,quadtree", epsilons="0.1,1")
+    add_sets(parser, "seoul,city-towns")
+    parser.add_argument("--slices", type=items, default=["4", "12", "52"])
+    parser.add_argument("--delta", default="", help="Gaussian noise")
+    parser.add_argument("--boxes", type=int, default=100, help="per class")
+    options = parser.parse_args()
+    every = (row for one in chosen_sets(options) for row in rows(options, one))
     write_table(options.output, HEADER + FIGURES, every)
 
 

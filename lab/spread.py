@@ -1,61 +1,37 @@
 """How far published answers spread when only the noise is drawn again, beside what they predict.
 
-    python lab/spread.py [--data A,B] [--methods A,B] [--epsilons .1,1] [--draws 200]
-        [--queries 60] [--folder ../shared/data] [-o table.md]
+    python lab/spread.py [--methods A,B] [--epsilons .1,1] [--draws 200] [--queries 60]
+        [--data FOLDER] [--sets A,B] [-o table.md]
 
 A release is built once; its cells are kept, and every count that was measured is drawn again at its
 own epsilon. Each cell of the table has two ratios to the predicted perturbation error, all of them
 root mean squares over the queries of a class: that of the standard deviation of the answers, and
 that of their distance from the answer that the same cells give without noise. The second is larger
-where a view pulls answers to one side. The data sets are public, so their true counts may be used.
+where a view pulls answers to one side.
 """
 
-from __future__ import annotations
-
 import argparse
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
-from accuracy import BOUNDS, items
-from tables import write_table
+from common import CLASSES, draw, exact_counts, study, write_table
+from data_sets import PointSet, add_sets, chosen_sets
 
 import psd
-from psd.evaluation.true_counts import PointRecorder
 from psd.evaluation.workload import draw_workload
-from psd.ingest.sources import Columns, read
-from psd.ingest.tally import Tally
-from psd.ingest.tally_builder import tally_batches
 from psd.mechanisms.laplace import LaplaceMechanism
-from psd.privacy.budget import Budget
-from psd.privacy.epsilon import parse_epsilon
-from psd.privacy.unit import PrivacyUnit
-from psd.publish.drawing import draw_release
-from psd.space.box_tree import locate
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from support.releases import changed
 
-METHODS = ("auto", "grid", "quadtree", "kd-hybrid", "kd-standard", "htree")
-CLASSES = [f"{kind} {area} %" for kind in "UD" for area in (".01", ".1", "1", "10")]
+METHODS = "auto,grid,quadtree,kd-hybrid,kd-standard,htree"
 
 
-def queries(points: tuple[np.ndarray, np.ndarray], domain: psd.Domain, each: int) -> np.ndarray:
+def queries(one: PointSet, each: int) -> np.ndarray:
     """The first boxes of each of the eight classes, class by class."""
-    boxes = draw_workload(*points, domain.bounds).boxes.reshape(len(CLASSES), -1, 4)
+    boxes = draw_workload(one.inside[:, 0], one.inside[:, 1], one.bounds).boxes.reshape(
+        len(CLASSES), -1, 4
+    )
     return boxes[:, :each].reshape(-1, 4)
-
-
-def exact(release: psd.Release, counts: Tally) -> np.ndarray:
-    """True count of every cell of a release."""
-    tree = release.tree
-    true = np.zeros(len(tree), np.int64)
-    np.add.at(true, locate(tree, counts.columns, counts.rows), counts.counts)
-    for level in reversed(tree.levels[1:]):
-        np.add.at(true, tree.parent[level], true[level])
-    return true
 
 
 def answers(release: psd.Release, count: np.ndarray, boxes: np.ndarray) -> np.ndarray:
@@ -89,48 +65,26 @@ def ratios(
     return mean(spread) / mean(predicted), mean(off) / mean(predicted)
 
 
-def rows(options: argparse.Namespace, data: str) -> Iterator[tuple[str, ...]]:
+def rows(options: argparse.Namespace, one: PointSet) -> Iterator[tuple[str, ...]]:
     """One row per epsilon and method of a data set."""
-    domain = psd.Domain(bounds=BOUNDS[data])
-    seen = PointRecorder(domain)
-    counts = tally_batches(
-        seen.record(read(options.folder / f"{data}.csv", Columns(x="lon", y="lat"), domain)), domain
-    )
-    boxes = queries(seen.points, domain, options.queries)
+    counts, boxes = one.tally(), queries(one, options.queries)
     for epsilon in options.epsilons:
         for name in options.methods:
-            release = draw_release(
-                counts,
-                domain,
-                budget=Budget(parse_epsilon(epsilon)),
-                method=psd.method(name),
-                unit=PrivacyUnit(),
-            )
-            found = ratios(release, exact(release, counts), boxes, options.draws)
+            release = draw(counts, one.domain, name, epsilon)
+            found = ratios(release, exact_counts(release.tree, counts), boxes, options.draws)
             cells = (f"{a:.2f} / {b:.2f}" for a, b in zip(*found, strict=True))
-            yield (data, epsilon, name, *cells)
-
-
-def parsed() -> argparse.Namespace:
-    """Options of the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    beside = Path(__file__).resolve().parents[1].parent / "shared" / "data"
-    parser.add_argument("--data", type=items, default=["uk_road_accidents", "london_stop_search"])
-    parser.add_argument("--methods", type=items, default=METHODS)
-    parser.add_argument("--epsilons", type=items, default=["0.1", "1"])
-    parser.add_argument("--draws", type=int, default=200)
-    parser.add_argument("--queries", type=int, default=60, help="per class, up to 500")
-    parser.add_argument("--folder", type=Path, default=beside, help="where the data sets are")
-    parser.add_argument("-o", "--output", type=Path, help="file to write instead of printing")
-    return parser.parse_args()
+            yield (one.name, epsilon, name, *cells)
 
 
 def main() -> None:
     """Print the table, or write it."""
-    options = parsed()
-    header = ("data", "epsilon", "method", *CLASSES)
-    every = (row for data in options.data for row in rows(options, data))
-    write_table(options.output, header, every)
+    parser = study(__doc__, methods=METHODS, epsilons="0.1,1")
+    add_sets(parser)
+    parser.add_argument("--draws", type=int, default=200)
+    parser.add_argument("--queries", type=int, default=60, help="per class, up to 500")
+    options = parser.parse_args()
+    every = (row for one in chosen_sets(options) for row in rows(options, one))
+    write_table(options.output, ("data", "epsilon", "method", *CLASSES), every)
 
 
 if __name__ == "__main__":

@@ -18,14 +18,12 @@ of its own for each size, and writes the CPU time of its main thread in each sta
 The column "threads" is the CPU time of all other threads, nearly all of them those of the parser.
 """
 
-from __future__ import annotations
-
-import argparse
 import json
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
+
+from common import run_python, study, whole_numbers, write_table
+from ingest import BOUNDS, make
 
 STAGES = ("start", "text", "parse", "cells", "count", "order", "cut", "draw", "save", "threads")
 
@@ -107,32 +105,14 @@ print(json.dumps(spent))
 
 def stages(path: Path, out: Path, arguments: list[str]) -> dict[str, float]:
     """CPU seconds of each stage of a build."""
-    from ingest import BOUNDS
-    from processes import environment
-
-    command = [
-        "build",
-        str(path),
-        "-o",
-        str(out),
-        "--overwrite",
-        "--epsilon",
-        "1",
-    ]
-    command += ["--bounds", *BOUNDS, *arguments]
-    process = subprocess.run(
-        [sys.executable, "-c", BUILD, *command], stdout=subprocess.PIPE, env=environment()
-    )
-    if process.returncode:
-        raise SystemExit("the build failed")
-    spent: dict[str, float] = json.loads(process.stdout.splitlines()[-1])
+    words = ["build", path, "-o", out, "--overwrite", "--epsilon", 1, "--bounds", *BOUNDS]
+    printed = run_python(BUILD, *words, *arguments).printed
+    spent: dict[str, float] = json.loads(printed.splitlines()[-1])
     return spent
 
 
 def row(folder: Path, rows: int, repeats: int, arguments: list[str]) -> list[str]:
     """Row of the table: the run with the least CPU time of several."""
-    from ingest import make
-
     path = folder / "rows.csv"
     make(path, rows)
     runs = [stages(path, folder / "out.psd.parquet", arguments) for _ in range(repeats)]
@@ -143,17 +123,13 @@ def row(folder: Path, rows: int, repeats: int, arguments: list[str]) -> list[str
 
 def main() -> None:
     """Measure, print, and write the table."""
-    from tables import write_table
-
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", default="1e6,1e7")
+    parser = study(__doc__)
+    parser.add_argument("--rows", type=whole_numbers, default=[10**6, 10**7])
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("-o", "--output", type=Path)
     parser.add_argument("arguments", nargs="*", help="of psd build, after --")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        sizes = [int(float(text)) for text in given.rows.split(",")]
-        rows = (row(Path(folder), size, given.repeats, given.arguments) for size in sizes)
+        rows = (row(Path(folder), size, given.repeats, given.arguments) for size in given.rows)
         write_table(given.output, ["rows", *STAGES, "all"], rows)
 
 

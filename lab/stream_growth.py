@@ -14,19 +14,13 @@ With `--counter` the stream has running totals, and blocks are stand-ins as well
 `toeplitz` multiplies all earlier blocks.
 """
 
-from __future__ import annotations
-
-import argparse
-import os
-import subprocess
-import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from processes import environment
+from common import PSD, run_python, study, whole_numbers, write_table
 
 import psd
 from psd.ingest.sources import Columns, read
@@ -42,13 +36,6 @@ FIRST = np.datetime64("2026-01-01T00")
 DELTA = "1e-6"
 SPREAD = 100  # of the numbers of blocks
 CHANCE = 1 - np.exp(-1)  # of the noise of epsilon 1
-
-
-class Cost(NamedTuple):
-    """CPU seconds and peak of memory of a process, in MB."""
-
-    seconds: float
-    memory: float
 
 
 class Grown(NamedTuple):
@@ -75,16 +62,7 @@ def write_rows(path, hour, records):
 def add(files, hour, records):
     """Cost of `psd stream add` in a process of its own."""
     write_rows(files.rows, hour, records)
-    code = "import sys; from psd_cli.main import run; sys.exit(run(sys.argv[1:]))"
-    arguments = ["stream", "add", str(files.state), str(files.rows), "--slice", hour]
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, *arguments], env=environment(), stdout=subprocess.DEVNULL
-    )
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        sys.exit(f"the addition of {hour} failed")
-    return Cost(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+    return run_python(PSD, "stream", "add", files.state, files.rows, "--slice", hour)
 
 
 def fill(files, steps, counter):
@@ -147,21 +125,10 @@ def size_of(path):
     return path.stat().st_size / 1e6
 
 
-def parsed(arguments):
-    """Options of the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", default="2,100,1000,4000,8759", help="slices before an addition")
-    parser.add_argument("--of", type=int, default=8760, help="slices of the stream")
-    parser.add_argument("--size", type=int, default=64, help="columns and rows of the grid")
-    parser.add_argument("--records", type=int, default=5000, help="records of a slice")
-    parser.add_argument("--counter", choices=COUNTERS, help="counter of running totals")
-    return parser.parse_args(arguments)
-
-
 def grow(files, options):
-    """Print a line for each step."""
+    """A row for each step."""
     names, filled = hours(options.of).names, 0
-    for step in map(int, options.steps.split(",")):  # at least 2
+    for step in options.steps:  # at least 2
         if not filled:  # the records that fill the steps are those of the first
             add(files, names[0], options.records)
         fill(files, range(max(filled, 1), step - 1), options.counter)
@@ -170,19 +137,22 @@ def grow(files, options):
         anew = add(files, names[step - 1], options.records)
         cost = add(files, names[step], options.records)
         filled = step + 1
-        sizes = " | ".join(f"{size_of(path):,.1f}" for path in (files.state, files.output))
-        print(
-            f"| {step:,} | {cost.seconds:.1f} | {cost.memory:,.0f} | {sizes} | "
-            f"{anew.seconds:.1f} | {anew.memory:,.0f} |",
-            flush=True,
-        )
+        sizes = (f"{size_of(path):,.1f}" for path in (files.state, files.output))
+        costs = [(f"{each.cpu:.1f}", f"{each.memory:,.0f}") for each in (cost, anew)]
+        yield (f"{step:,}", *costs[0], *sizes, *costs[1])
 
 
 def main():
     """Print the table."""
-    options = parsed(sys.argv[1:])
-    print("| slices before | CPU s | memory MB | state MB | series MB | anew: CPU s | memory MB |")
-    print("|" + "---|" * 7, flush=True)
+    parser = study(__doc__)
+    default = [2, 100, 1000, 4000, 8759]
+    parser.add_argument("--steps", type=whole_numbers, default=default, help="slices before")
+    parser.add_argument("--of", type=int, default=8760, help="slices of the stream")
+    parser.add_argument("--size", type=int, default=64, help="columns and rows of the grid")
+    parser.add_argument("--records", type=int, default=5000, help="records of a slice")
+    parser.add_argument("--counter", choices=COUNTERS, help="counter of running totals")
+    options = parser.parse_args()
+    header = ("slices before", "CPU s", "memory MB", "state MB", "series MB")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         files = Grown(
@@ -203,7 +173,8 @@ def main():
             counter=options.counter,
             delta=DELTA if options.counter == "toeplitz" else None,
         )
-        grow(files, options)
+        rows = grow(files, options)
+        write_table(options.output, (*header, "anew: CPU s", "memory MB"), rows)
 
 
 if __name__ == "__main__":

@@ -4,23 +4,21 @@ Each user's last visit is left out; the other visits are own places, and the rec
 training. Recall at 20: the share of users whose last visit lies in one of 20 suggested regions of
 40 x 40; in brackets, of those whose last visit lies in a region that is none of their own places.
 
-    python lab/suggest.py
+    python lab/suggest.py [--runs 1] [--every 1]
 
 prints the table of docs/guide/suggestions.md, and ends with 1 if a bar is missed.
 """
 
-from __future__ import annotations
-
-import argparse
 import sys
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from common import study, table
+from data_sets import SEOUL, SEOUL_BOUNDS
 
 import psd
 from psd.accounting import rho_of
@@ -33,8 +31,7 @@ from psd.suggest.grid import RegionGrid
 from psd.suggest.shared import FEATURES, differences, features, solve_weights
 from psd.suggest.sums import Statistic, deviation, triangle
 
-VISITS = Path(__file__).parents[1] / "data" / "seoul" / "visits.csv"
-DOMAIN = psd.Domain(bounds=(126.4, 37.0, 127.6, 38.0))
+DOMAIN = psd.Domain(bounds=SEOUL_BOUNDS)
 CELLS, K, BOUND = 40, 20, 4
 DELTA, FACTOR_DELTA = "1e-6", "1e-5"
 NO_NOISE_RHO = 10**18
@@ -76,7 +73,7 @@ class Split:
 
 def split_visits(grid):
     """Leave out the last visit of each user with two or more."""
-    visits = pd.read_csv(VISITS).sort_values("timestamp", kind="stable")
+    visits = pd.read_csv(SEOUL).sort_values("timestamp", kind="stable")
     columns, rows, inside = DOMAIN.quantise(visits["lon"].to_numpy(), visits["lat"].to_numpy())
     visits = visits[inside].assign(region=grid.regions_of(columns, rows))
     number = visits.groupby("user_id")["region"].transform("size")
@@ -225,26 +222,24 @@ def measure(runs, step):
     }
 
 
-def missed(table):
+def missed(found):
     """Bars that a table misses."""
     for name, bars in BARS.items():
-        if any(value < bar for value, bar in zip(table[name], bars, strict=True)):
-            yield f"{name}: {table[name]} is below {bars}"
-    private, free = table["shared weights, epsilon 0.3"], table["shared weights, without privacy"]
+        if any(value < bar for value, bar in zip(found[name], bars, strict=True)):
+            yield f"{name}: {found[name]} is below {bars}"
+    private, free = found["shared weights, epsilon 0.3"], found["shared weights, without privacy"]
     if any(abs(a - b) > CLOSE for a, b in zip(private, free, strict=True)):
         yield f"privacy at epsilon 0.3 costs more than {CLOSE}: {private} against {free}"
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=1, help="fresh draws that are averaged")
+    parser = study(__doc__, runs=1)
     parser.add_argument("--every", type=int, default=1, help="test one user in so many")
     options = parser.parse_args()
-    table = measure(options.runs, options.every)
-    print("| model | recall at 20 | in a new region |\n|---|---|---|")
-    for name, values in table.items():
-        print(f"| {name} | " + " | ".join(f"{value:.3f}" for value in values) + " |")
-    faults = list(missed(table))
+    found = measure(options.runs, options.every)
+    rows = ((name, *(f"{value:.3f}" for value in values)) for name, values in found.items())
+    print(table(("model", "recall at 20", "in a new region"), rows), end="")
+    faults = list(missed(found))
     print(*faults, sep="\n", end="", file=sys.stderr)
     return bool(faults)
 

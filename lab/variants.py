@@ -1,33 +1,27 @@
 """Public points of which a public seed makes other ones: rounded, snapped, thinned, heaped."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
+from functools import cached_property, partial
 
 import geopandas as gpd
 import numpy as np
 import shapely
-from accuracy import BOUNDS
-from numpy.typing import NDArray
+from data_sets import Bounds, Points, PointSet, corner_and_size, draw_towns, snap_to_streets
 
 import psd
-from psd.ingest.sources import Columns, read
 from psd.space.boundary import Boundary
 from psd.space.covariate import Covariate
 
-__all__ = ["Bounds", "Points", "Variant", "changed_rows", "points_inside", "variants"]
-
-Bounds = tuple[float, float, float, float]
-Points = NDArray[np.float64]
+__all__ = ["KINDS", "Points", "Variant", "changed_variants"]
 
 DECIMALS = (2, 3, 4, 5)
 SEED = 17
-STREETS = 300
 HEAVY = 300
 GRID = 256
+LATTICES = ((100, 70), (256, 256), (1024, 1024))
+PLACES_IN_CELLS = {"as it is": None, "in the middle": 0.5, "at a fifth": 0.2}
+ROUNDING = 1e-6
 SETTLED = 40
 ROUGH = 48
 TOWNS = 400
@@ -38,33 +32,15 @@ TOWN_BOUNDS = {2: (0.0, 40.0, 20.0, 50.0), 4: (10.0, 50.0, 10.6, 50.4), 5: (2.0,
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Variant:
-    """A row of the matrix.
-
-    Parameters
-    ----------
-    name : str
-        Data set and what was done with it.
-    points : callable
-        Makes the points, shape (n, 2); always the same ones.
-    domain : Domain
-        Of the releases.
-    step : float
-        Distance between the values that a coordinate can have; 0 where it is not known.
-    aligned : bool
-        Whether the sides of queries lie on lines of the lattice.
-    outline : callable, optional
-        Makes the polygon of a boundary, outside of which there are no points and no districts.
-    density : callable, optional
-        Makes the densities of a covariate, from the southern row on.
-    """
+    """A row of the matrix: points, and the domain and further parameters of the releases."""
 
     name: str
-    points: Callable[[], Points]
+    points: Callable[[], Points]  # always the same ones
     domain: psd.Domain
-    step: float = 0.0
-    aligned: bool = False
-    outline: Callable[[], shapely.Geometry] | None = None
-    density: Callable[[], Points] | None = None
+    step: float = 0.0  # distance between the values of a coordinate; 0 where it is not known
+    aligned: bool = False  # whether the sides of queries lie on lines of the lattice
+    outline: Callable[[], shapely.Geometry] | None = None  # of a boundary
+    density: Callable[[], Points] | None = None  # of a covariate, from the southern row on
 
     @cached_property
     def boundary(self) -> Boundary | None:
@@ -83,23 +59,68 @@ class Variant:
         return Covariate.from_density(self.domain, self.density())
 
 
-def variants(folder: Path) -> dict[str, Variant]:
-    """All rows by name."""
-    rows = [row for name in BOUNDS for row in _of_set(folder, name)]
-    return {row.name: row for row in (*rows, *_of_towns())}
+def changed_variants(sets: Iterable[PointSet]) -> Iterator[Variant]:
+    """Sets with every change, those that are rounded or projected as they are; and drawn towns."""
+    for one in sets:
+        if one.step or one.resolution or one.crs != "EPSG:4326":
+            yield _as_given(one)
+        else:
+            yield from _changed_rows(one)
+    yield from _of_towns()
 
 
-def _of_set(folder: Path, name: str) -> Iterator[Variant]:
-    """Rows made of one data set."""
-    domain = psd.Domain(bounds=BOUNDS[name])
-    yield from changed_rows(
-        name, lambda: points_inside(folder / f"{name}.csv", domain), BOUNDS[name]
+def given_variants(sets: Iterable[PointSet]) -> Iterator[Variant]:
+    """Sets as they are."""
+    yield from map(_as_given, sets)
+
+
+def lattice_variants(sets: Iterable[PointSet]) -> Iterator[Variant]:
+    """Sets on lattices that were chosen, records somewhere in the cells."""
+    for one in sets:
+        for columns, rows in LATTICES:
+            domain = psd.Domain(bounds=one.bounds, crs=one.crs, lattice=(columns, rows))
+            for what, part in PLACES_IN_CELLS.items():
+                yield Variant(
+                    name=f"{one.name}, {columns} x {rows}, {what}",
+                    points=partial(_move_in_cells, one, domain, part),
+                    domain=domain,
+                )
+
+
+KINDS: dict[str, Callable[[Iterable[PointSet]], Iterator[Variant]]] = {
+    "changed": changed_variants,
+    "given": given_variants,
+    "lattices": lattice_variants,
+}
+
+
+def _as_given(one: PointSet) -> Variant:
+    """Row of a set; where a resolution is declared, all queries are judged."""
+    return Variant(
+        name=f"{one.name}, declared" if one.resolution else one.name,
+        points=lambda: one.inside,
+        domain=one.domain,
+        step=0.0 if one.resolution else one.step,
     )
 
 
-def changed_rows(name: str, points: Callable[[], Points], bounds: Bounds) -> Iterator[Variant]:
+def _move_in_cells(one: PointSet, domain: psd.Domain, part: float | None) -> Points:
+    """Points of a set, each at one part of its lattice cell along both axes."""
+    if part is None:
+        return one.inside
+    corner, size = corner_and_size(domain.bounds)
+    cells = np.array(domain.lattice)
+    lines = np.floor((one.inside - corner) / size * cells) + part
+    moved: Points = corner + np.minimum(lines, cells - ROUNDING) / cells * size
+    return moved
+
+
+def _changed_rows(one: PointSet) -> Iterator[Variant]:
     """Points in longitude and latitude as they are, and with every change."""
-    domain = psd.Domain(bounds=bounds)
+    name, bounds, domain = one.name, one.bounds, one.domain
+
+    def points() -> Points:
+        return one.inside
 
     def row(what: str, change: Callable[[Points, Bounds, np.random.Generator], Points]) -> Variant:
         return Variant(
@@ -121,7 +142,7 @@ def changed_rows(name: str, points: Callable[[], Points], bounds: Bounds) -> Ite
             points=lambda decimals=decimals: np.round(points(), decimals),  # type: ignore[misc]
             domain=psd.Domain(bounds=bounds, coordinate_resolution=f"1e-{decimals}"),
         )
-    yield row("streets", _snap_to_streets)
+    yield row("streets", snap_to_streets)
     yield row("tenth", lambda xy, _, random: xy[random.random(len(xy)) < 0.1])
     yield row("tenfold", _jitter_copies)
     yield row("line", _press_on_line)
@@ -163,7 +184,8 @@ def _of_towns() -> Iterator[Variant]:
         yield Variant(
             name=f"towns, {decimals} decimals",
             points=lambda decimals=decimals, bounds=bounds: np.round(  # type: ignore[misc]
-                _draw_towns(bounds, np.random.default_rng(SEED)), decimals
+                draw_towns(bounds, np.random.default_rng(SEED), towns=TOWNS, size=100_000),
+                decimals,
             ),
             domain=psd.Domain(bounds=bounds),
             step=10.0**-decimals,
@@ -175,48 +197,16 @@ def _of_towns() -> Iterator[Variant]:
     )
 
 
-def points_inside(path: Path, domain: psd.Domain) -> Points:
-    """Points of a file inside the domain."""
-    batches = [
-        np.stack([batch.x, batch.y], axis=1)
-        for batch in read(path, Columns(x="lon", y="lat"), domain)
-    ]
-    xy = np.concatenate(batches)
-    return xy[domain.quantise(xy[:, 0], xy[:, 1])[2]]
-
-
-def _size(bounds: Bounds) -> tuple[Points, Points]:
-    """South-west corner and sides of a box."""
-    corner = np.array(bounds[:2])
-    return corner, np.array(bounds[2:]) - corner
-
-
-def _snap_to_streets(xy: Points, bounds: Bounds, random: np.random.Generator) -> Points:
-    """Move each point to the nearest of straight streets along both axes."""
-    corner, size = _size(bounds)
-    lines = corner + np.sort(random.random((STREETS, 2)), axis=0) * size
-    snapped = np.stack([_nearest(lines[:, axis], xy[:, axis]) for axis in (0, 1)], axis=1)
-    along_y = np.abs(snapped - xy)[:, 0] * size[1] < np.abs(snapped - xy)[:, 1] * size[0]
-    return np.where(np.stack([along_y, ~along_y], axis=1), snapped, xy)
-
-
-def _nearest(lines: Points, values: Points) -> Points:
-    """Nearest of sorted lines to each value."""
-    after = np.clip(np.searchsorted(lines, values), 1, len(lines) - 1)
-    before = after - 1
-    return np.where(values - lines[before] < lines[after] - values, lines[before], lines[after])
-
-
 def _jitter_copies(xy: Points, bounds: Bounds, random: np.random.Generator) -> Points:
     """Ten copies of each point, moved by a thousandth of the domain."""
-    corner, size = _size(bounds)
+    corner, size = corner_and_size(bounds)
     moved = np.repeat(xy, 10, axis=0) + random.normal(0, 1e-3, (10 * len(xy), 2)) * size
     return np.clip(moved, corner, corner + size * (1 - 1e-9))
 
 
 def _press_on_line(xy: Points, bounds: Bounds, random: np.random.Generator) -> Points:
     """All points on one line from west to east."""
-    corner, size = _size(bounds)
+    corner, size = corner_and_size(bounds)
     return np.stack([xy[:, 0], np.full(len(xy), corner[1] + size[1] * (2**0.5 - 1))], axis=1)
 
 
@@ -229,14 +219,14 @@ def _heap_up(xy: Points, bounds: Bounds, random: np.random.Generator) -> Points:
 
 def _snap_to_grid(xy: Points, bounds: Bounds) -> Points:
     """Points in the middle of the cells of a grid."""
-    corner, size = _size(bounds)
+    corner, size = corner_and_size(bounds)
     cell = np.floor((xy - corner) / size * GRID)
     return corner + (np.minimum(cell, GRID - 1) + 0.5) / GRID * size
 
 
 def _settled_area(xy: Points, bounds: Bounds) -> shapely.Geometry:
     """One polygon around the more populated cells of a coarse grid."""
-    corner, size = _size(bounds)
+    corner, size = corner_and_size(bounds)
     side = size / SETTLED
     cells, count = np.unique(np.floor((xy - corner) / side), axis=0, return_counts=True)
     middles = (cells[count >= np.quantile(count, 0.3)] + 0.5) * side + corner
@@ -247,29 +237,15 @@ def _settled_area(xy: Points, bounds: Bounds) -> shapely.Geometry:
 
 def _rough_density(xy: Points, bounds: Bounds) -> Points:
     """Square roots of the counts of a coarse grid: more or less where people are."""
-    corner, size = _size(bounds)
+    corner, size = corner_and_size(bounds)
     columns, rows = np.minimum(np.floor((xy - corner) / size * ROUGH), ROUGH - 1).T.astype(int)
     count = np.bincount(rows * ROUGH + columns, minlength=ROUGH**2).reshape(ROUGH, ROUGH)
     return np.sqrt(count)
 
 
-def _draw_towns(bounds: Bounds, random: np.random.Generator) -> Points:
-    """Towns with a core and a fringe; a twentieth of the points lies anywhere."""
-    corner, size = _size(bounds)
-    weight = np.arange(1, TOWNS + 1) ** -1.1
-    town = random.choice(TOWNS, 100_000, p=weight / weight.sum())
-    radius = (
-        0.2 * np.sqrt(weight / weight.sum())[town, None] * random.exponential(1, (len(town), 1))
-    )
-    xy = random.random((TOWNS, 2))[town] + radius * random.normal(0, 1, (len(town), 2))
-    anywhere = random.random(len(town)) < 0.05
-    xy[anywhere] = random.random((int(anywhere.sum()), 2))
-    return corner + size * xy[((xy >= 0) & (xy < 1)).all(axis=1)]
-
-
 def _draw_cities(bounds: Bounds, random: np.random.Generator) -> Points:
     """Cities that are tiny beside the domain, in groups; their sizes follow a power law."""
-    corner, size = _size(bounds)
+    corner, size = corner_and_size(bounds)
     groups = random.random((CITIES // 20, 2))
     centres = groups[random.integers(0, len(groups), CITIES)] + random.normal(0, 0.05, (CITIES, 2))
     weight = np.arange(1, CITIES + 1) ** -1.0

@@ -1,10 +1,10 @@
 """Constants of private choices that were chosen rather than derived, and where each is from.
 
-Two commands compare candidates on the public data sets of ``../shared/data``. They print scores;
+Two commands compare candidates on public data sets, ``--data FOLDER``. They print scores;
 a person chose the values.
 
-- bounds: ``python lab/bounds.py ../shared/data --tune``
-- private bounds: ``python lab/private_bounds.py ../shared/data``
+- bounds: ``python lab/bounds.py --data FOLDER --tune``
+- private bounds: ``python lab/private_bounds.py --data FOLDER``
 """
 
 from __future__ import annotations

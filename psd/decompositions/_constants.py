@@ -3,7 +3,7 @@
 Defaults of public parameters are among them. A release states the parameters that it was built
 with, so a change here changes new releases and never the meaning of an old one.
 
-Three commands score methods on the public data sets of ``../shared/data``. None of them fits a
+Three commands score methods on public data sets, ``--data FOLDER``. None of them fits a
 constant automatically: a person tried candidates and chose the one with the best score. The scores
 of one setting vary by several per cent between builds, so the last digit of these constants means
 nothing. Where a comment names no command, none is kept.

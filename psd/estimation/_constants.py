@@ -3,7 +3,7 @@
 A change here changes the answers of releases that exist, so it takes another number of
 `psd.release.post_processing.INFERENCE_VERSION`. Constants of version 1 alone say so.
 
-Three commands score candidates on the public data sets of ``../shared/data``. None of them fits a
+Three commands score candidates on public data sets, ``--data FOLDER``. None of them fits a
 constant by itself: candidates were tried by hand, and the one with the best score was chosen. Where
 a comment names no command, none is kept.
 

@@ -72,7 +72,7 @@ def _smoothing_bias(chances: Floats, shares: Floats, reports: int, steps: int) -
     The truth is not known, and the estimate is smoother than the truth. So a sharper distribution
     is looked for whose estimate without noise is the estimate at hand: what each round lacks is
     added. The bias changes its sign beside a peak, so a bin has the largest bias of the bins beside
-    it. Rounds and neighbours by `python lab/bench_local_numbers.py`: 4 rounds cover 86
+    it. Rounds and neighbours by `python lab/bench_local.py numbers`: 4 rounds cover 86
     to 99 % of the bins alone and 91 % and more with neighbours; the bootstrap alone covers 79 %.
     """
     truth = shares

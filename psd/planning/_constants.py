@@ -1,7 +1,7 @@
 """Constants of plans that were fitted or chosen, and where each is from.
 
 - truth: ``python lab/plans.py`` prints the ranges of plans beside the true errors on
-  the public data sets of ``../shared/data``.
+  the public data sets of ``--data FOLDER``.
 
 It fits nothing by itself: candidates were tried by hand until the ranges contained the true errors,
 see ``docs/guide/planning.md``. The last digit of these constants means nothing.

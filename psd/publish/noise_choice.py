@@ -32,7 +32,7 @@ LEVEL_FACTORS = {"auto": 0.7, "cascade": 0.7}
 
 Both sides are the noise of one count: with L counts on each path, discrete Laplace noise pays L
 times epsilon and discrete Gaussian noise sqrt(L) times, so the factor is about 1 / sqrt(L). The
-factor of the cascade was fitted to `python lab/gaussian.py ../shared/data`: scores are
+factor of the cascade was fitted to `python lab/gaussian.py --data FOLDER`: scores are
 about equal at .6 to .7, and in one of four cells at .67 that of Gaussian noise was 1.1 times as
 large. It is 1 of other methods, where a single count has less noise already.
 """

@@ -1,6 +1,6 @@
 """Constants of the answers that were chosen rather than derived, and where each is from.
 
-Two commands score candidates on the public data sets of ``../shared/data``. They do not fit a
+Two commands score candidates on public data sets, ``--data FOLDER``. They do not fit a
 constant by themselves: candidates were tried by hand, and the one with the best score was chosen.
 Where a comment does not name one, no command is kept.
 

@@ -1,0 +1,81 @@
+"""The page of the lab names each of its scripts, and each script says what it measures."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+pytestmark = pytest.mark.deep
+
+ROOT = Path(__file__).resolve().parents[2]
+LAB = ROOT / "lab"
+PAGE = (LAB / "README.md").read_text("utf-8")
+SCRIPTS = sorted(
+    path.name for path in LAB.glob("*.py") if "__main__" in path.read_text(encoding="utf-8")
+)
+
+
+def run(name, *words):
+    """Standard output of a script."""
+    command = [sys.executable, str(LAB / name), *words]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_scripts_of_the_table_are_those_that_exist():
+    rows = re.findall(
+        r"^\| `(\w+\.py)` \| ([^|]+) \| ([^|]*) \| ([^|]*) \| ([^|]+) \|$", PAGE, re.M
+    )
+    assert [name for name, *_ in rows] == SCRIPTS
+    modules = {path.name for path in LAB.glob("*.py")} - set(SCRIPTS)
+    assert modules <= set(re.findall(r"`(\w+\.py)`", PAGE.rpartition("Modules without")[2]))
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_each_script_has_help(name):
+    assert f"python lab/{name}" in run(name, "--help")
+
+
+def test_pages_and_sources_name_scripts_that_exist():
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "psd").rglob("*.py")]
+    named = {name for page in pages for name in re.findall(r"\blab/(\w+\.py)", page.read_text())}
+    assert len(named) > 30
+    assert named <= {path.name for path in LAB.glob("*.py")}
+
+
+def test_all_runs_every_script_of_the_table():
+    everything = set(re.findall(r'Study\("(\w+)"', (LAB / "all.py").read_text("utf-8")))
+    assert {f"{name}.py" for name in everything} == {*SCRIPTS} - {"all.py", "holdout_sets.py"}
+
+
+def test_sets_of_a_folder_have_bounds_of_their_own_or_around_their_points(tmp_path):
+    points = pd.DataFrame({"x": [3.0, 17.0] * 200, "y": [4.0, 11.0] * 200})
+    points.to_csv(tmp_path / "a.csv", index=False)
+    points.to_csv(tmp_path / "b.csv", index=False)
+    (tmp_path / "sets.toml").write_text("[b]\nbounds = [0, 0, 20, 20]\n", encoding="utf-8")
+    code = (
+        f"import sys; sys.path.insert(0, {str(LAB)!r}); from pathlib import Path; import data_sets;"
+        f"print([one.bounds for one in data_sets.folder_sets(Path({str(tmp_path)!r}))])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[(3.0, 4.0, 18.0, 12.0), (0, 0, 20, 20)]"
+
+
+def test_the_accuracy_page_has_figures_of_others_beside_the_scores(tmp_path):
+    random = pd.Series(range(3000))
+    table = pd.DataFrame({"lon": -7 + (random * 7 % 89) / 10, "lat": 50 + (random % 101) / 10})
+    table.to_csv(tmp_path / "uk_road_accidents.csv", index=False)
+    words = ["--methods", "grid,quadtree", "--epsilons", "0.1,2", "--runs", "2", "--jobs", "1"]
+    text = run("accuracy.py", "--data", str(tmp_path), *words)
+    assert "python lab/accuracy.py --data FOLDER --methods" in text
+    rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| uk_road")]
+    assert [row[1:3] for row in rows] == [
+        [e, m] for e in ("0.1", "2") for m in ("grid", "quadtree")
+    ]
+    assert {len(row) for row in rows} == {18}
+    assert [row[14] for row in rows] == [".0594", ".0594", "", ""]
+    assert [sum("**" in row[3] for row in rows[i : i + 2]) for i in (0, 2)] == [1, 1]
