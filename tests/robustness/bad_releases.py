@@ -246,8 +246,7 @@ SEOUL = QUERY.replace("--box 0 0 2 2", "--box 126.9 37.5 127 37.6")
 
 def damaged(name, given, setup, told=f"{OUTPUT}: ", **more):
     """A release that is refused."""
-    return Fault(name=name, given=given, args=more.pop("args", QUERY), setup=setup, code=5,
-                 told=told, **more)  # fmt: skip
+    return Fault(name, given, 5, told, more.pop("args", QUERY), setup, **more)
 
 
 # fmt: off
@@ -261,9 +260,9 @@ RELEASES = (
     damaged("R03-later", "a format of the future", header({"format": 99}), "format version 99"),
     damaged("R04-1", "format 1, which is too old",
         golden("seoul.format-1.psd.parquet"), "format version 1 is not known", args=SEOUL),
-    Fault(name="R04-2", given="format 2", setup=golden("seoul.format-2.psd.parquet"), args=SEOUL),
+    Fault("R04-2", "format 2", setup=golden("seoul.format-2.psd.parquet"), args=SEOUL),
     damaged("R05-field", "an unknown field", header({"note": SECRET}), "other fields"),
-    Fault(name="R05-markup", given="`[/x]` for the version of the library", setup=marked_up,
+    Fault("R05-markup", "`[/x]` for the version of the library", setup=marked_up,
         args=f"info {OUTPUT}"),
     damaged("R05-missing", "a field that is missing", header('{"format": 3}'), "other fields"),
     damaged("R06-nan", "`NaN`", header({"parameters": {"height": float("nan")}}), "strict JSON"),
@@ -305,8 +304,7 @@ RELEASES = (
     damaged("R13-twice", "a key that is there twice", header('{"FIRST", "epsilon": "1000"}'),
         "strict JSON"),
     damaged("R13-footer", "a second header in the footer", second_header, "a key twice"),
-    Fault(name="R14-link", given="a symbolic link to a release", setup=linked("../elsewhere"),
-        args=QUERY),
+    Fault("R14-link", "a symbolic link to a release", setup=linked("../elsewhere"), args=QUERY),
     damaged("R14-nowhere", "a link to nowhere", linked("nowhere"), "is not a file"),
     damaged("R14-circle", "a link to itself", linked("r.psd.parquet"), "is not a file"),
     damaged("R14-device", "a link to /dev/zero", linked("/dev/zero"), "is not a file"),
@@ -322,15 +320,15 @@ RELEASES = (
 )
 
 NAMES = (
-    Fault(name="Q07-up", given="`..` in the name of a release: a path like any other",
+    Fault("Q07-up", "`..` in the name of a release: a path like any other",
         args=QUERY.replace("out/", "out/../out/")),
-    Fault(name="Q07-encoded", given="`%2e%2e/` in it: a name like any other, of no file", code=5,
-        told="does not exist", args=QUERY.replace("out/", "%2e%2e/")),
-    Fault(name="Q07-nul", given="NUL in it, in Python: no argument can hold it", run=loaded, code=5,
-        told="does not exist", args=QUERY),
-    Fault(name="Q07-windows", given="a name that Windows keeps", code=5, told="does not exist",
+    Fault("Q07-encoded", "`%2e%2e/` in it: a name like any other, of no file", 5, "does not exist",
+        args=QUERY.replace("out/", "%2e%2e/")),
+    Fault("Q07-nul", "NUL in it, in Python: no argument can hold it", 5, "does not exist",
+        run=loaded, args=QUERY),
+    Fault("Q07-windows", "a name that Windows keeps", 5, "does not exist",
         args=QUERY.replace(OUTPUT, "CON")),
-    Fault(name="Q09-batch", given="200,000 boxes: no cap, for who asks is who waits",
+    Fault("Q09-batch", "200,000 boxes: no cap, for who asks is who waits",
         args=f"query {OUTPUT} --boxes boxes.csv --format csv", setup=many_boxes(200_000),
         after=answered(200_000)),
 )

@@ -2,14 +2,13 @@
 
 import os
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
 from psd.ingest.sources import Columns
 from psd.ledger.ledger import Ledger
 from psd.streams.state import FORMAT
+from robustness.commands import file, refused, taken
 from support.cli_runner import passes
 
 STATE, OUTPUT, INPUT, LEDGER = "city.stream", "city.psd.parquet", "rows.csv", "l"
@@ -35,29 +34,14 @@ def add(day="2026-01-07", state=STATE, rows=INPUT, more=""):
     return f"add {state} {rows} --slice {day}{more}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class StreamCase:
-    """A command of `psd stream`, what is there before it, its outcome, and files that it makes."""
-
-    name: str
-    given: str
-    args: str
-    setup: Callable[[], object] | None = None
-    code: int = 0
-    told: str = ""
-    makes: tuple[str, ...] = ()
-
-
-def prepare(case):
-    """A stream with its first and third day, rows, a ledger, and then what the case changes."""
+def prepare():
+    """A stream with its first and third day, rows, and a ledger."""
     rows = [f"1,1,2026-01-{5 + n % 7:02}T12:00:00,u{n % 3}" for n in range(21)]
     Path(INPUT).write_text("\n".join(["lon,lat,time,user", *rows]) + "\n")
     Ledger.create(LEDGER).register("days", 1, columns=Columns(time="time"))
     passes("stream", *create(state=STATE, output=OUTPUT).split())
     passes("stream", *add("2026-01-05").split())
     passes("stream", *add("2026-01-07").split(), "--skip")
-    if case.setup is not None:
-        case.setup()
 
 
 def with_database(statement):
@@ -73,11 +57,6 @@ def with_database(statement):
 def cut(path):
     """A file without its second half."""
     return lambda: os.truncate(path, Path(path).stat().st_size // 2)
-
-
-def file(path, content):
-    """A file with other content."""
-    return lambda: Path(path).write_text(content)
 
 
 def other_stream():
@@ -104,143 +83,127 @@ def autumn():
     passes("stream", *add("2026-10-25T01", state="h.stream").split())
 
 
+NEXT = add("2026-01-08")
+
 # fmt: off
 CASES = (
-    StreamCase(name="T01-good", given="the next slice", args=add("2026-01-08")),
-    StreamCase(name="T01-outside", given="a slice outside the list", code=2,
-        args=add("2026-02-01"), told="--slice must be one of the 7 of the stream"),
-    StreamCase(name="T01-text", given="`--slice monday`", code=2,
-        args=add("monday"), told="--slice must be one of the 7 of the stream"),
-    StreamCase(name="T01-twice", given="a slice a second time", code=2,
-        args=add("2026-01-07"), told="2026-01-07 was added before"),
-    StreamCase(name="T01-late", given="a slice that was left out before", code=2,
-        args=add("2026-01-06"), told="2026-01-06 comes too late"),
-    StreamCase(name="T01-skipped", given="a slice that is too late, with `--skip`", code=2,
-        args=add("2026-01-06", more=" --skip"), told="2026-01-06 comes too late"),
-    StreamCase(name="T01-early", given="a slice whose turn has not come", code=2,
-        args=add("2026-01-10"), told="--slice must be 2026-01-08, which comes next"),
-    StreamCase(name="T01-others", given="only rows of other slices: they are left out",
-        args=add("2026-01-08"), setup=file(INPUT, "lon,lat,time,user\n1,1,2027-01-01T12:00,u\n")),
-    StreamCase(name="T01-input", given="an input that does not exist", code=8,
-        args=add("2026-01-08", rows="none.csv"), told="none.csv does not exist"),
-    StreamCase(name="T01-column", given="an input without the column of times", code=8,
-        args=add("2026-01-08"), setup=file(INPUT, "lon,lat\n1,1\n"), told="time"),
-    StreamCase(name="T02-autumn", given="the hour that clocks repeat: one slice of two hours",
-        args=add("2026-10-25T02", state="h.stream"), setup=autumn),
-    StreamCase(name="T02-again", given="the repeated hour a second time", code=2,
-        args=add("2026-10-25T01", state="h.stream"), setup=autumn, told="was added before"),
-    StreamCase(name="T02-name", given="`--slices 2026-10-25T02,2026-10-25T02` for both", code=2,
-        args=create(slices="2026-10-25T02,2026-10-25T02"), told="2026-10-25T02"),
-    StreamCase(name="T03-version", given="a state of another version", code=8,
-        args=add("2026-01-08"), setup=with_database(f"PRAGMA user_version = {FORMAT + 1}"),
-        told=f"has format {FORMAT + 1}, and this version of psd reads format {FORMAT}"),
-    StreamCase(name="T03-cut", given="a state that is cut short", code=8,
-        args=add("2026-01-08"), setup=cut(STATE), told="damaged or cut short"),
-    StreamCase(name="T03-text", given="a text in place of the state", code=8,
-        args=add("2026-01-08"), setup=file(STATE, "lon,lat\n1,1\n"),
-        told="is not the state of a stream"),
-    StreamCase(name="T03-others", given="a state that others may read", code=8,
-        args=add("2026-01-08"), setup=lambda: Path(STATE).chmod(0o644),
-        told="must be readable by its owner only"),
-    StreamCase(name="T03-names", given="a state with a second name", code=8,
-        args=add("2026-01-08"), setup=lambda: Path("copy").hardlink_to(STATE),
-        told="has a second name"),
-    StreamCase(name="T03-empty", given="an empty state", code=8,
-        args=add("2026-01-08"), setup=lambda: os.truncate(STATE, 0), told="is empty"),
-    StreamCase(name="T03-gone", given="a state that does not exist", code=8,
-        args=add("2026-01-08", state="none.stream"), told="none.stream does not exist"),
-    StreamCase(name="T03-release", given="the public series in place of the state", code=8,
-        args=add("2026-01-08", state=OUTPUT), told="must be readable by its owner only"),
-    StreamCase(name="T03-older", given="a state of before the last slice", code=8,
-        args=add("2026-01-08"), setup=older_state,
-        told="if the state is an older copy, restore the latest one"),
-    StreamCase(name="T04-other", given="a series file of another stream", code=8,
-        args=add("2026-01-08"), setup=other_stream, told="is not the series that this stream"),
-    StreamCase(name="T04-text", given="a text in place of the series file", code=8,
-        args=add("2026-01-08"), setup=file(OUTPUT, "text"), told="is not the series that this"),
-    StreamCase(name="T04-cut", given="a series file that is cut short", code=8,
-        args=add("2026-01-08"), setup=cut(OUTPUT), told="is not the series that this stream"),
-    StreamCase(name="T04-gone", given="a series file that was removed: it is written again",
-        args=add("2026-01-07"), setup=lambda: Path(OUTPUT).unlink(), makes=(OUTPUT,)),
-    StreamCase(name="T05-good", given="a new stream", args=create(), makes=("b.stream",)),
-    StreamCase(name="T05-state", given="a state that exists", code=6,
-        args=create(state=STATE), told="city.stream exists"),
-    StreamCase(name="T05-output", given="an output that exists", code=6,
-        args=create(output=OUTPUT), told="exists; choose another name"),
-    StreamCase(name="T05-same", given="one name for the state and the output", code=6,
-        args=create(state="b.psd.parquet"), told="b.psd.parquet"),
-    StreamCase(name="T05-folder", given="a folder that does not exist", code=6,
-        args=create(state="none/b.stream"), told="none"),
-    StreamCase(name="T05-by", given="`--by hour` with days", code=2,
-        args=create(" --by hour"), told="--by must be day"),
-    StreamCase(name="T05-order", given="a range that ends before it begins", code=2,
-        args=create(slices="2026-01-11..2026-01-05"), told="2026-01-11"),
-    StreamCase(name="T05-bounds", given="`--bounds private`", code=2,
-        args=create().replace("0 0 8 8", "private:share=0.1"), told="must be public with slices"),
-    StreamCase(name="T05-auto", given="`--max-contributions auto`", code=2,
-        args=create(" --user user --max-contributions auto"), told="--max-contributions"),
-    StreamCase(name="T06-adaptive", given="`--counter toeplitz` of cells that follow the records",
-        code=2, args=create(" --delta 1e-6 --totals --counter toeplitz --method auto"),
-        told="totals must be of a grid with size or of a quadtree"),
-    StreamCase(name="T06-size", given="totals of a grid without size", code=2,
-        args=create(" --totals --method grid"), told="totals must be of a grid with size"),
-    StreamCase(name="T06-users", given="`--counter tree` of users in several slices", code=2,
-        args=create(f"{TOTALS} --counter tree{USERS}"), told="where a user may be in several"),
-    StreamCase(name="T06-alone", given="`--counter` without `--totals`", code=2,
-        args=create(" --counter tree"), told="--counter must be given with --totals"),
-    StreamCase(name="T06-delta", given="`--counter toeplitz` without `--delta`", code=2,
-        args=create(f"{TOTALS} --counter toeplitz"), told="--counter must be slices or tree"),
-    StreamCase(name="T06-gaussian", given="`--counter tree` of Gaussian slices", code=2,
-        args=create(f"{TOTALS} --counter tree --delta 1e-6 --noise gaussian"),
-        told="--counter must be slices with --noise gaussian"),
-    StreamCase(name="T07-zero", given="`--delta 0`", code=2,
-        args=create(" --delta 0"), told="--delta must be above 0 and below 0.001"),
-    StreamCase(name="T07-one", given="`--delta 1`", code=2,
-        args=create(" --delta 1"), told="--delta must be above 0 and below 0.001"),
-    StreamCase(name="T07-large", given="`--delta 1e-2`", code=2,
-        args=create(" --delta 1e-2"), told="--delta must be above 0 and below 0.001"),
-    StreamCase(name="T07-negative", given="`--delta -1`", code=2,
-        args=create(" --delta -1"), told="--delta must be"),
-    StreamCase(name="T07-nan", given="`--delta nan`", code=2,
-        args=create(" --delta nan"), told="--delta must be"),
-    StreamCase(name="T07-least", given="`--delta 1e-400`", code=2,
-        args=create(" --delta 1e-400 --noise gaussian"), told="--delta must"),
-    StreamCase(name="T07-none", given="`--noise gaussian` without `--delta`", code=2,
-        args=create(" --noise gaussian"), told="--delta must be given with --noise gaussian"),
-    StreamCase(name="T07-rho", given="an epsilon and a delta whose rho is 0", code=2,
-        args=create(" --epsilon 0.000001 --delta 1e-9 --noise gaussian"),
-        told="--delta must allow a rho of at least 1e-12"),
-    StreamCase(name="T07-laplace", given="`--delta 1e-6 --noise laplace`: none is spent",
-        args=create(" --delta 1e-6 --noise laplace"), makes=("b.stream",)),
-    StreamCase(name="T08-most", given="`--max-per-slice 8` of `--max-contributions 7`", code=2,
-        args=create(f"{USERS} --max-per-slice 8"), told="--max-per-slice must be"),
-    StreamCase(name="T08-zero", given="`--max-per-slice 0`", code=2,
-        args=create(f"{USERS} --max-per-slice 0"), told="--max-per-slice must be"),
-    StreamCase(name="T08-slice", given="`--max-per-slice` with `--per slice`", code=2,
-        args=create(f"{USERS} --max-per-slice 1 --per slice"), told="--max-per-slice must be left"),
-    StreamCase(name="T09-least", given="an epsilon of which no slice gets a part", code=2,
-        args=create(f"{USERS} --per slice --epsilon 0.000000001"), told="--epsilon must be"),
-    StreamCase(name="T09-totals", given="an epsilon of which no block of totals gets a part",
-        code=2, args=create(f"{TOTALS} --counter tree --epsilon 0.000000001"),
-        told="--epsilon must be at least 0.000000006 with --counter tree"),
-    StreamCase(name="T10-good", given="a ledger", args=create(PAID), makes=("b.stream", LEDGER)),
-    StreamCase(name="T10-budget", given="more than the rest of the budget", code=4,
-        args=create(f"{PAID} --epsilon 1.5"), told="has epsilon 1 left, and this costs 1.5"),
-    StreamCase(name="T10-delta", given="Gaussian noise and a dataset without a delta", code=9,
-        args=create(f"{PAID} --delta 1e-6 --noise gaussian"),
-        told="has no delta, so it takes no Gaussian noise"),
-    StreamCase(name="T10-toeplitz", given="`--counter toeplitz` and a ledger", code=2,
-        args=create(f"{PAID}{TOTALS} --delta 1e-6 --counter toeplitz"),
-        told="--counter must be slices or tree"),
-    StreamCase(name="T10-unit", given="users and a dataset of records", code=9,
-        args=create(PAID + USERS), told="counts epsilon per record"),
+    taken("T01-good", "the next slice", NEXT),
+    refused("T01-outside", "a slice outside the list", add("2026-02-01"),
+        "--slice must be one of the 7 of the stream"),
+    refused("T01-text", "`--slice monday`", add("monday"),
+        "--slice must be one of the 7 of the stream"),
+    refused("T01-twice", "a slice a second time", add("2026-01-07"), "2026-01-07 was added before"),
+    refused("T01-late", "a slice that was left out before", add("2026-01-06"),
+        "2026-01-06 comes too late"),
+    refused("T01-skipped", "a slice that is too late, with `--skip`",
+        add("2026-01-06", more=" --skip"), "2026-01-06 comes too late"),
+    refused("T01-early", "a slice whose turn has not come", add("2026-01-10"),
+        "--slice must be 2026-01-08, which comes next"),
+    taken("T01-others", "only rows of other slices: they are left out", NEXT,
+        setup=file(INPUT, "lon,lat,time,user\n1,1,2027-01-01T12:00,u\n")),
+    refused("T01-input", "an input that does not exist", add("2026-01-08", rows="none.csv"),
+        "none.csv does not exist", code=8),
+    refused("T01-column", "an input without the column of times", NEXT, "time",
+        file(INPUT, "lon,lat\n1,1\n"), code=8),
+    taken("T02-autumn", "the hour that clocks repeat: one slice of two hours",
+        add("2026-10-25T02", state="h.stream"), setup=autumn),
+    refused("T02-again", "the repeated hour a second time", add("2026-10-25T01", state="h.stream"),
+        "was added before", autumn),
+    refused("T02-name", "`--slices 2026-10-25T02,2026-10-25T02` for both",
+        create(slices="2026-10-25T02,2026-10-25T02"), "2026-10-25T02"),
+    refused("T03-version", "a state of another version", NEXT,
+        f"has format {FORMAT + 1}, and this version of psd reads format {FORMAT}",
+        with_database(f"PRAGMA user_version = {FORMAT + 1}"), code=8),
+    refused("T03-cut", "a state that is cut short", NEXT, "damaged or cut short", cut(STATE),
+        code=8),
+    refused("T03-text", "a text in place of the state", NEXT, "is not the state of a stream",
+        file(STATE, "lon,lat\n1,1\n"), code=8),
+    refused("T03-others", "a state that others may read", NEXT,
+        "must be readable by its owner only", lambda: Path(STATE).chmod(0o644), code=8),
+    refused("T03-names", "a state with a second name", NEXT, "has a second name",
+        lambda: Path("copy").hardlink_to(STATE), code=8),
+    refused("T03-empty", "an empty state", NEXT, "is empty", lambda: os.truncate(STATE, 0), code=8),
+    refused("T03-gone", "a state that does not exist", add("2026-01-08", state="none.stream"),
+        "none.stream does not exist", code=8),
+    refused("T03-release", "the public series in place of the state",
+        add("2026-01-08", state=OUTPUT), "must be readable by its owner only", code=8),
+    refused("T03-older", "a state of before the last slice", NEXT,
+        "if the state is an older copy, restore the latest one", older_state, code=8),
+    refused("T04-other", "a series file of another stream", NEXT,
+        "is not the series that this stream", other_stream, code=8),
+    refused("T04-text", "a text in place of the series file", NEXT, "is not the series that this",
+        file(OUTPUT, "text"), code=8),
+    refused("T04-cut", "a series file that is cut short", NEXT,
+        "is not the series that this stream", cut(OUTPUT), code=8),
+    taken("T04-gone", "a series file that was removed: it is written again", add("2026-01-07"),
+        setup=lambda: Path(OUTPUT).unlink(), makes=(OUTPUT,)),
+    taken("T05-good", "a new stream", create(), makes=("b.stream",)),
+    refused("T05-state", "a state that exists", create(state=STATE), "city.stream exists", code=6),
+    refused("T05-output", "an output that exists", create(output=OUTPUT),
+        "exists; choose another name", code=6),
+    refused("T05-same", "one name for the state and the output", create(state="b.psd.parquet"),
+        "b.psd.parquet", code=6),
+    refused("T05-folder", "a folder that does not exist", create(state="none/b.stream"), "none",
+        code=6),
+    refused("T05-by", "`--by hour` with days", create(" --by hour"), "--by must be day"),
+    refused("T05-order", "a range that ends before it begins",
+        create(slices="2026-01-11..2026-01-05"), "2026-01-11"),
+    refused("T05-bounds", "`--bounds private`", create().replace("0 0 8 8", "private:share=0.1"),
+        "must be public with slices"),
+    refused("T05-auto", "`--max-contributions auto`",
+        create(" --user user --max-contributions auto"), "--max-contributions"),
+    refused("T06-adaptive", "`--counter toeplitz` of cells that follow the records",
+        create(" --delta 1e-6 --totals --counter toeplitz --method auto"),
+        "totals must be of a grid with size or of a quadtree"),
+    refused("T06-size", "totals of a grid without size", create(" --totals --method grid"),
+        "totals must be of a grid with size"),
+    refused("T06-users", "`--counter tree` of users in several slices",
+        create(f"{TOTALS} --counter tree{USERS}"), "where a user may be in several"),
+    refused("T06-alone", "`--counter` without `--totals`", create(" --counter tree"),
+        "--counter must be given with --totals"),
+    refused("T06-delta", "`--counter toeplitz` without `--delta`",
+        create(f"{TOTALS} --counter toeplitz"), "--counter must be slices or tree"),
+    refused("T06-gaussian", "`--counter tree` of Gaussian slices",
+        create(f"{TOTALS} --counter tree --delta 1e-6 --noise gaussian"),
+        "--counter must be slices with --noise gaussian"),
+    refused("T07-zero", "`--delta 0`", create(" --delta 0"),
+        "--delta must be above 0 and below 0.001"),
+    refused("T07-one", "`--delta 1`", create(" --delta 1"),
+        "--delta must be above 0 and below 0.001"),
+    refused("T07-large", "`--delta 1e-2`", create(" --delta 1e-2"),
+        "--delta must be above 0 and below 0.001"),
+    refused("T07-negative", "`--delta -1`", create(" --delta -1"), "--delta must be"),
+    refused("T07-nan", "`--delta nan`", create(" --delta nan"), "--delta must be"),
+    refused("T07-least", "`--delta 1e-400`", create(" --delta 1e-400 --noise gaussian"),
+        "--delta must"),
+    refused("T07-none", "`--noise gaussian` without `--delta`", create(" --noise gaussian"),
+        "--delta must be given with --noise gaussian"),
+    refused("T07-rho", "an epsilon and a delta whose rho is 0",
+        create(" --epsilon 0.000001 --delta 1e-9 --noise gaussian"),
+        "--delta must allow a rho of at least 1e-12"),
+    taken("T07-laplace", "`--delta 1e-6 --noise laplace`: none is spent",
+        create(" --delta 1e-6 --noise laplace"), makes=("b.stream",)),
+    refused("T08-most", "`--max-per-slice 8` of `--max-contributions 7`",
+        create(f"{USERS} --max-per-slice 8"), "--max-per-slice must be"),
+    refused("T08-zero", "`--max-per-slice 0`", create(f"{USERS} --max-per-slice 0"),
+        "--max-per-slice must be"),
+    refused("T08-slice", "`--max-per-slice` with `--per slice`",
+        create(f"{USERS} --max-per-slice 1 --per slice"), "--max-per-slice must be left"),
+    refused("T09-least", "an epsilon of which no slice gets a part",
+        create(f"{USERS} --per slice --epsilon 0.000000001"), "--epsilon must be"),
+    refused("T09-totals", "an epsilon of which no block of totals gets a part",
+        create(f"{TOTALS} --counter tree --epsilon 0.000000001"),
+        "--epsilon must be at least 0.000000006 with --counter tree"),
+    taken("T10-good", "a ledger", create(PAID), makes=("b.stream", LEDGER)),
+    refused("T10-budget", "more than the rest of the budget", create(f"{PAID} --epsilon 1.5"),
+        "has epsilon 1 left, and this costs 1.5", code=4),
+    refused("T10-delta", "Gaussian noise and a dataset without a delta",
+        create(f"{PAID} --delta 1e-6 --noise gaussian"),
+        "has no delta, so it takes no Gaussian noise", code=9),
+    refused("T10-toeplitz", "`--counter toeplitz` and a ledger",
+        create(f"{PAID}{TOTALS} --delta 1e-6 --counter toeplitz"),
+        "--counter must be slices or tree"),
+    refused("T10-unit", "users and a dataset of records", create(PAID + USERS),
+        "counts epsilon per record", code=9),
 )
 # fmt: on
-
-
-def page_rows(row):
-    """Lines of the page."""
-    return "".join(
-        row(case.name, case.given, f"`psd stream {case.args.split()[0]}`", case.code, case.told)
-        for case in CASES
-    )

@@ -1,8 +1,6 @@
 """Wrong releases, weights, own places and parameters of suggestions, and what comes of each."""
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -11,24 +9,14 @@ import psd
 from psd.suggest.grid import RegionGrid
 from psd.suggest.shared import FEATURES
 from psd.suggest.weights import SharedWeights, write_weights
+from robustness.commands import file, refused, taken
 
 RELEASE, WEIGHTS, OWN, VISITS = "city.psd.parquet", "city.weights.json", "own.csv", "visits.csv"
 PLACES = f"places {OWN} --release {RELEASE} --weights {WEIGHTS}"
 TRAIN = f"train {VISITS} --release {RELEASE} --user id --max-contributions 4 -o out.json --cells 8"
-PRICE = "--epsilon 0.3 --delta 1e-6"
+TRAINED = f"{TRAIN} --epsilon 0.3 --delta 1e-6"
+MAKES = ("out.json",)
 BOUNDS = (0, 0, 8, 8)
-
-
-@dataclass(frozen=True, kw_only=True)
-class SuggestCase:
-    """A command of `psd suggest`, what is there before it, and its outcome."""
-
-    name: str
-    given: str
-    args: str = PLACES
-    setup: Callable[[], object] | None = None
-    code: int = 0
-    told: str = ""
 
 
 def release(counts=range(64), bounds=BOUNDS):
@@ -37,8 +25,8 @@ def release(counts=range(64), bounds=BOUNDS):
     return psd.Release.from_counts(psd.grid_tree(domain, 8), list(counts), 1, domain=domain)
 
 
-def prepare(case):
-    """A release, its weights, own places and visits, and then what the case changes."""
+def prepare():
+    """A release, its weights, own places and visits."""
     city = release()
     city.save(RELEASE)
     weights = SharedWeights(
@@ -54,8 +42,6 @@ def prepare(case):
     draw = np.random.default_rng(0)
     rows = "".join(f"{i % 9},{x},{y}\n" for i, (x, y) in enumerate(draw.uniform(0, 8, (40, 2))))
     Path(VISITS).write_text("id,lon,lat\n" + rows)
-    if case.setup is not None:
-        case.setup()
 
 
 def other(counts=range(64), bounds=BOUNDS):
@@ -71,11 +57,6 @@ def series():
     built.save(RELEASE, overwrite=True)
 
 
-def places(content):
-    """Other own places."""
-    return lambda: Path(OWN).write_bytes(content)
-
-
 def edited(**fields):
     """Weights with other fields."""
 
@@ -88,93 +69,75 @@ def edited(**fields):
 
 # fmt: off
 CASES = (
-    SuggestCase(name="S01-good", given="own places inside"),
-    SuggestCase(name="S01-part", given="one of two own places outside: it is left out",
-        setup=places(b"lon,lat\n1.5,2.5\n99,7\n")),
-    SuggestCase(name="S01-outside", given="all own places outside", code=2,
-        setup=places(b"lon,lat\n99,7\n"), told="own places must lie in the area of the release"),
-    SuggestCase(name="S01-empty", given="no own places", code=2,
-        setup=places(b"lon,lat\n"), told="own places must lie in the area of the release"),
-    SuggestCase(name="S01-nan", given="own places that are `nan`", code=2,
-        setup=places(b"lon,lat\nnan,nan\n"), told="own places must lie in the area"),
-    SuggestCase(name="S02-columns", given="own places without the columns", code=8,
-        setup=places(b"x,y\n1,2\n"), told="own places must have the columns lon and lat"),
-    SuggestCase(name="S02-text", given="an own place that is text", code=8,
-        setup=places(b"lon,lat\nhome,2\n"), told="own places must have a number"),
-    SuggestCase(name="S02-bytes", given="own places that are not text", code=8,
-        setup=places(b"\xff\xfe\x00"), told="own places must be a CSV file in UTF-8"),
-    SuggestCase(name="S02-none", given="own places that do not exist", code=8,
-        args=PLACES.replace(OWN, "none.csv"), told="own places must be a CSV file"),
-    SuggestCase(name="S03-zero", given="`-k 0`", args=PLACES + " -k 0", code=2,
-        told="-k must be between 1 and 64, got 0"),
-    SuggestCase(name="S03-above", given="`-k 65` of 64 regions", args=PLACES + " -k 65", code=2,
-        told="-k must be between 1 and 64, got 65"),
-    SuggestCase(name="S03-text", given="`-k many`", args=PLACES + " -k many", code=2,
-        told="is not a whole number"),
-    SuggestCase(name="S04-area", given="weights of a release of another area", code=2,
-        setup=other(bounds=(100, 0, 108, 8)), told="--release must be the one that the weights"),
-    SuggestCase(name="S04-date", given="weights of another release of the area", code=2,
-        setup=other(range(1, 65)), told="--release must be the one that the weights"),
-    SuggestCase(name="S04-density", given="a release without records", code=2,
-        setup=other([0] * 64), told="--release must have a density"),
-    SuggestCase(name="S04-series", given="a series of time slices", code=5,
-        setup=series, told="must be a single release, got a series"),
-    SuggestCase(name="S04-none", given="a release that does not exist", code=5,
-        args=PLACES.replace(RELEASE, "none.psd.parquet"), told="none.psd.parquet"),
-    SuggestCase(name="S04-weights", given="weights as a release", code=5,
-        args=PLACES.replace(RELEASE, WEIGHTS), told="cannot be read as a release file"),
-    SuggestCase(name="S05-none", given="weights that do not exist", code=5,
-        args=PLACES.replace(WEIGHTS, "none.json"), told="none.json does not exist"),
-    SuggestCase(name="S05-release", given="a release as weights", code=5,
-        args=PLACES.replace(WEIGHTS, RELEASE), told="is not a file of weights"),
-    SuggestCase(name="S05-json", given="weights that are not JSON", code=5,
-        setup=lambda: Path(WEIGHTS).write_text("{"), told="is not a file of weights"),
-    SuggestCase(name="S05-twice", given="weights with a key twice", code=5,
-        setup=lambda: Path(WEIGHTS).write_text('{"cells": 8, "cells": 8}'),
-        told="is not a file of weights"),
-    SuggestCase(name="S05-more", given="weights with the id of a person", code=5,
-        setup=edited(person="u1"), told="it must have exactly the fields of format 1"),
-    SuggestCase(name="S05-version", given="weights of a later format", code=5,
-        setup=edited(psd_weights=2), told="psd_weights must be 1"),
-    SuggestCase(name="S05-infinite", given="a weight of `1e999`", code=5,
-        setup=lambda: Path(WEIGHTS).write_text(Path(WEIGHTS).read_text().replace("0.5", "1e999")),
-        told="weights must be finite"),
-    SuggestCase(name="S06-good", given="records, release, epsilon and delta",
-        args=f"{TRAIN} {PRICE}"),
-    SuggestCase(name="S06-outside", given="a release of an area without records: weights of noise",
-        args=f"{TRAIN} {PRICE}", setup=other(bounds=(100, 0, 108, 8))),
-    SuggestCase(name="S06-density", given="training with a release without records",
-        args=f"{TRAIN} {PRICE}", setup=other([0] * 64), code=2, told="--release must have a dens"),
-    SuggestCase(name="S07-large", given="`--delta 0.1`", args=f"{TRAIN} --epsilon 1 --delta 0.1",
-        code=2, told="--delta must be above 0 and below 0.001, got 0.1"),
-    SuggestCase(name="S07-zero", given="`--delta 0`", args=f"{TRAIN} --epsilon 1 --delta 0",
-        code=2, told="--delta must be above 0"),
-    SuggestCase(name="S07-none", given="no delta", args=f"{TRAIN} --epsilon 1", code=2,
-        told="Missing option '--delta'"),
-    SuggestCase(name="S07-text", given="`--delta few`", args=f"{TRAIN} --epsilon 1 --delta few",
-        code=2, told="--delta must be"),
-    SuggestCase(name="S08-user", given="no user ids", code=2,
-        args=f"{TRAIN} {PRICE}".replace("--user id --max-contributions 4", ""),
-        told="--user must be given"),
-    SuggestCase(name="S08-bound", given="no contribution bound: 4",
-        args=f"{TRAIN} {PRICE}".replace("--max-contributions 4", "")),
-    SuggestCase(name="S08-cells", given="more regions than the lattice has", code=2,
-        args=f"{TRAIN} {PRICE}".replace("--cells 8", "--cells 9"), told="--cells must be at most"),
-    SuggestCase(name="S08-few", given="`--cells 4`", code=2,
-        args=f"{TRAIN} {PRICE}".replace("--cells 8", "--cells 4"),
-        told="--cells must be between 5 and 100, got 4"),
-    SuggestCase(name="S08-output", given="`-o` that names the file of records", code=6,
-        args=f"{TRAIN} {PRICE} --overwrite".replace("out.json", VISITS),
-        told="is read as an input too"),
-    SuggestCase(name="S08-ids", given="a record without an id", args=f"{TRAIN} {PRICE}", code=8,
-        setup=lambda: Path(VISITS).write_text("id,lon,lat\n,1,1\n"), told="no user id"),
+    taken("S01-good", "own places inside", PLACES),
+    taken("S01-part", "one of two own places outside: it is left out", PLACES,
+        setup=file(OWN, "lon,lat\n1.5,2.5\n99,7\n")),
+    refused("S01-outside", "all own places outside", PLACES,
+        "own places must lie in the area of the release", file(OWN, "lon,lat\n99,7\n")),
+    refused("S01-empty", "no own places", PLACES, "own places must lie in the area of the release",
+        file(OWN, "lon,lat\n")),
+    refused("S01-nan", "own places that are `nan`", PLACES, "own places must lie in the area",
+        file(OWN, "lon,lat\nnan,nan\n")),
+    refused("S02-columns", "own places without the columns", PLACES,
+        "own places must have the columns lon and lat", file(OWN, "x,y\n1,2\n"), code=8),
+    refused("S02-text", "an own place that is text", PLACES, "own places must have a number",
+        file(OWN, "lon,lat\nhome,2\n"), code=8),
+    refused("S02-bytes", "own places that are not text", PLACES,
+        "own places must be a CSV file in UTF-8", file(OWN, b"\xff\xfe\x00"), code=8),
+    refused("S02-none", "own places that do not exist", PLACES.replace(OWN, "none.csv"),
+        "own places must be a CSV file", code=8),
+    refused("S03-zero", "`-k 0`", PLACES + " -k 0", "-k must be between 1 and 64, got 0"),
+    refused("S03-above", "`-k 65` of 64 regions", PLACES + " -k 65",
+        "-k must be between 1 and 64, got 65"),
+    refused("S03-text", "`-k many`", PLACES + " -k many", "is not a whole number"),
+    refused("S04-area", "weights of a release of another area", PLACES,
+        "--release must be the one that the weights", other(bounds=(100, 0, 108, 8))),
+    refused("S04-date", "weights of another release of the area", PLACES,
+        "--release must be the one that the weights", other(range(1, 65))),
+    refused("S04-density", "a release without records", PLACES, "--release must have a density",
+        other([0] * 64)),
+    refused("S04-series", "a series of time slices", PLACES,
+        "must be a single release, got a series", series, code=5),
+    refused("S04-none", "a release that does not exist",
+        PLACES.replace(RELEASE, "none.psd.parquet"), "none.psd.parquet", code=5),
+    refused("S04-weights", "weights as a release", PLACES.replace(RELEASE, WEIGHTS),
+        "cannot be read as a release file", code=5),
+    refused("S05-none", "weights that do not exist", PLACES.replace(WEIGHTS, "none.json"),
+        "none.json does not exist", code=5),
+    refused("S05-release", "a release as weights", PLACES.replace(WEIGHTS, RELEASE),
+        "is not a file of weights", code=5),
+    refused("S05-json", "weights that are not JSON", PLACES, "is not a file of weights",
+        file(WEIGHTS, "{"), code=5),
+    refused("S05-twice", "weights with a key twice", PLACES, "is not a file of weights",
+        file(WEIGHTS, '{"cells": 8, "cells": 8}'), code=5),
+    refused("S05-more", "weights with the id of a person", PLACES,
+        "it must have exactly the fields of format 1", edited(person="u1"), code=5),
+    refused("S05-version", "weights of a later format", PLACES, "psd_weights must be 1",
+        edited(psd_weights=2), code=5),
+    refused("S05-infinite", "a weight of `1e999`", PLACES, "weights must be finite",
+        lambda: Path(WEIGHTS).write_text(Path(WEIGHTS).read_text().replace("0.5", "1e999")),
+        code=5),
+    taken("S06-good", "records, release, epsilon and delta", TRAINED, makes=MAKES),
+    taken("S06-outside", "a release of an area without records: weights of noise", TRAINED,
+        setup=other(bounds=(100, 0, 108, 8)), makes=MAKES),
+    refused("S06-density", "training with a release without records", TRAINED,
+        "--release must have a dens", other([0] * 64)),
+    refused("S07-large", "`--delta 0.1`", f"{TRAIN} --epsilon 1 --delta 0.1",
+        "--delta must be above 0 and below 0.001, got 0.1"),
+    refused("S07-zero", "`--delta 0`", f"{TRAIN} --epsilon 1 --delta 0", "--delta must be above 0"),
+    refused("S07-none", "no delta", f"{TRAIN} --epsilon 1", "Missing option '--delta'"),
+    refused("S07-text", "`--delta few`", f"{TRAIN} --epsilon 1 --delta few", "--delta must be"),
+    refused("S08-user", "no user ids", TRAINED.replace("--user id --max-contributions 4", ""),
+        "--user must be given"),
+    taken("S08-bound", "no contribution bound: 4", TRAINED.replace("--max-contributions 4", ""),
+        makes=MAKES),
+    refused("S08-cells", "more regions than the lattice has",
+        TRAINED.replace("--cells 8", "--cells 9"), "--cells must be at most"),
+    refused("S08-few", "`--cells 4`", TRAINED.replace("--cells 8", "--cells 4"),
+        "--cells must be between 5 and 100, got 4"),
+    refused("S08-output", "`-o` that names the file of records",
+        TRAINED.replace("out.json", VISITS) + " --overwrite", "is read as an input too", code=6),
+    refused("S08-ids", "a record without an id", TRAINED, "no user id",
+        file(VISITS, "id,lon,lat\n,1,1\n"), code=8),
 )
 # fmt: on
-
-
-def page_rows(row):
-    """Lines of the page."""
-    return "".join(
-        row(case.name, case.given, f"`psd suggest {case.args.split()[0]}`", case.code, case.told)
-        for case in CASES
-    )

@@ -1,11 +1,9 @@
-"""Kill processes that charge a ledger, at steps of the charge; called by test_ledger_survives.
+"""Kill processes that charge a ledger, at steps of the charge; run by test_ledger_survives.
 
-Each child is a fork. It notes that a charge was granted only after the ledger said so.
+Each child notes that a charge was granted only after the ledger said so.
 """
 
-import os
 import shutil
-import signal
 import sys
 from fractions import Fraction
 from pathlib import Path
@@ -15,6 +13,7 @@ from psd.ledger.ledger import Ledger
 from psd.privacy.epsilon import NANO
 from psd.privacy.loss import Loss
 from psd.privacy.unit import PrivacyUnit
+from robustness.kills import forked, spread, was_killed
 from support.ledger_columns import BY_LON_LAT
 
 DELTA = Fraction(1, 10**6)
@@ -27,46 +26,26 @@ def request(loss=LOSS):
     return ChargeRequest(loss=loss, unit=PrivacyUnit(), what="try", readings=BY_LON_LAT)
 
 
-def child(folder, step):
-    """Charge in a fork that ends at a step; 0 for no end. Returns how it ended."""
-    process = os.fork()
-    if process:
-        return os.waitpid(process, 0)[1]
-    seen = 0
-
-    def count(frame, event, argument):
-        nonlocal seen
-        if frame.f_code.co_filename.endswith(STEPS):
-            seen += 1
-            if seen == step:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-    sys.setprofile(count)
-    Ledger(folder / "city.ledger").charge("rows", request())
-    sys.setprofile(None)
-    (folder / "granted").touch()
-    (folder / "steps").write_text(str(seen))
-    os._exit(0)
+def charge():
+    Ledger("city.ledger").charge("rows", request())
+    Path("granted").touch()
+    return 0
 
 
-def prepared(folder, template):
+def child(folder, template, step=0):
+    """Charge a copy of a ledger."""
     folder.mkdir()
     shutil.copy(template, folder / "city.ledger")
-    return folder
+    return forked(folder, charge, STEPS, step)
 
 
 def main(folder, number):
     """Kill so many charges at steps that are evenly spaced."""
     template = folder / "template"
     Ledger.create(template).register("rows", 2, delta="1e-6")
-    whole = prepared(folder / "whole", template)
-    assert child(whole, 0) == 0
-    steps = int((whole / "steps").read_text())
-    for i in range(number):
-        step = 1 + i * (steps - 1) // max(number - 1, 1)
-        ended = child(prepared(folder / f"killed-{i}", template), step)
-        assert os.WTERMSIG(ended) == signal.SIGKILL, ended
-    print(steps)
+    assert child(folder / "whole", template) == 0
+    for i, step in enumerate(spread(number, folder / "whole")):
+        assert was_killed(child(folder / f"killed-{i}", template, step))
 
 
 if __name__ == "__main__":

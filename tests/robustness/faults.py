@@ -15,6 +15,7 @@ from collections.abc import Callable
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -36,12 +37,10 @@ from psd.privacy.unit import PrivacyUnit
 from psd.publish.charging import PendingCharge
 from psd.publish.refusals import UNREADABLE
 from robustness.bad_input import SECRET, table
+from robustness.kills import TESTS, environment
 from support.cli_runner import Outcome, cli
 from support.ledger_columns import BY_LON_LAT
 from support.releases import changed
-
-TESTS = Path(__file__).parents[1]
-ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent)])}
 
 # Where every fault is met: an input, a ledger, and a release that stands there already.
 INPUT, LEDGER, OUTPUT = "points.csv", "city.ledger", "out/r.psd.parquet"
@@ -76,7 +75,7 @@ def here(args):
 Setup = Callable[[pytest.MonkeyPatch], object]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Fault:
     """A command, what goes wrong, and what must hold afterwards.
 
@@ -88,22 +87,25 @@ class Fault:
 
     name: str
     given: str
+    code: int = 0
+    told: str = ""
     args: str = BUILD
     setup: Setup = lambda patch: None
     run: Callable[[list[str]], Outcome] = here
-    code: int = 0
-    told: str = ""
     holds: str = ""
     charged: int | None = 0
     written: bool = False
     after: Callable[[Outcome], object] = lambda outcome: None
+    deep: bool = False
 
     @property
-    def id(self):
-        return self.name.split("-")[0]
+    def marks(self):
+        """Faults that start a process are deep."""
+        starts = self.run.__qualname__.startswith(("process", "signalled"))
+        return [pytest.mark.deep] if self.deep or starts else []
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Elsewhere:
     """A fault that has a test of its own, by its file and name."""
 
@@ -111,10 +113,6 @@ class Elsewhere:
     given: str
     test: str
     holds: str
-
-    @property
-    def id(self):
-        return self.name.split("-")[0]
 
 
 # Processes that lack something
@@ -142,7 +140,7 @@ def process(*, driver=(), size=None, owner=False, stdin=None, streams=None):
         command = [sys.executable, *(driver or ("-m", "psd_cli")), *args]
         out = open_stream(streams)
         ran = subprocess.run(
-            command, env=ENVIRONMENT, preexec_fn=prepare, stdout=out or subprocess.PIPE,
+            command, env=environment(), preexec_fn=prepare, stdout=out or subprocess.PIPE,
             stderr=subprocess.PIPE, text=True, check=False, input=stdin, encoding="utf-8",
         )  # fmt: skip
         if out is not None:
@@ -188,7 +186,7 @@ def signalled(number):
     def run(args):
         command = [sys.executable, "-m", "psd_cli", *args]
         pipe = subprocess.PIPE
-        running = subprocess.Popen(command, env=ENVIRONMENT, stdin=pipe, stdout=pipe, stderr=pipe)
+        running = subprocess.Popen(command, env=environment(), stdin=pipe, stdout=pipe, stderr=pipe)
         # More than a pipe holds: when this is through, the command has begun to read.
         running.stdin.write(POINTS.encode() + b"1,1,\n" * 100_000)
         running.stdin.flush()
@@ -294,26 +292,13 @@ def odd(name):
 
 def other_file_system(args):
     """Write to memory, which is another file system than a disk."""
-    with closing_folder(Path("/dev/shm")) as folder:
-        if folder.stat().st_dev == Path().stat().st_dev:
-            pytest.skip("/dev/shm is the file system of the temporary files")
+    with TemporaryDirectory(dir="/dev/shm") as name:
+        folder = Path(name)
+        assert folder.stat().st_dev != Path().stat().st_dev
         outcome = here([str(folder / "r") if arg == OUTPUT else arg for arg in args])
         shutil.copy(folder / "r", OUTPUT)
         assert [path.name for path in folder.iterdir()] == ["r"]
     return outcome
-
-
-@contextmanager
-def closing_folder(above):
-    """A folder that is removed."""
-    if not above.is_dir():
-        pytest.skip(f"there is no {above}")
-    folder = above / f"psd-{os.getpid()}"
-    folder.mkdir()
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder)
 
 
 PRIVATE = ("l", "t", "k", "e.csv", "e.png", "e.html", "c.csv", "c.png")
@@ -350,14 +335,11 @@ def without_mask(args):
 # Ledgers
 
 
-def charge(path=LEDGER, epsilon=NANO):
+def charge():
     """A charge of a release that was never written."""
-    return Ledger(path).charge(
-        "rows",
-        ChargeRequest(
-            loss=Loss.pure(epsilon), unit=PrivacyUnit(), what="build", readings=BY_LON_LAT
-        ),
-    )
+    loss, unit = Loss.pure(NANO), PrivacyUnit()
+    asked = ChargeRequest(loss=loss, unit=unit, what="build", readings=BY_LON_LAT)
+    return Ledger(LEDGER).charge("rows", asked)
 
 
 def by_hand(script):
@@ -502,117 +484,105 @@ FORMATS = ("gpkg", "parquet", "geojson", "csv", "tif", "npy")
 
 # fmt: off
 PROCESSES = (
-    Fault(name="F01-ledger", given="no room for the charge", run=within(8192), code=9,
-        told="the disk may be full"),
-    Fault(name="F01-release", given="no room for the release", args=f"{FREE} --set height=8 {PAID}",
-        run=within(40_000), code=6, told=f"cannot write {OUTPUT}", charged=1),
-    Fault(name="F01-rows", given="no room for what standard input says",
-        args=f"{FREE.replace(INPUT, '-')} --set height=1", run=process(size=10, stdin=POINTS),
-        code=8, told="standard input cannot be stored"),
-    Elsewhere(name="F01-users", given="no room for rows that do not fit into memory",
-        test="tests/robustness/test_build_survives.py::test_no_room_for_rows_of_users",
-        holds="refused, 6"),
-    Elsewhere(name="F01-done", given="no room to note that the release is written",
-        test=f"{PROTOCOL}::test_a_release_that_cannot_be_noted_is_there_and_charged",
-        holds="exit code 9; the release is there, and charged"),
-    Fault(name="F01-tally", given="no room for a tally",
-        args=f"tally {INPUT} -o out/t --bounds 0 0 4 4", run=within(100), code=6,
-        told="cannot write out/t"),
-    Fault(name="F01-answers", given="no room for answers", args=f"{QUERY} --format csv -o out/a",
-        run=within(10), code=6, told="cannot write out/a"),
-    *(Fault(name=f"F01-{ending}", given=f"no room for an export to .{ending}",
-        args=f"export {OUTPUT} out/cells.{ending}", run=within(50), code=6,
-        told=f"cannot write out/cells.{ending}") for ending in FORMATS),
-    Fault(name="F01-evaluation", given="no room for an evaluation",
-        args=f"evaluate {OUTPUT} {INPUT} -o out/e.csv", run=within(10), code=6,
-        told="cannot write out/e.csv"),
-    Fault(name="F01-screen", given="standard output is a full disk", args=QUERY,
-        run=process(streams="full"), code=6, told="cannot write to standard output"),
-    Fault(name="F01-answer", given="the same, for an answer that was paid", args=ASK,
-        run=process(streams="full"), code=6, told="cannot write to standard output", charged=1),
-    Fault(name="F01-said", given="the same, for a release", run=process(streams="full"), code=6,
-        told="cannot write to standard output", charged=1, written=True),
-    Fault(name="F02-output", given="a folder for releases that is read-only",
-        setup=denied("out"), run=process(owner=True), code=6, told="folder out is not writable"),
-    Fault(name="F02-kept", given="a release that may not be replaced (`chattr +i`)",
-        setup=raising(Path, "replace", OSError(errno.EPERM, os.strerror(errno.EPERM))), code=6,
-        told=f"cannot write {OUTPUT}", charged=1),
-    Fault(name="F02-ledger", given="the folder of the ledger is read-only",
-        setup=denied("."), run=process(owner=True), code=9,
-        told="check its permissions, and those of its folder"),
-    Fault(name="F03-input", given="an input that is not readable", setup=denied(INPUT),
-        run=process(owner=True), code=8, told="is not readable; check its permissions"),
-    Fault(name="F03-release", given="a release that is not readable", args=QUERY,
-        setup=denied(OUTPUT), run=process(owner=True), code=5, told="Permission denied"),
-    Fault(name="F03-ledger", given="a ledger that is not readable", setup=denied(LEDGER),
-        run=process(owner=True), code=9, told="check its permissions"),
-    Elsewhere(name="F04-steps", given="kill -9 at 60 steps, evenly spaced; at night 2,000",
-        test=f"{SURVIVES}::test_killed_builds_keep_what_they_were_charged",
-        holds="nothing half-written, no release and no draw without a charge; again is charged "
+    Fault("F01-ledger", "no room for the charge", 9, "the disk may be full", run=within(8192)),
+    Fault("F01-release", "no room for the release", 6, f"cannot write {OUTPUT}",
+        args=f"{FREE} --set height=8 {PAID}", run=within(40_000), charged=1),
+    Fault("F01-rows", "no room for what standard input says", 8, "standard input cannot be stored",
+        args=f"{FREE.replace(INPUT, '-')} --set height=1", run=process(size=10, stdin=POINTS)),
+    Elsewhere("F01-users", "no room for rows that do not fit into memory",
+        "tests/robustness/test_build_survives.py::test_no_room_for_rows_of_users", "refused, 6"),
+    Elsewhere("F01-done", "no room to note that the release is written",
+        f"{PROTOCOL}::test_a_release_that_cannot_be_noted_is_there_and_charged",
+        "exit code 9; the release is there, and charged"),
+    Fault("F01-tally", "no room for a tally", 6, "cannot write out/t",
+        args=f"tally {INPUT} -o out/t --bounds 0 0 4 4", run=within(100)),
+    Fault("F01-answers", "no room for answers", 6, "cannot write out/a",
+        args=f"{QUERY} --format csv -o out/a", run=within(10)),
+    *(Fault(f"F01-{ending}", f"no room for an export to .{ending}", 6,
+        f"cannot write out/cells.{ending}", f"export {OUTPUT} out/cells.{ending}", run=within(50),
+        deep=ending == "tif") for ending in FORMATS),
+    Fault("F01-evaluation", "no room for an evaluation", 6, "cannot write out/e.csv",
+        args=f"evaluate {OUTPUT} {INPUT} -o out/e.csv", run=within(10)),
+    Fault("F01-screen", "standard output is a full disk", 6, "cannot write to standard output",
+        args=QUERY, run=process(streams="full")),
+    Fault("F01-answer", "the same, for an answer that was paid", 6,
+        "cannot write to standard output", args=ASK, run=process(streams="full"), charged=1),
+    Fault("F01-said", "the same, for a release", 6, "cannot write to standard output",
+        run=process(streams="full"), charged=1, written=True),
+    Fault("F02-output", "a folder for releases that is read-only", 6, "folder out is not writable",
+        setup=denied("out"), run=process(owner=True)),
+    Fault("F02-kept", "a release that may not be replaced (`chattr +i`)", 6,
+        f"cannot write {OUTPUT}",
+        setup=raising(Path, "replace", OSError(errno.EPERM, os.strerror(errno.EPERM))), charged=1),
+    Fault("F02-ledger", "the folder of the ledger is read-only", 9,
+        "check its permissions, and those of its folder", setup=denied("."),
+        run=process(owner=True)),
+    Fault("F03-input", "an input that is not readable", 8, "is not readable; check its permissions",
+        setup=denied(INPUT), run=process(owner=True)),
+    Fault("F03-release", "a release that is not readable", 5, "Permission denied", args=QUERY,
+        setup=denied(OUTPUT), run=process(owner=True)),
+    Fault("F03-ledger", "a ledger that is not readable", 9, "check its permissions",
+        setup=denied(LEDGER), run=process(owner=True)),
+    Elsewhere("F04-steps", "kill -9 at 60 steps, evenly spaced; at night 2,000",
+        f"{SURVIVES}::test_killed_builds_keep_what_they_were_charged",
+        "nothing half-written, no release and no draw without a charge; again is charged "
         "again in full, and a release that was there is noted"),
-    Elsewhere(name="F04-points", given="kill -9 before the charge, after it, while drawing, while "
+    Elsewhere("F04-points", "kill -9 before the charge, after it, while drawing, while "
         "writing, after the release has its name, before it is noted",
-        test=f"{SURVIVES}::test_killed_at_named_points", holds="the same"),
-    Elsewhere(name="F04-replaced", given="kill -9 over a release and a tally, before and after "
-        "each is replaced",
-        test=f"{SURVIVES}::test_killed_while_a_release_and_its_tally_are_replaced",
-        holds="of each the old file or the new one, whole; one that was about to take the place of "
+        f"{SURVIVES}::test_killed_at_named_points", "the same"),
+    Elsewhere("F04-replaced", "kill -9 over a release and a tally, before and after "
+        "each is replaced", f"{SURVIVES}::test_killed_while_a_release_and_its_tally_are_replaced",
+        "of each the old file or the new one, whole; one that was about to take the place of "
         "another lies beside it under a hidden name, with its permissions, until the next write "
         "into the folder"),
-    Elsewhere(name="F04-large", given="kill -9 at 12 moments of a build of 300,000 rows",
-        test="tests/robustness/test_build_survives.py::test_kill_leaves_nothing",
-        holds="the release or nothing, no temporary file"),
-    Fault(name="F05-terminated", given="SIGTERM while rows are read",
-        args=BUILD.replace(INPUT, "-"), run=signalled(signal.SIGTERM), code=130, told=INTERRUPTED),
-    Fault(name="F05-ctrl-c", given="Ctrl-C while rows are read",
-        args=BUILD.replace(INPUT, "-"), run=signalled(signal.SIGINT), code=130, told=INTERRUPTED),
-    Fault(name="F05-drawing", given="Ctrl-C while noise is drawn",
-        setup=raising(SecureSampler, "draw", KeyboardInterrupt()), code=130, told=INTERRUPTED,
-        charged=1),
-    Fault(name="F05-replaced", given="Ctrl-C when the release is to take the place of the old one",
-        setup=raising(Path, "replace", KeyboardInterrupt()), code=130, told=INTERRUPTED,
-        charged=1),
-    Fault(name="F05-written", given="Ctrl-C when the release is written and not noted",
-        setup=raising(Account, "finish", KeyboardInterrupt()), code=130, told=INTERRUPTED,
-        charged=1, written=True),
-    Elsewhere(name="F06-order", given="power cut: the order in which files are brought to the disk",
-        test="tests/robustness/test_order_on_disk.py::test_the_order_on_the_disk",
-        holds="the charge before the first random number, the release before its name, its folder "
+    Elsewhere("F04-large", "kill -9 at 12 moments of a build of 300,000 rows",
+        "tests/robustness/test_build_survives.py::test_kill_leaves_nothing",
+        "the release or nothing, no temporary file"),
+    Fault("F05-terminated", "SIGTERM while rows are read", 130, INTERRUPTED,
+        args=BUILD.replace(INPUT, "-"), run=signalled(signal.SIGTERM)),
+    Fault("F05-ctrl-c", "Ctrl-C while rows are read", 130, INTERRUPTED,
+        args=BUILD.replace(INPUT, "-"), run=signalled(signal.SIGINT)),
+    Fault("F05-drawing", "Ctrl-C while noise is drawn", 130, INTERRUPTED,
+        setup=raising(SecureSampler, "draw", KeyboardInterrupt()), charged=1),
+    Fault("F05-replaced", "Ctrl-C when the release is to take the place of the old one", 130,
+        INTERRUPTED, setup=raising(Path, "replace", KeyboardInterrupt()), charged=1),
+    Fault("F05-written", "Ctrl-C when the release is written and not noted", 130, INTERRUPTED,
+        setup=raising(Account, "finish", KeyboardInterrupt()), charged=1, written=True),
+    Elsewhere("F06-order", "power cut: the order in which files are brought to the disk",
+        "tests/robustness/test_order_on_disk.py::test_the_order_on_the_disk",
+        "the charge before the first random number, the release before its name, its folder "
         "before the note"),
-    Fault(name="F07-memory", given="memory runs out when the noise is drawn",
-        args=f"{FREE} --set height=11 {PAID}", run=limited("memory", 100_000_000), code=8,
-        told=UNREADABLE, charged=1),
-    Fault(name="F07-counting", given="memory runs out while records are counted, with a ledger",
-        setup=raising(TallyBuilder, "add_batch", MemoryError()), code=8,
-        told=UNREADABLE, charged=1),
-    Elsewhere(name="F07-tree", given="a tree that would not fit", holds="refused, 2",
-        test="tests/robustness/test_bad_input.py::test_refused[P05-cells]"),
-    Fault(name="F08-none", given="no file may be opened", run=limited("files", 3), code=70,
-        told="too many open files"),
-    Fault(name="F08-two", given="no more than two files at a time", run=limited("files", 5), code=9,
-        told="cannot be opened"),
-    Elsewhere(name="F09-ledger", given="four processes charge one budget",
-        test=f"{SURVIVES}::test_four_processes_are_granted_exactly_the_budget",
-        holds="granted exactly the budget"),
-    Fault(name="F09-output", given="another build has written the release first",
-        args=BUILD.replace("--overwrite ", ""), setup=appearing, code=6,
-        told="exists; choose another name", charged=1),
-    Fault(name="F09-link", given="a link to nowhere in the place of the release",
-        args=BUILD.replace("--overwrite ", ""), setup=linked_to_nowhere, code=6,
-        told="is a broken symbolic link; remove it"),
-    Fault(name="F09-over-link", given="the same, with `--overwrite`", setup=linked_to_nowhere,
-        charged=1, after=no_link, holds="the release takes the place of the link"),
-    Fault(name="F09-pipe", given="a pipe beside the release, by the name of another",
+    Fault("F07-memory", "memory runs out when the noise is drawn", 8, UNREADABLE,
+        args=f"{FREE} --set height=11 {PAID}", run=limited("memory", 100_000_000), charged=1),
+    Fault("F07-counting", "memory runs out while records are counted, with a ledger", 8, UNREADABLE,
+        setup=raising(TallyBuilder, "add_batch", MemoryError()), charged=1),
+    Elsewhere("F07-tree", "a tree that would not fit",
+        "tests/robustness/test_bad_input.py::test_refused[P05]", "refused, 2"),
+    Fault("F08-none", "no file may be opened", 70, "too many open files", run=limited("files", 3)),
+    Fault("F08-two", "no more than two files at a time", 9, "cannot be opened",
+        run=limited("files", 5)),
+    Elsewhere("F09-ledger", "four processes charge one budget",
+        f"{SURVIVES}::test_four_processes_are_granted_exactly_the_budget",
+        "granted exactly the budget"),
+    Fault("F09-output", "another build has written the release first", 6,
+        "exists; choose another name", args=BUILD.replace("--overwrite ", ""), setup=appearing,
+        charged=1),
+    Fault("F09-link", "a link to nowhere in the place of the release", 6,
+        "is a broken symbolic link; remove it", args=BUILD.replace("--overwrite ", ""),
+        setup=linked_to_nowhere),
+    Fault("F09-over-link", "the same, with `--overwrite`", setup=linked_to_nowhere, charged=1,
+        after=no_link, holds="the release takes the place of the link"),
+    Fault("F09-pipe", "a pipe beside the release, by the name of another",
         setup=lambda patch: os.mkfifo("out/a.psd.parquet"), charged=1),
-    Fault(name="F09-ledgers", given="the same rows from two ledgers", run=in_two_ledgers,
-        charged=1, holds="both are paid: two ledgers know nothing of each other"),
-    Fault(name="F10-other", given="a release on another file system than the temporary files",
+    Fault("F09-ledgers", "the same rows from two ledgers", run=in_two_ledgers, charged=1,
+        holds="both are paid: two ledgers know nothing of each other"),
+    Fault("F10-other", "a release on another file system than the temporary files",
         run=other_file_system, charged=1),
-    Fault(name="F10-link", given="a file system over which no name can be given",
-        setup=raising(files.os, "link", OSError(errno.EXDEV, os.strerror(errno.EXDEV))), code=6,
-        told="Invalid cross-device link", charged=1),
-    *(Fault(name=f"F11-{name}", given=f"input, ledger and release with {given}", charged=1,
-        **odd(text)) for name, given, text in (
+    Fault("F10-link", "a file system over which no name can be given", 6,
+        "Invalid cross-device link",
+        setup=raising(files.os, "link", OSError(errno.EXDEV, os.strerror(errno.EXDEV))), charged=1),
+    *(Fault(f"F11-{name}", f"input, ledger and release with {given}", charged=1, **odd(text))
+        for name, given, text in (
             ("space", "a space in their name", "a b"),
             ("korean", "a Korean name", "방문"),
             ("line", "a line end in their name", "line\nend"),
@@ -620,82 +590,80 @@ PROCESSES = (
             ("address", "a name with signs of an address", "a?b#c%41&mode=ro"),
             ("option", "the name `-rf`", "-rf"),
             ("240", "a name of 240 bytes", "x" * 240))),
-    Fault(name="F11-256", given="a release with a name of 256 bytes",
-        args=BUILD.replace(OUTPUT, "out/" + "x" * 256), code=6, told="File name too long"),
-    Fault(name="F12-clock", given="a clock that was set back by years", setup=clock_set_back,
-        charged=1),
-    Fault(name="F13-start", given="no random numbers from the beginning",
-        setup=raising(os, "urandom", OSError(errno.ENOSYS, SECRET)), code=70,
-        told="the operating system gives no random numbers"),
-    Fault(name="F13-draw", given="none from the charge on", setup=without_randomness, code=70,
-        told="the operating system gives no random numbers", charged=1),
-    Fault(name="F14-umask", given="umask 000", run=without_mask, charged=1,
+    Fault("F11-256", "a release with a name of 256 bytes", 6, "File name too long",
+        args=BUILD.replace(OUTPUT, "out/" + "x" * 256)),
+    Fault("F12-clock", "a clock that was set back by years", setup=clock_set_back, charged=1),
+    Fault("F13-start", "no random numbers from the beginning", 70,
+        "the operating system gives no random numbers",
+        setup=raising(os, "urandom", OSError(errno.ENOSYS, SECRET))),
+    Fault("F13-draw", "none from the charge on", 70, "the operating system gives no random numbers",
+        setup=without_randomness, charged=1),
+    Fault("F14-umask", "umask 000", run=without_mask, deep=True, charged=1,
         holds="ledgers, tallies, evaluations and comparisons are 0600; releases, exports and "
         "answers 0644"),
-    Elsewhere(name="F15-fork", given="processes that were forked", holds="they draw other noise",
-        test="tests/unit/mechanisms/test_laplace.py::test_forked_children_draw_different_noise"),
-    Fault(name="F16-pipe", given="the reader of standard output is gone",
-        run=process(streams="broken"), charged=1),
-    Fault(name="F16-query", given="the same, for a query", args=QUERY,
-        run=process(streams="broken"), holds="exit code 0, as of a command before `head`"),
-    Fault(name="F16-answer", given="the same, for an answer that was paid", args=ASK,
-        run=process(streams="broken"), charged=1, holds="charged, not finished"),
-    Fault(name="F16-closed", given="standard output is closed", run=process(streams="closed"),
+    Elsewhere("F15-fork", "processes that were forked",
+        "tests/unit/mechanisms/test_laplace.py::test_forked_children_draw_different_noise",
+        "they draw other noise"),
+    Fault("F16-pipe", "the reader of standard output is gone", run=process(streams="broken"),
         charged=1),
-    Fault(name="F16-closed-query", given="the same, for a query", args=QUERY,
-        run=process(streams="closed")),
+    Fault("F16-query", "the same, for a query", args=QUERY, run=process(streams="broken"),
+        holds="exit code 0, as of a command before `head`"),
+    Fault("F16-answer", "the same, for an answer that was paid", args=ASK,
+        run=process(streams="broken"), charged=1, holds="charged, not finished"),
+    Fault("F16-closed", "standard output is closed", run=process(streams="closed"), charged=1),
+    Fault("F16-closed-query", "the same, for a query", args=QUERY, run=process(streams="closed")),
 )
 
 LEDGERS = (
-    Fault(name="L03-page", given="a damaged page", setup=damaged_page, code=9, told="is damaged",
-        charged=None),
-    Fault(name="L03-journal", given="a release by the name of the ledger's journal",
-        args=BUILD.replace(OUTPUT, f"{LEDGER}-journal"), code=6, told=RESERVED),
-    Fault(name="L03-log", given="a kept tally by the name of its log",
-        args=f"{BUILD} --keep-tally {LEDGER}-wal", code=6, told=RESERVED),
-    Fault(name="L03-beside", given="a ledger that is made beside such a file",
-        args="ledger create new", setup=lambda patch: Path("new-journal").touch(), code=6,
-        told="SQLite would read it as a part of the ledger"),
-    Fault(name="L04-older", given="an older copy, and a release beside it that it does not know",
-        setup=restored, code=9, told="an older copy of the ledger was restored"),
-    Fault(name="L04-ask", given="the same, for an answer", args=ASK, setup=restored, code=9,
-        told="an older copy of the ledger was restored"),
-    Fault(name="L04-words", given="a file beside it, no release, that names a charge it never made",
+    Fault("L03-page", "a damaged page", 9, "is damaged", setup=damaged_page, charged=None),
+    Fault("L03-journal", "a release by the name of the ledger's journal", 6, RESERVED,
+        args=BUILD.replace(OUTPUT, f"{LEDGER}-journal")),
+    Fault("L03-log", "a kept tally by the name of its log", 6, RESERVED,
+        args=f"{BUILD} --keep-tally {LEDGER}-wal"),
+    Fault("L03-beside", "a ledger that is made beside such a file", 6,
+        "SQLite would read it as a part of the ledger", args="ledger create new",
+        setup=lambda patch: Path("new-journal").touch()),
+    Fault("L04-older", "an older copy, and a release beside it that it does not know", 9,
+        "an older copy of the ledger was restored", setup=restored),
+    Fault("L04-ask", "the same, for an answer", 9, "an older copy of the ledger was restored",
+        args=ASK, setup=restored),
+    Fault("L04-words", "a file beside it, no release, that names a charge it never made",
         setup=worded, charged=1),
-    Fault(name="L04-forged", given="the same in a release that is sound but for that",
-        setup=forged, code=9, told="or the release is forged"),
-    Fault(name="L04-head", given="an older copy, and the head that was noted",
-        args=f"ledger verify {LEDGER} --head", run=head_of_later, code=9,
-        told="this is an older copy, or another ledger"),
-    Fault(name="L05-deleted", given="an entry that was removed",
-        setup=by_hand("DELETE FROM entry WHERE number = 2"), code=9, charged=None,
-        told="entry 2 of the ledger was changed, removed or inserted"),
-    Fault(name="L05-order", given="two entries that changed places", setup=by_hand(SWAP), code=9,
-        charged=None, told="entry 2 of the ledger was changed, removed or inserted"),
-    Fault(name="L05-end", given="the last entry was removed, and `psd ledger verify`",
-        args=f"ledger verify {LEDGER}", setup=by_hand("DELETE FROM entry WHERE number = 3"), code=9,
-        told="entry 3 of the ledger was removed", charged=None),
-    Fault(name="L07-locked", given="another process holds the ledger", run=while_held, code=9,
-        told="is in use by another process"),
-    Fault(name="L08-read-only", given="a ledger that is read-only",
-        setup=lambda patch: Path(LEDGER).chmod(0o400), run=process(owner=True), code=9,
-        told="cannot be written; check its permissions"),
-    Fault(name="L10-second", given="a file that was charged to another dataset, renamed",
+    Fault("L04-forged", "the same in a release that is sound but for that", 9,
+        "or the release is forged", setup=forged),
+    Fault("L04-head", "an older copy, and the head that was noted", 9,
+        "this is an older copy, or another ledger", args=f"ledger verify {LEDGER} --head",
+        run=head_of_later),
+    Fault("L05-deleted", "an entry that was removed", 9,
+        "entry 2 of the ledger was changed, removed or inserted",
+        setup=by_hand("DELETE FROM entry WHERE number = 2"), charged=None),
+    Fault("L05-order", "two entries that changed places", 9,
+        "entry 2 of the ledger was changed, removed or inserted", setup=by_hand(SWAP),
+        charged=None),
+    Fault("L05-end", "the last entry was removed, and `psd ledger verify`", 9,
+        "entry 3 of the ledger was removed", args=f"ledger verify {LEDGER}",
+        setup=by_hand("DELETE FROM entry WHERE number = 3"), charged=None),
+    Fault("L07-locked", "another process holds the ledger", 9, "is in use by another process",
+        run=while_held),
+    Fault("L08-read-only", "a ledger that is read-only", 9,
+        "cannot be written; check its permissions", setup=lambda patch: Path(LEDGER).chmod(0o400),
+        run=process(owner=True)),
+    Fault("L10-second", "a file that was charged to another dataset, renamed",
         run=again_under_another_name, charged=2, holds="a warning; a copy causes no warning"),
-    Fault(name="L11-overspent", given="more was spent than the budget", setup=overspent, code=4,
-        told="has epsilon 0 left", charged=1),
-    Fault(name="L12-left", given="a charge that was never finished", setup=lambda patch: charge(),
-        charged=2, after=unfinished, holds="`psd ledger history` says so; it stays charged"),
-    Elsewhere(name="L12-noted", given="a release whose build was killed before it was noted",
-        test=f"{SURVIVES}::test_killed_at_named_points",
-        holds="the next build notes it as done, with its digest; it stays charged"),
-    Fault(name="L13-network", given="a ledger on NFS, as `/proc/mounts` says", setup=on_a_network,
-        charged=1, after=warned("network file system (nfs4)"), holds="a warning"),
-    Fault(name="L14-raised", given="a budget that is raised: refused before, paid after",
+    Fault("L11-overspent", "more was spent than the budget", 4, "has epsilon 0 left",
+        setup=overspent, charged=1),
+    Fault("L12-left", "a charge that was never finished", setup=lambda patch: charge(), charged=2,
+        after=unfinished, holds="`psd ledger history` says so; it stays charged"),
+    Elsewhere("L12-noted", "a release whose build was killed before it was noted",
+        f"{SURVIVES}::test_killed_at_named_points",
+        "the next build notes it as done, with its digest; it stays charged"),
+    Fault("L13-network", "a ledger on NFS, as `/proc/mounts` says", setup=on_a_network, charged=1,
+        after=warned("network file system (nfs4)"), holds="a warning"),
+    Fault("L14-raised", "a budget that is raised: refused before, paid after",
         run=raised_then_spent, charged=1, holds="an entry says when, and from what"),
-    Fault(name="L14-lowered", given="a budget that is lowered",
-        args=f"ledger raise {LEDGER} rows --budget 9", code=2, told="budget must be above 10"),
-    Fault(name="L14-again", given="a dataset that is registered again with more",
-        args=f"ledger register {LEDGER} rows --budget 20", code=9, told="is already registered in"),
+    Fault("L14-lowered", "a budget that is lowered", 2, "budget must be above 10",
+        args=f"ledger raise {LEDGER} rows --budget 9"),
+    Fault("L14-again", "a dataset that is registered again with more", 9,
+        "is already registered in", args=f"ledger register {LEDGER} rows --budget 20"),
 )
 # fmt: on

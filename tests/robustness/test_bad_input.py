@@ -1,4 +1,4 @@
-"""What psd does with unusual and wrong input: the table of `badinput`, line by line."""
+"""What psd does with unusual and wrong input: the table of `bad_input`, row by row."""
 
 import subprocess
 import sys
@@ -9,11 +9,8 @@ import pytest
 
 import psd
 from robustness.bad_input import CASES, OUTPUT, SECRET
+from robustness.commands import grouped
 from support.cli_runner import Outcome, cli, fails, files, without_request_warnings
-
-ACCEPTED = [pytest.param(case, id=case.name) for case in CASES if case.kept is not None]
-ANSWERED = [pytest.param(c, id=c.name) for c in CASES if c.command == "query" and not c.code]
-REFUSED = [pytest.param(case, id=case.name) for case in CASES if case.code]
 
 MEASURED = """if True:
     import re, sys
@@ -26,11 +23,29 @@ MEASURED = """if True:
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """A folder to work in, with one for releases; names in it are short and relative."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "out").mkdir()
-    return tmp_path
+def each_case(tmp_path, monkeypatch, subtests):
+    """Every case in a folder of its own, with one for releases; names are short and relative."""
+
+    def check_each(cases, check):
+        for number, case in enumerate(cases):
+            folder = tmp_path / str(number)
+            (folder / "out").mkdir(parents=True)
+            with subtests.test(case.name), monkeypatch.context() as patch:
+                patch.chdir(folder)
+                case.prepare(folder)
+                check(case, folder, patch)
+
+    return check_each
+
+
+def groups(cases):
+    """Cases of an id as one test; those that take long are deep."""
+    cases = list(cases)
+    return [
+        pytest.param(group, id=name, marks=[pytest.mark.deep] if deep else [])
+        for deep in (False, True)
+        for name, group in grouped([case for case in cases if case.deep == deep])
+    ]
 
 
 def run_within(megabytes, args):
@@ -42,9 +57,12 @@ def run_within(megabytes, args):
     return Outcome(ended.returncode, told + "\n", without_request_warnings(ended.stderr))
 
 
-@pytest.mark.parametrize("case", ACCEPTED)
-def test_accepted(folder, case):
-    case.prepare(folder)
+@pytest.mark.parametrize("cases", groups(case for case in CASES if case.kept is not None))
+def test_accepted(each_case, cases):
+    each_case(cases, check_accepted)
+
+
+def check_accepted(case, folder, patch):
     Path(OUTPUT).write_bytes(b"an older release")
     outcome = run_within(case.megabytes, case.args) if case.megabytes else cli(*case.args)
     assert outcome.code == 0, outcome.err
@@ -52,18 +70,20 @@ def test_accepted(folder, case):
     assert outcome.err.startswith("PRIVATE, do not publish: ")
     counted, *hint = outcome.err.splitlines()
     assert counted.endswith(f", kept {case.kept:,}")
-    assert [line.startswith("PRIVATE, do not publish: no record was counted") for line in hint] == (
-        [True] if "read 0," not in counted and not case.kept else []
-    )
+    empty = [line.startswith("PRIVATE, do not publish: no record was counted") for line in hint]
+    assert empty == ([True] if "read 0," not in counted and not case.kept else [])
     assert files(folder / "out") == [Path(OUTPUT).name]
     assert psd.Release.load(OUTPUT).epsilon > 0
     assert not any(field in outcome.out for field in case.fields)
     assert SECRET.encode() not in Path(OUTPUT).read_bytes()
 
 
-@pytest.mark.parametrize("case", ANSWERED)
-def test_answered(folder, case):
-    case.prepare(folder)
+@pytest.mark.parametrize("cases", groups(c for c in CASES if c.command == "query" and not c.code))
+def test_answered(each_case, cases):
+    each_case(cases, check_answered)
+
+
+def check_answered(case, folder, patch):
     outcome = cli(*case.args)
     assert (outcome.code, outcome.out) == (0, f"wrote {case.output}\n"), outcome
     assert (" beyond the bounds of the release" in outcome.err) == ("part inside" in case.given)
@@ -72,11 +92,14 @@ def test_answered(folder, case):
     assert 0 < answers["estimate"][0] <= sum(range(64))
 
 
-@pytest.mark.parametrize("case", REFUSED)
-def test_refused(folder, monkeypatch, case):
-    case.prepare(folder)
+@pytest.mark.parametrize("cases", groups(case for case in CASES if case.code))
+def test_refused(each_case, cases):
+    each_case(cases, check_refused)
+
+
+def check_refused(case, folder, patch):
     if case.patch:
-        case.patch(monkeypatch)
+        case.patch(patch)
     there = files(folder)
     for earlier in (None, b"an older release"):
         if earlier:
@@ -88,9 +111,3 @@ def test_refused(folder, monkeypatch, case):
         assert files(folder) == there
         assert files(folder / "out") == ([Path(case.output).name] if earlier else [])
         assert not earlier or Path(case.output).read_bytes() == earlier
-
-
-@pytest.mark.parametrize("kind", "CVPUKEQLX")
-def test_the_cases_stand_in_order(kind):
-    ids = [case.id for case in CASES if case.id.startswith(kind)]
-    assert ids == sorted(ids)

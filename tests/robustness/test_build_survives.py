@@ -98,23 +98,6 @@ def test_kill_while_standard_input_waits(room):
     assert left(room) == []
 
 
-def test_no_room_for_the_release(room, points):
-    process = started(room, points, "--set", "height=8", limit=20_000)
-    message = process.communicate()[1].decode()
-    assert process.returncode == 6
-    assert "cannot write" in message
-    assert left(room) == []
-
-
-def test_no_room_for_standard_input(room):
-    process = started(room, "-", limit=1_000, stdin=subprocess.PIPE)
-    message = process.communicate(b"lon,lat\n" + f"{SECRET},1\n".encode() * 1_000)[1].decode()
-    assert process.returncode == 8
-    assert "standard input cannot be stored" in message
-    assert SECRET not in message
-    assert left(room) == []
-
-
 def test_no_room_for_rows_of_users(monkeypatch):
     opened = []
 

@@ -1,12 +1,9 @@
 """Charges of several processes at once, builds that are killed, and disks that are full."""
 
-import os
-import resource
 import stat
 import subprocess
 import sys
-from contextlib import nullcontext
-from pathlib import Path
+from contextlib import nullcontext, suppress
 
 import pytest
 
@@ -14,142 +11,92 @@ import psd
 from privacy.planted_bugs.ledger import check_then_act
 from psd.errors import BudgetError
 from psd.ingest.tally_file import read_tally
-from psd.ledger.charges import ChargeRequest
 from psd.ledger.ledger import Ledger
 from psd.privacy.epsilon import NANO
 from psd.privacy.loss import Loss
-from psd.privacy.unit import PrivacyUnit
-from robustness.charge_kills import LOSS
-from robustness.charge_kills import request as gaussian_request
-from support.ledger_columns import BY_LON_LAT
+from robustness.charge_kills import DELTA, LOSS, request
+from robustness.kills import environment, run_script
 
-TESTS = Path(__file__).parents[1]
-ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent)])}
+pytestmark = pytest.mark.deep
 
-# Tries to charge 0.01 so often, once all processes are there; says how often it could.
+# Tries to charge so often, once all processes are there; says how often it could.
 SPENDER = """
 import sys, time
 from pathlib import Path
 from robustness.test_ledger_survives import charge_often
-folder, number, tries, planted = Path(sys.argv[1]), *sys.argv[2:4], sys.argv[4] == "True"
+folder, number, tries, how = Path(sys.argv[1]), *sys.argv[2:]
 (folder / f"ready-{number}").touch()
 while len(list(folder.glob("ready-*"))) < 4:
     time.sleep(0.001)
-print(charge_often(folder / "city.ledger", int(tries), planted))
+print(charge_often(folder / "city.ledger", int(tries), how))
 """
+LOSSES = {"gaussian": Loss.gaussian(NANO, DELTA, 10**9)}
 
 
-def charge_often(path, tries, planted, loss=None):
+def charge_often(path, tries, how):
     ledger, granted = Ledger(path), 0
-    loss = loss or Loss.pure(NANO // 100)
-    with check_then_act(patience=0.01) if planted else nullcontext():
+    loss = LOSSES.get(how, Loss.pure(NANO // 100))
+    with check_then_act(patience=0.01) if how == "planted" else nullcontext():
         for _ in range(tries):
-            try:
-                ledger.charge(
-                    "rows",
-                    ChargeRequest(
-                        loss=loss,
-                        unit=PrivacyUnit(),
-                        what="try",
-                        readings=BY_LON_LAT,
-                    ),
-                )
+            with suppress(BudgetError):
+                ledger.charge("rows", request(loss))
                 granted += 1
-            except BudgetError:
-                pass
     return granted
 
 
-def granted_to_four(folder, budget, tries, planted):
-    """How often four processes together could charge 0.01."""
-    Ledger.create(folder / "city.ledger").register("rows", budget)
+def granted_to_four(folder, budget, tries, how="pure", **registration):
+    """How often four processes together could charge; and what the ledger says of it."""
+    ledger = Ledger.create(folder / "city.ledger")
+    ledger.register("rows", budget, **registration)
     command = [sys.executable, "-c", SPENDER, str(folder)]
     spenders = [
         subprocess.Popen(
-            [*command, str(number), str(tries), str(planted)],
-            stdout=subprocess.PIPE,
-            env=ENVIRONMENT,
+            [*command, str(number), str(tries), how], stdout=subprocess.PIPE, env=environment()
         )
         for number in range(4)
     ]
-    return sum(int(spender.communicate()[0]) for spender in spenders)
+    return sum(int(spender.communicate()[0]) for spender in spenders), ledger.verify()
 
 
 @pytest.mark.slow
 def test_four_processes_are_granted_exactly_the_budget(tmp_path):
-    assert granted_to_four(tmp_path, "1", 200, planted=False) == 100
-    state = Ledger(tmp_path / "city.ledger").verify()
-    assert (len(state.charges), state.spent("rows")) == (100, NANO)
+    granted, state = granted_to_four(tmp_path, "1", 200)
+    assert (granted, len(state.charges), state.spent("rows")) == (100, 100, NANO)
 
 
 @pytest.mark.slow
 def test_check_then_act_is_caught(tmp_path):
     """All four look within half a second, twice: however slow the machine, 8 are granted of 5."""
-    assert granted_to_four(tmp_path, "0.05", 5, planted=True) > 5
-
-
-# Gaussian charges
-
-GAUSSIANS = """
-import sys, time
-from pathlib import Path
-from robustness.charge_kills import DELTA, NANO, Loss
-from robustness.test_ledger_survives import charge_often
-folder = Path(sys.argv[1])
-(folder / f"ready-{sys.argv[2]}").touch()
-while len(list(folder.glob("ready-*"))) < 4:
-    time.sleep(0.001)
-print(charge_often(folder / "city.ledger", 60, False, Loss.gaussian(NANO, DELTA, 10**9)))
-"""
+    assert granted_to_four(tmp_path, "0.05", 5, "planted")[0] > 5
 
 
 @pytest.mark.slow
 def test_four_processes_are_granted_exactly_the_rho_of_a_budget(tmp_path):
     """Rho of (2, 1e-6) is .0881, so 88 charges of .001 fit, and none of them in epsilon."""
-    Ledger.create(tmp_path / "city.ledger").register("rows", 2, delta="1e-6")
-    command = [sys.executable, "-c", GAUSSIANS, str(tmp_path)]
-    spenders = [
-        subprocess.Popen([*command, str(number)], stdout=subprocess.PIPE, env=ENVIRONMENT)
-        for number in range(4)
-    ]
-    assert sum(int(spender.communicate()[0]) for spender in spenders) == 88
-    state = Ledger(tmp_path / "city.ledger").verify()
-    assert len(state.charges) == 88
+    granted, state = granted_to_four(tmp_path, 2, 60, "gaussian", delta="1e-6")
+    assert granted == len(state.charges) == 88
     assert state.balance("rows").rho_left == 152_688_379
 
 
 @pytest.mark.slow
 def test_killed_gaussian_charges_are_there_or_not(tmp_path):
     """Whole in both currencies or not at all, and three fit in any case."""
-    driver = [sys.executable, str(TESTS / "robustness" / "charge_kills.py"), str(tmp_path), "60"]
-    ran = subprocess.run(driver, env=ENVIRONMENT, capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stderr
     reached = set()
-    for place in tmp_path.glob("killed-*"):
+    for place in run_script("charge_kills.py", tmp_path, 60)[0]:
         ledger = Ledger(place / "city.ledger")
         charges = list(ledger.verify().charges.values())
         assert [charge.loss for charge in charges] == [LOSS] * len(charges)
         reached.add(len(charges))
         assert not (place / "granted").exists()
         for _ in range(3 - len(charges)):
-            ledger.charge("rows", gaussian_request())
+            ledger.charge("rows", request())
         with pytest.raises(BudgetError):
-            ledger.charge("rows", gaussian_request())
+            ledger.charge("rows", request())
     assert reached == {0, 1}
     assert len(Ledger(tmp_path / "whole" / "city.ledger").verify().charges) == 1
 
 
 # Killed builds
-
-
-def killed(folder, number, *points, method="quadtree"):
-    """Folders of builds that were killed, and of some that were run again."""
-    driver = [sys.executable, str(TESTS / "robustness" / "ledger_kills.py")]
-    driver += [str(folder), method, str(number)]
-    driver += points
-    ran = subprocess.run(driver, env=ENVIRONMENT, capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stderr
-    return sorted(folder.glob("killed-*")), sorted(folder.glob("again-*"))
 
 
 def check_left(place):
@@ -186,9 +133,9 @@ def digests(place):
     return [charge.digest for charge in charges]
 
 
-def check_kills(folder, number, **which):
+def check_kills(folder, number, method="quadtree"):
     """Kill builds and run some again; returns how far the killed ones came."""
-    places, again = killed(folder, number, **which)
+    places, again = run_script("ledger_kills.py", folder, method, number)
     assert len(places) == number
     for place in again:
         check_again(place)
@@ -230,7 +177,7 @@ POINTS = {
 
 @pytest.mark.slow
 def test_killed_at_named_points(tmp_path):
-    places, again = killed(tmp_path, 0, *POINTS)
+    places, again = run_script("ledger_kills.py", tmp_path, "quadtree", 0, *POINTS)
     assert len(again) == len(POINTS)
     for place in again:
         check_again(place)
@@ -253,7 +200,7 @@ def files_of(place):
 
 @pytest.mark.slow
 def test_killed_while_a_release_and_its_tally_are_replaced(tmp_path):
-    killed(tmp_path, 0, *OVER)
+    run_script("ledger_kills.py", tmp_path, "quadtree", 0, *OVER)
     older = files_of(tmp_path / "over")
     assert {*older} == {"r.psd.parquet", "k.tally"}
     for point, (*is_new, mode) in OVER.items():
@@ -274,37 +221,3 @@ def test_killed_while_a_release_and_its_tally_are_replaced(tmp_path):
 @pytest.mark.parametrize("method", ["quadtree", "grid", "kd-standard", "privtree", "gaussian"])
 def test_500_killed_builds_of_each_of_five_ways_keep_what_they_were_charged(tmp_path, method):
     assert check_kills(tmp_path, 500, method=method) == STAGES
-
-
-# Full disks
-
-
-def test_no_room_for_the_charge(tmp_path):
-    ledger = Ledger.create(tmp_path / "city.ledger")
-    ledger.register("rows", 1)
-    (tmp_path / "points.csv").write_text("lon,lat\n1,1\n")
-    (tmp_path / "out").mkdir()
-    size = ledger.path.stat().st_size
-
-    def limited():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size - 4096, size - 4096))
-
-    args = "build points.csv -o out/r.psd.parquet --epsilon 1 --bounds 0 0 4 4 --method grid"
-    args += " --ledger city.ledger --dataset rows"
-    ran = subprocess.run(
-        [sys.executable, "-m", "psd_cli", *args.split()],
-        cwd=tmp_path,
-        env=ENVIRONMENT,
-        preexec_fn=limited,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == 9, ran.stderr
-    assert "the disk may be full" in ran.stderr
-    assert list((tmp_path / "out").iterdir()) == []
-    assert ledger.verify().charges == {}
-    ledger.charge(
-        "rows",
-        ChargeRequest(loss=Loss.pure(NANO), unit=PrivacyUnit(), what="try", readings=BY_LON_LAT),
-    )

@@ -1,31 +1,11 @@
 """Additions to a stream that are killed at every step: no slice is drawn a second time."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 import psd
+from robustness.kills import run_script
 
-TESTS = Path(__file__).parents[1]
-FOLDERS = [str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")]), str(TESTS.parent)]
-ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(FOLDERS)}
-
-
-def killed(folder, method, number):
-    """Folders of additions that were killed and run again."""
-    driver = [sys.executable, str(TESTS / "robustness" / "stream_kills.py")]
-    ran = subprocess.run(
-        [*driver, str(folder), method, str(number)],
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
-    return sorted(folder.glob("killed-*"))
+pytestmark = pytest.mark.deep
 
 
 def lines_of(path):
@@ -65,7 +45,7 @@ STAGES = {
 
 
 def check_kills(folder, method, number):
-    places = killed(folder, method, number)
+    places, _ = run_script("stream_kills.py", folder, method, number)
     assert len(places) == number
     before = psd.load(folder / "before.psd.parquet")
     reached = {check(place, before) for place in places}
