@@ -19,8 +19,6 @@ RHOS = {
     9: (177138447, 1476745361, 3953191141, 14973057673, 56130501796, 120582428911, 311693261607),
 }
 MILLIONTH = Fraction(1, 10**6)
-
-
 CONTINUOUS = Fraction(42247, 10_000)  # Balle-Wang at (1, 1e-6): right for real noise alone
 SAMPLED = [(Fraction(1, 100), 1, 1000, 2.1078), (Fraction(2, 100), Fraction(11, 10), 3000, 6.4101)]
 

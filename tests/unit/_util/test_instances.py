@@ -9,8 +9,6 @@ from psd.errors import ParameterError
 
 POINTS = pd.DataFrame({"lon": [1.0], "lat": [1.0]})
 DOMAIN = psd.Domain(bounds=(0, 0, 8, 8))
-
-
 RELEASE = psd.testing.release_from_counts([[5, 1], [0, 2]])
 BOX, GRID = (0, 0, 1, 1), psd.decompositions.Grid
 

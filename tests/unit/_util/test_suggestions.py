@@ -6,8 +6,6 @@ from psd._util.suggestions import check_names
 from psd.errors import ParameterError
 
 KEYS = ("epsilon", "method", "bounds")
-
-
 REFUSALS = {
     ("bounds", "epsilom"): "'epsilom' does not exist; did you mean 'epsilon'?",
     ("Bounds",): "'Bounds' does not exist; did you mean 'bounds'?",

@@ -53,8 +53,6 @@ MESSAGES = (
     "converted first",
     "column 'seen' holds times outside the years 1 to 9999; leave unknown times empty",
 )
-
-
 OTHER_TEXTS = [
     "8642-13-57", "2023-02-29", "2024-04-31", "2024-01-31 24:00:00", "2024-01-31 10:60:00",
     "2024-01-31 10:00:61", "31.01.2024", "01/31/2024", "20240131", "2024-1-31", "2024-01",

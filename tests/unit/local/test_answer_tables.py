@@ -55,6 +55,7 @@ def test_a_distribution_is_within_its_errors(tmp_path):
     assert sum(row.estimate for row in rows) == pytest.approx(DEVICES)
 
 
+@pytest.mark.deep
 def test_distributions_are_closer_than_chance_and_smooth(tmp_path):
     """Mean absolute error of intervals, epsilon 1, 10^5 devices: section I has 10.8e-3."""
     generator = np.random.default_rng(5)
@@ -70,7 +71,10 @@ def test_distributions_are_closer_than_chance_and_smooth(tmp_path):
     assert (np.abs(shares - true) < 1.96 * errors).mean() > 0.88
 
 
-@pytest.mark.parametrize("protocol", ["bounded-laplace", "staircase", "bounded-staircase"])
+@pytest.mark.parametrize(
+    "protocol",
+    [pytest.param("bounded-laplace", marks=pytest.mark.deep), "staircase", "bounded-staircase"],
+)
 def test_single_values_are_counted_with_the_error_of_one_report(tmp_path, protocol):
     rows = table_of(tmp_path, design_numbers(0, 100, 2, 99, protocol=protocol), numbers(300))
     assert sum(row.estimate for row in rows) == 300

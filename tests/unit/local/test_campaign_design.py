@@ -11,14 +11,15 @@ from psd.local.campaigns import encode_campaign, load_campaign
 from psd.local.device import NANO, SHARES, Campaign
 
 BOUNDS = (126.4, 37, 127.6, 38)
-
-
 LEVELS = [(1, 1000, 3), (1, 10_000, 3), (1, 100_000, 3), (1, 10**6, 4), (2, 10**6, 5),
           (4, 10**6, 6), (4, 10**12, 7)]  # fmt: skip
 
 
-def test_levels_of_one_round_follow_from_epsilon_and_devices():
-    for epsilon, devices, finest in LEVELS:
+@pytest.mark.parametrize(
+    "levels", [LEVELS[:-1], pytest.param(LEVELS[-1:], marks=pytest.mark.deep)], ids=len
+)
+def test_levels_of_one_round_follow_from_epsilon_and_devices(levels):
+    for epsilon, devices, finest in levels:
         groups = design(BOUNDS, epsilon, devices, rounds=1).groups
         cells = [len(group.partition.cells) for group in groups]
         assert cells == [4**level for level in range(2, finest + 1)]

@@ -490,6 +490,7 @@ def test_kills_lose_and_double_no_spending(tmp_path, kills):
     assert 0 < left < kills
 
 
+@pytest.mark.deep
 def test_two_processes_with_one_store_give_one_report(tmp_path):
     one = campaign()
     for number in range(10):

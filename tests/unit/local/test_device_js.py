@@ -27,8 +27,6 @@ from support.local_regions import region_campaign
 NODE = shutil.which("node")
 FILE = Path(device.__file__).with_name("device.js")
 RUNNER = Path(__file__).parents[2] / "support" / "run_device.js"
-
-
 PROTOCOLS = [
     KARY,
     *({"name": "hashing", "modulus": modulus} for modulus in (3, 2, 53)),

@@ -9,8 +9,6 @@ from psd.space.box_tree import Tree, check_tree
 
 COARSE = ("0", "1", "2", "3")
 MIXED = ("0", "1", *(f"2{d}" for d in "0123"), *(f"3{a}{b}" for a in "0123" for b in "0123"))
-
-
 PARTITIONS = [
     [grid_cells(0)],
     [grid_cells(2), grid_cells(3), grid_cells(4)],

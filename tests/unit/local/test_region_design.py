@@ -1,6 +1,7 @@
 """Campaigns of named regions: the device's region is that of the library, point by point."""
 
 import json
+from functools import cache
 
 import numpy as np
 import pytest
@@ -35,6 +36,7 @@ def hard_points(campaign):
     return np.concatenate([*x, more[:, 0]]), np.concatenate([*y, more[:, 1]])
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("bounds", BOXES)
 def test_the_device_has_the_region_of_the_library(bounds):
     one = Campaign.parse(encode_campaign(region_campaign(bounds)))
@@ -118,9 +120,14 @@ def test_real_devices_answer_and_there_is_one_round(tmp_path):
         next_round(str(tmp_path / "c.json"), str(tmp_path))
 
 
+@cache
+def encoded():
+    return encode_campaign(region_campaign())
+
+
 def with_cells(*columns):
     """A campaign whose groups have these cells."""
-    content = json.loads(encode_campaign(region_campaign()))
+    content = json.loads(encoded())
     group = {**content["groups"][0], "protocol": {"name": "k-ary"}}
     shares = [1_000_000 - 1000 * (len(columns) - 1), *[1000] * (len(columns) - 1)]
     groups = zip(columns, shares, strict=True)
@@ -129,8 +136,6 @@ def with_cells(*columns):
 
 
 BOX, NEXT = "0 0 1 0 1 1 0 1 0 0", "1 0 2 0 2 1 1 1 1 0"
-
-
 NO_CELLS = [
     "", "a", "a|ward", "a|ward|", "|ward|" + BOX, "a||" + BOX, "a|ward|0 0 1 1 0 0",
     "a|ward|0 0 1 0 1 1 0 1 0", "a|ward|0 0 1e9 0 1 1 0 0", "a|ward|0 0 nan 0 1 1 0 0",

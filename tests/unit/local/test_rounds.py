@@ -109,10 +109,14 @@ def test_campaigns_without_a_further_round_are_refused(tmp_path):
         next_round(str(tmp_path / "c.json"), str(tmp_path))
 
 
-def test_a_chosen_protocol_and_its_settings_stay_over_all_rounds():
+def test_a_chosen_protocol_stays_over_all_rounds():
     first = design(BOUNDS, 4, 4000, rounds=3, protocol="unary")
     release = all_rounds(first, *skewed(4000))[1]
     assert {level.protocol for level in release.record.local.levels} == {"unary"}
+
+
+@pytest.mark.deep
+def test_stated_settings_stay_over_all_rounds():
     for protocol, settings in (("unary", {"form": "symmetric"}), ("hashing", {"modulus": 2})):
         first = design(BOUNDS, 4, DEVICES, rounds=3, protocol=protocol, settings=settings)
         campaigns, _ = all_rounds(first, *skewed(DEVICES))

@@ -66,6 +66,7 @@ def zipf(words, used, devices):
     return np.floor(weights / weights.sum() * devices).astype(np.int64)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("nano", "hashes", "flips"),
     [(1_074_286_000, 2, 64), (4 * NANO, 1, 1)],

@@ -55,14 +55,11 @@ def test_shares_of_decided_numbers_are_those_of_the_weights():
             assert abs(branches.count(branch) - share) <= 2
 
 
-def test_no_weight_is_taken_for_0():
+def test_an_undecided_branch_reads_on_at_twice_the_precision_and_one_needs_no_bit(monkeypatch):
     """A branch that may have no weight at all is left undecided where it might be."""
     assert decided_branch([(10**9, 10**9), (0, 1)], 2**64 - 1, 64) is None
     assert decided_branch([(0, 1), (10**9, 10**9)], 0, 64) is None
     assert decided_branch([(0, 1), (0, 1)], 2**63, 64) is None
-
-
-def test_an_undecided_branch_reads_on_at_twice_the_precision_and_one_needs_no_bit(monkeypatch):
     tape = Tape(monkeypatch, 2**63 - 1, *[2**64 - 1] * 3)
     precisions = []
 

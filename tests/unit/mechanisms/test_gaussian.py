@@ -63,14 +63,17 @@ def test_a_table_serves_a_small_sigma_and_many_draws(handed):
         assert [each for _, some in handed for each in some] == [variance] * size
 
 
-def test_few_parameters_are_drawn_one_after_another(handed):
+def test_few_parameters_are_drawn_one_after_another_and_many_by_rejection(handed):
     denominators = np.tile([3, 1, 2], 1000)
     assert not discrete_gaussian_each(60, denominators).any()
     drawn = [(name, some[0], len(some)) for name, some in handed]
     assert drawn == [("table", sigma, 1000) for sigma in (60, 30, 20)]
     handed.clear()
     discrete_gaussian(1, 3, 2)
-    assert handed == [("table", [Fraction(1, 3)] * 2)]
+    many = np.array([2**62, 2**62 - 1, 2**61 + 5])
+    assert discrete_gaussian_each(BIG, many).dtype == np.int64
+    found = ("rejection", [Fraction(BIG, d) for d in many.tolist()])
+    assert handed == [("table", [Fraction(1, 3)] * 2), found]
 
 
 def test_draws_return_to_their_elements(monkeypatch):
@@ -83,12 +86,6 @@ def test_draws_return_to_their_elements(monkeypatch):
     assert (noise // 1000 >= denominators).all()
     assert noise[denominators == 7].tolist() == list(range(7000, 8000))
     assert noise[denominators == 5].tolist() == list(range(5000, 7000))
-
-
-def test_many_parameters_are_drawn_by_rejection(handed):
-    denominators = np.array([2**62, 2**62 - 1, 2**61 + 5])
-    assert discrete_gaussian_each(BIG, denominators).dtype == np.int64
-    assert handed == [("rejection", [Fraction(BIG, d) for d in denominators.tolist()])]
 
 
 def test_blocks_are_drawn_in_order(monkeypatch):
@@ -107,29 +104,6 @@ def test_blocks_are_drawn_in_order(monkeypatch):
     assert sizes == [4, 4, 3, 4, 1]
 
 
-def test_attempts_have_numbers_of_any_size(monkeypatch):
-    """A scale of 49 bits: its square is beyond 64 bits."""
-    seen = []
-
-    def laplace(scales, ones):
-        assert scales.dtype == ones.dtype == np.int64
-        seen.append((scales.tolist(), ones.tolist()))
-        return np.array([3, -3])
-
-    def accept(numerators, denominators):
-        seen.append((numerators.tolist(), denominators.tolist()))
-        return np.ones(numerators.size, bool)
-
-    monkeypatch.setattr(gaussian, "discrete_laplace_each", laplace)
-    monkeypatch.setattr(gaussian, "bernoulli_exp_of_any", accept)
-    numerator, denominator = 10**30, 7
-    noise = gaussian._by_rejection(numerator, anything([denominator] * 2))
-    scale = math.isqrt(numerator // denominator) + 1
-    assert noise.tolist() == [3, -3]
-    off, unit = 3 * scale * denominator - numerator, 2 * numerator * denominator * scale**2
-    assert seen == [([scale] * 2, [1, 1]), ([off**2] * 2, [unit] * 2)]
-
-
 def test_the_last_bit_of_a_word_is_the_sign_and_the_others_the_magnitude(monkeypatch):
     table = thresholds(GaussianSurvival(10, 1))
     for k in range(1, 15):
@@ -139,7 +113,8 @@ def test_the_last_bit_of_a_word_is_the_sign_and_the_others_the_magnitude(monkeyp
         assert not tape.left
 
 
-VARIANCES = [Fraction(1, 3), Fraction(1), Fraction(7, 2), Fraction(50)]
+# The last has a scale of 49 bits: its square is beyond 64 bits.
+VARIANCES = [Fraction(1, 3), Fraction(1), Fraction(7, 2), Fraction(50), Fraction(10**30, 7)]
 
 
 def test_kept_draws_have_the_law(monkeypatch):
@@ -154,8 +129,9 @@ def test_kept_draws_have_the_law(monkeypatch):
     for variance, factor, x in itertools.product(VARIANCES, (1, BIG), range(-30, 31)):
         t = math.isqrt(int(variance)) + 1
 
-        def proposal(numerators, denominators, x=x, t=t):
-            assert (numerators.tolist(), denominators.tolist()) == ([t], [1])
+        def proposal(scales, ones, x=x, t=t):
+            assert scales.dtype == ones.dtype == np.int64
+            assert (scales.tolist(), ones.tolist()) == ([t], [1])
             return np.array([x])
 
         monkeypatch.setattr(gaussian, "discrete_laplace_each", proposal)
@@ -198,8 +174,12 @@ def test_coins_of_any_size_have_their_probability(monkeypatch, factor):
         assert true == pytest.approx(math.exp(-numerator / denominator), abs=1e-5)
 
 
-def test_a_tie_of_a_coin_is_decided_by_the_next_word(monkeypatch):
-    prefix, digit = 2**63 // 3, 2**127 // 3 % 2**64
+def test_a_tie_of_a_coin_is_decided_by_the_next_word_or_a_later_one(monkeypatch):
+    prefix, *digits = [2 ** (63 + 64 * place) // 3 % 2**64 for place in (0, 1, 2)]
+    for more, below in ((-1, True), (1, False)):
+        tape = Tape(monkeypatch, digits[0], digits[1] + more)
+        assert bernoulli._settle(1, 3) is below
+        assert not tape.left
     found = []
 
     def keep(integer, coin):
@@ -208,18 +188,10 @@ def test_a_tie_of_a_coin_is_decided_by_the_next_word(monkeypatch):
 
     monkeypatch.setattr(bernoulli, "_bernoulli_exp", keep)
     for more in (-1, 0, 1):
-        words = [2 * (prefix + more)] if more else [2 * prefix, digit - 1]
+        words = [2 * (prefix + more)] if more else [2 * prefix, digits[0] - 1]
         tape = Tape(monkeypatch, *words)
         bernoulli_exp_of_any(anything([BIG]), anything([3 * BIG]))
         assert found.pop() == [more <= 0]
-        assert not tape.left
-
-
-def test_a_tie_may_last_for_words(monkeypatch):
-    digits = [2 ** (63 + 64 * place) // 3 % 2**64 for place in (1, 2)]
-    for more, below in ((-1, True), (1, False)):
-        tape = Tape(monkeypatch, digits[0], digits[1] + more)
-        assert bernoulli._settle(1, 3) is below
         assert not tape.left
 
 
@@ -260,7 +232,7 @@ def test_noise_of_its_own_parameter_is_added_to_the_count(handed, monkeypatch):
     assert counts.sample().tolist() == [8, 3]
 
 
-def test_probabilities_are_those_of_the_law():
+def test_probabilities_are_those_of_the_law_and_the_public_part_has_no_count():
     for parameter in (Fraction(1, 3), 1, Fraction(29, 10), 3, 50):
         rho = np.array([math.floor(PICO / (2 * parameter))])
         counts = GaussianMechanism(true=np.array([2]), rho=rho, squared_sensitivity=1)
@@ -268,6 +240,9 @@ def test_probabilities_are_those_of_the_law():
         found = np.array([counts.log_probability(np.array([2 + x]))[0] for x in values])
         weights = -(values**2) / (2 * float(parameter))
         assert found == pytest.approx(weights - np.logaddexp.reduce(weights), abs=1e-6)
+    first, second = GaussianMechanism.neighbours()
+    assert all(np.array_equal(a, b) for a, b in zip(first.public, second.public, strict=True))
+    assert (first.cost == first.rho).all()
 
 
 def test_variance_is_not_sigma_squared_where_that_is_small():
@@ -277,9 +252,3 @@ def test_variance_is_not_sigma_squared_where_that_is_small():
         table = thresholds(law)[::-1].astype(float) / 2**63
         found = sum((2 * k + 1) * at for k, at in enumerate(table))  # sum of x^2 P, by parts
         assert found == pytest.approx(variance, rel=1e-11)
-
-
-def test_the_public_part_has_no_count():
-    first, second = GaussianMechanism.neighbours()
-    assert all(np.array_equal(a, b) for a, b in zip(first.public, second.public, strict=True))
-    assert (first.cost == first.rho).all()

@@ -108,6 +108,7 @@ def test_the_least_word_reaches_beyond_the_table(monkeypatch):
         assert not tape.left
 
 
+@pytest.mark.deep
 def test_equal_entries_are_told_apart(monkeypatch):
     """Entries of a wide table are equal near its end: more bits find the one that is meant."""
     law = GaussianSurvival(300**2, 1)

@@ -37,11 +37,14 @@ def test_answers_are_maps_of_the_layout(table, layout, zones):
         assert np.isfinite(value.log_probability(answer)).all()
 
 
-def test_the_best_map_wins_where_epsilon_is_large():
+def test_the_best_map_wins_where_epsilon_is_large_and_one_needs_no_draw(monkeypatch):
     scores = [[0, 9, 1], [0, 9, 0], [8, 0, 0], [8, 0, 1]]
     for _ in range(20):
         answer = maps(scores, (1, 2), "halving-tree", 100 * NANO).sample()
         assert answer[0].tolist() == [[0, 1], [0, 1], [1, 0], [1, 0]]
+    monkeypatch.setattr(enclosed_branches, "random_words", None)
+    assert maps([[5]], (1,), "halving-tree").sample().tolist() == [[[0, 0]]]
+    assert maps([[5], [7]], (2,), "runs").sample().tolist() == [[[0, 0], [1, 0]]]
 
 
 def test_a_far_map_keeps_its_probability():
@@ -83,9 +86,3 @@ def test_what_is_no_map_is_impossible_and_the_public_part_has_no_score():
     value = maps([[10, 20, 30], [40, 50, 60]], (1, 2), "runs", NANO, 7, False)
     assert value.public == ("price-maps", (2, 3), (1, 2), "runs", NANO, 7, False)
     assert value.cost.tolist() == [NANO]
-
-
-def test_one_price_and_one_map_need_no_draw(monkeypatch):
-    monkeypatch.setattr(enclosed_branches, "random_words", None)
-    assert maps([[5]], (1,), "halving-tree").sample().tolist() == [[[0, 0]]]
-    assert maps([[5], [7]], (2,), "runs").sample().tolist() == [[[0, 0], [1, 0]]]

@@ -43,15 +43,12 @@ def test_each_value_is_compared_with_noise_of_its_own_scale(monkeypatch):
     assert mechanism.sample().tolist() == [True, False, False, True, False]
 
 
-def test_far_from_zero_the_noise_decides_nothing():
+def test_far_from_zero_the_noise_decides_nothing_and_the_public_part_has_no_value():
     mechanism = comparisons([-(10**6), 10**6])
     assert [mechanism.sample().tolist() for _ in range(20)] == [[False, True]] * 20
     assert mechanism.log_probability(np.array([False, True])).tolist() == [0, 0]
-
-
-def test_the_public_part_has_no_value():
-    first, second = comparisons([1, 2]), comparisons([-9, 40])
-    name, numerator, denominator = first.public
+    name, numerator, denominator = mechanism.public
     assert (name, numerator, denominator.tolist()) == ("threshold", 2 * NANO, [NANO, NANO])
-    assert all(np.array_equal(a, b) for a, b in zip(first.public, second.public, strict=True))
-    assert "values" not in repr(second)
+    other = comparisons([-9, 40])
+    assert all(np.array_equal(a, b) for a, b in zip(mechanism.public, other.public, strict=True))
+    assert "values" not in repr(other)

@@ -85,6 +85,7 @@ def small(**changes):
     return psd.local.plan(**{"devices": [2000], **options, **changes})
 
 
+@pytest.mark.deep
 def test_a_row_for_each_number_of_devices_epsilon_and_rounds():
     calls = []
     options = {"devices": [2000, 20_000], "epsilons": ["1", "4"], "rounds": [1, 4]}
@@ -96,6 +97,7 @@ def test_a_row_for_each_number_of_devices_epsilon_and_rounds():
     assert error[20_000, "4", 4] < error[2000, "1", 4]
 
 
+@pytest.mark.deep
 def test_public_points_take_the_place_of_densities():
     table = small(points=people()).table
     assert table["density"].tolist() == ["points"]

@@ -24,6 +24,7 @@ def overlaps(low, high, cells):
     return np.maximum(inside, 0) * cells
 
 
+@pytest.mark.deep
 def test_flat_grid_and_uniform_density_have_their_closed_form():
     """Errors of a cell: its cover times the noise, less what a binomial cut is off by."""
     count, cells, share, epsilon, k = 100_000, 8, 0.01, 0.05, 2
@@ -48,6 +49,7 @@ def test_flat_grid_and_uniform_density_have_their_closed_form():
     assert found["mean_count"].to_numpy() == pytest.approx(np.full(2, share * count), rel=0.03)
 
 
+@pytest.mark.deep
 def test_table_has_a_row_of_everything_asked_for():
     found = quick(
         epsilons=["0.5", "2"],
@@ -74,6 +76,7 @@ def test_table_has_a_row_of_everything_asked_for():
         assert (row["mean_error_low"], row["mean_error_high"]) == (errors.min(), errors.max())
 
 
+@pytest.mark.deep
 def test_populations_and_queries_depend_on_the_seed_alone():
     """With an epsilon whose noise is nearly surely 0 all is decided."""
     first, again, other = (
@@ -84,6 +87,7 @@ def test_populations_and_queries_depend_on_the_seed_alone():
     assert (first["mean_error"] != other["mean_error"]).all()
 
 
+@pytest.mark.deep
 def test_more_epsilon_errs_less_and_users_cost_more():
     low, high, users = (
         quick(20_000, epsilons=[e], max_contributions=k).table["mean_error"].mean()

@@ -11,8 +11,6 @@ from psd.suggest.weights import SharedWeights
 from support.suggestions import city_release
 
 RELEASE = city_release()
-
-
 OWN = np.array([[126.45, 37.05], [127.0, 37.5], [0.0, 0.0]])
 PROMISE = {"cells": 10, "epsilon": "0.3", "delta": "1e-6", "max_contributions": 4}
 
