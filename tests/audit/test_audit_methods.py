@@ -29,6 +29,7 @@ every_unit = pytest.mark.parametrize("unit", UNITS, ids=["record", "user"])
 every_method = pytest.mark.parametrize("name", psd.methods())
 
 
+@pytest.mark.deep
 @every_unit
 @every_method
 def test_canaries_of_every_method(name, unit):
@@ -43,6 +44,7 @@ def losses_of(pair, number):
     return np.concatenate([record_losses(pair, number, more=more)[1] for more in (True, False)])
 
 
+@pytest.mark.deep
 @every_unit
 @every_method
 def test_loss_of_recorded_builds(name, unit):
@@ -56,6 +58,7 @@ def test_loss_of_recorded_builds(name, unit):
     assert loss.std() > 0
 
 
+@pytest.mark.deep
 @every_unit
 @every_method
 def test_losses_of_recorded_gaussian_builds(name, unit):

@@ -18,6 +18,8 @@ from psd.privacy.count_noise import CountNoise
 from psd.privacy.loss import Loss
 from psd.privacy.unit import PrivacyUnit
 
+pytestmark = pytest.mark.deep
+
 # A chance of one in a million that a sound build fails, or that a figure is off by luck.
 SURE = 1 - 1e-6
 COUPLE = PrivacyUnit(kind="user", max_contributions=2)

@@ -1,17 +1,18 @@
 """The curator's budget against an oracle: largest sum over lattice points, by difference array."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from psd.curator.curator import Curator
 from psd.decompositions.kd_cell import NoisyGrid
 from psd.errors import BudgetError, ParameterError
-from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.testing import SCRIPTS, RecordingSampler, run_method, small_domain, small_tally
 from support.hilbert_oracle import spent
+from support.privacy.curators import small_curator
 from support.privacy.replay import small_cases
 
 
@@ -21,14 +22,13 @@ def largest_sum(questions, side: int) -> int:
 
 
 @pytest.mark.parametrize("method", small_cases())
-@pytest.mark.parametrize("side", [1, 3, 16, 37])
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_methods_spend_exactly_epsilon(method, side, script):
-    rows = tuple(np.random.default_rng(side).integers(0, side * side, 500))
-    curator, _ = run_method(
-        method, small_tally(side, rows), small_domain(side), NANO, RecordingSampler(script)
-    )
-    assert curator.spent == largest_sum(curator.questions, side) == NANO
+def test_methods_spend_exactly_epsilon(method, subtests):
+    for side, script in itertools.product([1, 3, 16, 37], SCRIPTS):
+        rows = tuple(np.random.default_rng(side).integers(0, side * side, 500))
+        tally, sampler = small_tally(side, rows), RecordingSampler(script)
+        curator, _ = run_method(method, tally, small_domain(side), NANO, sampler)
+        with subtests.test(f"{side} {script.name}"):
+            assert curator.spent == largest_sum(curator.questions, side) == NANO
 
 
 def grid_over_quadtree(curator):
@@ -58,39 +58,26 @@ def boxes_of_intervals(curator):
         curator.count(curator.cut(root, **lines)[:1], curator.epsilon)
 
 
-@pytest.mark.parametrize(
-    "ask",
-    [
-        pytest.param(grid_over_quadtree, id="grid over quadtree"),
-        pytest.param(grid_that_steers_a_kd_tree, id="grid that steers a kd-tree"),
-        pytest.param(median_on_the_curve, id="median on the curve"),
-        pytest.param(boxes_of_intervals, id="boxes of intervals"),
-    ],
-)
+LAYERS = (grid_over_quadtree, grid_that_steers_a_kd_tree, median_on_the_curve, boxes_of_intervals)
+
+
+@pytest.mark.parametrize("ask", LAYERS, ids=lambda ask: ask.__name__)
 def test_layers_that_cost_more_than_epsilon_together_are_refused(ask):
     """And what is refused draws nothing: the first layer alone is paid and drawn."""
-    recorder = RecordingSampler()
-    curator = Curator(
-        small_tally(4, (0, 5)), small_domain(4), budget=Budget(NANO), sampler=recorder
-    )
+    curator, recorder = small_curator(4, (0, 5))
     with pytest.raises(BudgetError):
         ask(curator)
     assert (curator.spent, len(curator.questions), len(recorder.draws)) == (NANO, 1, 1)
 
 
+@pytest.mark.deep
 @settings(derandomize=True, max_examples=200, deadline=None)
 @given(st.data())
 def test_any_order_of_cuts_and_questions(data):
     side = data.draw(st.integers(2, 12))
-    curator = Curator(
-        small_tally(side, (0, 1)),
-        small_domain(side),
-        budget=Budget(NANO),
-        sampler=RecordingSampler(),
-    )
-    cells, whole = [], data.draw(st.booleans())
-    for _ in range(data.draw(st.integers(1, 2))):
-        cells.append(curator.root())
+    curator, _ = small_curator(side, (0, 1))
+    whole = data.draw(st.booleans())
+    cells = [curator.root() for _ in range(data.draw(st.integers(1, 2)))]
     for _ in range(data.draw(st.integers(1, 12))):
         family = data.draw(st.sampled_from(cells))
         one = family[np.array([data.draw(st.integers(0, len(family) - 1))])]
@@ -111,8 +98,7 @@ def test_any_order_of_cuts_and_questions(data):
 
 
 def test_a_cell_is_counted_once():
-    recorder = RecordingSampler()
-    curator = Curator(small_tally(3, (0,)), small_domain(3), budget=Budget(100), sampler=recorder)
+    curator, recorder = small_curator(budget=100)
     root = curator.root()
     curator.count(root, 10)
     with pytest.raises(ParameterError, match="counted twice"):
@@ -121,8 +107,7 @@ def test_a_cell_is_counted_once():
 
 
 def test_a_refused_question_changes_nothing():
-    recorder = RecordingSampler()
-    curator = Curator(small_tally(3, (0,)), small_domain(3), budget=Budget(100), sampler=recorder)
+    curator, recorder = small_curator(budget=100)
     root = curator.root()
     halves = curator.cut(root, x=root.middle(0))
     curator.count(halves, [60, 80])
@@ -134,23 +119,17 @@ def test_a_refused_question_changes_nothing():
     assert curator.spent == 100
 
 
-@pytest.mark.parametrize("epsilon", [0, -1, [5, 0]])
-def test_a_question_without_epsilon_is_refused(epsilon):
-    recorder = RecordingSampler()
-    curator = Curator(small_tally(3, (0,)), small_domain(3), budget=Budget(100), sampler=recorder)
-    root = curator.root()
-    cells = curator.cut(root, x=root.middle(0))
-    with pytest.raises(ParameterError, match="epsilon of a question must be above 0"):
-        curator.count(cells, epsilon)
-    assert not recorder.draws
+def test_a_question_without_epsilon_is_refused():
+    for epsilon in (0, -1, [5, 0]):
+        curator, recorder = small_curator(budget=100)
+        root = curator.root()
+        cells = curator.cut(root, x=root.middle(0))
+        with pytest.raises(ParameterError, match="epsilon of a question must be above 0"):
+            curator.count(cells, epsilon)
+        assert not recorder.draws
 
 
 def test_a_scale_that_leaves_the_integers_is_refused():
-    curator = Curator(
-        small_tally(3, (0,), k=10**9),
-        small_domain(3),
-        budget=Budget(NANO),
-        sampler=RecordingSampler(),
-    )
+    curator, _ = small_curator(k=10**9)
     with pytest.raises(ParameterError, match="too small for 1000000000 records per user"):
         curator.count(curator.root(), 1)

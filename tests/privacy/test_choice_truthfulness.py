@@ -18,6 +18,8 @@ from support.privacy.choice_markets import (
     price_law,
 )
 
+pytestmark = pytest.mark.deep
+
 VALUES = range(1, 7)
 PRICES = tuple(VALUES)
 OTHERS = list(multisets(VALUES, 3))

@@ -12,17 +12,15 @@ import pytest
 
 import psd
 from psd.auditing.concentrated import transcript_rho
-from psd.curator.curator import Curator
 from psd.errors import BudgetError, ParameterError
-from psd.privacy.budget import Budget
 from psd.privacy.count_noise import CountNoise
 from psd.privacy.epsilon import NANO
 from psd.privacy.loss import Loss
-from psd.privacy.unit import PrivacyUnit
 from psd.testing import SCRIPTS, RecordingSampler, run_method, small_domain, small_tally
 from support.hilbert_oracle import spent
+from support.privacy.curators import small_curator
 from support.privacy.replay import small_cases
-from support.privacy.slices_replay import loss_of, placed
+from support.privacy.slices_replay import LOSING_MOST, UNITS_OF_SLICES, loss_of, placed, user
 
 LOSS = Loss.gaussian(NANO, Fraction(1, 10**6))
 RHO = Fraction(LOSS.rho, 10**12)
@@ -31,16 +29,16 @@ PRIVTREE = psd.decompositions.PrivTree(height=1)
 
 
 @pytest.mark.parametrize("method", small_cases())
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_methods_spend_exactly_rho_at_every_point(method, script):
+def test_methods_spend_exactly_rho_at_every_point(method, subtests):
     side = 16
     rows = tuple(np.random.default_rng(side).integers(0, side * side, 500))
-    run = run_method(
-        method, small_tally(side, rows), small_domain(side), LOSS, RecordingSampler(script)
-    )
-    assert (spent(run.curator.questions, side) <= LOSS.rho).all()
-    assert run.curator.spent == int(spent(run.curator.questions, side).max()) == LOSS.rho
-    assert run.tree.noise == CountNoise.gaussian(1)
+    for script in SCRIPTS:
+        tally, sampler = small_tally(side, rows), RecordingSampler(script)
+        run = run_method(method, tally, small_domain(side), LOSS, sampler)
+        with subtests.test(script.name):
+            most = int(spent(run.curator.questions, side).max())
+            assert run.curator.spent == most == LOSS.rho
+            assert run.tree.noise == CountNoise.gaussian(1)
 
 
 def rho_of(added, unit, bound="series", **options):
@@ -49,21 +47,14 @@ def rho_of(added, unit, bound="series", **options):
     return rho / RHO
 
 
-def user(k, most=None):
-    """Unit with k rows in all slices, at most a number of them in each."""
-    return PrivacyUnit(kind="user", max_contributions=k, max_per_slice=most)
+@UNITS_OF_SLICES
+def test_a_user_who_loses_most_costs_rho_and_no_more(unit, bound):
+    """Rows everywhere, two in one place, and one in each slice."""
+    assert max(rho_of(rows, unit, bound) for rows in LOSING_MOST) == 1
 
 
-@pytest.mark.parametrize(
-    ("unit", "bound"),
-    [
-        pytest.param(user(1), "series", id="one row"),
-        pytest.param(user(2), "series", id="two rows anywhere"),
-        pytest.param(user(2, 1), "series", id="two rows in two slices"),
-        pytest.param(user(3, 1), "series", id="three rows in three slices"),
-        pytest.param(user(1), "slice", id="one row in each slice"),
-    ],
-)
+@pytest.mark.deep
+@UNITS_OF_SLICES
 def test_a_user_of_many_slices_costs_rho_and_no_more(unit, bound):
     """All users with up to three rows; a tree of two levels in three slices."""
     most = 3 if bound == "slice" else unit.max_contributions
@@ -76,27 +67,15 @@ def test_a_user_whose_rows_are_heaped_in_one_slice_costs_less():
     assert rho_of(heaped, user(3, 1)) == Fraction(1, 3)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("method", [KD_TREE, PRIVTREE], ids=["medians", "shapes"])
 @pytest.mark.parametrize("unit", [user(2), user(2, 1)], ids=["two rows", "two slices"])
 def test_selections_and_shapes_cost_no_more_than_their_rho(method, unit):
     assert 0 < max(rho_of(rows, unit, method=method) for rows in placed(2)) <= 1
 
 
-def curator_of(loss=LOSS, k=1, **options):
-    """Curator of a small tally, and its recorder."""
-    recorder = RecordingSampler()
-    curator = Curator(
-        small_tally(3, (0,), k),
-        small_domain(3),
-        budget=Budget(loss),
-        sampler=recorder,
-        **options,
-    )
-    return curator, recorder
-
-
 def test_a_question_above_rho_is_refused_before_it_is_drawn():
-    curator, recorder = curator_of()
+    curator, recorder = small_curator(budget=LOSS)
     root = curator.root()
     curator.count(curator.cut(root, x=root.middle(0)), LOSS.rho - 5)
     with pytest.raises(BudgetError, match=r"more than rho 0\.024355970359 at some point"):
@@ -106,7 +85,7 @@ def test_a_question_above_rho_is_refused_before_it_is_drawn():
 
 def test_epsilon_of_a_loss_in_rho_is_not_spent():
     """A budget of (1, 1e-6) is .024 in rho: nano-epsilons are no parts of it."""
-    curator, recorder = curator_of()
+    curator, recorder = small_curator(budget=LOSS)
     assert curator.epsilon == LOSS.rho
     with pytest.raises(BudgetError):
         curator.count(curator.root(), 10**12)
@@ -114,28 +93,20 @@ def test_epsilon_of_a_loss_in_rho_is_not_spent():
 
 
 def test_noise_follows_from_the_squared_sensitivity():
-    curator, recorder = curator_of(k=3, squared_sensitivity=6)
+    curator, recorder = small_curator(k=3, budget=LOSS, squared_sensitivity=6)
     curator.count(curator.root(), LOSS.rho)
     assert recorder.draws[0].sensitivity.tolist() == [6]
     assert curator.tree().noise == CountNoise.gaussian(6)
-    assert curator_of(k=3)[0].noise == CountNoise.gaussian(9)
-    assert curator_of(k=3, squared_sensitivity=3)[0].noise == CountNoise.gaussian(3)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"k": 3, "squared_sensitivity": 2}, "squared_sensitivity must be at least 3"),
-        ({"loss": NANO, "squared_sensitivity": 1}, "must be left out without a budget in rho"),
-    ],
-)
-def test_a_squared_sensitivity_that_does_not_fit_is_refused(options, message):
-    with pytest.raises(ParameterError, match=message):
-        curator_of(**options)
+    for more, squared in (({}, 9), ({"squared_sensitivity": 3}, 3)):
+        assert small_curator(k=3, budget=LOSS, **more)[0].noise == CountNoise.gaussian(squared)
+    with pytest.raises(ParameterError, match="squared_sensitivity must be at least 3"):
+        small_curator(k=3, budget=LOSS, squared_sensitivity=2)
+    with pytest.raises(ParameterError, match="must be left out without a budget in rho"):
+        small_curator(squared_sensitivity=1)
 
 
 def test_a_rho_whose_noise_leaves_the_integers_is_refused():
-    curator, recorder = curator_of(k=10**9)
+    curator, recorder = small_curator(k=10**9, budget=LOSS)
     with pytest.raises(ParameterError, match=r"rho 0\.000000000001 of a question is too small"):
         curator.count(curator.root(), 1)
     assert not recorder.draws

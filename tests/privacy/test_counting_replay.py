@@ -44,10 +44,23 @@ def coded_tally(side, rows, k=1):
     return Tally.of_codes(codes, contributions=k, report={})
 
 
+each_method = pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+
+
+@pytest.mark.deep
 @pytest.mark.parametrize("few", [2**17, 0], ids=["all-sorted", "few-sorted"])
 @pytest.mark.parametrize(("side", "k", "every"), [(3, 1, 30), (3, 2, 240), (4, 1, 240)])
-@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+@each_method
 def test_no_answer_tells_more_than_epsilon(method, side, k, every, few, monkeypatch):
+    check(method, side, k, every, few, monkeypatch)
+
+
+@each_method
+def test_no_answer_of_a_few_pairs_tells_more_than_epsilon(method, monkeypatch):
+    check(method, 3, 2, 2_400, 0, monkeypatch)
+
+
+def check(method, side, k, every, few, monkeypatch):
     expected = replay_loss(method, side, k, every=every)
     monkeypatch.setattr("psd.ingest.cell_counter._MAX_DENSE", 0)
     monkeypatch.setattr("psd.ingest.code_ranks._FEW", few)
@@ -58,9 +71,9 @@ def test_no_answer_tells_more_than_epsilon(method, side, k, every, few, monkeypa
     assert expected[1] > 0
 
 
-@pytest.mark.parametrize("rows", [(), (4,), (4, 4, 4), (0, 8, 2), (0, 0, 8)])
-def test_the_counts_are_those_of_the_array(rows, monkeypatch):
+def test_the_counts_are_those_of_the_array(monkeypatch):
     monkeypatch.setattr("psd.ingest.cell_counter._MAX_DENSE", 0)
-    coded, plain = coded_tally(3, rows), small_tally(3, rows)
-    for name in ("columns", "rows", "counts"):
-        np.testing.assert_array_equal(getattr(coded, name), getattr(plain, name))
+    for rows in ((), (4,), (4, 4, 4), (0, 8, 2), (0, 0, 8)):
+        coded, plain = coded_tally(3, rows), small_tally(3, rows)
+        for name in ("columns", "rows", "counts"):
+            np.testing.assert_array_equal(getattr(coded, name), getattr(plain, name))

@@ -26,6 +26,7 @@ COVARIATES = {
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("side", "k", "every"), [(3, 1, 12), (3, 2, 120), (4, 1, 120)], ids=["3", "3 by two", "4"]
 )

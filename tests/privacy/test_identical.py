@@ -160,8 +160,13 @@ def same(left):
     return first
 
 
+DEEP = pytest.mark.deep
+FAST = ("grid", "kd-cell", "privtree")  # that count, select and grow shapes
+METHODS = [name if name in FAST else pytest.param(name, marks=DEEP) for name in psd.methods()]
+
+
 @pytest.mark.parametrize("unit", UNITS)
-@pytest.mark.parametrize("method", psd.methods())
+@pytest.mark.parametrize("method", METHODS)
 def test_builds_differ_in_nothing_but_the_answers(method, unit, world):
     words = ["--method", method, *SMALL.get(method, []), *PLACE, *UNITS[unit]]
     first = same(all_left(world, words, DATA if unit == "record" else FEW))
@@ -171,6 +176,7 @@ def test_builds_differ_in_nothing_but_the_answers(method, unit, world):
     assert stages == ["starting", "reading", "counting with noise", "writing"]
 
 
+@DEEP
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("method", psd.methods())
 def test_builds_of_every_place_and_slice_do_not_either(method, way, world):
@@ -182,7 +188,7 @@ def test_builds_of_every_place_and_slice_do_not_either(method, way, world):
     assert (b"psd-covariate" in content) == (way.split(",")[0] in ("boundary", "covariate"))
 
 
-@pytest.mark.slow
+@DEEP
 @pytest.mark.parametrize("method", psd.methods())
 def test_what_is_made_of_releases_does_not_either(method, world):
     suffixes = ("gpkg", "parquet", "geojson", "csv")
@@ -198,6 +204,7 @@ def test_what_is_made_of_releases_does_not_either(method, world):
     assert len(first["files"]) == 2 + len(suffixes)
 
 
+@DEEP
 @pytest.mark.parametrize("how", [[], ["--carry-users"]])
 def test_builds_of_tallies_say_nothing_of_them(how, world, tmp_path):
     """Neither keys, ids and digests nor names and numbers of rows get from tallies to a release."""
@@ -221,6 +228,7 @@ def without_ids(content):
     return content
 
 
+@DEEP
 def test_releases_that_a_ledger_paid_differ_in_the_id_of_the_charge_alone(world, tmp_path):
     ledger = ["--ledger", "../city.ledger", "--dataset", "rows"]
     run(["ledger", "create", str(tmp_path / "city.ledger")])

@@ -11,13 +11,21 @@ from psd.privacy.unit import PrivacyUnit
 from support.privacy.merge_replay import OTHERS, counted, worst_loss
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.parametrize("k", [1, 2])
 @pytest.mark.parametrize("way", ["add", "carry"])
 def test_a_user_of_several_parts_costs_epsilon(k, way):
     assert worst_loss(k, way) == 1
 
 
+@pytest.mark.parametrize("k", [1, 2])
+@pytest.mark.parametrize("way", ["add", "carry"])
+def test_a_user_of_two_parts_costs_epsilon(k, way):
+    """Over an eighth of what the user can have."""
+    assert worst_loss(k, way, every=8) == 1
+
+
+@pytest.mark.deep
 def test_a_row_of_one_part_costs_epsilon():
     def parts(rows, k, way):
         return [counted(part, 1, unit=PrivacyUnit()) for part in rows]

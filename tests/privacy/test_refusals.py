@@ -5,8 +5,10 @@ can see of a build: exit code, output, message, the entries of the ledger and th
 """
 
 import errno
+import itertools
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import ClassVar
 
 import geopandas as gpd
@@ -30,7 +32,7 @@ from psd.privacy.loss import Loss
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.observer import Observer
 from psd.publish.refusals import UNREADABLE
-from support.cli_runner import cli, files
+from support.cli_runner import Outcome, cli, files
 
 HEADER = "user,time,lon,lat,a,b"
 DAY = "2024-01-31 10:00"
@@ -61,18 +63,19 @@ FAULTS = {
 }
 PLACES = ((126.98, 37.57), (2.35, 48.86), (200.0, 95.0), ("", ""))
 
+DAILY = ("--user", "user", "--per", "day", "--read", "time=time", "--max-contributions", 1)
 UNITS = {
     "record": ((), {}),
     "user": (
         ("--user", "user", "--max-contributions", 2),
         {"user": "user", "max_contributions": 2},
     ),
-    "user-day": (
-        ("--user", "user", "--per", "day", "--read", "time=time", "--max-contributions", 1),
-        {"user": "user", "per": "day", "time": "time", "max_contributions": 1},
-    ),
+    "user-day": (DAILY, {"user": "user", "per": "day", "time": "time", "max_contributions": 1}),
 }
 COLUMNS = {"lon": (), "a": ("--read", "x=a", "--read", "y=b")}
+BOX = (126, 37, 128, 38)
+LEDGER = ("--ledger", "city.ledger", "--dataset", "rows")
+FAULT = Outcome(8, "", f"psd: error: {UNREADABLE}\n")
 QUADTREE = ("--method", "quadtree", "--set", "height=2", "--epsilon", "0.000001")
 
 
@@ -84,8 +87,7 @@ def write(path, rows):
 
 def random_bounds(rng, column="lon"):
     """A box around a record, down to about a metre wide, or anywhere."""
-    rows = [*BASE, LONE]
-    row = rows[rng.integers(len(rows))]
+    row = (*BASE, LONE)[rng.integers(len(BASE) + 1)]
     x, y = row[2:4] if column == "lon" else row[4:6]
     half = 10.0 ** rng.uniform(-5, 1)
     if rng.random() < 0.4:
@@ -96,6 +98,7 @@ def random_bounds(rng, column="lon"):
 
 # What a fault costs under the budget of a room, with the charge of its build.
 PRICE = 1000 * NANO // MAX_FAULTS
+CHARGED = ((1000, False), (PRICE - 1000, False))
 
 
 class Room:
@@ -108,27 +111,26 @@ class Room:
 
     def register(self, name, unit, budget=1000):
         """Add a dataset that is read as the units are."""
-        columns = Columns(
-            user=None if unit == "record" else "user", time="time" if unit == "user-day" else None
-        )
-        self.ledger.register(name, budget, unit=unit, columns=columns)
+        user, time = UNITS[unit][1].get("user"), UNITS[unit][1].get("time")
+        self.ledger.register(name, budget, unit=unit, columns=Columns(user=user, time=time))
+
+    def account(self, name="rows", analyst=None):
+        return psd.Account(self.ledger, name, analyst=analyst)
 
     def charges(self):
         """Epsilon of each charge, and whether it is done."""
-        return [
-            (charge.loss.epsilon, charge.done) for charge in self.ledger.state().charges.values()
-        ]
+        charges = self.ledger.state().charges.values()
+        return [(charge.loss.epsilon, charge.done) for charge in charges]
 
     def build(self, rows, bounds, options=(), *, paid):
         """What a build by the command line shows."""
         write(self.folder / "in.csv", rows)
         Path(self.folder, "r.psd").unlink(missing_ok=True)
         before = len(self.charges())
-        account = ("--ledger", "city.ledger", "--dataset", "rows") if paid else ()
         where = ("--bounds", *(repr(float(edge)) for edge in bounds))
-        outcome = cli("build", "in.csv", "-o", "r.psd", *where, *QUADTREE, *options, *account)
-        charged = tuple(self.charges()[before:])
-        out = self.without_head(outcome.out)
+        line = ("build", "in.csv", "-o", "r.psd", *where, *QUADTREE, *options)
+        outcome = cli(*line, *(LEDGER if paid else ()))
+        charged, out = tuple(self.charges()[before:]), self.without_head(outcome.out)
         return outcome.code, out, outcome.err, charged, tuple(files(self.folder))
 
     def without_head(self, out):
@@ -137,13 +139,10 @@ class Room:
 
     def call(self, data, bounds, arguments, *, paid):
         """What a call of `psd.build` shows."""
-        before = len(self.charges())
-        account = psd.Account(self.ledger, "rows") if paid else None
+        before, how = len(self.charges()), {"domain": bounds, "method": Quadtree(height=2)}
+        account = self.account() if paid else None
         try:
-            release = psd.build(
-                data, domain=bounds, epsilon="0.000001", method=Quadtree(height=2),
-                account=account, **arguments,
-            )  # fmt: skip
+            release = psd.build(data, epsilon="0.000001", account=account, **how, **arguments)
         except psd.errors.PsdError as error:
             shown = (type(error), str(error), error.__cause__, error.__context__)
         else:
@@ -163,6 +162,13 @@ def frame(rows):
     return table.astype(dict.fromkeys(["lon", "lat", "a", "b"], float))
 
 
+def same(bounds, shown):
+    """What all builds of some bounds show."""
+    shown = set(shown)
+    assert len(shown) == 1, (bounds, shown)
+    return shown.pop()
+
+
 def replay_commands(room, rounds, seed):
     """Builds of all inputs show the same, whatever the bounds; with a ledger each is charged."""
     rng = np.random.default_rng(seed)
@@ -171,66 +177,63 @@ def replay_commands(room, rounds, seed):
         options = (*UNITS[room.unit][0], *COLUMNS[column])
         bounds = random_bounds(rng, column)
         for paid in (False, True) if column == "lon" else (False,):
-            shown = {
-                name: room.build(rows, bounds, options, paid=paid) for name, rows in ALIKE.items()
-            }
-            assert len(set(shown.values())) == 1, (bounds, shown)
-            assert shown["base"][0] == 0
-            assert shown["base"][3] == (((1000, True),) if paid else ())
+            base = same(bounds, (room.build(r, bounds, options, paid=paid) for r in ALIKE.values()))
+            assert base[0] == 0
+            assert base[3] == (((1000, True),) if paid else ())
 
 
 def replay_calls(room, rounds, seed):
     """The same through `psd.build`."""
     rng = np.random.default_rng(seed)
     arguments = UNITS[room.unit][1]
-    tables = {name: frame(rows) for name, rows in ALIKE.items()}
+    tables = [frame(rows) for rows in ALIKE.values()]
     for _ in range(rounds):
         bounds = random_bounds(rng)
         for paid in (False, True):
-            shown = {
-                name: room.call(table, bounds, arguments, paid=paid)
-                for name, table in tables.items()
-            }
-            assert len(set(shown.values())) == 1, (bounds, shown)
-            assert shown["base"][-1] == (((1000, False),) if paid else ())
+            base = same(bounds, (room.call(t, bounds, arguments, paid=paid) for t in tables))
+            assert base[-1] == (((1000, False),) if paid else ())
 
 
-@pytest.mark.parametrize("room", UNITS, indirect=True)
+each_unit = pytest.mark.parametrize("room", UNITS, indirect=True)
+
+
+@pytest.mark.deep
+@each_unit
 def test_builds_of_neighbours_show_the_same(room):
     replay_commands(room, 2, seed=1)
 
 
-@pytest.mark.parametrize("room", UNITS, indirect=True)
-def test_calls_of_neighbours_show_the_same(room):
-    replay_calls(room, 4, seed=2)
+@each_unit
+@pytest.mark.parametrize("rounds", [1, pytest.param(4, marks=pytest.mark.deep)])
+def test_calls_of_neighbours_show_the_same(room, rounds):
+    replay_calls(room, rounds, seed=2)
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("room", UNITS, indirect=True)
+@each_unit
 def test_builds_of_neighbours_show_the_same_over_many_bounds(room):
     replay_commands(room, 20, seed=3)
     replay_calls(room, 50, seed=4)
 
 
+@pytest.mark.parametrize("number", [1, pytest.param(3, marks=pytest.mark.deep)])
 @pytest.mark.parametrize("paid", [False, True], ids=["free", "paid"])
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("room", ["user-day"], indirect=True)
-def test_a_fault_of_form_shows_the_same_wherever_it_lies(room, fault, paid):
+def test_a_fault_of_form_shows_the_same_wherever_it_lies(room, fault, paid, number):
     rng = np.random.default_rng(5)
-    shown = set()
-    for bounds in ((126, 37, 128, 38), random_bounds(rng), random_bounds(rng)):
-        for place in PLACES:
-            rows = [*BASE, FAULTS[fault](*place)]
-            shown.add(room.build(rows, bounds, UNITS["user-day"][0], paid=paid))
-    assert len(shown) == 1, shown
-    ((code, out, err, charged, left),) = shown
+    boxes = (BOX, random_bounds(rng), random_bounds(rng))[:number]
+    shown = (
+        room.build([*BASE, FAULTS[fault](*place)], bounds, DAILY, paid=paid)
+        for bounds, place in itertools.product(boxes, PLACES)
+    )
+    code, out, err, charged, left = same(boxes, shown)
     assert (code, out, charged) == (8, "", ())
     assert left == ("city.ledger", "in.csv")
     assert (UNREADABLE in err) == paid
 
 
 def test_faults_of_all_kinds_show_the_same_with_a_ledger(room):
-    options = UNITS["user-day"][0]
     room.register("days", "user-day")
     contents = [
         *(f"{HEADER}\n{','.join(map(str, FAULTS[name](127, 37.5)))}\n" for name in FAULTS),
@@ -242,35 +245,31 @@ def test_faults_of_all_kinds_show_the_same_with_a_ledger(room):
         b"\xff\xfe" + HEADER.encode(),
         b"\x1f\x8b cut off",
     ]
-    line = ("build", "in.csv", "-o", "r.psd", "--bounds", 126, 37, 128, 38, *QUADTREE, *options)
-    shown = set()
+    line = ("build", "in.csv", "-o", "r.psd", "--bounds", *BOX, *QUADTREE, *DAILY)
     for content in contents:
         Path("in.csv").write_bytes(content if isinstance(content, bytes) else content.encode())
-        outcome = cli(*line, "--ledger", "city.ledger", "--dataset", "days")
-        shown.add((outcome.code, outcome.out, outcome.err))
-    assert shown == {(8, "", f"psd: error: {UNREADABLE}\n")}
+        assert cli(*line, *LEDGER[:-1], "days") == FAULT, content
     assert room.charges() == []
 
 
 def test_records_without_a_valid_transform_are_outside(room):
     near = [Point(14137578, 4509031), Point(14126446, 4509031)]
-    for bounds in ((126, 37, 128, 38), (-10, -10, 10, 10), (126.99, 37.4, 127.01, 37.6)):
-        shown = set()
-        for more in ([], [Point(1e30, 1e30)], [Point(0, 1e30)], [Point()]):
-            data = gpd.GeoDataFrame(geometry=[*near, *more], crs="EPSG:3857")
-            shown.add(room.call(data, bounds, {}, paid=True))
-        assert len(shown) == 1
+    more = [[], [Point(1e30, 1e30)], [Point(0, 1e30)], [Point()]]
+    tables = [gpd.GeoDataFrame(geometry=[*near, *each], crs="EPSG:3857") for each in more]
+    for bounds in (BOX, (-10, -10, 10, 10), (126.99, 37.4, 127.01, 37.6)):
+        same(bounds, (room.call(data, bounds, {}, paid=True) for data in tables))
 
 
-def test_columns_without_a_valid_transform_are_outside(room):
+@pytest.mark.parametrize(
+    "bounds", [(9e5, 19e5, 10e5, 20e5), (10e5, 14e5, 11e5, 15e5), (955e3, 194e4, 956e3, 196e4)]
+)
+def test_columns_without_a_valid_transform_are_outside(room, bounds):
+    domain, degrees = psd.Domain(bounds=bounds, crs="EPSG:5179"), {"input_crs": "EPSG:4326"}
     near = [(127.0, 37.5), (126.9, 37.5)]
-    for bounds in ((9e5, 19e5, 10e5, 20e5), (10e5, 14e5, 11e5, 15e5), (955e3, 194e4, 956e3, 196e4)):
-        domain, shown = psd.Domain(bounds=bounds, crs="EPSG:5179"), set()
-        for more in ([], [(0.0, 95.0)], [(200.0, -95.0)], [(1e30, 1e30)], [(np.nan, np.nan)]):
-            data = pd.DataFrame([*near, *more], columns=["x", "y"])
-            shown.add(room.call(data, domain, {"input_crs": "EPSG:4326"}, paid=True))
-        assert len(shown) == 1
-        assert {outcome[0] for outcome in shown} == {psd.Release}
+    more = ([], [(0.0, 95.0)], [(200.0, -95.0)], [(1e30, 1e30)], [(np.nan, np.nan)])
+    tables = [pd.DataFrame([*near, *each], columns=["x", "y"]) for each in more]
+    shown = same(bounds, (room.call(data, domain, degrees, paid=True) for data in tables))
+    assert shown[0] is psd.Release
 
 
 def bisect(room, ask):
@@ -292,31 +291,25 @@ def bisect(room, ask):
     return shown, (west, south, east, north)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("how", ["command", "call", "ask"])
 def test_bisected_bounds_find_no_record_and_each_build_is_charged(room, how):
     """25 builds at epsilon 1e-9 once found a lone record to 10 m."""
     write(room.folder / "in.csv", [LONE])
-    ledger = ("--ledger", "city.ledger", "--dataset", "rows", "--epsilon", "0.000000001")
+    epsilon, method = "0.000000001", Quadtree(height=2)
 
-    def command(bounds):
+    def ask(bounds):
+        if how == "call":
+            given = {"domain": bounds, "epsilon": epsilon, "method": method}
+            return psd.build(frame([LONE]), account=room.account(), **given).domain.lattice
         edges = tuple(map(repr, bounds))
         if how == "ask":
-            return cli("ask", "in.csv", "--box", *edges, *ledger).code
+            return cli("ask", "in.csv", "--box", *edges, "--epsilon", epsilon, *LEDGER).code
         line = ("build", "in.csv", "-o", "r.psd", "--overwrite", "--bounds", *edges)
-        outcome = cli(*line, *QUADTREE[:-2], *ledger)
+        outcome = cli(*line, *QUADTREE[:-1], epsilon, *LEDGER)
         return outcome.code, room.without_head(outcome.out), outcome.err
 
-    def call(bounds):
-        try:
-            psd.build(
-                frame([LONE]), domain=bounds, epsilon="0.000000001", method=Quadtree(height=2),
-                account=psd.Account(room.ledger, "rows"),
-            )  # fmt: skip
-        except psd.errors.PsdError as error:
-            return type(error), str(error)
-        return None
-
-    shown, (west, south, east, north) = bisect(room, call if how == "call" else command)
+    shown, (west, south, east, north) = bisect(room, ask)
     assert len(shown) == 1
     assert not (west <= LONE[2] <= east and south <= LONE[3] <= north)
     assert [epsilon for epsilon, _ in room.charges()] == [1] * 25
@@ -330,14 +323,17 @@ SHORTAGES = {
 }
 
 
-def run_short(monkeypatch, kind):
-    """Let memory or disk give out while records are counted."""
-    owner, name, error = SHORTAGES[kind]
-
+def failing(error):
     def fail(*_, **__):
         raise error
 
-    monkeypatch.setattr(owner, name, fail)
+    return fail
+
+
+def run_short(monkeypatch, kind):
+    """Let memory or disk give out while records are counted."""
+    owner, name, error = SHORTAGES[kind]
+    monkeypatch.setattr(owner, name, failing(error))
     if kind == "disk":
         add = UserPartitions.add_rows
 
@@ -354,67 +350,50 @@ def run_short(monkeypatch, kind):
 def test_a_lack_of_memory_or_disk_is_charged_and_shows_no_more_than_a_fault(
     room, monkeypatch, kind
 ):
-    options, bounds = UNITS["user"][0], (126, 37, 128, 38)
-    fault = room.build([*BASE, ("", DAY, 127.0, 37.5, 0, 0)], bounds, options, paid=True)
+    options = UNITS["user"][0]
+    fault = room.build([*BASE, ("", DAY, 127.0, 37.5, 0, 0)], BOX, options, paid=True)
     run_short(monkeypatch, kind)
-    short = room.build(BASE, bounds, options, paid=True)
-    assert short[:3] == fault[:3] == (8, "", f"psd: error: {UNREADABLE}\n")
+    short = room.build(BASE, BOX, options, paid=True)
+    assert Outcome(*short[:3]) == Outcome(*fault[:3]) == FAULT
     assert short[4] == fault[4]
-    assert fault[3] == ()
-    assert short[3] == ((1000, False), (PRICE - 1000, False))
-
-
-@pytest.mark.parametrize("kind", ["memory", "disk"])
-@pytest.mark.parametrize("room", ["user"], indirect=True)
-def test_without_a_ledger_a_lack_of_memory_or_disk_has_its_reason(room, monkeypatch, kind):
-    run_short(monkeypatch, kind)
-    code, _, err, _, _ = room.build(BASE, (126, 37, 128, 38), UNITS["user"][0], paid=False)
+    assert (short[3], fault[3]) == (CHARGED, ())
+    code, _, err, _, _ = room.build(BASE, BOX, options, paid=False)  # which has its reason
     assert (code, UNREADABLE in err) == (70 if kind == "memory" else 6, False)
 
 
 def test_a_lack_of_memory_while_tallies_are_read_is_charged(room, monkeypatch):
     write(room.folder / "in.csv", BASE)
-    tally = ("tally", "in.csv", "-o", "in.tally", "--bounds", 126, 37, 128, 38)
-    assert cli(*tally).code == 0
-
-    def fail(*_):
-        raise MemoryError
-
-    monkeypatch.setattr("psd.ingest.tally_file._check", fail)  # not called for headers alone
-    line = ("build", "in.tally", "-o", "r.psd", *QUADTREE)
-    outcome = cli(*line, "--ledger", "city.ledger", "--dataset", "rows")
-    assert (outcome.code, outcome.err) == (8, f"psd: error: {UNREADABLE}\n")
-    assert room.charges() == [(1000, False), (PRICE - 1000, False)]
+    assert cli("tally", "in.csv", "-o", "in.tally", "--bounds", *BOX).code == 0
+    # Not called for headers alone.
+    monkeypatch.setattr("psd.ingest.tally_file._check", failing(MemoryError()))
+    assert cli("build", "in.tally", "-o", "r.psd", *QUADTREE, *LEDGER) == FAULT
+    assert tuple(room.charges()) == CHARGED
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("at", ["reading", "drawing"])
 def test_twenty_faults_use_up_a_budget(room, monkeypatch, at):
     """A fault shows a bit that depends on records, so an epsilon of 1e-9 does not buy it."""
     room.register("few", "record", budget=1)
     path = room.folder / "in.csv"
     write(path, BASE)
-
-    def fail(*_, **__):
-        raise MemoryError
-
     owner, name = {"reading": (TallyBuilder, "add_batch"), "drawing": (SecureSampler, "draw")}[at]
-    monkeypatch.setattr(owner, name, fail)
-    build = {"domain": (126, 37, 128, 38), "epsilon": "0.000000002", "method": "grid"}
+    monkeypatch.setattr(owner, name, failing(MemoryError()))
+    build = {"domain": BOX, "epsilon": "0.000000002", "method": "grid"}
     for _ in range(MAX_FAULTS):
         with pytest.raises(InputDataError, match=UNREADABLE):
-            psd.build(path, account=psd.Account(room.ledger, "few"), **build)
-    assert psd.Account(room.ledger, "few").left == 0
+            psd.build(path, account=room.account("few"), **build)
+    assert room.account("few").left == 0
     with pytest.raises(BudgetError, match="has epsilon 0 left"):
-        psd.build(path, account=psd.Account(room.ledger, "few"), **build)
+        psd.build(path, account=room.account("few"), **build)
 
 
 def test_a_fault_costs_no_more_than_is_left_to_an_analyst(room):
     room.ledger.register("shared", 1, caps={"ann": "0.2", "bob": 1}, columns=Columns())
-    ann, bob = (psd.Account(room.ledger, "shared", analyst=name) for name in ("ann", "bob"))
-    reading = room.ledger.state().dataset("shared").reading
-    request = ChargeRequest(
-        loss=Loss.pure(3), unit=PrivacyUnit(), what="build", readings=(reading,)
-    )
+    ann, bob = (room.account("shared", name) for name in ("ann", "bob"))
+    readings = (room.ledger.state().dataset("shared").reading,)
+    what = {"loss": Loss.pure(3), "unit": PrivacyUnit(), "what": "build"}
+    request = ChargeRequest(readings=readings, **what)
     for account in (ann, bob):
         account.charge(request)
         account.charge_fault(request)
@@ -431,20 +410,15 @@ def test_a_fault_costs_no_more_than_is_left_to_an_analyst(room):
 def test_a_limit_of_memory_finds_no_record_with_a_ledger(room, monkeypatch):
     """A limit that allows the cells of one input and not those of its neighbour."""
     monkeypatch.setattr(psd.ingest.cell_counter, "_MERGE_BYTES", 2 * 10**8)
-    small, large = BASE[:1], BASE
-    arguments = {"epsilon": "0.000001", "method": "kd-standard", "memory": "1200MB"}
-    for paid in (False, True):
-        ends = []
-        for rows in (small, large):
-            write(room.folder / "in.csv", rows)
-            try:
-                account = psd.Account(room.ledger, "rows") if paid else None
-                data = room.folder / "in.csv"
-                psd.build(data, domain=(126, 37, 128, 38), account=account, **arguments)
-                ends.append("built")
-            except ResourceError:
-                ends.append("refused")
-        assert ends == ["built", "built" if paid else "refused"]
+    data = room.folder / "in.csv"
+    build = {"domain": BOX, "epsilon": "0.000001", "method": "kd-standard", "memory": "1200MB"}
+    write(data, BASE[:1])
+    for account in (None, room.account()):
+        psd.build(data, account=account, **build)
+    write(data, BASE)
+    psd.build(data, account=room.account(), **build)
+    with pytest.raises(ResourceError):
+        psd.build(data, **build)
 
 
 # What is public comes first; the reason is for the holder.
@@ -480,48 +454,38 @@ def test_what_is_public_is_refused_with_its_reason_before_reading(
     monkeypatch.setattr("psd.publish.count_rows.read", lambda *_, **__: pytest.fail("it was read"))
     write(room.folder / "in.csv", BASE)
     room.register("small", "record", arguments.get("budget", 1000))
-    given = {"data": frame(BASE), "domain": (126, 37, 128, 38), "epsilon": 1} | arguments
+    given = {"data": frame(BASE), "domain": BOX, "epsilon": 1} | arguments
     given.pop("budget", None)
     with pytest.raises(kind) as raised:
-        psd.build(**given, account=psd.Account(room.ledger, "small"))
+        psd.build(**given, account=room.account("small"))
     assert str(raised.value) != UNREADABLE
     assert room.charges() == []
 
 
 def test_the_reason_of_a_fault_is_in_the_private_report_alone(room):
     rows = [*BASE, FAULTS["number"](127.0, 37.5)]
-    bounds = (126, 37, 128, 38)
-    shown = room.build(rows, bounds, ("--report-private",), paid=True)
+    shown = room.build(rows, BOX, ("--report-private",), paid=True)
     first, last = shown[2].splitlines()
     assert first.startswith("PRIVATE, do not publish: column 'lat' of ")
     assert "in.csv must hold plain" in first
     assert last == f"psd: error: {UNREADABLE}"
-    asked = cli(
-        "ask", "in.csv", "--box", *bounds, "--epsilon", 1, "--report-private",
-        "--ledger", "city.ledger", "--dataset", "rows",
-    )  # fmt: skip
+    asked = cli("ask", "in.csv", "--box", *BOX, "--epsilon", 1, "--report-private", *LEDGER)
     assert asked.err == shown[2]
-    reasons = []
+    reasons, infinite = [], frame([*BASE, ("w", DAY, np.inf, 1, 1, 1)])
     observer = Observer(private_fault=reasons.append)
     with pytest.raises(InputDataError, match=UNREADABLE) as raised:
-        psd.ask(
-            frame([*BASE, ("w", DAY, np.inf, 1, 1, 1)]), box=bounds, epsilon=1,
-            account=psd.Account(room.ledger, "rows"), observer=observer,
-        )  # fmt: skip
+        psd.ask(infinite, box=BOX, epsilon=1, account=room.account(), observer=observer)
     assert reasons == ["column 'lon' must be finite; remove or repair infinite values"]
     assert raised.value.__cause__ is raised.value.__context__ is None
     assert room.charges() == []
 
 
 def test_an_unexpected_error_is_reported_by_its_kind_alone(room, monkeypatch):
-    def fail(*_, **__):
-        raise RuntimeError("126.98 is a record")
-
-    monkeypatch.setattr(TallyBuilder, "add_batch", fail)
-    shown = room.build(BASE, (126, 37, 128, 38), ("--report-private",), paid=True)
+    monkeypatch.setattr(TallyBuilder, "add_batch", failing(RuntimeError("126.98 is a record")))
+    shown = room.build(BASE, BOX, ("--report-private",), paid=True)
     assert "PRIVATE, do not publish: it failed with RuntimeError\n" in shown[2]
     assert "126.98" not in shown[2]
-    assert shown[3] == ((1000, False), (PRICE - 1000, False))
+    assert shown[3] == CHARGED
 
 
 def test_a_recipe_and_tallies_say_the_same_sentence(room):
@@ -530,33 +494,18 @@ def test_a_recipe_and_tallies_say_the_same_sentence(room):
         '[private]\ninputs = ["in.csv"]\nledger = "city.ledger"\ndataset = "rows"\n'
         '[release]\noutput = "r.psd"\nepsilon = 1\nbounds = [126, 37, 128, 38]\n'
     )
-    paid = ("--ledger", "city.ledger", "--dataset", "rows")
     write(room.folder / "good.csv", BASE)
-    for name, bounds in (("a", (126, 37, 128, 38)), ("b", (126, 37, 128, 39))):
+    for name, bounds in (("a", BOX), ("b", (126, 37, 128, 39))):
         assert cli("tally", "good.csv", "-o", f"{name}.tally", "--bounds", *bounds).code == 0
     assert cli("merge", "a.tally", "-o", "m.tally").code == 0
-    lines = [
-        ("run", "r.toml"),
-        ("build", "a.tally", "b.tally", "-o", "r.psd", "--epsilon", 1, *paid),
-        ("build", "a.tally", "m.tally", "-o", "r.psd", "--epsilon", 1, *paid),
-    ]
-    for line in lines:
-        outcome = cli(*line)
-        assert (outcome.code, outcome.err) == (8, f"psd: error: {UNREADABLE}\n"), line
-    parts = [psd.tally(frame(BASE), domain=(126, 37, 128, 38), part="a") for _ in range(2)]
+    assert cli("run", "r.toml") == FAULT
+    for other in ("b.tally", "m.tally"):
+        line = ("build", "a.tally", other, "-o", "r.psd", "--epsilon", 1)
+        assert cli(*line, *LEDGER) == FAULT
+    parts = [psd.tally(frame(BASE), domain=BOX, part="a") for _ in range(2)]
     with pytest.raises(InputDataError, match=UNREADABLE):
-        psd.build(parts, epsilon=1, account=psd.Account(room.ledger, "rows"))
+        psd.build(parts, epsilon=1, account=room.account())
     assert room.charges() == []
-
-
-class FailingEngine:
-    """An engine that cannot read, or that runs out of memory."""
-
-    def __init__(self, error):
-        self.error = error
-
-    def tally(self, *_, **__):
-        raise self.error
 
 
 @pytest.mark.parametrize(
@@ -569,11 +518,9 @@ class FailingEngine:
     ids=["form", "engine", "defect"],
 )
 def test_engines_say_the_same_sentence(room, error, charged):
+    engine = SimpleNamespace(tally=failing(error))
     with pytest.raises(InputDataError, match=UNREADABLE) as raised:
-        psd.build(
-            "visits.csv", domain=(126, 37, 128, 38), epsilon=1, engine=FailingEngine(error),
-            account=psd.Account(room.ledger, "rows"),
-        )  # fmt: skip
+        psd.build("visits.csv", domain=BOX, epsilon=1, engine=engine, account=room.account())
     assert type(raised.value) is InputDataError
     assert sum(epsilon for epsilon, _ in room.charges()) == charged
 
@@ -581,7 +528,7 @@ def test_engines_say_the_same_sentence(room, error, charged):
 def test_a_part_is_empty_if_no_record_was_read(room):
     """Whether two parts of one name are merged does not depend on where records lie."""
     for rows, is_merged in (([], True), ([LONE], False), (BASE, False)):
-        parts = [psd.tally(frame(rows), domain=(126, 37, 128, 38), part="a") for _ in range(2)]
+        parts = [psd.tally(frame(rows), domain=BOX, part="a") for _ in range(2)]
         if is_merged:
             assert len(psd.merge(parts).tally.counts) == 0
         else:
@@ -589,18 +536,11 @@ def test_a_part_is_empty_if_no_record_was_read(room):
                 psd.merge(parts)
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        pytest.param(("--read", "x=user"), id="a column of ids as coordinates"),
-        pytest.param(("--read", "time=day"), id="a column of times that is not registered"),
-        pytest.param(("--read", "x=none"), id="a column that does not exist"),
-    ],
-)
-def test_a_reading_that_is_not_registered_is_charged_before_a_record_is_read(room, other):
+# A column of ids, one of times that is not registered, and one that does not exist.
+@pytest.mark.parametrize("column", ["x=user", "time=day", "x=none"])
+def test_a_reading_that_is_not_registered_is_charged_before_a_record_is_read(room, column):
     """Whether a column holds numbers or times in range would be told at no cost."""
-    bounds = (126, 37, 128, 38)
-    code, _, err = room.build(BASE, bounds, other, paid=True)[:3]
+    code, _, err = room.build(BASE, BOX, ("--read", column), paid=True)[:3]
     assert (code, UNREADABLE in err) == (8, True)
     spent = [nano for nano, _ in room.charges()]
     assert len(spent) == 2
@@ -622,9 +562,7 @@ def test_a_link_is_followed_once_before_the_first_check(tmp_path):
             paths["link"].unlink()
             paths["link"].symlink_to(paths["secret"])
 
-    psd.build(
-        str(paths["link"]), domain=(126, 37, 128, 38), epsilon=1,
-        account=psd.Account(ledger, "rows"),
-        observer=Observer(progress=flip, private_report=reports.append),
-    )  # fmt: skip
+    observer = Observer(progress=flip, private_report=reports.append)
+    paid = {"epsilon": 1, "account": psd.Account(ledger, "rows")}
+    psd.build(str(paths["link"]), domain=BOX, observer=observer, **paid)
     assert [report["read"] for report in reports] == [len(BASE)]

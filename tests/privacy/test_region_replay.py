@@ -33,10 +33,18 @@ METHOD = pytest.mark.parametrize(
 
 @METHOD
 @EACH
+def test_loss_beside_no_record_is_at_most_epsilon(regions, method):
+    assert 0 < region_loss(method, regions, size=0, every=6) <= 1
+
+
+@pytest.mark.deep
+@METHOD
+@EACH
 def test_loss_is_at_most_epsilon_and_all_of_it(regions, method):
     assert region_loss(method, regions, every=2) == 1
 
 
+@pytest.mark.deep
 @METHOD
 @EACH
 def test_loss_of_users_with_two_records_in_any_regions(regions, method):

@@ -23,7 +23,6 @@ SPACES = [
     pytest.param(4, 1, (8, 48), 1, 15_504, id="4x4-record"),
 ]
 
-
 # Builds that take several times longer still, and the part of their pairs on top of that.
 SLOW = {"auto": 4, "hilbert-rtree": 4, "htf": 4, "htree": 4, "kd-hybrid": 2, "kd-standard": 2}
 
@@ -58,6 +57,7 @@ def is_used_up(worst, method, k) -> bool:
     return APPROACHES.get(method.name, 1) <= worst <= 1
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(("side", "k", "parts", "at_night", "pairs"), SPACES)
@@ -68,12 +68,25 @@ def test_no_answer_tells_more_than_epsilon(method, side, k, parts, at_night, pai
     assert is_used_up(worst, method, k)
 
 
-@pytest.mark.slow
-def test_tiers_of_a_cascade_follow_from_answers():
-    """A lattice of 8 x 8: on a smaller one the first tier is the last, and decides nothing."""
-    worst, checked = replay_loss(Cascade(signal=1), 8, every=2_000)
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("k", [1, 2], ids=["record", "two-rows"])
+def test_no_answer_of_a_few_pairs_tells_more_than_epsilon(method, k):
+    """A few of the pairs of the spaces 3x3-record and 3x3-two-rows."""
+    worst, checked = replay_loss(method, 3, k, every=120 * k**3, shift=1)
+    assert 0.85 < worst <= 1
+    assert checked >= 10
+
+
+# A lattice of 8 x 8: on a smaller one the first tier is the last, and decides nothing.
+@pytest.mark.parametrize(
+    ("every", "pairs"),
+    [pytest.param(2_000, 1_000, marks=[pytest.mark.deep, pytest.mark.slow]), (100_000, 25)],
+    ids=["many", "few"],
+)
+def test_tiers_of_a_cascade_follow_from_answers(every, pairs):
+    worst, checked = replay_loss(Cascade(signal=1), 8, every=every)
     assert worst == 1
-    assert checked > 1_000
+    assert checked > pairs
 
 
 def test_every_method_is_replayed():
@@ -81,13 +94,19 @@ def test_every_method_is_replayed():
     assert {method.values[0].name for method in METHODS} == set(psd.methods())
 
 
+# But those of which every run has all pairs.
+PARTS = [
+    pytest.param(*method.values, *space.values, id=f"{space.id}-{method.id}")
+    for space in SPACES
+    for method in METHODS
+    if part(method.values[0], space.values[2]) > 1
+]
+
+
 @pytest.mark.nightly
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize(("side", "k", "parts", "at_night", "pairs"), SPACES)
+@pytest.mark.parametrize(("method", "side", "k", "parts", "at_night", "pairs"), PARTS)
 def test_another_part_of_the_pairs(method, side, k, parts, at_night, pairs):
     """All pairs, or a part that is drawn anew each time where all would take hours."""
-    if part(method, parts) == 1:
-        pytest.skip("every run has all pairs")
     every = at_night if only_counts(method) else part(method, parts)
     shift = secrets.randbelow(every)
     print(f"shift {shift}")  # shown if it fails, to see it again

@@ -108,6 +108,7 @@ def worst_of_all_shapes(lattice, places, numbers, epsilon, k):
     )
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("k", [1, 2])
 @pytest.mark.parametrize("epsilon", [0.5, 1.65, 8])
 def test_every_shape_of_a_small_lattice(epsilon, k):
@@ -118,6 +119,7 @@ def test_every_shape_of_a_small_lattice(epsilon, k):
     assert 0.6 * epsilon <= worst <= epsilon
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("epsilon", [1.65, 8])
 def test_every_shape_of_a_thin_lattice(epsilon):
     """8 x 1: three levels of halves, 26 shapes."""

@@ -9,7 +9,6 @@ from fractions import Fraction
 
 import pytest
 
-import psd
 from psd.api.series import SeriesRelease
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.budget import Budget
@@ -17,26 +16,53 @@ from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit, counted_unit
 from psd.publish.series import draw_series
 from psd.testing import RecordingSampler, small_domain
-from support.privacy.slices_replay import DAYS, OTHERS, batch, loss_of, run, users
+from support.privacy.slices_replay import (
+    DAYS,
+    EVERYWHERE,
+    OTHERS,
+    QUADTREE,
+    batch,
+    loss_of,
+    run,
+    user,
+    users,
+)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("k", [1, 2])
-@pytest.mark.parametrize("bound", ["series", "slice"])
+def worst_loss(added, k, bound):
+    """Largest loss over rows that are added, and what it has to be.
+
+    A third of the epsilon is rounded down to whole nano-units.
+    """
+    wanted = Fraction(NANO // 3, NANO) * 3 if bound == "slice" else 1
+    return max(loss_of(rows, user(k), bound) for rows in added), wanted
+
+
+EACH = [pytest.mark.parametrize("k", [1, 2]), pytest.mark.parametrize("bound", ["series", "slice"])]
+
+
+@EACH[0]
+@EACH[1]
+def test_a_user_who_is_in_every_slice_costs_no_more_than_epsilon(k, bound):
+    worst, wanted = worst_loss([EVERYWHERE], k, bound)
+    assert worst == wanted
+
+
+@pytest.mark.deep
+@EACH[0]
+@EACH[1]
 def test_a_user_of_many_slices_costs_no_more_than_epsilon(k, bound):
-    unit = PrivacyUnit(kind="user", max_contributions=k)
-    everywhere = [("u", day, column) for day in range(4) for column in range(2)]
-    worst = max(loss_of(rows, unit, bound) for rows in [everywhere, *users(3)])
-    # A third of the epsilon is rounded down to whole nano-units.
-    assert worst == (Fraction(NANO // 3, NANO) * 3 if bound == "slice" else 1)
+    worst, wanted = worst_loss(users(3), k, bound)
+    assert worst == wanted
 
 
+@pytest.mark.deep
 def test_a_limit_in_each_slice_leaves_the_loss_at_epsilon():
     """The noise is made for k in all slices: M in each changes the rows, not what k of them cost.
 
     A user with k rows in k slices reaches epsilon, and one with all rows in one slice stays below.
     """
-    unit = PrivacyUnit(kind="user", max_contributions=2, max_per_slice=1)
+    unit = user(2, 1)
     spread = [("u", day, 0) for day in range(4)]
     heaped = [("u", 0, column) for column in (0, 0, 1)]
     assert loss_of(spread, unit, "series") == 1
@@ -44,6 +70,12 @@ def test_a_limit_in_each_slice_leaves_the_loss_at_epsilon():
     assert max(loss_of(rows, unit, "series") for rows in users(2)) == 1
 
 
+def test_one_row_lies_in_one_slice():
+    for day in (0, 3):  # of which the second is in no slice
+        assert loss_of([("u", day, 0)], PrivacyUnit(), "series") == (day == 0)
+
+
+@pytest.mark.deep
 def test_one_row_and_the_days_of_a_user_lie_in_one_slice():
     rows = [[("u", day, column)] for day in range(4) for column in range(2)]
     assert max(loss_of(row, PrivacyUnit(), "series") for row in rows) == 1
@@ -55,19 +87,15 @@ def test_one_row_and_the_days_of_a_user_lie_in_one_slice():
 def test_the_series_asks_what_was_checked():
     """`draw_series` gives each slice the epsilon and the rows that the checks above give it."""
     for bound in ("series", "slice"):
-        unit = PrivacyUnit(kind="user", max_contributions=1)
-        recorders = []
-        run(OTHERS, unit, bound, lambda n, kept=recorders: kept.extend(
-            RecordingSampler() for _ in range(n)) or kept)  # fmt: skip
-        whole = RecordingSampler()
-        counts = tally_batches([batch(OTHERS)], small_domain(2), unit=counted_unit(unit, bound),
-                       key=b"fixed", slices=DAYS)  # fmt: skip
-        series = draw_series(counts, small_domain(2), DAYS, scope=bound, budget=Budget(NANO),
-                           method=psd.decompositions.Quadtree(height=1),
-                           unit=unit, sampler=whole)  # fmt: skip
+        unit, whole, recorders = user(1), RecordingSampler(), [RecordingSampler() for _ in DAYS]
+        run(OTHERS, unit, bound, lambda _, kept=recorders: kept)
+        rules = {"unit": counted_unit(unit, bound), "key": b"fixed", "slices": DAYS}
+        series = draw_series(
+            tally_batches([batch(OTHERS)], small_domain(2), **rules), small_domain(2), DAYS,
+            scope=bound, budget=Budget(NANO), method=QUADTREE, unit=unit, sampler=whole,
+        )  # fmt: skip
         assert isinstance(series, SeriesRelease)
         asked = [call for recorder in recorders for call in recorder.draws]
         for a, b in zip(asked, whole.draws, strict=True):
-            assert a.true.tolist() == b.true.tolist()
-            assert a.epsilon.tolist() == b.epsilon.tolist()
-            assert a.sensitivity.tolist() == b.sensitivity.tolist()
+            for name in ("true", "epsilon", "sensitivity"):
+                assert getattr(a, name).tolist() == getattr(b, name).tolist()

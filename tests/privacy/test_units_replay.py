@@ -11,98 +11,99 @@ import numpy as np
 import pytest
 
 from psd.decompositions.grid import Grid
-from psd.privacy.epsilon import NANO
 from psd.privacy.unit import Kind, PrivacyUnit, counted_unit
-from psd.testing import RecordingSampler, ReplayingSampler
-from support.privacy.replay import small_cases
+from psd.testing import SCRIPTS, RecordingSampler
+from support.privacy.replay import moved_loss, small_cases
 from support.privacy.units_replay import (
     CASES,
-    EPSILON,
     METHODS,
     SIDE,
-    SLOW,
-    Case,
-    compare,
-    outside_alone,
     release_of,
     rows_of,
     worst,
+    worst_of_rows,
 )
 
-EVERY = small_cases()
-UNITS = [name for name in CASES if name not in SLOW]
+UNITS = [name for name in CASES if name != "private bounds"]
+CROWDS = ([9, 1, 1], [17])
+BOUNDED = {"one": [3], "most of one": [9, 1, 1], "all alike": [2, 2, 2]}
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name not in ("record", *SLOW)])
-def test_a_whole_unit_changes_no_more_than_epsilon(name, monkeypatch):
+each_unit = pytest.mark.parametrize("name", UNITS)
+each_method = pytest.mark.parametrize("method", small_cases())
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("name", [name for name in UNITS if name != "record"])
+def test_a_whole_unit_changes_no_more_than_epsilon(name):
     """And no less: some unit uses up the promise, so the check sees what it has to."""
-    assert worst(CASES[name], monkeypatch) >= EPSILON * 99 / 100
+    assert worst(CASES[name]) >= Fraction(99, 100)
 
 
-@pytest.mark.parametrize("name", UNITS)
-@pytest.mark.parametrize("method", EVERY)
-def test_every_method_keeps_the_promise_to_every_unit(method, name, monkeypatch):
-    assert worst(CASES[name], monkeypatch, crowds=([3, 1],), methods=(method,)) > 0
+@each_unit
+def test_a_whole_unit_of_a_crowd_changes_no_more_than_epsilon(name):
+    assert worst(CASES[name], CROWDS, METHODS[:1]) >= Fraction(99, 100)
+
+
+@pytest.mark.deep
+@each_unit
+@each_method
+def test_every_method_keeps_the_promise_to_every_unit(method, name):
+    assert worst(CASES[name], crowds=([3, 1],), methods=(method,)) > 0
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("name", UNITS)
-@pytest.mark.parametrize("method", EVERY)
-def test_every_method_keeps_it_in_every_crowd(method, name, monkeypatch):
-    assert worst(CASES[name], monkeypatch, methods=(method,)) > 0
+@each_unit
+@each_method
+def test_every_method_keeps_it_in_every_crowd(method, name):
+    assert worst(CASES[name], methods=(method,)) > 0
 
 
-@pytest.mark.parametrize("name", UNITS)
-def test_order_and_rows_outside_change_no_answer(name, monkeypatch):
-    case, rows = CASES[name], rows_of([4, 3, 2, 1], 1)
+@each_unit
+def test_order_and_rows_outside_change_no_answer(name):
+    rows = rows_of([4, 3, 2, 1], 1)
     outside = np.array([[user, day, 12, SIDE * SIDE + 1] for user in (0, 5) for day in (0, 2)])
     other = np.random.default_rng(3).permutation(np.concatenate([rows, outside]))
+    how = {"scripts": SCRIPTS[:1], "measure": differing_answers, "claim": 0}
     for method in METHODS:
-        recorder = RecordingSampler()
-        first = release_of(rows, case, method, recorder, monkeypatch)
-        replayer = ReplayingSampler(recorder.draws)
-        compare(first, release_of(other, case, method, replayer, monkeypatch))
-        for a, b in zip(recorder.draws, replayer.draws, strict=True):
-            assert np.array_equal(a.true, b.true)
+        worst_of_rows(CASES[name], method, rows, [other], **how)
 
 
-def test_every_unit_is_removed(monkeypatch):
+def differing_answers(draws, others):
+    return sum(not np.array_equal(a.true, b.true) for a, b in zip(draws, others, strict=True))
+
+
+def test_every_unit_is_removed():
     """A user's rows in one slice are removed where slices are; no curator sees a report."""
-    rows = rows_of([2], 1)
-    found = {
-        release_of(rows, case, Grid(size=2), RecordingSampler(), monkeypatch).unit.kind
-        for case in CASES.values()
-    }
+    rows, grid = rows_of([2], 1), Grid(size=2)
+    built = (release_of(rows, case, grid, RecordingSampler()) for case in CASES.values())
+    found = {release.unit.kind for release in built}
     sliced = counted_unit(PrivacyUnit(kind="user", max_contributions=1), "slice").kind
     assert found | {sliced} == set(get_args(Kind)) - {"report"}
 
 
-def test_bounds_and_counts_together_tell_no_more_than_epsilon(monkeypatch):
-    crowds = ([3], [9, 1, 1], [2, 2, 2])
-    found = worst(CASES["private bounds"], monkeypatch, crowds, METHODS[:1], seeds=(1,))
-    assert found == EPSILON
+@pytest.mark.parametrize("crowd", BOUNDED.values(), ids=BOUNDED)
+def test_bounds_and_counts_together_tell_no_more_than_epsilon(crowd):
+    assert worst(CASES["private bounds"], [crowd], METHODS[:1]) == 1
 
 
-def test_rows_outside_the_boundary_move_nothing(monkeypatch):
-    outside_alone(monkeypatch)
+def test_rows_outside_the_boundary_move_nothing():
+    """They come and go; the answers must tell nothing at all of them."""
+    inside = rows_of([4, 3, 2, 1], 1)
+    inside = inside[inside[:, 3] != 8]
+    outside = np.array([[user, 0, 0, 8] for user in (0, 0, 5, 6, 6, 6)])
+    for method in (Grid(size=SIDE), *METHODS):
+        more = np.concatenate([outside, inside])
+        worst_of_rows(CASES["boundary"], method, inside, [more], claim=0)
 
 
-def test_a_single_record_does_not_either(monkeypatch):
-    crowds = ([1], [2, 2], [4, 3, 2, 1])
-    assert worst(CASES["record"], monkeypatch, crowds=crowds, seeds=(1,)) == EPSILON
+@pytest.mark.deep
+def test_a_single_record_does_not_either():
+    assert worst(CASES["record"], crowds=([1], [2, 2], [4, 3, 2, 1])) == 1
 
 
-def test_a_user_of_several_days_costs_an_epsilon_for_each(monkeypatch):
+def test_a_user_of_several_days_costs_an_epsilon_for_each():
     """What the unit user-day says in words: T days, T epsilon."""
-    case = Case(CASES["user-day"].options, unit=(0,))
     rows = np.array([[0, day, 12, 4] for day in range(3) for _ in range(2)])
-    recorder = RecordingSampler()
-    first = release_of(rows, case, Grid(size=2), recorder, monkeypatch)
-    replayer = ReplayingSampler(recorder.draws)
-    compare(first, release_of(rows[:0], case, Grid(size=2), replayer, monkeypatch))
-    total = Fraction(0)
-    for a, b in zip(recorder.draws, replayer.draws, strict=True):
-        moved = np.abs(a.true - b.true)
-        parts = zip(moved.tolist(), a.epsilon.tolist(), a.sensitivity.tolist(), strict=True)
-        total += sum((Fraction(m * e, s * NANO) for m, e, s in parts), Fraction(0))
-    assert total == 3 * EPSILON
+    how = {"measure": moved_loss, "claim": 3}
+    assert worst_of_rows(CASES["user-day"], Grid(size=2), rows, [rows[:0]], **how) == 3

@@ -1,5 +1,7 @@
 """Noise drawn again and again for a frozen tree: intervals hold together, odds are right."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,29 +11,26 @@ from psd.privacy.epsilon import NANO
 from psd.query.derived import fieller_interval, two_sided_quantile
 from psd.query.simultaneous import simultaneous_level
 from psd.release.post_processing import PostProcessing
-from psd.space.box_tree import Tree
 from psd.statistics.overlay import raster_overlay
 from psd.statistics.quantiles import weighted_quantiles
 from support.releases import changed
 from support.trees import domain_of, leaf_fractions, release_of
+
+pytestmark = pytest.mark.deep
 
 DRAWS = 1500
 
 
 def unmeasured(shape, epsilon):
     """A tree with an epsilon for each node and no counts."""
-    return Tree(
-        boxes=shape.boxes,
-        parent=shape.parent,
-        level=shape.level,
-        count=np.zeros(len(shape), int),
-        epsilon=np.broadcast_to(epsilon, len(shape)),
-    )
+    nodes = len(shape)
+    return replace(shape, count=np.zeros(nodes, int), epsilon=np.broadcast_to(epsilon, nodes))
 
 
-def signed_release(tree):
-    """Release whose errors are those of least squares."""
-    return changed(release_of(tree), post_processing=PostProcessing(estimate="signed"))
+def signed_joint(tree, boxes, **options):
+    """Joint answers of a release whose errors are those of least squares."""
+    release = changed(release_of(tree), post_processing=PostProcessing(estimate="signed"))
+    return release.joint(boxes, **options)
 
 
 def exact_counts(tree, leaves):
@@ -47,20 +46,7 @@ def redrawn(tree, truth, rng):
     """The same tree with noise drawn for its counts."""
     p = -np.expm1(-np.maximum(tree.epsilon, 1) / NANO)
     noise = rng.geometric(p) - rng.geometric(p)
-    return Tree(
-        boxes=tree.boxes,
-        parent=tree.parent,
-        level=tree.level,
-        count=np.where(tree.epsilon > 0, truth + noise, 0),
-        epsilon=tree.epsilon,
-    )
-
-
-def least_squares(tree, truth, rng):
-    """Estimates of the leaves for many draws, shape (DRAWS, leaves)."""
-    return np.array(
-        [infer_counts(redrawn(tree, truth, rng)).signed[tree.is_leaf] for _ in range(DRAWS)]
-    )
+    return replace(tree, count=np.where(tree.epsilon > 0, truth + noise, 0))
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +58,13 @@ def drawn():
     rng = np.random.default_rng(7)
     tree = unmeasured(psd.grid_tree(domain_of((64, 64)), 16), NANO // 8)
     leaves = rng.integers(200, 900, 256)
-    return tree, leaves, least_squares(tree, exact_counts(tree, leaves), rng)
+    truth = exact_counts(tree, leaves)
+    draws = (infer_counts(redrawn(tree, truth, rng)) for _ in range(DRAWS))
+    return tree, leaves, np.array([draw.signed[tree.is_leaf] for draw in draws])
+
+
+def weights_of(tree, boxes):
+    return np.array([leaf_fractions(tree, box) for box in np.array(boxes, float)])
 
 
 BOXES = {
@@ -86,8 +78,8 @@ BOXES = {
 @pytest.mark.parametrize("confidence", [0.8, 0.95])
 def test_all_intervals_hold_together_as_often_as_said(drawn, kind, confidence):
     tree, leaves, estimates = drawn
-    weights = np.array([leaf_fractions(tree, box) for box in np.array(BOXES[kind], float)])
-    joint = signed_release(tree).joint(BOXES[kind], confidence=confidence)
+    weights = weights_of(tree, BOXES[kind])
+    joint = signed_joint(tree, BOXES[kind], confidence=confidence)
     deviation = np.sqrt(np.diagonal(joint.perturbation_covariance))
     noise = joint.perturbation_covariance / np.outer(deviation, deviation)
     level = simultaneous_level(noise, confidence)
@@ -104,9 +96,9 @@ def test_all_intervals_hold_together_as_often_as_said(drawn, kind, confidence):
 @pytest.mark.parametrize("small", [False, True])
 def test_ratios_are_covered_as_often_as_said(drawn, small):
     tree, leaves, estimates = drawn
-    boxes = np.array([(0, 0, 30, 30), (20, 10, 60, 64)], float)
-    weights = np.array([leaf_fractions(tree, box) for box in boxes])
-    covariance = signed_release(tree).joint(boxes).perturbation_covariance
+    boxes = [(0, 0, 30, 30), (20, 10, 60, 64)]
+    weights = weights_of(tree, boxes)
+    covariance = signed_joint(tree, boxes).perturbation_covariance
     truth = weights @ leaves
     answers = truth + (estimates - leaves) @ weights.T
     if small:
@@ -115,7 +107,8 @@ def test_ratios_are_covered_as_often_as_said(drawn, small):
         truth, answers = truth - shift, answers - shift
     variances = [np.full(DRAWS, covariance[cell]) for cell in ((0, 0), (1, 1), (0, 1))]
     low, high = fieller_interval(*answers.T, *variances, 0.9)
-    covered = ((low <= truth[0] / truth[1]) & (truth[0] / truth[1] <= high)).mean()
+    ratio = truth[0] / truth[1]
+    covered = ((low <= ratio) & (ratio <= high)).mean()
     assert covered > 0.9 - 5 * np.sqrt(0.09 / DRAWS)
     if not small:
         assert covered < 0.9 + 5 * np.sqrt(0.09 / DRAWS)
@@ -124,9 +117,8 @@ def test_ratios_are_covered_as_often_as_said(drawn, small):
 def test_probabilities_of_the_top_are_frequencies():
     """True counts all alike beforehand: cells given 70 % are in the top 70 times of 100."""
     rng = np.random.default_rng(11)
-    domain = domain_of((64, 64))
     said, true = [], []
-    tree = unmeasured(psd.grid_tree(domain, 8), NANO // 30)
+    tree = unmeasured(psd.grid_tree(domain_of((64, 64)), 8), NANO // 30)
     places = {tuple(box): n for n, box in enumerate(tree.boxes[tree.is_leaf][:, :2].tolist())}
     for seed in range(250):
         leaves = rng.integers(1_000, 1_400, 64)
@@ -134,9 +126,8 @@ def test_probabilities_of_the_top_are_frequencies():
         table = release.top(20, draws=400, seed=seed)
         corners = table[["west", "south"]].astype(int).to_numpy()
         order = [places[tuple(corner)] for corner in corners.tolist()]
-        least = np.sort(leaves)[-20]
         said.append(table.probability.to_numpy())
-        true.append(leaves[order] >= least)
+        true.append(leaves[order] >= np.sort(leaves)[-20])
     said, true = np.concatenate(said), np.concatenate(true)
     for low, high in ((0.2, 0.5), (0.5, 0.7), (0.7, 0.9), (0.9, 1.01)):
         some = (said >= low) & (said < high)
@@ -148,8 +139,7 @@ def test_probabilities_of_the_top_are_frequencies():
 @pytest.mark.parametrize("weight", ["area", "people"])
 def test_breaks_are_covered(weight):
     rng = np.random.default_rng(5)
-    domain = domain_of((64, 64))
-    shape = psd.grid_tree(domain, 16)
+    shape = psd.grid_tree(domain_of((64, 64)), 16)
     leaves = np.round(rng.lognormal(5, 1, 256)).astype(int)
     tree = unmeasured(shape, np.where(shape.is_leaf, NANO // 4, 0))
     truth = exact_counts(tree, leaves)

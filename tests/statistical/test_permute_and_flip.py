@@ -8,11 +8,13 @@ from psd.choosing import select
 from psd.mechanisms.permute_and_flip import PermuteAndFlip
 from psd.privacy.choice_laws import permute_and_flip_probabilities
 from psd.privacy.epsilon import NANO
-from support.goodness_of_fit import ALPHA, holds
+from support.goodness_of_fit import ALPHA, holds, pooled_p_value
 
 DRAWS = 5_000
 SCORES = np.array([-9, -5, -4, 0, -1, 0, 0, -1, -3, -40])
 SLOPES = {True: 1.0, False: 0.5}
+EPSILONS = [(NANO // 10, 1), (NANO, 1), (NANO, 3), (3 * NANO, 2)]
+either = pytest.mark.parametrize("is_monotone", [True, False])
 
 
 def draws(epsilon, sensitivity, is_monotone):
@@ -25,28 +27,22 @@ def draws(epsilon, sensitivity, is_monotone):
 def p_value(chosen, rate):
     """P-value of chosen candidates against the law at a rate."""
     expected = len(chosen) * permute_and_flip_probabilities(-rate * SCORES)
-    observed = np.bincount(chosen, minlength=len(SCORES))
-    common = expected >= 5
-    pairs = [np.append(v[common], v[~common].sum()) for v in (observed, expected)]
-    if pairs[1][-1] < 5:
-        pairs = [np.append(p[:-2], p[-2:].sum()) for p in pairs]
-    return stats.chisquare(*pairs).pvalue
+    return pooled_p_value(np.bincount(chosen, minlength=len(SCORES)), expected)
 
 
-@pytest.mark.parametrize("is_monotone", [True, False])
-@pytest.mark.parametrize(
-    ("epsilon", "sensitivity"), [(NANO // 10, 1), (NANO, 1), (NANO, 3), (3 * NANO, 2)]
-)
+@pytest.mark.deep
+@either
+@pytest.mark.parametrize(("epsilon", "sensitivity"), EPSILONS)
 def test_law(epsilon, sensitivity, is_monotone):
     rate = SLOPES[is_monotone] * epsilon / NANO / sensitivity
     assert holds(lambda: p_value(draws(epsilon, sensitivity, is_monotone), rate))
 
 
-@pytest.mark.parametrize("is_monotone", [True, False])
+@pytest.mark.deep
+@either
 @pytest.mark.parametrize("factor", [0.5, 2.0])
 def test_half_and_twice_the_rate_are_rejected(factor, is_monotone):
-    rate = factor * SLOPES[is_monotone]
-    assert p_value(draws(NANO, 1, is_monotone), rate) < ALPHA
+    assert p_value(draws(NANO, 1, is_monotone), factor * SLOPES[is_monotone]) < ALPHA
 
 
 def test_ties_are_broken_by_chance():
@@ -58,6 +54,7 @@ def test_ties_are_broken_by_chance():
     assert holds(shares)
 
 
+@pytest.mark.deep
 def test_select_has_the_law():
     def fresh():
         chosen = [select(SCORES, epsilon=1, sensitivity=2) for _ in range(DRAWS)]

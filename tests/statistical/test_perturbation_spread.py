@@ -20,9 +20,24 @@ from support.privacy.replay import small_cases
 from support.releases import changed, release_from
 from support.trees import leaf_fractions, random_queries
 
+pytestmark = pytest.mark.deep
+
 SIDE, DRAWS, QUERIES = 32, 2000, 200
 METHODS = small_cases()
 ADAPTIVE = ("adaptive-grid", "auto", "cascade")
+
+
+def exact_tree(method, cells, contributions=1):
+    """Tree of records at lattice cells, with exact counts where the method measures."""
+    points = small_tally(SIDE, tuple(cells), contributions)
+    return run_method(method, points, small_domain(SIDE), NANO // 2, RecordingSampler()).tree
+
+
+def release_of(tree, name, estimate="signed", contributions=1):
+    kind = "user" if contributions > 1 else "record"
+    unit = PrivacyUnit(kind=kind, max_contributions=contributions)
+    how = {"domain": small_domain(SIDE), "epsilon": NANO // 2, "method": name, "unit": unit}
+    return release_from(tree=tree, post_processing=PostProcessing(estimate=estimate), **how)
 
 
 def built(method, contributions):
@@ -30,19 +45,8 @@ def built(method, contributions):
     rng = np.random.default_rng(11)
     places = np.concatenate([rng.normal(9, 3, (300, 2)), rng.normal(24, 1, (150, 2))])
     columns, rows = np.clip(places.astype(int), 0, SIDE - 1).T
-    points = small_tally(SIDE, tuple(rows * SIDE + columns), contributions)
-    domain = small_domain(SIDE)
-    _, tree = run_method(method, points, domain, NANO // 2, RecordingSampler())
-    return release_from(
-        tree=tree,
-        domain=domain,
-        epsilon=NANO // 2,
-        method=method.name,
-        unit=PrivacyUnit(
-            kind="user" if contributions > 1 else "record", max_contributions=contributions
-        ),
-        post_processing=PostProcessing(estimate="signed"),
-    )
+    tree = exact_tree(method, rows * SIDE + columns, contributions)
+    return release_of(tree, method.name, contributions=contributions)
 
 
 def with_counts(tree, count):
@@ -59,31 +63,34 @@ def drawn(rng, tree, contributions):
 
 def response(release, weights):
     """What each measured count adds to each answer: least squares is linear in the counts."""
+    each = np.eye(len(release.tree))[release.tree.epsilon > 0]
+    return np.array([weights @ leaves_of(release, count) for count in each])
+
+
+def leaves_of(release, count, **how):
+    """Estimates of the leaves, by least squares of other counts."""
     tree, k = release.tree, release.unit.max_contributions
-    columns = [
-        weights @ infer_counts(for_users(with_counts(tree, each), k)).signed[tree.is_leaf]
-        for each in np.eye(len(tree))[tree.epsilon > 0]
-    ]
-    return np.array(columns)
+    return infer_counts(for_users(with_counts(tree, count), k), **how).signed[tree.is_leaf]
 
 
-def weights_follow_counts(tree, contributions):
+def weights_follow_counts(release):
     """Whether version 2 pools some counts by weights that these counts decide."""
-    settled, plain = (
-        infer_counts(
-            for_users(with_counts(tree, np.arange(len(tree))), contributions), settled=settled
-        )
-        for settled in (True, False)
-    )
-    return not np.array_equal(settled.signed, plain.signed)
+    count = np.arange(len(release.tree))
+    settled, plain = (leaves_of(release, count, settled=settled) for settled in (True, False))
+    return not np.array_equal(settled, plain)
+
+
+def boxes_of(rng, tree):
+    """Boxes, and what leaves add to them."""
+    boxes = random_queries(rng, (SIDE, SIDE), 2 * QUERIES)[:QUERIES]
+    assert len(boxes) == QUERIES
+    return boxes, np.array([leaf_fractions(tree, box) for box in boxes])
 
 
 def redrawn(release):
     """Boxes, what leaves add to them, and redrawn counts of a release."""
     rng = np.random.default_rng(2026)
-    boxes = random_queries(rng, (SIDE, SIDE), 2 * QUERIES)[:QUERIES]
-    assert len(boxes) == QUERIES
-    weights = np.array([leaf_fractions(release.tree, box) for box in boxes])
+    boxes, weights = boxes_of(rng, release.tree)
     return boxes, weights, drawn(rng, release.tree, release.unit.max_contributions)
 
 
@@ -108,7 +115,7 @@ def check_spread(release, boxes, counts, answers):
 @pytest.mark.parametrize("method", METHODS)
 def test_predicted_variances_are_those_of_answers_over_redraws(method, contributions):
     release = built(method, contributions)
-    if weights_follow_counts(release.tree, contributions):
+    if weights_follow_counts(release):
         # Then only answers of version 1 are linear; the next test is about those of version 2.
         assert method.name in ADAPTIVE
         release = changed(release, inference=1)
@@ -130,16 +137,14 @@ def test_variances_hold_where_weights_follow_counts(name, settings, contribution
     over all boxes. The benchmark of bias (`docs/measured/bias.md`) redraws the cells.
     """
     release = built(psd.method(name, settings), contributions)
-    tree = release.tree
     boxes, weights, counts = redrawn(release)
     answers = np.empty((DRAWS, QUERIES))
-    count = np.zeros(len(tree), np.int64)
+    count = np.zeros(len(release.tree), np.int64)
     for draw, measured in enumerate(counts):
-        count[tree.epsilon > 0] = measured
-        estimates = infer_counts(for_users(with_counts(tree, count), contributions), settled=True)
-        answers[draw] = weights @ estimates.signed[tree.is_leaf]
+        count[release.tree.epsilon > 0] = measured
+        answers[draw] = weights @ leaves_of(release, count, settled=True)
     spread = check_spread(release, boxes, counts, answers)
-    expected = weights @ infer_counts(for_users(tree, contributions)).signed[tree.is_leaf]
+    expected = weights @ leaves_of(release, release.tree.count)
     assert abs((answers.mean(axis=0) - expected).mean()) < np.sqrt(spread.mean()) / 5
 
 
@@ -149,23 +154,16 @@ def test_errors_are_predicted_where_few_cells_are_full(name, estimate):
     """Six heavy cells among 1,024: least squares predicts the noise of all the empty ones."""
     rng = np.random.default_rng(5)
     cells = np.repeat(rng.integers(0, SIDE**2, 6), 400)
-    points, domain = small_tally(SIDE, tuple(cells), 1), small_domain(SIDE)
-    boxes = random_queries(rng, (SIDE, SIDE), 2 * QUERIES)[:QUERIES]
-    _, tree = run_method(psd.method(name), points, domain, NANO // 2, RecordingSampler())
+    tree = exact_tree(psd.method(name), cells)
+    boxes, weights = boxes_of(rng, tree)
     full = exact_counts(tree, cells)
-    exact = np.array([leaf_fractions(tree, box) for box in boxes]) @ full[tree.is_leaf]
+    exact = weights @ full[tree.is_leaf]
     counts, noisy = drawn(rng, with_counts(tree, full), 1), np.zeros(len(tree), np.int64)
     true, predicted, least_squares = np.zeros((3, 60, QUERIES))
     for draw in range(60):
         noisy[tree.epsilon > 0] = counts[draw]
         signed, published = (
-            release_from(
-                tree=with_counts(tree, noisy),
-                domain=domain,
-                epsilon=NANO // 2,
-                method=name,
-                post_processing=PostProcessing(estimate=view),
-            ).query(boxes)
+            release_of(with_counts(tree, noisy), name, view).query(boxes)
             for view in ("signed", estimate)
         )
         true[draw] = published.estimate - exact

@@ -9,19 +9,14 @@ from psd.evaluation.compare import compare
 from psd.planning.plan import plan
 from support.real_sets import BOUNDS
 
+pytestmark = pytest.mark.deep
+
 TOP = Path(__file__).resolve().parents[2]
 SHARED = TOP.parent / "shared" / "data"
 SEOUL = pytest.param(TOP / "data" / "seoul" / "visits.csv", (126.4, 37, 127.6, 38), id="seoul")
+MISSING = pytest.mark.skipif(not SHARED.is_dir(), reason="folder shared/data missing")
 OTHERS = [
-    pytest.param(
-        SHARED / f"{name}.csv",
-        bounds,
-        id=name,
-        marks=[
-            pytest.mark.nightly,
-            pytest.mark.skipif(not SHARED.is_dir(), reason="folder shared/data missing"),
-        ],
-    )
+    pytest.param(SHARED / f"{name}.csv", bounds, id=name, marks=[pytest.mark.nightly, MISSING])
     for name, bounds in BOUNDS.items()
 ]
 

@@ -11,26 +11,19 @@ from psd.privacy.zone_layouts import zone_layout
 from support.goodness_of_fit import ALPHA, holds
 from support.privacy.price_markets import enumerated_law, score_table
 
+pytestmark = pytest.mark.deep
+
 DRAWS = 4_000
 ZONES = (1, 2, 4)
 TABLE = score_table(4, [0, 0, 1, 1, 1, 2, 3, 3], [1, 2, 3, 3, 1, 2, 3, 1], np.arange(1, 4))
 SENSITIVITY = 3
 
 
-def draws(layout, epsilon, is_monotone=True):
-    value = PriceMaps(
-        scores=TABLE,
-        zones=ZONES,
-        layout=layout,
-        epsilon=epsilon,
-        sensitivity=SENSITIVITY,
-        is_monotone=is_monotone,
-    )
-    return [value.sample()[0] for _ in range(DRAWS)]
-
-
-def p_value(drawn, layout, rate):
+def p_value(layout, epsilon, rate, is_monotone=True):
     """P-value of drawn maps against the law at a rate; maps that are rare count together."""
+    asked = {"scores": TABLE, "zones": ZONES, "sensitivity": SENSITIVITY}
+    maps = PriceMaps(layout=layout, epsilon=epsilon, is_monotone=is_monotone, **asked)
+    drawn = [maps.sample()[0] for _ in range(DRAWS)]
     answers, law = enumerated_law(TABLE, zone_layout(layout, 4), ZONES, rate)
     number = {answer.tobytes(): i for i, answer in enumerate(answers)}
     observed = np.bincount([number[d.tobytes()] for d in drawn], minlength=len(law))
@@ -50,25 +43,27 @@ def groups_of(expected):
     return np.minimum(groups, number - 1)
 
 
-@pytest.mark.parametrize("layout", ["runs", "halving-tree"])
+each_layout = pytest.mark.parametrize("layout", ["runs", "halving-tree"])
+
+
+@each_layout
 @pytest.mark.parametrize("epsilon", [NANO // 10, NANO, 5 * NANO])
 def test_law(layout, epsilon):
-    assert holds(lambda: p_value(draws(layout, epsilon), layout, epsilon / NANO / SENSITIVITY))
+    assert holds(lambda: p_value(layout, epsilon, epsilon / NANO / SENSITIVITY))
 
 
 def test_law_of_scores_that_are_not_monotone():
-    rate = 2.0 / SENSITIVITY
-    assert holds(lambda: p_value(draws("runs", 4 * NANO, False), "runs", rate))
+    assert holds(lambda: p_value("runs", 4 * NANO, 2.0 / SENSITIVITY, False))
 
 
 @pytest.mark.parametrize("factor", [0.5, 2.0])
-@pytest.mark.parametrize("layout", ["runs", "halving-tree"])
+@each_layout
 def test_half_and_twice_the_rate_are_rejected(layout, factor):
-    assert p_value(draws(layout, 3 * NANO), layout, factor) < ALPHA
+    assert p_value(layout, 3 * NANO, factor) < ALPHA
 
 
 @pytest.mark.parametrize("bits", [2, 7])
 def test_the_law_does_not_depend_on_the_first_precision(bits, monkeypatch):
     """With two bits nearly every branch is undecided at first."""
     monkeypatch.setattr(enclosed_branches, "FIRST_PRECISION", bits)
-    assert holds(lambda: p_value(draws("runs", 3 * NANO), "runs", 1.0))
+    assert holds(lambda: p_value("runs", 3 * NANO, 1.0))

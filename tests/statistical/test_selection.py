@@ -4,43 +4,58 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from psd.curator.curator import Curator
 from psd.mechanisms.exponential_mechanism import Candidates, exponential
 from psd.mechanisms.sampler import SecureSampler
-from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
-from psd.testing import small_domain, small_tally
-from support.goodness_of_fit import ALPHA, holds
-from support.privacy.selection_law import draws, p_value
+from support.goodness_of_fit import ALPHA, holds, pooled_p_value
+from support.privacy.curators import small_curator
+
+DRAWS = 50_000
+SCORES = np.array([-9, -5, -4, -2, -1, 0, 0, -1, -3, -4, -6, -7, -8, -12, -20, -40])
+LENGTHS = np.array([1, 2, 1, 1, 3, 1, 1, 1, 1, 5, 1, 1, 1, 1, 1, 1])
+
+
+def selected(scores, lengths, epsilon, sensitivity, size):
+    """Lines that were selected among the same intervals, again and again."""
+    found = Candidates(
+        group=np.repeat(np.arange(size), len(lengths)),
+        first=np.tile(np.cumsum(lengths) - lengths, size),
+        length=np.tile(lengths, size),
+        score=np.tile(scores, size),
+    )
+    return exponential(found, np.full(size, epsilon), np.full(size, sensitivity))
+
+
+def p_value(epsilon, sensitivity, factor=1.0):
+    """P-value of selected lines against the law at a rate."""
+    lines = selected(SCORES, LENGTHS, epsilon, sensitivity, DRAWS)
+    weights = np.exp(factor * epsilon / NANO * np.repeat(SCORES, LENGTHS) / (2 * sensitivity))
+    observed = np.bincount(lines, minlength=len(weights))
+    return pooled_p_value(observed, DRAWS * weights / weights.sum())
 
 
 @pytest.mark.parametrize("sensitivity", [1, 2, 3])
 @pytest.mark.parametrize("epsilon", [NANO // 10, NANO, 3 * NANO])
 def test_law(epsilon, sensitivity):
-    assert holds(lambda: p_value(draws(epsilon, sensitivity), epsilon, sensitivity))
+    assert holds(lambda: p_value(epsilon, sensitivity))
 
 
 @pytest.mark.parametrize("factor", [0.7, 1.3, 2.0])
 def test_wrong_rates_are_rejected(factor):
-    assert p_value(draws(NANO, 1), NANO, 1, factor) < ALPHA
+    assert p_value(NANO, 1, factor) < ALPHA
 
 
+@pytest.mark.deep
 def test_law_on_intervals_as_long_as_a_curve():
     """Interval by interval, and whether the line inside one is uniform."""
     length = np.array([2**35 - 7, 2, 2**34 + 5, 1, 2**34, 2**20])
     score = np.array([-30, 0, -29, -1, -29, -16])
     first, size = np.cumsum(length) - length, 20_000
-    found = Candidates(
-        group=np.repeat(np.arange(size), len(length)),
-        first=np.tile(first, size),
-        length=np.tile(length, size),
-        score=np.tile(score, size),
-    )
     # Rate 3 / 4, so that long intervals far below the best weigh about as much as short ones.
     weights = length * np.exp(0.75 * score)
 
     def fresh():
-        lines = exponential(found, np.full(size, 3 * NANO), np.full(size, 2))
+        lines = selected(score, length, 3 * NANO, 2, size)
         place = np.searchsorted(first, lines, side="right") - 1
         by_interval = np.bincount(place, minlength=len(length))
         inside = np.bincount((lines - first[place])[place == 0] * 8 // length[0], minlength=8)
@@ -50,9 +65,24 @@ def test_law_on_intervals_as_long_as_a_curve():
     assert holds(fresh)
 
 
+def lines_have_law(side, rows, epsilon, weights, ask):
+    """Whether 4,000 lines that a curator draws have the law of these weights."""
+
+    def fresh():
+        lines = []
+        for _ in range(4_000):
+            curator, _ = small_curator(side, rows, budget=epsilon, sampler=SecureSampler())
+            lines += ask(curator, curator.root()).tolist()
+        observed = np.bincount(lines, minlength=side)[1:]
+        return stats.chisquare(observed, 4_000 * np.array(weights) / sum(weights)).pvalue
+
+    return holds(fresh)
+
+
+@pytest.mark.deep
 def test_division_of_the_curator():
     """From points to the drawn line, against weights exp(-epsilon o / 4), o bin by bin."""
-    side, rows = 8, (0, 0, 0, 1, 1, 3, 5, 5, 6, 7)
+    side, rows, epsilon = 8, (0, 0, 0, 1, 1, 3, 5, 5, 6, 7), 2 * NANO
     counts = np.zeros((side, side))
     np.add.at(counts, (np.array(rows) % side, np.array(rows) // side), 1)
     uneven = [
@@ -61,25 +91,13 @@ def test_division_of_the_curator():
     ]
     weights = np.exp(-2 * np.array(uneven) / 4)
 
-    def fresh():
-        lines = []
-        for _ in range(4_000):
-            curator = Curator(
-                small_tally(side, rows),
-                small_domain(side),
-                budget=Budget(2 * NANO),
-                sampler=SecureSampler(),
-            )
-            root = curator.root()
-            lines += curator.homogeneous_split(
-                root, axis=0, epsilon=2 * NANO, bins=8, lines=7
-            ).tolist()
-        observed = np.bincount(lines, minlength=side)[1:]
-        return stats.chisquare(observed, 4_000 * weights / weights.sum()).pvalue
+    def ask(curator, root):
+        return curator.homogeneous_split(root, axis=0, epsilon=epsilon, bins=8, lines=7)
 
-    assert holds(fresh)
+    assert lines_have_law(side, rows, epsilon, weights, ask)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("p", "q"), [(1, 2), (1, 3), (2, 3)])
 def test_quantile_of_the_curator(p, q):
     """From points to the drawn line, against the law worked out line by line."""
@@ -89,17 +107,7 @@ def test_quantile_of_the_curator(p, q):
         for line in range(1, side)
     ]
 
-    def fresh():
-        lines = []
-        for _ in range(4_000):
-            curator = Curator(
-                small_tally(side, rows),
-                small_domain(side),
-                budget=Budget(NANO),
-                sampler=SecureSampler(),
-            )
-            lines.append(int(curator.quantile(curator.root(), axis=0, epsilon=NANO, p=p, q=q)[0]))
-        observed = np.bincount(lines, minlength=side)[1:]
-        return stats.chisquare(observed, 4_000 * np.array(weights) / sum(weights)).pvalue
+    def ask(curator, root):
+        return curator.quantile(root, axis=0, epsilon=NANO, p=p, q=q)
 
-    assert holds(fresh)
+    assert lines_have_law(side, rows, NANO, weights, ask)

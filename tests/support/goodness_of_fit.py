@@ -20,6 +20,34 @@ def holds(p_value):
     return second >= ALPHA
 
 
+def binomial_p_value(happened, chance):
+    """P-value of how often something happened, of a known chance."""
+    return stats.binomtest(int(np.sum(happened)), np.size(happened), chance).pvalue
+
+
+def pooled_p_value(observed, expected):
+    """P-value of the chi-square statistic; what is rare counts together."""
+    common = expected >= LEAST_EXPECTED
+    pairs = [np.append(v[common], v[~common].sum()) for v in (observed, expected)]
+    if pairs[1][-1] < LEAST_EXPECTED:
+        pairs = [np.append(p[:-2], p[-2:].sum()) for p in pairs]
+    return stats.chisquare(*pairs).pvalue
+
+
+def independence_p_value(draws):
+    """P-value of draws that are independent of each other, with fair signs."""
+    signs = np.sign(draws)
+    pairs = [
+        (draws[:-1], draws[1:]),  # one draw and the next
+        (draws[:-2], draws[2:]),
+        (signs, np.abs(draws)),  # sign and magnitude of one word
+        (signs[:-1], signs[1:]),
+    ]
+    p_values = [stats.pearsonr(*pair).pvalue for pair in pairs]
+    p_values.append(binomial_p_value(draws[draws != 0] > 0, 0.5))
+    return min(p_values) * len(p_values)
+
+
 def discrete_laplace_p_value(draws, scale):
     """P-value of the chi-square statistic of draws against the discrete Laplace law."""
     edges = _edges(draws.size, scale)

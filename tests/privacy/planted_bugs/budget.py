@@ -1,7 +1,5 @@
 """Planted bugs of the budget: charges that are not added, not made, or made too late."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from privacy.planted_bugs.bug import around, instead, like, planted, replaced
@@ -28,37 +26,37 @@ def layers_take_the_largest(self, kind, cells, nano):
     self._questions.append(ChargedQuestion(kind=kind, boxes=boxes, epsilon=nano, curve=curve))
 
 
-@planted(test=LAYERS + "[grid over quadtree]", like=BESIDE)
+@planted(test=LAYERS + "[grid_over_quadtree]", like=BESIDE)
 def second_layer_beside():
     """A grid over a quadtree is accounted beside it, each with all of epsilon."""
     return layers_take_the_largest()
 
 
-@planted(test=LAYERS + "[grid that steers a kd-tree]", like=BESIDE)
+@planted(test=LAYERS + "[grid_that_steers_a_kd_tree]", like=BESIDE)
 def grid_beside_kd_tree():
     """The noisy grid that steers a kd-tree is accounted beside the nodes of the tree."""
     return layers_take_the_largest()
 
 
-@planted(test=LAYERS + "[median on the curve]", like=BESIDE)
+@planted(test=LAYERS + "[median_on_the_curve]", like=BESIDE)
 def curve_beside_counts():
     """A median along the Hilbert curve is accounted beside the counts of cells."""
     return layers_take_the_largest()
 
 
-@planted(test=LAYERS + "[boxes of intervals]", like=BESIDE)
+@planted(test=LAYERS + "[boxes_of_intervals]", like=BESIDE)
 def boxes_of_intervals_beside():
     """The overlapping boxes around intervals of the curve are accounted beside each other."""
     return layers_take_the_largest()
 
 
-@planted(test=ORACLE + "[script0-16-quadtree,height=2]", like=BESIDE)
+@planted(test=ORACLE + "[quadtree,height=2]", like=BESIDE)
 def levels_beside_each_other():
     """The levels of a tree are accounted as if they were disjoint."""
     return replaced("psd.curator.path_charges.PathCharges._raise_paths", lambda *_: None)
 
 
-@planted(test=ORACLE + "[script0-16-quadtree,height=2]", like="a budget off by one level")
+@planted(test=ORACLE + "[quadtree,height=2]", like="a budget off by one level")
 @instead("psd.decompositions.quadtree.Quadtree.build")
 def one_level_too_many(self, curator):
     """Epsilon is divided by the height where height + 1 levels are counted."""
@@ -121,7 +119,7 @@ def epsilon_by_float():
     return replaced("psd.privacy.epsilon.parse_epsilon", lambda value: int(float(value) * NANO))
 
 
-@planted(test=EPSILON + "test_bad_epsilon_is_refused_with_one_sentence[nan]")
+@planted(test=EPSILON + "test_bad_epsilon_is_refused_with_one_sentence")
 @like("NaN that passes every comparison; a library that takes infinity as no noise")
 @instead("psd.privacy.epsilon.parse_epsilon")
 def epsilon_not_a_number(value):

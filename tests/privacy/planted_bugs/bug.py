@@ -1,7 +1,5 @@
 """What a planted bug is: a patch of the package, and the name of the test that fails with it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Planted bugs of private choices: rates, ties, charges, candidates, and what is printed."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Planted bugs of losses in rho: sensitivities, conversions, and two currencies in one budget."""
 
-from __future__ import annotations
-
 import math
 
 from privacy.planted_bugs.bug import around, instead, like, planted, replaced
@@ -11,7 +9,7 @@ from psd.mechanisms.laplace import LaplaceMechanism
 from psd.privacy.currency import Currency
 
 RHO = "tests/privacy/test_concentrated.py::"
-USERS = RHO + "test_a_user_of_many_slices_costs_rho_and_no_more"
+USERS = RHO + "test_a_user_who_loses_most_costs_rho_and_no_more"
 COUNTS = "tests/unit/mechanisms/test_noisy_counts.py::"
 CURRENCY = "tests/unit/privacy/test_currency.py::"
 PAID = "tests/unit/publish/test_paid_tallies.py::test_what_was_found_in_rho"
@@ -56,7 +54,7 @@ def cap_of_users_and_not_of_slices(sound, order, users, of_slices, limits):
     return sound(order, users, of_slices, (limits[0], limits[0]))
 
 
-@planted(test=CURRENCY + "test_rho_pays_for_the_largest_epsilon_that_does_not_cost_more[2]")
+@planted(test=CURRENCY + "test_rho_pays_for_the_largest_epsilon_that_does_not_cost_more")
 @like("the rho of a selection taken for that of any pure mechanism")
 def pure_draws_at_an_eighth():
     """A pure mechanism of epsilon is charged epsilon^2 / 8, as a selection is."""

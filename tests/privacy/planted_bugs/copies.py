@@ -1,7 +1,5 @@
 """Planted bugs of files that are read twice: not noticed, or told to people who may not know."""
 
-from __future__ import annotations
-
 from privacy.planted_bugs.bug import around, instead, like, planted, replaced
 
 SOURCES = "tests/unit/ingest/sources/"
@@ -16,7 +14,7 @@ def copies_are_refused_with_a_ledger():
     return replaced("psd.publish.pipeline.replace", lambda observer, **_: observer)
 
 
-@planted(test=COPIES + "test_copies_are_refused_however_they_are_compressed")
+@planted(test=COPIES + "test_copies_are_refused_however_they_are_compressed[plain-plain]")
 @like("copies in a folder of backups, which count each record twice")
 @instead("psd.ingest.sources._copies.CopyCheck._are_copies")
 def copies_are_not_compared(self, first, second):

@@ -3,8 +3,6 @@
 Methods peek at the curator's private members, which the linter forbids in the package.
 """
 
-from __future__ import annotations
-
 from functools import wraps
 
 import numpy as np
@@ -17,10 +15,10 @@ from psd.space.covariate import Covariate
 from psd.space.grids import cut_grid, cut_grids
 from support.hilbert_oracle import walk
 
-REPLAY = "tests/privacy/test_replay.py::test_no_answer_tells_more_than_epsilon"
-QUADTREE = REPLAY + "[3x3-record-quadtree,height=2]"
-KD_TREE = REPLAY + "[3x3-record-kd-standard,height=2]"
-CASCADE = "tests/privacy/test_replay.py::test_tiers_of_a_cascade_follow_from_answers"
+REPLAY = "tests/privacy/test_replay.py::test_no_answer_of_a_few_pairs_tells_more_than_epsilon"
+QUADTREE = REPLAY + "[record-quadtree,height=2]"
+KD_TREE = REPLAY + "[record-kd-standard,height=2]"
+CASCADE = "tests/privacy/test_replay.py::test_tiers_of_a_cascade_follow_from_answers[few]"
 
 EXACT = "the exact number of records outside of a question"
 OVERLAP = "overlapping halves"
@@ -72,7 +70,7 @@ def cuts_at_the_data(self, curator):
     return curator.tree()
 
 
-@planted(test=REPLAY + "[3x3-record-grid]", like=EXACT)
+@planted(test=REPLAY + "[record-grid]", like=EXACT)
 @instead("psd.decompositions.grid.Grid.build")
 def size_of_the_exact_total(self, curator):
     """The size of a grid follows from the exact N."""
@@ -83,7 +81,7 @@ def size_of_the_exact_total(self, curator):
     return curator.tree()
 
 
-@planted(test=REPLAY + "[3x3-record-adaptive-grid]", like=EXACT)
+@planted(test=REPLAY + "[record-adaptive-grid]", like=EXACT)
 def first_grid_of_the_exact_total():
     """The first of two grids has the size that suits the exact N."""
 
@@ -97,7 +95,7 @@ def first_grid_of_the_exact_total():
     return together(build(), limit)
 
 
-@planted(test=REPLAY + "[3x3-record-adaptive-grid]", like=EXACT)
+@planted(test=REPLAY + "[record-adaptive-grid]", like=EXACT)
 @instead("psd.decompositions.adaptive_grid.AdaptiveGrid.build")
 def second_grids_of_exact_counts(self, curator):
     """The cells of a counted grid are cut as their exact counts deserve."""
@@ -126,7 +124,7 @@ def tiers_of_exact_counts(original, self, curator):
     return original(self, Peeking())
 
 
-@planted(test=REPLAY + "[3x3-record-auto]", like=EXACT)
+@planted(test=REPLAY + "[record-auto]", like=EXACT)
 @around("psd.curator.curator.Curator.declare")
 def picks_by_the_exact_total(original, self, name, value):
     """What a method picks and states in the release follows from the exact total."""
@@ -153,13 +151,13 @@ def sensitivity_forgets_k(original, self, tally, domain, **options):
     self.noise = self.noise.for_contributions(1)
 
 
-@planted(test=REPLAY + "[3x3-two-rows-quadtree,height=2]", like="sensitivity 1 for k = 2")
+@planted(test=REPLAY + "[two-rows-quadtree,height=2]", like="sensitivity 1 for k = 2")
 def counts_forget_k():
     """Counts have the noise of one row where a user has k = 2."""
     return sensitivity_forgets_k()
 
 
-@planted(test=REPLAY + "[3x3-two-rows-kd-standard,height=2]", like="sensitivity 1 for k = 2")
+@planted(test=REPLAY + "[two-rows-kd-standard,height=2]", like="sensitivity 1 for k = 2")
 def medians_forget_k():
     """Medians have the sensitivity of one row where a user has k = 2."""
     return sensitivity_forgets_k()
@@ -186,7 +184,7 @@ def halves_overlap(_, self, nodes):
     return (inside * counts).sum(axis=1)
 
 
-@planted(test=REPLAY + "[3x3-record-grid,size=2]", like=OVERLAP)
+@planted(test=REPLAY + "[record-grid,size=2]", like=OVERLAP)
 def cells_overlap():
     """Cells are closed on both sides (<= and >=), so that a point on a border is in two."""
     return halves_overlap()
@@ -205,7 +203,7 @@ def cells_read_the_total(original, self, nodes):
     return original(self, nodes) + original(self, np.array([0])) // 2
 
 
-@planted(test=REPLAY + "[3x3-record-hilbert-rtree,order=1]")
+@planted(test=REPLAY + "[record-hilbert-rtree,order=1]")
 @like("bounding boxes of intervals, which overlap")
 @with_boxes
 def intervals_in_bounding_boxes(original, self, nodes):

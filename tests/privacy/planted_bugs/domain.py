@@ -1,7 +1,5 @@
 """Planted bugs of the domain: rows in the wrong cells, or in cells at all."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from privacy.planted_bugs.bug import around, instead, planted

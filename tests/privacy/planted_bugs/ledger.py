@@ -1,7 +1,5 @@
 """Planted bugs of the ledger: balances, the order of the steps, and what an entry says."""
 
-from __future__ import annotations
-
 import secrets
 import sqlite3
 import threading
@@ -104,7 +102,7 @@ def float_balances(self, name, claim, analyst):
     return claim
 
 
-@planted(test=PROTOCOL + "test_ledgers_differ_in_nothing_but_the_answers")
+@planted(test=PROTOCOL + "test_ledgers_differ_in_nothing_but_the_answers[one-less]")
 @like("hashes of private data, which confirm a guessed row")
 def chain_over_a_fingerprint():
     """The chain of a ledger runs over a fingerprint of the rows."""
@@ -166,7 +164,7 @@ def balance_after_reading():
     return replaced("psd.ledger.account.Account.check", lambda self, claim: None)
 
 
-@planted(test=LEDGER + "test_regions.py::test_only_regions_without_a_common_point_are_apart")
+@planted(test=EXTENTS + "test_only_regions_without_a_common_point_are_apart")
 @like(APART)
 @around("psd.ledger.regions._largest_sum")
 def touching_regions_apart(original, charges, within):
@@ -209,7 +207,7 @@ def charges_for_days_of_the_data(original, built, data, **more):
     return replace(charged, slices=slices_of(occurring, built.columns.time))
 
 
-@planted(test=EXTENTS + "test_only_slices_without_a_common_moment_are_apart[other-rules]")
+@planted(test=EXTENTS + "test_only_slices_without_a_common_moment_are_apart")
 @like("a newer database of zones, which moves a record from one hour to the next")
 @instead("psd.ledger.charged_slices.ChargedSlices.frame")
 def slices_by_any_rules(slices):
@@ -250,7 +248,10 @@ def deltas_of_any_size():
     return replaced("psd.ledger.state._check_delta", lambda dataset, loss: None)
 
 
-@planted(test=UNIT + "test_one_unit_for_each_dataset", like="mixed units in one ledger")
+@planted(
+    test="tests/unit/ledger/test_state.py::test_a_dataset_has_one_unit",
+    like="mixed units in one ledger",
+)
 def units_mixed():
     """Epsilons per row and per user are added in one dataset."""
     return replaced("psd.ledger.state._check_unit", lambda dataset, claim: None)

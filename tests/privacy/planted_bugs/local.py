@@ -1,7 +1,5 @@
 """Planted bugs of local campaigns: devices that spend more than they say, or say too much."""
 
-from __future__ import annotations
-
 import math
 import os
 import random

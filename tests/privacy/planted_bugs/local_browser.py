@@ -1,7 +1,5 @@
 """Planted bugs of the device in JavaScript: its file has the bug, and node runs it."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Iterator

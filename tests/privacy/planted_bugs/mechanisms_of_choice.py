@@ -1,14 +1,11 @@
 """Planted bugs of the mechanisms of choices: rates, ties, underflow, zones that overlap."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from privacy.planted_bugs.bug import around, instead, like, planted, together
 
 LOSS = "tests/privacy/test_choice_loss.py::"
 LISTS = "tests/statistical/test_permute_and_flip.py::"
-MAPS = "tests/statistical/test_price_maps.py::"
 UNIT = "tests/unit/"
 FACTOR = "a wrong factor in the exponential mechanism"
 
@@ -24,26 +21,26 @@ def rates_as(is_monotone):
     return together(*(around(target)(choice_rate)() for target in targets))
 
 
-@planted(test=LOSS + "test_scores_that_may_fall_cost_at_most_epsilon")
+@planted(test=LOSS + "test_scores_that_may_fall_cost_at_most_epsilon[1]")
 @like("the factor 2 of scores that are not monotone, such as distances to a target")
 def list_rate_of_monotone_scores():
     """Scores that may fall with a unit more have the rate of monotone ones."""
     return rates_as(True)
 
 
-@planted(test=LOSS + "test_another_bid_costs_at_most_epsilon_and_reaches_it", like=FACTOR)
+@planted(test=LOSS + "test_another_of_two_bids_costs_nearly_epsilon", like=FACTOR)
 def list_rate_halved():
     """Monotone scores have half their rate, so half of epsilon is wasted."""
     return rates_as(False)
 
 
-@planted(test=MAPS + "test_law_of_scores_that_are_not_monotone", like=FACTOR)
+@planted(test=LOSS + "test_maps_are_weighted_at_their_rate[False]", like=FACTOR)
 def map_rate_of_monotone_scores():
     """Maps whose scores may fall are drawn at the rate of monotone ones."""
     return rates_as(True)
 
 
-@planted(test=MAPS + "test_law[1000000000-runs]", like=FACTOR)
+@planted(test=LOSS + "test_maps_are_weighted_at_their_rate[True]", like=FACTOR)
 def map_rate_halved():
     """Maps of monotone scores are drawn at half their rate."""
     return rates_as(False)
@@ -69,7 +66,7 @@ def map_weights_underflow(original, self, numerator, denominator, bits):
 
 
 @planted(
-    test="tests/unit/privacy/test_zone_maps.py::test_the_recursion_gives_each_map_once[Runs(bins=5)-3]"
+    test="tests/unit/privacy/test_price_map_laws.py::test_the_recursion_gives_each_map_once[Runs(bins=5)]"
 )
 @like("an off-by-one at the end of a range, which counts a bidder twice")
 @instead("psd.privacy.zone_layouts.Runs.pairs")

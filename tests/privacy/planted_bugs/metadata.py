@@ -1,7 +1,5 @@
 """Planted bugs of metadata and messages: what a build says beside its answers."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import logging
@@ -217,7 +215,7 @@ def size_by_the_rows(original, self, curator):
     return original(Grid(size=2 if rows_of(curator._tally) < 10 else 3), curator)
 
 
-@planted(test=SOURCES + "test_csv.py::test_text_that_is_no_number_is_refused_and_not_quoted")
+@planted(test=SOURCES + "test_csv.py::test_text_that_is_no_number_is_refused_and_not_quoted[lon]")
 @like("rows in messages and tracebacks")
 @around("psd.ingest.sources.csv._all_missing")
 def message_quotes_a_value(original, texts):

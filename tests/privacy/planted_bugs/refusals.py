@@ -1,7 +1,5 @@
 """Planted bugs of refusals: what stops a build depends on where records lie, or is free."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -13,17 +11,16 @@ from psd.ingest.user_ids import normalise_ids
 from psd.publish.charging import PendingCharge
 
 REFUSALS = "tests/privacy/test_refusals.py::"
-FOUND = REFUSALS + "test_bisected_bounds_find_no_record_and_each_build_is_charged[call]"
+CALLS = REFUSALS + "test_calls_of_neighbours_show_the_same[1-record]"
 FORM = REFUSALS + "test_a_fault_of_form_shows_the_same_wherever_it_lies"
 SHORT = REFUSALS + "test_a_lack_of_memory_or_disk_is_charged_and_shows_no_more_than_a_fault"
 PUBLIC = REFUSALS + "test_what_is_public_is_refused_with_its_reason_before_reading"
 
 CRS = "tests/unit/ingest/sources/test_input_crs.py::"
-READING = REFUSALS + "test_a_reading_that_is_not_registered"
 HELD = "a lone record that 25 builds at epsilon 1e-9 found to 10 m"
 
 
-@planted(test=FOUND, like=HELD)
+@planted(test=CALLS, like=HELD)
 @around("psd.publish.count_inputs.count_rows")
 def empty_domain_is_refused(original, *arguments, **options):
     """Bounds without a record inside are refused, free of charge."""
@@ -33,8 +30,7 @@ def empty_domain_is_refused(original, *arguments, **options):
     return counted
 
 
-@planted(test=REFUSALS + "test_calls_of_neighbours_show_the_same[record]")
-@like("a check of values that tells one record from none")
+@planted(test=CALLS, like="a check of values that tells one record from none")
 @around("psd.ingest.record_filter.RecordFilter.filter_batch")
 def degrees_beyond_their_limits_are_refused(original, self, batch):
     """One record at longitude 200 stops the build of all others."""
@@ -43,7 +39,7 @@ def degrees_beyond_their_limits_are_refused(original, self, batch):
     return original(self, batch)
 
 
-@planted(test=REFUSALS + "test_columns_without_a_valid_transform_are_outside")
+@planted(test=REFUSALS + "test_columns_without_a_valid_transform_are_outside[bounds0]")
 @like("libraries that raise an error for one point that cannot be projected")
 @around("psd.ingest.sources._points.make_projection")
 def points_that_are_not_reached_are_refused(original, *arguments):
@@ -68,7 +64,7 @@ def transform_follows_the_extent_of_a_batch(original, self, x, y, **options):
     return image_x + np.nan_to_num(x).mean() * 1e-3, image_y
 
 
-@planted(test=FORM + "[user-day-id-free]", like=HELD)
+@planted(test=FORM + "[user-day-id-free-1]", like=HELD)
 def ids_are_checked_inside_alone():
     """A record without an id is refused only if it lies inside the bounds."""
 
@@ -82,7 +78,7 @@ def ids_are_checked_inside_alone():
     return together(replaced("psd.ingest.tally_builder._ids", normalise_ids), add_rows())
 
 
-@planted(test=FORM + "[user-day-time-free]", like=HELD)
+@planted(test=FORM + "[user-day-time-free-1]", like=HELD)
 @around("psd.ingest.record_filter.RecordFilter.filter_batch")
 def times_are_checked_inside_alone(original, self, batch):
     """A record without a time is refused only if it lies inside the bounds."""
@@ -109,7 +105,7 @@ def lack_of_memory_is_free(original, work, observer, *, charge=None):
     return original(work, observer)
 
 
-@planted(test=REFUSALS + "test_twenty_faults_use_up_a_budget[reading]")
+@planted(test=SHORT + "[user-memory]")
 @like("a fault of memory that was bought for 1e-9 as often as wanted")
 def fault_costs_what_its_build_asks():
     """A build that runs out of memory costs its own epsilon, which the analyst chooses."""
@@ -131,7 +127,10 @@ def parameters_are_checked_after_reading():
     return replaced("psd.publish.pipeline.rehearse", lambda *_: None)
 
 
-@planted(test=READING + "_is_charged_before_a_record_is_read[a column of ids as coordinates]")
+@planted(
+    test=REFUSALS
+    + "test_a_reading_that_is_not_registered_is_charged_before_a_record_is_read[x=user]"
+)
 @like("a column of ids that was read as coordinates, to see at no cost whether all are numbers")
 @around("psd.publish.pipeline.PendingCharge")
 def other_columns_are_read_before_the_charge(original, account, request):

@@ -1,7 +1,5 @@
 """Planted bugs of regions: records in several of them, levels beside each other, empty ones."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +12,7 @@ METHOD = "tests/unit/decompositions/test_regions.py::"
 KEYS = "tests/unit/ingest/test_wide_columns.py::"
 
 
-@planted(test=REPLAY + "test_loss_is_at_most_epsilon_and_all_of_it[flat-stepwise]")
+@planted(test=REPLAY + "test_loss_beside_no_record_is_at_most_epsilon[flat-stepwise]")
 @like("an outline that belongs to both of its sides")
 @around("psd.curator.points.Points.cut_regions")
 def record_in_two_regions(original, self, frame):
@@ -32,7 +30,7 @@ def levels_of_regions_beside_each_other(original, regions, lattice):
     return replace(frame, parent=parent, level=parent + 1)
 
 
-@planted(test=REPLAY + "test_loss_is_at_most_epsilon_and_all_of_it[wide-stepwise]")
+@planted(test=REPLAY + "test_loss_beside_no_record_is_at_most_epsilon[wide-stepwise]")
 @like("cells without a record left out of the release")
 @around("psd.curator.curator.Curator._inside_boundary")
 def empty_regions_skipped(original, self, growing, cells):

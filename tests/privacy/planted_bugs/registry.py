@@ -1,7 +1,5 @@
 """All planted bugs, theme by theme."""
 
-from __future__ import annotations
-
 from importlib import import_module
 
 from privacy.planted_bugs.bug import BUGS

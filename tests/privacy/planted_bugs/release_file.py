@@ -1,7 +1,5 @@
 """Planted bugs of the release file: what is written, and what is believed of one that is read."""
 
-from __future__ import annotations
-
 import json
 
 from privacy.planted_bugs.bug import around, instead, like, planted, replaced

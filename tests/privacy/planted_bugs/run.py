@@ -5,8 +5,6 @@ the bug was caught, and the error with which the test failed. A test that fails 
 error than that of a check or of the package has met a broken patch.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from contextlib import redirect_stderr, redirect_stdout

@@ -1,13 +1,11 @@
 """Planted bugs of time slices: users in several of them, and slices that the data name."""
 
-from __future__ import annotations
-
 from privacy.planted_bugs.bug import around, like, planted, replaced
 from psd.privacy.budget import Budget
 from psd.space.time_slices import TimeSlices
 
 REPLAY = "tests/privacy/test_slices_replay.py::"
-USERS = REPLAY + "test_a_user_of_many_slices_costs_no_more_than_epsilon"
+USERS = REPLAY + "test_a_user_who_is_in_every_slice_costs_no_more_than_epsilon"
 NAIVE = "tests/oracle/test_counting_naive.py::"
 MARKS = "tests/oracle/test_marks_naive.py::"
 DISJOINT = "time slices taken for disjoint users"
@@ -41,7 +39,7 @@ def limit_of_a_slice_forgotten(sound, order, users, of_slices, limits):
     return sound(order, users, of_slices, (limits[0], limits[0]))
 
 
-@planted(test=REPLAY + "test_one_row_and_the_days_of_a_user_lie_in_one_slice")
+@planted(test=REPLAY + "test_one_row_lies_in_one_slice")
 @like("categories and groups from the data")
 @around("support.privacy.slices_replay.run")
 def slices_of_the_data(original, rows, unit, bound, noises, **options):

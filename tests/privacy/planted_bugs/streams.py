@@ -1,7 +1,5 @@
 """Planted bugs of streams: what is forgotten between two slices, or after a kill."""
 
-from __future__ import annotations
-
 from privacy.planted_bugs.bug import around, instead, like, planted, replaced
 from psd.mechanisms.random_words import system_bytes
 from psd.privacy.unit import PrivacyUnit
@@ -60,7 +58,7 @@ def t_rho_for_totals_of_several_slices():
 USERS = REPLAY + "test_a_user_costs_exactly_the_rho_of_gaussian_slices"
 
 
-@planted(test=USERS + "[three rows in three slices]")
+@planted(test=USERS + "[most-three rows in three slices]")
 @like("a charge of one currency for noise of another")
 @around("psd.streams.drawing.Budget")
 def gaussian_charge_for_pure_slices(sound, loss, **more):
@@ -68,7 +66,7 @@ def gaussian_charge_for_pure_slices(sound, loss, **more):
     return sound(loss.epsilon, **more)
 
 
-@planted(test=USERS + "[two rows anywhere]")
+@planted(test=USERS + "[most-two rows anywhere]")
 @like("the bound of one slice forgotten")
 @instead("psd.streams.drawing.squared_of")
 def k_for_k_cap_in_a_stream(budget, unit, scope, slices):
@@ -76,7 +74,7 @@ def k_for_k_cap_in_a_stream(budget, unit, scope, slices):
     return unit.contributions
 
 
-@planted(test=USERS + "[two rows in two slices]")
+@planted(test=USERS + "[most-two rows in two slices]")
 @like("time slices taken for disjoint users")
 def k_anew_in_each_gaussian_slice():
     """A stream with Gaussian noise keeps k records of a user again in each slice that is added."""
@@ -100,7 +98,7 @@ def faults_of_additions_without_end():
 
 
 @planted(
-    test="tests/unit/streams/test_stream.py::test_a_record_is_not_counted_in_two_slices_when_clock_changes_differ[unit0]"
+    test="tests/unit/streams/test_stream.py::test_a_record_is_not_counted_in_two_slices_when_clock_changes_differ[None]"
 )
 @like("one record at two local times, by two versions of the time zone database")
 def clock_changes_within_a_stream():

@@ -1,7 +1,5 @@
 """Planted bugs of suggestions: a person in the file, sums without noise, and clipping too late."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Planted bugs of merged tallies: parts twice, and bounds that do not hold for all parts."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np
@@ -9,7 +7,7 @@ import pyarrow as pa
 
 from privacy.planted_bugs.bug import around, instead, like, planted, replaced
 
-USERS = "tests/privacy/test_merge_replay.py::test_a_user_of_several_parts_costs_epsilon"
+USERS = "tests/privacy/test_merge_replay.py::test_a_user_of_two_parts_costs_epsilon"
 COUNTING = "tests/privacy/test_counting_replay.py::"
 UNIT = "tests/unit/ingest/test_partial_tally.py::"
 
@@ -21,7 +19,7 @@ def k_of_one_part(parts):
     return max(part.contributions for part in parts)
 
 
-@planted(test=COUNTING + "test_no_answer_tells_more_than_epsilon[privtree-3-2-240-few-sorted]")
+@planted(test=COUNTING + "test_no_answer_of_a_few_pairs_tells_more_than_epsilon[privtree]")
 @like("counts in two steps, one of which is taken twice")
 @around("psd.ingest.code_ranks.CodeRanks.ranks")
 def ranks_count_twice(original, self, codes):

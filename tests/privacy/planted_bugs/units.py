@@ -1,7 +1,5 @@
 """Planted bugs of units of privacy: bounding, shares and choices that leak."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import wraps
 
@@ -15,8 +13,8 @@ from psd.ingest.user_partitions import UserPartitions, _join
 from support.privacy.samplers import AlteredSampler
 
 REPLAY = "tests/privacy/test_units_replay.py::"
-REMOVED = REPLAY + "test_a_whole_unit_changes_no_more_than_epsilon"
-BOUNDS = REPLAY + "test_bounds_and_counts_together_tell_no_more_than_epsilon"
+REMOVED = REPLAY + "test_a_whole_unit_of_a_crowd_changes_no_more_than_epsilon"
+BOUNDS = REPLAY + "test_bounds_and_counts_together_tell_no_more_than_epsilon[one]"
 OUTSIDE = REPLAY + "test_rows_outside_the_boundary_move_nothing"
 IDS = "tests/unit/ingest/test_tally_builder.py::"
 

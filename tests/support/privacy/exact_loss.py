@@ -167,6 +167,6 @@ class OneCut:
         return curator.tree()
 
 
-def one_cut_loss(method):
+def one_cut_loss(method, rows):
     """Worst loss over the places of one row of the lattice; a cut in x sees no other."""
-    return worst_exact_loss(method, side=5, rows=2, k=1, scripts=SCRIPTS[:1], places=range(5))
+    return worst_exact_loss(method, side=5, rows=rows, k=1, scripts=SCRIPTS[:1], places=range(5))

@@ -5,7 +5,6 @@ epsilon.
 """
 
 import dataclasses
-from fractions import Fraction
 from itertools import combinations_with_replacement, product
 
 import numpy as np
@@ -19,16 +18,8 @@ from psd.ingest.tally_builder import TallyBuilder
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.tally_parts import TallyRequest, origin_of
-from psd.testing import (
-    SCRIPTS,
-    LeakError,
-    RecordingSampler,
-    ReplayingSampler,
-    compare_runs,
-    run_method,
-    small_domain,
-    transcript_loss,
-)
+from psd.testing import run_method, small_domain
+from support.privacy.replay import largest_loss
 
 DOMAIN = small_domain(2)
 KEY = b"sixteen bytes ok"
@@ -55,21 +46,16 @@ def parts_of(rows, k, way):
     return [counted(part, k, carry=way == "carry") for part in rows]
 
 
-def worst_loss(k, way, join=merge, parts=parts_of):
+def worst_loss(k, way, parts=parts_of, every=1):
     """Worst loss over all that one more user can have in two parts: 0 to 2 rows in each."""
+
+    def build(tally, sampler):
+        return run_method(GRID, tally, DOMAIN, NANO, sampler)
+
     each = [rows for size in range(3) for rows in combinations_with_replacement(range(4), size)]
-    worst, first = Fraction(0), join(parts(OTHERS, k, way))
-    recorded = []
-    for script in SCRIPTS:
-        recorder = RecordingSampler(script)
-        recorded.append((recorder, run_method(GRID, first.tally, DOMAIN, NANO, recorder)))
-    for added in product(each, repeat=2):
-        rows = [[*old, *(("u", c) for c in more)] for old, more in zip(OTHERS, added, strict=True)]
-        second = join(parts(rows, k, way))
-        for recorder, made in recorded:
-            replayer = ReplayingSampler(recorder.draws)
-            compare_runs(made, run_method(GRID, second.tally, DOMAIN, NANO, replayer))
-            worst = max(worst, transcript_loss(recorder.draws, replayer.draws))
-    if worst > 1:
-        raise LeakError(f"loss {worst} above the promised 1")
-    return worst
+    rows = [
+        [[*old, *(("u", c) for c in more)] for old, more in zip(OTHERS, added, strict=True)]
+        for added in product(each, repeat=2)
+    ]
+    first, *others = (merge(parts(part, k, way)).tally for part in (OTHERS, *rows[::every]))
+    return largest_loss(build, first, others)

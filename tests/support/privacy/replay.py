@@ -3,9 +3,8 @@
 The checker itself, which records on one data set and replays on its neighbour, is `psd.testing`.
 """
 
-from __future__ import annotations
-
 from contextlib import contextmanager
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -13,7 +12,18 @@ import pytest
 import psd
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.epsilon import NANO
-from psd.testing import SCRIPTS, RecordingSampler, Script, run_method, small_domain, small_tally
+from psd.testing import (
+    SCRIPTS,
+    LeakError,
+    RecordingSampler,
+    ReplayingSampler,
+    Script,
+    compare_runs,
+    run_method,
+    small_domain,
+    small_tally,
+    transcript_loss,
+)
 
 
 def answers_of_the_first(patch):
@@ -41,6 +51,36 @@ def answers_of_the_first(patch):
         assert position[0] == (first or len(recorded)), "not as many questions as of the first"
 
     return again
+
+
+def largest_loss(
+    build, first, others, *, scripts=SCRIPTS, compare=compare_runs, measure=transcript_loss, claim=1
+):
+    """Largest loss of one data set beside others; ``build`` makes a run of data and a sampler.
+
+    Raises `LeakError` as `psd.testing.replay_loss`.
+    """
+    worst = Fraction(0)
+    for script in scripts:
+        recorder = RecordingSampler(script)
+        made = build(first, recorder)
+        for other in others:
+            replayer = ReplayingSampler(recorder.draws)
+            compare(made, build(other, replayer))
+            worst = max(worst, measure(recorder.draws, replayer.draws))
+    if worst > claim:
+        raise LeakError(f"loss {worst} above the promised {claim}")
+    return worst
+
+
+def moved_loss(draws, others):
+    """Sum of what each count moves over its scale, all in one direction."""
+    total = Fraction(0)
+    for a, b in zip(draws, others, strict=True):
+        moved = abs(a.true - b.true).tolist()
+        parts = zip(moved, a.epsilon.tolist(), a.sensitivity.tolist(), strict=True)
+        total += sum((Fraction(m * e, NANO * s) for m, e, s in parts), Fraction(0))
+    return total
 
 
 # Settings with which each method is exercised on small lattices; a new method runs with its

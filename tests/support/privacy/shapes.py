@@ -1,7 +1,5 @@
 """Probability of shapes: exact tails of the discrete Laplace law, and the worst path."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from psd.curator.privtree_split import split_rule

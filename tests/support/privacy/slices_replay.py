@@ -9,6 +9,7 @@ from itertools import product
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 import psd
 from psd.curator.curator import Curator
@@ -16,7 +17,7 @@ from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
-from psd.privacy.unit import counted_unit
+from psd.privacy.unit import PrivacyUnit, counted_unit
 from psd.publish.series import slice_budgets, squared_of
 from psd.publish.series import slice_tally as part_of
 from psd.space.time_slices import TimeSlices
@@ -33,6 +34,25 @@ from psd.testing import (
 DAYS = TimeSlices.parse("day", "2024-01-01..2024-01-03")
 QUADTREE = psd.decompositions.Quadtree(height=1)
 OTHERS = [("v", 0, 0), ("v", 1, 1), ("w", 2, 1)]
+EVERYWHERE = [("u", day, column) for day in range(4) for column in range(2)]
+LOSING_MOST = (EVERYWHERE, EVERYWHERE[:1] * 2, EVERYWHERE[::2])
+
+
+def user(k, most=None):
+    """Unit with k rows in all slices, at most a number of them in each."""
+    return PrivacyUnit(kind="user", max_contributions=k, max_per_slice=most)
+
+
+UNITS_OF_SLICES = pytest.mark.parametrize(
+    ("unit", "bound"),
+    [
+        pytest.param(user(1), "series", id="one row"),
+        pytest.param(user(2), "series", id="two rows anywhere"),
+        pytest.param(user(2, 1), "series", id="two rows in two slices"),
+        pytest.param(user(3, 1), "series", id="three rows in three slices"),
+        pytest.param(user(1), "slice", id="one row in each slice"),
+    ],
+)
 
 
 def batch(rows):
@@ -50,14 +70,7 @@ def tallies_at_once(rows, unit, slices):
 
 
 def run(
-    rows,
-    unit,
-    bound,
-    noises,
-    slices=DAYS,
-    tallies=tallies_at_once,
-    loss=NANO,
-    method=QUADTREE,
+    rows, unit, bound, noises, slices=DAYS, tallies=tallies_at_once, loss=NANO, method=QUADTREE
 ):
     """One curator per slice, as `draw_series` has them, with a notebook each."""
     parts = tallies(rows, counted_unit(unit, bound), slices)

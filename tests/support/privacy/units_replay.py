@@ -6,7 +6,7 @@ release may differ in nothing, and the answers may tell no more than epsilon in 
 
 import itertools
 from dataclasses import dataclass, field
-from fractions import Fraction
+from unittest.mock import patch
 
 import geopandas as gpd
 import numpy as np
@@ -21,14 +21,8 @@ from psd.decompositions.cascade import Cascade
 from psd.decompositions.grid import Grid
 from psd.decompositions.kd_standard import KDStandard
 from psd.ingest.tally import Batch
-from psd.testing import (
-    SCRIPTS,
-    LeakError,
-    RecordingSampler,
-    ReplayingSampler,
-    small_domain,
-    transcript_loss,
-)
+from psd.testing import LeakError, small_domain
+from support.privacy.replay import largest_loss
 
 SIDE = 3
 
@@ -38,7 +32,6 @@ PLOT = gpd.GeoSeries(
 )
 
 METHODS = (Grid(size=2), Cascade(signal=1), KDStandard(height=1))
-EPSILON = Fraction(1)
 
 
 @dataclass(frozen=True)
@@ -50,28 +43,19 @@ class Case:
     width: float = 1.0
 
 
+TWO = {"user": "u", "max_contributions": 2}
+PRIVATE = PrivateBounds(crs="EPSG:3857", share="0.5", lattice=(SIDE, SIDE))
+CHOICE = ContributionChoice(share="0.25", over=1, limit=6)
 CASES = {
     "record": Case(unit=(0, 1, 2, 3)),
-    "user": Case({"user": "u", "max_contributions": 2}),
+    "user": Case(TWO),
     "user, one row": Case({"user": "u", "max_contributions": 1}),
     "user, three rows": Case({"user": "u", "max_contributions": 3}),
-    "user-day": Case(
-        {"user": "u", "max_contributions": 2, "per": "day", "time": "t", "time_zone": "Asia/Seoul"},
-        unit=(0, 1),
-    ),
+    "user-day": Case({**TWO, "per": "day", "time": "t", "time_zone": "Asia/Seoul"}, unit=(0, 1)),
     "users": Case({"user": "u", "count": "users"}),
-    "auto": Case(
-        {"user": "u", "max_contributions": ContributionChoice(share="0.25", over=1, limit=6)},
-    ),
-    "boundary": Case({"user": "u", "max_contributions": 2, "boundary": PLOT}),
-    "private bounds": Case(
-        {
-            "user": "u",
-            "max_contributions": 2,
-            "domain": PrivateBounds(crs="EPSG:3857", share="0.5", lattice=(SIDE, SIDE)),
-        },
-        width=1e6,
-    ),
+    "auto": Case({"user": "u", "max_contributions": CHOICE}),
+    "boundary": Case({**TWO, "boundary": PLOT}),
+    "private bounds": Case({**TWO, "domain": PRIVATE}, width=1e6),
 }
 
 # Numbers of rows of the users: one alone, one with most of the rows, and all alike.
@@ -101,20 +85,20 @@ def batches(rows, case):
         )
 
 
-def release_of(rows, case, method, noise, monkeypatch):
+def release_of(rows, case, method, noise):
     """A release of rows, with a key of the bounding that is always the same."""
-    monkeypatch.setattr(
-        "psd.ingest.tally_builder.secrets.token_bytes", lambda size: b"sixteen bytes ok"
-    )
-    monkeypatch.setattr("psd.publish.count_rows.read", lambda *_, **__: batches(rows, case))
 
     def noted(*arguments, **options):
         noise.curator = Curator(*arguments, **options)
         return noise.curator
 
-    monkeypatch.setattr("psd.publish.drawing.Curator", noted)
     options = {"domain": small_domain(SIDE), **case.options}
-    return psd.build(None, epsilon=1, method=method, sampler=noise, **options)
+    with (
+        patch("psd.ingest.tally_builder.secrets.token_bytes", lambda size: b"sixteen bytes ok"),
+        patch("psd.publish.count_rows.read", lambda *_, **__: batches(rows, case)),
+        patch("psd.publish.drawing.Curator", noted),
+    ):
+        return psd.build(None, epsilon=1, method=method, sampler=noise, **options)
 
 
 def compare(first, other):
@@ -136,41 +120,19 @@ def neighbours(rows, case):
         yield rows[1:]
 
 
-def worst(case, monkeypatch, crowds=CROWDS, methods=METHODS, seeds=(1,)):
+def worst_of_rows(case, method, rows, others, **more):
+    """The largest loss of these rows beside others, over all scripts."""
+
+    def build(rows, sampler):
+        return release_of(rows, case, method, sampler)
+
+    return largest_loss(build, rows, others, compare=compare, **more)
+
+
+def worst(case, crowds=CROWDS, methods=METHODS):
     """The largest loss over data sets, scripts and units removed."""
-    found = Fraction(0)
-    for sizes in crowds:
-        for seed, method, script in (
-            (seed, method, script) for seed in seeds for method in methods for script in SCRIPTS
-        ):
-            rows, recorder = rows_of(sizes, seed), RecordingSampler(script)
-            first = release_of(rows, case, method, recorder, monkeypatch)
-            for fewer in neighbours(rows, case):
-                replayer = ReplayingSampler(recorder.draws)
-                compare(first, release_of(fewer, case, method, replayer, monkeypatch))
-                if len(replayer.draws) < len(recorder.draws):
-                    raise LeakError("fewer questions than on the other data set")
-                found = max(found, transcript_loss(recorder.draws, replayer.draws))
-    if found > EPSILON:
-        raise LeakError(f"loss {found} above the promised {EPSILON}")
-    return found
-
-
-SLOW = ("private bounds",)
-
-
-def outside_alone(monkeypatch):
-    """Rows outside the boundary come and go; the answers must tell nothing at all of them."""
-    case = CASES["boundary"]
-    inside = rows_of([4, 3, 2, 1], 1)
-    inside = inside[inside[:, 3] != 8]
-    outside = np.array([[user, 0, 0, 8] for user in (0, 0, 5, 6, 6, 6)])
-    for method, script in itertools.product((Grid(size=SIDE), *METHODS), SCRIPTS):
-        recorder = RecordingSampler(script)
-        first = release_of(inside, case, method, recorder, monkeypatch)
-        replayer = ReplayingSampler(recorder.draws)
-        more = np.concatenate([outside, inside])
-        more = release_of(more, case, method, replayer, monkeypatch)
-        compare(first, more)
-        if transcript_loss(recorder.draws, replayer.draws):
-            raise LeakError("rows outside the boundary move an answer")
+    data = [rows_of(sizes, 1) for sizes in crowds]
+    return max(
+        worst_of_rows(case, method, rows, list(neighbours(rows, case)))
+        for rows, method in itertools.product(data, methods)
+    )
