@@ -80,7 +80,6 @@ def tell(name: str, done: int, whole: int) -> None:
 
 
 def main() -> None:
-    """Print or write the table."""
     parser = study(__doc__, methods=None, epsilons="0.05,0.1,0.5,1", runs=3, jobs=None)
     add_sets(parser)
     parser.add_argument("--min-cell", default="usual", help="smallest cell in metres, 0 for none")

@@ -41,17 +41,16 @@ STUDIES = (
     Study("accuracy", "--sets seoul,city-towns --methods auto,adaptive-grid,grid,privtree,quadtree"
           " --epsilons 0.1,1 --runs 2", "", "measured/accuracy.md", 40),
     Study("ablation", "--sets seoul --epsilons 1 --runs 2", "", "measured/accuracy.md", 20),
-    Study("large", "--sets seoul --methods auto,grid --epsilons 1 --runs 3", "",
+    Study("large", "--sets seoul --methods auto --epsilons 1 --runs 3", "",
           "measured/accuracy.md", 25),
-    Study("calibration", "--sets seoul --methods auto,grid --epsilons 1 --runs 3", "",
+    Study("calibration", "--sets seoul --methods auto,grid --epsilons 1 --runs 2", "",
           "guide/queries.md", 60),
-    Study("coverage_matrix", "--sets seoul --epsilons 1 --runs 2 --districts 200"
-          " --rows 'as it is;3 decimals;streets;line;grid$'", "", "measured/coverage.md", 200),
-    Study("coverage_matrix", "--kind given --sets places,places-india --epsilons 1 --runs 2"
-          " --districts 200 --title Hold-out", "--kind given --title Hold-out",
-          "measured/coverage.md", 15),
-    Study("coverage_matrix", "--kind lattices --sets seoul --rows '256 x 256' --epsilons 1 --runs 2"
-          " --districts 200", "--kind lattices --epsilons 0.1,1,3 --runs 4",
+    Study("coverage_matrix", "--sets seoul --epsilons 1 --runs 2 --districts 100"
+          " --rows 'as it is;streets'", "", "measured/coverage.md", 200),
+    Study("coverage_matrix", "--kind given --sets places-india --epsilons 1 --runs 2"
+          " --title Hold-out", "--kind given --title Hold-out", "measured/coverage.md", 15),
+    Study("coverage_matrix", "--kind lattices --sets seoul --rows '256, in the middle'"
+          " --epsilons 1 --runs 2 --districts 100", "--kind lattices --epsilons 0.1,1,3 --runs 4",
           "measured/coverage.md", 25),
     Study("polygon_coverage", "--sets seoul --rows '3 decimals$' --epsilons 1 --runs 2", "",
           "measured/coverage.md", 8),
@@ -59,49 +58,50 @@ STUDIES = (
           "measured/coverage.md", 15),
     Study("workload", "--sets seoul --classes tiny --epsilons .05 --methods 'grid, workload'"
           " --runs 2", "", "measured/coverage.md", 30),
-    Study("bias", "--sets seoul --methods auto --epsilons 1 --builds 20", "", "measured/bias.md",
+    Study("bias", "--sets seoul --methods auto --epsilons 1 --builds 10", "", "measured/bias.md",
           600),
-    Study("versions", "--sets seoul --epsilons 1 --builds 4", "", "measured/bias.md", 5),
-    Study("spread", "--sets seoul --methods auto,grid --epsilons 1 --draws 20", "",
+    Study("versions", "--sets seoul --epsilons 1 --builds 2", "", "measured/bias.md", 5),
+    Study("spread", "--sets seoul --methods auto --epsilons 1 --draws 10 --queries 20", "",
           "guide/queries.md", 60),
-    Study("regions", "--sets seoul --districts 30 --builds 2", "", "measured/regions.md", 15),
-    Study("region_practice", "--sets seoul --districts 100 --builds 2", "",
-          "measured/regions.md", 5),
-    Study("region_bias", "--sets seoul --districts 100 --builds 20", "", "measured/regions.md", 30),
-    Study("region_levels", "--sets seoul --epsilons 1 --builds 4", "", "measured/regions.md", 20),
+    Study("regions", "--sets seoul --districts 30 --epsilons 1 --builds 1", "",
+          "measured/regions.md", 15),
+    Study("region_practice", "--sets seoul --districts 100 --builds 1", "", "measured/regions.md",
+          5),
+    Study("region_bias", "--sets seoul --districts 100 --epsilons 1 --builds 10", "",
+          "measured/regions.md", 30),
+    Study("region_levels", "--sets seoul --epsilons 1 --builds 2", "", "measured/regions.md", 20),
     Study("plans", "--sets seoul --epsilons 1 --runs 1", "", "guide/planning.md", 15),
-    Study("gaussian", "--sets seoul --slices 1,12,52 --rows 1 --epsilons 1 --methods auto --runs 2",
+    Study("gaussian", "--sets seoul --slices 1,12,52 --rows 1 --epsilons 1 --methods auto --runs 1",
           "", "guide/delta.md", 25),
-    Study("slice_sums", "--sets seoul --slices 4,12 --epsilons 1 --methods auto", "",
+    Study("slice_sums", "--sets seoul --slices 4 --epsilons 1 --methods auto", "",
           "guide/slices.md", 15),
     Study("bounds", "--sets seoul --epsilons 1 --runs 1", "", "guide/units.md", 8),
-    Study("private_bounds", "--sets city-streets --draws 20", "", "guide/units.md", 2),
-    Study("choices", "--lists 2 --runs 2 --epsilons 0.1,1", "", "measured/choices-table.md", 5),
-    Study("choices", "--time --rows 200000", "--time", "measured/choices-table.md", 1),
-    Study("markets", "--rows 100000 --markets 200 --splits 200", "", "measured/market-choices.md",
+    Study("private_bounds", "--sets city-streets --draws 10", "", "guide/units.md", 2),
+    Study("choices", "--lists 1 --runs 2 --epsilons 0.1,1", "", "measured/choices-table.md", 5),
+    Study("choices", "--time --rows 100000", "--time", "measured/choices-table.md", 1),
+    Study("markets", "--rows 100000 --markets 100 --splits 200", "", "measured/market-choices.md",
           1),
-    Study("suggest", "--every 8", "", "guide/suggestions.md", 3),
-    Study("stream_growth", "--steps 2,100 --of 200 --size 32", "", "measured/streams.md", 4),
-    Study("counters", "--steps 52,365", "", "measured/streams.md", 3),
-    Study("bench_local", "speed --reports 2000000", "speed", "measured/local.md", 1),
-    Study("bench_local", "accuracy --sets seoul --devices 1e5 --epsilons 1 --runs 2", "accuracy",
+    Study("suggest", "--every 20", "", "guide/suggestions.md", 3),
+    Study("stream_growth", "--steps 2,50 --of 100 --size 32", "", "measured/streams.md", 4),
+    Study("counters", "--steps 52", "", "measured/streams.md", 3),
+    Study("bench_local", "speed --reports 1000000", "speed", "measured/local.md", 1),
+    Study("bench_local", "accuracy --sets seoul --devices 1e5 --epsilons 1 --runs 1", "accuracy",
           "measured/local.md", 20),
-    Study("bench_local", "peers --sets seoul --devices 1e5 --epsilons 1 --runs 2", "peers --runs 2",
+    Study("bench_local", "peers --sets seoul --devices 1e5 --epsilons 1 --runs 1", "peers --runs 2",
           "measured/local.md", 15),
-    Study("bench_local", "numbers", "numbers", "measured/local.md", 1),
-    Study("together", "--draws 40", "", "guide/statistics.md", 3),
-    Study("audits", "--methods auto,grid --pairs 500", "--pairs 2000", "measured/audit-table.md",
+    Study("bench_local", "numbers --runs 2", "numbers", "measured/local.md", 1),
+    Study("together", "--draws 20", "", "guide/statistics.md", 3),
+    Study("audits", "--methods auto,grid --pairs 300", "--pairs 2000", "measured/audit-table.md",
           20),
     Study("figures", None, "", "privacy/how-we-test-privacy.md", 3),
     Study("run", "--largest 100000 --points 100000", "", "measured/benchmarks.md", 60),
-    Study("bench_query", "--methods auto,quadtree --boxes 200000 --runs 1", "", "guide/queries.md",
+    Study("bench_query", "--methods auto,quadtree --boxes 100000 --runs 1", "", "guide/queries.md",
           15),
-    Study("bench_polygons", "--districts 200 --size 160 --peer 20", "", "guide/queries.md", 3),
+    Study("bench_polygons", "--districts 100 --size 100 --peer 10", "", "guide/queries.md", 3),
     Study("bench_regions", "--points 1e6 --builds 1", "--builds 4", "measured/regions.md", 3),
-    Study("bench_cold_query", "--nodes 10000,100000 --runs 1", "", "measured/cold-query-table.md",
-          6),
+    Study("bench_cold_query", "--nodes 10000 --runs 1", "", "measured/cold-query-table.md", 6),
     Study("bench_map", None, "", "measured/map-page-table.md", 3),
-    Study("bench_sources", "--rows 500000", "", "guide/sources.md", 8),
+    Study("bench_sources", "--rows 200000", "", "guide/sources.md", 8),
     Study("ingest", "--rows 1e6 --repeats 1", "--rows 1e4,1e6,1e7,5e7 --repeats 3",
           "measured/ingest.md", 15),
     Study("stages", "--rows 1e6 --repeats 1", "", "measured/ingest.md", 1),
@@ -146,10 +146,18 @@ def section(study: Study, result: Result) -> str:
     """Part of the page: headings of a study are below its own."""
     lines = [f"#{line}" if line.startswith("#") else line for line in result.text.splitlines()]
     head = f"## {study.script}\n\n`{result.command}`: {result.cpu:.0f} CPU seconds, "
-    head += f"{result.wall:.0f} s; figures of [docs/{study.page}](../../docs/{study.page})."
+    head += f"{result.wall:.0f} s. The page with its figures is docs/{study.page}."
     if result.code:
         head += f" **Failed with {result.code}.**"
     return head + "\n\n" + "\n".join(lines).strip() + "\n"
+
+
+def summary(done: list[tuple[Study, Result]]) -> str:
+    """What all studies cost, and which failed."""
+    cpu, wall = (sum(getattr(result, kind) for _, result in done) for kind in ("cpu", "wall"))
+    said = f"{len(done)} studies took {cpu / 60:.1f} CPU minutes, {wall / 60:.1f} minutes."
+    failed = [f"- failed: `{result.command}`" for _, result in done if result.code]
+    return "\n".join([said, *([""] if failed else []), *failed])
 
 
 def chosen(options: argparse.Namespace) -> list[tuple[Study, str]]:
@@ -163,7 +171,6 @@ def chosen(options: argparse.Namespace) -> list[tuple[Study, str]]:
 
 
 def main() -> int:
-    """Run, and write the page."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -182,25 +189,17 @@ def main() -> int:
         print(f"{len(studies)} studies, about {minutes:.0f} CPU minutes", flush=True)
     os.environ["PSD_CACHE"] = "off"
     options.output.mkdir(parents=True, exist_ok=True)
-    page, failed, start = [], [], time.perf_counter()
+    path = options.output / ("quick.md" if options.quick else "whole.md")
+    done: list[tuple[Study, Result]] = []
     for study, arguments in studies:
         result = run(study, arguments, options.data)
-        page.append(section(study, result))
-        if result.code:
-            failed.append(result.command)
-        mark = "" if not result.code else "  FAILED"
+        done.append((study, result))
+        parts = ["# Studies", summary(done), *(section(*each) for each in done)]
+        path.write_text("\n\n".join(parts), encoding="utf-8")  # so that nothing is lost
+        mark = "  FAILED" if result.code else ""
         print(f"{result.cpu:6.0f} CPU s {result.wall:6.0f} s  {result.command}{mark}", flush=True)
-    cpu = sum(getattr(resource.getrusage(resource.RUSAGE_CHILDREN), f"ru_{k}time") for k in "us")
-    wall = time.perf_counter() - start
-    said = f"{len(studies)} studies took {cpu / 60:.1f} CPU minutes, {wall / 60:.1f} minutes."
-    head = f"# Studies{', quick' if options.quick else ''}\n\n{said}\n"
-    if failed:
-        said += "\nfailed:\n  " + "\n  ".join(failed)
-        head += "\nFailed:\n\n" + "".join(f"- `{command}`\n" for command in failed)
-    path = options.output / ("quick.md" if options.quick else "whole.md")
-    path.write_text("\n".join([head, *page]), encoding="utf-8")
-    print(f"{said}\nwrote {path}")
-    return int(bool(failed))
+    print(f"{summary(done)}\nwrote {path}")
+    return int(any(result.code for _, result in done))
 
 
 if __name__ == "__main__":

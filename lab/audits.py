@@ -74,7 +74,6 @@ def rows(options: argparse.Namespace, failed: list[bool]) -> Iterator[tuple[str,
 
 
 def main() -> None:
-    """Print or write the table."""
     parser = study(__doc__, methods=",".join(psd.methods()))
     parser.add_argument("--epsilon", default="1")
     parser.add_argument("--pairs", type=int, default=5_000)

@@ -98,7 +98,6 @@ def measure(nodes: list[int], runs: int) -> Iterator[tuple[str, ...]]:
 
 
 def main() -> None:
-    """Print or write the table."""
     parser = study(__doc__, runs=3)
     default = [10**4, 10**5, 670_000, 4 * 10**6]
     parser.add_argument("--nodes", type=whole_numbers, default=default)

@@ -105,7 +105,6 @@ def _one_cell() -> psd.Domain:
 
 
 def main() -> None:
-    """Print or write the table."""
     parser = study(__doc__, runs=3)
     parser.add_argument("--leaves", type=whole_numbers, default=[1000, 10**4, 10**5])
     options = parser.parse_args()

@@ -71,7 +71,6 @@ def overlay(made: psd.Release, some: gpd.GeoDataFrame) -> np.ndarray:
 
 
 def main() -> int:
-    """Print the table."""
     warnings.filterwarnings("ignore", "Geometry is in a geographic CRS")  # areas cancel
     parser = study(__doc__)
     parser.add_argument("--districts", type=int, default=1000)

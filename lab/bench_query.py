@@ -140,7 +140,6 @@ def rows(one: PointSet, methods: list[str], boxes: int, runs: int, kept: list[bo
 
 
 def main() -> None:
-    """Print the table."""
     parser = study(__doc__, methods=",".join(psd.methods()), runs=3)
     add_sets(parser, "city-towns")
     parser.add_argument("--boxes", type=int, default=10**6, help="estimates alone")

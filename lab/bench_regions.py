@@ -104,7 +104,6 @@ def by_geos(regions: RegionHierarchy, x: np.ndarray, y: np.ndarray) -> np.ndarra
 
 
 def main() -> int:
-    """Measure; the exit code."""
     parser = study(__doc__)
     parser.add_argument("--points", type=float, default=1e7)
     parser.add_argument("--regions", type=int, default=2000)

@@ -97,7 +97,6 @@ def shapes(table: pa.Table, crs: str) -> gpd.GeoDataFrame:
 
 
 def main() -> None:
-    """Make the inputs, read each in a process of its own."""
     parser = study(__doc__)
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--copies", action="store_true", help="measure the check of copies alone")

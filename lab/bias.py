@@ -91,7 +91,6 @@ def rows(options: argparse.Namespace, one: PointSet) -> Iterator[tuple[str, ...]
 
 
 def main() -> None:
-    """Print the table, or write it."""
     parser = study(__doc__, methods=METHODS, epsilons="0.1,1", builds=200)
     add_sets(parser)
     parser.add_argument("--times", type=float, default=1.0, help="copies of each record, or a part")

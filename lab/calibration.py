@@ -85,7 +85,6 @@ def rows(
 
 
 def main() -> None:
-    """Print or write the table."""
     parser = study(__doc__, methods=METHODS, epsilons="0.1,1", runs=10)
     add_sets(parser)
     parser.add_argument("--confidence", type=float, default=0.95)

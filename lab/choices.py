@@ -153,7 +153,6 @@ def times(options: argparse.Namespace) -> Iterator[tuple[str, ...]]:
 
 
 def main() -> None:
-    """Print or write the table."""
     parser = study(__doc__, epsilons="0.05,0.1,0.5,1", runs=8)
     add_sets(parser, "city-streets")
     parser.add_argument("--lists", type=int, default=4, help="lists of sites of each size")

@@ -141,7 +141,6 @@ def variances(steps, cells, differs):
 
 
 def main():
-    """Print the table; 1 if a variance differs."""
     parser = study(__doc__)
     parser.add_argument("--pay", action="store_true", help="print which counter pays")
     parser.add_argument("--steps", type=whole_numbers, default=list(STEPS), help="some of them")

@@ -161,7 +161,6 @@ def measured(options: argparse.Namespace, names: list[str], kept: list[bool]) ->
 
 
 def main() -> None:
-    """Print or write the table."""
     parser = study(__doc__, methods="auto", epsilons="0.05,0.1,1,3", runs=10, districts=600, jobs=2)
     add_sets(parser)
     parser.add_argument("--kind", choices=list(KINDS), default="changed", help="of rows")

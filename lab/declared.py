@@ -59,7 +59,6 @@ def score(release: psd.Release, truth: Truth, records: int) -> float:
 
 
 def main() -> None:
-    """Print the table, or write it."""
     parser = study(__doc__, epsilons="0.1,1", runs=4)
     add_sets(parser)
     parser.add_argument("--rows", default="declared;public grid", help="as of coverage_matrix.py")

@@ -216,7 +216,6 @@ def marked(text: str, holds: bool) -> str:
 
 
 def main() -> int:
-    """Print or write the table; 1 if a bar is missed."""
     parser = study(__doc__, methods="auto,quadtree", epsilons="0.3,1,3", runs=3, jobs=2)
     add_sets(parser, "seoul,city-towns")
     parser.add_argument("--slices", type=whole_numbers, default=[1, 4, 12, 52])

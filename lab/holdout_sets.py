@@ -73,7 +73,6 @@ REGISTRY_STEP = 0.01
 
 
 def main() -> None:
-    """Write the point files and their settings."""
     parser = study(__doc__)
     parser.add_argument("folder", type=Path, help="folder to write")
     parser.add_argument("--data", type=Path, metavar="FOLDER", help="folder of the public sets")

@@ -140,7 +140,6 @@ def row(rows: int, by: dict[str, Cost]) -> list[str]:
 
 
 def main() -> None:
-    """Measure, and write the table."""
     parser = study(__doc__)
     parser.add_argument("--rows", type=whole_numbers, default=[10**4, 10**6, 10**7])
     parser.add_argument("--repeats", type=int, default=5)

@@ -59,7 +59,6 @@ def rows(options):
 
 
 def main() -> None:
-    """Print the table."""
     parser = study(__doc__, methods=",".join(psd.methods()), epsilons="0.1,1", runs=5)
     add_sets(parser)
     options = parser.parse_args()

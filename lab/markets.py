@@ -286,7 +286,6 @@ Bids 0 to 6, prices 1 to 6, epsilon 0.7. A bidder buys at a price up to the true
 
 
 def main() -> None:
-    """Write the page."""
     parser = study(__doc__)
     parser.add_argument("--rows", type=int, default=10**6, help="of the timed file")
     parser.add_argument("--markets", type=int, default=1_000, help="random ones")

@@ -67,7 +67,6 @@ def rows(options: argparse.Namespace, beside: list[float]) -> Iterator[tuple[str
 
 
 def main() -> None:
-    """Print the table and how often the truth is inside."""
     parser = study(__doc__, epsilons="0.1,1", runs=3)
     add_sets(parser)
     options = parser.parse_args()

@@ -89,7 +89,6 @@ def measure(release: psd.Release, shapes: Shapes, true: Points) -> tuple[float, 
 
 
 def main() -> None:
-    """Print or write the table."""
     parser = study(__doc__, epsilons="1,3", runs=4)
     add_sets(parser)
     parser.add_argument("--rows", default=DEFAULT_ROWS, help="expressions in names, separated by ;")

@@ -67,7 +67,6 @@ def rows(options: argparse.Namespace) -> Iterator[tuple[str, ...]]:
 
 
 def main() -> None:
-    """Print the table, or write it."""
     options = parser(__doc__, "600", "0.1", 200)
     options.add_argument("--levels", action="store_true", help="districts in boroughs and parts")
     chosen = options.parse_args()

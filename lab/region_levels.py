@@ -105,7 +105,6 @@ def rows(options: argparse.Namespace) -> Iterator[tuple[str, ...]]:
 
 
 def main() -> None:
-    """Print the table, or write it."""
     parser = study(__doc__, epsilons="0.1,1", builds=20)
     add_sets(parser)
     options = parser.parse_args()

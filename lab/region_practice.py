@@ -124,7 +124,6 @@ def planned(known: Districts, epsilon: str) -> tuple[str, ...]:
 
 
 def main() -> None:
-    """Print the table, or write it."""
     options = parser(__doc__, "600", "1", 2).parse_args()
     write_table(options.output, HEADER, rows(options))
 

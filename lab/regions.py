@@ -169,7 +169,6 @@ def parser(doc: str | None, districts: str, epsilons: str, builds: int) -> argpa
 
 
 def main() -> None:
-    """Print the table, or write it."""
     options = parser(__doc__, "30,600", "0.1,1", 4)
     options.add_argument(
         "--share", help="share of epsilon for the regions; by default the method's"

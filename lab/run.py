@@ -146,7 +146,6 @@ def _shown(value: object) -> str:
 
 
 def main() -> None:
-    """Run what was asked for."""
     parser = study(__doc__)
     parser.add_argument("--largest", type=int, default=SIZES[-1], help="rows of a built file")
     parser.add_argument("--points", type=int, default=10**6, help="of queried releases")

@@ -102,7 +102,6 @@ def rows(options: argparse.Namespace, one: PointSet) -> Iterator[tuple[str, ...]
 
 
 def main() -> None:
-    """Print the table, or write it."""
     parser = study(__doc__, methods="auto,quadtree", epsilons="0.1,1")
     add_sets(parser, "seoul,city-towns")
     parser.add_argument("--slices", type=items, default=["4", "12", "52"])

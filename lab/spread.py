@@ -77,7 +77,6 @@ def rows(options: argparse.Namespace, one: PointSet) -> Iterator[tuple[str, ...]
 
 
 def main() -> None:
-    """Print the table, or write it."""
     parser = study(__doc__, methods=METHODS, epsilons="0.1,1")
     add_sets(parser)
     parser.add_argument("--draws", type=int, default=200)

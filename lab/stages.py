@@ -122,7 +122,6 @@ def row(folder: Path, rows: int, repeats: int, arguments: list[str]) -> list[str
 
 
 def main() -> None:
-    """Measure, print, and write the table."""
     parser = study(__doc__)
     parser.add_argument("--rows", type=whole_numbers, default=[10**6, 10**7])
     parser.add_argument("--repeats", type=int, default=3)

@@ -143,7 +143,6 @@ def grow(files, options):
 
 
 def main():
-    """Print the table."""
     parser = study(__doc__)
     default = [2, 100, 1000, 4000, 8759]
     parser.add_argument("--steps", type=whole_numbers, default=default, help="slices before")

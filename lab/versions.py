@@ -58,7 +58,6 @@ def rows(options: argparse.Namespace, one: PointSet) -> Iterator[tuple[str, ...]
 
 
 def main() -> None:
-    """Print the table, or write it."""
     parser = study(__doc__, methods="auto", epsilons="0.1,1", builds=8)
     add_sets(parser)
     options = parser.parse_args()

@@ -98,7 +98,6 @@ def rows(options: argparse.Namespace, one: PointSet) -> Iterator[tuple[str, ...]
 
 
 def main() -> None:
-    """Print the table, or write it."""
     parser = study(__doc__, epsilons="0.05,0.1,1", runs=6)
     add_sets(parser)
     parser.add_argument("--classes", type=items, default=list(CLASSES))
