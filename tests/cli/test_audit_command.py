@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from psd.mechanisms.laplace import LaplaceMechanism
 from support.cli_runner import as_json, check_refusals, cli, passes
 
@@ -11,27 +13,28 @@ SURE = f"{FAST} --confidence 0.999999"
 HEADINGS = ["attack", "samples", "seen", "lower", "upper", "expected", "verdict"]
 
 
-def test_a_table_and_its_outcome():
-    lines = passes(SURE).splitlines()
-    assert lines[0].split() == HEADINGS
-    assert lines[1].split()[:2] == ["canaries", "512"]
-    assert lines[-1].startswith("confidence 0.999999, per record: no fault: ")
-
-
+@pytest.mark.deep
 def test_pairs_have_a_row_each():
     text = passes(f"{SMALL} --runs 1 --pairs 100 --jobs 1 --confidence 0.999999")
     attacks = ("one unit more", "one unit less", "the attack on pairs of small trees")
     assert all(f"\n{name}" in text for name in ("canaries", *attacks))
 
 
-def test_json():
+def test_a_table_and_its_outcome():
+    lines = passes(SURE).splitlines()
+    assert lines[0].split() == HEADINGS
+    assert lines[1].split()[:2] == ["canaries", "512"]
+    assert lines[-1].startswith("confidence 0.999999, per record: no fault: ")
     found = as_json(SURE)
     assert (found["method"], found["epsilon"], found["failed"]) == ("grid", "1", False)
     assert [row["attack"] for row in found["findings"]] == ["canaries"]
     assert found["lower"] == found["findings"][0]["lower"] <= 1
     assert found["delta"] is None
+    told = passes(f"{SURE} --unit user --max-contributions 2")
+    assert "per user, at most 2 records of each: no fault" in told
 
 
+@pytest.mark.deep
 def test_gaussian_builds_have_a_bound_at_delta():
     lines = passes(f"{SURE} --delta 1e-9").splitlines()
     assert lines[0].split() == [*HEADINGS[:-1], "at", "delta", "verdict"]
@@ -55,11 +58,6 @@ def test_a_fault_has_an_exit_code_of_its_own(monkeypatch):
     assert "above the claim" in outcome.out
     assert outcome.err.startswith("psd: error: grid is not private as claimed: epsilon is over ")
     assert outcome.err.count("\n") == 1
-
-
-def test_users():
-    told = passes(f"{SURE} --unit user --max-contributions 2")
-    assert "per user, at most 2 records of each: no fault" in told
 
 
 REFUSED = [

@@ -62,8 +62,9 @@ def test_a_coordinate_resolution_is_refused_where_coordinates_are_transformed(ou
     assert not out.exists()
 
 
-def test_a_release_and_one_line(out):
-    told = passes(BUILD, "--epsilon", "0.5", *SMALL[3:-1], "height=2")
+def test_a_release_in_place_of_an_older_one_and_one_line(out):
+    out.write_bytes(b"an older release")
+    told = passes(BUILD, "--epsilon", "0.5", *SMALL[3:-1], "height=2", "--overwrite")
     assert told == "wrote out/r.psd.parquet: quadtree, epsilon 0.5 per record\n"
     release = psd.Release.load(out)
     assert (release.method, release.unit.kind) == ("quadtree", "record")
@@ -78,11 +79,16 @@ def test_a_release_and_one_line(out):
     assert files(out.parent) == [out.name]
 
 
-def test_counts_are_of_the_rows_inside(here):
+def test_counts_are_of_the_rows_inside_in_any_crs(here):
     rows = [*ROWS, (5, 0), (0, -4.5), ("", 1), (1, "NA"), (4, 4), (-4, -4)]
     write_points(here / "points.csv", rows)
     passes(*SURE, "--set", "height=1")
     assert counts() == [2, 2, 3, 1]
+    write_points(here / "points.csv", [(950_000, 1_950_000)], "east,north")
+    where = "--crs EPSG:5179 --read x=east --read y=north --bounds 900000 1900000 1000000 2000000"
+    passes(f"{BUILD} --set height=1 --overwrite {where}", *CERTAIN)
+    assert psd.Release.load("out/r.psd.parquet").domain.crs == "EPSG:5179"
+    assert counts() == [0, 0, 0, 1]  # a point on both lines belongs to the north-east
 
 
 QUAD = "--method quadtree"
@@ -121,29 +127,18 @@ def test_declared_boxes_stand_in_the_release_as_weights(out, here):
     assert b"plans" not in out.read_bytes()
 
 
-def test_several_files_are_one_table(out, here):
+def test_several_files_are_one_table_in_which_a_bound_per_user_holds(out, here):
     write_points(here / "more.csv", [(1, "x", 1)], "lat,note,lon")
-    passes("build points.csv more.csv --set height=1 -o", out, *CERTAIN, *BOUNDS)
+    passes("build points.csv more.csv --set height=1 --overwrite -o", out, *CERTAIN, *BOUNDS)
     assert counts() == [1, 2, 3, 1]
-
-
-def test_a_bound_per_user_holds_over_several_files(out, here):
     for n in (5, 6):
         write_points(here / f"{n}.csv", [("u", 1, 1)] * n, "id,lon,lat")
-    build = "build 5.csv 6.csv --set height=0 --user id --max-contributions 3 -o"
+    build = "build 5.csv 6.csv --set height=0 --user id --max-contributions 3 --overwrite -o"
     told = passes(build, out, *CERTAIN, *BOUNDS)
     assert told.endswith("quadtree, epsilon 1000 per user, at most 3 records of each\n")
     assert counts() == [3]
     unit = psd.Release.load(out).unit
     assert (unit.kind, unit.max_contributions) == ("user", 3)
-
-
-def test_another_crs_and_other_columns(out, here):
-    write_points(here / "points.csv", [(950_000, 1_950_000)], "east,north")
-    where = "--crs EPSG:5179 --read x=east --read y=north --bounds 900000 1900000 1000000 2000000"
-    passes(f"{BUILD} --set height=1 {where}", *CERTAIN)
-    assert psd.Release.load(out).domain.crs == "EPSG:5179"
-    assert counts() == [0, 0, 0, 1]  # a point on both lines belongs to the north-east
 
 
 @pytest.mark.parametrize("method", psd.methods())
@@ -274,13 +269,6 @@ def test_targets_that_are_refused(here, subtests):
     line = ("build points.csv missing.csv --epsilon 1", *BOUNDS, "-o")
     check_refusals(subtests, table[:4], *line)
     check_refusals(subtests, table[4:], "build points.csv --epsilon 1", *BOUNDS, "-o")
-
-
-def test_overwrite_replaces_the_older_release(out):
-    out.write_bytes(b"an older release")
-    passes(*SURE, "--set", "height=1", "--overwrite")
-    assert counts() == [1, 2, 3, 0]
-    assert files(out.parent) == [out.name]
 
 
 def test_a_file_that_appears_meanwhile_is_kept(monkeypatch, out):

@@ -140,7 +140,8 @@ def test_private_bounds_and_the_area_of_use(here):
     assert release.total == pytest.approx(1000, abs=1)
 
 
-def test_releases_of_every_unit_are_evaluated(subtests):
+@pytest.mark.deep
+def test_releases_of_every_unit_are_evaluated(plot, subtests):
     auto = (*TWO[:-1], "auto")
     for options in (USERS, (*TWO, *DAY), auto):
         with subtests.test(str(options)):
@@ -151,9 +152,6 @@ def test_releases_of_every_unit_are_evaluated(subtests):
             whole = sum(table[f"true_{part}_error"] for part in parts)
             assert (whole - table["true_error"]).abs().max() < 1e-6
             assert table["true_count"].max() <= (2 if release.unit.weight else 5)
-
-
-def test_a_release_with_a_boundary_is_evaluated_with_its_tally(plot):
     built(*plot, *TALLY)
     assert "rebuild with --keep-tally" in fails(2, "evaluate r points.csv -o e.csv")
     passes(*EVALUATE)
@@ -185,15 +183,9 @@ WITHOUT_BOUNDS = [
 def test_messages_name_the_option(subtests):
     check_refusals(subtests, REFUSED, *BUILD, *BOUNDS)
     check_refusals(subtests, WITHOUT_BOUNDS, *BUILD)
-
-
-def test_a_boundary_is_made_of_polygons():
     told = fails(2, *BUILD, *plot_of(shapely.Point(1, 1)))
     assert "polygons only" in told
     assert "antimeridian" not in told
-
-
-def test_users_and_rows_are_not_compared():
     built()
     built(*USERS, name="users")
     for more in ("", " --ratio"):

@@ -41,6 +41,20 @@ def test_a_series_has_gaussian_noise_where_it_is_less():
     noise = series.releases[0].tree.noise
     assert (noise.law, noise.squared_sensitivity) == ("discrete-gaussian", 20)
     assert as_json("info r.psd.parquet")["guarantee"] == guarantee
+    made = psd.build(
+        "v.csv",
+        domain=psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:32652"),
+        epsilon=1,
+        method=psd.decompositions.Quadtree(height=3),
+        slices=psd.TimeSlices.parse("day", "2024-01-01..2024-01-20"),
+        time="time",
+        user="user",
+        max_contributions=20,
+        max_per_slice=1,
+        delta="1e-6",
+        noise_law="auto",
+    )
+    assert made.guarantee_text == guarantee
 
 
 def test_where_laplace_is_less_noise_no_delta_is_spent(subtests):
@@ -133,37 +147,24 @@ def test_rows_of_slices_state_no_epsilon_where_rho_is_that_of_all_slices():
         assert ["epsilon" in row for row in facts["slices"]] == [law == "laplace"] * 20
 
 
-def test_in_python():
-    series = psd.build(
-        "v.csv",
-        domain=psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:32652"),
-        epsilon=1,
-        method=psd.decompositions.Quadtree(height=3),
-        slices=psd.TimeSlices.parse("day", "2024-01-01..2024-01-20"),
-        time="time",
-        user="user",
-        max_contributions=20,
-        max_per_slice=1,
-        delta="1e-6",
-        noise_law="auto",
-    )
-    assert "epsilon 1 and delta 1e-6" in series.guarantee_text
-
-
 PLAN = "plan --area 100 --count 500 --epsilon 1"
 QUICK = "--methods grid --runs 1 --density uniform"
 
 
-def test_plans_show_both_laws(subtests, here):
+@pytest.mark.deep
+def test_plans_show_both_laws():
     told = passes(f"{PLAN} --slices 52 --delta 1e-6 {QUICK} --sizes 10%")
     assert told.count("laplace") == told.count("gaussian") == 1
     assert "by itself a build chooses" in told
+    plan = as_json(f"{PLAN} --slices 12:max_per_slice=4 --delta 1e-6 {QUICK}")
+    assert (plan["slices"], plan["max_per_slice"], plan["max_contributions"]) == (12, 4, 48)
+    assert plan["chosen"] == [{"epsilon": "1", "method": "grid", "noise": "gaussian"}]
+
+
+def test_slices_of_plans_that_are_refused(subtests):
     table = [
         (2, "many", "--slices must have a whole number of slices, got 'many'"),
         (2, "12:max_per_slice=-1", "must have a whole number of max_per_slice, got '-1'"),
         (2, "0", "--slices must be between 1 and"),
     ]
     check_refusals(subtests, table, f"{PLAN} --slices")
-    plan = as_json(f"{PLAN} --slices 12:max_per_slice=4 --delta 1e-6 {QUICK}")
-    assert (plan["slices"], plan["max_per_slice"], plan["max_contributions"]) == (12, 4, 48)
-    assert plan["chosen"] == [{"epsilon": "1", "method": "grid", "noise": "gaussian"}]

@@ -29,18 +29,14 @@ def test_eight_classes_with_files(here):
     assert "exists" in fails(6, line)
 
 
-def test_own_boxes(here):
+def test_own_boxes_and_the_tally_of_the_build(here):
     (here / "boxes.csv").write_text("id,west,south,east,north\na,0,0,10,10\n")
     passes(BUILD, "r")
     assert "given" in passes("evaluate r v.csv --boxes boxes.csv")
-
-
-def test_bounded_users_need_the_tally_of_the_build(here):
     passes(BUILD, "r", *USER.split(), "t.private")
     assert (here / "t.private").stat().st_mode & 0o777 == 0o600
     told = fails(2, "evaluate r v.csv")
     assert "needs --tally, the private tally of its build" in told
-    (here / "boxes.csv").write_text("id,west,south,east,north\na,0,0,10,10\n")
     assert "bounding" in passes("evaluate r v.csv --tally t.private --boxes boxes.csv")
 
 

@@ -91,10 +91,9 @@ def test_the_same_table_of_postgis(postgis):
     assert "table nothing of database postgres on the local server names a table" in told
     told = fails(8, f"build {postgis} {postgis} --read table=walks -o x", *BUILD)
     assert "repeated" in told
-
-
-@pytest.mark.deep
-def test_files_and_tables_together(postgis):
+    told = fails(8, "build postgresql://ann:secret@127.0.0.1:1/db --read table=a -o x", *BUILD)
+    assert "does not answer" in told
+    assert "secret" not in told
     execute(postgis, "DROP TABLE IF EXISTS half")
     ingest(postgis, "half", pa.Table.from_pandas(ROWS.iloc[::2]))
     ROWS.iloc[1::2].to_csv("a.csv", index=False)
@@ -110,7 +109,6 @@ REFUSED = [
         ("postgresql://h/db", "--read", "table=a", "--read", "query=SELECT 1"),
         "needs either --read table",
     ),
-    (8, "postgresql://ann:secret@127.0.0.1:1/db --read table=a", "does not answer"),
     (2, "a.parquet --read time=seen --read time_zone=KST", "Asia/Seoul"),
     (8, "a.parquet --read time=id", "'id' holds text that is not a time"),
     (8, "a.parquet --read time=when", "no column 'when'"),
@@ -122,13 +120,10 @@ REFUSED = [
 ]
 
 
-def test_what_is_refused(subtests):
+def test_what_is_refused_and_that_times_are_read(subtests):
     ROWS.to_parquet("a.parquet")
     check_refusals(subtests, REFUSED, "build", "-o", "r.psd", *BUILD)
-
-
-def test_times_are_read():
-    ROWS.to_parquet("a.parquet")
+    assert "secret" not in fails(2, f"build {REFUSED[2][1]} -o r.psd", *BUILD)
     passes("build a.parquet --read time=seen --read time_zone=Asia/Seoul -o r", *BUILD)
 
 

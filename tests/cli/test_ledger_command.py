@@ -87,7 +87,7 @@ def test_create_register_status_history_verify(here):
     assert passes("ledger verify city.ledger --head", head).endswith(f"head {head}\n")
 
 
-def test_a_charge_without_a_file_is_shown_as_such(ledger, monkeypatch):
+def test_charges_without_a_file_and_overdrafts_are_shown_as_such(ledger, here, monkeypatch):
     def full(*_, **__):
         raise MemoryError
 
@@ -97,11 +97,7 @@ def test_a_charge_without_a_file_is_shown_as_such(ledger, monkeypatch):
     assert "charged, not finished" in passes("ledger history city.ledger")
     (rows,) = status()
     assert (rows["left"], rows["not_finished"]) == ("0.6", "1")
-
-
-def test_an_overdraft_says_what_is_left_and_leaves_no_file(ledger, here):
     passes(BUILD, *LEDGER)
-    passes(BUILD, *LEDGER, "--overwrite")
     said = fails(4, OTHER, *LEDGER)
     assert "dataset 'rows' has epsilon 0.2 left, and this costs 0.4; nothing was drawn" in said
     assert files(here) == ["city.ledger", "points.csv", "r.psd.parquet"]
@@ -125,14 +121,12 @@ def test_columns_and_geometries_of_the_same_rows_add_up(name, ledger):
         assert "has epsilon 0 left" in fails(4, second, *LEDGER[:3], number)
 
 
-def test_columns_of_text_far_apart_do_not_add_up(ledger):
+def test_charges_of_places_apart_do_not_add_up(ledger):
+    """Of columns of text, and of questions of one coordinate resolution."""
     pd.DataFrame({"lon": [1.0, 11.0], "lat": [1.0, 1.0]}).to_csv("both.csv", index=False)
     for build in (BY_COLUMNS, f"build both.csv {ELSEWHERE}"):
         passes(build, *LEDGER)
     assert spent(ledger, "rows") == 10**9
-
-
-def test_questions_and_builds_of_one_coordinate_resolution_do_not_add_up(ledger):
     step = ("--coordinate-resolution", "0.5")
     register = passes("ledger register city.ledger rounded --budget 1", *step)
     assert register.endswith("read by x=lon y=lat coordinate_resolution=0.5\n")
@@ -235,16 +229,6 @@ def test_columns_of_an_older_ledger_are_entered_after_a_question():
     passes(BUILD, *paid)
 
 
-def test_an_answer_has_its_error_and_is_done(ledger):
-    passes(ASK, "--epsilon", "0.4", *LEDGER)
-    (found,) = as_json(ASK, "--epsilon", "0.4", *LEDGER)
-    assert found["error"] == pytest.approx(3.5, abs=0.1)
-    assert found["lower"] < found["estimate"] < found["upper"]
-    assert passes(f"{ASK} --epsilon 0.1 --format csv", *LEDGER).startswith("estimate,error")
-    assert "has epsilon 0.1 left" in fails(4, ASK, "--epsilon", "0.2", *LEDGER)
-    assert [charge.done for charge in ledger.state().charges.values()] == [True] * 3
-
-
 PAID = " ".join(LEDGER)
 REGISTER = "ledger register city.ledger a"
 REFUSED = [
@@ -296,10 +280,17 @@ def test_every_sub_command_explains_itself():
             assert (getattr(parameter, "help", None) or "An argument.").endswith(".")
 
 
-def test_raise(ledger):
+def test_an_answer_has_its_error_and_budgets_are_raised(ledger):
+    passes(ASK, "--epsilon", "0.4", *LEDGER)
+    (found,) = as_json(ASK, "--epsilon", "0.4", *LEDGER)
+    assert found["error"] == pytest.approx(3.5, abs=0.1)
+    assert found["lower"] < found["estimate"] < found["upper"]
+    assert passes(f"{ASK} --epsilon 0.1 --format csv", *LEDGER).startswith("estimate,error")
+    assert "has epsilon 0.1 left" in fails(4, ASK, "--epsilon", "0.2", *LEDGER)
+    assert [charge.done for charge in ledger.state().charges.values()] == [True] * 3
     said = passes("ledger raise city.ledger rows --budget 2")
     assert said == "raised rows in city.ledger: budget 2\n"
     (rows,) = status()
-    assert (rows["budget"], rows["left"]) == ("2", "2")
+    assert (rows["budget"], rows["left"]) == ("2", "1.1")
     assert rows["raised"].endswith(" from 1")
     assert "must be above" in fails(2, "ledger raise city.ledger rows --budget 1")

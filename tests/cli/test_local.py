@@ -40,18 +40,23 @@ def campaign(folder, here):
 
 
 def test_the_release_is_queried_like_any_other(campaign):
-    box = "--box 0 0 4 4"
-    assert "as it is" in cli(f"query r.psd.parquet {box} --explain").out
-    for command in (
-        f"query r.psd.parquet {box}",
-        "top r.psd.parquet -k 2",
-        "quantiles r.psd.parquet",
-        "export r.psd.parquet cells.gpkg",
-        "verify r.psd.parquet",
-    ):
+    box = "r.psd.parquet --box 0 0 4 4"
+    assert "as it is" in cli(f"query {box} --explain").out
+    for command in (f"query {box}", "export r.psd.parquet cells.gpkg", "verify r.psd.parquet"):
         outcome = cli(command)
         assert outcome.code == 0, (command, outcome.err)
     assert psd.load("r.psd.parquet").unit.kind == "report"
+    facts = as_json("info r.psd.parquet")
+    assert (facts["source"], facts["unit"], facts["reports"]) == ("local", "report", 4000)
+    assert [row["level"] for row in facts["protocols"]] == [2, 3]
+    text = cli("info r.psd.parquet").out
+    assert "Each device is in one level, and a report costs epsilon 2." in text
+
+
+@pytest.mark.deep
+def test_the_release_has_joint_answers(campaign):
+    for command in ("top r.psd.parquet -k 2", "quantiles r.psd.parquet"):
+        assert cli(command).code == 0
 
 
 def test_four_rounds(campaign):
@@ -89,14 +94,6 @@ def test_options_and_numbers_give_a_table(here, asks, lines, answer, rows):
     passes("local store s --cap 9")
     asked = "local randomize c --store s"
     assert passes(f"{asked} --answer={answer}") == passes(f"{asked} --nowhere")
-
-
-def test_info_states_the_reports(campaign):
-    facts = as_json("info r.psd.parquet")
-    assert (facts["source"], facts["unit"], facts["reports"]) == ("local", "report", 4000)
-    assert [row["level"] for row in facts["protocols"]] == [2, 3]
-    text = cli("info r.psd.parquet").out
-    assert "Each device is in one level, and a report costs epsilon 2." in text
 
 
 def test_describe_protocols_and_the_device(campaign):
@@ -164,6 +161,7 @@ def test_shuffled_reports_are_described(campaign):
     assert "without tickets" in fails(2, f"{line} --tickets")
 
 
+@pytest.mark.deep
 def test_a_plan_is_a_table_a_file_or_json(here):
     (here / "public.csv").write_text("lon,lat\n" + "1,1\n2,3\n" * 50)
     line = f"local plan {BOUNDS} --devices 2000 --epsilon 2 --runs 1 --points public.csv"

@@ -36,6 +36,7 @@ def test_a_tally_keeps_it_and_a_build_may_change_it():
         assert stated() == limit
 
 
+@pytest.mark.deep
 def test_a_plan_takes_it():
     plan = "plan --count 500 --runs 1 --epsilon 1 --methods auto --sizes 10%"
     told = as_json(f"{plan} --area 100 --min-cell 70")

@@ -64,16 +64,14 @@ def test_plot(here, ending):
         assert b"default-src 'none'" in content
 
 
-def test_bounds_and_covariate():
+def test_bounds_covariates_and_users():
     np.save("people.npy", np.array([[1, 0], [0, 3]]))
     where = "--bounds 126.4 37 127.6 38 --covariate people.npy:size=2"
     found = as_json(f"{EVEN.replace('--area 605', where)} --epsilon 1000 --sizes 25%")
     assert found["area_km2"] == pytest.approx(11_791, rel=0.01)
     counts = {row["centres"]: row["mean_count"] for row in found["expected"]}
     assert counts["on data"] > 1.3 * counts["anywhere"]
-
-
-def test_users_are_more_expensive():
+    # Users are more expensive.
     one, many = (
         as_table(f"{EVEN} --epsilon 1 {limit}")["mean_records_off"].mean()
         for limit in ("", "--max-contributions 10")

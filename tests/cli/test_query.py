@@ -23,19 +23,11 @@ from support.cli_runner import (
 )
 from support.releases import as_drawn
 
-COLUMNS = [
-    "estimate",
-    "perturbation_error",
-    "nonuniformity_error",
-    "error",
-    "lower",
-    "upper",
-    "relative_perturbation_error",
-    "relative_nonuniformity_error",
-    "relative_error",
-    "reliable",
-    "quality",
-]
+HEADER = (
+    "estimate,perturbation_error,nonuniformity_error,error,lower,upper,"
+    "relative_perturbation_error,relative_nonuniformity_error,relative_error,reliable,quality"
+)
+COLUMNS = HEADER.split(",")
 UPPER_TWO_ROWS = (-4, -1, 5, 5)
 OTHERS = [(-4, -4, 5, 5), (-3.5, -3.5, -2, 2), (-1, -4, 4.5, 2)]
 SIDES = "west,south,east,north"
@@ -47,14 +39,15 @@ SMALL = f"{QUERY} --box 0 0 1 1"
 pytestmark = pytest.mark.usefixtures("release")
 
 
-def test_a_region_beyond_the_bounds_is_answered_in_part_and_said_so():
+def features_of(line):
+    return json.loads(passes(f"{line} --format geojson"))["features"]
+
+
+def test_what_is_said_of_regions_beyond_the_bounds_and_of_narrow_terminals(monkeypatch):
     for north, told in ((5, "1 region reaches"), (6, "2 regions reach")):
         outcome = cli(f"{QUERY} --box -1 -4 20 2 --box -4 -4 5 {north}")
         assert outcome.code == 0
         assert f"warning: {told} beyond the bounds" in outcome.err
-
-
-def test_a_narrow_terminal_loses_columns_and_no_digits(monkeypatch):
     monkeypatch.setattr(
         "psd_cli.output.columns.open_console", lambda: Console(width=60, highlight=False)
     )
@@ -73,7 +66,7 @@ def test_formats_tell_what_the_library_does():
     records = as_json(SEVERAL)
     assert [list(record) for record in records] == [["id", *COLUMNS]] * 4
     pd.testing.assert_frame_equal(pd.DataFrame(records), table, rtol=1e-8)
-    features = json.loads(passes(f"{SEVERAL} --format geojson"))["features"]
+    features = features_of(SEVERAL)
     properties = pd.DataFrame([feature["properties"] for feature in features])
     pd.testing.assert_frame_equal(properties, table, rtol=1e-8)
     bounds = [shapely.geometry.shape(feature["geometry"]).bounds for feature in features]
@@ -96,9 +89,8 @@ def test_geojson_is_in_degrees_whatever_the_release():
     domain = psd.Domain(bounds=(900_000, 1_900_000, 1_000_000, 2_000_000), crs="EPSG:5179")
     tree = psd.grid_tree(domain, 1)
     as_drawn(psd.Release.from_counts(tree, [7], "1", domain=domain)).save("r")
-    text = passes("query r --format geojson --box", *domain.bounds)
-    shape = shapely.geometry.shape(json.loads(text)["features"][0]["geometry"])
-    west, south, east, north = shape.bounds
+    (feature,) = features_of("query r --box 900000 1900000 1000000 2000000")
+    west, south, east, north = shapely.geometry.shape(feature["geometry"]).bounds
     assert 126 < west < east < 128
     assert 37 < south < north < 39
 
@@ -125,24 +117,25 @@ def test_output_file(here, subtests):
             assert files(here) == ["r.psd.parquet"]
 
 
-TARGETS = [
-    (2, "a.txt", ""),
-    (2, "a", ""),
-    (2, "a.csv --format table", ""),
-    (2, "a.csv --format xml", ""),
-    (6, "nowhere/a.csv", ""),
-    (6, "folder.csv", ""),
-    (2, "a.csv --format json", ""),
-    (2, "a.gpkg --format csv", ""),
-    (2, "a.txt --format gpkg", ""),
-    (2, "r.psd.parquet --format csv --overwrite", ""),
-    (6, "r.psd.parquet --overwrite", ""),
-]
+TARGETS = {
+    2: (
+        "a.txt",
+        "a",
+        "a.csv --format table",
+        "a.csv --format xml",
+        "a.csv --format json",
+        "a.gpkg --format csv",
+        "a.txt --format gpkg",
+        "r.psd.parquet --format csv --overwrite",
+    ),
+    6: ("nowhere/a.csv", "folder.csv", "r.psd.parquet --overwrite"),
+}
 
 
 def test_targets_that_are_refused(here, subtests):
     (here / "folder.csv").mkdir()
-    check_refusals(subtests, TARGETS, f"{SEVERAL} -o")
+    table = [(code, target, "") for code, targets in TARGETS.items() for target in targets]
+    check_refusals(subtests, table, f"{SEVERAL} -o")
 
 
 def test_boxes_of_a_file_in_its_order_with_its_ids(here):
@@ -220,29 +213,25 @@ def test_polygons_answer_as_the_boxes_they_are(subtests):
             assert list(table.columns) == ["id", "people", *COLUMNS]
             assert table["id"].tolist() == ["007", "8"]
             pd.testing.assert_frame_equal(table[COLUMNS], expected[COLUMNS], rtol=1e-9)
-            features = json.loads(passes(f"{line} --format geojson"))["features"]
+            features = features_of(line)
             assert [f["properties"]["id"] for f in features] == ["007", "8"]
             shapes = [shapely.geometry.shape(feature["geometry"]) for feature in features]
             assert all(a.equals(b) for a, b in zip(shapes, SHAPES, strict=True))
             assert passes(line).splitlines()[-2].split()[:2] == ["007", "19.0"]
 
 
-def test_polygons_of_another_crs():
+def test_another_crs_dates_and_other_names_of_the_geometry_come_through():
     line = of_polygons(districts().to_crs("EPSG:3857"), "d.gpkg")
     assert as_table(line)["estimate"][0] == pytest.approx(19, abs=1e-3)
-    features = json.loads(passes(f"{line} --format geojson"))["features"]
-    shape = shapely.geometry.shape(features[0]["geometry"])
+    shape = shapely.geometry.shape(features_of(line)[0]["geometry"])
     np.testing.assert_allclose(shape.bounds, UPPER_TWO_ROWS, atol=1e-9)
-
-
-def test_dates_and_other_names_of_the_geometry_come_through():
     table = districts(since=pd.to_datetime(["2020-01-31", "2021-01-01"])).rename_geometry("geom")
     line = of_polygons(table, "d.parquet")
     assert list(as_table(line).columns) == ["id", "since", *COLUMNS]
     record = as_json(line)[0]
     assert list(record) == ["id", "since", *COLUMNS]
     assert record["since"].startswith("2020-01-31")
-    feature = json.loads(passes(f"{line} --format geojson"))["features"][0]
+    feature = features_of(line)[0]
     assert feature["properties"]["since"].startswith("2020-01-31")
     assert feature["geometry"]["type"] == "Polygon"
 
@@ -284,44 +273,30 @@ def test_a_crs_of_a_layer_that_is_not_known(here):
     assert "has a CRS that PROJ does not know" in said
 
 
-UNREADABLE = [
-    (8, "--polygons missing.gpkg", "missing.gpkg"),
-    (8, "--polygons folder", "folder"),
-    (8, "--polygons text.gpkg", "text.gpkg"),
-    (8, "--polygons plain.parquet", "plain.parquet"),
-    (8, "--polygons table.csv", "table.csv"),
-    (8, "--boxes missing.csv", "missing.csv"),
-    (8, "--boxes folder", "folder"),
-]
-
-
-def test_region_files_that_cannot_be_read(here, subtests):
+def test_files_that_cannot_be_read(here, subtests):
     (here / "folder").mkdir()
     (here / "text.gpkg").write_text("no geopackage")
     (here / "table.csv").write_text("a,b\n1,2\n")
     pd.DataFrame({"a": [1]}).to_parquet("plain.parquet")
-    check_refusals(subtests, UNREADABLE, QUERY)
+    names = ("missing.gpkg", "folder", "text.gpkg", "plain.parquet", "table.csv")
+    check_refusals(subtests, [(8, name, name) for name in names], f"{QUERY} --polygons")
+    check_refusals(subtests, [(8, name, name) for name in names[:2]], f"{QUERY} --boxes")
+    for name in ("missing.parquet", "table.csv"):
+        fails(5, f"query {name} --box 0 0 1 1")
 
 
-WRONG_REGIONS = [
-    "",
-    "--box 0 0 1 1 --boxes b.csv",
-    "--box 0 0 1",
-    "--box 0 0 1 x",
-    "--box 0 0 1 nan",
-    "--box 1 0 0 1",
-    "--box 6 6 7 7",
-]
-WRONG_LIMITS = {
+WRONG = {
+    "--box": ("0 0 1 1 --boxes b.csv", "0 0 1", "0 0 1 x", "0 0 1 nan", "1 0 0 1", "6 6 7 7"),
     "--confidence": ("0", "1", "-0.5", "95", "nan", "high"),
     "--threshold": ("0", "-1", "nan", "low", "0.12,0.3,0.5", "0.3,0.12", "0.1,nan", "a,0.3"),
 }
 
 
 def test_wrong_parameters(subtests):
-    check_refusals(subtests, [(2, words, "") for words in WRONG_REGIONS], QUERY)
-    for option, values in WRONG_LIMITS.items():
-        check_refusals(subtests, [(2, value, "") for value in values], SMALL, option)
+    fails(2, QUERY)
+    for option, values in WRONG.items():
+        line = QUERY if option == "--box" else SMALL
+        check_refusals(subtests, [(2, value, "") for value in values], line, option)
 
 
 def test_confidence_and_threshold():
@@ -331,12 +306,6 @@ def test_confidence_and_threshold():
     relative = usual["relative_error"][0]
     for threshold, expected in ((relative * 1.01, True), (relative * 0.99, False)):
         assert as_table(UPPER, "--threshold", threshold)["reliable"].tolist() == [expected]
-
-
-def test_no_release(here):
-    (here / "points.csv").write_text("lon,lat\n1,2\n")
-    for name in ("missing.parquet", "points.csv"):
-        fails(5, f"query {name} --box 0 0 1 1")
 
 
 def test_a_local_crs_has_no_way_to_another(release, here):

@@ -14,7 +14,7 @@ import shapely
 
 import psd
 from psd_cli.output.answers import identifying_columns
-from support.cli_runner import cli, fails, passes
+from support.cli_runner import fails, passes
 from support.programs import ogrinfo
 from support.releases import as_drawn
 
@@ -26,10 +26,8 @@ CODES = ["11040", "11010", "=1+2"]
 def folder(tmp_path_factory):
     """A release, and districts in metres with columns of several kinds, not in the order of ids."""
     folder = tmp_path_factory.mktemp("files")
-    counts = 100 + np.arange(64)
-    as_drawn(psd.Release.from_counts(psd.grid_tree(DOMAIN, 8), counts, 1, domain=DOMAIN)).save(
-        folder / "r"
-    )
+    tree, counts = psd.grid_tree(DOMAIN, 8), 100 + np.arange(64)
+    as_drawn(psd.Release.from_counts(tree, counts, 1, domain=DOMAIN)).save(folder / "r")
     boxes = [(126.9, 37.5, 127.1, 37.6), (126.5, 37.1, 126.9, 37.3), (127.2, 37.7, 127.5, 37.9)]
     districts = gpd.GeoDataFrame(
         {"Gu code": CODES, "people": [5, 5, 7], "fid": [30, 10, 20], "share": [0.5, None, 0.1]},
@@ -106,16 +104,19 @@ def test_gdal_and_duckdb_read_the_same():
         assert told == pytest.approx(total)
 
 
-def test_a_spreadsheet_has_texts_as_texts_and_says_what_it_is():
+def test_a_spreadsheet_has_texts_as_texts_and_says_what_it_is(folder, monkeypatch):
     book = openpyxl.load_workbook(answered("a.xlsx"))
     assert book.sheetnames == ["answers", "about"]
     column = [cell for (cell,) in book["answers"].iter_rows(min_row=2, max_col=1)]
     assert [(cell.value, cell.data_type) for cell in column] == [(code, "s") for code in CODES]
     assert book["answers"]["D3"].value is None
     about = dict(book["about"].values)
-    assert about["epsilon"] == "1"
-    assert about["unit of privacy"] == "per record"
+    assert (about["epsilon"], about["unit of privacy"]) == ("1", "per record")
     assert about["confidence"] == "0.95 for lower to upper"
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    told = fails(7, "query r --box 126.5 37.1 127 37.5 -o n.xlsx")
+    assert "psd-publisher[xlsx]" in told
+    assert not (folder / "n.xlsx").exists()
 
 
 def test_a_page_needs_nothing_else(folder):
@@ -149,13 +150,10 @@ def test_boxes_have_their_shapes_and_columns(folder):
     assert table.columns[:6].tolist() == ["id", "west", "south", "east", "north", "town"]
     assert table.geometry[0].bounds == (126.5, 37.1, 127, 37.5)
     assert table.crs == "EPSG:4326"
-
-
-def test_styles_of_qgis_are_no_second_layer_of_polygons():
+    # Styles of QGIS are no second layer of polygons.
     passes("export r cells.gpkg")
     # Its own columns are those of answers; that is all that is wrong with it.
-    told = fails(2, "query r --polygons cells.gpkg")
-    assert "must not have a column estimate" in told
+    assert "must not have a column estimate" in fails(2, "query r --polygons cells.gpkg")
 
 
 def test_a_series_states_the_guarantee_of_all_slices():
@@ -218,14 +216,6 @@ def test_every_format_is_written_without_a_network(folder, odd):
     ended = subprocess.run(command, check=False, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     assert len(list(folder.glob("cut*"))) == 18
-
-
-def test_spreadsheets_without_their_library(folder, monkeypatch):
-    monkeypatch.setitem(sys.modules, "openpyxl", None)
-    outcome = cli("query r --box 126.5 37.1 127 37.5 -o n.xlsx")
-    assert outcome.code != 0
-    assert "psd-publisher[xlsx]" in outcome.err
-    assert not (folder / "n.xlsx").exists()
 
 
 TELLING = [

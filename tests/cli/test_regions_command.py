@@ -142,11 +142,15 @@ def test_a_table_of_the_caller_is_joined_by_id(release, here, subtests):
     check_refusals(subtests, table, "query r --table")
 
 
-def test_answers_of_named_regions_are_files(release, here, subtests):
+def test_answers_of_named_regions_and_levels_are_files(release, here, subtests):
     for ending in ("gpkg", "geojson", "csv", "xlsx", "html", "parquet"):
         with subtests.test(ending):
             passes(f"query r --all-regions -o a.{ending} --unreliable mark")
             assert (here / f"a.{ending}").stat().st_size
+    passes("export r boroughs.csv --level borough")
+    assert "west" in (here / "boroughs.csv").read_text()
+    passes("export r wards.fgb")
+    assert gpd.read_file("wards.fgb")["id"].tolist() == list("abcd")
 
 
 def test_slices_are_answered_by_region(here):
@@ -178,10 +182,3 @@ def test_questions_about_names_that_are_refused(release, subtests):
     passes(f"{BUILD} --method quadtree --overwrite")
     told = fails(2, "query r --all-regions")
     assert "must be used with a release that counts regions by name" in told
-
-
-def test_a_level_is_exported(release, here):
-    passes("export r boroughs.csv --level borough")
-    assert "west" in (here / "boroughs.csv").read_text()
-    passes("export r wards.fgb")
-    assert gpd.read_file("wards.fgb")["id"].tolist() == list("abcd")

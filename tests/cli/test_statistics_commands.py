@@ -87,15 +87,12 @@ def test_joint_and_nested_geojson_and_no_boxes(here):
             passes(f"query {R} --boxes none.csv {way} --format {form}")
 
 
-def test_joint_columns_are_named_by_ids():
+def test_columns_are_named_by_ids_and_rings_are_of_a_column_parent(here):
     shapes = [shapely.box(-4, 0, 5, 5), shapely.box(-4, -4, 5, 0)]
     table = gpd.GeoDataFrame({"name": ["north", "남쪽"]}, geometry=shapes, crs="EPSG:4326")
     table.to_file("p.gpkg")
     columns = as_table(f"query {R} --polygons p.gpkg --joint").columns
     assert list(columns[-2:]) == ["covariance_north", "covariance_남쪽"]
-
-
-def test_nested_by_a_column_parent(here):
     rows = [("all", "", -4, -4, 5, 5), ("west", "all", -4, -4, -1, 5)]
     write_points(here / "b.csv", rows, f"id,parent,{SIDES}")
     table = as_table(f"query {R} --boxes b.csv --nested")
@@ -122,16 +119,13 @@ def test_what_is_refused(other, subtests):
     check_refusals(subtests, table)
 
 
-def test_top():
+def test_top_of_cells_rasters_and_regions(here):
     expected = loaded().top(2)
     lines = passes(f"top {R} -k 2").splitlines()
     assert lines[-2].split()[0] == "1"
     assert lines[0].split()[-1] == "probability"
     for table in (as_table(f"top {R} -k 2"), pd.DataFrame(as_json(f"top {R} -k 2"))):
         pd.testing.assert_frame_equal(table, expected, check_dtype=False)
-
-
-def test_top_of_rasters_and_regions(here):
     assert as_table(f"top {R} -k 4 --size 2 2").estimate.sum() == pytest.approx(22)
     write_points(here / "b.csv", [("a", *BOXES[0]), ("b", *BOXES[1])], f"id,{SIDES}")
     assert as_table(f"top {R} -k 1 --boxes b.csv").id.tolist() == ["b"]
@@ -140,12 +134,14 @@ def test_top_of_rasters_and_regions(here):
     assert "x" in passes(f"top {R} -k 1 --polygons p.gpkg")
 
 
-def test_quantiles():
+def test_quantiles_and_rasters():
     line = f"quantiles {R} --classes 3 --size 3 3"
     expected = loaded().quantiles(3, size=(3, 3))
     assert len(passes(line).splitlines()) == 3
     for table in (as_table(line), pd.DataFrame(as_json(line))):
         pd.testing.assert_frame_equal(table, expected)
+    assert passes(f"export {R} a.npy --size 4 6") == "wrote a.npy\n"
+    assert np.load("a.npy").shape == (3, 6, 4)
 
 
 def test_difference(other):
@@ -171,11 +167,6 @@ def test_output_files(release, other, here, subtests):
             check_refusals(subtests, table, f"{line} -o")
             (here / "a.csv").unlink()
             assert files(here) == ["other", "r", R]
-
-
-def test_a_raster():
-    assert passes(f"export {R} a.npy --size 4 6") == "wrote a.npy\n"
-    assert np.load("a.npy").shape == (3, 6, 4)
 
 
 @pytest.mark.deep

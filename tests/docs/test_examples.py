@@ -7,7 +7,7 @@ Before a block that needs more than that (a cluster, files of the reader) stands
 under ``try``, so that pages run alone, and one after another in one folder.
 """
 
-import importlib.util
+import importlib
 import re
 import sys
 from math import exp
@@ -55,17 +55,13 @@ def parse(words):
         group = command
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_blocks_have_a_language(page):
-    assert {block.language for block in blocks(page)} <= {"sh", "python", "sql", "toml", "text"}
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_commands_parse(page):
-    for block in blocks(page):
-        if block.language == "sh":
-            for words in command_lines(block):
-                parse(words)
+def test_blocks_have_a_language_and_commands_parse(subtests):
+    for page in PAGES:
+        with subtests.test(page):
+            for block in blocks(page):
+                assert block.language in {"sh", "python", "sql", "toml", "text"}
+                for words in command_lines(block) if block.language == "sh" else ():
+                    parse(words)
 
 
 def folder_of(page):
@@ -84,16 +80,14 @@ def paths_in(page):
             yield re.sub(r'folder / f?"[^"]*"|  +# .*', "", code)
 
 
-@pytest.mark.parametrize("page", sorted({*PAGES} - {"CONTRIBUTING.md", METHOD}))
-def test_a_page_writes_into_its_folder(page):
-    code = "".join(paths_in(page))
-    beginnings = ("data/", f"{folder_of(page)}/")
-    elsewhere = {name for name in FILE.findall(code) if not name.startswith(beginnings)}
-    assert elsewhere <= {"seoul.psd.parquet"}, "that of the first command of the README alone"
-    assert not re.search(r"(-o |save\(\"|create |> )seoul\.", code)
-
-
-def test_pages_share_no_folder():
+def test_a_page_writes_into_its_folder_which_no_other_has(subtests):
+    for page in {*PAGES} - {"CONTRIBUTING.md", METHOD}:
+        with subtests.test(page):
+            code = "".join(paths_in(page))
+            beginnings = ("data/", f"{folder_of(page)}/")
+            elsewhere = {name for name in FILE.findall(code) if not name.startswith(beginnings)}
+            assert elsewhere <= {"seoul.psd.parquet"}, "of the first command of the README alone"
+            assert not re.search(r"(-o |save\(\"|create |> )seoul\.", code)
     folders = [folder for page in PAGES if (folder := folder_of(page))]
     assert len(folders) > 10
     assert len({*folders}) == len(folders)
@@ -144,7 +138,6 @@ def tables_of(url):
 
 
 SPECIAL = {
-    "README.md",
     "CONTRIBUTING.md",
     "docs/guide/sources.md",
     "docs/guide/ledger.md",
@@ -159,14 +152,9 @@ def test_examples_run(page, release):
     run_page(page)
 
 
+@pytest.mark.deep
 def test_examples_of_signing_run(release):
-    pytest.importorskip("cryptography")
     run_page("docs/guide/signing.md")
-
-
-@pytest.mark.nightly
-def test_examples_of_the_readme_run(release):
-    run_page("README.md")
 
 
 @pytest.mark.nightly
@@ -207,30 +195,31 @@ def test_the_method_of_contributing_builds_a_release(monkeypatch):
     exec(code, names)
     if "halves" not in methods():  # else it was saved beside the other methods
         register(names["method"])
-    domain = psd.Domain(bounds=(0, 0, 4, 4))
     points = pd.DataFrame({"lon": [1.0, 2.0, 3.0], "lat": [1.0, 2.0, 3.0]})
-    release = psd.build(points, domain=domain, epsilon=1, method="halves")
+    release = psd.build(points, domain=(0, 0, 4, 4), epsilon=1, method="halves")
     assert release.tree.is_leaf.sum() == 8
 
 
-def test_the_method_of_contributing_passes_the_contract_as_a_file_of_the_package(tmp_path):
+@pytest.mark.deep
+def test_the_method_of_contributing_passes_the_contract_as_a_file_of_the_package(
+    tmp_path, monkeypatch
+):
     (code,) = (b.text for b in blocks("CONTRIBUTING.md") if b.language == "python")
     for line in ("from psd import", "import psd\n"):
         assert line not in code, "a method of psd cannot import the public interface"
     (tmp_path / "halves.py").write_text(code, encoding="utf-8")
-    spec = importlib.util.spec_from_file_location("halves", tmp_path / "halves.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["halves"] = module
+    monkeypatch.syspath_prepend(tmp_path)
     try:
-        spec.loader.exec_module(module)
+        module = importlib.import_module("halves")
         for section in ("Guarantees", "Parameters", "References", "Examples"):
             assert section in module.method.__doc__
         assert "References" in module.__doc__
         psd.testing.check_method(module.method(height=2))
     finally:
-        del sys.modules["halves"]
+        sys.modules.pop("halves", None)
 
 
+@pytest.mark.deep
 def test_odds_of_the_page_are_those_that_its_command_prints():
     page = "docs/privacy/epsilon.md"
     text = (ROOT / page).read_text(encoding="utf-8")

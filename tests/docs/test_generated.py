@@ -4,8 +4,6 @@ import importlib.util
 import re
 from pathlib import Path
 
-import pytest
-
 from psd.publish.recipe import Recipe
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -22,10 +20,11 @@ def generate():
 PAGES = generate().PAGES
 
 
-@pytest.mark.parametrize("name", sorted(PAGES))
-def test_page_is_what_the_generator_writes(name):
-    written = (DOCS / name).read_text(encoding="utf-8")
-    assert written == PAGES[name](), "run: python docs/generate.py"
+def test_page_is_what_the_generator_writes(subtests):
+    for name, generated in PAGES.items():
+        with subtests.test(name):
+            written = (DOCS / name).read_text(encoding="utf-8")
+            assert written == generated(), "run: python docs/generate.py"
 
 
 def test_the_recipe_of_the_help_loads(tmp_path):

@@ -9,8 +9,6 @@ import re
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "privacy" / "guarantee.md"
 
@@ -55,7 +53,8 @@ def nights_by_test(path):
     if not (ROOT / path).is_file():
         return {}
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
-    whole_file = any("nightly" in ast.unparse(node) for node in tree.body if is_mark(node))
+    marks = (ast.unparse(node) for node in tree.body if isinstance(node, ast.Assign))
+    whole_file = any(mark.startswith("pytestmark") and "nightly" in mark for mark in marks)
     return {
         node.name: whole_file or any("nightly" in ast.unparse(mark) for mark in node.decorator_list)
         for node in tree.body
@@ -63,14 +62,10 @@ def nights_by_test(path):
     }
 
 
-def texts_beside(path):
-    """Texts of the files in the folder of a test; tables of cases stand beside it."""
-    return [file.read_text(encoding="utf-8") for file in (ROOT / path).parent.glob("*.py")]
-
-
-def is_mark(node):
-    """Whether a statement marks all tests of its file."""
-    return isinstance(node, ast.Assign) and "pytestmark" in ast.unparse(node.targets[0])
+def stands_beside(case, path):
+    """Whether a case stands in a file of the folder of a test; tables of cases stand beside it."""
+    texts = (file.read_text(encoding="utf-8") for file in (ROOT / path).parent.glob("*.py"))
+    return any(f'"{case}"' in text for text in texts)
 
 
 def faults(text):
@@ -82,10 +77,8 @@ def faults(text):
     for claim, evidence in listed:
         if not evidence:
             yield f"names no test: {claim}"
-        if (
-            len(re.findall(r"[.:](?= [A-Z`]|$)", re.sub(r"\*\*.*?\*\*", "", claim)))
-            > MOST_SENTENCES
-        ):
+        ends = re.findall(r"[.:](?= [A-Z`]|$)", re.sub(r"\*\*.*?\*\*", "", claim))
+        if len(ends) > MOST_SENTENCES:
             yield f"has more than {MOST_SENTENCES} sentences: {claim}"
         for proof in evidence:
             yield from wrong_evidence(proof)
@@ -105,7 +98,7 @@ def wrong_evidence(proof):
     tests = nights_by_test(path)
     if name not in tests:
         yield f"is not a test: {proof}"
-    elif case and not any(f'"{case}"' in text for text in texts_beside(path)):
+    elif case and not stands_beside(case, path):
         yield f"is not a case: {proof}"
     elif tests[name] != bool(nightly):
         yield f"runs {'at night' if tests[name] else 'in every run'}: {proof}"
@@ -128,31 +121,26 @@ HERE = "`tests/docs/test_guarantee.py::test_all_claims_are_seen`"
 NIGHTLY = "`tests/docs/test_examples.py::test_examples_run`"
 
 
-@pytest.mark.parametrize(
-    ("items", "words"),
-    [
-        ("- A.", "names no test"),
-        (f"- A.\n  - {HERE}\n- B.", "names no test: B."),
-        ("- A.\n  - No test.", "gives no reason"),
-        ("- A.\n  - No test: none.", "gives no reason"),
-        ("- A.\n  - `tests/docs/test_guarantee.py::test_nothing`", "is not a test"),
-        ("- A.\n  - `tests/docs/test_absent.py::test_nothing`", "is not a test"),
-        ("- A.\n  - `tests/docs/test_guarantee.py::claims`", "neither"),
-        (f"- A.\n  - see {HERE}", "neither"),
-        ("- A.\n  - `tests/robustness/test_faults.py::test_fault[F14-mask]`", "is not a case"),
-        (f"- A.\n  - {HERE} (nightly)", "runs in every run"),
-        (f"- A.\n  - {NIGHTLY}", "runs at night"),
-        (f"- A.\n  - {HERE}\n\nB is promised.", "outside of a list: B is promised."),
-        (f"- A. It is.\n  They are. We are.\n  - {HERE}", "more than 3 sentences"),
-    ],
-)
-def test_faults_are_found(items, words):
-    (fault,) = faults(f"# Page\n\nHere.\n\n## Claims\n\n{items}\n")
-    assert words in fault
+WRONG = [
+    ("- A.", "names no test"),
+    (f"- A.\n  - {HERE}\n- B.", "names no test: B."),
+    ("- A.\n  - No test.", "gives no reason"),
+    ("- A.\n  - No test: none.", "gives no reason"),
+    ("- A.\n  - `tests/docs/test_guarantee.py::test_nothing`", "is not a test"),
+    ("- A.\n  - `tests/docs/test_absent.py::test_nothing`", "is not a test"),
+    ("- A.\n  - `tests/docs/test_guarantee.py::claims`", "neither"),
+    (f"- A.\n  - see {HERE}", "neither"),
+    ("- A.\n  - `tests/robustness/test_faults.py::test_fault[F14-mask]`", "is not a case"),
+    (f"- A.\n  - {HERE} (nightly)", "runs in every run"),
+    (f"- A.\n  - {NIGHTLY}", "runs at night"),
+    (f"- A.\n  - {HERE}\n\nB is promised.", "outside of a list: B is promised."),
+    (f"- A. It is.\n  They are. We are.\n  - {HERE}", "more than 3 sentences"),
+]
+SOUND = f"1. **A.** It is.\n   - {HERE}\n   - {NIGHTLY} (nightly)\n- B.\n  - No test: {'x' * 30}."
 
 
-def test_a_sound_page_has_no_fault():
-    items = (
-        f"1. **A.** It is.\n   - {HERE}\n   - {NIGHTLY} (nightly)\n- B.\n  - No test: {'x' * 30}."
-    )
-    assert list(faults(f"# Page\n\nHere.\n\n## Claims\n\n{items}\n")) == []
+def test_faults_are_found():
+    for items, words in WRONG:
+        (fault,) = faults(f"# Page\n\nHere.\n\n## Claims\n\n{items}\n")
+        assert words in fault
+    assert list(faults(f"# Page\n\nHere.\n\n## Claims\n\n{SOUND}\n")) == []

@@ -3,8 +3,6 @@
 import re
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
     path
@@ -23,31 +21,30 @@ def anchors(path):
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def test_all_pages_are_tested():
+def test_links_lead_to_a_file_and_a_heading(subtests):
     assert len(PAGES) > 20
+    for page in PAGES:
+        with subtests.test(str(page.relative_to(ROOT))):
+            broken = []
+            for target in re.findall(r"\]\((?![a-z]+:)([^)\s]+)\)", prose(page)):
+                name, _, anchor = target.partition("#")
+                path = (page.parent / name).resolve() if name else page
+                if not path.exists() or (anchor and anchor not in anchors(path)):
+                    broken.append(target)
+            assert broken == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_links_lead_to_a_file_and_a_heading(page):
-    broken = []
-    for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
-        if re.match(r"[a-z]+:", target):
-            continue
-        name, _, anchor = target.partition("#")
-        path = (page.parent / name).resolve() if name else page
-        if not path.exists() or (anchor and anchor not in anchors(path)):
-            broken.append(target)
-    assert broken == []
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_files_that_are_named_exist(page):
-    named = re.findall(r"\b(?:psd|cli|tests|docs|\.ci)/[\w./*-]+\w", page.read_text("utf-8"))
-    files = {name.partition("::")[0] for name in named if not re.search(r"[*<]", name)}
-    missing = {
-        name for name in files if not any((top / name).exists() for top in (ROOT, ROOT / "tests"))
-    }
-    assert missing == set()
+def test_files_that_are_named_exist(subtests):
+    for page in PAGES:
+        with subtests.test(str(page.relative_to(ROOT))):
+            named = re.findall(
+                r"\b(?:psd|cli|tests|docs|\.ci)/[\w./*-]+\w", page.read_text("utf-8")
+            )
+            files = {name.partition("::")[0] for name in named if not re.search(r"[*<]", name)}
+            tops = (ROOT, ROOT / "tests")
+            assert {
+                name for name in files if not any((top / name).exists() for top in tops)
+            } == set()
 
 
 def test_names_of_the_table_of_contributing_stand_in_their_files():

@@ -5,11 +5,9 @@
 
 import json
 from itertools import pairwise
-from pathlib import Path
 
 import geopandas as gpd
 import numpy as np
-import pytest
 import shapely
 
 import psd
@@ -20,11 +18,9 @@ from psd.release.record import ReleaseRecord
 from psd.space.growing_tree import GrowingTree
 from psd.space.polygon_hierarchy import hierarchy_from_polygons
 from psd.space.region_frame import region_frame
+from support.golden import GOLDEN, check_answers, stored
 
-HERE = Path(__file__).parent
-FILE = HERE / "regions.psd.parquet"
-ANSWERS = HERE / "regions.answers.json"
-
+FILE = GOLDEN / "regions.psd.parquet"
 DIGEST = "757d37922056fcec0781a913cc9d64542df3ccd62b55a8ff25bee805aa7b5c22"
 
 COLUMNS = ["id", "estimate", "perturbation_error", "nonuniformity_error", "lower", "upper"]
@@ -68,36 +64,27 @@ def made_once():
     return RegionRelease(record)
 
 
-def answers_of(release):
+def tables_of(release):
     """Every number of the answer tables."""
-    tables = [release.query_regions(level, ids, confidence=0.9) for level, ids in QUERIES]
-    return [{name: values.tolist() for name, values in table[COLUMNS].items()} for table in tables]
+    return [release.query_regions(level, ids, confidence=0.9)[COLUMNS] for level, ids in QUERIES]
 
 
 def test_the_stored_release_answers_the_stored_numbers():
-    answers, stored = answers_of(psd.load(FILE)), json.loads(ANSWERS.read_text())
-    for table, expected in zip(answers, stored, strict=True):
-        assert list(table) == list(expected)
-        assert table.pop("id") == expected.pop("id")
-        for name, values in table.items():
-            assert values == pytest.approx(expected[name], rel=1e-9, abs=1e-9)
+    for table, answers in zip(tables_of(psd.load(FILE)), stored("regions"), strict=True):
+        assert list(table) == list(answers)
+        check_answers(table, answers, rel=1e-9)
 
 
 def test_the_stored_release_is_the_one_that_was_made():
-    stored, made = psd.load(FILE), made_once()
-    assert stored.digest == DIGEST
+    loaded, made = psd.load(FILE), made_once()
+    assert loaded.digest == DIGEST
     for name in ("boxes", "parent", "level", "count", "epsilon"):
-        assert np.array_equal(getattr(stored.tree, name), getattr(made.tree, name))
-    assert stored.tree.regions.digest == made.tree.regions.digest
-
-
-def write():
-    """Write both files."""
-    release = made_once()
-    release.save(FILE, overwrite=True)
-    ANSWERS.write_text(json.dumps(answers_of(release), indent=1) + "\n")
-    print(release.digest)
+        assert np.array_equal(getattr(loaded.tree, name), getattr(made.tree, name))
+    assert loaded.tree.regions.digest == made.tree.regions.digest
 
 
 if __name__ == "__main__":
-    write()
+    release = made_once()
+    release.save(FILE, overwrite=True)
+    answers = [table.to_dict("list") for table in tables_of(release)]
+    (GOLDEN / "regions.answers.json").write_text(json.dumps(answers, indent=1) + "\n")

@@ -1,12 +1,12 @@
-"""A release file written once still loads, and answers what it answered then.
+"""Release files written once still load, and answer what they answered then.
 
-The file and the answers are kept beside this module. They change only when the file format or
+The files and the answers are kept beside this module. They change only when the file format or
 the inference changes on purpose; then ``python tests/golden/test_golden_release.py`` writes
-both again, and the change is explained where it is recorded.
+those of Seoul again, and the change is explained where it is recorded.
 """
 
 import json
-from pathlib import Path
+from fractions import Fraction
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -14,19 +14,17 @@ import pytest
 
 import psd
 from psd.errors import ReleaseFormatError
+from psd.privacy.count_noise import CountNoise
 from psd.privacy.unit import PrivacyUnit
-from psd.release.post_processing import PostProcessing
+from psd.release.post_processing import INFERENCE_VERSION, PostProcessing
+from support.golden import GOLDEN, check_answers, stored
 from support.releases import changed
 
-HERE = Path(__file__).parent
-FILE = HERE / "seoul.psd.parquet"
-ANSWERS = HERE / "seoul.answers.json"
+FILE = GOLDEN / "seoul.psd.parquet"
 
 # The same release in format 1, which had no view, in format 2, which had fewer units, and in
 # format 3, which had no digest.
-FORMAT_1 = HERE / "seoul.format-1.psd.parquet"
-FORMAT_2 = HERE / "seoul.format-2.psd.parquet"
-FORMAT_3 = HERE / "seoul.format-3.psd.parquet"
+FORMAT_1, FORMAT_2, FORMAT_3 = (GOLDEN / f"seoul.format-{n}.psd.parquet" for n in (1, 2, 3))
 
 # An office may have printed it.
 DIGEST = "edd0cdbda8bb09590d7e7d8c9b23b59a2283069323f58ee1e15c0082e8eb7eca"
@@ -57,33 +55,27 @@ def made_once():
     )
 
 
-def answers_of(release):
-    """Every number of the answer table."""
-    table = release.query(BOXES, confidence=0.9).drop(columns="id")
-    return {name: values.tolist() for name, values in table.items()}
-
-
-@pytest.mark.parametrize("path", [FILE, FORMAT_3, FORMAT_2])
-def test_the_stored_release_answers_the_stored_numbers(path):
-    stored = json.loads(ANSWERS.read_text())
-    answers = answers_of(psd.Release.load(path))
-    assert list(answers) == list(stored)
-    for name in ("reliable", "quality"):
-        assert answers.pop(name) == stored.pop(name)
-    for name, values in answers.items():
-        assert values == pytest.approx(stored[name], rel=1e-12, abs=1e-12)
+def test_the_stored_release_answers_the_stored_numbers(subtests):
+    answers = stored("seoul")
+    for path in (FILE, FORMAT_3, FORMAT_2):
+        with subtests.test(path.name):
+            table = psd.Release.load(path).query(BOXES, confidence=0.9)
+            assert list(table.columns) == ["id", *answers]
+            check_answers(table, answers, abs=1e-12)
 
 
 def test_the_stored_release_is_the_one_that_was_made():
-    stored, made = psd.Release.load(FILE), made_once()
+    release, made = psd.Release.load(FILE), made_once()
     for name in ("boxes", "parent", "level", "count", "epsilon"):
-        assert np.array_equal(getattr(stored.tree, name), getattr(made.tree, name))
-    assert stored.domain == made.domain
-    assert (stored.unit.kind, stored.unit.max_contributions) == ("user", 2)
-    assert stored.record.epsilon == 1_000_000_000
-    assert stored.post_processing == PostProcessing(
+        assert np.array_equal(getattr(release.tree, name), getattr(made.tree, name))
+    assert release.domain == made.domain
+    assert (release.unit.kind, release.unit.max_contributions) == ("user", 2)
+    assert release.record.epsilon == 1_000_000_000
+    assert release.post_processing == PostProcessing(
         estimate="least-squares", density="uniform", prune=0
     )
+    assert release.digest == changed(release).digest == DIGEST
+    assert FILE.stat().st_size < 20_000
 
 
 def test_a_file_of_format_1_is_refused_by_its_number():
@@ -92,10 +84,10 @@ def test_a_file_of_format_1_is_refused_by_its_number():
 
 
 def test_what_each_format_added():
-    assert pq.read_table(FORMAT_1).equals(pq.read_table(FORMAT_2))
-    assert pq.read_table(FORMAT_2).equals(pq.read_table(FORMAT_3))
-    assert pq.read_table(FORMAT_3).equals(pq.read_table(FILE))
-    footers = [pq.read_metadata(p).metadata for p in (FORMAT_1, FORMAT_2, FORMAT_3, FILE)]
+    paths = (FORMAT_1, FORMAT_2, FORMAT_3, FILE)
+    for path in paths[1:]:
+        assert pq.read_table(FORMAT_1).equals(pq.read_table(path))
+    footers = [pq.read_metadata(path).metadata for path in paths]
     first, second, third, fourth = (json.loads(footer[b"psd"]) for footer in footers)
     view = {"estimate": "least-squares", "density": "uniform", "prune": 0}
     added = {"format": 2, "view": view, "covariate": None, "library": second["library"]}
@@ -106,22 +98,94 @@ def test_what_each_format_added():
     assert [b"psd-digest" in footer for footer in footers] == [False, False, False, True]
 
 
-@pytest.mark.parametrize("path", [FORMAT_2, FORMAT_3])
-def test_an_older_file_is_written_anew_in_format_4(path, tmp_path):
-    psd.Release.load(path).save(tmp_path / "r.psd.parquet")
-    written = pq.read_schema(tmp_path / "r.psd.parquet").metadata[b"psd"]
-    assert json.loads(written)["format"] == 4
+def test_an_older_file_is_written_anew_in_format_4(tmp_path):
+    for path in (FORMAT_2, FORMAT_3):
+        psd.Release.load(path).save(tmp_path / path.name)
+        written = pq.read_schema(tmp_path / path.name).metadata[b"psd"]
+        assert json.loads(written)["format"] == 4
 
 
-def test_the_digest_stays_what_it_was():
-    assert psd.Release.load(FILE).digest == DIGEST
-    assert changed(psd.Release.load(FILE)).digest == DIGEST
+def test_statements_of_the_publisher():
+    release = psd.Release.load(GOLDEN / "about.format-9.psd.parquet")
+    assert release.digest == "5fc305a7cba9d88aa89777c9fbb362707fc064eef23015e2acc01120319d4e0b"
+    assert release.about == {
+        "title": "Visits in Seoul, 방문",
+        "publisher": "Office of Seoul",
+        "licence": "CC-BY-4.0",
+        "reference_date": "2024-01/2024-06",
+        "language": "ko",
+    }
+    check_answers(release.query([(126.4, 37, 127, 37.5)]), {"estimate": [60.0]})
 
 
-def test_the_stored_file_is_small():
-    assert FILE.stat().st_size < 20_000
+def test_a_series_whose_losses_are_in_rho():
+    series = psd.SeriesRelease.load(GOLDEN / "gaussian.format-11.psd.parquet")
+    assert series.digest == "8147b98198bc578686a10493f862de70f664f54c0227b67746e760579383c6b1"
+    assert series.guarantee_text == (
+        "epsilon 1 and delta 1e-6 (rho 0.024355970359) per user, at most 3 records of each, at "
+        "most 1 of them in each time slice; with a probability of at most 1e-6 it may reveal more "
+        "than epsilon allows"
+    )
+    first = series.record.releases[0]
+    assert (first.rho, first.delta) == (24_355_970_359, Fraction(1, 10**6))
+    assert first.tree.noise == CountNoise.gaussian(3)
+    answer = {"estimate": [81.089414], "lower": [59.800292], "upper": [102.378536]}
+    check_answers(series["2024-01-02"].query([(126.4, 37, 127, 37.5)]), answer, abs=1e-5)
+
+
+def test_a_local_release():
+    """The file was written once, from random reports; other reports would give other answers."""
+    release = psd.Release.load(GOLDEN / "local.format-8.psd.parquet")
+    assert release.digest == "9828742659b35bc0008636b1fba85346d72d962472214fbb9351f27dff899e49"
+    boxes = [(0, 0, 8, 4), (1.3, 0.2, 4.4, 3.1), (2, 1, 3, 2), (6, 2, 8, 4)]
+    table, answers = release.query(boxes, confidence=0.9), stored("local")
+    assert {*table.columns} == {"id", *answers}
+    check_answers(table, answers)
+    local = release.record.local
+    levels = [(level.level, level.protocol) for level in local.levels]
+    assert levels == [(2, "subset"), (3, "hashing")]
+    assert local.reports == 5000
+
+
+def test_a_smallest_cell(tmp_path):
+    """Written in format 7, with noise of its own; intervals of newer versions may be others."""
+    release, answers = psd.load(GOLDEN / "smallest.psd.parquet"), stored("smallest")
+    assert (release.domain.min_cell, release.domain.cell_step) == ("250", (4096, 4096))
+    assert release.digest == answers.pop("digest")
+    assert {*answers} == {"estimate", "perturbation_error"}
+    check_answers(release.query([*BOXES[:2], (126.96, 37.54, 126.97, 37.55)]), answers)
+    release.save(tmp_path / "r")
+    assert psd.load(tmp_path / "r").digest == release.digest
+
+
+VIEWS = [
+    PostProcessing(estimate="posterior", density="smooth"),
+    PostProcessing(estimate="signed", density="uniform"),
+    PostProcessing(estimate="least-squares", density="uniform", prune=20),
+]
+
+
+def test_a_release_of_an_earlier_inference_answers_as_before(tmp_path):
+    """Counts of one build by the method cascade, whose estimates version 2 changed."""
+    release = psd.load(GOLDEN / "cascade.inference-1.psd.parquet")
+    assert release.inference == 1
+    answers = stored("cascade.inference-1")
+    places = [(126.96, 37.54, 126.97, 37.55), BOXES[3], (127.0, 37.2, 127.6, 37.4), BOXES[5]]
+    assert list(answers) == [f"{view.estimate} {view.density}" for view in VIEWS]
+    for view, columns in zip(VIEWS, answers.values(), strict=True):
+        table = changed(release, post_processing=view).query([*BOXES[:3], *places])
+        assert list(table.columns) == ["id", *columns]
+        check_answers(table, columns)
+    release.save(tmp_path / "r")
+    again = psd.load(tmp_path / "r")
+    assert (again.inference, again.digest) == (1, release.digest)
+    present = changed(release, inference=INFERENCE_VERSION)
+    assert present.total != release.total
+    assert present.total == pytest.approx(release.total, rel=0.01)
 
 
 if __name__ == "__main__":
     made_once().save(FILE, overwrite=True)
-    ANSWERS.write_text(json.dumps(answers_of(made_once()), indent=1) + "\n")
+    table = made_once().query(BOXES, confidence=0.9).drop(columns="id")
+    answers = {name: values.tolist() for name, values in table.items()}
+    (GOLDEN / "seoul.answers.json").write_text(json.dumps(answers, indent=1) + "\n")
