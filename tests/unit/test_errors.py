@@ -26,9 +26,6 @@ def test_errors_are_texts_and_survive_another_process(subtests):
             assert str(again) == str(error) == "a sentence"
             with pytest.raises(TypeError, match="no attribute 'row'"):
                 kind("a sentence", row=1)
-
-
-def test_attributes_survive_another_process_and_a_new_sentence():
     error = errors.ParameterError("epsilon must be above 0", name="epsilon", value=0)
     error.args = (rename_arguments(str(error), {"epsilon": "--epsilon"}),)
     again = pickle.loads(pickle.dumps(error))

@@ -17,15 +17,12 @@ def build(**arguments):
     return psd.build(POINTS, **{"domain": DOMAIN, "epsilon": 1, "method": "quadtree"} | arguments)
 
 
-def test_instances_pass_and_the_value_is_in_no_message():
+def test_instances_pass_and_four_numbers_are_a_domain():
     check_instance("domain", DOMAIN, psd.Domain, "Domain(...)")
     with pytest.raises(ParameterError) as refused:
         check_instance("domain", "secret", psd.Domain, "Domain(...)")
     assert "secret" not in str(refused.value)
     assert "secret" not in type_text("secret")
-
-
-def test_four_numbers_are_a_domain():
     assert build(domain=(0, 0, 8, 8)).domain == DOMAIN
     assert build(domain=[0, 0, 8, 8]).domain == DOMAIN
     tree = psd.grid_tree((0, 0, 8, 8), 2)

@@ -42,9 +42,6 @@ def test_every_page_is_found_where_the_footer_says():
     assert file.num_row_groups == 6
     assert file.read().equals(pa.concat_tables([PARTS[0], *[PARTS[2]] * 5]))
     assert file.metadata.metadata == FOOTER
-
-
-def test_a_file_without_rows_is_appended_to():
     empty = PARTS[0].slice(0, 0)
     content = append_table(written([empty]), PARTS[1], FOOTER, LAYOUT)
     assert pq.read_table(pa.BufferReader(content)).equals(PARTS[1])

@@ -5,7 +5,6 @@ import logging
 import pandas as pd
 
 import psd
-from psd._util.stage_log import log_stage
 
 DOMAIN = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
 
@@ -25,9 +24,3 @@ def test_a_build_logs_its_stages_whatever_the_records(caplog):
     assert {(name, level) for name, level, _ in told} == {("psd", "INFO")}
     assert told == logged(caplog, many)
     assert not any(letter.isdigit() for _, _, text in told for letter in text)
-
-
-def test_a_stage_is_a_line(caplog):
-    with caplog.at_level("INFO", logger="psd"):
-        log_stage("reading")
-    assert caplog.messages == ["reading"]

@@ -25,8 +25,13 @@ OTHERS = {
 }
 
 
-def test_json_with_one_reading_is_parsed():
+def test_json_with_one_reading_is_parsed_up_to_a_limit():
     assert [strict_json(raw) for raw, _ in TEXTS] == [value for _, value in TEXTS]
+    assert strict_json(b'"ab"', limit=4) == "ab"
+    with pytest.raises(ReleaseFormatError, match="too long"):
+        strict_json(b'"ab"', limit=3)
+    with pytest.raises(ReleaseFormatError, match="too long"):
+        strict_json(b" " * MAX_HEADER + b"1")
 
 
 def test_other_text_is_refused(subtests):
@@ -35,11 +40,3 @@ def test_other_text_is_refused(subtests):
             with pytest.raises(ReleaseFormatError, match="not strict JSON") as refusal:
                 strict_json(raw)
             assert refusal.value.__cause__ is None
-
-
-def test_the_limit_is_the_largest_number_of_bytes():
-    assert strict_json(b'"ab"', limit=4) == "ab"
-    with pytest.raises(ReleaseFormatError, match="too long"):
-        strict_json(b'"ab"', limit=3)
-    with pytest.raises(ReleaseFormatError, match="too long"):
-        strict_json(b" " * MAX_HEADER + b"1")

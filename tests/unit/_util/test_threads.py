@@ -26,12 +26,10 @@ def test_items_are_those_of_one_thread(monkeypatch):
         assert found.tolist() == (values + pairs.sum(axis=1)).tolist()
 
 
-def test_slices_run_at_the_same_time():
+def test_slices_run_at_the_same_time_and_their_errors_are_raised():
     both = threading.Barrier(2, timeout=60)
     assert len(in_threads(lambda part: both.wait() and part, [slice(0, 1), slice(1, 2)])) == 2
 
-
-def test_an_error_of_a_thread_is_raised():
     def fails(part):
         raise ValueError(part.start)
 

@@ -23,9 +23,6 @@ def test_a_table_is_read_back():
     assert {name: tomllib.loads(toml_text(table)) for name, table in TABLES.items()} == TABLES
     table = {"a": None, "b": (1, 2), "c": {"d": None}, "e": ({"f": 1},)}
     assert tomllib.loads(toml_text(table)) == {"b": [1, 2], "c": {}, "e": [{"f": 1}]}
-
-
-def test_a_decimal_keeps_every_digit_and_has_no_exponent():
     for text in ("0.1", "1E-9", "1e3", "0.10"):
         written = toml_text({"epsilon": Decimal(text)})
         assert "e" not in written.removeprefix("epsilon").lower()

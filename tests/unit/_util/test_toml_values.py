@@ -22,16 +22,13 @@ def test_other_texts_are_refused():
         assert len(str(refusal.value)) < 200
 
 
-def test_lists_and_texts():
+def test_values_are_lists_and_texts_or_left_out():
     assert values_of("bounds", [1, "2"]) == (1, "2")
     assert texts_of("inputs", "a.csv") == ("a.csv",)
     assert texts_of("slices", [2024, "2025"]) == ("2024", "2025")
     for read in (values_of, texts_of):
         with pytest.raises(ParameterError, match=r"^bounds must be a list, got a value of type"):
             read("bounds", 5)
-
-
-def test_values_that_are_left_out_are_no_fault():
     check_texts("private", {"engine": None, "dataset": "a"}, ("engine", "dataset", "analyst"))
     with pytest.raises(ParameterError, match=r"^dataset of private must be a text, got a value of"):
         check_texts("private", {"dataset": ["secret"]}, ("engine", "dataset"))

@@ -44,6 +44,16 @@ TEXTS = {
 
 def test_text():
     assert {text: shown(pa.array([text], pa.string()))[0] for text in TEXTS} == TEXTS
+    texts = ["2024-01-31T10:00:00", "2024-01-31T10:00:00Z", None, "2024-01-31T10:00:00+01:00"]
+    hours = ["2024-01-31T10", "2024-01-31T19", "NaT", "2024-01-31T18"]
+    assert hour(wall_clock(texts, SEOUL)).astype(str).tolist() == hours
+    times = ["2024-03-31T00:59Z", "2024-03-31T01:00Z", "2024-10-27T00:30Z", "2024-10-27T01:30Z"]
+    hours = [text[11:16] for text in shown(times, LONDON)]
+    assert hours == ["00:59", "02:00", "01:30", "01:30"]
+    times = np.array(["2024-02-29T23:59:59.999999", "1969-12-31T23:00", "NaT"], "M8[us]")
+    assert month(times).astype(str).tolist() == ["2024-02", "1969-12", "NaT"]
+    assert day(times).astype(str).tolist() == ["2024-02-29", "1969-12-31", "NaT"]
+    assert hour(times).astype(str).tolist() == ["2024-02-29T23", "1969-12-31T23", "NaT"]
 
 
 # All that is ever said about text, whatever it is.
@@ -112,12 +122,6 @@ def test_moments_beyond_the_range_are_refused_as_other_bad_times(subtests):
             assert refusal(moments, zone) == MESSAGES[1]
 
 
-def test_rows_with_and_without_offsets_in_one_column():
-    texts = ["2024-01-31T10:00:00", "2024-01-31T10:00:00Z", None, "2024-01-31T10:00:00+01:00"]
-    hours = ["2024-01-31T10", "2024-01-31T19", "NaT", "2024-01-31T18"]
-    assert hour(wall_clock(texts, SEOUL)).astype(str).tolist() == hours
-
-
 MOMENT = datetime(2024, 7, 1, 23, 30, 0, 250_000, UTC)
 WALL = MOMENT.replace(tzinfo=None)
 MOMENTS = {
@@ -142,28 +146,16 @@ WITHOUT_ZONE = {
 ZONES = (SEOUL, LONDON, "UTC")
 
 
-def test_moments_are_brought_to_the_zone():
+def test_moments_are_brought_to_the_zone_and_times_without_one_are_on_the_wall():
     expected = ["2024-07-02T08:30:00.250000", "2024-07-02T00:30:00.250000", WALL.isoformat()]
     found = {name: [shown(v, zone)[0] for zone in ZONES] for name, v in MOMENTS.items()}
     assert found == dict.fromkeys(MOMENTS, expected)
-
-
-def test_times_without_a_zone_are_on_the_wall():
     found = {name: {shown(v, zone)[0] for zone in ZONES} for name, v in WITHOUT_ZONE.items()}
     assert found == {name: {WALL.isoformat()} for name in WITHOUT_ZONE}
-
-
-def test_dates_begin_at_midnight_and_finer_parts_are_cut_off_before_1970_too():
     for kind in (pa.date32(), pa.date64()):
         array = pa.array([date(2024, 1, 31), None], kind)
         assert shown(array) == ["2024-01-31T00:00:00.000000", "NaT"]
     assert shown(pa.array([-1], pa.timestamp("ns"))) == ["1969-12-31T23:59:59.999999"]
-
-
-def test_summer_time_begins_and_ends():
-    times = ["2024-03-31T00:59Z", "2024-03-31T01:00Z", "2024-10-27T00:30Z", "2024-10-27T01:30Z"]
-    hours = [text[11:16] for text in shown(times, LONDON)]
-    assert hours == ["00:59", "02:00", "01:30", "01:30"]
 
 
 NO_MOMENTS = {
@@ -187,9 +179,6 @@ def test_what_is_no_moment_is_refused(subtests):
         with subtests.test(name), pytest.raises(InputDataError, match=words) as raised:
             wall_clock(values, SEOUL)
         assert "8642" not in str(raised.value)
-
-
-def test_nothing():
     for values in ([], [None, None], pa.array([], pa.string()), pa.nulls(2)):
         times = wall_clock(values, SEOUL)
         assert times.dtype == "M8[us]"
@@ -209,6 +198,7 @@ def test_other_zones_are_refused_with_an_example(subtests):
             wall_clock(["2024-01-31"], zone)
 
 
+@pytest.mark.deep
 @given(
     st.lists(
         st.datetimes(datetime(1902, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC)), max_size=9
@@ -219,13 +209,6 @@ def test_arrays_agree_with_the_standard_library(moments, zone):
     expected = [moment.astimezone(ZoneInfo(zone)).replace(tzinfo=None) for moment in moments]
     assert wall_clock(pa.array(moments, pa.timestamp("us", "UTC")), zone).tolist() == expected
     assert wall_clock([moment.isoformat() for moment in moments], zone).tolist() == expected
-
-
-def test_slices():
-    times = np.array(["2024-02-29T23:59:59.999999", "1969-12-31T23:00", "NaT"], "M8[us]")
-    assert month(times).astype(str).tolist() == ["2024-02", "1969-12", "NaT"]
-    assert day(times).astype(str).tolist() == ["2024-02-29", "1969-12-31", "NaT"]
-    assert hour(times).astype(str).tolist() == ["2024-02-29T23", "1969-12-31T23", "NaT"]
 
 
 def test_rules_of_a_zone_are_those_of_its_file(tmp_path, monkeypatch):

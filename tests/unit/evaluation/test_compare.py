@@ -60,9 +60,6 @@ def test_scores_and_standard_errors_by_hand(found):
     assert builds["score"].tolist() == pytest.approx(each)
     spread = sum((score - sum(each) / 3) ** 2 for score in each) / 2
     assert row["score_error"] == pytest.approx((spread / 3) ** 0.5)
-
-
-def test_one_run_has_no_standard_error_and_data_without_a_row_inside_no_score():
     assert small(runs=1).table["score_error"].isna().all()
     for data in (points()[:0], points().assign(lon=99.0)):
         with pytest.raises(InputDataError, match="no record lies inside"):
@@ -91,6 +88,10 @@ def test_the_same_figures_as_an_evaluation():
     errors = judged.summary["true_relative_error"]
     assert row[list(judged.summary["class"])].tolist() == pytest.approx(errors.tolist())
     assert row["score"] == pytest.approx(judged.score)
+    bound = {"user": "user_id", "max_contributions": 1, "epsilons": [1000], "methods": [EXACT]}
+    bounded, free = small(**bound).table, small(epsilons=[1000], methods=[EXACT]).table
+    # Of 1,000 rows 30 are kept, so nearly everything is missing.
+    assert bounded["on data 10 %"].item() > 0.9 > free["on data 10 %"].item()
 
 
 @pytest.mark.parametrize("name", psd.methods())
@@ -109,13 +110,6 @@ def test_class_errors_are_those_of_the_answers(name):
     assert repr(truth) == "<TrueCounts: private>"
 
 
-def test_what_a_bound_leaves_out_is_part_of_the_error():
-    bound = {"user": "user_id", "max_contributions": 1, "epsilons": [1000], "methods": [EXACT]}
-    bounded, free = small(**bound).table, small(epsilons=[1000], methods=[EXACT]).table
-    # Of 1,000 rows 30 are kept, so nearly everything is missing.
-    assert bounded["on data 10 %"].item() > 0.9 > free["on data 10 %"].item()
-
-
 @pytest.mark.deep
 def test_processes_and_none_give_the_same():
     """No noise to speak of, so only the work is left to differ."""
@@ -132,12 +126,15 @@ def test_builds_share_no_randomness():
     assert pd.concat(scores).is_unique
 
 
-def test_one_job_starts_no_process_and_reads_the_input_once(monkeypatch):
+def test_one_job_starts_no_process_and_reads_the_input_once(monkeypatch, found):
     monkeypatch.setattr(workers, "ProcessPoolExecutor", lambda *a, **k: pytest.fail("a pool"))
     readings, read = [], comparison.read
     monkeypatch.setattr(comparison, "read", lambda *a: readings.append(a) or read(*a))
     small(runs=3, epsilons=[1, 2])
     assert len(readings) == 1
+    with pytest.raises(ParameterError, match="task of the test"):
+        run_tasks(failing, 3, jobs=1)
+    assert repr(found) == "<Comparison: private>"
 
 
 @pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.deep)])
@@ -184,12 +181,6 @@ def ending(shared, task):
 
 def run_tasks(task, shared, jobs=2):
     return workers.map_tasks(task, shared, range(8), jobs=jobs, done=lambda number: None)
-
-
-def test_an_error_in_a_task_is_that_error(found):
-    with pytest.raises(ParameterError, match="task of the test"):
-        run_tasks(failing, 3, jobs=1)
-    assert repr(found) == "<Comparison: private>"
 
 
 @pytest.mark.deep

@@ -87,7 +87,7 @@ def test_points_of_any_frame_on_the_far_edges_too_and_of_another_file():
         evaluate(release, table.assign(lon=99.0))
 
 
-def test_raster_asks_about_every_cell_once():
+def test_raster_asks_about_every_cell_once_and_intervals_are_those_of_the_release():
     table = points()
     release = built(table, psd.decompositions.Quadtree(height=4))
     cells = evaluate(release, table, raster=7).raster
@@ -99,9 +99,6 @@ def test_raster_asks_about_every_cell_once():
     for wrong in (0, 257, 1.5):
         with pytest.raises(ParameterError, match="raster"):
             evaluate(release, table, raster=wrong)
-
-
-def test_intervals_and_parts_are_those_of_the_release():
     table = points()
     release = built(table, psd.decompositions.Quadtree(height=4))
     found = evaluate(release, table, boxes=BOXES[1:3]).answers

@@ -47,9 +47,6 @@ def test_words_of_a_form():
         "build", "--epsilon=1", "--bounds", "-1.5,2,3,4:crs=EPSG:4326", "--set=height=8",
         "--set=size=4", "--overwrite", "--", "-a.csv", "b.csv",
     ]  # fmt: skip
-
-
-def test_values_of_several_numbers_stand_apart():
     values = {"box": ["1 2 3 4", "-5,6,7,8"], "release": "r.psd.parquet"}
     assert words_of(command_form("query"), values) == [
         "query", "--box", "1", "2", "3", "4", "--box", "-5", "6", "7", "8", "--", "r.psd.parquet"
@@ -67,7 +64,7 @@ def test_a_command_that_is_not_there_says_how_to_get_it(monkeypatch, tmp_path):
     assert find_command(command_file(tmp_path, "true")) == find_command("")
 
 
-def test_an_older_command_is_refused(tmp_path):
+def test_an_older_command_is_refused_and_an_error_shown_as_it_is(tmp_path):
     command = command_file(tmp_path, "echo psd, version 1.9.0")
     check_version(command, "1.9.0")
     check_version(command, "1.8.12")
@@ -75,9 +72,6 @@ def test_an_older_command_is_refused(tmp_path):
         check_version(command, "1.10.0")
     with pytest.raises(CommandError, match="must be the command psd, got a program that prints"):
         check_version(command_file(tmp_path, "echo hello"), "1.0")
-
-
-def test_an_error_of_the_command_is_shown_as_it_is(tmp_path):
     for text, shown in [
         ("echo 'psd: error: --x must be 1' >&2; exit 2", "^psd: error: --x must be 1$"),
         ("exit 7", "ended with code 7"),

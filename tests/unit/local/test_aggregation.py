@@ -62,32 +62,6 @@ def test_estimates_are_near_the_truth(release):
     assert (off < 6 * answers["error"]).all()
 
 
-@pytest.mark.deep
-@pytest.mark.slow
-@pytest.mark.parametrize("epsilon", [1, 4])
-def test_the_perturbation_error_is_predicted(epsilon):
-    """Mean of z^2 over the cells of all levels and runs is near 1; without a term it is not.
-
-    Over 60 runs the mean is 1.06 with a standard deviation of 0.026; the draws are seeded.
-    """
-    one, squares = design(BOUNDS, epsilon, DEVICES, rounds=1), []
-    for run in range(60):
-        x, y = places(DEVICES, seed=run)
-        made = local_release(one, x, y)
-        estimates, tree = made.estimates, made.tree
-        inside = (x >= 0) & (x <= 8) & (y >= 0) & (y <= 4)
-        column, row = (x[inside] / 8 * 2**20).astype(int), (y[inside] / 4 * 2**20).astype(int)
-        for level in tree.levels[1:]:
-            west, south, east, _ = tree.boxes[level].T
-            side = east[0] - west[0]
-            cells = 2**20 // side
-            true = np.bincount(row // side * cells + column // side, minlength=cells**2)
-            true = true[south // side * cells + west // side]
-            z = (estimates.signed[level] - true) ** 2 / estimates.variance[level]
-            squares += z.tolist()
-    assert 0.85 < np.mean(squares) < 1.15
-
-
 def test_the_posterior_is_refused_and_an_explanation_has_no_remedy(release):
     with pytest.raises(ParameterError, match="estimate must be least-squares or signed"):
         changed(release, post_processing=PostProcessing(estimate="posterior"))
@@ -96,7 +70,7 @@ def test_the_posterior_is_refused_and_an_explanation_has_no_remedy(release):
     assert explanation.remedies["change"].tolist() == ["as it is"]
 
 
-def test_a_campaign_without_reports_or_with_few_is_refused():
+def test_few_reports_and_everything_outside():
     one = design(BOUNDS, 1, DEVICES, rounds=1)
     x, y = places(40)
     with pytest.raises(InputDataError, match="at least as many reports as cells"):
@@ -105,15 +79,16 @@ def test_a_campaign_without_reports_or_with_few_is_refused():
     none = [replace(counts[0], reports=0, support=0 * counts[0].support, outside=0), *counts[1:]]
     with pytest.raises(InputDataError, match="every open group must have reports"):
         release_of(one, none)
-
-
-def test_everything_outside_and_one_cell():
     x = np.full(2000, np.nan)
     one = campaign(((1_000_000, grid_cells(1), KARY),), nano_epsilon=4 * NANO)
     release = local_release(one, x, x)
     assert release.total < 300
     single = campaign(((1_000_000, [""], KARY),), nano_epsilon=4 * NANO)
     assert local_release(single, *places(2000)).total == pytest.approx(1900, abs=200)
+    one = campaign(((1_000_000, grid_cells(3), HASHING),), nano_epsilon=NANO)
+    release = local_release(one, *places(DEVICES))
+    assert release.record.local.levels[0].protocol == "hashing"
+    assert release.tree.levels[3] == slice(21, 85)
 
 
 def broken(release, **changes):
@@ -145,10 +120,3 @@ def test_records_that_contradict_themselves_are_refused(release, subtests):
     for fields in ({"source": "local"}, {"unit": PrivacyUnit(kind="report")}):
         with pytest.raises(ParameterError, match="source local and unit report"):
             replace(given.record, **fields)
-
-
-def test_hashing_in_one_group():
-    one = campaign(((1_000_000, grid_cells(3), HASHING),), nano_epsilon=NANO)
-    release = local_release(one, *places(DEVICES))
-    assert release.record.local.levels[0].protocol == "hashing"
-    assert release.tree.levels[3] == slice(21, 85)

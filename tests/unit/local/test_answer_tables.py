@@ -95,7 +95,7 @@ def test_options_are_within_their_errors(tmp_path, protocol):
     assert float(first["estimate"]) == pytest.approx(rows[0].estimate, rel=1e-5)
 
 
-def test_truth_stands_for_epsilon():
+def test_settings_and_refusals(tmp_path):
     one = design_options(["yes"], None, 9, protocol="k-ary", settings={"truth": "0.75"})
     draw = one.groups[0].draw
     assert one.nano_epsilon == 1_098_612_289  # ln 3, rounded up
@@ -105,9 +105,6 @@ def test_truth_stands_for_epsilon():
             design_options(["yes"], *wrong[:1], 9, protocol=wrong[1], settings={"truth": "0.75"})
     with pytest.raises(ParameterError, match="epsilon must be given"):
         design_options(["yes"], None, 9)
-
-
-def test_settings_of_texts():
     assert parse_settings([]) == {}
     for wrong in (["window"], ["=1"], ["a="], ["a=1", "a=2"]):
         with pytest.raises(ParameterError, match="NAME=VALUE"):
@@ -115,9 +112,6 @@ def test_settings_of_texts():
     assert design_numbers(0, 1, 1, 9, settings={"window": 9}).groups[0].draw.window == 9
     with pytest.raises(ParameterError, match="protocol must be of answers"):
         design_options(["a", "b"], 1, 9, protocol="duchi")
-
-
-def test_refusals(tmp_path):
     (tmp_path / "c.json").write_bytes(campaign_bytes())
     with pytest.raises(ParameterError, match="must ask for options or numbers, got places"):
         tabulate(str(tmp_path / "c.json"), str(tmp_path))

@@ -55,16 +55,13 @@ def test_the_same_words_give_the_same_reports(nano, subtests):
             assert format_reports(one, reports) == alone
 
 
-def test_the_same_words_give_the_same_numbers(subtests):
+def test_the_same_words_give_the_same_numbers_and_texts(subtests):
     values = np.array([0, 100, 50, -5, 200, np.nan, 31.4] * 6)
     for name, window in WINDOWS.items():
         with subtests.test(name):
             protocol = {"name": name, **({"window": 300} if window else {})}
             group = (1_000_000, ["0", "100"], protocol)
             assert same_reports(campaign((group,), question="numbers", domain=None), values)
-
-
-def test_the_same_words_give_the_same_reports_of_texts():
     sizes = {"bits": 21, "hashes": 3, "cohorts": 5}
     protocol = {"name": "rappor", "encoding": "bloom", "flips": 40, **sizes}
     one = campaign(((1_000_000, [], protocol),), question="words", domain=None)

@@ -39,16 +39,13 @@ def test_a_campaign_is_written_and_read_by_the_device(tmp_path):
     assert (campaign.bounds, campaign.crs) == ((126.4, 37.0, 127.6, 38.0), "EPSG:4326")
     assert campaign.nano_epsilon == NANO // 2
     assert campaign.series == campaign.digest
+    for name in ("k-ary", "unary", "subset", "hashing"):
+        assert set(protocols(1, 1000, protocol=name)) == {name}
+    assert protocols(4, 10**6) == ["subset"] * 2 + ["hashing"] * 3
 
 
 def protocols(*arguments, **options):
     return [group.protocol for group in design(BOUNDS, *arguments, rounds=1, **options).groups]
-
-
-def test_a_protocol_may_be_chosen_and_the_default_is_subset_up_to_256_answers():
-    for name in ("k-ary", "unary", "subset", "hashing"):
-        assert set(protocols(1, 1000, protocol=name)) == {name}
-    assert protocols(4, 10**6) == ["subset"] * 2 + ["hashing"] * 3
 
 
 def test_wrong_parameters_are_refused(subtests):

@@ -185,13 +185,19 @@ def test_counts_do_not_depend_on_parts_or_ranges(folder, monkeypatch):
     assert counts.repeated == 150
 
 
-def test_standard_input_is_read(folder, monkeypatch):
+def test_standard_input_is_read_and_what_cannot_be_is_refused(folder, monkeypatch):
     texts = reports_of(count=3)
     (folder / "l").write_text("\n".join(texts) + "\n")
     with (folder / "l").open() as file:
         monkeypatch.setattr(sys, "stdin", file)
         done = collect(str(folder / "c.json"), ["-"], str(folder / "in"))
     assert done.reports == 9
+    with pytest.raises(InputDataError, match="lines cannot be read"):
+        collected(folder, "missing")
+    with pytest.raises(WriteError, match="cannot write"):
+        collect(str(folder / "c.json"), [], str(folder / "c.json" / "in"))
+    with pytest.raises(ParameterError, match="campaign cannot be read"):
+        collect(str(folder / "none.json"), [], str(folder / "in"))
 
 
 def test_tickets_count_once_each(folder):
@@ -250,15 +256,6 @@ def test_parts_with_other_answers_are_refused(folder, group, name, values):
         part.write_bytes(damaged)
         with pytest.raises(InputDataError, match="damaged or of another kind"):
             counted(folder)
-
-
-def test_files_that_cannot_be_read_or_written(folder):
-    with pytest.raises(InputDataError, match="lines cannot be read"):
-        collected(folder, "missing")
-    with pytest.raises(WriteError, match="cannot write"):
-        collect(str(folder / "c.json"), [], str(folder / "c.json" / "in"))
-    with pytest.raises(ParameterError, match="campaign cannot be read"):
-        collect(str(folder / "none.json"), [], str(folder / "in"))
 
 
 @pytest.mark.deep

@@ -47,13 +47,6 @@ def words_of(label):
         number += 1
 
 
-def test_vectors_of_codes_and_reports():
-    assert hash_codes("campaign", 5, 2187) == [963, 1928, 2117, 1783, 956]
-    draw, words = HashingDraw(NANO, 1024, 3, "campaign"), Listed(words_of(b"vectors"))
-    reports = [draw.randomise(5, words) for _ in range(5)]
-    assert reports == ["[168,2]", "[1269,1]", "[1377,1]", "[2027,0]", "[479,2]"]
-
-
 # --------------------------------------------------------------------------------------- cells
 
 
@@ -82,14 +75,18 @@ def test_answers_are_the_cells_and_then_outside():
     beside = [(NAN, 1), (1, NAN), (math.inf, 1), (-math.inf, 1), (8.001, 1), (1, -0.001), (37, 127)]
     assert {one.answer_of(0, x, y) for x, y in beside} == {16}
     assert one.answer_of(0, 8.0, 4.0) == 15
-
-
-def test_a_partition_of_unequal_cells():
     partition = Partition(("0", "10", "11", "12", "13", "2", "3"))
     half = 2**19
     corners = [(0, 0), (half, 0), (half + half // 2, 0), (2**20 - 1, half - 1), (0, half)]
     assert [partition.answer(*corner) for corner in corners] == [0, 1, 2, 4, 5]
     assert Partition(("",)).answer(5, 5) == 0
+    assert hash_codes("campaign", 5, 2187) == [963, 1928, 2117, 1783, 956]
+    draw, words = HashingDraw(NANO, 1024, 3, "campaign"), Listed(words_of(b"vectors"))
+    reports = [draw.randomise(5, words) for _ in range(5)]
+    assert reports == ["[168,2]", "[1269,1]", "[1377,1]", "[2027,0]", "[479,2]"]
+    three = campaign(((500_000, GRID, KARY), (0, GRID, KARY), (500_000, None, None)))
+    words = [0, 499_999, 500_000, 999_999]
+    assert [three.draw_group(Listed([w])) for w in words] == [0, 0, 2, 2]
 
 
 # ----------------------------------------------------------------------------------- campaigns
@@ -116,9 +113,18 @@ BAD = [
 ]
 
 
-def test_campaigns_that_were_edited_are_refused():
+def test_campaigns_that_were_edited_or_are_not_strict_json_are_refused():
     for edit, words in BAD:
         assert words in refusal(canonical_json(edit(campaign_value())).encode())
+    digits = b'{"psd-campaign":' + b"9" * 5000 + b"}"
+    twice = b'{"psd-campaign":1,"psd-campaign":1}'
+    texts = [b"", b"{", b"\xff", twice, b'{"psd-campaign":NaN}', b'{"psd-campaign":1.0}', digits]
+    for raw in (*texts, b"[" * 100_000):
+        assert "not strict JSON" in refusal(raw)
+    value = campaign_value()
+    spaced = json.dumps(value, indent=2).encode()
+    assert Campaign.parse(spaced) == Campaign.parse(canonical_json(value).encode())
+    assert not {"p", "q", "truth", "threshold"} & set(re.findall(r'"(\w+)"', spaced.decode()))
 
 
 def one_group(cells=GRID, protocol=HASHING, share=1_000_000):
@@ -232,27 +238,6 @@ def test_answers_of_other_questions():
     assert [one.answer_of(0, text) for text in texts] == ["seoul", "", "", "\ud800"]
 
 
-def test_what_is_not_strict_json_is_refused():
-    digits = b'{"psd-campaign":' + b"9" * 5000 + b"}"
-    twice = b'{"psd-campaign":1,"psd-campaign":1}'
-    texts = [b"", b"{", b"\xff", twice, b'{"psd-campaign":NaN}', b'{"psd-campaign":1.0}', digits]
-    for raw in (*texts, b"[" * 100_000):
-        assert "not strict JSON" in refusal(raw)
-
-
-def test_a_campaign_states_no_probability_and_its_bytes_may_be_spaced():
-    value = campaign_value()
-    spaced = json.dumps(value, indent=2).encode()
-    assert Campaign.parse(spaced) == Campaign.parse(canonical_json(value).encode())
-    assert not {"p", "q", "truth", "threshold"} & set(re.findall(r'"(\w+)"', spaced.decode()))
-
-
-def test_groups_are_drawn_by_their_shares():
-    three = campaign(((500_000, GRID, KARY), (0, GRID, KARY), (500_000, None, None)))
-    words = [0, 499_999, 500_000, 999_999]
-    assert [three.draw_group(Listed([w])) for w in words] == [0, 0, 2, 2]
-
-
 # --------------------------------------------------------------------------------------- store
 
 
@@ -299,17 +284,6 @@ def test_campaigns_add_up_to_the_cap(store):
         assert answer_place(store, campaign(title=str(number)), 1, 1, Words())
     assert refused(store, campaign(title="2"), ABOVE_CAP) == 4
     assert spent(store) == 2 * NANO
-
-
-def test_refusals_and_reports_have_one_form_for_all_points(tmp_path):
-    form = (
-        r'\{"psd-report":1,"campaign":"[\w-]{22}","group":0,"nonce":"[0-9a-f]{32}",'
-        r'"answer":\[\d+,[012]\]\}'
-    )
-    for number, point in enumerate([(1, 1), (NAN, NAN), (100, 100), (math.inf, 0)]):
-        path = str(tmp_path / f"{number}")
-        Store.create(path, 2 * NANO)
-        assert re.fullmatch(form, answer_place(path, campaign(), *point, Words()))
 
 
 def test_a_device_answers_in_its_group_only_and_once(store):
@@ -364,7 +338,7 @@ def test_asked_again_rappor_reports_the_first_answer_anew(large, fields):
     assert answer_place(large, one, "c", NAN, Listed([7] * 600)) == expected
 
 
-def test_all_reports_of_an_answer_cost_no_more_than_its_settled_bits(large):
+def test_all_reports_of_an_answer_cost_no_more_than_its_settled_bits(large, store):
     one = campaign(**word())
     lifetime = one.groups[0].draw.lifetime
     assert 6 * NANO < lifetime < 7 * NANO
@@ -373,9 +347,6 @@ def test_all_reports_of_an_answer_cost_no_more_than_its_settled_bits(large):
         assert answer_place(large, one, str(number), NAN, Words())
         costs.append(spent(large))
     assert costs == [min((number + 1) * NANO, lifetime) for number in range(9)]
-
-
-def test_further_reports_are_refused_by_the_cap_alone(store):
     one = campaign(**word())
     for _ in range(2):
         assert answer_place(store, one, "a", NAN, Words())
@@ -424,11 +395,19 @@ def test_lost_and_damaged_stores_answer_nothing(store):
     assert not Path(store).exists()
 
 
-def test_a_store_in_use_is_refused(store, monkeypatch):
+def test_a_store_in_use_is_refused_and_one_gives_one_form_of_reports(store, monkeypatch, tmp_path):
     monkeypatch.setattr(device, "_WAIT", 0.05)
     monkeypatch.setattr(device.time, "sleep", lambda seconds: None)
     with Store.locked(store):
         refused(store, campaign(), "in use")
+    form = (
+        r'\{"psd-report":1,"campaign":"[\w-]{22}","group":0,"nonce":"[0-9a-f]{32}",'
+        r'"answer":\[\d+,[012]\]\}'
+    )
+    for number, point in enumerate([(1, 1), (NAN, NAN), (100, 100), (math.inf, 0)]):
+        path = str(tmp_path / f"{number}")
+        Store.create(path, 2 * NANO)
+        assert re.fullmatch(form, answer_place(path, campaign(), *point, Words()))
 
 
 def test_no_report_leaves_before_it_is_synced(store, monkeypatch):
@@ -616,9 +595,6 @@ def test_the_program_runs_without_the_library(tmp_path):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "s").exists()
-
-
-def test_the_device_stands_alone_and_is_short():
     source = FILE.read_text()
     assert len(source.splitlines()) <= 800
     imported = set(re.findall(r"^(?:from|import) (\w+)", source, re.M)) | {"fcntl"}

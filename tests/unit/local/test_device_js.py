@@ -111,18 +111,19 @@ def test_the_word_before_a_threshold_keeps_and_the_word_at_it_does_not(nano):
     assert [json.loads(line)["answer"] for line in lines] == [[5], [8]]
 
 
-def test_a_browser_without_randomness_is_refused():
-    task = {"task": "system", "campaign": text(campaign_bytes()), "answers": [5]}
-    refused = {"error": "the operating system provides no random numbers", "code": 70}
-    assert in_node({**task, "random": False}) == [refused]
-    assert len(results(task)[0]) == 1
-
-
 def test_every_point_gives_a_report():
     form = json.loads(device.report_line("", 0, "", "[0]")).keys()
     for point in ((1, 1), (99, 1), (None, None), (1, -37), (8, 4)):
         done = answered(store_text(), campaign_bytes(), point=point)
         assert json.loads(done["result"]["report"]).keys() == form
+    told = "campaign costs more epsilon than the cap of the store leaves"
+    for point in ((1, 1), (99, 1), (None, None), (127, 37)):
+        refused = answered(store_text(cap=NANO // 2), campaign_bytes(), point=point, words=[])
+        assert refused == {"error": told, "code": 4}
+    task = {"task": "system", "campaign": text(campaign_bytes()), "answers": [5]}
+    refused = {"error": "the operating system provides no random numbers", "code": 70}
+    assert in_node({**task, "random": False}) == [refused]
+    assert len(results(task)[0]) == 1
 
 
 def test_groups_answers_and_points():
@@ -238,6 +239,17 @@ def test_another_spelling_is_refused():
     assert usual not in changed
     for given in refused_of(changed):
         assert "not JSON in its one spelling" in given["error"]
+    titles = ["서울 \U0001f600", "é ü", 'quotes " and \\ slashes', "", "x" * 200]
+    given = refused_of([campaign_bytes(title=title) for title in titles])
+    assert given == [{"result": []}] * len(titles)
+    texts = ["2", "0.5", "1000", "0.000000001", "0", "1001", "-1", "nan", "1e3", "", "0.0000000001"]
+    expected = []
+    for cap in texts:
+        try:
+            expected.append(device.parse_nano(cap))
+        except DeviceError as error:
+            expected.append(str(error))
+    assert results({"task": "caps", "texts": texts}) == [expected]
 
 
 def test_rappor_and_named_regions_are_refused_with_a_sentence():
@@ -252,12 +264,6 @@ def test_rappor_and_named_regions_are_refused_with_a_sentence():
         assert told in refused_of([raw])[0]["error"]
     told = "campaign is not valid: this device does not know its question"
     assert refused_of([encode_campaign(region_campaign())]) == [{"error": told, "code": 2}]
-
-
-def test_titles_in_all_scripts_have_the_same_digest():
-    titles = ["서울 \U0001f600", "é ü", 'quotes " and \\ slashes', "", "x" * 200]
-    given = refused_of([campaign_bytes(title=title) for title in titles])
-    assert given == [{"result": []}] * len(titles)
 
 
 def store_text(cap=2 * NANO, answers=None):
@@ -289,37 +295,16 @@ def test_a_store_answers_once_and_is_that_of_python():
     assert json.loads(with_ticket)["nonce"] == ticket
 
 
-def test_a_group_that_is_not_asked_costs_nothing_and_stays():
-    later = ((0, GRID, KARY), (1_000_000, None, None))
-    done = answered(store_text(), campaign_bytes(later))["result"]
-    assert done["report"] is None
-    entry = next(iter(json.loads(done["text"])["answers"].values()))
-    assert entry == {"group": 1, "nano_epsilon": 0, "report": None}
-
-
 def test_a_lost_or_damaged_store_answers_nothing():
     for store in (None, "", "{}", store_text()[:-3], store_text().replace("2", "3")):
         refused = answered(store, campaign_bytes(), words=[])
         assert refused["code"] == 9
         assert ("missing" if store is None else "damaged") in refused["error"]
-
-
-def test_refusals_do_not_depend_on_the_place():
-    told = "campaign costs more epsilon than the cap of the store leaves"
-    for point in ((1, 1), (99, 1), (None, None), (127, 37)):
-        refused = answered(store_text(cap=NANO // 2), campaign_bytes(), point=point, words=[])
-        assert refused == {"error": told, "code": 4}
-
-
-def test_caps():
-    texts = ["2", "0.5", "1000", "0.000000001", "0", "1001", "-1", "nan", "1e3", "", "0.0000000001"]
-    expected = []
-    for cap in texts:
-        try:
-            expected.append(device.parse_nano(cap))
-        except DeviceError as error:
-            expected.append(str(error))
-    assert results({"task": "caps", "texts": texts}) == [expected]
+    later = ((0, GRID, KARY), (1_000_000, None, None))
+    done = answered(store_text(), campaign_bytes(later))["result"]
+    assert done["report"] is None
+    entry = next(iter(json.loads(done["text"])["answers"].values()))
+    assert entry == {"group": 1, "nano_epsilon": 0, "report": None}
 
 
 def test_reports_of_webcrypto_have_the_law_of_the_protocol():

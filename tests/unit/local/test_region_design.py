@@ -156,9 +156,6 @@ def test_cells_that_are_no_regions_are_refused(subtests):
         words = r"a region must be spelled|number of answers"
         with subtests.test(cell), pytest.raises(ParameterError, match=words):
             with_cells([cell])
-
-
-def test_a_hierarchy_that_is_none_is_refused_by_the_collector(subtests):
     for name, columns in NO_HIERARCHIES.items():
         with subtests.test(name), pytest.raises(ParameterError, match="it is damaged"):
             regions_of_campaign(with_cells(*columns))

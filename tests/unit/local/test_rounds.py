@@ -16,7 +16,6 @@ import psd
 from psd.errors import InputDataError, ParameterError
 from psd.local import rounds
 from psd.local.aggregation import aggregate_campaign, counted_groups, earlier_groups, release_of
-from psd.local.bulk import ManyWords, find_answers, randomise_group
 from psd.local.campaign_design import design
 from psd.local.campaign_groups import PLANS
 from psd.local.campaigns import campaign_of, encode_campaign
@@ -30,7 +29,6 @@ from psd.space.box_tree import locate
 from support.local import (
     GRID,
     HASHING,
-    KARY,
     all_rounds,
     campaign,
     counted_places,
@@ -107,9 +105,11 @@ def test_campaigns_without_a_further_round_are_refused(tmp_path):
     (tmp_path / "c.json").write_bytes(encode_campaign(campaigns[0]))
     with pytest.raises(InputDataError, match="must have parts"):
         next_round(str(tmp_path / "c.json"), str(tmp_path))
-
-
-def test_a_chosen_protocol_stays_over_all_rounds():
+    cuts = np.array([10, 3, 0])
+    cells = rounds._cut_cells(["0", "1", "2"], cuts)
+    assert len(cells) == 4**7 + 4**3 + 1
+    assert cells == sorted(cells)
+    assert campaign(((1_000_000, [*cells, "3"], HASHING),))
     first = design(BOUNDS, 4, 4000, rounds=3, protocol="unary")
     release = all_rounds(first, *skewed(4000))[1]
     assert {level.protocol for level in release.record.local.levels} == {"unary"}
@@ -122,14 +122,6 @@ def test_stated_settings_stay_over_all_rounds():
         campaigns, _ = all_rounds(first, *skewed(DEVICES))
         draws = [one.groups[number].draw for number, one in enumerate(campaigns)]
         assert [{key: getattr(draw, key) for key in settings} for draw in draws] == [settings] * 3
-
-
-def test_cells_have_a_limit():
-    cuts = np.array([10, 3, 0])
-    cells = rounds._cut_cells(["0", "1", "2"], cuts)
-    assert len(cells) == 4**7 + 4**3 + 1
-    assert cells == sorted(cells)
-    assert campaign(((1_000_000, [*cells, "3"], HASHING),))
 
 
 @pytest.mark.deep
@@ -291,35 +283,17 @@ def test_real_devices_from_start_to_end(tmp_path, devices):
     assert ((answers["lower"] <= true) & (true <= answers["upper"])).all()
 
 
-@pytest.mark.parametrize("wrong", [0.7, 1.3])
-def test_counts_of_another_epsilon_are_detected(wrong):
-    """3,000 devices miss it with a probability below 1e-7."""
-    group = (1_000_000, ["0", "1", "2", "3"], KARY)
-    one = campaign((group,), nano_epsilon=4 * NANO)
-    liars = campaign((group,), nano_epsilon=int(wrong * 4 * NANO))
-    answers = find_answers(one, 0, *skewed(3000))
-    codes = randomise_group(liars, 0, answers, ManyWords(3000)).codes
-    law = protocol_of(one.groups[0])
-    rates = 3000, float(law.p), float(law.q)
-    support, true = law.support(law.tabulate(codes)), np.bincount(answers, minlength=5)
-    pairs = zip(support.tolist(), true.tolist(), strict=True)
-    assert min(chance_of(*pair, *rates) for pair in pairs) < 5e-5 / 100
-
-
 def counted_of(cells):
     """A campaign of one group of cells, and its counts."""
     one = campaign(((1_000_000, cells, HASHING),))
     return one, counted_groups(one, counted_places(one, *skewed(2000)))
 
 
-def test_the_tree_of_an_uneven_campaign_is_sound():
+def test_trees_of_uneven_campaigns_and_of_several_rounds_are_sound():
     uneven, counts = counted_of(["0", "1", "2", *(f"3{d}" for d in "0123")])
     assert release_of(uneven, counts).tree.is_leaf.sum() == 7
     with pytest.raises(ParameterError, match="at least as fine"):
         release_of(uneven, [*counts, *counted_of(["0", "1", "2", "3"])[1]])
-
-
-def test_groups_of_several_rounds_are_as_fine_as_grids():
     grid, [group] = counted_of(GRID)
     chain = release_of(grid, [group, replace(group, outside=3)])
     assert [level.level for level in chain.record.local.levels] == [2, 3]

@@ -34,16 +34,13 @@ def test_figure_2_of_seed_000_to_four_digits(epsilon):
     assert tuple(round(number, 4) for number in (*found, gamma, least * 1e3)) == FIGURE_2[epsilon]
 
 
-def test_the_caption_of_figure_1_and_the_worst_case_at_small_epsilons():
+def test_figure_1_and_the_gammas_that_win_are_those_of_the_document():
     assert seeds.corrected_epsilon(0.3, 1) == pytest.approx(0.7702961969, abs=1e-10)
     places = [(y - 10) / 10 for y in (15.5, 18, 19.9, 11)]
     density = [seeds.staircase_density(place, 0.8, 0.3, 1) / 10 for place in places]
     assert density == pytest.approx([0.136716993] * 3 + [0.063283007], abs=1e-9)
     errors = [*seeds.worst_errors(0.2, 0.16), *seeds.worst_errors(1, 0.16)]
     assert [round(1e3 * error, 3) for error in errors] == [10.264, 10.494, 8.232, 8.970]
-
-
-def test_the_gammas_that_win_at_all_epsilons_are_those_of_the_document():
     low, high = seeds.winning_gammas()
     assert (round(low, 4), round(high, 4)) == (0.1572, 0.2257)
     assert (np.ceil(low * 100) / 100, np.floor(high * 100) / 100) == (0.16, 0.22)
@@ -57,17 +54,11 @@ CORRECTED = {
 }  # fmt: skip
 
 
-def test_corrected_epsilons_are_tight():
+def test_corrected_epsilons_are_tight_and_others_not_private():
     for (gamma, epsilon), corrected in CORRECTED.items():
         stairs = seeds.corrected_epsilon(gamma, epsilon)
         assert stairs == pytest.approx(corrected, abs=1e-10)
         assert seeds.staircase_loss(gamma, stairs) == pytest.approx(epsilon)
-
-
-PRINTED = {0.5: 1.6931, 0.6: 1.5108, 0.7: 1.3567, 0.8: 1.2231, 0.9: 1.1054, 0.99: 1.0101}
-
-
-def test_row_2_as_printed_and_stairs_without_the_correction_are_not_private():
     for gamma, realised in PRINTED.items():
         loss = seeds.staircase_loss(gamma, seeds.printed_epsilon(gamma, 1))
         assert round(loss, 4) == realised
@@ -76,6 +67,7 @@ def test_row_2_as_printed_and_stairs_without_the_correction_are_not_private():
     assert [round(loss, 5) for loss in losses] == [1.29278, 2.44532, 10.69301]
 
 
+PRINTED = {0.5: 1.6931, 0.6: 1.5108, 0.7: 1.3567, 0.8: 1.2231, 0.9: 1.1054, 0.99: 1.0101}
 BEST = {0.5: 0.3134, 1: 0.2922, 2: 0.2462, 4: 0.1530, 10: 0.0225}
 
 

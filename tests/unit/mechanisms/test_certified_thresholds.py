@@ -102,12 +102,3 @@ def test_tables_are_distinct_ascending_short_and_read_only():
         with pytest.raises(ValueError, match="read-only"):
             table[0] = 1
     assert thresholds(Survival(1, 10**12, two_sided=True)).tolist() == [0]
-
-
-def test_the_excess_is_geometric():
-    """P(X >= m + j) = P(X >= m) P(G >= j), which lets a table end anywhere."""
-    for law, m, j in product(LAWS, (1, 5), (1, 3)):
-        geometric = Survival(law.numerator, law.denominator, two_sided=False)
-        with localcontext(prec=190):
-            product_ = exact(law, m) * exact(geometric, j)
-            assert abs(exact(law, m + j) / product_ - 1) < Decimal(10) ** -180

@@ -40,9 +40,6 @@ def test_a_tie_may_last_for_words(monkeypatch):
         tape = Tape(monkeypatch, digit(7, 0), digit(7, 1), digit(7, 2) + more)
         assert invert(words(threshold(7)), LAW).tolist() == [drawn]
         assert not tape.left
-
-
-def test_ties_among_other_words_touch_only_themselves(monkeypatch):
     tape = Tape(monkeypatch, digit(3, 0) - 1, digit(1, 0) + 1)
     drawn = invert(words(0, threshold(3), 2**62, threshold(1), 2**63 - 1), LAW)
     assert drawn.tolist() == [M, 3, int((thresholds(LAW) > 2**62).sum()), 0, 0]

@@ -147,11 +147,23 @@ def test_extreme_scales(subtests):
                 assert np.abs(each).max() < 60 * max(numerator / denominator, 1)
 
 
-def test_sizes_and_blocks():
+def test_sizes_and_scales_that_are_refused():
     for size in (0, 1, laplace._BLOCK, laplace._BLOCK + 1):
         assert discrete_laplace(1, 2, size).shape == (size,)
         scales = np.arange(1, size + 1)
         assert discrete_laplace_each(scales, np.ones(size, dtype=int)).shape == (size,)
+    for numerator, denominator in ((0, 1), (1, 0), (-1, -1), (2**63, 1), (1, 2**63)):
+        with pytest.raises(ValueError, match="numerator and denominator must be"):
+            discrete_laplace(numerator, denominator, 1)
+    for numerator, denominator in ((1.0, 1), (1, "1")):
+        with pytest.raises(TypeError):
+            discrete_laplace(numerator, denominator, 1)
+    one = np.array([1])
+    for numerators, denominators in ((one, one * 0), (one * 0, one), (np.array([1, 2]), one)):
+        with pytest.raises(ValueError, match="numerators"):
+            discrete_laplace_each(numerators, denominators)
+    with pytest.raises(TypeError, match="int64"):
+        discrete_laplace_each(np.array([1.5]), one)
 
 
 def test_equal_scales_are_drawn_run_by_run_or_scale_by_scale(monkeypatch):
@@ -181,21 +193,6 @@ def test_equal_scales_are_drawn_run_by_run_or_scale_by_scale(monkeypatch):
     many = np.random.default_rng(0).permutation(np.arange(1, 2001))  # drawn by rejection
     assert discrete_laplace_each(many, np.ones(2000, int)).shape == (2000,)
     assert calls == []
-
-
-def test_scales_that_are_refused():
-    for numerator, denominator in ((0, 1), (1, 0), (-1, -1), (2**63, 1), (1, 2**63)):
-        with pytest.raises(ValueError, match="numerator and denominator must be"):
-            discrete_laplace(numerator, denominator, 1)
-    for numerator, denominator in ((1.0, 1), (1, "1")):
-        with pytest.raises(TypeError):
-            discrete_laplace(numerator, denominator, 1)
-    one = np.array([1])
-    for numerators, denominators in ((one, one * 0), (one * 0, one), (np.array([1, 2]), one)):
-        with pytest.raises(ValueError, match="numerators"):
-            discrete_laplace_each(numerators, denominators)
-    with pytest.raises(TypeError, match="int64"):
-        discrete_laplace_each(np.array([1.5]), one)
 
 
 def _draw_in_child(_):

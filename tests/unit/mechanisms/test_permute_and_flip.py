@@ -87,9 +87,6 @@ def test_log_probability_is_the_law_at_the_stated_rate():
         value = choice(scores, NANO // 2, 3, is_monotone)
         logs = [value.log_probability(np.array([i]))[0] for i in range(4)]
         assert np.exp(logs) == pytest.approx(law)
-
-
-def test_another_candidate_is_impossible_and_the_public_part_has_no_score():
     value = choice([10, 20, 30], NANO, 7, False)
     for answer in (-1, 3, 10**9):
         assert value.log_probability(np.array([answer])).tolist() == [-np.inf]

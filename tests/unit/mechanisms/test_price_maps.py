@@ -78,9 +78,6 @@ def test_log_probability_is_the_law_at_the_stated_rate():
         value = maps(table, (1, 3), layout, NANO // 2, 3, is_monotone)
         logs = [value.log_probability(answer[None])[0] for answer in answers]
         assert np.exp(logs) == pytest.approx(law, rel=1e-10)
-
-
-def test_what_is_no_map_is_impossible_and_the_public_part_has_no_score():
     value = maps([[1, 2], [3, 4]], (2,), "runs")
     assert value.log_probability(np.zeros((1, 2, 2), np.int64)).tolist() == [-math.inf]
     value = maps([[10, 20, 30], [40, 50, 60]], (1, 2), "runs", NANO, 7, False)

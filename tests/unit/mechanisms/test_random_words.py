@@ -41,9 +41,6 @@ def test_bits_use_every_bit_once(monkeypatch):
     Tape(monkeypatch, int.from_bytes(bytes([0b10110000, 0b1, 0, 0, 0, 0, 0, 255]), "little"))
     bits = random_bits(64).astype(int).tolist()
     assert bits == [1, 0, 1, 1, *[0] * 11, 1, *[0] * 40, *[1] * 8]
-
-
-def test_no_randomness_is_an_error(monkeypatch):
     for draw, error in product((random_words, random_bits), (OSError, NotImplementedError)):
 
         def fail(size, error=error):
@@ -72,9 +69,6 @@ def test_exactly_the_whole_blocks_are_accepted(monkeypatch):
                 drawn = uniform_below(np.array([bound], dtype=np.uint64)).tolist()
                 assert drawn == [expected or 0]
                 assert not tape.left
-
-
-def test_only_refused_words_are_drawn_again(monkeypatch):
     # 2**64 is 1 modulo 3 and 2 modulo 7, so both refuse the last word
     tape = Tape(monkeypatch, 5, LAST, 8, LAST, *[4, LAST], 9)
     assert uniform_below(np.array([3, 3, 7, 7])).tolist() == [2, 1, 1, 2]

@@ -21,9 +21,6 @@ def test_bounds_of_a_series():
     ]:
         series, bound = PlannedSeries.of(**arguments)
         assert [series.slices, series.max_per_slice, bound] == expected
-
-
-def test_numbers_out_of_range_are_refused():
     for arguments, told in [
         ({"slices": 0}, "slices must be between 1 and"),
         ({"slices": 10_001}, "slices must be between 1 and"),
@@ -46,6 +43,11 @@ def test_each_law_has_its_loss():
     assert series.loss(10**9, "gaussian").delta == Fraction(1, 10**6)
     assert series.chosen(Quadtree(), 10**9, k) == "gaussian"
     assert PlannedSeries().laws == ("laplace",)
+    expected = small(slices=4)
+    assert "noise" not in expected.table
+    assert expected.chosen == {}
+    assert expected.max_contributions == 4
+    assert "noise" not in range_columns(small())
 
 
 def small(**arguments):
@@ -66,11 +68,3 @@ def test_laplace_and_gaussian_stand_beside_each_other():
     assert "quadtree with Laplace noise" in told
     assert "by itself a build chooses Gaussian noise at epsilon 1 with quadtree" in told
     assert "delta 1e-6: with a probability of at most 1e-6 it may reveal more" in told
-
-
-def test_without_delta_a_plan_is_as_before():
-    expected = small(slices=4)
-    assert "noise" not in expected.table
-    assert expected.chosen == {}
-    assert expected.max_contributions == 4
-    assert "noise" not in range_columns(small())

@@ -41,7 +41,7 @@ def test_exactly_so_many_records_in_order_of_their_cells(kind):
     assert not np.array_equal(first.columns, other.columns)
 
 
-def test_uniform_records_are_uniform():
+def test_uniform_records_are_uniform_and_clustered_ones_what_they_say():
     """Chi-square over 256 cells: within five of its standard deviations, sqrt(2 x 255).
 
     Below the cells that they stopped at they are uniform too.
@@ -53,6 +53,11 @@ def test_uniform_records_are_uniform():
     found = people(1_000)
     for values in (found.columns, found.rows):
         assert abs((values % 2**8).mean() / 2**8 - 0.5) < 5 * np.sqrt(1 / 12 / 1_000)
+    # Far more of the records in the fullest cells than where they are uniform.
+    fullest = {
+        kind: np.sort(quarters(people(20_000, kind), 5).ravel())[-32:].sum() for kind in DENSITIES
+    }
+    assert min(fullest[kind] for kind in CLUSTERING) > 2 * fullest["uniform"]
 
 
 @pytest.mark.parametrize("kind", CLUSTERING)
@@ -69,14 +74,6 @@ def test_shares_of_quarters_have_the_moment_of_their_dirichlet_distribution(kind
         assert np.allclose(shares.mean(axis=0), 0.25, atol=0.02)
 
 
-def test_clustered_is_what_it_says():
-    """Far more of the records in the fullest cells than where they are uniform."""
-    fullest = {
-        kind: np.sort(quarters(people(20_000, kind), 5).ravel())[-32:].sum() for kind in DENSITIES
-    }
-    assert min(fullest[kind] for kind in CLUSTERING) > 2 * fullest["uniform"]
-
-
 @pytest.mark.parametrize("kind", DENSITIES)
 def test_a_covariate_rules_as_far_down_as_its_raster_reaches(kind):
     domain = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857")
@@ -91,15 +88,12 @@ def test_a_covariate_rules_as_far_down_as_its_raster_reaches(kind):
     assert np.allclose(held[raster > 0], expected, rtol=0.12)
 
 
-def test_up_to_a_million_records_have_places_of_their_own_and_more_stand_in_groups():
+def test_up_to_a_million_records_have_places_of_their_own():
     assert [group_size(count) for count in (1, 10**6, 10**6 + 1, 10**9)] == [1, 1, 2, 1000]
     found = people(10**10, "uniform")
     assert found.counts.sum() == 10**10
     assert found.counts.max() <= 2 * group_size(10**10)
     assert len(found.counts) < 4.1e6
-
-
-def test_refusals():
     words = "must be one of uniform, clustered, coastal, places, got 'even'"
     with pytest.raises(ParameterError, match=words):
         AssumedDensity(kind="even")

@@ -23,9 +23,6 @@ def test_factors_find_who_goes_where():
     assert budget.left == 0
     best = np.argsort(-model.scores(np.array([2, 4])))[:6]
     assert sorted(best.tolist()) == [0, 2, 4, 6, 8, 10]
-
-
-def test_a_step_asks_for_three_statistics_with_the_rho_of_the_step():
     sampler = RecordedSums()
     people = PersonSums(*two_groups(8), budget=Budget(400), sampler=sampler)
     learn_factors(people, 12, size=3, steps=2)

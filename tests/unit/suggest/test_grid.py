@@ -22,6 +22,10 @@ def test_points_lie_in_the_boxes_of_their_regions(grid):
     assert ((west <= x) & (x <= east) & (south <= y) & (y <= north)).all()
     x, y = np.array([126.4, 120.0, np.nan, 127.6]), np.array([37.0, 37.5, 37.5, 38.0])
     assert grid.locate(x, y).tolist() == [0, 99]
+    assert grid.count == pytest.approx(city_release().raster(10, 10).count[::-1].ravel())
+    assert (grid.count >= 0).all()
+    expected = grid.count / grid.count.sum() * 64
+    assert np.abs(np.bincount(grid.contrasts, minlength=100) - expected).max() < 1.01
 
 
 def test_cells_of_a_fine_lattice_lie_in_the_regions_of_their_points():
@@ -29,13 +33,6 @@ def test_cells_of_a_fine_lattice_lie_in_the_regions_of_their_points():
     tree = psd.grid_tree(domain, 1)
     grid = RegionGrid.of_release(psd.Release.from_counts(tree, [9], 1, domain=domain), 10)
     assert grid.regions_of(np.array([0, 1200]), np.array([0, 1000])).tolist() == [0, 99]
-
-
-def test_counts_are_those_of_the_release_and_contrasts_follow_the_density(grid):
-    assert grid.count == pytest.approx(city_release().raster(10, 10).count[::-1].ravel())
-    assert (grid.count >= 0).all()
-    expected = grid.count / grid.count.sum() * 64
-    assert np.abs(np.bincount(grid.contrasts, minlength=100) - expected).max() < 1.01
 
 
 def distance(grid, one, other):
@@ -47,16 +44,13 @@ def test_distances_are_those_on_the_ground(grid):
     metres = Geod(ellps="WGS84").inv(*centre[0], *centre[99])[2]
     assert distance(grid, 0, 99) == pytest.approx(metres / 1000, rel=0.005)
     assert distance(grid, 3, 3) == 0
+    release = release_of(range(64), bounds=(1e6, 1e6, 1.01e6, 1.01e6), crs="EPSG:5179")
+    assert distance(RegionGrid.of_release(release, 5), 0, 4) == pytest.approx(8, rel=0.005)
 
 
 def release_of(counts, **domain):
     area = psd.Domain(**{"bounds": (0, 0, 8, 8), "lattice": (8, 8)} | domain)
     return psd.Release.from_counts(psd.grid_tree(area, 8), counts, 1, domain=area)
-
-
-def test_metres_and_degrees_give_the_same_distances():
-    release = release_of(range(64), bounds=(1e6, 1e6, 1.01e6, 1.01e6), crs="EPSG:5179")
-    assert distance(RegionGrid.of_release(release, 5), 0, 4) == pytest.approx(8, rel=0.005)
 
 
 def test_what_gives_no_grid_is_refused():

@@ -43,9 +43,6 @@ def test_the_part_of_a_person_is_least_squares(grid):
     assert row.tolist() == [0]
     assert fill_symmetric(gramian[0], 6) == pytest.approx(rows.T @ rows / 64)
     assert right[0] == pytest.approx(rows.sum(0) / 64)
-
-
-def test_a_person_without_two_records_adds_nothing(grid):
     for regions in ([], [7]):
         part = person_part(grid, np.array(regions, np.int64))
         assert [(len(rows), values.shape) for rows, values in part] == [(0, (0, 21)), (0, (0, 6))]

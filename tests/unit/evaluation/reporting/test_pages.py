@@ -71,6 +71,11 @@ def test_page_of_a_comparison(table):
         assert f"{score:.4f}" in text
     single = comparison_page(compared(table, ["1"], 1))
     assert "unknown: too few builds" in single
+    found = compared(table, ["1"], 2, height=2)
+    alike = found.table.assign(score=[0.1, 0.11], score_error=[0.01, 0.01])
+    assert "0.7 standard errors (a tie)" in comparison_page(replace(found, table=alike))
+    apart = alike.assign(score=[0.1, 0.2])
+    assert "7.1 standard errors<" in comparison_page(replace(found, table=apart))
 
 
 def test_a_comparison_pairs_figures_of_one_epsilon_and_begins_with_the_score(table):
@@ -91,14 +96,6 @@ def test_dark_is_many_in_hexagons_and_large_in_maps(table, release):
     for shown in (hexagons, drawn.axes[0].images[0]):
         assert tuple(mpl.colors.to_hex(shown.get_cmap()(end)) for end in (0.0, 1.0)) == ends
     assert "dark is many" in evaluation_page(evaluate(release, table, raster=8), release)
-
-
-def test_ranking_tells_ties(table):
-    found = compared(table, ["1"], 2, height=2)
-    alike = found.table.assign(score=[0.1, 0.11], score_error=[0.01, 0.01])
-    assert "0.7 standard errors (a tie)" in comparison_page(replace(found, table=alike))
-    apart = alike.assign(score=[0.1, 0.2])
-    assert "7.1 standard errors<" in comparison_page(replace(found, table=apart))
 
 
 def test_report_is_html_and_needs_its_extra(tmp_path, monkeypatch):
