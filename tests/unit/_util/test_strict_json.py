@@ -11,18 +11,18 @@ TEXTS = [
     ('{"name": "Zürich"}'.encode(), {"name": "Zürich"}),
     (b'{"a": {"x": 1}, "b": {"x": 2}}', {"a": {"x": 1}, "b": {"x": 2}}),
 ]
-OTHERS = {
-    "empty": b"",
-    "half": b'{"a": 1',
-    "text behind": b'{"a": 1} {}',
-    "duplicate key": b'{"a": 1, "a": 1}',
-    "duplicate key, escaped and inside": b'[{"b": {"a": 1, "\\u0061": 2}}]',
-    "NaN": b'{"a": NaN}',
-    "infinity": b"[Infinity]",
-    "minus infinity": b"[-Infinity]",
-    "not UTF-8": b"\xff\xfe\x00",
-    "nested too deeply": b"[" * 100_000,
-}
+OTHERS = [
+    b"", b'{"a": 1', b'{"a": 1} {}', b'{"a": 1, "a": 1}', b'[{"b": {"a": 1, "\\u0061": 2}}]',
+    b'{"a": NaN}', b"[Infinity]", b"[-Infinity]", b"\xff\xfe\x00", b"[" * 100_000,
+]  # fmt: skip
+
+
+def test_other_text_is_refused(subtests):
+    for raw in OTHERS:
+        with subtests.test(raw[:50]):
+            with pytest.raises(ReleaseFormatError, match="not strict JSON") as refusal:
+                strict_json(raw)
+            assert refusal.value.__cause__ is None
 
 
 def test_json_with_one_reading_is_parsed_up_to_a_limit():
@@ -32,11 +32,3 @@ def test_json_with_one_reading_is_parsed_up_to_a_limit():
         strict_json(b'"ab"', limit=3)
     with pytest.raises(ReleaseFormatError, match="too long"):
         strict_json(b" " * MAX_HEADER + b"1")
-
-
-def test_other_text_is_refused(subtests):
-    for name, raw in OTHERS.items():
-        with subtests.test(name):
-            with pytest.raises(ReleaseFormatError, match="not strict JSON") as refusal:
-                strict_json(raw)
-            assert refusal.value.__cause__ is None

@@ -15,15 +15,7 @@ import psd
 from psd._util import untrusted_parquet
 from psd._util.parquet_pages import page_headers
 from psd._util.thrift_compact import read_struct
-from psd._util.untrusted_parquet import (
-    MAX_FOOTER,
-    MAX_ROWS,
-    check_size,
-    footer_keys,
-    max_rows,
-    open_parquet,
-    read_bytes,
-)
+from psd._util.untrusted_parquet import check_size, footer_keys, open_parquet
 from psd.errors import InputDataError, ReleaseFormatError
 from psd.ingest.tally_file import read_tally
 from psd.release.file import NODES, SCHEMA
@@ -73,7 +65,7 @@ def test_rows_are_bounded_by_the_bytes_of_the_file():
     checked(content, floor=5000, each=0)
     checked(content, floor=0, each=-(-5000 // len(content)))
     refused(content, "more than 4,999 rows", floor=4999, each=0)
-    assert max_rows(2**40, floor=1, each=8) == MAX_ROWS
+    assert untrusted_parquet.max_rows(2**40, floor=1, each=8) == untrusted_parquet.MAX_ROWS
 
 
 def bomb(schema, rows=2**21):
@@ -266,16 +258,16 @@ def test_lists_in_the_footer_have_a_length():
 
 
 def test_a_footer_that_is_larger_than_any_or_a_file_of_something_else_is_not_read(tmp_path):
-    content = b"PAR1" + (MAX_FOOTER + 1).to_bytes(4, "little") + b"PAR1"
+    content = b"PAR1" + (untrusted_parquet.MAX_FOOTER + 1).to_bytes(4, "little") + b"PAR1"
     with pytest.raises(ReleaseFormatError, match="cannot be read as a release"):
         decode(content)
     with (tmp_path / "points.csv").open("wb") as file:
         file.truncate(2**32)
-    assert len(read_bytes(tmp_path / "points.csv")) < 10
+    assert len(untrusted_parquet.read_bytes(tmp_path / "points.csv")) < 10
     with (tmp_path / "r").open("wb") as file:
         file.truncate(2**34)
     with pytest.raises(ReleaseFormatError, match="at most 8,589,934,592 bytes"):
-        read_bytes(tmp_path / "r")
+        untrusted_parquet.read_bytes(tmp_path / "r")
 
 
 @pytest.mark.parametrize("key", [b"psd", b"psd-series", b"psd-digest"])

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from psd._util.wall_clock import check_zone, day, hour, month, wall_clock, zone_rules
 from psd.errors import InputDataError, ParameterError
+from support.tables import refused
 
 SEOUL, LONDON = "Asia/Seoul", "Europe/London"
 
@@ -158,27 +159,18 @@ def test_moments_are_brought_to_the_zone_and_times_without_one_are_on_the_wall()
     assert shown(pa.array([-1], pa.timestamp("ns"))) == ["1969-12-31T23:59:59.999999"]
 
 
-NO_MOMENTS = {
-    "integers": ([1706695200], "holds numbers"),
-    "floats": ([1706695200.5], "holds numbers"),
-    "decimals": (pa.array([1706695200]).cast(pa.decimal128(20)), "numbers"),
-    "booleans": ([True], "which is not a time"),
-    "durations": (pa.array([1], pa.duration("s")), "which is not a time"),
-    "times of day": (pa.array([1], pa.time32("s")), "which is not a time"),
-    "mixed": (["a", 8642], "several kinds"),
-    "objects": ([object()], "several kinds"),
-    "overflow": (pa.array([2**62], pa.timestamp("s")), "years 1 to 9999"),
-    "far": (pa.array([2**62], pa.timestamp("us")), "years 1 to 9999"),
-    "infinity": (pa.array([-(2**63) + 5], pa.timestamp("us", "UTC")), "years"),
-    "far date": (pa.array([2**31 - 1], pa.date32()), "years 1 to 9999"),
-}
+UTC_TIMES = pa.timestamp("us", "UTC")
+NO_MOMENTS = [
+    ("numbers", [1706695200], [1706695200.5], pa.array([1706695200]).cast(pa.decimal128(20))),
+    ("not a time", [True], pa.array([1], pa.duration("s")), pa.array([1], pa.time32("s"))),
+    (r"^[^8]*several kinds[^8]*$", ["a", 8642], [object()]),
+    ("years 1 to 9999", pa.array([2**62], pa.timestamp("s")), pa.array([2**62], pa.timestamp("us")),
+     pa.array([-(2**63) + 5], UTC_TIMES), pa.array([2**31 - 1], pa.date32())),
+]  # fmt: skip
 
 
 def test_what_is_no_moment_is_refused(subtests):
-    for name, (values, words) in NO_MOMENTS.items():
-        with subtests.test(name), pytest.raises(InputDataError, match=words) as raised:
-            wall_clock(values, SEOUL)
-        assert "8642" not in str(raised.value)
+    refused(subtests, InputDataError, NO_MOMENTS, lambda values: wall_clock(values, SEOUL))
     for values in ([], [None, None], pa.array([], pa.string()), pa.nulls(2)):
         times = wall_clock(values, SEOUL)
         assert times.dtype == "M8[us]"

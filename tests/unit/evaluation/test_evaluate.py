@@ -11,17 +11,13 @@ import shapely
 import psd
 from psd.errors import InputDataError, ParameterError
 from psd.evaluation.evaluate import evaluate
+from psd.evaluation.workload import AREAS, draw_workload
 from psd.ingest.tally_file import read_tally_of_release, write_tally
 from psd.publish.observer import Observer
 from psd.publish.tally_parts import tally_of_build
 from psd.testing import RecordingSampler
 from support.evaluations import BOXES, DOMAIN, built, points
-
-
-def brute_force(table, boxes):
-    x, y = table["lon"].to_numpy(), table["lat"].to_numpy()
-    return [int(((x >= w) & (x < e) & (y >= s) & (y < n)).sum()) for w, s, e, n in boxes]
-
+from support.local import sum_inside
 
 PARTS = [f"true_{part}_error" for part in ("perturbation", "nonuniformity", "bounding")]
 
@@ -30,7 +26,8 @@ PARTS = [f"true_{part}_error" for part in ("perturbation", "nonuniformity", "bou
 def test_parts_add_up_for_records(name):
     table = points()
     answers = evaluate(built(table, name), table, boxes=BOXES).answers
-    assert answers["true_count"].tolist() == brute_force(table, BOXES)
+    true = sum_inside(table["lon"], table["lat"], BOXES)
+    assert answers["true_count"].tolist() == true.tolist()
     assert np.allclose(answers[PARTS].sum(axis=1), answers["true_error"], rtol=0, atol=1e-9)
     assert np.allclose(answers["estimate"] - answers["true_count"], answers["true_error"])
     assert (answers["true_bounding_error"] == 0).all()
@@ -155,3 +152,16 @@ def test_what_is_no_tally_is_refused(kept):
         write_tally(dataclasses.replace(tally, counts=counts), path, overwrite=True)
         with pytest.raises(InputDataError, match="is damaged"):
             read_tally_of_release(path, DOMAIN, release)
+
+
+def test_workload_has_eight_classes_inside_the_bounds():
+    table = points()
+    made = draw_workload(table["lon"].to_numpy(), table["lat"].to_numpy(), DOMAIN.bounds)
+    names, sizes = np.unique(made.classes, return_counts=True)
+    assert len(names) == 2 * len(AREAS)
+    assert set(sizes) == {500}
+    west, south, east, north = made.boxes.T
+    assert west.min() >= -1e-9
+    assert north.max() <= 10 + 1e-9
+    area = (east - west) * (north - south) / 100
+    assert np.allclose(area.reshape(2, 4, 500), np.array(AREAS)[:, None])

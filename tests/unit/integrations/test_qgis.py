@@ -12,13 +12,8 @@ from pathlib import Path
 import pytest
 
 import psd
-from psd.integrations.qgis.command_line import (
-    CommandError,
-    check_version,
-    find_command,
-    run_command,
-    words_of,
-)
+from psd.integrations.qgis import command_line
+from psd.integrations.qgis.command_line import CommandError, check_version, find_command
 from psd.integrations.qgis_plugin import plugin_archive
 from psd_cli.output.command_forms import COMMANDS, command_form
 from support.programs import require
@@ -43,16 +38,16 @@ def test_words_of_a_form():
         "inputs": ["-a.csv", "b.csv"], "epsilon": "1", "bounds": "-1.5,2,3,4:crs=EPSG:4326",
         "settings": ["height=8", "size=4"], "overwrite": True, "user": "", "crs": None,
     }  # fmt: skip
-    assert words_of(form, values) == [
+    assert command_line.words_of(form, values) == [
         "build", "--epsilon=1", "--bounds", "-1.5,2,3,4:crs=EPSG:4326", "--set=height=8",
         "--set=size=4", "--overwrite", "--", "-a.csv", "b.csv",
     ]  # fmt: skip
     values = {"box": ["1 2 3 4", "-5,6,7,8"], "release": "r.psd.parquet"}
-    assert words_of(command_form("query"), values) == [
+    assert command_line.words_of(command_form("query"), values) == [
         "query", "--box", "1", "2", "3", "4", "--box", "-5", "6", "7", "8", "--", "r.psd.parquet"
     ]  # fmt: skip
     with pytest.raises(CommandError, match="--box must be 4 numbers, got '1 2 3'"):
-        words_of(command_form("query"), {"box": ["1 2 3"]})
+        command_line.words_of(command_form("query"), {"box": ["1 2 3"]})
 
 
 def test_a_command_that_is_not_there_says_how_to_get_it(monkeypatch, tmp_path):
@@ -77,18 +72,18 @@ def test_an_older_command_is_refused_and_an_error_shown_as_it_is(tmp_path):
         ("exit 7", "ended with code 7"),
     ]:
         with pytest.raises(CommandError, match=shown):
-            run_command([command_file(tmp_path, text)])
+            command_line.run_command([command_file(tmp_path, text)])
 
 
 def test_the_python_of_qgis_is_not_handed_on_and_a_run_can_be_stopped(monkeypatch, tmp_path):
     for name in ("PYTHONPATH", "PYTHONHOME", "GDAL_DATA", "PROJ_LIB"):
         monkeypatch.setenv(name, "/foreign")
     monkeypatch.setenv("LANG", "C.UTF-8")
-    output, _ = run_command([command_file(tmp_path, "env")])
+    output, _ = command_line.run_command([command_file(tmp_path, "env")])
     assert "/foreign" not in output
     assert "LANG=C.UTF-8" in output
     with pytest.raises(CommandError):
-        run_command([command_file(tmp_path, "exec sleep 600")], lambda: True)
+        command_line.run_command([command_file(tmp_path, "exec sleep 600")], lambda: True)
 
 
 def archive():
@@ -206,3 +201,14 @@ def test_qgis_process_knows_the_plugin(plugin, tmp_path):
     done = process("run", "psd:plan", "--", *words)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "quadtree" in (tmp_path / "plan.csv").read_text()
+
+
+def test_the_folder_is_not_named_as_the_library_and_its_modules_are_whole():
+    with zipfile.ZipFile(io.BytesIO(plugin_archive([]))) as archive:
+        names = archive.namelist()
+        assert {name.split("/")[0] for name in names} == {"psd_qgis"}
+        wanted = {f"psd_qgis/{name}" for name in ("__init__.py", "metadata.txt", "icon.svg")}
+        assert wanted <= set(names)
+        for name in names:
+            if name.endswith(".py"):
+                compile(archive.read(name), name, "exec")

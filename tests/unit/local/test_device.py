@@ -17,20 +17,7 @@ import numpy as np
 import pytest
 
 from psd.local import device
-from psd.local.device import (
-    NANO,
-    Campaign,
-    DeviceError,
-    HashingDraw,
-    Partition,
-    Store,
-    Words,
-    answer_place,
-    canonical_json,
-    draw_report,
-    find_cell,
-    hash_codes,
-)
+from psd.local.device import NANO, Campaign, DeviceError, Store, Words, answer_place, draw_report
 from psd.space.domain import Domain
 from support.local import GRID, HASHING, KARY, Listed, campaign, campaign_bytes, campaign_value
 
@@ -63,7 +50,9 @@ def test_cells_are_those_of_the_domain_bit_for_bit(bounds):
         around = np.concatenate([*around, generator.uniform(low, high, 3000), [low, high]])
         around = around[(around >= low) & (around <= high)]
         expected = domain.axes[axis].find_cells(around)
-        assert [find_cell(float(low), float(high), float(v)) for v in around] == expected.tolist()
+        assert [
+            device.find_cell(float(low), float(high), float(v)) for v in around
+        ] == expected.tolist()
 
 
 def test_answers_are_the_cells_and_then_outside():
@@ -75,13 +64,13 @@ def test_answers_are_the_cells_and_then_outside():
     beside = [(NAN, 1), (1, NAN), (math.inf, 1), (-math.inf, 1), (8.001, 1), (1, -0.001), (37, 127)]
     assert {one.answer_of(0, x, y) for x, y in beside} == {16}
     assert one.answer_of(0, 8.0, 4.0) == 15
-    partition = Partition(("0", "10", "11", "12", "13", "2", "3"))
+    partition = device.Partition(("0", "10", "11", "12", "13", "2", "3"))
     half = 2**19
     corners = [(0, 0), (half, 0), (half + half // 2, 0), (2**20 - 1, half - 1), (0, half)]
     assert [partition.answer(*corner) for corner in corners] == [0, 1, 2, 4, 5]
-    assert Partition(("",)).answer(5, 5) == 0
-    assert hash_codes("campaign", 5, 2187) == [963, 1928, 2117, 1783, 956]
-    draw, words = HashingDraw(NANO, 1024, 3, "campaign"), Listed(words_of(b"vectors"))
+    assert device.Partition(("",)).answer(5, 5) == 0
+    assert device.hash_codes("campaign", 5, 2187) == [963, 1928, 2117, 1783, 956]
+    draw, words = device.HashingDraw(NANO, 1024, 3, "campaign"), Listed(words_of(b"vectors"))
     reports = [draw.randomise(5, words) for _ in range(5)]
     assert reports == ["[168,2]", "[1269,1]", "[1377,1]", "[2027,0]", "[479,2]"]
     three = campaign(((500_000, GRID, KARY), (0, GRID, KARY), (500_000, None, None)))
@@ -115,7 +104,7 @@ BAD = [
 
 def test_campaigns_that_were_edited_or_are_not_strict_json_are_refused():
     for edit, words in BAD:
-        assert words in refusal(canonical_json(edit(campaign_value())).encode())
+        assert words in refusal(device.canonical_json(edit(campaign_value())).encode())
     digits = b'{"psd-campaign":' + b"9" * 5000 + b"}"
     twice = b'{"psd-campaign":1,"psd-campaign":1}'
     texts = [b"", b"{", b"\xff", twice, b'{"psd-campaign":NaN}', b'{"psd-campaign":1.0}', digits]
@@ -123,7 +112,7 @@ def test_campaigns_that_were_edited_or_are_not_strict_json_are_refused():
         assert "not strict JSON" in refusal(raw)
     value = campaign_value()
     spaced = json.dumps(value, indent=2).encode()
-    assert Campaign.parse(spaced) == Campaign.parse(canonical_json(value).encode())
+    assert Campaign.parse(spaced) == Campaign.parse(device.canonical_json(value).encode())
     assert not {"p", "q", "truth", "threshold"} & set(re.findall(r'"(\w+)"', spaced.decode()))
 
 

@@ -6,13 +6,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from psd.mechanisms.certified_thresholds import (
-    MAX_TABLE_SCALE,
-    Survival,
-    _entries,
-    exp_enclosure,
-    thresholds,
-)
+from psd.mechanisms import certified_thresholds
+from psd.mechanisms.certified_thresholds import Survival, exp_enclosure, thresholds
 
 SCALES = [
     (1, 10),
@@ -77,23 +72,23 @@ def test_every_entry_is_the_floor(law):
     assert table == [exact_floor(law, k, 63) for k in range(1, len(table) + 1)]
     for k, bits in product((1, 2, 17), (63, 127, 191, 255)):
         assert law.floor(k, bits) == exact_floor(law, k, bits)
-    answers = [_entries(law, guard) for guard in range(1, 40)]
+    answers = [certified_thresholds._entries(law, guard) for guard in range(1, 40)]
     assert all(answer is None or answer == table for answer in answers)
     assert answers[-1] == table
 
 
 def test_an_undecided_table_is_computed_with_more_bits(monkeypatch):
     law = Survival(1013, 97, two_sided=True)  # asked for nowhere else, so that it is not kept
-    truth = _entries(law, 64)
+    truth = certified_thresholds._entries(law, 64)
     monkeypatch.setattr("psd.mechanisms.certified_thresholds._GUARD_BITS", 1)
-    assert _entries(law, 1) is _entries(law, 2) is None
+    assert certified_thresholds._entries(law, 1) is certified_thresholds._entries(law, 2) is None
     assert thresholds(law)[::-1].tolist() == truth
     assert thresholds(law).dtype == np.uint64
     assert law.floor(5, 63) == truth[4]
 
 
 def test_tables_are_distinct_ascending_short_and_read_only():
-    scales = [(1, 10**12), (1, 50), (1, 1), (50, 1), (MAX_TABLE_SCALE, 1)]
+    scales = [(1, 10**12), (1, 50), (1, 1), (50, 1), (certified_thresholds.MAX_TABLE_SCALE, 1)]
     for scale, two_sided in product(scales, (False, True)):
         table = thresholds(Survival(*scale, two_sided))
         assert (np.diff(table.astype(np.int64)) > 0).all()

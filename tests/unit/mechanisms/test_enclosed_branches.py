@@ -45,16 +45,6 @@ def test_what_is_decided_is_right_for_all_weights_and_numbers(subtests):
                 assert branches == {branch} if branch is not None else len(branches) > 1
 
 
-def test_shares_of_decided_numbers_are_those_of_the_weights():
-    bits = 12
-    for weights in ([(1, 1), (2, 2)], [(3, 3), (4, 4), (9, 9)]):
-        branches = [decided_branch(weights, prefix, bits) for prefix in range(2**bits)]
-        assert branches.count(None) <= len(weights) - 1
-        for branch, (weight, _) in enumerate(weights):
-            share = 2**bits * weight / sum(low for low, _ in weights)
-            assert abs(branches.count(branch) - share) <= 2
-
-
 def test_an_undecided_branch_reads_on_at_twice_the_precision_and_one_needs_no_bit(monkeypatch):
     """A branch that may have no weight at all is left undecided where it might be."""
     assert decided_branch([(10**9, 10**9), (0, 1)], 2**64 - 1, 64) is None

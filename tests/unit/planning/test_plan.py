@@ -14,7 +14,9 @@ from psd.evaluation.workload import draw_workload
 from psd.planning.figure import _draw_figure
 from psd.planning.plan import MEASURES, default_runs
 from psd.planning.study_area import domain_area_km2, square_domain
+from psd.planning.text import plan_sentences
 from support.plans import quick
+from support.tables import refused
 
 
 def overlaps(low, high, cells):
@@ -119,35 +121,32 @@ def test_areas():
 
 GRIDS = ["grid", psd.decompositions.Grid(size=3)]
 WRONG = [
-    ({"domain": None}, "domain or area_km2 must be given"),
-    ({"count": 0}, "count must be between"),
-    ({"count": 10**12}, "must be between"),
-    ({"count": 1.5}, "must be an integer"),
-    ({"epsilons": []}, "epsilons must have at least one value"),
-    ({"epsilons": ["1", "1.0"]}, "epsilons must have each value once, got 1 2 times"),
-    ({"epsilons": ["0"]}, "epsilon"),
-    ({"methods": []}, "methods must have at least one value"),
-    ({"methods": GRIDS}, "methods must have each value once, got grid 2 times"),
-    ({"methods": ["magic"]}, "magic"),
-    ({"sizes": [0.0]}, "sizes must be above 0 %"),
-    ({"sizes": [1.01]}, "at most 100 % of the area, got 101 %"),
-    ({"sizes": [float("nan")]}, "got nan %"),
-    ({"sizes": [0.1, 0.1]}, "sizes must have each value once, got 0.1 2 times"),
-    ({"densities": ["even"]}, "density must be one of uniform, .*got 'even'"),
-    ({"densities": ["uniform"] * 2}, "densities must have each value once, got uniform 2 times"),
-    ({"max_contributions": 0}, "max_contributions"),
-    ({"runs": 0}, "runs"),
-    ({"seed": -1}, "seed"),
+    ("domain or area_km2 must be given", {"domain": None}),
+    ("count must be between", {"count": 0}, {"count": 10**12}),
+    ("must be an integer", {"count": 1.5}),
+    ("epsilons must have at least one value", {"epsilons": []}),
+    ("epsilons must have each value once, got 1 2 times", {"epsilons": ["1", "1.0"]}),
+    ("epsilon", {"epsilons": ["0"]}),
+    ("methods must have at least one value", {"methods": []}),
+    ("methods must have each value once, got grid 2 times", {"methods": GRIDS}),
+    ("magic", {"methods": ["magic"]}),
+    ("sizes must be above 0 %", {"sizes": [0.0]}),
+    ("at most 100 % of the area, got 101 %", {"sizes": [1.01]}),
+    ("got nan %", {"sizes": [float("nan")]}),
+    ("sizes must have each value once, got 0.1 2 times", {"sizes": [0.1, 0.1]}),
+    ("density must be one of uniform, .*got 'even'", {"densities": ["even"]}),
+    ("densities must have each value once, got uniform 2 times", {"densities": ["uniform"] * 2}),
+    *(
+        (name, {name: value})
+        for name, value in (("max_contributions", 0), ("runs", 0), ("seed", -1))
+    ),
 ]
 
 
 def test_refusals_before_anything_is_drawn(monkeypatch, subtests):
-    monkeypatch.setattr(
-        "psd.planning.simulation.draw_population", lambda *a, **k: pytest.fail("it was drawn")
-    )
-    for wrong, told in WRONG:
-        with subtests.test(str(wrong)), pytest.raises(ParameterError, match=told):
-            quick(**wrong)
+    drawn = "psd.planning.simulation.draw_population"
+    monkeypatch.setattr(drawn, lambda *a, **k: pytest.fail("it was drawn"))
+    refused(subtests, ParameterError, WRONG, lambda wrong: quick(**wrong))
 
 
 @pytest.mark.deep
@@ -172,3 +171,14 @@ def test_the_picture_explains_its_bands_and_its_line():
     texts = [text.get_text() for text in figure.legends[0].get_texts()]
     assert texts == ["quadtree", "range over the assumed densities", "10 %: a good error"]
     assert figure.axes[0].get_xlabel() == "size of the query (km²)"
+
+
+def test_words_name_the_least_size_from_which_on_all_is_good():
+    found = quick(200_000, epsilons=["0.001", "5"], sizes=[0.1, 0.01, 0.0001])
+    bad, good = plan_sentences(found)
+    assert bad.startswith("at epsilon 0.001, quadtree: queries centred on people have a mean")
+    assert "even at the largest size; at 10 km2 it is up to" in bad
+    assert good.startswith("at epsilon 5, quadtree: queries centred on people have a mean")
+    people = found.table[(found.table["epsilon"] == "5") & (found.table["centres"] == "on data")]
+    fine = people.loc[people["mean_error"] <= 0.1, "size_km2"]
+    assert f"cover {fine.min():.3g} km2" in good

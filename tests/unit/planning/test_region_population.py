@@ -7,11 +7,8 @@ import shapely
 
 import psd
 from psd.errors import InputDataError, ParameterError
-from psd.planning.region_population import (
-    draw_region_population,
-    read_populations,
-    region_populations,
-)
+from psd.planning import region_population
+from psd.planning.region_population import read_populations, region_populations
 from psd.space.boundary import Boundary
 from psd.space.covariate import Covariate
 from psd.space.polygon_hierarchy import hierarchy_from_polygons
@@ -73,7 +70,9 @@ def test_populations_are_in_the_order_of_the_regions_and_scaled_to_the_count():
 
 
 def seeded(regions, expected, k=1, **how):
-    return draw_region_population(regions, expected, np.random.default_rng(1), k, **how)
+    return region_population.draw_region_population(
+        regions, expected, np.random.default_rng(1), k, **how
+    )
 
 
 @pytest.mark.parametrize("count", [3, 1_000, 50_000_000])

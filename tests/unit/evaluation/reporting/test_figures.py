@@ -8,16 +8,8 @@ import pytest
 import psd
 from psd.evaluation.compare import compare
 from psd.evaluation.evaluate import evaluate
+from psd.evaluation.reporting import figures
 from psd.evaluation.reporting.comparison_figures import draw_error_by_size, draw_score_by_epsilon
-from psd.evaluation.reporting.figures import (
-    draw_coverage,
-    draw_error_by_class,
-    draw_error_parts,
-    draw_normalised_errors,
-    draw_predicted_against_true,
-    group_classes,
-    wilson_interval,
-)
 from support.evaluations import DOMAIN, built
 
 mpl.use("agg")
@@ -29,9 +21,9 @@ pytestmark = pytest.mark.deep
 def test_classes_are_grouped_and_wilson_intervals_have_their_ends():
     names = ["uniform 1 %", "uniform 10 %", "on data 1 %"]
     groups = {"uniform": names[:2], "on data": names[2:]}
-    assert group_classes(pd.DataFrame({"class": names * 2})) == groups
-    assert group_classes(pd.DataFrame({"class": ["given"]})) == {"": ["given"]}
-    low, high = wilson_interval([0, 5, 10], [10, 10, 10])
+    assert figures.group_classes(pd.DataFrame({"class": names * 2})) == groups
+    assert figures.group_classes(pd.DataFrame({"class": ["given"]})) == {"": ["given"]}
+    low, high = figures.wilson_interval([0, 5, 10], [10, 10, 10])
     assert low == pytest.approx([0, 0.2366, 0.7225], abs=1e-4)
     assert high == pytest.approx([0.2775, 0.7634, 1], abs=1e-4)
 
@@ -42,15 +34,14 @@ def test_no_key_covers_a_panel():
     methods = [psd.decompositions.Grid(size=4), psd.decompositions.Quadtree(height=2)]
     found = evaluate(built(rows, methods[0]), rows)
     comparison = compare(rows, domain=DOMAIN, methods=methods, epsilons=["1"], runs=1, jobs=1)
-    by_answers = (draw_error_by_class, draw_predicted_against_true, draw_normalised_errors,
-                  draw_coverage)  # fmt: skip
-    figures = [
-        *(draw(found.answers) for draw in by_answers),
-        draw_error_parts(found.summary),
+    names = ("error_by_class", "predicted_against_true", "normalised_errors", "coverage")
+    drawn = [
+        *(getattr(figures, f"draw_{name}")(found.answers) for name in names),
+        figures.draw_error_parts(found.summary),
         draw_score_by_epsilon(comparison),
         draw_error_by_size(comparison, "1", "uniform"),
     ]
-    for figure in figures:
+    for figure in drawn:
         figure.draw_without_rendering()
         [key] = figure.legends
         assert all(axes.get_legend() is None for axes in figure.axes)
