@@ -20,71 +20,61 @@ ROOTS = {"psd": Path(psd.__file__).parent, "psd_cli": Path(psd_cli.__file__).par
 # Where true data are touched, before noise is drawn: integers alone. Coordinates before they are
 # put on the lattice are in `psd.ingest.sources` and `psd.space.domain`, answers in the
 # decompositions.
-EXACT = (
-    "psd.choosing.selection",
-    "psd.curator.contribution_choice",
-    "psd.curator.curator",
-    "psd.curator.halved_nodes",
-    "psd.curator.path_charges",
-    "psd.curator.person_sums",
-    "psd.curator.points",
-    "psd.curator.private_bounds",
-    "psd.curator.privtree_split",
-    "psd.ingest.cell_counter",
-    "psd.ingest.code_ranks",
-    "psd.ingest.contribution_bounding",
-    "psd.ingest.engines._counts",
-    "psd.ingest.engines.spark",
-    "psd.ingest.hash_key",
-    "psd.ingest.partial_tally",
-    "psd.ingest.record_filter",
-    "psd.ingest.row_hash",
-    "psd.ingest.short_ids",
-    "psd.ingest.quadrant_codes",
-    "psd.ingest.tally",
-    "psd.ingest.tally_builder",
-    "psd.ingest.user_ids",
-    "psd.ingest.user_partitions",
-    "psd.ingest.user_rows",
-    "psd.ledger.account",
-    "psd.ledger.entries",
-    "psd.ledger.charges",
-    "psd.ledger.state",
-    "psd.mechanisms",
-    "psd.publish.build",
-    "psd.publish.count_rows",
-    "psd.publish.count_inputs",
-    "psd.publish.drawing",
-    "psd.publish.pipeline",
-    "psd.publish.series",
-    "psd.publish.tally_parts",
-    "psd.space.bin_grid",
-    "psd.space.grids",
-    "psd.space.growing_tree",
-    "psd.space.hilbert",
-    "psd.space.quadrant_order",
-    "psd.streams.addition",
-    "psd.streams.counting",
-    "psd.streams.drawing",
-)
+EXACT = """
+    psd.choosing.selection psd.curator.contribution_choice psd.curator.curator
+    psd.curator.halved_nodes psd.curator.path_charges psd.curator.person_sums psd.curator.points
+    psd.curator.private_bounds psd.curator.privtree_split psd.ingest.cell_counter
+    psd.ingest.code_ranks psd.ingest.contribution_bounding psd.ingest.engines._counts
+    psd.ingest.engines.spark psd.ingest.hash_key psd.ingest.partial_tally psd.ingest.record_filter
+    psd.ingest.row_hash psd.ingest.short_ids psd.ingest.quadrant_codes psd.ingest.tally
+    psd.ingest.tally_builder psd.ingest.user_ids psd.ingest.user_partitions psd.ingest.user_rows
+    psd.ledger.account psd.ledger.entries psd.ledger.charges psd.ledger.state psd.mechanisms
+    psd.publish.build psd.publish.count_rows psd.publish.count_inputs psd.publish.drawing
+    psd.publish.pipeline psd.publish.series psd.publish.tally_parts psd.space.bin_grid
+    psd.space.grids psd.space.growing_tree psd.space.hilbert psd.space.quadrant_order
+    psd.streams.addition psd.streams.counting psd.streams.drawing
+"""
 
 Found = Iterator[str]
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What is banned, where, and sources that it has to fire on and to leave alone."""
+    """Banned imports, names and attributes, and more, in which modules.
 
-    finds: Callable[[ast.Module], Found]
-    where: tuple[str, ...]
-    planted: tuple[str, ...]
-    harmless: tuple[str, ...] = ()
+    It has to fire on each of the ``planted`` sources, and to leave the ``harmless`` ones alone;
+    bars are between them.
+    """
+
+    where: str
+    planted: str
+    harmless: str
+    imports: str = ""
+    names: str = ""
+    attributes: str = ""
+    more: Callable[[ast.Module], Found] = lambda tree: iter(())
+    hints: str = ""  # words without which there is no more
 
     def reads(self, module: str) -> bool:
-        return any(module == name or module.startswith(name + ".") for name in self.where)
+        return any(f"{module}.".startswith(f"{name}.") for name in self.where.split())
+
+    def finds(self, source: str) -> Found:
+        """What is banned; a source without any of the words need not be parsed."""
+        words = f"{self.imports} {self.names} {self.attributes} {self.hints}".split()
+        if not any(word.rpartition(".")[2] in source for word in words):
+            return
+        tree = ast.parse(source)
+        yield from imported(tree, self.imports.split())
+        names, attributes = self.names.split(), self.attributes.split()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name) and node.id in names:
+                yield node.id
+            if isinstance(node, ast.Attribute) and node.attr in attributes:
+                yield node.attr
+        yield from self.more(tree)
 
 
-def imported(tree: ast.Module, banned: set[str]) -> Found:
+def imported(tree: ast.Module, banned: list[str]) -> Found:
     """Imports of banned modules, in whatever spelling."""
     for node in ast.walk(tree):
         names = []
@@ -94,23 +84,13 @@ def imported(tree: ast.Module, banned: set[str]) -> Found:
             module = node.module or ""
             names = [module, *(f"{module}.{alias.name}" for alias in node.names)]
         for name in names:
-            if any(name == word or name.startswith(word + ".") for word in banned):
+            if any(f"{name}.".startswith(f"{word}.") for word in banned):
                 yield name
                 break
 
 
-def called(tree: ast.Module, names: set[str], methods: set[str]) -> Found:
-    """Calls of banned builtins, and of methods of any object."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and node.id in names:
-            yield node.id
-        if isinstance(node, ast.Attribute) and node.attr in methods:
-            yield node.attr
-
-
-def randomness(tree: ast.Module) -> Found:
-    """Any randomness but the operating system's; to name the type of a generator draws nothing."""
-    yield from imported(tree, {"random", "numpy.random", "uuid"})
+def generators(tree: ast.Module) -> Found:
+    """Makers of random numbers; to name the type of a generator draws nothing."""
     makers = {"random", "default_rng", "RandomState", "SeedSequence", "rvs"}
     made = [
         node
@@ -121,17 +101,8 @@ def randomness(tree: ast.Module) -> Found:
     yield from (node.attr for node in made if id(node) not in modules)
 
 
-def other_sources(tree: ast.Module) -> Found:
-    """What mechanisms could draw from, and does not pass through the one place that draws."""
-    yield from imported(tree, {"secrets", "time", "decimal"})
-    yield from called(tree, set(), {"urandom"})
-
-
-def code_in_data(tree: ast.Module) -> Found:
-    """Formats whose reading runs code."""
-    modules = {"pickle", "cPickle", "marshal", "shelve", "dill", "joblib", "cloudpickle", "yaml"}
-    yield from imported(tree, {*modules, "copyreg", "dbm", "xmlrpc"})
-    yield from called(tree, set(), {"read_pickle", "to_pickle", "loads_pickle"})
+def arrays_of_objects(tree: ast.Module) -> Found:
+    """Arrays in files that may hold pickles."""
     for node in ast.walk(tree):
         if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
             if not (isinstance(node.value, ast.Constant) and node.value.value is False):
@@ -142,38 +113,22 @@ def code_in_data(tree: ast.Module) -> Found:
                 yield ast.unparse(node.func)
 
 
-def code_from_text(tree: ast.Module) -> Found:
-    """Text that is run."""
-    yield from imported(tree, {"code", "codeop", "runpy"})
-    yield from called(tree, {"eval", "exec", "compile", "__import__", "breakpoint"}, set())
-
-
-def processes(tree: ast.Module) -> Found:
-    """Other processes, the network, foreign code."""
-    network = {"socket", "socketserver", "http", "ftplib", "smtplib", "urllib.request", "requests"}
-    local = {"subprocess", "multiprocessing", "concurrent.futures", "ctypes", "cffi", "pty"}
-    yield from imported(tree, {*network, *local, "asyncio", "webbrowser"})
-    spawned = {"system", "popen", "fork", "forkpty", "posix_spawn", "startfile"}
+def spawned(tree: ast.Module) -> Found:
+    """Functions of `os` that start a process, and shells."""
+    words = {"system", "popen", "fork", "forkpty", "posix_spawn", "startfile"}
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "os":
-            if node.attr in spawned or node.attr.startswith(("exec", "spawn")):
+            if node.attr in words or node.attr.startswith(("exec", "spawn")):
                 yield ast.unparse(node)
         elif isinstance(node, ast.keyword) and node.arg == "shell":
             yield "shell"
 
 
-def talk(tree: ast.Module) -> Found:
-    """Anything that shows values to somebody: the library returns and raises, and is silent."""
-    yield from imported(tree, {"logging", "syslog", "traceback", "pprint"})
-    yield from called(tree, {"print", "input"}, {"stdout", "stderr", "warn", "print_exc"})
-
-
-FLOAT_TYPES = {"float16", "float32", "float64", "longdouble", "floating", "double", "complex"}
 WHOLE_MATH = {"ceil", "floor", "gcd", "lcm", "isqrt", "comb", "prod"}
-FLOAT_NUMPY = {
-    "mean", "average", "std", "var", "median", "quantile", "percentile", "linspace", "divide",
-    "true_divide", "sqrt", "exp", "expm1", "log", "log1p", "log2", "power", "histogram",
-}  # fmt: skip
+FLOAT_NUMPY = """
+    float16 float32 float64 longdouble floating double complex mean average std var median quantile
+    percentile linspace divide true_divide sqrt exp expm1 log log1p log2 power histogram
+"""
 FLOAT_TEXT = re.compile(r"[<>=|]?f[248]|float\d*|double")
 
 
@@ -182,7 +137,7 @@ def floats(tree: ast.Module) -> Found:
 
     The log-probability of an answer, which audits and tests compute, decides no answer.
     """
-    for node in without_annotations(tree, functions={"log_probability"}):
+    for node in without_annotations(tree, functions=("log_probability",)):
         if isinstance(node, ast.Constant):
             if isinstance(node.value, float | complex) or FLOAT_TEXT.fullmatch(str(node.value)):
                 yield repr(node.value)
@@ -192,15 +147,12 @@ def floats(tree: ast.Module) -> Found:
             yield node.id
         elif isinstance(node, ast.Attribute):
             owner = getattr(node.value, "id", "")
-            of_numpy = owner in ("np", "numpy") and node.attr in FLOAT_TYPES | FLOAT_NUMPY
+            of_numpy = owner in ("np", "numpy") and node.attr in FLOAT_NUMPY.split()
             if of_numpy or (owner == "math" and node.attr not in WHOLE_MATH):
                 yield ast.unparse(node)
-    yield from imported(tree, {"cmath", "statistics", "decimal.getcontext", "scipy"})
 
 
-def without_annotations(
-    tree: ast.Module, functions: frozenset[str] | set[str] = frozenset()
-) -> Iterator[ast.AST]:
+def without_annotations(tree: ast.Module, functions: tuple[str, ...] = ()) -> Iterator[ast.AST]:
     """All nodes but those of types, which compute nothing, and of what asks for a value's type.
 
     Functions of given names are left out as well.
@@ -213,206 +165,152 @@ def without_annotations(
             continue
         if isinstance(node, ast.FunctionDef) and node.name in functions:
             continue
-        typed = {"annotation", "returns"}
         for name, value in ast.iter_fields(node):
-            if name not in typed:
+            if name not in {"annotation", "returns"}:
                 values = value if isinstance(value, list) else [value]
                 pending += [child for child in values if isinstance(child, ast.AST)]
 
 
 RULES = {
+    # Any randomness but the operating system's.
     "randomness": Rule(
-        randomness,
-        ("psd", "psd_cli"),
-        (
-            "import random",
-            "import numpy.random as r",
-            "from numpy import random",
-            "from numpy.random import default_rng",
-            "np.random.laplace()",
-            "def f():\n    import random",
-            "uuid.uuid4()\nimport uuid",
-            "stats.norm.rvs(3)",
-        ),
-        (
-            "random_words(3)",
-            "import secrets",
-            "from psd.mechanisms.random_words import random_bits",
-        ),
+        where="psd psd_cli",
+        imports="random numpy.random uuid",
+        more=generators,
+        hints="random default_rng RandomState SeedSequence rvs",
+        planted="""
+            import random | import numpy.random as r | from numpy import random |
+            from numpy.random import default_rng | np.random.laplace() | def f(): import random |
+            import uuid | stats.norm.rvs(3)
+        """,
+        harmless="""
+            random_words(3) | import secrets | from psd.mechanisms.random_words import random_bits
+        """,
     ),
+    # What mechanisms could draw from, and does not pass through the one place that draws.
     "sources of the noise": Rule(
-        other_sources,
-        ("psd.mechanisms",),
-        ("import secrets", "from time import monotonic", "os.urandom(8)", "import decimal"),
-        ("random_words(3)",),
+        where="psd.mechanisms",
+        imports="secrets time decimal",
+        attributes="urandom",
+        planted="import secrets | from time import monotonic | os.urandom(8) | import decimal",
+        harmless="random_words(3)",
     ),
+    # Formats whose reading runs code.
     "code in data": Rule(
-        code_in_data,
-        ("psd", "psd_cli"),
-        (
-            "import pickle",
-            "from joblib import load",
-            "import marshal, json",
-            "import shelve",
-            "import dill as d",
-            "pd.read_pickle(path)",
-            "np.load(path)",
-            "np.load(path, allow_pickle=True)",
-            "np.save(path, a, allow_pickle=flag)",
-            "import yaml",
-        ),
-        ("np.load(path, allow_pickle=False)", "json.loads(text)"),
+        where="psd psd_cli",
+        imports="pickle cPickle marshal shelve dill joblib cloudpickle yaml copyreg dbm xmlrpc",
+        attributes="read_pickle to_pickle loads_pickle",
+        more=arrays_of_objects,
+        hints="allow_pickle load save",
+        planted="""
+            import pickle | from joblib import load | import marshal, json | import shelve |
+            import dill as d | pd.read_pickle(path) | np.load(path) |
+            np.load(path, allow_pickle=True) | np.save(path, a, allow_pickle=flag) | import yaml
+        """,
+        harmless="np.load(path, allow_pickle=False) | json.loads(text)",
     ),
+    # Text that is run.
     "code from text": Rule(
-        code_from_text,
-        ("psd", "psd_cli"),
-        ("eval(text)", "exec(text)", "compile(t, '', 'exec')", "__import__('os')", "f = eval"),
-        ("re.compile('x')", "importlib.import_module(name)"),
+        where="psd psd_cli",
+        imports="code codeop runpy",
+        names="eval exec compile __import__ breakpoint",
+        planted="eval(text) | exec(text) | compile(t, '', 'exec') | __import__('os') | f = eval",
+        harmless="re.compile('x') | importlib.import_module(name)",
     ),
     "processes and network": Rule(
-        processes,
-        ("psd", "psd_cli"),
-        (
-            "import subprocess",
-            "import socket",
-            "from urllib.request import urlopen",
-            "from urllib import request",
-            "os.system('ls')",
-            "os.execvp('ls', [])",
-            "os.fork()",
-            "run(command, shell=True)",
-            "import ctypes",
-            "from concurrent import futures",
-        ),
-        ("from urllib.parse import urlsplit", "os.fsync(handle)"),
+        where="psd psd_cli",
+        imports="""
+            socket socketserver http ftplib smtplib urllib.request requests asyncio webbrowser
+            subprocess multiprocessing concurrent.futures ctypes cffi pty
+        """,
+        more=spawned,
+        hints="system popen fork spawn startfile exec shell",
+        planted="""
+            import subprocess | import socket | from urllib.request import urlopen |
+            from urllib import request | os.system('ls') | os.execvp('ls', []) | os.fork() |
+            run(command, shell=True) | import ctypes | from concurrent import futures
+        """,
+        harmless="from urllib.parse import urlsplit | os.fsync(handle)",
     ),
+    # Anything that shows values to somebody: the library returns and raises, and is silent.
     "talk": Rule(
-        talk,
-        ("psd",),
-        (
-            "print(count)",
-            "import logging",
-            "sys.stderr.write(text)",
-            "warnings.warn(text)",
-            "traceback.print_exc()\nimport traceback",
-            "show = print",
-        ),
-        ("sys.stdin.buffer", "blueprint(3)"),
+        where="psd",
+        imports="logging syslog traceback pprint",
+        names="print input",
+        attributes="stdout stderr warn print_exc",
+        planted="""
+            print(count) | import logging | sys.stderr.write(text) | warnings.warn(text) |
+            traceback.print_exc() | show = print
+        """,
+        harmless="sys.stdin.buffer | blueprint(3)",
     ),
     "floats on true data": Rule(
-        floats,
-        EXACT,
-        (
-            "1 / 3",
-            "x /= 2",
-            "0.5",
-            "float(x)",
-            "x.astype(np.float64)",
-            "x.astype(float)",
-            "x.astype('f8')",
-            "np.zeros(3, dtype='float64')",
-            "np.mean(x)",
-            "math.log(3)",
-            "from scipy import stats",
-            "def f(x=1.5): pass",
-            "def sample(self): return self.true / 2",
-        ),
-        (
-            "x: float",
-            "def f(x: NDArray[np.float64]) -> float: pass",
-            "isinstance(x, float)",
-            "x // 3",
-            "math.isqrt(9)",
-            "def log_probability(self): return -0.5",
-        ),
+        where=EXACT,
+        imports="cmath statistics decimal.getcontext scipy",
+        more=floats,
+        hints=".",  # in every source
+        planted="""
+            1 / 3 | x /= 2 | 0.5 | float(x) | x.astype(np.float64) | x.astype(float) |
+            x.astype('f8') | np.zeros(3, dtype='float64') | np.mean(x) | math.log(3) |
+            from scipy import stats | def f(x=1.5): pass | def sample(self): return self.true / 2
+        """,
+        harmless="""
+            x: float | def f(x: NDArray[np.float64]) -> float: pass | isinstance(x, float) |
+            x // 3 | math.isqrt(9) | def log_probability(self): return -0.5
+        """,
     ),
 }
 
-# Rule, module, and what is imported or named there: why.
+# By rule: module, and what is imported or named there, and why.
 ALLOWED = {
-    ("randomness", "psd.planning.plan", "default_rng"): (
-        "populations of a plan, made up from public densities"
-    ),
-    ("randomness", "psd.planning.local_plan", "default_rng"): (
-        "populations of a plan, made up from public densities"
-    ),
-    ("randomness", "psd.planning.region_plan", "default_rng"): (
-        "positions of made-up records in public regions"
-    ),
-    ("processes and network", "psd.integrations.qgis.command_line", "subprocess"): (
-        "in QGIS, whose own Python is another one than that of psd"
-    ),
-    ("randomness", "psd.local.distributions", "default_rng"): (
-        "samples of public tables of reports, for the errors of a distribution"
-    ),
-    ("randomness", "psd.web.size_accuracy", "default_rng"): (
-        "squares whose errors a public page states"
-    ),
-    ("randomness", "psd.web.size_accuracy", "random"): "squares whose errors a public page states",
-    ("floats on true data", "psd.space.growing_tree", "/"): (
-        "shares of the areas of public cells and regions"
-    ),
-    ("floats on true data", "psd.space.growing_tree", "1.0"): (
-        "shares of the areas of public cells and regions"
-    ),
-    ("randomness", "psd.suggest.factors", "default_rng"): (
-        "where public factors of regions start, by a seed"
-    ),
-    ("randomness", "psd.query.simultaneous", "random"): (
-        "points of a Sobol sequence, over which a public law is integrated"
-    ),
-    ("randomness", "psd.statistics.error_draws", "default_rng"): (
-        "draws of errors around a release, which is public by then"
-    ),
-    ("randomness", "psd.evaluation.workload", "RandomState"): (
-        "rectangles of an evaluation, which is PRIVATE and releases nothing"
-    ),
-    ("randomness", "psd.testing.method", "default_rng"): "data sets of tests, made up",
-    ("randomness", "psd.testing.source", "default_rng"): "data sets of tests, made up",
-    ("sources of the noise", "psd.mechanisms.random_words", "urandom"): (
-        "the one place that asks the operating system"
-    ),
-    ("code from text", "psd.__main__", "runpy"): "runs the command, whose name is written there",
-    ("processes and network", "psd.ingest.engines._spark_session", "socket"): (
-        "asks whether the port of a Spark server answers"
-    ),
-    ("processes and network", "psd._util.processes", "concurrent.futures"): (
-        "builds of one command in processes of this machine, started afresh and not forked"
-    ),
-    ("processes and network", "psd._util.processes", "concurrent.futures.process"): (
-        "says that a process was ended from outside"
-    ),
-    ("processes and network", "psd._util.processes", "multiprocessing"): (
-        "starts these processes afresh"
-    ),
-    ("processes and network", "psd._util.processes", "multiprocessing.connection"): (
-        "ends these processes with their parent"
-    ),
-    ("processes and network", "psd._util.threads", "concurrent.futures"): (
-        "threads of this process, which draw nothing"
-    ),
-    ("processes and network", "psd.ingest.tally_builder", "concurrent.futures"): (
-        "threads of this process, which draw nothing"
-    ),
-    ("talk", "psd.local.device", "stdout"): "the device is a program: it prints its report",
-    ("talk", "psd.local.device", "stderr"): "the device is a program: it prints its refusals",
-    ("talk", "psd._util.stage_log", "logging"): "names of stages alone, which depend on no data",
-    ("talk", "psd.ledger.account", "warn"): (
-        "where the ledger lies, and whether a file was paid for under another name: no value of it"
-    ),
-    ("talk", "psd.ingest.engines._spark_session", "logging"): (
-        "silences what PySpark logs, which may quote rows"
-    ),
-    ("talk", "psd.ingest.engines._spark_session", "stdout"): (
-        "holds back what PySpark prints, which may quote rows"
-    ),
-    ("talk", "psd.ingest.engines._spark_session", "stderr"): (
-        "holds back what PySpark prints, which may quote rows"
-    ),
+    "randomness": {
+        "psd.planning.plan default_rng": "populations made up from public densities",
+        "psd.planning.local_plan default_rng": "populations made up from public densities",
+        "psd.planning.region_plan default_rng": "positions of made-up records in public regions",
+        "psd.local.distributions default_rng": "samples of public tables of reports, for errors",
+        "psd.web.size_accuracy default_rng": "squares whose errors a public page states",
+        "psd.web.size_accuracy random": "squares whose errors a public page states",
+        "psd.suggest.factors default_rng": "where public factors of regions start, by a seed",
+        "psd.query.simultaneous random": "a Sobol sequence, over which a public law is integrated",
+        "psd.statistics.error_draws default_rng": "errors around a release, public by then",
+        "psd.evaluation.workload RandomState": "rectangles of an evaluation, which is PRIVATE",
+        "psd.testing.method default_rng": "data sets of tests, made up",
+        "psd.testing.source default_rng": "data sets of tests, made up",
+    },
+    "sources of the noise": {
+        "psd.mechanisms.random_words urandom": "the one place that asks the operating system",
+    },
+    "code from text": {
+        "psd.__main__ runpy": "runs the command, whose name is written there",
+    },
+    "processes and network": {
+        "psd.integrations.qgis.command_line subprocess": "in QGIS, whose Python is not psd's",
+        "psd.ingest.engines._spark_session socket": "asks whether the port of Spark answers",
+        "psd._util.processes concurrent.futures": "builds in processes that are started afresh",
+        "psd._util.processes concurrent.futures.process": "says that one was ended from outside",
+        "psd._util.processes multiprocessing": "starts these processes afresh, without a fork",
+        "psd._util.processes multiprocessing.connection": "ends these processes with their parent",
+        "psd._util.threads concurrent.futures": "threads of this process: no draws",
+        "psd.ingest.tally_builder concurrent.futures": "threads of this process: no draws",
+    },
+    "talk": {
+        "psd.local.device stdout": "the device is a program: it prints its report",
+        "psd.local.device stderr": "the device is a program: it prints its refusals",
+        "psd._util.stage_log logging": "names of stages alone, which depend on no data",
+        "psd.ledger.account warn": "where a ledger lies, and a file that was paid for before",
+        "psd.ingest.engines._spark_session logging": "silences PySpark, which may quote rows",
+        "psd.ingest.engines._spark_session stdout": "silences PySpark, which may quote rows",
+        "psd.ingest.engines._spark_session stderr": "silences PySpark, which may quote rows",
+    },
+    "floats on true data": {
+        "psd.space.growing_tree /": "shares of the areas of public cells and regions",
+        "psd.space.growing_tree 1.0": "shares of the areas of public cells and regions",
+    },
 }
 
 
-def modules() -> dict[str, str]:
+@pytest.fixture(scope="module")
+def modules():
     """Source of every module of both packages."""
     found = {}
     for package, root in ROOTS.items():
@@ -423,49 +321,25 @@ def modules() -> dict[str, str]:
     return found
 
 
-MODULES = modules()
+@pytest.mark.parametrize("rule", RULES)
+def test_nothing_banned_is_said(modules, rule):
+    """All that a rule finds is allowed there, and every exception is needed and has a reason."""
+    allowed = ALLOWED.get(rule, {})
+    read = {module: text for module, text in modules.items() if RULES[rule].reads(module)}
+    said = {f"{module} {name}" for module, text in read.items() for name in RULES[rule].finds(text)}
+    assert sorted(said - allowed.keys()) == []
+    assert sorted(allowed.keys() - said) == []
+    assert all(len(reason.split()) > 3 for reason in allowed.values())
 
 
-def offences(rule: str) -> set[tuple[str, str, str]]:
-    """Rule, module and name of all that a rule finds."""
-    return {
-        (rule, module, name)
-        for module, source in MODULES.items()
-        if RULES[rule].reads(module)
-        for name in RULES[rule].finds(ast.parse(source))
-    }
+def test_exceptions_are_of_rules_and_places_that_exist(modules):
+    assert ALLOWED.keys() <= RULES.keys()
+    assert {*EXACT.split()} <= modules.keys()
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_nothing_banned_is_said(rule):
-    assert sorted(offences(rule) - ALLOWED.keys()) == []
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_every_exception_is_needed_and_has_a_reason(rule):
-    mine = {exception for exception in ALLOWED if exception[0] == rule}
-    assert sorted(mine - offences(rule)) == []
-    assert all(len(ALLOWED[exception].split()) > 3 for exception in mine)
-
-
-def test_exceptions_are_of_rules_that_exist():
-    assert {rule for rule, _, _ in ALLOWED} <= RULES.keys()
-
-
-@pytest.mark.parametrize(
-    ("rule", "source"), [(name, text) for name, rule in RULES.items() for text in rule.planted]
-)
-def test_a_rule_fires_on_what_is_planted(rule, source):
-    assert list(RULES[rule].finds(ast.parse(source)))
-
-
-@pytest.mark.parametrize(
-    ("rule", "source"), [(name, text) for name, rule in RULES.items() for text in rule.harmless]
-)
-def test_a_rule_leaves_the_rest_alone(rule, source):
-    assert not list(RULES[rule].finds(ast.parse(source)))
-
-
-def test_every_place_that_is_to_be_exact_exists():
-    assert all(any(RULES["floats on true data"].reads(m) for m in MODULES) for _ in EXACT)
-    assert set(EXACT) <= MODULES.keys()
+def test_a_rule_fires_on_what_is_planted_and_leaves_the_rest_alone(rule):
+    for source in RULES[rule].planted.split("|"):
+        assert list(RULES[rule].finds(source.strip())), source
+    for source in RULES[rule].harmless.split("|"):
+        assert not list(RULES[rule].finds(source.strip())), source

@@ -46,6 +46,7 @@ LATTICES = {
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("lattice", LATTICES)
 @pytest.mark.parametrize("name", psd.methods())
 def test_a_coordinate_resolution_of_any_lattice_is_built_and_no_cell_is_below_it(name, lattice):
@@ -107,6 +108,7 @@ def test_counts_are_those_of_the_boxes(method):
     check_counts(method)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("method", METHODS)
 def test_a_release_is_built_saved_loaded_and_queried(method):
     check_release(method)

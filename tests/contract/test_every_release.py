@@ -22,10 +22,8 @@ def rows(users=60, size=400):
     random = np.random.default_rng(7)
     x, y = np.clip(random.normal(8, 2.5, (2, size)), 0, 15.9)
     times = np.datetime64("2024-01-05") + random.integers(0, 50, size)
-    return pd.DataFrame({
-        "lon": x, "lat": y, "id": random.integers(0, users, size).astype(str),
-        "time": times.astype(str),
-    })  # fmt: skip
+    ids = random.integers(0, users, size).astype(str)
+    return pd.DataFrame({"lon": x, "lat": y, "id": ids, "time": times.astype(str)})
 
 
 def covariate():
@@ -60,6 +58,7 @@ def views(release):
     ]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_feature_answers(kind):
     built = build(kind)

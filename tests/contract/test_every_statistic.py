@@ -16,6 +16,8 @@ from support.local import local_release, places
 from support.privacy.replay import small_cases
 from support.releases import changed
 
+pytestmark = pytest.mark.deep
+
 SIDE = 8
 ROWS = {"empty": (), "one place": (5,) * 900, "spread": tuple(range(SIDE * SIDE)) * 4}
 METHODS = small_cases()

@@ -20,6 +20,7 @@ from support.noise import LOSS
 DOMAIN = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(64, 64))
 DAYS = psd.TimeSlices.parse("day", "2024-01-01..2024-01-04")
 ROWS = 400
+STATED = "epsilon 1 and delta 1e-6 (rho 0.024355970359)"
 
 
 def table():
@@ -39,6 +40,14 @@ def request(**arguments):
     return replace(request_from_arguments(**made), delta="1e-6", noise_law="gaussian")
 
 
+def paid(folder, **registration):
+    """The records as a file, and the account of a dataset for them."""
+    ledger = psd.Ledger.create(folder / "city.ledger")
+    ledger.register("visits", **registration)
+    table().to_csv(folder / "visits.csv", index=False)
+    return str(folder / "visits.csv"), psd.Account(ledger, "visits")
+
+
 def series(**arguments):
     """Series of the records by user and day, with a repeatable sampler."""
     asked = request(slices=DAYS, time="time", user="id", **arguments)
@@ -51,7 +60,7 @@ def test_a_release_states_epsilon_delta_and_rho(tmp_path):
     assert release.tree.noise == CountNoise.gaussian(9)
     assert release.tree.max_path_epsilon == LOSS.rho
     assert release.guarantee_text == (
-        "epsilon 1 and delta 1e-6 (rho 0.024355970359) per user, at most 3 records of each; "
+        f"{STATED} per user, at most 3 records of each; "
         "with a probability of at most 1e-6 it may reveal more than epsilon allows"
     )
     assert release.guarantee_text == request(user="id", max_contributions=3).guarantee_text
@@ -59,28 +68,26 @@ def test_a_release_states_epsilon_delta_and_rho(tmp_path):
     assert psd.Release.load(tmp_path / "r.psd.parquet").digest == release.digest
 
 
-@pytest.mark.parametrize(
-    ("bounds", "squared"),
-    [
-        pytest.param({"max_contributions": 3}, 9, id="k in all slices"),
-        pytest.param({"max_contributions": 4, "max_per_slice": 1}, 4, id="one in each slice"),
-        pytest.param({"max_contributions": 4, "max_per_slice": 3}, 12, id="three in each slice"),
-        pytest.param({"max_contributions": 2, "per": "slice"}, 16, id="per slice"),
-    ],
-)
-def test_every_slice_has_all_of_rho_and_the_noise_of_k_times_cap(bounds, squared):
-    built = series(**bounds)
-    assert {release.tree.noise for release in built.releases} == {CountNoise.gaussian(squared)}
-    assert {release.tree.max_path_epsilon for release in built.releases} == {LOSS.rho}
-    assert built.record.epsilon == LOSS.epsilon
-    assert built.guarantee_text.startswith("epsilon 1 and delta 1e-6 (rho 0.024355970359) per user")
+def test_every_slice_has_all_of_rho_and_the_noise_of_k_times_cap(subtests):
+    for bounds, squared in (
+        ({"max_contributions": 3}, 9),
+        ({"max_contributions": 4, "max_per_slice": 1}, 4),
+        ({"max_contributions": 4, "max_per_slice": 3}, 12),
+        ({"max_contributions": 2, "per": "slice"}, 16),
+    ):
+        with subtests.test(str(bounds)):
+            built = series(**bounds)
+            noises = {release.tree.noise for release in built.releases}
+            assert noises == {CountNoise.gaussian(squared)}
+            assert {release.tree.max_path_epsilon for release in built.releases} == {LOSS.rho}
+            assert built.record.epsilon == LOSS.epsilon
+            assert built.guarantee_text.startswith(f"{STATED} per user")
 
 
 def test_the_squared_sensitivity_of_units():
     """K cap: k in all slices, cap in one."""
-    user, day = PrivacyUnit(kind="user", max_contributions=6), PrivacyUnit(
-        kind="user-day", max_contributions=2, time_zone="UTC"
-    )  # fmt: skip
+    user = PrivacyUnit(kind="user", max_contributions=6)
+    day = PrivacyUnit(kind="user-day", max_contributions=2, time_zone="UTC")
     assert squared_sensitivity(PrivacyUnit(), "series", 12) == 1
     assert squared_sensitivity(user, "series", 1) == squared_sensitivity(user, "series", 12) == 36
     assert squared_sensitivity(replace(user, max_per_slice=2), "series", 12) == 12
@@ -115,27 +122,23 @@ def test_noise_has_the_deviation_that_is_stated():
     method = psd.decompositions.Grid(size=45)
     release = publish(request(method=method, user="id", max_contributions=2), table()[:0])
     measured = release.tree.epsilon > 0
-    squares = release.tree.count[measured] ** 2 / release.tree.noise.variance(
-        release.tree.epsilon[measured]
-    )
+    variance = release.tree.noise.variance(release.tree.epsilon[measured])
+    squares = release.tree.count[measured] ** 2 / variance
     assert len(squares) == 45**2
     assert abs(squares.sum() - len(squares)) < 6.1 * (2 * len(squares)) ** 0.5
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+def test_losses_that_do_not_exist_are_refused():
+    for changes, message in (
         ({"delta": None}, 'delta must be given with noise_law="gaussian"'),
         ({"delta": "0.01"}, "delta must be above 0 and below 0.001"),
         ({"delta": "1e-400"}, "delta must be"),
         ({"delta": 0}, "delta must be"),
         ({"noise_law": "cauchy"}, "noise_law must be one of"),
         ({"epsilon": "1e-9", "delta": "1e-300"}, "delta must allow a rho of at least 1e-12"),
-    ],
-)
-def test_losses_that_do_not_exist_are_refused(changes, message):
-    with pytest.raises(ParameterError, match=message):
-        replace(request(), **changes)
+    ):
+        with pytest.raises(ParameterError, match=message):
+            replace(request(), **changes)
 
 
 def test_with_laplace_noise_no_delta_is_spent_or_stated():
@@ -146,28 +149,19 @@ def test_with_laplace_noise_no_delta_is_spent_or_stated():
 
 
 def test_a_ledger_is_charged_rho_and_refuses_what_is_left_of_no_rho(tmp_path):
-    ledger = psd.Ledger.create(tmp_path / "city.ledger")
-    ledger.register("visits", budget="1.5", delta="1e-6")
-    account = psd.Account(ledger, "visits")
-    path = tmp_path / "visits.csv"
-    table().to_csv(path, index=False)
-    asked = request()
-    first = publish(asked, str(path), account=account)
+    path, account = paid(tmp_path, budget="1.5", delta="1e-6")
+    first = publish(request(), path, account=account)
     assert first.record.rho == LOSS.rho
     assert first.parameters["charge"]
-    publish(asked, str(path), account=account)  # .049 of the .053 that (1.5, 1e-6) has
+    publish(request(), path, account=account)  # .049 of the .053 that (1.5, 1e-6) has
     with pytest.raises(BudgetError):
-        publish(asked, str(path), account=account)
+        publish(request(), path, account=account)
 
 
 def test_a_dataset_without_delta_refuses_gaussian_noise(tmp_path):
-    ledger = psd.Ledger.create(tmp_path / "city.ledger")
-    ledger.register("visits", budget=2)
-    path = tmp_path / "visits.csv"
-    table().to_csv(path, index=False)
-    asked, account = request(), psd.Account(ledger, "visits")
+    path, account = paid(tmp_path, budget=2)
     with pytest.raises(LedgerError, match="has no delta, so it takes no Gaussian noise"):
-        publish(asked, str(path), account=account)
+        publish(request(), path, account=account)
 
 
 def test_explained_errors_fall_with_epsilon():

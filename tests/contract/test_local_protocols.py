@@ -1,7 +1,6 @@
 """Every registered protocol: its exact law, its privacy, its estimates, and the device's draws."""
 
 from fractions import Fraction
-from itertools import product
 
 import numpy as np
 import pytest
@@ -21,83 +20,71 @@ from psd.local.device import (
 )
 from psd.local.protocols import best_protocol, list_protocols, protocol_class
 from support.goodness_of_fit import holds
-from support.local import Listed, epsilon_of, law_of, log_ratio, support_of
+from support.local import Listed, epsilon_of, law_of, log_ratio, support_of, worst_ratio
 
 EPSILONS = (NANO // 10, NANO // 2, NANO, 2 * NANO, 4 * NANO)
 
 # Small domains of each protocol, by epsilon.
 SMALL = {
-    "k-ary": [lambda nano, k=k: KaryDraw(nano, k) for k in (2, 3, 5)],
-    "unary": [
-        lambda nano, d=d, form=form: UnaryDraw(nano, d, form)
-        for d, form in product((2, 4), ("symmetric", "optimised"))
+    "k-ary": lambda nano: [KaryDraw(nano, k) for k in (2, 3, 5)],
+    "unary": lambda nano: [
+        UnaryDraw(nano, d, form) for d in (2, 4) for form in ("symmetric", "optimised")
     ],
-    "subset": [
-        lambda nano, d=d, w=w: SubsetDraw(nano, d, w)
-        for d, w in ((2, 1), (5, 1), (5, 2), (5, 3), (6, 5))
+    "subset": lambda nano: [
+        SubsetDraw(nano, d, w) for d, w in ((2, 1), (5, 1), (5, 2), (5, 3), (6, 5))
     ],
-    "rappor": [
-        lambda nano, d=d, flips=flips: RapporDraw(nano, d, "one-hot", flips)
-        for d, flips in ((2, 1), (4, 1), (4, 16))
+    "rappor": lambda nano: [
+        RapporDraw(nano, d, "one-hot", flips) for d, flips in ((2, 1), (4, 1), (4, 16))
     ],
-    "hashing": [
-        lambda nano, d=d, g=g: HashingDraw(nano, d, g, "seed")
-        for d, g in ((2, 2), (4, 2), (8, 2), (5, 3), (4, 5), (6, 5))
+    "hashing": lambda nano: [
+        HashingDraw(nano, d, g, "seed") for d, g in ((2, 2), (4, 2), (8, 2), (5, 3), (4, 5), (6, 5))
     ],
 }
-CASES = [
-    (name, number, nano)
-    for name in SMALL
-    for number in range(len(SMALL[name]))
-    for nano in EPSILONS
-]
+by_name = pytest.mark.parametrize("name", SMALL)
 
 
-def protocol_at(name, number, nano):
-    return protocol_class(name)(draw=SMALL[name][number](nano))
+def small(name, *epsilons):
+    """Protocols of all small domains."""
+    return [protocol_class(name)(draw=draw) for nano in epsilons for draw in SMALL[name](nano)]
 
 
 def test_every_protocol_has_a_small_domain_and_a_device():
     assert set(list_protocols()) == SMALL.keys() | device.WINDOWS == device.PROTOCOLS.keys()
 
 
-@pytest.mark.parametrize(("name", "number", "nano"), CASES)
-def test_law_is_what_the_device_draws(name, number, nano):
-    protocol = protocol_at(name, number, nano)
-    for answer in range(protocol.answers):
-        drawn = law_of(lambda words, a=answer: protocol.draw.randomise(a, words))
-        assert drawn == dict(protocol.law(answer))
-        assert sum(drawn.values()) == 1
+@by_name
+def test_law_is_what_the_device_draws(name):
+    for protocol in small(name, *EPSILONS):
+        for answer in range(protocol.answers):
+            drawn = law_of(lambda words, a=answer, p=protocol: p.draw.randomise(a, words))
+            assert drawn == dict(protocol.law(answer)), protocol
+            assert sum(drawn.values()) == 1
 
 
-@pytest.mark.parametrize(("name", "number", "nano"), CASES)
-def test_privacy_is_exact(name, number, nano):
-    protocol = protocol_at(name, number, nano)
-    laws = [dict(protocol.law(answer)) for answer in range(protocol.answers)]
-    reports = set().union(*laws)
-    worst = max(
-        max(law[report] for law in laws) / min(law[report] for law in laws) for report in reports
-    )
-    epsilon = epsilon_of(nano)
-    assert epsilon - epsilon_of(2) < log_ratio(worst) <= epsilon
+@by_name
+def test_privacy_is_exact(name):
+    for nano in EPSILONS:
+        for protocol in small(name, nano):
+            worst = worst_ratio([dict(protocol.law(answer)) for answer in range(protocol.answers)])
+            loss, epsilon = log_ratio(worst), epsilon_of(nano)
+            assert epsilon - epsilon_of(2) < loss <= epsilon, protocol
 
 
-@pytest.mark.parametrize(("name", "number", "nano"), CASES)
-def test_estimates_are_unbiased_and_of_the_stated_variance(name, number, nano):
-    protocol = protocol_at(name, number, nano)
-    p, q, d = protocol.p, protocol.q, protocol.answers
-    supports = {}
-    mean, variance = np.zeros((2, d, d), object)
-    for answer in range(d):
-        for report, chance in protocol.law(answer):
-            if report not in supports:
-                supports[report] = support_of(protocol, report)
-            mean[answer] += chance * supports[report].astype(object)
-    assert (mean == np.where(np.eye(d, dtype=bool), p, q)).all()
-    variance = mean * (1 - mean)  # of a bit, for each answer and cell
-    for share in (Fraction(0), Fraction(1, 3), Fraction(1)):
-        exact = share * variance[0][0] + (1 - share) * variance[1][0]
-        assert exact / (p - q) ** 2 == protocol.variance(share)
+@by_name
+def test_estimates_are_unbiased_and_of_the_stated_variance(name):
+    for protocol in small(name, *EPSILONS):
+        p, q, d = protocol.p, protocol.q, protocol.answers
+        supports, mean = {}, np.zeros((d, d), object)
+        for answer in range(d):
+            for report, chance in protocol.law(answer):
+                if report not in supports:
+                    supports[report] = support_of(protocol, report)
+                mean[answer] += chance * supports[report].astype(object)
+        assert (mean == np.where(np.eye(d, dtype=bool), p, q)).all(), protocol
+        variance = mean * (1 - mean)  # of a bit, for each answer and cell
+        for share in (Fraction(0), Fraction(1, 3), Fraction(1)):
+            exact = share * variance[0][0] + (1 - share) * variance[1][0]
+            assert exact / (p - q) ** 2 == protocol.variance(share), protocol
 
 
 def test_variances_of_rare_answers():
@@ -109,7 +96,7 @@ def test_variances_of_rare_answers():
     assert [at("k-ary", e * NANO, 2) for e in (1, 2, 4)] == [0.920674, 0.181015, 0.019005]
     halves = (NANO // 2, NANO, 2 * NANO, 4 * NANO)
     assert [at("unary", e, 9) for e in halves] == [15.670792, 3.682694, 0.724062, 0.076022]
-    symmetric = [protocol_at("unary", 0, e * NANO).variance(0) for e in (1, 2, 4)]
+    symmetric = [small("unary", e * NANO)[0].variance(0) for e in (1, 2, 4)]
     assert [round(float(v), 6) for v in symmetric] == [3.917698, 0.920674, 0.181015]
     # Hashing beyond all digits: q tends to 1 / g.
     assert abs(at("hashing", NANO, 60_000, modulus=3) - 3.770066) < 1e-3
@@ -135,20 +122,18 @@ GOLDEN = {
 }
 
 
-@pytest.mark.parametrize(("nano", "others"), GOLDEN)
-def test_thresholds_are_the_golden_ones_and_the_largest_that_are_private(nano, others):
-    threshold = keep_threshold(nano, others)
-    assert threshold == GOLDEN[nano, others]
-    ratio = [Fraction(t * others, UNIT - t) for t in (threshold, threshold + 1)]
-    assert log_ratio(ratio[0]) <= epsilon_of(nano) < log_ratio(ratio[1])
+def test_thresholds_are_the_golden_ones_and_the_largest_that_are_private():
+    for (nano, others), threshold in GOLDEN.items():
+        assert keep_threshold(nano, others) == threshold
+        ratio = [Fraction(t * others, UNIT - t) for t in (threshold, threshold + 1)]
+        assert log_ratio(ratio[0]) <= epsilon_of(nano) < log_ratio(ratio[1])
 
 
-@pytest.mark.parametrize(("nano", "others"), GOLDEN)
-def test_the_word_before_a_threshold_keeps_and_the_word_at_it_does_not(nano, others):
-    threshold = GOLDEN[nano, others]
-    words = [(threshold << 2) - 1, threshold << 2, 0, 2**64 - 1]
-    listed = Listed(words)
-    assert [listed.keeps(threshold) for _ in words] == [True, False, True, False]
+def test_the_word_before_a_threshold_keeps_and_the_word_at_it_does_not():
+    for threshold in GOLDEN.values():
+        words = [(threshold << 2) - 1, threshold << 2, 0, 2**64 - 1]
+        listed = Listed(words)
+        assert [listed.keeps(threshold) for _ in words] == [True, False, True, False]
 
 
 def test_below_is_uniform_and_draws_the_last_words_again():
@@ -172,12 +157,13 @@ def support_p_value(protocol, p, q):
     )
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.deep
+@by_name
 def test_real_devices_have_the_law_and_other_epsilons_are_rejected(name):
-    protocol = protocol_at(name, 1, NANO)
+    protocol = small(name, NANO)[1]
     assert holds(lambda: support_p_value(protocol, protocol.p, protocol.q))
     for other in (7 * NANO // 10, 13 * NANO // 10):
-        wrong = protocol_at(name, 1, other)
+        wrong = small(name, other)[1]
         assert support_p_value(wrong, protocol.p, protocol.q) < 1e-6
 
 

@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -43,34 +44,40 @@ def test_every_protocol_of_numbers_has_a_small_range():
     kinds = {name: protocol_class(name) for name in list_protocols()}
     numbers = {name for name, kind in kinds.items() if issubclass(kind, NumberProtocol)}
     assert numbers == SMALL.keys() == WINDOWS.keys()
-    assert {name for name in numbers if kinds[name].use == "means"} == {*MEANS}
-    assert {name for name in numbers if kinds[name].use == "single values"} == {*SINGLE}
+    for use, names, kind in (
+        ("means", MEANS, UnbiasedProtocol),
+        ("single values", SINGLE, SingleValueProtocol),
+    ):
+        assert {name for name in numbers if kinds[name].use == use} == {*names}
+        assert all(issubclass(kinds[name], kind) for name in names)
 
 
-@pytest.mark.parametrize("nano", EPSILONS)
-@pytest.mark.parametrize(("name", "window"), CASES)
-def test_privacy_of_numbers_is_exact(name, window, nano):
-    columns = zip(*laws(small(name, window, nano)), strict=True)
-    worst = max(max(column) / min(column) for column in columns)
-    assert epsilon_of(nano) - epsilon_of(2) < log_ratio(worst) <= epsilon_of(nano)
+def test_privacy_of_numbers_is_exact(subtests):
+    for (name, window), nano in product(CASES, EPSILONS):
+        with subtests.test(f"{name}, window {window}, {nano}"):
+            columns = zip(*laws(small(name, window, nano)), strict=True)
+            worst = max(max(column) / min(column) for column in columns)
+            assert epsilon_of(nano) - epsilon_of(2) < log_ratio(worst) <= epsilon_of(nano)
 
 
-@pytest.mark.parametrize(("name", "window"), CASES)
-def test_law_of_numbers_is_what_the_device_draws(name, window):
-    protocol = small(name, window, NANO)
-    for answer in range(protocol.answers):
-        drawn = law_of(lambda words, a=answer: protocol.draw.randomise(a, words))
-        assert drawn == dict(protocol.law(answer))
-        assert sum(drawn.values()) == 1
-        chances = [float(chance) for chance in protocol.chances(answer)]
-        assert np.allclose(protocol.matrix()[answer], chances)
+def test_law_of_numbers_is_what_the_device_draws(subtests):
+    for name, window in CASES:
+        protocol = small(name, window, NANO)
+        with subtests.test(f"{name}, window {window}"):
+            for answer in range(protocol.answers):
+                drawn = law_of(lambda words, a=answer, p=protocol: p.draw.randomise(a, words))
+                assert drawn == dict(protocol.law(answer))
+                assert sum(drawn.values()) == 1
+                chances = [float(chance) for chance in protocol.chances(answer)]
+                assert np.allclose(protocol.matrix()[answer], chances)
 
 
 @pytest.mark.parametrize("name", WINDOWS)
-@pytest.mark.parametrize("nano", [NANO // 1000, NANO, 12 * NANO])
-def test_weights_of_all_steps_fit_into_a_word(name, nano):
-    protocols = [protocol_class(name).best(nano)]
-    protocols += [protocol_class(name).at(nano, STEPS, w) for w in WINDOWS[name]]
+def test_weights_of_all_steps_fit_into_a_word(name):
+    kind = protocol_class(name)
+    epsilons = (NANO // 1000, NANO, 12 * NANO)
+    protocols = [kind.best(nano) for nano in epsilons]
+    protocols += [kind.at(nano, STEPS, w) for nano in epsilons for w in WINDOWS[name]]
     for protocol in protocols:
         for answer in (0, 1, STEPS // 2, STEPS - 1):
             runs = protocol.draw.runs(answer)
@@ -79,51 +86,53 @@ def test_weights_of_all_steps_fit_into_a_word(name, nano):
             assert sum(size for size, _ in runs) == protocol.outputs
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", ["bounded-laplace", "bounded-staircase"])
 def test_the_worst_pair_of_all_steps_is_within_epsilon(name):
     """At 1,024 steps, the ends against every step; all pairs are enumerated at 8 steps."""
     protocol = protocol_class(name).best(NANO)
     totals = [sum(size * weight for size, weight in protocol.draw.runs(a)) for a in range(STEPS)]
-    first = [weight for size, weight in protocol.draw.runs(0) for _ in range(size)]
-    ratios = []
-    for answer in range(STEPS):
-        row = [weight for size, weight in protocol.draw.runs(answer) for _ in range(size)]
-        ratios += [
-            Fraction(first[y] * totals[answer], row[y] * totals[0]) for y in (0, 400, STEPS - 1)
-        ]
+    rows = [
+        [weight for size, weight in protocol.draw.runs(answer) for _ in range(size)]
+        for answer in range(STEPS)
+    ]
+    ratios = [
+        Fraction(rows[0][y] * total, row[y] * totals[0])
+        for row, total in zip(rows, totals, strict=True)
+        for y in (0, 400, STEPS - 1)
+    ]
     worst = max(max(ratios), 1 / min(ratios))
     assert worst <= Fraction(math.e)
     assert log_ratio(worst) <= 1
 
 
-@pytest.mark.parametrize("nano", EPSILONS)
-@pytest.mark.parametrize(("name", "window"), [case for case in CASES if case[0] in MEANS])
-def test_decoded_numbers_are_exactly_unbiased_and_of_the_stated_variance(name, window, nano):
-    protocol = small(name, window, nano)
-    values = protocol.decoded()
-    for answer, chances in enumerate(laws(protocol)):
-        pairs = list(zip(chances, values, strict=True))
-        assert sum(chance * value for chance, value in pairs) == answer
-        variance = sum(chance * (value - answer) ** 2 for chance, value in pairs)
-        assert protocol.variances()[answer] == pytest.approx(float(variance), rel=1e-9)
+def test_decoded_numbers_are_exactly_unbiased_and_of_the_stated_variance(subtests):
+    for name, nano in product(MEANS, EPSILONS):
+        for protocol in (small(name, window, nano) for window in SMALL[name]):
+            values = protocol.decoded()
+            with subtests.test(str(protocol)):
+                for answer, chances in enumerate(laws(protocol)):
+                    pairs = list(zip(chances, values, strict=True))
+                    assert sum(chance * value for chance, value in pairs) == answer
+                    variance = sum(chance * (value - answer) ** 2 for chance, value in pairs)
+                    assert protocol.variances()[answer] == pytest.approx(float(variance), rel=1e-9)
 
 
-@pytest.mark.parametrize(("name", "window"), [case for case in CASES if case[0] in SINGLE])
-def test_errors_of_single_values_are_those_of_the_law(name, window):
-    protocol = small(name, window, NANO)
-    exact = [
-        sum(chance * (y - t) ** 2 for y, chance in enumerate(law))
-        for t, law in enumerate(laws(protocol))
-    ]
-    assert protocol.squared_errors() == pytest.approx([float(error) for error in exact])
-    if name != "bounded-laplace":
-        mean = float(sum(exact) / len(exact))
-        assert protocol.mean_squared_error() == pytest.approx(mean)
-        best = type(protocol).best(NANO, STEPS_OF_SMALL)
-        assert best.mean_squared_error() <= mean
-        # Means of single values are biased towards the middle: why they are no protocol of means.
-        first = laws(protocol)[0]
-        assert sum(chance * y for y, chance in enumerate(first)) > 1
+def test_errors_of_single_values_are_those_of_the_law(subtests):
+    for protocol in (small(name, window, NANO) for name in SINGLE for window in SMALL[name]):
+        with subtests.test(str(protocol)):
+            exact = [
+                sum(chance * (y - t) ** 2 for y, chance in enumerate(law))
+                for t, law in enumerate(laws(protocol))
+            ]
+            assert protocol.squared_errors() == pytest.approx([float(error) for error in exact])
+            if protocol.draw.law == "bounded-laplace":
+                continue
+            mean = float(sum(exact) / len(exact))
+            assert protocol.mean_squared_error() == pytest.approx(mean)
+            assert type(protocol).best(NANO, STEPS_OF_SMALL).mean_squared_error() <= mean
+            # Means of single values are biased towards the middle: they are no protocol of means.
+            assert sum(chance * y for y, chance in enumerate(laws(protocol)[0])) > 1
 
 
 # Weight of the bounded staircase on 24 steps, as its logarithm: epsilon, window.
@@ -133,17 +142,18 @@ LATTICE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("epsilon", "window"), LATTICE)
-def test_the_weight_of_the_bounded_staircase_is_the_largest_within_epsilon(epsilon, window):
-    draw = NumberDraw(epsilon * NANO, 24, "bounded-staircase", window)
-    inside, outside = draw.weights
-    assert math.log(inside / outside) == pytest.approx(LATTICE[epsilon, window], abs=1e-9)
-    losses = []
-    for weight in (inside, inside + 1):
-        draw.__dict__["weights"] = (weight, outside)
-        columns = zip(*laws(protocol_class("bounded-staircase")(draw=draw)), strict=True)
-        losses.append(log_ratio(max(max(column) / min(column) for column in columns)))
-    assert losses[0] <= epsilon < losses[1]
+def test_the_weight_of_the_bounded_staircase_is_the_largest_within_epsilon(subtests):
+    for (epsilon, window), logarithm in LATTICE.items():
+        draw = NumberDraw(epsilon * NANO, 24, "bounded-staircase", window)
+        inside, outside = draw.weights
+        with subtests.test(f"epsilon {epsilon}, window {window}"):
+            assert math.log(inside / outside) == pytest.approx(logarithm, abs=1e-9)
+            losses = []
+            for weight in (inside, inside + 1):
+                draw.__dict__["weights"] = (weight, outside)
+                columns = zip(*laws(protocol_class("bounded-staircase")(draw=draw)), strict=True)
+                losses.append(log_ratio(max(max(column) / min(column) for column in columns)))
+            assert losses[0] <= epsilon < losses[1]
 
 
 def test_worst_variances_of_means_are_those_of_the_formulas():
@@ -166,10 +176,10 @@ def test_worst_variances_of_means_are_those_of_the_formulas():
 SAMPLES = 4000
 
 
-@pytest.mark.parametrize(
-    ("name", "window"), [(name, windows[-1]) for name, windows in SMALL.items()]
-)
-def test_real_devices_have_the_law_of_numbers_and_other_epsilons_are_rejected(name, window):
+@pytest.mark.parametrize("name", SMALL)
+def test_real_devices_have_the_law_of_numbers_and_other_epsilons_are_rejected(name):
+    window = SMALL[name][-1]
+
     def p_value(nano):
         words, draw = Words(), small(name, window, NANO).draw
         drawn = [int(draw.randomise(0, words)[1:-1]) for _ in range(SAMPLES)]
@@ -179,8 +189,3 @@ def test_real_devices_have_the_law_of_numbers_and_other_epsilons_are_rejected(na
     assert holds(lambda: p_value(NANO))
     if name not in ("bounded-staircase", "staircase"):  # whose largest windows hold nearly all
         assert p_value(2 * NANO) < 1e-6
-
-
-def test_unbiased_and_single_protocols_are_their_classes():
-    assert all(issubclass(protocol_class(name), UnbiasedProtocol) for name in MEANS)
-    assert all(issubclass(protocol_class(name), SingleValueProtocol) for name in SINGLE)

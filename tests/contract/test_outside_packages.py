@@ -1,8 +1,7 @@
 """A method, a source and a format of another package: the files of the page, and nothing else."""
 
-import os
+import importlib
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import psd
 import psd.testing
 from psd._util import plugins
 from psd.privacy.noise_laws import noise_law
+from support.cli_runner import cli
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "contributing" / "method.md"
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.M | re.S)
@@ -48,27 +48,33 @@ def outside(tmp_path, monkeypatch):
     folder = tmp_path / "installed"
     folder.mkdir()
     install(folder)
-    monkeypatch.syspath_prepend(folder)
-    plugins.refresh()
-    yield folder
-    for _, module, _ in GROUPS.values():
-        sys.modules.pop(module, None)
-    plugins.refresh()
+    with monkeypatch.context() as patch:
+        patch.syspath_prepend(folder)
+        forget()
+        yield folder
+    forget()
 
 
 @pytest.fixture
-def command(outside):
+def command(outside, monkeypatch):
     """Runs psd where the packages are installed; output and errors as one line each."""
-    paths = os.pathsep.join(filter(None, (str(outside), os.environ.get("PYTHONPATH"))))
-    environment = {**os.environ, "PYTHONPATH": paths, "COLUMNS": "200"}
+    monkeypatch.setenv("COLUMNS", "200")
 
     def run(*args, code=0):
-        line = [sys.executable, "-m", "psd", *map(str, args)]
-        done = subprocess.run(line, capture_output=True, text=True, env=environment, check=False)
-        assert done.returncode == code, done.stderr
-        return " ".join((done.stdout + done.stderr).split())
+        forget()
+        outcome = cli(*args)
+        assert outcome.code == code, outcome.err
+        return " ".join((outcome.out + outcome.err).split())
 
     return run
+
+
+def forget():
+    """Let the packages be found and imported anew, as by a new process."""
+    for module in ("psd_stripes", "psd_bars", "psd_lines", "psd_other", "psd_here", "psd_twin"):
+        sys.modules.pop(module, None)
+    importlib.invalidate_caches()
+    plugins.refresh()
 
 
 @pytest.fixture
@@ -124,22 +130,18 @@ def test_a_release_of_the_method_needs_no_package_to_be_read_and_saved(
     out, again = tmp_path / "out.psd.parquet", tmp_path / "again.psd.parquet"
     with monkeypatch.context() as patch:
         patch.syspath_prepend(folder)
-        plugins.refresh()
+        forget()
         domain = psd.Domain(bounds=(126.4, 37.0, 127.6, 38.0))
         psd.build(points, domain=domain, epsilon=1, method="stripes").save(out)
-    sys.modules.pop("psd_stripes")
-    plugins.refresh()
+    forget()
     assert "stripes" not in psd.methods()
     psd.Release.load(out).save(again)
     assert again.read_bytes() == out.read_bytes()
 
 
-def test_the_method_passes_the_checks_of_psd_testing(outside):
-    run_tests(STRIPES_TEST)
-
-
-def test_the_source_and_the_format_pass_the_checks_of_psd_testing(outside):
-    run_tests(OTHER_TESTS)
+@pytest.mark.parametrize("text", [STRIPES_TEST, OTHER_TESTS], ids=["method", "others"])
+def test_the_checks_of_psd_testing_are_passed(outside, text):
+    run_tests(text)
 
 
 def test_the_source_and_the_format_are_used_by_the_commands(command, points, tmp_path):
@@ -172,7 +174,7 @@ def test_a_package_cannot_take_the_name_of_a_method_of_ours(outside, command):
 def test_broken_sources_and_formats_are_named_where_none_of_ours_fits(outside, tmp_path):
     for module in ("psd_bars", "psd_lines"):
         (outside / f"{module}.py").write_text("raise RuntimeError('half installed')\n")
-        sys.modules.pop(module, None)
+    forget()
     domain = psd.Domain(bounds=(126, 37, 128, 38))
     with pytest.raises(psd.PsdError, match=r"source 'bars' .* cannot be loaded"):
         psd.build(object(), domain=domain, epsilon=1)
@@ -208,7 +210,6 @@ def test_an_engine_and_a_noise_law_of_others_are_found(outside, command, points,
     register(outside, "psd.mechanisms", "twin", "psd_twin", LAW)
     out = tmp_path / "out.psd.parquet"
     command("build", points, *BOUNDS, "--epsilon", 1, "--read", "engine=here:host:1", "-o", out)
-    plugins.refresh()
     assert noise_law("twin").reach(1_000_000_000, 1, outside=0.05) == 3
 
 

@@ -6,6 +6,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -13,15 +14,8 @@ import pytest
 import psd
 
 ROOT = Path(__file__).resolve().parents[2]
-PUBLIC = (
-    "psd",
-    "psd.choosing",
-    "psd.decompositions",
-    "psd.errors",
-    "psd.local",
-    "psd.suggest",
-    "psd.testing",
-)
+MODULES = {"choosing", "decompositions", "errors", "local", "suggest", "testing"}
+PUBLIC = {"psd", *(f"psd.{name}" for name in MODULES)}
 FUNCTIONS = {
     "ask", "audit", "build", "compare", "difference", "evaluate", "load", "merge", "method",
     "methods", "plan", "tally",
@@ -50,17 +44,14 @@ for name in psd.__all__:
 
 def kind_of(name):
     """Kind of a public name, as its spelling says."""
-    if name in ("choosing", "decompositions", "errors", "local", "suggest", "testing"):
+    if name in MODULES:
         return "module"
     if name == "__version__":
         return "str"
     return "type" if name[0].isupper() else "function"
 
 
-def test_the_names_of_the_plan_are_public():
-    assert set(psd.__all__) >= FUNCTIONS | CLASSES
-
-
+@pytest.mark.deep
 def test_imports_of_submodules_shadow_no_public_name():
     done = subprocess.run([sys.executable, "-c", LOOK], check=True, capture_output=True, text=True)
     kinds = dict(line.split() for line in done.stdout.splitlines())
@@ -70,49 +61,36 @@ def test_imports_of_submodules_shadow_no_public_name():
         assert kind == kind_of(name) or (kind_of(name) == "type" and kind in classes), name
 
 
-def test_no_public_name_is_that_of_a_submodule():
+def test_public_names():
+    """They are listed in their order, and no other module has the name of one."""
     submodules = {module.name for module in pkgutil.iter_modules(psd.__path__)}
-    assert submodules & set(psd.__all__) == {
-        *("choosing", "decompositions", "errors", "local", "suggest", "testing"),
-    }
-
-
-def test_names_are_listed_in_their_order():
-    assert psd.__all__ == sorted(psd.__all__)
-    assert dir(psd) == psd.__all__
-
-
-def test_an_unknown_name_is_refused():
+    assert set(psd.__all__) >= FUNCTIONS | CLASSES
+    assert submodules & set(psd.__all__) == MODULES
+    assert dir(psd) == psd.__all__ == sorted(psd.__all__)
     with pytest.raises(AttributeError, match="no attribute 'Quadtre'"):
         psd.Quadtre  # noqa: B018
 
 
-@pytest.mark.parametrize("name", [n for n in psd.__all__ if inspect.isfunction(getattr(psd, n))])
-def test_public_functions_state_arguments_errors_and_an_example(name):
-    function = getattr(psd, name)
-    sections = set(re.findall(r"^(\w+)\n-{3,}$", inspect.getdoc(function), re.M))
-    assert "Examples" in sections
-    if inspect.signature(function).parameters:
-        assert "Raises" in sections
+def test_public_functions_state_arguments_errors_and_an_example(subtests):
+    for name in psd.__all__:
+        function = getattr(psd, name)
+        if inspect.isfunction(function):
+            with subtests.test(name):
+                found = set(re.findall(r"^(\w+)\n-{3,}$", inspect.getdoc(function), re.M))
+                assert "Examples" in found
+                assert "Raises" in found or not inspect.signature(function).parameters
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_pages_import_public_modules_only(page):
-    code = "\n".join(re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.M | re.S))
-    imported = re.findall(r"^\s*(?:from|import) +(psd[\w.]*)", code, re.M)
-    assert set(imported) <= set(PUBLIC)
-    for name in re.findall(r"^\s*from psd import (.*)$", code, re.M):
-        assert {part.strip() for part in name.split(",")} <= set(psd.__all__)
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_names_of_psd_on_pages_exist(page):
-    code = "\n".join(re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.M | re.S))
-    for dotted in set(re.findall(r"\bpsd\.[A-Za-z_.]*[A-Za-z_]", code)) - {"psd.parquet"}:
-        value = psd
-        for part in dotted.split(".")[1:]:
-            value = getattr(value, part)
-        assert value is not None
+def test_pages_import_public_modules_and_name_what_exists(subtests):
+    for page in PAGES:
+        blocks = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
+        code = "\n".join(blocks)
+        with subtests.test(str(page.relative_to(ROOT))):
+            assert set(re.findall(r"^\s*(?:from|import) +(psd[\w.]*)", code, re.M)) <= PUBLIC
+            for name in re.findall(r"^\s*from psd import (.*)$", code, re.M):
+                assert {part.strip() for part in name.split(",")} <= set(psd.__all__)
+            for dotted in set(re.findall(r"\bpsd\.[A-Za-z_.]*[A-Za-z_]", code)) - {"psd.parquet"}:
+                assert attrgetter(dotted.partition(".")[2])(psd) is not None
 
 
 def test_classes_of_decompositions_are_methods():

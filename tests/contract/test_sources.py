@@ -1,5 +1,7 @@
 """Every source tells the tally the same: places, users and times, in whatever CRS they are kept."""
 
+from functools import cache
+
 import duckdb
 import geopandas as gpd
 import numpy as np
@@ -63,6 +65,13 @@ def vector(driver, **options):
     return make
 
 
+def geoarrow(**options):
+    def make(folder, points, database):
+        return pa.table(points.to_arrow(geometry_encoding="geoarrow", **options))
+
+    return make
+
+
 def geoparquet(**options):
     def make(folder, points, database):
         points.to_parquet(folder / "points.parquet", **options)
@@ -71,14 +80,12 @@ def geoparquet(**options):
     return make
 
 
-def csv(folder, table, database):
-    as_text(table).to_csv(folder / "points.csv", index=False)
-    return folder / "points.csv"
+def csv(name):
+    def make(folder, table, database):
+        as_text(table).to_csv(folder / name, index=False)
+        return folder / name
 
-
-def gzipped(folder, table, database):
-    as_text(table).to_csv(folder / "points.csv.gz", index=False)
-    return folder / "points.csv.gz"
+    return make
 
 
 def parquet(folder, table, database):
@@ -117,7 +124,9 @@ def mixed(folder, table, database):
 
 
 def polars(folder, table, database):
-    return pytest.importorskip("polars").DataFrame(table)
+    import polars
+
+    return polars.DataFrame(table)
 
 
 def lazy(folder, table, database):
@@ -146,17 +155,14 @@ def postgis_shapes(folder, points, database):
     plain = points.drop(columns="geometry").assign(wkb=points.geometry.to_wkb())
     ingest(database, "raw", pa.Table.from_pandas(plain, preserve_index=False))
     srid = points.crs.to_epsg()
-    execute(
-        database,
-        "CREATE TABLE shaped AS SELECT id, number, seen, "
-        f"ST_SetSRID(wkb::geometry, {srid}) AS geom FROM raw",
-    )
+    shape = f"ST_SetSRID(wkb::geometry, {srid}) AS geom"
+    execute(database, f"CREATE TABLE shaped AS SELECT id, number, seen, {shape} FROM raw")
     return psd.PostGIS(database, query="SELECT * FROM shaped")
 
 
 TABLES = {
-    "csv": csv,
-    "gzip": gzipped,
+    "csv": csv("points.csv"),
+    "gzip": csv("points.csv.gz"),
     "parquet": parquet,
     "folder": parts,
     "pattern": pattern,
@@ -182,15 +188,18 @@ SHAPES = {
     "shp": vector("shp"),
     "geojson": vector("geojson"),
     "geoarrow-wkb": lambda folder, points, database: pa.table(points.to_arrow()),
-    "geoarrow": lambda folder, points, database: pa.table(
-        points.to_arrow(geometry_encoding="geoarrow", interleaved=False)
-    ),
-    "geoarrow-pairs": lambda folder, points, database: pa.table(
-        points.to_arrow(geometry_encoding="geoarrow")
-    ),
+    "geoarrow": geoarrow(interleaved=False),
+    "geoarrow-pairs": geoarrow(),
     "postgis-shapes": postgis_shapes,
 }
 CRS_OF_ITS_OWN = [name for name in SHAPES if name != "geojson"]  # which is always in degrees
+
+
+def each(names):
+    """A test for each name; deep where it needs a package or a database."""
+    deep = ("polars", "lazy", "postgis", "postgis-shapes")
+    marks = {name: [pytest.mark.deep] if name in deep else [] for name in names}
+    return pytest.mark.parametrize("name", [pytest.param(n, marks=marks[n]) for n in names])
 
 
 def assert_same(found, expected):
@@ -199,62 +208,55 @@ def assert_same(found, expected):
     assert (found.contributions, found.report) == (expected.contributions, expected.report)
 
 
-def counted(data, k, **columns):
-    named = {} if k is None else columns
-    return tally_batches(
-        read(data, Columns(**named), DOMAIN),
-        DOMAIN,
-        unit=privacy_unit(named.get("user"), k),
-        key=KEY,
-    )
+def counted(data, domain=DOMAIN, **columns):
+    user = columns.get("user")
+    unit = privacy_unit(user, 5 if user else None)
+    return tally_batches(read(data, Columns(**columns), domain), domain, unit=unit, key=KEY)
+
+
+@cache
+def expected_of(user):
+    return counted(TABLE, user=user)
 
 
 @pytest.fixture
 def made(request, tmp_path):
     """Makes the input of a source; starts a database for those alone that need one."""
 
-    def make(name, crs=DOMAIN.crs):
+    def make(name, rows=None):
         database = request.getfixturevalue("postgis") if name.startswith("postgis") else None
-        rows = TABLE if name in TABLES else shapes(TABLE, crs)
+        if rows is None:
+            rows = TABLE if name in TABLES else shapes(TABLE)
         return {**TABLES, **SHAPES}[name](tmp_path, rows, database)
 
     return make
 
 
-@pytest.mark.parametrize("user", [None, "id"])
-@pytest.mark.parametrize("name", [*TABLES, *SHAPES])
+@pytest.mark.parametrize("user", [None, "id", "number"])
+@each([*TABLES, *SHAPES])
 def test_the_same_points_give_the_same_tally(made, name, user):
-    k = None if user is None else 5
-    expected = counted(TABLE, k, user=user)
-    assert expected.report["without coordinates"] > 30
-    assert_same(counted(made(name), k, user=user), expected)
+    assert expected_of(user).report["without coordinates"] > 30
+    assert_same(counted(made(name), user=user), expected_of(user))
 
 
-@pytest.mark.parametrize("name", [*TABLES, *SHAPES])
-def test_whole_numbers_as_ids_keep_all_digits(made, name):
-    assert_same(counted(made(name), 5, user="number"), counted(TABLE, 5, user="number"))
-
-
-@pytest.mark.parametrize("name", CRS_OF_ITS_OWN)
+@each(CRS_OF_ITS_OWN)
 def test_points_in_another_crs_give_the_same_tally(made, name):
-    expected = counted(shapes(TABLE, KEPT), 5, user="id")
-    assert_same(counted(made(name, KEPT), 5, user="id"), expected)
-    here = counted(TABLE, 5, user="id").report
+    points = shapes(TABLE, KEPT)
+    expected = counted(points, user="id")
+    assert_same(counted(made(name, points), user="id"), expected)
+    here = expected_of("id").report
     assert {n: abs(expected.report[n] - here[n]) <= 2 for n in here} == dict.fromkeys(here, True)
 
 
-@pytest.mark.parametrize("name", TABLES)
-def test_columns_in_another_crs_give_the_same_tally(request, tmp_path, name):
-    database = request.getfixturevalue("postgis") if name.startswith("postgis") else None
+@each([name for name in TABLES if name != "mixed"])  # of which one file states its CRS
+def test_columns_in_another_crs_give_the_same_tally(made, name):
     points = shapes(TABLE, KEPT)
     table = TABLE.assign(lon=points.geometry.x, lat=points.geometry.y)
-    if name == "mixed":
-        pytest.skip("one of its files states its CRS")
-    found = counted(TABLES[name](tmp_path, table, database), 5, user="id", input_crs=KEPT)
-    assert_same(found, counted(points, 5, user="id"))
+    found = counted(made(name, table), user="id", input_crs=KEPT)
+    assert_same(found, counted(points, user="id"))
 
 
-@pytest.mark.parametrize("name", [*TABLES, *SHAPES])
+@each([*TABLES, *SHAPES])
 def test_times_stand_on_the_same_wall(made, name):
     columns = Columns(user="number", time="seen", time_zone="Asia/Seoul")
     batches = list(read(made(name), columns, DOMAIN))
@@ -278,32 +280,27 @@ BEYOND = [1e30, -1e30, 0.0]
 """Coordinates that no transformation reaches."""
 
 
-@pytest.mark.parametrize("name", TABLES)
+@each(TABLES)
 @pytest.mark.parametrize("table", [TABLE, FAR], ids=["outside", "beyond-degrees"])
-def test_no_source_refuses_records_that_lie_outside(request, tmp_path, name, table):
-    database = request.getfixturevalue("postgis") if name.startswith("postgis") else None
+def test_no_source_refuses_records_that_lie_outside(made, name, table):
     elsewhere = psd.Domain(bounds=(0, 0, 1, 1))
-    columns = Columns(user="id", time="seen")
-    batches = read(TABLES[name](tmp_path, table, database), columns, elsewhere)
-    report = tally_batches(batches, elsewhere, unit=privacy_unit("id", 5), key=KEY).report
+    report = counted(made(name, table), elsewhere, user="id", time="seen").report
     missing = int(table["lon"].isna().sum())
     assert (report["read"], report["without coordinates"]) == (len(table), missing)
     assert (report["outside"], report["kept"]) == (len(table) - missing, 0)
 
 
-@pytest.mark.parametrize("name", CRS_OF_ITS_OWN)
-def test_no_source_refuses_points_that_no_transformation_reaches(request, tmp_path, name):
-    database = request.getfixturevalue("postgis") if name.startswith("postgis") else None
+@each(CRS_OF_ITS_OWN)
+def test_no_source_refuses_points_that_no_transformation_reaches(made, name):
     points = shapes(TABLE.dropna(subset="lon"), "EPSG:3857")
     size = len(points)
     lost = gpd.GeoSeries.from_xy(np.resize(BEYOND, 9), np.resize([1e30, 1e30, -1e30], 9))
     points.loc[points.index[:9], "geometry"] = lost.set_crs(points.crs).to_numpy()
-    batches = read(SHAPES[name](tmp_path, points, database), Columns(user="id"), DOMAIN)
-    report = tally_batches(batches, DOMAIN, unit=privacy_unit("id", 5), key=KEY).report
+    report = counted(made(name, points), user="id").report
     assert (report["read"], report["without coordinates"]) == (size, 0)
     assert 9 <= report["outside"] < size / 2
 
 
-@pytest.mark.parametrize("name", ["csv", "gzip", "parquet", "folder", "pandas", "arrow", "duckdb"])
+@each(["csv", "gzip", "parquet", "folder", "pandas", "arrow", "duckdb"])
 def test_the_contract_of_psd_testing_holds(name):
     check_source(lambda table, folder: TABLES[name](folder, table, None))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import psd
-from psd.decompositions import method, methods
+from psd.decompositions import Grid, Quadtree, method, methods
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.budget import Budget
@@ -14,12 +14,8 @@ from support.privacy.samplers import ExactSampler
 
 DOMAIN = psd.Domain(bounds=(0, 0, 16, 16), crs="EPSG:3857", lattice=(96, 64))
 NAMED = [
-    psd.decompositions.Quadtree(height=3),
-    psd.decompositions.Quadtree(height=5, budget="leaf"),
-    psd.decompositions.Quadtree(height=7),
-    psd.decompositions.Grid(size=8),
-    psd.decompositions.Grid(size=32),
-    psd.decompositions.Grid(size=5),
+    *(Quadtree(height=3), Quadtree(height=5, budget="leaf"), Quadtree(height=7)),
+    *(Grid(size=8), Grid(size=32), Grid(size=5)),
 ]
 
 
@@ -31,15 +27,8 @@ def batches():
 
 def answers(method, step):
     counts = tally_batches(batches(), DOMAIN, step=step)
-    release = draw_release(
-        counts,
-        DOMAIN,
-        budget=Budget(10**9),
-        method=method,
-        unit=PrivacyUnit(),
-        sampler=ExactSampler(),
-    )
-    return release.tree
+    how = {"budget": Budget(10**9), "unit": PrivacyUnit(), "sampler": ExactSampler()}
+    return draw_release(counts, DOMAIN, method=method, **how).tree
 
 
 @pytest.mark.parametrize("method", NAMED, ids=repr)
@@ -51,22 +40,17 @@ def test_the_tree_is_the_same(method):
 
 
 def test_steps_follow_from_the_parameters():
-    assert coarsest_step(psd.decompositions.Quadtree(height=3), DOMAIN) == (12, 8)
-    assert coarsest_step(psd.decompositions.Quadtree(height=7), DOMAIN) == (1, 1)
-    assert coarsest_step(psd.decompositions.Grid(size=32), DOMAIN) == (3, 2)
-    assert coarsest_step(psd.decompositions.Grid(size=5), DOMAIN) == (1, 1)
-    assert coarsest_step(
-        psd.decompositions.Quadtree(height=10), psd.Domain(bounds=(0, 0, 1, 1))
-    ) == (1024, 1024)
-
-
-@pytest.mark.parametrize("name", methods())
-def test_methods_that_look_at_the_data_name_none(name):
-    if name not in ("quadtree", "grid"):
-        assert coarsest_step(method(name), DOMAIN) == (1, 1)
+    assert coarsest_step(Quadtree(height=3), DOMAIN) == (12, 8)
+    assert coarsest_step(Quadtree(height=7), DOMAIN) == (1, 1)
+    assert coarsest_step(Grid(size=32), DOMAIN) == (3, 2)
+    assert coarsest_step(Grid(size=5), DOMAIN) == (1, 1)
+    assert coarsest_step(Quadtree(height=10), psd.Domain(bounds=(0, 0, 1, 1))) == (1024, 1024)
+    # Methods that look at the data name none.
+    others = {*methods()} - {"quadtree", "grid"}
+    assert {coarsest_step(method(name), DOMAIN) for name in others} == {(1, 1)}
 
 
 def test_too_coarse_a_step_is_noticed():
-    method = psd.decompositions.Quadtree(height=5)
+    method = Quadtree(height=5)
     coarse, fine = answers(method, (6, 4)), answers(method, (1, 1))
     assert (coarse.count != fine.count).any()

@@ -135,7 +135,7 @@ CASES = (
         "--zones must be"),
     refused("H03-cells", "a million prices in each of 65,536 cells",
         ZONES.replace("1,2,3", "1..1000000/1").replace("depth 1", "depth 8"),
-        "--prices must be at most 8,192 for 65,536 cells"),
+        "--prices must be at most 8,192 for 65,536 cells", deep=True),
     refused("H03-depth", "zones without `--zone-depth` and regions",
         ZONES.replace(" --zone-depth 1", ""), "--zone-depth must be given"),
     refused("H03-output", "`-o zones.shp`", ZONES + " -o zones.shp", "--output must end in"),

@@ -256,7 +256,7 @@ RELEASES = (
     damaged("R01-empty", "no byte", written(b""), "cannot be read as a release file"),
     damaged("R02-bit", "one bit flipped in the epsilon, and in other places before",
         lambda patch: None, "its content does not match its digest", run=flipped,
-        holds="refused, or nothing of the release is another"),
+        holds="refused, or nothing of the release is another", deep=True),
     damaged("R03-later", "a format of the future", header({"format": 99}), "format version 99"),
     damaged("R04-1", "format 1, which is too old",
         golden("seoul.format-1.psd.parquet"), "format version 1 is not known", args=SEOUL),
@@ -330,7 +330,7 @@ NAMES = (
         args=QUERY.replace(OUTPUT, "CON")),
     Fault("Q09-batch", "200,000 boxes: no cap, for who asks is who waits",
         args=f"query {OUTPUT} --boxes boxes.csv --format csv", setup=many_boxes(200_000),
-        after=answered(200_000)),
+        after=answered(200_000), deep=True),
 )
 SERVICE = "there is no HTTP service yet"
 MAP = "there is no map page yet"

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 
 @dataclass(frozen=True)
 class Command:
@@ -17,6 +19,7 @@ class Command:
     code: int = 0
     makes: tuple[str, ...] = ()
     charges: int = 0
+    deep: bool = False
 
     @property
     def id(self):
@@ -37,11 +40,18 @@ def file(path, content):
     return lambda: Path(path).write_bytes(content)
 
 
-def grouped(cases, size=8):
-    """Cases by their ids, and no more than a few together; the name of each group."""
+def grouped(cases, *before, size=8):
+    """Parameters of a test: cases of an id, no more than a few together; those that last apart."""
     groups = {}
     for case in cases:
-        groups.setdefault(case.id, []).append(case)
-    for id_, group in groups.items():
-        for number, start in enumerate(range(0, len(group), size)):
-            yield f"{id_}-{number}" if number else id_, group[start : start + size]
+        groups.setdefault((case.id, case.deep), []).append(case)
+    return [
+        pytest.param(
+            *before,
+            group[start : start + size],
+            id=f"{id_}-{start}" if start else id_,
+            marks=[pytest.mark.deep] if deep else [],
+        )
+        for (id_, deep), group in groups.items()
+        for start in range(0, len(group), size)
+    ]

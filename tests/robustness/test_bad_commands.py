@@ -59,11 +59,7 @@ def template(tmp_path_factory):
 
 @pytest.mark.parametrize(
     ("command", "cases"),
-    [
-        pytest.param(command, cases, id=name)
-        for command, table in TABLES.items()
-        for name, cases in grouped(table.CASES)
-    ],
+    [group for command, table in TABLES.items() for group in grouped(table.CASES, command)],
 )
 def test_each_case(template, monkeypatch, subtests, command, cases):
     for case in cases:

@@ -38,16 +38,6 @@ def each_case(tmp_path, monkeypatch, subtests):
     return check_each
 
 
-def groups(cases):
-    """Cases of an id as one test; those that take long are deep."""
-    cases = list(cases)
-    return [
-        pytest.param(group, id=name, marks=[pytest.mark.deep] if deep else [])
-        for deep in (False, True)
-        for name, group in grouped([case for case in cases if case.deep == deep])
-    ]
-
-
 def run_within(megabytes, args):
     """Run in a process of its own that may not need more memory."""
     command = [sys.executable, "-c", MEASURED, *args]
@@ -57,7 +47,7 @@ def run_within(megabytes, args):
     return Outcome(ended.returncode, told + "\n", without_request_warnings(ended.stderr))
 
 
-@pytest.mark.parametrize("cases", groups(case for case in CASES if case.kept is not None))
+@pytest.mark.parametrize("cases", grouped(case for case in CASES if case.kept is not None))
 def test_accepted(each_case, cases):
     each_case(cases, check_accepted)
 
@@ -78,7 +68,7 @@ def check_accepted(case, folder, patch):
     assert SECRET.encode() not in Path(OUTPUT).read_bytes()
 
 
-@pytest.mark.parametrize("cases", groups(c for c in CASES if c.command == "query" and not c.code))
+@pytest.mark.parametrize("cases", grouped(c for c in CASES if c.command == "query" and not c.code))
 def test_answered(each_case, cases):
     each_case(cases, check_answered)
 
@@ -92,7 +82,7 @@ def check_answered(case, folder, patch):
     assert 0 < answers["estimate"][0] <= sum(range(64))
 
 
-@pytest.mark.parametrize("cases", groups(case for case in CASES if case.code))
+@pytest.mark.parametrize("cases", grouped(case for case in CASES if case.code))
 def test_refused(each_case, cases):
     each_case(cases, check_refused)
 

@@ -1,7 +1,6 @@
 """Builds that are killed, run out of disk or of memory: nothing half-written, nothing left."""
 
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -17,7 +16,6 @@ from psd.ingest.user_partitions import UserPartitions
 
 ARGS = ("--epsilon", "1", "--bounds", "0", "0", "10", "10", "--method", "quadtree")
 USERS = ("--user", "user", "--max-contributions", "2")
-SECRET = "8642.13579"
 
 
 @pytest.fixture(scope="module")
@@ -41,23 +39,13 @@ def room(tmp_path):
     return folders
 
 
-def started(room, *args, limit=None, **streams):
-    """A build in a process of its own, which may write files of some bytes only."""
-
-    def limited():
-        if limit is not None:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-
+def started(room, *args, **streams):
+    """A build in a process of its own."""
     temporary, out = room
     command = [sys.executable, "-m", "psd_cli", "build", *map(str, args), *ARGS]
-    return subprocess.Popen(
-        [*command, "-o", out / "r.psd.parquet"],
-        env={**os.environ, "TMPDIR": str(temporary)},
-        preexec_fn=limited,
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        **streams,
-    )
+    command += ["-o", out / "r.psd.parquet"]
+    streams |= {"stderr": subprocess.PIPE, "stdout": subprocess.DEVNULL}
+    return subprocess.Popen(command, env={**os.environ, "TMPDIR": str(temporary)}, **streams)
 
 
 def left(room):
@@ -76,6 +64,7 @@ def build_seconds(room, points):
     return time.monotonic() - start
 
 
+@pytest.mark.deep
 def test_kill_leaves_nothing(room, points):
     whole = build_seconds(room, points)
     for share in np.linspace(0.1, 1, 12):
@@ -88,6 +77,7 @@ def test_kill_leaves_nothing(room, points):
         (room[1] / "r.psd.parquet").unlink(missing_ok=True)
 
 
+@pytest.mark.deep
 def test_kill_while_standard_input_waits(room):
     process = started(room, "-", stdin=subprocess.PIPE)
     process.stdin.write(b"lon,lat\n" + b"1,1\n" * 100_000)

@@ -51,6 +51,7 @@ def test_seeds_are_taken_or_refused(name):
         TARGETS[name].run(seed)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", TARGETS)
 def test_changed_bytes_end_in_no_other_error(name):
     @settings(max_examples=COUNTS[name], deadline=None)

@@ -25,6 +25,8 @@ from psd.space.covariate import Covariate
 from robustness.test_bad_input import MEASURED
 from support.forged_releases import stamped
 
+pytestmark = pytest.mark.deep
+
 DOMAIN = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(2**20, 2**20))
 BOX = ("--box", "0.1", "0.1", "3.7", "3.9")
 

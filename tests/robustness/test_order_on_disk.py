@@ -38,10 +38,13 @@ COMMIT = ["journal", "folder of the ledger", "journal", "ledger", "no journal"]
 COMMIT += ["folder of the ledger"]
 ORDER = [*COMMIT, "random", "release", "name", "folder of the release", *COMMIT]
 
-without_strace = pytest.mark.skipif(
-    shutil.which("strace") is None and "PSD_REQUIRE_STRACE" not in os.environ,
-    reason="strace is not installed",
-)
+pytestmark = [
+    pytest.mark.deep,
+    pytest.mark.skipif(
+        shutil.which("strace") is None and "PSD_REQUIRE_STRACE" not in os.environ,
+        reason="strace is not installed",
+    ),
+]
 
 
 def steps(folder, program):
@@ -63,16 +66,9 @@ def steps(folder, program):
     return [name for name, _ in groupby(filter(None, from_charge))]
 
 
-@without_strace
 def test_the_order_on_the_disk(tmp_path):
     assert steps(tmp_path, RUN) == ORDER
 
 
-@without_strace
 def test_a_release_that_is_not_brought_to_the_disk_is_caught(tmp_path):
-    assert steps(tmp_path, UNSYNCED) == [
-        *COMMIT,
-        "random",
-        "name",
-        *COMMIT,
-    ]
+    assert steps(tmp_path, UNSYNCED) == [*COMMIT, "random", "name", *COMMIT]
