@@ -3,7 +3,6 @@
 import sys
 
 import geopandas as gpd
-import numpy as np
 import pandas as pd
 import pytest
 import shapely
@@ -50,27 +49,18 @@ def test_answers_follow_the_covariate_which_the_release_needs_no_more(here):
     assert as_json("info r.psd.parquet")["covariate"] == "none"
 
 
-def test_another_density_can_be_asked_for(here):
+def test_another_density_the_default_size_and_missing_rasterio(here, monkeypatch):
     land = polygons(here / "land.geojson")
     passes(*FLAT, "--covariate", land, "--set", "density=uniform")
     assert estimates((0, -4, 4, 4)) == pytest.approx([10], abs=0.1)
     assert psd.load("r.psd.parquet").covariate is not None
-
-
-def test_the_default_size(here):
-    passes(*BUILD, "--covariate", polygons(here / "land.parquet.gpkg"))
+    monkeypatch.setitem(sys.modules, "rasterio", None)
+    (here / "land.tif").write_bytes(b"II*\0")
+    outcome = cli(*BUILD, "--overwrite", "--covariate", "land.tif")
+    assert outcome.code == 7
+    assert "psd-publisher[raster]" in outcome.err
+    passes(*BUILD, "--overwrite", "--covariate", polygons(here / "land.parquet.gpkg"))
     assert psd.load("r.psd.parquet").covariate.raster.shape == (1024, 1024)
-
-
-def test_a_cascade_is_steered():
-    np.save("land.npy", np.array([[1, 0], [1, 0]]))
-    trees = []
-    for options in ((), ("--covariate", "land.npy")):
-        build = "build points.csv -o c.psd.parquet --method cascade --epsilon 1000 --overwrite"
-        passes(build, *BOUNDS, *options)
-        trees.append(psd.load("c.psd.parquet").tree)
-    east = [tree.boxes[tree.boxes[:, 0] >= 2**19] for tree in trees]
-    assert len(east[1]) == 2 < len(east[0])
 
 
 def test_python_takes_polygons_or_a_covariate():
@@ -87,11 +77,3 @@ def test_python_takes_polygons_or_a_covariate():
         psd.build(table, covariate=made, **{**options, "domain": other})
     with pytest.raises(psd.PsdError, match=r"must be a psd\.Covariate"):
         psd.build(table, covariate=[1], **options)
-
-
-def test_missing_rasterio_has_an_exit_code_of_its_own(here, monkeypatch):
-    monkeypatch.setitem(sys.modules, "rasterio", None)
-    (here / "land.tif").write_bytes(b"II*\0")
-    outcome = cli(*BUILD, "--covariate", "land.tif")
-    assert outcome.code == 7
-    assert "psd-publisher[raster]" in outcome.err

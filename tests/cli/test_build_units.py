@@ -71,7 +71,7 @@ UNITS = [
 ]
 
 
-def test_the_unit_stands_everywhere(subtests):
+def test_the_unit_stands_everywhere_with_its_price(subtests):
     for options, promise, counts, total in UNITS:
         with subtests.test(promise):
             told, release = built(*options)
@@ -83,18 +83,12 @@ def test_the_unit_stands_everywhere(subtests):
             assert said["time_zone"] == ("Asia/Seoul" if "--per" in options else "none")
             table = cli("query r --box -4 -4 4 4")
             assert table.err == ("" if counts == "records" else f"(counts are {counts})\n")
-
-
-def test_answers_are_in_users():
     built(*USERS)
     estimates = as_table("query r --box -4 -4 0 0 --box 0 0 4 4")["estimate"].tolist()
     assert estimates == pytest.approx([0.5, 1.25], abs=0.05)
     assert facts()["levels"][1]["noise_per_cell"] < 0.01
     passes("export r r.csv")
     assert pd.read_csv("r.csv")["estimate"].sum() == pytest.approx(2, abs=0.1)
-
-
-def test_a_bound_that_is_chosen_stands_with_its_price():
     bound = "auto:share=0.25,over=1,limit=3"
     told, release = built("--user", "id", "--max-contributions", bound)
     # One of two users has more rows than 1, 2 or 3; at this epsilon that is found for sure.
@@ -105,7 +99,7 @@ def test_a_bound_that_is_chosen_stands_with_its_price():
     assert release.tree.max_path_epsilon == 750 * 10**9
 
 
-def test_a_boundary_is_a_place_where_nobody_else_is(plot):
+def test_a_boundary_is_a_place_where_nobody_else_is_and_may_be_repaired(plot):
     _, release = built(*plot, where=())
     assert release.domain.bounds == (-2, -2, 2, 2)
     assert release.total == pytest.approx(4, abs=0.1)
@@ -115,14 +109,11 @@ def test_a_boundary_is_a_place_where_nobody_else_is(plot):
     assert facts()["boundary"] == "25.0% of the bounds; records outside were dropped"
     table = passes("query r --box 2.1 2.1 4 4 --format csv")
     assert table.splitlines()[1].split(",")[1:7] == ["0.0"] * 6
-
-
-def test_a_boundary_is_repaired_where_that_is_chosen():
     plot = plot_of(shapely.Polygon([(-2, -2), (2, 2), (2, -2), (-2, 2)]))
     told = fails(2, *BUILD, *plot)
     assert "polygon 1 of the boundary (id 'land') is not valid" in told
     assert "pass --boundary FILE:repair=yes" in told
-    passes(*BUILD, "--boundary", "plot.gpkg:repair=yes")
+    passes(*BUILD, "--boundary", "plot.gpkg:repair=yes", "--overwrite")
     assert facts()["boundary"] == "50.1% of the bounds; records outside were dropped"
     told = fails(2, *BUILD, "--boundary", "plot.gpkg:repair=1", "--overwrite")
     assert "--boundary repair must be yes or no, got '1'" in told

@@ -11,7 +11,6 @@ from psd.privacy.delta import parse_delta
 from psd.privacy.epsilon import NANO
 from psd.privacy.loss import rho_text
 from support.cli_runner import as_json, as_table, check_refusals, cli, fails, passes, write_points
-from support.postgres import execute
 
 OF_SITES = ("choose site v.csv", "--crs", "EPSG:3857")
 SITES = (*OF_SITES, "--candidates", "s.csv", "--radius", 2)
@@ -87,13 +86,6 @@ def test_tables_for_programs_targets_and_bounds():
     assert "   1  b \n" in passes(*SITES, *PAY, "--target", 4)
     assert "   1  c \n" in passes(*SITES, *PAY, "--target", 0)
     assert "   1  b \n" in passes(*SITES, *PAY, "--bounds", 3.5, 0, 20, 20)
-
-
-def test_each_choice_is_charged():
-    pay = (*LEDGER, "--epsilon", 500)
-    for _ in range(2):
-        passes(*SITES, *pay)
-    assert "psd: error: " in fails(4, *SITES, *pay)
 
 
 def test_private_numbers_are_on_stderr_if_asked_for():
@@ -234,13 +226,15 @@ WRONG_TARIFFS = [
 ]
 
 
-def test_wrong_prices_cost_nothing(subtests, bids):
+def test_wrong_prices_tariffs_and_columns_cost_nothing(subtests, bids):
     check_refusals(subtests, WRONG_PRICES, *OF_BIDS, *BOUNDS, *PAY, "--prices")
     check_refusals(subtests, [(3, "--bounds 0 0 0 4", "--bounds")], *ONE[:-5], *PAY)
     check_refusals(subtests, WRONG_TARIFFS, *OF_TARIFFS, *PAY, "--tariffs")
-
-
-def test_a_list_that_does_not_cover_the_regions_is_refused_before_the_bids(subtests, bids):
+    told = fails(2, *ONE, *PAY, "--read", "engine=spark://host:7077")
+    assert "--read engine must be left out; psd build alone counts on a cluster" in told
+    assert "write the records to Parquet" in told
+    line = "choose price b.csv --bid offer"
+    assert "could not be read to its end" in fails(8, line, *ONE[1:], *PAY)
     (bids / "b.csv").unlink()
     for rows, names, told in (
         ([("today", 1)], "tariff,west", "none for 'east'"),
@@ -250,35 +244,6 @@ def test_a_list_that_does_not_cover_the_regions_is_refused_before_the_bids(subte
     ):
         write_points(bids / "t.csv", rows, names)
         check_refusals(subtests, [(2, "--regions z.csv", told)], *LISTED, *PAY)
-
-
-@pytest.mark.deep
-def test_bids_of_a_database(bids, postgis):
-    """The same choice as from the file, and the same notes."""
-    execute(
-        postgis,
-        "CREATE TABLE bids (lon float8, lat float8, bid numeric)",
-        "INSERT INTO bids VALUES (1, 1, 2), (1, 1, 2), (1, 1, 1e400), (1, 1, NULL), (9, 9, 5)",
-    )
-    rows = [(1, 1, 2), (1, 1, 2), (1, 1, "1e400"), (1, 1, ""), (9, 9, 5)]
-    write_points(bids / "b.csv", rows, "lon,lat,bid")
-    line = [f"choose price {postgis}", "--read", "table=bids", *ONE[1:]]
-    of_table, of_file = (
-        cli(*each, *PAY, "--report-private") for each in ((*line, "--bid", "bid"), ONE)
-    )
-    assert of_table.code == 0
-    assert of_table.err == of_file.err
-    assert "without a bid 2, kept 2" in of_table.err
-    assert of_table.out.splitlines()[:-1] == of_file.out.splitlines()[:-1]
-    assert "could not be read to its end" in fails(8, *line, "--bid", "offer", *PAY)
-
-
-def test_bids_of_a_cluster_or_of_a_missing_column_are_refused(bids):
-    told = fails(2, *ONE, *PAY, "--read", "engine=spark://host:7077")
-    assert "--read engine must be left out; psd build alone counts on a cluster" in told
-    assert "write the records to Parquet" in told
-    line = "choose price b.csv --bid offer"
-    assert "could not be read to its end" in fails(8, line, *ONE[1:], *PAY)
 
 
 MAPS = ("choose prices b.csv --bid bid --prices 1,2,3,5", *AREA)
@@ -334,17 +299,14 @@ WRONG_ZONES = [
 ]
 
 
-def test_wrong_zones_cost_nothing(subtests, zoned):
-    check_refusals(subtests, WRONG_ZONES, *MAPS, *PAY)
-    for far, told in (((1, 1, 2), "without ties"), ((1, "", 2), "none for 'middle'")):
-        regions(zoned, NAMES, ENDS, far=far)
-        ties = [(2, "--regions z.csv --order far --zones 2", told)]
-        check_refusals(subtests, ties, *MAPS, *PAY)
-
-
-def test_no_file_that_is_read_is_overwritten(subtests, zoned):
+def test_wrong_outputs_and_zones_cost_nothing(subtests, zoned):
     Ledger.create(zoned / "ledger.csv").register("v", 1000)
     line = (*MAPS, "--regions", "z.csv", "--order", "far", "--zones", 2, "--overwrite")
     pay = ("--epsilon", 100, "--ledger", "ledger.csv", "--dataset", "v", "-o")
     table = [(6, name, "is read as an input too") for name in ("b.csv", "z.csv", "ledger.csv")]
     check_refusals(subtests, table, *line, *pay)
+    check_refusals(subtests, WRONG_ZONES, *MAPS, *PAY)
+    for far, told in (((1, 1, 2), "without ties"), ((1, "", 2), "none for 'middle'")):
+        regions(zoned, NAMES, ENDS, far=far)
+        ties = [(2, "--regions z.csv --order far --zones 2", told)]
+        check_refusals(subtests, ties, *MAPS, *PAY)

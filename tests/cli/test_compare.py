@@ -13,7 +13,6 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-import psd
 from psd.evaluation.compare import COMPARISON_NOTICE
 from support.cli_runner import Terminal, cli, fails, files, passes, process
 
@@ -45,18 +44,6 @@ def rows_of(text):
 
 def modes(folder):
     return {path.stat().st_mode & 0o777 for path in folder.glob("e.*")}
-
-
-def test_methods_are_compared_on_rounded_coordinates(here):
-    rows = "".join(f"{i % 97 / 10},{i % 89 / 10}\n" for i in range(2_000))
-    (here / "visits.csv").write_text("lon,lat\n" + rows)
-    exact = ("--methods", "grid", "--set", "grid.size=101", "--epsilons", 1000, "--jobs", 1)
-    errors = [
-        compared(*BOUNDS, *exact, *step, "--runs", 1)[0]["score"][0]
-        for step in ((), ("--coordinate-resolution", "0.1"))
-    ]
-    # Every value has its cell, so that no box is off.
-    assert errors[1] < 0.001 < errors[0]
 
 
 def test_table_csv_and_plot(here):
@@ -112,11 +99,20 @@ def test_terminals(monkeypatch):
     assert all(re.fullmatch(r"\d\.\d{4}\*?", cell) for row in rows_of(table) for cell in row[2:])
 
 
-def test_users_are_bounded():
+def test_users_are_bounded_and_coordinates_rounded(here):
     user = ("--user", "user_id", "--max-contributions", 2)
     bounded, _ = compared(*QUICK, "--epsilons", 1000, *user)
     free, _ = compared(*QUICK, "--epsilons", 1000)
     assert bounded["on data 10 %"].min() > 0.9 > free["on data 10 %"].max()
+    rows = "".join(f"{i % 97 / 10},{i % 89 / 10}\n" for i in range(2_000))
+    (here / "visits.csv").write_text("lon,lat\n" + rows)
+    exact = ("--methods", "grid", "--set", "grid.size=101", "--epsilons", 1000, "--jobs", 1)
+    errors = [
+        compared(*BOUNDS, *exact, *step, "--runs", 1)[0]["score"][0]
+        for step in ((), ("--coordinate-resolution", "0.1"))
+    ]
+    # Every value has its cell, so that no box is off.
+    assert errors[1] < 0.001 < errors[0]
 
 
 def test_other_columns_and_crs(here):
@@ -127,17 +123,14 @@ def test_other_columns_and_crs(here):
     assert table["score_error"].isna().all()
 
 
-def test_settings_reach_their_method():
+def test_settings_reach_their_method_also_in_a_process():
     """A quadtree of one cell knows nothing of places, whatever epsilon."""
     args = (*BOUNDS, "--methods", "quadtree", "--epsilons", "1000", "--runs", 1, "--set")
     coarse, fine = (compared(*args, f"quadtree.height={h}")[0]["score"][0] for h in (0, 6))
     assert coarse > 1.5 * fine
-
-
-@pytest.mark.slow
-def test_all_methods_run():
-    table, _ = compared(*BOUNDS, "--epsilons", "1", "--runs", 1)
-    assert tuple(table["method"]) == psd.methods()
+    ended = process(f"{COMPARE} --overwrite", *BOUNDS, *SMALL, "--runs", 2, "--jobs", 2)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert len(rows_of(ended.stdout)) == 4
 
 
 def test_overwrite_rules(here, monkeypatch):
@@ -219,9 +212,3 @@ def test_an_interrupt_leaves_no_file_and_no_process(here, signal_number, whole_g
     if signal_number != signal.SIGKILL:
         expected = "psd: error: interrupted; no file is half-written\n"
         assert (running.returncode, out, err) == (130, "", expected)
-
-
-def test_compare_as_a_process():
-    ended = process(COMPARE, *BOUNDS, *SMALL, "--runs", 2, "--jobs", 2)
-    assert (ended.returncode, ended.stderr) == (0, "")
-    assert len(rows_of(ended.stdout)) == 4

@@ -45,6 +45,16 @@ def test_a_file_beside_its_compressed_form_is_refused_unread(ledger, here):
     for paid in ((), PAID):
         assert "compressed form" in fails(8, "build v.csv v.csv.gz", *NOISY, *paid)
     assert state() == before
+    passes("tally v.csv -o v.tally", *BOUNDS)
+    (here / "link").symlink_to("v.tally")
+    for other in ("v.tally", "link"):
+        for paid in ((), PAID):
+            told = fails(8, f"build v.tally {other} -o r --epsilon 1", *paid)
+            assert f"input {other} is repeated; its records would count twice" in told
+    for name in ("v.csv", "v2.csv", "v3.csv.gz"):
+        passes(f"tally {name} -o {name}.tally", *BOUNDS)
+    for other in ("v2.csv", "v3.csv.gz"):
+        assert "of the same file" in fails(8, f"merge v.csv.tally {other}.tally -o m")
 
 
 def outcome(folder, content):
@@ -74,29 +84,22 @@ def test_with_a_ledger_copies_are_counted_and_told_in_the_private_report(ledger)
     assert psd.load("r").tree.count.tolist() == [6]
 
 
-def test_private_bounds_tell_of_copies_once(ledger):
-    build = "build v.csv v2.csv -o r --epsilon 10 --bounds private:share=0.5,beyond=3"
-    done = cli(build, *PAID, "--report-private")
-    assert done.code == 0, done.err
-    assert done.err.count("same content") == 1
-
-
-def test_questions_with_a_ledger(ledger):
+def test_private_bounds_questions_and_registered_inputs_with_a_ledger(ledger):
     ask = ("ask v.csv v2.csv --box 0 0 3 3 --epsilon 0.1", *PAID)
     assert cli(*ask).err == ""
     first = cli(*ask, "--report-private").err.splitlines()[0]
     assert first.startswith("PRIVATE, do not publish: inputs ")
     assert "v.csv and " in first
     assert "v2.csv have the same content" in first
-
-
-def test_registered_inputs_and_their_copies(ledger):
-    """A copy is another file, so it is refused unread unless it is registered, too."""
     build = ("build v.csv v2.csv", *NOISY, *PAID)
     passes("ledger inputs city.ledger rows v.csv")
     assert "is not one of them" in fails(9, *build)
     passes("ledger inputs city.ledger rows v2.csv")
     passes(*build)
+    build = "build v.csv v2.csv -o r --epsilon 10 --bounds private:share=0.5,beyond=3"
+    done = cli(build, *PAID, "--report-private")
+    assert done.code == 0, done.err
+    assert done.err.count("same content") == 1
 
 
 def test_with_a_ledger_tallies_of_copies_are_counted_and_told_in_the_private_report(ledger, here):
@@ -121,19 +124,3 @@ def test_with_a_ledger_tallies_of_copies_are_counted_and_told_in_the_private_rep
     psd.build(parts, epsilon=1, account=psd.Account("city.ledger", "rows"))
     with pytest.raises(psd.errors.InputDataError, match="of the same file"):
         psd.build(parts, epsilon=1)
-
-
-def test_a_tally_that_is_given_twice_is_named(ledger, here):
-    passes("tally v.csv -o v.tally", *BOUNDS)
-    (here / "link").symlink_to("v.tally")
-    for other in ("v.tally", "link"):
-        for paid in ((), PAID):
-            told = fails(8, f"build v.tally {other} -o r --epsilon 1", *paid)
-            assert f"input {other} is repeated; its records would count twice" in told
-
-
-def test_a_tally_of_a_compressed_file_is_one_of_the_file():
-    for name in ("v.csv", "v2.csv", "v3.csv.gz"):
-        passes(f"tally {name} -o {name}.tally", *BOUNDS)
-    for other in ("v2.csv", "v3.csv.gz"):
-        assert "of the same file" in fails(8, f"merge v.csv.tally {other}.tally -o m")

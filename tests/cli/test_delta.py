@@ -76,7 +76,7 @@ def test_where_laplace_is_less_noise_no_delta_is_spent(subtests):
             assert (first.record.delta, first.record.rho) == (None, None)
 
 
-def test_a_law_that_is_named_is_taken():
+def test_a_law_that_is_named_is_taken_and_needs_a_delta():
     told = build(*AREA, *USER, *DELTA, "--noise", "gaussian")
     assert "epsilon 1 and delta 1e-6" in told
     assert "noise is discrete Gaussian\n" in told
@@ -84,9 +84,6 @@ def test_a_law_that_is_named_is_taken():
     told = build(*SERIES, "--noise", "laplace", output="s")
     assert "noise is discrete Laplace; no delta is spent, and none is stated" in told
     assert "noise is" not in build(*AREA, *USER, output="without")
-
-
-def test_gaussian_noise_needs_a_delta():
     line = ("build v.csv -o no --noise gaussian", *AREA, *USER)
     told = fails(2, *line, "--epsilon", 1)
     assert "--delta must be given with --noise gaussian, got none; with at most this" in told
@@ -94,7 +91,7 @@ def test_gaussian_noise_needs_a_delta():
     assert "--delta must allow a rho of at least 1e-12 with epsilon 0.000000001" in told
 
 
-def test_recipes_hold_delta_and_noise():
+def test_recipes_and_tallies_hold_what_chooses_the_noise():
     options = (*SERIES[:-1], "0.0000010", "--dry-run")
     told = build(*options, "--noise", "gaussian", "--save-recipe", "r.toml")
     assert 'delta = "1e-6"\nnoise = "gaussian"' in told
@@ -103,23 +100,10 @@ def test_recipes_hold_delta_and_noise():
     plain = build(*options)
     assert 'delta = "1e-6"' in plain
     assert "noise =" not in plain
-
-
-def test_tallies_choose_by_what_they_state():
     passes("tally v.csv -o v.tally", *SERIES[:-2])
-    told = build(*DELTA, inputs="v.tally")
+    told = build(*DELTA, output="t", inputs="v.tally")
     assert "epsilon 1 and delta 1e-6" in told
     assert "noise is discrete Gaussian (auto)" in told
-
-
-@pytest.mark.parametrize("first", ["laplace", "gaussian"])
-def test_a_limit_that_was_chosen_is_paid_for_in_every_release_of_its_tally(first):
-    chosen = ("--user", "user", "--max-contributions", "auto", *DAYS, *DELTA)
-    build(*AREA, *chosen, "--noise", first, "--keep-tally", "k", output="a")
-    for second, name in (("laplace", "counting_epsilon"), ("gaussian", "counting_rho")):
-        build(*DELTA, "--noise", second, output=second, inputs="k")
-        assert float(psd.load(second).releases[0].parameters[name]) > 0
-    assert "noise is discrete Laplace (auto)" in build(*DELTA, output="c", inputs="k")
 
 
 def test_a_ledger_with_delta_is_charged_in_rho():

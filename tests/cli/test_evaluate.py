@@ -29,7 +29,7 @@ def test_eight_classes_with_files(here):
     assert "exists" in fails(6, line)
 
 
-def test_own_boxes_and_the_tally_of_the_build(here):
+def test_own_boxes_the_tally_of_the_build_and_refusals(here, subtests):
     (here / "boxes.csv").write_text("id,west,south,east,north\na,0,0,10,10\n")
     passes(BUILD, "r")
     assert "given" in passes("evaluate r v.csv --boxes boxes.csv")
@@ -38,6 +38,16 @@ def test_own_boxes_and_the_tally_of_the_build(here):
     told = fails(2, "evaluate r v.csv")
     assert "needs --tally, the private tally of its build" in told
     assert "bounding" in passes("evaluate r v.csv --tally t.private --boxes boxes.csv")
+    passes(BUILD, "r")
+    check_refusals(subtests, REFUSED, "evaluate")
+    assert cli(BUILD, "both", "--keep-tally", here / "." / "both").code == 6
+    assert not (here / "both").exists()
+    passes(BUILD, "r", *USER.split(), "t.private")
+    table = [
+        (6, "-o t.private", "t.private"),
+        (6, "-o x.png --plot x.png", "two outputs have the same path"),
+    ]
+    check_refusals(subtests, table, "evaluate r v.csv --tally t.private --overwrite")
 
 
 REFUSED = [
@@ -49,19 +59,3 @@ REFUSED = [
     (2, "r v.csv --plot p.pdf", "p.pdf"),
     (6, "r v.csv -o v.csv", "v.csv"),
 ]
-
-
-def test_refusals(subtests):
-    passes(BUILD, "r")
-    check_refusals(subtests, REFUSED, "evaluate")
-
-
-def test_outputs_never_take_the_place_of_each_other_or_of_inputs(subtests, here):
-    assert cli(BUILD, "both", "--keep-tally", here / "." / "both").code == 6
-    assert not (here / "both").exists()
-    passes(BUILD, "r", *USER.split(), "t.private")
-    table = [
-        (6, "-o t.private", "t.private"),
-        (6, "-o x.png --plot x.png", "two outputs have the same path"),
-    ]
-    check_refusals(subtests, table, "evaluate r v.csv --tally t.private --overwrite")

@@ -1,66 +1,40 @@
-"""psd export: files that other programs open."""
+"""psd export, map and methodology: files and pages that other programs open."""
 
 import json
 
 import geopandas as gpd
-import numpy as np
 import pandas as pd
 import pytest
+import shapely
 
-from psd.export import suffixes
 from support.cli_runner import check_refusals, fails, files, passes, three_by_three
 
-EXACT = [suffix for suffix in suffixes() if suffix != ".pmtiles"]  # whose polygons are cut
 
-
-def read_vector(path):
-    """Layer of cells of a file."""
-    return gpd.read_parquet(path) if "parquet" in path else gpd.read_file(path, layer="cells")
-
-
-def reopened(path):
-    """Table of an exported file, boxes as bounds."""
-    if path.endswith((".csv", ".xlsx")):
-        return pd.read_csv(path) if path.endswith(".csv") else pd.read_excel(path)
-    table = read_vector(path).sort_values("cell", ignore_index=True)
-    return table.drop(columns="geometry").join(
-        table.bounds.set_axis(["west", "south", "east", "north"], axis=1)
-    )
-
-
-@pytest.mark.parametrize("crs", ["EPSG:4326", "EPSG:3857"])
-@pytest.mark.parametrize("suffix", EXACT)
-def test_reopened_cells_are_those_of_the_release(here, suffix, crs, subtests):
-    loaded = three_by_three(crs)
-    loaded.save("r")
-    out = f"cells{suffix}"
-    for cells, number in (("leaves", 9), ("all", len(loaded.tree))):
-        with subtests.test(cells):
-            assert passes("export r", out, "--cells", cells, "--overwrite") == f"wrote {out}\n"
-            expected, table = loaded.to_geopandas(cells), reopened(out)
-            assert len(table) == number
-            # GeoJSON is in degrees whatever the CRS of the release, and rounded to seven decimals.
-            shapes = expected.to_crs("EPSG:4326") if suffix == ".geojson" else expected
-            close = 1e-6 if suffix == ".geojson" else 1e-12
-            sides = table[["west", "south", "east", "north"]]
-            np.testing.assert_allclose(sides, shapes.bounds, rtol=0, atol=close)
-            for name in ("cell", "level", "estimate", "perturbation_error", "density"):
-                np.testing.assert_allclose(table[name], expected[name], rtol=1e-6)
-    if suffix not in (".csv", ".geojson", ".xlsx"):
-        assert read_vector(out).crs == loaded.domain.crs
-
-
-def test_geojson_is_rfc_7946(release):
+def test_geojson_leaves_and_targets(release, subtests, monkeypatch):
     passes("export r.psd.parquet cells.geojson")
     content = json.loads((release.parent / "cells.geojson").read_text(encoding="utf-8"))
     assert content["type"] == "FeatureCollection"
     assert "crs" not in content
-
-
-def test_leaves_are_the_default_and_the_ending_may_be_upper_case(release):
     passes("export r.psd.parquet a.csv")
     passes("export r.psd.parquet B.CSV --cells leaves")
     assert (release.parent / "a.csv").read_bytes() == (release.parent / "B.CSV").read_bytes()
+    for cells, number in (("leaves", 9), ("all", len(three_by_three().tree))):
+        assert passes(f"export r.psd.parquet {cells}.csv --cells {cells}") == f"wrote {cells}.csv\n"
+        assert len(pd.read_csv(f"{cells}.csv")) == number
+    (release.parent / "there.csv").write_text("mine")
+    (release.parent / "folder.csv").mkdir()
+    check_refusals(subtests, REFUSED, "export r.psd.parquet")
+    check_refusals(subtests, [(5, "cells.csv", "there.csv")], "export there.csv")
+    passes("export r.psd.parquet there.csv --overwrite")
+    assert len(pd.read_csv("there.csv")) == 9
+
+    def full(table, path):
+        path.write_text("half a fi")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("psd.export.csv.write", full)
+    assert "No space left" in fails(6, "export r.psd.parquet cells.csv")
+    assert files(release.parent) == ["r.psd.parquet"]
 
 
 REFUSED = [
@@ -83,20 +57,44 @@ REFUSED = [
 ]
 
 
-def test_targets_and_sizes_that_are_refused(release, subtests):
-    (release.parent / "there.csv").write_text("mine")
-    (release.parent / "folder.csv").mkdir()
-    check_refusals(subtests, REFUSED, "export r.psd.parquet")
-    check_refusals(subtests, [(5, "cells.csv", "there.csv")], "export there.csv")
-    passes("export r.psd.parquet there.csv --overwrite")
-    assert len(pd.read_csv("there.csv")) == 9
+def test_the_page_is_written_once_with_regions_of_a_file(release, here, subtests):
+    page = "map-of-visits-ü.html"
+    told = passes(f"map r.psd.parquet -o {page} --title", "A < B")
+    assert told == f"wrote {page}\n"
+    text = (here / page).read_text(encoding="utf-8")
+    assert "<title>A &lt; B</title>" in text
+    assert str(here) not in text
+    assert "--overwrite" in fails(6, f"map r.psd.parquet -o {page}")
+    passes(f"map r.psd.parquet -o {page} --overwrite")
+    shape = shapely.box(-3, -3, 2, 2)
+    gpd.GeoDataFrame({"id": ["w-1"]}, geometry=[shape], crs=4326).to_file("wards.gpkg")
+    passes("map r.psd.parquet -o m.html --regions wards.gpkg")
+    assert "w-1" in (here / "m.html").read_text(encoding="utf-8")
+    (here / "w.wkt").write_text("POLYGON ((0 0, 1 0, 1 1, 0 0))")
+    assert "CRS" in fails(3, "map r.psd.parquet -o n.html --regions w.wkt")
+    check_refusals(subtests, WRONG_MAPS, "map")
 
 
-def test_a_writer_that_fails_leaves_nothing(release, monkeypatch):
-    def full(table, path):
-        path.write_text("half a fi")
-        raise OSError(28, "No space left on device")
+@pytest.mark.deep
+def test_the_page_of_the_method_is_written_once(release, here, subtests):
+    page = here / "sheet of the method ü.html"
+    assert passes("methodology", release, "-o", page) == f"wrote {page}\n"
+    text = page.read_text(encoding="utf-8")
+    assert "epsilon 1 per record" in text
+    assert str(here) not in text
+    assert "--overwrite" in fails(6, "methodology", release, "-o", page)
+    passes("methodology", release, "-o", page, "--overwrite")
+    table = [
+        (2, "r.psd.parquet -o sheet.pdf", "must end in .html"),
+        (5, "none.psd.parquet -o x.html", "none.psd.parquet"),
+    ]
+    check_refusals(subtests, table, "methodology")
 
-    monkeypatch.setattr("psd.export.csv.write", full)
-    assert "No space left" in fails(6, "export r.psd.parquet cells.csv")
-    assert files(release.parent) == ["r.psd.parquet"]
+
+WRONG_MAPS = [
+    (2, "r.psd.parquet -o map.pdf", "must end in .html"),
+    (2, "r.psd.parquet -o x.html --regions-crs EPSG:4326", "--regions"),
+    (2, "r.psd.parquet -o x.html --level 99", "level"),
+    (5, "none.psd.parquet -o x.html", "none.psd.parquet"),
+    (8, "r.psd.parquet -o x.html --regions none.gpkg", "none.gpkg"),
+]

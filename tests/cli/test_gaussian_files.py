@@ -37,21 +37,16 @@ def files(tmp_path_factory):
     return {path.name.partition(".")[0]: path for path in folder.iterdir()}
 
 
-def test_signatures_cover_delta_and_rho(files, here):
+def test_signatures_pages_and_every_format_state_the_claim(files, here, subtests):
     passes("keygen office.pem")
     for name in ("first", "series"):
         (here / name).write_bytes(files[name].read_bytes())
         passes("sign", name, "--key", "office.pem")
         told = passes("verify", name, "--key", "office.pub.pem")
         assert "the content matches the signature" in told
-
-
-def exported(files, here, ending):
-    passes("export", files["first"], f"first.{ending}")
-    passes("export", files["series"], f"day.{ending}", "--slice", "2024-01-02")
-
-
-def test_every_format_is_written(files, here, subtests):
+    for name, claim in (("first", CLAIM + LIMIT), ("series", f"{CLAIM} user")):
+        passes("map", files[name], "-o", f"{name}.html")
+        assert claim in (here / f"{name}.html").read_text(encoding="utf-8")
     for ending in ("csv", "geojson", "gpkg", "parquet", "npy", "xlsx"):
         with subtests.test(ending):
             exported(files, here, ending)
@@ -59,6 +54,11 @@ def test_every_format_is_written(files, here, subtests):
         facts = json.loads((here / f"{name}.geojson").read_text())["metadata"]
         assert (facts["epsilon"], facts["delta"]) == ("1", "1e-6")
         assert facts["rho"] == "0.024355970359"
+
+
+def exported(files, here, ending):
+    passes("export", files["first"], f"first.{ending}")
+    passes("export", files["series"], f"day.{ending}", "--slice", "2024-01-02")
 
 
 @pytest.mark.deep
@@ -79,40 +79,25 @@ def test_differences_add_the_variances_of_both_laws(files, other):
     assert share["lower"] < share["ratio"] < share["upper"]
 
 
-def test_slices_of_a_series_have_differences(files):
+def test_slices_have_differences_quantiles_and_top_cells(files):
     slices = ("--slice", "2024-01-01", "--other-slice", "2024-01-03")
     (row,) = as_json("difference", files["series"], files["series"], *slices, *BOX)
     assert row["error"] > 0
-
-
-def test_quantiles_and_top_cells_have_errors(files):
     for name, words in (("first", ()), ("series", ("--slice", "2024-01-02"))):
         assert all(row["error"] >= 0 for row in as_json("quantiles", files[name], *words))
         best = as_json("top", files[name], *words)
         assert all(row["error"] > 0 and 0 <= row["probability"] <= 1 for row in best)
+    series = psd.load(files["series"])
+    answers = pd.concat([series[name].query([(1, 1, 5, 6)]) for name in series])
+    assert series.query([(1, 1, 5, 6)])["estimate"].tolist() == answers["estimate"].tolist()
 
 
-def test_pages_state_the_whole_claim(files, here):
-    for name, claim in (("first", CLAIM + LIMIT), ("series", f"{CLAIM} user")):
-        passes("map", files[name], "-o", f"{name}.html")
-        assert claim in (here / f"{name}.html").read_text(encoding="utf-8")
-
-
-def test_releases_are_no_tallies_and_are_not_merged(files, here):
-    told = fails(8, "merge", files["first"], files["second"], "-o", "m.tally")
-    assert "is not a tally of psd" in told
-
-
-def test_releases_with_a_delta_are_not_joined_to_a_series(files):
+def test_releases_with_a_delta_are_not_joined_to_a_series(files, here):
     first, plain = psd.load(files["first"]), psd.load(files["plain"])
     slices = psd.TimeSlices.parse("day", "2024-01-01..2024-01-02")
     for releases in ([first, first], [plain, first]):
         with pytest.raises(ParameterError, match="got one with a delta; build a series with"):
             psd.SeriesRelease.of(slices, releases)
     assert psd.SeriesRelease.of(slices, [plain, plain]).epsilon == 2
-
-
-def test_the_answers_of_a_series_are_those_of_its_slices(files):
-    series = psd.load(files["series"])
-    answers = pd.concat([series[name].query([(1, 1, 5, 6)]) for name in series])
-    assert series.query([(1, 1, 5, 6)])["estimate"].tolist() == answers["estimate"].tolist()
+    told = fails(8, "merge", files["first"], files["second"], "-o", "m.tally")
+    assert "is not a tally of psd" in told

@@ -33,6 +33,15 @@ def test_every_command_prints_the_source_to_people(subtests):
             outcome = cli(command)
             assert outcome.code == 0
             assert NOTE in outcome.err.splitlines()
+    months = psd.TimeSlices.parse("month", "2024-01..2024-02")
+    psd.SeriesRelease.of(months, (psd.load("r"), psd.load("r"))).save("s")
+    for name in "rs":
+        facts = json.loads(cli(f"info {name} --format json").out)
+        assert facts["source"] == "given"
+        assert "does not vouch" in facts["guarantee"]
+    assert "does not vouch" in " ".join(cli("info r").out.split())
+    assert NOTE in cli("export r r.csv").err
+    assert set(pd.read_csv("r.csv")["release_source"]) == {"given"}
 
 
 def test_every_file_of_answers_has_the_source(subtests, here):
@@ -46,18 +55,3 @@ def test_every_file_of_answers_has_the_source(subtests, here):
             (here / "a.json").unlink()
     answers = json.loads(cli(f"query r {BOX} --format geojson").out)
     assert answers["features"][0]["properties"]["release_source"] == "given"
-
-
-def test_info_states_it_also_of_a_series():
-    months = psd.TimeSlices.parse("month", "2024-01..2024-02")
-    psd.SeriesRelease.of(months, (psd.load("r"), psd.load("r"))).save("s")
-    for name in "rs":
-        facts = json.loads(cli(f"info {name} --format json").out)
-        assert facts["source"] == "given"
-        assert "does not vouch" in facts["guarantee"]
-    assert "does not vouch" in " ".join(cli("info r").out.split())
-
-
-def test_export_prints_and_writes_it():
-    assert NOTE in cli("export r r.csv").err
-    assert set(pd.read_csv("r.csv")["release_source"]) == {"given"}

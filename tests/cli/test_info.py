@@ -7,7 +7,7 @@ from psd.release.post_processing import PostProcessing
 from support.cli_runner import BOUNDS, as_json, fails, passes, three_by_three, write_points
 
 
-def test_json_holds_the_facts(release):
+def test_json_and_tables_hold_the_facts(release):
     facts = as_json("info", release)
     levels = facts.pop("levels")
     assert facts == {
@@ -42,18 +42,6 @@ def test_json_holds_the_facts(release):
     assert sum(level["measured"] for level in levels) == 9
     assert (levels[0]["epsilon"], levels[0]["noise_per_cell"]) == ("0", None)
     assert (levels[-1]["epsilon"], levels[-1]["noise_per_cell"]) == ("1", 1.36)
-
-
-def test_a_release_per_user_says_how_many_rows(here):
-    write_points(here / "p.csv", [("a", 1, 1)], "id,lon,lat")
-    build = "build p.csv -o u --user id --max-contributions 7 --method grid --set size=2"
-    passes(build, "--epsilon", "0.25", *BOUNDS)
-    facts = as_json("info u")
-    assert (facts["unit"], facts["max_contributions"], facts["epsilon"]) == ("user", 7, "0.25")
-    assert facts["parameters"] == {"size": 2, "total_share": "0.02", "workload": None}
-
-
-def test_table_shows_the_same(release):
     text, facts = passes("info", release), as_json("info", release)
     for name, value in facts.items():
         assert name in ("levels", "about") or name in text
@@ -64,7 +52,13 @@ def test_table_shows_the_same(release):
     assert "On every path from the root\nto a leaf, epsilon adds up to at most 1.\n" in text
 
 
-def test_the_view_is_shown(here):
+def test_rows_per_user_and_the_view_are_shown_and_no_release(here, release, subtests):
+    write_points(here / "p.csv", [("a", 1, 1)], "id,lon,lat")
+    build = "build p.csv -o u --user id --max-contributions 7 --method grid --set size=2"
+    passes(build, "--epsilon", "0.25", *BOUNDS)
+    facts = as_json("info u")
+    assert (facts["unit"], facts["max_contributions"], facts["epsilon"]) == ("user", 7, "0.25")
+    assert facts["parameters"] == {"size": 2, "total_share": "0.02", "workload": None}
     view = PostProcessing(estimate="posterior", density="smooth")
     three_by_three().with_post_processing(view).save("v")
     facts = as_json("info v")
@@ -72,9 +66,6 @@ def test_the_view_is_shown(here):
     shown = [line.split() for line in passes("info v").splitlines()]
     assert ["estimate", "posterior"] in shown
     assert ["density", "smooth"] in shown
-
-
-def test_no_release(release, subtests):
     path = release.parent / "r"
     for content in (None, b"", b"lon,lat\n1,2\n", b"PAR1" + b"\0" * 50 + b"PAR1"):
         with subtests.test(str(content)):

@@ -127,14 +127,11 @@ def test_what_is_refused_and_that_times_are_read(subtests):
     passes("build a.parquet --read time=seen --read time_zone=Asia/Seoul -o r", *BUILD)
 
 
-def test_no_input_of_a_folder_is_written_to(here, subtests):
+def test_no_input_is_written_to_and_a_missing_driver_is_named(here, subtests, monkeypatch):
     (here / "d").mkdir()
     write_parts()
     table = [(6, "", "read as an input")]
     check_refusals(subtests, table, "build d -o d/0.parquet --overwrite", *BUILD, folder="d")
-
-
-def test_without_the_driver(monkeypatch):
     monkeypatch.setitem(sys.modules, "adbc_driver_postgresql", None)
     outcome = cli("build postgresql://h/d --read table=a -o r", *BUILD)
     assert outcome.code == 7

@@ -27,8 +27,7 @@ ASK = "ask points.csv --box 0 0 1 1"
 
 @pytest.fixture(autouse=True)
 def points(here):
-    rows = [(0.5, 0.5, "a"), (1.5, 2.5, "b")]
-    write_points(here / "points.csv", rows, "lon,lat,user")
+    write_points(here / "points.csv", [(0.5, 0.5, "a"), (1.5, 2.5, "b")], "lon,lat,user")
 
 
 @pytest.fixture
@@ -56,6 +55,8 @@ def test_create_register_status_history_verify(here):
     passes(f"ledger register city.ledger people {people}")
     passes(BUILD, *LEDGER[:3], "rows:analyst=ann")
     rows, people = status()
+    empty = ("delta", "budget_rho", "spent_rho", "left_rho", "largest_pure", "raised")
+    assert {rows.pop(name) for name in (*empty, "left_of_caps")} == {""}
     assert rows == {
         "dataset": "rows",
         "unit": "record",
@@ -64,16 +65,9 @@ def test_create_register_status_history_verify(here):
         "budget": "1",
         "spent": "0.4",
         "left": "0.6",
-        "delta": "",
-        "budget_rho": "",
-        "spent_rho": "",
-        "left_rho": "",
-        "largest_pure": "",
         "adds_up": "common points",
         "charges": "1",
         "not_finished": "0",
-        "raised": "",
-        "left_of_caps": "",
     }
     assert (people["unit"], people["left_of_caps"]) == ("user k=4", "ann 1.5")
     (line,) = as_json("ledger history city.ledger")
@@ -121,7 +115,7 @@ def test_columns_and_geometries_of_the_same_rows_add_up(name, ledger):
         assert "has epsilon 0 left" in fails(4, second, *LEDGER[:3], number)
 
 
-def test_charges_of_places_apart_do_not_add_up(ledger):
+def test_charges_of_places_apart_and_of_series(ledger, here):
     """Of columns of text, and of questions of one coordinate resolution."""
     pd.DataFrame({"lon": [1.0, 11.0], "lat": [1.0, 1.0]}).to_csv("both.csv", index=False)
     for build in (BY_COLUMNS, f"build both.csv {ELSEWHERE}"):
@@ -137,9 +131,6 @@ def test_charges_of_places_apart_do_not_add_up(ledger):
     assert spent(ledger, "rounded") == 600_000_000
     passes(beside, *paid, "0.3")
     assert spent(ledger, "rounded") == 900_000_000  # without the step it is everywhere
-
-
-def test_series_and_users_are_charged(ledger, here):
     passes(f"{PEOPLE} --unit user --read user=user")
     rows = [(0.5, 0.5, "a", "2024-01-01"), (1.5, 2.5, "b", "2024-02-01")]
     write_points(here / "points.csv", rows, "lon,lat,user,time")
@@ -213,6 +204,13 @@ def test_names_do_not_control_the_terminal(ledger):
     assert "\x1b" not in shown
     assert "[red]y" in shown
     assert "[red]x[/red]" in shown
+    group = passes("ledger --help")
+    assert passes("ledger") == group
+    for name, sub in command.commands.items():
+        assert name in group
+        assert f"psd ledger {name} city.ledger" in passes(f"ledger {name} --help")
+        for parameter in sub.params:
+            assert (getattr(parameter, "help", None) or "An argument.").endswith(".")
 
 
 def test_columns_of_an_older_ledger_are_entered_after_a_question():
@@ -268,16 +266,6 @@ REFUSED = [
 
 def test_refusals_leave_all_files_and_balances_as_they_are(subtests, ledger):
     check_refusals(subtests, REFUSED)
-
-
-def test_every_sub_command_explains_itself():
-    group = passes("ledger --help")
-    assert passes("ledger") == group
-    for name, sub in command.commands.items():
-        assert name in group
-        assert f"psd ledger {name} city.ledger" in passes(f"ledger {name} --help")
-        for parameter in sub.params:
-            assert (getattr(parameter, "help", None) or "An argument.").endswith(".")
 
 
 def test_an_answer_has_its_error_and_budgets_are_raised(ledger):

@@ -1,6 +1,7 @@
 """psd local: a campaign from start to end."""
 
 import hashlib
+import json
 
 import numpy as np
 import pytest
@@ -46,17 +47,11 @@ def test_the_release_is_queried_like_any_other(campaign):
         outcome = cli(command)
         assert outcome.code == 0, (command, outcome.err)
     assert psd.load("r.psd.parquet").unit.kind == "report"
-    facts = as_json("info r.psd.parquet")
+    facts = json.loads(cli("info r.psd.parquet --format json").out)
     assert (facts["source"], facts["unit"], facts["reports"]) == ("local", "report", 4000)
     assert [row["level"] for row in facts["protocols"]] == [2, 3]
     text = cli("info r.psd.parquet").out
     assert "Each device is in one level, and a report costs epsilon 2." in text
-
-
-@pytest.mark.deep
-def test_the_release_has_joint_answers(campaign):
-    for command in ("top r.psd.parquet -k 2", "quantiles r.psd.parquet"):
-        assert cli(command).code == 0
 
 
 def test_four_rounds(campaign):
@@ -74,15 +69,16 @@ def test_four_rounds(campaign):
     assert "its last one" in fails(2, "local next c3.json p3 -o c4.json")
 
 
-@pytest.mark.parametrize(
-    ("asks", "lines", "answer", "rows"),
-    [
-        ("--range 0 100", ["12", "x", "130"], "-5", 64),
-        ("--range 0 100 --protocol piecewise", ["12", "x", "130"], "50", 1),
-        ("--options o.txt", ["bus", "train", ""], "bus", 3),
-    ],
-)
-def test_options_and_numbers_give_a_table(here, asks, lines, answer, rows):
+ASKED = {
+    "--range 0 100": (["12", "x", "130"], "-5", 64),
+    "--range 0 100 --protocol piecewise": (["12", "x", "130"], "50", 1),
+    "--options o.txt": (["bus", "train", ""], "bus", 3),
+}
+
+
+@pytest.mark.parametrize("asks", ASKED)
+def test_options_and_numbers_give_a_table(here, asks):
+    lines, answer, rows = ASKED[asks]
     (here / "o.txt").write_text("bus\ntrain\n")
     (here / "v.csv").write_text("value\n" + "".join(f'"{line}"\n' for line in lines * 50))
     passes(f"local design -o c {asks} --epsilon 2 --devices 150")
@@ -107,23 +103,23 @@ def test_describe_protocols_and_the_device(campaign):
     assert "wrote" in passes("local store store --cap 2")
     report = passes("local randomize c.json --store store --at 1 1")
     assert report == passes("local randomize c.json --store store --nowhere")
-
-
-def test_refused_lines_are_counted_and_not_quoted(campaign):
+    line = "local describe c.json --shuffled --delta 1e-6"
+    out = passes(line)
+    assert "shuffled" in out
+    assert "central model at delta 1e-06" in out
+    assert 0 < as_json(line)["groups"][0]["shuffled_epsilon"] < 2
+    assert "without tickets" in fails(2, f"{line} --tickets")
     (campaign / "l").write_text("secret-1\n")
     outcome = cli("local collect c.json l --into p")
     assert outcome.code == 0
     assert "collected 0 reports" in outcome.out
     assert outcome.err == "refused 1 lines: not a report in its one spelling\n"
-
-
-def test_tickets(campaign):
     ticket = "ab" * 16
     (campaign / "t").write_text(hashlib.sha256(ticket.encode()).hexdigest() + "\n")
     passes("local store s --cap 9")
     line = passes(f"local randomize c.json --store s --at 1 1 --ticket {ticket}")
     (campaign / "l").write_text(line + (campaign / "r.jsonl").read_text())
-    outcome = cli("local collect c.json l --into p --tickets t")
+    outcome = cli("local collect c.json l --into q --tickets t")
     assert "collected 1 reports" in outcome.out
     assert outcome.err == "refused 4,000 lines: with a ticket that is not listed\n"
 
@@ -152,17 +148,10 @@ def test_refusals(campaign, subtests):
     check_refusals(subtests, REFUSED, "local")
 
 
-def test_shuffled_reports_are_described(campaign):
-    line = "local describe c.json --shuffled --delta 1e-6"
-    out = passes(line)
-    assert "shuffled" in out
-    assert "central model at delta 1e-06" in out
-    assert 0 < as_json(line)["groups"][0]["shuffled_epsilon"] < 2
-    assert "without tickets" in fails(2, f"{line} --tickets")
-
-
 @pytest.mark.deep
-def test_a_plan_is_a_table_a_file_or_json(here):
+def test_joint_answers_and_a_plan_as_a_table_a_file_or_json(campaign, here):
+    for command in ("top r.psd.parquet -k 2", "quantiles r.psd.parquet"):
+        assert cli(command).code == 0
     (here / "public.csv").write_text("lon,lat\n" + "1,1\n2,3\n" * 50)
     line = f"local plan {BOUNDS} --devices 2000 --epsilon 2 --runs 1 --points public.csv"
     out = passes(f"{line} --rounds 1,4")

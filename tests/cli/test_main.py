@@ -1,9 +1,14 @@
-"""The entry point: commands, exit codes, one line per error."""
+"""The entry point: commands, exit codes, one line per error, and help of every command."""
 
+import dataclasses
 import pkgutil
+import re
+import shlex
 import warnings
+import zipfile
 from importlib import import_module
 
+import click
 import numpy as np
 import pytest
 
@@ -12,7 +17,10 @@ import psd_cli.commands
 import psd_cli.main
 from psd import errors
 from psd.api.release import Release
+from psd.decompositions import method_class, methods
 from psd_cli.main import CHARGING, COMMANDS, EXIT_CODES, main
+from psd_cli.options.values import LIMITS, rename_arguments
+from psd_cli.output import command_forms
 from support.cli_runner import check_refusals, cli, fails, passes
 
 
@@ -22,13 +30,14 @@ def modules_with_a_command():
     return {name for name, module in modules.items() if hasattr(module, "command")}
 
 
-def test_help_lists_the_commands_that_exist():
+def test_help_and_wrong_usage(subtests, here):
     assert passes() == passes("--help") == passes("-h")
     sections = passes("--help").split("\nPublish:\n")[1].splitlines()
     lines = [line for line in sections if line.startswith("  ")]
     assert [line.split()[0] for line in lines] == list(COMMANDS)
     assert set(COMMANDS) == modules_with_a_command()
     assert passes("--version").strip() == f"psd, version {psd.__version__}"
+    check_refusals(subtests, WRONG)
 
 
 WRONG = [
@@ -40,10 +49,6 @@ WRONG = [
     (2, "info .", "directory"),
     (2, "methods grid", "grid"),
 ]
-
-
-def test_wrong_usage(subtests, here):
-    check_refusals(subtests, WRONG)
 
 
 def plant(monkeypatch, error):
@@ -70,16 +75,13 @@ CODES = {
 }
 
 
-def test_every_kind_of_error_has_its_code_and_is_one_line(monkeypatch, subtests):
+def test_errors_are_one_line_and_a_code(monkeypatch, subtests):
     assert CODES == EXIT_CODES
     assert set(CODES) == set(errors.PsdError.__subclasses__())
     for kind, code in CODES.items():
         with subtests.test(kind.__name__):
             plant(monkeypatch, kind("what happened,\n  and\twhy"))
             assert fails(code, "info x") == "psd: error: what happened, and why\n"
-
-
-def test_errors_of_other_families(monkeypatch, subtests):
     for error, code, words in (
         (RuntimeError("row 7: 127.01 was"), 70, "RuntimeError"),
         (MemoryError(), 70, "out of memory"),
@@ -90,9 +92,6 @@ def test_errors_of_other_families(monkeypatch, subtests):
             line = fails(code, "info x")
             assert words in line
             assert "127.01" not in line
-
-
-def test_debug_shows_where_an_unexpected_error_came_from(monkeypatch):
     cause = ValueError("could not convert '127.01'")
     error = RuntimeError("row 7: 127.01 was")
     error.__cause__ = error.__context__ = cause
@@ -132,3 +131,122 @@ def test_warnings_of_libraries_are_silent(monkeypatch):
     with warnings.catch_warnings(), pytest.raises(SystemExit) as left:
         main([])
     assert left.value.code == 0
+
+
+# PRIVATE numbers on the screen, the form of what is printed, and the limit for unknown senders.
+NOT_IN_FORMS = {"private_output", "form", "max_nodes"}
+# Keys of options that have a field of their own.
+OF_KEYS = {"build": {"coordinate_resolution", "min_cell", "keep_tally"}}
+
+
+def command(name):
+    return import_module(f"psd_cli.commands.{name.replace('-', '_')}").command
+
+
+def examples(text):
+    """Command lines of a help text, continued lines joined."""
+    lines = text.replace("\\\n", " ").splitlines()
+    return [shlex.split(line) for line in lines if line.strip().startswith("psd ")]
+
+
+def test_help_of_every_command(subtests):
+    for name, sentence in COMMANDS.items():
+        with subtests.test(name):
+            text = passes(name, "--help")
+            assert text == passes(name, "-h")
+            for parameter in command(name).params:
+                is_option = isinstance(parameter, click.Option)
+                names = parameter.opts if is_option else [parameter.human_readable_name]
+                assert all(spelling in text for spelling in names)
+                if is_option:
+                    assert (parameter.help or "").strip().endswith("."), parameter.opts
+            # Defaults are texts that may be typed.
+            assert not re.search(r"\[default: \(|\[default: [^]]*, ", " ".join(text.split()))
+            assert sentence in passes("--help")
+            assert sentence.endswith(".")
+
+
+def test_examples_are_command_lines_that_parse(subtests):
+    for name in COMMANDS:
+        with subtests.test(name):
+            found = examples(passes(name, "--help"))
+            assert found
+            for prog, sub, *args in found:
+                assert (prog, sub) == ("psd", name)
+                command(name).make_context(name, args)
+    found = [line for line in examples(passes("--help")) if "COMMAND" not in line]
+    assert [line[1] for line in found] == ["build", "query"]
+    for _, sub, *args in found:
+        command(sub).make_context(sub, args)
+
+
+def test_each_method_with_its_parameters(subtests):
+    text = passes("methods")
+    for name in methods():
+        with subtests.test(name):
+            kind = method_class(name)
+            assert f"\n{name} " in text
+            assert kind.paper in text
+            mine = text[text.index(f"\n{name} ") :].splitlines()
+            for field in dataclasses.fields(kind):
+                line = next(line for line in mine if line.split()[:1] == [field.name])
+                assert field.metadata["doc"] in line
+                assert field.default is None or str(field.default) in line
+
+
+def test_a_form_has_every_option_of_its_command_and_no_command_line(subtests):
+    for name in command_forms.COMMANDS:
+        with subtests.test(name):
+            form = command_forms.command_form(name)
+            options = {parameter.name for parameter in command(name).params} - NOT_IN_FORMS
+            fields = {field["name"] for field in form["fields"]}
+            assert fields == options | OF_KEYS.get(name, set())
+            assert form["text"]
+            assert "Examples:" not in form["text"]
+            assert all(field["help"] for field in form["fields"] if field["option"])
+
+
+def test_the_plugin_of_qgis_is_written_once(here):
+    assert "Install from ZIP" in passes("qgis-plugin -o psd-é.zip")
+    assert zipfile.ZipFile("psd-é.zip").testzip() is None
+    assert "--overwrite" in fails(6, "qgis-plugin -o psd-é.zip")
+    passes("qgis-plugin -o psd-é.zip --overwrite")
+    assert "-o must end in .zip" in fails(2, "qgis-plugin -o psd.qgz")
+
+
+NAMES = ("overwrite", "user", "max_contributions", "epsilon", "bounds")
+OPTIONS = {name: f"--{name.replace('_', '-')}" for name in NAMES}
+OPTIONS |= {name: f"--read {name}" for name in ("x", "y", "time", "layer")}
+RENAMED = {
+    "a exists; pass overwrite=True": "a exists; pass --overwrite",
+    "pass layer=NAME, one of a, b": "pass --read layer=NAME, one of a, b",
+    'no column "a"; see x=, y=, user=, time=': (
+        'no column "a"; see --read x, --read y, --user, --read time'
+    ),
+    "epsilon must be above 0": "--epsilon must be above 0",
+    "bounds: west 5 is not below east 4": "--bounds: west 5 is not below east 4",
+    "the epsilon is too small": "the epsilon is too small",
+    "give user= and max_contributions=": "give --user and --max-contributions",
+    # Names of files and settings that look like arguments stay.
+    "d/user=7/part.parquet cannot be read": "d/user=7/part.parquet cannot be read",
+    "d=1/x.csv has no column": "d=1/x.csv has no column",
+    "set height=8": "set height=8",
+    "a:crs=EPSG:4326": "a:crs=EPSG:4326",
+    "leave it out with layer=2": "leave it out with --read layer=2",
+    # What a shell does not pass on stays in quotes.
+    'state layer=";"': 'state --read layer=";"',
+    'state layer="tab"': "state --read layer=tab",
+}
+
+
+def test_arguments_become_options_and_limits_are_shares(subtests):
+    for message, shown in RENAMED.items():
+        with subtests.test(message):
+            assert rename_arguments(message, OPTIONS) == shown
+    for text in ("0.3", ".3", "30%"):
+        assert LIMITS(text) == pytest.approx(0.3)
+    for text in ("12 %, 30%", "0.12,30%"):
+        assert LIMITS(text) == pytest.approx((0.12, 0.3))
+    for text in ("%", "30%%", "0.1,0.2,0.3", "a third"):
+        with pytest.raises(click.BadParameter):
+            LIMITS(text)

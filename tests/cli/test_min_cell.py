@@ -29,11 +29,18 @@ def test_a_build_states_it_and_info_shows_it(subtests):
     assert 'min_cell = "30"' in passes(f"{BUILD} --min-cell 30.0 --dry-run")
 
 
-def test_a_tally_keeps_it_and_a_build_may_change_it():
+def test_tallies_and_recipes_keep_it():
     passes(f"tally rows.csv -o t {BOUNDS} --min-cell 200")
     for options, limit in (("", "200"), (" --min-cell 900", "900")):
         passes(f"build t -o r --overwrite --epsilon 2{options}")
         assert stated() == limit
+    bounds = psd.PrivateBounds(min_cell=10_000_000)
+    assert psd.build("rows.csv", domain=bounds, epsilon=5).domain.min_cell is not None
+    for bounds in ({"bounds": (126.4, 37, 127.6, 38)}, {}):
+        for min_cell in ("usual", "0", "80"):
+            domain = (psd.Domain if bounds else psd.PrivateBounds)(**bounds, min_cell=min_cell)
+            request = BuildRequest(domain=domain, epsilon=1, method="auto")
+            assert from_toml(to_toml(request)).domain.min_cell == domain.min_cell
 
 
 @pytest.mark.deep
@@ -44,16 +51,3 @@ def test_a_plan_takes_it():
     assert "no cell of a method that adapts to the data is below 70 m a side" in told["words"]
     assert as_json(f"{plan} {BOUNDS}")["min_cell"] == "5"
     assert "at most the sides of the bounds" in fails(3, f"{plan} --area 1 --min-cell 2000")
-
-
-def test_a_recipe_gives_it_back():
-    for bounds in ({"bounds": (126.4, 37, 127.6, 38)}, {}):
-        for min_cell in ("usual", "0", "80"):
-            domain = (psd.Domain if bounds else psd.PrivateBounds)(**bounds, min_cell=min_cell)
-            request = BuildRequest(domain=domain, epsilon=1, method="auto")
-            assert from_toml(to_toml(request)).domain.min_cell == domain.min_cell
-
-
-def test_private_bounds_that_are_narrower_are_the_limit():
-    bounds = psd.PrivateBounds(min_cell=10_000_000)
-    assert psd.build("rows.csv", domain=bounds, epsilon=5).domain.min_cell is not None

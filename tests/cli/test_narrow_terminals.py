@@ -129,9 +129,6 @@ def test_a_table_of_usual_figures_fits_80_columns(monkeypatch, subtests):
             lines = printed(COMMANDS[name], 80, monkeypatch).out.splitlines()
             sentences = ("- ", "Expected", "Each", "median", "for queries")
             assert max(len(line) for line in lines if not line.startswith(sentences)) <= 80
-
-
-def test_at_80_columns_the_columns_of_the_caller_and_both_errors_stay(monkeypatch):
     outcome = printed(COMMANDS["query of codes"], 80, monkeypatch)
     for heading in ("ward code", "perturbation", "nonuniformity", "relative"):
         assert heading in outcome.out

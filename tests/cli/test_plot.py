@@ -43,9 +43,10 @@ def test_kinds_and_levels(file, kind):
     passes(f"plot {file} a.png --kind {kind} --level 1 --threshold 0.2 --dpi 40")
 
 
-def test_one_slice(folder):
+def test_one_slice_and_what_is_refused(folder, subtests):
     passes("plot s one.png --slice 2024-02 --dpi 40")
     assert (folder / "one.png").stat().st_size > 0
+    check_refusals(subtests, REFUSED, "plot")
 
 
 REFUSED = [
@@ -58,7 +59,3 @@ REFUSED = [
     (8, "r b.png --outline none.gpkg", "none.gpkg"),
     (5, "none b.png", "does not exist"),
 ]
-
-
-def test_what_is_refused(subtests):
-    check_refusals(subtests, REFUSED, "plot")

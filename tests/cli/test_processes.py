@@ -42,9 +42,6 @@ def test_commands_print_what_they_print_in_this_process(release, subtests):
     assert (ended.returncode, ended.stderr, ended.stdout) == (0, "", "wrote 칸.gpkg\n")
     ended = process("nope")
     assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1)
-
-
-def test_releases_are_signed(release):
     for line in ("keygen k.pem", "sign r.psd.parquet --key k.pem"):
         assert process(line).returncode == 0
     done = process("verify r.psd.parquet --key k.pub.pem")
@@ -129,12 +126,9 @@ def test_quiet_when_the_reader_has_gone(release, line):
     assert (ended.returncode, ended.stderr) == (0, b"")
 
 
-def test_python_runs_the_package():
+def test_python_runs_the_package_and_its_list_of_commands_imports_none():
     ended = python("-m", "psd", "--version")
     assert (ended.returncode, ended.stdout) == (0, passes("--version"))
-
-
-def test_the_list_of_commands_imports_none_of_them():
     script = "import sys; from psd_cli.main import run; run(['--help']); print(*sys.modules)"
     loaded = python("-c", script).stdout.splitlines()[-1].split()
     assert "psd_cli.main" in loaded

@@ -71,9 +71,6 @@ def test_formats_tell_what_the_library_does():
     pd.testing.assert_frame_equal(properties, table, rtol=1e-8)
     bounds = [shapely.geometry.shape(feature["geometry"]).bounds for feature in features]
     np.testing.assert_allclose(bounds, boxes)
-
-
-def test_table_is_for_people():
     assert passes(UPPER) == passes(f"{UPPER} --format table")
     lines = passes(UPPER).splitlines()
     row = lines[-1].split()
@@ -85,7 +82,7 @@ def test_table_is_for_people():
     assert sorted(heads) == sorted(word for name in ["id", *COLUMNS] for word in name.split("_"))
 
 
-def test_geojson_is_in_degrees_whatever_the_release():
+def test_geojson_in_degrees_and_relative_errors_of_nothing():
     domain = psd.Domain(bounds=(900_000, 1_900_000, 1_000_000, 2_000_000), crs="EPSG:5179")
     tree = psd.grid_tree(domain, 1)
     as_drawn(psd.Release.from_counts(tree, [7], "1", domain=domain)).save("r")
@@ -93,6 +90,20 @@ def test_geojson_is_in_degrees_whatever_the_release():
     west, south, east, north = shapely.geometry.shape(feature["geometry"]).bounds
     assert 126 < west < east < 128
     assert 37 < south < north < 39
+    domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857")
+    counts = [20_000, -90, 20_000, 20_000]
+    tree = psd.grid_tree(domain, 2)
+    as_drawn(psd.Release.from_counts(tree, counts, "5", domain=domain)).save("q")
+    line = "query q --box 0 0 2 2 --box 1 0 2 1"
+    assert "infinite" in passes(line)
+    assert as_table(line)["relative_error"][1] == np.inf
+    good, poor = as_json(line)
+    assert (good["quality"], poor["quality"]) == ("good", "poor")
+    assert good["relative_error"] > 0
+    assert poor["relative_error"] is None
+    page = json.loads(passes(f"{line} --format geojson"))
+    assert page["features"][1]["properties"]["relative_error"] is None
+    assert "where the estimate is 0" in page["metadata"]["relative_error"]
 
 
 def test_output_file(here, subtests):
@@ -138,7 +149,7 @@ def test_targets_that_are_refused(here, subtests):
     check_refusals(subtests, table, f"{SEVERAL} -o")
 
 
-def test_boxes_of_a_file_in_its_order_with_its_ids(here):
+def test_boxes_of_a_file_in_its_order_with_its_ids_or_numbered(here):
     path = here / "boxes.csv"
     rows = [("007", *OTHERS[1]), ("7", *OTHERS[0]), ("NA", *UPPER_TWO_ROWS)]
     write_points(path, rows, f"id,{SIDES}")
@@ -150,9 +161,6 @@ def test_boxes_of_a_file_in_its_order_with_its_ids(here):
         np.testing.assert_allclose(table["estimate"], expected["estimate"])
     records = as_json(f"{QUERY} --boxes boxes.csv")
     assert [record["id"] for record in records] == ["007", "7", "NA"]
-
-
-def test_boxes_without_ids_are_numbered_and_other_columns_do_not_matter(here):
     write_points(here / "b.csv", [(5, "x", -4, -4, 5)] * 2, "north, note,west,south , east")
     table = as_table(f"{QUERY} --boxes b.csv")
     assert table["id"].tolist() == [1, 2]
@@ -189,6 +197,15 @@ def test_boxes_that_are_refused(here, subtests):
         with subtests.test(str(content)):
             (here / "b.csv").write_bytes(content)
             assert told in fails(code, f"{QUERY} --boxes b.csv --format csv")
+    (here / "folder").mkdir()
+    (here / "text.gpkg").write_text("no geopackage")
+    (here / "table.csv").write_text("a,b\n1,2\n")
+    pd.DataFrame({"a": [1]}).to_parquet("plain.parquet")
+    names = ("missing.gpkg", "folder", "text.gpkg", "plain.parquet", "table.csv")
+    check_refusals(subtests, [(8, name, name) for name in names], f"{QUERY} --polygons")
+    check_refusals(subtests, [(8, name, name) for name in names[:2]], f"{QUERY} --boxes")
+    for name in ("missing.parquet", "table.csv"):
+        fails(5, f"query {name} --box 0 0 1 1")
 
 
 SHAPES = [shapely.box(*UPPER_TWO_ROWS), shapely.box(*OTHERS[1])]
@@ -253,17 +270,13 @@ WRONG_POLYGONS = {
 }
 
 
-def test_polygons_that_are_refused(subtests):
+def test_polygons_that_are_refused(subtests, here):
     for told, (code, table) in WRONG_POLYGONS.items():
         with subtests.test(told):
             assert told in fails(code, of_polygons(table, "d.parquet"))
     repaired = as_table(f"{of_polygons(shaped(BOW_TIE), 'bow.gpkg')} --repair")
     assert len(repaired) == 2
     assert "--repair must be given with" in fails(2, f"{SMALL} --repair")
-
-
-def test_a_crs_of_a_layer_that_is_not_known(here):
-    """GDAL takes numbers from PROJ's list that name no CRS of places."""
     triangle = {"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [1, 1], [0, 0]]]}
     feature = {"type": "Feature", "properties": {}, "geometry": triangle}
     named = {"type": "name", "properties": {"name": "EPSG:5802"}}
@@ -273,18 +286,6 @@ def test_a_crs_of_a_layer_that_is_not_known(here):
     assert "has a CRS that PROJ does not know" in said
 
 
-def test_files_that_cannot_be_read(here, subtests):
-    (here / "folder").mkdir()
-    (here / "text.gpkg").write_text("no geopackage")
-    (here / "table.csv").write_text("a,b\n1,2\n")
-    pd.DataFrame({"a": [1]}).to_parquet("plain.parquet")
-    names = ("missing.gpkg", "folder", "text.gpkg", "plain.parquet", "table.csv")
-    check_refusals(subtests, [(8, name, name) for name in names], f"{QUERY} --polygons")
-    check_refusals(subtests, [(8, name, name) for name in names[:2]], f"{QUERY} --boxes")
-    for name in ("missing.parquet", "table.csv"):
-        fails(5, f"query {name} --box 0 0 1 1")
-
-
 WRONG = {
     "--box": ("0 0 1 1 --boxes b.csv", "0 0 1", "0 0 1 x", "0 0 1 nan", "1 0 0 1", "6 6 7 7"),
     "--confidence": ("0", "1", "-0.5", "95", "nan", "high"),
@@ -292,20 +293,17 @@ WRONG = {
 }
 
 
-def test_wrong_parameters(subtests):
-    fails(2, QUERY)
-    for option, values in WRONG.items():
-        line = QUERY if option == "--box" else SMALL
-        check_refusals(subtests, [(2, value, "") for value in values], line, option)
-
-
-def test_confidence_and_threshold():
+def test_confidence_and_threshold(subtests):
     usual, narrow = as_table(UPPER), as_table(f"{UPPER} --confidence 0.5")
     wide, short = (table["upper"][0] - table["estimate"][0] for table in (usual, narrow))
     assert wide / short == pytest.approx(1.959964 / 0.674490, rel=1e-5)
     relative = usual["relative_error"][0]
     for threshold, expected in ((relative * 1.01, True), (relative * 0.99, False)):
         assert as_table(UPPER, "--threshold", threshold)["reliable"].tolist() == [expected]
+    fails(2, QUERY)
+    for option, values in WRONG.items():
+        line = QUERY if option == "--box" else SMALL
+        check_refusals(subtests, [(2, value, "") for value in values], line, option)
 
 
 def test_a_local_crs_has_no_way_to_another(release, here):
@@ -318,20 +316,3 @@ def test_a_local_crs_has_no_way_to_another(release, here):
     ):
         assert fails(3, line).endswith("; is one of the two a local CRS?\n")
     assert files(here) == ["p.wkt", "r.psd.parquet"]
-
-
-def test_a_relative_error_of_nothing_is_infinite_and_null_in_json():
-    domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857")
-    counts = [20_000, -90, 20_000, 20_000]
-    tree = psd.grid_tree(domain, 2)
-    as_drawn(psd.Release.from_counts(tree, counts, "5", domain=domain)).save("r")
-    line = "query r --box 0 0 2 2 --box 1 0 2 1"
-    assert "infinite" in passes(line)
-    assert as_table(line)["relative_error"][1] == np.inf
-    good, poor = as_json(line)
-    assert (good["quality"], poor["quality"]) == ("good", "poor")
-    assert good["relative_error"] > 0
-    assert poor["relative_error"] is None
-    page = json.loads(passes(f"{line} --format geojson"))
-    assert page["features"][1]["properties"]["relative_error"] is None
-    assert "where the estimate is 0" in page["metadata"]["relative_error"]

@@ -85,6 +85,18 @@ def test_columns_and_order_are_those_of_the_caller(subtests):
                 assert table.crs == ("EPSG:4326" if ending == "geojson" else "EPSG:5179")
                 shapes = answers.to_crs(table.crs).geometry
                 assert table.geometry.geom_equals_exact(shapes, 1e-6).all()
+    answers = expected()
+    reliable = answers.relative_error <= 0.05
+    assert 0 < reliable.sum() < 3
+    for ending in ("csv", "gpkg", "json", "geojson"):
+        with subtests.test(ending):
+            read = (READERS | {"json": read_json})[ending]
+            options = ("--threshold", "0.05", "--unreliable")
+            marked = read(answered(f"m.{ending}", *options, "mark"))
+            assert (marked["flag"] == "u").tolist() == (~reliable).tolist()
+            assert set(marked["threshold"]) == {0.05}
+            dropped = read(answered(f"d.{ending}", *options, "drop"))
+            assert dropped["Gu code"].tolist() == answers["Gu code"][reliable].tolist()
 
 
 @pytest.mark.deep
@@ -104,7 +116,30 @@ def test_gdal_and_duckdb_read_the_same():
         assert told == pytest.approx(total)
 
 
-def test_a_spreadsheet_has_texts_as_texts_and_says_what_it_is(folder, monkeypatch):
+def test_boxes_series_pages_and_spreadsheets_say_what_they_are(folder, monkeypatch):
+    (folder / "b.csv").write_text("west,south,east,north,town\n126.5,37.1,127,37.5,Ansan\n")
+    passes("query r --boxes b.csv -o b.gpkg")
+    table = gpd.read_file("b.gpkg", layer="answers")
+    assert table.columns[:6].tolist() == ["id", "west", "south", "east", "north", "town"]
+    assert table.geometry[0].bounds == (126.5, 37.1, 127, 37.5)
+    assert table.crs == "EPSG:4326"
+    # Styles of QGIS are no second layer of polygons.
+    passes("export r cells.gpkg")
+    # Its own columns are those of answers; that is all that is wrong with it.
+    assert "must not have a column estimate" in fails(2, "query r --polygons cells.gpkg")
+    months = psd.TimeSlices.parse("month", "2024-01..2024-02")
+    series = psd.SeriesRelease.of(months, [psd.load("r")] * 2)
+    series.save("s")
+    passes("query s --polygons d.parquet -o s.xlsx")
+    assert pd.read_excel("s.xlsx")["slice"].tolist() == ["2024-01"] * 3 + ["2024-02"] * 3
+    about = dict(openpyxl.load_workbook("s.xlsx")["about"].values)
+    assert (about["epsilon"], about["digest"]) == ("2", series.digest)
+    text = (folder / answered("a.html")).read_text(encoding="utf-8")
+    assert text == passes("query r --polygons d.parquet --format html")
+    assert all(code in text for code in CODES)
+    assert "epsilon 1 per record" in text
+    assert "<script" not in text
+    assert "http" not in text.replace("http-equiv", "")
     book = openpyxl.load_workbook(answered("a.xlsx"))
     assert book.sheetnames == ["answers", "about"]
     column = [cell for (cell,) in book["answers"].iter_rows(min_row=2, max_col=1)]
@@ -119,53 +154,6 @@ def test_a_spreadsheet_has_texts_as_texts_and_says_what_it_is(folder, monkeypatc
     assert not (folder / "n.xlsx").exists()
 
 
-def test_a_page_needs_nothing_else(folder):
-    text = (folder / answered("a.html")).read_text(encoding="utf-8")
-    assert text == passes("query r --polygons d.parquet --format html")
-    assert all(code in text for code in CODES)
-    assert "epsilon 1 per record" in text
-    assert "<script" not in text
-    assert "http" not in text.replace("http-equiv", "")
-
-
-def test_unreliable_answers_are_marked_or_left_out(subtests):
-    answers = expected()
-    reliable = answers.relative_error <= 0.05
-    assert 0 < reliable.sum() < 3
-    for ending in ("csv", "gpkg", "json", "geojson"):
-        with subtests.test(ending):
-            read = (READERS | {"json": read_json})[ending]
-            options = ("--threshold", "0.05", "--unreliable")
-            marked = read(answered(f"m.{ending}", *options, "mark"))
-            assert (marked["flag"] == "u").tolist() == (~reliable).tolist()
-            assert set(marked["threshold"]) == {0.05}
-            dropped = read(answered(f"d.{ending}", *options, "drop"))
-            assert dropped["Gu code"].tolist() == answers["Gu code"][reliable].tolist()
-
-
-def test_boxes_have_their_shapes_and_columns(folder):
-    (folder / "b.csv").write_text("west,south,east,north,town\n126.5,37.1,127,37.5,Ansan\n")
-    passes("query r --boxes b.csv -o b.gpkg")
-    table = gpd.read_file("b.gpkg", layer="answers")
-    assert table.columns[:6].tolist() == ["id", "west", "south", "east", "north", "town"]
-    assert table.geometry[0].bounds == (126.5, 37.1, 127, 37.5)
-    assert table.crs == "EPSG:4326"
-    # Styles of QGIS are no second layer of polygons.
-    passes("export r cells.gpkg")
-    # Its own columns are those of answers; that is all that is wrong with it.
-    assert "must not have a column estimate" in fails(2, "query r --polygons cells.gpkg")
-
-
-def test_a_series_states_the_guarantee_of_all_slices():
-    months = psd.TimeSlices.parse("month", "2024-01..2024-02")
-    series = psd.SeriesRelease.of(months, [psd.load("r")] * 2)
-    series.save("s")
-    passes("query s --polygons d.parquet -o s.xlsx")
-    assert pd.read_excel("s.xlsx")["slice"].tolist() == ["2024-01"] * 3 + ["2024-02"] * 3
-    about = dict(openpyxl.load_workbook("s.xlsx")["about"].values)
-    assert (about["epsilon"], about["digest"]) == ("2", series.digest)
-
-
 @pytest.fixture(scope="module")
 def odd(folder):
     """Regions with columns that some formats have no type for."""
@@ -177,7 +165,7 @@ def odd(folder):
     return "odd.geojson"
 
 
-def test_lists_and_objects_of_the_caller_come_through(odd, subtests):
+def test_odd_columns_of_the_caller_come_through(odd, subtests, folder):
     for ending in (*READERS, "json", "html", "pmtiles"):
         with subtests.test(ending):
             out = answered(f"odd-answers.{ending}", regions=odd)
@@ -185,9 +173,6 @@ def test_lists_and_objects_of_the_caller_come_through(odd, subtests):
                 table = READERS[ending](out)
                 assert table["id"].tolist() == [0, 1, 2]
                 assert all("a" in str(value) and "b" in str(value) for value in table["tags"])
-
-
-def test_columns_that_a_database_takes_for_one(folder):
     districts = gpd.read_parquet("d.parquet")
     districts.assign(NAME="a", name="b").to_parquet("names.parquet")
     told = fails(6, "query r --polygons names.parquet -o names.gpkg")

@@ -42,19 +42,30 @@ def folder(wards):
     return wards
 
 
-@pytest.mark.parametrize("pair", [p for p in combinations(GOES, 2) if p not in APART])
-def test_each_pair_of_options_goes_with_regions(pair):
-    options = " ".join(GOES[name] for name in pair)
-    if "ledger" in pair:
+def check_build(*names):
+    """Regions are answered after a build with some options."""
+    options = " ".join(GOES[name] for name in names)
+    if "ledger" in names:
         user = "--unit user --read user=user" if "--user" in options else ""
         passes("ledger create l.ledger")
         passes(f"ledger register l.ledger d --budget 9 {user}")
     assert "wrote r: regions" in passes(f"{TIMED} {options}")
     answers = psd.load("r").query_regions()
-    assert answers["id"].tolist() == list("abcd") * (2 if "slices" in pair else 1)
+    assert answers["id"].tolist() == list("abcd") * (2 if "slices" in names else 1)
     assert np.isfinite(answers["estimate"]).all()
-    if "integers" in pair:
+    if "integers" in names:
         assert (answers["estimate"] % 1 == 0).all()
+
+
+@pytest.mark.parametrize("name", GOES)
+def test_each_option_goes_with_regions(name):
+    check_build(name)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("pair", [p for p in combinations(GOES, 2) if p not in APART])
+def test_each_pair_of_options_goes_with_regions(pair):
+    check_build(*pair)
 
 
 BOX = "--box -3 -3 1 2"
@@ -72,6 +83,7 @@ ASKED = (
 )
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", [name for name in GOES if name not in ("ledger", "a recipe")])
 def test_each_question_goes_with_each_build(name, subtests):
     passes(f"{TIMED} {GOES[name]}")
@@ -92,26 +104,11 @@ WITHOUT_MEANING = [
     (2, "export r x.npy --level ward", "level must be left out if output is a raster"),
     (2, "top r --level street", "level must be one of ward"),
     (2, "top r --by density", "by must be count for the regions of a level"),
-    (2, f"{BUILD} --bounds private:share=0.1", "must be public bounds with"),
-    (2, f"{BUILD} {BOUNDS} --method quadtree", "--method must be one of cascade, auto"),
+    (2, f"{BUILD} --overwrite --bounds private:share=0.1", "must be public bounds with"),
+    (2, f"{BUILD} --overwrite {BOUNDS} --method quadtree", "--method must be one of cascade, auto"),
 ]
 
 
 def test_what_has_no_meaning_with_regions_is_refused(subtests):
     passes(f"{BUILD} {BOUNDS}")
     check_refusals(subtests, WITHOUT_MEANING)
-
-
-@pytest.mark.parametrize("name", ["users", "counted users", "slices", "nothing inside"])
-def test_tallies_of_parts_go_with_regions(folder, name):
-    counted, inside = (GOES[name], "") if name != "nothing inside" else ("", GOES[name])
-    lines = (folder / "points.csv").read_text().splitlines()
-    cut = 61 if name == "counted users" else 31  # counted users have a single tally
-    tallies = []
-    for number, part in enumerate(filter(None, (lines[1:cut], lines[cut:]))):
-        write_points(folder / f"{number}.csv", [line.split(",") for line in part], header=lines[0])
-        tallies.append(f"{number}.tally")
-        options = f"--read time=time {BOUNDS} {REGIONS} {counted}"
-        passes(f"tally {number}.csv -o {number}.tally {options}")
-    assert "regions" in passes(f"build {' '.join(tallies)} -o r --epsilon 8 {REGIONS} {inside}")
-    assert psd.load("r").query_regions()["id"].tolist()[:4] == list("abcd")

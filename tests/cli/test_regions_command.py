@@ -24,33 +24,27 @@ def counts(level=None):
     return dict(zip(answers["id"], answers["estimate"].round().astype(int), strict=True))
 
 
-def test_a_build_counts_the_regions_of_a_file():
+def test_a_build_counts_the_regions_of_a_file_or_cells():
     assert "wrote r: regions" in passes(f"{BUILD} {WARDS}")
     assert counts() == COUNTS
     assert counts("borough") == {"west": 3, "east": 3}
-
-
-def test_a_build_counts_cells_with_nothing_inside_as_integers():
     tiles = "--crs EPSG:4326 --regions grid-cells=4,8 --method none --set estimate=integer"
-    passes(f"{BUILD} {tiles}")
+    passes(f"{BUILD} --overwrite {tiles}")
     release = psd.load("r")
     assert sorted(release.query_regions()["estimate"]) == [1, 1, 2, 2]
     assert release.post_processing.estimate == "integer"
 
 
-def test_a_recipe_has_the_keys_of_the_option(here):
+def test_recipes_and_tallies_have_the_regions(here):
     passes(f"{BUILD} {WARDS} --method none --set weights=1,4 --save-recipe r.toml")
     text = (here / "r.toml").read_text()
     assert '[release.regions]\nfile = "wards.gpkg"\nid = "ward"\nparent = "borough"' in text
     passes("run r.toml --overwrite")
     assert counts() == COUNTS
     assert 'file = "wards.gpkg"' in passes("run r.toml --dry-run")
-
-
-def test_a_tally_is_counted_by_region_and_built_with_the_same():
     passes(f"tally points.csv -o t.tally {BOUNDS} {WARDS}")
     build = "build t.tally --epsilon 1000"
-    passes(f"{build} -o r {WARDS}")
+    passes(f"{build} -o r --overwrite {WARDS}")
     assert counts() == COUNTS
     told = fails(2, f"{build} -o s --regions grid-cells=4")
     assert "--regions must be those by which the tallies were counted, got others" in told
@@ -83,18 +77,12 @@ def test_regions_that_are_refused(subtests):
     ]
     check_refusals(subtests, table, BUILD)
     check_refusals(subtests, table, f"tally points.csv -o r {BOUNDS}")
-
-
-def test_methods_with_regions_are_those_of_what_is_inside(subtests):
     table = [
         (2, f"{WARDS} --method quadtree", "--method must be one of cascade, auto, none"),
         (2, "--method none", "none"),
         (2, f"{WARDS} --method none --set height=3", "regions has no parameter"),
     ]
     check_refusals(subtests, table, BUILD)
-
-
-def test_a_gap_is_refused_or_is_one_region():
     gpd.read_file("wards.gpkg")[:3].to_file("three.gpkg")
     build = f"{BUILD} --regions three.gpkg --regions id=ward"
     assert "pass --regions gaps=elsewhere to count" in fails(2, build)

@@ -9,10 +9,7 @@ from support.cli_runner import passes
 PATIENCE = 900_000  # milliseconds, so that no test depends on the speed of the machine
 CHROMIUM = shutil.which("chromium")
 
-pytestmark = [
-    pytest.mark.deep,
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the path"),
-]
+pytestmark = [pytest.mark.deep, pytest.mark.skipif(not CHROMIUM, reason="no chromium on the path")]
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 BOUNDS = "--bounds 0 0 10 10"

@@ -82,7 +82,10 @@ def test_a_column_that_is_named_like_an_id_asks_for_the_unit():
     assert (outcome.code, "--per must not be record with --user," in outcome.err) == (2, True)
 
 
-def test_the_warning_does_not_depend_on_records(here):
+def test_the_warning_depends_on_recipes_and_not_on_records(here):
+    passes(*build_of("ids.csv", "--per record --save-recipe r.toml --dry-run"))
+    assert 'per = "record"' in (here / "r.toml").read_text()
+    assert stderr_of("run r.toml") == ""
     for rows in ([], [(1, 1, "a", 1)], [(9, 9, "b", 1)] * 9):
         write_points(here / "ids.csv", rows, IDS)
         assert "(user_id)" in stderr_of(*build_of("ids.csv"))
@@ -91,9 +94,3 @@ def test_the_warning_does_not_depend_on_records(here):
     outcome = cli(*build_of("ids.csv"))
     assert outcome.code == 8
     assert "person" not in outcome.err
-
-
-def test_a_recipe_keeps_the_statement(here):
-    passes(*build_of("ids.csv", "--per record --save-recipe r.toml --dry-run"))
-    assert 'per = "record"' in (here / "r.toml").read_text()
-    assert stderr_of("run r.toml") == ""

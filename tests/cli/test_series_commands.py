@@ -151,17 +151,13 @@ def test_a_limit_in_each_slice_by_recipe_and_by_tally(folder):
     assert "different numbers of records per user and slice" in told
 
 
-def test_limits_of_parts_without_users_add_up_in_each_slice(folder):
+def test_limits_in_each_slice_add_up_and_are_charged_like_none(folder):
     for name in "ab":
         rows = (folder / "v.csv").read_text()
         (folder / f"{name}.csv").write_text(rows + f"u{name},1,1,2024-02-01T00:00:00Z\n")
         tally(name, LIMIT)
     told = passes(f"build a.tally b.tally -o parts {SURE}")
     assert "at most 6 records of each, at most 2 of them in each time slice" in told
-
-
-def test_a_ledger_charges_a_limit_in_each_slice_like_none():
-    """The limit changes which rows are kept, and no epsilon: the dataset states k."""
     passes("ledger create city.ledger")
     unit = "--unit user --max-contributions 3 --read user=user"
     passes(f"ledger register city.ledger people --budget 3 {unit} {TIMES}")
@@ -195,7 +191,7 @@ def test_one_slice_is_a_release_to_every_command(subtests):
     assert own == passes("query s --box 0 0 4 4 --format csv --slice 2024-02")
 
 
-def test_sums_over_slices_have_one_answer_per_region(folder):
+def test_answers_and_sums_are_of_the_slices_of_the_wall_clock(folder):
     boxes = f"{ALL} --box 0 0 4 4"
     answers = as_json(f"{boxes} --sum")
     assert [answer["id"] for answer in answers] == [1, 2]
@@ -211,6 +207,16 @@ def test_sums_over_slices_have_one_answer_per_region(folder):
     gpd.GeoSeries([shapely.box(0, 0, 8, 8)], crs="EPSG:3857").to_file("shape.gpkg")
     answers = as_json("query s --polygons shape.gpkg --sum")
     assert round(answers[0]["estimate"]) == sum(truth().values())
+    assert {row["slice"]: round(row["estimate"]) for row in as_json(ALL)} == truth()
+    assert min(truth().values()) > 10
+    line = f"{ALL} --box 1 1 2 2"
+    passes(f"{line} -o all.csv")
+    table = pd.read_csv("all.csv")
+    assert table.columns[:2].tolist() == ["slice", "id"]
+    assert table["slice"].tolist() == [n for n in MONTHS for _ in range(2)]
+    features = json.loads(passes(f"{line} --format geojson"))["features"]
+    assert [f["properties"]["slice"] for f in features] == table["slice"].tolist()
+    assert [f["geometry"] for f in features[:2]] == [f["geometry"] for f in features[2:4]]
 
 
 BOX = "--box 0 0 1 1"
@@ -264,19 +270,6 @@ def test_refusals(subtests):
     check_refusals(subtests, REFUSED)
 
 
-def test_answers_are_of_the_slices_of_the_wall_clock():
-    assert {row["slice"]: round(row["estimate"]) for row in as_json(ALL)} == truth()
-    assert min(truth().values()) > 10
-    line = f"{ALL} --box 1 1 2 2"
-    passes(f"{line} -o a.csv")
-    table = pd.read_csv("a.csv")
-    assert table.columns[:2].tolist() == ["slice", "id"]
-    assert table["slice"].tolist() == [n for n in MONTHS for _ in range(2)]
-    features = json.loads(passes(f"{line} --format geojson"))["features"]
-    assert [f["properties"]["slice"] for f in features] == table["slice"].tolist()
-    assert [f["geometry"] for f in features[:2]] == [f["geometry"] for f in features[2:4]]
-
-
 def test_errors_of_a_slice_need_its_tally():
     build(f"{SURE} {USER} --keep-tally kept", output="made")
     facts = as_json("info made")
@@ -323,11 +316,3 @@ def test_slices_go_with_units_and_boundaries(words):
         assert series.query([(4.5, 0, 8, 8)])["estimate"].max() == 0
     line = "evaluate made v.csv --slice 2024-02 --read time=time --tally kept --boxes boxes.csv"
     assert "PRIVATE" in passes(line)
-
-
-def test_a_tally_of_other_boundaries_does_not_merge():
-    for name, east in (("a", 4), ("b", 5), ("c", 4)):
-        write_west(f"{name}.geojson", east)
-        build(f"{SURE} --boundary {name}.geojson --keep-tally {name}.tally", output=name)
-    assert "different boundaries" in fails(8, "merge a.tally b.tally -o x")
-    assert "same file" in fails(8, "merge a.tally c.tally -o x")

@@ -78,16 +78,7 @@ def test_joint_table_has_correlations_and_a_total():
     assert "too many regions" in outcome.err
 
 
-def test_joint_and_nested_geojson_and_no_boxes(here):
-    write_points(here / "none.csv", [], SIDES)
-    for way, column in (("--joint", "joint_lower"), ("--nested", "ring")):
-        features = json.loads(passes(f"query {R} {FIRST} {way} --format geojson"))["features"]
-        assert {"joint_lower", "ring"} & {*features[0]["properties"]} == {column}
-        for form in ("csv", "json", "table"):
-            passes(f"query {R} --boxes none.csv {way} --format {form}")
-
-
-def test_columns_are_named_by_ids_and_rings_are_of_a_column_parent(here):
+def test_joint_and_nested_columns_of_every_format(here):
     shapes = [shapely.box(-4, 0, 5, 5), shapely.box(-4, -4, 5, 0)]
     table = gpd.GeoDataFrame({"name": ["north", "남쪽"]}, geometry=shapes, crs="EPSG:4326")
     table.to_file("p.gpkg")
@@ -99,6 +90,12 @@ def test_columns_are_named_by_ids_and_rings_are_of_a_column_parent(here):
     assert table.ring.sum() == pytest.approx(22)
     assert table.ring[1] == table.estimate[1]
     assert "ring" in passes(f"query {R} --boxes b.csv --nested").split()
+    write_points(here / "none.csv", [], SIDES)
+    for way, column in (("--joint", "joint_lower"), ("--nested", "ring")):
+        features = json.loads(passes(f"query {R} {FIRST} {way} --format geojson"))["features"]
+        assert {"joint_lower", "ring"} & {*features[0]["properties"]} == {column}
+        for form in ("csv", "json", "table"):
+            passes(f"query {R} --boxes none.csv {way} --format {form}")
 
 
 def test_what_is_refused(other, subtests):
@@ -134,7 +131,7 @@ def test_top_of_cells_rasters_and_regions(here):
     assert "x" in passes(f"top {R} -k 1 --polygons p.gpkg")
 
 
-def test_quantiles_and_rasters():
+def test_quantiles_rasters_and_differences(other):
     line = f"quantiles {R} --classes 3 --size 3 3"
     expected = loaded().quantiles(3, size=(3, 3))
     assert len(passes(line).splitlines()) == 3
@@ -142,9 +139,6 @@ def test_quantiles_and_rasters():
         pd.testing.assert_frame_equal(table, expected)
     assert passes(f"export {R} a.npy --size 4 6") == "wrote a.npy\n"
     assert np.load("a.npy").shape == (3, 6, 4)
-
-
-def test_difference(other):
     for verb, name in ((psd.difference, ""), (psd.ratio, "--ratio")):
         line = f"difference {R} other {THREE} {name}"
         pd.testing.assert_frame_equal(as_table(line), verb(loaded(), other, BOXES))
@@ -167,8 +161,3 @@ def test_output_files(release, other, here, subtests):
             check_refusals(subtests, table, f"{line} -o")
             (here / "a.csv").unlink()
             assert files(here) == ["other", "r", R]
-
-
-@pytest.mark.deep
-def test_a_raster_of_rasterio():
-    assert passes(f"export {R} a.tif --size 4 6") == "wrote a.tif\n"

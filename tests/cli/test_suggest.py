@@ -37,15 +37,11 @@ def test_weights_are_learnt_charged_and_used(room):
     assert [row["rank"] for row in rows] == [1, 2, 3, 4, 5]
 
 
-def test_a_budget_that_does_not_suffice_writes_nothing(room):
+def test_a_small_budget_and_files_that_are_read_write_nothing(room, subtests):
     book = ledger("0.1")
     assert cli(PAID).code == 4
     assert not (room / "out.json").exists()
     assert not book.state().charges
-
-
-def test_no_file_that_is_read_is_overwritten(subtests):
-    ledger()
     names = ("city.ledger", "city.psd.parquet", "visits.csv")
     table = [(6, f"-o {name}", "is read as an input too") for name in names]
     line = PAID.replace("-o out.json ", "")
@@ -82,6 +78,8 @@ def test_the_table_has_the_ranks_of_the_own_places(room):
     assert told & {"yes", "no", "True", "False"} == {"yes", "no"}
     (room / "own.csv").write_text("east,north\n1.5,2.5\n7,7\n")
     assert cli(f"suggest {PLACES} --x east --y north").code == 0
+    assert {"train", "places"} <= set(cli("suggest").out.split())
+    assert "never" in cli("suggest --help").out
 
 
 @pytest.mark.deep
@@ -108,8 +106,3 @@ sys.exit(str(loaded) if loaded else code)
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "REFUSED" not in ended.stdout
-
-
-def test_help_names_both_commands():
-    assert {"train", "places"} <= set(cli("suggest").out.split())
-    assert "never" in cli("suggest --help").out

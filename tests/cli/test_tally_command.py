@@ -4,8 +4,10 @@ import io
 import os
 import sys
 
+import geopandas as gpd
 import numpy as np
 import pytest
+import shapely
 
 import psd
 from support.cli_runner import check_refusals, fails, files, passes
@@ -61,14 +63,6 @@ def test_tallies_of_rounded_coordinates():
     assert "--coordinate-resolution must be left out for tallies" in told
 
 
-def test_tallies_of_parts_give_the_release_of_the_whole(folder):
-    tally()
-    passes(f"build 1 2 3 -o parts {SURE}")
-    passes(f"build v1.csv v2.csv v3.csv -o whole {SURE} {BOUNDS}")
-    assert counts("parts") == counts("whole")
-    assert {mode(folder / n) for n in "123"} == {0o600}
-
-
 def test_merged_step_by_step(folder, subtests):
     tally(USER)
     told = passes("merge 1 2 -o m")
@@ -113,20 +107,6 @@ def test_files_that_have_their_tally_are_not_read_again(folder):
     assert len(files(folder / "t")) == 3
 
 
-def test_slices_are_counted_apart():
-    times = "--read time=time --read time_zone=Asia/Seoul --slices 2024-01..2024-04"
-    tally(times)
-    told = passes(f"build 1 2 3 -o parts {SURE}")
-    assert told == "wrote parts: grid, 4 slices, epsilon 1000 per record\n"
-    passes(f"build v1.csv v2.csv v3.csv -o whole {SURE} {BOUNDS} {times}")
-    parts, whole = psd.SeriesRelease.load("parts"), psd.SeriesRelease.load("whole")
-    for name in whole:
-        assert parts[name].tree.count.tolist() == whole[name].tree.count.tolist()
-    assert whole["2024-04"].total < 1
-    passes(f"tally v1.csv -o other {BOUNDS}")
-    assert "different time slices" in fails(8, "merge 1 other -o x")
-
-
 def test_tallies_of_a_pattern_or_a_folder_are_tallies():
     for month in (1, 2):
         passes(f"tally v{month}.csv -o t/{month}.tally {BOUNDS}")
@@ -134,17 +114,6 @@ def test_tallies_of_a_pattern_or_a_folder_are_tallies():
         passes(f"build {data} -o r{number} {SURE}")
         fails(2, f"build {data} -o x --epsilon 1 --read x=count --read y=row --bounds 0 0 9 9")
     assert "tally the records first" in fails(2, f"build t v3.csv -o x {SURE}")
-
-
-def test_a_tally_for_one_method_is_smaller_and_refuses_others():
-    passes(f"tally v1.csv -o coarse {BOUNDS} --method quadtree --set height=3")
-    passes(f"tally v1.csv -o full {BOUNDS}")
-    sure = "--epsilon 1000 --method quadtree --set budget=leaf --set"
-    for name in ("coarse", "full"):
-        passes(f"build {name} -o of-{name} {sure} height=3")
-    assert counts("of-coarse") == counts("of-full")
-    assert "divide no finer" in fails(2, f"build coarse -o c {sure} height=4")
-    assert "steps of the lattice" in fails(8, "merge coarse full -o x")
 
 
 def test_a_kept_tally_is_one_that_merges(folder, subtests):
@@ -170,10 +139,14 @@ def prepare(folder):
         "v2.csv -o b": BOUNDS,
         "v2.csv -o other": "--bounds 126 37 128 38",
         "v2.csv -o user": f"{BOUNDS} {USER}",
+        "v2.csv -o coarse": f"{BOUNDS} --method quadtree --set height=3",
+        "v2.csv -o months": f"{BOUNDS} --read time=time --slices 2024-01..2024-04",
         "v1.csv -o carried1": f"{BOUNDS} {USER} --key key1 --carry-users",
         "v2.csv -o carried2": f"{BOUNDS} {USER} --key key2 --carry-users",
     }.items():
         passes(f"tally {name} {options}")
+    gpd.GeoSeries([shapely.box(127, 37, 127.5, 38)], crs="EPSG:4326").to_file("land.gpkg")
+    passes(f"tally v2.csv -o walled {BOUNDS} --boundary land.gpkg")
     os.symlink("v1.csv", "link.csv")
     passes(f"tally link.csv -o linked {BOUNDS}")
     content = (folder / "a").read_bytes()
@@ -193,6 +166,10 @@ REFUSED = [
     (8, "merge absent b -o x", "does not exist"),
     (8, "merge v1.csv b -o x", "is not a tally"),
     (8, "merge a user -o x", "units of privacy"),
+    (8, "merge a walled -o x", "different boundaries"),
+    (8, "merge a coarse -o x", "steps of the lattice"),
+    (2, "build coarse -o x --epsilon 1 --method quadtree --set height=4", "divide no finer"),
+    (8, "merge a months -o x", "different time slices"),
     (8, "merge carried1 carried2 -o x", "different keys"),
     (2, "build a v3.csv -o x --epsilon 1", "tally the records first"),
     (2, "build a -o x --epsilon 1 --bounds 0 0 1 1", "--bounds must be left out"),

@@ -45,20 +45,14 @@ def shown(*args):
     return outcome.out
 
 
-def test_info_shows_the_text_of_a_release_as_it_is():
-    text = shown("info", FORGED)
-    assert f"{CLOSING}={COLOURED}" in text
-    assert 'ENGCRS["[/x][bold]"' in text
-
-
-def test_query_shows_the_text_of_a_release_as_it_is():
+def test_query_shows_the_text_of_a_release_as_it_is(subtests, here):
     line = f"query {FORGED} --box -4 -4 5 5"
     assert "22" in shown(line)
     assert "all of the error" in shown(f"query {FORGED} --box -4 -1 5 5 --explain")
     assert cli(line, stderr=Terminal()).code == 0
-
-
-def test_ids_are_shown_as_they_are(subtests):
+    text = shown("info", FORGED)
+    assert f"{CLOSING}={COLOURED}" in text
+    assert 'ENGCRS["[/x][bold]"' in text
     for name in (CLOSING, COLOURED, "[bold]", "\\[x]"):
         sides = {"west": [-4, 0], "south": [-4, 0], "east": [0, 5], "north": [0, 5]}
         pd.DataFrame({**sides, "id": [name, "b"]}).to_csv("[/b].csv", index=False)
@@ -66,17 +60,11 @@ def test_ids_are_shown_as_they_are(subtests):
             with subtests.test(name, kind=kind):
                 text = shown(f"query r.psd.parquet --boxes [/b].csv {kind}")
                 assert text.count(name) == number
-
-
-def test_names_and_columns_of_polygons_are_shown_as_they_are():
     shapes = [shapely.box(-4, -4, 0, 0), shapely.box(0, 0, 5, 5)]
     table = gpd.GeoDataFrame({"name": [CLOSING, "b"], CLOSING: [1, 2]}, geometry=shapes, crs=4326)
     table.to_parquet("d.parquet")
     assert CLOSING in shown("query r.psd.parquet --polygons d.parquet")
     assert CLOSING in shown("top r.psd.parquet -k 2 --polygons d.parquet")
-
-
-def test_messages_show_paths_and_ids_as_they_are(here):
     assert CLOSING in fails(5, "info", CLOSING)
     (here / "[" / "d]").write_bytes(b"PAR1")
     told = fails(5, "query [/d] --box -4 -1 5 5")

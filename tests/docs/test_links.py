@@ -1,7 +1,12 @@
-"""Links between the pages: each file that is linked exists, and so does each heading."""
+"""Pages: what they link exists, and what is generated is what its generator writes now."""
 
+import importlib.util
 import re
 from pathlib import Path
+
+import pytest
+
+from psd.publish.recipe import Recipe
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
@@ -55,3 +60,32 @@ def test_names_of_the_table_of_contributing_stand_in_their_files():
     for path, name in table:
         pattern = rf"^(    )?(def|class) {name}\b|^{name}\b"
         assert re.search(pattern, (ROOT / path).read_text("utf-8"), re.M), (path, name)
+
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+def generate():
+    """The module docs/generate.py."""
+    spec = importlib.util.spec_from_file_location("generate", DOCS / "generate.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+GENERATED = generate().PAGES
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("name", sorted(GENERATED))
+def test_page_is_what_the_generator_writes(name):
+    written = (DOCS / name).read_text(encoding="utf-8")
+    assert written == GENERATED[name](), "run: python docs/generate.py"
+
+
+def test_the_recipe_of_the_help_loads(tmp_path):
+    (code,) = re.findall(r"```toml\n(.*?)```", GENERATED["reference/command-line.md"](), re.S)
+    path = tmp_path / "release.toml"
+    path.write_text(code, encoding="utf-8")
+    (release,) = Recipe.load(path).releases
+    assert Path(release.output).name == "seoul.psd.parquet"

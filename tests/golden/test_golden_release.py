@@ -2,21 +2,30 @@
 
 The files and the answers are kept beside this module. They change only when the file format or
 the inference changes on purpose; then ``python tests/golden/test_golden_release.py`` writes
-those of Seoul again, and the change is explained where it is recorded.
+those of Seoul and of regions again, and the change is explained where it is recorded.
 """
 
 import json
 from fractions import Fraction
+from itertools import pairwise
 
+import geopandas as gpd
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import shapely
 
 import psd
+from psd.api.region_release import RegionRelease
 from psd.errors import ReleaseFormatError
 from psd.privacy.count_noise import CountNoise
+from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit
 from psd.release.post_processing import INFERENCE_VERSION, PostProcessing
+from psd.release.record import ReleaseRecord
+from psd.space.growing_tree import GrowingTree
+from psd.space.polygon_hierarchy import hierarchy_from_polygons
+from psd.space.region_frame import region_frame
 from support.golden import GOLDEN, check_answers, stored
 from support.releases import changed
 
@@ -78,12 +87,7 @@ def test_the_stored_release_is_the_one_that_was_made():
     assert FILE.stat().st_size < 20_000
 
 
-def test_a_file_of_format_1_is_refused_by_its_number():
-    with pytest.raises(ReleaseFormatError, match=r"format version 1 is not known.* reads 2 to 11"):
-        psd.Release.load(FORMAT_1)
-
-
-def test_what_each_format_added():
+def test_what_each_format_added_and_that_older_files_are_written_anew(tmp_path):
     paths = (FORMAT_1, FORMAT_2, FORMAT_3, FILE)
     for path in paths[1:]:
         assert pq.read_table(FORMAT_1).equals(pq.read_table(path))
@@ -96,16 +100,15 @@ def test_what_each_format_added():
     assert third == second | added | {"library": third["library"]}
     assert fourth == third | {"format": 4, "library": fourth["library"]}
     assert [b"psd-digest" in footer for footer in footers] == [False, False, False, True]
-
-
-def test_an_older_file_is_written_anew_in_format_4(tmp_path):
+    with pytest.raises(ReleaseFormatError, match=r"format version 1 is not known.* reads 2 to 11"):
+        psd.Release.load(FORMAT_1)
     for path in (FORMAT_2, FORMAT_3):
         psd.Release.load(path).save(tmp_path / path.name)
         written = pq.read_schema(tmp_path / path.name).metadata[b"psd"]
         assert json.loads(written)["format"] == 4
 
 
-def test_statements_of_the_publisher():
+def test_statements_of_the_publisher_and_losses_in_rho():
     release = psd.Release.load(GOLDEN / "about.format-9.psd.parquet")
     assert release.digest == "5fc305a7cba9d88aa89777c9fbb362707fc064eef23015e2acc01120319d4e0b"
     assert release.about == {
@@ -116,9 +119,6 @@ def test_statements_of_the_publisher():
         "language": "ko",
     }
     check_answers(release.query([(126.4, 37, 127, 37.5)]), {"estimate": [60.0]})
-
-
-def test_a_series_whose_losses_are_in_rho():
     series = psd.SeriesRelease.load(GOLDEN / "gaussian.format-11.psd.parquet")
     assert series.digest == "8147b98198bc578686a10493f862de70f664f54c0227b67746e760579383c6b1"
     assert series.guarantee_text == (
@@ -133,8 +133,15 @@ def test_a_series_whose_losses_are_in_rho():
     check_answers(series["2024-01-02"].query([(126.4, 37, 127, 37.5)]), answer, abs=1e-5)
 
 
-def test_a_local_release():
-    """The file was written once, from random reports; other reports would give other answers."""
+def test_a_smallest_cell_and_a_local_release(tmp_path):
+    """Written in format 7, with noise of its own; intervals of newer versions may be others."""
+    release, answers = psd.load(GOLDEN / "smallest.psd.parquet"), stored("smallest")
+    assert (release.domain.min_cell, release.domain.cell_step) == ("250", (4096, 4096))
+    assert release.digest == answers.pop("digest")
+    assert {*answers} == {"estimate", "perturbation_error"}
+    check_answers(release.query([*BOXES[:2], (126.96, 37.54, 126.97, 37.55)]), answers)
+    release.save(tmp_path / "r")
+    assert psd.load(tmp_path / "r").digest == release.digest
     release = psd.Release.load(GOLDEN / "local.format-8.psd.parquet")
     assert release.digest == "9828742659b35bc0008636b1fba85346d72d962472214fbb9351f27dff899e49"
     boxes = [(0, 0, 8, 4), (1.3, 0.2, 4.4, 3.1), (2, 1, 3, 2), (6, 2, 8, 4)]
@@ -145,17 +152,6 @@ def test_a_local_release():
     levels = [(level.level, level.protocol) for level in local.levels]
     assert levels == [(2, "subset"), (3, "hashing")]
     assert local.reports == 5000
-
-
-def test_a_smallest_cell(tmp_path):
-    """Written in format 7, with noise of its own; intervals of newer versions may be others."""
-    release, answers = psd.load(GOLDEN / "smallest.psd.parquet"), stored("smallest")
-    assert (release.domain.min_cell, release.domain.cell_step) == ("250", (4096, 4096))
-    assert release.digest == answers.pop("digest")
-    assert {*answers} == {"estimate", "perturbation_error"}
-    check_answers(release.query([*BOXES[:2], (126.96, 37.54, 126.97, 37.55)]), answers)
-    release.save(tmp_path / "r")
-    assert psd.load(tmp_path / "r").digest == release.digest
 
 
 VIEWS = [
@@ -184,8 +180,72 @@ def test_a_release_of_an_earlier_inference_answers_as_before(tmp_path):
     assert present.total == pytest.approx(release.total, rel=0.01)
 
 
+REGIONS = GOLDEN / "regions.psd.parquet"
+REGIONS_DIGEST = "757d37922056fcec0781a913cc9d64542df3ccd62b55a8ff25bee805aa7b5c22"
+
+OF_REGIONS = ["id", "estimate", "perturbation_error", "nonuniformity_error", "lower", "upper"]
+
+QUERIES = [("borough", None), ("ward", None), ("ward", [["w0", "w3"], ["w5", "w6", "w1"]])]
+
+
+def regions_made_once():
+    """Seven wards in two boroughs, quartered, with fixed noise of both signs."""
+    domain = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(1024, 1024))
+    corners = [(0, 0), (8, 0), (8, 8), (0, 8), (0, 3)]
+    shapes = [shapely.Polygon([(5, 4), a, b]) for a, b in pairwise([*corners, (0, 0)])]
+    shapes[0] = shapely.Polygon([(5, 4), (0, 0), (4, 0)])
+    shapes += [shapely.Polygon([(5, 4), (4, 0), (6, 0)]), shapely.Polygon([(5, 4), (6, 0), (8, 0)])]
+    table = gpd.GeoDataFrame({"ward": [f"w{n}" for n in range(7)]}, geometry=shapes)
+    table["borough"] = ["south", "east", "east", "east", "south", "south", "south"]
+    regions = hierarchy_from_polygons(
+        table.set_crs("EPSG:3857"), domain, ids="ward", parents=["borough"]
+    )
+    growing = GrowingTree(domain.lattice)
+    frame = region_frame(regions, domain.lattice)
+    growing.cut_regions(regions, frame)
+    cells = growing.cells(frame.lowest)
+    cells = growing.cut(cells, x=cells.middle(0), y=cells.middle(1)).cells
+    for nodes, nano in (
+        (np.r_[0, frame.named(0), frame.lowest], NANO // 5),
+        (cells.nodes, NANO // 2),
+    ):
+        nodes = nodes[growing.may_have_records(nodes)]
+        share = (frame.stop - frame.first)[np.minimum(nodes, len(frame) - 1)]
+        noise = np.arange(len(nodes)) * 7919 % 23 - 11
+        size = np.where(nodes < len(frame), 400 * share, 100)
+        growing.measure(nodes, size + noise, np.full(len(nodes), nano))
+    record = ReleaseRecord(
+        tree=growing.tree(),
+        domain=domain,
+        epsilon=2 * NANO,
+        method="given",
+        post_processing=PostProcessing(estimate="posterior"),
+    )
+    return RegionRelease(record)
+
+
+def tables_of(release):
+    """Every number of the answer tables."""
+    return [release.query_regions(level, ids, confidence=0.9)[OF_REGIONS] for level, ids in QUERIES]
+
+
+def test_a_release_with_regions_of_format_7():
+    for table, answers in zip(tables_of(psd.load(REGIONS)), stored("regions"), strict=True):
+        assert list(table) == list(answers)
+        check_answers(table, answers, rel=1e-9)
+    loaded, made = psd.load(REGIONS), regions_made_once()
+    assert loaded.digest == REGIONS_DIGEST
+    for name in ("boxes", "parent", "level", "count", "epsilon"):
+        assert np.array_equal(getattr(loaded.tree, name), getattr(made.tree, name))
+    assert loaded.tree.regions.digest == made.tree.regions.digest
+
+
 if __name__ == "__main__":
     made_once().save(FILE, overwrite=True)
     table = made_once().query(BOXES, confidence=0.9).drop(columns="id")
     answers = {name: values.tolist() for name, values in table.items()}
     (GOLDEN / "seoul.answers.json").write_text(json.dumps(answers, indent=1) + "\n")
+    release = regions_made_once()
+    release.save(REGIONS, overwrite=True)
+    answers = [table.to_dict("list") for table in tables_of(release)]
+    (GOLDEN / "regions.answers.json").write_text(json.dumps(answers, indent=1) + "\n")
