@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from psd.space.region_hierarchy import RegionHierarchy
 from psd.testing.regions import LatticeRegions
 
 
@@ -33,6 +34,26 @@ SHAPES = {
     "one": drawn(("a a . .", "a a a .", ". a a .", ". . . ."), ((0,),)),
 }
 """Hierarchies on a lattice of four columns and rows."""
+
+
+def cells_of(domain, x, y):
+    """Lattice cells of points."""
+    columns, rows, _ = domain.quantise(x, y)
+    return np.stack([columns, rows, columns + 1, rows + 1], axis=1)
+
+
+def checked_places(found, x, y):
+    """Regions of points: each meets their lattice cells, which lie in its box."""
+    region, cells = found.assign(x, y), cells_of(found.domain, x, y)
+    assert found.meets(region, cells).all()
+    assert (found.boxes[region, :2] <= cells[:, :2]).all()
+    assert (cells[:, 2:] <= found.boxes[region, 2:]).all()
+    return region
+
+
+def read_again(found):
+    """The same hierarchy from what a release states of it."""
+    return RegionHierarchy.from_table(found.domain, found.parameters(), found.to_table())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -123,6 +123,12 @@ def test_records_in_no_region_are_dropped_before_every_question(rows, regions):
     release = built(pd.concat([rows, corner]), regions, epsilon=200)
     assert release.total == pytest.approx(true_counts(rows, regions).sum(), abs=2)
     assert len(built(corner, regions).query_regions()) == 16
+    outline = gpd.GeoSeries([shapely.box(0, 0, 4, 8)], crs="EPSG:3857")
+    cells = psd.CellRegions(kind="grid-cells", cells="2")
+    release = built(rows, cells, "none", epsilon=100, domain=PLANE, boundary=outline)
+    assert len(release.query_regions()) == 8
+    inside = rows["x"] < 4
+    assert release.query_regions()["estimate"].sum() == pytest.approx(inside.sum(), abs=10)
 
 
 def with_users(rows):
@@ -219,7 +225,8 @@ def test_what_does_not_go_with_regions_is_refused(rows, regions, subtests):
 BOXES = [(0, 0, 4, 4), (1, 1, 3.5, 7), (4, 4, 8, 8)]
 
 
-@pytest.mark.parametrize("method", [pytest.param("cascade", marks=pytest.mark.deep), "none"])
+@pytest.mark.deep
+@pytest.mark.parametrize("method", ["cascade", "none"])
 def test_joint_answers_have_the_errors_of_single_ones(rows, regions, method):
     release = built(rows, regions, method)
     polygons = gpd.GeoSeries([shapely.box(*box).buffer(-0.1) for box in BOXES], crs="EPSG:3857")
@@ -230,7 +237,7 @@ def test_joint_answers_have_the_errors_of_single_ones(rows, regions, method):
         assert (joint.answers["joint_upper"] >= single["upper"] - 1e-9).all()
 
 
-def test_named_regions_are_answered_jointly(rows, regions):
+def test_named_regions_are_answered_jointly_and_nested_ones_add_up(rows, regions):
     release = built(rows, regions)
     joint = release.joint_regions("borough")
     single = release.query_regions("borough")
@@ -245,9 +252,6 @@ def test_named_regions_are_answered_jointly(rows, regions):
     assert overlapping.overlap == (0, 1)
     with pytest.raises(ParameterError, match="got 'county'"):
         release.joint_regions("county")
-
-
-def test_nested_regions_add_up(rows, regions):
     answers = built(rows, regions).nested([(3, 3, 5, 5), (2.5, 2.5, 6, 6.5), (0, 0, 8, 8)])
     estimate, ring = answers["estimate"].to_numpy(), answers["ring"].to_numpy()
     assert estimate == pytest.approx(np.cumsum(ring))
@@ -369,6 +373,13 @@ def test_regions_are_exported(rows, regions, tmp_path, subtests):
         with subtests.test(words), pytest.raises(ParameterError, match=words):
             release.export(tmp_path / name, **options)
     assert list(tmp_path.glob("s.*")) == []
+    built(rows, regions).save(tmp_path / "r")
+    for told, *option in (
+        ("--cells must be left out with a release of regions", "--cells", "all"),
+        ("must be left out unless output is a raster", "--size", 9, 9),
+        ("must be left out unless output is a raster", "--band", "count"),
+    ):
+        assert told in fails(2, "export", tmp_path / "r", tmp_path / "b.gpkg", *option)
 
 
 @pytest.mark.deep
@@ -384,18 +395,6 @@ def test_regions_are_drawn(rows, regions):
     mpl.pyplot.close("all")
     assert "<img" not in release._repr_html_()
     assert "epsilon 1 per record" in release._repr_html_()
-
-
-def test_the_command_exports_regions_without_options_of_cells_and_of_rasters(
-    rows, regions, tmp_path
-):
-    built(rows, regions).save(tmp_path / "r")
-    for told, *option in (
-        ("--cells must be left out with a release of regions", "--cells", "all"),
-        ("must be left out unless output is a raster", "--size", 9, 9),
-        ("must be left out unless output is a raster", "--band", "count"),
-    ):
-        assert told in fails(2, "export", tmp_path / "r", tmp_path / "b.gpkg", *option)
 
 
 # --- regions of files and of cells ---------------------------------------------------------
@@ -417,15 +416,6 @@ def test_regions_are_given_by_files_or_by_the_name_of_cells(rows, regions, tmp_p
     again = psd.build(tally, regions=cells, method="none", **options)
     expected = release.query_regions()["estimate"].to_numpy()
     assert again.query_regions()["estimate"].to_numpy() == pytest.approx(expected, abs=6)
-
-
-def test_regions_of_a_boundary_are_those_inside_it(rows):
-    outline = gpd.GeoSeries([shapely.box(0, 0, 4, 8)], crs="EPSG:3857")
-    cells = psd.CellRegions(kind="grid-cells", cells="2")
-    release = built(rows, cells, "none", epsilon=100, domain=PLANE, boundary=outline)
-    assert len(release.query_regions()) == 8
-    inside = rows["x"] < 4
-    assert release.query_regions()["estimate"].sum() == pytest.approx(inside.sum(), abs=10)
 
 
 def test_regions_that_cannot_be_given_are_refused(rows, tmp_path, subtests):

@@ -25,7 +25,7 @@ def given(tree, counts, epsilons, **options):
     return psd.Release.from_counts(tree, counts, epsilons, domain=domain_of((4, 4)), **options)
 
 
-def test_counts_of_the_leaves(tree):
+def test_counts_of_the_leaves_or_of_every_node(tree):
     release = given(tree, [1, 2, 3, 4], "0.5")
     assert release.tree.count.tolist() == [0, 1, 2, 3, 4]
     assert release.tree.epsilon.tolist() == [0] + [NANO // 2] * 4
@@ -35,9 +35,6 @@ def test_counts_of_the_leaves(tree):
     # The given tree stays as it was.
     assert not tree.count.any()
     assert not tree.epsilon.any()
-
-
-def test_counts_of_every_node_with_their_own_epsilons(tree):
     release = given(tree, [9, 1, 2, 3, 4], ["0.25", 1, 0.5, np.float64(0.5), 1])
     assert release.tree.count.tolist() == [9, 1, 2, 3, 4]
     assert release.tree.epsilon.tolist() == [NANO // 4, NANO, NANO // 2, NANO // 2, NANO]
@@ -91,14 +88,6 @@ def test_what_does_not_belong_together_is_refused(tree, tmp_path, subtests):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_estimates_use_the_contributions():
-    tree = random_tree(np.random.default_rng(1))
-    for k in (1, 5):
-        estimates = release_of(tree, contributions=k).estimates
-        assert np.array_equal(estimates.signed, infer_counts(for_users(tree, k)).signed)
-        assert np.array_equal(estimates.variance, infer_counts(for_users(tree, k)).variance)
-
-
 def test_a_release_is_immutable_and_says_what_it_is(tree):
     unit = PrivacyUnit(kind="user", max_contributions=3)
     release = given(tree, [-9, 2, 3, 1], "0.25", unit=unit)
@@ -111,9 +100,11 @@ def test_a_release_is_immutable_and_says_what_it_is(tree):
         "<Release: given, 5 cells, epsilon 0.25 per user; given: psd did not draw these counts and "
         "does not vouch for epsilon>"
     )
-
-
-def test_a_grid_is_given_row_by_row_from_the_south():
+    tree = random_tree(np.random.default_rng(1))
+    for k in (1, 5):
+        estimates = release_of(tree, contributions=k).estimates
+        assert np.array_equal(estimates.signed, infer_counts(for_users(tree, k)).signed)
+        assert np.array_equal(estimates.variance, infer_counts(for_users(tree, k)).variance)
     domain = psd.Domain(bounds=(0, 0, 5, 3), crs="EPSG:3857", lattice=(10, 6))
     rows = np.arange(15).reshape(3, 5)
     release = psd.Release.from_counts(psd.grid_tree(domain, (5, 3)), rows, 1, domain=domain)

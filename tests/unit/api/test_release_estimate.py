@@ -43,15 +43,16 @@ def test_estimates_are_those_of_query(release, subtests):
             assert found.tolist() == pytest.approx(expected, rel=1e-9)
 
 
-def test_boxes_come_in_every_shape_that_query_takes(release):
+def test_boxes_come_in_every_shape_that_query_takes_and_others_are_refused(release, subtests):
     box = (1.5, 2, 30, 40)
     expected = release.query(box).estimate.tolist()
     sides = dict(zip(("west", "south", "east", "north"), box, strict=True))
     for same in (box, [box], np.array([box]), pd.DataFrame([sides])):
         assert release.estimate(same).tolist() == pytest.approx(expected, rel=1e-12)
-
-
-def test_bad_boxes_are_refused_as_in_a_query(release, subtests):
+    inside = [(0, 0, 20, 10), (0, 0, SIDE, SIDE)] * 600
+    beyond = [(-5, -1, 20, 10), (-1e9, -1e9, 1e9, 1e9)] * 600
+    assert release.estimate(beyond).tolist() == release.estimate(inside).tolist()
+    assert release.estimate(beyond)[1] == release.total
     table = [
         ("west below its east", [(5, 0, 4, 1)]),
         ("must have finite sides", [(0, 0, 1, np.nan)]),
@@ -62,35 +63,16 @@ def test_bad_boxes_are_refused_as_in_a_query(release, subtests):
         refused(subtests, ParameterError, table, ask)
 
 
-def test_what_lies_beyond_the_domain_adds_nothing(release):
-    inside = [(0, 0, 20, 10), (0, 0, SIDE, SIDE)] * 600
-    beyond = [(-5, -1, 20, 10), (-1e9, -1e9, 1e9, 1e9)] * 600
-    assert release.estimate(beyond).tolist() == release.estimate(inside).tolist()
-    assert release.estimate(beyond)[1] == release.total
-
-
 def test_a_view_with_negative_cells_answers_nothing_below_zero():
     release = grid_release([[-9, 1], [0, 2]])
     assert release.total == 0
     assert release.estimate([(0, 0, 1, 1), (0, 0, 2, 2)]).tolist() == [0, 0]
 
 
-def test_only_many_boxes_are_compiled(release, monkeypatch):
-    walk = Mock(wraps=compiled.walk_query_totals)
-    monkeypatch.setattr(compiled, "walk_query_totals", walk)
-    for size in (999, 1000, 1001):
-        release.query(queries(size))
-    assert [len(call.args[-1]) for call in walk.call_args_list] == [1000, 1001]
-
-
-@pytest.fixture
-def without_numba(monkeypatch):
+def test_without_numba_the_answers_are_the_same(release, monkeypatch):
     monkeypatch.setitem(sys.modules, "numba", None)
     monkeypatch.delitem(sys.modules, "psd.query.compiled_walk", raising=False)
     monkeypatch.delattr("psd.query.compiled_walk", raising=False)
-
-
-def test_without_numba_the_answers_are_the_same(release, without_numba):
     assert engine._compiled_engine(release.index, 5000) is None
     boxes = queries(1500)
     slow, slowly = release.query(boxes), release.estimate(boxes)
@@ -103,7 +85,7 @@ def test_without_numba_the_answers_are_the_same(release, without_numba):
     assert slow.perturbation_error.tolist() == pytest.approx(noise.tolist(), rel=1e-9)
 
 
-def test_many_chunks_answer_like_one(release, monkeypatch):
+def test_only_many_boxes_are_compiled_and_chunks_of_them_answer_like_one(release, monkeypatch):
     boxes = queries(2000)
     whole, alone = release.query(boxes), release.estimate(boxes)
     monkeypatch.setattr(compiled, "_BOXES_PER_BATCH", 300)
@@ -111,6 +93,11 @@ def test_many_chunks_answer_like_one(release, monkeypatch):
     monkeypatch.setattr(compiled, "_ROOM", 1)
     pd.testing.assert_frame_equal(release.query(boxes), whole, rtol=1e-12)
     assert release.estimate(boxes).tolist() == pytest.approx(alone.tolist(), rel=1e-12)
+    walk = Mock(wraps=compiled.walk_query_totals)
+    monkeypatch.setattr(compiled, "walk_query_totals", walk)
+    for size in (999, 1000, 1001):
+        release.query(queries(size))
+    assert [len(call.args[-1]) for call in walk.call_args_list] == [1000, 1001]
 
 
 def test_a_long_chain_of_cells_is_walked_without_recursion():

@@ -95,7 +95,7 @@ def test_keys_and_kinds_of_mappings_are_checked(subtests):
         assert about_from_mapping({"reference_date": date}).reference_date == text
 
 
-def test_a_file_with_statements_is_of_format_9_and_others_stay_as_they_were():
+def test_a_file_with_statements_is_of_format_9_and_others_are_refused(subtests):
     plain, stated = release(), release(**ABOUT)
     assert record_header(plain.record)["format"] == 4
     assert "about" not in record_header(plain.record)
@@ -106,17 +106,12 @@ def test_a_file_with_statements_is_of_format_9_and_others_stay_as_they_were():
     assert set(ABOUT) == set(ABOUT_KEYS)
     record, digest = decode_release(encode_release(stated.record))
     assert (record.about, digest) == (About(**ABOUT), stated.digest)
-
-
-def test_headers_with_other_statements_are_refused(subtests):
     header = record_header(release(**ABOUT).record)
     others = ({}, [], "Visits", {"title": ""}, {"title": 1}, {"x": "y"}, {"title": "a\tb"})
     table = [("header field about is not valid", *({"about": about} for about in others))]
     table += [("other fields than its format", {"format": 8})]
     refused(subtests, ReleaseFormatError, table, lambda change: record_fields(header | change))
 
-
-def test_only_statements_may_be_written():
     class Other(About):
         pass
 

@@ -65,9 +65,6 @@ def test_a_covariate_comes_back():
     # Also one that only steered, and one of a file that was rewritten.
     for other in (encode(made(density="uniform")), rewritten()):
         assert np.array_equal(decode(other).covariate.raster, RASTER)
-
-
-def test_largest_covariates_come_back_and_stand_in_the_file_once():
     raster = np.random.default_rng(1).integers(0, 2**16, (1024, 1024), np.uint16)
     release = made(raster)
     content = encode(release)
@@ -119,6 +116,11 @@ def test_other_covariates_are_refused(subtests):
     ):
         with subtests.test(name), pytest.raises(ReleaseFormatError, match=words):
             decode(rewritten(value, **changes))
+    with pytest.raises(ParameterError, match="without a covariate"):
+        changed(made(), covariate=None)
+    other = Covariate(domain=replace(made().domain, lattice=(2, 2)), raster=RASTER)
+    with pytest.raises(ParameterError, match="the domain of the release"):
+        changed(made(), covariate=other)
 
 
 def test_a_bomb_is_not_unpacked(monkeypatch):
@@ -141,11 +143,3 @@ def test_a_bomb_is_not_unpacked(monkeypatch):
     with pytest.raises(ReleaseFormatError, match="covariate does not have the size"):
         decode(rewritten(bomb))
     assert unpacked == [len(NUMBERS) + 1]
-
-
-def test_density_by_a_covariate_needs_one():
-    with pytest.raises(ParameterError, match="without a covariate"):
-        changed(made(), covariate=None)
-    other = Covariate(domain=replace(made().domain, lattice=(2, 2)), raster=RASTER)
-    with pytest.raises(ParameterError, match="the domain of the release"):
-        changed(made(), covariate=other)

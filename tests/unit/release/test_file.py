@@ -69,7 +69,7 @@ def same(a, b):
     )
 
 
-def test_a_saved_release_is_loaded_as_it_was(tmp_path):
+def test_a_saved_release_is_loaded_as_it_was_and_not_overwritten_unless_asked(tmp_path):
     release, path = small_release(), tmp_path / "release.psd.parquet"
     release.save(path)
     (tmp_path / "link").symlink_to(path)
@@ -77,9 +77,16 @@ def test_a_saved_release_is_loaded_as_it_was(tmp_path):
         loaded = psd.Release.load(name)
         assert same(release, loaded)
         assert np.array_equal(loaded.estimates.count, release.estimates.count)
+    path.write_bytes(b"mine")
+    with pytest.raises(WriteError, match="exists"):
+        release.save(path)
+    assert path.read_bytes() == b"mine"
+    release.save(str(path), overwrite=True)
+    assert same(psd.Release.load(str(path)), release)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["link", path.name]
 
 
-def test_random_releases_come_back(subtests):
+def test_random_and_deep_releases_come_back(subtests):
     for seed in range(10):
         tree = random_tree(np.random.default_rng(seed), height=4, unknown_leaf=0.5, top=2**40)
         release = release_of(tree, contributions=1 + seed)
@@ -88,6 +95,12 @@ def test_random_releases_come_back(subtests):
     crs = "+proj=aea +lat_1=29 +lat_2=45 +lat_0=30 +lon_0=127 +datum=WGS84 +units=m"
     release = release_of(random_tree(np.random.default_rng(1)), crs=crs)
     assert decode(encode(release)).domain == release.domain
+    steps = np.arange(256)
+    nano, boxes = np.where(steps == 255, 10**9, 0), np.tile([0, 0, 8, 8], (256, 1))
+    tree = psd.Tree(boxes=boxes, parent=steps - 1, level=steps, count=nano * 0, epsilon=nano)
+    deep = release_of(tree)
+    assert deep.model.unevenness.spread.shape == (len(deep.tree),)
+    assert same(decode(encode(deep)), deep)
 
 
 @pytest.mark.deep
@@ -102,14 +115,11 @@ def test_every_view_comes_back_and_answers_the_same(subtests):
             assert again.query(boxes).equals(release.query(boxes))
 
 
-def test_the_same_release_gives_the_same_bytes(content):
+def test_the_file_is_plain_parquet_and_always_the_same(content):
     release = small_release()
     shuffled = parameters_from_file(dict(reversed(list(release.parameters.items()))))
     for same_one in (release, decode(content), changed(release, parameters=shuffled)):
         assert encode(same_one) == content
-
-
-def test_the_file_is_plain_parquet_with_nulls_where_nothing_was_measured(content):
     table = table_of(content)
     assert table.schema.remove_metadata().equals(SCHEMA)
     assert table["level"].to_pylist() == sorted(table["level"].to_pylist())
@@ -157,17 +167,6 @@ def test_a_coordinate_resolution_comes_back_and_needs_format_6():
 
 
 # --- saving -------------------------------------------------------------------------------
-
-
-def test_save_does_not_overwrite_unless_asked(tmp_path):
-    target = tmp_path / "release.psd.parquet"
-    target.write_bytes(b"mine")
-    with pytest.raises(WriteError, match="exists"):
-        small_release().save(target)
-    assert target.read_bytes() == b"mine"
-    small_release().save(str(target), overwrite=True)
-    assert same(psd.Release.load(str(target)), small_release())
-    assert list(tmp_path.iterdir()) == [target]
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
@@ -328,9 +327,6 @@ def test_other_columns_and_values_are_refused(subtests):
     for name, change, says in COLUMNS:
         with subtests.test(name):
             refused(parquet(change=change), says)
-
-
-def test_counts_that_do_not_tell_the_leaves_apart_are_refused_when_estimated():
     # The last level left out: a sound tree whose new leaves carry no count.
     release = decode(parquet(change=lambda table: table.slice(0, 5)))
     with pytest.raises(ReleaseFormatError, match="cannot be told apart"):
@@ -509,24 +505,12 @@ def test_the_digest_is_of_the_content_and_not_of_the_bytes(content):
         assert decode(other).digest == first.digest
     assert small_release().digest == first.digest
     assert changed(small_release(), post_processing=PostProcessing()).digest != first.digest
-
-
-def test_the_digest_is_what_the_page_on_it_says(content):
     release = decode(content)
     kinds = zip(ARRAYS, ("<i4", "<i4", "<i2", "<i8", "<i8"), strict=True)
     arrays = [np.array(getattr(release.tree, name), kind).tobytes() for name, kind in kinds]
     parts = [b"psd", json.dumps(written_header(), sort_keys=True).encode(), *arrays]
     whole = b"".join(struct.pack("<Q", len(part)) + part for part in parts)
     assert release.digest == hashlib.sha256(b"psd public content 1\n" + whole).hexdigest()
-
-
-def test_a_tree_is_as_deep_as_trees_are():
-    steps = np.arange(256)
-    nano, boxes = np.where(steps == 255, 10**9, 0), np.tile([0, 0, 8, 8], (256, 1))
-    tree = psd.Tree(boxes=boxes, parent=steps - 1, level=steps, count=nano * 0, epsilon=nano)
-    deep = release_of(tree)
-    assert deep.model.unevenness.spread.shape == (len(deep.tree),)
-    assert same(decode(encode(deep)), deep)
 
 
 # --- the digest of other content ------------------------------------------------------------

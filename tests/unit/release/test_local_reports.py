@@ -26,14 +26,11 @@ def header(**changes):
     return value
 
 
-def test_reports_are_written_and_read():
+def test_reports_are_written_and_read_and_other_values_are_refused(subtests):
     assert parse_local(json.loads(json.dumps(local_header(LOCAL)))) == LOCAL
     assert parse_local(None) is None
     assert local_header(None) is None
     assert header()["levels"][0]["p"] == "3/5"
-
-
-def test_other_values_are_refused(subtests):
     [level], campaign = header()["levels"], "A" * 22
     for value in (
         *(5, {}, {"campaign": campaign}, {"campaign": campaign, "levels": []}),

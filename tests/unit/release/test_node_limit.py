@@ -29,22 +29,22 @@ def path(request, tmp_path):
     return tmp_path / "r"
 
 
-def nodes_of(path):
-    return pq.read_metadata(path).num_rows
-
-
 def loaders(path):
     kind = psd.SeriesRelease if isinstance(psd.load(path), psd.SeriesRelease) else psd.Release
     return psd.load, kind.load, lambda path, **limit: verify(path, **limit)
 
 
-def test_the_limit_is_of_all_nodes_together_and_may_be_set(path):
-    nodes = nodes_of(path)
+def test_the_limit_is_of_all_nodes_together_and_may_be_set(path, subtests):
+    nodes = pq.read_metadata(path).num_rows
     for load in loaders(path):
         load(path)
         load(path, max_nodes=nodes)
         with pytest.raises(ReleaseFormatError, match=rf"at most {nodes - 1:,} nodes .* {nodes:,};"):
             load(path, max_nodes=nodes - 1)
+    table = [("max_nodes must be an integer of at least 1", 0, -1, True, 2.0, "many", None)]
+    for load in loaders(path):
+        use = partial(load, path)
+        refused(subtests, ParameterError, table, lambda limit, use=use: use(max_nodes=limit))
 
 
 def test_more_nodes_are_refused_before_anything_is_decoded(path, monkeypatch):
@@ -75,13 +75,6 @@ def test_a_file_has_no_more_bytes_than_its_nodes_take(path):
             load(path, max_nodes=50)
         with pytest.raises(ReleaseFormatError, match="cannot be read as a release"):
             load(path, max_nodes=51)
-
-
-def test_a_limit_is_a_positive_integer(path, subtests):
-    table = [("max_nodes must be an integer of at least 1", 0, -1, True, 2.0, "many", None)]
-    for load in loaders(path):
-        use = partial(load, path)
-        refused(subtests, ParameterError, table, lambda limit, use=use: use(max_nodes=limit))
 
 
 def test_a_release_is_signed_within_the_limit(tmp_path):

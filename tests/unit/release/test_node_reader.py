@@ -57,21 +57,27 @@ def test_the_part_that_breaks_a_rule_is_the_last_that_is_decoded(
 ):
     monkeypatch.setattr(module, "_ROWS_PER_BATCH", 4)
     table = table_of(encode(made(kind)))
-    for name, value, says in (
-        ("parent", 0, "parent is missing"),
-        ("parent", 2**31 - 1, "parent is missing"),
-        ("level", 9, "level is not"),
-        ("nano_epsilon", -1, "epsilon is negative"),
-        ("x1", -5, "box is empty"),
-        ("y0", -5, "do not tile"),
-        ("count", None, "same nodes"),
+    for name, row, value, says in (
+        ("parent", 0, 0, "not the root"),
+        ("level", 0, 1, "not the root"),
+        ("parent", 10, -1, "parent is missing"),
+        ("parent", 10, 0, "parent is missing"),  # of an earlier family
+        ("parent", 10, 10, "parent is missing"),
+        ("parent", 10, 2**31 - 1, "parent is missing"),
+        ("level", 10, 9, "level is not"),
+        ("level", 10, -(2**15), "level is not"),
+        ("nano_epsilon", 10, -1, "epsilon is negative"),
+        ("nano_epsilon", 10, 10**12 + 1, "epsilon is negative"),
+        ("x1", 10, -5, "box is empty"),
+        ("y0", 10, -5, "do not tile"),
+        ("count", 10, None, "same nodes"),
     ):
         parts.clear()
-        forged = file_of(with_value(table, name, 10, value))
-        with subtests.test(name, value=value):
+        forged = file_of(with_value(table, name, row, value))
+        with subtests.test(name, row=row, value=value):
             with pytest.raises(ReleaseFormatError, match=says):
                 READ[kind](forged)
-            assert parts == [4, 4, 4]
+            assert parts == [4] * (row // 4 + 1)
 
 
 def test_slices_stand_together_and_in_order(monkeypatch, subtests):
@@ -119,14 +125,11 @@ def test_rows_that_the_footer_does_not_state_are_not_decoded(parts):
     assert parts == [2**16]
 
 
-def test_rows_that_the_footer_states_and_are_not_there_are_refused():
+def test_rows_that_are_not_there_are_refused_and_trees_share_the_memory_that_was_read():
     content = encode(made("release"))
     rows = pq.read_metadata(pa.BufferReader(content)).num_rows
     with pytest.raises(ReleaseFormatError, match="not as many as its footer says"):
         decode(states(content, rows, rows + 1))
-
-
-def test_trees_share_the_memory_that_was_read():
     series = decode_series(encode(made("series")))
     bases = {id(release.tree.parent.base) for release in series.releases}
     assert len(bases) == 1

@@ -36,17 +36,6 @@ def columns_of(content):
     return pq.read_schema(pa.BufferReader(content)).names
 
 
-def test_the_header_names_law_rho_and_delta():
-    record = gaussian_record()
-    assert noise_header(record) == STATED
-    assert is_noise(STATED)
-    assert noise_fields(STATED) == {
-        "noise": CountNoise.gaussian(12),
-        "rho": LOSS.rho,
-        "delta": Fraction(1, 10**6),
-    }
-
-
 def test_a_gaussian_release_is_read_as_it_was_written():
     release = psd.Release(gaussian_record())
     content = encode(release)
@@ -58,6 +47,20 @@ def test_a_gaussian_release_is_read_as_it_was_written():
     assert again.estimates.variance[1:] == pytest.approx(12 / (2 * LOSS.rho / 10**12))
     box = (0, 0, 1, 1)
     assert again.query([box]).equals(release.query([box]))
+    record = gaussian_record()
+    noise = replace(record.tree.noise, factor=Fraction(7, 3))
+    release = psd.Release(replace(record, tree=replace(record.tree, noise=noise)))
+    again = decode(encode(release))
+    assert again.tree.noise.factor == Fraction(7, 3)
+    assert again.estimates.variance == pytest.approx(release.estimates.variance)
+    record = gaussian_record()
+    assert noise_header(record) == STATED
+    assert is_noise(STATED)
+    assert noise_fields(STATED) == {
+        "noise": CountNoise.gaussian(12),
+        "rho": LOSS.rho,
+        "delta": Fraction(1, 10**6),
+    }
 
 
 def in_epsilon(**options):
@@ -71,15 +74,10 @@ def test_releases_in_epsilon_alone_keep_their_format_and_column():
     assert record_header(release.record)["format"] < LOSS_FORMAT
     assert columns_of(encode(release))[-1] == "nano_epsilon"
     assert decode(encode(release)).tree.noise == CountNoise.laplace(3)
-
-
-def test_a_factor_on_the_variance_is_stated_and_read():
-    record = gaussian_record()
-    noise = replace(record.tree.noise, factor=Fraction(7, 3))
-    release = psd.Release(replace(record, tree=replace(record.tree, noise=noise)))
-    again = decode(encode(release))
-    assert again.tree.noise.factor == Fraction(7, 3)
-    assert again.estimates.variance == pytest.approx(release.estimates.variance)
+    # Losses of a format before the column ``loss`` are nano-epsilons, whatever the header says.
+    header = {**record_header(gaussian_record()), "method": "given", "source": "given"}
+    with pytest.raises(ReleaseFormatError, match="columns are not those of a release"):
+        decode(rewritten(encode(in_epsilon()), header))
 
 
 def test_a_series_has_one_noise_and_is_not_joined_of_releases():
@@ -117,6 +115,14 @@ def test_headers_that_are_not_valid(subtests):
                 record_fields(json.loads(json.dumps({**header, "noise": forged})))
             assert not is_noise(forged)
     assert not any(map(is_noise, ([], "gaussian", 1, {"law": "discrete-gaussian"})))
+    tree = gaussian_record().tree
+    parts = {"rho": None}, {"delta": None}, {"rho": None, "delta": None}
+    other = {"tree": replace(tree, noise=CountNoise())}
+    table = [("rho and delta must be given if and only if", *parts, other)]
+    refused(subtests, ParameterError, table, lambda fields: gaussian_record(**fields))
+    huge = replace(tree, epsilon=np.where(tree.epsilon > 0, 1_000 * 10**12 + 1, 0))
+    with pytest.raises(ReleaseFormatError, match="a rho is negative or above 1,000"):
+        gaussian_record(tree=huge)
 
 
 def rewritten(content, change):
@@ -137,21 +143,3 @@ def test_rho_that_does_not_fit_is_refused(subtests):
     ]
     content = encode(psd.Release(gaussian_record()))
     refused(subtests, ReleaseFormatError, table, lambda change: decode(rewritten(content, change)))
-
-
-def test_a_column_of_another_format_is_refused():
-    """Losses of a format before the column ``loss`` are nano-epsilons, whatever the header says."""
-    header = {**record_header(gaussian_record()), "method": "given", "source": "given"}
-    with pytest.raises(ReleaseFormatError, match="columns are not those of a release"):
-        decode(rewritten(encode(in_epsilon()), header))
-
-
-def test_a_record_has_all_of_noise_rho_and_delta_or_none(subtests):
-    tree = gaussian_record().tree
-    parts = {"rho": None}, {"delta": None}, {"rho": None, "delta": None}
-    other = {"tree": replace(tree, noise=CountNoise())}
-    table = [("rho and delta must be given if and only if", *parts, other)]
-    refused(subtests, ParameterError, table, lambda fields: gaussian_record(**fields))
-    huge = replace(tree, epsilon=np.where(tree.epsilon > 0, 1_000 * 10**12 + 1, 0))
-    with pytest.raises(ReleaseFormatError, match="a rho is negative or above 1,000"):
-        gaussian_record(tree=huge)

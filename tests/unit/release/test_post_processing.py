@@ -19,14 +19,11 @@ from support.trees import random_tree, release_of
 DOMAIN = psd.Domain(bounds=(0, 0, 64, 64), crs="EPSG:3857", lattice=(64, 64))
 
 
-def test_nothing_is_chosen_unless_told_and_a_view_is_not_changed():
+def test_nothing_is_chosen_unless_told_and_other_choices_are_refused(subtests):
     view = PostProcessing()
     assert asdict(view) == {"estimate": "least-squares", "density": "uniform", "prune": 0}
     with pytest.raises(FrozenInstanceError):
         view.estimate = "posterior"
-
-
-def test_other_choices_are_refused(subtests):
     estimates, densities = "least-squares, posterior, signed, integer", "uniform, smooth, covariate"
     table = [
         (f"estimate must be one of {estimates}, got 'mean'", {"estimate": "mean"}),

@@ -31,12 +31,9 @@ def renamed():
 
 
 def drawn():
-    return psd.build(
-        pd.DataFrame({"lon": [0.5], "lat": [0.5]}),
-        domain=psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2)),
-        epsilon=1,
-        method=psd.decompositions.Grid(size=2),
-    )
+    table = pd.DataFrame({"lon": [0.5], "lat": [0.5]})
+    domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
+    return psd.build(table, domain=domain, epsilon=1, method=psd.decompositions.Grid(size=2))
 
 
 @pytest.mark.parametrize("make", [given, renamed])
@@ -49,31 +46,24 @@ def test_given_counts_are_given_again_after_loading(make, tmp_path):
         release.save(path)
         release = psd.load(path)
     assert release.with_post_processing(release.post_processing).source == "given"
+    series = decode_series(encode(psd.SeriesRelease.of(MONTHS, (make(), make()))))
+    assert series.source == "given"
+    assert series.guarantee_text == "epsilon 2 per record" + NOTE
+    assert repr(series).endswith(f"epsilon 2 per record{NOTE}>")
+    assert {release.source for release in series.releases} == {"given"}
 
 
-def test_a_release_of_the_curator_says_nothing_more():
+def test_a_release_of_the_curator_says_nothing_more_in_the_lowest_format():
     release = decode(encode(drawn()))
     assert (release.source, release.guarantee_text) == ("curator", "epsilon 1 per record")
     assert repr(release).endswith("epsilon 1 per record>")
     assert "release_source" not in release.to_geopandas()
-
-
-def test_a_file_has_the_lowest_format_that_states_its_source():
     # The method of given counts is "given".
     stated = {drawn: (4, None), given: (4, None), renamed: (5, "given")}
     for make, expected in stated.items():
         header = json.loads(pq.read_schema(pa.BufferReader(encode(make()))).metadata[b"psd"])
         assert (header["format"], header.get("source")) == expected
     assert changed(renamed(), source="curator").digest != renamed().digest
-
-
-@pytest.mark.parametrize("make", [given, renamed])
-def test_a_series_of_given_counts_is_given(make):
-    series = decode_series(encode(psd.SeriesRelease.of(MONTHS, (make(), make()))))
-    assert series.source == "given"
-    assert series.guarantee_text == "epsilon 2 per record" + NOTE
-    assert repr(series).endswith(f"epsilon 2 per record{NOTE}>")
-    assert {release.source for release in series.releases} == {"given"}
 
 
 def test_given_counts_do_not_become_the_curators_by_mistake():
@@ -84,22 +74,6 @@ def test_given_counts_do_not_become_the_curators_by_mistake():
     fields = {field.name: field.default for field in dataclasses.fields(ReleaseRecord)}
     assert fields["source"] == "given"
 
-
-@pytest.mark.parametrize("cells", ["leaves", "all"])
-@pytest.mark.parametrize("suffix", [".csv", ".gpkg", ".geojson", ".parquet"])
-def test_tables_of_given_counts_say_so_in_every_row(suffix, cells, tmp_path):
-    path = tmp_path / f"r{suffix}"
-    given().export(path, cells=cells)
-    # The styles of a GeoPackage are a layer as well.
-    package = partial(gpd.read_file, layer="cells")
-    readers = {".csv": pd.read_csv, ".parquet": gpd.read_parquet, ".gpkg": package}
-    read = readers.get(suffix, gpd.read_file)
-    assert set(read(path)["release_source"]) == {"given"}
-    as_drawn(given()).export(path, cells=cells, overwrite=True)
-    assert "release_source" not in read(path)
-
-
-def test_no_method_may_have_the_name_of_given_counts():
     @dataclasses.dataclass(frozen=True)
     class Given:
         """Nothing."""
@@ -114,3 +88,17 @@ def test_no_method_may_have_the_name_of_given_counts():
         psd.decompositions.register(Given)
     with pytest.raises(ParameterError, match="must not be named 'given'"):
         as_method(Given())
+
+
+@pytest.mark.parametrize("cells", ["leaves", "all"])
+@pytest.mark.parametrize("suffix", [".csv", ".gpkg", ".geojson", ".parquet"])
+def test_tables_of_given_counts_say_so_in_every_row(suffix, cells, tmp_path):
+    path = tmp_path / f"r{suffix}"
+    given().export(path, cells=cells)
+    # The styles of a GeoPackage are a layer as well.
+    package = partial(gpd.read_file, layer="cells")
+    readers = {".csv": pd.read_csv, ".parquet": gpd.read_parquet, ".gpkg": package}
+    read = readers.get(suffix, gpd.read_file)
+    assert set(read(path)["release_source"]) == {"given"}
+    as_drawn(given()).export(path, cells=cells, overwrite=True)
+    assert "release_source" not in read(path)

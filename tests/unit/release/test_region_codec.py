@@ -48,16 +48,6 @@ def test_a_release_is_read_as_it_was_written(release, tmp_path):
     assert json.loads(pq.read_metadata(path).metadata[b"psd"])["format"] == 7
 
 
-def test_other_entries_are_refused(release):
-    stated = regions_header(release.record)
-    assert is_regions(stated)
-    for change in (
-        *({"bytes": number} for number in (-1, 2**40, True)),
-        *({"sha256": "0" * 63}, {"parameters": []}, {"more": 1}),
-    ):
-        assert not is_regions({**stated, **change})
-
-
 def content_of(release):
     return zlib.decompress(base64.b64decode(pack_regions(release.tree.regions)))
 
@@ -85,9 +75,18 @@ def test_changed_bytes_are_refused_or_give_other_regions(release):
             except (ReleaseFormatError, ParameterError):
                 continue
             assert regions.digest != release.tree.regions.digest
+    content = encode_release(release.record)
+    for place in range(len(content) - 3_000, len(content), 61):
+        changed = bytearray(content)
+        changed[place] ^= 0x55
+        try:  # some bytes of Parquet mean nothing
+            _, digest = decode_release(bytes(changed))
+        except ReleaseFormatError:
+            continue
+        assert digest == release.digest
 
 
-def test_other_heads_and_tables_that_end_early_are_refused(release, subtests):
+def test_other_tables_and_footers_are_refused(release, subtests, monkeypatch):
     for cut in (1, 7, 8, 9, 40, 200):
         with subtests.test(cut=cut), pytest.raises((ReleaseFormatError, ParameterError)):
             read_again(release, content_of(release)[:-cut])
@@ -104,9 +103,13 @@ def test_other_heads_and_tables_that_end_early_are_refused(release, subtests):
     ):
         with subtests.test(head=head), pytest.raises(ReleaseFormatError):
             read_again(release, len(head).to_bytes(8, "little") + head)
-
-
-def test_a_footer_without_the_stated_regions_is_refused(release, subtests):
+    stated = regions_header(release.record)
+    assert is_regions(stated)
+    for change in (
+        *({"bytes": number} for number in (-1, 2**40, True)),
+        *({"sha256": "0" * 63}, {"parameters": []}, {"more": 1}),
+    ):
+        assert not is_regions({**stated, **change})
     described, value = regions_header(release.record), pack_regions(release.tree.regions)
     for words, change, given in (
         ("disagree on whether", None, value),
@@ -120,21 +123,6 @@ def test_a_footer_without_the_stated_regions_is_refused(release, subtests):
         stated = None if change is None else {**described, **change}
         with subtests.test(words, change=change), pytest.raises(ReleaseFormatError, match=words):
             unpack_regions(stated, given, PLANE)
-
-
-def test_a_damaged_file_is_refused_or_the_same_release(release):
-    content = encode_release(release.record)
-    for place in range(len(content) - 3_000, len(content), 61):
-        changed = bytearray(content)
-        changed[place] ^= 0x55
-        try:  # some bytes of Parquet mean nothing
-            _, digest = decode_release(bytes(changed))
-        except ReleaseFormatError:
-            continue
-        assert digest == release.digest
-
-
-def test_regions_of_another_type_are_not_written(release, monkeypatch):
     other = LatticeRegions(area=np.ones((1, 256, 256)), parents=((0,),))
     monkeypatch.setitem(vars(release.tree), "regions", other)
     with pytest.raises(ParameterError, match="regions"):

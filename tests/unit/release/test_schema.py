@@ -169,16 +169,13 @@ def test_a_release_with_something_more_is_neither_saved_nor_exported(tmp_path, s
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_a_release_works_out_by_itself_is_no_attribute_of_somebody(tmp_path):
+def test_what_a_release_works_out_is_neither_an_attribute_of_somebody_nor_exported(tmp_path):
     release = made()
     release.query([(0, 0, 5, 5)])
     _ = release.digest, release.index.mesh, release.tree.area
     _ = release.model.unevenness, release.model.line_deviation, release.model.published_covariance
     release.save(tmp_path / "r.psd.parquet")
     assert psd.Release.load(tmp_path / "r.psd.parquet").digest == release.digest
-
-
-def test_an_export_is_of_what_is_public_and_not_of_what_stood_in_memory(tmp_path):
     release = made()
     release.export(tmp_path / "before.csv")
     truth = dataclasses.replace(release.estimates, count=release.estimates.count + 1000)
@@ -200,7 +197,7 @@ def test_no_field_holds_anything_private(subtests):
             check_release(record)
 
 
-def test_nothing_is_added_to_a_record_or_changed_in_it():
+def test_nothing_is_added_to_a_record_or_changed_in_it(tmp_path, subtests):
     record = made(parameters=parameters_from_file({"size": 3})).record
     with pytest.raises((AttributeError, TypeError)):
         record.rows = 1234
@@ -211,24 +208,6 @@ def test_nothing_is_added_to_a_record_or_changed_in_it():
     with pytest.raises(TypeError):
         ReleaseRecord(**fields(), rows=1234)
 
-
-def test_every_field_of_a_record_but_the_tree_stands_in_the_header():
-    names = {field.name for field in dataclasses.fields(ReleaseRecord)}
-    stored = {field.name for field in FIELDS} - {"max_contributions", "weight", "time_zone"}
-    stored = stored - {"view"} | {"post_processing"}
-    assert names - stored == {"tree", "rho", "delta"}  # both are in noise
-
-
-def test_neither_method_nor_parameters_are_a_place_for_text(tmp_path, subtests):
-    names = ("", "visits of 1234 people", "Grid", "g" * 41, "grid\n")
-    path, table = tmp_path / "r.psd.parquet", [("method must be", *names)]
-    refused(subtests, ParameterError, table, lambda name: made(method=name).save(path))
-    others = ({"records": 1234}, {}, OrderedDict(size=1), MappingProxyType({"size": 1}), None)
-    table = [("parameters must be DeclaredParameters, got", *others)]
-    refused(subtests, ParameterError, table, lambda value: made(parameters=value))
-
-
-def test_trees_of_other_classes_are_refused():
     class Taller(Tree):
         pass
 
@@ -236,3 +215,13 @@ def test_trees_of_other_classes_are_refused():
     arrays = {field.name: getattr(tree, field.name) for field in dataclasses.fields(Tree)}
     with pytest.raises(ParameterError, match="tree must be Tree or RegionTree, got Taller"):
         check_release(made(tree=Taller(**arrays)).record)
+    names = {field.name for field in dataclasses.fields(ReleaseRecord)}
+    stored = {field.name for field in FIELDS} - {"max_contributions", "weight", "time_zone"}
+    stored = stored - {"view"} | {"post_processing"}
+    assert names - stored == {"tree", "rho", "delta"}  # both are in noise
+    names = ("", "visits of 1234 people", "Grid", "g" * 41, "grid\n")
+    path, table = tmp_path / "r.psd.parquet", [("method must be", *names)]
+    refused(subtests, ParameterError, table, lambda name: made(method=name).save(path))
+    others = ({"records": 1234}, {}, OrderedDict(size=1), MappingProxyType({"size": 1}), None)
+    table = [("parameters must be DeclaredParameters, got", *others)]
+    refused(subtests, ParameterError, table, lambda value: made(parameters=value))

@@ -24,6 +24,7 @@ from psd.space.covariate import Covariate
 from psd.space.even_odd import SideIndex
 from psd.testing import SCRIPTS, RecordingSampler, small_domain
 from support.releases import changed, decode, encode
+from support.small_regions import cells_of
 from support.tables import refused
 from support.trees import random_tree
 
@@ -86,13 +87,12 @@ def test_no_point_is_held_in_a_cell_that_is_known_to_be_empty(corner, size, opti
     x[:150], y[75:225] = (x[:150] * 2).round() / 2, (y[75:225] * 2).round() / 2
     held = found.contains(x, y)
     assert held.any() or "lattice" not in options
-    columns, rows, _ = domain.quantise(x, y)
+    cells = cells_of(domain, x, y)
     if "coordinate_resolution" in options:
-        west, south, east, north = domain.to_lattice(np.array([[*corner, *far]], float))[0]
-        inside = (west <= columns) & (columns < east) & (south <= rows) & (rows < north)
+        box = domain.to_lattice(np.array([[*corner, *far]], float))
+        inside = ((box[:, :2] <= cells[:, :2]) & (cells[:, :2] < box[:, 2:])).all(axis=1)
         assert np.array_equal(held, inside)
-    cells = np.stack([columns, rows, columns + 1, rows + 1], axis=1)[held]
-    assert (found.mask.mass(cells) > 0).all()
+    assert (found.mask.mass(cells[held]) > 0).all()
 
 
 def test_most_points_are_decided_by_the_raster(monkeypatch):
@@ -116,9 +116,6 @@ def test_areas_that_share_an_outline_share_no_point_and_overlaps_are_one_area():
     one = boundary(shapely.box(1, 1, 5, 5), shapely.box(3, 3, 7, 7))
     assert one.mask.raster[4, 4] == one.mask.raster[2, 2] == one.mask.raster.max()
     assert held_by(one, (4, 4), (6, 6), (6, 2)) == [True, True, False]
-
-
-def test_polygons_are_brought_to_the_crs_of_the_release():
     domain = psd.Domain(bounds=(900_000, 1_900_000, 1_000_000, 2_000_000), crs="EPSG:5179")
     plot = gpd.GeoSeries([shapely.Point(950_000, 1_950_000).buffer(20_000)], crs="EPSG:5179")
     found = Boundary.from_polygons(plot.to_crs("EPSG:4326"), domain)
@@ -128,7 +125,7 @@ def test_polygons_are_brought_to_the_crs_of_the_release():
     assert bounds == pytest.approx(plot.total_bounds, abs=50)
 
 
-def test_what_is_no_boundary_is_refused(subtests):
+def test_what_is_no_boundary_and_a_count_outside_it_are_refused(subtests):
     def use(polygons):
         return Boundary.from_polygons(polygons, PLANE)
 
@@ -147,6 +144,22 @@ def test_what_is_no_boundary_is_refused(subtests):
     table = pd.DataFrame({"lon": [1.5], "lat": [3.5]})
     with pytest.raises(ParameterError, match="must be a GeoDataFrame"):
         psd.build(table, domain=PLANE, epsilon=1, boundary=(0, 0, 1, 1))
+    table = pd.DataFrame({"lon": [1.5, 2.5, 7.5], "lat": [3.5, 4.5, 0.5]})
+    grid = psd.decompositions.Grid(size=8)
+    release = psd.build(table, domain=PLANE, epsilon=1, method=grid, boundary=series(STAR))
+    outside = np.flatnonzero(release.model.outside & release.tree.is_leaf)[0]
+    fields = {name: getattr(release.tree, name).copy() for name in ("count", "epsilon")}
+    fields["epsilon"][outside] = NANO
+    tree = dataclasses.replace(release.tree, **fields)
+    with pytest.raises(ParameterError, match="outside the boundary"):
+        changed(release, tree=tree)
+    view = psd.decompositions.Grid(size=2).post_processing
+    with pytest.raises(ParameterError, match="boundary"):
+        changed(release, covariate=None, post_processing=view)
+    # A boundary has no name and no point in the file.
+    content = encode(release)
+    assert b'"boundary": true' in content
+    assert b"7.5" not in content
 
 
 # --- the curator --------------------------------------------------------------------------
@@ -247,26 +260,3 @@ def test_a_covariate_ends_at_the_boundary_and_rules_out_nothing_inside():
     assert (published.mass(box) > 0).tolist() == [True, True, False]
     with pytest.raises(ParameterError, match="0 everywhere inside the boundary"):
         boundary(shapely.box(0, 0, 2, 8)).restrict(known)
-
-
-def made():
-    table = pd.DataFrame({"lon": [1.5, 2.5, 7.5], "lat": [3.5, 4.5, 0.5]})
-    grid = psd.decompositions.Grid(size=8)
-    return psd.build(table, domain=PLANE, epsilon=1, method=grid, boundary=series(STAR))
-
-
-def test_a_count_outside_the_boundary_is_refused():
-    release = made()
-    outside = np.flatnonzero(release.model.outside & release.tree.is_leaf)[0]
-    fields = {name: getattr(release.tree, name).copy() for name in ("count", "epsilon")}
-    fields["epsilon"][outside] = NANO
-    tree = dataclasses.replace(release.tree, **fields)
-    with pytest.raises(ParameterError, match="outside the boundary"):
-        changed(release, tree=tree)
-    view = psd.decompositions.Grid(size=2).post_processing
-    with pytest.raises(ParameterError, match="boundary"):
-        changed(release, covariate=None, post_processing=view)
-    # A boundary has no name and no point in the file.
-    content = encode(release)
-    assert b'"boundary": true' in content
-    assert b"7.5" not in content

@@ -1,18 +1,24 @@
-"""Degrees as bounds for a CRS in metres: refused where they are tiny, else warned of."""
+"""Bounds in texts and files, degrees for a CRS in metres, and the commands that take them."""
 
 import io
 from contextlib import redirect_stderr
 
+import geopandas as gpd
+import numpy as np
 import pytest
+from pyproj import Transformer
+from shapely import LineString, box
 
 import psd
-from psd.errors import DomainError
+from psd.errors import DomainError, InputDataError, ParameterError
 from psd.publish.request import BuildRequest
+from psd.publish.request_toml import from_toml, public_files, to_toml
 from psd.publish.tally_parts import TallyRequest
 from psd.space.bounds import check_ground, may_be_degrees
+from psd.space.bounds_text import bounds_file, bounds_from_text, transform_bounds
 from psd_cli.main import run
-from support.cli_runner import fails, write_points
-from support.tables import returned
+from support.cli_runner import cli, fails, passes, write_points
+from support.tables import refused, returned
 
 LONDON = (-0.51, 51.28, 0.34, 51.7)
 BRITAIN = "EPSG:27700"
@@ -46,16 +52,13 @@ def test_bounds_narrower_than_a_metre_are_refused(subtests):
         check_ground(bounds, crs)
 
 
-def test_numbers_of_degrees(subtests):
+def test_numbers_of_degrees_are_known_and_requests_refuse_them(subtests):
     table = [
         (True, ((-8, 49, 2, 61), BRITAIN), ((-180, -90, 180, 90), "EPSG:3857")),
         (False, ((-180, -90, 180, 91), "EPSG:3857"), ((-8, 49, 181, 61), BRITAIN)),
         (False, ((-8, 49, 2, 61), "EPSG:4258"), ((-8, 49, 2, 61), HALL)),
     ]
     returned(subtests, table, lambda case: may_be_degrees(*case))
-
-
-def test_requests_refuse_them():
     domain = psd.Domain(bounds=LONDON, crs=BRITAIN)  # a file with such bounds still loads
     cells = psd.CellRegions(kind="grid-cells", cells="0.1")
     for make in (
@@ -82,3 +85,101 @@ def test_commands_refuse_or_warn(tmp_path, monkeypatch, command):
         "psd: warning: --bounds -8 49 2 61 may be degrees, and --crs EPSG:27700 has none: records "
         "elsewhere are left out. If they are, write --bounds=-8,49,2,61:crs=EPSG:4326\n"
     )
+
+
+DEGREES = (-0.51, 51.28, 0.34, 51.7)
+METRES = (503068.0, 154482.0, 563299.0, 202731.0)
+
+
+@pytest.fixture
+def wards(tmp_path):
+    table = gpd.GeoDataFrame(geometry=[box(-0.51, 51.28, 0, 51.5), box(0, 51.4, 0.34, 51.7)])
+    table.set_crs("EPSG:4326").to_file(tmp_path / "wards.gpkg")
+    return tmp_path / "wards.gpkg"
+
+
+def test_four_numbers_and_other_words(subtests):
+    plain = "1,2,3.5,4", "1 2 3.5 4", "[1, 2, 3.5, 4]", "+1.,2e0,35e-1,4", " 1 , 2 , 3.5 , 4 "
+    table = [
+        ((1, 2, 3.5, 4), *plain, "1,2,3.5,4:crs=EPSG:4326", "1,2,3.5,4:crs=OGC:CRS84"),
+        (None, "1,2,3", "1,2,3,4,5", "everywhere", "a,b,c,d", "1_0,2,3,4", "private:share=.1", ""),
+    ]
+    returned(subtests, table, lambda text: bounds_from_text(text, "EPSG:4326"))
+
+
+def test_the_outline_is_inside_the_transformed_bounds():
+    text = ",".join(map(str, DEGREES)) + ":crs=EPSG:4326"
+    west, south, east, north = bounds_from_text(text, BRITAIN)
+    assert (west, south, east, north) == METRES
+    x, y = (np.linspace(DEGREES[axis], DEGREES[axis + 2], 500) for axis in (0, 1))
+    corners = np.array(DEGREES).reshape(2, 2)
+    outline = [(x, np.full(500, side)) for side in corners[:, 1]]
+    outline += [(np.full(500, side), y) for side in corners[:, 0]]
+    for points in outline:
+        moved = Transformer.from_crs("EPSG:4326", BRITAIN, always_xy=True).transform(*points)
+        assert west <= moved[0].min()
+        assert moved[0].max() <= east
+        assert south <= moved[1].min()
+        assert moved[1].max() <= north
+    back = transform_bounds(METRES, BRITAIN, "EPSG:4326")
+    assert all(side == round(side, 6) for side in back)
+    assert back[0] <= DEGREES[0]
+    assert back[3] >= DEGREES[3]
+    world = transform_bounds((-20037508, -20037508, 20037508, 20037508), "EPSG:3857", "EPSG:4326")
+    assert world == pytest.approx((-180, -85.051129, 180, 85.051129), abs=1e-4)
+
+
+def test_polygons_of_a_file_and_recipes(wards):
+    assert bounds_from_text(f"of:{wards}", "EPSG:4326") == DEGREES
+    bounds = bounds_from_text(f"of:{wards}", BRITAIN)
+    exact = gpd.read_file(wards).to_crs(BRITAIN).total_bounds
+    assert list(bounds) == [*np.floor(exact[:2]), *np.ceil(exact[2:])]
+    assert bounds_file(f"of:{wards}") == str(wards)
+    text = "epsilon = 1\ncrs = 'EPSG:27700'\nbounds = {!r}\n"
+    request = from_toml(text.format("-0.51,51.28,0.34,51.7:crs=EPSG:4326"))
+    assert request.domain.bounds == METRES
+    assert from_toml(to_toml(request)) == request
+    named = from_toml(text.format("of:wards.gpkg"), folder=wards.parent)
+    assert named.domain.bounds == bounds_from_text(f"of:{wards}", BRITAIN)
+    assert public_files({"bounds": "of:wards.gpkg"}, wards.parent) == [str(wards)]
+
+
+def test_bounds_that_are_refused(tmp_path, subtests):
+    def use(text):
+        return psd.Domain(bounds=bounds_from_text(text, BRITAIN), crs=BRITAIN)
+
+    table = [
+        ("crs of the bounds must be a coordinate reference", "1,2,3,4:crs=EPSG:0"),
+        ("crs of the bounds must be", "1,2,3,4:crs="),
+        ("west below east", "3,2,1,4:crs=EPSG:4326"),
+        ("latitudes within 90", "1,2,3,400:crs=EPSG:4326"),
+        ("cannot be transformed", '1,2,3,4:crs=LOCAL_CS["a",UNIT["metre",1]]'),
+        ("cannot be transformed|area of use", "100,-89,120,-80:crs=EPSG:4326"),
+    ]
+    refused(subtests, DomainError, table, use)
+    refused(subtests, InputDataError, [("no.gpkg", "of:no.gpkg")], use)
+    lines = gpd.GeoDataFrame(geometry=[LineString([(0, 0), (1, 1)])], crs="EPSG:4326")
+    lines.to_file(tmp_path / "l.gpkg")
+    with pytest.raises(ParameterError, match="bounds must hold polygons only"):
+        bounds_from_text(f"of:{tmp_path / 'l.gpkg'}", BRITAIN)
+
+
+@pytest.mark.deep
+def test_commands_take_the_same_texts(tmp_path, wards):
+    write_points(tmp_path / "v.csv", [(-0.1, 51.5)] * 60)
+    text = "-0.51,51.28,0.34,51.7:crs=EPSG:4326"
+    read = ("--crs", BRITAIN, "--read", "input_crs=EPSG:4326")
+    out = tmp_path / "r.psd.parquet"
+    for number, bounds in enumerate((text, f"of:{wards}")):
+        built = ("build", tmp_path / "v.csv", "-o", out, "--overwrite", "--epsilon", 1, *read)
+        passes(*built, "--bounds", bounds)
+        assert psd.load(out).bounds == bounds_from_text(bounds, BRITAIN)
+        passes(*built, f"--bounds={bounds}")
+        tally = tmp_path / f"{number}.tally"
+        passes("tally", tmp_path / "v.csv", "-o", tally, *read, "--bounds", bounds)
+    assert cli("plan", "--bounds", "1,2", "--count", 10, "--epsilon", 1).code == 2
+    told = fails(2, *built, "--bounds", "1,2,3")
+    assert "--bounds must be four numbers" in told
+    told = fails(6, "build", tmp_path / "v.csv", "-o", wards, "--overwrite", "--epsilon", 1,
+                 "--bounds", f"of:{wards}")  # fmt: skip
+    assert "read as an input" in told or "ending" in told

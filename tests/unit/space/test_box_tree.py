@@ -1,11 +1,13 @@
-"""The shape of a tree, and every kind of damage that is refused."""
+"""The shape of a tree, whole or as its nodes come, and every kind of damage that is refused."""
 
 import numpy as np
 import pytest
 
 from psd.errors import InternalError, ReleaseFormatError
+from psd.privacy.currency import EPSILON
 from psd.space.box_tree import Tree, _rules, check_tree, locate
 from psd.space.boxes import box_sides
+from psd.space.partial_tree import check_next_nodes
 from support.trees import random_tree
 
 LATTICE = (4, 4)
@@ -33,17 +35,13 @@ def test_a_sound_tree_passes_and_knows_its_shape():
     assert tree.levels == (slice(0, 1), slice(1, 5), slice(5, 7))
     assert tree.area.tolist() == [16, 4, 4, 4, 4, 2, 2]
     assert tree.max_path_epsilon == 2 * 10**8
-
-
-def test_a_lone_root_is_a_tree():
     tree = Tree(boxes=[[0, 0, 4, 4]], parent=[-1], level=[0], count=[3], epsilon=[5])
     check_tree(tree, LATTICE)
     assert tree.is_leaf.all()
     assert tree.levels == (slice(0, 1),)
     assert tree.max_path_epsilon == 5
-
-
-def test_arrays_have_their_types_and_cannot_be_written():
+    tree = Tree(**sound())
+    assert list(_rules(tree, LATTICE)) == [(rule, True) for rule in RULES]
     floats = Tree(**{name: array.astype(float) for name, array in sound().items()})
     for tree in (Tree(**sound()), floats):
         arrays = [tree.boxes, tree.parent, tree.level, tree.count, tree.epsilon]
@@ -145,9 +143,13 @@ def test_damage_is_refused(subtests):
     for lattice in ((4, 5), (2, 2)):
         with subtests.test(lattice=lattice), pytest.raises(ReleaseFormatError, match="whole latt"):
             check_tree(Tree(**sound()), lattice)
-
-
-def test_levels_that_wrap_round_are_refused():
+    check_tree(chain(256), LATTICE)
+    with pytest.raises(ReleaseFormatError, match="more than 256 levels"):
+        check_tree(chain(257), LATTICE)
+    # An only child is its parent again.
+    check_tree(chain(2), LATTICE)
+    with pytest.raises(ReleaseFormatError, match="tile"):
+        check_tree(chain(2, box=(0, 0, 4, 3)), LATTICE)
     number = 2**15 + 1
     assert np.arange(number).astype(np.int16)[-1] == -(2**15)
     with pytest.raises(ReleaseFormatError, match="level"):
@@ -187,22 +189,14 @@ RULES = [
 ]
 
 
-def test_every_rule_is_looked_at_and_has_its_sentence():
-    tree = Tree(**sound())
-    assert list(_rules(tree, LATTICE)) == [(rule, True) for rule in RULES]
-
-
-def test_the_largest_epsilon_and_any_order_of_children_are_taken():
+def test_the_largest_epsilon_and_lattice_and_any_order_of_children_are_taken():
     arrays = sound()
     arrays["epsilon"][1] = 10**12
     for places in ([1, 2, 3], [5, 6]):
         for name in ("boxes", "count", "epsilon"):
             arrays[name][places] = arrays[name][places[::-1]]
     check_tree(Tree(**arrays), LATTICE)
-
-
-def test_one_missing_cell_of_the_largest_lattice_is_seen():
-    """The areas differ by 1 in 2^62, which no float would notice."""
+    # The areas differ by 1 in 2^62, which no float would notice.
     side = 2**31 - 1
     whole = [[0, 0, side, side], [0, 0, side, side - 1], [0, side - 1, side, side]]
     tree = {"parent": [-1, 0, 0], "level": [0, 1, 1], "count": [0] * 3, "epsilon": [0] * 3}
@@ -224,9 +218,6 @@ def test_every_lattice_cell_is_found_in_its_leaf():
         assert west <= column < east
         assert south <= row < north
     assert locate(tree, columns[:0], rows[:0]).tolist() == []
-
-
-def test_a_place_in_no_child_is_an_error_of_the_program():
     arrays = sound()
     arrays["boxes"][6] = [3, 2, 4, 3]
     with pytest.raises(InternalError, match="no child"):
@@ -241,11 +232,12 @@ def chain(levels, box=(0, 0, 4, 4)):
     return Tree(boxes=boxes, parent=places - 1, level=places, count=none, epsilon=none)
 
 
-def test_a_tree_has_256_levels_and_no_more():
-    check_tree(chain(256), LATTICE)
-    with pytest.raises(ReleaseFormatError, match="more than 256 levels"):
-        check_tree(chain(257), LATTICE)
-    # An only child is its parent again.
-    check_tree(chain(2), LATTICE)
-    with pytest.raises(ReleaseFormatError, match="tile"):
-        check_tree(chain(2, box=(0, 0, 4, 3)), LATTICE)
+def test_no_node_has_five_children_and_no_tree_is_deeper_than_256_levels():
+    kids, chain, zeros = np.arange(5), np.arange(257), np.zeros(257, np.int64)
+    strips = np.array([[0, 0, 5, 1], *([i, 0, i + 1, 1] for i in range(5))])
+    wide = strips, np.array([-1, *(0 * kids)]), np.array([0, *(0 * kids + 1)]), zeros[:6]
+    deep = np.tile([0, 0, 9, 9], (257, 1)), chain - 1, chain, zeros
+    for parts, start, says in ((wide, 0, "four children"), (deep, 250, "256 levels")):
+        check_next_nodes(*(values[:-1] for values in parts), 0, EPSILON)
+        with pytest.raises(ReleaseFormatError, match=says):
+            check_next_nodes(*parts, start, EPSILON)

@@ -18,6 +18,9 @@ def test_sides_are_named_and_those_of_32_bits_do_not_overflow():
     width, height = box_sides(np.array([[low, 0, high, 1], [0, low, 1, high]], np.int32))
     assert width.tolist() == [2**32 - 1, 1]
     assert height.tolist() == [1, 2**32 - 1]
+    parts = quadrants(np.array([[0, 0, 4, 2]]), np.array([[4, 0]]))[0]
+    assert area(parts).tolist() == [0, 0, 8, 0]
+    assert quadrants(np.empty((0, 4), int), np.empty((0, 2), int)).shape == (0, 4, 4)
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.float64])
@@ -35,9 +38,3 @@ def test_quadrants_tile_their_box(dtype):
     assert (parts[:, 3, :2] == lines).all()
     assert (parts[:, 1, [0, 3]] == np.stack([x, y], 1)).all()
     assert (parts[:, 2, [2, 1]] == np.stack([x, y], 1)).all()
-
-
-def test_a_line_on_an_edge_leaves_empty_quadrants():
-    parts = quadrants(np.array([[0, 0, 4, 2]]), np.array([[4, 0]]))[0]
-    assert area(parts).tolist() == [0, 0, 8, 0]
-    assert quadrants(np.empty((0, 4), int), np.empty((0, 2), int)).shape == (0, 4, 4)

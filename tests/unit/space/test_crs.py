@@ -114,16 +114,18 @@ def test_a_crs_of_numbers_is_what_it_was(subtests):
     assert check_plane_crs("EPSG:4326") == check_plane_crs("epsg:4326") == ("EPSG:4326", True)
 
 
-def test_nobody_waits_for_a_queue(tmp_path):
+def test_what_is_no_crs_is_none_and_nobody_waits_for_a_queue(subtests, tmp_path):
+    table = [("a coordinate reference system", "", "EPSG:0", "\udc80", "{" * 9, "+proj=none")]
+    refused(subtests, DomainError, table, parse_crs)
     os.mkfifo(tmp_path / "queue")
     for text in (f"+proj=tinshift +file={tmp_path}/queue", f"+init={tmp_path}/queue:1"):
         with pytest.raises(DomainError, match="not name files"):
             parse_crs(text)
-
-
-def test_what_is_no_crs_is_none(subtests):
-    table = [("a coordinate reference system", "", "EPSG:0", "\udc80", "{" * 9, "+proj=none")]
-    refused(subtests, DomainError, table, parse_crs)
+    told = r"^a region cannot be transformed to EPSG:4326; is one"
+    with pytest.raises(DomainError, match=told), explain_proj_errors("a region", "EPSG:4326"):
+        raise ProjError("words of PROJ")
+    with explain_proj_errors("a region", "EPSG:4326"):
+        pass
 
 
 LOCAL = psd.Domain(bounds=(0, 0, 1, 1), crs=PLAIN["a local one"])
@@ -141,11 +143,3 @@ def test_polygons_come_to_a_domain_by_a_way_that_is_known(subtests):
         lambda shapes: to_release_crs(regions_table(shapes), LOCAL),
     ):
         refused(subtests, DomainError, table, use)
-
-
-def test_errors_of_proj_are_sentences():
-    told = r"^a region cannot be transformed to EPSG:4326; is one"
-    with pytest.raises(DomainError, match=told), explain_proj_errors("a region", "EPSG:4326"):
-        raise ProjError("words of PROJ")
-    with explain_proj_errors("a region", "EPSG:4326"):
-        pass

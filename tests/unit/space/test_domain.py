@@ -29,9 +29,11 @@ def test_bad_bounds_are_refused_with_a_hint(subtests):
     refused(subtests, DomainError, table, lambda bounds: Domain(bounds=bounds, crs=METRES))
     for bounds in ((-180, -90, 180, 90), (0, 0, 180, 90), (-180, -90, -179, -89)):
         assert Domain(bounds=bounds).bounds == bounds
-
-
-def test_bounds_too_narrow_for_their_lattice_are_refused(subtests):
+    table = [("EPSG:4326", "EPSG:999999", "WGS", "", "\ud800", None, 3.5)]
+    refused(subtests, DomainError, table, lambda crs: Domain(bounds=(0, 0, 1, 1), crs=crs))
+    table = [("lattice", (0, 1), (1, 0), (2**30 + 1, 1), (1, 2, 3), (4,), (2.5, 3), 4, None)]
+    table += [("lattice", ("a", 1))]
+    refused(subtests, DomainError, table, lambda size: Domain(bounds=(0, 0, 1, 1), lattice=size))
     for name, bounds, lattice in (
         ("cells below one unit in the last place", (1, 0, 1 + 2**-30, 1), (2**30, 1)),
         ("far from the origin", (0, 1e9, 1, 1e9 + 1e-3), (1, 2**20)),
@@ -43,14 +45,6 @@ def test_bounds_too_narrow_for_their_lattice_are_refused(subtests):
             Domain(bounds=bounds, crs=METRES, lattice=lattice)
 
 
-def test_unknown_crs_and_bad_lattice_are_refused(subtests):
-    table = [("EPSG:4326", "EPSG:999999", "WGS", "", "\ud800", None, 3.5)]
-    refused(subtests, DomainError, table, lambda crs: Domain(bounds=(0, 0, 1, 1), crs=crs))
-    table = [("lattice", (0, 1), (1, 0), (2**30 + 1, 1), (1, 2, 3), (4,), (2.5, 3), 4, None)]
-    table += [("lattice", ("a", 1))]
-    refused(subtests, DomainError, table, lambda size: Domain(bounds=(0, 0, 1, 1), lattice=size))
-
-
 def test_fields_are_plain_and_canonical():
     domain = Domain(bounds=np.array([0, 0, 1, 2]), crs="epsg:4326", lattice=np.array([4, 8]))
     assert domain.bounds == (0.0, 0.0, 1.0, 2.0)
@@ -60,9 +54,6 @@ def test_fields_are_plain_and_canonical():
     assert domain.geographic
     assert (domain.width, domain.height) == (1.0, 2.0)
     assert domain == Domain(bounds=(0, 0, 1, 2), lattice=(4, 8))
-
-
-def test_crs_text_is_the_same_when_read_again():
     projected = "+proj=aea +lat_1=29 +lat_2=45 +lon_0=127 +datum=WGS84"
     for crs in ("EPSG:5179", "ESRI:102025", projected):
         once = Domain(bounds=(9e5, 1.9e6, 1e6, 2e6), crs=crs)
@@ -83,12 +74,6 @@ def cells(domain, *points):
     return list(zip(columns.tolist(), rows.tolist(), strict=True)), inside.tolist()
 
 
-def test_cells_hold_their_west_and_south_edge_and_the_last_ones_the_far_edges():
-    domain = Domain(bounds=(0, 0, 3, 2), crs=METRES, lattice=(3, 2))
-    placed, _ = cells(domain, (0, 0), (1, 1), (np.nextafter(1, 0), 1), (3, 2), (3, 0), (0, 2))
-    assert placed == [(0, 0), (1, 1), (0, 1), (2, 1), (2, 0), (0, 1)]
-
-
 def test_points_beyond_the_bounds_are_outside(subtests):
     domain = Domain(bounds=(0, 0, 3, 2), crs=METRES, lattice=(3, 2))
     beside = [(np.nextafter(3, 4), 1), (np.nextafter(0, -1), 1), (1, np.nextafter(2, 3))]
@@ -96,17 +81,14 @@ def test_points_beyond_the_bounds_are_outside(subtests):
     for point in (*beside, (1, -1e-300), *nowhere):
         with subtests.test(point=point):
             assert cells(domain, point, (1, 1)) == ([(1, 1)], [False, True])
-
-
-def test_the_corner_of_the_globe_is_in_the_last_cell():
+    domain = Domain(bounds=(0, 0, 3, 2), crs=METRES, lattice=(3, 2))
+    placed, _ = cells(domain, (0, 0), (1, 1), (np.nextafter(1, 0), 1), (3, 2), (3, 0), (0, 2))
+    assert placed == [(0, 0), (1, 1), (0, 1), (2, 1), (2, 0), (0, 1)]
     domain = Domain(bounds=(-180, -90, 180, 90))
     last = 2**20 - 1
     placed, inside = cells(domain, (180, 90), (-180, -90), (-0.0, -0.0), (0.0, 0.0))
     assert placed == [(last, last), (0, 0), (2**19, 2**19), (2**19, 2**19)]
     assert all(inside)
-
-
-def test_negative_zero_is_zero_at_a_bound_and_no_point_is_no_cell():
     domain = Domain(bounds=(0, -1, 1, 0), crs=METRES, lattice=(4, 4))
     assert cells(domain, (-0.0, -0.0)) == ([(0, 3)], [True])
     assert [len(found) for found in domain.quantise(np.empty(0), np.empty(0))] == [0, 0, 0]

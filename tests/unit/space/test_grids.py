@@ -55,7 +55,7 @@ def test_a_grid_of_one_cell_is_not_the_root_itself(lattice, size):
     assert cut_grid(cut, growing.root(), lattice, size).nodes.tolist() == [1]
 
 
-def test_many_cells_are_cut_into_grids_of_their_own_sizes():
+def test_many_cells_are_cut_into_grids_of_their_own_sizes(subtests):
     (growing, cut), rng = cutting((60, 45)), np.random.default_rng(5)
     cells = cut_grid(cut, growing.root(), (60, 45), (6, 5))
     sizes = rng.integers(-1, 12, (len(cells), 2))
@@ -73,27 +73,15 @@ def test_many_cells_are_cut_into_grids_of_their_own_sizes():
     tree = growing.tree()
     check_tree(tree, (60, 45))
     assert tree.is_leaf.sum() == len(parts) == len(set(parts.nodes.tolist()))
-
-
-def test_one_number_stands_for_columns_and_rows():
     growing, cut = cutting((8, 4))
     halves = cut(growing.root(), x=[4])
     parts = cut_grids(cut, halves, np.array([[1], [4]]))
     assert len(parts) == 1 + 16
-
-
-def test_virtual_nodes_halve_so_that_the_tree_is_shallow():
     tree = grid_tree(domain_of((2**20, 2**20)), 100)
     assert tree.level.max() == 7
     assert len(tree) < 1.5 * 100 * 100
-
-
-def test_a_grid_without_cells_is_refused(subtests):
     table = [("at least 1", 0, -3, (0, 4), (4, -1))]
     refused(subtests, ParameterError, table, lambda size: grid_tree(domain_of((8, 8)), size))
-
-
-def test_leaves_are_in_level_order_and_can_be_found_by_their_boxes():
     domain = domain_of((4, 4))
     tree = grid_tree(domain, 4)
     morton = [[0, 0], [1, 0], [0, 1], [1, 1], [2, 0], [3, 0], [2, 1], [3, 1]]

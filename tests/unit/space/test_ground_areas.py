@@ -22,19 +22,6 @@ def test_areas_on_the_ground():
     assert found[0] == pytest.approx(found[1] + found[2])
     assert found[1] > found[2]
     assert area_unit(domain) == "km2"
-
-
-def test_areas_in_feet_and_in_no_unit():
-    feet = psd.Domain(bounds=(1e6, 2e5, 1.1e6, 3e5), crs="EPSG:2263", lattice=(1, 1))
-    box = np.array([[0.0, 0, 1, 1]])
-    assert ground_areas(feet, box) == pytest.approx(1e10 * (1200 / 3937) ** 2 / 1e6)
-    nowhere = 'ENGCRS["hall",EDATUM["floor"],CS[Cartesian,2],AXIS["x",east],AXIS["y",north],'
-    hall = psd.Domain(bounds=(0, 0, 5, 4), crs=nowhere + 'LENGTHUNIT["metre",1]]', lattice=(1, 1))
-    assert ground_areas(hall, box) == pytest.approx(20)
-    assert area_unit(hall) == "square unit"
-
-
-def test_polygons_have_the_areas_of_their_boxes_and_parts():
     domain = psd.Domain(bounds=(126, 37, 127, 38), lattice=(10, 10))
     whole, hole = shapely.box(126, 37, 127, 38), shapely.box(126.2, 37.3, 126.4, 37.9)
     shapes = np.array([whole, hole, whole.difference(hole), shapely.MultiPolygon([hole])])
@@ -49,7 +36,14 @@ def test_polygons_have_the_areas_of_their_boxes_and_parts():
     assert shape_ground_areas(domain, triangle).sum() == pytest.approx(areas[0], rel=1e-6)
 
 
-def test_polygons_in_feet_and_in_no_unit():
+def test_areas_in_feet_and_in_no_unit():
+    feet = psd.Domain(bounds=(1e6, 2e5, 1.1e6, 3e5), crs="EPSG:2263", lattice=(1, 1))
+    box = np.array([[0.0, 0, 1, 1]])
+    assert ground_areas(feet, box) == pytest.approx(1e10 * (1200 / 3937) ** 2 / 1e6)
+    nowhere = 'ENGCRS["hall",EDATUM["floor"],CS[Cartesian,2],AXIS["x",east],AXIS["y",north],'
+    hall = psd.Domain(bounds=(0, 0, 5, 4), crs=nowhere + 'LENGTHUNIT["metre",1]]', lattice=(1, 1))
+    assert ground_areas(hall, box) == pytest.approx(20)
+    assert area_unit(hall) == "square unit"
     feet = psd.Domain(bounds=(1e6, 2e5, 1.1e6, 3e5), crs="EPSG:2263", lattice=(1, 1))
     shape = np.array([shapely.box(1e6, 2e5, 1.1e6, 3e5)])
     assert shape_ground_areas(feet, shape) == pytest.approx(1e10 * (1200 / 3937) ** 2 / 1e6)

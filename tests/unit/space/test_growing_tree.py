@@ -19,7 +19,7 @@ def whole_boxes(cells):
     return [tuple(int(side) for side in box) for box in cells.boxes]
 
 
-def test_children_tile_their_parent_by_y_then_x(subtests):
+def test_children_tile_their_parent_and_a_line_outside_its_cell_is_refused(subtests):
     both = [(0, 0, 3, 2), (3, 0, 8, 2), (0, 2, 3, 6), (3, 2, 8, 6)]
     by_x, by_y = [(0, 0, 3, 6), (3, 0, 8, 6)], [(0, 0, 8, 2), (0, 2, 8, 6)]
     for x, y, children in (
@@ -40,22 +40,17 @@ def test_children_tile_their_parent_by_y_then_x(subtests):
             assert (cut.child >= 0).sum() == len(children)
             assert cut.child[cut.child >= 0].tolist() == cut.cells.nodes.tolist()
             check_tree(growing.tree(), LATTICE)
-
-
-def test_the_tree_has_the_law_of_the_noise_of_its_counts():
-    growing = GrowingTree(LATTICE)
-    assert type(growing.tree()) is Tree
-    assert growing.tree().noise == CountNoise()
-    assert growing.tree(CountNoise.gaussian(3)).noise == CountNoise.gaussian(3)
-
-
-def test_a_line_outside_its_cell_is_refused_and_changes_nothing():
     growing = GrowingTree(LATTICE)
     for x, y in ((-1, 2), (9, 2), (3, -1), (3, 7)):
         with pytest.raises(ParameterError, match="outside its cell"):
             growing.cut(growing.root(), x=[x], y=[y])
         assert len(growing.parent) == 1
     assert len(growing.cut(growing.root(), x=[3], y=[3]).cells) == 4
+    growing = GrowingTree(LATTICE)
+    forged = Cells(layer=0, nodes=np.array([0]), boxes=np.array([[0, 0, 100, 100]]))
+    with pytest.raises(ParameterError, match="outside its cell"):
+        growing.cut(forged, x=[50])
+    assert whole_boxes(growing.cut(forged, x=[4]).cells) == [(0, 0, 4, 6), (4, 0, 8, 6)]
 
 
 def test_a_cell_is_cut_once():
@@ -66,24 +61,6 @@ def test_a_cell_is_cut_once():
     with pytest.raises(ParameterError, match="cut twice"):
         growing.cut(children[np.array([0, 1, 0])], x=[2, 6, 2])
     assert len(growing.parent) == 5
-
-
-def test_an_altered_box_changes_no_cut():
-    growing = GrowingTree(LATTICE)
-    forged = Cells(layer=0, nodes=np.array([0]), boxes=np.array([[0, 0, 100, 100]]))
-    with pytest.raises(ParameterError, match="outside its cell"):
-        growing.cut(forged, x=[50])
-    assert whole_boxes(growing.cut(forged, x=[4]).cells) == [(0, 0, 4, 6), (4, 0, 8, 6)]
-
-
-def test_cells_can_be_chosen_and_joined_and_know_their_middle():
-    growing = GrowingTree((5, 3))
-    cells = growing.cut(growing.root(), x=[2], y=[1]).cells
-    assert cells.middle(0).tolist() == [1, 3, 1, 3]
-    assert cells.middle(1).tolist() == [0, 0, 2, 2]
-    both = Cells.join([cells[2:], cells[np.array([True, False, False, False])]])
-    assert both.nodes.tolist() == [3, 4, 1]
-    assert len(both) == 3
 
 
 def test_the_finished_tree_is_in_level_order_whatever_was_cut_first():
@@ -99,6 +76,10 @@ def test_the_finished_tree_is_in_level_order_whatever_was_cut_first():
     assert tree.epsilon.tolist() == [0, 1, 2, 5, 6, 3, 4]
     assert tree.boxes[5].tolist() == [2, 0, 4, 1]
     check_tree(tree, (4, 4))
+    growing = GrowingTree(LATTICE)
+    assert type(growing.tree()) is Tree
+    assert growing.tree().noise == CountNoise()
+    assert growing.tree(CountNoise.gaussian(3)).noise == CountNoise.gaussian(3)
 
 
 def test_a_cut_says_which_lines_and_which_child_in_each_quadrant():
@@ -116,6 +97,13 @@ def test_a_cut_says_which_lines_and_which_child_in_each_quadrant():
     cut = tree.is_cut(np.arange(5))
     assert (cut.tolist(), cut.dtype) == ([True, True, True, False, False], bool)
     assert (tree.layer, tree.curve) == (0, 0)
+    growing = GrowingTree((5, 3))
+    cells = growing.cut(growing.root(), x=[2], y=[1]).cells
+    assert cells.middle(0).tolist() == [1, 3, 1, 3]
+    assert cells.middle(1).tolist() == [0, 0, 2, 2]
+    both = Cells.join([cells[2:], cells[np.array([True, False, False, False])]])
+    assert both.nodes.tolist() == [3, 4, 1]
+    assert len(both) == 3
 
 
 def in_regions(name):
@@ -131,14 +119,6 @@ def boxes_asked(question):
     return [box for call in question.call_args_list for box in call.args[1].tolist()]
 
 
-def test_all_nodes_above_the_lowest_regions_are_cut():
-    growing, frame, _ = in_regions("deep")
-    upper = len(frame) - 5
-    assert growing.is_cut(np.arange(len(frame))).tolist() == [True] * upper + [False] * 5
-    with pytest.raises(ParameterError, match="cut twice"):
-        growing.cut(growing.cells(frame.named(1)[:1]))
-
-
 def test_the_share_inside_is_the_clipped_area_by_that_of_the_box():
     growing, frame, _ = in_regions("flat")
     assert growing.share_inside(frame.lowest).tolist() == [3.5 / 4, 3.5 / 6, 3.5 / 4, 4.5 / 6]
@@ -148,6 +128,11 @@ def test_the_share_inside_is_the_clipped_area_by_that_of_the_box():
     assert frame.stop[node] - frame.first[node] == 2
     with pytest.raises(ParameterError, match="must be lowest regions, or cells in them"):
         growing.share_inside(node)
+    growing, frame, _ = in_regions("deep")
+    upper = len(frame) - 5
+    assert growing.is_cut(np.arange(len(frame))).tolist() == [True] * upper + [False] * 5
+    with pytest.raises(ParameterError, match="cut twice"):
+        growing.cut(growing.cells(frame.named(1)[:1]))
 
 
 def test_parts_of_a_cell_inside_its_region_are_inside_without_a_question():

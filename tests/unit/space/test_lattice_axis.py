@@ -18,7 +18,7 @@ def stepped(bounds, step, crs=METRES):
     return Domain(bounds=bounds, crs=crs, coordinate_resolution=step)
 
 
-def test_a_resolution_is_kept_in_its_shortest_text(subtests):
+def test_a_resolution_is_kept_in_its_shortest_text_and_fits_the_bounds(subtests):
     table = [
         ("0.0001", "0.0001", "1e-4", 1e-4),
         ("0.1", " 0.10 ", 0.1),
@@ -34,9 +34,6 @@ def test_a_resolution_is_kept_in_its_shortest_text(subtests):
     others += ["1e-16", "1e15", "1e999999999"]
     table = [("coordinate_resolution must be a decimal number", *others)]
     refused(subtests, DomainError, table, lambda value: stepped(bounds, value))
-
-
-def test_a_resolution_that_does_not_fit_the_bounds_is_refused(subtests):
     for says, bounds, step in (
         ("got 0 multiples", (0.2, 0, 0.8, 2), "1"),
         ("got 0 multiples", (0, 0.2, 2, 0.8), "1"),
@@ -49,7 +46,7 @@ def test_a_resolution_that_does_not_fit_the_bounds_is_refused(subtests):
             assert error.value.name == "coordinate_resolution"
 
 
-def test_the_lattice_follows_from_the_resolution_and_no_other_is_taken():
+def test_the_lattice_follows_from_the_resolution():
     domain = stepped((-0.25, 0.1, 0.35, 0.3), "0.1")
     assert domain.lattice == (6, 3)
     assert replace(domain, bounds=domain.bounds) == domain
@@ -58,18 +55,12 @@ def test_the_lattice_follows_from_the_resolution_and_no_other_is_taken():
     plain = Domain(bounds=domain.bounds, crs=METRES)
     assert plain.lattice == DEFAULT_LATTICE
     assert plain != domain
-
-
-def test_lines_are_half_way_between_values_and_the_outermost_are_the_bounds():
     domain = stepped((-0.25, 0.1, 0.35, 0.3), "0.1")
     assert domain.edges(0, range(7)).tolist() == [-0.25, -0.15, -0.05, 0.05, 0.15, 0.25, 0.35]
     assert domain.edges(1, range(4)).tolist() == [0.1, 0.15, 0.25, 0.3]
     assert domain.centres(0, range(6)).tolist() == [-0.2, -0.1, 0.0, 0.1, 0.2, 0.3]
     # Between lines, of that part of the cell; the first cell is half as high as the second.
     assert domain.edges(1, [0.5, 1.5]).tolist() == pytest.approx([0.125, 0.2])
-
-
-def test_bounds_that_are_doubles_near_a_value_have_it():
     # 0.1 and 0.7 are doubles above and below the decimals that they state.
     axis = SteppedAxis.within(0.1, 0.7, "0.1")
     assert (axis.first, axis.cells) == (1, 7)

@@ -68,7 +68,30 @@ def test_fractions_are_those_of_overlays(kind):
     assert compared > 300
 
 
-def test_dividing_again_and_again_gives_what_dividing_once_gives():
+def boxes_between(lines):
+    """Boxes between neighbouring lines of both axes."""
+    x, y = np.meshgrid(np.arange(len(lines) - 1), np.arange(len(lines) - 1))
+    return np.stack([lines[x], lines[y], lines[x + 1], lines[y + 1]], axis=-1).reshape(-1, 4)
+
+
+def test_parts_of_a_box_add_up_and_cells_as_polygons_cut_no_cell():
+    rng = np.random.default_rng(3)
+    shape = polygon(rng, "holes")
+    boxes = boxes_between(np.sort([-2, *rng.uniform(-2, 2, 30), 2]))
+    area = (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)
+    assert inside_of(shape, boxes).fraction @ area == pytest.approx(shape.area, rel=1e-13)
+    boxes = boxes_between(np.linspace(-2, 2, 14))
+    shape = shapely.unary_union(shapely.box(*boxes[::3].T))
+    found = inside_of(shape, boxes)
+    assert not found.cut.any()
+    assert found.fraction.tolist() == [float(i % 3 == 0) for i in range(len(boxes))]
+    nobody = clip_outlines(np.array([], object), np.zeros((0, 4)))
+    assert len(nobody.fraction) == 0
+    beside = inside_of(shapely.box(5, 5, 6, 6), np.array([[0.0, 0, 1, 1]]))
+    assert beside.fraction.tolist() == [0]
+    around = shapely.box(-9, -9, 9, 9)
+    assert inside_of(around, WORLD[None]).fraction.tolist() == [1]
+    assert inside_of(around.difference(shapely.box(-3, -3, 3, 3)), WORLD[None]).base.tolist() == [0]
     for seed in range(20):
         rng = np.random.default_rng(seed)
         shape = polygon(rng, KINDS[seed % 5])
@@ -83,43 +106,8 @@ def test_dividing_again_and_again_gives_what_dividing_once_gives():
             now = divide_outlines(now, kept, boxes)
         direct = inside_of(shape, now.boxes)
         assert now.fraction == pytest.approx(direct.fraction, abs=1e-9)
-
-
-def boxes_between(lines):
-    """Boxes between neighbouring lines of both axes."""
-    x, y = np.meshgrid(np.arange(len(lines) - 1), np.arange(len(lines) - 1))
-    return np.stack([lines[x], lines[y], lines[x + 1], lines[y + 1]], axis=-1).reshape(-1, 4)
-
-
-def test_parts_of_a_box_add_up():
-    rng = np.random.default_rng(3)
-    shape = polygon(rng, "holes")
-    boxes = boxes_between(np.sort([-2, *rng.uniform(-2, 2, 30), 2]))
-    area = (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)
-    assert inside_of(shape, boxes).fraction @ area == pytest.approx(shape.area, rel=1e-13)
-
-
-def test_a_box_knows_the_sides_inside_it_and_little_more():
     angle = np.linspace(0, 2 * math.pi, 100_001)[:-1]
     shape = shapely.Polygon(np.column_stack([np.cos(angle), np.sin(angle)]))
     small = inside_of(shape, np.array([[-1.0005, -0.02, -0.9995, 0.02]]))
     assert small.cut[0]
     assert small.sides.shape[1] + small.steps.shape[1] < 1000
-
-
-def test_cells_as_polygons_cut_no_cell():
-    boxes = boxes_between(np.linspace(-2, 2, 14))
-    shape = shapely.unary_union(shapely.box(*boxes[::3].T))
-    found = inside_of(shape, boxes)
-    assert not found.cut.any()
-    assert found.fraction.tolist() == [float(i % 3 == 0) for i in range(len(boxes))]
-
-
-def test_nothing_and_nobody():
-    nobody = clip_outlines(np.array([], object), np.zeros((0, 4)))
-    assert len(nobody.fraction) == 0
-    beside = inside_of(shapely.box(5, 5, 6, 6), np.array([[0.0, 0, 1, 1]]))
-    assert beside.fraction.tolist() == [0]
-    around = shapely.box(-9, -9, 9, 9)
-    assert inside_of(around, WORLD[None]).fraction.tolist() == [1]
-    assert inside_of(around.difference(shapely.box(-3, -3, 3, 3)), WORLD[None]).base.tolist() == [0]

@@ -23,7 +23,7 @@ def path(cell, cells, levels):
     return bits
 
 
-def test_the_codes_of_a_line_are_its_paths(subtests):
+def test_the_codes_of_lines_and_of_large_lattices_are_their_paths(subtests):
     for cells in SIDES:
         order, column = QuadrantOrder((cells, 1)), np.arange(cells)
         paths = [path(cell, cells, order.levels) for cell in range(cells)]
@@ -32,9 +32,6 @@ def test_the_codes_of_a_line_are_its_paths(subtests):
             assert order.codes(column, 0 * column).tolist() == spread
             upright = QuadrantOrder((1, cells)).codes(0 * column, column)
             assert upright.tolist() == [2 * code for code in spread]
-
-
-def test_codes_of_large_lattices(subtests):
     for cells in LARGE:
         random = np.random.default_rng(cells)
         last = [0, 1, cells // 2, cells - 2, cells - 1]

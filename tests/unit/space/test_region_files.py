@@ -1,11 +1,190 @@
-"""Files of regions that may not be read."""
+"""Regions in files, or by sizes: what is read, what is repaired, and what is refused before."""
 
+import os
+
+import geopandas as gpd
+import numpy as np
 import pytest
+import shapely
 
-from psd.errors import InputDataError
+import psd
+from psd._util import plugins
+from psd.errors import DomainError, InputDataError, ParameterError
+from psd.space.boundary import Boundary
 from psd.space.domain import Domain
+from psd.space.public_files import BoundaryFile
+from psd.space.public_regions import read_public_regions
 from psd.space.raster_files import read_raster
 from psd.space.region_files import read_polygons
+from psd.space.region_hierarchy import KINDS, RegionHierarchy
+from psd.space.region_inputs import CellRegions, RegionFiles, refuse_record_files
+from psd.space.region_kinds.grid_cells import GridCells, hierarchy_from_grid
+from psd.space.region_repair import describe_polygon, repair_polygons
+from support.small_regions import read_again
+from support.tables import refused
+
+PLANE = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(64, 64))
+WARDS = [shapely.box(a, 0, a + 2, 8) for a in (0, 2, 4, 6)]
+
+
+@pytest.fixture
+def wards(tmp_path):
+    """A file of four wards in two boroughs, and one of the boroughs."""
+    table = gpd.GeoDataFrame(
+        {"WARD": [1, 2, 3, 4], "BOROUGH": list("eeww")}, geometry=WARDS, crs="EPSG:3857"
+    )
+    table.to_file(tmp_path / "wards.gpkg")
+    table.dissolve("BOROUGH").reset_index().to_file(tmp_path / "boroughs.geojson")
+    return tmp_path
+
+
+def test_files_are_read_with_parents_or_one_for_each_level(wards):
+    names = str(wards / "boroughs.geojson"), str(wards / "wards.gpkg")
+    columns = RegionFiles(paths=names[1:], ids=("WARD",), parents=("BOROUGH",)).read(PLANE)
+    assert [level.name for level in columns.levels] == ["BOROUGH", "WARD"]
+    assert columns.levels[1].ids == ("1", "2", "3", "4")
+    both = RegionFiles(paths=names, ids=("BOROUGH", "WARD")).read(PLANE)
+    assert [tuple(level.ids) for level in both.levels] == [("e", "w"), ("1", "2", "3", "4")]
+    assert both.digest == columns.digest
+    found = CellRegions(kind="grid-cells", cells="2,4").read(PLANE)
+    assert found.digest == hierarchy_from_grid("2,4", PLANE).digest
+    assert CellRegions(kind="tiles", cells="3").read(PLANE).size == 1
+    for kind, words in (("circles", "must be one of grid-cells, h3"), ("polygons", "'hierarchy'")):
+        with pytest.raises(ParameterError, match=words):
+            CellRegions(kind=kind, cells="2").read(PLANE)
+
+
+def test_another_package_may_have_a_kind():
+    class Halves(GridCells):
+        kind = "halves"
+
+    class Module:
+        kind = Halves
+
+        @staticmethod
+        def hierarchy(text, domain, *, boundary):
+            rows, columns = np.divmod(np.arange(4), 2)
+            sizes = tuple(map(int, text.split(",")))
+            levels, geometry = Halves.from_sizes(domain, sizes, (columns, rows), restricted=False)
+            return RegionHierarchy(domain=domain, levels=levels, geometry=geometry)
+
+    plugins.register(KINDS, "kind of regions", "halves", Module)
+    try:
+        found = CellRegions(kind="halves", cells="4").read(PLANE)
+        assert found.kind == "halves"
+        assert read_again(found).digest == found.digest
+    finally:
+        plugins._registered[KINDS].pop("halves")
+
+
+def test_invalid_polygons_are_repaired_if_that_is_chosen(tmp_path):
+    bowtie = shapely.Polygon([(0, 0), (8, 8), (8, 0), (0, 8)])
+    gpd.GeoDataFrame({"id": ["a"]}, geometry=[bowtie], crs="EPSG:3857").to_file(tmp_path / "a.gpkg")
+    files = {"paths": (str(tmp_path / "a.gpkg"),), "ids": ("id",), "gaps": "outside"}
+    with pytest.raises(ParameterError, match=r"region 1 is not valid .*; repair it .* repair=yes"):
+        RegionFiles(**files).read(PLANE)
+    assert RegionFiles(**files, repair=True).read(PLANE).size == 1
+    path = str(tmp_path / "plot.gpkg")
+    table(BOW, shapely.box(4, 4, 5, 5)).to_file(path)
+    with pytest.raises(ParameterError, match="is not valid"):
+        BoundaryFile(path=path).read(SMALL)
+    area = BoundaryFile(path=path, repair=True).read(SMALL)
+    assert area.shape.area == 3
+
+
+def test_files_that_are_refused(wards, monkeypatch):
+    with pytest.raises(ParameterError, match="one column, or one for each of 1 files, got 2"):
+        RegionFiles(paths=("a",), ids=("b", "c"))
+    with pytest.raises(ParameterError, match="one for each of 0 files"):
+        RegionFiles(paths=(), ids=("b",))
+    (wards / "text.gpkg").write_text("lon,lat\n1,2\n")
+    (wards / "wards.csv").write_text('WARD,wkt\na,"POLYGON((0 0,8 0,8 8,0 8,0 0))"\n')
+    for name, error, words in (
+        ("none.gpkg", InputDataError, "does not exist or is not a file"),
+        ("text.gpkg", InputDataError, "cannot be read as a vector file"),
+        ("wards.csv", DomainError, "regions have no CRS"),
+    ):
+        with pytest.raises(error, match=words):
+            RegionFiles(paths=(str(wards / name),), ids=("WARD",)).read(PLANE)
+    monkeypatch.setattr("psd.space.region_inputs.MAX_POLYGONS", 3)
+    monkeypatch.setattr("geopandas.read_file", lambda *_: pytest.fail("read before it is counted"))
+    with pytest.raises(ParameterError, match="must be at most 3 polygons, got 4"):
+        RegionFiles(paths=(str(wards / "wards.gpkg"),), ids=("WARD",)).read(PLANE)
+
+
+def test_a_file_of_regions_must_not_be_an_input_of_records(wards):
+    path = wards / "wards.gpkg"
+    os.link(path, wards / "linked.gpkg")
+    (wards / "named.gpkg").symlink_to(path)
+    for name in ("wards.gpkg", "linked.gpkg", "named.gpkg"):
+        with pytest.raises(ParameterError, match="must not be an input of records"):
+            refuse_record_files([str(path)], ["-", object(), wards / name])
+    refuse_record_files([str(path)], ["-", "postgresql://host/db", str(wards / "boroughs.geojson")])
+
+
+@pytest.fixture
+def zones(tmp_path):
+    """Two regions, and a gap north of the second one."""
+    shapes = [shapely.box(0, 0, 4, 4), shapely.box(4, 0, 8, 3)]
+    path = tmp_path / "zones.gpkg"
+    gpd.GeoDataFrame({"id": ["b", "a"]}, geometry=shapes, crs="EPSG:3857").to_file(path)
+    return str(path)
+
+
+def test_the_bounds_are_those_of_the_polygons(zones, tmp_path):
+    regions = read_public_regions(zones, crs="EPSG:3857")
+    assert regions.domain.bounds == pytest.approx((0, 0, 8, 4))
+    assert sorted(regions.levels[-1].ids) == ["a", "b"]
+    inside = read_public_regions(zones, crs="EPSG:3857", bounds=(1, 1, 6, 2)).domain.bounds
+    assert inside == (1, 1, 6, 2)
+    with pytest.raises(ParameterError, match="ids"):
+        read_public_regions(zones, crs="EPSG:3857", ids="name")
+    with pytest.raises(InputDataError, match="does not exist"):
+        read_public_regions(str(tmp_path / "none.gpkg"), crs="EPSG:3857")
+
+
+SMALL = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(8, 8))
+BOW = shapely.Polygon([(0, 0), (2, 2), (2, 0), (0, 2)])
+OVERLAP = shapely.MultiPolygon([shapely.box(0, 0, 3, 1), shapely.box(2, 0, 4, 1)])
+FLAT = shapely.Polygon([(0, 0), (1, 1), (2, 2)])
+
+
+def table(*shapes, **columns):
+    return gpd.GeoDataFrame(columns, geometry=list(shapes), crs=SMALL.crs)
+
+
+def test_only_invalid_polygons_are_repaired_and_others_are_named(subtests):
+    square = shapely.box(4, 4, 5, 5)
+    polygons = table(BOW, square, OVERLAP, id=[1, 2, 3])
+    repaired = repair_polygons(polygons, "boundary")
+    assert repaired.geometry.is_valid.all()
+    assert repaired.geometry.iloc[1] is square
+    assert repaired.area.tolist() == [2.0, 1.0, 4.0]
+    assert repaired["id"].tolist() == [1, 2, 3]
+    assert repaired.crs == polygons.crs
+    assert polygons.geometry.iloc[0] is BOW
+    valid = table(square)
+    assert repair_polygons(valid, "boundary") is valid
+    for columns, text in (
+        ({}, ""),
+        ({"people": [1, 2]}, ""),
+        ({"NAME": ["a", "b"]}, " (NAME 'b')"),
+        ({"name": ["a", "b"], "id": [7, 8]}, " (id '8')"),
+        ({"code": ["a", "b" * 200]}, f" (code '{'b' * 80}')"),
+    ):
+        named = describe_polygon(table(BOW, BOW, **columns), 1, "boundary")
+        assert named == f"polygon 2 of the boundary{text}"
+    polygons = table(shapely.box(4, 4, 5, 5), BOW, id=["north", "south"])
+    words = r"polygon 2 of the boundary \(id 'south'\) is not valid \(Self-inter.*repair=True"
+    with pytest.raises(ParameterError, match=words):
+        Boundary.from_polygons(polygons, SMALL)
+    rows = [
+        ("polygon 1 of the boundary has no area when it is repaired", FLAT),
+        ("must be a polygon", shapely.Point(1, 1)),
+        ("must be a polygon, got missing", None),
+        ("must not be empty", shapely.Polygon()),
+    ]
+    refused(subtests, ParameterError, rows, lambda shape: repair_polygons(table(shape), "boundary"))
 
 
 @pytest.mark.parametrize("name", ["own.vrt", "own.gpkg"])

@@ -53,6 +53,20 @@ def test_every_region_has_a_node_around_its_parts(regions):
         assert frame.boxes[node].tolist() == (around if node else [0, 0, *LATTICE])
     np.testing.assert_array_equal(frame.lowest, frame.named(len(regions.levels) - 1))
     assert (frame.lowest == np.arange(len(frame) - regions.size, len(frame))).all()
+    tree = grown(regions)
+    check_cells(tree, LATTICE)
+    assert tree.children.max() <= 4
+    for node in range(len(tree)):
+        if tree.region[node] >= 0:
+            x0, y0, x1, y1 = tree.boxes[node]
+            part = regions.area[tree.region[node], y0:y1, x0:x1]
+            assert tree.clipped_area[node] == pytest.approx(part.sum())
+            outside = tree.is_leaf[node] and part.sum() == 0
+            assert tree.outside[node] == outside
+        else:
+            below = np.flatnonzero(tree.parent == node)
+            assert tree.clipped_area[node] == pytest.approx(tree.clipped_area[below].sum())
+    assert tree.clipped_area[0] == pytest.approx(regions.area.sum())
 
 
 @pytest.mark.parametrize("counts", [(1,), (4,), (5,), (1, 17, 3), (16, 4), (64,), (65, 2)])
@@ -73,25 +87,7 @@ def test_families_have_at_most_four_children_and_even_parts(counts):
             assert parts.max() - parts.min() <= 1
 
 
-@EACH
-def test_trees_pass_their_check_and_have_areas_of_the_drawing(regions):
-    tree = grown(regions)
-    check_cells(tree, LATTICE)
-    assert tree.children.max() <= 4
-    for node in range(len(tree)):
-        if tree.region[node] >= 0:
-            x0, y0, x1, y1 = tree.boxes[node]
-            part = regions.area[tree.region[node], y0:y1, x0:x1]
-            assert tree.clipped_area[node] == pytest.approx(part.sum())
-            outside = tree.is_leaf[node] and part.sum() == 0
-            assert tree.outside[node] == outside
-        else:
-            below = np.flatnonzero(tree.parent == node)
-            assert tree.clipped_area[node] == pytest.approx(tree.clipped_area[below].sum())
-    assert tree.clipped_area[0] == pytest.approx(regions.area.sum())
-
-
-def test_other_trees_are_refused(subtests):
+def test_other_trees_and_hierarchies_are_refused(subtests):
     tree = grown(SHAPES["flat"])
     last = len(tree) - 1
     table = [
@@ -103,6 +99,19 @@ def test_other_trees_are_refused(subtests):
     ]
     made = partial(replace, tree)
     refused(subtests, ReleaseFormatError, table, lambda own: check_cells(made(**own), LATTICE))
+    tree = grown(SHAPES["deep"])
+    parent = tree.parent.copy()
+    first = len(tree.frame)
+    parent[first:] = np.sort(np.r_[len(tree.frame) - 6, parent[first + 1 :]])
+    with pytest.raises(ReleaseFormatError):
+        check_cells(replace(tree, parent=parent), LATTICE)
+    table = [
+        ("never decrease", ((0, 0, 1, 1),), ((0, 0), (1, 0, 0, 1))),
+        ("have a part", ((0, 0), (0, 0, 0, 0))),
+        ("as many", ((0, 0, 0),)),
+    ]
+    made = partial(drawn, ("a b", "c d"))
+    refused(subtests, ParameterError, table, lambda own: region_frame(made(own), (2, 2)))
 
 
 def moved(tree, node):
@@ -111,25 +120,6 @@ def moved(tree, node):
     boxes[node, 0] += 1
     boxes[node, 2] = max(boxes[node, 2], boxes[node, 0] + 1)
     return boxes
-
-
-def test_a_cell_below_an_upper_region_is_refused():
-    tree = grown(SHAPES["deep"])
-    parent = tree.parent.copy()
-    first = len(tree.frame)
-    parent[first:] = np.sort(np.r_[len(tree.frame) - 6, parent[first + 1 :]])
-    with pytest.raises(ReleaseFormatError):
-        check_cells(replace(tree, parent=parent), LATTICE)
-
-
-def test_other_hierarchies_are_refused(subtests):
-    table = [
-        ("never decrease", ((0, 0, 1, 1),), ((0, 0), (1, 0, 0, 1))),
-        ("have a part", ((0, 0), (0, 0, 0, 0))),
-        ("as many", ((0, 0, 0),)),
-    ]
-    made = partial(drawn, ("a b", "c d"))
-    refused(subtests, ParameterError, table, lambda own: region_frame(made(own), (2, 2)))
 
 
 @pytest.mark.parametrize("line", [[2], None], ids=["two parts", "one part"])

@@ -88,18 +88,18 @@ def expected_of(release, *shapes):
     return plain(release.query(gpd.GeoSeries(list(shapes), crs=DEGREES)))
 
 
-def test_ways_that_say_their_crs(release, subtests):
-    for shape in (SQUARE, HOLED, SEVERAL):
-        expected = expected_of(release, shape)
-        for way, make in WITH_CRS.items():
-            given = make(shape)
-            with subtests.test(way, shape=shape):
-                assert is_region(given)
-                read = regions_table(given)
-                assert read.crs.equals(DEGREES, ignore_axis_order=True)
-                assert read.iloc[0].equals_exact(shape, 1e-12)
-                assert plain(release.query(given)).equals(expected)
-                assert plain(release.query(given, crs=DEGREES)).equals(expected)
+@pytest.mark.parametrize("shape", [SQUARE, HOLED, SEVERAL], ids=["square", "hole", "parts"])
+def test_ways_that_say_their_crs(release, shape, subtests):
+    expected = expected_of(release, shape)
+    for way, make in WITH_CRS.items():
+        given = make(shape)
+        with subtests.test(way):
+            assert is_region(given)
+            read = regions_table(given)
+            assert read.crs.equals(DEGREES, ignore_axis_order=True)
+            assert read.iloc[0].equals_exact(shape, 1e-12)
+            assert plain(release.query(given)).equals(expected)
+            assert plain(release.query(given, crs=DEGREES)).equals(expected)
 
 
 def test_ways_that_need_to_be_told_their_crs(release, subtests):
@@ -116,7 +116,13 @@ def test_ways_that_need_to_be_told_their_crs(release, subtests):
             assert release.query(make(away), crs=METRES)["estimate"][0] == near
 
 
-def test_geojson_is_in_degrees_whatever_the_release():
+def test_a_crs_that_is_said_goes_before_the_default_of_geojson_and_not_before_its_own(release):
+    there = gpd.GeoSeries([SQUARE], crs=DEGREES).to_crs(METRES)
+    expected = plain(release.query(there))
+    assert plain(release.query(geojson(there[0]), crs=METRES)).equals(expected)
+    assert plain(release.query(collection(there[0], crs=named(METRES)))).equals(expected)
+    with pytest.raises(DomainError, match="must have one CRS"):
+        release.query(collection(there[0], crs=named(METRES)), crs=DEGREES)
     domain = psd.Domain(bounds=(900_000, 1_900_000, 1_000_000, 2_000_000), crs=METRES)
     made = release_from_counts(np.arange(16).reshape(4, 4), domain=domain)
     shape = gpd.GeoSeries([shapely.box(*domain.bounds).buffer(-30_000)], crs=METRES)
@@ -125,18 +131,6 @@ def test_geojson_is_in_degrees_whatever_the_release():
         for given in (shape.to_crs(DEGREES), geojson(shape.to_crs(DEGREES)[0]))
     )
     assert by_json == by_table == pytest.approx(made.query(shape)["estimate"][0], rel=1e-3)
-
-
-def test_a_crs_that_is_said_goes_before_the_default_of_geojson_and_not_before_its_own(release):
-    there = gpd.GeoSeries([SQUARE], crs=DEGREES).to_crs(METRES)
-    expected = plain(release.query(there))
-    assert plain(release.query(geojson(there[0]), crs=METRES)).equals(expected)
-    assert plain(release.query(collection(there[0], crs=named(METRES)))).equals(expected)
-    with pytest.raises(DomainError, match="must have one CRS"):
-        release.query(collection(there[0], crs=named(METRES)), crs=DEGREES)
-
-
-def test_several_regions_in_several_ways(release):
     ways = [geojson(SQUARE), f"SRID=4326;{HOLED.wkt}", shapely.set_srid(SEVERAL, 4326)]
     expected = expected_of(release, SQUARE, HOLED, SEVERAL)
     assert plain(release.query(ways)).equals(expected)
@@ -237,30 +231,17 @@ def spikes(number):
     )
 
 
-@pytest.fixture
-def no_geos(monkeypatch):
-    """Checks that were not reached."""
-
-    def reached(*_):
-        raise AssertionError("judged after GEOS had worked")
-
-    for name in ("is_valid", "is_valid_reason", "segmentize", "prepare", "intersection"):
-        monkeypatch.setattr(shapely, name, reached)
-
-
-def test_text_is_judged_by_its_size_before_it_is_read(release):
-    with pytest.raises(ParameterError, match="at most 50,000,000 characters, got 50,000,001"):
-        release.query("(" * (MAX_TEXT + 1), crs=DEGREES)
-
-
 def test_vertices_of_wkt_are_counted_before_it_is_read(release, monkeypatch):
     monkeypatch.setattr(shapely, "from_wkt", None)
     with pytest.raises(ParameterError, match="at most 500,000 vertices, got 500,001"):
         release.query("MULTIPOINT(" + "0 0," * MAX_VERTICES + "0 0)", crs=DEGREES)
+    with pytest.raises(ParameterError, match="at most 50,000,000 characters, got 50,000,001"):
+        release.query("(" * (MAX_TEXT + 1), crs=DEGREES)
 
 
-@pytest.mark.usefixtures("no_geos")
-def test_entangled_sides_are_counted_first(release, subtests):
+def test_entangled_sides_are_counted_first(release, monkeypatch, subtests):
+    for name in ("is_valid", "is_valid_reason", "segmentize", "prepare", "intersection"):
+        monkeypatch.setattr(shapely, name, None)
     reach = np.linspace(0.4, 0.1, 10_000)
     rings = shapely.box(127 - reach, 37.5 - reach, 127 + reach, 37.5 + reach)
     pairs = zip(rings[::2], rings[1::2], strict=True)
@@ -317,7 +298,7 @@ def test_large_polygons_that_are_simple_enough_are_answered(release, shape):
 # --- reprojection ---------------------------------------------------------------------------
 
 
-def test_a_polygon_across_the_antimeridian_is_refused():
+def test_polygons_across_the_antimeridian_or_beyond_a_crs_are_refused():
     domain = psd.Domain(bounds=(-180, -20, 180, 20))
     made = release_from_counts(np.arange(16).reshape(4, 4), domain=domain)
     across = shapely.box(-1e6, -1e6, 1e6, 1e6)
@@ -326,9 +307,6 @@ def test_a_polygon_across_the_antimeridian_is_refused():
     across = shapely.affinity.translate(across, 3.3e6)
     with pytest.raises(ParameterError, match=r"region 2 crosses the antimeridian.* two polygons"):
         made.query([here, across], crs="EPSG:3832")
-
-
-def test_what_cannot_be_expressed_in_the_crs_of_the_release_is_refused():
     domain = psd.Domain(bounds=(0, 0, 1e7, 1e7), crs="EPSG:3857")
     made = release_from_counts([[0, 1], [2, 3]], domain=domain)
     with pytest.raises(DomainError, match="region 1 cannot be expressed in EPSG:3857"):

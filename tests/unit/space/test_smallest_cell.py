@@ -1,5 +1,7 @@
 """The smallest cell is a public function of bounds and CRS, and adaptive methods keep to it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -102,7 +104,7 @@ def test_no_cell_of_an_adaptive_method_is_smaller(name, resolution):
     assert len(release.tree) > 1
 
 
-def test_sizes_that_the_caller_gives_are_not_limited_and_the_release_then_states_no_limit():
+def test_sizes_that_the_caller_gives_are_not_limited_and_others_are_stated():
     domain = psd.Domain(bounds=(0, 0, 1_000, 1_000), crs=METRES, min_cell=100)
     table = crowd(domain.bounds, 500)
     for chosen in (method("quadtree", {"height": "4"}), method("grid", {"size": "16"})):
@@ -111,34 +113,25 @@ def test_sizes_that_the_caller_gives_are_not_limited_and_the_release_then_states
         assert release.domain.min_cell is None
     coarse = psd.build(table, domain=domain, epsilon=1, method=method("quadtree", {"height": "3"}))
     assert coarse.domain.min_cell == "100"
-
-
-def test_a_release_states_it_in_format_7_and_gives_it_back():
     table = crowd(LONDON, 500)
     release = psd.build(table, domain=psd.Domain(bounds=LONDON, min_cell="1000"), epsilon=1)
     header = record_header(release.record)
     assert (header["format"], header["min_cell"]) == (7, "1000")
     without = psd.build(table, domain=psd.Domain(bounds=LONDON, min_cell=0), epsilon=1)
     assert record_header(without.record)["format"] == 4
-
-
-def test_a_release_with_a_smaller_cell_is_refused():
     domain = psd.Domain(bounds=(0, 0, 1_000, 1_000), crs=METRES, min_cell=100)
     release = psd.Release.from_counts(psd.grid_tree(domain, 16), range(256), 1, domain=domain)
     assert release.domain.min_cell is None
     with pytest.raises(psd.errors.ParameterError, match="a cell of the release is smaller"):
-        release.record.__class__(
-            tree=release.tree, domain=domain, epsilon=release.record.epsilon, method="quadtree"
-        )
+        replace(release.record, domain=domain, method="quadtree")
 
 
 def test_blocks_tile_the_lattice(subtests):
     for lattice, step in (((8, 8), (2, 4)), ((11, 7), (4, 2)), ((5, 3), (5, 3))):
         blocks = Blocks(lattice=lattice, step=step)
         columns, rows = blocks.coarse_lattice
-        fine = blocks.to_fine(
-            np.array([[i, j, i + 1, j + 1] for j in range(rows) for i in range(columns)])
-        )
+        boxes = [[i, j, i + 1, j + 1] for j in range(rows) for i in range(columns)]
+        fine = blocks.to_fine(np.array(boxes))
         with subtests.test(lattice=lattice):
             assert blocks.keeps(fine)
             assert ((fine[:, 2:] - fine[:, :2]).prod(axis=1)).sum() == np.prod(lattice)
@@ -166,6 +159,7 @@ def test_a_tally_of_fine_cells_gives_the_blocks_of_one_counted_by_blocks(tmp_pat
         psd.build(coarse, domain=psd.Domain(bounds=LONDON, min_cell=50), epsilon=50)
 
 
+ADAPTIVE = "auto", "cascade", "privtree", "kd-standard", "htf", "hilbert-rtree"
 ODD = [
     psd.Domain(bounds=(0, 0, 900, 700), crs=METRES, min_cell=50),
     psd.Domain(bounds=(0.5, 0, 900, 700.2), crs=METRES, coordinate_resolution="7", min_cell=40),
@@ -192,9 +186,7 @@ def drawn(domain, name, counts, sampler):
 
 
 @pytest.mark.parametrize("domain", ODD, ids=["even", "stepped", "odd"])
-@pytest.mark.parametrize(
-    "name", ["auto", "cascade", "privtree", "kd-standard", "htf", "hilbert-rtree"]
-)
+@pytest.mark.parametrize("name", ADAPTIVE)
 def test_counts_are_those_of_the_lattice_cells_in_each_cell(domain, name):
     rows = odd_rows(domain)
     fine = tally_batches([rows], domain)

@@ -9,7 +9,7 @@ from psd.space.time_slices import MAX_SLICES, TimeSlices
 from support.tables import refused
 
 
-def test_names(subtests):
+def test_names_and_refusals(subtests):
     for by, text, *names in (
         ("month", "2024-01", "2024-01"),
         ("month", "2023-11..2024-02", "2023-11", "2023-12", "2024-01", "2024-02"),
@@ -27,9 +27,6 @@ def test_names(subtests):
             assert len(slices) == len(names)
             assert slices == TimeSlices(by=by, names=tuple(names), time_zone="Asia/Seoul")
     assert psd.TimeSlices is TimeSlices
-
-
-def test_refusals(subtests):
     month, week = "of the form 2024-01 ", "of the form 2024-W05"
     for by, told, *texts in (
         ("month", month, "", "2024-13", "2024-1", "2024-01-01", "\uff12024-01", "2024-01.."),
@@ -52,25 +49,13 @@ def test_refusals(subtests):
     refused(subtests, ParameterError, table, lambda zone: TimeSlices(**days, time_zone=zone))
 
 
-def test_as_many_slices_as_there_may_be():
-    names = [str(np.datetime64("2024-01-01", "h") + i) for i in range(MAX_SLICES + 1)]
-    assert len(TimeSlices.parse("hour", f"{names[0]}..{names[-2]}")) == MAX_SLICES
-    with pytest.raises(ParameterError, match="10,001"):
-        TimeSlices(by="hour", names=tuple(names))
-    with pytest.raises(ParameterError, match="got 0"):
-        TimeSlices(by="hour", names=())
-
-
-def test_edges_belong_to_what_begins_there():
+def test_edges_belong_to_what_begins_there_and_weeks_begin_on_monday():
     slices = TimeSlices.parse("month", "1969-12..1970-01,1970-03")
     moments = ["1969-11-30T23:59:59.999999", "1969-12-01", "1969-12-31T23:59:59.999999"]
     moments += ["1970-01-01", "1970-02-01", "1970-02-28T23:59:59.999999", "1970-03-01"]
     moments += ["1970-03-31T23:59:59.999999", "1970-04-01", "NaT"]
     found = slices.index(np.array(moments, "datetime64[us]"))
     assert found.tolist() == [-1, 0, 0, 1, -1, -1, 2, 2, -1, -1]
-
-
-def test_weeks_begin_on_monday():
     weeks = TimeSlices.parse("week", "2026-W53..2027-W01")
     assert weeks.begins.astype(str).tolist() == ["2026-12-28T00", "2027-01-04T00"]
     assert weeks.ends.astype(str).tolist() == ["2027-01-04T00", "2027-01-11T00"]
@@ -78,6 +63,12 @@ def test_weeks_begin_on_monday():
     moments += ["2027-01-04", "2027-01-10T23:59:59.999999", "2027-01-11", "NaT"]
     found = weeks.index(np.array(moments, "datetime64[us]"))
     assert found.tolist() == [-1, 0, 0, 1, 1, -1, -1]
+    names = [str(np.datetime64("2024-01-01", "h") + i) for i in range(MAX_SLICES + 1)]
+    assert len(TimeSlices.parse("hour", f"{names[0]}..{names[-2]}")) == MAX_SLICES
+    with pytest.raises(ParameterError, match="10,001"):
+        TimeSlices(by="hour", names=tuple(names))
+    with pytest.raises(ParameterError, match="got 0"):
+        TimeSlices(by="hour", names=())
 
 
 @pytest.mark.parametrize("by", ["hour", "day", "week", "month"])

@@ -154,23 +154,27 @@ def has_the_answer_of_its_polygon(page, release):
     return expected
 
 
-def test_the_title_is_text_and_nothing_is_loaded(opened, text):
+def test_the_title_is_text_nothing_is_loaded_and_the_printed_page_has_all(opened, text):
     page = opened(text)
     assert page.inner_text("h1") == "Visits <i>in</i> 서울"
     assert page.title() == "Visits <i>in</i> 서울"
     assert page.evaluate("performance.getEntriesByName('psd-cells').length") == 1
+    page = opened(text)
+    page.emulate_media(media="print")
+    assert page.is_visible("#legend")
+    page.wait_for_selector("#picture", state="visible", timeout=PATIENCE * 1000)
+    assert page.evaluate("document.getElementById('picture').naturalWidth") > 300
+    assert not page.is_visible("#controls")
+    assert not page.is_visible("#hover")
 
 
-def test_a_drawn_polygon_has_the_answer_of_the_library_unless_it_crosses_itself(opened, text):
+def test_drawn_polygons_and_boxes_have_the_joint_answer_unless_they_overlap(opened, text):
     page = opened(text)
     expected = has_the_answer_of_its_polygon(page, RELEASE)
     assert f"{expected[0]:,.0f} records" in words(page)
     page = opened(text)
     assert polygon_drawn(page, (250, 200), (500, 450), (500, 200), (250, 450)) == []
     assert "cross each other" in page.inner_text("#help")
-
-
-def test_two_drawn_boxes_have_the_joint_answer_and_overlaps_have_none(opened, text):
     page = opened(text)
     box_drawn(page, (200, 200), (360, 330))
     boxes = [shape["box"] for shape in box_drawn(page, (420, 300), (560, 430))]
@@ -241,6 +245,10 @@ def test_regions_are_chosen_by_click_and_by_key_for_a_joint_answer(opened, wards
     total = RELEASE.joint(WARDS.geometry[:2]).total()
     assert f"{total.estimate:,.0f} records" in words(page, "2")
     assert page.inner_text("#chosen") == "2 of 3 chosen"
+    page = opened(wards_text)
+    for index, expected in enumerate(stated(RELEASE.query(WARDS.geometry))):
+        shape = {"polygons": [[np.array(WARDS.geometry[index].exterior.coords).tolist()]]}
+        assert close(answer(page, [shape]), expected)
 
 
 def test_named_regions_are_chosen_and_areas_over_them_are_drawn(opened):
@@ -253,13 +261,6 @@ def test_named_regions_are_chosen_and_areas_over_them_are_drawn(opened):
     assert (f"{estimate:,.0f}" if estimate >= 100 else f"{estimate:.3g}") in words(page)
     has_the_answer_of_its_polygon(page, release)
     assert page.evaluate("psdMap.state.chosen.size") == 0
-
-
-def test_stated_answers_of_regions_are_those_that_the_page_computes(opened, wards_text):
-    page = opened(wards_text)
-    for index, expected in enumerate(stated(RELEASE.query(WARDS.geometry))):
-        shape = {"polygons": [[np.array(WARDS.geometry[index].exterior.coords).tolist()]]}
-        assert close(answer(page, [shape]), expected)
 
 
 def test_levels_kinds_and_themes_change_the_picture(opened, text):
@@ -312,19 +313,6 @@ def test_a_release_without_a_place_on_earth_has_its_plane(opened):
     page = opened(map_page(release))
     [shape] = box_drawn(page, (200, 200), (400, 420))
     assert close(answer(page, [shape]), stated(release.query([shape["box"]]))[0])
-
-
-def test_a_page_of_larger_cells_offers_no_drawing(opened):
     page = opened(map_page(RELEASE, level=2))
     assert "down to level 2" in page.inner_text("#limits")
     assert not page.is_visible("#draw-box")
-
-
-def test_the_printed_page_has_map_legend_and_answer(opened, text):
-    page = opened(text)
-    page.emulate_media(media="print")
-    assert page.is_visible("#legend")
-    page.wait_for_selector("#picture", state="visible", timeout=PATIENCE * 1000)
-    assert page.evaluate("document.getElementById('picture').naturalWidth") > 300
-    assert not page.is_visible("#controls")
-    assert not page.is_visible("#hover")

@@ -2,9 +2,7 @@
 
 import base64
 import hashlib
-import json
 import re
-from html.parser import HTMLParser
 
 import geopandas as gpd
 import numpy as np
@@ -20,38 +18,9 @@ from psd.web import map_page as module
 from psd.web.map_page import map_page
 from support.map_engine import DOMAIN, KINDS, built, drawn, of_zooms, points
 from support.tables import refused
+from support.web_pages import Page
 
 RELEASE = release_from_counts(np.arange(64).reshape(8, 8))
-
-
-class Page(HTMLParser):
-    """Elements of a page with their attributes and texts."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.found = []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attributes):
-        self.found.append((tag, dict(attributes), []))
-
-    def handle_endtag(self, tag):
-        self.found.append(("", {}, []))  # what follows is no text of the element
-
-    def handle_data(self, data):
-        if self.found:
-            self.found[-1][2].append(data)
-
-    def texts(self, tag):
-        return ["".join(words) for name, _, words in self.found if name == tag]
-
-    def attributes(self, tag):
-        return [attributes for name, attributes, _ in self.found if name == tag]
-
-    @property
-    def data(self):
-        [words] = [w for _, attributes, w in self.found if attributes.get("id") == "psd-data"]
-        return json.loads("".join(words))
 
 
 def test_scripts_and_styles_have_their_hashes_in_the_policy():
@@ -68,6 +37,12 @@ def test_scripts_and_styles_have_their_hashes_in_the_policy():
     assert not any(attributes.get("src") for attributes in page.attributes("script"))
     names = [name for _, attributes, _ in page.found for name in attributes]
     assert not any(name == "style" or name.startswith("on") for name in names)
+    text = (module.files("psd.web.assets") / "map_words.js").read_text(encoding="utf-8")
+    english, korean = text.split("  ko: {")
+    keys = re.compile(r"(?:^|[{,] |\n\s+)\"?([a-zA-Z-]+)\"?: ")
+    names = [set(keys.findall(part)) - {"en", "ko"} for part in (english, korean)]
+    assert names[0] == names[1]
+    assert len(names[0]) > 55
 
 
 @pytest.mark.parametrize("title", ["</script><script>alert(1)</script>", "<!-- & ' \u2028", "서울"])
@@ -89,15 +64,12 @@ def test_names_of_regions_are_text_and_other_columns_are_left_out():
     assert page.data["groups"][0]["ids"] == ["</script>", "b"]
     assert "private-77" not in text
     assert page.data["groups"][0]["overlaps"] == []
-
-
-def test_words_are_the_same_in_both_languages():
-    text = (module.files("psd.web.assets") / "map_words.js").read_text(encoding="utf-8")
-    english, korean = text.split("  ko: {")
-    keys = re.compile(r"(?:^|[{,] |\n\s+)\"?([a-zA-Z-]+)\"?: ")
-    names = [set(keys.findall(part)) - {"en", "ko"} for part in (english, korean)]
-    assert names[0] == names[1]
-    assert len(names[0]) > 55
+    release = of_zooms("9,10")
+    data = Page(map_page(drawn(release))).data
+    assert [group["name"] for group in data["groups"]] == list(reversed(release.levels))
+    assert (data["drawing"], data["hasCells"]) == (True, False)
+    with pytest.raises(ParameterError, match="level must be left out"):
+        map_page(drawn(release), level=1)
 
 
 @pytest.mark.deep
@@ -113,7 +85,7 @@ def test_a_series_has_arrays_for_each_slice():
     assert page.data["guarantee"] == drawn(series).guarantee_text
 
 
-def test_too_many_cells_are_refused_with_the_way_to_fewer(monkeypatch):
+def test_too_many_cells_are_refused_with_the_way_to_fewer(monkeypatch, subtests):
     monkeypatch.setattr(module, "MAX_MAP_CELLS", 20)
     with pytest.raises(ParameterError, match="at most 20 cells on a map page, got 64; --level 2"):
         map_page(RELEASE)
@@ -123,6 +95,14 @@ def test_too_many_cells_are_refused_with_the_way_to_fewer(monkeypatch):
     monkeypatch.setattr(module, "MAX_MAP_CELLS", 0)
     with pytest.raises(ParameterError, match="build fewer cells"):
         map_page(RELEASE)
+    monkeypatch.undo()
+    table = [("level must be an integer from 0 to 3", -1, 99, True, 1.5)]
+    refused(subtests, ParameterError, table, lambda level: map_page(RELEASE, level=level))
+    with pytest.raises(ParameterError, match="from a seed"):
+        map_page(built(points(100), method="grid"))
+    table = gpd.GeoDataFrame(geometry=[shapely.box(0, 0, 4, 8)], crs=RELEASE.domain.crs)
+    with pytest.raises(ParameterError, match="regions must be left out with level"):
+        map_page(RELEASE, level=1, regions=table)
 
 
 @pytest.mark.deep
@@ -131,25 +111,6 @@ def test_a_million_cells_are_refused_before_estimates_are_made():
     with pytest.raises(ParameterError, match="got 1,048,576; --level 8 shows larger cells"):
         map_page(release)
     assert not release.model.is_fitted
-
-
-def test_other_levels_and_releases_are_refused(subtests):
-    table = [("level must be an integer from 0 to 3", -1, 99, True, 1.5)]
-    refused(subtests, ParameterError, table, lambda level: map_page(RELEASE, level=level))
-    with pytest.raises(ParameterError, match="from a seed"):
-        map_page(built(points(100)))
-    table = gpd.GeoDataFrame(geometry=[shapely.box(0, 0, 4, 8)], crs=RELEASE.domain.crs)
-    with pytest.raises(ParameterError, match="regions must be left out with level"):
-        map_page(RELEASE, level=1, regions=table)
-
-
-def test_a_release_with_regions_has_its_levels():
-    release = of_zooms("9,10")
-    data = Page(map_page(drawn(release))).data
-    assert [group["name"] for group in data["groups"]] == list(reversed(release.levels))
-    assert (data["drawing"], data["hasCells"]) == (True, False)
-    with pytest.raises(ParameterError, match="level must be left out"):
-        map_page(drawn(release), level=1)
 
 
 @pytest.mark.deep

@@ -3,7 +3,6 @@
 import math
 import re
 import sys
-from html.parser import HTMLParser
 
 import numpy as np
 import pandas as pd
@@ -15,6 +14,7 @@ from psd.testing.releases import release_from_counts
 from psd.web import methodology
 from psd.web.methodology import methodology_page
 from psd.web.size_accuracy import SQUARES, errors_by_size
+from support.web_pages import Page
 
 pytestmark = pytest.mark.deep
 
@@ -29,22 +29,6 @@ def visits():
     return pd.DataFrame({"lon": x, "lat": y, "user_id": np.arange(4000) // 4})
 
 
-class Page(HTMLParser):
-    """Tags, attributes and texts of a page."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.tags, self.links, self.words = [], [], []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attributes):
-        self.tags.append(tag)
-        self.links += [v for k, v in attributes if k in ("src", "href")]
-
-    def handle_data(self, data):
-        self.words.append(data)
-
-
 def test_the_sheet_states_the_guarantee_and_the_statements(visits):
     about = {"title": "Visits <b>&", "publisher": "Office", "justification": "A board chose it"}
     release = psd.build(
@@ -52,7 +36,7 @@ def test_the_sheet_states_the_guarantee_and_the_statements(visits):
     )
     text = methodology_page(release)
     page = Page(text)
-    words = "".join(page.words)
+    words = page.words
     for expected in (
         "Visits <b>&",
         "epsilon 0.5 per user, at most 4 records of each",
@@ -63,8 +47,10 @@ def test_the_sheet_states_the_guarantee_and_the_statements(visits):
     ):
         assert expected in words
     assert "<b>" not in text
-    assert "script" not in page.tags
-    assert all(link.startswith("data:") for link in page.links)
+    assert page.attributes("script") == []
+    for _, attributes, _ in page.found:
+        links = [value for name, value in attributes.items() if name in ("src", "href")]
+        assert all(link.startswith("data:") for link in links)
     assert "default-src 'none'" in text
 
 
@@ -75,33 +61,27 @@ def test_probabilities_are_those_of_the_odds():
     assert methodology._probability(1e-6) == "below 0.001%"
     assert methodology._relative(math.inf) == "-"
     assert methodology._relative(12.345) == "1,230%"
-
-
-def test_the_largest_epsilon_has_odds():
     text = methodology_page(release_from_counts([[500, 100], [0, 200]], epsilon=1000))
-    words = "".join(Page(text).words)
+    words = Page(text).words
     assert "a factor of at most 1.97e+434, up or down" in words
     assert "50%below 0.001%above 99.9%" in re.sub(r"\n\s*", "", words)
     assert "given" in words
 
 
-def test_a_series_states_its_slices(visits):
+def test_a_series_states_its_slices_and_regions_their_levels(visits):
     rows = visits.assign(time=pd.Timestamp("2024-01-05"))
     months = psd.TimeSlices.parse("month", "2024-01..2024-03")
     series = psd.build(rows, slices=months, time="time", epsilon="1", domain=DOMAIN)
-    words = "".join(Page(methodology_page(series)).words)
+    words = Page(methodology_page(series)).words
     assert "3 by month, from 2024-01 to 2024-03" in words
     assert "Of the 3 time slices, 2024-02 is shown." in words
-
-
-def test_regions_have_a_line_for_each_level(visits):
     regions = psd.CellRegions(kind="tiles", cells="9,10")
     plane = psd.Domain(bounds=(14_070_000, 4_430_000, 14_210_000, 4_580_000), crs="EPSG:3857")
     x, y = visits["lon"] * 111_320, visits["lat"] * 120_000
     release = psd.build(
         pd.DataFrame({"x": x, "y": y}), x="x", y="y", epsilon="1", regions=regions, domain=plane
     )
-    words = "".join(Page(methodology_page(release)).words)
+    words = Page(methodology_page(release)).words
     for level in release.levels:
         assert re.search(rf"{level} \(\d+\)", words)
 
@@ -116,10 +96,13 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
 def test_squares_have_their_area_and_lie_inside(visits, resolution, monkeypatch):
     domain = psd.Domain(bounds=BOUNDS, coordinate_resolution=resolution)
     release = psd.build(visits, epsilon="1", domain=domain, method="quadtree")
-    asked = []
-    monkeypatch.setattr(
-        type(release), "query", lambda self, boxes: asked.append(boxes) or _answers(len(boxes))
-    )
+    one, asked = {"estimate": 1.0, "error": 1.0, "relative_error": 1.0, "quality": "poor"}, []
+
+    def query(self, boxes):
+        asked.append(boxes)
+        return pd.DataFrame([one] * len(boxes))
+
+    monkeypatch.setattr(type(release), "query", query)
     table = errors_by_size(release)
     assert table["size"].tolist() == [f"{area:,g} km²" for area in (0.01, 0.1, 1, 10, 100, 1000)]
     for area, boxes in zip((0.01, 0.1, 1, 10, 100, 1000), asked, strict=True):
@@ -130,11 +113,6 @@ def test_squares_have_their_area_and_lie_inside(visits, resolution, monkeypatch)
         width = (boxes[:, 2] - boxes[:, 0]) * 111.3 * np.cos(np.radians(boxes[:, 1]))
         np.testing.assert_allclose(height * width, area, rtol=0.02)
         np.testing.assert_allclose(height, width, rtol=0.02)
-
-
-def _answers(size):
-    one = {"estimate": 1.0, "error": 1.0, "relative_error": 1.0, "quality": "poor"}
-    return pd.DataFrame([one] * size)
 
 
 def test_shares_of_quality_sum_to_one(visits):
