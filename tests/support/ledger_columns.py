@@ -2,9 +2,12 @@
 
 from psd.ingest.reading import reading_of
 from psd.ingest.sources import Columns
+from psd.ledger.charges import ChargeRequest
 from psd.ledger.entries import entry
 from psd.ledger.file import append, exclusive, rows
 from psd.ledger.ledger import Ledger
+from psd.privacy.loss import Loss
+from psd.privacy.unit import PrivacyUnit
 
 BY_LON_LAT = (reading_of(Columns()),)
 
@@ -20,6 +23,14 @@ def readings_of(unit):
     """How the records of a request are read, by the same columns."""
     columns = columns_of(unit.kind)
     return (reading_of(columns),)
+
+
+def request_for(loss, unit=None, **more):
+    """Request of a loss, or of nano-epsilon, whose records are read as its unit registers."""
+    unit = unit or PrivacyUnit()
+    loss = loss if isinstance(loss, Loss) else Loss.pure(loss)
+    plain = {"loss": loss, "unit": unit, "what": "build", "readings": readings_of(unit)}
+    return ChargeRequest(**{**plain, **more})
 
 
 def older_ledger(path, *, unit="record", zone="UTC"):

@@ -7,6 +7,12 @@ from contextlib import closing
 from psd.ledger import entries
 
 
+def run_sql(path, script):
+    """Run statements on the file of a database."""
+    with closing(sqlite3.connect(path)) as file:
+        file.executescript(script)
+
+
 def edit_charge(ledger, number, **changes):
     """Change fields of an entry, and compute the chain anew, so that every hash is right."""
     with closing(sqlite3.connect(ledger.path)) as file:

@@ -16,10 +16,8 @@ BOUNDS = {"EPSG:3857": (0, 0, 40_000, 30_000), "EPSG:4326": (126, 37, 127, 38)}
 def counted(domain, number=3000):
     west, south, east, north = domain.bounds
     rng = np.random.default_rng(1)
-    x, y = (
-        rng.uniform(west, east, number),
-        rng.normal((south + north) / 2, (north - south) / 9, number),
-    )
+    x = rng.uniform(west, east, number)
+    y = rng.normal((south + north) / 2, (north - south) / 9, number)
     return tally_batches([Batch(x=x, y=np.clip(y, south, north))], domain)
 
 
@@ -44,21 +42,20 @@ def one_by_one(tally, domain, places):
     ]
 
 
+LATTICES = [(2**20, 2**20), (2**30, 7), (7, 5000), (1, 1), None]
+
+
 @pytest.mark.parametrize("shape", ["circles", "polygons"])
 @pytest.mark.parametrize("crs", BOUNDS)
-@pytest.mark.parametrize("lattice", [(2**20, 2**20), (2**30, 7), (7, 5000), (1, 1)])
+@pytest.mark.parametrize("lattice", LATTICES)
 def test_sums_are_those_of_single_cells(shape, crs, lattice):
-    domain = Domain(bounds=BOUNDS[crs], crs=crs, lattice=lattice)
+    step = {"EPSG:3857": "100", "EPSG:4326": "0.01"}[crs]
+    cells = {"lattice": lattice} if lattice else {"coordinate_resolution": step}
+    domain = Domain(bounds=BOUNDS[crs], crs=crs, **cells)
     tally, places = counted(domain), candidates(domain, shape)
     sums = PlacedCounts(tally, domain).sums(places).tolist()
     assert sums == one_by_one(tally, domain, places)
     assert max(sums) > 0
-
-
-def test_sums_with_a_coordinate_resolution():
-    domain = Domain(bounds=BOUNDS["EPSG:3857"], crs="EPSG:3857", coordinate_resolution="100")
-    tally, places = counted(domain), candidates(domain, "circles")
-    assert PlacedCounts(tally, domain).sums(places).tolist() == one_by_one(tally, domain, places)
 
 
 def test_what_is_covered_counts_no_more():
@@ -72,16 +69,3 @@ def test_what_is_covered_counts_no_more():
     assert after[0] == 0
     assert 0 < after[1] < before[1]
     assert tally.counts.sum() == 3000, "the tally is not changed"
-
-
-def test_no_record_and_one_more_record():
-    domain = Domain(bounds=(0, 0, 10, 10), crs="EPSG:3857")
-    places = Catchments.around(["a", "b"], [[2, 2], [3, 2]], 2, domain.crs)
-    rng = np.random.default_rng(3)
-    x, y = rng.uniform(0, 10, (2, 50))
-    sums = [
-        PlacedCounts(tally_batches([Batch(x=x[:n], y=y[:n])], domain), domain).sums(places)
-        for n in range(51)
-    ]
-    assert sums[0].tolist() == [0, 0]
-    assert set(np.diff(sums, axis=0).ravel().tolist()) == {0, 1}

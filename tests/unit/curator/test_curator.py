@@ -1,6 +1,7 @@
 """The curator's own: what it notes and hands on, which cells it knows, and limits to the unit."""
 
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -20,26 +21,29 @@ from support.small_regions import SHAPES, drawn
 # Nobody is in the east column but in one cell of the south.
 MASK = [[1, 1, 0], [1, 1, 0], [1, 1, 1]]
 FIRST = SCRIPTS[0]
+ALL = SCRIPTS[1]
 
 
 def curator(side=3, rows=(0, 4), k=1, script=FIRST, epsilon=NANO, **known):
-    noise = RecordingSampler(script)
-    domain = small_domain(side)
-    made = Curator(
-        small_tally(side, rows, k), domain, budget=Budget(epsilon), sampler=noise, **known
-    )
-    return made, noise
+    noise, tally = RecordingSampler(script), small_tally(side, rows, k)
+    budget = Budget(epsilon)
+    return Curator(tally, small_domain(side), budget=budget, sampler=noise, **known), noise
 
 
 def mask(raster, side=3):
     return Covariate(domain=small_domain(side), raster=np.array(raster, np.uint16))
 
 
-def test_public_knowledge_is_handed_on():
+def test_what_is_public_is_handed_on_and_what_a_method_picks_is_stated_as_it_said():
     known = mask(MASK)
     assert curator(covariate=known)[0].covariate is known
     assert curator(boundary=known)[0].boundary is known
-    assert curator()[0].covariate is None
+    made, _ = curator()
+    assert made.covariate is None
+    assert made.curve(2).boxes.tolist() == [[0, 0, 16, 1]]  # one line of codes
+    made.declare("size", 7)
+    made.declare("way", "grid")
+    assert made.declared == {"size": 7, "way": "grid"}
 
 
 def test_mass_is_that_of_the_covariate_times_the_share_inside_the_region():
@@ -57,13 +61,6 @@ def test_mass_is_that_of_the_covariate_times_the_share_inside_the_region():
     assert weighted.mass(same).tolist() == (known.mass(question.boxes) * share).tolist()
     assert weighted.regions is regions
     assert question.regions.tolist() == [[n, n + 1] for n in range(regions.size)]
-
-
-def test_what_a_method_picks_is_stated_as_it_said():
-    made, _ = curator()
-    made.declare("size", 7)
-    made.declare("way", "grid")
-    assert made.declared == {"size": 7, "way": "grid"}
 
 
 def test_questions_are_noted_by_their_names_and_in_whole_numbers():
@@ -91,125 +88,88 @@ def test_counts_are_whole_numbers_also_where_nobody_is():
     assert empty.any()
     assert (found[empty] == 0).all()
     assert len(noise.draws[0].true) == (~empty).sum()
-
-
-def test_a_cell_with_a_single_place_is_held():
-    """The one cell of the east column where somebody can be has a mass of exactly 1."""
-    made, _ = curator(boundary=mask(MASK))
-    cells = made.cut(made.cut(made.root(), x=[2]), y=[1, 1])
+    # The one cell of the east column where somebody can be has a mass of exactly 1.
     masses = made.boundary.mass(cells.boxes)
-    assert 1 in masses
-    assert 0 in masses
+    assert {0, 1} <= set(masses.tolist())
     assert made.inside_boundary(cells).tolist() == (masses > 0).tolist()
 
 
 def test_shapes_draw_for_no_node_where_nobody_can_be():
     raster = np.zeros((4, 4))
     raster[:2, :2] = 1
-    everything = Script("all", *[None] * 2, compare=lambda step, biased: np.ones(len(biased), bool))
-    made, noise = curator(side=4, script=everything, boundary=mask(raster, 4))
+    made, noise = curator(side=4, script=ALL, boundary=mask(raster, 4))
     leaves = made.privtree_shape(made.root(), NANO, height=3)  # and none for a single lattice cell
     assert [len(call.true) for call in noise.draws] == [1, 1]
     assert len(leaves) == 7
-    free, noise = curator(side=4, script=everything)
+    free, noise = curator(side=4, script=ALL)
     assert len(free.privtree_shape(free.root(), NANO, height=3)) == 16
     assert [len(call.true) for call in noise.draws] == [1, 4]
-
-
-def test_shapes_draw_for_no_node_outside_its_region():
-    everything = Script("all", *[None] * 2, compare=lambda step, biased: np.ones(len(biased), bool))
-    noise = RecordingSampler(everything)
+    # Nor for one outside its region.
     regions = drawn(("a a a a", "a a a a", "a a . .", "a a . ."), ((0,),))
-    made = Curator(
-        region_tally(regions, ()),
-        small_domain(4),
-        budget=Budget(NANO),
-        sampler=noise,
-        regions=regions,
-    )
+    noise = RecordingSampler(ALL)
+    options = {"budget": Budget(NANO), "sampler": noise, "regions": regions}
+    made = Curator(region_tally(regions, ()), small_domain(4), **options)
     [region] = made.cut_regions(made.root())
     made.privtree_shape(region, NANO, height=3)
     assert [len(call.true) for call in noise.draws] == [1, 3]  # the northeast has no record
 
 
-def test_a_curve_is_one_line_of_codes():
-    made, _ = curator()
-    assert made.curve(2).boxes.tolist() == [[0, 0, 16, 1]]
+def test_cells_that_nobody_was_given_are_refused(subtests):
+    absent, integers = "numbers of nodes that do not exist", "an array of integers"
+    for layer, nodes, words in (
+        *((layer, [0], f"layer {layer} does not exist") for layer in (1, -1)),
+        *((0, nodes, absent) for nodes in ([3], [-1])),
+        *((0, nodes, integers) for nodes in ([0.0], [[0]])),
+    ):
+        made, noise = curator()
+        made.cut(made.root(), x=[1])
+        cells = Cells(layer=layer, nodes=np.array(nodes), boxes=np.zeros((1, 4), np.int64))
+        with subtests.test(words), pytest.raises(ParameterError, match=words):
+            made.count(cells, 1)
+        assert not noise.draws
 
 
-@pytest.mark.parametrize(
-    ("layer", "nodes", "words"),
-    [
-        (1, [0], "layer 1 does not exist"),
-        (-1, [0], "layer -1 does not exist"),
-        (0, [3], "numbers of nodes that do not exist"),
-        (0, [-1], "numbers of nodes that do not exist"),
-        (0, [0.0], "an array of integers"),
-        (0, [[0]], "an array of integers"),
-    ],
-)
-def test_cells_that_nobody_was_given_are_refused(layer, nodes, words):
-    made, noise = curator()
-    made.cut(made.root(), x=[1])
-    cells = Cells(layer=layer, nodes=np.array(nodes), boxes=np.zeros((1, 4), np.int64))
-    with pytest.raises(ParameterError, match=words):
-        made.count(cells, 1)
-    assert not noise.draws
-
-
-def test_the_finest_quantile_is_a_fraction_of_2_to_the_14():
+def test_the_finest_quantile_is_a_fraction_of_2_to_the_14_and_the_largest_scale_2_to_the_42():
     made, noise = curator()
     made.quantile(made.root(), axis=0, epsilon=NANO // 2, p=1, q=2**14)
     assert noise.draws[0].sensitivity.tolist() == [2**14 - 1]
     with pytest.raises(ParameterError, match="0 < p < q <= 16384"):
         made.quantile(made.root(), axis=0, epsilon=NANO // 2, p=1, q=2**14 + 1)
-
-
-def test_the_largest_scale_is_2_to_the_42():
     k = 2**33
-    least = k * NANO // 2**42
     made, noise = curator(k=k)
-    made.count(made.root(), least)
-    assert len(noise.draws) == 1
-    other, _ = curator(k=k)
     with pytest.raises(ParameterError, match="too small for 8589934592 records per user"):
-        other.count(other.root(), least - 1)
+        made.count(made.root(), k * NANO // 2**42 - 1)
+    made.count(made.root(), k * NANO // 2**42)
+    assert len(noise.draws) == 1
 
 
-def test_nodes_that_change_after_the_charge_change_no_question():
-    """The caller keeps the array, and alters it while answers are drawn."""
+def test_nodes_that_change_after_the_charge_change_no_question(monkeypatch):
+    """The caller keeps the array, and alters it while answers are drawn, or in another thread."""
 
-    def alter(step, biased):
+    def drawing(step, biased):
         cells.nodes[:] = 2
         return np.ones(len(biased), bool)
 
-    made, _ = curator(side=4, script=Script("altering", *[None] * 2, compare=alter))
-    cells = made.cut(made.root(), x=[2])[np.array([0])]
-    leaves = made.privtree_shape(cells, NANO, height=1)
-    assert (leaves.boxes[:, 2] <= 2).all()
-    assert made.questions[0].boxes.tolist() == [[0, 0, 2, 4]]
-
-
-def test_nodes_that_another_thread_changes_change_no_question(monkeypatch):
-    def alter(*rule):
+    def before(*rule):
         cells.nodes[:] = 2
         return split_rule(*rule)
 
-    everything = Script("all", *[None] * 2, compare=lambda step, biased: np.ones(len(biased), bool))
-    made, _ = curator(side=4, script=everything)
-    cells = made.cut(made.root(), x=[2])[np.array([0])]
-    monkeypatch.setattr("psd.curator.curator.split_rule", alter)
-    leaves = made.privtree_shape(cells, NANO, height=1)
-    assert (leaves.boxes[:, 2] <= 2).all()
-    assert made.questions[0].boxes.tolist() == [[0, 0, 2, 4]]
+    altering = Script("altering", *[None] * 2, compare=drawing)
+    for script, rule in ((altering, split_rule), (ALL, before)):
+        monkeypatch.setattr("psd.curator.curator.split_rule", rule)
+        made, _ = curator(side=4, script=script)
+        cells = made.cut(made.root(), x=[2])[np.array([0])]
+        leaves = made.privtree_shape(cells, NANO, height=1)
+        assert (leaves.boxes[:, 2] <= 2).all()
+        assert made.questions[0].boxes.tolist() == [[0, 0, 2, 4]]
 
 
-@pytest.mark.parametrize(("most", "leaves"), [(4, 1), (5, 4), (20, 4), (21, 16)])
-def test_a_shape_has_so_many_nodes_and_no_more(most, leaves, monkeypatch):
-    monkeypatch.setattr("psd.curator.privtree_split.MAX_SHAPE_NODES", most)
-    everything = Script("all", *[None] * 2, compare=lambda step, biased: np.ones(len(biased), bool))
-    made, _ = curator(side=4, script=everything)
-    assert len(made.privtree_shape(made.root(), NANO, height=2)) == leaves
+def test_a_shape_has_so_many_nodes_and_no_more(monkeypatch):
+    for most, leaves in ((4, 1), (5, 4), (20, 4), (21, 16), (40, 16)):
+        monkeypatch.setattr("psd.curator.privtree_split.MAX_SHAPE_NODES", most)
+        made, _ = curator(side=8, script=ALL)
+        assert len(made.privtree_shape(made.root(), NANO, height=20)) == leaves
+        assert (len(made.tree()), made.spent) == (leaves + leaves // 3, NANO)
 
 
 class Rows:
@@ -240,14 +200,10 @@ def test_a_choice_is_charged_to_the_whole_domain_before_it_is_drawn():
     assert made.spent == NANO
 
 
-class Bins:
+class Bins(Rows):
     """Candidates are maps of one or two zones over the four lattice cells, with three prices."""
 
-    shape, is_monotone = (4, 3), True
-    maps = SimpleNamespace(zones=(1, 2), layout="halving-tree")
-
-    def sensitivity(self, contributions):
-        return 3 * contributions
+    shape, maps = (4, 3), SimpleNamespace(zones=(1, 2), layout="halving-tree")
 
     def scores(self, tally, domain):
         return np.arange(12).reshape(4, 3)
@@ -259,47 +215,35 @@ def test_a_choice_of_maps_is_drawn_from_all_that_the_objective_says():
     [mechanism] = [draw.mechanism for draw in noise.draws]
     assert mechanism.scores.tolist() == np.arange(12).reshape(4, 3).tolist()
     assert (mechanism.zones, mechanism.layout) == (Bins.maps.zones, Bins.maps.layout)
-    assert (mechanism.epsilon, mechanism.sensitivity) == (NANO // 2, 6)
+    assert (mechanism.epsilon, mechanism.sensitivity) == (NANO // 2, 2)
     assert mechanism.is_monotone is True
 
 
 def test_a_choice_may_have_one_candidate_and_the_largest_sensitivity():
     made, noise = curator(rows=(0,))
-    objective, domains = Rows(), []
+    objective = Rows()
     objective.shape, objective.sensitivity = (1,), lambda k: MAX_SENSITIVITY
-
-    def scores(tally, domain):
-        domains.append(domain)
-        return np.array([1], np.int32)
-
-    objective.scores = scores
+    objective.scores = Mock(return_value=np.array([1], np.int32))
     assert made.choose(made.root(), objective, NANO) == 0
-    assert domains == [made.domain]
+    assert objective.scores.call_args.args[1] is made.domain
     assert noise.draws[0].mechanism.scores.dtype == np.int64
 
 
-@pytest.mark.parametrize(
-    ("change", "epsilon", "words"),
-    [
+def test_a_choice_with_wrong_public_numbers_is_refused(subtests):
+    for change, epsilon, words in (
         ({"shape": (0,)}, 1, "must have candidates"),
         ({"sensitivity": lambda k: 0}, 1, "sensitivity from 1"),
         ({"sensitivity": lambda k: 2**32 + 1}, 1, "sensitivity from 1"),
         ({}, 0, "above 0"),
-    ],
-)
-def test_a_choice_with_wrong_public_numbers_is_refused(change, epsilon, words):
+    ):
+        made, objective = curator()[0], Rows()
+        vars(objective).update(change)
+        with subtests.test(words), pytest.raises(ParameterError, match=words):
+            made.choose(made.root(), objective, epsilon)
+        assert made.spent == 0
     made, objective = curator()[0], Rows()
-    vars(objective).update(change)
-    with pytest.raises(ParameterError, match=words):
-        made.choose(made.root(), objective, epsilon)
-    assert made.spent == 0
-
-
-def test_a_choice_is_for_all_of_the_domain_and_has_a_score_for_each_candidate():
-    made, objective = curator()[0], Rows()
-    halves = made.cut(made.root(), x=[1])
     with pytest.raises(ParameterError, match="root of a layer"):
-        made.choose(halves, objective, 1)
+        made.choose(made.cut(made.root(), x=[1]), objective, 1)
     objective.scores = lambda tally, domain: np.array([len(tally.counts)])
-    with pytest.raises(InternalError):
+    with pytest.raises(InternalError):  # it has no score for each candidate
         made.choose(made.root(), objective, NANO)

@@ -20,6 +20,11 @@ from support.privacy.samplers import ExactSampler
 LARGE = Domain(bounds=(0, 0, 1, 1), crs="EPSG:3857")
 
 
+def curator_of(counts=None, domain=LARGE, epsilon=NANO, sampler=None):
+    sampler = sampler or RecordingSampler()
+    return Curator(counts, domain, budget=Budget(epsilon), sampler=sampler)
+
+
 def large_tally(size, seed=1):
     random = np.random.default_rng(seed)
     columns, rows = random.integers(0, 2**20, (2, size)).astype(np.int32)
@@ -38,7 +43,7 @@ class Keeps(SecureSampler):
 
 def test_scores_on_the_finest_curve_are_exact():
     counts, noise = large_tally(500), Keeps()
-    curator = Curator(counts, LARGE, budget=Budget(NANO), sampler=noise)
+    curator = curator_of(counts, sampler=noise)
     cells = curator.curve(MAX_ORDER)
     own = lattice_codes(counts.columns, counts.rows, LARGE.lattice, MAX_ORDER)
     for _ in range(3):
@@ -60,32 +65,8 @@ def test_scores_on_the_finest_curve_are_exact():
     assert curator.count(cells, NANO // 4).tolist() == expected.tolist()
 
 
-def test_a_median_of_the_finest_curve_is_near_the_middle():
-    counts = large_tally(2_000, seed=2)
-    own = np.sort(
-        np.repeat(
-            lattice_codes(counts.columns, counts.rows, LARGE.lattice, MAX_ORDER), counts.counts
-        )
-    )
-    curator = Curator(counts, LARGE, budget=Budget(1_000 * NANO), sampler=SecureSampler())
-    (line,) = curator.quantile(curator.curve(MAX_ORDER), axis=0, epsilon=1_000 * NANO)
-    # At this epsilon nothing but the best line is drawn.
-    assert abs(2 * int((own < line).sum()) - len(own)) <= 8
-
-
-@pytest.mark.parametrize("order", [-1, 0, 19])
-def test_an_order_out_of_range_is_refused(order):
-    curator = Curator(
-        small_tally(3, ()), small_domain(3), budget=Budget(NANO), sampler=SecureSampler()
-    )
-    with pytest.raises(ParameterError, match="order"):
-        curator.curve(order)
-
-
 def test_a_curve_comes_on_top_of_a_lattice_and_has_no_tree():
-    curator = Curator(
-        small_tally(3, (0,)), small_domain(3), budget=Budget(10), sampler=RecordingSampler()
-    )
+    curator = curator_of(small_tally(3, (0,)), small_domain(3), epsilon=10)
     root, curve = curator.root(), curator.curve(2)
     curator.quantile(curve, axis=0, epsilon=6)
     with pytest.raises(BudgetError):
@@ -96,27 +77,27 @@ def test_a_curve_comes_on_top_of_a_lattice_and_has_no_tree():
     assert len(curator.tree()) == 1
     with pytest.raises(ParameterError, match="no boxes"):
         curator.tree(1)
-
-
-def test_disjoint_intervals_cost_once():
-    curator = Curator(
-        small_tally(4, (0, 5)), small_domain(4), budget=Budget(10), sampler=RecordingSampler()
-    )
+    for order in (-1, 0, 19):
+        with pytest.raises(ParameterError, match="order"):
+            curator.curve(order)
+    curator = curator_of(small_tally(4, (0, 5)), small_domain(4), epsilon=10)
     halves = curator.cut(curator.curve(2), x=[7])
     assert curator.count(halves, 10).sum() == 2
-    assert curator.spent == 10
+    assert curator.spent == 10  # disjoint intervals cost once
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_rounding_keeps_the_order_and_the_outer_ends(seed):
-    random = np.random.default_rng(seed)
-    ends = np.unique(np.append(random.integers(0, 4 ** random.integers(2, 19), 200), [0, 4**18]))
-    found = round_ends(ends)
-    assert (found[0], found[-1]) == (0, 4**18)
-    assert (np.diff(found) > 0).all()
-    shorter = np.minimum(np.diff(ends)[:-1], np.diff(ends)[1:])
-    nearest = np.abs(found - ends[1:-1, None]).min(axis=1)
-    assert (8 * nearest <= shorter).all()
+def test_rounding_keeps_the_order_and_the_outer_ends(subtests):
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        some = random.integers(0, 4 ** random.integers(2, 19), 200)
+        ends = np.unique(np.append(some, [0, 4**18]))
+        found = round_ends(ends)
+        with subtests.test(seed=seed):
+            assert (found[0], found[-1]) == (0, 4**18)
+            assert (np.diff(found) > 0).all()
+            shorter = np.minimum(np.diff(ends)[:-1], np.diff(ends)[1:])
+            nearest = np.abs(found - ends[1:-1, None]).min(axis=1)
+            assert (8 * nearest <= shorter).all()
 
 
 @pytest.mark.parametrize("side", [1, 3, 5, 8, 13])
@@ -138,9 +119,10 @@ def test_squares_lie_in_one_interval_each_and_are_dyadic(side, script):
         assert before[0] == before[1]
 
 
+@pytest.mark.deep
 def test_a_large_lattice_gives_a_sound_tree_with_the_counts_of_its_boxes():
     counts = large_tally(5_000, seed=3)
-    curator = Curator(counts, LARGE, budget=Budget(NANO), sampler=ExactSampler())
+    curator = curator_of(counts, sampler=ExactSampler())
     tree = HilbertRTree().build(curator)
     check_tree(tree, LARGE.lattice)
     assert curator.spent == NANO

@@ -7,7 +7,12 @@ from psd.curator.path_charges import PathCharges
 from psd.errors import ParameterError
 from psd.space.growing_tree import GrowingTree
 
-LATTICE = (8, 6)
+
+def charges_of(lattice=(8, 6), x=4, **lines):
+    growing = GrowingTree(lattice)
+    charges = PathCharges(growing)
+    growing.cut(growing.root(), x=[x], **lines)
+    return charges, growing
 
 
 def charged(charges, nodes, nano, limit=10**12):
@@ -15,9 +20,7 @@ def charged(charges, nodes, nano, limit=10**12):
 
 
 def test_siblings_cost_once_and_paths_add_up():
-    growing = GrowingTree(LATTICE)
-    charges = PathCharges(growing)
-    growing.cut(growing.root(), x=[4], y=[3])
+    charges, growing = charges_of(y=[3])
     growing.cut(growing.cells(np.array([2])), x=[6])
     assert charged(charges, [1, 2, 3, 4], [5, 7, 5, 5])
     assert charges.total == 7
@@ -26,44 +29,14 @@ def test_siblings_cost_once_and_paths_add_up():
     # An ancestor after its descendants.
     assert charged(charges, [0], [100])
     assert charges.total == 110
-
-
-def test_an_ancestor_and_its_descendants_in_one_question():
-    growing = GrowingTree(LATTICE)
-    charges = PathCharges(growing)
-    growing.cut(growing.root(), x=[4])
+    # An ancestor and its descendants in one question.
+    charges, _ = charges_of()
+    assert charged(charges, np.empty(0, int), np.empty(0, int), 0)  # no question costs nothing
+    assert charges.total == 0
     assert charged(charges, [1, 0, 2], [1, 10, 2])
     assert charges.total == 12
-
-
-@pytest.mark.parametrize(
-    ("nano", "limit"),
-    [
-        pytest.param(6, 10, id="one too many"),
-        pytest.param(2**62, 10, id="far too many"),
-        # Added to the 5 of the root it would wrap round to a negative cost.
-        pytest.param(2**63 - 1, 10, id="overflow of 64 bits"),
-        pytest.param(2**63 - 1, 10**12, id="overflow under the largest limit"),
-    ],
-)
-def test_a_charge_beyond_the_limit_changes_nothing(nano, limit):
-    growing = GrowingTree(LATTICE)
-    charges = PathCharges(growing)
-    growing.cut(growing.root(), x=[4])
-    assert charged(charges, [0], [5], limit)
-    before = charges.of_nodes
-    assert not charged(charges, [1, 2], [1, nano], limit)
-    assert charges.total == 5
-    assert np.array_equal(charges.of_nodes, before)
-    # What was refused is still free to be asked for less, exactly up to the limit.
-    assert charged(charges, [1, 2], [1, limit - 5], limit)
-    assert charges.total == limit
-
-
-def test_a_node_stands_once_in_a_question():
-    growing = GrowingTree(LATTICE)
-    charges = PathCharges(growing)
-    growing.cut(growing.root(), x=[4])
+    # A node stands once in a question.
+    charges, _ = charges_of()
     charged(charges, [1], [5])
     with pytest.raises(ParameterError, match="got one twice"):
         charged(charges, [2, 2], [1, 1])
@@ -72,22 +45,34 @@ def test_a_node_stands_once_in_a_question():
     assert charges.total == 8
 
 
-def test_no_question_costs_nothing():
-    growing = GrowingTree(LATTICE)
-    charges = PathCharges(growing)
-    assert charged(charges, np.empty(0, int), np.empty(0, int), 0)
-    assert charges.total == 0
+def test_a_charge_beyond_the_limit_changes_nothing(subtests):
+    for name, nano, limit in (
+        ("one too many", 6, 10),
+        ("far too many", 2**62, 10),
+        # Added to the 5 of the root it would wrap round to a negative cost.
+        ("overflow of 64 bits", 2**63 - 1, 10),
+        ("overflow under the largest limit", 2**63 - 1, 10**12),
+    ):
+        charges, _ = charges_of()
+        with subtests.test(name):
+            assert charged(charges, [0], [5], limit)
+            before = charges.of_nodes
+            assert not charged(charges, [1, 2], [1, nano], limit)
+            assert charges.total == 5
+            assert np.array_equal(charges.of_nodes, before)
+            # What was refused is still free to be asked for less, exactly up to the limit.
+            assert charged(charges, [1, 2], [1, limit - 5], limit)
+            assert charges.total == limit
 
 
 def test_charges_stay_whole_numbers_while_the_tree_grows():
-    growing = GrowingTree((4, 4))
-    charges = PathCharges(growing)
+    charges, growing = charges_of((4, 4), x=1)
     assert charges.of_nodes.dtype == np.int64
-    growing.cut(growing.root(), x=[1])
     assert charges.of_nodes.tolist() == [0, 0, 0]
     assert charged(charges, [2], [3])
     growing.cut(growing.cells(np.array([2])), y=[1])
     assert charges.of_nodes.tolist() == [0, 0, 3, 0, 0]
     assert charges.of_nodes.dtype == np.int64
     assert charged(charges, [4], [4])
+    assert charges.total == 7
     assert charges.total == 7

@@ -31,23 +31,15 @@ def people(rho=10**12, sampler=None, persons=PERSONS, regions=REGIONS):
     return PersonSums(persons, regions, budget=Budget(rho), sampler=sampler)
 
 
-def test_sums_are_those_of_the_clipped_parts():
-    records, long = people().sums(part, TABLES, 10**12)
+def test_sums_are_those_of_the_clipped_parts_with_noise_for_a_part_of_norm_1():
+    """No person is answered like any number of them."""
+    sampler, nobody = RecordedSums(), np.empty(0, np.int64)
+    records, long = people(sampler=sampler).sums(part, TABLES, 1003)
     assert records.ravel().tolist() == [0.5, 1.0, 0.5, 0.5]
     assert long.ravel() == pytest.approx([3 * 0.6, 3 * 0.8], abs=1e-5)
-
-
-def test_each_statistic_pays_its_share_and_has_noise_for_a_part_of_norm_1():
-    sampler = RecordedSums()
-    people(sampler=sampler).sums(part, TABLES, 1003)
     assert [ask.rho.tolist() for ask in sampler.asked] == [[752] * 4, [250] * 2]
     assert {ask.squared_sensitivity for ask in sampler.asked} == {2**40}
-
-
-def test_no_person_is_answered_like_any_number_of_them():
-    sampler = RecordedSums()
-    nobody = np.empty(0, np.int64)
-    answers = people(sampler=sampler, persons=nobody, regions=nobody).sums(part, TABLES, 1000)
+    answers = people(persons=nobody, regions=nobody).sums(part, TABLES, 1000)
     assert [answer.shape for answer in answers] == [(4, 1), (1, 2)]
     assert not any(answer.any() for answer in answers)
 
@@ -62,34 +54,25 @@ def test_more_than_is_left_is_refused_before_a_draw():
     assert asked.rho == 400
 
 
-def test_a_rho_without_a_share_for_each_statistic_is_refused():
-    with pytest.raises(ParameterError, match="epsilon must be large enough"):
-        people().sums(part, TABLES, 3)
-
-
-def test_a_row_that_a_part_names_twice_is_added_once():
+def test_a_row_that_a_part_names_twice_is_added_once_and_no_part_changes_what_is_stored():
     def greedy(regions):
         return [(np.zeros(9, np.int64), np.full((9, 1), 1 / 3)), part(regions)[1]]
 
-    assert people().sums(greedy, TABLES, 1000)[0][0, 0] == pytest.approx(1, abs=1e-5)
-
-
-def test_a_part_cannot_change_what_is_stored():
     def spoil(regions):
         regions[:] = 0
         return part(regions)
 
+    assert people().sums(greedy, TABLES, 1000)[0][0, 0] == pytest.approx(1, abs=1e-5)
     asked = people()
     asked.sums(spoil, TABLES, 1000)
     assert asked.sums(part, TABLES, 1000)[0].ravel().tolist() == [0.5, 1.0, 0.5, 0.5]
 
 
-def test_a_part_of_another_width_is_a_defect():
+def test_what_is_refused_and_what_is_a_defect():
+    with pytest.raises(ParameterError, match="epsilon must be large enough"):
+        people().sums(part, TABLES, 3)  # without a share for each statistic
     with pytest.raises(InternalError):
-        people().sums(lambda regions: part(regions)[::-1], TABLES, 1000)
-
-
-def test_it_cannot_be_copied():
+        people().sums(lambda regions: part(regions)[::-1], TABLES, 1000)  # of another width
     for copied in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(TypeError):
             copied(people())

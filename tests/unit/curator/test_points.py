@@ -1,23 +1,45 @@
-"""Points of nodes, against sums over all cells of a small lattice."""
+"""Points of nodes, in any order of cuts: against sums over the cells of their boxes."""
 
 import numpy as np
 import pytest
 
+from psd.curator import entry_nodes
 from psd.curator.points import Points
+from psd.ingest.quadrant_codes import QuadrantCodes
 from psd.ingest.tally import Tally
 from psd.space.growing_tree import GrowingTree
 from psd.space.quadrant_order import QuadrantOrder
+from psd.space.region_frame import region_frame
+from support.small_regions import SHAPES
 
 SIDE = 8
 ORDER = QuadrantOrder((SIDE, SIDE))
 
 
+def by_boxes(tree, counts):
+    """Records of the nodes of a tree, one by one, by their boxes and spans of regions."""
+    found = []
+    for node, (west, south, east, north) in enumerate(tree.boxes.tolist()):
+        inside = (west <= counts.columns) & (counts.columns < east)
+        inside &= (south <= counts.rows) & (counts.rows < north)
+        if counts.region is not None:
+            first, stop = tree.spans[node]
+            inside &= (first <= counts.region) & (counts.region < stop)
+        found.append(int(counts.counts[inside].sum()))
+    return found
+
+
+def counted(points, tree):
+    return points.count(np.arange(len(tree.boxes))).tolist()
+
+
+def arrays(tally):
+    return [values.tolist() for values in (tally.columns, tally.rows, tally.counts)]
+
+
 def tally_of(counts):
-    """Tally of a raster, shape (rows, columns)."""
-    rows, columns = np.nonzero(counts)
-    return Tally(
-        columns=columns.astype(np.int32), rows=rows.astype(np.int32), counts=counts[rows, columns]
-    )
+    rows, columns = (axis.astype(np.int32) for axis in np.nonzero(counts))
+    return Tally(columns=columns, rows=rows, counts=counts[rows, columns])
 
 
 def raster(seed, density=0.4):
@@ -25,93 +47,173 @@ def raster(seed, density=0.4):
     return rng.integers(1, 9, (SIDE, SIDE)) * (rng.random((SIDE, SIDE)) < density)
 
 
-def records(counts, box):
-    """Records of a box."""
-    west, south, east, north = box
-    return int(counts[south:north, west:east].sum())
+def cut_anywhere(points, tree, cells, random):
+    """The parts of cells that are cut at random lines."""
+    x, y = (random.integers(cells.boxes[:, i], cells.boxes[:, i + 2] + 1) for i in (0, 1))
+    cut = tree.cut(cells, x=x, y=y)
+    points.cut(cut)
+    return cut.cells
 
 
-def grown(counts, seed=0):
+def grown(tally, seed=0):
     """Points of a tree whose cells are cut three times at random lines, and the tree."""
     random = np.random.default_rng(seed)
-    tree, points = GrowingTree((SIDE, SIDE)), Points(tally_of(counts), ORDER)
+    tree, points = GrowingTree((SIDE, SIDE)), Points(tally, ORDER)
     cells = tree.root()
     for _ in range(3):
-        x, y = (random.integers(cells.boxes[:, i], cells.boxes[:, i + 2] + 1) for i in (0, 1))
-        cut = tree.cut(cells, x=x, y=y)
-        points.cut(cut)
-        cells = cut.cells
+        cells = cut_anywhere(points, tree, cells, random)
     return points, tree
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_each_node_counts_the_records_of_its_box(seed):
-    counts = raster(seed)
-    points, tree = grown(counts, seed)
-    expected = [records(counts, box) for box in tree.boxes]
-    assert points.count(np.arange(len(tree.boxes))).tolist() == expected
-    again = np.array([len(expected) - 1, 0, 0])
-    assert points.count(again).tolist() == [expected[-1], expected[0], expected[0]]
+def test_each_node_counts_the_records_of_its_box(subtests):
+    for seed in range(20):
+        tally = tally_of(raster(seed))
+        before = arrays(tally)
+        points, tree = grown(tally, seed)
+        with subtests.test(seed=seed):
+            expected = by_boxes(tree, tally)
+            assert counted(points, tree) == expected
+            again = np.array([len(expected) - 1, 0, 0])
+            assert points.count(again).tolist() == [expected[-1], expected[0], expected[0]]
+            assert arrays(tally) == before
+    points, tree = grown(tally_of(np.zeros((SIDE, SIDE), np.int64)))
+    assert not any(counted(points, tree))
 
 
-def test_nodes_without_records_count_nothing():
-    points, tree = grown(np.zeros((SIDE, SIDE), np.int64))
-    assert not points.count(np.arange(len(tree.boxes))).any()
-
-
-def test_cutting_some_nodes_leaves_the_others_as_they_are():
-    counts = raster(5)
-    points, tree = grown(counts, 5)
-    before = points.count(np.arange(len(tree.boxes)))
-    leaves = ~tree.is_cut(np.arange(len(tree.boxes)))
-    large = (tree.boxes[:, 2:] - tree.boxes[:, :2]).min(axis=1) > 1
-    cells = tree.cells(np.flatnonzero(leaves & large)[::-2])
-    points.cut(tree.cut(cells, x=cells.middle(0), y=cells.middle(1)))
-    assert (points.count(np.arange(len(before))) == before).all()
-    expected = [records(counts, box) for box in tree.boxes]
-    assert points.count(np.arange(len(tree.boxes))).tolist() == expected
+def scores_of_lines(points, tree, axis, p=1, q=3):
+    nodes = np.arange(len(tree.boxes))
+    ends = tree.boxes[:, [axis, axis + 2]]
+    return points.rank_scores(nodes, ends, axis, np.full(len(nodes), p), np.full(len(nodes), q))
 
 
 @pytest.mark.parametrize("axis", [0, 1])
 def test_each_line_has_its_score_once(axis):
     counts = raster(7)
-    points, tree = grown(counts, 7)
-    nodes = np.arange(len(tree.boxes))
-    p, q = np.full(len(nodes), 1), np.full(len(nodes), 3)
-    candidates = points.rank_scores(nodes, tree.boxes[:, [axis, axis + 2]], axis, p, q)
-    scores = [{} for _ in nodes]
+    points, tree = grown(tally_of(counts), 7)
+    candidates = scores_of_lines(points, tree, axis)
+    scores = [{} for _ in tree.boxes]
     for node, first, length, score in zip(
         *(candidates.group, candidates.first, candidates.length, candidates.score), strict=True
     ):
         lines = range(first, first + length)
         assert scores[node].keys().isdisjoint(lines)
         scores[node].update(dict.fromkeys(map(int, lines), int(score)))
+
+    def records(west, south, east, north):
+        return int(counts[south:north, west:east].sum())
+
     for node, box in enumerate(tree.boxes):
         low, high = int(box[axis]), int(box[axis + 2])
         expected = {}
         for line in range(low + 1, high) if high > low + 1 else [low]:
             part = box.copy()
             part[axis + 2] = line
-            expected[line] = -abs(3 * records(counts, part) - records(counts, box))
+            expected[line] = -abs(3 * records(*part) - records(*box))
         assert scores[node] == expected
 
 
-def test_points_of_a_curve_lie_on_one_line_of_codes():
-    tally = tally_of(raster(2))
-    codes = np.random.default_rng(2).permutation(64)[: len(tally.counts)]
-    points, tree = Points(tally, codes), GrowingTree((64, 1), curve=3)
-    cut = tree.cut(tree.root(), x=np.array([20]))
-    points.cut(cut)
-    first = int(tally.counts[codes < 20].sum())
-    total = int(tally.counts.sum())
-    assert points.count(np.arange(3)).tolist() == [total, first, total - first]
-    assert tally.rows.any(), "the rows of the tally are not those of the line"
+# Points in quadrant order
+
+LATTICES = [(16, 16), (16, 5), (7, 9), (1, 6), (1, 1), (2**20, 2**20), (2**16, 2**16), (1201, 1001)]
 
 
-def test_the_tally_stays_as_it_is():
-    tally = tally_of(raster(4))
-    before = [values.copy() for values in (tally.columns, tally.rows, tally.counts)]
-    points, tree = Points(tally, ORDER), GrowingTree((SIDE, SIDE))
-    points.cut(tree.cut(tree.root(), x=np.array([3]), y=np.array([5])))
-    after = (tally.columns, tally.rows, tally.counts)
-    assert all((a == b).all() for a, b in zip(before, after, strict=True))
+def tallies(lattice, size=200, seed=0):
+    """The same records by code, by distinct code, and by cell."""
+    random, order = np.random.default_rng(seed), QuadrantOrder(lattice)
+    # Many records in few cells, among them the corners.
+    columns, rows = (random.integers(0, cells, size) // 3 % cells for cells in lattice)
+    columns[:9], rows[:5], rows[5:9] = lattice[0] - 1, lattice[1] - 1, 0
+    for kind in (np.uint32, np.int64):
+        if 4**order.levels > 2**32 and kind is np.uint32:
+            continue
+        codes = np.sort(order.codes(columns, rows)).astype(kind)
+        records = QuadrantCodes.of_ascending(order, codes, None)
+        yield Tally.of_codes(records, contributions=1, report={})
+        yield Tally.of_codes(records.distinct(), contributions=1, report={})
+    last = Tally.of_codes(records, contributions=1, report={})
+    yield Tally(columns=last.columns, rows=last.rows, counts=last.counts)
+
+
+def halved(tally, lattice, levels, seed):
+    """Points and a tree of random cells that are cut in the middle; some stay, or get one child."""
+    tree, points = GrowingTree(lattice), Points(tally, QuadrantOrder(lattice))
+    random, cells = np.random.default_rng(seed), tree.root()
+    for _ in range(levels):
+        cells = cells[random.permutation(len(cells))[: 1 + 3 * len(cells) // 4]]
+        stays = random.random(len(cells)) < 0.2
+        lines = [np.where(stays, cells.boxes[:, axis], cells.middle(axis)) for axis in (0, 1)]
+        cut = tree.cut(cells, x=lines[0], y=lines[1])
+        points.cut(cut)
+        cells = cut.cells
+    return points, tree, cells
+
+
+@pytest.mark.parametrize("lattice", LATTICES, ids=str)
+def test_halved_nodes_count_the_records_of_their_boxes_and_other_cuts_may_follow(lattice):
+    for number, tally in enumerate([*tallies(lattice), *tallies(lattice, size=0)]):
+        points, tree, _ = halved(tally, lattice, 6, number)
+        assert counted(points, tree) == by_boxes(tree, tally)
+        points, tree, cells = halved(tally, lattice, 3, number)
+        cut_anywhere(points, tree, cells, np.random.default_rng(number))
+        assert counted(points, tree) == by_boxes(tree, tally)
+
+
+def test_questions_about_lines_do_not_depend_on_the_form_of_a_tally():
+    answers = []
+    for tally in tallies((2**16, 2**16)):
+        points, tree, _ = halved(tally, (2**16, 2**16), 3, 0)
+        scores = scores_of_lines(points, tree, 0)
+        values = (scores.group, scores.first, scores.length, scores.score)
+        answers.append([array.tolist() for array in values])
+    assert all(answer == answers[0] for answer in answers)
+
+
+# Entries of regions
+
+
+def entries_of(regions, seed, number):
+    rng = np.random.default_rng(seed)
+    region = np.sort(rng.integers(0, regions.size, number)).astype(np.int32)
+    low, high = regions.boxes[region, :2], regions.boxes[region, 2:]
+    cells = low + (rng.random((number, 2)) * (high - low)).astype(np.int64)
+    columns, rows = cells.astype(np.int32).T.copy()
+    return Tally(columns=columns, rows=rows, counts=rng.integers(1, 9, number), region=region)
+
+
+def grown_in_regions(tally, regions, seed):
+    """Cut half of the open cells of a region tree, again and again."""
+    lattice, rng = (4, 4), np.random.default_rng(seed)
+    tree, points = GrowingTree(lattice), Points(tally, QuadrantOrder(lattice))
+    frame = region_frame(regions, lattice)
+    tree.cut_regions(regions, frame)
+    points.cut_regions(frame)
+    for _ in range(6):
+        cells = tree.cells(np.flatnonzero(~tree.is_cut(np.arange(len(tree.parent)))))
+        cells = cells[rng.permutation(len(cells))[: max(len(cells) // 2, 1)]]
+        points.cut(tree.cut(cells, x=cells.middle(0), y=cells.middle(1)))
+    return points, tree
+
+
+@pytest.mark.parametrize("chunk", [7, 2**15])
+def test_counts_of_entries_are_those_of_the_boxes(chunk, monkeypatch, subtests):
+    monkeypatch.setattr(entry_nodes, "_CHUNK", chunk)
+    for shape, regions in SHAPES.items():
+        for number in (0, 1, 40):
+            tally = entries_of(regions, number, number)
+            points, tree = grown_in_regions(tally, regions, 5)
+            with subtests.test(shape, number=number):
+                assert counted(points, tree) == by_boxes(tree, tally)
+
+
+def test_a_question_about_lines_finds_the_entries_of_its_nodes(subtests):
+    for shape, regions in SHAPES.items():
+        tally = entries_of(regions, 3, 30)
+        before = arrays(tally)
+        points, tree = grown_in_regions(tally, regions, 6)
+        nodes = np.flatnonzero(~tree.is_cut(np.arange(len(tree.parent))))
+        one = np.ones(len(nodes), np.int64)
+        scores = points.rank_scores(nodes, tree.boxes[nodes][:, [0, 2]], 0, one, 2 * one)
+        with subtests.test(shape):
+            assert (scores.length >= 0).all()
+            assert counted(points, tree) == by_boxes(tree, tally)
+            assert arrays(tally) == before

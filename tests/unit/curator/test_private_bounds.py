@@ -12,7 +12,7 @@ import shapely
 import psd
 from psd.curator.contribution_choice import ContributionChoice
 from psd.curator.private_bounds import PrivateBounds, find_bounds
-from psd.errors import DomainError, InputDataError, ParameterError, PsdError
+from psd.errors import DomainError, InputDataError, ParameterError
 from psd.ingest.tally import Tally
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
@@ -22,40 +22,40 @@ from psd.publish.request_arguments import request_from_arguments
 from psd.space.boundary import Boundary
 from psd.space.bounds import snap_outward
 from psd.space.covariate import Covariate
+from support.refusals import refuses
 
 KOREA = Covariate(raster=np.ones((2, 2), np.uint16), domain=psd.Domain(bounds=(126, 37, 127, 38)))
 LAND = gpd.GeoSeries([shapely.box(126, 37, 127, 38)], crs="EPSG:4326")
 
 
-def test_the_area_of_use():
+def test_the_area_of_use(subtests):
     assert psd.Domain.area_of_use("EPSG:4326").bounds == (-180, -90, 180, 90)
     korea = psd.Domain.area_of_use("EPSG:5179", lattice=(4, 4))
     west, south, east, north = korea.bounds
     assert 500_000 < west < 900_000 < 1_100_000 < east < 1_700_000
     assert 900_000 < south < 1_500_000 < 2_000_000 < north < 2_500_000
     assert (korea.crs, korea.lattice) == ("EPSG:5179", (4, 4))
+    nowhere = ({"crs": 'LOCAL_CS["mine",UNIT["metre",1]]'}, "area of use")
+    for act in (psd.Domain.area_of_use, PrivateBounds):
+        refuses(subtests, act, [nowhere], DomainError)
 
 
-def test_a_crs_that_nobody_placed_has_no_area_of_use():
-    local = 'LOCAL_CS["mine",UNIT["metre",1]]'
-    with pytest.raises(DomainError, match="area of use"):
-        psd.Domain.area_of_use(local)
-    with pytest.raises(DomainError, match="area of use"):
-        PrivateBounds(crs=local)
-
-
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
+def test_settings_that_are_refused(subtests):
+    """Among them resolutions that do not fit the area of use."""
+    stepped = {"coordinate_resolution": "0.01"}
+    rows = [
         ({"share": "0"}, "share must be above 0"),
         ({"share": "1"}, "share"),
         ({"beyond": 2}, "beyond"),
         ({"beyond": 10_001}, "beyond"),
-    ],
-)
-def test_settings_out_of_range_are_refused(settings, words):
-    with pytest.raises(ParameterError, match=words):
-        PrivateBounds(**settings)
+        ({"coordinate_resolution": "1e-7"}, "1 to 2\\^30 values"),
+        ({"lattice": (0, 1)}, "lattice must have"),
+        ({"coordinate_resolution": "fine"}, "decimal number above 0"),
+        ({**stepped, "lattice": (64, 64)}, "lattice must be left out"),
+        ({**stepped, "lattice": (36_001, 18_001)}, "must be left out"),
+    ]
+    refuses(subtests, PrivateBounds, rows)
+    assert PrivateBounds(coordinate_resolution="361").widest.lattice == (1, 1)
 
 
 def seoul(rows, k=1):
@@ -95,13 +95,11 @@ def test_bounds_come_first_then_the_resolution():
     assert release.total == pytest.approx(inside.sum(), abs=200)
 
 
-@pytest.mark.parametrize(
-    ("crs", "resolution"),
-    [
-        *(("EPSG:4326", step) for step in ("0.000001", "0.03", "7", "100", "360")),
-        *(("EPSG:5179", step) for step in ("0.03", "7", "250000")),
-    ],
-)
+DEGREES, METRES = ("0.000001", "0.03", "7", "100", "360"), ("0.03", "7", "250000")
+STEPS = [*(("EPSG:4326", step) for step in DEGREES), *(("EPSG:5179", step) for step in METRES)]
+
+
+@pytest.mark.parametrize(("crs", "resolution"), STEPS)
 def test_no_outcome_is_refused_once_it_was_paid_for(crs, resolution):
     how = PrivateBounds(crs=crs, coordinate_resolution=resolution)
     random, outer = np.random.default_rng(17), how.outer
@@ -119,55 +117,10 @@ def test_no_outcome_is_refused_once_it_was_paid_for(crs, resolution):
         assert snapped[2] in (values[1], outer.bounds[2])
 
 
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"coordinate_resolution": "1e-7"}, "1 to 2\\^30 values"),
-        ({"coordinate_resolution": "361"}, None),
-        ({"lattice": (0, 1)}, "lattice must have"),
-        ({"coordinate_resolution": "fine"}, "decimal number above 0"),
-        ({"coordinate_resolution": "0.01", "lattice": (64, 64)}, "lattice must be left out"),
-        ({"coordinate_resolution": "0.01", "lattice": (36_001, 18_001)}, "must be left out"),
-    ],
-)
-def test_a_resolution_has_to_fit_the_area_of_use(settings, words):
-    if words is None:
-        assert PrivateBounds(**settings).widest.lattice == (1, 1)
-        return
-    with pytest.raises(PsdError, match=words):
-        PrivateBounds(**settings)
-
-
-def test_rounded_coordinates_that_would_be_transformed_are_refused_before_they_are_paid_for(
-    monkeypatch,
-):
-    monkeypatch.setattr("psd.publish.count_rows.find_bounds", None)
-    points = gpd.GeoDataFrame(geometry=gpd.points_from_xy([127.0], [37.5]), crs="EPSG:4326")
-    how = PrivateBounds(crs="EPSG:5179", coordinate_resolution="1")
-    with pytest.raises(DomainError, match="must be left out where coordinates are transformed"):
-        psd.build(points, domain=how, epsilon=1)
-
-
-def test_a_ledger_learns_the_resolution():
-    how = PrivateBounds(coordinate_resolution="0.01")
-    build = request_from_arguments(domain=how, epsilon=1)
-    assert charge_request(build).readings[0]["coordinate_resolution"] == "0.01"
-
-
-def test_a_bound_and_bounds_can_both_be_found():
-    who = {"user": "u", "max_contributions": ContributionChoice(share="0.1", over=2000)}
-    release = psd.build(
-        seoul(40_000, k=3), domain=PrivateBounds(share="0.2"), epsilon=2, method="grid", **who
-    )
-    assert release.tree.max_path_epsilon == 2 * NANO * 7 // 10
-    assert {"bound_epsilon", "bounds_epsilon"} <= set(release.parameters)
-
-
 @pytest.mark.parametrize("rows", [0, 1])
 def test_bounds_of_nearly_nothing_are_still_bounds(rows):
-    tally = Tally(
-        columns=np.zeros(rows, np.int32), rows=np.zeros(rows, np.int32), counts=np.ones(rows, int)
-    )
+    zeros = np.zeros(rows, np.int32)
+    tally = Tally(columns=zeros, rows=zeros, counts=np.ones(rows, int))
     for _ in range(50):
         allotted = PrivateBounds().allot(Budget(NANO))
         found = find_bounds(tally, PrivateBounds(), allotted, SecureSampler())
@@ -177,61 +130,51 @@ def test_bounds_of_nearly_nothing_are_still_bounds(rows):
         assert -90 <= south < north <= 90
 
 
+def build(data=None, **more):
+    data = seoul(3) if data is None else data
+    return psd.build(data, **{"domain": PrivateBounds(), "epsilon": 1, **more})
+
+
 def test_the_second_reading_never_refuses():
     """What it would say follows from noisy bounds, after they were paid for."""
-    table = pd.DataFrame({"lon": [127.0], "lat": [37.5]})
+    table, method = pd.DataFrame({"lon": [127.0], "lat": [37.5]}), psd.decompositions.Grid(size=2)
     for _ in range(20):
-        release = psd.build(
-            table, domain=PrivateBounds(), epsilon="0.1", method=psd.decompositions.Grid(size=2)
-        )
-        assert len(release.tree) == 5
+        assert len(build(table, epsilon="0.1", method=method).tree) == 5
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        pytest.param("-", id="standard input"),
-        pytest.param(["-"], id="in a list"),
-        pytest.param(
-            pa.RecordBatchReader.from_batches(pa.schema([("lon", pa.float64())]), []), id="stream"
-        ),
-        pytest.param(iter([]), id="iterator"),
-    ],
-)
-def test_an_input_that_is_used_up_by_reading_is_refused(data, monkeypatch):
-    monkeypatch.setattr("sys.stdin", io.StringIO("lon,lat\n1,1\n"))
-    with pytest.raises(InputDataError, match="twice"):
-        psd.build(data, domain=PrivateBounds(), epsilon=1)
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
+def test_what_needs_bounds_beforehand_is_refused(subtests, monkeypatch):
+    boundary = Boundary.from_polygons(LAND, KOREA.domain)
+    rows = [
         ({"density": "covariate"}, "with private bounds"),
         ({"covariate": KOREA}, "bounds must be public with covariate"),
-        (
-            {"boundary": Boundary.from_polygons(LAND, KOREA.domain)},
-            "bounds must be public with boundary",
-        ),
-    ],
-)
-def test_what_needs_bounds_beforehand_is_refused(given, words):
-    with pytest.raises(ParameterError, match=words):
-        psd.build(seoul(3), domain=PrivateBounds(), epsilon=1, **given)
+        ({"boundary": boundary}, "bounds must be public with boundary"),
+        ({"epsilon": "0.00000001"}, "private bounds is below"),  # no share is left
+    ]
+    refuses(subtests, build, rows, ParameterError)
+    # An input that is used up by reading is refused, too.
+    monkeypatch.setattr("sys.stdin", io.StringIO("lon,lat\n1,1\n"))
+    stream = pa.RecordBatchReader.from_batches(pa.schema([("lon", pa.float64())]), [])
+    for data in ("-", ["-"], stream, iter([])):
+        with subtests.test(data=data), pytest.raises(InputDataError, match="twice"):
+            build(data)
 
 
-def test_an_epsilon_of_which_no_share_is_left_is_refused():
-    with pytest.raises(ParameterError, match="private bounds is below"):
-        psd.build(seoul(3), domain=PrivateBounds(), epsilon="0.00000001")
+def test_a_bound_and_bounds_can_both_be_found_and_must_leave_some_for_counting():
+    for bounds, bound in (("0.5", "0.5"), ("0.9", "0.2")):
+        who = {"user": "u", "max_contributions": ContributionChoice(share=bound)}
+        with pytest.raises(ParameterError, match="must leave some for counting"):
+            build("no such file.csv", domain=PrivateBounds(share=bounds), **who)
+    who = {"user": "u", "max_contributions": ContributionChoice(share="0.1", over=2000)}
+    how = {"domain": PrivateBounds(share="0.2"), "epsilon": 2, "method": "grid"}
+    release = build(seoul(40_000, k=3), **how, **who)
+    assert release.tree.max_path_epsilon == 2 * NANO * 7 // 10
+    assert {"bound_epsilon", "bounds_epsilon"} <= set(release.parameters)
 
 
-@pytest.mark.parametrize(("bounds", "bound"), [("0.5", "0.5"), ("0.9", "0.2")])
-def test_shares_that_leave_nothing_are_refused_before_a_row_is_read(bounds, bound):
-    with pytest.raises(ParameterError, match="must leave some for counting"):
-        psd.build(
-            "no such file.csv",
-            domain=PrivateBounds(share=bounds),
-            epsilon=1,
-            user="u",
-            max_contributions=ContributionChoice(share=bound),
-        )
+def test_a_resolution_is_claimed_and_left_out_where_coordinates_are_transformed(monkeypatch):
+    claimed = request_from_arguments(domain=PrivateBounds(coordinate_resolution="0.01"), epsilon=1)
+    assert charge_request(claimed).readings[0]["coordinate_resolution"] == "0.01"
+    monkeypatch.setattr("psd.publish.count_rows.find_bounds", None)  # nothing is paid for
+    points = gpd.GeoDataFrame(geometry=gpd.points_from_xy([127.0], [37.5]), crs="EPSG:4326")
+    with pytest.raises(DomainError, match="must be left out where coordinates are transformed"):
+        build(points, domain=PrivateBounds(crs="EPSG:5179", coordinate_resolution="1"))

@@ -3,8 +3,6 @@
 import itertools
 from fractions import Fraction
 
-import pytest
-
 from psd.accounting import pure_rho, rho_of
 from psd.ledger.balances import Allowance, Balance, Spent
 from psd.privacy.epsilon import NANO
@@ -28,22 +26,20 @@ def after(*losses, budget=BUDGET, delta=DELTA):
     return balance(sum(pure), total if delta else 0, sum(gaussian), budget, delta)
 
 
-def test_a_budget_with_a_delta_has_its_rho():
-    assert Allowance(epsilon=BUDGET, delta=DELTA).rho == rho_of(BUDGET, DELTA) == RHO
-    assert Allowance(epsilon=BUDGET).rho == 0
-
-
 def test_440_answers_fit_and_441_do_not():
     answer = Loss.pure(20_000_000)
     assert after(*[answer] * 439).grants(answer)
     assert not after(*[answer] * 440).grants(answer)
     assert after(*[answer] * 99, delta=None).grants(answer)
     assert not after(*[answer] * 100, delta=None).grants(answer)
+    # A budget has a rho, and takes Gaussian noise, only with a delta.
+    assert Allowance(epsilon=BUDGET, delta=DELTA).rho == rho_of(BUDGET, DELTA) == RHO
+    assert Allowance(epsilon=BUDGET).rho == 0
+    assert not balance(delta=None).grants(Loss.gaussian(1_000_000, DELTA, 1))
 
 
-@pytest.mark.parametrize(
-    ("losses", "loss", "fits"),
-    [
+def test_a_charge_fits_by_epsilons_or_by_rhos_and_not_by_both(subtests):
+    for losses, loss, fits in (
         ([], Loss.pure(BUDGET), True),
         ([], Loss.pure(BUDGET + 1), False),
         ([Loss.pure(NANO)], Loss.pure(NANO), True),
@@ -57,17 +53,12 @@ def test_440_answers_fit_and_441_do_not():
         ([Loss.pure(NANO)], Loss.gaussian(NANO, DELTA, 1), False),
         ([Loss.pure(NANO // 10)], Loss.gaussian(NANO, DELTA), True),
         ([Loss.gaussian(NANO, DELTA)], Loss.pure(NANO // 10), True),
-    ],
-)
-def test_a_charge_fits_by_epsilons_or_by_rhos_and_not_by_both(losses, loss, fits):
-    assert after(*losses).grants(loss) is fits
+    ):
+        with subtests.test(losses=losses, loss=loss):
+            assert after(*losses).grants(loss) is fits
 
 
-def test_without_a_delta_no_gaussian_noise_fits():
-    assert not balance(delta=None).grants(Loss.gaussian(1_000_000, DELTA, 1))
-
-
-def test_what_is_left():
+def test_what_is_left(subtests):
     fresh = balance()
     assert (fresh.epsilon_left, fresh.rho_left, fresh.largest_pure) == (BUDGET, RHO, BUDGET)
     half = after(Loss.pure(NANO))
@@ -77,20 +68,16 @@ def test_what_is_left():
     assert 0 < mixed.largest_pure < BUDGET
     overspent = balance(BUDGET + 1, RHO + 1)
     assert (overspent.epsilon_left, overspent.rho_left, overspent.largest_pure) == (0, 0, 0)
+    assert after(Loss.pure(NANO), delta=None).text == "epsilon 1 left"
+    words = "epsilon 2 left for a pure charge, rho 0.088152688379 for Gaussian noise"
+    assert fresh.text == words
+    # The largest pure charge is the largest.
+    for losses in itertools.product(LOSSES, repeat=2):
+        with subtests.test(losses=losses):
+            left = after(*losses)
+            if left.largest_pure:
+                assert left.grants(Loss.pure(left.largest_pure))
+            assert not left.grants(Loss.pure(left.largest_pure + 1))
 
 
 LOSSES = [Loss.pure(NANO // 50), Loss.pure(NANO), Loss.gaussian(NANO, DELTA)]
-
-
-@pytest.mark.parametrize("losses", list(itertools.product(LOSSES, repeat=2)))
-def test_the_largest_pure_charge_is_the_largest(losses):
-    left = after(*losses)
-    if left.largest_pure:
-        assert left.grants(Loss.pure(left.largest_pure))
-    assert not left.grants(Loss.pure(left.largest_pure + 1))
-
-
-def test_what_is_left_in_words():
-    assert after(Loss.pure(NANO), delta=None).text == "epsilon 1 left"
-    words = "epsilon 2 left for a pure charge, rho 0.088152688379 for Gaussian noise"
-    assert balance().text == words

@@ -1,27 +1,32 @@
 """Sums of charges over space and time: against a naive twin, and what never counts as apart."""
 
 import itertools
+import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from psd.ledger.charged_slices import ChargedSlices, slices_of
+from psd._util.wall_clock import zone_rules
+from psd.ledger.charged_slices import (
+    ChargedSlices,
+    is_slices,
+    parse_slices,
+    slices_fields,
+    slices_of,
+)
 from psd.ledger.extents import ALWAYS_AND_EVERYWHERE, Extent, extent_for_unit, largest_sum
-from psd.ledger.regions import Region
+from psd.ledger.regions import Region, spent_within
 from psd.space.time_slices import TimeSlices
 
 HOURS = range(8)
 EDGES = range(3)
 FRAMES = ("a", "b")
 
-# A slow machine fails no test.
-untimed = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
-
-def region(*bounds, crs="EPSG:4326"):
-    return Region(bounds=bounds, crs=crs, columns=("x=lon",))
+def region(*bounds, crs="EPSG:4326", columns=("x=lon", "y=lat")):
+    return Region(bounds=bounds, crs=crs, columns=columns)
 
 
 def hourly(*spans, rules="a", by="hour", zone="UTC"):
@@ -33,7 +38,6 @@ def days(text, zone="Asia/Seoul", by="day"):
 
 
 def runs(hours):
-    """Runs of neighbouring hours."""
     spans = []
     for hour in sorted(hours):
         if spans and spans[-1][1] == hour - 1:
@@ -71,17 +75,10 @@ def naive(charges, within):
     )
 
 
-@untimed
+@pytest.mark.deep
 @given(CHARGES, EXTENTS)
 def test_it_is_the_largest_sum_over_all_points_and_hours(charges, within):
     assert largest_sum(charges, within) == naive(charges, within)
-
-
-@untimed
-@given(CHARGES, st.tuples(EXTENTS, st.integers(1, 10**12)))
-def test_a_charge_that_fits_where_and_when_it_is_fits_everywhere(charges, new):
-    before, there = largest_sum(charges, Extent()), largest_sum(charges, new[0])
-    assert largest_sum([*charges, new], Extent()) == max(before, there + new[1])
 
 
 FRAMED = st.tuples(
@@ -91,7 +88,7 @@ FRAMED = st.tuples(
 )  # fmt: skip
 
 
-@untimed
+@pytest.mark.deep
 @given(st.lists(FRAMED, max_size=7), FRAMED)
 def test_a_record_has_any_time_in_each_frame(charges, within):
     """No sum is below that of a record whose hours in the two frames are any two."""
@@ -107,38 +104,20 @@ def test_a_record_has_any_time_in_each_frame(charges, within):
             assert found >= sum(nano for slices, nano in charges if is_charged(slices))
 
 
-@pytest.mark.parametrize(
-    ("other", "spent"),
-    [
-        pytest.param(hourly((24, 47)), 5, id="next-day"),
-        pytest.param(hourly((23, 23)), 10, id="last-hour"),
-        pytest.param(hourly((0, 5), (90, 95)), 10, id="in-part"),
-        pytest.param(hourly((24, 47), rules="newer"), 10, id="other-rules"),
-        pytest.param(hourly((24, 47), zone="Asia/Seoul"), 10, id="other-zone"),
-        pytest.param(replace(hourly((24, 47)), column="left"), 10, id="other-column"),
-        pytest.param(None, 10, id="always"),
-    ],
-)
-def test_only_slices_without_a_common_moment_are_apart(other, spent):
-    charges = [(Extent(slices=hourly((0, 23))), 5), (Extent(slices=other), 5)]
-    assert largest_sum(charges, Extent()) == spent
-    assert largest_sum(charges[:1], Extent(slices=other)) == spent - 5
-
-
-def test_regions_and_slices_meet_only_together():
-    west, east = region(0, 0, 1, 1), region(2, 0, 3, 1)
-    first, second = hourly((0, 23)), hourly((24, 47))
-    charges = [
-        (Extent(region=west, slices=first), 1),
-        (Extent(region=west, slices=second), 2),
-        (Extent(region=east, slices=first), 4),
-        (Extent(region=west), 8),
-        (Extent(slices=second), 16),
-    ]
-    assert largest_sum(charges, Extent()) == 2 + 8 + 16
-    assert largest_sum(charges, Extent(slices=first)) == 1 + 8
-    assert largest_sum(charges, Extent(region=east)) == 16
-    assert largest_sum(charges, Extent(region=east, slices=first)) == 4
+def test_only_slices_without_a_common_moment_are_apart(subtests):
+    for name, other, spent in (
+        ("next day", hourly((24, 47)), 5),
+        ("last hour", hourly((23, 23)), 10),
+        ("in part", hourly((0, 5), (90, 95)), 10),
+        ("other rules", hourly((24, 47), rules="newer"), 10),
+        ("other zone", hourly((24, 47), zone="Asia/Seoul"), 10),
+        ("other column", replace(hourly((24, 47)), column="left"), 10),
+        ("always", None, 10),
+    ):
+        with subtests.test(name):
+            charges = [(Extent(slices=hourly((0, 23))), 5), (Extent(slices=other), 5)]
+            assert largest_sum(charges, Extent()) == spent
+            assert largest_sum(charges[:1], Extent(slices=other)) == spent - 5
 
 
 def test_many_slices_of_many_charges():
@@ -151,9 +130,8 @@ def test_many_slices_of_many_charges():
     assert largest_sum(charges, Extent(slices=hourly((17_997, 17_997)))) == 0
 
 
-@pytest.mark.parametrize(
-    ("unit", "slices", "kept"),
-    [
+def test_what_holds_for_all_records_of_a_unit(subtests):
+    for unit, slices, kept in (
         ("record", days("2026-01-05"), True),
         ("record", days("2026-01-05T07", by="hour"), True),
         ("user-day", days("2026-01-05"), True),
@@ -163,12 +141,109 @@ def test_many_slices_of_many_charges():
         ("user-day", days("2026-01-05T07", by="hour"), False),
         ("user-day", days("2026-01-05T00..2026-01-05T23", by="hour"), False),
         ("user", days("2026-01-05"), False),
-    ],
-)
-def test_what_holds_for_all_records_of_a_unit(unit, slices, kept):
-    zone = "Asia/Seoul" if unit == "user-day" else None
-    here = Extent(region=region(0, 0, 1, 1), slices=slices)
-    found = extent_for_unit(here, unit, zone)
-    assert found.slices == (slices if kept else None)
-    assert found.region == (here.region if unit == "record" else None)
-    assert extent_for_unit(ALWAYS_AND_EVERYWHERE, unit, zone) == ALWAYS_AND_EVERYWHERE
+    ):
+        with subtests.test(unit, slices=slices):
+            zone = "Asia/Seoul" if unit == "user-day" else None
+            here = Extent(region=region(0, 0, 1, 1), slices=slices)
+            found = extent_for_unit(here, unit, zone)
+            assert found.slices == (slices if kept else None)
+            assert found.region == (here.region if unit == "record" else None)
+            assert extent_for_unit(ALWAYS_AND_EVERYWHERE, unit, zone) == ALWAYS_AND_EVERYWHERE
+
+
+# Slices of a charge: runs of hours of local time, and texts of them
+
+
+def made(by, text, zone="Asia/Seoul"):
+    return slices_of(TimeSlices.parse(by, text, zone), "seen")
+
+
+def test_slices_that_follow_each_other_are_one_run():
+    """The hour that clocks repeat in autumn is one hour, so neighbours have no common hour."""
+    days = made("day", "2026-01-30..2026-02-02,2026-02-04")
+    assert days.text == "2026-01-30..2026-02-02, 2026-02-04"
+    (first, last), (alone, end) = days.spans
+    assert (last - first + 1, end - alone + 1, alone - last - 1) == (96, 24, 24)
+    assert made("week", "2026-W52..2027-W01,2027-W03").text == "2026-W52..2027-W01, 2027-W03"
+    ((first, last),) = made("day", "2026-10-25", "Europe/Paris").spans
+    ((after, _),) = made("day", "2026-10-26", "Europe/Paris").spans
+    assert (last - first + 1, after) == (24, last + 1)
+
+
+def test_an_entry_states_first_and_last_hours(subtests):
+    february, to_may = ["2024-02-01T00", "2024-02-29T23"], ["2024-04-01T00", "2024-05-31T23"]
+    for by, text, fields in (
+        ("hour", "2026-01-01T05,2026-01-01T06", [["2026-01-01T05", "2026-01-01T06"]]),
+        ("day", "1969-12-31", [["1969-12-31T00", "1969-12-31T23"]]),
+        ("week", "2026-W53", [["2026-12-28T00", "2027-01-03T23"]]),
+        ("month", "2024-02", [february]),
+        ("month", "2024-02,2024-04..2024-05", [february, to_may]),
+    ):
+        with subtests.test(text):
+            slices = made(by, text)
+            entered = slices_fields(slices)
+            assert (entered["column"], entered["by"], entered["spans"]) == ("seen", by, fields)
+            assert is_slices(json.loads(json.dumps(entered)))
+            assert parse_slices(json.loads(json.dumps(entered))) == slices
+    assert slices_fields(None) is parse_slices(None) is None  # all times
+    for by, text in (("day", "2026-01-01"), ("week", "2026-W01"), ("month", "2026-01")):
+        assert made(by, text).are_whole_days
+    assert not made("hour", "2026-01-01T00..2026-01-01T23").are_whole_days
+
+
+def test_slices_that_a_charge_contains(subtests):
+    charged = made("day", "2026-01-01..2026-01-31,2026-02-02")
+    assert charged.frame == ("seen", "Asia/Seoul", zone_rules("Asia/Seoul"))
+    assert not charged.contain(None)
+    for by, text, zone, is_in in (
+        ("day", "2026-01-01..2026-01-31", "Asia/Seoul", True),
+        ("day", "2026-01-05,2026-01-31", "Asia/Seoul", True),
+        ("day", "2026-01-05,2026-02-01", "Asia/Seoul", False),
+        ("day", "2025-12-31", "Asia/Seoul", False),
+        ("day", "2026-01-05", "UTC", False),
+        ("hour", "2026-01-05T00", "Asia/Seoul", False),
+        ("month", "2026-01", "Asia/Seoul", False),
+    ):
+        with subtests.test(text, zone=zone):
+            assert charged.contain(TimeSlices.parse(by, text, zone)) is is_in
+
+
+def test_only_regions_without_a_common_point_are_apart(subtests):
+    for name, other, spent in (
+        ("apart", region(2, 0, 3, 1), 5),
+        ("common edge", region(1, 0, 2, 1), 10),
+        ("common corner", region(1, 1, 2, 2), 10),
+        ("overlapping", region(0.5, 0.5, 3, 3), 10),
+        ("other crs", region(2, 0, 3, 1, crs="EPSG:3857"), 10),
+        ("other columns", region(2, 0, 3, 1, columns=("x=home", "y=lat")), 10),
+        ("everywhere", None, 10),
+    ):
+        with subtests.test(name):
+            assert spent_within([(region(0, 0, 1, 1), 5), (other, 5)], None) == spent
+
+
+def test_a_region_says_nothing_of_places_in_another_frame():
+    charges = [(region(0, 0, 1, 1), 5)]
+    assert spent_within(charges, region(2, 0, 3, 1)) == 0
+    for other in ({"crs": "EPSG:3857"}, {"columns": ("x=home", "y=lat")}):
+        assert spent_within(charges, region(2, 0, 3, 1, **other)) == 5
+    # Sums beyond the range of one budget are exact.
+    charges = [(region(i, 0, i + 0.5, 1), 10**12) for i in range(300)]
+    assert spent_within([*charges, (region(0, 0, 300, 1), 7)], None) == 10**12 + 7
+
+
+def test_columns_and_rows_are_not_mistaken_for_each_other():
+    """Far from the diagonal, where west is not among the souths."""
+    charges = [
+        (region(100, 0, 102, 1), 1),
+        (region(101, 0.5, 103, 3), 2),
+        (region(104, 2, 105, 3), 4),
+        (region(104, 0, 105, 1), 8),
+    ]
+    assert spent_within(charges, None) == 8
+    assert spent_within(charges[:3], None) == 4
+    assert spent_within(charges[:2], None) == 3
+    assert spent_within(charges, region(99, 0, 103, 3)) == 3
+    assert spent_within(charges, region(99, 2, 103, 3)) == 2
+    assert spent_within(charges, region(104, 1.5, 110, 3)) == 4
+    assert spent_within(charges, region(106, 0, 107, 3)) == 0

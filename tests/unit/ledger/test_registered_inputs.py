@@ -40,13 +40,6 @@ def refused(ledger, data, number, total):
     assert stages == []  # nothing was read
 
 
-def test_any_input_is_read_by_default(ledger, visits):
-    ledger.register("rows", 1)
-    build(ledger, visits)
-    build(ledger, pd.read_csv(visits))
-    assert ledger.state().datasets["rows"].inputs == ()
-
-
 def test_other_files_and_copies_are_refused_unread(ledger, visits, tmp_path):
     ledger.register("rows", 1, inputs=[visits])
     copy, link = tmp_path / "copy.csv", tmp_path / "link.csv"
@@ -64,9 +57,12 @@ def test_other_files_and_copies_are_refused_unread(ledger, visits, tmp_path):
 
 
 def test_inputs_are_added_and_never_removed(ledger, visits, tmp_path):
-    later = tmp_path / "later.csv"
+    """Any input is read by default. All that a CSV file says is in the file, whatever its links."""
+    later, link = tmp_path / "later.csv", tmp_path / "link.csv"
     shutil.copy(visits, later)
     ledger.register("rows", 1)
+    build(ledger, pd.read_csv(visits))
+    assert ledger.state().datasets["rows"].inputs == ()
     assert ledger.register_inputs("rows", [visits]) == 1
     refused(ledger, later, 1, 1)
     head = ledger.state().head
@@ -75,37 +71,40 @@ def test_inputs_are_added_and_never_removed(ledger, visits, tmp_path):
     assert ledger.register_inputs("rows", [visits, later]) == 1
     build(ledger, [visits, later])
     assert len(ledger.verify().datasets["rows"].inputs) == 2
+    link.hardlink_to(visits)
+    build(ledger, link)
 
 
 def test_a_file_that_is_added_to_a_folder_is_not_registered(ledger, tmp_path, visits):
-    (tmp_path / "in").mkdir()
-    shutil.copy(visits, tmp_path / "in" / "a.csv")
-    ledger.register("rows", 1, inputs=[tmp_path / "in"])
-    build(ledger, tmp_path / "in")
-    shutil.copy(visits, tmp_path / "in" / "b.csv")
-    refused(ledger, tmp_path / "in", 2, 2)
+    folder = tmp_path / "in"
+    folder.mkdir()
+    shutil.copy(visits, folder / "a.csv")
+    ledger.register("rows", 1, inputs=[folder])
+    build(ledger, folder)
+    shutil.copy(visits, folder / "b.csv")
+    refused(ledger, folder, 2, 2)
 
 
 def test_a_tally_is_registered_by_its_parts(ledger, visits, tmp_path):
     tallies = [psd.tally(visits, tmp_path / f"{n}.tally", domain=AREA["domain"]) for n in "ab"]
     ledger.register("rows", 1, inputs=[tmp_path / "a.tally"])
-    account = psd.Account(ledger, "rows")
-    psd.build(tallies[0], epsilon="0.1", method="grid", account=account)
+    how = {"epsilon": "0.1", "method": "grid", "account": psd.Account(ledger, "rows")}
+    psd.build(tallies[0], **how)
     with pytest.raises(LedgerError, match="input 1 of 1 is not one of them"):
-        psd.build(tallies[1], epsilon="0.1", method="grid", account=account)
+        psd.build(tallies[1], **how)
 
 
-@pytest.mark.parametrize("item", ["missing.csv", "-", pd.DataFrame({"lon": []})])
-def test_what_cannot_be_recognised_again_is_not_registered(item, ledger, visits):
+def test_what_cannot_be_recognised_again_is_not_registered(ledger, visits):
     ledger.register("roads", 1)
     head = ledger.state().head
-    for register in (
-        lambda: ledger.register("rows", 1, inputs=[visits, item]),
-        lambda: ledger.register_inputs("roads", [visits, item]),
-    ):
-        with pytest.raises(ParameterError, match="but input 2 of 2 cannot; a file must exist"):
-            register()
-        assert ledger.state().head == head
+    for item in ("missing.csv", "-", pd.DataFrame({"lon": []})):
+        for register in (
+            lambda inputs: ledger.register("rows", 1, inputs=inputs),
+            lambda inputs: ledger.register_inputs("roads", inputs),
+        ):
+            with pytest.raises(ParameterError, match="but input 2 of 2 cannot; a file must exist"):
+                register([visits, item])
+            assert ledger.state().head == head
 
 
 def ask(ledger, data, **options):
@@ -154,15 +153,6 @@ def test_names_of_folders_of_a_second_hard_link_are_not_read(ledger, tmp_path, m
     monkeypatch.chdir(link.parent)
     for data in (link, "v", tmp_path / "mine", registered):
         is_refused(ledger, data)
-
-
-def test_other_files_may_have_several_hard_links(ledger, visits, tmp_path):
-    """All that a CSV file says is in the file."""
-    ledger.register("rows", 9, inputs=[visits])
-    link = tmp_path / "b" / "link.csv"
-    link.parent.mkdir()
-    link.hardlink_to(visits)
-    build(ledger, link)
 
 
 def polygons(path):

@@ -1,30 +1,33 @@
 """One budget of a release: what is spent, set apart and stated, and when the ledger is charged."""
 
+import dataclasses
+import itertools
 from fractions import Fraction
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from psd._util.fields import integer_between, public_field
 from psd.accounting import selection_rho
+from psd.decompositions.quadtree import Quadtree
 from psd.errors import BudgetError, InternalError, LedgerError, ParameterError
 from psd.privacy.budget import Budget, spent_before_counting
 from psd.privacy.currency import EPSILON, RHO
 from psd.privacy.loss import Loss
-from psd.privacy.statements import BUDGET_STATEMENTS
+from psd.privacy.statements import (
+    BUDGET_STATEMENTS,
+    RECEIPT_STATEMENTS,
+    STATEMENTS,
+    STREAM_STATEMENTS,
+    method_parameters,
+)
 
 
-class Hook:
-    """Counts its calls, and refuses as long as it is told to."""
-
-    def __init__(self, refusals=0):
-        self.calls, self.refusals = 0, refusals
-
-    def __call__(self):
-        self.calls += 1
-        if self.calls <= self.refusals:
-            raise LedgerError("refused")
-        return {"charge": "c", "ledger": "l"}
+def hook_of(refusals=0):
+    refused, receipt = LedgerError("refused"), {"charge": "c", "ledger": "l"}
+    return Mock(side_effect=[*[refused] * refusals, *[receipt] * 9])
 
 
 def test_it_is_spent_to_the_last_unit_and_no_further():
@@ -38,49 +41,43 @@ def test_it_is_spent_to_the_last_unit_and_no_further():
     assert budget.left == 0
 
 
-@pytest.mark.parametrize("amount", [-1, -(10**18)])
-def test_nothing_is_given_back(amount):
+def test_nothing_is_given_back_and_what_was_spent_before_lies_in_the_total():
     budget = Budget(10)
-    with pytest.raises(ParameterError, match="at least 0"):
-        budget.spend(amount)
-    with pytest.raises(ParameterError):
-        Budget(amount)
+    for amount in (-1, -(10**18)):
+        with pytest.raises(ParameterError, match="at least 0"):
+            budget.spend(amount)
+        with pytest.raises(ParameterError):
+            Budget(amount)
     assert budget.left == 10
-
-
-@pytest.mark.parametrize("spent", [-1, 11])
-def test_what_was_spent_before_lies_in_the_total(spent):
-    with pytest.raises(ParameterError):
-        Budget(10, spent=spent)
-
-
-@pytest.mark.parametrize(("total", "spent"), [(0, 0), (10, 0), (10, 10)])
-def test_all_of_the_total_may_be_spent_before(total, spent):
-    assert Budget(total, spent=spent).left == total - spent
+    for spent in (-1, 11):
+        with pytest.raises(ParameterError):
+            Budget(10, spent=spent)
+    for total, spent in ((0, 0), (10, 0), (10, 10)):
+        assert Budget(total, spent=spent).left == total - spent
 
 
 def test_the_hook_is_called_before_the_first_amount_and_once():
-    hook = Hook()
+    hook = hook_of()
     budget = Budget(10, on_first_spend=hook)
     part = budget.allot("bound", Fraction(1, 2))
-    assert (hook.calls, dict(budget.statement)) == (0, {"bound_epsilon": "0.000000005"})
+    assert (hook.call_count, dict(budget.statement)) == (0, {"bound_epsilon": "0.000000005"})
     with pytest.raises(BudgetError):
         part.spend(6)
-    assert hook.calls == 0
+    assert hook.call_count == 0
     part.spend(1)
-    assert hook.calls == 1
+    assert hook.call_count == 1
     part.spend(1)
     budget.spend(1)
     for spender in budget.in_parallel(2):
         spender.spend(1)
         spender.open()
-    assert hook.calls == 1
+    assert hook.call_count == 1
     assert list(part.statement) == ["bound_epsilon", "charge", "ledger"]
     assert part.statement == budget.statement
 
 
 def test_a_hook_that_refuses_leaves_the_budget_as_it_is():
-    budget = Budget(10, on_first_spend=(hook := Hook(refusals=2)))
+    budget = Budget(10, on_first_spend=(hook := hook_of(refusals=2)))
     part = budget.allot("bounds", Fraction(1, 2))
     for spender in (part, budget):
         before = spender.spent
@@ -89,7 +86,7 @@ def test_a_hook_that_refuses_leaves_the_budget_as_it_is():
         assert spender.spent == before
     assert "charge" not in budget.statement
     part.spend(1)
-    assert (hook.calls, part.spent, budget.statement["charge"]) == (3, 1, "c")
+    assert (hook.call_count, part.spent, budget.statement["charge"]) == (3, 1, "c")
 
 
 @given(st.integers(1, 10**12), st.integers(1, 99), st.integers(1, 4))
@@ -128,11 +125,9 @@ def test_what_is_stated_was_declared():
     part = budget.allot("bound", Fraction(1, 2), states={"bound_over": 3, "bound_most": 5})
     with pytest.raises(TypeError):
         part.statement["bound_over"] = 4
-    expected = {"bound_epsilon": "0.00000005", "bound_over": 3, "bound_most": 5}
-    assert dict(part.statement) == expected
-
-
-def test_every_declared_statement_can_be_made_at_once():
+    stated = {"bound_epsilon": "0.00000005", "bound_over": 3, "bound_most": 5}
+    assert dict(part.statement) == stated
+    # All that is declared can be stated at once.
     others = dict.fromkeys(BUDGET_STATEMENTS - {"bound_epsilon"}, "0")
     part = Budget(100).allot("bound", Fraction(1, 2), states=others)
     assert part.statement.keys() == BUDGET_STATEMENTS
@@ -149,8 +144,8 @@ def test_parts_in_parallel_each_have_all_that_is_left():
     assert all(part.statement == budget.statement for part in parts)
 
 
-def test_parts_in_sequence_never_have_more_than_the_whole():
-    budget = Budget(100)
+def test_parts_in_sequence_never_have_more_than_the_whole_and_are_charged_together():
+    budget = Budget(100, on_first_spend=(hook := hook_of()))
     parts = budget.in_sequence(7)
     assert [part.total for part in parts] == [14] * 7
     assert budget.left == 0
@@ -158,46 +153,60 @@ def test_parts_in_sequence_never_have_more_than_the_whole():
         part.spend(14)
         with pytest.raises(BudgetError):
             part.spend(1)
-
-
-def test_parts_in_sequence_are_charged_and_stated_together():
-    budget = Budget(100, on_first_spend=(hook := Hook()))
-    parts = budget.in_sequence(3)
-    for part in parts:
-        part.spend(1)
-        assert (hook.calls, part.release_total) == (1, 100)
+        assert (hook.call_count, part.release_total) == (1, 100)
         assert part.statement == budget.statement
 
 
-def test_what_a_release_states_is_read_back():
-    stated = {"height": 3, "bound_epsilon": "0.05", "bound_most": 9, "counting_epsilon": "1"}
-    assert spent_before_counting(stated) == 1_050_000_000
-    assert spent_before_counting({"bounds_beyond": 20}) == 0
-
-
-@pytest.mark.parametrize(("name", "draws"), [("bound", 1), ("bounds", 4)])
-def test_what_was_paid_in_rho_is_read_back_as_the_epsilon_of_its_draws(name, draws):
+def test_what_was_paid_in_rho_is_read_back_as_the_epsilon_of_its_draws():
     """Every draw is an exponential mechanism of sqrt(8 rho), so its rho is at most the amount."""
-    for total in (24_355_970_359, 321_047_690, 10**6):
+    totals = (24_355_970_359, 321_047_690, 10**6)
+    for (name, draws), total in itertools.product((("bound", 1), ("bounds", 4)), totals):
         budget = Budget(Loss.gaussian(10**9, Fraction(1, 10**6), total))
         part = budget.allot(name, Fraction(1, 20), draws=draws)
         spent = spent_before_counting(budget.statement)
         assert spent % draws == 0
         assert selection_rho(spent // draws) * draws <= part.total
         assert selection_rho(spent // draws + 1) * draws > part.total
+    stated = {"height": 3, "bound_epsilon": "0.05", "bound_most": 9, "counting_epsilon": "1"}
+    assert spent_before_counting(stated) == 1_050_000_000
+    assert spent_before_counting({"bounds_beyond": 20}) == 0
 
 
-def test_a_loss_in_rho_is_counted_in_rho_and_parts_have_the_loss_of_the_whole():
+def test_a_loss_is_counted_in_its_currency():
+    """Parts have the loss of the whole in rho, and their own in epsilon."""
     loss = Loss.gaussian(10**9, Fraction(1, 10**6))
     budget = Budget(loss)
-    assert (budget.currency, budget.total, budget.loss) == (RHO, loss.rho, loss)
-    for part in budget.in_parallel(2):
-        assert (part.currency, part.total, part.loss) == (RHO, loss.rho, loss)
+    for each in (budget, *budget.in_parallel(2)):
+        assert (each.currency, each.total, each.loss) == (RHO, loss.rho, loss)
+    for total in (1000, Loss.pure(1000)):
+        budget = Budget(total)
+        assert (budget.currency, budget.total, budget.loss) == (EPSILON, 1000, Loss.pure(1000))
+        part = budget.allot("bound", Fraction(1, 20))
+        assert (part.currency, part.total, part.loss) == (EPSILON, 50, Loss.pure(50))
 
 
-@pytest.mark.parametrize("total", [1000, Loss.pure(1000)])
-def test_a_pure_loss_is_counted_in_epsilon_and_parts_have_their_own(total):
-    budget = Budget(total)
-    assert (budget.currency, budget.total, budget.loss) == (EPSILON, 1000, Loss.pure(1000))
-    part = budget.allot("bound", Fraction(1, 20))
-    assert (part.currency, part.total, part.loss) == (EPSILON, 50, Loss.pure(50))
+# Names under which a release states its budget, and methods that may not take them
+
+
+def method(field, picks=()):
+    kind = dataclasses.make_dataclass(
+        "Own",
+        [(field, int, public_field(1, integer_between(0, 2), "a parameter"))],
+        namespace={"name": "own", "picks": picks},
+        frozen=True,
+    )
+    return kind()
+
+
+def test_no_parameter_and_no_pick_has_the_name_of_a_statement(subtests):
+    for name in sorted(STATEMENTS):
+        message = f"^{name} of own states the budget of a release"
+        for other in (method(name), method("height", picks=(name,))):
+            with subtests.test(name), pytest.raises(ParameterError, match=message):
+                method_parameters(other)
+    # A name states one thing.
+    groups = (BUDGET_STATEMENTS, RECEIPT_STATEMENTS, STREAM_STATEMENTS)
+    assert sum(map(len, groups)) == len(frozenset.union(*groups))
+    assert frozenset.union(*groups) == STATEMENTS
+    assert dict(method_parameters(method("height"))) == {"height": 1}
+    assert method_parameters(Quadtree(height=3))["height"] == 3

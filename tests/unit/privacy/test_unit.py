@@ -15,104 +15,64 @@ from psd.estimation.posterior import posterior_counts
 from psd.privacy.unit import WEIGHT, PrivacyUnit, privacy_unit
 from psd.release.post_processing import PostProcessing
 from support.noise import for_users
+from support.refusals import refuses
 from support.releases import changed, decode, encode
 
 DOMAIN = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
 DAY = {"per": "day", "time": "t", "time_zone": "Asia/Seoul"}
+K4 = {"user": "u", "max_contributions": 4}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "unit"),
-    [
-        ({}, PrivacyUnit()),
-        ({"user": "u", "max_contributions": 4}, PrivacyUnit(kind="user", max_contributions=4)),
-        (
-            {"user": "u", "max_contributions": 4, **DAY},
-            PrivacyUnit(kind="user-day", max_contributions=4, time_zone="Asia/Seoul"),
-        ),
-        (
-            {"user": "u", "max_contributions": 4, "max_per_slice": 2},
-            PrivacyUnit(kind="user", max_contributions=4, max_per_slice=2),
-        ),
-        ({"user": "u", "count": "users"}, PrivacyUnit(kind="user", weight=WEIGHT)),
-        ({"time": "t", "time_zone": "Asia/Seoul"}, PrivacyUnit()),
-    ],
-)
-def test_what_the_arguments_say(arguments, unit):
-    assert privacy_unit(**{"user": None, "max_contributions": None, **arguments}) == unit
+def unit_of(user=None, max_contributions=None, **more):
+    return privacy_unit(user=user, max_contributions=max_contributions, **more)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        pytest.param({"max_contributions": 4}, "user must name the column", id="bound"),
-        pytest.param({"count": "users"}, "user must name the column", id="count"),
-        pytest.param(DAY, "user must name the column", id="day"),
-        pytest.param({"user": "u"}, "max_contributions must be given", id="user"),
-        pytest.param(
-            {"user": "u", **DAY}, "max_contributions must be given", id="day without bound"
-        ),
-        pytest.param(
-            {"user": "u", "max_contributions": 4, "per": "day"},
-            "time must name the column",
-            id="no time",
-        ),
-        pytest.param(
-            {"user": "u", "max_contributions": 4, "count": "users"}, "must be left out", id="both"
-        ),
-        pytest.param(
-            {"user": "u", "count": "users", **DAY}, "per must be left out", id="users by day"
-        ),
-        pytest.param(
-            {"user": "u", "max_contributions": 4, "per": "hour"},
-            "one of day, user-slice, got",
-            id="per",
-        ),
-        pytest.param({"user": "u", "count": "people"}, "one of records, users, got", id="counted"),
-        pytest.param({"user": "u", "max_contributions": "x"}, "integer", id="bound as text"),
-        pytest.param({"max_per_slice": 1}, "given with user= and max_contr", id="slice, no user"),
-        pytest.param(
-            {"user": "u", "max_contributions": 4, "max_per_slice": 1, **DAY},
-            "given with user= and max_contributions=",
-            id="slice of days",
-        ),
-        pytest.param(
-            {"user": "u", "count": "users", "max_per_slice": 1},
-            "given with user= and max_contributions=",
-            id="slice of counted users",
-        ),
-        pytest.param(
-            {"user": "u", "max_contributions": 4, "max_per_slice": 5},
-            "at most that of max_contributions=, 4, got 5",
-            id="slice above all",
-        ),
-        pytest.param(
-            {"user": "u", "max_contributions": 4, "max_per_slice": 0},
-            "max_per_slice must be between 1 and",
-            id="slice of 0",
-        ),
-    ],
-)
-def test_what_does_not_go_together_is_refused(arguments, words):
-    with pytest.raises(ParameterError, match=words):
-        privacy_unit(**{"user": None, "max_contributions": None, **arguments})
+def test_what_the_arguments_say(subtests):
+    for arguments, fields in (
+        ({}, {}),
+        (K4, {"kind": "user", "max_contributions": 4}),
+        ({**K4, **DAY}, {"kind": "user-day", "max_contributions": 4, "time_zone": "Asia/Seoul"}),
+        ({**K4, "max_per_slice": 2}, {"kind": "user", "max_contributions": 4, "max_per_slice": 2}),
+        ({"user": "u", "count": "users"}, {"kind": "user", "weight": WEIGHT}),
+        ({"time": "t", "time_zone": "Asia/Seoul"}, {}),
+    ):
+        with subtests.test(arguments=arguments):
+            assert unit_of(**arguments) == PrivacyUnit(**fields)
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
+def test_what_does_not_go_together_is_refused(subtests):
+    needed, counted = "given with user= and max_contributions=", {"user": "u", "count": "users"}
+    rows = [
+        ({"max_contributions": 4}, "user must name the column"),
+        ({"count": "users"}, "user must name the column"),
+        (DAY, "user must name the column"),
+        ({"user": "u"}, "max_contributions must be given"),
+        ({"user": "u", **DAY}, "max_contributions must be given"),
+        ({**K4, "per": "day"}, "time must name the column"),
+        ({**K4, "count": "users"}, "must be left out"),
+        ({**counted, **DAY}, "per must be left out"),
+        ({**K4, "per": "hour"}, "one of day, user-slice, got"),
+        ({"user": "u", "count": "people"}, "one of records, users, got"),
+        ({"user": "u", "max_contributions": "x"}, "integer"),
+        ({"max_per_slice": 1}, needed),
+        ({**K4, "max_per_slice": 1, **DAY}, needed),
+        ({**counted, "max_per_slice": 1}, needed),
+        ({**K4, "max_per_slice": 5}, "at most that of max_contributions=, 4, got 5"),
+        ({**K4, "max_per_slice": 0}, "max_per_slice must be between 1 and"),
+    ]
+    refuses(subtests, unit_of, rows, ParameterError)
+    zoned = {"kind": "user-day", "time_zone": "UTC"}
+    for fields in (
         {"kind": "household"},
         {"kind": "record", "max_contributions": 2},
         {"kind": "record", "weight": 5},
         {"kind": "user-day"},
         {"kind": "user", "time_zone": "UTC"},
-        {"kind": "user-day", "time_zone": "UTC", "weight": 5},
-        {"kind": "user-day", "time_zone": "Seoul (local)"},
-    ],
-)
-def test_a_unit_whose_fields_contradict_is_refused(fields):
-    with pytest.raises(ParameterError):
-        PrivacyUnit(**fields)
+        {**zoned, "weight": 5},
+        {**zoned, "time_zone": "Seoul (local)"},
+    ):
+        with subtests.test(fields=fields), pytest.raises(ParameterError):
+            PrivacyUnit(**fields)
 
 
 def test_every_unit_says_what_it_is():
@@ -132,13 +92,7 @@ def test_every_unit_says_what_it_is():
     )
     assert "T slices" in PrivacyUnit(kind="user-slice", max_contributions=2).guarantee_text
     assert PrivacyUnit(kind="user", weight=6).guarantee_text == "per user, counts are users"
-
-
-# --- answers in users ---------------------------------------------------------------------
-
-
-def test_the_weight_keeps_shares_of_users_with_few_rows():
-    assert all(WEIGHT % rows == 0 for rows in range(1, 17))
+    assert all(WEIGHT % rows == 0 for rows in range(1, 17))  # shares of users with few rows
 
 
 def in_users(counts, weight, epsilon="1"):
@@ -178,6 +132,7 @@ def test_a_scale_is_a_change_of_unit_and_nothing_else():
     assert posterior == pytest.approx(expected, rel=1e-4, abs=1e-4)
 
 
+@pytest.mark.deep
 def test_everything_that_a_release_says_is_in_users(tmp_path):
     made = in_users(np.full((4, 4), 50 * WEIGHT), WEIGHT)
     assert made.total == pytest.approx(800)
@@ -190,44 +145,26 @@ def test_everything_that_a_release_says_is_in_users(tmp_path):
     assert drawn["error"].max() < drawn["density"].max()
 
 
+@pytest.mark.deep
 def test_a_user_is_one_however_many_rows():
-    table = pd.DataFrame(
-        {
-            "lon": [0.5] * 300 + [3.5] * 100,
-            "lat": 0.5,
-            "u": ["a"] * 300 + list(map(str, range(100))),
-        }
-    )
-    release = psd.build(
-        table,
-        domain=DOMAIN,
-        epsilon=100,
-        method=psd.decompositions.Grid(size=2),
-        user="u",
-        count="users",
-    )
+    ids = ["a"] * 300 + list(map(str, range(100)))
+    table = pd.DataFrame({"lon": [0.5] * 300 + [3.5] * 100, "lat": 0.5, "u": ids})
+    method, counted = psd.decompositions.Grid(size=2), {"user": "u", "count": "users"}
+    release = psd.build(table, domain=DOMAIN, epsilon=100, method=method, **counted)
     assert release.unit == PrivacyUnit(kind="user", weight=WEIGHT)
     assert release.total == pytest.approx(101, abs=1)
     assert release.estimate([(0, 0, 2, 2), (2, 0, 4, 2)]) == pytest.approx([1, 100], abs=1)
 
 
-# --- in the file --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
+def test_a_unit_stands_in_the_file():
+    for fields in (
         {"kind": "user", "weight": WEIGHT},
         {"kind": "user-day", "max_contributions": 3, "time_zone": "Asia/Seoul"},
         {"kind": "user-slice", "max_contributions": 3},
-    ],
-)
-def test_a_unit_stands_in_the_file(fields):
-    made = changed(in_users(np.zeros((4, 4), int), 1), unit=PrivacyUnit(**fields))
-    assert decode(encode(made)).unit == made.unit
-
-
-def test_a_header_with_a_unit_that_contradicts_itself_is_refused():
+    ):
+        made = changed(in_users(np.zeros((4, 4), int), 1), unit=PrivacyUnit(**fields))
+        assert decode(encode(made)).unit == made.unit
+    # A header with a unit that contradicts itself is refused.
     content = encode(in_users(np.zeros((4, 4), int), WEIGHT))
     table = pq.read_table(io.BytesIO(content))
     header = json.loads(table.schema.metadata[b"psd"]) | {"unit": "record"}

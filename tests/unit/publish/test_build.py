@@ -1,5 +1,8 @@
 """build(): parameters first, then the input, then the noise."""
 
+import itertools
+from types import SimpleNamespace
+
 import geopandas as gpd
 import numpy as np
 import pandas as pd
@@ -7,7 +10,8 @@ import pytest
 import shapely
 
 import psd
-from psd.errors import InputDataError, ParameterError, WriteError
+from psd.errors import InputDataError, ParameterError
+from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_release
@@ -22,96 +26,64 @@ def build(data=TABLE, **arguments):
     return psd.build(data, **{"domain": DOMAIN, "epsilon": "1", "method": "quadtree"} | arguments)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        pytest.param({"user": "id"}, "max_contributions must be given", id="user-without-bound"),
-        pytest.param(
-            {"max_contributions": 2}, "user must name the column", id="bound-without-user"
-        ),
-        *(
-            pytest.param({"user": "id", "max_contributions": k}, "max_contributions", id=f"k-{k}")
-            for k in (0, -1, 10**9 + 1, True, "many", "1e3", 1.5, "")
-        ),
-        *(
-            pytest.param({"epsilon": epsilon}, "epsilon", id=f"epsilon-{epsilon}")
-            for epsilon in (0, -1, "nan", "inf", 1001, "1e-10", "1_0", True, None, "")
-        ),
-        pytest.param({"method": "kd"}, "method must be one of", id="unknown-method"),
-    ],
-)
-def test_parameters_come_before_the_file_is_looked_at(monkeypatch, arguments, words):
-    monkeypatch.setattr(
-        "psd.publish.count_rows.read", lambda *args: pytest.fail("the input was read")
-    )
-    with pytest.raises(ParameterError, match=words):
-        build("points.csv", **arguments)
+def test_parameters_come_before_the_file_is_looked_at(monkeypatch, subtests):
+    monkeypatch.setattr("psd.publish.count_rows.read", lambda *_: pytest.fail("the input was read"))
+    bounds = (0, -1, 10**9 + 1, True, "many", "1e3", 1.5, "")
+    epsilons = (0, -1, "nan", "inf", 1001, "1e-10", "1_0", True, None, "")
+    for arguments, words in (
+        ({"user": "id"}, "max_contributions must be given"),
+        ({"max_contributions": 2}, "user must name the column"),
+        *(({"user": "id", "max_contributions": k}, "max_contributions") for k in bounds),
+        *(({"epsilon": epsilon}, "epsilon") for epsilon in epsilons),
+        ({"method": "kd"}, "method must be one of"),
+    ):
+        with subtests.test(arguments=arguments), pytest.raises(ParameterError, match=words):
+            build("points.csv", **arguments)
 
 
-@pytest.mark.parametrize("k", [1, "2", 10**9])
-def test_bounds_that_are_taken(k):
-    release = build(
-        user="id", max_contributions=k, epsilon=1000, method=psd.decompositions.Quadtree(height=1)
-    )
-    assert (release.unit.kind, release.unit.max_contributions) == ("user", int(k))
-
-
-def test_a_record_is_the_unit_otherwise():
-    release = build(method=psd.decompositions.Quadtree(height=1))
-    assert (release.unit.kind, release.unit.max_contributions, release.source) == (
-        "record",
-        1,
-        "curator",
-    )
+def test_the_unit_is_a_user_with_a_bound_and_a_record_otherwise():
+    method = psd.decompositions.Quadtree(height=1)
+    for k in (1, "2", 10**9):
+        unit = build(user="id", max_contributions=k, epsilon=1000, method=method).unit
+        assert (unit.kind, unit.max_contributions) == ("user", int(k))
+    release = build(method=method)
+    assert (release.unit, release.source) == (PrivacyUnit(), "curator")
 
 
 @pytest.mark.parametrize("method", psd.methods())
-@pytest.mark.parametrize(
-    ("data", "kind"),
-    [
-        pytest.param("missing.csv", InputDataError, id="missing-file"),
-        pytest.param(TABLE.assign(lon="x"), InputDataError, id="text-for-numbers"),
-        pytest.param(TABLE.drop(columns="id"), InputDataError, id="no-column-of-ids"),
-        pytest.param(TABLE.assign(id=["a", None, "b"]), InputDataError, id="a-row-without-id"),
-        pytest.param(
-            TABLE.assign(id=["a", None, "b"], lon=50), InputDataError, id="outside-without-id"
-        ),
-    ],
-)
-def test_an_input_that_cannot_be_read_costs_nothing(method, data, kind):
-    noise = Echo()
-    with pytest.raises(kind):
-        build(data, sampler=noise, method=method, user="id", max_contributions=1)
-    assert noise.counts == []
+def test_an_input_that_cannot_be_read_costs_nothing(method, subtests):
+    nameless = TABLE.assign(id=["a", None, "b"])
+    for name, data in {
+        "missing file": "missing.csv",
+        "text for numbers": TABLE.assign(lon="x"),
+        "no column of ids": TABLE.drop(columns="id"),
+        "a row without id": nameless,
+        "outside without id": nameless.assign(lon=50),
+    }.items():
+        noise = Echo()
+        with subtests.test(name), pytest.raises(InputDataError):
+            build(data, sampler=noise, method=method, user="id", max_contributions=1)
+        assert noise.counts == []
+
+
+CHOSEN = {"user": "id", "max_contributions": "auto"}
+UNITS = ({}, {"user": "id", "max_contributions": 2}, CHOSEN, {"user": "id", "count": "users"})
 
 
 @pytest.mark.parametrize("method", psd.methods())
-@pytest.mark.parametrize(
-    "unit",
-    [
-        {},
-        {"user": "id", "max_contributions": 2},
-        {"user": "id", "max_contributions": "auto"},
-        {"user": "id", "count": "users"},
-    ],
-    ids=["record", "user", "chosen", "users"],
-)
-@pytest.mark.parametrize("data", [TABLE[:0], TABLE.assign(lon=50)], ids=["no-row", "all-outside"])
-def test_a_domain_without_a_row_gives_a_release(data, unit, method):
-    noise, reports = Echo(), []
-    release = build(
-        data, sampler=noise, method=method, observer=Observer(private_report=reports.append), **unit
-    )
-    assert release.total == pytest.approx(0, abs=1e-6)
-    (report,) = reports
-    assert (report["read"], report["outside"], report["kept"]) == (len(data), len(data), 0)
-
-
-@pytest.mark.parametrize("unit", [{}, {"user": "id", "max_contributions": "auto"}])
-@pytest.mark.parametrize("data", [TABLE[:0], TABLE.assign(lon=1e9)], ids=["no-row", "all-outside"])
-def test_private_bounds_of_no_row_give_a_release(data, unit):
-    release = build(data, domain=psd.PrivateBounds(), method="grid", **unit)
-    assert release.epsilon == 1
+def test_a_domain_without_a_row_gives_a_release(method, subtests):
+    for unit, data in itertools.product(UNITS, (TABLE[:0], TABLE.assign(lon=50))):
+        reports = []
+        observer = Observer(private_report=reports.append)
+        with subtests.test(unit=unit, rows=len(data)):
+            release = build(data, sampler=Echo(), method=method, observer=observer, **unit)
+            assert release.total == pytest.approx(0, abs=1e-6)
+            (report,) = reports
+            assert (report["read"], report["outside"], report["kept"]) == (len(data), len(data), 0)
+    for unit, data in itertools.product(({}, CHOSEN), (TABLE[:0], TABLE.assign(lon=1e9))):
+        if method == "grid":
+            bounds = psd.PrivateBounds()
+            assert build(data, domain=bounds, method="grid", **unit).epsilon == 1
 
 
 def test_the_noise_is_given_the_bound_and_the_whole_epsilon():
@@ -126,21 +98,16 @@ def test_the_noise_is_given_the_bound_and_the_whole_epsilon():
 
 
 def test_a_release_of_other_noise_is_a_replay_and_is_not_saved(tmp_path):
-    release = build(sampler=Echo())
-    assert release.source == "replay"
-    with pytest.raises(ParameterError, match="not saved"):
-        release.save(tmp_path / "r.psd.parquet")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_subclass_of_the_noise_is_other_noise():
-    from psd.mechanisms.sampler import SecureSampler
-
     class Quiet(SecureSampler):
         def draw(self, mechanism):
             return mechanism.true
 
-    assert build(sampler=Quiet()).source == "replay"
+    for noise in (Echo(), Quiet()):
+        release = build(sampler=noise)
+        assert release.source == "replay"
+        with pytest.raises(ParameterError, match="not saved"):
+            release.save(tmp_path / "r.psd.parquet")
+    assert list(tmp_path.iterdir()) == []
     assert build(sampler=SecureSampler()).source == "curator"
 
 
@@ -150,13 +117,9 @@ def tallied(**arguments):
     return kept[0]
 
 
-def drawn(counts, **arguments):
-    given = {
-        "budget": Budget(10**9),
-        "method": psd.decompositions.Quadtree(height=1),
-        "unit": PrivacyUnit(),
-    }
-    return draw_release(counts, DOMAIN, **given | arguments)
+def drawn(counts, unit=PrivacyUnit(), **more):  # noqa: B008 - frozen
+    method = psd.decompositions.Quadtree(height=1)
+    return draw_release(counts, DOMAIN, budget=Budget(10**9), method=method, unit=unit, **more)
 
 
 def test_one_tally_serves_several_releases():
@@ -167,73 +130,35 @@ def test_one_tally_serves_several_releases():
     np.testing.assert_array_equal(first.tree.count, second.tree.count)
     np.testing.assert_array_equal(counts.counts, before)
     assert (first.source, drawn(counts).source) == ("replay", "curator")
-
-
-@pytest.mark.parametrize("k", [1, 2])
-def test_the_unit_of_a_bounded_tally_is_the_user(k):
-    unit = PrivacyUnit(kind="user", max_contributions=k)
-    release = drawn(tallied(user="id", max_contributions=k), unit=unit)
-    assert (release.unit.kind, release.unit.max_contributions) == ("user", k)
-
-
-def test_a_bounded_tally_makes_no_promise_for_rows():
+    # The unit of a bounded tally is the user.
+    for k in (1, 2):
+        unit = PrivacyUnit(kind="user", max_contributions=k)
+        assert drawn(tallied(user="id", max_contributions=k), unit=unit).unit == unit
     with pytest.raises(ParameterError, match="unit must be that of the tally"):
         drawn(tallied(user="id", max_contributions=2))
 
 
-def test_parameters_of_the_method_go_into_the_release():
-    release = build(method=psd.decompositions.Grid(size=3))
+def test_stages_and_private_counts_are_told_to_who_asks(capfd):
+    stages, reports = [], []
+    observer = Observer(progress=stages.append, private_report=reports.append)
+    release = build(observer=observer, method=psd.decompositions.Grid(size=3))
+    assert stages == ["reading", "counting with noise"]
+    assert reports == [{"read": 3, "without coordinates": 0, "outside": 0, "kept": 3}]
+    assert capfd.readouterr() == ("", "")
     assert release.method == "grid"
     assert dict(release.parameters) == {"size": 3, "total_share": "0.02", "workload": None}
 
 
-def test_stages_and_private_counts_are_told_to_who_asks(capfd):
-    stages, reports = [], []
-    build(observer=Observer(progress=stages.append, private_report=reports.append))
-    assert stages == ["reading", "counting with noise"]
-    assert reports == [{"read": 3, "without coordinates": 0, "outside": 0, "kept": 3}]
-    assert capfd.readouterr() == ("", "")
-
-
-def test_saved_and_loaded_it_is_the_same(tmp_path):
-    release = build(user="id", max_contributions=2, epsilon="0.3")
-    release.save(tmp_path / "r.psd.parquet")
-    with pytest.raises(WriteError, match="exists"):
-        release.save(tmp_path / "r.psd.parquet")
-    loaded = psd.Release.load(tmp_path / "r.psd.parquet")
-    np.testing.assert_array_equal(loaded.tree.count, release.tree.count)
-    for name in ("domain", "epsilon", "method", "unit", "library"):
-        assert getattr(loaded, name) == getattr(release, name)
-
-
-class Cluster:
-    """An engine that counts nothing."""
-
-    def tally(self, *_, **__):
-        pytest.fail("the engine counted")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({"domain": psd.PrivateBounds()}, "bounds must be public"),
-        ({"user": "id", "max_contributions": "auto"}, "max_contributions must be a number"),
-        (
-            {"boundary": gpd.GeoDataFrame(geometry=[shapely.box(0, 0, 1, 1)], crs=3857)},
-            "boundary must be left out",
-        ),
-        (
-            {"time": "at", "slices": psd.TimeSlices.parse("month", "2024-01..2024-03")},
-            "slices must be left out",
-        ),
-    ],
-)
-def test_what_an_engine_does_not_do_is_refused_before_it_counts(arguments, words):
-    with pytest.raises(ParameterError, match=f"{words} with an engine"):
-        build("points.csv", engine=Cluster(), **arguments)
-
-
-def test_a_name_is_no_engine():
-    table = pd.DataFrame({"lon": [1.0], "lat": [1.0]})
-    with pytest.raises(ParameterError, match="engine must be an engine"):
-        psd.build(table, domain=psd.Domain(bounds=(0, 0, 2, 2)), epsilon=1, engine="spark")
+def test_what_an_engine_does_not_do_is_refused_before_it_counts(subtests):
+    engine = SimpleNamespace(tally=lambda *_, **__: pytest.fail("the engine counted"))
+    months = psd.TimeSlices.parse("month", "2024-01..2024-03")
+    square = gpd.GeoDataFrame(geometry=[shapely.box(0, 0, 1, 1)], crs=3857)
+    for arguments, words in (
+        ({"domain": psd.PrivateBounds()}, "bounds must be public with an engine"),
+        (CHOSEN, "max_contributions must be a number with an engine"),
+        ({"boundary": square}, "boundary must be left out with an engine"),
+        ({"time": "at", "slices": months}, "slices must be left out with an engine"),
+        ({"engine": "spark"}, "engine must be an engine"),
+    ):
+        with subtests.test(words), pytest.raises(ParameterError, match=words):
+            build("points.csv", **{"engine": engine, **arguments})

@@ -1,5 +1,6 @@
 """Which law auto chooses, and the variance of the leaves by which it chooses for quadtrees."""
 
+import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -14,89 +15,62 @@ from psd.publish.noise_choice import NoisePlan, chosen_law, leaf_variance
 DELTA = Fraction(1, 10**6)
 
 
-def plan(epsilon, slices, rows=1, delta=DELTA):
-    return NoisePlan(
-        epsilon=int(epsilon * 10**9),
-        delta=delta,
-        contributions=slices * rows,
-        per_question=rows,
-        slices=slices,
-    )
+def plan(epsilon, slices, rows=1, delta=DELTA, nano=10**9):
+    numbers = {"contributions": slices * rows, "per_question": rows, "slices": slices}
+    return NoisePlan(epsilon=int(epsilon * nano), delta=delta, **numbers)
 
 
-@pytest.mark.parametrize("rows", [1, 4])
-@pytest.mark.parametrize(
-    ("epsilon", "slices", "law"),
-    [
-        (0.3, 1, "laplace"),
-        (0.3, 4, "laplace"),
-        (0.3, 5, "gaussian"),
-        (0.3, 52, "gaussian"),
-        (1, 1, "laplace"),
-        (1, 4, "laplace"),
-        (1, 12, "gaussian"),
-        (1, 52, "gaussian"),
-        (3, 4, "laplace"),
-        (3, 12, "gaussian"),
-    ],
-)
-@pytest.mark.parametrize("name", ["auto", "cascade"])
-def test_the_rule_of_cascades(name, epsilon, slices, law, rows):
-    assert chosen_law(method_of(name, {}), plan(epsilon, slices, rows)) == law
+def test_the_rule_of_cascades(subtests):
+    laws = {
+        **dict.fromkeys([(0.3, 1), (0.3, 4), (1, 1), (1, 4), (3, 4)], "laplace"),
+        **dict.fromkeys([(0.3, 5), (0.3, 52), (1, 12), (1, 52), (3, 12)], "gaussian"),
+    }
+    for (epsilon, slices), law in laws.items():
+        for name, rows in itertools.product(("auto", "cascade"), (1, 4)):
+            with subtests.test(name, epsilon=epsilon, slices=slices, rows=rows):
+                assert chosen_law(method_of(name, {}), plan(epsilon, slices, rows)) == law
 
 
-@pytest.mark.parametrize(
-    ("slices", "law"), [(1, "laplace"), (4, "gaussian"), (12, "gaussian"), (52, "gaussian")]
-)
-def test_the_leaves_of_a_quadtree_decide(slices, law):
-    assert chosen_law(Quadtree(), plan(1, slices)) == law
+def test_the_leaves_of_a_quadtree_decide():
+    laws = {1: "laplace", 4: "gaussian", 12: "gaussian", 52: "gaussian"}
+    assert {slices: chosen_law(Quadtree(), plan(1, slices)) for slices in laws} == laws
     alone = Quadtree(budget="leaf")  # one count on each path gains later
     assert chosen_law(alone, plan(1, 4)) == "laplace"
     assert chosen_law(alone, plan(1, 12)) == "gaussian"
-
-
-def test_a_very_large_epsilon_has_no_variance():
-    """Gaussian noise of a very large rho has a variance of 0 in floating point."""
+    # Gaussian noise of a very large rho has a variance of 0 in floating point.
     assert leaf_variance((0, 900 * 10**12), CountNoise.gaussian(1)) == 0
-
-
-def test_other_methods_need_less_noise_in_one_count():
-    grid = method_of("grid", {})
+    grid = method_of("grid", {})  # one count needs less noise
     assert chosen_law(grid, plan(3, 12)) == "laplace"  # .99 of epsilon
     assert chosen_law(grid, plan(3, 13)) == "gaussian"
-
-
-def test_without_delta_or_slices_it_is_laplace():
+    # Without delta or slices it is Laplace.
     assert chosen_law(Quadtree(), plan(1, 52, delta=None)) == "laplace"
     assert chosen_law(Quadtree(), plan(0.001, 1, delta=Fraction(9, 10**4))) == "laplace"
-    least = Fraction(1, 10**300)  # rho is below 1e-12
-    tiny = NoisePlan(epsilon=1, delta=least, contributions=52, slices=52)
+    tiny = plan(1, 52, delta=Fraction(1, 10**300), nano=1)  # rho is below 1e-12
     assert (tiny.rho, chosen_law(Quadtree(), tiny)) == (0, "laplace")
 
 
-@pytest.mark.parametrize(
-    ("unit", "scope", "limits"),
-    [
-        (PrivacyUnit(), "series", (1, 1)),
-        (PrivacyUnit(kind="user", max_contributions=9), "series", (9, 9)),
-        (PrivacyUnit(kind="user", max_contributions=9, max_per_slice=2), "series", (9, 2)),
-        (PrivacyUnit(kind="user", max_contributions=2), "slice", (24, 2)),
-        (PrivacyUnit(kind="user", weight=720_720), "series", (720_720, 720_720)),
-    ],
-)
-def test_k_and_the_records_that_one_question_sees(unit, scope, limits):
-    found = NoisePlan.of(10**9, DELTA, unit, scope, 12)
-    assert (found.contributions, found.per_question) == limits
-    assert found.gaussian.squared_sensitivity == limits[0] * limits[1]
-    assert found.laplace.squared_sensitivity == limits[0] ** 2
+def test_k_and_the_records_that_one_question_sees(subtests):
+    for unit, scope, limits in (
+        ({}, "series", (1, 1)),
+        ({"kind": "user", "max_contributions": 9}, "series", (9, 9)),
+        ({"kind": "user", "max_contributions": 9, "max_per_slice": 2}, "series", (9, 2)),
+        ({"kind": "user", "max_contributions": 2}, "slice", (24, 2)),
+        ({"kind": "user", "weight": 720_720}, "series", (720_720, 720_720)),
+    ):
+        with subtests.test(unit=unit):
+            found = NoisePlan.of(10**9, DELTA, PrivacyUnit(**unit), scope, 12)
+            assert (found.contributions, found.per_question) == limits
+            assert found.gaussian.squared_sensitivity == limits[0] * limits[1]
+            assert found.laplace.squared_sensitivity == limits[0] ** 2
 
 
-@pytest.mark.parametrize("noise", [CountNoise.laplace(3), CountNoise.gaussian(12)])
-@pytest.mark.parametrize("budget", ["geometric", "uniform", "leaf"])
-def test_the_variance_of_leaves_is_that_of_least_squares(budget, noise):
-    shares = Quadtree(height=3, budget=budget).level_shares(10**10)
-    by_level = leaf_variance(shares, noise)
-    assert by_level == pytest.approx(dense_variance(shares, noise), rel=1e-12)
+def test_the_variance_of_leaves_is_that_of_least_squares(subtests):
+    for budget in ("geometric", "uniform", "leaf"):
+        shares = Quadtree(height=3, budget=budget).level_shares(10**10)
+        for noise in (CountNoise.laplace(3), CountNoise.gaussian(12)):
+            with subtests.test(budget, noise=noise):
+                expected = pytest.approx(dense_variance(shares, noise), rel=1e-12)
+                assert leaf_variance(shares, noise) == expected
 
 
 def dense_variance(shares, noise):

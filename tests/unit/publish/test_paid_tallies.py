@@ -36,23 +36,20 @@ FOUND = {
 
 
 def rows():
-    """Records of 20 users."""
     random = np.random.default_rng(5)
-    return pd.DataFrame(
-        {
-            "lon": 127 + random.normal(size=200) / 20,
-            "lat": 37.5 + random.normal(size=200) / 20,
-            "u": random.integers(20, size=200).astype(str),
-        }
-    )
+    x, y = random.normal(size=200) / 20, random.normal(size=200) / 20
+    ids = random.integers(20, size=200).astype(str)
+    return pd.DataFrame({"lon": 127 + x, "lat": 37.5 + y, "u": ids})
+
+
+def build(data, **more):
+    return psd.build(data, **{"epsilon": 1, "method": psd.decompositions.Grid(size=2), **more})
 
 
 def kept_of(tmp_path, options):
-    """Tally of a build, written and read."""
     found = []
-    release = psd.build(
-        rows(), epsilon=1, method="grid", observer=Observer(private_tally=found.append), **options
-    )
+    observer = Observer(private_tally=found.append)
+    release = build(rows(), method="grid", observer=observer, **options)
     path = tmp_path / f"{len(list(tmp_path.iterdir()))}.psd.parquet"
     release.save(path)
     kept = tally_of_build(found[0], release, [rows()], columns=psd.Columns(), release=path)
@@ -66,9 +63,7 @@ def test_what_was_found_is_paid_for_in_every_release(tmp_path, name):
     kept = kept_of(tmp_path, options)
     assert kept.paid == paid
     recorder = RecordingSampler()
-    release = psd.build(
-        kept, epsilon="0.4", method=psd.decompositions.Grid(size=2), sampler=recorder
-    )
+    release = build(kept, epsilon="0.4", sampler=recorder)
     assert release.record.epsilon == 400_000_000
     assert sum(int(call.epsilon.max()) for call in recorder.draws) == 400_000_000 - paid
     stated = release.parameters.get("counting_epsilon")
@@ -82,87 +77,65 @@ GAUSSIAN = {"delta": "1e-6", "noise_law": "gaussian"}
 def test_what_was_found_in_rho_is_paid_for_as_the_epsilon_of_its_draws(tmp_path, name):
     """The choice and the sides of bounds are drawn first; their epsilons add up."""
     options, recorder = {**FOUND[name][0], **GAUSSIAN}, RecordingSampler(SecureSampler())
-    psd.build(rows(), epsilon=1, method="grid", sampler=recorder, **options)
+    build(rows(), method="grid", sampler=recorder, **options)
     found = [draw for draw in recorder.draws if draw.kind == "select"]
     assert len(found) == {"nothing": 0, "a bound": 1, "bounds": 4, "both": 5}[name]
     kept = kept_of(tmp_path, options)
     assert kept.paid == sum(int(draw.epsilon.max()) for draw in found)
-    release = psd.build(kept, epsilon="0.9", method=psd.decompositions.Grid(size=2))
-    assert release.parameters.get("counting_epsilon") == (
-        None if not kept.paid else epsilon_text(kept.paid)
-    )
+    release = build(kept, epsilon="0.9")
+    stated = release.parameters.get("counting_epsilon")
+    assert stated == (epsilon_text(kept.paid) if kept.paid else None)
     assert release.tree.max_path_epsilon <= release.record.epsilon - kept.paid
 
 
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
-@pytest.mark.parametrize("name", FOUND)
-def test_gaussian_releases_pay_in_rho_for_what_was_found(tmp_path, name, law):
-    options, _ = FOUND[name]
-    kept = kept_of(tmp_path, {**options, **(GAUSSIAN if law == "gaussian" else {})})
-    paid = selection_rho(kept.paid)
-    release = psd.build(kept, epsilon=1, method=psd.decompositions.Grid(size=2), **GAUSSIAN)
-    assert release.record.rho == 24_355_970_359
-    assert release.tree.max_path_epsilon == release.record.rho - paid
-    stated = release.parameters.get("counting_rho")
-    assert stated == (RHO.text(paid) if paid else None)
-    assert "counting_epsilon" not in release.parameters
+def test_gaussian_releases_pay_in_rho_for_what_was_found(tmp_path, law, subtests):
+    for name, (options, _) in FOUND.items():
+        kept = kept_of(tmp_path, {**options, **(GAUSSIAN if law == "gaussian" else {})})
+        paid, release = selection_rho(kept.paid), build(kept, **GAUSSIAN)
+        with subtests.test(name):
+            assert release.record.rho == 24_355_970_359
+            assert release.tree.max_path_epsilon == release.record.rho - paid
+            assert release.parameters.get("counting_rho") == (RHO.text(paid) if paid else None)
+            assert "counting_epsilon" not in release.parameters
 
 
-def test_a_rho_that_was_spent_already_is_refused(tmp_path):
+def test_what_was_spent_already_is_refused(tmp_path):
     """0.15 of pure epsilon cost 0.0028125 in rho, and epsilon 0.3 has 0.00254."""
-    kept = kept_of(tmp_path, FOUND["both"][0])
-    recorder = RecordingSampler()
-    message = r"epsilon must be large enough for rho 0\.0028125, which private bounds or"
-    with pytest.raises(ParameterError, match=message):
-        psd.build(kept, epsilon="0.3", sampler=recorder, **GAUSSIAN)
+    kept, recorder = kept_of(tmp_path, FOUND["both"][0]), RecordingSampler()
+    in_rho = r"epsilon must be large enough for rho 0\.0028125, which private bounds or"
+    for epsilon, options, words in (
+        ("0.3", GAUSSIAN, in_rho),
+        ("0.01", {}, r"must be above 0\.15"),
+        ("0.15", {}, r"must be above 0\.15"),
+    ):
+        with pytest.raises(ParameterError, match=words):
+            psd.build(kept, epsilon=epsilon, sampler=recorder, **options)
     assert not recorder.draws
-    release = psd.build(kept, epsilon="0.4", method="grid", **GAUSSIAN)
-    assert release.parameters["counting_rho"] == "0.0028125"
+    assert build(kept, epsilon="0.4", **GAUSSIAN).parameters["counting_rho"] == "0.0028125"
 
 
-def test_an_epsilon_that_was_spent_already_is_refused(tmp_path):
-    kept = kept_of(tmp_path, FOUND["both"][0])
-    recorder = RecordingSampler()
-    for epsilon in ("0.01", "0.15"):
-        with pytest.raises(ParameterError, match=r"must be above 0\.15"):
-            psd.build(kept, epsilon=epsilon, sampler=recorder)
-    assert not recorder.draws
+NONE = np.zeros(0, np.int32)
 
 
-@pytest.mark.parametrize(
-    ("slices", "scope", "method"),
-    [
-        (None, "series", psd.decompositions.Grid(size=2)),
-        (psd.TimeSlices.parse("day", "2024-01-01..2024-01-03"), "slice", "grid"),
-    ],
-    ids=["noise", "slices"],
-)
-def test_what_is_left_is_too_little_before_a_charge(tmp_path, slices, scope, method):
+def without_records(origin, **more):
+    """Tally of users, of which nobody has a record."""
+    rules = CountingRules(domain=DOMAIN, unit=PrivacyUnit(kind="user"), **more)
+    cells = {"columns": NONE, "rows": NONE, "counts": NONE.astype(np.int64)}
+    of_users = {"slice": NONE if rules.slices else None, "contributions": origin.contributions}
+    return PartialTally(rules=rules, origins=(origin,), counts=Tally(**cells, **of_users))
+
+
+@pytest.mark.parametrize("text", [None, "2024-01-01..2024-01-03"], ids=["noise", "slices"])
+def test_what_is_left_is_too_little_before_a_charge(tmp_path, text):
     """Epsilon of the request is enough; what the tally leaves of it is not."""
-    columns = psd.Columns(user="u", time="t" if slices else None)
-    rules = CountingRules(
-        domain=DOMAIN,
-        unit=PrivacyUnit(kind="user"),
-        slices=slices,
-        contribution_scope=scope,
-        time_zone=slices and "UTC",
-    )
-    origin = PartOrigin(
-        run="0" * 32,
-        names=("part a",),
-        contributions=10**9,
-        paid=NANO - 2,
-        reading=reading_of(columns),
-    )
-    none = np.zeros(0, np.int32)
-    counts = Tally(
-        columns=none,
-        rows=none,
-        counts=none.astype(np.int64),
-        slice=slices and none,
-        contributions=10**9,
-    )
-    tally = PartialTally(rules=rules, origins=(origin,), counts=counts)
+    columns, options, method = psd.Columns(user="u"), {}, psd.decompositions.Grid(size=2)
+    if text:
+        columns, method = psd.Columns(user="u", time="t"), "grid"
+        slices = psd.TimeSlices.parse("day", text)
+        options = {"slices": slices, "contribution_scope": "slice", "time_zone": "UTC"}
+    of_users = {"contributions": 10**9, "paid": NANO - 2, "reading": reading_of(columns)}
+    tally = without_records(PartOrigin(run="0" * 32, names=("part a",), **of_users), **options)
     ledger = Ledger.create(tmp_path / "city.ledger")
     ledger.register("visits", 5, unit="user", columns=columns)
     with pytest.raises(ParameterError, match=r"too small for|at least"):
@@ -171,16 +144,8 @@ def test_what_is_left_is_too_little_before_a_charge(tmp_path, slices, scope, met
 
 
 def test_parts_add_what_they_paid():
-    none = np.zeros(0, np.int32)
-    counts = Tally(columns=none, rows=none, counts=none.astype(np.int64))
-    parts = [
-        PartialTally(
-            rules=CountingRules(domain=DOMAIN, unit=PrivacyUnit(kind="user")),
-            origins=(PartOrigin(run=f"{number:032x}", names=(f"part {number}",), paid=10**number),),
-            counts=counts,
-        )
-        for number in range(3)
-    ]
+    runs = [PartOrigin(run=f"{n:032x}", names=(f"part {n}",), paid=10**n) for n in range(3)]
+    parts = [*map(without_records, runs)]
     for order in itertools.permutations(parts):
         merged = merge([merge(list(order[:2])), order[2]])
         assert merged.paid == 111

@@ -2,8 +2,15 @@
 
 import pytest
 
-from psd.errors import PsdError
+from psd.errors import ParameterError, PsdError
 from psd.publish.recipe import PrivateInputs, Recipe
+from psd.publish.region_text import (
+    region_files,
+    region_keys,
+    regions_from_table,
+    table_from_regions,
+)
+from psd.space.region_inputs import CellRegions, RegionFiles
 
 TEXT = """
 [private]
@@ -36,6 +43,7 @@ def test_a_recipe_and_back():
     for first, second in zip(recipe.releases, again.releases, strict=True):
         assert first.build_request() == second.build_request()
         assert (first.output, first.export) == (second.output, second.export)
+    assert PrivateInputs.from_table({"inputs": "a.csv"}).inputs == ("a.csv",)
 
 
 def test_paths_begin_at_the_folder_of_the_recipe(tmp_path):
@@ -44,17 +52,22 @@ def test_paths_begin_at_the_folder_of_the_recipe(tmp_path):
     assert recipe.private.inputs == (str(tmp_path / "visits.csv"), "postgresql://h/db", "-")
     assert recipe.private.ledger == str(tmp_path / "city.ledger")
     assert recipe.releases[0].export == (str(tmp_path / "a.gpkg"),)
-
-
-def test_the_private_part_is_not_printed():
-    recipe = Recipe.from_toml(TEXT)
+    # The private part is not printed.
     assert "visits.csv" not in repr(recipe)
     assert "visits" not in str(recipe.releases[0].build_request())
+    with pytest.raises(PsdError, match="does not exist"):
+        Recipe.load(tmp_path / "missing.toml")
+    # So do those of regions.
+    regions = regions_from_table(WARDS, tmp_path)
+    assert regions.paths == (str(tmp_path / "wards.gpkg"),)
+    assert region_files(WARDS, tmp_path) == list(regions.paths)
+    assert table_from_regions(regions, tmp_path)["file"] == str(tmp_path / "wards.gpkg")
+    assert region_files(None) == region_files({"h3": "5"}) == []
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
+def test_what_is_refused(subtests):
+    two = "[[release]]\noutput = 'a'\nepsilon = 1\n[[release]]\noutput = 'b'\nepsilon = 1"
+    for text, words in (
         ("inputs = [", "recipe must be TOML"),
         ("[privat]", "did you mean 'private'"),
         ("private = 3\n[release]\noutput = 'a'", "must be tables"),
@@ -65,26 +78,55 @@ def test_the_private_part_is_not_printed():
         ("[private]\ninput = 'a'\n[release]\noutput = 'a'", "did you mean 'inputs'"),
         ("[private]\nread = 'x'\n[release]\noutput = 'a'", "read of private must be a table"),
         ("[private]\nread = {x = 'lon'}\n[release]\noutput = 'a'", "key of private.read 'x'"),
-        (
-            "[[release]]\noutput = 'a'\nepsilon = 1\n[[release]]\noutput = 'a'\nepsilon = 1",
-            "output must differ",
-        ),
-        (
-            "[private]\nkeep_tally = 't'\n[[release]]\noutput = 'a'\nepsilon = 1\n"
-            "[[release]]\noutput = 'b'\nepsilon = 1",
-            "keep_tally must be left out",
-        ),
-    ],
-)
-def test_what_is_refused(text, words):
-    with pytest.raises(PsdError, match=words):
-        Recipe.from_toml(text)
+        (two.replace("'b'", "'a'"), "output must differ"),
+        ("[private]\nkeep_tally = 't'\n" + two, "keep_tally must be left out"),
+    ):
+        with subtests.test(text), pytest.raises(PsdError, match=words):
+            Recipe.from_toml(text)
 
 
-def test_a_recipe_that_is_missing(tmp_path):
-    with pytest.raises(PsdError, match="does not exist"):
-        Recipe.load(tmp_path / "r.toml")
+# Regions as the table of a recipe, and back
 
 
-def test_one_input_may_stand_without_a_list():
-    assert PrivateInputs.from_table({"inputs": "a.csv"}).inputs == ("a.csv",)
+WARDS = {"file": "wards.gpkg", "id": "ward", "parent": ["borough", "region"]}
+
+REGIONS = {
+    "cells": CellRegions(kind="grid-cells", cells="1km,10km"),
+    "a file": RegionFiles(paths=("wards.gpkg",), ids=("ward",)),
+    "parents": RegionFiles(paths=("wards.gpkg",), ids=("ward",), parents=("borough", "region")),
+    "levels": RegionFiles(paths=("boroughs.gpkg", "wards.gpkg"), ids=("code", "ward")),
+    "all keys": RegionFiles(
+        paths=("wards.gpkg",), ids=("ward",), tolerance=0.25, gaps="elsewhere", repair=True
+    ),
+}
+
+
+def test_a_table_and_back(subtests):
+    for name, regions in REGIONS.items():
+        with subtests.test(name):
+            assert regions_from_table(table_from_regions(regions)) == regions
+    # Values of a recipe are texts, numbers or lists.
+    assert regions_from_table({"h3": 7}) == CellRegions(kind="h3", cells="7")
+    assert regions_from_table({"grid-cells": ["1km", "10km"]}) == REGIONS["cells"]
+    assert regions_from_table({**WARDS, "tolerance": "1e-3", "repair": "yes"}).tolerance == 0.001
+    assert region_keys()[:6] == ("file", "id", "parent", "tolerance", "gaps", "repair")
+
+
+def test_tables_that_are_refused(subtests):
+    for table, words in (
+        ("wards.gpkg", "regions must be a table of KEY = VALUE"),
+        ({}, "got none of them"),
+        ({"id": "ward"}, "got none of them"),
+        ({**WARDS, "h3": "5"}, "got a file and h3"),
+        ({"tiles": "8", "h3": "5"}, "got tiles and h3"),
+        ({"tile": "8"}, "did you mean 'tiles'"),
+        ({"tiles": "8", "id": "ward"}, "regions id must be left out with tiles"),
+        ({"file": "wards.gpkg"}, "ids must be the column that names the regions"),
+        ({**WARDS, "id": ["a", "b"]}, "ids must be one column, or one for each of 1 files"),
+        ({**WARDS, "file": ["a", "b"]}, "parents must be left out with a file of each level"),
+        ({**WARDS, "tolerance": "wide"}, "tolerance must be a length, 0 or above, got 'wide'"),
+        ({**WARDS, "repair": "maybe"}, "regions repair must be yes or no, got 'maybe'"),
+        ({**WARDS, "file": 5}, "file must be a list"),
+    ):
+        with subtests.test(table=table), pytest.raises(ParameterError, match=words):
+            regions_from_table(table)

@@ -9,7 +9,8 @@ import shapely
 import psd
 from psd.curator.contribution_choice import ContributionChoice
 from psd.curator.private_bounds import PrivateBounds
-from psd.errors import ParameterError, PsdError
+from psd.decompositions import Quadtree
+from psd.errors import PsdError
 from psd.ingest.sources import Columns
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.request import BuildRequest, ReadRequest
@@ -18,10 +19,12 @@ from psd.publish.request_table import table_from_request
 from psd.publish.request_toml import from_toml, request_from_table, to_toml
 from psd.space.public_files import BoundaryFile, CovariateFile
 from psd.space.time_slices import TimeSlices
+from support.refusals import refuses
 
 BOUNDS = (126.4, 37.0, 127.6, 38.0)
 MONTHS = TimeSlices.parse("month", "2024-01..2024-03,2024-07", "Asia/Seoul")
 USER = {"user": "id", "max_contributions": 4}
+CHOSEN = {"user": "id", "max_contributions": "auto"}
 
 
 def request(**arguments):
@@ -33,15 +36,13 @@ REQUESTS = {
     "a domain": {"domain": psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(8, 8))},
     "rounded coordinates": {"domain": psd.Domain(bounds=BOUNDS, coordinate_resolution="0.0001")},
     "private bounds": {"domain": PrivateBounds(share="0.2", beyond=20)},
-    "rounded coordinates in private bounds": {
+    "rounded private bounds": {
         "domain": PrivateBounds(crs="EPSG:5179", coordinate_resolution="0.10")
     },
-    "a method": {"method": psd.decompositions.Quadtree(height=3, prune=32)},
-    "a workload": {
-        "method": psd.decompositions.Quadtree(height=1, budget="workload", workload="1 3")
-    },
+    "a method": {"method": Quadtree(height=3, prune=32)},
+    "a workload": {"method": Quadtree(height=1, budget="workload", workload="1 3")},
     "users": USER,
-    "a chosen bound": {"user": "id", "max_contributions": "auto"},
+    "a chosen bound": CHOSEN,
     "a described choice": {
         "user": "id",
         "max_contributions": ContributionChoice(share=".1", over=9),
@@ -59,21 +60,24 @@ REQUESTS = {
 }
 
 
-@pytest.mark.parametrize("name", REQUESTS)
-def test_toml_and_back(name):
-    given = request(**REQUESTS[name])
-    text = to_toml(given)
-    assert from_toml(text) == given
-    assert hash(from_toml(text)) == hash(given)
-    assert to_toml(from_toml(text)) == text
-    assert eval(repr(given.epsilon), {"Decimal": type(given.epsilon)}) == given.epsilon
-
-
-def test_the_keys_are_those_of_the_command_line():
+def test_toml_and_back(subtests):
+    for name, arguments in REQUESTS.items():
+        with subtests.test(name):
+            given = request(**arguments)
+            text = to_toml(given)
+            assert from_toml(text) == given
+            assert hash(from_toml(text)) == hash(given)
+            assert to_toml(from_toml(text)) == text
+            assert eval(repr(given.epsilon), {"Decimal": type(given.epsilon)}) == given.epsilon
+    # The keys are those of the command line.
     table = table_from_request(request(**REQUESTS["a described choice"], method="grid"))
     assert table["max_contributions"] == "auto:share=0.1,over=9,limit=1000"
     assert request_from_table({**table, "max_contributions": "4"}).unit.max_contributions == 4
-    assert request_from_table({"epsilon": 1, "bounds": "area-of-use"}).domain.bounds[0] == -180
+    assert from_table(bounds="area-of-use").domain.bounds[0] == -180
+
+
+def from_table(**table):
+    return request_from_table({"epsilon": 1, "bounds": list(BOUNDS), **table})
 
 
 def test_a_request_is_frozen_and_says_its_guarantee():
@@ -88,49 +92,10 @@ def test_a_request_is_frozen_and_says_its_guarantee():
 def test_paths_begin_at_the_folder_of_the_recipe(tmp_path):
     given = request(covariate=CovariateFile(path=str(tmp_path / "land.npy")))
     table = {"epsilon": 1, "bounds": list(BOUNDS), "covariate": "land.npy:size=9"}
-    assert request_from_table(table, folder=tmp_path).covariate == CovariateFile(
-        path=str(tmp_path / "land.npy"), size=9
-    )
+    found = request_from_table(table, folder=tmp_path).covariate
+    assert found == CovariateFile(path=str(tmp_path / "land.npy"), size=9)
     assert str(tmp_path / "land.npy") in to_toml(given, folder=tmp_path)
-
-
-def test_a_coordinate_resolution_is_a_key_beside_the_bounds():
-    table = {"epsilon": 1, "bounds": list(BOUNDS), "coordinate_resolution": "1e-3"}
-    given = request_from_table(table)
-    assert given.domain == psd.Domain(bounds=BOUNDS, coordinate_resolution="0.001")
-    stated = table_from_request(given)
-    assert (stated["lattice"], stated["coordinate_resolution"]) == (None, "0.001")
-    assert 'coordinate_resolution = "0.001"' in to_toml(given)
-    text = to_toml(given).replace('"0.001"', "0.001")
-    assert from_toml(text) == given
-    everywhere = request_from_table({**table, "bounds": "area-of-use"}).domain
-    assert everywhere.lattice == (360_001, 180_001)
-    for fault, words in (
-        ({"lattice": [64, 64]}, "lattice must be left out with coordinate_resolution"),
-        ({"bounds": "private", "lattice": [64, 64]}, "lattice must be left out with coordinate_"),
-        ({"bounds": "private", "coordinate_resolution": "1e-8"}, "1 to 2\\^30 values"),
-        ({"coordinate_resolution": "fine"}, "must be a decimal number above 0"),
-    ):
-        with pytest.raises(PsdError, match=words):
-            request_from_table({**table, **fault})
-
-
-def test_a_repair_is_of_a_boundary():
-    table = {"epsilon": 1, "bounds": list(BOUNDS)}
-    given = request_from_table({**table, "boundary": "city.gpkg:repair=yes"})
-    assert given.boundary == BoundaryFile(path="city.gpkg", repair=True)
-    assert request_from_table({**table, "boundary": "city.gpkg:repair=no"}) == (
-        request_from_table({**table, "boundary": "city.gpkg"})
-    )
-    for fault, words in (
-        ({"repair": True}, "key 'repair' does not exist"),
-        ({"boundary": "city.gpkg:repair=1"}, "boundary repair must be yes or no, got '1'"),
-    ):
-        with pytest.raises(ParameterError, match=words):
-            request_from_table({**table, **fault})
-
-
-def test_polygons_in_memory_are_no_file():
+    # Polygons in memory are no file.
     polygons = gpd.GeoSeries([shapely.box(*BOUNDS)], crs="EPSG:4326")
     for name in ("covariate", "boundary"):
         given = request(**{name: polygons})
@@ -138,82 +103,90 @@ def test_polygons_in_memory_are_no_file():
             to_toml(given)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
+def test_a_coordinate_resolution_is_a_key_beside_the_bounds(subtests):
+    given = from_table(coordinate_resolution="1e-3")
+    assert given.domain == psd.Domain(bounds=BOUNDS, coordinate_resolution="0.001")
+    stated = table_from_request(given)
+    assert (stated["lattice"], stated["coordinate_resolution"]) == (None, "0.001")
+    assert 'coordinate_resolution = "0.001"' in to_toml(given)
+    text = to_toml(given).replace('"0.001"', "0.001")
+    assert from_toml(text) == given
+    everywhere = from_table(bounds="area-of-use", coordinate_resolution="1e-3").domain
+    assert everywhere.lattice == (360_001, 180_001)
+    left_out = "lattice must be left out with coordinate_resolution"
+    stepped = {"coordinate_resolution": "1e-3", "lattice": [64, 64]}
+    rows = [
+        (stepped, left_out),
+        ({"bounds": "private", **stepped}, left_out),
+        ({"bounds": "private", "coordinate_resolution": "1e-8"}, "1 to 2\\^30 values"),
+        ({"coordinate_resolution": "fine"}, "must be a decimal number above 0"),
+    ]
+    refuses(subtests, from_table, rows)
+
+
+def test_a_repair_is_of_a_boundary(subtests):
+    boundary = from_table(boundary="city.gpkg:repair=yes").boundary
+    assert boundary == BoundaryFile(path="city.gpkg", repair=True)
+    plain = from_table(boundary="city.gpkg")
+    assert from_table(boundary="city.gpkg:repair=no") == plain
+    rows = [
+        ({"repair": True}, "key 'repair' does not exist"),
+        ({"boundary": "city.gpkg:repair=1"}, "boundary repair must be yes or no, got '1'"),
+    ]
+    refuses(subtests, from_table, rows)
+
+
+def test_what_is_refused(subtests):
+    sliced = {"slices": MONTHS, "time": "at"}
+    rows = [
         ({"domain": psd.Domain}, "got the class Domain"),
         ({"domain": "126 37 127 38"}, "got a value of type str"),
         ({"domain": (1, 2, 3)}, "four numbers"),
         ({"epsilon": 0}, "epsilon must be above 0"),
-        ({"method": psd.decompositions.Quadtree}, r"got the class Quadtree; write Quadtree\(\)"),
+        ({"method": Quadtree}, r"got the class Quadtree; write Quadtree\(\)"),
         ({"method": 7}, "must be a name or a decomposition"),
         ({"method": "quadtre"}, "quadtre"),
         ({"slices": "2024-01"}, "slices must be of type TimeSlices"),
         ({"slices": MONTHS}, "time must name the column"),
-        ({"slices": MONTHS, "time": "at", "time_zone": "UTC"}, "time_zone must be that of the"),
-        ({"slices": MONTHS, "time": "at", "domain": PrivateBounds()}, "must be public with slices"),
+        ({**sliced, "time_zone": "UTC"}, "time_zone must be that of the"),
+        ({**sliced, "domain": PrivateBounds()}, "must be public with slices"),
         ({"per": "slice", **USER}, "slices must be given with"),
         ({"max_per_slice": 1, **USER}, "slices must be given with max_per_slice="),
-        (
-            {"max_per_slice": 1, **USER, "slices": MONTHS, "time": "at", "per": "slice"},
-            'left out with per="slice"',
-        ),
-        (
-            {
-                "max_per_slice": 1,
-                "user": "id",
-                "max_contributions": "auto",
-                "slices": MONTHS,
-                "time": "at",
-            },
-            "must be a number with max_per_slice=, got auto",
-        ),
-        ({"per": "slice", "slices": MONTHS, "time": "at"}, "with user and max_contributions"),
+        ({"max_per_slice": 1, **USER, **sliced, "per": "slice"}, 'left out with per="slice"'),
+        ({"max_per_slice": 1, **CHOSEN, **sliced}, "a number with max_per_slice=, got auto"),
+        ({"per": "slice", **sliced}, "with user and max_contributions"),
         ({"max_contribution": 4}, "did you mean 'max_contributions'"),
         ({"covariate": 3}, "covariate must be"),
         ({"boundary": 3}, "boundary must be"),
         ({"covariate": CovariateFile(path="a.gpkg"), "domain": PrivateBounds()}, "must be public"),
-    ],
-)
-def test_what_is_refused(arguments, words):
-    with pytest.raises(PsdError, match=words):
-        request(**arguments)
-
-
-@pytest.mark.parametrize(
-    ("fields", "words"),
-    [
+    ]
+    refuses(subtests, request, rows)
+    rows = [
         ({"columns": "lon"}, "columns must be of type Columns"),
         ({"columns": Columns}, "got the class Columns"),
         ({"unit": PrivacyUnit(kind="user")}, "user must be a column"),
         ({"columns": Columns(user="id")}, "user must be a column"),
         ({"contribution_scope": "day"}, "must be series or slice"),
-    ],
-)
-def test_what_a_reading_refuses(fields, words):
-    with pytest.raises(PsdError, match=words):
-        ReadRequest(**fields)
+    ]
+    refuses(subtests, ReadRequest, rows)
 
 
-@pytest.mark.parametrize(
-    ("table", "words"),
-    [
-        ({}, "epsilon must be given"),
-        ({"epsilon": 1, "bound": 4}, "did you mean 'bounds'"),
-        ({"epsilon": 1, "bounds": "somewhere"}, "must be four numbers, area-of-use or private"),
-        ({"epsilon": 1, "bounds": "private:shard=0.1"}, "did you mean 'share'"),
-        ({"epsilon": 1, "read": "x"}, "read must be a table"),
-        ({"epsilon": 1, "read": {"z": "lon"}}, "key of read 'z' does not exist"),
-        ({"epsilon": 1, "read": {"table": "t"}}, "key of read 'table' does not exist"),
-        ({"epsilon": 1, "max_contributions": True}, "must be a whole number"),
-        ({"epsilon": 1, "slices": "2024"}, "must be months, weeks, days or hours"),
-        ({"epsilon": 1, "set": {"workload": "boxes.csv"}}, "bounds must be public with a workload"),
-        ({"epsilon": 1, "covariate": "a.npy:column=x"}, "only polygons have columns"),
-    ],
-)
-def test_what_a_table_refuses(table, words):
-    with pytest.raises(PsdError, match=words):
-        request_from_table(table)
+def test_what_a_table_refuses(subtests):
+    with pytest.raises(PsdError, match="epsilon must be given"):
+        request_from_table({})
+    rows = [
+        ({"bound": 4}, "did you mean 'bounds'"),
+        ({"bounds": "somewhere"}, "must be four numbers, area-of-use or private"),
+        ({"bounds": "private:shard=0.1"}, "did you mean 'share'"),
+        ({"read": "x"}, "read must be a table"),
+        ({"read": {"z": "lon"}}, "key of read 'z' does not exist"),
+        ({"read": {"table": "t"}}, "key of read 'table' does not exist"),
+        ({"max_contributions": True}, "must be a whole number"),
+        ({"slices": "2024"}, "must be months, weeks, days or hours"),
+        ({"set": {"workload": "boxes.csv"}, "bounds": None}, "public with a workload"),
+        ({"covariate": "a.npy:column=x"}, "only polygons have columns"),
+    ]
+    refuses(subtests, from_table, rows)
 
 
 def test_tallies_state_what_is_about_rows():
@@ -221,9 +194,8 @@ def test_tallies_state_what_is_about_rows():
     for key, value in (("bounds", list(BOUNDS)), ("user", "id"), ("slices", "2024-01")):
         with pytest.raises(PsdError, match=f"{key} must be left out for tallies"):
             request_from_table({"epsilon": 1, key: value}, domain=domain)
-    reading = ReadRequest(
-        columns=None, unit=PrivacyUnit(kind="user", max_contributions=3), slices=MONTHS
-    )
+    unit = PrivacyUnit(kind="user", max_contributions=3)
+    reading = ReadRequest(columns=None, unit=unit, slices=MONTHS)
     given = BuildRequest(epsilon=1, method="grid").complete(domain, reading)
     assert (given.domain, given.unit.max_contributions) == (domain, 3)
     assert "user" not in to_toml(given)

@@ -48,27 +48,32 @@ def test_points_on_the_edges_are_in_the_box(account):
     (charge,) = account.ledger.state().charges.values()
     assert (charge.what, charge.loss.epsilon, charge.region) == ("ask", 500_000_000, None)
     assert not charge.done
+    # The error is that of the noise.
+    answer = ask(TABLE, box=BOX, epsilon=1, account=account, sampler=Echo())
+    q = math.exp(-1)
+    assert answer.error == pytest.approx(math.sqrt(2 * q) / (1 - q), rel=1e-12)
+    assert (answer.lower, answer.upper) == (2, 8)
 
 
 def test_rows_of_users_are_bounded_among_those_in_the_box(account):
-    noise, user = Echo(), {"user": "id", "max_contributions": 2}
-    answer = ask(TABLE, box=BOX, epsilon=1, account=of_users(account), sampler=noise, **user)
-    assert asked(noise) == ([4], [10**9], 2)
-    assert answer.estimate == 4
+    """Or users are counted as users."""
+    users = Account(account.ledger, "users")
+    for how, estimate, sensitivity in (
+        ({"max_contributions": 2}, 4, 2),
+        ({"count": "users"}, 3, 720_720),
+    ):
+        noise = Echo()
+        answer = ask(TABLE, box=BOX, epsilon=1, account=users, sampler=noise, user="id", **how)
+        true = estimate * sensitivity if "count" in how else estimate
+        assert asked(noise) == ([true], [10**9], sensitivity)
+        assert answer.estimate == estimate
 
 
-def test_users_are_counted_as_users(account):
-    noise = Echo()
-    how = {"user": "id", "count": "users", "sampler": noise}
-    assert ask(TABLE, box=BOX, epsilon=1, account=of_users(account), **how).estimate == 3
-    assert asked(noise)[2] == 720_720
-
-
-@pytest.mark.parametrize("table", [TABLE, TABLE[:0]])
-def test_a_box_without_a_row_is_answered_and_paid_like_any_other(table, account):
-    answer = ask(table, box=(2, 2, 3, 3), epsilon=1, account=account, sampler=Echo())
-    assert answer.estimate == 0
-    assert account.left == 9 * 10**9
+def test_a_box_without_a_row_is_answered_and_paid_like_any_other(account):
+    for spent, table in enumerate((TABLE, TABLE[:0]), 1):
+        answer = ask(table, box=(2, 2, 3, 3), epsilon=1, account=account, sampler=Echo())
+        assert answer.estimate == 0
+        assert account.left == (10 - spent) * 10**9
 
 
 def test_every_answer_has_its_price_until_all_is_spent(account, tmp_path):
@@ -82,9 +87,8 @@ def test_every_answer_has_its_price_until_all_is_spent(account, tmp_path):
     ask(tmp_path / "points.csv", box=(2, 2, 3, 3), epsilon=10, account=account)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "kind"),
-    [
+def test_what_is_refused_costs_nothing(account, subtests):
+    for arguments, kind in (
         ({"box": (1, 0, 0, 1)}, DomainError),
         ({"box": (0, 0, 0, 1)}, DomainError),
         ({"epsilon": 0}, ParameterError),
@@ -93,16 +97,7 @@ def test_every_answer_has_its_price_until_all_is_spent(account, tmp_path):
         ({"max_contributions": 2}, ParameterError),
         ({"user": "id", "max_contributions": 2}, LedgerError),
         ({"data": "missing.csv"}, InputDataError),
-    ],
-)
-def test_what_is_refused_costs_nothing(arguments, kind, account):
-    with pytest.raises(kind):
-        ask(**{"data": TABLE, "box": BOX, "epsilon": 1, "account": account} | arguments)
+    ):
+        with subtests.test(arguments=arguments), pytest.raises(kind):
+            ask(**{"data": TABLE, "box": BOX, "epsilon": 1, "account": account} | arguments)
     assert account.left == 10**10
-
-
-def test_the_error_is_that_of_the_noise(account):
-    answer = ask(TABLE, box=BOX, epsilon=1, account=account, sampler=Echo())
-    q = math.exp(-1)
-    assert answer.error == pytest.approx(math.sqrt(2 * q) / (1 - q), rel=1e-12)
-    assert (answer.lower, answer.upper) == (2, 8)

@@ -1,9 +1,12 @@
 """Weights from records: what is read, charged and stated."""
 
+from fractions import Fraction
+
 import pandas as pd
 import pytest
 
 import psd
+from psd.accounting import rho_of
 from psd.errors import BudgetError, InputDataError, ParameterError
 from psd.ledger.account import Account
 from psd.ledger.ledger import Ledger
@@ -13,40 +16,30 @@ from support.suggestions import CELLS, TRAIN, RecordedSums, city_release, visits
 RELEASE = city_release()
 
 
+def train(data=None, **more):
+    return train_weights(visits() if data is None else data, RELEASE, **{**TRAIN, **more})
+
+
 def test_weights_state_what_they_cost():
-    weights = train_weights(visits(), RELEASE, **TRAIN)
+    weights = train()
     assert (weights.epsilon, weights.delta, weights.max_contributions) == ("0.5", "1e-6", 4)
     assert (weights.release, weights.cells) == (RELEASE.digest, CELLS)
     assert weights.ledger is weights.charge is None
+    for table in (visits().assign(lon=0.0), visits().head(1), visits(2)):
+        assert train(table).epsilon == "0.5"
 
 
-def test_all_of_rho_is_spent_on_one_question():
-    from fractions import Fraction
-
-    from psd.accounting import rho_of
-
-    sampler = RecordedSums()
-    train_weights(visits(), RELEASE, sampler=sampler, **TRAIN)
-    assert [ask.true.size for ask in sampler.asked] == [21, 6]
+def test_all_of_rho_is_spent_on_one_question_whatever_k():
     rho = rho_of(500_000_000, Fraction(1, 10**6))
-    assert [set(ask.rho.tolist()) for ask in sampler.asked] == [{rho // 2}, {rho // 2}]
-
-
-def test_without_noise_near_regions_score_higher():
-    sampler = RecordedSums()
-    weights = train_weights(visits(), RELEASE, sampler=sampler, **{**TRAIN, "epsilon": 100})
-    near = [weight for name, weight in weights.weights.items() if name.startswith("nearness")]
-    assert sum(near) > 0.5
-
-
-def test_at_most_k_records_of_a_user_are_read():
     table = pd.concat([visits()] + [visits().tail(30)] * 3)
-    asked = {}
-    for k in (2, 3):
+    for data, k in ((visits(), 4), (table, 2), (table, 3)):
         sampler = RecordedSums()
-        train_weights(table, RELEASE, sampler=sampler, max_contributions=k, **TRAIN)
-        asked[k] = sampler.asked
-    assert len(asked[2]) == len(asked[3]) == 2
+        train(data, sampler=sampler, max_contributions=k)
+        assert [ask.true.size for ask in sampler.asked] == [21, 6]
+        assert [set(ask.rho.tolist()) for ask in sampler.asked] == [{rho // 2}, {rho // 2}]
+    # Without noise near regions score higher.
+    weights = train(sampler=RecordedSums(), epsilon=100).weights
+    assert sum(weight for name, weight in weights.items() if name.startswith("nearness")) > 0.5
 
 
 @pytest.fixture
@@ -57,33 +50,24 @@ def account(tmp_path):
 
 
 def test_the_charge_is_gaussian_and_comes_before_the_draw(account):
+    with pytest.raises(BudgetError):
+        train("missing.csv", account=account, epsilon=3)  # refused before reading
+    assert not account.ledger.state().charges
+
     class Late(RecordedSums):
         def draw(self, mechanism):
             assert len(account.ledger.state().charges) == 1
             return super().draw(mechanism)
 
-    weights = train_weights(visits(), RELEASE, account=account, sampler=Late(), **TRAIN)
+    weights = train(account=account, sampler=Late())
     (charge,) = account.ledger.state().charges.values()
     assert (charge.what, charge.id) == ("suggest", weights.charge)
     assert charge.loss.text.startswith("epsilon 0.5 and delta 1e-6")
     account.finish()
 
 
-def test_more_than_the_budget_is_refused_before_reading(account):
-    with pytest.raises(BudgetError):
-        train_weights(visits(), RELEASE, account=account, **{**TRAIN, "epsilon": 3})
-    assert not account.ledger.state().charges
-
-
-def test_few_records_and_many_are_answered_alike():
-    outside = visits().assign(lon=0.0)
-    for table in (outside, visits().head(1), visits(2)):
-        assert train_weights(table, RELEASE, **TRAIN).epsilon == "0.5"
-
-
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
+def test_wrong_parameters_and_records_without_ids_are_refused(subtests):
+    for change, words in (
         ({"delta": "0.01"}, "delta must be above 0 and below 0.001"),
         ({"delta": 0}, "delta must be"),
         ({"delta": "x"}, "delta must be"),
@@ -92,13 +76,8 @@ def test_few_records_and_many_are_answered_alike():
         ({"max_contributions": 0}, "max_contributions must be"),
         ({"cells": 3}, "cells must be between 5 and 100"),
         ({"user": None}, "user"),
-    ],
-)
-def test_wrong_parameters_are_refused(change, told):
-    with pytest.raises(ParameterError, match=told):
-        train_weights(visits(), RELEASE, **{**TRAIN, **change})
-
-
-def test_records_without_ids_are_refused():
+    ):
+        with subtests.test(change=change), pytest.raises(ParameterError, match=words):
+            train(**change)
     with pytest.raises(InputDataError):
-        train_weights(visits().assign(id=None), RELEASE, **TRAIN)
+        train(visits().assign(id=None))

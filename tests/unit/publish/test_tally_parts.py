@@ -6,31 +6,33 @@ import numpy as np
 import pytest
 
 import psd
+from psd.decompositions import Grid, Quadtree
 from psd.errors import InputDataError, ParameterError
 from psd.ingest.partial_tally import merge
+from psd.ingest.sources import read
+from psd.ingest.tally_builder import tally_batches
 from psd.ingest.tally_file import read_tally, write_tally
 from psd.privacy.budget import Budget
+from psd.publish.drawing import draw_release
 from psd.publish.tally_parts import tally_of_build
 from psd.space.region_kinds.grid_cells import hierarchy_from_grid
 from support.privacy.samplers import ExactSampler
 from support.tallies import DOMAIN, REGIONS, ROWS, USERS, VARIANTS, cells, counted, table
 
 
-@pytest.mark.parametrize(
-    "method", [psd.decompositions.Grid(size=8), psd.decompositions.Quadtree(height=3)]
-)
+def build(data, **more):
+    how = {"epsilon": 1, "method": Grid(size=4), "sampler": ExactSampler(), **more}
+    return psd.build(data, **how)
+
+
+@pytest.mark.parametrize("method", [Grid(size=8), Quadtree(height=3)])
 @pytest.mark.parametrize("name", ["rows", "user", "carried", "coarse", "days"])
 def test_a_tally_gives_the_release_of_its_rows(tmp_path, name, method):
     how = VARIANTS[name]
     kept = counted(how)
     write_tally(kept, tmp_path / "t")
-    found = psd.build(
-        [read_tally(tmp_path / "t")], epsilon=1, method=method, sampler=ExactSampler()
-    )
-    from psd.ingest.sources import read
-    from psd.ingest.tally_builder import tally_batches
-    from psd.publish.drawing import draw_release
-
+    found = build(read_tally(tmp_path / "t"), method=method)
+    batches = read(table(), how.columns, DOMAIN)
     batches = read(table(), how.columns, DOMAIN)
     counts = tally_batches(batches, DOMAIN, unit=how.unit, key=how.key)
     want = draw_release(
@@ -54,7 +56,7 @@ def test_parts_that_were_counted_by_regions_give_their_build(tmp_path, name):
     merged, together = merge(tallies), counted(how)
     assert cells(merge(tallies[::-1])) == cells(merged) == cells(together)
     assert merged.rules.regions.digest == REGIONS.digest
-    found = psd.build(tallies, epsilon=1, regions=REGIONS, method="none", sampler=ExactSampler())
+    found = build(tallies, regions=REGIONS, method="none")
     tally = together.tally
     release = found if tally.slice is None else found["2024-01"]
     used = slice(None) if tally.slice is None else tally.slice == 0
@@ -66,9 +68,8 @@ def test_parts_that_were_counted_by_regions_give_their_build(tmp_path, name):
         (tallies, hierarchy_from_grid("2", DOMAIN), "counted, got others"),
         ([without], REGIONS, "must be left out for tallies that were counted without any"),
     ):
-        method = psd.decompositions.Grid(size=8) if regions is None else "none"
         with pytest.raises(ParameterError, match=words):
-            psd.build(parts, epsilon=1, regions=regions, method=method)
+            build(parts, regions=regions, **({} if regions is None else {"method": "none"}))
     with pytest.raises(InputDataError, match="have different regions; count all by the same"):
         merge([counted(ROWS, part="a"), counted(VARIANTS["regions"], part="b")])
 
@@ -93,16 +94,11 @@ def test_a_tally_of_slices_gives_a_series(bound):
     columns = dataclasses.replace(USERS, time="time")
     kept = counted(slices=months, columns=columns, contribution_scope=bound)
     per = "slice" if bound == "slice" else None
-    series = psd.build(
-        kept, epsilon=2, method=psd.decompositions.Grid(size=4), sampler=ExactSampler()
-    )
+    series = build(kept, epsilon=2)
     assert isinstance(series, psd.SeriesRelease)
     assert (series.scope, series.record.epsilon, series.slices) == (bound, 2 * 10**9, months)
-    want = psd.build(
-        table(), domain=DOMAIN, epsilon=2, slices=months, time="time", per=per, x="x", y="y",
-        user="user", max_contributions=4, method=psd.decompositions.Grid(size=4),
-        sampler=ExactSampler(),
-    )  # fmt: skip
+    how = {"domain": DOMAIN, "slices": months, "time": "time", "per": per, "x": "x", "y": "y"}
+    want = build(table(), epsilon=2, user="user", max_contributions=4, **how)
     totals = [[r.tree.count[r.tree.is_leaf].sum() for r in s.releases] for s in (series, want)]
     if bound == "slice":  # which rows are kept is the key's choice, how many is not
         assert totals[0] == totals[1]
@@ -111,20 +107,8 @@ def test_a_tally_of_slices_gives_a_series(bound):
 
 def test_a_method_that_divides_finer_than_its_tally_is_refused():
     coarse = counted(dataclasses.replace(ROWS, step=(8, 8)))
-    assert (
-        psd.build(coarse, epsilon=1, method=psd.decompositions.Quadtree(height=3)).method
-        == "quadtree"
-    )
-    assert (
-        psd.build(coarse, epsilon=1, method=psd.decompositions.Quadtree(height=2)).method
-        == "quadtree"
-    )
-    for method in (
-        psd.decompositions.Quadtree(height=4),
-        psd.decompositions.Grid(size=3),
-        psd.decompositions.Grid(),
-        "auto",
-        "kd-standard",
-    ):
+    for method in (Quadtree(height=3), Quadtree(height=2)):
+        assert psd.build(coarse, epsilon=1, method=method).method == "quadtree"
+    for method in (Quadtree(height=4), Grid(size=3), Grid(), "auto", "kd-standard"):
         with pytest.raises(ParameterError, match="8 x 8 lattice cells"):
             psd.build(coarse, epsilon=1, method=method)

@@ -1,22 +1,19 @@
 """Additions that end in the middle: the same answers are drawn again, and published once."""
 
+from collections import Counter
+from unittest.mock import Mock
+
 import pytest
 
 import psd
 from psd.mechanisms.sampler import SecureSampler
+from psd.privacy.unit import PrivacyUnit
 from psd.streams import drawing, outputs
 from psd.streams.state import State
+from support.privacy.stream_replay import counted_slices
 from support.streams import DAYS, create, day_of
 
-
-class KilledError(BaseException):
-    """Stands for the end of the process."""
-
-
-def killed(*_, **__):
-    raise KilledError
-
-
+# Where the process may end.
 POINTS = {
     "before the draw": (drawing, "draw_release"),
     "before the answer is kept": (State, "add_slice"),
@@ -26,7 +23,6 @@ POINTS = {
 
 @pytest.fixture
 def draws(monkeypatch):
-    """Answers of all draws, as lists."""
     drawn, draw = [], SecureSampler.draw
 
     def noted(self, mechanism):
@@ -44,8 +40,8 @@ def test_a_killed_addition_draws_the_same_again(tmp_path, monkeypatch, draws, po
     stream = create(tmp_path, epsilon=1, method=method)
     data = day_of(tmp_path, DAYS[0], 20)
     with monkeypatch.context() as patch:
-        patch.setattr(*POINTS[point], killed)
-        with pytest.raises(KilledError):
+        patch.setattr(*POINTS[point], Mock(side_effect=SystemExit))
+        with pytest.raises(SystemExit):
             stream.add(data, DAYS[0])
     before = [*draws]
     draws.clear()
@@ -63,16 +59,37 @@ def test_users_are_counted_once_however_often_an_addition_ends(tmp_path, monkeyp
     data = day_of(tmp_path, DAYS[0], 3)
     for point in POINTS.values():
         with monkeypatch.context() as patch:
-            patch.setattr(*point, killed)
-            with pytest.raises(KilledError):
+            patch.setattr(*point, Mock(side_effect=SystemExit))
+            with pytest.raises(SystemExit):
                 stream.add(data, DAYS[0])
     stream.add(data, DAYS[0])
     series = stream.add(day_of(tmp_path, DAYS[1], 3), DAYS[1])
     assert [round(release.total) for release in series.releases] == [3, 2]
 
 
-def test_a_newer_library_continues_a_stream(tmp_path, monkeypatch):
-    stream = create(tmp_path)
-    stream.add(day_of(tmp_path, DAYS[0], 3), DAYS[0])
-    series = stream.add(day_of(tmp_path, DAYS[1], 3), DAYS[1])
-    assert len({release.record.library for release in series.releases}) == 1
+# Records of one slice: which are kept of a user, whatever others do
+
+
+ANN = [("ann", day, column) for day in range(3) for column in (0, 1)]
+BOB = [("bob", 0, 1), ("bob", 2, 0)]
+
+
+def test_the_first_records_of_a_user_are_kept():
+    for k in range(1, 9):
+        slices = counted_slices(ANN, PrivacyUnit(kind="user", max_contributions=k))
+        kept = [sum(counted.contributions.values()) for counted in slices]
+        assert kept == [min(2, max(k - 2 * day, 0)) for day in range(3)]
+        assert [int(counted.tally.counts.sum()) for counted in slices] == kept
+        assert {counted.tally.contributions for counted in slices} == {k}
+    # Another user changes no kept record.
+    unit = PrivacyUnit(kind="user", max_contributions=3)
+    alone, both, bob = (counted_slices(rows, unit) for rows in (ANN, ANN + BOB, BOB))
+    for one, two, other in zip(alone, both, bob, strict=True):
+        assert counts_of(two) == counts_of(one) + counts_of(other)
+        assert two.contributions == {**one.contributions, **other.contributions}
+
+
+def counts_of(counted):
+    tally = counted.tally
+    cells = zip(tally.columns.tolist(), tally.rows.tolist(), strict=True)
+    return Counter(dict(zip(cells, tally.counts.tolist(), strict=True)))

@@ -1,15 +1,21 @@
 """Running totals: what is summed, what noise is drawn, and what the totals state of it."""
 
 from fractions import Fraction
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import psd
+from psd.decompositions import Grid, Quadtree
 from psd.errors import ParameterError
 from psd.ledger.ledger import Ledger
-from psd.streams import drawing
+from psd.streams import counters, drawing
+from psd.streams.blocks import empty_tally
 from psd.streams.counters import blocks_of, variance_factors
+from psd.streams.totals import next_total
+from support.refusals import refuses
 from support.streams import DAYS, create, day_of, totals
 
 TOTALS = "city.totals.psd.parquet"
@@ -24,27 +30,23 @@ def grow(folder, days=DAYS, **arguments):
     return psd.load(folder / "city.psd.parquet"), psd.load(folder / TOTALS)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("counter", ["slices", "tree", "toeplitz"])
-@pytest.mark.parametrize("method", [psd.decompositions.Grid(size=2), "quadtree"])
+@pytest.mark.parametrize("method", [Grid(size=2), Quadtree(height=2, budget="leaf")])
 def test_totals_are_sums_of_all_slices_so_far(tmp_path, counter, method):
-    if method == "quadtree":
-        method = psd.decompositions.Quadtree(height=2, budget="leaf")
-    delta = "1e-6" if counter == "toeplitz" else None
-    series, summed = grow(tmp_path, counter=counter, method=method, delta=delta)
+    """Slices that are left out add nothing."""
+    how = {"counter": counter, "delta": "1e-6" if counter == "toeplitz" else None}
+    series, summed = grow(tmp_path, method=method, **how)
     assert totals(series) == [1, 2, 3, 4, 5, 6, 7]
     assert totals(summed) == [1, 3, 6, 10, 15, 21, 28]
     assert (series.epsilon, summed.epsilon) == (1000, 1000)
     assert list(summed) == list(DAYS)
-
-
-@pytest.mark.parametrize("counter", ["slices", "tree", "toeplitz"])
-def test_slices_that_are_left_out_add_nothing(tmp_path, counter):
+    (tmp_path / "some").mkdir()
     days = [DAYS[n] for n in (1, 2, 6)]
-    delta = "1e-6" if counter == "toeplitz" else None
-    _, summed = grow(tmp_path, days, counter=counter, delta=delta)
-    assert totals(summed) == [2, 5, 12]
+    assert totals(grow(tmp_path / "some", days, method=method, **how)[1]) == [2, 5, 12]
 
 
+@pytest.mark.deep
 def test_totals_state_the_variance_of_their_noise(tmp_path):
     for counter in ("slices", "tree"):
         folder = tmp_path / counter
@@ -53,6 +55,8 @@ def test_totals_state_the_variance_of_their_noise(tmp_path):
         factors = [release.record.tree.noise.factor for release in summed.releases]
         assert factors == variance_factors(counter, len(DAYS))
         assert summed.releases[0].parameters["counter"] == counter
+        summed[DAYS[4]].save(folder / "five.psd.parquet")  # as a release of its own
+        assert psd.load(folder / "five.psd.parquet").record.tree.noise.factor == factors[4]
         own = {"totals_epsilon": "0.5"} if counter == "tree" else {}
         assert own.items() <= dict(series.releases[0].parameters).items()
         # A block has a third of half of epsilon: 7 slices are in blocks of 1, 2 and 4.
@@ -60,15 +64,7 @@ def test_totals_state_the_variance_of_their_noise(tmp_path):
         assert nano == ({10**9} if counter == "slices" else {10**9 // 2 // 3})
 
 
-def test_a_total_is_saved_as_a_release_of_its_own(tmp_path):
-    _, summed = grow(tmp_path, counter="tree", epsilon=1)
-    release = summed[DAYS[4]]
-    release.save(tmp_path / "five.psd.parquet")
-    loaded = psd.load(tmp_path / "five.psd.parquet")
-    assert loaded.record.tree.noise == release.record.tree.noise
-    assert loaded.record.tree.noise.factor == Fraction(4, 7) + 1
-
-
+@pytest.mark.deep
 def test_noise_is_drawn_on_blocks_of_steps_and_never_on_totals(tmp_path, monkeypatch):
     """True counts that meet noise: each slice, and each block of 2^l slices that ends with it."""
     sums, curator = [], drawing.Curator
@@ -85,18 +81,15 @@ def test_noise_is_drawn_on_blocks_of_steps_and_never_on_totals(tmp_path, monkeyp
 
 def test_the_variance_of_totals_is_what_they_state():
     """Totals of blocks with noise of variance 1, over 20,000 cells: within 5 % of the factor."""
-    from psd.streams import totals as module
-
     generator, cells, steps = np.random.default_rng(7), 20_000, 13
     blocks, variances = {}, []
 
-    def draw(tally):
-        return _Drawn(generator.normal(0, 1000, cells).round().astype(np.int64))
+    def draw(tally):  # a tree of which the counts alone are read
+        return SimpleNamespace(count=generator.normal(0, 1000, cells).round().astype(np.int64))
 
     for step in range(steps):
-        total = module.next_total(
-            "tree", range(step, step + 1), _no_records(), blocks, draw, number=steps
-        )
+        span, nothing = range(step, step + 1), empty_tally(1)
+        total = next_total("tree", span, nothing, blocks, draw, number=steps)
         blocks = total.blocks
         variances.append(total.numbers.var() / 1000**2)
         assert set(blocks) == set(blocks_of(step + 1))
@@ -104,22 +97,8 @@ def test_the_variance_of_totals_is_what_they_state():
     assert variances == pytest.approx(factors, rel=0.05)
 
 
-class _Drawn:
-    """A tree of which the counts alone are read."""
-
-    def __init__(self, count):
-        self.count = count
-
-
-def _no_records():
-    from psd.streams.blocks import empty_tally
-
-    return empty_tally(1)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_what_is_refused(tmp_path, subtests):
+    rows = [
         ({"method": "auto"}, "totals must be of a grid with size or of a quadtree, got auto"),
         ({"method": "grid"}, "totals must be of a grid with size"),
         ({"counter": "toeplitz"}, "counter must be slices or tree without delta="),
@@ -131,42 +110,94 @@ def _no_records():
             'counter must be slices with noise_law="gaussian", got tree',
         ),
         ({"noise_law": "gaussian"}, 'delta must be given with noise_law="gaussian"'),
-        (
-            {"counter": "tree", "user": "user", "max_contributions": 2},
-            "counter must be slices where",
-        ),
-        ({"counter": "tree", "totals": False}, "counter must be given with totals=True"),
-    ],
-)
-def test_what_is_refused(tmp_path, arguments, message):
-    with pytest.raises(ParameterError, match=message):
-        create(tmp_path, **{"totals": True, **arguments})
+        ({"counter": "tree", "user": "user", "max_contributions": 2}, "must be slices where"),
+        ({"counter": "tree", "epsilon": "5e-9"}, r'at least 0\.000000006 with counter="tree"'),
+    ]
+    refuses(subtests, partial(create, tmp_path, totals=True), rows, ParameterError)
+    with pytest.raises(ParameterError, match="counter must be given with totals=True"):
+        create(tmp_path, counter="tree", totals=False)
     assert list(tmp_path.iterdir()) == []
+    assert create(tmp_path, totals=True, counter="tree", epsilon="0.000000006")
 
 
+YEAR = psd.TimeSlices.parse("hour", "2026-01-01T00..2026-12-31T23")
+
+
+@pytest.mark.deep
 def test_a_ledger_has_no_charge_for_toeplitz(tmp_path):
     ledger = Ledger.create(tmp_path / "city.ledger")
     ledger.register("hours", 1, columns=psd.Columns(time="time"), delta="1e-6")
-    year = psd.TimeSlices.parse("hour", "2026-01-01T00..2026-12-31T23")
-    paid = {"account": psd.Account(ledger, "hours"), "delta": "1e-6", "slices": year, "epsilon": 1}
+    paid = {"account": psd.Account(ledger, "hours"), "delta": "1e-6", "slices": YEAR, "epsilon": 1}
     with pytest.raises(ParameterError, match="counter must be slices or tree with a ledger"):
         create(tmp_path, totals=True, counter="toeplitz", **paid)
     assert ledger.state().charges == {}
     assert create(tmp_path, totals=True, **paid).status().counter == "tree"
 
 
-def test_an_epsilon_of_which_a_block_gets_nothing_is_refused_at_the_creation(tmp_path):
-    with pytest.raises(ParameterError, match=r'at least 0\.000000006 with counter="tree"'):
-        create(tmp_path, totals=True, counter="tree", epsilon="0.000000005")
-    assert create(tmp_path, totals=True, counter="tree", epsilon="0.000000006")
-
-
+@pytest.mark.deep
 def test_auto_takes_the_smaller_error_of_the_last_total(tmp_path):
-    week = create(tmp_path, totals=True, epsilon=1)
-    assert week.status().counter == "slices"
-    year = psd.TimeSlices.parse("hour", "2026-01-01T00..2026-12-31T23")
-    (tmp_path / "year").mkdir()
-    assert create(tmp_path / "year", totals=True, slices=year, epsilon=1).status().counter == "tree"
-    (tmp_path / "delta").mkdir()
-    gaussian = create(tmp_path / "delta", totals=True, slices=year, epsilon=1, delta="1e-6")
-    assert gaussian.status().counter == "toeplitz"
+    for counter, more in (
+        ("slices", {}),
+        ("tree", {"slices": YEAR}),
+        ("toeplitz", {"slices": YEAR, "delta": "1e-6"}),
+    ):
+        (tmp_path / counter).mkdir()
+        made = create(tmp_path / counter, totals=True, epsilon=1, **more)
+        assert made.status().counter == counter
+
+
+# Counters: goldens of the matrices, and the variance of totals
+
+
+# Squared sensitivity, last weight, and largest and mean variance of a total with unit noise.
+GOLDEN = {
+    52: (2553581050078, 82637, 5.394, 4.684),
+    365: (3237021191281, 30997, 8.667, 7.737),
+    8760: (4349523354709, 6321, 15.649, 14.390),
+}
+TREE = {52: (19.73, 10.61), 365: (43.21, 21.99), 8760: (102.25, 50.64)}
+
+
+def test_goldens_of_the_square_root_and_of_the_tree():
+    for steps, (squared, last, largest, mean) in GOLDEN.items():
+        weights = counters.toeplitz_weights(steps)
+        assert weights[:3] == (2**20, 524288, 393216)
+        assert weights[-1] == last
+        assert counters.toeplitz_squared_sensitivity(steps) == squared
+        variances = np.array(counters.variance_factors("toeplitz", steps), float) * squared
+        assert variances.max() == pytest.approx(largest, rel=1e-3)
+        assert variances.mean() == pytest.approx(mean, rel=1e-3)
+    for steps, goldens in TREE.items():
+        levels = counters.tree_levels(steps)
+        variances = np.array(counters.variance_factors("tree", steps), float) * levels
+        assert (variances.max(), variances.mean()) == pytest.approx(goldens, rel=1e-3)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 7, 40])
+def test_the_square_root_has_the_sensitivity_of_all_columns_and_gives_running_totals(steps):
+    """No column of C has a larger norm, and the norm is that of a change of one step."""
+    weights, row = np.array(counters.toeplitz_weights(steps), object), counters.toeplitz_row(steps)
+    matrix = [[weights[t - s] if t >= s else 0 for s in range(steps)] for t in range(steps)]
+    norms = [sum(row[s] ** 2 for row in matrix) for s in range(steps)]
+    assert max(norms) == norms[0] == counters.toeplitz_squared_sensitivity(steps)
+    x = np.arange(steps) % 5 + 1.0
+    published = [sum(weights[t - s] * x[s] for s in range(t + 1)) for t in range(steps)]
+    totals = [row[: t + 1][::-1] @ published[: t + 1] for t in range(steps)]
+    assert totals == pytest.approx(np.cumsum(x), abs=1e-6)
+
+
+def test_blocks_fill_the_steps_and_end_where_they_are_closed():
+    for steps in (1, 5, 8, 37):
+        covered = []
+        for level, last in counters.blocks_of(steps):
+            assert level in counters.blocks_closed(last)
+            covered += range(last - 2**level + 1, last + 1)
+        assert covered == list(range(steps))
+        closed = [level for step in range(steps) for level in counters.blocks_closed(step)]
+        assert max(closed) + 1 == counters.tree_levels(steps)
+        assert closed.count(0) == steps
+    # Variances of blocks follow from those of their halves.
+    for level in range(1, 12):
+        half = counters.block_variance(level - 1)
+        assert counters.block_variance(level) == 1 / (1 + 1 / (2 * half))
+    assert counters.variance_factors("slices", 2) == [Fraction(1), Fraction(2)]

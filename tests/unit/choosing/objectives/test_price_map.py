@@ -1,16 +1,15 @@
 """Price maps: the golden markets on a map and along a line, and what is refused."""
 
 import numpy as np
-import pytest
 
 from psd.choosing import PriceList, PriceMap
 from psd.errors import ParameterError
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import tally_batches
-from psd.privacy.price_map_laws import map_law
-from psd.privacy.zone_layouts import zone_layout
 from psd.space.domain import Domain
 from support.price_regions import two_columns
+from support.privacy.price_markets import area_market
+from support.refusals import refuses
 
 PRICES = PriceList.parse("1..100/1")
 GRID = Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(8, 8))
@@ -27,24 +26,13 @@ def scores(maps, x, y, bids):
     return maps.scores(tally, maps.domain)
 
 
-@pytest.mark.parametrize(
-    ("zones", "epsilon", "expected", "log"),
-    [
-        (1, 1, 168.380403, 170.220546),
-        (2, 1, 175.613690, 179.957249),
-        (4, 1, 178.386601, 189.945397),
-        (8, 0.1, 146.998380, 55.081463),
-    ],
-)
-def test_a_golden_market_on_a_map(zones, epsilon, expected, log):
+def test_the_scores_of_a_market_on_a_map_and_the_bound_of_its_maps():
     i = np.arange(600)
     x, y = 5 * i % 8, (3 * i + i // 8) % 8
     bids = 1 + (37 * i + 11 * (i // 64) ** 2) % 40 + 5 * x + 3 * y
-    assert bids.sum() == 29_260
-    revenue = scores(on_map(), x + 0.5, y + 0.5, bids)
-    law = map_law(revenue, zone_layout("halving-tree", 64), zones, epsilon / 100)
-    assert law.expected_score / 100 == pytest.approx(expected, abs=1e-6)
-    assert law.log_sum == pytest.approx(log, abs=1e-6)
+    assert np.array_equal(scores(on_map(), x + 0.5, y + 0.5, bids), area_market())
+    assert on_map(zones=(1, 2, 3)).candidates == 3 * 2 * 100**3
+    assert on_map().sensitivity(4) == 400
 
 
 def test_runs_of_regions_are_in_the_public_order():
@@ -73,34 +61,19 @@ def test_zones_of_cells_are_boxes():
     assert [row["geometry"].bounds for row in rows] == boxes
 
 
-def test_the_bound_counts_the_numbers_of_zones_and_the_most_maps_of_one():
-    assert on_map(zones=(1, 2, 3)).candidates == 3 * 2 * 100**3
-    assert on_map().sensitivity(4) == 400
-
-
-@pytest.mark.parametrize(
-    ("changes", "told"),
-    [
+def test_wrong_maps_are_refused(subtests):
+    domain = Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(1, 1))
+    regions = {"domain": domain, "depth": None, "regions": two_columns(domain)}
+    rows = [
         ({"depth": None}, "either a depth"),
         ({"depth": 9}, "zone_depth must be 0 to 8"),
         ({"depth": -1}, "zone_depth must be"),
         ({"depth": 2}, "lattice of"),
         ({"order": (0,)}, "no order"),
-        ({"zones": (0,)}, "zones must be"),
-        ({"zones": ()}, "zones must be"),
-        ({"zones": (2, 1)}, "zones must be"),
-        ({"zones": (65,)}, "zones must be"),
+        *(({"zones": zones}, "zones must be") for zones in ((0,), (), (2, 1), (65,))),
         ({"prices": "1..9/1"}, "prices must be"),
         ({"domain": (0, 0, 1, 1)}, "domain must be"),
-    ],
-)
-def test_wrong_maps_are_refused(changes, told):
-    with pytest.raises(ParameterError, match=told):
-        on_map(**changes)
-
-
-@pytest.mark.parametrize("order", [None, (0,), (0, 0), (0, 1, 2)])
-def test_an_order_holds_each_region_once(order):
-    domain = Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(1, 1))
-    with pytest.raises(ParameterError, match="order must hold"):
-        on_map(domain=domain, depth=None, regions=two_columns(domain), order=order)
+        # An order holds each region once.
+        *(({**regions, "order": o}, "order must hold") for o in (None, (0,), (0, 0), (0, 1, 2))),
+    ]
+    refuses(subtests, on_map, rows, ParameterError)

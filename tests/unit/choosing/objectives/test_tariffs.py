@@ -3,7 +3,6 @@
 from decimal import Decimal
 
 import numpy as np
-import pytest
 
 from psd.choosing import Tariffs
 from psd.errors import ParameterError
@@ -11,6 +10,7 @@ from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import tally_batches
 from psd.space.domain import Domain
 from support.price_regions import two_columns
+from support.refusals import refuses
 
 DOMAIN = Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
 REGIONS = two_columns(DOMAIN)
@@ -42,16 +42,12 @@ def test_a_tariff_earns_the_prices_that_bids_reach_in_their_region():
     assert scores(tariffs(), [], []) == [0, 0]
     assert (tariffs().step, tariffs().sensitivity(2), tariffs().candidates) == (0.5, 12, 2)
     assert tariffs().pick(np.int64(1))[0] == ({"tariff": "next"},)
+    everywhere = tariffs(prices=((Decimal(2),), (Decimal("2.5"),)), regions=None)
+    assert scores(everywhere, [2, 2.5, 9], [1, 3, 3]) == [6, 5]
 
 
-def test_one_price_for_all_regions():
-    listed = tariffs(prices=((Decimal(2),), (Decimal("2.5"),)), regions=None)
-    assert scores(listed, [2, 2.5, 9], [1, 3, 3]) == [6, 5]
-
-
-@pytest.mark.parametrize(
-    ("changes", "told"),
-    [
+def test_wrong_lists_are_refused(subtests):
+    rows_of = [
         ({"ids": ("today",), "prices": rows(("1", "1"))}, "at least 2, got 1"),
         ({"ids": ("today", "today")}, "'today'"),
         ({"ids": ("today", " ")}, "an id each"),
@@ -62,8 +58,5 @@ def test_one_price_for_all_regions():
         ({"regions": None}, "1 prices each"),
         ({"domain": Domain(bounds=(0, 0, 5, 5), crs="EPSG:3857")}, "regions must be those"),
         ({"domain": (0, 0, 1, 1)}, "domain must be"),
-    ],
-)
-def test_wrong_lists_are_refused(changes, told):
-    with pytest.raises(ParameterError, match=told):
-        tariffs(**changes)
+    ]
+    refuses(subtests, tariffs, rows_of, ParameterError)
