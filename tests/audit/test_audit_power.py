@@ -43,7 +43,10 @@ def by_canaries(unit=None):
     return audit(GRID, 1, unit=unit, canaries=1024, runs=4, pairs=0, confidence=SURE)
 
 
-@pytest.mark.parametrize("unit", [None, COUPLE], ids=["record", "user"])
+each_unit = pytest.mark.parametrize("unit", [None, COUPLE], ids=["record", "user"])
+
+
+@each_unit
 def test_a_sound_build_passes(unit):
     found = by_canaries(unit=unit)
     assert not found.failed
@@ -85,7 +88,7 @@ def by_gaussian_canaries(unit=None, epsilon=3):
     return audit(GRID, epsilon, delta="1e-9", unit=unit, **sizes)
 
 
-@pytest.mark.parametrize("unit", [None, COUPLE], ids=["record", "user"])
+@each_unit
 def test_a_sound_gaussian_build_passes(unit):
     found = by_gaussian_canaries(unit)
     assert not found.failed
@@ -96,15 +99,12 @@ def test_a_sound_gaussian_build_passes(unit):
     assert " of 3 at delta 1e-9, expected " in found.sentence
 
 
-def test_canaries_catch_half_of_the_sigma():
-    """About 20 standard deviations from a result that the audit would pass."""
+def test_canaries_catch_too_small_a_sigma():
+    """At half of it, about 20 standard deviations from a result that the audit would pass."""
     with gaussian_counts_drawn_with(4):
         found = by_gaussian_canaries()
     assert found.failed
     assert found.sentence.startswith("not private as charged: an attack succeeds more often")
-
-
-def test_canaries_catch_a_hundredth_of_the_variance_as_more_than_epsilon_at_delta():
     with gaussian_counts_drawn_with(100):
         found = by_gaussian_canaries(epsilon=1)
     assert found.failed

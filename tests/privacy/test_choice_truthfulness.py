@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 from psd.choosing.bounds import liar_gain
-from psd.mechanisms.permute_and_flip import PermuteAndFlip
 from support.privacy.choice_markets import (
-    EPSILON,
     E,
     changed,
     exponential_law,
+    law_of_scores,
     multisets,
     price_law,
 )
@@ -78,9 +77,7 @@ def test_random_utilities_gain_no_more():
 
 def site_law(records):
     """Chances of three sites, from the numbers of records that are near each of them."""
-    near = np.bincount(np.array(records, np.int64), minlength=3)
-    choice = PermuteAndFlip(scores=near, epsilon=EPSILON, sensitivity=1, is_monotone=True)
-    return np.exp([choice.log_probability(np.array([i]))[0] for i in range(3)])
+    return np.exp(law_of_scores(np.bincount(np.array(records, np.int64), minlength=3), 1))
 
 
 def test_a_false_place_counts_as_two_and_keeps_the_printed_bound():

@@ -48,17 +48,12 @@ def rho_of(added, unit, bound="series", **options):
 
 
 @UNITS_OF_SLICES
-def test_a_user_who_loses_most_costs_rho_and_no_more(unit, bound):
-    """Rows everywhere, two in one place, and one in each slice."""
-    assert max(rho_of(rows, unit, bound) for rows in LOSING_MOST) == 1
-
-
-@pytest.mark.deep
-@UNITS_OF_SLICES
-def test_a_user_of_many_slices_costs_rho_and_no_more(unit, bound):
-    """All users with up to three rows; a tree of two levels in three slices."""
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.deep)])
+def test_a_user_of_many_slices_costs_rho_and_no_more(every, unit, bound):
+    """Of users who lose most, or of all with up to three rows; a tree in three slices."""
     most = 3 if bound == "slice" else unit.max_contributions
-    assert max(rho_of(rows, unit, bound) for rows in placed(most)) == 1
+    added = placed(most) if every else LOSING_MOST
+    assert max(rho_of(rows, unit, bound) for rows in added) == 1
 
 
 def test_a_user_whose_rows_are_heaped_in_one_slice_costs_less():

@@ -7,11 +7,14 @@ is the square of its change over twice sigma squared. Both are summed over all s
 
 import re
 from fractions import Fraction
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 
 import psd
+from psd.decompositions.grid import Grid
+from psd.decompositions.quadtree import Quadtree
 from psd.ingest.tally import Tally
 from psd.privacy.epsilon import NANO
 from psd.privacy.loss import Loss
@@ -46,10 +49,9 @@ def tally(records):
     return Tally(columns=cell, rows=cell, counts=counts, contributions=1)
 
 
-def draws_of(monkeypatch, counter, method, records, skipped=()):
+def draws_of(counter, method, records, skipped=()):
     """All that meets noise for the totals of a week."""
     draws, blocks, last = [], {}, -1
-    monkeypatch.setattr(drawing, "SecureSampler", lambda: Recorder(draws))
     request = request_from_arguments(
         domain=DOMAIN, epsilon=1, method=method, slices=SLICES, time="time"
     )
@@ -61,10 +63,9 @@ def draws_of(monkeypatch, counter, method, records, skipped=()):
         statement={},
         delta=DELTA,
     )
-    for step, number in enumerate(records):
-        if step in skipped:
-            continue
-        total = draw.draw_total(range(last + 1, step + 1), tally(number), blocks)
+    for step in sorted(set(range(len(records))) - set(skipped)):
+        with patch.object(drawing, "SecureSampler", lambda: Recorder(draws)):
+            total = draw.draw_total(range(last + 1, step + 1), tally(records[step]), blocks)
         blocks = {**blocks, **total.blocks} if counter == "toeplitz" else total.blocks
         last = step
     return draws
@@ -74,51 +75,36 @@ def loss(with_one, without):
     """Sum of the losses of all counts: epsilon, or rho in parts of 1e-12."""
     total = Fraction(0)
     for one, other in zip(with_one, without, strict=True):
-        change = np.abs(one.true - other.true)
+        change = np.abs(one.true - other.true).astype(object)
         if hasattr(one, "rho"):
-            each = [Fraction(int(d) ** 2 * int(r)) for d, r in zip(change, one.rho, strict=True)]
-            total += sum(each) / one.squared_sensitivity
+            total += Fraction(int((change**2 * one.rho).sum()), one.squared_sensitivity)
         else:
-            prices = zip(
-                change, one.epsilon, np.broadcast_to(one.sensitivity, len(change)), strict=True
-            )
-            total += sum(Fraction(int(d) * int(e), int(s)) for d, e, s in prices)
+            prices = np.broadcast_to(one.sensitivity, len(change)).tolist()
+            total += sum(map(Fraction, (change * one.epsilon).tolist(), prices))
     return total
 
 
-METHODS = ("grid", "quadtree")
+METHODS = {"grid": Grid(size=2), "quadtree": Quadtree(height=1)}
 LIMITS = {"tree": NANO // 2, "toeplitz": Loss.gaussian(NANO // 2, DELTA).rho}
-
-
-def method_of(name):
-    from psd.decompositions.grid import Grid
-    from psd.decompositions.quadtree import Quadtree
-
-    return Grid(size=2) if name == "grid" else Quadtree(height=1)
 
 
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("counter", LIMITS)
-def test_a_record_of_any_step_costs_no_more_than_the_totals_were_given(monkeypatch, counter, name):
-    method, before = method_of(name), [3, 0, 2, 1, 0, 0, 4]
-    without = draws_of(monkeypatch, counter, method, before)
-    losses = []
+def test_a_record_of_any_step_costs_no_more_than_the_totals_were_given(counter, name):
+    method, before = METHODS[name], [3, 0, 2, 1, 0, 0, 4]
+    without, losses, limit = draws_of(counter, method, before), [], LIMITS[counter]
     for step in range(len(SLICES)):
         records = [number + (day == step) for day, number in enumerate(before)]
-        losses.append(loss(draws_of(monkeypatch, counter, method, records), without))
-    limit = LIMITS[counter]
+        losses.append(loss(draws_of(counter, method, records), without))
     assert max(losses) <= limit
     # The first step is in a block of each level, and changes the longest column.
     assert losses[0] > limit * Fraction(999, 1000)
 
 
 @pytest.mark.parametrize("counter", LIMITS)
-def test_slices_that_are_left_out_change_no_loss(monkeypatch, counter):
-    method, skipped = method_of("grid"), (1, 4)
-    runs = [
-        draws_of(monkeypatch, counter, method, [number, 0, 1, 0, 0, 0, 2], skipped)
-        for number in (1, 0)
-    ]
+def test_slices_that_are_left_out_change_no_loss(counter):
+    records = [[number, 0, 1, 0, 0, 0, 2] for number in (1, 0)]
+    runs = [draws_of(counter, METHODS["grid"], each, skipped=(1, 4)) for each in records]
     assert LIMITS[counter] * Fraction(999, 1000) < loss(*runs) <= LIMITS[counter]
 
 
@@ -128,16 +114,16 @@ def stated_times(text, slices):
     return slices**2 if power else slices
 
 
-def test_a_user_of_several_slices_costs_no_more_than_the_totals_state(monkeypatch, tmp_path):
+def test_a_user_of_several_slices_costs_no_more_than_the_totals_state(tmp_path):
     """The sums of `toeplitz` read all slices so far, so a user may change one many times."""
     unit = {"user": "user", "max_contributions": 1, "per": "user-slice"}
     stream = create(tmp_path, **unit, epsilon=1, delta="1e-6", totals=True, counter="toeplitz")
     stream.add(day_of(tmp_path, "2026-01-05", 1), "2026-01-05")
     stated = psd.load(tmp_path / "city.totals.psd.parquet").guarantee_text
-    without = draws_of(monkeypatch, "toeplitz", method_of("grid"), [0] * 7)
+    without = draws_of("toeplitz", METHODS["grid"], [0] * 7)
     for slices in (2, 4, 7):
         records = [int(day < slices) for day in range(7)]
-        cost = loss(draws_of(monkeypatch, "toeplitz", method_of("grid"), records), without)
+        cost = loss(draws_of("toeplitz", METHODS["grid"], records), without)
         assert slices * LIMITS["toeplitz"] < cost
         for text in (stated, stream.status().guarantee):
             assert cost <= stated_times(text, slices) * LIMITS["toeplitz"]

@@ -44,23 +44,15 @@ def coded_tally(side, rows, k=1):
     return Tally.of_codes(codes, contributions=k, report={})
 
 
-each_method = pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+SPACES = [(3, 2, 2_400, 0)]
+MANY = [(*space, few) for few in (2**17, 0) for space in ((3, 1, 30), (3, 2, 240), (4, 1, 240))]
 
 
-@pytest.mark.deep
-@pytest.mark.parametrize("few", [2**17, 0], ids=["all-sorted", "few-sorted"])
-@pytest.mark.parametrize(("side", "k", "every"), [(3, 1, 30), (3, 2, 240), (4, 1, 240)])
-@each_method
+@pytest.mark.parametrize(
+    ("side", "k", "every", "few"), SPACES + [pytest.param(*m, marks=pytest.mark.deep) for m in MANY]
+)
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
 def test_no_answer_tells_more_than_epsilon(method, side, k, every, few, monkeypatch):
-    check(method, side, k, every, few, monkeypatch)
-
-
-@each_method
-def test_no_answer_of_a_few_pairs_tells_more_than_epsilon(method, monkeypatch):
-    check(method, 3, 2, 2_400, 0, monkeypatch)
-
-
-def check(method, side, k, every, few, monkeypatch):
     expected = replay_loss(method, side, k, every=every)
     monkeypatch.setattr("psd.ingest.cell_counter._MAX_DENSE", 0)
     monkeypatch.setattr("psd.ingest.code_ranks._FEW", few)

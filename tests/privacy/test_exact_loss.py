@@ -45,24 +45,13 @@ def check_loss(method, side, k, rows):
     assert worst >= least_worst(method, side, k, rows) - ROUNDING
 
 
-SPACES = pytest.mark.parametrize(("side", "k"), [(3, 1), (2, 2)])
-each_method = pytest.mark.parametrize("method", METHODS)
-
-
 @pytest.mark.deep
 @pytest.mark.slow
-@SPACES
-@each_method
+@pytest.mark.parametrize(("side", "k"), [(3, 1), (2, 2)])
+@pytest.mark.parametrize("method", METHODS)
 def test_loss_is_at_most_epsilon_and_uses_it(method, side, k):
     # These have up to hundreds of shapes per data set.
     check_loss(method, side, k, rows=1 if method.name in ("hilbert-rtree", "htf", "htree") else 2)
-
-
-@pytest.mark.nightly
-@SPACES
-@each_method
-def test_loss_over_more_data_sets(method, side, k):
-    check_loss(method, side, k, rows=2)
 
 
 # Those with few enough shapes that a larger lattice, or one row more, takes seconds.
@@ -78,16 +67,21 @@ def test_loss_beside_no_row(method):
     assert least_worst(method, 2, 2, 0) - ROUNDING <= worst <= 1 + ROUNDING
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("method", FEW)
-def test_loss_on_a_larger_lattice(method):
-    check_loss(method, 4, 1, rows=1)
+# Lattice side, k and rows beside the user.
+LARGER = [(3, 1, 2, METHODS), (2, 2, 2, METHODS), (4, 1, 1, FEW), (3, 1, 3, FEWER)]
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("method", FEWER)
-def test_loss_beside_three_rows(method):
-    check_loss(method, 3, 1, rows=3)
+@pytest.mark.parametrize(
+    ("side", "k", "rows", "method"),
+    [
+        pytest.param(*space, method.values[0], id=f"{space}-{method.id}")
+        for *space, methods in LARGER
+        for method in methods
+    ],
+)
+def test_loss_over_more_data(method, side, k, rows):
+    check_loss(method, side, k, rows=rows)
 
 
 @pytest.mark.parametrize(

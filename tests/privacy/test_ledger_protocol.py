@@ -1,6 +1,5 @@
 """The order of the steps: balance, rows, charge, draw, file, done."""
 
-import contextlib
 from pathlib import Path
 
 import pandas as pd
@@ -13,7 +12,7 @@ import psd.publish.charging
 from psd.api.release import Release
 from psd.curator.contribution_choice import ContributionChoice
 from psd.curator.private_bounds import PrivateBounds
-from psd.errors import LedgerError
+from psd.errors import LedgerError, WriteError
 from psd.ledger.account import Account
 from psd.ledger.charges import ChargeRequest
 from psd.ledger.ledger import Ledger
@@ -31,12 +30,16 @@ TABLE = pd.DataFrame(ROWS, columns=["lon", "lat", "user", "time"])
 QUADTREE = ("--method", "quadtree", "--set", "height=1")
 
 
-@pytest.fixture
-def ledger(tmp_path):
-    made = Ledger.create(tmp_path / "city.ledger")
+def made_ledger(path):
+    made = Ledger.create(path)
     made.register("rows", 10)
     made.register("users", 10, unit="user", columns=psd.Columns(user="user"))
     return made
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    return made_ledger(tmp_path / "city.ledger")
 
 
 @pytest.fixture
@@ -44,11 +47,18 @@ def points(tmp_path):
     return write_points(tmp_path / "points.csv", ROWS, "lon,lat,user,time")
 
 
+def paid_by(ledger, dataset="rows", epsilon=1):
+    return ("--ledger", ledger.path, "--dataset", dataset, "--epsilon", epsilon)
+
+
 def build(ledger, points, *more, dataset="rows"):
     """A command line that builds and pays."""
     target = points.with_name("r.psd.parquet")
-    paid = ("--ledger", ledger.path, "--dataset", dataset)
-    return ("build", points, "-o", target, "--epsilon", 1, *BOUNDS, *QUADTREE, *paid, *more)
+    return ("build", points, "-o", target, *BOUNDS, *QUADTREE, *paid_by(ledger, dataset), *more)
+
+
+def ask(ledger, points):
+    return cli("ask", points, "--box", 0, 0, 1, 1, *paid_by(ledger)).code
 
 
 # Charged before anything is drawn
@@ -72,32 +82,20 @@ DAYS = TimeSlices.parse("day", "2024-01-01,2024-01-02", "UTC")
 USER = {"user": "user", "max_contributions": 2}
 AUTO = {"user": "user", "max_contributions": ContributionChoice()}
 
+SERIES = {"slices": DAYS, "time": "time"}
 BUILDS = {
-    **{
-        method: lambda account, method=method: psd.build(
-            TABLE, domain=SQUARE, epsilon=1, method=method, account=account
-        )
-        for method in psd.methods()
-    },
-    "private bounds": lambda account: psd.build(
-        TABLE, domain=PrivateBounds(crs="EPSG:4326"), epsilon=1, account=account
-    ),
-    "auto": lambda account: psd.build(TABLE, domain=SQUARE, epsilon=1, account=account, **AUTO),
-    "series": lambda account: psd.build(
-        TABLE, domain=SQUARE, epsilon=1, slices=DAYS, time="time", account=account
-    ),
-    "auto series": lambda account: psd.build(
-        TABLE, domain=SQUARE, epsilon=1, slices=DAYS, time="time", account=account, **AUTO
-    ),
+    **{method: {"method": method} for method in psd.methods()},
+    "private bounds": {"domain": PrivateBounds(crs="EPSG:4326")},
+    "auto": AUTO,  # of records of users, and not the method of that name
+    "series": SERIES,
+    "auto series": {**AUTO, **SERIES},
 }
-OF_USERS = ("auto", "auto series")
 
 
 @pytest.mark.parametrize("name", BUILDS)
 def test_every_draw_finds_its_charge_on_the_disk(name, ledger, watched):
-    account = Account(ledger, "users" if name in OF_USERS else "rows")
-    BUILDS[name](account)
-    assert watched
+    account = Account(ledger, "users" if "user" in BUILDS[name] else "rows")
+    psd.build(TABLE, epsilon=1, account=account, **{"domain": SQUARE, **BUILDS[name]})
     assert set(watched) == {1}
     assert account.left == 9 * 10**9
 
@@ -105,26 +103,22 @@ def test_every_draw_finds_its_charge_on_the_disk(name, ledger, watched):
 def test_tallies_are_paid_before_they_are_drawn_from(ledger, points, watched, tmp_path):
     kept = tmp_path / "points.tally"
     assert cli("tally", points, "-o", kept, *BOUNDS).code == 0
-    paid = ("--ledger", ledger.path, "--dataset", "rows")
     target = ("-o", tmp_path / "r.psd.parquet")
-    assert cli("build", kept, *target, "--epsilon", 1, *QUADTREE, *paid).code == 0
-    assert watched
+    assert cli("build", kept, *target, *QUADTREE, *paid_by(ledger)).code == 0
     assert set(watched) == {1}
     (charge,) = ledger.state().charges.values()
     assert (charge.region, charge.done) == (None, True)
 
 
 def test_an_answer_is_paid_before_it_is_drawn(ledger, points, watched):
-    paid = ("--ledger", ledger.path, "--dataset", "rows")
-    assert cli("ask", points, "--box", 0, 0, 1, 1, "--epsilon", 1, *paid).code == 0
+    assert ask(ledger, points) == 0
     assert watched == [1]
 
 
 def test_choices_are_paid_before_they_are_drawn(ledger, points, watched, tmp_path):
     (tmp_path / "sites.csv").write_text("id,lon,lat\na,0,0\nb,1,1\n")
-    paid = ("--ledger", ledger.path, "--dataset", "rows", "--epsilon", 1)
     line = ("choose", "site", points, "--candidates", tmp_path / "sites.csv", "--radius", 9000)
-    assert cli(*line, "--best", 2, *paid).code == 0
+    assert cli(*line, "--best", 2, *paid_by(ledger)).code == 0
     assert watched == [1, 1]
     (charge,) = ledger.state().charges.values()
     assert (charge.loss.epsilon, charge.done) == (10**9, True)
@@ -147,28 +141,28 @@ def test_the_balance_is_looked_at_before_the_counts_of_a_tally(ledger, points, t
     with kept.open("r+b") as file:
         file.seek(4)
         file.write(bytes(24))  # the head of the first page of counts
-    line = ("build", kept, "-o", tmp_path / "r.psd.parquet", *QUADTREE, "--ledger", ledger.path)
-    said = fails(4, *line, "--epsilon", 11, "--dataset", "rows")
+    line = ("build", kept, "-o", tmp_path / "r.psd.parquet", *QUADTREE)
+    said = fails(4, *line, *paid_by(ledger, epsilon=11))
     assert "'rows' has epsilon 10 left, and this costs 11" in said
-    assert "counts epsilon per user" in fails(9, *line, "--epsilon", 1, "--dataset", "users")
-    paid = (*line, "--epsilon", 1, "--dataset", "rows")
+    assert "counts epsilon per user" in fails(9, *line, *paid_by(ledger, "users"))
+    paid = (*line, *paid_by(ledger))
     assert UNREADABLE in fails(8, *paid)
     assert "PRIVATE, do not publish: tally" in cli(*paid, "--report-private").err
     assert ledger.state().charges == {}
 
 
-@pytest.mark.parametrize("content", ["lon,lat\nx,1\n", "lat,x\n1,1\n", "", 'lon,lat\n"1,1\n'])
-def test_what_cannot_be_read_costs_nothing_and_is_one_sentence(content, ledger, points):
-    points.write_text(content)
-    assert UNREADABLE in fails(8, *build(ledger, points))
+def test_what_cannot_be_read_costs_nothing_and_is_one_sentence(ledger, points):
+    for content in ("lon,lat\nx,1\n", "lat,x\n1,1\n", "", 'lon,lat\n"1,1\n'):
+        points.write_text(content)
+        assert UNREADABLE in fails(8, *build(ledger, points))
     assert ledger.state().charges == {}
 
 
-@pytest.mark.parametrize("content", ["lon,lat\n", "lon,lat\n99,1\n", "lon,lat\n1,91\n"])
-def test_an_input_without_a_record_inside_is_charged(content, ledger, points):
-    points.write_text(content)
-    assert cli(*build(ledger, points)).code == 0
-    assert state(ledger) == [True]
+def test_an_input_without_a_record_inside_is_charged(ledger, points):
+    for number, content in enumerate(("lon,lat\n", "lon,lat\n99,1\n", "lon,lat\n1,91\n"), 1):
+        points.write_text(content)
+        assert cli(*build(ledger, points, "--overwrite")).code == 0
+        assert state(ledger) == [True] * number
 
 
 def test_the_balance_is_looked_at_again_at_the_charge(ledger, points, monkeypatch):
@@ -177,10 +171,8 @@ def test_the_balance_is_looked_at_again_at_the_charge(ledger, points, monkeypatc
 
     def meanwhile(*arguments, **options):
         counted = count_rows(*arguments, **options)
-        claim = ChargeRequest(
-            loss=Loss.pure(95 * 10**8), unit=PrivacyUnit(), what="another", readings=BY_LON_LAT
-        )
-        ledger.charge("rows", claim)
+        what = {"unit": PrivacyUnit(), "what": "another", "readings": BY_LON_LAT}
+        ledger.charge("rows", ChargeRequest(loss=Loss.pure(95 * 10**8), **what))
         return counted
 
     monkeypatch.setattr(psd.publish.count_inputs, "count_rows", meanwhile)
@@ -197,41 +189,36 @@ def state(ledger):
     return [charge.done for charge in ledger.state().charges.values()]
 
 
-@contextlib.contextmanager
-def draws_that_fail(monkeypatch):
-    with monkeypatch.context() as patch:
-        draw = SecureSampler.draw
-
-        def fail(*question):
-            draw(*question)
-            raise MemoryError
-
-        patch.setattr(SecureSampler, "draw", fail)
-        yield
-
-
 def test_a_build_that_fails_after_its_charge_stays_charged(ledger, points, monkeypatch):
-    with draws_that_fail(monkeypatch):
+    draw = SecureSampler.draw
+
+    def fail(*question):
+        draw(*question)
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SecureSampler, "draw", fail)
         assert UNREADABLE in fails(8, *build(ledger, points))
     assert state(ledger) == [False]
     assert cli(*build(ledger, points)).code == 0
     assert state(ledger) == [False, True]
 
 
-def test_a_release_that_cannot_be_written_is_charged_and_not_finished(ledger, points, monkeypatch):
-    def full(*_, **__):
-        raise psd.errors.WriteError("cannot write r.psd.parquet: no space left on device")
+def failing(error):
+    def fail(*_, **__):
+        raise error
 
-    monkeypatch.setattr(Release, "save", full)
+    return fail
+
+
+def test_a_release_that_cannot_be_written_is_charged_and_not_finished(ledger, points, monkeypatch):
+    monkeypatch.setattr(Release, "save", failing(WriteError("no space left on device")))
     fails(6, *build(ledger, points))
     assert state(ledger) == [False]
 
 
 def test_a_release_that_cannot_be_noted_is_there_and_charged(ledger, points, monkeypatch):
-    def broken(*_, **__):
-        raise LedgerError("ledger city.ledger is in use by another process")
-
-    monkeypatch.setattr(Ledger, "finish", broken)
+    monkeypatch.setattr(Ledger, "finish", failing(LedgerError("city.ledger is in use")))
     said = fails(9, *build(ledger, points))
     assert "r.psd.parquet was released and charged, but could not be recorded as done" in said
     assert Release.load(points.with_name("r.psd.parquet"))
@@ -273,28 +260,22 @@ def ledgers_of(names, tmp_path, monkeypatch):
         for name in names:
             ids = iter(range(100))
             patch.setattr(psd.ledger.ledger, "_random_id", lambda ids=ids: f"id {next(ids)}")
-            folder = tmp_path / name
-            folder.mkdir()
+            (tmp_path / name).mkdir()
             with again():
-                left[name] = entries_of_one(folder, DATA[name])
+                left[name] = entries_of_one(tmp_path / name, DATA[name])
     return left
 
 
 def entries_of_one(folder: Path, text):
-    made = Ledger.create(folder / "l")
-    made.register("rows", 10)
-    made.register("users", 10, unit="user", columns=psd.Columns(user="user"))
+    made = made_ledger(folder / "l")
     points = folder / f"{folder.name}.csv"
     points.write_text(text)
-    for more, dataset in (
-        ((), "rows"),
-        (("--user", "user", "--max-contributions", "auto"), "users"),
-        (("--user", "user", "--count", "users"), "users"),
-    ):
-        outcome = cli(*build(made, points, *more, "--overwrite", dataset=dataset))
+    for more in ((), ("--max-contributions", "auto"), ("--count", "users")):
+        of_users = ("--user", "user", *more) if more else ()
+        dataset = "users" if more else "rows"
+        outcome = cli(*build(made, points, *of_users, "--overwrite", dataset=dataset))
         assert outcome.code == 0, outcome.err
-    paid = ("--ledger", made.path, "--dataset", "rows")
-    assert cli("ask", points, "--box", 0, 0, 1, 1, "--epsilon", 1, *paid).code == 0
+    assert ask(made, points) == 0
     return made.state()
 
 

@@ -11,18 +11,12 @@ from psd.privacy.unit import PrivacyUnit
 from support.privacy.merge_replay import OTHERS, counted, worst_loss
 
 
-@pytest.mark.deep
 @pytest.mark.parametrize("k", [1, 2])
 @pytest.mark.parametrize("way", ["add", "carry"])
-def test_a_user_of_several_parts_costs_epsilon(k, way):
-    assert worst_loss(k, way) == 1
-
-
-@pytest.mark.parametrize("k", [1, 2])
-@pytest.mark.parametrize("way", ["add", "carry"])
-def test_a_user_of_two_parts_costs_epsilon(k, way):
-    """Over an eighth of what the user can have."""
-    assert worst_loss(k, way, every=8) == 1
+@pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.deep)])
+def test_a_user_of_several_parts_costs_epsilon(every, way, k):
+    """Over all that the user can have, or an eighth of it."""
+    assert worst_loss(k, way, every=every) == 1
 
 
 @pytest.mark.deep

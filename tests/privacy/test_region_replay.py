@@ -15,6 +15,7 @@ from psd.privacy.epsilon import NANO
 from psd.testing import SCRIPTS, RecordingSampler
 from psd.testing.regions import region_keys, region_tally, spent_by_key
 from psd.testing.small import small_domain, small_tally
+from support.privacy.curators import small_curator
 from support.privacy.region_replay import exact_signed_loss, region_loss, run_regions
 from support.small_regions import SHAPES, Stepwise
 
@@ -72,15 +73,8 @@ def test_regions_without_a_record_are_counted_as_all_others(regions):
 
 
 def test_parts_of_a_cell_in_two_regions_are_counted_separately():
-    regions = SHAPES["flat"]
     keys = [(1, 0), (1, 1), (1, 1), (5, 0)]  # cell 1 lies in the first two regions
-    curator = Curator(
-        region_tally(regions, keys),
-        small_domain(4),
-        budget=Budget(NANO),
-        sampler=RecordingSampler(SCRIPTS[0]),
-        regions=regions,
-    )
+    curator = region_curator("flat", keys)
     [cells] = curator.cut_regions(curator.root())
     assert curator.count(cells, NANO).tolist() == [2, 2, 0, 0]
 
@@ -96,21 +90,25 @@ def test_cells_that_do_not_meet_their_region_are_empty_at_no_cost():
     assert (tree.epsilon[tree.is_leaf & ~tree.outside] > 0).all()
 
 
+def region_curator(name, keys=(), tally=None):
+    """Curator of records at pairs of cell and region."""
+    tally = tally or region_tally(SHAPES[name], keys)
+    how = {"budget": Budget(NANO), "sampler": RecordingSampler(SCRIPTS[0])}
+    return Curator(tally, small_domain(4), regions=SHAPES[name], **how)
+
+
 @pytest.mark.parametrize("region", [None, [0, 4], [-1, 0]])
 def test_a_tally_of_other_regions_is_refused(region):
     tally = small_tally(4, (0, 5))
     if region is not None:
         object.__setattr__(tally, "region", np.array(region, np.int32))
-    arguments = {"budget": Budget(NANO), "sampler": RecordingSampler(SCRIPTS[0])}
     with pytest.raises(ParameterError, match="regions"):
-        Curator(tally, small_domain(4), regions=SHAPES["flat"], **arguments)
+        region_curator("flat", tally=tally)
 
 
 @pytest.mark.parametrize("tier", [0, 1])
 def test_levels_that_cost_more_than_epsilon_together_are_refused(tier):
-    regions = SHAPES["deep"]
-    arguments = {"budget": Budget(NANO), "sampler": RecordingSampler(SCRIPTS[0])}
-    curator = Curator(region_tally(regions, ()), small_domain(4), regions=regions, **arguments)
+    curator = region_curator("deep")
     levels = curator.cut_regions(curator.root())
     curator.count(levels[tier], NANO)
     with pytest.raises(BudgetError):
@@ -119,13 +117,11 @@ def test_levels_that_cost_more_than_epsilon_together_are_refused(tier):
 
 
 def test_only_an_uncut_root_is_cut_into_regions():
-    regions = SHAPES["flat"]
-    arguments = {"budget": Budget(NANO), "sampler": RecordingSampler(SCRIPTS[0])}
-    curator = Curator(region_tally(regions, ()), small_domain(4), regions=regions, **arguments)
+    curator = region_curator("flat")
     [cells] = curator.cut_regions(curator.root())
     for other in (cells, curator.curve(2)):
         with pytest.raises(ParameterError, match="root"):
             curator.cut_regions(other)
-    bare = Curator(small_tally(4, ()), small_domain(4), **arguments)
+    bare, _ = small_curator(4, ())
     with pytest.raises(ParameterError, match="regions must be given"):
         bare.cut_regions(bare.root())

@@ -42,23 +42,6 @@ def test_no_path_of_any_epsilon_passes_it(k):
         assert worst_path(scale, int(delta), records=k)[0] <= round(epsilon * NANO) / NANO
 
 
-@pytest.mark.parametrize(
-    ("name", "to_whole", "losses"),
-    [
-        ("exact", float, (0.94, 0.95, 0.93, 0.86, 0.92, 1.29, 1.29, 3.00)),
-        ("down", math.floor, (0.95, 0.95, 1.01, 1.10, 1.03, 0.87, 0.86, 0.86)),
-        ("up", math.ceil, (0.93, 0.91, 0.93, 0.93, 0.91, 0.87, 0.86, 0.86)),
-    ],
-)
-def test_why_delta_is_rounded_up(name, to_whole, losses):
-    """Loss over epsilon of the worst path for the three ways to take delta from lambda ln 4."""
-    for epsilon, expected in zip(EPSILONS, losses, strict=True):
-        scale = 7 / (3 * epsilon)
-        least = 0.0 if name == "exact" else 1
-        delta = max(to_whole(scale * math.log(4)), least)
-        assert worst_path(scale, delta)[0] / epsilon == pytest.approx(expected, abs=0.006)
-
-
 class Given(RecordingSampler):
     """Splits as given, and no more after that."""
 
@@ -97,36 +80,27 @@ def worst_of_all_shapes(lattice, places, numbers, epsilon, k):
         return seen[counts]
 
     users = [m for m in itertools.product(range(k + 1), repeat=len(places)) if 0 < sum(m) <= k]
-    return max(
-        abs(before - after)
-        for counts, user in itertools.product(itertools.product(*numbers), users)
-        for before, after in zip(
-            shapes(counts).values(),
-            shapes(tuple(a + b for a, b in zip(counts, user, strict=True))).values(),
-            strict=True,
-        )
-    )
+    worst = 0.0
+    for counts, user in itertools.product(itertools.product(*numbers), users):
+        after = shapes(tuple(a + b for a, b in zip(counts, user, strict=True)))
+        pairs = zip(shapes(counts).values(), after.values(), strict=True)
+        worst = max(worst, *(abs(a - b) for a, b in pairs))
+    return worst
+
+
+# 4 x 4: two levels, 17 shapes, the user's records in one quarter or in two; 8 x 1: three levels of
+# halves, 26 shapes.
+SMALL, THIN = ((4, 4), ((0, 0), (2, 2))), ((8, 1), ((0, 0), (3, 0)))
+SPACES = [(SMALL, epsilon, k, 0.6) for epsilon in (0.5, 1.65, 8) for k in (1, 2)]
+SPACES += [(THIN, epsilon, 1, 0.8) for epsilon in (1.65, 8)]
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("k", [1, 2])
-@pytest.mark.parametrize("epsilon", [0.5, 1.65, 8])
-def test_every_shape_of_a_small_lattice(epsilon, k):
-    """4 x 4: two levels, 17 shapes; the user's records in one quarter or in two."""
+@pytest.mark.parametrize(("where", "epsilon", "k", "least"), SPACES)
+def test_every_shape_of_a_small_lattice(where, epsilon, k, least):
     delta = int(rule_of(epsilon, k)[1])
     numbers = ((0, delta - 1, delta, 2 * delta), (0, delta))
-    worst = worst_of_all_shapes((4, 4), ((0, 0), (2, 2)), numbers, epsilon, k)
-    assert 0.6 * epsilon <= worst <= epsilon
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize("epsilon", [1.65, 8])
-def test_every_shape_of_a_thin_lattice(epsilon):
-    """8 x 1: three levels of halves, 26 shapes."""
-    delta = int(rule_of(epsilon, 1)[1])
-    numbers = ((0, delta, 2 * delta), (0, delta))
-    worst = worst_of_all_shapes((8, 1), ((0, 0), (3, 0)), numbers, epsilon, 1)
-    assert 0.8 * epsilon <= worst <= epsilon
+    assert least * epsilon <= worst_of_all_shapes(*where, numbers, epsilon, k) <= epsilon
 
 
 @pytest.mark.nightly
@@ -136,19 +110,15 @@ def test_every_shape_over_more_data(epsilon, k):
     delta = int(rule_of(epsilon, k)[1])
     numbers = ((0, 1, delta - 1, delta, delta + 1, 2 * delta), (0, 1, delta), (0, delta))
     places = ((0, 0), (2, 0), (2, 2))
-    worst = worst_of_all_shapes((4, 4), places, numbers, epsilon, k)
-    assert 0.6 * epsilon <= worst <= epsilon
+    assert 0.6 * epsilon <= worst_of_all_shapes((4, 4), places, numbers, epsilon, k) <= epsilon
 
 
-@pytest.mark.parametrize("numerator", [1, 7, 1_000])
-@pytest.mark.parametrize("above", [False, True])
-def test_the_law_of_thresholds_is_that_of_the_oracle(numerator, above):
+def test_the_law_of_thresholds_is_that_of_the_oracle():
     """Replay reads the probabilities of splits from the mechanism itself."""
-    values = np.repeat(np.arange(-60, 61), 3)
-    denominator = np.tile([1, 3, 10**9], 121)
-    mechanism = ThresholdMechanism(
-        values=values, numerator=numerator, denominator=denominator, cost=denominator
-    )
-    answer = np.full(len(values), above)
-    expected = log_above(values if above else 1 - values, numerator / denominator)
-    assert mechanism.log_probability(answer) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+    values, denominator = np.repeat(np.arange(-60, 61), 3), np.tile([1, 3, 10**9], 121)
+    for numerator, above in itertools.product([1, 7, 1_000], [False, True]):
+        scales = {"numerator": numerator, "denominator": denominator, "cost": denominator}
+        mechanism = ThresholdMechanism(values=values, **scales)
+        found = mechanism.log_probability(np.full(len(values), above))
+        expected = log_above(values if above else 1 - values, numerator / denominator)
+        assert found == pytest.approx(expected, rel=1e-9, abs=1e-12)

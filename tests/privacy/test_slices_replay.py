@@ -28,32 +28,16 @@ from support.privacy.slices_replay import (
     users,
 )
 
+MANY = pytest.param(list(users(3)), marks=pytest.mark.deep)
 
-def worst_loss(added, k, bound):
-    """Largest loss over rows that are added, and what it has to be.
 
-    A third of the epsilon is rounded down to whole nano-units.
-    """
+@pytest.mark.parametrize("k", [1, 2])
+@pytest.mark.parametrize("bound", ["series", "slice"])
+@pytest.mark.parametrize("added", [[EVERYWHERE], MANY], ids=["everywhere", "many"])
+def test_a_user_of_many_slices_costs_no_more_than_epsilon(added, bound, k):
+    # A third of the epsilon is rounded down to whole nano-units.
     wanted = Fraction(NANO // 3, NANO) * 3 if bound == "slice" else 1
-    return max(loss_of(rows, user(k), bound) for rows in added), wanted
-
-
-EACH = [pytest.mark.parametrize("k", [1, 2]), pytest.mark.parametrize("bound", ["series", "slice"])]
-
-
-@EACH[0]
-@EACH[1]
-def test_a_user_who_is_in_every_slice_costs_no_more_than_epsilon(k, bound):
-    worst, wanted = worst_loss([EVERYWHERE], k, bound)
-    assert worst == wanted
-
-
-@pytest.mark.deep
-@EACH[0]
-@EACH[1]
-def test_a_user_of_many_slices_costs_no_more_than_epsilon(k, bound):
-    worst, wanted = worst_loss(users(3), k, bound)
-    assert worst == wanted
+    assert max(loss_of(rows, user(k), bound) for rows in added) == wanted
 
 
 @pytest.mark.deep

@@ -1,4 +1,4 @@
-"""The draws have the law of discrete Gaussian noise, and draws of another law are seen."""
+"""The draws have the law of discrete Gaussian noise. Planted bugs show that others are seen."""
 
 from fractions import Fraction
 
@@ -11,8 +11,6 @@ from support.goodness_of_fit import ALPHA, discrete_gaussian_p_value, holds, ind
 
 N = 100_000
 VARIANCES = [Fraction(1, 3), Fraction(1), Fraction(41, 2), Fraction(10**4), Fraction(10**12)]
-FACTORS = [Fraction(49, 100), Fraction(169, 100), Fraction(9, 10), Fraction(11, 10)]
-"""Of sigma^2: sigma times .7 and 1.3, and sigma^2 off by 10 %."""
 
 
 def size_for(variance):
@@ -31,7 +29,6 @@ def draw_rejection(variance, size):
 
 each_way = pytest.mark.parametrize("draw", [draw_table, draw_rejection], ids=["table", "rejection"])
 SMALLEST = pytest.param(VARIANCES[0], marks=pytest.mark.deep, id="1/3")
-each_variance = pytest.mark.parametrize("variance", VARIANCES, ids=str)
 
 
 @each_way
@@ -39,13 +36,6 @@ each_variance = pytest.mark.parametrize("variance", VARIANCES, ids=str)
 def test_one_parameter_has_the_law(draw, variance):
     size = size_for(variance)
     assert holds(lambda: discrete_gaussian_p_value(draw(variance, size), variance))
-
-
-@pytest.mark.parametrize("factor", FACTORS, ids=str)
-@each_variance
-def test_a_wrong_variance_is_rejected(variance, factor):
-    draws = draw_table(variance * factor, size_for(variance))
-    assert discrete_gaussian_p_value(draws, variance) < ALPHA
 
 
 def test_a_parameter_per_draw_has_the_laws():

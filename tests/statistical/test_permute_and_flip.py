@@ -1,4 +1,4 @@
-"""Law of permute-and-flip, by chi-square; wrong rates, and a best one that always wins a tie."""
+"""Law of permute-and-flip, by chi-square, and of its ties."""
 
 import numpy as np
 import pytest
@@ -8,13 +8,12 @@ from psd.choosing import select
 from psd.mechanisms.permute_and_flip import PermuteAndFlip
 from psd.privacy.choice_laws import permute_and_flip_probabilities
 from psd.privacy.epsilon import NANO
-from support.goodness_of_fit import ALPHA, holds, pooled_p_value
+from support.goodness_of_fit import holds, pooled_p_value
 
 DRAWS = 5_000
 SCORES = np.array([-9, -5, -4, 0, -1, 0, 0, -1, -3, -40])
 SLOPES = {True: 1.0, False: 0.5}
 EPSILONS = [(NANO // 10, 1), (NANO, 1), (NANO, 3), (3 * NANO, 2)]
-either = pytest.mark.parametrize("is_monotone", [True, False])
 
 
 def draws(epsilon, sensitivity, is_monotone):
@@ -31,18 +30,11 @@ def p_value(chosen, rate):
 
 
 @pytest.mark.deep
-@either
+@pytest.mark.parametrize("is_monotone", [True, False])
 @pytest.mark.parametrize(("epsilon", "sensitivity"), EPSILONS)
 def test_law(epsilon, sensitivity, is_monotone):
     rate = SLOPES[is_monotone] * epsilon / NANO / sensitivity
     assert holds(lambda: p_value(draws(epsilon, sensitivity, is_monotone), rate))
-
-
-@pytest.mark.deep
-@either
-@pytest.mark.parametrize("factor", [0.5, 2.0])
-def test_half_and_twice_the_rate_are_rejected(factor, is_monotone):
-    assert p_value(draws(NANO, 1, is_monotone), factor * SLOPES[is_monotone]) < ALPHA
 
 
 def test_ties_are_broken_by_chance():

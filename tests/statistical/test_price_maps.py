@@ -1,4 +1,4 @@
-"""Law of price maps, by chi-square against all maps; wrong rates, and weights of few bits."""
+"""Law of price maps, by chi-square against all maps; weights of few bits."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from psd.mechanisms import enclosed_branches
 from psd.mechanisms.price_maps import PriceMaps
 from psd.privacy.epsilon import NANO
 from psd.privacy.zone_layouts import zone_layout
-from support.goodness_of_fit import ALPHA, holds
+from support.goodness_of_fit import holds
 from support.privacy.price_markets import enumerated_law, score_table
 
 pytestmark = pytest.mark.deep
@@ -43,10 +43,7 @@ def groups_of(expected):
     return np.minimum(groups, number - 1)
 
 
-each_layout = pytest.mark.parametrize("layout", ["runs", "halving-tree"])
-
-
-@each_layout
+@pytest.mark.parametrize("layout", ["runs", "halving-tree"])
 @pytest.mark.parametrize("epsilon", [NANO // 10, NANO, 5 * NANO])
 def test_law(layout, epsilon):
     assert holds(lambda: p_value(layout, epsilon, epsilon / NANO / SENSITIVITY))
@@ -54,12 +51,6 @@ def test_law(layout, epsilon):
 
 def test_law_of_scores_that_are_not_monotone():
     assert holds(lambda: p_value("runs", 4 * NANO, 2.0 / SENSITIVITY, False))
-
-
-@pytest.mark.parametrize("factor", [0.5, 2.0])
-@each_layout
-def test_half_and_twice_the_rate_are_rejected(layout, factor):
-    assert p_value(layout, 3 * NANO, factor) < ALPHA
 
 
 @pytest.mark.parametrize("bits", [2, 7])

@@ -12,21 +12,7 @@ Patch = Callable[[], AbstractContextManager[object]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlantedBug:
-    """One bug.
-
-    Parameters
-    ----------
-    id : str
-        Name.
-    wrong : str
-        What goes wrong, in a sentence.
-    like : str
-        What it stands for: the class of mistakes, or where one like it was found.
-    test : str
-        Test that fails with it, as pytest names tests.
-    plant : callable
-        Patches the package for a while.
-    """
+    """What goes wrong, what it stands for, and the test that fails while the bug is planted."""
 
     id: str
     wrong: str

@@ -9,9 +9,9 @@ from psd.mechanisms.laplace import LaplaceMechanism
 from psd.privacy.currency import Currency
 
 RHO = "tests/privacy/test_concentrated.py::"
-USERS = RHO + "test_a_user_who_loses_most_costs_rho_and_no_more"
+USERS = RHO + "test_a_user_of_many_slices_costs_rho_and_no_more"
 COUNTS = "tests/unit/mechanisms/test_noisy_counts.py::"
-CURRENCY = "tests/unit/privacy/test_currency.py::"
+CURRENCY = "tests/unit/privacy/test_loss.py::"
 PAID = "tests/unit/publish/test_paid_tallies.py::test_what_was_found_in_rho"
 CAP = "the bound of one slice taken for that of all, or the reverse"
 
@@ -33,14 +33,14 @@ def sigma_for_its_square():
     return gaussian_counts_by(counts)
 
 
-@planted(test=USERS + "[three rows in three slices]", like=CAP)
+@planted(test=USERS + "[False-three rows in three slices]", like=CAP)
 @around("psd.publish.series.squared_sensitivity")
 def k_squared_for_k_cap(sound, unit, scope, slices):
     """The squared sensitivity of users with one row in each slice is k^2, a waste of noise."""
     return max(sound(unit, scope, slices), unit.contributions**2)
 
 
-@planted(test=USERS + "[one row in each slice]", like=CAP)
+@planted(test=USERS + "[False-one row in each slice]", like=CAP)
 @instead("psd.publish.series.squared_sensitivity")
 def cap_squared_for_k_cap(unit, scope, slices):
     """The squared sensitivity forgets that a user may be in every slice."""
@@ -61,7 +61,7 @@ def pure_draws_at_an_eighth():
     return replaced("psd.privacy.currency.Currency.of_pure", Currency.of_selections)
 
 
-@planted(test=USERS + "[one row]", like="costs of two currencies in one sum")
+@planted(test=USERS + "[False-one row]", like="costs of two currencies in one sum")
 def nano_epsilon_for_parts_of_rho():
     """Counts of a budget in rho get Laplace noise, whose parts of rho are read as epsilon."""
 

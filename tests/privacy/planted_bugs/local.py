@@ -3,6 +3,7 @@
 import math
 import os
 import random
+import shutil
 import tempfile
 from contextlib import contextmanager
 from fractions import Fraction
@@ -178,9 +179,12 @@ def cap_of_each_campaign_alone():
 @contextmanager
 def edited(old, new, name="device.py"):
     """The program of the device has another text, in a folder of its own."""
-    source = Path(device.__file__).with_name(name).read_text()
-    assert source.count(old) == 1
+    usual = Path(device.__file__).parent
+    source = (usual / name).read_text()
+    assert source.count(old) == 1, old
     with tempfile.TemporaryDirectory() as folder:
+        for program in ("device.py", "device.js"):
+            shutil.copy(usual / program, folder)
         Path(folder, name).write_text(source.replace(old, new))
         with replaced("psd.local.device.__file__", str(Path(folder, "device.py"))):
             yield
@@ -309,11 +313,10 @@ def number_drawn_by_a_float(self, answer, words):
     return f"[{random.choices(range(len(every)), every)[0]}]"
 
 
-ROUNDS = "tests/unit/local/test_rounds.py::"
 AGAIN = "the same device counted or charged again"
 
 
-@planted(test=ROUNDS + "test_real_devices_from_start_to_end", like=AGAIN)
+@planted(test=DEVICE + "test_a_device_answers_in_its_group_only_and_once", like=AGAIN)
 def every_round_answered_by_every_device():
     """A device takes the group that is asked, so it answers in every round."""
 
@@ -331,14 +334,16 @@ def every_round_answered_by_every_device():
     return together(asked_group(), forgetting())
 
 
-@planted(test=ROUNDS + "test_seven_rounds_have_about_the_error_of_four", like="a divided budget")
+@planted(test="tests/unit/local/test_campaign_design.py::"
+         "test_a_campaign_is_written_and_read_by_the_device", like="a divided budget")  # fmt: skip
 @around("psd.local.campaign_design.campaign_content")
 def epsilon_split_over_rounds(content, bounds, crs, title, nano, devices, groups):
     """Each round has its part of epsilon, although a device answers in one of them alone."""
     return content(bounds, crs, title, nano // len(groups), devices, groups)
 
 
-@planted(test=ROUNDS + "test_the_perturbation_error_is_predicted", like="a wrong variance")
+@planted(test="tests/unit/estimation/test_local_measurements.py::"
+         "test_the_sampling_of_the_level_adds_its_term", like="a wrong variance")  # fmt: skip
 @instead("psd.estimation.local_measurements.share_variance")
 def constant_variance_alone(share, level, reports):
     """The variance of a count lacks the term of its devices and that of the sampling."""
@@ -346,7 +351,9 @@ def constant_variance_alone(share, level, reports):
     return np.full(np.shape(share), float(q * (1 - q) / (p - q) ** 2) / level.reports)
 
 
-@planted(test=ROUNDS + "test_sums_do_not_drift", like="a weight that follows its estimate")
+@planted(test="tests/unit/local/test_aggregation.py::"
+         "test_variances_follow_pooled_shares_and_not_their_own_estimate",
+         like="a weight that follows its estimate")  # fmt: skip
 @around("psd.estimation.local_measurements._measure_at")
 def weights_follow_estimates(measure_at, tree, local, shares):
     """The variance of a node is computed from its own estimate, so sums drift upward."""

@@ -15,9 +15,8 @@ from psd.mechanisms.random_words import random_bits
 from psd.privacy.epsilon import NANO
 
 LAW = "tests/statistical/"
-COUNTS = (
-    LAW + "test_build_noise.py::test_noise_is_discrete_laplace_of_scale_k_over_epsilon[100000000-1]"
-)
+BUILDS = LAW + "test_build_noise.py::test_noise_is_discrete_laplace"
+COUNTS = BUILDS + "_of_scale_k_over_epsilon[2000000000-1]"
 SPLITS = LAW + "test_exceeds.py::test_splits_have_their_probability[7/3]"
 LAWS = LAW + "test_discrete_laplace.py::"
 GAUSSIAN = LAW + "test_discrete_gaussian.py::"

@@ -15,6 +15,7 @@ import pytest
 
 TESTS = Path(__file__).resolve().parents[2]
 OPTIONS = ("--exitfirst", "-n", "0", "-p", "no:cacheprovider", "-m", "not spark")
+LOADED = ("psd.publish.pipeline", "psd.testing", "psd_cli.main", "geopandas", "hypothesis")
 HELPERS = ("-W", "ignore::pytest.PytestAssertRewriteWarning")  # that bugs have imported
 
 
@@ -64,6 +65,8 @@ def report(bug):
 
 def main(*names):
     sys.path[:0] = [str(TESTS)]
+    for module in LOADED:  # once, and not in each of the processes
+        import_module(module)
     bugs = {bug.id: bug for bug in import_module("privacy.planted_bugs.registry").BUGS}
     for name in names or bugs:
         report(bugs[name])

@@ -5,20 +5,20 @@ from psd.privacy.budget import Budget
 from psd.space.time_slices import TimeSlices
 
 REPLAY = "tests/privacy/test_slices_replay.py::"
-USERS = REPLAY + "test_a_user_who_is_in_every_slice_costs_no_more_than_epsilon"
+USERS = REPLAY + "test_a_user_of_many_slices_costs_no_more_than_epsilon"
 NAIVE = "tests/oracle/test_counting_naive.py::"
 MARKS = "tests/oracle/test_marks_naive.py::"
 DISJOINT = "time slices taken for disjoint users"
 
 
-@planted(test=USERS + "[series-1]", like=DISJOINT)
+@planted(test=USERS + "[everywhere-series-1]", like=DISJOINT)
 @around("support.privacy.slices_replay.counted_unit")
 def k_per_slice_in_parallel(counted, unit, bound):
     """Users are bounded slice by slice, and the slices accounted as parallel."""
     return counted(unit, "slice")
 
 
-@planted(test=USERS + "[slice-1]", like=DISJOINT)
+@planted(test=USERS + "[everywhere-slice-1]", like=DISJOINT)
 def epsilon_for_each_slice():
     """Each slice of a bound per slice is given all of epsilon."""
     return replaced("psd.privacy.budget.Budget.in_sequence", Budget.in_parallel)

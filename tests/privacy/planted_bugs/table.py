@@ -7,8 +7,9 @@ HEAD = """\
 
 A privacy test that never fails proves nothing. So {} bugs are stored beside the tests: each is a
 small patch of the package and the name of the test that catches it. The test is run with the patch
-in the package, and must fail: with twelve of the bugs in every run, and with all of them in the
-nightly run (`pytest tests/privacy/test_planted_bugs.py`, `pytest -m nightly` of the same file).
+in the package, and must fail: with twelve of the bugs in the deep tier, and with all of them in the
+nightly run (`pytest -m deep tests/privacy/test_planted_bugs.py`, `pytest -m nightly` of the same
+file). Nearly all of these tests are of the fast tier.
 
 Made by `python docs/generate.py`.
 """

@@ -7,19 +7,19 @@ import pyarrow as pa
 
 from privacy.planted_bugs.bug import around, instead, like, planted, replaced
 
-USERS = "tests/privacy/test_merge_replay.py::test_a_user_of_two_parts_costs_epsilon"
+USERS = "tests/privacy/test_merge_replay.py::test_a_user_of_several_parts_costs_epsilon"
 COUNTING = "tests/privacy/test_counting_replay.py::"
 UNIT = "tests/unit/ingest/test_partial_tally.py::"
 
 
-@planted(test=USERS + "[add-2]", like="bounds per part where users are in several")
+@planted(test=USERS + "[8-add-2]", like="bounds per part where users are in several")
 @instead("psd.ingest.partial_tally.combined_contribution_bound")
 def k_of_one_part(parts):
     """The bound of a merged tally is the largest of its parts, not their sum."""
     return max(part.contributions for part in parts)
 
 
-@planted(test=COUNTING + "test_no_answer_of_a_few_pairs_tells_more_than_epsilon[privtree]")
+@planted(test=COUNTING + "test_no_answer_tells_more_than_epsilon[privtree-3-2-2400-0]")
 @like("counts in two steps, one of which is taken twice")
 @around("psd.ingest.code_ranks.CodeRanks.ranks")
 def ranks_count_twice(original, self, codes):
@@ -56,7 +56,7 @@ def tallies_read_as_records():
     return replaced("psd.ingest.sources.parquet.refuse_private_footer", lambda path, keys: None)
 
 
-@planted(test=USERS + "[carry-1]", like="ids that are told apart by a short hash")
+@planted(test=USERS + "[8-carry-1]", like="ids that are told apart by a short hash")
 @around("psd.ingest.partial_tally.merge_user_rows")
 def users_by_a_digest(original, several, *terms):
     """Two users share a digest and a bound: one's rows return when the other leaves."""

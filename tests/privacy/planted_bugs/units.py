@@ -13,7 +13,7 @@ from psd.ingest.user_partitions import UserPartitions, _join
 from support.privacy.samplers import AlteredSampler
 
 REPLAY = "tests/privacy/test_units_replay.py::"
-REMOVED = REPLAY + "test_a_whole_unit_of_a_crowd_changes_no_more_than_epsilon"
+REMOVED = REPLAY + "test_a_whole_unit_changes_no_more_than_epsilon"
 BOUNDS = REPLAY + "test_bounds_and_counts_together_tell_no_more_than_epsilon[one]"
 OUTSIDE = REPLAY + "test_rows_outside_the_boundary_move_nothing"
 IDS = "tests/unit/ingest/test_tally_builder.py::"
@@ -33,13 +33,13 @@ def kept_by_row_numbers(units, salt, cells, time, k):
     return order[number < k]
 
 
-@planted(test=REMOVED + "[user]", like=ORDER)
+@planted(test=REMOVED + "[False-user]", like=ORDER)
 def bounding_by_row_numbers():
     """The rows kept of a user follow from a hash of their numbers in the file."""
     return kept_by_row_numbers()
 
 
-@planted(test=REMOVED + "[user-day]", like=ORDER)
+@planted(test=REMOVED + "[False-user-day]", like=ORDER)
 def days_bounded_by_row_numbers():
     """The rows kept of a user's day follow from a hash of their numbers in the file."""
     return kept_by_row_numbers()
@@ -58,39 +58,39 @@ def kept_batch_by_batch():
     return replaced("psd.ingest.tally_builder.UserPartitions", Hasty)
 
 
-@planted(test=REMOVED + "[user]", like=PARTITION)
+@planted(test=REMOVED + "[False-user]", like=PARTITION)
 def bounding_batch_by_batch():
     """The bound k of a user holds for each batch that was read, not for all of them."""
     return kept_batch_by_batch()
 
 
-@planted(test=REMOVED + "[user-day]", like=PARTITION)
+@planted(test=REMOVED + "[False-user-day]", like=PARTITION)
 def days_bounded_batch_by_batch():
     """The bound k of a user's day holds for each batch that was read, not for all of them."""
     return kept_batch_by_batch()
 
 
-@planted(test=REMOVED + "[user]", like="global limits and samples")
+@planted(test=REMOVED + "[False-user]", like="global limits and samples")
 @instead("psd.ingest.tally_builder.keep_smallest")
 def a_quota_for_all(units, salt, cells, time, k):
     """A limited number of rows is kept in all, the first of the file."""
     return np.arange(min(len(units), 2 * k))
 
 
-@planted(test=REMOVED + "[user-day]", like=OTHER_UNIT)
+@planted(test=REMOVED + "[False-user-day]", like=OTHER_UNIT)
 def days_bounded_by_user():
     """The bound k is that of a user, where a day of the user is the unit."""
     return replaced("psd.ingest.tally_builder.TallyBuilder._units", lambda self, part: part.users)
 
 
-@planted(test=REMOVED + "[user-day]", like=OTHER_UNIT)
+@planted(test=REMOVED + "[False-user-day]", like=OTHER_UNIT)
 @around("psd.ingest.tally_builder.TallyBuilder._units")
 def days_of_another_zone(original, self, part):
     """Days begin at midnight in another time zone than the release states."""
     return original(self, replace(part, time=part.time - 9 * 3_600_000_000))
 
 
-@planted(test=REMOVED + "[user-day]", like="sensitivity 1 for k = 2")
+@planted(test=REMOVED + "[False-user-day]", like="sensitivity 1 for k = 2")
 @around("psd.publish.count_inputs.count_rows")
 def noise_of_a_day_for_one_row(original, *arguments, **options):
     """Each day is bounded to k rows, and the noise is that of one."""
@@ -104,27 +104,27 @@ CHOOSE = "psd.publish.count_rows.choose_contribution_bound"
 FIND = "psd.publish.count_rows.find_bounds"
 
 
-@planted(test=REMOVED + "[users]")
+@planted(test=REMOVED + "[False-users]")
 @like("distinct counts at scale 1 / epsilon, where a user is in many cells")
 def whole_users_in_every_cell():
     """Distinct users are counted in each cell, with noise for one of them."""
     return replaced(WEIGHTS, lambda units, weight: np.full(len(units), weight))
 
 
-@planted(test=REMOVED + "[users]", like=ORDER)
+@planted(test=REMOVED + "[False-users]", like=ORDER)
 @instead(WEIGHTS)
 def shares_of_all_rows(units, weight):
     """The weight of a row follows from the number of all rows, not of its user's."""
     return np.full(len(units), weight * len(np.unique(units)) // max(len(units), 1))
 
 
-@planted(test=REMOVED + "[users]", like="weights without the floor")
+@planted(test=REMOVED + "[False-users]", like="weights without the floor")
 def weights_rounded_up():
     """The weights of a user's rows are rounded up, and add up to more than one user."""
     return replaced(WEIGHTS, lambda units, weight: -(-weight // np.bincount(units))[units])
 
 
-@planted(test=REMOVED + "[auto]", like=CHOICE)
+@planted(test=REMOVED + "[False-auto]", like=CHOICE)
 @around(CHOOSE)
 def choice_counts_rows(original, rows, *rest):
     """The bound per user is chosen by a score over rows, of which a user has many."""
@@ -136,14 +136,14 @@ def of_epsilon(times, sampler):
     return AlteredSampler(lambda m: replace(m, epsilon=times * m.epsilon), sampler)
 
 
-@planted(test=REMOVED + "[auto]", like=CHOICE)
+@planted(test=REMOVED + "[False-auto]", like=CHOICE)
 @around(CHOOSE)
 def choice_of_sensitivity_half(original, rows, choice, budget, sampler):
     """The bound per user is drawn as if a user changed a score by 1/2."""
     return original(rows, choice, budget, of_epsilon(2, sampler))
 
 
-@planted(test=REMOVED + "[auto]", like=CHOICE)
+@planted(test=REMOVED + "[False-auto]", like=CHOICE)
 @instead(CHOOSE)
 def choice_without_charge(rows, *rest):
     """The bound per user is a quantile of the data, for nothing."""
@@ -158,7 +158,7 @@ def spent_and_given_again(allot, self, *arguments, **options):
     return part
 
 
-@planted(test=REMOVED + "[auto]", like=CHOICE)
+@planted(test=REMOVED + "[False-auto]", like=CHOICE)
 def choice_not_deducted():
     """The bound per user is paid for, and the method gets all of epsilon."""
     return spent_and_given_again()

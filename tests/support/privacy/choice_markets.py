@@ -22,30 +22,24 @@ def price_scores(bids, prices):
 @cache
 def price_law(bids, prices):
     """Log-probability of each price, from the mechanism that draws it."""
-    choice = PermuteAndFlip(
-        scores=price_scores(bids, prices),
-        epsilon=EPSILON,
-        sensitivity=max(prices),
-        is_monotone=True,
-    )
-    logs = [choice.log_probability(np.array([i]))[0] for i in range(len(prices))]
-    return np.array(logs)
+    return law_of_scores(price_scores(bids, prices), max(prices))
+
+
+def law_of_scores(scores, sensitivity, is_monotone=True):
+    """Log-probability of each candidate."""
+    how = {"epsilon": EPSILON, "sensitivity": sensitivity, "is_monotone": is_monotone}
+    choice = PermuteAndFlip(scores=scores, **how)
+    return np.array([choice.log_probability(np.array([i]))[0] for i in range(len(scores))])
 
 
 @cache
 def exponential_law(bids, prices):
     """Log-probabilities of the exponential mechanism at the rate of monotone scores."""
     one = np.zeros(len(prices), np.int64)
-    mechanism = ExponentialMechanism(
-        candidates=Candidates(
-            group=one,
-            first=np.arange(len(prices)),
-            length=one + 1,
-            score=2 * price_scores(bids, prices),
-        ),
-        epsilon=np.array([EPSILON]),
-        sensitivity=np.array([max(prices)]),
-    )
+    score, first = 2 * price_scores(bids, prices), np.arange(len(prices))
+    candidates = Candidates(group=one, first=first, length=one + 1, score=score)
+    how = {"epsilon": np.array([EPSILON]), "sensitivity": np.array([max(prices)])}
+    mechanism = ExponentialMechanism(candidates=candidates, **how)
     return np.array([mechanism.log_probability(np.array([i]))[0] for i in range(len(prices))])
 
 
@@ -55,14 +49,12 @@ def map_law_of(bidders, zones, answers):
     scores = np.zeros((3, 2), np.int64)
     for place, bid in bidders:
         scores[place] += [1 if bid >= 1 else 0, 2 if bid >= 2 else 0]
-    maps = PriceMaps(
-        scores=scores,
-        zones=zones,
-        layout="runs",
-        epsilon=EPSILON,
-        sensitivity=2,
-        is_monotone=True,
-    )
+    return law_of_maps(scores, zones, answers, 2)
+
+
+def law_of_maps(scores, zones, answers, sensitivity, is_monotone=True):
+    how = {"epsilon": EPSILON, "sensitivity": sensitivity, "is_monotone": is_monotone}
+    maps = PriceMaps(scores=scores, zones=zones, layout="runs", **how)
     return np.array([maps.log_probability(np.array([answer]))[0] for answer in answers])
 
 

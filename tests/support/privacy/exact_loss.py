@@ -1,15 +1,10 @@
-"""Exact loss of the real mechanisms, enumerated over data sets, neighbours and shapes.
-
-Where record and replay trusts the noise object to keep to what it was asked, this check reads
-the scales off the noise that `SecureSampler` draws and the rates off its selections, walks
-through every shape that selections and splits can lead to, and sums exact log-ratios.
-"""
+"""Exact loss of the real mechanisms, enumerated over data sets, neighbours and shapes."""
 
 import itertools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, partial
+from functools import cache
 
 import numpy as np
 import pytest
@@ -35,15 +30,16 @@ from support.privacy.shapes import answers_log_probability
 ROUNDING = 1e-9
 
 
-def count_scales(sampler, epsilon, sensitivity) -> list[Fraction]:
+@cache
+def count_scales(epsilon, sensitivity) -> list[Fraction]:
     """Scale of the noise of each count."""
     zeros = np.zeros(len(epsilon), np.int64)
-    mechanism = LaplaceMechanism(true=zeros, epsilon=np.array(epsilon), sensitivity=sensitivity)
-    return sampler_scales(lambda: sampler.draw(mechanism))
+    how = {"epsilon": np.array(epsilon), "sensitivity": sensitivity}
+    return sampler_scales(LaplaceMechanism(true=zeros, **how))
 
 
-def sampler_scales(draw) -> list[Fraction]:
-    """Scale of each draw, as handed to the samplers."""
+def sampler_scales(mechanism) -> list[Fraction]:
+    """Scale of each draw of a mechanism, as handed to the samplers."""
     seen: list[Fraction] = []
 
     def one(numerator, denominator, size):
@@ -57,7 +53,7 @@ def sampler_scales(draw) -> list[Fraction]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(laplace, "discrete_laplace", one)
         patch.setattr(laplace, "discrete_laplace_each", each)
-        draw()
+        SecureSampler().draw(mechanism)
     return seen
 
 
@@ -86,36 +82,33 @@ def split_log_probability(call) -> float:
 def split_scales(numerator, denominator) -> np.ndarray:
     """Scale of the noise of each split."""
     zeros, scales = np.zeros(len(denominator), np.int64), np.array(denominator)
-    mechanism = ThresholdMechanism(
-        values=zeros, numerator=numerator, denominator=scales, cost=scales
-    )
-    draw = partial(SecureSampler().draw, mechanism)
-    return np.array([float(scale) for scale in sampler_scales(draw)])
+    how = {"numerator": numerator, "denominator": scales, "cost": scales}
+    mechanism = ThresholdMechanism(values=zeros, **how)
+    return np.array([float(scale) for scale in sampler_scales(mechanism)])
 
 
-def pair_loss(calls, others, scales) -> float:
+def shape_log_probability(call) -> float:
+    if call.kind == "select":
+        return chosen_log_probability(call)
+    if call.kind == "threshold":
+        return split_log_probability(call)
+    return float(call.mechanism.log_probability(call.answer).sum())
+
+
+def pair_loss(calls, others) -> float:
     """Largest absolute log-ratio of this transcript between two data sets."""
     shape, counts = 0.0, Fraction(0)
     for a, b in zip(calls, others, strict=True):
-        if a.kind == "select":
-            shape += chosen_log_probability(a) - chosen_log_probability(b)
-            continue
-        if a.kind == "threshold":
-            shape += split_log_probability(a) - split_log_probability(b)
-            continue
-        if a.kind == "other":
-            here, there = (c.mechanism.log_probability(a.answer) for c in (a, b))
-            shape += float((here - there).sum())
+        if a.kind != "count":
+            shape += shape_log_probability(a) - shape_log_probability(b)
             continue
         change = np.abs(a.true - b.true)
-        scale = scales(tuple(a.epsilon.tolist()), int(a.sensitivity[0]) if len(change) else 1)
+        scale = count_scales(tuple(a.epsilon.tolist()), int(a.sensitivity[0]) if len(change) else 1)
         counts += sum((int(change[i]) / scale[i] for i in np.flatnonzero(change)), Fraction(0))
     return abs(shape) + float(counts)
 
 
-def worst_exact_loss(
-    method, *, side: int, rows: int, k: int, sampler=None, scripts=SCRIPTS, places=None
-) -> float:
+def worst_exact_loss(method, *, side: int, rows: int, k: int, scripts=SCRIPTS, places=None):
     """Largest loss over all data sets, users with k rows more, and transcripts.
 
     With ``places``, rows are in these cells alone.
@@ -126,29 +119,28 @@ def worst_exact_loss(
         (data, [data + more for more in users])
         for data in filter(allowed.issuperset, data_sets(side, rows))
     ]
-    return _worst_of(method, pairs, side, k, sampler or SecureSampler(), scripts)
+    return _worst_of(method, pairs, side, k, scripts)
 
 
-def worst_loss_of_a_move(method, *, side: int, rows: int, scripts=SCRIPTS[:1]) -> float:
+def worst_loss_of_a_move(method, *, side: int, rows: int) -> float:
     """Largest loss where one row is replaced by another, beside so many rows that stay."""
     cells = range(side * side)
     pairs = [
         ((*data, here), [(*data, there) for there in cells if there > here])
         for data, here in itertools.product(data_sets(side, rows), cells)
     ]
-    return _worst_of(method, pairs, side, 1, SecureSampler(), scripts)
+    return _worst_of(method, pairs, side, 1, SCRIPTS[:1])
 
 
-def _worst_of(method, pairs, side, k, sampler, scripts) -> float:
+def _worst_of(method, pairs, side, k, scripts) -> float:
     """Largest loss between a data set and the others that it is beside."""
     domain, worst = small_domain(side), 0.0
-    scales = cache(lambda epsilon, sensitivity: count_scales(sampler, epsilon, sensitivity))
     for (data, others), script in itertools.product(pairs, scripts):
         for first in walks(method, small_tally(side, data, k), domain, script):
             for other in others:
                 second = ReplayingSampler(first.draws)
                 run_method(method, small_tally(side, other, k), domain, NANO, second)
-                worst = max(worst, pair_loss(first.draws, second.draws, scales))
+                worst = max(worst, pair_loss(first.draws, second.draws))
     return worst
 
 

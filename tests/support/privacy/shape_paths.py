@@ -12,14 +12,8 @@ import psd.curator.privtree_split
 from psd.ingest.tally import Tally
 from psd.privacy.epsilon import NANO
 from psd.space.domain import Domain
-from psd.testing import (
-    SCRIPTS,
-    RecordingSampler,
-    ReplayingSampler,
-    compare_runs,
-    run_method,
-    transcript_loss,
-)
+from psd.testing import SCRIPTS, run_method
+from support.privacy.replay import largest_loss
 from support.privacy.shapes import worst_path
 
 LEVELS = 20
@@ -65,9 +59,10 @@ def path_loss(epsilon, k):
     """Loss of the worst path as built, and as worked out."""
     scale, delta = rule_of(epsilon, k)
     worst, counts = worst_path(scale, delta, records=k)
-    recorder, method, nano = RecordingSampler(PATH), ShapeAlone(), round(epsilon * NANO)
-    first = run_method(method, on_path(counts, k), PLAIN, nano, recorder)
-    replayer = ReplayingSampler(recorder.draws)
-    compare_runs(first, run_method(method, on_path(counts, k, k), PLAIN, nano, replayer))
-    assert len(recorder.draws) == LEVELS
-    return transcript_loss(recorder.draws, replayer.draws), worst
+    nano = round(epsilon * NANO)
+
+    def build(tally, sampler):
+        return run_method(ShapeAlone(), tally, PLAIN, nano, sampler)
+
+    first, other = on_path(counts, k), on_path(counts, k, k)
+    return largest_loss(build, first, [other], scripts=[PATH], claim=epsilon), worst
