@@ -95,6 +95,10 @@ def test_a_table_and_its_outcome():
     assert lines[0].split() == HEADINGS
     assert lines[1].split()[:2] == ["canaries", "512"]
     assert lines[-1].startswith("confidence 0.999999, per record: no fault: ")
+
+
+@pytest.mark.deep
+def test_gaussian_builds_have_a_bound_at_delta():
     found = as_json(SURE)
     assert (found["method"], found["epsilon"], found["failed"]) == ("grid", "1", False)
     assert [row["attack"] for row in found["findings"]] == ["canaries"]
@@ -102,10 +106,6 @@ def test_a_table_and_its_outcome():
     assert found["delta"] is None
     told = passes(f"{SURE} --unit user --max-contributions 2")
     assert "per user, at most 2 records of each: no fault" in told
-
-
-@pytest.mark.deep
-def test_gaussian_builds_have_a_bound_at_delta():
     lines = passes(f"{SURE} --delta 1e-9").splitlines()
     assert lines[0].split() == [*HEADINGS[:-1], "at", "delta", "verdict"]
     assert lines[-2] == (
@@ -116,6 +116,16 @@ def test_gaussian_builds_have_a_bound_at_delta():
     found = as_json(f"{SURE} --delta 1e-9")
     assert (found["epsilon"], found["delta"], found["failed"]) == ("1", "1e-9", False)
     assert found["lower"] == found["findings"][0]["proved"] <= found["findings"][0]["lower"]
+
+
+WRONG_AUDITS = [
+    (2, "--unit user", "must be given together"),
+    (2, "--max-contributions 2", "must be given together"),
+    (2, "--canaries 3", "canaries must be between"),
+    (2, "--delta 0.01", "--delta must be above 0 and below 0.001, got 0.01"),
+    (2, "--delta 0", "--delta must be above 0 and below 0.001, got 0"),
+    (2, "visits.csv", "unexpected extra argument"),
+]
 
 
 def test_faults_and_refusals_have_exit_codes(monkeypatch, subtests, here):
@@ -129,13 +139,3 @@ def test_faults_and_refusals_have_exit_codes(monkeypatch, subtests, here):
     assert outcome.err.startswith("psd: error: grid is not private as claimed: epsilon is over ")
     assert outcome.err.count("\n") == 1
     check_refusals(subtests, WRONG_AUDITS, "audit --method grid --epsilon 1")
-
-
-WRONG_AUDITS = [
-    (2, "--unit user", "must be given together"),
-    (2, "--max-contributions 2", "must be given together"),
-    (2, "--canaries 3", "canaries must be between"),
-    (2, "--delta 0.01", "--delta must be above 0 and below 0.001, got 0.01"),
-    (2, "--delta 0", "--delta must be above 0 and below 0.001, got 0"),
-    (2, "visits.csv", "unexpected extra argument"),
-]

@@ -110,7 +110,7 @@ def test_a_boundary_is_a_place_where_nobody_else_is_and_may_be_repaired(plot):
     table = passes("query r --box 2.1 2.1 4 4 --format csv")
     assert table.splitlines()[1].split(",")[1:7] == ["0.0"] * 6
     plot = plot_of(shapely.Polygon([(-2, -2), (2, 2), (2, -2), (-2, 2)]))
-    told = fails(2, *BUILD, *plot)
+    told = fails(2, *BUILD, *plot, "--overwrite")
     assert "polygon 1 of the boundary (id 'land') is not valid" in told
     assert "pass --boundary FILE:repair=yes" in told
     passes(*BUILD, "--boundary", "plot.gpkg:repair=yes", "--overwrite")

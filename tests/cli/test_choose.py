@@ -78,7 +78,7 @@ def test_a_dataset_with_a_delta_takes_choices_of_pure_epsilon():
     assert "No such option '--delta'" in fails(2, *SITES, *pay, "--delta", "1e-6")
 
 
-def test_tables_for_programs_targets_and_bounds():
+def test_tables_targets_bounds_and_private_numbers():
     line = (*SITES, *PAY, "--best", 3, "--cover")
     rows = as_json(*line)
     assert rows == [{"rank": rank, "id": name} for rank, name in enumerate("abc", 1)]
@@ -86,9 +86,6 @@ def test_tables_for_programs_targets_and_bounds():
     assert "   1  b \n" in passes(*SITES, *PAY, "--target", 4)
     assert "   1  c \n" in passes(*SITES, *PAY, "--target", 0)
     assert "   1  b \n" in passes(*SITES, *PAY, "--bounds", 3.5, 0, 20, 20)
-
-
-def test_private_numbers_are_on_stderr_if_asked_for():
     outcome = cli(*SITES, *PAY, "--report-private")
     assert outcome.code == 0
     assert outcome.err == (

@@ -76,7 +76,7 @@ def test_where_laplace_is_less_noise_no_delta_is_spent(subtests):
             assert (first.record.delta, first.record.rho) == (None, None)
 
 
-def test_a_law_that_is_named_is_taken_and_needs_a_delta():
+def test_a_law_that_is_named_is_taken_and_needs_a_delta(subtests):
     told = build(*AREA, *USER, *DELTA, "--noise", "gaussian")
     assert "epsilon 1 and delta 1e-6" in told
     assert "noise is discrete Gaussian\n" in told
@@ -89,6 +89,12 @@ def test_a_law_that_is_named_is_taken_and_needs_a_delta():
     assert "--delta must be given with --noise gaussian, got none; with at most this" in told
     told = fails(2, *line[:8], "--epsilon", "1e-9", "--delta", "1e-100")
     assert "--delta must allow a rho of at least 1e-12 with epsilon 0.000000001" in told
+    table = [
+        (2, "many", "--slices must have a whole number of slices, got 'many'"),
+        (2, "12:max_per_slice=-1", "must have a whole number of max_per_slice, got '-1'"),
+        (2, "0", "--slices must be between 1 and"),
+    ]
+    check_refusals(subtests, table, f"{PLAN} --slices")
 
 
 def test_recipes_and_tallies_hold_what_chooses_the_noise():
@@ -143,12 +149,3 @@ def test_plans_show_both_laws():
     plan = as_json(f"{PLAN} --slices 12:max_per_slice=4 --delta 1e-6 {QUICK}")
     assert (plan["slices"], plan["max_per_slice"], plan["max_contributions"]) == (12, 4, 48)
     assert plan["chosen"] == [{"epsilon": "1", "method": "grid", "noise": "gaussian"}]
-
-
-def test_slices_of_plans_that_are_refused(subtests):
-    table = [
-        (2, "many", "--slices must have a whole number of slices, got 'many'"),
-        (2, "12:max_per_slice=-1", "must have a whole number of max_per_slice, got '-1'"),
-        (2, "0", "--slices must be between 1 and"),
-    ]
-    check_refusals(subtests, table, f"{PLAN} --slices")

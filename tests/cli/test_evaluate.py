@@ -5,7 +5,7 @@ import pytest
 
 from support.cli_runner import check_refusals, cli, fails, passes
 
-BUILD = "build v.csv --epsilon 1 --bounds 0 0 10 10 --overwrite -o"
+BUILD = "build v.csv --epsilon 1 --method grid --set size=4 --bounds 0 0 10 10 --overwrite -o"
 USER = "--user user_id --max-contributions 50 --keep-tally"
 
 
@@ -29,6 +29,17 @@ def test_eight_classes_with_files(here):
     assert "exists" in fails(6, line)
 
 
+REFUSED = [
+    (5, "absent absent", "absent"),
+    (8, "r absent.csv", "absent.csv"),
+    (8, "r v.csv --read x=east", "east"),
+    (8, "r v.csv --tally v.csv", "v.csv"),
+    (8, "r v.csv --boxes absent", "absent"),
+    (2, "r v.csv --plot p.pdf", "p.pdf"),
+    (6, "r v.csv -o v.csv", "v.csv"),
+]
+
+
 def test_own_boxes_the_tally_of_the_build_and_refusals(here, subtests):
     (here / "boxes.csv").write_text("id,west,south,east,north\na,0,0,10,10\n")
     passes(BUILD, "r")
@@ -48,14 +59,3 @@ def test_own_boxes_the_tally_of_the_build_and_refusals(here, subtests):
         (6, "-o x.png --plot x.png", "two outputs have the same path"),
     ]
     check_refusals(subtests, table, "evaluate r v.csv --tally t.private --overwrite")
-
-
-REFUSED = [
-    (5, "absent absent", "absent"),
-    (8, "r absent.csv", "absent.csv"),
-    (8, "r v.csv --read x=east", "east"),
-    (8, "r v.csv --tally v.csv", "v.csv"),
-    (8, "r v.csv --boxes absent", "absent"),
-    (2, "r v.csv --plot p.pdf", "p.pdf"),
-    (6, "r v.csv -o v.csv", "v.csv"),
-]

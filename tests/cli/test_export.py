@@ -9,6 +9,25 @@ import shapely
 
 from support.cli_runner import check_refusals, fails, files, passes, three_by_three
 
+REFUSED = [
+    (2, "cells.xyz", "cells.xyz"),
+    (2, "cells", "cells"),
+    (6, "there.csv", "there.csv"),
+    (6, "folder.csv", "folder.csv"),
+    (6, "nowhere/cells.csv", "nowhere"),
+    (6, "r.psd.parquet --overwrite", "input"),
+    (
+        2,
+        "r.npy --size 0 5",
+        "--size must be two integers above 0, the columns and the rows of the raster, got 0 ",
+    ),
+    (
+        2,
+        "r.npy --size 100000 100000",
+        "must be at most 16,777,216 cells of the raster, got 100,000 x 100,000; choose fewer",
+    ),
+]
+
 
 def test_geojson_leaves_and_targets(release, subtests, monkeypatch):
     passes("export r.psd.parquet cells.geojson")
@@ -32,29 +51,10 @@ def test_geojson_leaves_and_targets(release, subtests, monkeypatch):
         path.write_text("half a fi")
         raise OSError(28, "No space left on device")
 
+    there = files(release.parent)
     monkeypatch.setattr("psd.export.csv.write", full)
     assert "No space left" in fails(6, "export r.psd.parquet cells.csv")
-    assert files(release.parent) == ["r.psd.parquet"]
-
-
-REFUSED = [
-    (2, "cells.xyz", "cells.xyz"),
-    (2, "cells", "cells"),
-    (6, "there.csv", "there.csv"),
-    (6, "folder.csv", "folder.csv"),
-    (6, "nowhere/cells.csv", "nowhere"),
-    (6, "r.psd.parquet --overwrite", "input"),
-    (
-        2,
-        "r.npy --size 0 5",
-        "--size must be two integers above 0, the columns and the rows of the raster, got 0 ",
-    ),
-    (
-        2,
-        "r.npy --size 100000 100000",
-        "must be at most 16,777,216 cells of the raster, got 100,000 x 100,000; choose fewer",
-    ),
-]
+    assert files(release.parent) == there
 
 
 def test_the_page_is_written_once_with_regions_of_a_file(release, here, subtests):

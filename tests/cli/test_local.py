@@ -41,9 +41,7 @@ def campaign(folder, here):
 
 
 def test_the_release_is_queried_like_any_other(campaign):
-    box = "r.psd.parquet --box 0 0 4 4"
-    assert "as it is" in cli(f"query {box} --explain").out
-    for command in (f"query {box}", "export r.psd.parquet cells.gpkg", "verify r.psd.parquet"):
+    for command in ("query r.psd.parquet --box 0 0 4 4", "verify r.psd.parquet"):
         outcome = cli(command)
         assert outcome.code == 0, (command, outcome.err)
     assert psd.load("r.psd.parquet").unit.kind == "report"
@@ -76,7 +74,9 @@ ASKED = {
 }
 
 
-@pytest.mark.parametrize("asks", ASKED)
+@pytest.mark.parametrize(
+    "asks", [pytest.param("--range 0 100", marks=pytest.mark.deep), *[*ASKED][1:]]
+)
 def test_options_and_numbers_give_a_table(here, asks):
     lines, answer, rows = ASKED[asks]
     (here / "o.txt").write_text("bus\ntrain\n")
@@ -150,8 +150,9 @@ def test_refusals(campaign, subtests):
 
 @pytest.mark.deep
 def test_joint_answers_and_a_plan_as_a_table_a_file_or_json(campaign, here):
-    for command in ("top r.psd.parquet -k 2", "quantiles r.psd.parquet"):
-        assert cli(command).code == 0
+    assert "as it is" in cli("query r.psd.parquet --box 0 0 4 4 --explain").out
+    for verb, options in (("top", "-k 2"), ("quantiles", ""), ("export", "cells.gpkg")):
+        assert cli(f"{verb} r.psd.parquet {options}").code == 0
     (here / "public.csv").write_text("lon,lat\n" + "1,1\n2,3\n" * 50)
     line = f"local plan {BOUNDS} --devices 2000 --epsilon 2 --runs 1 --points public.csv"
     out = passes(f"{line} --rounds 1,4")
