@@ -32,6 +32,7 @@ CURRENCIES = LEDGER + "test_two_currencies.py::"
 BALANCES = LEDGER + "test_balances.py::"
 INPUTS = LEDGER + "test_registered_inputs.py::"
 EXTENTS = LEDGER + "test_extents.py::"
+RECEIPTS = LEDGER + "test_receipts.py::"
 TIME = "tests/cli/test_ledger_time.py::"
 
 ORDER = "the order of the ledger's steps"
@@ -278,7 +279,7 @@ def inputs_of_any_place(self, dataset, request):
     """Inputs that a dataset does not register are read."""
 
 
-@planted(test=INPUTS + "test_a_table_beside_a_second_hard_link_is_not_read")
+@planted(test=INPUTS + "test_a_table_beside_a_second_hard_link_is_not_read[shp]")
 @like("a hard link to a registered Shapefile, with a table of other ids beside it")
 def inputs_of_any_hard_link():
     """A registered file is read with the files beside any of its hard links."""
@@ -295,7 +296,7 @@ def ledger_made_where_missing(original, path):
     return original(path)
 
 
-@planted(test=LEDGER + "test_receipts.py::test_a_charge_that_was_lowered_is_found_by_its_release")
+@planted(test=RECEIPTS + "test_a_charge_that_was_lowered_is_found_by_its_release[release]")
 @like(EDITED)
 def charges_that_no_release_is_compared_with():
     """A release states a larger epsilon than the charge that paid for it."""
