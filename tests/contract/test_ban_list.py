@@ -61,7 +61,7 @@ class Rule:
     def finds(self, source: str) -> Found:
         """What is banned; a source without any of the words need not be parsed."""
         words = f"{self.imports} {self.names} {self.attributes} {self.hints}".split()
-        if not any(word.rpartition(".")[2] in source for word in words):
+        if not re.search(r"\b({})\b".format("|".join(w.rpartition(".")[2] for w in words)), source):
             return
         tree = ast.parse(source)
         yield from imported(tree, self.imports.split())
@@ -224,7 +224,7 @@ RULES = {
             subprocess multiprocessing concurrent.futures ctypes cffi pty
         """,
         more=spawned,
-        hints="system popen fork spawn startfile exec shell",
+        hints=r"system popen fork\w* posix_spawn startfile exec\w* spawn\w* shell",
         planted="""
             import subprocess | import socket | from urllib.request import urlopen |
             from urllib import request | os.system('ls') | os.execvp('ls', []) | os.fork() |
@@ -248,7 +248,7 @@ RULES = {
         where=EXACT,
         imports="cmath statistics decimal.getcontext scipy",
         more=floats,
-        hints=".",  # in every source
+        hints=r"\w+",  # in every source
         planted="""
             1 / 3 | x /= 2 | 0.5 | float(x) | x.astype(np.float64) | x.astype(float) |
             x.astype('f8') | np.zeros(3, dtype='float64') | np.mean(x) | math.log(3) |

@@ -139,7 +139,11 @@ def test_a_release_of_the_method_needs_no_package_to_be_read_and_saved(
     assert again.read_bytes() == out.read_bytes()
 
 
-@pytest.mark.parametrize("text", [STRIPES_TEST, OTHER_TESTS], ids=["method", "others"])
+@pytest.mark.parametrize(
+    "text",
+    [pytest.param(STRIPES_TEST, marks=pytest.mark.deep), OTHER_TESTS],
+    ids=["method", "others"],
+)
 def test_the_checks_of_psd_testing_are_passed(outside, text):
     run_tests(text)
 
@@ -234,7 +238,13 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(fault, marks=[pytest.mark.deep] if "a pick" in fault else [])
+        for fault in FAULTS
+    ],
+)
 def test_the_checks_find_a_method_with(fault):
     text = STRIPES.replace(*FAULTS[fault])
     assert text != STRIPES
