@@ -99,7 +99,7 @@ def test_the_unit_stands_everywhere_with_its_price(subtests):
     assert release.tree.max_path_epsilon == 750 * 10**9
 
 
-def test_a_boundary_is_a_place_where_nobody_else_is_and_may_be_repaired(plot):
+def test_a_boundary_is_a_place_where_nobody_else_is(plot):
     _, release = built(*plot, where=())
     assert release.domain.bounds == (-2, -2, 2, 2)
     assert release.total == pytest.approx(4, abs=0.1)
@@ -109,6 +109,9 @@ def test_a_boundary_is_a_place_where_nobody_else_is_and_may_be_repaired(plot):
     assert facts()["boundary"] == "25.0% of the bounds; records outside were dropped"
     table = passes("query r --box 2.1 2.1 4 4 --format csv")
     assert table.splitlines()[1].split(",")[1:7] == ["0.0"] * 6
+
+
+def test_a_boundary_is_repaired_where_that_is_chosen():
     plot = plot_of(shapely.Polygon([(-2, -2), (2, 2), (2, -2), (-2, 2)]))
     told = fails(2, *BUILD, *plot, "--overwrite")
     assert "polygon 1 of the boundary (id 'land') is not valid" in told

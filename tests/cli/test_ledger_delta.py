@@ -86,8 +86,8 @@ def test_status_shows_both_currencies_and_what_is_left_in_each(ledger):
 
 
 def test_registrations_say_budget_and_delta(subtests):
-    deltas = ("0", "1", "1e-2", "-1", "NaN", "1e-400", "1.0000000000000001e-6")
-    check_refusals(subtests, [(2, each, "delta must be") for each in deltas], REGISTER, "--delta")
+    for delta in ("0", "1", "1e-2", "-1", "NaN", "1e-400", "1.0000000000000001e-6"):
+        check_refusals(subtests, [(2, delta, "delta must be")], REGISTER, "--delta")
     said = passes(f"{REGISTER} --delta 0.000001")
     assert said.startswith("registered people in city.ledger: budget 2 and delta 1e-6 per user\n")
 

@@ -108,7 +108,7 @@ def letters(text):
     return sorted("".join(text.split()))
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", [pytest.param("plan", marks=pytest.mark.deep), *[*COMMANDS][1:]])
 def test_no_number_or_heading_is_cut(name, monkeypatch, subtests):
     wide = printed(COMMANDS[name], 1_000, monkeypatch)
     for width in (40, 80, 100):
@@ -123,6 +123,7 @@ def test_no_number_or_heading_is_cut(name, monkeypatch, subtests):
                 assert letters(narrow.out) == letters(wide.out)
 
 
+@pytest.mark.deep
 def test_a_table_of_usual_figures_fits_80_columns(monkeypatch, subtests):
     for name in ("plan", "top", "query", "query of codes", "quantiles", "info"):
         with subtests.test(name):

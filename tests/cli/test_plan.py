@@ -16,7 +16,8 @@ EVEN = f"{QUICK} --density uniform"
 pytestmark = pytest.mark.usefixtures("wards")
 
 
-def test_table_and_words():
+@pytest.mark.deep
+def test_table_words_and_terminals(monkeypatch):
     told = passes(f"{QUICK} --epsilon 0.1,2")
     assert told.startswith(
         "Expected relative errors: 5,000 records in 605 km2; each record is protected."
@@ -28,6 +29,16 @@ def test_table_and_words():
     words = [line for line in told.splitlines() if line.startswith("- ")]
     assert [line.split(",")[0] for line in words] == ["- at epsilon 0.1", "- at epsilon 2"]
     assert all("queries centred on people" in line for line in words)
+    monkeypatch.setenv("TERM", "xterm")
+    terminal = Terminal()
+    assert cli(f"{QUICK} --epsilon 1", stderr=terminal).code == 0
+    assert "4/4" in terminal.getvalue()
+    monkeypatch.setattr(
+        "psd_cli.output.columns.open_console", lambda: Console(width=70, highlight=False)
+    )
+    outcome = cli(f"{QUICK} --epsilon 1")
+    assert outcome.code == 0
+    assert "too narrow for error in records" in outcome.err
 
 
 def test_numbers_are_the_same_in_csv_and_json():
@@ -67,18 +78,7 @@ def test_bounds_covariates_and_users():
     assert many > 3 * one
 
 
-def test_terminals_and_refusals(monkeypatch, subtests):
-    """A narrow one has less columns, and each one is told the number of finished builds."""
-    monkeypatch.setenv("TERM", "xterm")
-    terminal = Terminal()
-    assert cli(f"{QUICK} --epsilon 1", stderr=terminal).code == 0
-    assert "4/4" in terminal.getvalue()
-    monkeypatch.setattr(
-        "psd_cli.output.columns.open_console", lambda: Console(width=70, highlight=False)
-    )
-    outcome = cli(f"{QUICK} --epsilon 1")
-    assert outcome.code == 0
-    assert "too narrow for error in records" in outcome.err
+def test_refusals(subtests):
     check_refusals(subtests, REFUSED, "plan")
     check_refusals(subtests, REFUSED_OPTIONS, f"plan {AREA} {EPSILON} {COUNT}")
 

@@ -1,6 +1,7 @@
 """psd query -o: answers in files of other programs, with what the caller gave."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -195,7 +196,8 @@ for ending in "gpkg parquet fgb geojson csv xlsx pmtiles tif npy".split():
 @pytest.mark.deep
 def test_every_format_is_written_without_a_network(folder, odd):
     cut = ["unshare", "--map-root-user", "--net"]
-    if not shutil.which("unshare") or subprocess.run([*cut, "true"], check=False).returncode:
+    works = shutil.which("unshare") and subprocess.run([*cut, "true"], check=False).returncode == 0
+    if not works and "CI" not in os.environ:
         pytest.skip("this system does not let a process leave the network (unshare --net)")
     command = [*cut, sys.executable, "-c", ALL, "r", odd]
     ended = subprocess.run(command, check=False, capture_output=True, text=True)

@@ -146,7 +146,8 @@ def prepare(folder):
     }.items():
         passes(f"tally {name} {options}")
     gpd.GeoSeries([shapely.box(127, 37, 127.5, 38)], crs="EPSG:4326").to_file("land.gpkg")
-    passes(f"tally v2.csv -o walled {BOUNDS} --boundary land.gpkg")
+    walled = "--boundary land.gpkg --keep-tally walled"
+    passes(f"build v2.csv -o r --epsilon 1 --method grid {BOUNDS} {walled}")
     os.symlink("v1.csv", "link.csv")
     passes(f"tally link.csv -o linked {BOUNDS}")
     content = (folder / "a").read_bytes()
