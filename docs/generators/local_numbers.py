@@ -12,7 +12,7 @@ HEAD = """\
 Three documents describe local privacy: 000 is on the bounded staircase mechanism, 001 introduces
 differential and local privacy, and 002 is on RAPPOR. This page gives their numbers, what is wrong in
 them, and why. It is computed by exact integrals and enumerations (`tests/support/seed_numbers.py`) when
-`python docs/generate.py` runs; `tests/unit/local/test_seed_numbers.py` compares them with fixed values.
+`python docs/generate.py` runs; `tests/unit/local/test_seed_numbers.py` checks them by identities.
 [Local protocols](local-protocols.md) has the formulas of `psd.local`.
 
 ## Document 000: the bounded staircase

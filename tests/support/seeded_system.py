@@ -81,3 +81,10 @@ def seeded_system(seed=1):
             patch.setattr(owner, name, function)
         with repeated(seed):
             yield
+
+
+@pytest.fixture(autouse=True)
+def same_draws():
+    """Draws that repeat in a module that has this name: what is tested there is no law of them."""
+    with seeded_system():
+        yield

@@ -41,7 +41,7 @@ def exact_delta(variance, shift, epsilon):
     return beyond(middle - shift / 2) - math.exp(epsilon) * beyond(middle + shift / 2)
 
 
-def test_rhos_and_epsilons_are_the_golden_ones():
+def test_rhos_and_epsilons_are_the_golden_ones_and_rounded_safely():
     for digits, golden in RHOS.items():
         found = [accounting.rho_of(nano(e), Fraction(1, 10**digits)) for e in EPSILONS]
         assert found == list(golden)
@@ -49,9 +49,6 @@ def test_rhos_and_epsilons_are_the_golden_ones():
     found = [accounting.epsilon_of(rho, MILLIONTH) / NANO for rho in rhos]
     golden = [0.182895, 0.621693, 1.471595, 2.141939, 5.221534, 7.766217, 11.688596]
     assert found == pytest.approx(golden, abs=6e-7)
-
-
-def test_rounding_is_on_the_safe_side_and_no_further():
     epsilons = (1, 10**3, 10**6, 10**8, NANO, 37 * NANO, 1000 * NANO)
     for epsilon, exponent in product(epsilons, (4, 6, 12, 300)):
         delta = Fraction(1, 10**exponent)
@@ -108,16 +105,6 @@ def test_noise_of_the_rho_of_a_budget_keeps_it(epsilon):
         assert exact_delta(Fraction(9, 10) ** 4 * variance, shift, epsilon) > 0
 
 
-def test_samples_and_trees_cost_the_golden_numbers():
-    for rate, multiplier, steps, golden in SAMPLED:
-        training = sampled(rate=rate, multiplier=multiplier, steps=steps)
-        found = accounting.epsilon_with_samples(0, [training], Fraction(1, 10**5)) / NANO
-        assert found == pytest.approx(golden, abs=6e-5)
-    for steps, multiplier, golden in ((1024, 5, 3.3003), (365, 10, 1.3904), (8760, 20, 0.8379)):
-        rho = accounting.tree_rho(steps, Fraction(multiplier))
-        assert accounting.epsilon_of(rho, MILLIONTH) / NANO == pytest.approx(golden, abs=6e-5)
-
-
 @pytest.mark.deep
 def test_an_oracle_agrees_on_all_costs():
     """The safe way costs 7 % of the noise of many Gaussians, for any number of draws."""
@@ -155,6 +142,13 @@ def test_a_rho_and_samples_are_added_at_each_order():
     for rho in (10**6, 10**9, 10**11, 10**12):  # integer orders are never better than all
         exact = accounting.epsilon_of(rho, MILLIONTH)
         assert exact <= accounting.epsilon_with_samples(rho, [], MILLIONTH)
+    for rate, multiplier, steps, golden in SAMPLED:
+        training = sampled(rate=rate, multiplier=multiplier, steps=steps)
+        found = accounting.epsilon_with_samples(0, [training], Fraction(1, 10**5)) / NANO
+        assert found == pytest.approx(golden, abs=6e-5)
+    for steps, multiplier, golden in ((1024, 5, 3.3003), (365, 10, 1.3904), (8760, 20, 0.8379)):
+        rho = accounting.tree_rho(steps, Fraction(multiplier))
+        assert accounting.epsilon_of(rho, MILLIONTH) / NANO == pytest.approx(golden, abs=6e-5)
 
 
 def test_nothing_costs_nothing_and_arguments_out_of_range_are_refused(subtests):
@@ -197,9 +191,6 @@ def test_many_pure_releases_have_two_bounds():
         for number in (times - 1, times):
             together = accounting.Composition.of(MILLIONTH, pure=[(nano(epsilon), number)])
             assert (together.converted < together.added) is (number == times)
-
-
-def test_pure_spendings_beside_others_are_added_or_converted():
     rho = accounting.gaussian_rho(Fraction(5))
     few = accounting.Composition.of(MILLIONTH, pure=[(nano(0.01), 1)], rho=rho)
     assert few.added == nano(0.01) + accounting.epsilon_of(rho, MILLIONTH)

@@ -58,28 +58,13 @@ DOMAINS = [
 ]
 
 
-def test_parameters_and_domains(subtests):
+def test_parameters_domains_files_budgets_and_extras_are_named(subtests, tmp_path, monkeypatch):
     for kind, table in ((errors.ParameterError, PARAMETERS), (errors.DomainError, DOMAINS)):
         for call, name, value in table:
             with subtests.test(name, value=value):
                 with pytest.raises(kind) as refused:
                     call()
                 assert (refused.value.name, refused.value.value) == (name, value)
-
-
-def test_budgets_state_what_is_left_and_what_was_requested(tmp_path):
-    ledger = psd.Ledger.create(tmp_path / "l.ledger")
-    ledger.register("visits", budget="0.5")
-    account = psd.Account(ledger, "visits")
-    with pytest.raises(errors.BudgetError) as refused:
-        psd.build([], domain=DOMAIN, epsilon="0.7", account=account)
-    assert (refused.value.requested, refused.value.left) == (Decimal("0.7"), Decimal("0.5"))
-    with pytest.raises(errors.BudgetError) as refused:
-        Budget(10**9).spend(2 * 10**9)
-    assert (refused.value.requested, refused.value.left) == (Decimal(2), Decimal(1))
-
-
-def test_files_of_releases_are_named(tmp_path):
     path, release = tmp_path / "r.psd.parquet", psd.testing.release_from_counts([[5]])
     with pytest.raises(errors.ReleaseFormatError) as refused:
         psd.Release.load(path)
@@ -93,10 +78,16 @@ def test_files_of_releases_are_named(tmp_path):
         with pytest.raises(errors.WriteError) as refused:
             release.save(tmp_path / name)
         assert refused.value.path == tmp_path / name
-
-
-def test_extras_that_are_missing_are_named(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.asymmetric", None)
     with pytest.raises(errors.MissingExtraError) as refused:
         psd.new_key(tmp_path / "office.pem")
     assert refused.value.extra == "sign"
+    ledger = psd.Ledger.create(tmp_path / "l.ledger")
+    ledger.register("visits", budget="0.5")
+    account = psd.Account(ledger, "visits")
+    with pytest.raises(errors.BudgetError) as refused:
+        psd.build([], domain=DOMAIN, epsilon="0.7", account=account)
+    assert (refused.value.requested, refused.value.left) == (Decimal("0.7"), Decimal("0.5"))
+    with pytest.raises(errors.BudgetError) as refused:
+        Budget(10**9).spend(2 * 10**9)
+    assert (refused.value.requested, refused.value.left) == (Decimal(2), Decimal(1))

@@ -78,7 +78,14 @@ def test_picks_are_those_of_the_class_and_statements_those_of_the_table():
             call()
 
 
-def test_values_and_names_that_no_release_file_can_have_are_refused(subtests):
+def test_parameters_of_a_file_are_kept_in_a_copy(subtests):
+    mine = {"size": 3, "Of another program": None}
+    parameters = parameters_from_file(mine)
+    mine["rows"] = 1234
+    again = pickle.loads(pickle.dumps(parameters))
+    assert dict(parameters) == dict(again) == {"size": 3, "Of another program": None}
+    assert type(again) is DeclaredParameters
+    assert dict(NO_PARAMETERS) == {}
     for value in (0.5, True, [1], b"1", np.int64(3), "", "two\nlines", "x" * 101, 2**62 + 1):
         words = pytest.raises(ParameterError, match="parameter size must be")
         with subtests.test(repr(value)), words:
@@ -88,13 +95,3 @@ def test_values_and_names_that_no_release_file_can_have_are_refused(subtests):
         kind = dataclasses.make_dataclass("Named", [], namespace=own)
         with subtests.test(name), pytest.raises(ParameterError, match="must be small letters"):
             declared(kind())
-
-
-def test_parameters_of_a_file_are_kept_in_a_copy_and_survive_pickling():
-    mine = {"size": 3, "Of another program": None}
-    parameters = parameters_from_file(mine)
-    mine["rows"] = 1234
-    again = pickle.loads(pickle.dumps(parameters))
-    assert dict(parameters) == dict(again) == {"size": 3, "Of another program": None}
-    assert type(again) is DeclaredParameters
-    assert dict(NO_PARAMETERS) == {}

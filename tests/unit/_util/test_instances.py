@@ -17,7 +17,7 @@ def build(**arguments):
     return psd.build(POINTS, **{"domain": DOMAIN, "epsilon": 1, "method": "quadtree"} | arguments)
 
 
-def test_instances_pass_and_four_numbers_are_a_domain():
+def test_wrong_types_are_refused_with_a_sentence(subtests):
     check_instance("domain", DOMAIN, psd.Domain, "Domain(...)")
     with pytest.raises(ParameterError) as refused:
         check_instance("domain", "secret", psd.Domain, "Domain(...)")
@@ -27,6 +27,9 @@ def test_instances_pass_and_four_numbers_are_a_domain():
     assert build(domain=[0, 0, 8, 8]).domain == DOMAIN
     tree = psd.grid_tree((0, 0, 8, 8), 2)
     assert psd.Release.from_counts(tree, [1] * 4, 1, domain=(0, 0, 8, 8)).domain == DOMAIN
+    for number, (call, message) in enumerate(WRONG_TYPES):
+        with subtests.test(message, row=number), pytest.raises(ParameterError, match=message):
+            call()
 
 
 WRONG_TYPES = [
@@ -53,9 +56,3 @@ WRONG_TYPES = [
     (lambda: psd.audit(GRID, 1), "method must be an instance"),
     (lambda: psd.audit("grid", 1, unit="user"), "unit must be of type PrivacyUnit"),
 ]
-
-
-def test_wrong_types_are_refused_with_a_sentence(subtests):
-    for number, (call, message) in enumerate(WRONG_TYPES):
-        with subtests.test(message, row=number), pytest.raises(ParameterError, match=message):
-            call()

@@ -42,9 +42,6 @@ def test_names_are_files_with_hyphens_and_a_variant_is_imported_by_name(family):
     assert plugins.names("psd.export") == tuple(exports.split())
 
 
-# --- variants of other packages --------------------------------------------------------------
-
-
 @pytest.fixture
 def installed(tmp_path, monkeypatch, family):
     """Install packages whose entry points add to the family, as pip would."""
@@ -70,11 +67,6 @@ def test_a_variant_of_another_package_stands_behind_those_of_this_one(family, in
     assert "psd_example_stripes" not in sys.modules
     assert plugins.load(family, "thing", "a-stripe").value == 3
     assert plugins.problems(family, "thing") == ()
-
-
-def test_names_of_this_package_and_those_that_no_release_could_state_are_left_out(
-    family, installed
-):
     wrong = ["Stripe", "two words", "x" * 41, "1st", "a_b"]
     installed("other", "value = 4\n", "plain", *wrong)
     assert plugins.load(family, "thing", "plain").value == 1

@@ -19,7 +19,7 @@ TABLES = {
 }
 
 
-def test_a_table_is_read_back():
+def test_a_table_is_read_back_and_a_value_without_a_form_refused():
     assert {name: tomllib.loads(toml_text(table)) for name, table in TABLES.items()} == TABLES
     table = {"a": None, "b": (1, 2), "c": {"d": None}, "e": ({"f": 1},)}
     assert tomllib.loads(toml_text(table)) == {"b": [1, 2], "c": {}, "e": [{"f": 1}]}
@@ -27,9 +27,6 @@ def test_a_table_is_read_back():
         written = toml_text({"epsilon": Decimal(text)})
         assert "e" not in written.removeprefix("epsilon").lower()
         assert tomllib.loads(written, parse_float=Decimal)["epsilon"] == Decimal(text)
-
-
-def test_a_value_without_a_form_is_refused_by_its_name():
     words = r"^size must be a text, a number, a Boolean or a list"
     for value in (b"1", {1}, object(), [None], [object()]):
         with pytest.raises(ParameterError, match=words):

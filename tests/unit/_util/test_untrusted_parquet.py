@@ -57,9 +57,6 @@ def test_what_is_no_file_has_no_footer_and_is_not_opened(tmp_path, monkeypatch):
         assert footer_keys(path) == {}
 
 
-# --- rows ---------------------------------------------------------------------------------
-
-
 def test_rows_are_bounded_by_the_bytes_of_the_file():
     content = file_of(table(5000))
     checked(content, floor=5000, each=0)
@@ -101,13 +98,9 @@ def empty(columns, rows):
 
 
 @pytest.mark.deep
-def test_releases_of_this_library_are_within_the_limit():
+def test_releases_of_this_library_are_within_the_limit_or_do_not_shrink_too_far(monkeypatch):
     made = empty(512, 512)
     assert NODES["each"] / 2 < len(made.tree) / len(encode(made)) < NODES["each"]
-
-
-@pytest.mark.deep
-def test_a_release_that_would_shrink_too_far_is_written_as_it_is(monkeypatch):
     monkeypatch.setitem(NODES, "floor", 2**10)
     made = empty(2**17, 1)
     content = encode(made)
@@ -133,27 +126,21 @@ def test_a_tally_of_a_few_bytes_and_many_cells_is_refused(tmp_path):
         read_tally(tmp_path / "t")
 
 
-# --- pages --------------------------------------------------------------------------------
-
-
 def zeros_in_pages(rows):
     options = {"use_dictionary": False, "compression": "zstd", "data_page_size": 2**30}
     return file_of(table(rows), **options, write_batch_size=rows, max_rows_per_page=rows)
 
 
-def test_pages_say_how_far_they_unpack():
+def test_what_a_page_unpacks_to_is_refused_whatever_the_footer_says():
     content = zeros_in_pages(10**5)
     column = open_parquet(content).metadata.row_group(0).column(0)
     start = column.data_page_offset
     pages = list(page_headers(content, start, start + column.total_compressed_size))
     assert 0 <= sum(page.unpacked for page in pages) - 8 * 10**5 < 100
-
-
-def test_what_a_page_unpacks_to_is_refused_whatever_the_footer_says():
     content = zeros_in_pages(9_000_000)  # 72 MB out of some kilobytes
     assert len(content) < 2**15
     refused(content, floor=10**8)
-    names = pa.table({"c": ["a" * i for i in range(300)]})
+    names = pa.table({"c": ["a" * i for i in range(300)]})  # strings that grow with every row
     options = {"use_dictionary": False, "column_encoding": {"c": "DELTA_BYTE_ARRAY"}}
     refused(file_of(names, **options), floor=1000)
 
@@ -165,15 +152,12 @@ def varint(number):
     return out + bytes([number])
 
 
-def test_pages_unpack_to_no_more_than_the_rows_take():
+def test_pages_unpack_to_no_more_than_the_rows_take_and_have_a_number(monkeypatch):
     numbers = rng().integers(0, 2**62, 9_000_000)  # 72 MB that do not shrink
     content = file_of(pa.table({"c": numbers}), use_dictionary=False, compression="none")
     checked(content, floor=10**8)
     checked(content, floor=10**8, row=1)
     refused(content, floor=10**8, row=0)
-
-
-def test_pages_without_number_are_refused(monkeypatch):
     options = {"use_dictionary": False, "data_page_size": 1, "write_batch_size": 1}
     content = file_of(table(100), **options)
     monkeypatch.setattr(untrusted_parquet, "_MAX_PAGES", 100)
@@ -234,9 +218,6 @@ def test_headers_that_are_none_are_refused(subtests):
         words = pytest.raises(ReleaseFormatError, match="incomplete pages")
         with subtests.test(name), words:
             list(page_headers(b"PAR1" + header, 4, 5 + len(header)))
-
-
-def test_random_bytes_as_pages_are_refused_or_read():
     random = rng()
     for _ in range(500):
         content = random.bytes(60)
@@ -247,9 +228,6 @@ def test_random_bytes_as_pages_are_refused_or_read():
         assert all(page.unpacked >= 0 for page in pages)
 
 
-# --- footers ------------------------------------------------------------------------------
-
-
 @pytest.mark.deep
 def test_lists_in_the_footer_have_a_length():
     wide = pa.table({f"c{i}": [0] for i in range(2**15 + 1)})
@@ -257,7 +235,7 @@ def test_lists_in_the_footer_have_a_length():
         open_parquet(file_of(wide))
 
 
-def test_a_footer_that_is_larger_than_any_or_a_file_of_something_else_is_not_read(tmp_path):
+def test_a_footer_that_is_larger_than_any_is_not_read(tmp_path):
     content = b"PAR1" + (untrusted_parquet.MAX_FOOTER + 1).to_bytes(4, "little") + b"PAR1"
     with pytest.raises(ReleaseFormatError, match="cannot be read as a release"):
         decode(content)
@@ -298,12 +276,14 @@ def test_a_release_that_says_it_is_a_series_as_well_is_refused(tmp_path, first):
             load(tmp_path / "r")
 
 
-def test_a_tally_with_a_key_twice_is_refused(tmp_path):
-    table = pa.table({"c": [1]}).replace_schema_metadata({b"PRIVATE psd tally": b"{}"})
-    content = with_key_twice(file_of(table), b"PRIVATE psd tally", b"{}", first=True)
+def test_a_key_of_a_tally_that_is_there_twice_is_refused(tmp_path):
+    made = pa.table({"c": [1]}).replace_schema_metadata({b"PRIVATE psd tally": b"{}"})
+    content = with_key_twice(file_of(made), b"PRIVATE psd tally", b"{}", first=True)
     (tmp_path / "t").write_bytes(content)
     with pytest.raises(InputDataError, match="a key twice"):
         read_tally(tmp_path / "t")
+    content = file_of(table(900, 50), row_group_size=9)
+    assert open_parquet(content).num_row_groups == 100
 
 
 FOOTERS = {
@@ -326,13 +306,6 @@ def test_a_footer_that_two_readers_read_differently_is_refused(name, monkeypatch
     with pytest.raises((ReleaseFormatError, pa.ArrowException)):
         open_parquet(content)
 
-
-def test_keys_of_a_footer_are_read_past_all_else():
-    content = file_of(table(900, 50), row_group_size=9)
-    assert open_parquet(content).num_row_groups == 100
-
-
-# A footer that states a column of another kind than its statistics
 
 FORGED_KIND = """
 import io, sys

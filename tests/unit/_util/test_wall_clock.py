@@ -92,7 +92,7 @@ LAST, FIRST = "9999-12-31T23:59:59", "0001-01-01T00:00:00"
 NEW_YORK, HONOLULU = "America/New_York", "Pacific/Honolulu"
 
 
-def test_ends_of_the_range_are_those_of_local_time():
+def test_ends_of_the_range_are_those_of_local_time(subtests):
     ends = {
         (f"{LAST}-05:00", NEW_YORK): f"{LAST}.000000",
         (f"{LAST}-10:00", HONOLULU): f"{LAST}.000000",
@@ -101,9 +101,6 @@ def test_ends_of_the_range_are_those_of_local_time():
         (f"{FIRST}-12:00", SEOUL): "0001-01-01T20:27:52.000000",
     }
     assert {(text, zone): shown([text], zone)[0] for text, zone in ends} == ends
-
-
-def test_moments_beyond_the_range_are_refused_as_other_bad_times(subtests):
     for text, zone in [
         (f"{LAST}-12:00", NEW_YORK),
         (f"{FIRST}+12:00", NEW_YORK),
@@ -163,7 +160,7 @@ UTC_TIMES = pa.timestamp("us", "UTC")
 NO_MOMENTS = [
     ("numbers", [1706695200], [1706695200.5], pa.array([1706695200]).cast(pa.decimal128(20))),
     ("not a time", [True], pa.array([1], pa.duration("s")), pa.array([1], pa.time32("s"))),
-    (r"^[^8]*several kinds[^8]*$", ["a", 8642], [object()]),
+    (r"^(?!.*8642).*several kinds", ["a", 8642], [object()]),
     ("years 1 to 9999", pa.array([2**62], pa.timestamp("s")), pa.array([2**62], pa.timestamp("us")),
      pa.array([-(2**63) + 5], UTC_TIMES), pa.array([2**31 - 1], pa.date32())),
 ]  # fmt: skip

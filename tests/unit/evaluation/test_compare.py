@@ -49,9 +49,6 @@ def test_a_row_per_method_and_epsilon_and_one_per_build(found):
     assert (table[[*found.classes, "score", "score_error"]] > 0).all(axis=None)
     assert list(builds.columns) == ["method", "epsilon", "run", *found.classes, "score"]
     assert builds.groupby(["method", "epsilon"])["run"].apply(list).tolist() == [[1, 2, 3]] * 4
-
-
-def test_scores_and_standard_errors_by_hand(found):
     builds = found.builds[(found.builds["method"] == "grid") & (found.builds["epsilon"] == "1")]
     row = found.table.iloc[3]
     cells = [builds[name].sum() / 3 for name in found.classes]
@@ -118,13 +115,14 @@ def test_processes_and_none_give_the_same():
     one, two = (small(jobs=n, methods=methods, epsilons=[1000, 999], runs=1) for n in (1, 2))
     pd.testing.assert_frame_equal(one.builds, two.builds)
     pd.testing.assert_frame_equal(one.table, two.table)
-
-
-@pytest.mark.deep
-def test_builds_share_no_randomness():
-    """Eight builds of two processes, and eight of this one: no score comes twice."""
+    # Eight builds of two processes, and eight of this one: no score comes twice.
     scores = [small(jobs=jobs, runs=8).builds["score"] for jobs in (2, 1)]
     assert pd.concat(scores).is_unique
+    assert run_tasks(failing, None) == list(range(8))
+    with pytest.raises(ParameterError, match="task of the test"):
+        run_tasks(failing, 3)
+    with pytest.raises(InternalError, match="was killed"):
+        run_tasks(ending, 3)
 
 
 def test_one_job_starts_no_process_and_reads_the_input_once(monkeypatch, found):
@@ -180,12 +178,3 @@ def ending(shared, task):
 
 def run_tasks(task, shared, jobs=2):
     return workers.map_tasks(task, shared, range(8), jobs=jobs, done=lambda number: None)
-
-
-@pytest.mark.deep
-def test_processes_hand_back_results_in_order_and_errors():
-    assert run_tasks(failing, None) == list(range(8))
-    with pytest.raises(ParameterError, match="task of the test"):
-        run_tasks(failing, 3)
-    with pytest.raises(InternalError, match="was killed"):
-        run_tasks(ending, 3)

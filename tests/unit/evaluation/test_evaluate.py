@@ -48,7 +48,6 @@ def test_without_noise_only_the_cells_are_wrong_and_on_own_edges_only_the_noise(
 
 
 def of_users(table, bound=5):
-    """A release of users, and its private tally."""
     kept = []
     how = {"domain": DOMAIN, "epsilon": 1, "user": "user_id", "max_contributions": bound}
     return psd.build(table, observer=Observer(private_tally=kept.append), **how), kept[0]
@@ -115,7 +114,7 @@ def kept(tmp_path):
     return tally, release, path
 
 
-def test_tally_file_is_marked_private_and_closed(kept):
+def test_tally_file_is_marked_private_and_closed(kept, tmp_path):
     tally, release, path = kept
     assert path.stat().st_mode & 0o777 == 0o600
     assert b"PRIVATE" in path.read_bytes()
@@ -125,9 +124,6 @@ def test_tally_file_is_marked_private_and_closed(kept):
         assert np.array_equal(getattr(found.tally, name), getattr(tally.counts, name))
     with pytest.raises(psd.PsdError, match="PRIVATE tally"):
         psd.Release.load(path)
-
-
-def test_a_tally_belongs_to_one_release(kept, tmp_path):
     _, release, path = kept
     again = tmp_path / "again.psd.parquet"
     of_users(points())[0].save(again)

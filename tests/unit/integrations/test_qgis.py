@@ -25,7 +25,6 @@ BOUNDS = "126.4,127.6,37,38 [EPSG:4326]"
 
 
 def command_file(folder, text):
-    """A program of this text."""
     path = folder / "psd"
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
@@ -48,15 +47,6 @@ def test_words_of_a_form():
     ]  # fmt: skip
     with pytest.raises(CommandError, match="--box must be 4 numbers, got '1 2 3'"):
         command_line.words_of(command_form("query"), {"box": ["1 2 3"]})
-
-
-def test_a_command_that_is_not_there_says_how_to_get_it(monkeypatch, tmp_path):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(CommandError, match="psd was not found; install it"):
-        find_command("")
-    with pytest.raises(CommandError, match="no/such/psd was not found"):
-        find_command("no/such/psd")
-    assert find_command(command_file(tmp_path, "true")) == find_command("")
 
 
 def test_an_older_command_is_refused_and_an_error_shown_as_it_is(tmp_path):
@@ -86,8 +76,16 @@ def test_the_python_of_qgis_is_not_handed_on_and_a_run_can_be_stopped(monkeypatc
         command_line.run_command([command_file(tmp_path, "exec sleep 600")], lambda: True)
 
 
+def test_a_command_that_is_not_there_says_how_to_get_it(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(CommandError, match="psd was not found; install it"):
+        find_command("")
+    with pytest.raises(CommandError, match="no/such/psd was not found"):
+        find_command("no/such/psd")
+    assert find_command(command_file(tmp_path, "true")) == find_command("")
+
+
 def archive():
-    """The plugin with all forms."""
     return plugin_archive([command_form(name) for name in COMMANDS])
 
 
@@ -98,6 +96,14 @@ def test_the_archive_states_version_and_forms():
     assert stated["version"] == psd.__version__
     assert [form["command"] for form in stated["forms"]] == list(COMMANDS)
     assert archive() == archive()
+    with zipfile.ZipFile(io.BytesIO(plugin_archive([]))) as alone:
+        names = alone.namelist()
+        assert {name.split("/")[0] for name in names} == {"psd_qgis"}
+        wanted = {f"psd_qgis/{name}" for name in ("__init__.py", "metadata.txt", "icon.svg")}
+        assert wanted <= set(names)
+        for name in names:
+            if name.endswith(".py"):
+                compile(alone.read(name), name, "exec")
 
 
 @pytest.fixture
@@ -132,7 +138,16 @@ def run_steps(plugin, folder, *steps, **more):
 
 @pytest.mark.deep
 @pytest.mark.slow
-def test_from_records_to_a_styled_map_in_qgis(plugin, tmp_path):
+def test_from_errors_and_records_to_a_styled_map_in_qgis(plugin, tmp_path):
+    build = {"INPUTS": [str(SEOUL / "visits.csv")], "EPSILON": "0", "BOUNDS": BOUNDS,
+             "OUTPUT": str(tmp_path / "s.psd.parquet")}  # fmt: skip
+    twice = {**build, "BOUNDS_TEXT": "126,37,127,38"}
+    refused, both = run_steps(plugin, tmp_path, ("psd:build", build), ("psd:build", twice))
+    assert "--epsilon must be" in refused
+    assert "bounds must be given on the map or as a text, got both" in both
+    assert not list(tmp_path.glob("*.parquet"))
+    (without,) = run_steps(plugin, tmp_path, ("psd:build", build), PATH="/usr/bin:/bin")
+    assert "the command psd was not found; install it" in without
     release, answers = str(tmp_path / "s.psd.parquet"), str(tmp_path / "answers é.gpkg")
     build = {
         "INPUTS": [str(SEOUL / "visits.csv")], "EPSILON": "1", "BOUNDS": BOUNDS,
@@ -165,20 +180,6 @@ def test_from_records_to_a_styled_map_in_qgis(plugin, tmp_path):
 
 @pytest.mark.deep
 @pytest.mark.slow
-def test_errors_in_qgis_are_those_of_the_command(plugin, tmp_path):
-    build = {"INPUTS": [str(SEOUL / "visits.csv")], "EPSILON": "0", "BOUNDS": BOUNDS,
-             "OUTPUT": str(tmp_path / "s.psd.parquet")}  # fmt: skip
-    twice = {**build, "BOUNDS_TEXT": "126,37,127,38"}
-    refused, both = run_steps(plugin, tmp_path, ("psd:build", build), ("psd:build", twice))
-    assert "--epsilon must be" in refused
-    assert "bounds must be given on the map or as a text, got both" in both
-    assert not list(tmp_path.glob("*.parquet"))
-    (without,) = run_steps(plugin, tmp_path, ("psd:build", build), PATH="/usr/bin:/bin")
-    assert "the command psd was not found; install it" in without
-
-
-@pytest.mark.deep
-@pytest.mark.slow
 def test_qgis_process_knows_the_plugin(plugin, tmp_path):
     require("qgis_process.bin", "qgis")
     runtime = tmp_path / "runtime"
@@ -201,14 +202,3 @@ def test_qgis_process_knows_the_plugin(plugin, tmp_path):
     done = process("run", "psd:plan", "--", *words)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "quadtree" in (tmp_path / "plan.csv").read_text()
-
-
-def test_the_folder_is_not_named_as_the_library_and_its_modules_are_whole():
-    with zipfile.ZipFile(io.BytesIO(plugin_archive([]))) as archive:
-        names = archive.namelist()
-        assert {name.split("/")[0] for name in names} == {"psd_qgis"}
-        wanted = {f"psd_qgis/{name}" for name in ("__init__.py", "metadata.txt", "icon.svg")}
-        assert wanted <= set(names)
-        for name in names:
-            if name.endswith(".py"):
-                compile(archive.read(name), name, "exec")

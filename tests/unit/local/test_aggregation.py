@@ -8,6 +8,7 @@ import pytest
 
 import psd
 from psd.errors import InputDataError, ParameterError, ReleaseFormatError
+from psd.estimation.local_measurements import measure_record, share_variance
 from psd.local.aggregation import counted_groups, release_of
 from psd.local.campaign_design import design
 from psd.local.device import NANO
@@ -17,17 +18,10 @@ from psd.release.local_reports import LocalReports
 from psd.release.post_processing import PostProcessing
 from support.local import HASHING, KARY, campaign, counted_places, local_release, places, sum_inside
 from support.releases import changed
-from support.seeded_system import seeded_system
+from support.seeded_system import same_draws, seeded_system  # noqa: F401
 
 BOUNDS = (0, 0, 8, 4)
 DEVICES = 20_000
-
-
-@pytest.fixture(autouse=True)
-def same_draws():
-    """Draws that repeat: what is compared with the truth here is no law of the draws."""
-    with seeded_system():
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +39,40 @@ def test_a_local_release_is_saved_and_loaded(release, tmp_path):
     assert (loaded.source, loaded.unit.kind, loaded.epsilon) == ("local", "report", 2)
     assert loaded.query([BOUNDS]).equals(release.query([BOUNDS]))
     assert loaded.tree.max_path_epsilon > 2 * NANO  # a level each, not the sum of a path
+    with pytest.raises(ParameterError, match="estimate must be least-squares or signed"):
+        changed(release, post_processing=PostProcessing(estimate="posterior"))
+    assert changed(release, post_processing=PostProcessing(estimate="signed")).total > 0
+    (explanation,) = release.explain([(1, 1, 3, 3)])
+    assert explanation.remedies["change"].tolist() == ["as it is"]
+
+
+def test_variances_follow_pooled_shares_and_not_their_own_estimate(release):
+    measured, local = measure_record(release.record), release.record.local
+    for level in local.levels:
+        nodes = release.tree.levels[level.level]
+        pooled = np.maximum(release.estimates.signed[nodes], 0) / local.reports
+        expected = share_variance(pooled, level, local.reports) * local.reports**2
+        assert measured.variance[nodes] == pytest.approx(expected, rel=1e-4)
+
+
+def test_few_reports_and_everything_outside():
+    one = design(BOUNDS, 1, DEVICES, rounds=1)
+    x, y = places(40)
+    with pytest.raises(InputDataError, match="at least as many reports as cells"):
+        local_release(one, x, y)
+    counts = counted_groups(one, counted_places(one, *places(500)))
+    none = [replace(counts[0], reports=0, support=0 * counts[0].support, outside=0), *counts[1:]]
+    with pytest.raises(InputDataError, match="every open group must have reports"):
+        release_of(one, none)
+    x = np.full(2000, np.nan)
+    one = campaign(((1_000_000, grid_cells(1), KARY),), nano_epsilon=4 * NANO)
+    assert local_release(one, x, x).total < 300
+    single = campaign(((1_000_000, [""], KARY),), nano_epsilon=4 * NANO)
+    assert local_release(single, *places(2000)).total == pytest.approx(1900, abs=200)
+    one = campaign(((1_000_000, grid_cells(3), HASHING),), nano_epsilon=NANO)
+    release = local_release(one, *places(DEVICES))
+    assert release.record.local.levels[0].protocol == "hashing"
+    assert release.tree.levels[3] == slice(21, 85)
 
 
 def test_estimates_are_near_the_truth(release):
@@ -60,35 +88,6 @@ def test_estimates_are_near_the_truth(release):
     answers = release.query(boxes)
     off = np.abs(answers["estimate"] - sum_inside(x, y, boxes))
     assert (off < 6 * answers["error"]).all()
-
-
-def test_the_posterior_is_refused_and_an_explanation_has_no_remedy(release):
-    with pytest.raises(ParameterError, match="estimate must be least-squares or signed"):
-        changed(release, post_processing=PostProcessing(estimate="posterior"))
-    assert changed(release, post_processing=PostProcessing(estimate="signed")).total > 0
-    (explanation,) = release.explain([(1, 1, 3, 3)])
-    assert explanation.remedies["change"].tolist() == ["as it is"]
-
-
-def test_few_reports_and_everything_outside():
-    one = design(BOUNDS, 1, DEVICES, rounds=1)
-    x, y = places(40)
-    with pytest.raises(InputDataError, match="at least as many reports as cells"):
-        local_release(one, x, y)
-    counts = counted_groups(one, counted_places(one, *places(500)))
-    none = [replace(counts[0], reports=0, support=0 * counts[0].support, outside=0), *counts[1:]]
-    with pytest.raises(InputDataError, match="every open group must have reports"):
-        release_of(one, none)
-    x = np.full(2000, np.nan)
-    one = campaign(((1_000_000, grid_cells(1), KARY),), nano_epsilon=4 * NANO)
-    release = local_release(one, x, x)
-    assert release.total < 300
-    single = campaign(((1_000_000, [""], KARY),), nano_epsilon=4 * NANO)
-    assert local_release(single, *places(2000)).total == pytest.approx(1900, abs=200)
-    one = campaign(((1_000_000, grid_cells(3), HASHING),), nano_epsilon=NANO)
-    release = local_release(one, *places(DEVICES))
-    assert release.record.local.levels[0].protocol == "hashing"
-    assert release.tree.levels[3] == slice(21, 85)
 
 
 def broken(release, **changes):

@@ -8,24 +8,17 @@ import pytest
 
 from psd.errors import InputDataError, ParameterError
 from psd.local.answer_design import design_numbers, design_options, parse_settings
+from psd.local.answer_lists import read_list
 from psd.local.answer_tables import encode_table, tabulate
 from psd.local.distributions import estimate_distribution
 from psd.local.protocols import protocol_class
 from support.local import campaign_bytes, collected
-from support.seeded_system import seeded_system
+from support.seeded_system import same_draws  # noqa: F401
 
 DEVICES = 20_000
 
 
-@pytest.fixture(autouse=True)
-def same_draws():
-    """Draws that repeat: what is compared with the truth here is no law of the draws."""
-    with seeded_system():
-        yield
-
-
 def table_of(folder, campaign, values):
-    """Table of the reports of devices, through lines and parts."""
     return tabulate(*collected(folder, campaign, values))
 
 
@@ -117,3 +110,14 @@ def test_settings_and_refusals(tmp_path):
         tabulate(str(tmp_path / "c.json"), str(tmp_path))
     with pytest.raises(InputDataError, match="must have"):
         table_of(tmp_path, design_numbers(0, 1, 1, 9), [])
+
+
+def test_lines_are_read_with_or_without_a_mark(tmp_path):
+    path = tmp_path / "words"
+    for mark in ("", "\ufeff"):
+        path.write_text(f"{mark}서울\nbus\n", encoding="utf-8")
+        assert read_list(str(path), "words") == ["서울", "bus"]
+    path.write_bytes(b"\xff\xfe")
+    for name in ("words", "missing"):
+        with pytest.raises(ParameterError, match="options must be a file of lines in UTF-8"):
+            read_list(str(tmp_path / name), "options")

@@ -55,7 +55,7 @@ def test_the_same_words_give_the_same_reports(nano, subtests):
             assert format_reports(one, reports) == alone
 
 
-def test_the_same_words_give_the_same_numbers_and_texts(subtests):
+def test_the_same_words_give_the_same_groups_numbers_and_texts(subtests):
     values = np.array([0, 100, 50, -5, 200, np.nan, 31.4] * 6)
     for name, window in WINDOWS.items():
         with subtests.test(name):
@@ -67,9 +67,6 @@ def test_the_same_words_give_the_same_numbers_and_texts(subtests):
     one = campaign(((1_000_000, [], protocol),), question="words", domain=None)
     texts = np.array(["seoul", "", "서울", "a" * 999, "seoul"] * 40, object)
     assert same_reports(one, texts)
-
-
-def test_groups_and_answers_are_those_of_the_device():
     coarse = ["0", "1", "2", "3"]
     three = campaign(((200_000, GRID, KARY), (0, GRID, KARY), (800_000, coarse, KARY)))
     fixed = Fixed(5)

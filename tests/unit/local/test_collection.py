@@ -41,7 +41,6 @@ def folder(tmp_path):
 
 
 def gather(folder, content, **options):
-    """Collect lines of text or bytes."""
     raw = content if isinstance(content, bytes) else "".join(f"{t}\n" for t in content).encode()
     (folder / "lines").write_bytes(raw)
     return collected(folder, "lines", **options)
@@ -63,7 +62,6 @@ def reports_of(groups=GROUPS, count=40):
 
 
 def plain_support(one, texts):
-    """Support counts, report by report."""
     total = {}
     for text in texts:
         report = json.loads(text)
@@ -147,9 +145,6 @@ def test_a_nonce_counts_once_in_a_part_and_across_parts(folder):
     support, counts = counted(folder)
     assert counts.repeated == 6
     assert support == plain_support(campaign(GROUPS), texts)
-
-
-def test_which_of_two_reports_with_a_nonce_counts_depends_on_no_order(folder):
     two = [line('"0f0000"', 2), line('"f00000"', 2)]
     for number, (together, order) in enumerate(product((True, False), (1, -1))):
         for content in [two[::order]] if together else [[text] for text in two[::order]]:
@@ -200,7 +195,13 @@ def test_standard_input_is_read_and_what_cannot_be_is_refused(folder, monkeypatc
         collect(str(folder / "none.json"), [], str(folder / "in"))
 
 
-def test_tickets_count_once_each(folder):
+def test_folders_without_parts_are_refused_and_tickets_count_once_each(folder):
+    (folder / "in").mkdir()
+    with pytest.raises(InputDataError, match="got none"):
+        counted(folder)
+    gather(folder, reports_of())
+    with pytest.raises(InputDataError, match="another campaign"):
+        count_support(campaign(GROUPS, title="b"), folder / "in")
     one, words, path = campaign(GROUPS), Words(), folder / "tickets"
     tickets = [f"{i:032x}" for i in range(6)]
     path.write_text("".join(hashlib.sha256(t.encode()).hexdigest() + "\n" for t in tickets[:4]))
@@ -213,15 +214,6 @@ def test_tickets_count_once_each(folder):
             gather(folder, [], tickets=str(path))
     with pytest.raises(ParameterError, match="tickets"):
         gather(folder, [], tickets=str(folder / "none"))
-
-
-def test_a_folder_without_parts_or_with_those_of_two_campaigns_is_refused(folder):
-    (folder / "in").mkdir()
-    with pytest.raises(InputDataError, match="got none"):
-        counted(folder)
-    gather(folder, reports_of())
-    with pytest.raises(InputDataError, match="another campaign"):
-        count_support(campaign(GROUPS, title="b"), folder / "in")
 
 
 def edited(part, raw, name, values):

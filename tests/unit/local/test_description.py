@@ -13,8 +13,6 @@ from psd.local.shuffling import shuffled_epsilon
 
 @pytest.fixture
 def shown(tmp_path):
-    """Describe a campaign by its file."""
-
     def about(campaign, **options):
         (tmp_path / "c.json").write_bytes(encode_campaign(campaign))
         return describe(str(tmp_path / "c.json"), **options)
@@ -38,12 +36,6 @@ def test_the_numbers_of_a_campaign(shown, protocol):
         assert 0 < group.q < group.p < 1
 
 
-def test_rappor_has_an_epsilon_of_all_reports_of_a_device(shown):
-    for protocol, lifetime in (("unary", "1"), ("rappor", "3.964226396")):
-        about = shown(design_options(["a", "b"], 1, 1000, protocol=protocol))
-        assert (about.epsilon, about.device_epsilon) == ("1", lifetime)
-
-
 def test_one_false_report_moves_a_cell_as_the_formulas_say(shown):
     """Counts of one group of all devices: local.md, section H, at epsilon 1."""
     # hashing with g = 3; 3.33 with 4
@@ -55,9 +47,6 @@ def test_one_false_report_moves_a_cell_as_the_formulas_say(shown):
         group = shown(square(10**7, protocol=protocol)).groups[3]
         assert group.answers == 1025
         assert group.false_report * group.share == pytest.approx(moved, abs=off)
-
-
-def test_shuffled_reports_of_each_group(shown):
     campaign = square(25_000)
     about = shown(campaign, shuffled=True, delta="1e-6")
     assert about.delta == 1e-6
@@ -74,3 +63,6 @@ def test_shuffled_reports_of_each_group(shown):
     ]:
         with pytest.raises(ParameterError, match=words):
             shown(campaign, **options)
+    for protocol, lifetime in (("unary", "1"), ("rappor", "3.964226396")):
+        about = shown(design_options(["a", "b"], 1, 1000, protocol=protocol))
+        assert (about.epsilon, about.device_epsilon) == ("1", lifetime)

@@ -34,9 +34,6 @@ def words_of(label):
         number += 1
 
 
-# --------------------------------------------------------------------------------------- cells
-
-
 BOUNDS = [(126.4, 37.0, 127.6, 38.0), (-180, -90, 180, 90), (-1, -2, 3, 5)]
 
 
@@ -76,9 +73,15 @@ def test_answers_are_the_cells_and_then_outside():
     three = campaign(((500_000, GRID, KARY), (0, GRID, KARY), (500_000, None, None)))
     words = [0, 499_999, 500_000, 999_999]
     assert [three.draw_group(Listed([w])) for w in words] == [0, 0, 2, 2]
-
-
-# ----------------------------------------------------------------------------------- campaigns
+    # Numbers are the nearest step, options their number, and words any text.
+    one = campaign(**number(["-10", "10.46"]))
+    values = [-10, -9.991, -9.989, 10.46, 1e300, -math.inf, NAN, "0.23", "here", "12,5"]
+    steps = [0, 0, 1, 1023, 1023, 0, 512, 512, 512, 512]
+    assert [one.answer_of(0, v) for v in values] == steps
+    one = campaign(**option(["bus", "train"]))
+    assert [one.answer_of(0, text) for text in ("train", "bus", "", NAN, "Bus")] == [1, 0, 2, 2, 2]
+    one, texts = campaign(**word()), ("seoul", "", NAN, "\ud800")
+    assert [one.answer_of(0, text) for text in texts] == ["seoul", "", "", "\ud800"]
 
 
 def refusal(raw):
@@ -100,20 +103,6 @@ BAD = [
     (lambda v: {"psd": 1}, "must be a campaign of psd"),
     (lambda v: [v], "must be a campaign of psd"),
 ]
-
-
-def test_campaigns_that_were_edited_or_are_not_strict_json_are_refused():
-    for edit, words in BAD:
-        assert words in refusal(device.canonical_json(edit(campaign_value())).encode())
-    digits = b'{"psd-campaign":' + b"9" * 5000 + b"}"
-    twice = b'{"psd-campaign":1,"psd-campaign":1}'
-    texts = [b"", b"{", b"\xff", twice, b'{"psd-campaign":NaN}', b'{"psd-campaign":1.0}', digits]
-    for raw in (*texts, b"[" * 100_000):
-        assert "not strict JSON" in refusal(raw)
-    value = campaign_value()
-    spaced = json.dumps(value, indent=2).encode()
-    assert Campaign.parse(spaced) == Campaign.parse(device.canonical_json(value).encode())
-    assert not {"p", "q", "truth", "threshold"} & set(re.findall(r'"(\w+)"', spaced.decode()))
 
 
 def one_group(cells=GRID, protocol=HASHING, share=1_000_000):
@@ -213,21 +202,17 @@ def test_campaigns_with_wrong_fields_are_refused(subtests):
         for number, fields in enumerate(wrong):
             with subtests.test(words, row=number):
                 assert words in refusal(campaign_bytes(**fields))
-
-
-def test_answers_of_other_questions():
-    """Numbers are the nearest step, options their number, and words any text."""
-    one = campaign(**number(["-10", "10.46"]))
-    values = [-10, -9.991, -9.989, 10.46, 1e300, -math.inf, NAN, "0.23", "here", "12,5"]
-    steps = [0, 0, 1, 1023, 1023, 0, 512, 512, 512, 512]
-    assert [one.answer_of(0, v) for v in values] == steps
-    one = campaign(**option(["bus", "train"]))
-    assert [one.answer_of(0, text) for text in ("train", "bus", "", NAN, "Bus")] == [1, 0, 2, 2, 2]
-    one, texts = campaign(**word()), ("seoul", "", NAN, "\ud800")
-    assert [one.answer_of(0, text) for text in texts] == ["seoul", "", "", "\ud800"]
-
-
-# --------------------------------------------------------------------------------------- store
+    for edit, words in BAD:
+        assert words in refusal(device.canonical_json(edit(campaign_value())).encode())
+    digits = b'{"psd-campaign":' + b"9" * 5000 + b"}"
+    twice = b'{"psd-campaign":1,"psd-campaign":1}'
+    texts = [b"", b"{", b"\xff", twice, b'{"psd-campaign":NaN}', b'{"psd-campaign":1.0}', digits]
+    for raw in (*texts, b"[" * 100_000):
+        assert "not strict JSON" in refusal(raw)
+    value = campaign_value()
+    spaced = json.dumps(value, indent=2).encode()
+    assert Campaign.parse(spaced) == Campaign.parse(device.canonical_json(value).encode())
+    assert not {"p", "q", "truth", "threshold"} & set(re.findall(r'"(\w+)"', spaced.decode()))
 
 
 @pytest.fixture
@@ -481,9 +466,6 @@ def test_a_system_without_randomness_is_refused(store, monkeypatch):
     assert spent(store) == 0
 
 
-# -------------------------------------------------------------------------------- command line
-
-
 @pytest.fixture(scope="module")
 def program():
     """The main function of the file that devices run."""
@@ -509,7 +491,6 @@ def run(tmp_path, monkeypatch, program, capsys):
 
 
 def reports(run, *words):
-    """The report of a run that says nothing else."""
     code, out, err = run("answer", *words)
     assert (code, err) == (0, "")
     [line] = out.splitlines()

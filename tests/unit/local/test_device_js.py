@@ -120,6 +120,9 @@ def test_every_point_gives_a_report():
     for point in ((1, 1), (99, 1), (None, None), (127, 37)):
         refused = answered(store_text(cap=NANO // 2), campaign_bytes(), point=point, words=[])
         assert refused == {"error": told, "code": 4}
+
+
+def test_a_browser_without_randomness_is_refused():
     task = {"task": "system", "campaign": text(campaign_bytes()), "answers": [5]}
     refused = {"error": "the operating system provides no random numbers", "code": 70}
     assert in_node({**task, "random": False}) == [refused]
@@ -165,7 +168,12 @@ def store_task(raw, x, seed, y=1):
     return {**task, "x": x, "y": y, "words": drawn}
 
 
-def test_options_are_answered_as_in_python():
+def test_every_answer_gives_a_report():
+    """Texts that are no option or no number are an answer like any other."""
+    asked = [(options_bytes(), x) for x in (*OPTIONS, "tram", "", "-1", "toString", None)]
+    asked += [(campaign_bytes(), x) for x in (1, -1, 1e300, "here", "", None)]
+    given = in_node(*(store_task(raw, x, 1) for raw, x in asked))
+    assert [x for (_, x), entry in zip(asked, given, strict=True) if "error" in entry] == []
     one = Campaign.parse(options_bytes())
     points = [*OPTIONS, "tram", "", "toString", "Bus"]
     given = results(*(store_task(options_bytes(), option, i) for i, option in enumerate(points)))
@@ -175,14 +183,6 @@ def test_options_are_answered_as_in_python():
         answer = one.answer_of(0, option)
         assert answer == (OPTIONS.index(option) if option in OPTIONS else 3)
         assert entry["report"] == draw_report(one, 0, answer, listed)
-
-
-def test_every_answer_gives_a_report():
-    """Texts that are no option or no number are an answer like any other."""
-    asked = [(options_bytes(), x) for x in (*OPTIONS, "tram", "", "-1", "toString", None)]
-    asked += [(campaign_bytes(), x) for x in (1, -1, 1e300, "here", "", None)]
-    given = in_node(*(store_task(raw, x, 1) for raw, x in asked))
-    assert [x for (_, x), entry in zip(asked, given, strict=True) if "error" in entry] == []
 
 
 def domain(*bounds, lattice=(2**20, 2**20)):
@@ -210,7 +210,6 @@ BAD_PROTOCOLS = [
 
 
 def refused_of(raws):
-    """What node says of campaigns."""
     return in_node(*({"task": "groups", "campaign": text(r), "devices": []} for r in raws))
 
 
@@ -250,9 +249,6 @@ def test_another_spelling_is_refused():
         except DeviceError as error:
             expected.append(str(error))
     assert results({"task": "caps", "texts": texts}) == [expected]
-
-
-def test_rappor_and_named_regions_are_refused_with_a_sentence():
     sizes = {"flips": 40, "bits": 8, "hashes": 1, "cohorts": 1}
     bloom, one_hot = ({"name": "rappor", "encoding": e} for e in ("bloom", "one-hot"))
     for question, cells, protocol, told in [

@@ -31,9 +31,6 @@ def test_each_partition_is_a_level_of_a_tree():
             assert [grown.keys[node] for node in nodes] == list(cells)
             assert tree.boxes[nodes].tolist() == [list(box_of(cell)) for cell in cells]
         assert grown.at[-1] == grown.level[-1]
-
-
-def test_a_cell_that_is_not_cut_stands_below_itself():
     grown = grow_tree([COARSE, MIXED])
     assert grown.at == (1, 3)
     nodes = [i for i, key in enumerate(grown.keys) if key == "0"]

@@ -45,7 +45,7 @@ def test_every_row_has_a_report(folder):
     assert abs(outside - 7 / 9) < 0.2
 
 
-def test_tables_that_cannot_be_read(folder):
+def test_tables_that_cannot_be_read_other_columns_and_existing_files(folder):
     for content, words in [
         ("a,b\n1,2\n", "columns lon and lat"),
         ("", "columns lon and lat"),
@@ -57,9 +57,6 @@ def test_tables_that_cannot_be_read(folder):
         assert not (folder / "out.jsonl").exists()
     with pytest.raises(InputDataError):
         randomize(str(folder / "c.json"), str(folder / "none"), str(folder / "x"))
-
-
-def test_other_columns_and_a_header_alone_and_existing_files_stay(folder):
     assert rows(folder, "lon,lat\n") == []
     with pytest.raises(WriteError):
         rows(folder, "lon,lat\n1,1\n")

@@ -126,7 +126,6 @@ def encoded():
 
 
 def with_cells(*columns):
-    """A campaign whose groups have these cells."""
     content = json.loads(encoded())
     group = {**content["groups"][0], "protocol": {"name": "k-ary"}}
     shares = [1_000_000 - 1000 * (len(columns) - 1), *[1000] * (len(columns) - 1)]
@@ -151,7 +150,7 @@ NO_HIERARCHIES = {
 }
 
 
-def test_cells_that_are_no_regions_are_refused(subtests):
+def test_cells_that_are_no_regions_are_refused_and_overlaps_decided_by_the_first(subtests):
     for cell in NO_CELLS:
         words = r"a region must be spelled|number of answers"
         with subtests.test(cell), pytest.raises(ParameterError, match=words):
@@ -162,9 +161,6 @@ def test_cells_that_are_no_regions_are_refused(subtests):
     for ring in ("0 0 3 3 3 0 0 3 0 0", "90 0 91 0 91 1 90 1 90 0"):
         with pytest.raises(ParameterError, match="must be a valid polygon"):
             regions_of_campaign(with_cells(["a|ward|" + ring]))
-
-
-def test_overlapping_parts_are_decided_by_the_first():
     one = with_cells(["a|ward|0 0 2 0 2 1 0 1 0 0", "b|ward|" + NEXT])
     points = np.array([[1.5, 0.5], [0.5, 0.5], [2, 0.5], [2.5, 0.5], [1, 1]])
     assert [one.answer_of(0, *point) for point in points.tolist()] == [0, 0, 2, 2, 2]

@@ -29,7 +29,6 @@ def test_goldens(goldens):
 
 
 def plain_delta(central, epsilon, reports):
-    """Sum over all values of both numbers of the pair."""
     growth, keep, total = math.exp(central), math.exp(epsilon) / (math.exp(epsilon) + 1), 0.0
     for c in range(reports):
         a = np.arange(c + 2)

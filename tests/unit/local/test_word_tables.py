@@ -21,7 +21,6 @@ WORDS = [f"w{i}" for i in range(60)]
 
 
 def parts_of(folder, campaign, texts):
-    """Campaign and folder of the reports of devices with these texts."""
     return collected(folder, campaign, np.array(texts, object))
 
 
@@ -61,7 +60,6 @@ def simulated(protocol, counts, words, generator):
 
 
 def zipf(words, used, devices):
-    """Counts by Zipf's law of the first words."""
     weights = np.where(np.arange(words) < used, 1 / (1 + np.arange(words)), 0)
     return np.floor(weights / weights.sum() * devices).astype(np.int64)
 
@@ -109,21 +107,6 @@ def test_least_squares_are_unbiased_by_enumeration():
     decoded = decode_words(protocol, table, words)
     assert decoded.unbiased == pytest.approx([float(share) for share in shares], abs=1e-9)
     assert decoded.shares == pytest.approx([float(share) for share in shares], abs=1e-9)
-
-
-def test_words_that_are_not_listed_make_errors_larger():
-    words = [f"w{i}" for i in range(80)]
-    protocol = Rappor(draw=RapporDraw(4 * NANO, 32, "bloom", 1, 1, 16))
-    table = simulated(protocol, zipf(80, 80, 10**6), words, np.random.default_rng(2))
-    every, few = (decode_words(protocol, table, words[:n]) for n in (80, 5))
-    assert few.errors.min() > 1.5 * every.errors.max()
-
-
-def table_of(protocol):
-    return simulated(protocol, [500], ["a"], np.random.default_rng(3))
-
-
-def test_words_that_no_report_tells_apart_are_refused():
     protocol = Rappor(draw=RapporDraw(NANO, 2, "bloom", 31, 1, 2))
     bits = {}
     for number in range(40):
@@ -134,6 +117,15 @@ def test_words_that_no_report_tells_apart_are_refused():
         decode_words(protocol, table_of(protocol), twins[:2])
     with pytest.raises(ParameterError, match="at most the bits of all cohorts with reports, 4"):
         decode_words(protocol, table_of(protocol), WORDS[:5])
+    words = [f"w{i}" for i in range(80)]
+    protocol = Rappor(draw=RapporDraw(4 * NANO, 32, "bloom", 1, 1, 16))
+    table = simulated(protocol, zipf(80, 80, 10**6), words, np.random.default_rng(2))
+    every, few = (decode_words(protocol, table, words[:n]) for n in (80, 5))
+    assert few.errors.min() > 1.5 * every.errors.max()
+
+
+def table_of(protocol):
+    return simulated(protocol, [500], ["a"], np.random.default_rng(3))
 
 
 def test_lists_of_words_that_are_refused(tmp_path, subtests):
@@ -164,9 +156,6 @@ def test_other_campaigns_and_files_are_refused(tmp_path):
     (tmp_path / "c.json").write_bytes(encode_campaign(design_words(1, 100)))
     with pytest.raises(InputDataError):
         tabulate_words(paths[0], str(tmp_path / "none"), ["a"])
-
-
-def test_settings_of_words():
     usual = design_words(1, 9).groups[0].draw
     assert (usual.answers, usual.hashes, usual.cohorts, usual.flips) == (128, 1, 16, 31)
     two = design_words(1, 9, settings={"hashes": 2}).groups[0].draw

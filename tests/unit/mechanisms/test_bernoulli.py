@@ -49,27 +49,7 @@ def test_probability_is_exact(probability, fractions):
         assert true == near
 
 
-def test_parts_are_those_of_the_fraction(monkeypatch):
-    """The integer part may exceed what a numerator of 64 bits could hold."""
-    seen = []
-
-    def below_one(going, size, coin):
-        coin(going)
-        return np.array([True, False, True, True])[:size]
-
-    def uniform_below(bounds):
-        seen.append(bounds.tolist())
-        return np.array([4, 6])
-
-    monkeypatch.setattr(bernoulli, "unit_geometric", lambda size: np.array([2**40, 3, 2, 0]))
-    monkeypatch.setattr(bernoulli, "_bernoulli_exp_below_one", below_one)
-    monkeypatch.setattr(bernoulli, "uniform_below", uniform_below)
-    parts = np.array([2**40, 2, 3, 2**62]), np.array([5, 6, 7, 8]), np.array([9, 10, 11, 12])
-    assert bernoulli_exp_of_parts(*parts).tolist() == [True, False, False, False]
-    assert seen == [[9, 10]]
-
-
-def test_the_largest_fractions_do_not_wrap():
+def test_the_largest_fractions_do_not_wrap_and_have_their_parts(monkeypatch):
     top = 2**63 - 1
     numerators = np.array([0, top, top, 1, top - 1]).repeat(50)
     denominators = np.array([top, 1, 2, top, top]).repeat(50)
@@ -87,3 +67,20 @@ def test_the_largest_fractions_do_not_wrap():
             bernoulli_exp(*pair)
     pair = checked_pair(np.array([1], np.int8), np.array([3], np.uint8), least_numerator=0)
     assert [array.dtype for array in pair] == [np.int64] * 2
+    # The integer part may exceed what a numerator of 64 bits could hold.
+    seen = []
+
+    def below_one(going, size, coin):
+        coin(going)
+        return np.array([True, False, True, True])[:size]
+
+    def uniform_below(bounds):
+        seen.append(bounds.tolist())
+        return np.array([4, 6])
+
+    monkeypatch.setattr(bernoulli, "unit_geometric", lambda size: np.array([2**40, 3, 2, 0]))
+    monkeypatch.setattr(bernoulli, "_bernoulli_exp_below_one", below_one)
+    monkeypatch.setattr(bernoulli, "uniform_below", uniform_below)
+    parts = np.array([2**40, 2, 3, 2**62]), np.array([5, 6, 7, 8]), np.array([9, 10, 11, 12])
+    assert bernoulli_exp_of_parts(*parts).tolist() == [True, False, False, False]
+    assert seen == [[9, 10]]

@@ -40,7 +40,14 @@ def test_weights_are_upper_bounds_and_tight_and_coins_floors_of_their_ratio():
                 assert selection._coin_floor(depth, bits, precision) == ratio
 
 
-def test_a_vague_enclosure_is_made_with_more_bits(monkeypatch):
+def test_a_tie_of_the_coin_reads_on_and_a_vague_enclosure_has_more_bits(monkeypatch):
+    bits = 41
+    for depth, (more, below) in itertools.product((1, 3, 64), ((-1, True), (1, False))):
+        first, longer = (selection._coin_floor(depth, bits, p) for p in (64, 128))
+        tape = Tape(monkeypatch, first, longer - (first << 64) + more)
+        assert selection._coins(np.array([depth]), bits).tolist() == [below]
+        assert not tape.left
+
     def vague(*asked):
         low, high = enclosure(*asked)
         return low - 2**70, high + 2**70
@@ -49,15 +56,6 @@ def test_a_vague_enclosure_is_made_with_more_bits(monkeypatch):
     exact = Decimal(2) ** (37 + 64) * Decimal(-64).exp() / selection._weights(37).tolist()[64]
     monkeypatch.setattr(selection, "exp_enclosure", vague)
     assert selection._coin_floor(64, 37, 64) == int(exact)  # of bits that nothing else asks for
-
-
-def test_a_tie_of_the_coin_reads_on(monkeypatch):
-    bits = 41
-    for depth, (more, below) in itertools.product((1, 3, 64), ((-1, True), (1, False))):
-        first, longer = (selection._coin_floor(depth, bits, p) for p in (64, 128))
-        tape = Tape(monkeypatch, first, longer - (first << 64) + more)
-        assert selection._coins(np.array([depth]), bits).tolist() == [below]
-        assert not tape.left
 
 
 FOUND = {
@@ -109,16 +107,6 @@ def log_law(scores, epsilon, sensitivity):
     return np.array([mechanism.log_probability(answer)[0] for answer in answers])
 
 
-def test_no_candidate_loses_its_support():
-    """1,491 points at one place and epsilon 1: float weights underflow to 0, these do not."""
-    assert math.exp(-1491) == 0.0
-    assert log_law([-1491, 0], 2 * NANO, 1).min() > -700
-    assert selection._weights(50).min() >= 1
-    found = candidates([(0, 5, -1491), (5, 1, 0)])
-    depths, _, _ = selection._depths(found, np.array([2 * NANO]), np.array([1]))
-    assert depths.max() == selection._DEEPEST
-
-
 def test_ratio_of_two_neighbours_stays_within_epsilon():
     """Scores that move by the sensitivity, in any direction, change no probability by more."""
     random = np.random.default_rng(3)
@@ -128,6 +116,13 @@ def test_ratio_of_two_neighbours_stays_within_epsilon():
             moved = scores + random.integers(-sensitivity, sensitivity + 1, 6)
             laws = [log_law(row, NANO, sensitivity) for row in (scores, moved)]
             assert np.abs(laws[0] - laws[1]).max() <= 1 + 1e-12
+    # 1,491 points at one place and epsilon 1: float weights underflow to 0, these do not.
+    assert math.exp(-1491) == 0.0
+    assert log_law([-1491, 0], 2 * NANO, 1).min() > -700
+    assert selection._weights(50).min() >= 1
+    found = candidates([(0, 5, -1491), (5, 1, 0)])
+    depths, _, _ = selection._depths(found, np.array([2 * NANO]), np.array([1]))
+    assert depths.max() == selection._DEEPEST
 
 
 def candidates_of(lengths, scores):
@@ -141,8 +136,21 @@ def candidates_of(lengths, scores):
     )
 
 
-def test_a_point_of_the_weight_is_in_its_interval(monkeypatch):
-    """Below 2^61 points, a quotient of floats would be one line too far for the last one."""
+def test_rates_and_depths_are_exact_and_points_in_their_interval(monkeypatch):
+    for epsilon, sensitivity in itertools.product(
+        (1, 7, NANO // 3, NANO, 99 * NANO + 1, 999 * NANO + 1, 1_000 * NANO),
+        (1, 3, 7, 562_949, 10**9),
+    ):
+        rate = min((epsilon << 50) // (2 * NANO * sensitivity), 64 << 50)
+        asked = np.array([epsilon]), np.array([sensitivity])
+        assert selection._rates(*asked).tolist() == [rate]
+        deepest = max((64 << 50) // max(rate, 1), 1)
+        for gap in (1, 5, 2**20 + 1, 2**57):
+            whole, rest, _ = selection._depths(candidates_of([1, 1], [0, -gap]), *asked)
+            depth = rate * min(gap, deepest)
+            assert whole.tolist() == [0, depth >> 50]
+            assert rest.tolist() == [0, depth % 2**50]
+    # Below 2^61 points, a quotient of floats would be one line too far for the last one.
     monkeypatch.setattr(selection, "bernoulli_exp", lambda n, d: np.ones(len(n), bool))
     for lengths, at, parts, line in [
         ([1, 1], 0, 2, 0),
@@ -161,25 +169,6 @@ def test_a_point_of_the_weight_is_in_its_interval(monkeypatch):
         monkeypatch.setattr(selection, "uniform_below", point)
         found = candidates_of(lengths, [0] * len(lengths))
         assert exponential(found, np.array([NANO]), np.array([1])).tolist() == [line]
-
-
-def test_rates_and_depths_are_exact():
-    for epsilon, sensitivity in itertools.product(
-        (1, 7, NANO // 3, NANO, 99 * NANO + 1, 999 * NANO + 1, 1_000 * NANO),
-        (1, 3, 7, 562_949, 10**9),
-    ):
-        rate = min((epsilon << 50) // (2 * NANO * sensitivity), 64 << 50)
-        asked = np.array([epsilon]), np.array([sensitivity])
-        assert selection._rates(*asked).tolist() == [rate]
-        deepest = max((64 << 50) // max(rate, 1), 1)
-        for gap in (1, 5, 2**20 + 1, 2**57):
-            whole, rest, _ = selection._depths(candidates_of([1, 1], [0, -gap]), *asked)
-            depth = rate * min(gap, deepest)
-            assert whole.tolist() == [0, depth >> 50]
-            assert rest.tolist() == [0, depth % 2**50]
-
-
-# The mechanism as a value
 
 
 def mechanism_of(*groups, epsilon, sensitivity):

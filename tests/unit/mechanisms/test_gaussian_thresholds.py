@@ -65,6 +65,13 @@ def test_enclosures_hold_the_probability(subtests):
                 low, high = law._enclosures(bits)
                 truth = exact_floors(law, bits, len(low))
                 assert all(a <= b <= c for a, b, c in zip(low, truth, high, strict=True))
+    for bits in (40, 63, 159):
+        weights = list(GaussianSurvival(100, 1)._weights(bits))
+        with localcontext(prec=100):
+            later = [(-(Decimal(j) ** 2) / 200).exp() for j in range(len(weights), 300)]
+        assert weights[-1][0] == 0
+        end = (sum(later) + 2 * later[0]) * 2**bits + 2
+        assert sum(later) * 2**bits <= weights[-1][1] < end
 
 
 def test_values_far_beyond_the_table_and_more_guard_bits(monkeypatch):
@@ -108,13 +115,3 @@ def test_equal_entries_are_told_apart(monkeypatch):
     tape = Tape(monkeypatch, law.floor(first + 1, 127) % DIGIT + 1)
     assert invert(words(1), law).tolist() == [first]
     assert not tape.left
-
-
-def test_the_last_upper_end_holds_all_later_weights():
-    for bits in (40, 63, 159):
-        weights = list(GaussianSurvival(100, 1)._weights(bits))
-        with localcontext(prec=100):
-            later = [(-(Decimal(j) ** 2) / 200).exp() for j in range(len(weights), 300)]
-        assert weights[-1][0] == 0
-        end = (sum(later) + 2 * later[0]) * 2**bits + 2
-        assert sum(later) * 2**bits <= weights[-1][1] < end

@@ -15,6 +15,15 @@ def test_a_draw_is_the_floor_of_remainder_and_multiple(monkeypatch):
         monkeypatch.setattr(geometric, "uniform_below", lambda bounds, u=u: np.minimum(u, bounds))
         monkeypatch.setattr(geometric, "unit_geometric", lambda size, v=v: np.full(size, v))
         assert geometric_each(np.array([t]), np.array([s])).tolist() == [value]
+    big = 2**62 - 1
+    rows = [(1, 3, 5, 2), (big - 1, big, 7, 2**33), (0, big, 2, 2**10), (1, big, 2, 2**10)]
+    times = (2**53 - 1, 2**53, 2**53 + 1, 10**18, 2**63 - 1)
+    for t, v in product(times, (0, 1, 8, 9, 1022, 1023, 1024, 1025)):
+        rows.append((t - 1, t, v, 10**6))
+    for u, t, v, s in rows:
+        assert _scaled(*(np.array([n]) for n in (u, t, v, s))).tolist() == [(u + t * v) // s]
+    u, t, v, s = np.array(rows[:2]).T
+    assert _scaled(u, t, v, s).tolist() == [(1 + 15) // 2, (8 * big - 1) // 2**33]
 
 
 def test_elements_are_tried_until_each_is_accepted():
@@ -27,15 +36,3 @@ def test_elements_are_tried_until_each_is_accepted():
     assert until_kept(5, attempt).tolist() == [40, 31, 22, 13, 14]
     assert tried == [[0, 1, 2, 3, 4], [0, 1, 2], [0, 1], [0]]
     assert until_kept(0, attempt).tolist() == []
-
-
-def test_products_beyond_64_bits_are_exact():
-    big = 2**62 - 1
-    rows = [(1, 3, 5, 2), (big - 1, big, 7, 2**33), (0, big, 2, 2**10), (1, big, 2, 2**10)]
-    times = (2**53 - 1, 2**53, 2**53 + 1, 10**18, 2**63 - 1)
-    for t, v in product(times, (0, 1, 8, 9, 1022, 1023, 1024, 1025)):
-        rows.append((t - 1, t, v, 10**6))
-    for u, t, v, s in rows:
-        assert _scaled(*(np.array([n]) for n in (u, t, v, s))).tolist() == [(u + t * v) // s]
-    u, t, v, s = np.array(rows[:2]).T
-    assert _scaled(u, t, v, s).tolist() == [(1 + 15) // 2, (8 * big - 1) // 2**33]

@@ -35,7 +35,7 @@ def test_a_word_beside_a_threshold_is_decided_at_once_and_a_tie_by_the_next_word
     assert invert(words(0, 2**63 - 1), LAW).tolist() == [M, 0]
 
 
-def test_a_tie_may_last_for_words(monkeypatch):
+def test_a_tie_may_last_for_words_and_goes_no_further_than_its_table(monkeypatch):
     for more, drawn in ((-1, 7), (1, 6)):
         tape = Tape(monkeypatch, digit(7, 0), digit(7, 1), digit(7, 2) + more)
         assert invert(words(threshold(7)), LAW).tolist() == [drawn]
@@ -44,13 +44,8 @@ def test_a_tie_may_last_for_words(monkeypatch):
     drawn = invert(words(0, threshold(3), 2**62, threshold(1), 2**63 - 1), LAW)
     assert drawn.tolist() == [M, 3, int((thresholds(LAW) > 2**62).sum()), 0, 0]
     assert not tape.left
-
-
-def test_a_tie_goes_no_further_than_its_table(monkeypatch):
-    """P(X >= 1) = 2 exp(-10**12) has far more than 127 zeros in front: R is above it.
-
-    2 exp(-50) has 70 zeros in front: the geometric excess beyond the table is drawn later.
-    """
+    # P(X >= 1) = 2 exp(-10**12) has far more than 127 zeros in front: R is above it. 2 exp(-50) has
+    # 70 zeros in front: the geometric excess beyond the table is drawn later.
     for scale, following, drawn in ((10**12, [0, 1], 0), (50, [0], 1)):
         tape = Tape(monkeypatch, *following)
         assert invert(words(0), Survival(1, scale, two_sided=True)).tolist() == [drawn]

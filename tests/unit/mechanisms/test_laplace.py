@@ -76,16 +76,13 @@ def test_two_sided_law_is_exact_and_zero_is_not_doubled(monkeypatch):
             assert law[x] == pytest.approx((1 - q) / (1 + q) * q ** abs(x), abs=1e-8)
 
 
-def test_the_last_bit_of_a_word_is_the_sign_and_the_others_the_magnitude(monkeypatch):
+def test_the_last_bit_of_a_word_is_the_sign_and_beyond_the_table_comes_an_excess(monkeypatch):
     table = thresholds(Survival(10, 1, two_sided=True))
     for k in range(1, 20):
         just_k = 2 * (int(table[-k]) - 1)  # the largest word below the threshold
         tape = Tape(monkeypatch, just_k, just_k + 1, 2**64 - 1, 2**64 - 2)
         assert discrete_laplace(10, 1, 4).tolist() == [k, -k, 0, 0]
         assert not tape.left
-
-
-def test_beyond_the_table_comes_a_geometric_excess(monkeypatch):
     length = thresholds(Survival(10, 1, two_sided=True)).size
     monkeypatch.setattr(laplace, "geometric_each", lambda n, d: np.arange(7, 7 + n.size))
     Tape(monkeypatch, 0, 2**64 - 1, 1)
@@ -209,23 +206,8 @@ def test_forked_children_draw_different_noise():
         assert one != other
 
 
-# The mechanism as a value
-
-
 def counts(true=(3, 0, -2), epsilon=(NANO, NANO // 2, 2 * NANO), sensitivity=3):
     return LaplaceMechanism(true=np.array(true), epsilon=np.array(epsilon), sensitivity=sensitivity)
-
-
-def test_a_count_has_noise_of_its_own_scale(monkeypatch):
-    calls = []
-
-    def noise_of_scales(numerator, denominators):
-        calls.append((numerator, denominators.tolist()))
-        return np.array([10, 20, -30])
-
-    monkeypatch.setattr(laplace, "noise_of_scales", noise_of_scales)
-    assert counts().sample().tolist() == [13, 20, -32]
-    assert calls == [(3 * NANO, [NANO, NANO // 2, 2 * NANO])]
 
 
 def test_probabilities_of_counts_are_those_of_the_law_and_the_public_part_has_no_count():

@@ -52,7 +52,7 @@ def test_sums_are_enclosed_and_shares_of_numbers_have_one_base_measure(
             assert other_low * share <= other * high
 
 
-def test_prices_of_a_zone_are_enclosed():
+def test_prices_and_pairs_have_the_weights_of_their_maps():
     table = np.array([[3, 0, 10**6], [1, 9, 2], [4, 4, 4]])
     for precision in PRECISIONS:
         weights = MapWeights(table, Runs(3), (1,), RATE, precision).prices((1, 3))
@@ -60,9 +60,6 @@ def test_prices_of_a_zone_are_enclosed():
             for (low, high), score in zip(weights, [5, 13, 6], strict=True):
                 exact = 2**precision * (Decimal(RATE[0] * (score - 13)) / RATE[1]).exp()
                 assert low <= exact <= high
-
-
-def test_pairs_have_the_weights_of_their_maps():
     table = np.random.default_rng(11).integers(0, 30, (6, 4))
     weights = MapWeights(table, Runs(6), (3,), RATE, 60)
     low, high = np.array(weights.pairs((3, 0, 6)), object).T

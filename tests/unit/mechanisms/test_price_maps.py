@@ -47,17 +47,6 @@ def test_the_best_map_wins_where_epsilon_is_large_and_one_needs_no_draw(monkeypa
     assert maps([[5], [7]], (2,), "runs").sample().tolist() == [[[0, 0], [1, 0]]]
 
 
-def test_a_far_map_keeps_its_probability():
-    """Float weights underflow to 0 from about 745 units below the best."""
-    scores = np.array([[0, 10_000], [0, 0]])
-    value = maps(scores, (1,), "runs")
-    worst = np.array([[[0, 0], [0, 0]]])
-    assert value.log_probability(worst) == pytest.approx([-10_000], rel=1e-12)
-    weights = MapWeights(scores, zone_layout("runs", 2), (1,), (1, 1), 60)
-    low, high = weights.prices((0, 2))[0]
-    assert low == 0 < high  # so that no draw is decided against it
-
-
 def test_a_far_map_is_drawn_when_its_turn_comes(monkeypatch):
     """A uniform number that starts with 1,920 zero bits falls to the first, far price."""
     drawn = []
@@ -69,6 +58,14 @@ def test_a_far_map_is_drawn_when_its_turn_comes(monkeypatch):
     monkeypatch.setattr(enclosed_branches, "random_words", word)
     assert maps([[0, 800]], (1,), "runs", NANO, 1).sample()[0].tolist() == [[0, 0]]
     assert len(drawn) == 30  # the least doubling of 60 bits that is above 800 / ln 2
+    # Float weights underflow to 0 from about 745 units below the best.
+    scores = np.array([[0, 10_000], [0, 0]])
+    value = maps(scores, (1,), "runs")
+    worst = np.array([[[0, 0], [0, 0]]])
+    assert value.log_probability(worst) == pytest.approx([-10_000], rel=1e-12)
+    weights = MapWeights(scores, zone_layout("runs", 2), (1,), (1, 1), 60)
+    low, high = weights.prices((0, 2))[0]
+    assert low == 0 < high  # so that no draw is decided against it
 
 
 def test_log_probability_is_the_law_at_the_stated_rate():

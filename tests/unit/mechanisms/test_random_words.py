@@ -15,9 +15,6 @@ LAST = 2**64 - 1
 def test_words_are_those_of_the_operating_system(monkeypatch):
     Tape(monkeypatch, 1, LAST, 2**63)
     assert random_words(3).tolist() == [1, LAST, 2**63]
-
-
-def test_bytes_are_those_of_a_source_until_its_block_ends(monkeypatch):
     Tape(monkeypatch, 5)
     asked = []
 

@@ -31,18 +31,6 @@ def asked(monkeypatch):
     return seen
 
 
-def test_counts_of_one_epsilon_are_one_draw_of_many(asked):
-    for size in (1, 2, 4):
-        true = np.array([10, 20, 30, 40])[:size]
-        noisy = counts(true, np.full(size, 5), 3)
-        assert asked.pop() == ("one", 3 * NANO, 5, size)
-        assert noisy.tolist() == (true + DRAWS[:size]).tolist()
-    for epsilon in ([5, 5, 5, 6], [6, 5, 5, 5], [1, 2, 3, 4]):
-        noisy = counts(np.array([10, 20, 30, 40]), np.array(epsilon), 2)
-        assert asked.pop() == ("each", [2 * NANO] * 4, epsilon)
-        assert noisy.tolist() == [13, 18, 30, 33]
-
-
 def test_no_question_draws_nothing(asked):
     above = exceeds(np.array([-3, 3, 1, 7]), 7, np.array([2, 2, 2, 2]))
     assert asked.pop() == ("one", 7, 2, 4)
@@ -53,6 +41,15 @@ def test_no_question_draws_nothing(asked):
         assert (answer.shape, answer.dtype) == ((0,), np.int64)
     assert exceeds(none, 1, none).tolist() == []
     assert asked == []
+    for size in (1, 2, 4):
+        true = np.array([10, 20, 30, 40])[:size]
+        noisy = counts(true, np.full(size, 5), 3)
+        assert asked.pop() == ("one", 3 * NANO, 5, size)
+        assert noisy.tolist() == (true + DRAWS[:size]).tolist()
+    for epsilon in ([5, 5, 5, 6], [6, 5, 5, 5], [1, 2, 3, 4]):
+        noisy = counts(np.array([10, 20, 30, 40]), np.array(epsilon), 2)
+        assert asked.pop() == ("each", [2 * NANO] * 4, epsilon)
+        assert noisy.tolist() == [13, 18, 30, 33]
 
 
 def test_selections_are_those_of_the_exponential_mechanism(monkeypatch):

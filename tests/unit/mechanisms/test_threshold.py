@@ -5,7 +5,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-from psd.mechanisms import threshold
 from psd.mechanisms.threshold import ThresholdMechanism
 from psd.privacy.epsilon import NANO
 
@@ -30,20 +29,6 @@ def test_the_probability_of_above_is_that_of_the_sum_of_the_law():
         above, below = (np.exp(mechanism.log_probability(answer))[0] for answer in answers)
         assert above == pytest.approx(upper_tail(1 - value, scale), rel=1e-12)
         assert above + below == pytest.approx(1)
-
-
-def test_each_value_is_compared_with_noise_of_its_own_scale(monkeypatch):
-    def noise_of_scales(numerator, denominator):
-        assert (numerator, denominator.tolist()) == (6, [1, 2, 3, 4, 5])
-        return np.array([1, 0, -3, -2, -1])
-
-    monkeypatch.setattr(threshold, "noise_of_scales", noise_of_scales)
-    scales = {"numerator": 6, "denominator": np.arange(1, 6), "cost": np.ones(5, np.int64)}
-    mechanism = ThresholdMechanism(values=np.array([0, 0, 3, 3, 1]), **scales)
-    assert mechanism.sample().tolist() == [True, False, False, True, False]
-
-
-def test_far_from_zero_the_noise_decides_nothing_and_the_public_part_has_no_value():
     mechanism = comparisons([-(10**6), 10**6])
     assert [mechanism.sample().tolist() for _ in range(20)] == [[False, True]] * 20
     assert mechanism.log_probability(np.array([False, True])).tolist() == [0, 0]

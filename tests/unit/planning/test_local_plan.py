@@ -95,10 +95,6 @@ def test_a_row_for_each_number_of_devices_epsilon_and_rounds():
     assert (table["factor"] > 1.5).all()
     error = table.set_index(["devices", "epsilon", "rounds"])["error"]
     assert error[20_000, "4", 4] < error[2000, "1", 4]
-
-
-@pytest.mark.deep
-def test_public_points_take_the_place_of_densities():
     table = small(points=people()).table
     assert table["density"].tolist() == ["points"]
     with pytest.raises(ParameterError, match="inside the bounds"):

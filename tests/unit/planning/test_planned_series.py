@@ -35,7 +35,7 @@ def test_bounds_of_a_series():
         small(slices=12, max_per_slice=4, max_contributions=2)
 
 
-def test_each_law_has_its_loss():
+def test_each_law_has_its_loss_and_stands_beside_the_other():
     series, k = PlannedSeries.of(slices=52, delta="1e-6")
     assert series.laws == ("laplace", "gaussian")
     assert series.loss(10**9, "laplace").delta is None
@@ -48,13 +48,6 @@ def test_each_law_has_its_loss():
     assert expected.chosen == {}
     assert expected.max_contributions == 4
     assert "noise" not in range_columns(small())
-
-
-def small(**arguments):
-    return quick(500, methods=[Quadtree(height=3)], sizes=[0.1], **arguments)
-
-
-def test_laplace_and_gaussian_stand_beside_each_other():
     expected = small(slices=52, delta="1e-6")
     assert expected.table["noise"].tolist() == ["laplace"] * 2 + ["gaussian"] * 2
     assert expected.chosen == {("1", "quadtree"): "gaussian"}
@@ -68,3 +61,7 @@ def test_laplace_and_gaussian_stand_beside_each_other():
     assert "quadtree with Laplace noise" in told
     assert "by itself a build chooses Gaussian noise at epsilon 1 with quadtree" in told
     assert "delta 1e-6: with a probability of at most 1e-6 it may reveal more" in told
+
+
+def small(**arguments):
+    return quick(500, methods=[Quadtree(height=3)], sizes=[0.1], **arguments)

@@ -19,7 +19,6 @@ def people(count, kind="uniform", seed=3, covariate=None, domain=DOMAIN):
 
 
 def quarters(tally, level):
-    """Records of the cells of a level, by row and column."""
     found = np.zeros((2**level, 2**level), np.int64)
     shift = 20 - level
     np.add.at(found, (tally.rows >> shift, tally.columns >> shift), tally.counts)

@@ -52,7 +52,7 @@ def test_a_column_is_read_by_id(files, tmp_path):
         read_populations(gone, "people")
 
 
-def test_populations_are_in_the_order_of_the_regions_and_scaled_to_the_count():
+def test_populations_are_in_the_order_of_the_regions_and_a_sliver_has_its_records():
     stated = {"d": 4, "a": 1, "b": 2, "c": 3}
     assert region_populations(hierarchy(), stated, None).tolist() == [1, 2, 3, 4, 0]
     assert region_populations(hierarchy(), stated, 20).tolist() == [2, 4, 6, 8, 0]
@@ -67,6 +67,12 @@ def test_populations_are_in_the_order_of_the_regions_and_scaled_to_the_count():
     ]:
         with pytest.raises(ParameterError, match=words):
             region_populations(hierarchy(), populations, None)
+    width = 1e-5
+    shapes = [shapely.box(0, 0, 8, 8 - width), shapely.Polygon([(0, 8), (8, 8), (8, 8 - width)])]
+    table = gpd.GeoDataFrame({"id": ["a", "b"]}, geometry=shapes, crs="EPSG:3857")
+    regions = hierarchy_from_polygons(table, DOMAIN, ids="id", gaps="outside")
+    tally = seeded(regions, np.array([5.0, 7.0]))
+    assert np.bincount(tally.region, tally.counts).tolist() == [5, 7]
 
 
 def seeded(regions, expected, k=1, **how):
@@ -86,15 +92,6 @@ def test_records_are_in_their_regions(count):
     x, y = DOMAIN.centres(0, tally.columns), DOMAIN.centres(1, tally.rows)
     assert (regions.assign(x, y) == tally.region).all()
     assert seeded(regions, expected, 4).columns.tolist() == tally.columns.tolist()
-
-
-def test_a_sliver_has_its_records():
-    width = 1e-5
-    shapes = [shapely.box(0, 0, 8, 8 - width), shapely.Polygon([(0, 8), (8, 8), (8, 8 - width)])]
-    table = gpd.GeoDataFrame({"id": ["a", "b"]}, geometry=shapes, crs="EPSG:3857")
-    regions = hierarchy_from_polygons(table, DOMAIN, ids="id", gaps="outside")
-    tally = seeded(regions, np.array([5.0, 7.0]))
-    assert np.bincount(tally.region, tally.counts).tolist() == [5, 7]
 
 
 def test_records_follow_a_covariate_and_lie_inside_an_area():

@@ -28,9 +28,6 @@ def test_factors_find_who_goes_where():
     learn_factors(people, 12, size=3, steps=2)
     asked = [(ask.true.size, int(ask.rho[0])) for ask in sampler.asked]
     assert asked == [(6, 4), (72, 16), (36, 180)] * 2
-
-
-def test_the_part_of_a_person_has_unit_factors_in_the_rows_of_the_person():
     model = FactorModel(factors=np.random.default_rng(0).normal(size=(9, 4)))
     (_, total), (rows, outer), (same, right) = model.person_part(np.array([7, 2, 2]))
     assert rows.tolist() == same.tolist() == [2, 7]

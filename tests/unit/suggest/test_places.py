@@ -35,9 +35,6 @@ def test_regions_are_ranked_by_the_weighted_sum_of_their_features():
     inside = [(west <= x) & (x < east) & (south <= y) & (y < north) for x, y in OWN[:2]]
     assert (table["own_place"] == (inside[0] | inside[1])).all()
     assert suggest_places(OWN, RELEASE, weights(own_place=1), 2)["own_place"].all()
-
-
-def test_what_cannot_be_ranked_is_refused():
     for points, release, k, told in [
         (OWN[2:], RELEASE, 5, "own places must lie in the area of the release, got none inside"),
         (OWN[:0], RELEASE, 5, "own places must lie in the area"),

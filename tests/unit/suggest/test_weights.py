@@ -51,7 +51,7 @@ def refused(path, text, words="is not a file of weights: "):
         read_weights(path)
 
 
-def test_what_is_not_strict_json_is_refused(path, subtests):
+def test_what_is_not_strict_json_or_of_another_release_is_refused(path, subtests):
     twice = '{"cells": 1, "cells": 1}'
     for text in ("", "[]", "{}", '{"cells": NaN}', twice, "[" * 9999, "x" * 70000):
         with subtests.test(text[:30]):
@@ -60,9 +60,6 @@ def test_what_is_not_strict_json_is_refused(path, subtests):
         read_weights(path.with_name("none.json"))
     with pytest.raises(ParameterError, match="weights must be finite"):
         SharedWeights(**{**FIELDS, "weights": dict.fromkeys(FEATURES, float("inf"))})
-
-
-def test_weights_of_another_release_are_refused():
     grid = RegionGrid.of_release(city_release(), 10)
     with pytest.raises(ParameterError, match="release must be the one that the weights"):
         WEIGHTS.check_grid(grid)

@@ -18,17 +18,7 @@ mpl.use("agg")
 pytestmark = pytest.mark.deep
 
 
-def test_classes_are_grouped_and_wilson_intervals_have_their_ends():
-    names = ["uniform 1 %", "uniform 10 %", "on data 1 %"]
-    groups = {"uniform": names[:2], "on data": names[2:]}
-    assert figures.group_classes(pd.DataFrame({"class": names * 2})) == groups
-    assert figures.group_classes(pd.DataFrame({"class": ["given"]})) == {"": ["given"]}
-    low, high = figures.wilson_interval([0, 5, 10], [10, 10, 10])
-    assert low == pytest.approx([0, 0.2366, 0.7225], abs=1e-4)
-    assert high == pytest.approx([0.2775, 0.7634, 1], abs=1e-4)
-
-
-def test_no_key_covers_a_panel():
+def test_no_key_covers_a_panel_and_classes_are_grouped():
     random = np.random.default_rng(5)
     rows = pd.DataFrame({"lon": 10 * random.random(500), "lat": 10 * random.random(500)})
     methods = [psd.decompositions.Grid(size=4), psd.decompositions.Quadtree(height=2)]
@@ -49,3 +39,10 @@ def test_no_key_covers_a_panel():
         assert figure.bbox.x0 <= area.x0 < area.x1 <= figure.bbox.x1 + 1
         for axes in figure.axes:
             assert not axes.get_tightbbox().shrunk(0.99, 0.99).overlaps(area)
+    names = ["uniform 1 %", "uniform 10 %", "on data 1 %"]
+    groups = {"uniform": names[:2], "on data": names[2:]}
+    assert figures.group_classes(pd.DataFrame({"class": names * 2})) == groups
+    assert figures.group_classes(pd.DataFrame({"class": ["given"]})) == {"": ["given"]}
+    low, high = figures.wilson_interval([0, 5, 10], [10, 10, 10])
+    assert low == pytest.approx([0, 0.2366, 0.7225], abs=1e-4)
+    assert high == pytest.approx([0.2775, 0.7634, 1], abs=1e-4)

@@ -50,16 +50,20 @@ def test_page_of_an_evaluation(table, release):
         assert f'<th scope="row">{name}</th>' in text
     assert not [part for part in ("http://", "https://", "url(", "<script") if part in text]
     assert evaluation_page(evaluate(release, table), release).count("<img ") == 5
-
-
-def test_page_of_given_boxes_and_of_no_error_at_all(table, release):
-    """One class of no kind; and a release whose every answer is right."""
+    # One class of no kind; and a release whose every answer is right.
     boxes = BOXES[[0, 1, 3]]
     assert "given" in evaluation_page(evaluate(release, table, boxes=boxes), release)
     exact = built(table, psd.decompositions.Grid(size=1), 1000)
     found = evaluate(exact, table, boxes=BOXES[:1], raster=1)
     assert (found.answers["true_error"] == 0).all()
     assert "0 %" in evaluation_page(found, exact)
+    answers = evaluate(release, table).answers
+    hexagons = draw_predicted_against_true(answers).axes[0].collections[0]
+    drawn = draw_map(np.ones((2, 2)), DOMAIN, "a map", label="records", limit=2.0)
+    ends = (SEQUENTIAL[0], SEQUENTIAL[-1])
+    for shown in (hexagons, drawn.axes[0].images[0]):
+        assert tuple(mpl.colors.to_hex(shown.get_cmap()(end)) for end in (0.0, 1.0)) == ends
+    assert "dark is many" in evaluation_page(evaluate(release, table, raster=8), release)
 
 
 def test_page_of_a_comparison(table):
@@ -76,9 +80,6 @@ def test_page_of_a_comparison(table):
     assert "0.7 standard errors (a tie)" in comparison_page(replace(found, table=alike))
     apart = alike.assign(score=[0.1, 0.2])
     assert "7.1 standard errors<" in comparison_page(replace(found, table=apart))
-
-
-def test_a_comparison_pairs_figures_of_one_epsilon_and_begins_with_the_score(table):
     text = comparison_page(compared(table, ["0.5", "1", "2"], 1))
     blocks = [part.partition("</div>")[0] for part in text.split('<div class="figures">')[1:]]
     assert [block.count("<img ") for block in blocks] == [1, 2, 2, 2]
@@ -86,16 +87,6 @@ def test_a_comparison_pairs_figures_of_one_epsilon_and_begins_with_the_score(tab
         assert block.count(f"error by size of query at epsilon {epsilon}.</figcaption>") == 2
     headings = re.findall(r'<th scope="col">([^<]*)</th>', text.partition("All errors")[2])
     assert headings[:5] == ["method", "epsilon", "score", "standard error", "builds"]
-
-
-def test_dark_is_many_in_hexagons_and_large_in_maps(table, release):
-    answers = evaluate(release, table).answers
-    hexagons = draw_predicted_against_true(answers).axes[0].collections[0]
-    drawn = draw_map(np.ones((2, 2)), DOMAIN, "a map", label="records", limit=2.0)
-    ends = (SEQUENTIAL[0], SEQUENTIAL[-1])
-    for shown in (hexagons, drawn.axes[0].images[0]):
-        assert tuple(mpl.colors.to_hex(shown.get_cmap()(end)) for end in (0.0, 1.0)) == ends
-    assert "dark is many" in evaluation_page(evaluate(release, table, raster=8), release)
 
 
 def test_report_is_html_and_needs_its_extra(tmp_path, monkeypatch):

@@ -39,15 +39,7 @@ def test_plots_are_written(tmp_path, found, suffix):
         assert path.stat().st_size > size
 
 
-def test_plot_without_matplotlib_names_the_extra(tmp_path, monkeypatch, found):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtraError, match=r"psd-publisher\[plot\]"):
-        plot_evaluation(found, tmp_path / "plot.png")
-    with pytest.raises(ParameterError, match=r"plot must end in \.png or \.svg, got plot\.pdf"):
-        plot_evaluation(found, tmp_path / "plot.pdf")
-
-
-def test_all_lines_lie_on_their_panels(monkeypatch, tmp_path):
+def test_all_lines_lie_on_their_panels_and_matplotlib_is_an_extra(monkeypatch, tmp_path, found):
     """Panels of a row share their axis, which has to hold the lines of both."""
     figures = []
     monkeypatch.setattr(Figure, "savefig", lambda self, *a, **k: figures.append(self))
@@ -58,3 +50,8 @@ def test_all_lines_lie_on_their_panels(monkeypatch, tmp_path):
         low, high = axes.get_ylim()
         values = np.concatenate([line.get_ydata() for line in axes.lines])
         assert low <= values.min() <= values.max() <= high
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(MissingExtraError, match=r"psd-publisher\[plot\]"):
+        plot_evaluation(found, tmp_path / "plot.png")
+    with pytest.raises(ParameterError, match=r"plot must end in \.png or \.svg, got plot\.pdf"):
+        plot_evaluation(found, tmp_path / "plot.pdf")
