@@ -20,7 +20,19 @@ QUICK = (
 )
 
 # Bugs that the fast tier does not catch, and why.
-DEEP_BUGS: dict[str, str] = {}
+NODE = "node runs the device in JavaScript"
+DEEP_BUGS = {
+    "other-options-are-refused": NODE,
+    "browser-threshold-rounded-up": NODE,
+    "browser-compares-floats": NODE,
+    "browser-words-of-math-random": NODE,
+    "browser-silence-for-outside": NODE,
+    "browser-hash-seed-from-the-value": NODE,
+    "browser-takes-every-word": NODE,
+    "browser-draws-anew-each-time": NODE,
+    "browser-cap-of-each-campaign-alone": NODE,
+    "browser-with-a-lost-store-starts-anew": NODE,
+}
 
 
 def are_caught(names):

@@ -10,7 +10,9 @@ REPLAY = "tests/privacy/test_stream_replay.py::"
 KILLED = "tests/unit/streams/test_addition.py::test_a_killed_addition_draws_the_same_again"
 
 
-@planted(test=REPLAY + "test_a_user_who_is_in_every_slice_costs_no_more_than_epsilon[1]")
+@planted(
+    test=REPLAY + "test_a_user_of_many_slices_of_a_stream_costs_no_more_than_epsilon[everywhere-1]"
+)
 @like("time slices taken for disjoint users")
 @around("psd.streams.counting.first_records")
 def k_anew_in_each_slice(first, builder, unit, day, key, contributions):
