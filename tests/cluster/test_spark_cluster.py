@@ -10,17 +10,16 @@ import pyarrow as pa
 import pytest
 
 import psd
-from psd.errors import DomainError, InputDataError, ParameterError
+from psd.errors import InputDataError, ParameterError
 from psd.ingest.engines._spark_session import open_session
 from psd.ingest.sources import Columns
 from psd.privacy.unit import PrivacyUnit
 from support import engines
 from support.cli_runner import process
-from support.real_sets import BOUNDS
+from support.engine_tests import *  # noqa: F403
 
 pytestmark = pytest.mark.spark
 
-SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 TABLE = engines.rows()
 USER = PrivacyUnit(kind="user", max_contributions=3)
 PATIENCE = 120
@@ -101,28 +100,16 @@ def session(spark):
     return SparkSession.getActiveSession()
 
 
-@pytest.fixture(scope="module")
-def inputs(tmp_path_factory):
-    return engines.write_inputs(tmp_path_factory.mktemp("inputs"))
-
-
 def assert_same(spark, data, columns=engines.COLUMNS, **options):
     engines.assert_same(spark, data, columns, **{"unit": USER, **options})
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet"])
-@pytest.mark.parametrize(("unit", "step"), engines.CASES.values(), ids=engines.CASES)
-def test_cell_by_cell(spark, inputs, kind, unit, step, capfd):
-    assert_same(spark, inputs[kind], unit=unit, step=step)
-    assert capfd.readouterr() == ("", "")
-
-
-@pytest.mark.parametrize("name", engines.hierarchies())
+@pytest.mark.usefixtures("quiet")
+@pytest.mark.parametrize("name", engines.REGIONS)
 @pytest.mark.parametrize("case", ["record", "user", "users counted"])
-def test_region_by_region(spark, inputs, name, case, capfd):
+def test_region_by_region(spark, inputs, name, case):
     unit, step = engines.CASES[case]
     assert_same(spark, inputs["csv"], unit=unit, step=step, regions=engines.hierarchies()[name])
-    assert capfd.readouterr() == ("", "")
 
 
 def test_a_build_with_regions_leaves_no_table(spark, session, inputs):
@@ -131,24 +118,28 @@ def test_a_build_with_regions_leaves_no_table(spark, session, inputs):
     assert not [view.name for view in session.catalog.listTables() if view.name.startswith("psd")]
 
 
+def assert_counted(spark, data, same):
+    """Data that only Spark can name are counted as files of the same records."""
+    found, local = (
+        engine.tally(each, engines.COLUMNS, engines.DOMAIN, unit=USER, key=engines.KEY)
+        for engine, each in ((spark, data), (engines.Local(), same))
+    )
+    engines.assert_equal(found, local)
+
+
 def test_both_workers_count_several_files(spark, tmp_path):
     text, paths = engines.as_text(TABLE), []
     for start in range(0, 3000, 500):
         path = engines.write_csv(text.slice(start, 500), tmp_path / f"{start}.csv")
         paths.append(str(path))
     assert_same(spark, paths)
-    options = {"unit": USER, "key": engines.KEY}
-    found = spark.tally(f"file://{tmp_path}/*.csv", engines.COLUMNS, engines.DOMAIN, **options)
-    local = engines.Local().tally(paths, engines.COLUMNS, engines.DOMAIN, **options)
-    engines.assert_equal(found, local)
+    assert_counted(spark, f"file://{tmp_path}/*.csv", paths)
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the real data sets are not there")
-def test_real_users(spark):
-    domain = psd.Domain(bounds=BOUNDS["osm_andorra_2016"])
-    unit = PrivacyUnit(kind="user", max_contributions=20)
-    path = str(SHARED / "osm_andorra_2016.csv")
-    assert_same(spark, path, Columns(user="user_id"), unit=unit, domain=domain)
+def test_what_is_not_there(spark):
+    for data in ("/nowhere/no.csv", "/nowhere/no.parquet", psd.SparkTable("no_table")):
+        with pytest.raises(InputDataError, match=r"cannot find an input|has no such table"):
+            spark.tally(data, Columns(), engines.DOMAIN, unit=PrivacyUnit())
 
 
 def test_moments_are_brought_to_a_zone(spark, tmp_path):
@@ -159,41 +150,11 @@ def test_moments_are_brought_to_a_zone(spark, tmp_path):
         assert_same(spark, path, Columns(user="user", time="time", time_zone=zone), unit=unit)
 
 
-@pytest.mark.parametrize("name", engines.ODD)
-def test_odd_fields_are_taken_or_refused_alike(spark, tmp_path, name):
-    table = engines.beside_sound_ones(name, engines.ODD[name])
-    assert engines.spark_verdicts(None, table, tmp_path) == engines.duckdb_verdicts(table)
-
-
-@pytest.mark.parametrize(("content", "told"), engines.REFUSED.values(), ids=engines.REFUSED)
-def test_refused_without_a_word_of_the_data(spark, tmp_path, content, told, capfd):
-    path = tmp_path / "points.csv"
-    path.write_text(content)
-    with pytest.raises((InputDataError, DomainError), match=told) as raised:
-        spark.tally(str(path), Columns(user="user"), engines.DOMAIN, unit=USER)
-    assert "2468" not in str(raised.value)
-    assert raised.value.__cause__ is raised.value.__context__ is None
-    assert capfd.readouterr() == ("", "")
-
-
-def test_what_is_not_there(spark):
-    for data in ("/nowhere/no.csv", "/nowhere/no.parquet", psd.SparkTable("no_table")):
-        with pytest.raises(InputDataError, match=r"cannot find an input|has no such table"):
-            spark.tally(data, Columns(), engines.DOMAIN, unit=PrivacyUnit())
-
-
-def test_the_same_noise_makes_the_same_release(spark, inputs):
-    engines.assert_same_release(spark, inputs["csv"], domain=engines.DOMAIN, method="quadtree")
-
-
 def test_the_session_is_left_as_it_was(spark, session, url, inputs):
     session.read.parquet(inputs["parquet"]).createOrReplaceTempView("visits")
     zone = session.conf.get("spark.sql.session.timeZone")
-    table, options = psd.SparkTable("visits"), {"unit": USER, "key": engines.KEY}
-    found = spark.tally(table, engines.COLUMNS, engines.DOMAIN, **options)
-    path = inputs["parquet"]
-    local = engines.Local().tally(path, engines.COLUMNS, engines.DOMAIN, **options)
-    engines.assert_equal(found, local)
+    table = psd.SparkTable("visits")
+    assert_counted(spark, table, inputs["parquet"])
     assert session.conf.get("spark.sql.session.timeZone") == zone
     assert [view.name for view in session.catalog.listTables()] == ["visits"]
     with pytest.raises(ParameterError, match="already runs in this process"):

@@ -59,12 +59,17 @@ def test_mass_grows_with_the_box(seed, corners):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_children_share_their_parent(seed):
-    made = release(seed, height=4)
+def test_parts_of_a_cell_and_of_the_domain_add_up(seed):
+    made, domain = release(seed, height=4), shapely.box(0, 0, 16, 16)
     share = parent_shares(made.tree, made.covariate)
     sums = np.bincount(made.tree.parent[1:], share[1:], len(made.tree))
     assert sums[~made.tree.is_leaf] == pytest.approx(1, rel=1e-12)
     assert (share >= 0).all()
+    places = shapely.MultiPoint(np.random.default_rng(seed).random((9, 2)) * 16)
+    cells = shapely.get_parts(shapely.voronoi_polygons(places, extend_to=domain))
+    tiles = [cell.intersection(domain) for cell in cells]
+    total = made.query(tiles, crs=made.domain.crs)["estimate"].sum()
+    assert total == pytest.approx(made.total, rel=1e-9, abs=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -95,16 +100,6 @@ def test_polygons_are_answered_as_the_boxes_that_they_are(seed):
         assert (difference <= 1e-9 * (1 + by_box[name].abs())).all()
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_polygons_that_tile_the_domain_add_up(seed):
-    made, domain = release(seed, height=2), shapely.box(0, 0, 16, 16)
-    places = shapely.MultiPoint(np.random.default_rng(seed).random((9, 2)) * 16)
-    cells = shapely.get_parts(shapely.voronoi_polygons(places, extend_to=domain))
-    tiles = [cell.intersection(domain) for cell in cells]
-    total = made.query(tiles, crs=made.domain.crs)["estimate"].sum()
-    assert total == pytest.approx(made.total, rel=1e-9, abs=1e-6)
-
-
 def test_nobody_is_where_the_covariate_is_zero():
     made = release(1, height=0)
     zero = np.argwhere(made.covariate.raster == 0)
@@ -112,9 +107,6 @@ def test_nobody_is_where_the_covariate_is_zero():
     boxes = [(c * wide, r * high, (c + 1) * wide, (r + 1) * high) for r, c in zero]
     assert (made.query(boxes)["estimate"] == 0).all()
     assert made.query([(0, 0, 16, 16)])["estimate"][0] == made.total
-
-
-def test_a_leaf_without_mass_keeps_its_count_and_has_it_evenly():
     made = release_of(random_tree(np.random.default_rng(2), lattice=(16, 16), height=1))
     raster = np.zeros((16, 16), np.uint16)
     raster[0, 0] = 1

@@ -158,12 +158,8 @@ def test_a_box_holds_the_values_on_its_west_edge_and_not_those_on_its_east_edge(
             # Values, and the middles between them. A box that begins at the far bound is empty.
             halves = [step * Fraction(random.choice((-1, 0, 1)), 2) for _ in range(2)]
             low, high = sorted(float(random.choice(exact[axis]) + half) for half in halves)
-            held.append(
-                [
-                    low <= value and (value < high or high >= far) and low < far
-                    for value in map(float, exact[axis])
-                ]
-            )
+            end = np.inf if high >= far else high
+            held.append([low < far and low <= value < end for value in map(float, exact[axis])])
             box.append((low, high))
         (west, east), (south, north) = box
         lines = domain.to_lattice(np.array([[west, south, east, north]]))[0]

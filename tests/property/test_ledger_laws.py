@@ -29,16 +29,12 @@ from support.ledger_columns import columns_of, readings_of
 pytestmark = pytest.mark.deep
 
 
+def box(x, y):
+    return Region(bounds=(x[0], y[0], x[1], y[1]), crs="EPSG:4326", columns=(BY_FIELDS,))
+
+
 def regions(*sides):
-    """No region, or a box of some sides."""
-    box = st.tuples(st.sampled_from(sides), st.sampled_from(sides)).map(
-        lambda box: Region(
-            bounds=(box[0][0], box[1][0], box[0][1], box[1][1]),
-            crs="EPSG:4326",
-            columns=(BY_FIELDS,),
-        )
-    )
-    return st.none() | box
+    return st.none() | st.builds(box, st.sampled_from(sides), st.sampled_from(sides))
 
 
 def holds(region, x, y):
@@ -147,10 +143,8 @@ RHO = rho_of(NANO, DELTA)
 COLUMNS = Columns(time="seen")
 RECORDS = list(itertools.product(range(3), range(3), range(4)))
 SPANS = st.sampled_from([((0, 0),), ((1, 2),), ((0, 0), (2, 3)), ((3, 3),)])
-SLICES = st.none() | st.builds(
-    lambda spans: ChargedSlices(column="seen", time_zone="UTC", rules="", by="hour", spans=spans),
-    SPANS,
-)
+CLOCK = {"column": "seen", "time_zone": "UTC", "rules": "", "by": "hour"}
+SLICES = st.none() | SPANS.map(lambda spans: ChargedSlices(spans=spans, **CLOCK))
 LOSSES = [Loss.pure(nano) for nano in (NANO // 50, NANO // 10, NANO // 2, NANO)]
 LOSSES += [Loss.gaussian(NANO, DELTA, rho) for rho in (1, RHO // 3, RHO - 1, RHO)]
 

@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 from psd.errors import InputDataError
 from psd.ingest.sources import _points
 
-NUMBERS = st.floats(allow_infinity=False, width=64)
+NUMBERS, POINT = st.floats(allow_infinity=False, width=64), shapely.Point(1, 2)
 POINTS = st.lists(st.one_of(st.none(), st.tuples(NUMBERS, NUMBERS)), max_size=12)
 
 
 def parsed(array):
-    """What shapely says."""
     return _points.point_coordinates(shapely.from_wkb(array.to_numpy(zero_copy_only=False)), "g")
 
 
@@ -44,11 +43,9 @@ def test_both_ways_agree(places, kind, spelling, skipped):
 
 
 def test_the_quick_way_is_for_finite_points_alone():
-    point = shapely.Point(1, 2)
-    line, several = map(shapely.from_wkt, ("LINESTRING (0 0, 1 1)", "MULTIPOINT (1 1)"))
+    shapes = ("LINESTRING (0 0, 1 1)", "MULTIPOINT (1 1)", "POLYGON ((0 0, 1 1, 1 0, 0 0))")
     for wkb, words in [
-        (shapely.to_wkb([point, line]), "must hold points"),
-        (shapely.to_wkb([point, several]), "must hold points"),
+        *((shapely.to_wkb([POINT, shapely.from_wkt(shape)]), "hold points") for shape in shapes),
         (shapely.to_wkb([shapely.Point(np.inf, 1)]), "infinite"),
         ([b"\x07" * 21], "must hold geometries in WKB"),
         ([b"\x07" * 25], "must hold geometries in WKB"),

@@ -33,6 +33,9 @@ CASES = {
 _LINES = np.array([0, 1, 2, 3, 2**18 - 1, 2**19, 2**20 - 2, 2**20 - 1, 2**20])
 
 
+REGIONS = ("polygons", "a gap", "elsewhere", "rounded", "whole")
+
+
 def hierarchies(domain=DOMAIN):
     """Regions over a domain: polygons that share sides or not quite, with gaps; and one region."""
     west, south, east, north = domain.bounds
@@ -45,13 +48,14 @@ def hierarchies(domain=DOMAIN):
     rounded = shapely.set_precision(shapes, 1e-4)
     loose = table.iloc[5:].set_geometry(rounded[5:])
     make = hierarchy_from_polygons
-    return {
-        "polygons": make(parents, domain, ids="id", parents=["up"]),
-        "a gap": make(table.iloc[8:], domain, ids="id", gaps="outside"),
-        "elsewhere": make(table.iloc[8:], domain, ids="id", gaps="elsewhere"),
-        "rounded": make(loose, domain, ids="id", gaps="elsewhere", tolerance=3e-4),
-        "whole": make(table.iloc[:1].set_geometry([box]), domain, ids="id"),
-    }
+    made = [
+        make(parents, domain, ids="id", parents=["up"]),
+        make(table.iloc[8:], domain, ids="id", gaps="outside"),
+        make(table.iloc[8:], domain, ids="id", gaps="elsewhere"),
+        make(loose, domain, ids="id", gaps="elsewhere", tolerance=3e-4),
+        make(table.iloc[:1].set_geometry([box]), domain, ids="id"),
+    ]
+    return dict(zip(REGIONS, made, strict=True))
 
 
 def edges(domain):

@@ -37,7 +37,7 @@ def test_bids_are_counted_by_the_prices_that_they_reach():
     assert levels.reached(tally_batches([], DOMAIN)).tolist() == [[[0, 0, 0]]]
 
 
-def test_cells_and_regions_are_parts():
+def test_cells_and_regions_are_parts_and_users_are_bounded():
     levels = BidLevels(prices=PRICES)
     tally = tally_batches([batch([2, 5], [1.0, 3.0]), batch([5], 3.0)], DOMAIN, regions=levels)
     assert levels.reached(tally, (2, 2))[0].tolist() == [[1, 1, 0], [2, 2, 2], [0] * 3, [0] * 3]
@@ -46,9 +46,6 @@ def test_cells_and_regions_are_parts():
     tally = tally_batches([batch([2, 5, np.nan], [1.0, 3.0, 3.0])], DOMAIN, regions=levels)
     west, east = (regions.levels[-1].ids.index(name) for name in ("west", "east"))
     assert levels.reached(tally)[[west, east], 0].tolist() == [[1, 1, 0], [1, 1, 1]]
-
-
-def test_several_bids_of_a_user_are_bounded_and_not_refused():
     levels, unit = BidLevels(prices=PRICES), PrivacyUnit(kind="user", max_contributions=1)
     user = pa.array(["a"] * 6 + ["b"])
     builder = TallyBuilder(DOMAIN, unit=unit, regions=levels)

@@ -58,11 +58,20 @@ def test_ranks_are_those_of_a_search(subtests, monkeypatch):
             np.testing.assert_array_equal(found, np.searchsorted(ascending, starts(5)))
 
 
-def test_a_few_codes_of_other_cells_may_follow():
+def test_few_codes_and_small_inputs(monkeypatch):
     codes = records("anywhere")
     ranks, ascending = CodeRanks(codes.copy(), LEVELS, is_sorted=False), np.sort(codes)
     for code in (4**LEVELS - 1, 4**LEVELS - 2, 1, 2, 0):
         assert ranks.ranks(np.array([code])).tolist() == [np.searchsorted(ascending, code)]
+    for few in (3_000, 3_001):
+        monkeypatch.setattr(f"{MODULE}._FEW", few)
+        codes = records("anywhere")
+        CodeRanks(codes, LEVELS, is_sorted=False).ranks(starts(1))
+        assert (np.diff(codes) >= 0).all() == (few > 3_000)
+    sizes = {0: 1, 7: 1, 31: 1, 32: 4, 127: 4, 128: 16, 10**5: 4**6}
+    for size, cells in sizes.items():
+        assert CodeRanks(np.zeros(size, np.int64), LEVELS, is_sorted=False)._cells == cells
+        assert CodeRanks(np.zeros(size, np.int64), 1, is_sorted=False)._cells == min(cells, 4)
 
 
 def test_records_of_large_cells_are_not_sorted():
@@ -78,28 +87,10 @@ def test_records_of_large_cells_are_not_sorted():
     np.testing.assert_array_equal(codes, np.sort(before))
 
 
-def test_small_inputs_are_sorted_at_once(monkeypatch):
-    for few in (3_000, 3_001):
-        monkeypatch.setattr(f"{MODULE}._FEW", few)
-        codes = records("anywhere")
-        CodeRanks(codes, LEVELS, is_sorted=False).ranks(starts(1))
-        assert (np.diff(codes) >= 0).all() == (few > 3_000)
-
-
-def test_cells_have_eight_records_each():
-    sizes = {0: 1, 7: 1, 31: 1, 32: 4, 127: 4, 128: 16, 10**5: 4**6}
-    for size, cells in sizes.items():
-        assert CodeRanks(np.zeros(size, np.int64), LEVELS, is_sorted=False)._cells == cells
-        assert CodeRanks(np.zeros(size, np.int64), 1, is_sorted=False)._cells == min(cells, 4)
-
-
 def test_large_codes_are_exact():
     """Floats cannot tell them apart."""
     codes = 4**30 - np.arange(40, 0, -1)
     for is_sorted in (False, True):
         ranks = CodeRanks(codes.copy(), 30, is_sorted=is_sorted)
         np.testing.assert_array_equal(ranks.ranks(codes), np.arange(40))
-
-
-def test_it_shows_nothing():
     assert repr(CodeRanks(np.array([3]), 1, is_sorted=True)) == "<CodeRanks: private>"

@@ -5,13 +5,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from psd.ingest.contribution_bounding import (
-    keep_smallest,
-    number_units,
-    rows_per_unit,
-    running_number,
-    user_weights,
-)
+from psd.ingest import contribution_bounding as bounding
+from psd.ingest.contribution_bounding import keep_smallest
 from psd.ingest.row_hash import row_hashes, user_salts
 from psd.privacy.unit import PrivacyUnit
 from psd.space.time_slices import TimeSlices
@@ -24,7 +19,6 @@ TIME = np.array([0, DAY - 1, 0, DAY, 2 * DAY, -1])
 
 
 def partition_of(numbers):
-    """Which elements have the same number."""
     return [np.flatnonzero(numbers == number).tolist() for number in dict.fromkeys(numbers)]
 
 
@@ -39,15 +33,14 @@ def test_units_are_users_or_their_days_or_slices():
         (day, SLICES, [[0, 1], [2], [3], [4], [5]]),
         (part, SLICES, [[0, 1], [2], [3, 5], [4]]),
     ]:
-        assert partition_of(number_units(unit, USERS, TIME, slices)) == units
-    numbers = number_units(day, np.array([5, 0, 5]), np.array([-(10**17), 10**17, 0]), None)
+        assert partition_of(bounding.number_units(unit, USERS, TIME, slices)) == units
+    numbers = bounding.number_units(
+        day, np.array([5, 0, 5]), np.array([-(10**17), 10**17, 0]), None
+    )
     assert sorted(numbers.tolist()) == [0, 1, 2]
-    assert rows_per_unit(numbers).tolist() == [1, 1, 1]
+    assert bounding.rows_per_unit(numbers).tolist() == [1, 1, 1]
     empty = np.empty(0, np.int64)
-    assert number_units(day, empty, empty, None).tolist() == []
-
-
-def test_elements_of_a_run_are_numbered():
+    assert bounding.number_units(day, empty, empty, None).tolist() == []
     for keys, numbers in [
         ([[3, 3, 3]], [0, 1, 2]),
         ([[1, 1, 2, 1]], [0, 1, 0, 0]),
@@ -55,13 +48,13 @@ def test_elements_of_a_run_are_numbered():
         ([[]], []),
     ]:
         arrays = [np.array(key, np.int64) for key in keys]
-        assert running_number(arrays).tolist() == numbers
+        assert bounding.running_number(arrays).tolist() == numbers
 
 
 @pytest.mark.parametrize("weight", [1, 6, 720_720])
 def test_weights_of_a_unit_sum_to_at_most_the_weight_of_a_user(weight):
     units = np.repeat(np.arange(17), np.arange(1, 18))
-    weights = user_weights(units, weight)
+    weights = bounding.user_weights(units, weight)
     sizes = np.arange(1, 18)
     assert weights[np.cumsum(sizes) - 1].tolist() == (weight // sizes).tolist()
     totals = np.bincount(units, weights)

@@ -20,17 +20,14 @@ def test_a_key_is_made_once_and_is_its_owners_alone(tmp_path):
 
 
 def test_keys_that_are_refused(tmp_path):
-    path, good = tmp_path / "key", b"a" * 64
+    path, modes = tmp_path / "key", (0o640, 0o604, 0o660, 0o644)
+    wrong = (b"", b"abc\n", b"g" * 64, b"a" * 65, bytes(32))
     for content, mode, words in [
-        *((good, mode, "chmod 600") for mode in (0o640, 0o604, 0o660, 0o644)),
-        *((bad, 0o600, "64 hexadecimal digits") for bad in (b"", b"abc\n", b"g" * 64)),
-        *((bad, 0o600, "64 hexadecimal digits") for bad in (b"a" * 65, bytes(32))),
+        *((b"a" * 64, mode, "chmod 600") for mode in modes),
+        *((content, 0o600, "64 hexadecimal digits") for content in wrong),
     ]:
         path.write_bytes(content)
         path.chmod(mode)
         with pytest.raises(InputDataError, match=words):
             load_key(path)
         assert path.read_bytes() == content
-    path.write_bytes(good)
-    path.chmod(0o600)
-    assert load_key(path) == b"\xaa" * 32

@@ -8,13 +8,8 @@ import pytest
 
 import psd
 from psd.errors import InputDataError, ParameterError
-from psd.ingest.partial_tally import (
-    EMPTY,
-    CountingRules,
-    PartOrigin,
-    combined_contribution_bound,
-    merge,
-)
+from psd.ingest import partial_tally
+from psd.ingest.partial_tally import merge
 from psd.ingest.sources import Columns
 from psd.ingest.user_rows import UserRows
 from psd.privacy.unit import PrivacyUnit
@@ -34,16 +29,24 @@ def test_bounds_add_up_since_one_user_may_be_in_all_parts():
     for bounds in ([4], [4, 3], [1, 2, 4]):
         for keys in ("aaa", "aba"):
             origins = [
-                PartOrigin(run=str(n), names=(str(n),), contributions=k, key=keys[n])
+                partial_tally.PartOrigin(run=str(n), names=(str(n),), contributions=k, key=keys[n])
                 for n, k in enumerate(bounds)
             ]
             for order in (origins, origins[::-1]):
-                assert combined_contribution_bound(order) == sum(bounds)
+                assert partial_tally.combined_contribution_bound(order) == sum(bounds)
     both = merge([counted(part="a"), counted(part="b", unit=K3)])
     assert both.unit == PrivacyUnit(kind="user", max_contributions=7)
     assert both.tally.contributions == 7
     release = psd.build(both, epsilon=1, method=psd.decompositions.Grid(size=2))
     assert release.unit.max_contributions == 7
+    kept = counted(carry=True).counts
+    assert isinstance(kept, UserRows)
+    assert np.bincount(kept.users).max() == 4
+    assert len(kept.users) == 9 * 4
+    assert repr(kept) == "<UserRows: private>"
+    # Terms leave the bound to the parts.
+    rules = partial_tally.CountingRules
+    assert rules(domain=DOMAIN, unit=K4) == rules(domain=DOMAIN, **users(1))
 
 
 def months(names, zone="UTC"):
@@ -104,16 +107,13 @@ def test_the_same_file_is_seen_under_any_name(tmp_path):
         tally_rows([tmp_path / "a.csv", tmp_path / "link.csv"], ROWS)
 
 
-def test_parts_without_rows_do_no_harm(tmp_path):
+def test_parts_without_rows_or_names(tmp_path):
     for name in ("a", "b"):
         (tmp_path / name).write_text("x,y\n")
     empty = [tally_rows(tmp_path / name, ROWS) for name in ("a", "b")]
-    assert all(EMPTY in kept.origins[0].names for kept in empty)
+    assert all(partial_tally.EMPTY in kept.origins[0].names for kept in empty)
     assert cells(merge([*empty, counted(ROWS)])) == cells(counted(ROWS))
     assert cells(merge(empty)) == {}
-
-
-def test_what_is_no_file_needs_a_name():
     with pytest.raises(ParameterError, match="part must name an input"):
         tally_rows(table(), ROWS)
     with pytest.raises(ParameterError, match="part must be 1 to 100"):
@@ -138,13 +138,3 @@ def test_recipes_that_make_no_sense(subtests):
     ]:
         with subtests.test(told, changes=changes), pytest.raises(ParameterError, match=told):
             recipe(**changes)
-
-
-def test_carried_rows_hold_no_more_than_k_of_each_user():
-    kept = counted(carry=True).counts
-    assert isinstance(kept, UserRows)
-    assert np.bincount(kept.users).max() == 4
-    assert len(kept.users) == 9 * 4
-    assert repr(kept) == "<UserRows: private>"
-    # Terms leave the bound to the parts.
-    assert CountingRules(domain=DOMAIN, unit=K4) == CountingRules(domain=DOMAIN, **users(1))

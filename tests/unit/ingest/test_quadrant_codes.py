@@ -14,12 +14,10 @@ from psd.space.smallest_cell import Blocks
 
 
 def listed(tally):
-    """Rows, columns and counts of a tally."""
     return list(zip(*(v.tolist() for v in (tally.rows, tally.columns, tally.counts)), strict=True))
 
 
 def counted(columns, rows):
-    """The same of cells, one at a time."""
     cells = Counter(zip(rows.tolist(), columns.tolist(), strict=True))
     return sorted((*cell, count) for cell, count in cells.items())
 
@@ -41,7 +39,7 @@ def test_a_tally_of_codes_is_like_a_tally_of_cells(subtests):
             assert tally.quadrant_codes(QuadrantOrder(lattice)) is codes
 
 
-def test_a_changed_tally_forgets_its_codes():
+def test_a_changed_tally_forgets_its_codes_and_shows_nothing():
     order = QuadrantOrder((4, 4))
     codes = QuadrantCodes.of_ascending(order, np.array([0, 3, 3]), None)
     tally = Tally.of_codes(codes, contributions=1, report={})
@@ -51,6 +49,9 @@ def test_a_changed_tally_forgets_its_codes():
     assert tally.quadrant_codes(other).order is other
     with pytest.raises(AttributeError):
         _ = tally.other
+    codes = QuadrantCodes.of_ascending(QuadrantOrder((4, 4)), np.array([3]), None)
+    tally = Tally.of_codes(codes, contributions=1, report={})
+    assert f"{codes!r} {tally!r} {tally}" == "<QuadrantCodes: private>" + 2 * " <Tally: private>"
 
 
 LATTICES = [((2**20, 2**20), (8, 4)), ((1201, 900), (4, 4)), ((64, 96), (1, 32)), ((5, 3), (8, 8))]
@@ -80,9 +81,3 @@ def test_blocks_have_the_records_of_their_cells(lattice, step):
         (row * step[1], column * step[0]) for row, column, _ in expected
     }
     assert forms[2].quadrant_codes(order).counts.sum() == 300
-
-
-def test_it_shows_nothing():
-    codes = QuadrantCodes.of_ascending(QuadrantOrder((4, 4)), np.array([3]), None)
-    tally = Tally.of_codes(codes, contributions=1, report={})
-    assert f"{codes!r} {tally!r} {tally}" == "<QuadrantCodes: private>" + 2 * " <Tally: private>"

@@ -34,12 +34,9 @@ def test_every_field_but_memory_and_bids_is_stated():
         assert set(reading_of(Columns(**given))) == written
 
 
-def test_values_that_are_not_a_reading():
+def test_readings_as_values_and_in_one_line():
     wrong = [{"user": ""}, {"time": 1}, {1: "a"}, {"": "a"}, {"user": "a" * 1001}]
     for value in (None, [], {}, {"x": "lon"}, {"y": "lat"}, *(DEFAULT | more for more in wrong)):
         assert not is_reading(value)
-
-
-def test_a_reading_in_one_line():
     reading = {"b": "1", "a": "2", "time": "t", "y": "lat", "x": "lon"}
     assert reading_text(reading) == "x=lon y=lat time=t a=2 b=1"

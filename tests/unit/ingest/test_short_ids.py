@@ -16,14 +16,12 @@ ODD += ["\U0010ffff" * 2, "\U0010ffff" * 3]
 
 
 def expected(name):
-    """Number of an id, or None."""
     data = name.encode()
     is_short = len(data) <= 8 and not data.endswith(b"\0")
     return int.from_bytes(data, "little") if is_short else None
 
 
 def numbers(ids):
-    """Numbers of ids, None for those that have none."""
     values, is_short = short_numbers(ids)
     return [int(value) if short else None for value, short in zip(values, is_short, strict=True)]
 
@@ -39,12 +37,13 @@ def test_numbers_of_odd_ids(subtests):
             assert numbers(ids[7:]) == [expected(name) for name in names[7:]]
             assert numbers(ids[1:2]) == [expected(names[1])]
             assert numbers(ids[:0]) == []
-
-
-def test_different_ids_have_different_numbers():
     short = {name: expected(name) for name in ODD if expected(name) is not None}
     assert len(set(short.values())) == len(short)
     assert short_names(pa.array(list(short.values()), pa.uint64())).to_pylist() == list(short)
+    texts = pa.array([str(number) for number in range(100_000)])
+    sizes = np.bincount(number_partitions(short_numbers(texts)[0]), minlength=PARTITIONS)
+    assert len(sizes) == PARTITIONS
+    assert 700 < sizes.min() < sizes.max() < 2_500
 
 
 def test_names_are_converted_without_pandas(monkeypatch):
@@ -53,13 +52,6 @@ def test_names_are_converted_without_pandas(monkeypatch):
     names = short_names(numbers)
     names.validate(full=True)
     assert names.to_pylist() == ["a", "", "ab", "abcdefgh"]
-
-
-def test_consecutive_numbers_are_spread():
-    texts = pa.array([str(number) for number in range(100_000)])
-    sizes = np.bincount(number_partitions(short_numbers(texts)[0]), minlength=PARTITIONS)
-    assert len(sizes) == PARTITIONS
-    assert 700 < sizes.min() < sizes.max() < 2_500
 
 
 def test_each_user_is_in_one_partition_with_all_records(subtests, monkeypatch):

@@ -45,19 +45,18 @@ def test_random_tallies_are_added_by_slice_row_and_column(subtests):
             assert added.counts.dtype == np.int64
 
 
-def test_one_tally_is_sorted_and_stays_as_it_is():
+def test_cells_are_sorted_apart_by_region_and_not_printed():
     one = tally((0, 2, 0, 1), (0, 1, 1, 1), (0, 1, 1, 4), slices=False)
     assert listed(add_tallies([one])) == [(0, 1, 1, 5), (0, 2, 0, 1)]
     assert one.counts.tolist() == [1, 1, 4]
-
-
-def test_parts_of_a_cell_in_two_regions_stay_apart():
     west = replace(tally((0, 1, 2, 3), slices=False), region=np.array([5]))
     both = replace(tally((0, 1, 2, 3), (0, 1, 2, 4), slices=False), region=np.array([5, 0]))
     added = add_tallies([west, both])
     assert listed(added) == [(0, 1, 2, 4), (0, 1, 2, 6)]
     assert (added.region.tolist(), added.region.dtype) == ([0, 5], np.int32)
     assert add_tallies([tally((0, 1, 2, 3))]).region is None
+    assert repr(tally((0, 1, 2, 3))) == "<Tally: private>"
+    assert repr(Batch(x=np.array([1.5]), y=np.array([2.5]))) == "<Batch: private>"
 
 
 def test_parts_of_a_block_in_two_regions_stay_apart():
@@ -69,8 +68,3 @@ def test_parts_of_a_block_in_two_regions_stay_apart():
     assert (in_blocks.columns.tolist(), in_blocks.rows.tolist()) == ([0, 2, 1], [4, 2, 0])
     assert (in_blocks.counts.tolist(), in_blocks.region.tolist()) == ([1, 2, 3], [1, 0, 1])
     assert (in_blocks.contributions, in_blocks.report) == (2, report)
-
-
-def test_nothing_of_the_records_is_printed():
-    assert repr(tally((0, 1, 2, 3))) == "<Tally: private>"
-    assert repr(Batch(x=np.array([1.5]), y=np.array([2.5]))) == "<Batch: private>"

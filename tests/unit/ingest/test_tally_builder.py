@@ -37,12 +37,16 @@ def cells(counted):
 
 
 def test_counts_stand_in_order_of_rows_then_columns():
-    counted = tally_batches(
-        [batch([(3.5, 1.5), (0, 0), (3.5, 0.5)]), batch([(0.9, 0.9), (4, 2)])], PLANE
-    )
+    batches = [batch([(3.5, 1.5), (0, 0), (3.5, 0.5)]), batch([(0.9, 0.9), (4, 2)])]
+    counted = tally_batches(batches, PLANE)
     assert cells(counted) == [[0, 0, 2], [3, 0, 1], [3, 1, 2]]
     assert (counted.columns.dtype, counted.counts.dtype) == (np.int32, np.int64)
     assert counted.contributions == 1
+    points = [(1, 1), (1, 1), (1, 1), (9, 9), (np.nan, 1), (np.nan, 9)]
+    counted = tally_batches([batch(points, ["a"] * 6)], PLANE, unit=TWO)
+    left = {"without coordinates": 2, "outside": 1, "over the limit": 1}
+    assert counted.report == {"read": 6, **left, "kept": 2}
+    assert counted.contributions == 2
 
 
 def test_rows_of_which_none_is_inside_are_an_empty_tally():
@@ -64,31 +68,12 @@ def test_rows_of_which_none_is_inside_are_an_empty_tally():
 
 def test_a_limit_refuses_cells_unless_it_is_not_to():
     points = np.random.default_rng(4).uniform(-10, 10, (3_000, 2))
-
-    def counted(**limits):
-        builder = TallyBuilder(EARTH, unit=RECORD, **limits)
-        builder.add_batch(batch(points))
-        return builder.build()
-
+    builder = TallyBuilder(EARTH, unit=RECORD, memory=60_000, limits_cells=False)
+    builder.add_batch(batch(points))
+    assert builder.build().counts.sum() == len(points)
+    builder = TallyBuilder(EARTH, unit=RECORD, memory=60_000)
     with pytest.raises(ResourceError, match="memory limit"):
-        counted(memory=60_000)
-    assert counted(memory=60_000, limits_cells=False).counts.sum() == len(points)
-
-
-def test_it_counts_as_many_cells_as_there_are(monkeypatch):
-    asked = []
-    monkeypatch.setattr(f"{MODULE}.cell_counter", lambda cells, _: asked.append(cells))
-    for slices in (None, DAYS):
-        TallyBuilder(PLANE, unit=RECORD, slices=slices)
-    assert asked == [8, 3 * 8]
-
-
-def test_report_adds_up():
-    points = [(1, 1), (1, 1), (1, 1), (9, 9), (np.nan, 1), (np.nan, 9)]
-    counted = tally_batches([batch(points, ["a"] * 6)], PLANE, unit=TWO)
-    left = {"without coordinates": 2, "outside": 1, "over the limit": 1}
-    assert counted.report == {"read": 6, **left, "kept": 2}
-    assert counted.contributions == 2
+        builder.add_batch(batch(points))
 
 
 def test_a_row_without_id_is_refused_wherever_it_lies():
@@ -107,16 +92,20 @@ def test_a_row_without_time_is_refused_wherever_it_lies():
                 tally_batches([rows], PLANE, unit=unit, slices=slices)
 
 
-def test_whether_a_record_was_read_does_not_depend_on_where_it_lies():
+def test_a_builder_knows_its_cells_and_whether_a_record_was_read(monkeypatch):
     for points, is_read in (([], False), ([(1, 1)], True), ([(99, 99)], True)):
         builder = TallyBuilder(PLANE, unit=RECORD)
         builder.add_batch(batch(points))
         assert builder.has_read == is_read
         assert builder.report["read"] == len(points)
+    asked = []
+    monkeypatch.setattr(f"{MODULE}.cell_counter", lambda cells, _: asked.append(cells))
+    for slices in (None, DAYS):
+        TallyBuilder(PLANE, unit=RECORD, slices=slices)
+    assert asked == [8, 3 * 8]
 
 
 def rows_kept(users):
-    """Number of rows that are kept where each user keeps one."""
     return tally_batches([batch([(1, 1)] * len(users), users)], PLANE, unit=ONE).counts.sum()
 
 
@@ -128,13 +117,10 @@ def test_ids_that_look_like_numbers_are_text():
     assert rows_kept(["007", "7", "7.0", "9007199254740993", "9007199254740992"]) == 5
 
 
-def test_each_day_is_bounded_by_itself():
+def test_each_day_is_bounded_by_itself_with_a_fresh_key():
     days = ["2024-02-28T23:59", "2024-02-29T00:00", "2024-02-29T23:59"]
     rows = batch([(1, 1)] * 3, ["a"] * 3, days)
     assert tally_batches([rows], PLANE, unit=DAILY).counts.tolist() == [2]
-
-
-def test_the_key_is_fresh_each_time():
     rows = batch([(column + 0.5, row + 0.5) for column in range(4) for row in range(2)], ["u"] * 8)
     choices = {str(cells(tally_batches([rows], PLANE, unit=FOUR))) for _ in range(30)}
     assert len(choices) > 1  # 70 choices: all the same with a chance below 1e-50
@@ -167,9 +153,6 @@ def test_records_of_users_are_kept_by_the_rules_of_the_builder():
         assert again.hashes.tolist() != rows.hashes.tolist()
 
 
-# Cells of one metre, too many for an array; the smallest cell has 2 x 2 of them.
-
-
 def test_cells_are_counted_together_on_a_fine_lattice(subtests):
     """Cells of one metre, too many for an array; the smallest cell has 2 x 2 of them."""
     sizes = (2**14, 2**13), (2**14 + 1, 2**13 + 1)
@@ -193,8 +176,6 @@ def test_cells_are_counted_together_on_a_fine_lattice(subtests):
 
 
 class Bands:
-    """A region for each metre of the plane from west to east."""
-
     size = 4
 
     def assign(self, x, y):
@@ -222,9 +203,7 @@ def test_each_record_is_counted_in_its_region_and_slice(subtests):
             assert slices is None or counted.slice.dtype == np.int64
 
 
-def test_a_lattice_must_leave_room_for_its_regions_also_where_cells_are_counted_together(
-    monkeypatch,
-):
+def test_a_lattice_must_leave_room_for_its_regions_also_in_coarse_cells(monkeypatch):
     domain, step = replace(PLANE, lattice=(2**30, 2**28)), (2**25, 2**25)
     monkeypatch.setattr(Bands, "size", 16)
     TallyBuilder(domain, unit=RECORD, step=step, regions=Bands())

@@ -12,36 +12,35 @@ import pytest
 import psd
 from psd._util.wall_clock import zone_rules
 from psd.errors import InputDataError
-from psd.ingest.partial_tally import (
-    merge,
-)
+from psd.ingest.partial_tally import merge
 from psd.ingest.tally_file import KEY, is_tally, read_origins, read_tally, write_tally
 from support.tallies import K4, VARIANTS, cells, counted
+
+FORMATS = {"rows": 3, "stepped": 4, "regions": 6}
 
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_the_file_gives_the_same_tally(tmp_path, name):
-    kept = counted(VARIANTS[name])
-    write_tally(kept, tmp_path / "t")
-    found = read_tally(tmp_path / "t")
-    assert (found.rules, found.origins, found.unit) == (kept.rules, kept.origins, kept.unit)
-    assert cells(found) == cells(kept)
-    assert cells(kept)
-    assert (tmp_path / "t").stat().st_mode & 0o777 == 0o600
-    assert b"PRIVATE" in (tmp_path / "t").read_bytes()
-    assert is_tally(tmp_path / "t")
-    assert repr(kept) == "<PartialTally: private>"
-    assert [entry.name for entry in tmp_path.iterdir()] == ["t"]
-
-
-@pytest.mark.parametrize("name", VARIANTS)
-def test_the_unit_is_known_before_a_count_is_read(tmp_path, name):
     paths = [tmp_path / "a", tmp_path / "b"]
     for path in paths:
-        write_tally(counted(VARIANTS[name], part=path.name), path)
+        kept = counted(VARIANTS[name], part=path.name)
+        write_tally(kept, path)
+        found = read_tally(path)
+        assert (found.rules, found.origins, found.unit) == (kept.rules, kept.origins, kept.unit)
+        assert cells(found) == cells(kept)
+        assert cells(kept)
+        assert path.stat().st_mode & 0o777 == 0o600
+        assert b"PRIVATE" in path.read_bytes()
+        assert is_tally(path)
+        assert repr(kept) == "<PartialTally: private>"
+        schema = pq.read_schema(path)
+        assert ("region" in schema.names) == name.startswith("regions")
+        if name in FORMATS:
+            assert json.loads(schema.metadata[KEY])["format"] == FORMATS[name]
+    assert sorted(tmp_path.iterdir()) == paths
     several = [paths[:1], paths][: 1 if name == "shares" else 2]
     whole = [merge([read_tally(path) for path in some]).unit for some in several]
-    for path in paths:
+    for path in paths:  # the unit is known before a count is read
         with path.open("r+b") as file:
             file.seek(4)
             file.write(bytes(24))  # the head of the first page
@@ -50,22 +49,23 @@ def test_the_unit_is_known_before_a_count_is_read(tmp_path, name):
     assert [read_origins(some)[0] for some in several] == whole
 
 
-def test_the_unit_of_several_tallies_is_that_of_all_of_them(tmp_path):
-    three, seven = (dataclasses.replace(K4, max_contributions=k) for k in (3, 7))
-    for name, unit in (("a", K4), ("b", three)):
-        write_tally(counted(part=name, unit=unit), tmp_path / name)
-    assert read_origins([tmp_path / "a", tmp_path / "b"])[0] == seven
-
-
 def test_a_tally_is_kept_from_others_and_from_overwriting(tmp_path):
+    three, seven = (dataclasses.replace(K4, max_contributions=k) for k in (3, 7))
     os.umask(0o000)
     try:
-        write_tally(counted(), tmp_path / "t")
+        for name, unit in (("a", K4), ("b", three)):
+            write_tally(counted(part=name, unit=unit), tmp_path / name)
     finally:
         os.umask(0o022)
-    assert (tmp_path / "t").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o600
     with pytest.raises(psd.errors.WriteError, match="exists"):
-        write_tally(counted(), tmp_path / "t")
+        write_tally(counted(), tmp_path / "a")
+    assert read_origins([tmp_path / "a", tmp_path / "b"])[0] == seven  # the unit of all of them
+    write_tally(counted(), tmp_path / "t")
+    with pytest.raises(psd.PsdError, match="PRIVATE tally"):
+        psd.Release.load(tmp_path / "t")
+    assert not is_tally(tmp_path)
+    assert not is_tally(tmp_path / "absent")
 
 
 def rewritten(tmp_path, kept, header=lambda header: header, lines=lambda table: table):
@@ -91,35 +91,41 @@ def refused(path, read=read_tally):
         read(path)
 
 
+def each(edit, fields):
+    return [edit(**{name: value}) for name, values in fields.items() for value in values]
+
+
+FIELDS = {
+    "format": [1, True, 2, 4],
+    "bounds": [[0, 0, 0, 0], [0, 0, 1]],
+    "crs": ["nowhere", 3],
+    "lattice": [[4, 4], [64.0, 64]],
+    "step": [[0, 1], [1]],
+    "unit": ["tribe", ["user"]],
+    "weight": [-1, "1"],
+    "has_user_rows": [True, 1],
+    "origins": [[], {}, [3]],
+}
+FIELDS |= {name: [3] for name in ("time_zone", "boundary", "release", "more")}
+FIELDS |= {"slices": ["2024-01"], "contribution_scope": ["year"]}
+FIELDS |= {"coordinate_resolution": ["0.25"]}
+ORIGIN = {
+    "run": ["x", 3],
+    "names": ["part a", [3]],
+    "contributions": [0, 10**9 + 1],
+    "reading": [{"x": "lon"}, []],
+    "key": [3],
+    "more": [1],
+}
 HEADERS = [
-    lambda h: "{",
-    lambda h: "[]",
-    lambda h: {k: v for k, v in h.items() if k != "unit"},
-    *(edit(format=value) for value in (1, True, 2, 4)),
-    *(edit(bounds=value) for value in ([0, 0, 0, 0], [0, 0, 1])),
-    *(edit(crs=value) for value in ("nowhere", 3)),
-    *(edit(lattice=value) for value in ([4, 4], [64.0, 64])),
-    *(edit(step=value) for value in ([0, 1], [1])),
-    *(edit(unit=value) for value in ("tribe", ["user"])),
-    *(edit(weight=value) for value in (-1, "1")),
-    *(edit(has_user_rows=value) for value in (True, 1)),
-    *(edit(origins=value) for value in ([], {}, [3])),
-    edit(more=1),
-    edit(by="month", slices=["2024-01"]),
-    edit(slices="2024-01"),
-    edit(contribution_scope="year"),
-    edit(time_zone=3),
-    edit(boundary=3),
-    edit(release=3),
-    lambda h: {**h, "origins": h["origins"] * 2},
-    *(first_origin(run=value) for value in ("x", 3)),
-    *(first_origin(names=value) for value in ("part a", [3])),
-    *(first_origin(contributions=value) for value in (0, 10**9 + 1)),
-    *(first_origin(reading=value) for value in ({"x": "lon"}, [])),
-    first_origin(key=3),
-    first_origin(more=1),
-    edit(coordinate_resolution="0.25"),
+    *each(edit, FIELDS),
+    *each(first_origin, ORIGIN),
     *(edit(format=4, coordinate_resolution=value) for value in ("0.25", None, 0.25)),
+    edit(by="month", slices=["2024-01"]),
+    lambda header: "{",
+    lambda header: "[]",
+    lambda header: {name: value for name, value in header.items() if name != "unit"},
+    lambda header: {**header, "origins": header["origins"] * 2},
 ]
 DIGEST = {"digest": "0" * 64}
 REGIONS = [None, {}, DIGEST, {"digest": "Z" * 64, "size": 4}, {"digest": 3, "size": 4}]
@@ -128,15 +134,16 @@ REGIONS += [DIGEST | {"size": 4, "more": 1}]
 
 
 def test_headers_are_read_strictly(subtests, tmp_path):
-    resolutions = [edit(coordinate_resolution=text) for text in ("0.250", "0.5", 0.25, "")]
-    for variant, headers in (
-        ("user", HEADERS),
-        ("stepped", resolutions),
-        ("regions", [edit(regions=value) for value in REGIONS]),
+    resolutions = {"coordinate_resolution": ["0.250", "0.5", 0.25, ""]}
+    clocks = {"clock": ["", "0" * 15, "0" * 17, "G" * 16, 7, ["0" * 16]]}
+    for kept, headers in (
+        (counted(), HEADERS),
+        (counted(VARIANTS["stepped"]), each(edit, resolutions)),
+        (counted(VARIANTS["regions"]), each(edit, {"regions": REGIONS})),
+        (sliced_tally(tmp_path), each(first_origin, clocks)),
     ):
-        kept = counted(VARIANTS[variant])
         for number, header in enumerate(headers):
-            with subtests.test(variant=variant, number=number):
+            with subtests.test(str(kept.rules.step), number=number):
                 path = rewritten(tmp_path, kept, header)
                 refused(path)
                 with suppress(InputDataError):  # the header alone may be sound
@@ -146,12 +153,11 @@ def test_headers_are_read_strictly(subtests, tmp_path):
         read_origins([tmp_path / "absent"])
 
 
-def sliced_tally(tmp_path):
-    """File of a tally of two days of rows of CSV."""
-    (tmp_path / "points.csv").write_text("lon,lat,seen\n1,1,2026-01-05\n2,3,2026-01-06\n")
+def sliced_tally(folder):
+    (folder / "points.csv").write_text("lon,lat,seen\n1,1,2026-01-05\n2,3,2026-01-06\n")
     days = psd.TimeSlices.parse("day", "2026-01-05..2026-01-06", "Asia/Seoul")
     common = {"domain": (0, 0, 4, 4), "slices": days, "time": "seen"}
-    return psd.tally(tmp_path / "points.csv", tmp_path / "sliced", **common)
+    return psd.tally(folder / "points.csv", folder / "sliced", **common)
 
 
 def test_slices_of_csv_files_state_the_clock_changes_of_their_zone(tmp_path):
@@ -163,20 +169,6 @@ def test_slices_of_csv_files_state_the_clock_changes_of_their_zone(tmp_path):
     assert read_origins([tmp_path / "sliced"])[2] == tally.rules.slices
 
 
-def test_clocks_are_read_strictly(tmp_path):
-    tally = sliced_tally(tmp_path)
-    for clock in ("", "0" * 15, "0" * 17, "G" * 16, 7, ["0" * 16]):
-        refused(rewritten(tmp_path, tally, first_origin(clock=clock)))
-
-
-def test_tallies_without_regions_have_earlier_formats(tmp_path):
-    for name, version in (("rows", 3), ("stepped", 4), ("regions", 6)):
-        write_tally(counted(VARIANTS[name]), tmp_path / name)
-        header = json.loads(pq.read_schema(tmp_path / name).metadata[KEY])
-        assert header["format"] == version
-        assert ("region" in pq.read_schema(tmp_path / name).names) == (name == "regions")
-
-
 def without_readings(header):
     """A header as format 2 has it."""
     for origin in header["origins"]:
@@ -185,7 +177,6 @@ def without_readings(header):
 
 
 def test_a_tally_of_format_2_is_read_and_a_ledger_does_not_pay_it(tmp_path):
-    """It does not state its columns."""
     kept = counted(VARIANTS["rows"])
     assert all(origin.reading for origin in kept.origins)
     found = read_tally(rewritten(tmp_path, kept, without_readings))
@@ -215,8 +206,7 @@ TABLES = {
         *(changed("row", 0, value) for value in (-1, 63)),
         changed("slice", 0, 1),
         lambda t: t.drop_columns("row"),
-        lambda t: t.append_column("more", t["row"]),
-        lambda t: t.append_column("region", t["row"]),
+        *(lambda t, name=name: t.append_column(name, t["row"]) for name in ("more", "region")),
         lambda t: pa.concat_tables([t, t]),
         lambda t: pa.concat_tables([t.slice(0, 1), t]),
     ],
@@ -264,11 +254,3 @@ def test_damaged_files_are_refused(tmp_path):
             read_tally(path)
     with pytest.raises(InputDataError, match="does not exist"):
         read_tally(tmp_path / "absent")
-
-
-def test_a_tally_is_no_release_and_no_points(tmp_path):
-    write_tally(counted(), tmp_path / "t")
-    with pytest.raises(psd.PsdError, match="PRIVATE tally"):
-        psd.Release.load(tmp_path / "t")
-    assert not is_tally(tmp_path)
-    assert not is_tally(tmp_path / "absent")

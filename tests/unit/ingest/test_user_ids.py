@@ -19,7 +19,7 @@ def test_spellings_that_split_no_user():
         assert normalised(id_, "other") == [id_, "other"]
 
 
-def test_marks_of_missing_ids_are_null():
+def test_marks_of_missing_ids_are_null_in_every_type_of_text():
     for mark in (*MISSING, "NULL", "NaN", "None", "<NA>", r"\N", "  ", " null\t"):
         assert normalised("ann", mark, None) == ["ann", None, None]
     for ids in ([], [None], [None, None]):
@@ -28,9 +28,6 @@ def test_marks_of_missing_ids_are_null():
     for ids in (["0", "nul", "<NA>"], ["1", "2", ""], ["12", "NaN"], ["1", None]):
         assert normalised(*ids) == [None if id_ in missing else id_ for id_ in ids]
         assert normalised(*ids, "x" * 9) == [*normalised(*ids), "x" * 9]
-
-
-def test_every_type_of_text_becomes_one_array():
     for kind in (pa.large_string(), pa.string_view(), pa.string()):
         chunks = pa.chunked_array([pa.array(["ann "], kind), pa.array(["bob", None], kind)])
         ids = normalise_ids(chunks)

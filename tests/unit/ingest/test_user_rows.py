@@ -15,8 +15,13 @@ from psd.space.time_slices import TimeSlices
 KEY = b"sixteen bytes ok"
 WIDTH = 4
 DAY = 86_400_000_000
+
+
 SLICES = TimeSlices.parse("day", "1970-01-01..1970-01-02")
-DAYS = (("user-day", "UTC"), ("user-slice", None))
+UNITS = [
+    (PrivacyUnit(kind="user-day", max_contributions=2, time_zone="UTC"), None),
+    (PrivacyUnit(kind="user-slice", max_contributions=2), SLICES),
+]
 
 
 def user(k):
@@ -27,19 +32,19 @@ def random_records(seed, size=60):
     """Records (user, column, row, time), several of them equal."""
     random = np.random.default_rng(seed)
     users = [f"user {n}" for n in random.integers(0, 5, size)]
-    cells = random.integers(0, 3, (size, 2)).tolist()
+    cells = random.integers(0, 3, (2, size)).tolist()
     times = (random.integers(0, 2, size) * DAY).tolist()
-    return [(name, *cell, time) for name, cell, time in zip(users, cells, times, strict=True)]
+    return list(zip(users, *cells, times, strict=True))
 
 
 def partition(records):
-    """The same records as arrays."""
-    names = list(dict.fromkeys(record[0] for record in records))
+    users, columns, rows, times = zip(*records, strict=True) if records else [()] * 4
+    names = list(dict.fromkeys(users))
     return UserPartition(
-        users=np.array([names.index(record[0]) for record in records], np.int64),
+        users=np.array([names.index(user) for user in users], np.int64),
         names=pa.array(names, pa.string()),
-        codes=np.array([row * WIDTH + column for _, column, row, _ in records], np.int64),
-        time=np.array([record[3] for record in records], np.int64),
+        codes=np.array(rows, np.int64) * WIDTH + np.array(columns, np.int64),
+        time=np.array(times, np.int64),
     )
 
 
@@ -77,18 +82,25 @@ def test_the_smallest_hashes_of_each_unit_are_kept(subtests):
         with subtests.test(seed=seed, k=k):
             records = random_records(seed)
             assert listed(keep(records, user(k))) == smallest(records, k, lambda record: record[0])
-    day, part = (PrivacyUnit(kind=kind, max_contributions=2, time_zone=zone) for kind, zone in DAYS)
-    for unit, slices in ((day, None), (part, SLICES)):
-        records = random_records(7)
-        expected = smallest(records, 2, lambda record: (record[0], record[3]))
+    records = random_records(7)
+    expected = smallest(records, 2, lambda record: (record[0], record[3]))
+    for unit, slices in UNITS:
         assert listed(keep(records, unit, slices)) == expected
 
 
-def test_equal_records_of_one_user_are_several():
+def test_equal_records_are_several_and_counted_by_cell():
     records = [("ann", 1, 1, 0)] * 5 + [("bob", 1, 1, 0)]
     assert listed(keep(records, user(3))) == [("ann", 1, 1, 0)] * 3 + [("bob", 1, 1, 0)]
     parts = [keep([(name, 0, 0, 0)], user(1)) for name in ("7", "007", "7")]
     assert listed(merge_user_rows(parts, user(1), None)) == [("007", 0, 0, 0), ("7", 0, 0, 0)]
+    records = [("ann", 1, 2, 0), ("bob", 1, 2, 0), ("ann", 1, 2, DAY), ("ann", 3, 0, DAY)]
+    kept = keep(records, user(9))
+    tally = kept.tally(None)
+    cells = zip(tally.columns, tally.rows, tally.counts, strict=True)
+    assert sorted(cells) == [(1, 2, 3), (3, 0, 1)]
+    tally = kept.tally(SLICES)
+    cells = zip(tally.slice, tally.columns, tally.rows, tally.counts, strict=True)
+    assert sorted(cells) == [(0, 1, 2, 2), (1, 1, 2, 1), (1, 3, 0, 1)]
 
 
 def test_the_order_of_records_and_partitions_does_not_count():
@@ -97,6 +109,11 @@ def test_the_order_of_records_and_partitions_does_not_count():
     apart = keep_user_rows([partition(part[::-1]) for part in parts], user(2), None, WIDTH, KEY)
     assert listed(apart) == listed(keep(records, user(2)))
     assert apart.names.to_pylist() == sorted(apart.names.to_pylist())
+    assert repr(apart) == "<UserRows: private>"
+    for empty in ([], [[]], [[], []]):
+        merged = merge_user_rows([keep(part, user(2)) for part in empty], user(2), None)
+        assert (len(merged.users), merged.users.dtype) == (0, np.int64)
+        assert len(merged.tally(None).counts) == 0
 
 
 def test_parts_of_the_same_users_merge_to_the_smallest_of_all(subtests):
@@ -114,27 +131,3 @@ def test_parts_of_the_same_users_merge_to_the_smallest_of_all(subtests):
                 of_user = merged.hashes[names[merged.users] == name]
                 assert sorted(of_user.tolist()) == sorted(values)[:k]
             assert listed(merge_user_rows(parts[::-1], user(k), None)) == listed(merged)
-
-
-def test_without_records_nothing_is_kept():
-    for parts in ([], [[]], [[], []]):
-        merged = merge_user_rows([keep(part, user(2)) for part in parts], user(2), None)
-        assert (len(merged.users), merged.users.dtype) == (0, np.int64)
-        assert len(merged.tally(None).counts) == 0
-
-
-def test_the_tally_counts_records_by_cell_and_slice():
-    records = [("ann", 1, 2, 0), ("bob", 1, 2, 0), ("ann", 1, 2, DAY), ("ann", 3, 0, DAY)]
-    kept = keep(records, user(9))
-    tally = kept.tally(None)
-    assert sorted(zip(tally.columns, tally.rows, tally.counts, strict=True)) == [
-        (1, 2, 3),
-        (3, 0, 1),
-    ]
-    tally = kept.tally(SLICES)
-    cells = zip(tally.slice, tally.columns, tally.rows, tally.counts, strict=True)
-    assert sorted(cells) == [(0, 1, 2, 2), (1, 1, 2, 1), (1, 3, 0, 1)]
-
-
-def test_nothing_of_the_records_is_printed():
-    assert repr(keep([("ann", 1, 2, 0)], user(1))) == "<UserRows: private>"

@@ -10,15 +10,12 @@ import pytest
 import shapely
 
 import psd
-from psd.errors import DomainError
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import TallyBuilder, tally_batches
 from psd.ingest.user_rows import UserRows
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.series import slice_tally
-from psd.space.boundary import Boundary
 from psd.space.polygon_hierarchy import hierarchy_from_polygons
-from psd.space.region_kinds.grid_cells import hierarchy_from_grid
 
 PLANE = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(16, 8))
 COARSE = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(2, 1))
@@ -53,43 +50,36 @@ def records(number=2000, seed=2, users=60):
 
 
 def batch(table):
-    return Batch(
-        x=table.x.to_numpy(),
-        y=table.y.to_numpy(),
-        user=pa.array(table.user, pa.string()),
-        time=table.time.to_numpy().astype("datetime64[us]"),
-    )
+    users, times = pa.array(table.user, pa.string()), table.time.to_numpy().astype("datetime64[us]")
+    return Batch(x=table.x.to_numpy(), y=table.y.to_numpy(), user=users, time=times)
 
 
 def counted(table, regions, unit=RECORD, slices=None, pieces=1, **options):
-    parts = [table.iloc[start::pieces] for start in range(pieces)]
-    domain = regions.domain
-    return tally_batches(
-        map(batch, parts), domain, unit=unit, key=KEY, slices=slices, regions=regions, **options
-    )
+    parts = [batch(table.iloc[start::pieces]) for start in range(pieces)]
+    options |= {"unit": unit, "key": KEY, "slices": slices, "regions": regions}
+    return tally_batches(parts, regions.domain, **options)
 
 
 def keys(tally):
-    """Count of each slice, region and cell."""
     slices = np.zeros(len(tally.counts), int) if tally.slice is None else tally.slice
     columns = (slices, tally.region, tally.rows, tally.columns, tally.counts)
     return Counter({tuple(key): n for *key, n in zip(*(v.tolist() for v in columns), strict=True)})
 
 
-def naive(table, regions, slices=None, step=(1, 1), boundary=None):
+def naive(table, regions, slices=None, step=(1, 1)):
     """The key of each record, one at a time; None if it is dropped."""
-    found, west = [], regions.domain.bounds
+    found, domain = [], regions.domain
+    west, south, east, north = domain.bounds
     for x, y, time in zip(table.x, table.y, table.time, strict=True):
         a, b = np.array([x]), np.array([y])
-        if not (west[0] <= x <= west[2] and west[1] <= y <= west[3]):
+        if not (west <= x <= east and south <= y <= north):
             found.append(None)
             continue
         region = int(regions.assign(a, b)[0])
         slice_ = 0 if slices is None else int(slices.index(np.array([time], "datetime64[us]"))[0])
-        column, row, _ = regions.domain.quantise(a, b)
-        outside = boundary is not None and not boundary.contains(a, b)[0]
+        column, row, _ = domain.quantise(a, b)
         cell = int(row[0]) // step[1] * step[1], int(column[0]) // step[0] * step[0]
-        found.append(None if outside or region < 0 or slice_ < 0 else (slice_, region, *cell))
+        found.append(None if region < 0 or slice_ < 0 else (slice_, region, *cell))
     return found
 
 
@@ -105,15 +95,6 @@ def test_each_record_has_one_key(domain, slices, step):
     assert tally.report["outside"] == len(table) - len(expected)
     assert list(keys(tally)) == sorted(keys(tally))
     assert tally.region.dtype == np.int32
-
-
-def test_a_boundary_and_regions_drop_records_together():
-    outline = gpd.GeoSeries([shapely.Point(4, 4).buffer(2.5)], crs="EPSG:3857")
-    table, regions = records(600), hierarchy()
-    boundary = Boundary.from_polygons(outline, PLANE)
-    tally = counted(table, regions, area=boundary)
-    expected = [key for key in naive(table, regions, boundary=boundary) if key is not None]
-    assert keys(tally) == Counter(expected)
 
 
 @pytest.mark.parametrize("unit", UNITS.values(), ids=UNITS)
@@ -161,9 +142,3 @@ def test_kept_records_of_users_have_wide_columns():
         expected = {key[1:]: n for key, n in keys(tally).items() if key[0] == number}
         found = keys(slice_tally(tally, number))
         assert {key[1:]: n for key, n in found.items()} == expected
-
-
-def test_cells_and_regions_that_no_code_can_number_are_refused():
-    domain = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(2**30, 2**30))
-    with pytest.raises(DomainError, match="is too fine for 64 slices times regions"):
-        TallyBuilder(domain, unit=RECORD, regions=hierarchy_from_grid("1", domain))

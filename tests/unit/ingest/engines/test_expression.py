@@ -3,6 +3,7 @@
 import unicodedata
 from collections import Counter
 from itertools import product
+from types import SimpleNamespace
 
 import duckdb
 import ibis
@@ -32,7 +33,6 @@ PLANE, OPTIONS = engines.PLANE, engines.OPTIONS
 
 
 def by_expression(table, columns, domain, **options):
-    """Tally of a table by the expression, on DuckDB."""
     x, y = (columns.x, columns.y) if columns.wkt is None else (columns.wkt, columns.wkt)
     roles = {"x": x, "y": y, "user": columns.user, "time": columns.time}
     table = pa.table({role: table[name] for role, name in roles.items() if name})
@@ -54,14 +54,11 @@ def by_expression(table, columns, domain, **options):
         )
 
 
-class Expression:
-    """The expression, called like an engine."""
-
-    tally = staticmethod(by_expression)
+EXPRESSION = SimpleNamespace(tally=by_expression)
 
 
 def assert_same(table=ROWS, *args, **options):
-    engines.assert_same(Expression, table, *args, **options)
+    engines.assert_same(EXPRESSION, table, *args, **options)
 
 
 locally = engines.Local().tally
@@ -78,19 +75,11 @@ def test_cell_by_cell(unit, step, tmp_path):
     engines.assert_equal(local, locally(path, engines.COLUMNS, engines.DOMAIN, **options))
 
 
-@pytest.mark.parametrize("name", engines.hierarchies())
+@pytest.mark.parametrize("name", engines.REGIONS)
 @pytest.mark.parametrize("case", ["record", "user, coarse", "user-day", "users counted"])
 def test_region_by_region(name, case):
     unit, step = engines.CASES[case]
     assert_same(unit=unit, step=step, regions=engines.hierarchies()[name])
-
-
-def test_points_on_outlines_have_the_region_of_the_local_path():
-    regions = engines.hierarchies()["polygons"]
-    corners = shapely.get_coordinates(regions.shapes())
-    middles = (corners[1:] + corners[:-1]) / 2
-    x, y = np.concatenate([corners, middles]).clip((126.4, 37.0), (127.6, 38.0)).T
-    assert_same(pa.table({"lon": x, "lat": y}), PLAIN, regions=regions)
 
 
 def test_regions_of_rounded_coordinates_and_of_cells():
@@ -104,6 +93,11 @@ def test_regions_of_rounded_coordinates_and_of_cells():
         (plane, cells.read(plane)),
     ):
         assert_same(ROWS, engines.COLUMNS, space, unit=unit, regions=regions)
+    regions = engines.hierarchies()["polygons"]
+    corners = shapely.get_coordinates(regions.shapes())
+    middles = (corners[1:] + corners[:-1]) / 2
+    x, y = np.concatenate([corners, middles]).clip((126.4, 37.0), (127.6, 38.0)).T
+    assert_same(pa.table({"lon": x, "lat": y}), PLAIN, regions=regions)
 
 
 def test_only_coordinates_near_outlines_are_brought_here(monkeypatch):
@@ -178,7 +172,6 @@ def test_equal_rows_and_users_below_and_above_the_bound(k):
 
 
 def is_taken(path):
-    """Whether the local path takes a file."""
     try:
         return bool(locally(path, engines.COLUMNS, PLANE, **OPTIONS).report)
     except (InputDataError, DomainError):
@@ -196,7 +189,7 @@ def test_odd_points_and_commas_are_read_or_refused_alike(values, options, tmp_pa
         table = pa.table({"lon": pa.array([value], pa.string()), "lat": pa.array(["1,5"])})
         path = engines.write_csv(table, tmp_path / "points.csv")
         both = []
-        for engine, data in ((engines.Local(), path), (Expression, table)):
+        for engine, data in ((engines.Local(), path), (EXPRESSION, table)):
             try:
                 both.append(engine.tally(data, columns, PLANE, unit=RECORD).report)
             except InputDataError as error:
@@ -229,21 +222,28 @@ def test_odd_fields_are_taken_or_refused_alike(name, tmp_path):
         assert table.num_rows > 10
 
 
-def test_ids_that_engines_do_not_compose():
+def test_rows_that_are_refused_wherever_they_lie():
     for user in ("e\u0301", "é\u0301", "a\0b", "ά", "\U0001f600", "a\ufffd"):
         for second in (0.5, 9):  # inside and outside
             table = pa.table({"lon": [0.5, second], "lat": [0.5, second], "user": ["u", user]})
             with pytest.raises(InputDataError, match="characters") as raised:
                 by_expression(table, Columns(user="user"), PLANE, unit=ONE)
             assert user not in str(raised.value)
-
-
-def test_a_row_without_id_or_time_is_refused_wherever_it_lies():
     for name, x in product(("user", "time"), (0.5, 9, None)):  # inside, outside, nowhere
         rows = {"lon": [0.5, x], "lat": [0.5, 0.5], "user": ["u", "v"], "time": ["2024-01-31"] * 2}
         rows[name][1] = None
         with pytest.raises(InputDataError, match="have no"):
             by_expression(pa.table(rows), Columns(user="user", time="time"), PLANE, unit=ONE)
+    late = pa.table({"lon": [0.5], "lat": [0.5], "time": ["2024-01-31 10:00:00+09:00"]})
+    with pytest.raises(InputDataError, match="offset"):
+        by_expression(late, Columns(time="time"), PLANE, unit=RECORD)
+    per_slice = PrivacyUnit(kind="user", max_contributions=2, max_per_slice=1)
+    table = pa.table({"lon": [0.5], "lat": [0.5], "user": ["a"], "time": ["2024-01-31"]})
+    for unit in (PrivacyUnit(kind="user-slice"), per_slice):
+        with pytest.raises(ParameterError, match="time slices"):
+            by_expression(table, engines.COLUMNS, PLANE, unit=unit)
+    with pytest.raises(ParameterError, match=r"input_crs must be that of the bounds, EPSG:3857"):
+        tally_table(None, lambda query: None, Columns(input_crs="EPSG:4326"), PLANE, unit=RECORD)
 
 
 def test_ids_that_engines_take_are_composed_however_they_are_joined():
@@ -276,16 +276,3 @@ def test_rows_but_none_inside_are_an_empty_tally():
         assert len(counted.counts) == kept
         left = {"without coordinates": 0, "outside": len(points) - kept}
         assert counted.report == {"read": len(points), **left, "kept": kept}
-
-
-def test_times_and_units_that_are_refused():
-    late = pa.table({"lon": [0.5], "lat": [0.5], "time": ["2024-01-31 10:00:00+09:00"]})
-    with pytest.raises(InputDataError, match="offset"):
-        by_expression(late, Columns(time="time"), PLANE, unit=RECORD)
-    per_slice = PrivacyUnit(kind="user", max_contributions=2, max_per_slice=1)
-    table = pa.table({"lon": [0.5], "lat": [0.5], "user": ["a"], "time": ["2024-01-31"]})
-    for unit in (PrivacyUnit(kind="user-slice"), per_slice):
-        with pytest.raises(ParameterError, match="time slices"):
-            by_expression(table, engines.COLUMNS, PLANE, unit=unit)
-    with pytest.raises(ParameterError, match=r"input_crs must be that of the bounds, EPSG:3857"):
-        tally_table(None, lambda query: None, Columns(input_crs="EPSG:4326"), PLANE, unit=RECORD)

@@ -1,7 +1,6 @@
 """The engine spark against the local path, cell by cell, on a server of Spark Connect."""
 
 import gzip
-import re
 import socket
 from pathlib import Path
 
@@ -17,12 +16,13 @@ from psd.ingest.tally_file import read_tally
 from psd.privacy.unit import PrivacyUnit
 from support import engines
 from support.cli_runner import cli, fails, process
+from support.engine_tests import *  # noqa: F403
 
 pytestmark = pytest.mark.deep
 
 BOUNDS = ("--bounds", 126.4, 37, 127.6, 38)
 TABLE, PLAIN = engines.rows(), Columns()
-USER = PrivacyUnit(kind="user", max_contributions=3)
+USER, RECORD = PrivacyUnit(kind="user", max_contributions=3), PrivacyUnit()
 
 
 @pytest.fixture(scope="module")
@@ -38,21 +38,10 @@ def spark(url):
     return psd.Spark(url=url)
 
 
-@pytest.fixture(scope="module")
-def inputs(tmp_path_factory):
-    return engines.write_inputs(tmp_path_factory.mktemp("inputs"))
-
-
 @pytest.mark.parametrize("name", ["polygons", "rounded"])
 def test_region_by_region(spark, inputs, name):
     regions = engines.hierarchies()[name]
     engines.assert_same(spark, inputs["parquet"], unit=USER, regions=regions)
-
-
-@pytest.mark.parametrize("kind", ["csv", "parquet"])
-@pytest.mark.parametrize(("unit", "step"), engines.CASES.values(), ids=engines.CASES)
-def test_cell_by_cell(spark, inputs, kind, unit, step):
-    engines.assert_same(spark, inputs[kind], unit=unit, step=step)
 
 
 def test_several_files_are_one_input(spark, tmp_path):
@@ -89,54 +78,23 @@ def test_rounded_coordinates(spark, tmp_path, step):
     engines.assert_same(spark, str(path), Columns(), domain)
 
 
-@pytest.mark.parametrize("method", ["quadtree", "grid"])
-def test_the_same_noise_makes_the_same_release(spark, inputs, method):
-    engines.assert_same_release(spark, inputs["parquet"], domain=engines.DOMAIN, method=method)
-
-
 @pytest.mark.parametrize("form", engines.FORMS)
 def test_other_forms_of_text(spark, tmp_path, form):
     path, options = engines.write_form(tmp_path, form)
     engines.assert_same(spark, str(path), Columns(user="USER", **options), unit=USER)
 
 
-@pytest.mark.parametrize("name", engines.ODD)
-def test_odd_fields_are_taken_or_refused_alike(url, tmp_path, name):
-    values = engines.ODD[name]
-    table = engines.beside_sound_ones(name, values)
-    asked = [engines.spark_verdicts(url, table, tmp_path), engines.duckdb_verdicts(table)]
-    assert asked[0] == asked[1]
-    assert 3 < sum(asked[0]) < len(values) - 3
-
-
-# What is refused.
-
-
-@pytest.mark.parametrize(("content", "told"), engines.REFUSED.values(), ids=engines.REFUSED)
-def test_refused_as_by_the_local_path(spark, tmp_path, content, told):
-    path = tmp_path / "points.csv"
-    path.write_text(content)
-    # Accents that stand apart are put together in this process.
-    for engine in [spark] if "\u0301" in content else [spark, engines.Local()]:
-        with pytest.raises(InputDataError) as raised:
-            engine.tally(str(path), Columns(user="user"), engines.DOMAIN, unit=USER)
-        assert "2468" not in str(raised.value)
-        assert raised.value.__cause__ is raised.value.__context__ is None
-        if engine is spark:
-            assert re.search(told, str(raised.value))
-
-
 def test_rows_but_none_inside_are_an_empty_tally(spark, tmp_path):
     path = tmp_path / "points.csv"
     path.write_text("lon,lat,user\n2.468,37.5,a\n1272468,37.5,a\n")
     for engine in (spark, engines.Local()):
-        counted = engine.tally(str(path), Columns(user="user"), engines.DOMAIN, unit=USER)
+        counted = tally(engine, str(path), Columns(user="user"), USER)
         assert len(counted.counts) == 0
         assert counted.report["outside"] == counted.report["read"] == 2
 
 
-def tally(spark, data, columns=PLAIN):
-    return spark.tally(data, columns, engines.DOMAIN, unit=PrivacyUnit())
+def tally(engine, data, columns=PLAIN, unit=RECORD):
+    return engine.tally(data, columns, engines.DOMAIN, unit=unit)
 
 
 def test_what_is_not_there(spark, tmp_path):
@@ -197,7 +155,7 @@ def test_types_that_engines_read_differently(spark, tmp_path, name):
     path = str(engines.write_parquet(table, tmp_path / "points.parquet"))
     told = f"column '{name}' of .* must be of type .*got decimal"
     with pytest.raises(InputDataError, match=told):
-        spark.tally(path, engines.COLUMNS, engines.DOMAIN, unit=USER)
+        tally(spark, path, engines.COLUMNS, USER)
 
 
 def test_moments_of_another_zone_are_never_taken_as_they_are(spark, tmp_path):
@@ -230,9 +188,6 @@ def test_what_is_found_in_this_process_alone(spark, inputs):
     ]:
         with pytest.raises(ParameterError, match=told):
             psd.build(inputs["csv"], domain=engines.DOMAIN, epsilon=1, engine=spark, **given)
-
-
-# The command line.
 
 
 def test_command_line(url, inputs, tmp_path):

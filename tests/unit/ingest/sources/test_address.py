@@ -87,7 +87,11 @@ def test_what_cannot_be_read_is_refused(subtests, store):
         list(batches)
 
 
-def test_passwords_in_addresses_are_refused_and_not_shown():
+def test_a_ledger_registers_addresses_and_no_tables():
+    assert input_names("s3://city/a.parquet") == ("address s3://city/a.parquet",)
+    query = psd.DuckDB(duckdb.connect(), "SELECT 1 AS lon, 1 AS lat")
+    for item in ("s3://key:secret@city/a.parquet", np.zeros((1, 2)), query):
+        assert input_names(item) == ("",)
     with pytest.raises(InputDataError, match="must have no user and no password") as raised:
         rows("s3://key:secret@city/a.parquet")
     assert "secret" not in str(raised.value)
@@ -117,13 +121,6 @@ def test_other_addresses_say_what_to_pass_instead(store, monkeypatch):
         ending = reader.__name__.removeprefix("read_")
         address = f"http://127.0.0.1:{server.server_address[1]}/city/a/visits.{ending}"
         np.testing.assert_array_equal(rows(reader(address)), rows(TABLE))
-
-
-def test_a_ledger_registers_addresses_and_no_tables():
-    assert input_names("s3://city/a.parquet") == ("address s3://city/a.parquet",)
-    query = psd.DuckDB(duckdb.connect(), "SELECT 1 AS lon, 1 AS lat")
-    for item in ("s3://key:secret@city/a.parquet", np.zeros((1, 2)), query):
-        assert input_names(item) == ("",)
 
 
 def test_arrays_have_two_columns_or_names(subtests):

@@ -6,13 +6,12 @@ from itertools import product
 import duckdb
 import geopandas as gpd
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pytest
 import shapely
 
 from psd.errors import DomainError
-from psd.ingest.sources import Columns, _arrow, read
+from psd.ingest.sources import Columns, read
 from support.batches import DOMAIN, SECRET, one, refused
 
 TABLE = pa.table({"lon": [127.5, None], "lat": [37.5, 37.5], "id": [2**53 + 1, None]})
@@ -45,14 +44,6 @@ def test_streams(kind):
     assert batch.user.to_pylist() == ["9007199254740993", None]
 
 
-def test_large_batches_are_cut(monkeypatch):
-    monkeypatch.setattr(_arrow, "MAX_BATCH_ROWS", 100)
-    values = np.arange(1_050) / 10
-    batches = list(read(pa.table({"lon": values, "lat": values}), Columns(), DOMAIN))
-    assert [len(batch.x) for batch in batches] == [100] * 10 + [50]
-    assert np.concatenate([batch.x for batch in batches]).tolist() == values.tolist()
-
-
 def test_a_stream_is_read_batch_by_batch():
     taken = []
 
@@ -73,28 +64,20 @@ def test_what_is_refused():
         yield TABLE.to_batches()[0]
         raise OSError(SECRET)
 
-    connection = duckdb.connect()
-    closed = connection.sql("SELECT 1 AS lon, 2 AS lat")
-    connection.close()
+    at_once = f"SELECT error('{SECRET}')::DOUBLE AS lon, 1 AS lat"
     later = f"CASE WHEN i > 500000 THEN error('{SECRET}')::DOUBLE END AS lon, 1 AS lat"
-    for data, words in [
-        (
-            duckdb.connect().sql(f"SELECT error('{SECRET}')::DOUBLE AS lon, 1 AS lat"),
-            "does its query run",
-        ),
-        (duckdb.connect().sql(f"SELECT {later} FROM range(1000000) AS t(i)"), "does its query run"),
-        (closed, "connection open"),
-        (pa.RecordBatchReader.from_batches(TABLE.schema, rows()), "failed while"),
-    ]:
-        assert words in refused(data)
+    connection = duckdb.connect()
+    for query in (at_once, f"SELECT {later} FROM range(1000000) AS t(i)"):
+        assert "does its query run" in refused(connection.sql(query))
+    relation = connection.sql("SELECT 1 AS lon, 2 AS lat")
+    connection.close()
+    assert "connection open" in refused(relation)
+    assert "failed while" in refused(pa.RecordBatchReader.from_batches(TABLE.schema, rows()))
     assert "the Table has no column 'x'" in refused(TABLE, x="x")
     assert "the DuckDBPyRelation has no column 'x'" in refused(duckdb.from_arrow(TABLE), x="x")
-
-
-def test_a_stream_is_read_once():
     reader = TABLE.to_reader()
     assert len(one(reader).x) == 2
-    assert not list(read(reader, Columns(), DOMAIN))
+    assert not list(read(reader, Columns(), DOMAIN))  # a stream is read once
 
 
 # --- geometries -------------------------------------------------------------------------------
@@ -114,20 +97,14 @@ def test_geoarrow(subtests):
             batch = one(geo(crs, **options), user="id")
             np.testing.assert_allclose(batch.x, [127.5, np.nan], atol=1e-9)
             np.testing.assert_allclose(batch.y, [37.5, np.nan], atol=1e-9)
-
-
-def test_geometries_of_duckdb():
-    query = "SELECT st_setcrs('POINT (1000000 2000000)'::GEOMETRY, 'EPSG:5179') AS g"
-    assert one(duckdb.connect().sql(query)).x[0] == pytest.approx(127.5, abs=1e-9)
-    without = "SELECT 'POINT (127 37)'::GEOMETRY AS g"
-    assert "no CRS" in refused(duckdb.connect().sql(without), error=DomainError)
-
-
-def test_several_geometries():
     data = geo()
     data = data.append_column(data.schema.field("geometry").with_name("home"), data["geometry"])
     assert "geometry, home" in refused(data)
     assert one(data, geometry="home").x[0] == 127.5
+    query = "SELECT st_setcrs('POINT (1000000 2000000)'::GEOMETRY, 'EPSG:5179') AS g"
+    assert one(duckdb.connect().sql(query)).x[0] == pytest.approx(127.5, abs=1e-9)
+    without = "SELECT 'POINT (127 37)'::GEOMETRY AS g"
+    assert "no CRS" in refused(duckdb.connect().sql(without), error=DomainError)
 
 
 def test_registered_extension_types():
@@ -150,14 +127,14 @@ def test_registered_extension_types():
 
 def test_an_unknown_crs():
     data = geo()
-    field = data.schema.field("geometry")
-    for stated in (b"", b"{}", b"no json", b"[1]", b'{"crs": null}'):
+    unknown = (b"", b"{}", b"no json", b"[1]", b'{"crs": null}')
+    for stated, words in (
+        *((text, "no CRS") for text in unknown),
+        (b'{"crs": "here"}', "cannot be"),
+    ):
         noted = {b"ARROW:extension:name": b"geoarrow.wkb", b"ARROW:extension:metadata": stated}
-        schema = data.schema.set(1, field.with_metadata(noted))
-        assert "no CRS" in refused(data.cast(schema), error=DomainError)
-    noted[b"ARROW:extension:metadata"] = b'{"crs": "here"}'
-    schema = data.schema.set(1, field.with_metadata(noted))
-    assert "cannot be transformed" in refused(data.cast(schema), error=DomainError)
+        schema = data.schema.set(1, data.schema.field("geometry").with_metadata(noted))
+        assert words in refused(data.cast(schema), error=DomainError)
 
 
 def test_values_that_run_into_one_another():
@@ -168,9 +145,3 @@ def test_values_that_run_into_one_another():
     array = pa.Array.from_buffers(pa.binary(), 4, buffers)
     field = geo().schema.field("geometry")
     assert "must hold geometries in WKB" in refused(pa.table([array], pa.schema([field])))
-
-
-def test_pandas_comes_by_its_own_door():
-    """Its Arrow stream knows less: a float column may hold whole numbers with gaps."""
-    data = pd.DataFrame({"lon": [1.0], "lat": [1.0], "id": [7.0]})
-    assert "floating values" in refused(data, user="id")

@@ -40,7 +40,6 @@ def count(data, **options):
 
 
 def copies_of(data, **options):
-    """Messages about copies, and the number of records."""
     messages = []
     number = count(data, on_copy=messages.append, **options)
     return messages, number
@@ -60,15 +59,15 @@ def test_copies_are_refused_however_they_are_compressed(tmp_path, form, other):
 
 
 def test_other_content_is_counted(subtests, tmp_path):
-    eve, long = TEXT.replace("ann", "eve"), "lon,lat\n" + "1,2\n" * 50_000
+    head, long = "lon,lat", "lon,lat\n" + "1,2\n" * 50_000
     for name, first, second, copies, rows in [
         ("another number", TEXT, TEXT.replace("4", "5"), 0, 4),
         ("one row more", TEXT, TEXT + "5,6,eve\n", 0, 5),
         ("no last line end", TEXT, TEXT[:-1], 0, 4),
-        ("another user", TEXT, eve, 0, 4),
+        ("another user", TEXT, TEXT.replace("ann", "eve"), 0, 4),
         ("begin alike", long + "3,4\n", long + "3,5\n", 0, 100_002),
         ("are read to their end", long + "3,4\n", long + "3,4\n", 1, 100_002),
-        *(("without a record", text, text, 0, 0) for text in (HEAD, HEAD + "\n", HEAD + "\r\n")),
+        *(("without a record", text, text, 0, 0) for text in (head, head + "\n", head + "\r\n")),
     ]:
         with subtests.test(name):
             (tmp_path / "a").write_text(first)
@@ -79,9 +78,6 @@ def test_other_content_is_counted(subtests, tmp_path):
         (tmp_path / name).write_text(TEXT)
     messages, number = copies_of(tmp_path)
     assert (len(messages), number) == (2, 6)
-
-
-HEAD = "lon,lat"
 
 
 def test_no_more_is_read_for_it_than_is_needed(tmp_path, monkeypatch):
@@ -98,40 +94,34 @@ def test_no_more_is_read_for_it_than_is_needed(tmp_path, monkeypatch):
     assert ends == [_copies._START] * 5
 
 
-def test_standard_input_is_named(tmp_path, monkeypatch):
-    path = tmp_path / "a.csv"
+def test_standard_input_and_addresses_are_named(tmp_path, monkeypatch):
+    path, url = tmp_path / "a.csv", "postgresql://db.example.org/city"
     path.write_text(TEXT)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(TEXT.encode())))
     with pytest.raises(InputDataError, match="and standard input have the same content"):
         count([path, "-"])
+    for source in (psd.PostGIS(url, table="visits"), url):
+        with pytest.raises(InputDataError, match="repeated"):
+            count([source] * 2)
 
 
-def table(rows=3, **columns):
-    x = np.arange(rows) / 2
-    return pa.table({"lon": x, "lat": x, **columns})
-
-
-def write(content, path):
+def write(path, rows=3, **columns):
     path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(content, path)
+    x = np.arange(rows) / 2
+    pq.write_table(pa.table({"lon": x, "lat": x, **columns}), path)
     return path
 
 
 def test_parquet(tmp_path):
-    paths = [write(table(), tmp_path / f"{name}.parquet") for name in "ab"]
+    paths = [tmp_path / f"{name}.parquet" for name in "ab"]
     with pytest.raises(InputDataError, match="same content"):
-        count(paths)
-    for path in paths:
-        write(table().slice(0, 0), path)
-    assert copies_of(paths) == ([], 0)
-
-
-def test_parts_whose_folders_say_who_and_when_are_no_copies(tmp_path):
-    for day in (1, 2):
-        write(table(id=["a", "b", "c"]), tmp_path / f"day=2024-01-0{day}" / "part.parquet")
-    assert copies_of(tmp_path, time="day") == ([], 6)
-    assert len(copies_of(tmp_path)[0]) == 1  # the days are not read
-    assert len(copies_of(tmp_path, user="id")[0]) == 1
+        count([write(path) for path in paths])
+    assert copies_of([write(path, rows=0) for path in paths]) == ([], 0)
+    for day in (1, 2):  # folders say who and when
+        write(tmp_path / "d" / f"day=2024-01-0{day}" / "part.parquet", id=["a", "b", "c"])
+    assert copies_of(tmp_path / "d", time="day") == ([], 6)
+    assert len(copies_of(tmp_path / "d")[0]) == 1  # the days are not read
+    assert len(copies_of(tmp_path / "d", user="id")[0]) == 1
 
 
 def points(ids=("u", "v")):
@@ -150,10 +140,3 @@ def test_vector_files(subtests, tmp_path):
             count(folder)
     points(["u", "w"]).to_file(tmp_path / "shp" / "b.shp")  # the same points of other people
     assert copies_of(tmp_path / "shp", user="id") == ([], 4)
-
-
-def test_an_address_that_is_repeated():
-    url = "postgresql://db.example.org/city"
-    for source in (psd.PostGIS(url, table="visits"), url):
-        with pytest.raises(InputDataError, match="repeated"):
-            count([source] * 2)

@@ -7,27 +7,25 @@ import pyarrow as pa
 
 from psd.errors import InputDataError, ResourceError
 from psd.ingest.sources._faults import fault_class
+from support import tables
+
+LACKS = [
+    MemoryError(),
+    pa.ArrowMemoryError("malloc of size 64 failed"),
+    OSError(errno.ENOSPC, "No space left on device"),
+    OSError(errno.EMFILE, "Too many open files"),
+    duckdb.OutOfMemoryException("Out of Memory Error: could not allocate block"),
+    pa.ArrowInvalid("Out of Memory Error: failed to pin block"),
+    duckdb.Error("Failed to allocate 8 bytes"),
+    *(RuntimeError(words) for words in ("cannot allocate memory", "std::bad_alloc")),
+]
+FAULTS = [
+    OSError("Couldn't deserialize thrift: TProtocolException: Invalid data"),
+    pa.ArrowInvalid("CSV parse error"),
+    duckdb.InvalidInputException("expected 3 values per row"),
+    RuntimeError("GDAL: not a GeoPackage"),
+]
 
 
 def test_a_lack_of_memory_or_disk_and_a_fault_of_the_form(subtests):
-    lacks = [
-        MemoryError(),
-        pa.ArrowMemoryError("malloc of size 64 failed"),
-        OSError(errno.ENOSPC, "No space left on device"),
-        OSError(errno.EMFILE, "Too many open files"),
-        duckdb.OutOfMemoryException("Out of Memory Error: could not allocate block"),
-        pa.ArrowInvalid("Out of Memory Error: failed to pin block"),
-        duckdb.Error("Failed to allocate 8 bytes"),
-        RuntimeError("cannot allocate memory"),
-        RuntimeError("std::bad_alloc"),
-    ]
-    faults = [
-        OSError("Couldn't deserialize thrift: TProtocolException: Invalid data"),
-        pa.ArrowInvalid("CSV parse error"),
-        duckdb.InvalidInputException("expected 3 values per row"),
-        RuntimeError("GDAL: not a GeoPackage"),
-    ]
-    for kind, errors in ((ResourceError, lacks), (InputDataError, faults)):
-        for error in errors:
-            with subtests.test(repr(error)):
-                assert fault_class(error) is kind
+    tables.returned(subtests, [(ResourceError, *LACKS), (InputDataError, *FAULTS)], fault_class)

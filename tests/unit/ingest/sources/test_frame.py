@@ -11,7 +11,7 @@ import pytest
 from shapely import Point, Polygon
 
 from psd.errors import DomainError, InputDataError
-from psd.ingest.sources import Columns, read
+from psd.ingest.sources import Columns, _arrow, read, vector
 from psd.ingest.sources import frame as source
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.unit import PrivacyUnit, privacy_unit
@@ -25,11 +25,9 @@ def table(size=300):
     return pd.DataFrame({"id": ids, "lon": x.round(2), "lat": y.round(2)})
 
 
-def frame_of(lon=(127.0, 127), **columns):
-    """Records with some columns, on one parallel."""
-    return pd.DataFrame(
-        {"lon": list(lon) if isinstance(lon, tuple) else lon, "lat": 37.5} | columns
-    )
+def frame_of(lon=None, **columns):
+    lon = [127.0, 127] if lon is None else lon
+    return pd.DataFrame({"lon": lon, "lat": 37.5} | columns)
 
 
 def points(frame, crs="EPSG:4326"):
@@ -98,9 +96,6 @@ def test_ids_become_text(subtests):
         with subtests.test(repr(ids)):
             assert one(frame_of(id=ids), user="id").user.to_pylist() == texts
     assert "floating values" in refused(frame_of(id=[7.0, np.nan]), user="id")
-
-
-def test_columns_have_to_be_there_once():
     frame = pd.DataFrame([["a", "b", 127.0, 37.5]], columns=["id", "id", "lon", "lat"])
     for user in ("who", "id"):
         for data in (frame, points(frame)):
@@ -109,11 +104,19 @@ def test_columns_have_to_be_there_once():
         assert "no column" in refused(table(), **names)
 
 
-def test_another_index_and_no_rows():
+def test_another_index_no_rows_and_a_table_twice():
     frame = table(5)
     shuffled = frame.set_axis([9, 9, "a", None, 2.5])
     assert one(shuffled).x.tolist() == frame["lon"].tolist()
     assert len(one(frame.iloc[:0]).x) == len(one(points(frame.iloc[:0])).x) == 0
+    rows = table()
+    for item in (rows, pa.Table.from_pandas(rows)):
+        with pytest.raises(InputDataError, match="repeated"):
+            next(read([item, item], Columns(), DOMAIN))
+    frame = table(20)
+    before = frame.copy()
+    tally_batches(read(frame, Columns(user="id"), DOMAIN), DOMAIN, unit=PrivacyUnit(kind="user"))
+    pd.testing.assert_frame_equal(frame, before)
 
 
 def test_points_are_brought_to_the_crs_of_the_domain():
@@ -133,13 +136,12 @@ def test_absent_points_and_other_geometries():
     shape = Polygon([(127, 37), (128, 37), (128, 38)])
     data = gpd.GeoDataFrame(geometry=[Point(127, 37.5), shape], crs="EPSG:4326")
     assert "must hold points" in refused(data)
-
-
-def test_the_table_of_the_caller_stays_as_it_is():
-    frame = table(20)
-    before = frame.copy()
-    tally_batches(read(frame, Columns(user="id"), DOMAIN), DOMAIN, unit=PrivacyUnit(kind="user"))
-    pd.testing.assert_frame_equal(frame, before)
+    data = points(table(3))
+    data["home"] = gpd.GeoSeries([Point(127, 37.25)] * 3, crs=4326).to_crs(5179)
+    assert one(data, geometry="home").y == pytest.approx([37.25] * 3)
+    assert "no column 'work'" in refused(data, geometry="work")
+    assert "must hold geometries" in refused(data, geometry="id")
+    assert "no active geometry" in refused(gpd.GeoDataFrame({"id": ["a"]}))
 
 
 def test_times(subtests):
@@ -154,32 +156,18 @@ def test_times(subtests):
             assert "'seen'" in refused(frame_of(seen=values), time="seen")
 
 
-def test_another_column_of_points():
-    data = points(table(3))
-    data["home"] = gpd.GeoSeries([Point(127, 37.25)] * 3, crs=4326).to_crs(5179)
-    assert one(data, geometry="home").y == pytest.approx([37.25] * 3)
-    assert "no column 'work'" in refused(data, geometry="work")
-    assert "must hold geometries" in refused(data, geometry="id")
-    assert "no active geometry" in refused(gpd.GeoDataFrame({"id": ["a"]}))
-
-
-def test_long_tables_come_in_parts(monkeypatch):
-    monkeypatch.setattr(source, "MAX_BATCH_ROWS", 100)
-    frame = table(250)
-    batches = list(read(frame, Columns(user="id"), DOMAIN))
-    assert [len(batch.x) for batch in batches] == [100, 100, 50]
-    ids = [user for batch in batches for user in batch.user.to_pylist()]
-    assert ids == frame["id"].tolist()
-
-
-def test_ids_of_two_kinds_are_refused_wherever_they_stand(monkeypatch):
+def test_long_inputs_come_in_parts_with_ids_of_one_kind(subtests, tmp_path, monkeypatch):
+    for module, name in ((source, "MAX_BATCH_ROWS"), (_arrow, "MAX_BATCH_ROWS"), (vector, "_ROWS")):
+        monkeypatch.setattr(module, name, 100)
+    frame = table(1_050)
+    points(frame).to_file(tmp_path / "a.gpkg")
+    for data in (frame, pa.Table.from_pandas(frame), tmp_path / "a.gpkg"):
+        with subtests.test(type(data).__name__):
+            batches = list(read(data, Columns(user="id"), DOMAIN))
+            assert [len(batch.x) for batch in batches if len(batch.x)] == [100] * 10 + [50]
+            found = [user for batch in batches for user in batch.user.to_pylist()]
+            assert found == frame["id"].tolist()
+            assert np.concatenate([batch.x for batch in batches]).tolist() == frame.lon.tolist()
     monkeypatch.setattr(source, "MAX_BATCH_ROWS", 1)
     mixed = pd.Series(["7", 7], dtype=object)
     assert "mixed" in refused(frame_of(id=mixed), user="id")
-
-
-def test_a_table_given_twice():
-    rows = table()
-    for item in (rows, pa.Table.from_pandas(rows)):
-        with pytest.raises(InputDataError, match="repeated"):
-            next(read([item, item], Columns(), DOMAIN))

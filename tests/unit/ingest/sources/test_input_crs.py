@@ -31,17 +31,16 @@ def points(size=400, seed=3):
     return x, y
 
 
-@pytest.mark.parametrize(
-    ("source", "target"),
-    [
-        ("EPSG:4326", LONDON),
-        ("EPSG:4326", psd.Domain(bounds=(0, 0, 4e6, 4e6), crs="EPSG:3035")),
-        ("EPSG:4277", DEGREES),
-        ("EPSG:4267", psd.Domain(bounds=(-180, 10, -50, 80), crs="EPSG:4269")),
-        ("EPSG:27700", DEGREES),
-    ],
-    ids=["britain", "europe", "osgb36", "nad27", "back"],
-)
+PAIRS = {
+    "britain": ("EPSG:4326", LONDON),
+    "europe": ("EPSG:4326", psd.Domain(bounds=(0, 0, 4e6, 4e6), crs="EPSG:3035")),
+    "osgb36": ("EPSG:4277", DEGREES),
+    "nad27": ("EPSG:4267", psd.Domain(bounds=(-180, 10, -50, 80), crs="EPSG:4269")),
+    "back": ("EPSG:27700", DEGREES),
+}
+
+
+@pytest.mark.parametrize(("source", "target"), PAIRS.values(), ids=PAIRS)
 def test_the_image_of_a_point_depends_on_that_point_alone(source, target):
     x, y = points()
     if source == "EPSG:27700":
@@ -57,10 +56,16 @@ def test_the_image_of_a_point_depends_on_that_point_alone(source, target):
     np.testing.assert_array_equal(np.array(again((x[::-1], y[::-1]))), together[:, ::-1])
 
 
-def test_known_points_of_britain():
+def test_known_points_and_points_that_are_not_reached():
     """The water tower at Caister, within the metres of a transformation without grids."""
     batch = batch_of(degrees([1.716073972], [52.658007833]), input_crs="EPSG:4326")
     np.testing.assert_allclose([batch.x[0], batch.y[0]], [651409.8, 313177.4], atol=5)
+    table = degrees([0.0, 1e30, np.nan, 0], [95.0, 1e30, 51.5, 51.5])
+    batch = batch_of(table, input_crs="EPSG:4326")
+    assert not np.isfinite(batch.x[:2]).any()
+    assert not np.isnan(batch.x[:2]).any()
+    assert np.isnan(batch.x[2])
+    assert np.isfinite([batch.x[3], batch.y[3]]).all()
 
 
 def degrees(lon, lat):
@@ -91,20 +96,13 @@ def sorted_points(batch):
     return batch.x[order], batch.y[order]
 
 
-def test_points_that_are_not_reached_are_outside_and_missing_ones_missing():
-    table = degrees([0.0, 1e30, np.nan, 0], [95.0, 1e30, 51.5, 51.5])
-    batch = batch_of(table, input_crs="EPSG:4326")
-    assert not np.isfinite(batch.x[:2]).any()
-    assert not np.isnan(batch.x[:2]).any()
-    assert np.isnan(batch.x[2])
-    assert np.isfinite([batch.x[3], batch.y[3]]).all()
-
-
 def test_one_crs_is_not_stated_twice():
     table = gpd.GeoDataFrame(geometry=gpd.points_from_xy([0.1], [51.5]), crs="EPSG:4326")
     assert np.isfinite(batch_of(table, input_crs="OGC:CRS84").x).all()
     with pytest.raises(DomainError, match="the GeoDataFrame states another CRS than EPSG:3857"):
         batch_of(table, input_crs="EPSG:3857")
+    assert reading_of(Columns(input_crs="epsg:4326"))["input_crs"] == "EPSG:4326"
+    assert "input_crs" not in reading_of(Columns())
 
 
 def test_what_is_not_a_crs_of_columns():
@@ -120,16 +118,13 @@ def test_what_is_not_a_crs_of_columns():
         psd.build("no-file.csv", domain=LONDON, epsilon=1, input_crs=local)
 
 
-def test_a_resolution_is_one_of_the_release_and_of_columns_in_its_crs_alone():
+def test_resolution_and_cells_are_those_of_the_release():
     """Rounded values of one CRS are no multiples of a step in another."""
     rounded = psd.Domain(bounds=(-1, 51, 1, 52), coordinate_resolution="0.001")
     table = degrees([0.1], [51.5])
     assert batch_of(table, rounded, input_crs="EPSG:4326").x[0] == 0.1
     with pytest.raises(DomainError, match="coordinate_resolution must be left out"):
         psd.build(table, domain=rounded, epsilon=1, input_crs="EPSG:27700")
-
-
-def test_the_smallest_cell_is_measured_in_the_crs_of_the_release():
     table = degrees([0.1] * 50, [51.5] * 50)
     release = psd.build(table, domain=LONDON, epsilon=1, input_crs="EPSG:4326", method="cascade")
     assert (release.crs, release.domain.min_cell) == ("EPSG:27700", "5")
@@ -162,11 +157,6 @@ def test_areas_are_those_of_the_release(subtests):
         with subtests.test(options=options):
             assert drawn[0] == drawn[1]
             assert sum(map(len, drawn[0])) > 0
-
-
-def test_the_crs_is_part_of_the_reading():
-    assert reading_of(Columns(input_crs="epsg:4326"))["input_crs"] == "EPSG:4326"
-    assert "input_crs" not in reading_of(Columns())
 
 
 def test_charges_for_disjoint_boxes_add_up(tmp_path):

@@ -32,15 +32,10 @@ def table(lon=(127.5, None), **more):
 
 
 def test_numbers_of_any_kind(subtests, file):
-    for name, values in [
-        ("integers", pa.array([127, None], pa.int64())),
-        ("bytes", pa.array([127, None], pa.uint8())),
-        ("single precision", pa.array([127, None], pa.float32())),
-        ("decimals", pa.array([Decimal("127.00"), None])),
-        ("nan", pa.array([127, float("nan")])),
-        ("dictionary", pa.array([127.0, None]).dictionary_encode()),
-    ]:
-        with subtests.test(name):
+    dictionary, nan = pa.array([127.0, None]).dictionary_encode(), pa.array([127, float("nan")])
+    kinds = [pa.array([127, None], kind) for kind in (pa.int64(), pa.uint8(), pa.float32())]
+    for values in (*kinds, pa.array([Decimal("127.00"), None]), nan, dictionary):
+        with subtests.test(str(values.type)):
             batch = one(file(table(values)))
             np.testing.assert_array_equal(batch.x, [127, np.nan])
             assert batch.x.dtype == batch.y.dtype == np.float64
@@ -91,32 +86,30 @@ def test_missing_and_doubled_columns(file):
     assert "2 columns named 'lon'" in refused(path)
 
 
-def test_times(file):
+def test_times_and_parts_with_other_columns(file, monkeypatch):
     moments = pa.array([dt.datetime(2024, 1, 31, 1), None], pa.timestamp("ns", "UTC"))
     batch = one(file(table(seen=moments)), time="seen", time_zone="Asia/Seoul")
     assert batch.time.tolist() == [dt.datetime(2024, 1, 31, 10), None]
     assert "holds numbers" in refused(file(table(seen=[1, 2])), time="seen")
     assert "not a time in ISO" in refused(file(table(seen=[SECRET, None])), time="seen")
+    file(table(), "d/a.parquet")
+    file({"a": [1.0], "b": [2.0]}, "d/b.parquet")
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", lambda *a, **k: pytest.fail("was read"))
+    assert "b.parquet has no column 'lon'" in refused(file(table()).parent / "d")
 
 
-def test_only_the_needed_columns_are_read(file, monkeypatch):
-    path, asked = file(table(id=["a", "b"], note=[SECRET, SECRET])), []
-    seen = pq.ParquetFile.iter_batches
+def test_row_groups_of_the_needed_columns_come_one_after_another(file, monkeypatch):
+    monkeypatch.setattr(parquet, "_ROWS", 100)
+    values, asked, real = np.arange(1000) / 1000, [], pq.ParquetFile.iter_batches
 
     def watched(self, *args, columns, **named):
         asked.append(columns)
-        return seen(self, *args, columns=columns, **named)
+        return real(self, *args, columns=columns, **named)
 
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", watched)
-    one(path, user="id")
+    path = file({"note": [SECRET] * 1000, "lon": values, "lat": values, "id": ["a"] * 1000})
+    batches = list(read(path, Columns(user="id"), DOMAIN))
     assert asked == [["lon", "lat", "id"]]
-
-
-def test_row_groups_come_one_after_another(tmp_path, monkeypatch):
-    monkeypatch.setattr(parquet, "_ROWS", 100)
-    values = np.arange(1000) / 1000
-    pq.write_table(pa.table({"lon": values, "lat": values}), tmp_path / "a.parquet")
-    batches = list(read(tmp_path / "a.parquet", Columns(), DOMAIN))
     assert [len(batch.x) for batch in batches] == [100] * 10
     assert np.concatenate([batch.x for batch in batches]).tolist() == values.tolist()
 
@@ -148,13 +141,6 @@ def test_one_damaged_part_stops_all(subtests, file):
             message = refused(paths[0].parent)
             assert str(paths[1]) in message
             assert "truncated" in message or "damaged" in message
-
-
-def test_parts_with_other_columns_are_refused_before_a_row_is_read(file, monkeypatch):
-    file(table(), "d/a.parquet")
-    file({"a": [1.0], "b": [2.0]}, "d/b.parquet")
-    monkeypatch.setattr(pq.ParquetFile, "iter_batches", lambda *a, **k: pytest.fail("was read"))
-    assert "b.parquet has no column 'lon'" in refused(file(table()).parent / "d")
 
 
 def test_a_file_that_changes_while_it_is_read(file):
@@ -198,7 +184,6 @@ POINTS = [shapely.Point(127.5, 37.5), None, shapely.Point(), shapely.Point(127, 
 
 
 def with_metadata(path, change):
-    """The same file with other GeoParquet metadata."""
     rows = pq.read_table(path)
     meta = json.loads(rows.schema.metadata[b"geo"])
     change(meta)
@@ -216,7 +201,7 @@ def test_points_that_are_missing_empty_or_have_a_height(tmp_path):
         np.testing.assert_allclose(batch.x, [127.5, np.nan], atol=1e-9)
 
 
-def test_what_the_metadata_say(tmp_path):
+def test_metadata_say_the_crs_and_the_primary_geometry(tmp_path):
     def stated(change):
         return with_metadata(geo(POINTS, tmp_path / "a.parquet"), change)
 
@@ -226,22 +211,6 @@ def test_what_the_metadata_say(tmp_path):
     assert "no CRS" in refused(unknown, error=DomainError)
     for change in (lambda m: m.pop("columns"), lambda m: m.update(columns=[1]), dict.clear):
         assert "metadata" in refused(stated(change))
-
-
-def test_other_geometries_are_refused(tmp_path):
-    for shape in (
-        "LINESTRING (0 0, 1 1)",
-        "MULTIPOINT (1 2, 1 2)",
-        "POLYGON ((0 0, 1 1, 1 0, 0 0))",
-    ):
-        shapes = [POINTS[0], shapely.from_wkt(shape)]
-        assert "must hold points" in refused(geo(shapes, tmp_path / "a.parquet"))
-    with np.errstate(all="ignore"):
-        path = geo([shapely.Point(np.inf, 1)], tmp_path / "a.parquet")
-    assert "infinite" in refused(path)
-
-
-def test_of_several_geometries_the_primary_one_is_read(tmp_path):
     data = gpd.GeoDataFrame(geometry=POINTS[:1], crs=4326)
     data["home"] = gpd.GeoSeries([shapely.Point(126.5, 37)], crs=4326)
     data.to_parquet(tmp_path / "a.parquet")
@@ -250,10 +219,12 @@ def test_of_several_geometries_the_primary_one_is_read(tmp_path):
     assert "no column 'work'" in refused(tmp_path / "a.parquet", geometry="work")
 
 
-def test_bytes_that_are_no_geometries(file):
-    path = geo(POINTS[:1], file(table()))
+def test_bytes_that_are_no_points(file):
+    """What else is refused is that of `tests/property/test_point_laws.py`."""
+    path = geo([POINTS[0], shapely.from_wkt("LINESTRING (0 0, 1 1)")], file(table()))
+    assert "must hold points" in refused(path)
     rows = pq.read_table(path)
-    bad = rows.set_column(1, "geometry", pa.array([b"8642.13579"]))
+    bad = rows.set_column(1, "geometry", pa.array([b"8642.13579"] * 2))
     pq.write_table(bad.replace_schema_metadata(rows.schema.metadata), path)
     assert "WKB" in refused(path)
     assert "must hold points" in refused(file(table()), geometry="lon")

@@ -5,13 +5,7 @@ import os
 import pytest
 
 from psd.errors import InputDataError
-from psd.ingest.sources._paths import (
-    expand_paths,
-    file_kind,
-    is_path,
-    partition_values,
-    refuse_changes,
-)
+from psd.ingest.sources import _paths as paths
 from support.nobody import nobody
 
 
@@ -29,7 +23,7 @@ def touch(folder, *names):
 
 
 def names(*items):
-    return [str(path) for path in expand_paths(items)]
+    return [str(path) for path in paths.expand_paths(items)]
 
 
 def test_the_ending_says_the_kind(folder):
@@ -41,13 +35,10 @@ def test_the_ending_says_the_kind(folder):
         (None, ["postgresql://h/a.csv", 7, None]),
     ]:
         for name in inputs:
-            assert file_kind(name) == source
+            assert paths.file_kind(name) == source
             if source:
-                assert is_path(name)
-                assert file_kind(folder / name) == source
-
-
-def test_first_bytes_say_it_where_the_name_does_not(folder):
+                assert paths.is_path(name)
+                assert paths.file_kind(folder / name) == source
     for start, source in [
         (b"PAR1\x15", "parquet"),
         (b"SQLite format 3\0rest", "vector"),
@@ -58,15 +49,12 @@ def test_first_bytes_say_it_where_the_name_does_not(folder):
     ]:
         for name, kind in (("part-00000", source), ("a.data", source), ("a.csv", "csv")):
             (folder / name).write_bytes(start)
-            assert file_kind(name) == kind
-
-
-def test_what_exists_is_taken_as_it_stands(folder):
-    touch(folder, "a.csv", *(odd := ["*.csv", "[ab].csv", "-o.csv", "a b.csv"]))
-    assert names(*odd) == odd
+            assert paths.file_kind(name) == kind
 
 
 def test_patterns_and_folders_give_files_in_order(folder):
+    touch(folder, "a.csv", *(odd := ["*.csv", "[ab].csv", "-o.csv", "a b.csv"]))
+    assert names(*odd) == odd
     touch(folder, "d/b.csv", "d/a.csv", "d/e/c.csv", "d/_SUCCESS", "d/.hidden", "d/_tmp/x.csv")
     assert names("d/*.csv") == ["d/a.csv", "d/b.csv"]
     assert names("d/**/*.csv") == ["d/_tmp/x.csv", "d/a.csv", "d/b.csv", "d/e/c.csv"]
@@ -77,11 +65,14 @@ def test_patterns_and_folders_give_files_in_order(folder):
     assert names("d") == ["d/a.csv", "d/b.csv", "d/e/c.csv"]
 
 
-def test_companions_are_no_inputs_of_their_own(folder):
+def test_companions_and_other_names(folder):
     touch(folder, "d/a.shp", "d/a.dbf", "d/a.shx", "d/a.prj", "d/A.cpg", "d/b.gpkg", "d/b.gpkg-wal")
     touch(folder, "d/c.dbf", "d/E.SHP", "d/E.dbf")
     assert names("d") == ["d/A.cpg", "d/E.SHP", "d/a.shp", "d/b.gpkg", "d/c.dbf"]
     assert names("d/a.*") == ["d/a.shp"]
+    touch(folder, "d/a.csv", "d/a.csv.gz", "e/a.csv", "e/b.csv.gz", "e/a.tsv.gz")
+    assert names("d/a.csv", "e") == ["d/a.csv", "e/a.csv", "e/a.tsv.gz", "e/b.csv.gz"]
+    assert names("d/a.csv.gz", "e/a.csv") == ["d/a.csv.gz", "e/a.csv"]
 
 
 def test_what_is_refused(subtests, folder):
@@ -103,7 +94,7 @@ def test_what_is_refused(subtests, folder):
     ]:
         for given in inputs:
             with subtests.test(given=given), pytest.raises(InputDataError, match=words):
-                expand_paths(given)
+                paths.expand_paths(given)
 
 
 def test_what_may_not_be_read(subtests):
@@ -112,7 +103,7 @@ def test_what_may_not_be_read(subtests):
             touch(folder, "d/a.csv")
             (folder / name).chmod(0)
             with subtests.test(name), pytest.raises(InputDataError, match="permissions"):
-                expand_paths([folder / "d"])
+                paths.expand_paths([folder / "d"])
 
 
 def test_an_unreadable_folder_is_not_left_out(folder, monkeypatch):
@@ -126,7 +117,7 @@ def test_an_unreadable_folder_is_not_left_out(folder, monkeypatch):
 
     monkeypatch.setattr(os, "scandir", refusing)
     with pytest.raises(InputDataError, match="d/e is not readable"):
-        expand_paths(["d"])
+        paths.expand_paths(["d"])
 
 
 CHANGES = {
@@ -143,19 +134,19 @@ def test_changes_are_seen(subtests, folder):
     for number, (name, change) in enumerate(CHANGES.items()):
         path = folder / str(number) / "a.shp"
         touch(path.parent, "a.shp", "a.dbf", "n")
-        with refuse_changes([path]):
+        with paths.refuse_changes([path]):
             pass
         refused = pytest.raises(InputDataError, match="changed while")
-        with subtests.test(name), refused, refuse_changes([path]):
+        with subtests.test(name), refused, paths.refuse_changes([path]):
             change(path)
 
 
 def test_folders_may_say_values(tmp_path):
     path = tmp_path / "day=2024-01-31" / "user=a%2Fb%3D" / "n=__HIVE_DEFAULT_PARTITION__" / "x.csv"
-    assert partition_values(path, "day") == ("2024-01-31",)
-    assert partition_values(path, "user") == ("a/b=",)
-    assert partition_values(path, "n") == (None,)
-    assert partition_values(path, "x.csv") == partition_values(path, "lon") == ()
+    assert paths.partition_values(path, "day") == ("2024-01-31",)
+    assert paths.partition_values(path, "user") == ("a/b=",)
+    assert paths.partition_values(path, "n") == (None,)
+    assert paths.partition_values(path, "x.csv") == paths.partition_values(path, "lon") == ()
 
 
 def test_a_file_beside_its_compressed_form_is_refused(subtests, folder):
@@ -163,23 +154,10 @@ def test_a_file_beside_its_compressed_form_is_refused(subtests, folder):
     (folder / "to-a.csv").symlink_to("d/a.csv")
     (folder / "e" / "a.csv").symlink_to("x")
     (folder / "e" / "a.csv.gz").symlink_to("y")
-    for given in [
-        "d/a.csv d/a.csv.gz",
-        "d/a.csv.gz d/a.csv.ZST",
-        "d",
-        "d/a.*",
-        "d/a.csv.gz d/../d/a.csv",
-        "to-a.csv d/a.csv.gz",
-        "e/a.csv e/a.csv.gz",
-    ]:
+    pairs = ["d/a.csv d/a.csv.gz", "d/a.csv.gz d/a.csv.ZST", "d/a.csv.gz d/../d/a.csv"]
+    for given in ["d", "d/a.*", *pairs, "to-a.csv d/a.csv.gz", "e/a.csv e/a.csv.gz"]:
         with subtests.test(given), pytest.raises(InputDataError, match="compressed form"):
             names(*given.split())
-
-
-def test_other_names_are_other_files(folder):
-    touch(folder, "d/a.csv", "d/a.csv.gz", "e/a.csv", "e/b.csv.gz", "e/a.tsv.gz")
-    assert names("d/a.csv", "e") == ["d/a.csv", "e/a.csv", "e/a.tsv.gz", "e/b.csv.gz"]
-    assert names("d/a.csv.gz", "e/a.csv") == ["d/a.csv.gz", "e/a.csv"]
 
 
 def test_standard_input_from_a_file_that_is_an_input(folder, monkeypatch):

@@ -20,7 +20,6 @@ pytestmark = pytest.mark.deep
 
 @pytest.fixture(scope="module")
 def database(postgis):
-    """A database of its own with some tables."""
     execute(
         postgis,
         "CREATE SCHEMA city",
@@ -45,24 +44,28 @@ def source(url, table="city.visits", query=None):
 
 
 def one(url, *, table="city.visits", query=None, **columns):
-    """The only batch of a table."""
     return batches.one(source(url, table, query), **columns)
 
 
 def refused(url, *, error=InputDataError, table="city.visits", query=None, **columns):
-    """The message of a table that is refused."""
     return batches.refused(source(url, table, query), error, **columns)
 
 
 PLAIN = "SELECT lon, lat, n, id, seen FROM city.visits"
 
 
-def test_columns_of_numbers(database):
+def test_columns_of_numbers_and_times(database):
     query = 'SELECT lon, lat, n, "Odd "" Name" FROM city.visits'
     for x, number in (("lon", 127.5), ("n", 127.25), ('Odd " Name', 127)):
         batch = one(database, query=query, x=x, y="lat")
         np.testing.assert_array_equal(batch.x, [number, np.nan])
         assert batch.y[0] == 37.5
+    for time, hour in (("seen", 10), ("wall", 10), ("day", 0)):
+        batch = one(database, geometry="place", time=time, time_zone="Asia/Seoul")
+        assert batch.time.tolist() == [dt.datetime(2024, 1, 31, hour), None]
+    none = source(database, query="SELECT * FROM city.visits WHERE false")
+    columns, unit = Columns(geometry="place", user="name"), privacy_unit("name", 1)
+    assert tally_batches(read(none, columns, DOMAIN), DOMAIN, unit=unit).report["read"] == 0
 
 
 def test_geometries_are_brought_to_the_crs_of_the_domain(database):
@@ -90,12 +93,6 @@ def test_ids_keep_all_digits(subtests, database):
             assert f"{user!r} of user ids" in refused(database, geometry="other", user=user)
 
 
-def test_times(database):
-    for time, hour in (("seen", 10), ("wall", 10), ("day", 0)):
-        batch = one(database, geometry="place", time=time, time_zone="Asia/Seoul")
-        assert batch.time.tolist() == [dt.datetime(2024, 1, 31, hour), None]
-
-
 BIDS = {
     "whole int": ([2, None, -3], [2, np.nan, -3]),
     "large bigint": ([2**53, 0, None], [2**53, 0, np.nan]),
@@ -119,21 +116,12 @@ def test_no_bid_and_no_type_of_bids_stops_a_reading(database):
     values = zip(*(given for given, _ in BIDS.values()), strict=True)
     given = [["NULL" if each is None else str(each) for each in record] for record in values]
     records = ",".join(f"(1, 2, {','.join(record)})" for record in given)
-    execute(
-        database,
-        f"CREATE TABLE city.bids (x float8, y float8, {', '.join(BIDS)})",
-        f"INSERT INTO city.bids VALUES {records}",
-    )
+    create = f"CREATE TABLE city.bids (x float8, y float8, {', '.join(BIDS)})"
+    execute(database, create, f"INSERT INTO city.bids VALUES {records}")
     for column, (_, expected) in BIDS.items():
         batch = one(database, table="city.bids", x="x", y="y", bid=column.split()[0])
         finite = np.where(np.isfinite(batch.bid), batch.bid, np.nan)
         assert finite.tolist() == pytest.approx(expected, nan_ok=True), column
-
-
-def test_no_rows(database):
-    none = source(database, query="SELECT * FROM city.visits WHERE false")
-    columns, unit = Columns(geometry="place", user="name"), privacy_unit("name", 1)
-    assert tally_batches(read(none, columns, DOMAIN), DOMAIN, unit=unit).report["read"] == 0
 
 
 LINE = "SELECT ST_GeomFromText('LINESTRING(1 2, 3 4)', 4326) AS g"
@@ -178,7 +166,6 @@ def test_what_cannot_be_read(subtests, database):
 
 
 def changed(url, **parts):
-    """Address with other parts."""
     user, rest = url.removeprefix("postgresql://").split("@", 1)
     name, query = rest.removeprefix("/").split("?", 1)
     given = {"user": user, "name": name, "query": query, **parts}
@@ -200,19 +187,16 @@ def test_no_connection(subtests, database):
 
 
 def test_a_wrong_password(database):
-    execute(
-        database,
-        "CREATE ROLE locked LOGIN PASSWORD 'right'",
-        "GRANT USAGE ON SCHEMA city TO locked",
-        "GRANT SELECT ON city.visits TO locked",
-    )
+    create = "CREATE ROLE locked LOGIN PASSWORD 'right'"
+    rights = ("USAGE ON SCHEMA city", "SELECT ON city.visits")
+    execute(database, create, *(f"GRANT {right} TO locked" for right in rights))
     for password in (f":{SECRET}", ""):
         url = changed(database, user=f"locked{password}")
         assert "PGPASSWORD" in refused(url, geometry="place")
     assert one(changed(database, user="locked:right"), geometry="place").x[0] == 127.5
 
 
-def test_a_table_or_a_query():
+def test_requests_are_checked_and_passwords_never_shown():
     both, names = {"table": "a", "query": "SELECT 1"}, ("", "a.b.c", "a.")
     for given in ({}, both, *({"table": name} for name in names)):
         with pytest.raises(ParameterError) as raised:
@@ -223,21 +207,9 @@ def test_a_table_or_a_query():
     for url in ("mysql://host/db", "host/db", "", 7):
         with pytest.raises(ParameterError, match="postgresql://"):
             psd.PostGIS(url, table="a")
-
-
-def test_a_password_is_never_shown():
-    for rest in [
-        f"ann:{SECRET}@host/db",
-        f"ann:{SECRET}@/db",
-        f"ann:{SECRET}@@host/db",
-        f"host/db?password={SECRET}",
-        f"ann:a/{SECRET}@host/db",
-        f"ann:a?{SECRET}@host/db",
-        f"ann:{SECRET}",
-        f"ann:a@{SECRET}@host",
-        f"ann:a#{SECRET}@host/db",
-    ]:
-        source = psd.PostGIS(f"postgresql://{rest}", table="public.visits")
+    addresses = "ann:*@host/db ann:*@/db ann:*@@host/db host/db?password=* ann:* ann:a@*@host"
+    for rest in f"{addresses} ann:a/*@host/db ann:a?*@host/db ann:a#*@host/db".split():
+        source = psd.PostGIS(f"postgresql://{rest.replace('*', SECRET)}", table="public.visits")
         for text in (repr(source), str(source), f"{[source]}"):
             assert SECRET not in text
             assert "public.visits" in text

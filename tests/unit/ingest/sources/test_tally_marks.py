@@ -16,26 +16,25 @@ from support.tallies import DOMAIN, VARIANTS, counted
 COUNTS_AS_RECORDS = Columns(x="count", y="row")
 
 
-def tally(folder, name):
-    path = folder / name / name
-    path.parent.mkdir()
-    write_tally(counted(VARIANTS["rows"]), path)
-    return path
+def test_a_tally_is_not_read_as_records(tmp_path):
+    """One record changes the count of a cell by one, so the loss would be twice epsilon."""
+    ledger = psd.Ledger.create(tmp_path / "l")
+    ledger.register("rows", 1, columns=COUNTS_AS_RECORDS)
+    account = psd.Account(ledger, "rows")
+    for name in ("a.tally", "a.parquet", "a.gpkg", "a"):
+        path = tmp_path / f"in {name}" / name
+        path.parent.mkdir()
+        write_tally(counted(VARIANTS["rows"]), path)
+        for data in (path, path.parent, f"{path.parent}/[a]*"):
+            refused(data)
+        with pytest.raises(InputDataError, match="could not be read to its end"):
+            psd.ask(path, box=(0, 0, 9, 9), epsilon=1, account=account, x="count", y="row")
+        assert ledger.state().charges == {}
 
 
 def refused(data):
     with pytest.raises(InputDataError, match="is a private tally and holds no records"):
         list(read(data, COUNTS_AS_RECORDS, DOMAIN))
-
-
-NAMES = ("a.tally", "a.parquet", "a.gpkg", "a")
-
-
-def test_a_tally_is_not_read_as_records(tmp_path):
-    """One record changes the count of a cell by one, so the loss would be twice epsilon."""
-    for path in (tally(tmp_path, name) for name in NAMES):
-        for data in (path, path.parent, f"{path.parent}/[a]*"):
-            refused(data)
 
 
 def test_any_private_mark_of_a_footer_is_refused(tmp_path):
@@ -57,13 +56,3 @@ def test_spark_refuses_the_columns_of_a_tally(tmp_path):
         write_tally(counted(VARIANTS[variant]), path)
         with pytest.raises(InputDataError, match="is a private tally and holds no records"):
             _spark_tables._frame(session, path, Columns())
-
-
-def test_an_answer_is_not_drawn_from_a_tally(tmp_path):
-    ledger = psd.Ledger.create(tmp_path / "l")
-    ledger.register("rows", 1, columns=COUNTS_AS_RECORDS)
-    account = psd.Account(ledger, "rows")
-    for path in (tally(tmp_path, name) for name in NAMES):
-        with pytest.raises(InputDataError, match="could not be read to its end"):
-            psd.ask(path, box=(0, 0, 9, 9), epsilon=1, account=account, x="count", y="row")
-        assert ledger.state().charges == {}

@@ -17,13 +17,9 @@ from psd.ingest.sources._names import may_be_values
 from support.batches import refused, rows_of
 
 POINTS = [(1.5, 2.0, "\u00e9"), (-3.25, 4.0, "b")]
-
-
 PLAIN = "lon,lat,who\n1.5,2,\u00e9\n-3.25,4,b\n"
 EUROPEAN = "lon;lat;who\n1,5;2;\u00e9\n-3,25;4;b\n"
 WIDE = PLAIN.encode("utf-16")
-
-
 SAME = {
     "plain": (PLAIN, {}),
     "semicolon": (PLAIN.replace(",", ";"), {}),
@@ -41,13 +37,11 @@ SAME = {
     "title": ('Stops, "all\n\n' + PLAIN, {"skip_rows": 2}),
     "crlf": ("\ufeffStops\r\n" + PLAIN.replace("\n", "\r\n"), {"skip_rows": 1}),
     "cr": ("Stops\r" + PLAIN.replace("\n", "\r"), {"skip_rows": "1"}),
-    "case": (PLAIN.replace("lon,lat", "LON,Lat"), {}),
-    "longitude": (PLAIN.replace("lon,lat", "Longitude,Latitude"), {}),
-    "x": (PLAIN.replace("lon,lat", "X,Y"), {}),
-    "easting": (PLAIN.replace("lon,lat", "easting,northing"), {}),
     "named": (PLAIN.replace("lon,lat", "a,b"), {"x": "A", "y": "B"}),
     "wkt": ("who,geom\n\u00e9,POINT (1.5 2)\nb, point z(-325e-2 4. 9)\n", {"wkt": "GEOM"}),
 }
+NAMES = ("LON,Lat", "Longitude,Latitude", "X,Y", "easting,northing")
+SAME |= {names: (PLAIN.replace("lon,lat", names), {}) for names in NAMES}
 
 
 @pytest.mark.parametrize("way", ["file", pytest.param("gzip", marks=pytest.mark.deep)])
@@ -184,7 +178,7 @@ def test_a_first_line_that_may_be_a_record_is_not_shown(subtests, file):
     assert not may_be_values(["lon", "lat", "L\u00e4nge (Grad)", "x1"])
 
 
-def test_values_that_do_not_exist(subtests):
+def test_options_that_do_not_exist_or_that_no_input_uses(subtests):
     for words, options in [
         ("delimiter must be one of auto", {"delimiter": "::"}),
         ("decimal must be one of", {"decimal": ";"}),
@@ -199,9 +193,6 @@ def test_values_that_do_not_exist(subtests):
     for name in ("cp1252", "CP_1252", "Windows-1252"):
         assert Columns(encoding=name).encoding == "windows-1252"
     assert [Columns(encoding=name).encoding for name in ("UTF8", "utf_16")] == ["utf-8", "utf-16"]
-
-
-def test_options_that_no_input_uses():
     stated = {"delimiter": ";", "decimal": ",", "encoding": "utf-16", "skip_rows": 2}
     for name, value in stated.items():
         with pytest.raises(ParameterError, match=f"{name} must be left out unless an input is"):
@@ -211,12 +202,9 @@ def test_options_that_no_input_uses():
     assert reading_of(Columns()) == plain
 
 
-def test_a_copy_in_another_encoding_is_a_copy(file):
+def test_a_converted_file_has_the_rules_of_others(file, monkeypatch):
     paths = [file(PLAIN, "a.csv"), file(WIDE, "b.csv")]
     assert f"inputs {paths[0]} and {paths[1]} have the same content" in refused(paths)
-
-
-def test_a_converted_file_that_changes_is_refused(file, monkeypatch):
     path, before = file(WIDE), _plain_text._copy_text
     touch = lambda *given: before(*given) or os.utime(path, ns=(0, 0))  # noqa: E731
     monkeypatch.setattr(_plain_text, "_copy_text", touch)

@@ -23,9 +23,8 @@ LINE = shapely.LineString([(1, 2), (3, 4)])
 
 def points(size=2, crs="EPSG:4326", **columns):
     shapes = [shapely.Point(127 + i / 8, 37.5) for i in range(size)]
-    return gpd.GeoDataFrame(
-        columns or {"id": [str(i) for i in range(size)]}, geometry=shapes, crs=crs
-    )
+    columns = columns or {"id": [str(i) for i in range(size)]}
+    return gpd.GeoDataFrame(columns, geometry=shapes, crs=crs)
 
 
 @EVERY
@@ -42,6 +41,10 @@ def test_points_and_users(tmp_path, ending):
     assert "'id' of user ids" in refused(path, user="id")
     points().iloc[:0].to_file(path, geometry_type="Point")
     assert sum(len(b.x) for b in read(path, Columns(), DOMAIN)) == 0
+    mixes = [[LINE, LINE], [shapely.Point(1, 2), LINE]]
+    for mix in mixes[: 1 if ending == "shp" else 2]:  # a shapefile holds one kind of geometry
+        gpd.GeoDataFrame({"id": ["a", "b"]}, geometry=mix, crs=4326).to_file(path)
+        assert "must hold points" in refused(path)
 
 
 @pytest.mark.filterwarnings("ignore:'crs' was not provided")
@@ -52,14 +55,6 @@ def test_a_crs_is_never_guessed(tmp_path):
     points(crs="EPSG:5179").to_file(tmp_path / "b.shp")
     (tmp_path / "b.prj").unlink()
     assert "no CRS" in refused(tmp_path / "b.shp", error=DomainError)
-
-
-@EVERY
-def test_other_geometries_are_refused(tmp_path, ending):
-    path, mixes = tmp_path / f"a.{ending}", [[LINE, LINE], [shapely.Point(1, 2), LINE]]
-    for mix in mixes[: 1 if ending == "shp" else 2]:  # a shapefile holds one kind of geometry
-        gpd.GeoDataFrame({"id": ["a", "b"]}, geometry=mix, crs=4326).to_file(path)
-        assert "must hold points" in refused(path)
 
 
 @pytest.mark.deep
@@ -128,14 +123,6 @@ def test_times_keep_their_offsets_and_no_warning_quotes_one(tmp_path, recwarn, c
         assert "2024" not in caplog.text
 
 
-def test_batches_are_bounded(tmp_path, monkeypatch):
-    monkeypatch.setattr(vector, "_ROWS", 100)
-    points(1_000).to_file(tmp_path / "a.gpkg")
-    sizes = [len(batch.x) for batch in read(tmp_path / "a.gpkg", Columns(), DOMAIN)]
-    assert sum(sizes) == 1_000
-    assert max(sizes) <= 100
-
-
 def test_a_file_that_changes_while_it_is_read(tmp_path):
     points().to_file(tmp_path / "a.shp")
     points()[::-1].to_file(tmp_path / "b.shp")
@@ -149,7 +136,7 @@ def test_a_file_that_changes_while_it_is_read(tmp_path):
             list(batches)
 
 
-def test_missing_points_leave_the_others_alone(tmp_path):
+def test_missing_points_an_open_file_and_another_crs(tmp_path):
     """A stream of GDAL lets the points behind a missing one overwrite those before it."""
     shapes = [shapely.Point(i, i) for i in range(9)]
     shapes[3], shapes[5] = None, shapely.Point()
@@ -159,20 +146,14 @@ def test_missing_points_leave_the_others_alone(tmp_path):
     before = pyogrio.get_gdal_config_option(vector._PLAIN_STREAM)
     np.testing.assert_array_equal(one(path).x, [0, 1, 2, np.nan, 4, np.nan, 6, 7, 8])
     assert pyogrio.get_gdal_config_option(vector._PLAIN_STREAM) == before
-
-
-def test_geojson_of_another_crs(tmp_path):
+    # Readers see what was committed; the file itself stays as it is until a checkpoint.
+    points().to_file(tmp_path / "a.gpkg")
+    with closing(sqlite3.connect(tmp_path / "a.gpkg")) as writer, writer:
+        writer.execute("PRAGMA journal_mode = WAL")
+        assert len(one(tmp_path / "a.gpkg").x) == 2
     feature = {"type": "Feature", "properties": {}, "geometry": {"type": "Point"}}
     feature["geometry"]["coordinates"] = [1_000_000, 2_000_000]
     crs = {"type": "name", "properties": {"name": "urn:ogc:def:crs:EPSG::5179"}}
     data = {"type": "FeatureCollection", "crs": crs, "features": [feature]}
     (tmp_path / "a.geojson").write_text(json.dumps(data))
     assert one(tmp_path / "a.geojson").x[0] == pytest.approx(127.5, abs=1e-9)
-
-
-def test_a_geopackage_that_somebody_writes_to(tmp_path):
-    """Readers see what was committed; the file itself stays as it is until a checkpoint."""
-    points().to_file(tmp_path / "a.gpkg")
-    with closing(sqlite3.connect(tmp_path / "a.gpkg")) as writer, writer:
-        writer.execute("PRAGMA journal_mode = WAL")
-        assert len(one(tmp_path / "a.gpkg").x) == 2

@@ -55,9 +55,6 @@ def test_cells_of_all_kinds(book):
     assert batch.user.to_pylist() == ["7", "007", "7"]
     times = [dt.datetime(2024, 1, 31, 10), dt.datetime(2024, 1, 31, 10), dt.datetime(2024, 2, 1)]
     assert batch.time.tolist() == times
-
-
-def test_titles_commas_and_points_in_wkt(book):
     path = book(a=[["Stops"], [], ["x", "y"], ["1,5", 2], [None, "2,5"]])
     batch = batch_of(path, skip_rows=2, decimal=",")
     assert (batch.x[0], batch.y.tolist()) == (1.5, [2.0, 2.5])
@@ -65,13 +62,19 @@ def test_titles_commas_and_points_in_wkt(book):
     assert (batch.x[0], batch.y[0], math.isnan(batch.x[1])) == (1.0, 2.0, True)
 
 
-def test_a_sheet_of_several(book):
+def test_sheets_and_what_workbooks_do_not_take(book, monkeypatch):
     path = book(one=PLAIN, two=[["lon", "lat"], [3, 4]])
     assert "several sheets: one, two; choose one with layer=" in refused(path)
     assert "no sheet 'three'; its sheets are one, two" in refused(path, layer="three")
     assert batch_of(path, layer="two").x.tolist() == [3.0]
     path = book(a=[["lon", "lat"], *[[1, 2]] * 50])
     assert psd.build(path, domain=EARTH, epsilon=1, method="grid").domain == EARTH
+    path = book(a=PLAIN)
+    with pytest.raises(ParameterError, match="encoding must be left out"):
+        list(read(path, Columns(encoding="utf-16"), EARTH))
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with pytest.raises(MissingExtraError, match=r"psd-publisher\[xlsx\]"):
+        list(read(path, Columns(), EARTH))
 
 
 def test_cells_and_headers_that_are_refused(subtests, book):
@@ -117,12 +120,3 @@ def test_a_bomb(tmp_path):
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("xl/worksheets/sheet1.xml", b"\0" * 100_000_000)
     assert "expands to more than" in refused(path)
-
-
-def test_without_the_library(book, monkeypatch):
-    path = book(a=PLAIN)
-    with pytest.raises(ParameterError, match="encoding must be left out"):
-        list(read(path, Columns(encoding="utf-16"), EARTH))
-    monkeypatch.setitem(sys.modules, "openpyxl", None)
-    with pytest.raises(MissingExtraError, match=r"psd-publisher\[xlsx\]"):
-        list(read(path, Columns(), EARTH))

@@ -1,0 +1,57 @@
+"""Tests that an engine passes on any server; its module has the fixtures `spark` and `inputs`."""
+
+import pytest
+
+from psd.errors import DomainError, InputDataError
+from psd.ingest.sources import Columns
+from psd.privacy.unit import PrivacyUnit
+from support import engines
+
+USER = PrivacyUnit(kind="user", max_contributions=3)
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    return engines.write_inputs(tmp_path_factory.mktemp("inputs"))
+
+
+@pytest.fixture
+def quiet(spark, capfd):
+    """Nothing is printed, but by a server that runs in this process."""
+    yield
+    assert spark.url or capfd.readouterr() == ("", "")
+
+
+@pytest.mark.usefixtures("quiet")
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize(("unit", "step"), engines.CASES.values(), ids=engines.CASES)
+def test_cell_by_cell(spark, inputs, kind, unit, step):
+    engines.assert_same(spark, inputs[kind], unit=unit, step=step)
+
+
+@pytest.mark.parametrize("method", ["quadtree", "grid"])
+def test_the_same_noise_makes_the_same_release(spark, inputs, method):
+    engines.assert_same_release(spark, inputs["parquet"], domain=engines.DOMAIN, method=method)
+
+
+@pytest.mark.parametrize("name", engines.ODD)
+def test_odd_fields_are_taken_or_refused_alike(spark, tmp_path, name):
+    values = engines.ODD[name]
+    table = engines.beside_sound_ones(name, values)
+    refused = engines.spark_verdicts(spark.url, table, tmp_path)
+    assert refused == engines.duckdb_verdicts(table)
+    assert 3 < sum(refused) < len(values) - 3
+
+
+@pytest.mark.usefixtures("quiet")
+@pytest.mark.parametrize(("content", "told"), engines.REFUSED.values(), ids=engines.REFUSED)
+def test_refused_without_a_word_of_the_data(spark, tmp_path, content, told):
+    path = tmp_path / "points.csv"
+    path.write_text(content)
+    # Accents that stand apart are put together in this process.
+    for engine in [spark] if "\u0301" in content else [spark, engines.Local()]:
+        words = told if engine is spark else None
+        with pytest.raises((InputDataError, DomainError), match=words) as raised:
+            engine.tally(str(path), Columns(user="user"), engines.DOMAIN, unit=USER)
+        assert "2468" not in str(raised.value)
+        assert raised.value.__cause__ is raised.value.__context__ is None
