@@ -4,7 +4,8 @@ Each user's last visit is left out; the other visits are own places, and the rec
 training. Recall at 20: the share of users whose last visit lies in one of 20 suggested regions of
 40 x 40; in brackets, of those whose last visit lies in a region that is none of their own places.
 
-    python lab/suggest.py [--runs 1] [--every 1]
+    python lab/suggest.py [--runs 1] [--every 1] [--models weights,alternating,factors]
+        [--epsilons 1,0.3,0.1]
 
 prints the table of docs/guide/suggestions.md, and ends with 1 if a bar is missed.
 """
@@ -17,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from common import study, table
+from common import items, study, table
 from data_sets import SEOUL, SEOUL_BOUNDS
 
 import psd
@@ -144,7 +145,7 @@ def rho_at(epsilon, delta):
     return rho_of(parse_epsilon(epsilon), Fraction(delta))
 
 
-def scorers(split, release, coarse, grid):
+def scorers(split, release, coarse, grid, options):
     """Each row of the table: from the features and regions of a user to scores of all regions."""
     every = np.arange(CELLS**2)
 
@@ -171,7 +172,7 @@ def scorers(split, release, coarse, grid):
     train = partial(train_weights, split.seen, release, user="user_id", cells=CELLS, delta=DELTA)
     for name, epsilon, sampler in (
         ("without privacy", 100, NoNoise()),
-        *((f"epsilon {epsilon}", epsilon, None) for epsilon in ("1", "0.3", "0.1")),
+        *((f"epsilon {epsilon}", epsilon, None) for epsilon in options.epsilons),
     ):
         learnt = train(epsilon=epsilon, sampler=sampler).weights
         weights = np.array([learnt[feature] for feature in FEATURES])
@@ -179,7 +180,7 @@ def scorers(split, release, coarse, grid):
     for name, rho, drawn_by in (
         ("without privacy", NO_NOISE_RHO, NoNoise()),
         ("epsilon 0.3", rho_at("0.3", DELTA), SecureSampler()),
-    ):
+    )[: 2 * ("alternating" in options.models)]:
         weights = alternate(persons(split, rho, drawn_by), grid)
         rows[f"alternating, {name}"] = partial(shared, weights)
         rows[f"alternating with the correction on the device, {name}"] = partial(corrected, weights)
@@ -187,7 +188,7 @@ def scorers(split, release, coarse, grid):
     for name, epsilon, sampler in (
         ("without privacy", 100, NoNoise()),
         *((f"epsilon {epsilon}", epsilon, None) for epsilon in ("1", "3", "10")),
-    ):
+    )[: 4 * ("factors" in options.models)]:
         model = learn(epsilon=epsilon, sampler=sampler)
         rows[f"factors, {name}"] = partial(factors, model)
     return rows
@@ -207,15 +208,15 @@ def recalls(split, grid, rows, step):
     return {name: (hit.sum(0), hit[1]) for name, hit in hits.items()}
 
 
-def measure(runs, step):
+def measure(options):
     """Mean recalls over fresh releases, weights and factors."""
     split, results = split_visits(empty_grid()), []
-    for _ in range(runs):
+    for _ in range(options.runs):
         release = build(split, 1)
         grid = RegionGrid.of_release(release, CELLS)
         coarse = RegionGrid.of_release(build(split, "0.1"), CELLS)
-        rows = scorers(split, release, coarse, grid)
-        results.append(recalls(split, grid, rows, step))
+        rows = scorers(split, release, coarse, grid, options)
+        results.append(recalls(split, grid, rows, options.every))
     return {
         name: tuple(np.mean([run[name][i][0] / run[name][i][1] for run in results]) for i in (0, 1))
         for name in results[0]
@@ -225,18 +226,22 @@ def measure(runs, step):
 def missed(found):
     """Bars that a table misses."""
     for name, bars in BARS.items():
-        if any(value < bar for value, bar in zip(found[name], bars, strict=True)):
+        if name in found and any(value < bar for value, bar in zip(found[name], bars, strict=True)):
             yield f"{name}: {found[name]} is below {bars}"
-    private, free = found["shared weights, epsilon 0.3"], found["shared weights, without privacy"]
-    if any(abs(a - b) > CLOSE for a, b in zip(private, free, strict=True)):
+    private, free = (
+        found.get(f"shared weights, {name}", (0, 0)) for name in ("epsilon 0.3", "without privacy")
+    )
+    if any(private) and any(abs(a - b) > CLOSE for a, b in zip(private, free, strict=True)):
         yield f"privacy at epsilon 0.3 costs more than {CLOSE}: {private} against {free}"
 
 
 def main():
-    parser = study(__doc__, runs=1)
+    parser = study(__doc__, epsilons="1,0.3,0.1", runs=1)
+    models = ["weights", "alternating", "factors"]
+    parser.add_argument("--models", type=items, default=models, help="weights always")
     parser.add_argument("--every", type=int, default=1, help="test one user in so many")
     options = parser.parse_args()
-    found = measure(options.runs, options.every)
+    found = measure(options)
     rows = ((name, *(f"{value:.3f}" for value in values)) for name, values in found.items())
     print(table(("model", "recall at 20", "in a new region"), rows), end="")
     faults = list(missed(found))
