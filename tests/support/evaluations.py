@@ -2,10 +2,13 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 
 import psd
 
 DOMAIN = psd.Domain(bounds=(0, 0, 10, 10), crs="EPSG:3857")
+FAST = ("grid", "quadtree")
+METHODS = [pytest.param(n, marks=[] if n in FAST else pytest.mark.deep) for n in psd.methods()]
 BOXES = np.array([(0.0, 0, 10, 10), (1, 1, 4, 7), (3.3, 2.1, 3.9, 9.5), (9, 9, 9.5, 9.5)])
 
 

@@ -16,7 +16,7 @@ from psd.evaluation.evaluate import class_errors, evaluate, geometric_mean
 from psd.evaluation.true_counts import true_counts
 from psd.evaluation.workload import draw_workload
 from psd.publish.observer import Observer
-from support.evaluations import DOMAIN
+from support.evaluations import DOMAIN, METHODS
 from support.tables import refused
 
 # With epsilon 1000 its noise is 0, nearly surely.
@@ -39,6 +39,7 @@ def found():
     return small(methods=methods, epsilons=[".1", 1], runs=3)
 
 
+@pytest.mark.deep
 def test_a_row_per_method_and_epsilon_and_one_per_build(found):
     table, builds = found.table, found.builds
     expected = ["method", "epsilon", *found.classes, "score", "score_error", "runs"]
@@ -92,7 +93,7 @@ def test_the_same_figures_as_an_evaluation():
     assert bounded["on data 10 %"].item() > 0.9 > free["on data 10 %"].item()
 
 
-@pytest.mark.parametrize("name", psd.methods())
+@pytest.mark.parametrize("name", METHODS)
 def test_class_errors_are_those_of_the_answers(name):
     table, kept = points(), []
     bound = {"user": "user_id", "max_contributions": 5}
@@ -125,15 +126,14 @@ def test_processes_and_none_give_the_same():
         run_tasks(ending, 3)
 
 
-def test_one_job_starts_no_process_and_reads_the_input_once(monkeypatch, found):
+def test_one_job_starts_no_process_and_reads_the_input_once(monkeypatch):
     monkeypatch.setattr(workers, "ProcessPoolExecutor", lambda *a, **k: pytest.fail("a pool"))
     readings, read = [], comparison.read
     monkeypatch.setattr(comparison, "read", lambda *a: readings.append(a) or read(*a))
-    small(runs=3, epsilons=[1, 2])
+    assert repr(small(runs=3, epsilons=[1, 2])) == "<Comparison: private>"
     assert len(readings) == 1
     with pytest.raises(ParameterError, match="task of the test"):
         run_tasks(failing, 3, jobs=1)
-    assert repr(found) == "<Comparison: private>"
 
 
 @pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.deep)])

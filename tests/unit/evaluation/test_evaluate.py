@@ -16,13 +16,13 @@ from psd.ingest.tally_file import read_tally_of_release, write_tally
 from psd.publish.observer import Observer
 from psd.publish.tally_parts import tally_of_build
 from psd.testing import RecordingSampler
-from support.evaluations import BOXES, DOMAIN, built, points
+from support.evaluations import BOXES, DOMAIN, METHODS, built, points
 from support.local import sum_inside
 
 PARTS = [f"true_{part}_error" for part in ("perturbation", "nonuniformity", "bounding")]
 
 
-@pytest.mark.parametrize("name", psd.methods())
+@pytest.mark.parametrize("name", METHODS)
 def test_parts_add_up_for_records(name):
     table = points()
     answers = evaluate(built(table, name), table, boxes=BOXES).answers

@@ -263,7 +263,7 @@ def test_campaigns_add_up_to_the_cap(store):
 def test_a_device_answers_in_its_group_only_and_once(store):
     first = campaign(((500_000, GRID, KARY), (500_000, None, None)))
     later = campaign(((500_000, None, None), (500_000, GRID, HASHING)), earlier=[first.digest])
-    group_1 = Listed([500_000])
+    group_1 = Listed([500_000] * 99)
     assert answer_place(store, first, 1, 1, group_1) is None
     assert spent(store) == 0
     report = answer_place(store, later, 1, 1, Words())

@@ -115,6 +115,7 @@ def test_every_point_gives_a_report():
     form = json.loads(device.report_line("", 0, "", "[0]")).keys()
     for point in ((1, 1), (99, 1), (None, None), (1, -37), (8, 4)):
         done = answered(store_text(), campaign_bytes(), point=point)
+        assert "error" not in done
         assert json.loads(done["result"]["report"]).keys() == form
     told = "campaign costs more epsilon than the cap of the store leaves"
     for point in ((1, 1), (99, 1), (None, None), (127, 37)):
