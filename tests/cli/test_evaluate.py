@@ -27,6 +27,13 @@ def test_eight_classes_with_files(here):
     assert len(pd.read_csv("e.csv", comment="#")) == 4_000
     assert {(here / name).stat().st_mode & 0o777 for name in ("e.csv", "e.png")} == {0o600}
     assert "exists" in fails(6, line)
+    (here / "boxes.csv").write_text("id,west,south,east,north\na,0,0,10,10\n")
+    assert "given" in passes("evaluate r v.csv --boxes boxes.csv")
+    passes(BUILD, "r", *USER.split(), "t.private")
+    assert (here / "t.private").stat().st_mode & 0o777 == 0o600
+    told = fails(2, "evaluate r v.csv")
+    assert "needs --tally, the private tally of its build" in told
+    assert "bounding" in passes("evaluate r v.csv --tally t.private --boxes boxes.csv")
 
 
 REFUSED = [
@@ -40,15 +47,7 @@ REFUSED = [
 ]
 
 
-def test_own_boxes_the_tally_of_the_build_and_refusals(here, subtests):
-    (here / "boxes.csv").write_text("id,west,south,east,north\na,0,0,10,10\n")
-    passes(BUILD, "r")
-    assert "given" in passes("evaluate r v.csv --boxes boxes.csv")
-    passes(BUILD, "r", *USER.split(), "t.private")
-    assert (here / "t.private").stat().st_mode & 0o777 == 0o600
-    told = fails(2, "evaluate r v.csv")
-    assert "needs --tally, the private tally of its build" in told
-    assert "bounding" in passes("evaluate r v.csv --tally t.private --boxes boxes.csv")
+def test_refusals(here, subtests):
     passes(BUILD, "r")
     check_refusals(subtests, REFUSED, "evaluate")
     assert cli(BUILD, "both", "--keep-tally", here / "." / "both").code == 6
