@@ -4,7 +4,7 @@ from pathlib import Path
 
 from psd.local.collection import collect
 from psd.local.device import NANO, Campaign, Store, Words, answer_place, canonical_json, draw_report
-from robustness.commands import file, refused, taken
+from robustness.commands import file, later, refused, taken
 from support.local import GRID, HASHING, KARY, campaign, campaign_bytes, campaign_value
 
 CAMPAIGN, LINES, STORE = "c.json", "reports.jsonl", "my.store"
@@ -42,14 +42,11 @@ def line(group=0, answer="[1,0]", digest=None):
     return raw(f'{start},"answer":{answer}}}\n'.encode())
 
 
+@later
 def raw(content):
     """Appends bytes to the reports."""
-
-    def append():
-        with Path(LINES).open("ab") as file:
-            file.write(content)
-
-    return append
+    with Path(LINES).open("ab") as file:
+        file.write(content)
 
 
 def with_campaign(groups=GROUPS, **fields):
@@ -96,15 +93,12 @@ def reports(folder, number=1, answer=1):
     collect(CAMPAIGN, [LINES], folder)
 
 
+@later
 def regions(ring, drawn=False):
     """A campaign that asks for a region with one outline, and a report in the folder ``few``."""
-
-    def ask():
-        with_campaign(((1_000_000, [f"a|ward|{ring}"], KARY),), question="regions")()
-        if drawn:
-            reports("few")
-
-    return ask
+    with_campaign(((1_000_000, [f"a|ward|{ring}"], KARY),), question="regions")()
+    if drawn:
+        reports("few")
 
 
 def words(*listed, bits=4, cohorts=4):

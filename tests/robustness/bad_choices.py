@@ -6,7 +6,7 @@ from pathlib import Path
 import geopandas as gpd
 
 from psd.ledger.ledger import Ledger
-from robustness.commands import file, refused, taken
+from robustness.commands import file, later, refused, taken
 
 LEDGER, CANDIDATES, BIDS, TARIFFS, REGIONS = "l", "sites.csv", "bids.csv", "tariffs.csv", "z.csv"
 BOUNDS = "--bounds 0 0 4 4"
@@ -51,14 +51,11 @@ def bids(*texts):
     return file(BIDS, "lon,lat,bid\n" + "".join(f"1,1,{text}\n" for text in texts))
 
 
+@later
 def order(*values):
     """Regions with other numbers in the column of the order."""
-
-    def write():
-        table = Path(REGIONS).read_text().replace("west,1", f"west,{values[0]}")
-        Path(REGIONS).write_text(table.replace("east,2", f"east,{values[1]}"))
-
-    return write
+    table = Path(REGIONS).read_text().replace("west,1", f"west,{values[0]}")
+    Path(REGIONS).write_text(table.replace("east,2", f"east,{values[1]}"))
 
 
 # fmt: off

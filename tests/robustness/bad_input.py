@@ -26,6 +26,7 @@ from psd.decompositions.quadtree import Quadtree
 from psd.ingest.sources import Columns
 from psd.ingest.sources import csv as source
 from psd.ledger.ledger import Ledger
+from robustness.commands import later
 from support.releases import as_drawn
 
 # Stands in every table; nothing that is printed or published may hold it.
@@ -250,19 +251,16 @@ def many(path):
     path.write_text("lon,lat\n" + rows * 1000)
 
 
-def meanwhile(change):
+@later
+def meanwhile(monkeypatch, change):
     """Change the file when its first rows have been read."""
+    batch = source._batch
 
-    def patch(monkeypatch):
-        batch = source._batch
+    def changing(path, *rest):
+        change(path)
+        return batch(path, *rest)
 
-        def changing(path, *rest):
-            change(path)
-            return batch(path, *rest)
-
-        monkeypatch.setattr(source, "_batch", changing)
-
-    return patch
+    monkeypatch.setattr(source, "_batch", changing)
 
 
 def append(path):
@@ -280,17 +278,14 @@ def overspend(monkeypatch):
     monkeypatch.setattr(Quadtree, "level_shares", lambda self, nano: shares(self, nano + 1))
 
 
-def beside(name, content):
+@later
+def beside(path, name, content):
     """Good data, and another file beside it."""
-
-    def prepare(path):
-        path.write_text(GOOD)
-        if callable(content):
-            content(path.with_name(name))
-        else:
-            path.with_name(name).write_text(content)
-
-    return prepare
+    path.write_text(GOOD)
+    if callable(content):
+        content(path.with_name(name))
+    else:
+        path.with_name(name).write_text(content)
 
 
 POINT = '{"type": "Point", "coordinates": [1, 2]}'
@@ -333,14 +328,11 @@ def grid(*values, west=-180):
     return head + " ".join(map(str, values)) + "\n"
 
 
-def with_crs(content, crs):
+@later
+def with_crs(path, content, crs):
     """An ASCII grid, and its CRS beside it."""
-
-    def write(path):
-        path.write_text(content)
-        path.with_suffix(".prj").write_text(crs)
-
-    return write
+    path.write_text(content)
+    path.with_suffix(".prj").write_text(crs)
 
 
 def array(*rows):
@@ -358,16 +350,13 @@ def excluded(name, given, told, *contents, file="land.geojson", settings="", opt
     return unread(name, given, told, *contents, code=code, options=options)
 
 
-def workbook(rows):
+@later
+def workbook(path, rows):
     """A workbook of one sheet."""
-
-    def write(path):
-        book = openpyxl.Workbook()
-        for row in rows:
-            book.active.append(row)
-        book.save(path)
-
-    return write
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append(row)
+    book.save(path)
 
 
 def numbers(name, given, *texts):
@@ -384,28 +373,22 @@ def containing(content):
     return lambda path: path.write_bytes(content)
 
 
-def sql(script):
+@later
+def sql(path, script):
     """A change of a database by hand."""
-
-    def change(path):
-        with closing(sqlite3.connect(path)) as file:
-            file.executescript(script)
-
-    return change
+    with closing(sqlite3.connect(path)) as file:
+        file.executescript(script)
 
 
-def with_ledger(change):
+@later
+def with_ledger(path, change):
     """Good data, and a ledger beside it with budgets for rows and for users, then changed."""
-
-    def prepare(path):
-        path.write_text(users("u"))
-        ledger = Ledger.create(path.with_name("city.ledger"))
-        ledger.register("rows", "1")
-        ledger.register("people", "1", unit="user", columns=Columns(user="user"))
-        ledger.register("weekly", 1, delta="1e-7")
-        change(ledger.path)
-
-    return prepare
+    path.write_text(users("u"))
+    ledger = Ledger.create(path.with_name("city.ledger"))
+    ledger.register("rows", "1")
+    ledger.register("people", "1", unit="user", columns=Columns(user="user"))
+    ledger.register("weekly", 1, delta="1e-7")
+    change(ledger.path)
 
 
 def unpaid(name, given, told, *options, code=9, dataset="rows", change=lambda path: None):
@@ -415,17 +398,14 @@ def unpaid(name, given, told, *options, code=9, dataset="rows", change=lambda pa
     return wrong(name, given, told, *options, code=code, content=with_ledger(change))
 
 
-def with_release(name, content):
+@later
+def with_release(path, name, content):
     """A release of the world, and what is asked beside it."""
-
-    def write(path):
-        domain = psd.Domain(bounds=(-180, -90, 180, 90))
-        counts = np.arange(64)
-        made = psd.Release.from_counts(psd.grid_tree(domain, 8), counts, 1.0, domain=domain)
-        as_drawn(made).save(path)
-        path.with_name(name).write_text(content)
-
-    return write
+    domain = psd.Domain(bounds=(-180, -90, 180, 90))
+    counts = np.arange(64)
+    made = psd.Release.from_counts(psd.grid_tree(domain, 8), counts, 1.0, domain=domain)
+    as_drawn(made).save(path)
+    path.with_name(name).write_text(content)
 
 
 def of_release(command, *words, content=None, **more):

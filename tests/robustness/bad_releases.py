@@ -18,28 +18,23 @@ from psd.errors import ReleaseFormatError
 from psd.release.file import KEY, SCHEMA
 from robustness.bad_campaigns import NOT_LOCAL
 from robustness.bad_input import SECRET
+from robustness.commands import later
 from robustness.faults import INPUT, OUTPUT, QUERY, TESTS, Fault, here
 from support.cli_runner import Outcome, cli
 from support.forged_releases import stamped, with_key_twice
 
 
-def written(content):
+@later
+def written(patch, content):
     """Other bytes in place of the release."""
-
-    def setup(patch):
-        Path(OUTPUT).write_bytes(content() if callable(content) else content)
-
-    return setup
+    Path(OUTPUT).write_bytes(content() if callable(content) else content)
 
 
-def cut(share):
+@later
+def cut(patch, share):
     """The first part of the file."""
-
-    def setup(patch):
-        content = Path(OUTPUT).read_bytes()
-        Path(OUTPUT).write_bytes(content[: int(len(content) * share)])
-
-    return setup
+    content = Path(OUTPUT).read_bytes()
+    Path(OUTPUT).write_bytes(content[: int(len(content) * share)])
 
 
 def flipped(args):
@@ -55,32 +50,26 @@ def flipped(args):
     return here(args)
 
 
-def header(change):
+@later
+def header(patch, change):
     """Another header around the same nodes; a mapping of fields, or the text itself."""
-
-    def setup(patch):
-        table = pq.read_table(OUTPUT)
-        found = json.loads(table.schema.metadata[KEY])
-        text = change if isinstance(change, str) else json.dumps({**found, **change})
-        rewrite(table, text.replace('"FIRST"', json.dumps(found)[1:-1]).encode())
-
-    return setup
+    table = pq.read_table(OUTPUT)
+    found = json.loads(table.schema.metadata[KEY])
+    text = change if isinstance(change, str) else json.dumps({**found, **change})
+    rewrite(table, text.replace('"FIRST"', json.dumps(found)[1:-1]).encode())
 
 
-def nodes(**columns):
+@later
+def nodes(patch, **columns):
     """Other values in the columns of the nodes: a function of each."""
-
-    def setup(patch):
-        table = pq.read_table(OUTPUT)
-        for name, change in columns.items():
-            values = change(table[name].to_numpy().copy())
-            place = table.schema.get_field_index(name)
-            table = table.set_column(
-                place, SCHEMA.field(name), pa.array(values, SCHEMA.field(name).type)
-            )
-        rewrite(table, pq.read_schema(OUTPUT).metadata[KEY])
-
-    return setup
+    table = pq.read_table(OUTPUT)
+    for name, change in columns.items():
+        values = change(table[name].to_numpy().copy())
+        place = table.schema.get_field_index(name)
+        table = table.set_column(
+            place, SCHEMA.field(name), pa.array(values, SCHEMA.field(name).type)
+        )
+    rewrite(table, pq.read_schema(OUTPUT).metadata[KEY])
 
 
 def rewrite(table, text):
@@ -105,44 +94,35 @@ def marked_up(patch):
     pq.write_table(table.replace_schema_metadata(footer), OUTPUT)
 
 
-def at(place, value):
+@later
+def at(values, place, value):
     """An array with one value changed."""
-
-    def change(values):
-        values[place] = value
-        return values
-
-    return change
+    values[place] = value
+    return values
 
 
-def chain(length):
+@later
+def chain(patch, length):
     """A tree in which each node has one child."""
-
-    def setup(patch):
-        head = pq.read_schema(OUTPUT).metadata[KEY]
-        row = np.arange(length)
-        same = {"x0": 0, "y0": 0, "x1": 2**20, "y1": 2**20, "count": 1, "nano_epsilon": 1}
-        columns = {name: np.full(length, value) for name, value in same.items()}
-        columns |= {"parent": row - 1, "level": np.minimum(row, 2**15 - 1)}
-        table = pa.table({f.name: pa.array(columns[f.name], f.type) for f in SCHEMA}, schema=SCHEMA)
-        rewrite(table, head)
-
-    return setup
+    head = pq.read_schema(OUTPUT).metadata[KEY]
+    row = np.arange(length)
+    same = {"x0": 0, "y0": 0, "x1": 2**20, "y1": 2**20, "count": 1, "nano_epsilon": 1}
+    columns = {name: np.full(length, value) for name, value in same.items()}
+    columns |= {"parent": row - 1, "level": np.minimum(row, 2**15 - 1)}
+    table = pa.table({f.name: pa.array(columns[f.name], f.type) for f in SCHEMA}, schema=SCHEMA)
+    rewrite(table, head)
 
 
-def declared(rows):
+@later
+def declared(patch, rows):
     """A footer that says so many rows of so few; 5 and then a number, as Thrift writes them."""
-
-    def setup(patch):
-        content = Path(OUTPUT).read_bytes()
-        length = int.from_bytes(content[-8:-4], "little")
-        footer = content[-8 - length : -8]
-        forged = footer.replace(b"\x16\x0a", b"\x16" + varint(2 * rows))
-        end = len(forged).to_bytes(4, "little") + b"PAR1"
-        Path(OUTPUT).write_bytes(content[: -8 - length] + forged + end)
-        assert pq.read_metadata(OUTPUT).num_rows == rows
-
-    return setup
+    content = Path(OUTPUT).read_bytes()
+    length = int.from_bytes(content[-8:-4], "little")
+    footer = content[-8 - length : -8]
+    forged = footer.replace(b"\x16\x0a", b"\x16" + varint(2 * rows))
+    end = len(forged).to_bytes(4, "little") + b"PAR1"
+    Path(OUTPUT).write_bytes(content[: -8 - length] + forged + end)
+    assert pq.read_metadata(OUTPUT).num_rows == rows
 
 
 def varint(number):
@@ -151,24 +131,18 @@ def varint(number):
     return bytes([byte | 128 for byte in last[:-1]] + last[-1:])
 
 
-def private(line):
+@later
+def private(patch, line):
     """A private artefact where the release was."""
-
-    def setup(patch):
-        assert cli(*line.split()).code == 0
-        shutil.move("artefact", OUTPUT)
-
-    return setup
+    assert cli(*line.split()).code == 0
+    shutil.move("artefact", OUTPUT)
 
 
-def linked(target):
+@later
+def linked(patch, target):
     """A symbolic link where the release was."""
-
-    def setup(patch):
-        shutil.move(OUTPUT, "elsewhere")
-        Path(OUTPUT).symlink_to(target)
-
-    return setup
+    shutil.move(OUTPUT, "elsewhere")
+    Path(OUTPUT).symlink_to(target)
 
 
 def queue(patch):
@@ -215,22 +189,16 @@ def not_executed(outcome):
     assert not Path("executed").exists()
 
 
-def answered(rows):
+@later
+def answered(outcome, rows):
     """So many answers."""
-
-    def after(outcome):
-        assert outcome.out.count("\n") == 1 + rows
-
-    return after
+    assert outcome.out.count("\n") == 1 + rows
 
 
-def many_boxes(number):
+@later
+def many_boxes(patch, number):
     """A file of boxes."""
-
-    def setup(patch):
-        Path("boxes.csv").write_text("west,south,east,north\n" + "0,0,2,2\n" * number)
-
-    return setup
+    Path("boxes.csv").write_text("west,south,east,north\n" + "0,0,2,2\n" * number)
 
 
 def loaded(args):

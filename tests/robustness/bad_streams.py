@@ -8,7 +8,7 @@ from pathlib import Path
 from psd.ingest.sources import Columns
 from psd.ledger.ledger import Ledger
 from psd.streams.state import FORMAT
-from robustness.commands import file, refused, taken
+from robustness.commands import file, later, refused, taken
 from support.cli_runner import passes
 
 STATE, OUTPUT, INPUT, LEDGER = "city.stream", "city.psd.parquet", "rows.csv", "l"
@@ -44,14 +44,11 @@ def prepare():
     passes("stream", *add("2026-01-07").split(), "--skip")
 
 
+@later
 def with_database(statement):
     """The state after a statement."""
-
-    def change():
-        with closing(sqlite3.connect(STATE)) as database:
-            database.execute(statement)
-
-    return change
+    with closing(sqlite3.connect(STATE)) as database:
+        database.execute(statement)
 
 
 def cut(path):

@@ -9,7 +9,7 @@ import psd
 from psd.suggest.grid import RegionGrid
 from psd.suggest.shared import FEATURES
 from psd.suggest.weights import SharedWeights, write_weights
-from robustness.commands import file, refused, taken
+from robustness.commands import file, later, refused, taken
 
 RELEASE, WEIGHTS, OWN, VISITS = "city.psd.parquet", "city.weights.json", "own.csv", "visits.csv"
 PLACES = f"places {OWN} --release {RELEASE} --weights {WEIGHTS}"
@@ -57,14 +57,11 @@ def series():
     built.save(RELEASE, overwrite=True)
 
 
+@later
 def edited(**fields):
     """Weights with other fields."""
-
-    def edit():
-        value = json.loads(Path(WEIGHTS).read_text()) | fields
-        Path(WEIGHTS).write_text(json.dumps(value))
-
-    return edit
+    value = json.loads(Path(WEIGHTS).read_text()) | fields
+    Path(WEIGHTS).write_text(json.dumps(value))
 
 
 # fmt: off

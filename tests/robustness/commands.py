@@ -34,6 +34,11 @@ def refused(*what, code=2, **more):
     return Command(*what, code=code, **more)
 
 
+def later(function):
+    """A change that is described with its last arguments, and made with its first ones."""
+    return lambda *last, **named: lambda *first: function(*first, *last, **named)
+
+
 def file(path, content):
     """A file with other content."""
     content = content.encode() if isinstance(content, str) else content

@@ -37,6 +37,7 @@ from psd.privacy.unit import PrivacyUnit
 from psd.publish.charging import PendingCharge
 from psd.publish.refusals import UNREADABLE
 from robustness.bad_input import SECRET, table
+from robustness.commands import later
 from robustness.kills import TESTS, environment
 from support.cli_runner import Outcome, cli
 from support.ledger_columns import BY_LON_LAT
@@ -150,18 +151,15 @@ def process(*, driver=(), size=None, owner=False, stdin=None, streams=None):
     return run
 
 
-def within(size):
+@later
+def within(args, size):
     """Run in this process, which may write files of some bytes for as long."""
-
-    def run(args):
-        before = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-        try:
-            return here(args)
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-    return run
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        return here(args)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def open_stream(kind):
@@ -200,26 +198,21 @@ def signalled(number):
 # What goes wrong in this process
 
 
-def denied(*paths):
+@later
+def denied(patch, *paths):
     """Take all permissions of a file, or those to write into a folder."""
-
-    def setup(patch):
-        for path in map(Path, paths):
-            path.chmod(0o500 if path.is_dir() else 0)
-
-    return setup
+    for path in map(Path, paths):
+        path.chmod(0o500 if path.is_dir() else 0)
 
 
-def raising(owner, name, error):
+@later
+def raising(patch, owner, name, error):
     """Let a step of the work fail."""
 
-    def setup(patch):
-        def fails(*_, **__):
-            raise error
+    def fails(*_, **__):
+        raise error
 
-        patch.setattr(owner, name, fails)
-
-    return setup
+    patch.setattr(owner, name, fails)
 
 
 def without_randomness(patch):
@@ -342,15 +335,12 @@ def charge():
     return Ledger(LEDGER).charge("rows", asked)
 
 
-def by_hand(script):
+@later
+def by_hand(patch, script):
     """Change the entries past the triggers."""
-
-    def setup(patch):
-        charge()
-        with closing(sqlite3.connect(LEDGER)) as file:
-            file.executescript(f"DROP TRIGGER kept; DROP TRIGGER held; {script}")
-
-    return setup
+    charge()
+    with closing(sqlite3.connect(LEDGER)) as file:
+        file.executescript(f"DROP TRIGGER kept; DROP TRIGGER held; {script}")
 
 
 SWAP = """
@@ -440,15 +430,12 @@ def on_a_network(patch):
     patch.setattr(ledger_file, "MOUNTS", Path("mounts").resolve())
 
 
-def warned(*words):
+@later
+def warned(outcome, *words):
     """One warning, with words."""
-
-    def after(outcome):
-        assert outcome.err.startswith("psd: warning: ")
-        assert outcome.err.count("\n") == 1
-        assert all(word in outcome.err for word in words)
-
-    return after
+    assert outcome.err.startswith("psd: warning: ")
+    assert outcome.err.count("\n") == 1
+    assert all(word in outcome.err for word in words)
 
 
 def unfinished(outcome):
