@@ -95,7 +95,7 @@ NONSENSE = {
     "an end of nothing": ([*REGISTERED, ("done", {"id": "c", "digest": None})], 3),
     "no such dataset": ([*REGISTERED, ("charge", {**CHARGE, "dataset": "other"})], 3),
     "a dataset a second time": ([*REGISTERED, ("register", {**DATASET, "budget": 10**10})], 3),
-    "other columns": ([*REGISTERED, ("columns", {"name": "visits", "reading": READING})] * 2, 4),
+    "columns twice": ([*REGISTERED, *[("columns", {"name": "visits", "reading": READING})] * 2], 4),
     "columns of nothing": ([*REGISTERED, ("columns", {"name": "roads", "reading": READING})], 3),
     "columns of no user": ([REGISTERED[0], ("register", OF_NO_USER)], 2),
     "a body that is none": ([*REGISTERED, ("charge", {})], 3),

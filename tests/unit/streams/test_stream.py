@@ -97,7 +97,7 @@ def test_slices_that_were_added_and_series_that_were_returned_stay_what_they_wer
     (tmp_path / "city.psd.parquet").unlink()
     before, after = (series.releases[0].record.tree.count.tolist() for series in (first, second))
     assert before == after != second.releases[1].record.tree.count.tolist()
-    assert len({release.record.library for release in second.releases}) == 1
+    assert len({release.library for release in second.releases}) == 1
     assert isinstance(first, SeriesRelease)
     assert list(first) == [DAYS[0]]
     assert repr(first) == "<SeriesRelease: 1 slices by day, grid, epsilon 0.1 per record>"
