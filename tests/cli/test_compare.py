@@ -65,7 +65,6 @@ def test_table_csv_and_plot(here):
     assert files(here) == ["e.csv", "e.png", "visits.csv"]
 
 
-@pytest.mark.slow
 def test_the_best_of_each_column_has_a_star():
     table, told = compared(*QUICK, dtype={"epsilon": str})
     for epsilon, group in table.groupby("epsilon"):
@@ -183,7 +182,6 @@ def wait_for(condition, seconds=900):
         time.sleep(0.02)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("signal_number", "whole_group", "delay"),
     [
