@@ -69,7 +69,8 @@ def test_ids_become_text(subtests, file):
         with subtests.test(str(values.type)):
             assert one(file(table(id=values)), user="id").user.to_pylist() == texts
     wrong = [8642.13579, 7.0], [True, False], [Decimal("7.5"), None], [b"a", b"b"]
-    for values in (*wrong, [dt.date(2024, 1, 1), None]):
+    no_utf8 = pa.array([b"\xff", b"a"]).cast(pa.string(), safe=False)
+    for values in (*wrong, [dt.date(2024, 1, 1), None], no_utf8):
         with subtests.test(repr(values)):
             assert "'id' of user ids" in refused(file(table(id=pa.array(values))), user="id")
 
