@@ -1,6 +1,7 @@
 """The adaptive grid: sizes as in the paper, public limits, and its constrained inference."""
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -11,50 +12,38 @@ from psd.estimation.least_squares import infer_counts
 from psd.privacy.epsilon import NANO
 from psd.testing import RecordingSampler, Script, run_method, small_domain, small_tally
 
-ANY = np.full(1, 10**6)
+
+def test_size_of_the_first_grid():
+    for total, epsilon, k, size in (
+        (1_000_000, 0.1, 1, 25),  # sqrt(10,000) / 4
+        (140_000, 1, 1, 30),  # 119 / 4
+        (140_000, 1, 4, 15),  # four rows per user
+        (1_000, 1, 1, 10),  # ten at least
+        (0, 1, 1, 10),
+        (-10_000, 1, 1, 10),
+        (10**18, 1_000, 1, 1_024),  # public limit
+    ):
+        assert first_size(max(total, 0) * epsilon / k) == size, (total, epsilon, k)
 
 
-@pytest.mark.parametrize(
-    ("total", "epsilon", "k", "size"),
-    [
-        pytest.param(1_000_000, 0.1, 1, 25, id="sqrt(10,000) / 4"),
-        pytest.param(140_000, 1, 1, 30, id="119 / 4"),
-        pytest.param(140_000, 1, 4, 15, id="four rows per user"),
-        pytest.param(1_000, 1, 1, 10, id="ten at least"),
-        pytest.param(0, 1, 1, 10, id="nobody"),
-        pytest.param(-10_000, 1, 1, 10, id="noise below zero"),
-        pytest.param(10**18, 1_000, 1, 1_024, id="public limit"),
-    ],
-)
-def test_size_of_the_first_grid(total, epsilon, k, size):
-    assert first_size(max(total, 0) * epsilon / k) == size
-
-
-@pytest.mark.parametrize("k", [1, 3])
-def test_sizes_of_the_second_grids(k):
+def test_sizes_of_the_second_grids():
     counts = np.array([-5, 0, 1, 10, 11, 40, 41, 12_345])
-    sizes = second_sizes(np.maximum(counts, 0) * 0.5 / k, np.full(len(counts), 10**6))
-    ideal = [math.ceil(math.sqrt(max(n, 0) * 0.5 / (5 * k))) for n in counts]
-    assert sizes.tolist() == [max(m, 1) for m in ideal]
-
-
-def test_no_grid_is_finer_than_the_lattice():
+    for k in (1, 3):
+        sizes = second_sizes(np.maximum(counts, 0) * 0.5 / k, np.full(len(counts), 10**6))
+        ideal = [math.ceil(math.sqrt(max(n, 0) * 0.5 / (5 * k))) for n in counts]
+        assert sizes.tolist() == [max(m, 1) for m in ideal]
+    # No grid is finer than the lattice.
     assert second_sizes(np.array([1e6, 1e6]), np.array([3, 1])).tolist() == [3, 1]
 
 
-@pytest.mark.parametrize("cells", [1, 100, 1_024**2])
-@pytest.mark.parametrize("most", [10**4, 10**9, 2**62])
-def test_cells_in_all_have_a_public_limit(cells, most):
-    counts = np.linspace(-most, most, cells).astype(np.int64)
-    sizes = second_sizes(np.maximum(counts, 0) * 1e3, np.full(cells, 2**20))
-    assert sizes.min() >= 1
-    assert (sizes**2).sum() <= 4_096**2
-    assert (np.diff(sizes) >= 0).all()
-
-
-def test_what_noisy_counts_ask_for_is_used_up_to_the_limit():
-    counts = np.full(1_024, 10**6)
-    sizes = second_sizes(counts * 1e3, np.full(1_024, 2**20))
+def test_cells_in_all_have_a_public_limit_and_are_used_up_to_it():
+    for cells, most in product((1, 100, 1_024**2), (10**4, 10**9, 2**62)):
+        counts = np.linspace(-most, most, cells).astype(np.int64)
+        sizes = second_sizes(np.maximum(counts, 0) * 1e3, np.full(cells, 2**20))
+        assert sizes.min() >= 1
+        assert (sizes**2).sum() <= 4_096**2
+        assert (np.diff(sizes) >= 0).all()
+    sizes = second_sizes(np.full(1_024, 1e9), np.full(1_024, 2**20))
     assert (sizes**2).sum() > 0.97 * 4_096**2
 
 
@@ -98,26 +87,20 @@ def test_a_cell_with_few_points_is_counted_again_by_itself():
     assert tree.epsilon.tolist() == [0, *[3 * NANO // 10] * 4, *[7 * NANO // 10] * 4]
 
 
-@pytest.mark.parametrize(
-    ("share", "epsilon"), [pytest.param("0", NANO, id="0"), pytest.param("0.2", 3, id="rounded")]
-)
-def test_a_first_share_of_nothing_leaves_one_grid(share, epsilon):
-    noise = made_up(lambda n: np.full(n, 10**6), None)
-    method = AdaptiveGrid(size=4, first_share=share)
-    curator, _ = run_method(method, small_tally(8, ()), small_domain(8), epsilon, noise)
-    assert [(q.boxes.shape, set(q.epsilon.tolist())) for q in curator.questions] == [
-        ((16, 4), {epsilon})
-    ]
+def test_a_first_share_of_nothing_leaves_one_grid():
+    for share, epsilon in (("0", NANO), ("0.2", 3)):  # nothing, or rounded to nothing
+        noise = made_up(lambda n: np.full(n, 10**6), None)
+        method = AdaptiveGrid(size=4, first_share=share)
+        curator, _ = run_method(method, small_tally(8, ()), small_domain(8), epsilon, noise)
+        asked = [(q.boxes.shape, set(q.epsilon.tolist())) for q in curator.questions]
+        assert asked == [((16, 4), {epsilon})]
 
 
 def test_the_total_is_a_measurement_and_is_paid_for():
     noise = RecordingSampler(Script("low", lambda step, true: np.zeros_like(true), None))
     curator, tree = run_method(AdaptiveGrid(), small_tally(64, ()), small_domain(64), NANO, noise)
-    assert [int(q.epsilon[0]) for q in curator.questions] == [
-        NANO // 50,
-        NANO * 49 // 100,
-        NANO * 49 // 100,
-    ]
+    asked = [int(q.epsilon[0]) for q in curator.questions]
+    assert asked == [NANO // 50, NANO * 49 // 100, NANO * 49 // 100]
     assert tree.epsilon[0] == NANO // 50
 
 

@@ -50,12 +50,9 @@ def test_an_even_block_is_cut_off_from_emptiness():
     assert tree.boxes[1:].tolist() == [[0, 0, 5, 16], [5, 0, 16, 16]]
 
 
-@pytest.mark.parametrize(
-    ("total", "epsilon", "k", "height"),
-    [(140_000, NANO, 1, 16), (140_000, NANO, 16, 12), (-5, NANO, 1, 1), (10**15, NANO, 1, 20)],
-)
-def test_height_follows_from_a_noisy_total(total, epsilon, k, height):
-    assert height_for(CountNoise.laplace(k).signal(total, epsilon)) == height
+def test_height_follows_from_a_noisy_total():
+    for total, k, height in ((140_000, 1, 16), (140_000, 16, 12), (-5, 1, 1), (10**15, 1, 20)):
+        assert height_for(CountNoise.laplace(k).signal(total, NANO)) == height
 
 
 def test_a_height_that_nobody_pays_for_is_refused():

@@ -1,5 +1,6 @@
 """Declared workloads: the variance of answers, the budgets that make it least, and refusals."""
 
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -22,7 +23,6 @@ from psd.privacy.epsilon import NANO
 from psd.privacy.shares import geometric_shares, uniform_shares
 from psd.query.boxes import box_fraction
 from psd.query.traversal import perturbation_variance, traverse
-from psd.space.box_tree import Tree
 from psd.testing import SCRIPTS, RecordingSampler, run_method, small_domain, small_tally
 from support.releases import release_from
 from support.trees import domain_of
@@ -32,13 +32,8 @@ def tree_of(height, shares):
     """A quadtree as the method cuts it, with these epsilons, on a lattice as fine as it is."""
     side = 2**height
     method = psd.decompositions.Quadtree(height=height, budget="leaf")
-    tree = run_method(method, small_tally(side, ()), small_domain(side), NANO, RecordingSampler())[
-        1
-    ]
-    epsilon = np.rint(np.array(shares) * NANO).astype(np.int64)[tree.level]
-    return Tree(
-        boxes=tree.boxes, parent=tree.parent, level=tree.level, count=tree.count, epsilon=epsilon
-    )
+    run = run_method(method, small_tally(side, ()), small_domain(side), NANO, RecordingSampler())
+    return replace(run[1], epsilon=np.rint(np.array(shares) * NANO).astype(np.int64)[run[1].level])
 
 
 def some_boxes(number=40):
@@ -51,12 +46,8 @@ def some_boxes(number=40):
 
 @pytest.mark.parametrize(
     "shares",
-    [
-        pytest.param((1.0,), id="root alone"),
-        pytest.param((0.1, 0.2, 0.3, 0.4), id="all levels"),
-        pytest.param((0.0, 0.0, 0.0, 1.0), id="leaves alone"),
-        pytest.param((0.0, 0.3, 0.0, 0.0, 0.7), id="two levels"),
-    ],
+    [(1.0,), (0.1, 0.2, 0.3, 0.4), (0.0, 0.0, 0.0, 1.0), (0.0, 0.3, 0.0, 0.0, 0.7)],
+    ids=["root alone", "all levels", "leaves alone", "two levels"],
 )
 def test_variance_is_that_of_least_squares(shares):
     # A small epsilon, at which discrete Laplace noise has the variance 2 / epsilon^2.
@@ -145,15 +136,14 @@ def test_boxes_of_a_class(name, least, greatest, aspect):
     assert np.allclose((boxes[:, :2] + boxes[:, 2:]).mean(axis=0), 1, atol=0.01)
 
 
-@pytest.mark.parametrize("epsilon", [1, 7, 1_000, NANO, 1_000 * NANO])
-@pytest.mark.parametrize("workload", [*CLASSES, "0 0 0 1", "3 1 4 1", "0 0 999999 1"])
-def test_shares_sum_to_epsilon(epsilon, workload):
-    shares = psd.decompositions.Quadtree(
-        height=3, budget="workload", workload=workload
-    ).level_shares(epsilon)
-    assert sum(shares) == epsilon
-    assert min(shares) >= 0
-    assert shares[-1] > 0
+def test_shares_sum_to_epsilon():
+    for workload in (*CLASSES, "0 0 0 1", "3 1 4 1", "0 0 999999 1"):
+        method = psd.decompositions.Quadtree(height=3, budget="workload", workload=workload)
+        for epsilon in (1, 7, 1_000, NANO, 1_000 * NANO):
+            shares = method.level_shares(epsilon)
+            assert sum(shares) == epsilon
+            assert min(shares) >= 0
+            assert shares[-1] > 0
 
 
 def test_unused_levels_are_not_asked():
@@ -166,59 +156,50 @@ def test_unused_levels_are_not_asked():
     assert curator.spent == NANO
 
 
-@pytest.mark.parametrize(
-    ("boxes", "words"),
-    [
-        pytest.param([], "must have at least one box", id="no box"),
-        pytest.param([(0, 0, 1, 1), (9, 0, 10, 1)], r"box 2 \(9 0 10 1\)", id="outside"),
-        pytest.param([(1, 0, 0, 1)], "west south east north", id="reversed"),
-        pytest.param([(1, 1, 1, 2)], "no area", id="no width"),
-        pytest.param([(0, 0, np.nan, 1)], "no area", id="no number"),
-        pytest.param([(0, 0, np.inf, 1)], "no area", id="no end"),
-    ],
+BAD_BOXES = {
+    "no box": ([], "must have at least one box"),
+    "outside": ([(0, 0, 1, 1), (9, 0, 10, 1)], r"box 2 \(9 0 10 1\)"),
+    "reversed": ([(1, 0, 0, 1)], "west south east north"),
+    "no width": ([(1, 1, 1, 2)], "no area"),
+    "no number": ([(0, 0, np.nan, 1)], "no area"),
+    "no end": ([(0, 0, np.inf, 1)], "no area"),
+}
+BAD_WORKLOADS = (
+    ({"budget": "workload"}, "must be given together"),
+    ({"workload": "tiny"}, "must be given together"),
+    ({"budget": "leaf", "workload": "tiny"}, "must be given together"),
+    ({"budget": "workload", "workload": "boxes.csv"}, "must be one of tiny"),
+    ({"budget": "workload", "workload": "1 -2"}, "must be one of tiny"),
+    ({"budget": "workload", "workload": "1 2", "height": "3"}, "4 levels of height 3, got 2"),
+    ({"budget": "workload", "workload": "1 0", "height": "1"}, "last weight above 0"),
 )
-def test_boxes_that_are_refused(boxes, words):
-    with pytest.raises(ParameterError, match=words):
-        weights_for_boxes(boxes, domain_of((8, 8)), 2)
 
 
-def test_a_box_that_reaches_beyond_counts_for_its_part_inside():
+def test_boxes_and_workloads_that_are_refused(subtests):
     domain = domain_of((8, 8))
-    assert weights_for_boxes([(-5, -5, 3, 5)], domain, 3) == weights_for_boxes(
-        [(0, 0, 3, 5)], domain, 3
-    )
+    for name, (boxes, words) in BAD_BOXES.items():
+        with subtests.test(name), pytest.raises(ParameterError, match=words):
+            weights_for_boxes(boxes, domain, 2)
+    for settings, words in BAD_WORKLOADS:
+        with subtests.test(str(settings)), pytest.raises(ParameterError, match=words):
+            psd.method("quadtree", settings)
+    with pytest.raises(ParameterError, match="must not both"):
+        psd.method("grid", {"size": "3", "workload": "tiny"})
+    # A box that reaches beyond the domain counts for its part inside.
+    inside = weights_for_boxes([(0, 0, 3, 5)], domain, 3)
+    assert weights_for_boxes([(-5, -5, 3, 5)], domain, 3) == inside
 
 
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"budget": "workload"}, "must be given together"),
-        ({"workload": "tiny"}, "must be given together"),
-        ({"budget": "leaf", "workload": "tiny"}, "must be given together"),
-        ({"budget": "workload", "workload": "boxes.csv"}, "must be one of tiny"),
-        ({"budget": "workload", "workload": "1 -2"}, "must be one of tiny"),
-        ({"budget": "workload", "workload": "1 2", "height": "3"}, "4 levels of height 3, got 2"),
-        ({"budget": "workload", "workload": "1 0", "height": "1"}, "last weight above 0"),
-    ],
-)
-def test_workloads_that_a_quadtree_refuses(settings, words):
-    with pytest.raises(ParameterError, match=words):
-        psd.method("quadtree", settings)
-
-
-@pytest.mark.parametrize(
-    ("total", "epsilon", "k", "size"),
-    [
-        pytest.param(140_000, 0.05, 1, 276, id="8 * 7,000^0.4"),
-        pytest.param(140_000, 1, 1, 915, id="8 * 140,000^0.4"),
-        pytest.param(140_000, 1, 20, 276, id="twenty rows per user"),
-        pytest.param(0, 1, 1, 1, id="nobody"),
-        pytest.param(-500, 1, 1, 1, id="noise below zero"),
-        pytest.param(10**18, 1_000, 1, 4_096, id="public limit"),
-    ],
-)
-def test_size_of_a_grid_for_tiny_boxes(total, epsilon, k, size):
-    assert tiny_size(max(total, 0) * epsilon / k) == size
+def test_size_of_a_grid_for_tiny_boxes():
+    for total, epsilon, k, size in (
+        (140_000, 0.05, 1, 276),  # 8 * 7,000^0.4
+        (140_000, 1, 1, 915),  # 8 * 140,000^0.4
+        (140_000, 1, 20, 276),  # twenty rows per user
+        (0, 1, 1, 1),
+        (-500, 1, 1, 1),
+        (10**18, 1_000, 1, 4_096),  # public limit
+    ):
+        assert tiny_size(max(total, 0) * epsilon / k) == size
 
 
 def test_a_grid_for_tiny_boxes_takes_its_size_from_the_noisy_total():
@@ -234,8 +215,3 @@ def test_a_grid_for_tiny_boxes_has_signed_estimates():
         for settings in ({}, {"size": "9"}, {"workload": "tiny"})
     ]
     assert estimates == ["posterior", "posterior", "signed"]
-
-
-def test_a_grid_has_one_size():
-    with pytest.raises(ParameterError, match="must not both"):
-        psd.method("grid", {"size": "3", "workload": "tiny"})
