@@ -58,19 +58,16 @@ def granted_to_four(folder, budget, tries, how="pure", **registration):
     return sum(int(spender.communicate()[0]) for spender in spenders), ledger.verify()
 
 
-@pytest.mark.slow
 def test_four_processes_are_granted_exactly_the_budget(tmp_path):
     granted, state = granted_to_four(tmp_path, "1", 200)
     assert (granted, len(state.charges), state.spent("rows")) == (100, 100, NANO)
 
 
-@pytest.mark.slow
 def test_check_then_act_is_caught(tmp_path):
     """All four look within half a second, twice: however slow the machine, 8 are granted of 5."""
     assert granted_to_four(tmp_path, "0.05", 5, "planted")[0] > 5
 
 
-@pytest.mark.slow
 def test_four_processes_are_granted_exactly_the_rho_of_a_budget(tmp_path):
     """Rho of (2, 1e-6) is .0881, so 88 charges of .001 fit, and none of them in epsilon."""
     granted, state = granted_to_four(tmp_path, 2, 60, "gaussian", delta="1e-6")
@@ -78,7 +75,6 @@ def test_four_processes_are_granted_exactly_the_rho_of_a_budget(tmp_path):
     assert state.balance("rows").rho_left == 152_688_379
 
 
-@pytest.mark.slow
 def test_killed_gaussian_charges_are_there_or_not(tmp_path):
     """Whole in both currencies or not at all, and three fit in any case."""
     reached = set()
