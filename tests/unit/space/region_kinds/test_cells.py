@@ -44,6 +44,7 @@ def test_cells_have_the_codes_of_inspire():
     assert found.levels[1].ids[region] == "CRS3035RES1000mN2689000E4337000"
     assert found.levels[0].ids[found.levels[1].parent[region]] == "CRS3035RES10000mN2680000E4330000"
     assert len(set(found.levels[1].ids)) == found.size == 28 * 32
+    assert list(found.levels[0].ids[:2]) == [found.levels[0].ids[0], found.levels[0].ids[1]]
     # Cells that the bounds cut say what is outside.
     found = hierarchy_from_grid("1km", EUROPE)
     region = found.assign(np.array([4_337_200.0]), np.array([2_668_700.0]))
