@@ -147,7 +147,7 @@ def test_releases_of_every_unit_are_evaluated(plot, subtests):
             assert (whole - table["true_error"]).abs().max() < 1e-6
             assert table["true_count"].max() <= (2 if release.unit.weight else 5)
     built(*plot, *TALLY)
-    assert "rebuild with --keep-tally" in fails(2, "evaluate r points.csv -o e.csv")
+    assert "rebuild with --keep-tally" in fails(2, "evaluate r points.csv -o f.csv")
     passes(*EVALUATE)
     assert pd.read_csv("e.csv", skiprows=1)["true_bounding_error"].min() == -1
 
