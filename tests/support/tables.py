@@ -2,6 +2,8 @@
 
 import pytest
 
+from psd.errors import PsdError
+
 
 def refused(subtests, error, table, use):
     """Each row of a table has words of an error, and values that a use refuses with it."""
@@ -25,3 +27,10 @@ def returned(subtests, table, use):
             with subtests.test(value=value):
                 found = use(value)
                 assert found == wanted, f"{found!r} and not {wanted!r}"
+
+
+def refuses(subtests, act, rows, error=PsdError):
+    """Each row has arguments by name, and the words in which a use refuses them."""
+    for given, words in rows:
+        with subtests.test(words, given=given), pytest.raises(error, match=words):
+            act(**given)

@@ -15,7 +15,7 @@ from psd.ingest.sources import Columns
 from psd.ledger.account import Account
 from psd.ledger.ledger import Ledger
 from psd.testing import SeededSampler
-from support.refusals import refuses
+from support.tables import refuses
 
 TABLE = pd.DataFrame(
     {

@@ -19,7 +19,7 @@ from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit
 from psd.testing import RecordingSampler, small_domain
-from support.refusals import refuses
+from support.tables import refuses
 
 
 def chosen(rows, choice, epsilon, sampler):

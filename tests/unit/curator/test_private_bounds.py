@@ -22,7 +22,7 @@ from psd.publish.request_arguments import request_from_arguments
 from psd.space.boundary import Boundary
 from psd.space.bounds import snap_outward
 from psd.space.covariate import Covariate
-from support.refusals import refuses
+from support.tables import refuses
 
 KOREA = Covariate(raster=np.ones((2, 2), np.uint16), domain=psd.Domain(bounds=(126, 37, 127, 38)))
 LAND = gpd.GeoSeries([shapely.box(126, 37, 127, 38)], crs="EPSG:4326")

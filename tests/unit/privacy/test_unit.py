@@ -15,8 +15,8 @@ from psd.estimation.posterior import posterior_counts
 from psd.privacy.unit import WEIGHT, PrivacyUnit, privacy_unit
 from psd.release.post_processing import PostProcessing
 from support.noise import for_users
-from support.refusals import refuses
 from support.releases import changed, decode, encode
+from support.tables import refuses
 
 DOMAIN = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
 DAY = {"per": "day", "time": "t", "time_zone": "Asia/Seoul"}

@@ -19,7 +19,7 @@ from psd.publish.request_table import table_from_request
 from psd.publish.request_toml import from_toml, request_from_table, to_toml
 from psd.space.public_files import BoundaryFile, CovariateFile
 from psd.space.time_slices import TimeSlices
-from support.refusals import refuses
+from support.tables import refuses
 
 BOUNDS = (126.4, 37.0, 127.6, 38.0)
 MONTHS = TimeSlices.parse("month", "2024-01..2024-03,2024-07", "Asia/Seoul")

@@ -26,8 +26,8 @@ from psd.publish import request
 from psd.space.public_files import BoundaryFile
 from psd.streams import addition
 from support.ledger_edits import run_sql
-from support.refusals import refuses
 from support.streams import BOUNDS, DAYS, WEEK, create, day_of, totals, write_rows
+from support.tables import refuses
 
 
 def grow(folder, number, rows=9, users=1, **arguments):

@@ -15,8 +15,8 @@ from psd.streams import counters, drawing
 from psd.streams.blocks import empty_tally
 from psd.streams.counters import blocks_of, variance_factors
 from psd.streams.totals import next_total
-from support.refusals import refuses
 from support.streams import DAYS, create, day_of, totals
+from support.tables import refuses
 
 TOTALS = "city.totals.psd.parquet"
 

@@ -9,7 +9,7 @@ from psd.ingest.tally_builder import tally_batches
 from psd.space.domain import Domain
 from support.price_regions import two_columns
 from support.privacy.price_markets import area_market
-from support.refusals import refuses
+from support.tables import refuses
 
 PRICES = PriceList.parse("1..100/1")
 GRID = Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(8, 8))

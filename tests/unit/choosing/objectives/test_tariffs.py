@@ -10,7 +10,7 @@ from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import tally_batches
 from psd.space.domain import Domain
 from support.price_regions import two_columns
-from support.refusals import refuses
+from support.tables import refuses
 
 DOMAIN = Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
 REGIONS = two_columns(DOMAIN)
