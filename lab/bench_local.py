@@ -102,7 +102,7 @@ def keyed_hash_rate(answers):
     return count / spent
 
 
-def speed(reports):
+def speed(options):
     one = campaign(((1_000_000, list(ANSWERS), HASHING),))
     protocol, words = protocol_of(one.groups[0]), device.Words()
     draw = one.groups[0].draw
@@ -120,7 +120,7 @@ def speed(reports):
          f"{size / spent / peer:,.0f} times {name}, {peer:,.0f}/s", ">= 10,000 times")  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         lines_of(one, drawn, Path(folder))
-        parts_of(one, reports, Path(folder))
+        parts_of(one, options.reports, Path(folder))
     spent = sorted(start_of_device() for _ in range(5))[2]
     show("python -I device.py --help, median of 5", f"{spent:.2f} s of CPU", "<= 0.2 s")
     for name, bar in (("device.py", 800), ("device.js", 500)):
@@ -237,8 +237,8 @@ def accuracy(options):
     print("| set | devices | epsilon | rounds | score | coverage |\n|---|---|---|---|---|---|")
     for one in chosen_sets(options):
         points, queries = drawn_boxes(one)
-        for size in options.devices:
-            for epsilon in options.epsilons:
+        for size in options.devices or (10**4, 10**5, 10**6):
+            for epsilon in options.epsilons or (1, 2, 4):
                 errors, covered = [], []
                 for run in range(options.runs):
                     generator = np.random.default_rng([run, size, int(epsilon), 9])
@@ -270,8 +270,8 @@ def peers(options):
         if options.shrink > 1:
             unit = unit / options.shrink + 0.3
         points, queries = drawn_boxes(one, low + unit * side if options.shrink > 1 else None)
-        for size in options.devices:
-            for epsilon in options.epsilons:
+        for size in options.devices or (10**4, 10**5, 10**6):
+            for epsilon in options.epsilons or (1, 2, 4):
                 errors = [
                     errors_of_methods(one.bounds, points, unit, queries, size, epsilon, run)
                     for run in range(options.runs)
@@ -335,13 +335,15 @@ def measure_numbers(shape, devices, epsilon, seed):
     return np.abs(wrong[ends[:, 1]] - wrong[ends[:, 0]]).mean() * 1e3, covered
 
 
-def numbers(runs):
+def numbers(options):
     """Errors of distributions of numbers."""
     rows = []
     for shape in SHAPES:
-        for devices in (10**4, 10**5):
-            for epsilon in (1, 4):
-                results = [measure_numbers(shape, devices, epsilon, seed) for seed in range(runs)]
+        for devices in options.devices or (10**4, 10**5):
+            for epsilon in options.epsilons or (1, 4):
+                results = [
+                    measure_numbers(shape, devices, epsilon, seed) for seed in range(options.runs)
+                ]
                 error, covered = np.mean(results, axis=0)
                 rows.append((shape, f"{devices:,}", f"{epsilon}", f"{error:.1f}", f"{covered:.2f}"))
     header = ("numbers", "devices", "epsilon", "error of an interval, 1e-3", "coverage of bins")
@@ -353,15 +355,13 @@ def main():
     add_sets(parser, "seoul,city-towns,city-streets")
     parser.add_argument("what", choices=["speed", "accuracy", "peers", "numbers"])
     parser.add_argument("--reports", type=int, default=10_000_000, help="of the speed")
-    parser.add_argument("--devices", type=whole_numbers, default=[10**4, 10**5, 10**6])
-    parser.add_argument("--epsilons", type=whole_numbers, default=[1, 2, 4])
+    parser.add_argument("--devices", type=whole_numbers, help="[1e4,1e5,1e6]")
+    parser.add_argument("--epsilons", type=whole_numbers, help="[1,2,4]")
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--shrink", type=float, default=1, help="of the points, for the peers")
     options = parser.parse_args()
-    if options.what in ("speed", "numbers"):
-        speed(options.reports) if options.what == "speed" else numbers(options.runs)
-    else:
-        (accuracy if options.what == "accuracy" else peers)(options)
+    parts = {"speed": speed, "accuracy": accuracy, "peers": peers, "numbers": numbers}
+    parts[options.what](options)
 
 
 if __name__ == "__main__":
