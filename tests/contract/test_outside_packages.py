@@ -1,7 +1,9 @@
 """A method, a source and a format of another package: the files of the page, and nothing else."""
 
 import importlib
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,7 +14,6 @@ import psd
 import psd.testing
 from psd._util import plugins
 from psd.privacy.noise_laws import noise_law
-from support.cli_runner import cli
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "contributing" / "method.md"
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.M | re.S)
@@ -56,15 +57,16 @@ def outside(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def command(outside, monkeypatch):
+def command(outside):
     """Runs psd where the packages are installed; output and errors as one line each."""
-    monkeypatch.setenv("COLUMNS", "200")
+    paths = os.pathsep.join(filter(None, (str(outside), os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, "PYTHONPATH": paths, "COLUMNS": "200"}
 
     def run(*args, code=0):
-        forget()
-        outcome = cli(*args)
-        assert outcome.code == code, outcome.err
-        return " ".join((outcome.out + outcome.err).split())
+        line = [sys.executable, "-m", "psd", *map(str, args)]
+        done = subprocess.run(line, capture_output=True, text=True, env=environment, check=False)
+        assert done.returncode == code, done.stderr
+        return " ".join((done.stdout + done.stderr).split())
 
     return run
 
@@ -112,6 +114,7 @@ def test_the_method_is_built_saved_loaded_and_queried(outside, points, tmp_path)
     pd.testing.assert_frame_equal(again.query(boxes), release.query(boxes))
 
 
+@pytest.mark.deep
 def test_the_method_is_listed_built_and_queried_by_the_command(command, points, tmp_path):
     assert "Columns of equal width, each counted once." in command("methods")
     out = tmp_path / "out.psd.parquet"
@@ -148,6 +151,7 @@ def test_the_checks_of_psd_testing_are_passed(outside, text):
     run_tests(text)
 
 
+@pytest.mark.deep
 def test_the_source_and_the_format_are_used_by_the_commands(command, points, tmp_path):
     table = pd.read_csv(points)
     lines = [f"{x}|{y}|somebody" for x, y in table.to_numpy().tolist()]
@@ -158,6 +162,7 @@ def test_the_source_and_the_format_are_used_by_the_commands(command, points, tmp
     assert len(pd.read_json(cells, lines=True)) == len(psd.Release.load(release).to_geopandas())
 
 
+@pytest.mark.deep
 def test_a_broken_package_is_named_and_breaks_nothing(command, outside, points, tmp_path):
     (outside / "psd_stripes.py").write_text("import a_module_that_is_not_there\n")
     fault = "psd_stripes 0.1 cannot be loaded: ModuleNotFoundError"
@@ -168,6 +173,7 @@ def test_a_broken_package_is_named_and_breaks_nothing(command, outside, points, 
     assert fault in command(*build, "stripes", "--overwrite", code=2)
 
 
+@pytest.mark.deep
 def test_a_package_cannot_take_the_name_of_a_method_of_ours(outside, command):
     register(outside, "psd.decompositions", "quadtree", "psd_other", STRIPES)
     listed = command("methods")
@@ -209,6 +215,7 @@ law = DiscreteLaplace()
 """
 
 
+@pytest.mark.deep
 def test_an_engine_and_a_noise_law_of_others_are_found(outside, command, points, tmp_path):
     register(outside, "psd.engines", "here", "psd_here", ENGINE)
     register(outside, "psd.mechanisms", "twin", "psd_twin", LAW)

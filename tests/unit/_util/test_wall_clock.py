@@ -115,7 +115,7 @@ def test_ends_of_the_range_are_those_of_local_time(subtests):
         (-9 * 10**12, "s", SEOUL),
         (2**63 - 1, "us", SEOUL),
     ]:
-        with subtests.test(value):
+        with subtests.test(str(value)):
             moments = pa.array([value, None, 0], pa.timestamp(unit, "UTC"))
             assert refusal(moments, zone) == MESSAGES[1]
 
