@@ -50,18 +50,27 @@ def test_scores_are_those_of_the_definition(seed):
         cells = curator.cut(cells, **{"xy"[axis]: lines})
 
 
-@pytest.mark.parametrize(("p", "q"), [(0, 2), (2, 2), (3, 2), (-1, 2), (1, 2**17)])
-def test_a_quantile_outside_its_range_is_refused(p, q):
-    curator = Curator(
-        small_tally(3, ()), small_domain(3), budget=Budget(NANO), sampler=RecordingSampler()
-    )
-    with pytest.raises(ParameterError, match="0 < p < q"):
-        curator.quantile(curator.root(), axis=0, epsilon=1, p=p, q=q)
+def asked(budget=10, k=1):
+    """A curator of no rows on 3 x 3 cells, and what it drew."""
+    recorder = RecordingSampler()
+    tally = small_tally(3, (), k=k)
+    return Curator(tally, small_domain(3), budget=Budget(budget), sampler=recorder), recorder
+
+
+def test_a_quantile_outside_its_range_is_refused_before_the_charge():
+    curator, _ = asked()
+    for p, q in ((0, 2), (2, 2), (3, 2), (-1, 2), (1, 2**17)):
+        with pytest.raises(ParameterError, match="0 < p < q"):
+            curator.quantile(curator.root(), axis=0, epsilon=1, p=p, q=q)
+    for axis in (-1, 2):
+        with pytest.raises(ParameterError, match="axis"):
+            curator.quantile(curator.root(), axis=axis, epsilon=1)
+    assert curator.spent == 0
+    assert curator.quantile(curator.root()[:0], axis=0, epsilon=1).tolist() == []
 
 
 def test_a_quantile_beyond_the_budget_is_refused():
-    recorder = RecordingSampler()
-    curator = Curator(small_tally(3, ()), small_domain(3), budget=Budget(10), sampler=recorder)
+    curator, recorder = asked()
     root = curator.root()
     curator.quantile(root, axis=0, epsilon=6)
     with pytest.raises(BudgetError):
@@ -70,35 +79,13 @@ def test_a_quantile_beyond_the_budget_is_refused():
 
 
 def test_sensitivity_carries_k():
-    recorder = RecordingSampler()
-    curator = Curator(
-        small_tally(3, (), k=5), small_domain(3), budget=Budget(NANO), sampler=recorder
-    )
+    curator, recorder = asked(NANO, k=5)
     curator.quantile(curator.root(), axis=0, epsilon=NANO, p=1, q=3)
     assert recorder.draws[0].sensitivity.tolist() == [10]
 
 
-def test_an_axis_that_does_not_exist_is_refused_before_the_charge():
-    curator = Curator(
-        small_tally(3, ()), small_domain(3), budget=Budget(10), sampler=RecordingSampler()
-    )
-    for axis in (-1, 2):
-        with pytest.raises(ParameterError, match="axis"):
-            curator.quantile(curator.root(), axis=axis, epsilon=1)
-    assert curator.spent == 0
-
-
-def test_no_cells_have_no_quantiles():
-    curator = Curator(
-        small_tally(3, ()), small_domain(3), budget=Budget(10), sampler=RecordingSampler()
-    )
-    assert curator.quantile(curator.root()[:0], axis=0, epsilon=1).tolist() == []
-
-
 def test_the_log_keeps_what_was_charged():
-    curator = Curator(
-        small_tally(3, ()), small_domain(3), budget=Budget(10), sampler=RecordingSampler()
-    )
+    curator, _ = asked()
     epsilon = np.array([4])
     curator.quantile(curator.root(), axis=0, epsilon=epsilon)
     epsilon[0] = 10

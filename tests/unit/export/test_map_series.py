@@ -88,8 +88,5 @@ def test_slices_are_chosen():
         made.plot(slices=["2025-01-01T00"])
     with pytest.raises(ParameterError, match="slices must be 1 to 48"):
         made.plot(slices=[])
-
-
-def test_too_many_slices_are_refused():
     with pytest.raises(ParameterError, match=f"slices must be at most {MOST_MAPS}"):
         series(MOST_MAPS + 1).plot()

@@ -68,9 +68,8 @@ def test_the_scale_bar_is_as_long_as_it_says(seoul):
     start, end = bar.get_xdata()
     assert end - start == pytest.approx(20_000)
     local = psd.Domain(bounds=(0, 0, 4, 4), crs='LOCAL_CS["site",UNIT["metre",1]]')
-    assert (
-        not psd.Release.from_counts(psd.grid_tree(local, 2), [1] * 4, 1, domain=local).plot().lines
-    )
+    tree = psd.grid_tree(local, 2)
+    assert not psd.Release.from_counts(tree, [1] * 4, 1, domain=local).plot().lines
 
 
 def test_outlines_of_another_crs_levels_and_other_axes(seoul):
@@ -113,11 +112,9 @@ def test_the_table_of_cells_draws_the_density_by_itself(seoul):
     assert cells.attrs["epsilon"] == "1"
 
 
-@pytest.mark.parametrize(
-    ("longest", "length"), [(26.6, 20), (0.07, 0.05), (10, 10), (9.99, 5), (1e4, 1e4), (2, 2)]
-)
-def test_scale_bars_are_round(longest, length):
-    assert _round_length(longest) == length
+def test_scale_bars_are_round():
+    pairs = {26.6: 20, 0.07: 0.05, 10: 10, 9.99: 5, 1e4: 1e4, 2: 2}
+    assert {longest: _round_length(longest) for longest in pairs} == pairs
 
 
 def test_a_grid_of_users_says_so():

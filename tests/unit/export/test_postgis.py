@@ -95,30 +95,22 @@ def test_views_and_their_tables_are_not_replaced(database, release):
         "CREATE TABLE shop.base AS SELECT 7 AS a",
         "CREATE VIEW shop.seen AS SELECT * FROM shop.base",
     )
-    for table, words in {
-        "shop.seen": "a view or another object",
-        "shop.base": "depend on it",
-    }.items():
+    refusals = {"shop.seen": "a view or another object", "shop.base": "depend on it"}
+    for table, words in refusals.items():
         with pytest.raises(WriteError, match=words):
             release.export(database, table=table, overwrite=True)
     assert rows(database, "SELECT a FROM shop.seen") == [(7,)]
 
 
-@pytest.mark.parametrize(
-    ("given", "error", "words"),
-    [
+def test_what_is_refused(database, release, tmp_path, subtests):
+    for given, error, words in (
         ({}, ParameterError, "^table must name a table"),
         ({"table": "a.b.c"}, ParameterError, "public.visits"),
         ({"table": "nowhere.cells"}, WriteError, "schema that does not exist"),
         ({"table": "shop.x", "size": (3, 3)}, ParameterError, "size must be left out"),
-    ],
-)
-def test_what_is_refused(database, release, given, error, words):
-    with pytest.raises(error, match=words):
-        release.export(database, **given)
-
-
-def test_a_table_goes_with_a_database(tmp_path, release):
+    ):
+        with subtests.test(words), pytest.raises(error, match=words):
+            release.export(database, **given)
     with pytest.raises(ParameterError, match="postgresql://"):
         release.export(tmp_path / "cells.gpkg", table="public.cells")
 

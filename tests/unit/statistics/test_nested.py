@@ -51,32 +51,27 @@ def test_rings_are_not_negative_where_cells_are():
     assert table.estimate[2] == release.total
 
 
-@pytest.mark.parametrize(
-    ("regions", "parents", "word"),
-    [
-        pytest.param(CHAIN[::-1], None, "region 1 does not lie inside region 2", id="order"),
-        pytest.param([(0, 0, 2, 2), (1, 1, 3, 3)], None, "does not lie inside", id="beside"),
-        pytest.param([(0, 0, 2, 2), (1, 1, 3, 3)], [-1, -1], "1 and 2 overlap", id="overlap"),
-        pytest.param(CHAIN, [1, 0, -1], "must not form a circle", id="circle"),
-        pytest.param(CHAIN, [0, 1, 2], "must not form a circle", id="own-parent"),
-        pytest.param(CHAIN, [1, 2, 3], "parents", id="beyond"),
-        pytest.param(CHAIN, [1, 2], "parents", id="too-few"),
-        pytest.param(CHAIN, ["b", "c", ""], "parents", id="names"),
-    ],
-)
-def test_nesting_that_is_refused(regions, parents, word):
-    with pytest.raises(ParameterError, match=word):
-        grid_release(SOUTH_UP).nested(regions, parents=parents)
+REFUSED = {
+    "order": (CHAIN[::-1], None, "region 1 does not lie inside region 2"),
+    "beside": ([(0, 0, 2, 2), (1, 1, 3, 3)], None, "does not lie inside"),
+    "overlap": ([(0, 0, 2, 2), (1, 1, 3, 3)], [-1, -1], "1 and 2 overlap"),
+    "circle": (CHAIN, [1, 0, -1], "must not form a circle"),
+    "own parent": (CHAIN, [0, 1, 2], "must not form a circle"),
+    "beyond": (CHAIN, [1, 2, 3], "parents"),
+    "too few": (CHAIN, [1, 2], "parents"),
+    "names": (CHAIN, ["b", "c", ""], "parents"),
+}
 
 
-@pytest.mark.parametrize(
-    ("ids", "parents", "word"),
-    [
+def test_nesting_that_is_refused(subtests):
+    release = grid_release(SOUTH_UP)
+    for name, (regions, parents, word) in REFUSED.items():
+        with subtests.test(name), pytest.raises(ParameterError, match=word):
+            release.nested(regions, parents=parents)
+    table = pd.DataFrame(CHAIN, columns=["west", "south", "east", "north"])
+    for ids, parents, word in (
         (["a", "a", "b"], ["b", "b", ""], "without duplicates"),
         (["a", "b", "c"], ["b", "d", ""], "parent must be the id of a region, got d"),
-    ],
-)
-def test_hierarchies_that_are_refused(ids, parents, word):
-    table = pd.DataFrame(CHAIN, columns=["west", "south", "east", "north"])
-    with pytest.raises(ParameterError, match=word):
-        grid_release(SOUTH_UP).nested(table.assign(id=ids, parent=parents))
+    ):
+        with subtests.test(word), pytest.raises(ParameterError, match=word):
+            release.nested(table.assign(id=ids, parent=parents))

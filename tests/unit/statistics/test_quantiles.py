@@ -5,6 +5,7 @@ import pytest
 
 from psd.errors import ParameterError
 from psd.statistics.quantiles import weighted_quantiles
+from support.tables import refuses
 from support.trees import SOUTH_UP, grid_release
 
 
@@ -27,17 +28,12 @@ def test_breaks_of_known_densities():
     assert people.density.tolist() == pytest.approx([700e6], rel=0.01)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "word"),
-    [
-        ({"classes": 1}, "classes"),
-        ({"classes": 101}, "classes"),
+def test_quantiles_refuse(subtests):
+    rows = [
+        *(({"classes": number}, "classes") for number in (1, 101)),
         ({"weight": "money"}, "weight"),
         ({"confidence": 1}, "confidence"),
         ({"draws": 0}, "draws"),
         ({"size": (0, 1)}, "raster"),
-    ],
-)
-def test_quantiles_refuse(arguments, word):
-    with pytest.raises(ParameterError, match=word):
-        grid_release(SOUTH_UP).quantiles(**arguments)
+    ]
+    refuses(subtests, grid_release(SOUTH_UP).quantiles, rows, ParameterError)

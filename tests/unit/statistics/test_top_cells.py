@@ -8,6 +8,7 @@ import shapely
 
 from psd.errors import ParameterError
 from psd.statistics.top_cells import top_candidates, top_probability
+from support.tables import refuses
 from support.trees import SOUTH_UP, domain_of, grid_release, random_tree, release_of
 
 
@@ -15,11 +16,8 @@ def test_top_cells_that_are_sure():
     table = grid_release(SOUTH_UP).top(3)
     assert table.estimate.round().tolist() == [90, 80, 70]
     assert (table.probability > 0.99).all()
-    assert table[["west", "south", "east", "north"]].to_numpy().tolist() == [
-        [2, 2, 3, 3],
-        [1, 2, 2, 3],
-        [0, 2, 1, 3],
-    ]
+    sides = table[["west", "south", "east", "north"]].to_numpy().tolist()
+    assert sides == [[2, 2, 3, 3], [1, 2, 2, 3], [0, 2, 1, 3]]
     assert table["rank"].tolist() == [1, 2, 3]
     assert table.density.tolist() == pytest.approx((table.estimate * 1e6).tolist())
 
@@ -58,23 +56,17 @@ def test_top_regions_keep_their_table():
     assert boxes.id.tolist() == [2]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "word"),
-    [
-        ({"k": 0}, "k must be an integer from 1 to .*, got 0"),
-        ({"k": 10}, "k must be an integer from 1 to .*, got 10"),
-        ({"k": 2.0}, "k must be an integer from 1 to .*, got 2.0"),
+def test_top_refuses(subtests):
+    rows = [
+        *(({"k": k}, f"k must be an integer from 1 to .*, got {k}") for k in (0, 10, 2.0)),
         ({"k": 5, "size": (2, 2)}, "number of cells"),
         ({"k": 2, "regions": [(0, 0, 1, 1)]}, "number of regions"),
         ({"k": 1, "regions": [(0, 0, 1, 1)], "size": (2, 2)}, "size"),
         ({"k": 1, "by": "people"}, "by"),
         ({"k": 1, "draws": 0}, "draws"),
         ({"k": 1, "seed": -1}, "seed"),
-    ],
-)
-def test_top_refuses(arguments, word):
-    with pytest.raises(ParameterError, match=word):
-        grid_release(SOUTH_UP).top(**arguments)
+    ]
+    refuses(subtests, grid_release(SOUTH_UP).top, rows, ParameterError)
 
 
 def test_candidates_lose_nothing():
