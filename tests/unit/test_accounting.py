@@ -19,7 +19,11 @@ RHOS = {
     9: (177138447, 1476745361, 3953191141, 14973057673, 56130501796, 120582428911, 311693261607),
 }
 MILLIONTH = Fraction(1, 10**6)
-SAMPLED = [(Fraction(1, 100), 1, 1000, 2.1078), (Fraction(2, 100), Fraction(11, 10), 3000, 6.4101)]
+SAMPLED = [
+    (Fraction(1, 100), 1, 1000, 2.1014),
+    (Fraction(2, 100), Fraction(11, 10), 3000, 6.3949),
+    (Fraction(2, 100), Fraction(6, 10), 400, 10.8655),  # its best order is between 2 and 3
+]
 
 
 def nano(epsilon):
@@ -117,14 +121,15 @@ def test_an_oracle_agrees_on_all_costs():
         found = accounting.epsilon_of(rho, Fraction(str(delta))) / NANO
         assert found == pytest.approx(oracle, rel=1e-6)
         assert found <= oracle + 1e-9, "the orders of the oracle are some of all orders"
-    for rate, multiplier, steps, _ in SAMPLED:
-        training = sampled(rate=rate, multiplier=multiplier, steps=steps)
+    settings = product((0.001, 0.01, 0.1), (0.6, 1, 2), (1, 100, 1000))
+    for rate, multiplier, steps in [(0.02, 0.6, 400), (0.5, 1, 100), *settings]:
+        training = sampled(rate=Fraction(str(rate)), multiplier=str(multiplier), steps=steps)
         found = accounting.epsilon_with_samples(0, [training], Fraction(1, 10**5)) / NANO
-        noise = dp_event.GaussianDpEvent(float(multiplier))
-        draw = dp_event.PoissonSampledDpEvent(float(rate), noise)
+        draw = dp_event.PoissonSampledDpEvent(rate, dp_event.GaussianDpEvent(multiplier))
         event = dp_event.SelfComposedDpEvent(draw, steps)
-        oracle = rdp.RdpAccountant(list(range(2, 65))).compose(event).get_epsilon(1e-5)
-        assert found == pytest.approx(oracle, rel=1e-6)
+        assert found <= 1.0001 * rdp.RdpAccountant().compose(event).get_epsilon(1e-5)
+        tightest = pld.PLDAccountant(value_discretization_interval=1e-3).compose(event)
+        assert found >= 0.99 * tightest.get_epsilon(1e-5)
     multiplier = 4.2247 * math.sqrt(52)
     event = dp_event.SelfComposedDpEvent(dp_event.GaussianDpEvent(multiplier), 52)
     exact = pld.PLDAccountant(value_discretization_interval=1e-3).compose(event).get_epsilon(1e-6)
@@ -139,7 +144,7 @@ def test_a_rho_and_samples_are_added_at_each_order():
     assert max(alone, accounting.epsilon_of(10**10, MILLIONTH)) < both
     assert both < alone + accounting.epsilon_of(10**10, MILLIONTH)
     assert accounting.epsilon_with_samples(0, [training, training], MILLIONTH) > alone
-    for rho in (10**6, 10**9, 10**11, 10**12):  # integer orders are never better than all
+    for rho in (10**6, 10**9, 10**11, 10**12):  # orders of a table are never better than all
         exact = accounting.epsilon_of(rho, MILLIONTH)
         assert exact <= accounting.epsilon_with_samples(rho, [], MILLIONTH)
     for rate, multiplier, steps, golden in SAMPLED:
