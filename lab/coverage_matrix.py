@@ -49,7 +49,7 @@ HEADS = (
 
 INTRODUCTION = """# {title}
 
-Made by `{command}` (psd {version}) in {jobs} processes.
+Made by `{command}` (psd {version}).
 
 The table shows the share of queries, in percent, whose 95 % interval covers the true count: of
 boxes ({classes} classes of 500; `psd/evaluation/workload.py`), of the class with the least, and of
@@ -175,7 +175,7 @@ def main() -> None:
     if options.list:
         print(*names, sep="\n")
         return
-    values = {name: getattr(options, name) for name in ("title", "jobs", "districts", "runs")}
+    values = {name: getattr(options, name) for name in ("title", "districts", "runs")}
     kept: list[bool] = []
     cells = measured(options, names, kept)
     write_page(options.output, INTRODUCTION, HEADS, cells, classes=8, **values)
