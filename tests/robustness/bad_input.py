@@ -11,15 +11,12 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 
-import geopandas as gpd
 import numpy as np
 import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
-import shapely
 
 import psd
 from psd.decompositions.quadtree import Quadtree
@@ -34,7 +31,6 @@ SECRET = "secret-8642.13579"
 
 # The command line where a case says nothing else.
 INPUT, OUTPUT, ANSWERS = "points.csv", "out/r.psd.parquet", "out/answers.csv"
-EXPECTED = "out/plan.csv"
 WORLD = ("--bounds", "-180", "-90", "180", "90")
 DEFAULTS = {
     "build": (("-o", OUTPUT), ("--epsilon", "1"), WORLD, ("--method", "quadtree"),
@@ -42,7 +38,6 @@ DEFAULTS = {
     "compare": (("-o", OUTPUT), ("--epsilons", "1"), WORLD, ("--methods", "grid,quadtree"),
         ("--runs", "1")),
     "query": (("-o", ANSWERS),),
-    "plan": (("-o", EXPECTED), ("--bounds", "0", "0", "9", "9"), ("--methods", "none")),
 }  # fmt: skip
 
 # What takes the place of an option.
@@ -78,13 +73,12 @@ class Case:
     @property
     def output(self):
         """The file that it writes."""
-        return {"query": ANSWERS, "plan": EXPECTED}.get(self.command, OUTPUT)
+        return ANSWERS if self.command == "query" else OUTPUT
 
     @property
     def args(self):
         """Command line after `psd`."""
-        line, options = [self.command], shlex.split(self.options)
-        line += [self.input] if self.command != "plan" else []  # it reads no records
+        line, options = [self.command, self.input], shlex.split(self.options)
         for option, *values in DEFAULTS.get(self.command, ()):
             if option not in options and INSTEAD.get(option) not in options:
                 line += [option, *values]
@@ -167,12 +161,6 @@ def valued(option, values, between=" "):
 uncompared = partial(wrong, command="compare")
 
 
-def unplanned(name, given, told, *options, code=2):
-    """A plan of regions that is refused; a has 9 people and b -1, and nobody is in `none`."""
-    content = beside("r.geojson", wards("a", "b", people=(9, -1), none=(0, 0), some=(9, 9)))
-    return wrong(name, given, told, *options, code=code, content=content, command="plan")
-
-
 def flat(table):
     """Cases of all rows."""
     return (case for row in table for case in row)
@@ -200,19 +188,8 @@ METRES = "--bounds 900000 1900000 1000000 2000000 --crs EPSG:5179"
 
 
 def linked(path):
-    copied(path)
-    path.unlink()
-    path.symlink_to(path.with_name("elsewhere.csv"))
-
-
-def copied(path):
-    path.write_text(GOOD)
     path.with_name("elsewhere.csv").write_text(GOOD)
-
-
-def compressed(path):
-    path.write_text(GOOD)
-    path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(GOOD.encode()))
+    path.symlink_to("elsewhere.csv")
 
 
 def bomb(path):
@@ -225,20 +202,10 @@ def parts(path):
     (path / "b.csv").write_text(GOOD.rstrip("\n"))  # a copy would be refused
 
 
-def written_parquet(path):
+def truncated(path):
     rows = {"lon": [1.5, 3.5], "lat": [2.5, 4.5], "note": [SECRET] * 2}
     pq.write_table(pa.table(rows), path)
-
-
-def truncated(path):
-    written_parquet(path)
     path.write_bytes(path.read_bytes()[:-10])
-
-
-def truncated_part(path):
-    path.mkdir()
-    written_parquet(path / "a.parquet")
-    truncated(path / "b.parquet")
 
 
 def bound_socket(path):
@@ -251,26 +218,15 @@ def many(path):
     path.write_text("lon,lat\n" + rows * 1000)
 
 
-@later
-def meanwhile(monkeypatch, change):
-    """Change the file when its first rows have been read."""
+def meanwhile(monkeypatch):
+    """Append to the file when its first rows have been read."""
     batch = source._batch
 
     def changing(path, *rest):
-        change(path)
+        path.write_text(path.read_text() + f"{PLACES[0]},{SECRET}\n")
         return batch(path, *rest)
 
     monkeypatch.setattr(source, "_batch", changing)
-
-
-def append(path):
-    with path.open("a") as file:
-        file.write(f"{PLACES[0]},{SECRET}\n")
-
-
-def replace(path):
-    path.with_suffix(".new").write_bytes(path.read_bytes())
-    path.with_suffix(".new").replace(path)
 
 
 def overspend(monkeypatch):
@@ -291,19 +247,11 @@ def beside(path, name, content):
 POINT = '{"type": "Point", "coordinates": [1, 2]}'
 
 
-def feature(geometry, **properties):
-    """GeoJSON of a shape."""
-    return json.dumps({"type": "Feature", "properties": properties, "geometry": geometry})
-
-
-def collection(*features):
-    return f'{{"type": "FeatureCollection", "features": [{", ".join(features)}]}}'
-
-
 def polygons(*rings, **properties):
     """GeoJSON of polygons, all with the same properties."""
-    shapes = ({"type": "Polygon", "coordinates": [ring]} for ring in rings)
-    return collection(*(feature(shape, **properties) for shape in shapes))
+    shapes = [{"type": "Polygon", "coordinates": [ring]} for ring in rings]
+    features = [{"type": "Feature", "properties": properties, "geometry": s} for s in shapes]
+    return json.dumps({"type": "FeatureCollection", "features": features})
 
 
 def ring(west, south, east, north):
@@ -311,20 +259,9 @@ def ring(west, south, east, north):
     return [[west, south], [east, south], [east, north], [west, north], [west, south]]
 
 
-def wards(*ids, east=4.5, **columns):
-    """Regions of an equal size, from west to east; the first may be wider or narrower."""
-    sides = [0.0, *(4.5 * number for number in range(1, len(ids) + 1))]
-    rings = [ring(0, 0, east, 9), *(ring(west, 0, side, 9) for west, side in pairwise(sides[1:]))]
-    properties = [
-        {"w": name, **{key: columns[key][n] for key in columns}} for n, name in enumerate(ids)
-    ]
-    shapes = [{"type": "Polygon", "coordinates": [outline]} for outline in rings]
-    return collection(*(feature(s, **p) for s, p in zip(shapes, properties, strict=True)))
-
-
-def grid(*values, west=-180):
+def grid(*values):
     """An ASCII grid of four values, 90 degrees each."""
-    head = f"ncols 4\nnrows 1\nxllcorner {west}\nyllcorner -45\ncellsize 90\n"
+    head = "ncols 4\nnrows 1\nxllcorner -180\nyllcorner -45\ncellsize 90\n"
     return head + " ".join(map(str, values)) + "\n"
 
 
@@ -337,10 +274,6 @@ def with_crs(path, content, crs):
 
 def array(*rows):
     return lambda path: np.save(path, np.array(rows))
-
-
-def without_crs(path):
-    gpd.GeoSeries([shapely.box(0, 0, 9, 9)]).to_frame("geometry").to_parquet(path)
 
 
 def excluded(name, given, told, *contents, file="land.geojson", settings="", options="", code=2):
@@ -367,10 +300,6 @@ def numbers(name, given, *texts):
         for text in texts
     ]
     return row_of(name, given, variants, code=8)
-
-
-def containing(content):
-    return lambda path: path.write_bytes(content)
 
 
 @later
@@ -431,22 +360,10 @@ def wkt(*places, kind="POLYGON"):
     return f"{kind} (({', '.join(' '.join(map(str, place)) for place in places)}))"
 
 
-def around(reach, vertices):
-    """Places around the origin."""
-    angle = np.linspace(0, 2 * np.pi, vertices)[:-1]
-    return reach * np.column_stack([np.cos(angle), np.sin(angle)])
-
-
-def circle(vertices, digits=6):
+def circle(vertices):
     """WKT of a regular polygon, closed."""
-    places = np.round(around(50, vertices), digits).tolist()
-    return wkt(*places, places[0])
-
-
-def spikes(vertices):
-    """WKT of a polygon of thin spikes all around, each beside hundreds of others."""
-    reach = np.where(np.arange(vertices - 1) % 2, 10, 50)[:, None]
-    places = around(reach, vertices).tolist()
+    angle = np.linspace(0, 2 * np.pi, vertices)[:-1]
+    places = np.round(50 * np.column_stack([np.cos(angle), np.sin(angle)]), 15).tolist()
     return wkt(*places, places[0])
 
 
@@ -460,14 +377,6 @@ MOMENTS = table(
 DAY = "--per day --read time=seen_at --read time_zone=Asia/Seoul"
 SLICED = "--read time=seen_at --read time_zone=Asia/Seoul --slices 2024-02-29..2024-03-01"
 SQUARE = polygons(ring(0, 0, 9, 9))
-CROSSED = polygons([[0, 0], [9, 9], [9, 0], [0, 9], [0, 0]], w="a")
-
-# Options of a plan of regions, without populations and with them.
-WARDS = "--epsilon 1 --regions r.geojson --regions id=w"
-PLANNED = "--regions r.geojson --regions id=w --regions population=some --epsilon 1"
-
-# Options of a build with regions, in place of those of a quadtree.
-IN_REGIONS = "--bounds 0 0 9 9 --method none --set total_share=0.02 --regions"
 
 BOX, EUROPE = ring(-10, 0, 140, 60), ring(-10, 35, 30, 60)
 BOW = [[0, 0], [40, 40], [40, 0], [0, 40], [0, 0]]
@@ -478,13 +387,8 @@ WKT = "--polygons p.wkt --polygons-crs EPSG:4326"
 # fmt: off
 FILE = (
     unread("C01-missing", "no such file", "does not exist", None),
-    unread("C01-second", "the second of two files is missing", "does not exist", GOOD,
-        options="b.csv"),
-    unread("C01-pattern", "a pattern that fits no name", "no file matches", None,
-        input="*.nothing"),
     unread("C02-folder", "a folder without files", "holds no files to read", Path.mkdir),
     kept("C02-parts", "a folder of two CSV files", 6, parts, input="visits"),
-    unread("C03-empty", "no byte", "must name the columns, but is empty", ""),
     unread("C03-line-ends", "line ends, or a byte order mark, alone", "is empty", "\n\n", "\ufeff"),
     unread("C03-blank-first", "a blank line before the names, also after a mark, also with CR",
         "first line", "\n" + GOOD, "\ufeff\n" + GOOD, ("\n" + GOOD).replace("\n", "\r")),
@@ -492,21 +396,12 @@ FILE = (
         table(), table().strip()),
     kept("C05-one-row", "one row, with or without a line end", 1, table("1.5,2.5"),
         table("1.5,2.5").strip()),
-    unread("C06-no-header", "no line of names", "line data",
-        "".join(GOOD.splitlines(keepends=True)[1:])),
     unread("C06-one-number", "other names, one of them a number", "--read x=NAME",
         table("1.5,2.5", header="2024,place")),
-    unread("C07-two-lon", "two columns lon", "2 columns named", table(header="lon,lat,lon")),
     kept("C07-two-others", "two columns of another name", 1,
         table("1.5,2.5,", header="lon,lat,note")),
-    unread("C08-x", "no column lon", "no column 'lon'", table(header="longitude,lat"), **NAMED),
-    unread("C08-y", "no column lat", "no column 'lat'", table(header="lon,latitude"), **NAMED),
-    unread("C08-user", "no column of users", "no column 'user'", GOOD, options=USERS),
     kept("C08-case", "`LON` for lon; the usual pair longitude and latitude", 1,
         table("1.5,2.5", header="LON,LAT"), table("1.5,2.5", header="Longitude,Latitude")),
-    unread("C08-pairs", "two usual pairs, and not lon and lat",
-        "has 2 pairs of columns of coordinates: x and y, easting and northing; choose one",
-        table("1,2,3,4", header="x,y,easting,northing"), **NAMED),
     unread("C08-closest", "another name, in a first line of names alone", "did you mean 'latt'?",
         table("1.5,2.5", header="lon,latt"), **NAMED),
     unread("C08-record", "a first line that may be a record", "name it by --read x=NAME",
@@ -518,69 +413,33 @@ FILE = (
     unread("C09-later", "a mark within the file, of files joined", "column 'lon'",
         GOOD + "\ufeff" + GOOD),
     kept("C10-utf-16", "UTF-16 with its mark", 3, GOOD.encode("utf-16")),
-    unread("C10-stated", "UTF-8 that is stated to be UTF-16",
-        "must begin with the byte order mark of UTF-16", GOOD, options="--read encoding=utf-16"),
-    unread("C10-utf-8", "UTF-16 that is stated to be UTF-8", "must be UTF-8 text, got UTF-16",
-        GOOD.encode("utf-16"), options="--read encoding=utf-8"),
-    unread("C10-cut", "UTF-16 that breaks off", "is not in UTF-16", GOOD.encode("utf-16")[:-1]),
     unread("C10-no-mark", "UTF-16 without a mark", "CSV in UTF-8", GOOD.encode("utf-16-le")),
-    unread("C11-header", "names in CP949", "save it as CSV in UTF-8",
-        f"경도,lat\n{SECRET},2\n".encode("cp949")),
-    unread("C11-users", "users in CP949", "not in UTF-8", users("김").encode("cp949"),
-        options=USERS),
     kept("C11-unread", "CP949 in a column that is not read", 1,
         table("1.5,2.5,김", header="lon,lat,b").encode("cp949")),
-    unread("C12-header", "names in Latin-1", "CSV in UTF-8",
-        table(header="é,lon,lat").encode("latin-1")),
     *(kept(f"C12-{end}", f"users in Windows-1252, stated as `{end}`", 1,
         users("\u20ac").encode("cp1252"), options=f"{USERS} --read encoding={end}")
         for end in ("windows-1252", "cp1252")),
-    unread("C12-undefined", "a byte that Windows-1252 lacks", "is not in Windows-1252",
-        users("").encode() + b"1,2,\x81\n", options=f"{USERS} --read encoding=windows-1252"),
-    unread("C12-mark", "UTF-8 with a mark that is stated to be Windows-1252",
-        "mark of another encoding", "\ufeff" + GOOD, options="--read encoding=windows-1252"),
-    wrong("C12-name", "an encoding that is not read", "--read encoding must be one of",
-        "--read encoding=latin-1"),
-    unread("C12-users", "users in Latin-1", "not in UTF-8", users("é").encode("latin-1"),
-        options=USERS),
     unread("C13-mixed", "UTF-8, then CP949", "not in UTF-8",
         users("김").encode() + "김,1,2,\n".encode("cp949"), options=USERS),
     kept("C14-crlf", "lines end in CR LF, or in CR", 3, GOOD.replace("\n", "\r\n"),
         GOOD.replace("\n", "\r")),
-    unread("C14-mixed", "line ends of two kinds", "line ends of one kind",
-        GOOD + GOOD.replace("\n", "\r\n")),
     kept("C15-semicolon", "fields separated by `;`, or by tabs", 3, GOOD.replace(",", ";"),
         GOOD.replace(",", "\t")),
-    unread("C15-bar", "by bars", "separated by '|'? State", GOOD.replace(",", "|")),
     kept("C15-stated", "by bars, stated", 3, GOOD.replace(",", "|"), options="--read delimiter=|"),
     kept("C15-quoted", "by `;`, names in quotes", 1, '"lon";"lat"\n1;2\n'),
-    unread("C15-other", "by `;`, and commas are stated", "is it separated by ';'?",
-        GOOD.replace(",", ";"), options="--read delimiter=,"),
-    unread("C15-sep", "a line `sep=;` above the names",
-        "names the separator for a spreadsheet program; leave it out with --read skip_rows=1",
-        "sep=;\n" + GOOD.replace(",", ";")),
     kept("C15-sep-skipped", "the same, left out", 3, "sep=;\n" + GOOD.replace(",", ";"),
         options="--read skip-rows=1"),
     unread("C15-mixed", "a row separated otherwise than the names",
         "as many fields as the header line", f"lon;lat\n{SECRET},2\n"),
-    wrong("C15-name", "a delimiter that is not read", "--read delimiter must be one of",
-        "--read delimiter=::"),
     unread("C16-quoted", "decimal comma in quotes", "without decimal comma",
         table('"126,98","37,57"')),
     kept("C16-stated", "decimal comma, stated", 1, "lon;lat\n126,98;37,57\n",
         options="--read decimal=,"),
-    unread("C16-point", "a point, or points between thousands, where a decimal comma is stated",
-        "such as 127,01", f"lon;lat\n{SECRET};2\n", "lon;lat\n1.126,98;37,57\n",
-        options="--read decimal=,"),
-    wrong("C16-name", "a decimal sign that is not read", "--read decimal must be one of",
-        "--read decimal=;"),
     unread("C16-degrees", "degrees, minutes and seconds", "convert them to decimal degrees",
         table('"126\u00b058\'41""E",37\u00b034')),
     unread("C16-bare", "decimal comma", "malformed", f"lon,lat\n126,98,37,57\n{SECRET},2\n"),
     unread("C17-short", "a row with a field less, or more", "as many fields",
         GOOD + f"{SECRET},2\n", GOOD + f"1,2,{SECRET},4\n"),
-    unread("C18-open", "a quote that is not closed", "closed quotes",
-        GOOD + f'1,2,"{SECRET}\n3,4,\n'),
     unread("C18-header", "the same among the names", "quote that is not closed",
         f'lon,lat,"note\n1,2,{SECRET}\n'),
     kept("C18-quoted", "commas, quotes and line ends within quotes", 1,
@@ -603,39 +462,24 @@ FILE = (
         gzip.compress(GOOD.encode()), GOOD, input="points.csv.gz"),
     unread("C22-bomb", "100,000 bytes that gzip makes to 100 MB", "times its size", bomb,
         input="points.csv.gz"),
-    unread("C22-cut", "gzip that breaks off", "damaged or incomplete gzip",
-        gzip.compress(GOOD.encode() * 100)[:-20], input="points.csv.gz"),
     unread("C22-bzip2", "CSV compressed by bzip2", "decompress it first",
         bz2.compress(GOOD.encode())),
     unread("C23-grows", "the file grows while it is read", "changed while it was read", GOOD,
-        patch=meanwhile(append)),
-    unread("C23-replaced", "it is replaced by an equal one", "changed while it was read", GOOD,
-        patch=meanwhile(replace)),
+        patch=meanwhile),
     unread("C24-pipe", "a named pipe, or a socket", "a regular file", os.mkfifo, bound_socket),
-    unread("C24-device", "`/dev/zero`", "a regular file", None, input="/dev/zero"),
     unread("C24-stdin", "`-` for standard input that is empty", "standard input", None, input="-"),
     kept("C25-link", "a symbolic link to a file elsewhere", 3, linked),
     unread("C25-dangling", "a symbolic link to nothing", "does not exist",
         lambda path: path.symlink_to("nowhere")),
     unread("C25-twice", "a file and a link to it", "twice", linked, options="elsewhere.csv"),
-    unread("C25-copy", "a file and a copy of it", "same content", copied, options="elsewhere.csv"),
-    unread("C25-compressed", "a file beside its compressed form", "compressed form", compressed,
-        options="points.csv.gz"),
     unread("C26-truncated", "the last row ends in its first field", "malformed", GOOD + "1.2"),
-    unread("C26-in-a-quote", "the last row ends within quotes", "closed quotes",
-        GOOD + '1,2,"secr'),
     unread("C26-parquet", "a Parquet file that ends early", "read as Parquet", truncated,
         input="points.parquet"),
-    unread("C26-part", "the same, one of two parts of a folder", "cannot be read as Parquet",
-        truncated_part, input="visits"),
     kept("C27-commas", "a comma after the last field of each row", 2,
         "lon,lat\n1.5,2.5,\n3.5,4.5,\n"),
     kept("C27-blank", "blank lines", 3, GOOD.replace("\n", "\n\n")),
-    unread("C27-comment", "a comment line", "malformed", GOOD + f"# {SECRET}\n"),
     unread("C27-comment-first", "a comment line before the names", "in the first line",
         f"# {SECRET}\n" + GOOD),
-    unread("C28-xlsx", "a workbook named .csv", "a workbook or a zip archive; save it as CSV",
-        b"PK\x03\x04\x14\0" + GOOD.encode()),
     unread("C28-xls", "an old workbook", "a workbook; save it as CSV",
         b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + GOOD.encode()),
     unread("C28-parquet", "a Parquet file", "a Parquet file; name it .parquet",
@@ -643,41 +487,18 @@ FILE = (
     unread("C28-geopackage", "a GeoPackage", "a GeoPackage", b"SQLite format 3\0" + GOOD.encode()),
     kept("C29-title", "a title above the names, stated", 3, "Stops, \"all\n\n" + GOOD,
         options="--read skip-rows=2"),
-    unread("C29-unstated", "a title that is not stated", "no column 'lon'", "Stops\n" + GOOD,
-        **NAMED),
-    unread("C29-many", "more lines stated than there are",
-        "must have more lines than --read skip_rows=9", GOOD, options="--read skip_rows=9"),
-    wrong("C29-name", "a number of lines that is not one", "--read skip_rows must be an integer",
-        "--read skip_rows=two"),
     kept("C30-wkt", "points in WKT", 1, table("POINT (1.5 2.5)", "POINT EMPTY", header="geom"),
         options="--read wkt=geom"),
     unread("C30-line", "a line in WKT, or a number where WKT is stated", "must hold points in WKT",
         table(f'"LINESTRING (1 2, {SECRET} 3)"', header="geom"), table(SECRET, header="geom"),
         options="--read wkt=geom", **NAMED),
-    wrong("C30-columns", "WKT and columns of coordinates",
-        "--read x and --read y must be left out with --read wkt", "--read wkt=a --read x=lon"),
-    wrong("C30-both", "WKT and geometries", "--read wkt must be left out",
-        "--read wkt=a --read geometry=b"),
     kept("C31-workbook", "a workbook", 1, workbook([["lon", "lat"], [1.5, "2.5"]]),
         input="points.xlsx"),
     unread("C31-text", "text in a workbook", "plain decimal numbers",
         workbook([["lon", "lat"], [SECRET + "E", 2]]), input="points.xlsx"),
-    unread("C31-renamed", "CSV that is named .xlsx", "cannot be read as XLSX", GOOD,
-        input="points.xlsx"),
-    wrong("C31-encoding", "an encoding for a workbook", "--read encoding must be left out",
-        "--read encoding=utf-16", content=workbook([["lon", "lat"]]), input="points.xlsx"),
     kept("C32-crs", "degrees, and a release in metres; also a record that is not reached", 1,
         table("126.98,37.57"), table("126.98,37.57", "0,1e30"),
         options=f"--read input_crs=EPSG:4326 {METRES}"),
-    wrong("C32-name", "a CRS of the columns that does not exist",
-        "--read input_crs must be a coordinate reference system", "--read input_crs=EPSG:99999",
-        code=3),
-    wrong("C32-rounded", "coordinates rounded in another CRS",
-        "--coordinate-resolution must be left out",
-        "--read input_crs=EPSG:5179 --coordinate-resolution 0.001", code=3),
-    unread("C33-https", "an address `https://`",
-        "https:// addresses are not read; download the file", None,
-        input="https://example.org/visits.csv"),
     unread("C33-password", "an address `s3://` with a password",
         "must have no user and no password", None, input="s3://key:secret@city/visits.csv"),
 )
@@ -697,18 +518,11 @@ VALUES = (
     numbers("V07-no-break", "a no-break space, or `1 027`", "\u00a012.5", "1 027"),
     kept("V08-outside", "latitude 91.25, or longitude 181.75: left out", 0, table("1.5,91.25"),
         table("181.75,2.5")),
-    kept("V08-to-360", "longitudes from 0 to 360: those above 180 left out", 1,
-        table("1.5,2.5", "233.75,2.5")),
-    kept("V09-swapped", "x and y swapped in Korea: left out", 0, table("37.57,126.98"),
-        options=KOREA),
-    kept("V09-both-fit", "x and y swapped in London: left out", 0, table("51.55,-0.125"),
-        options=LONDON),
     kept("V09-one-row", "one row of three swapped, both in range: left out", 2,
         table("51.55,-0.125", "-0.125,51.55", "0.25,51.5"), options=LONDON),
     numbers("V10-degrees", "degrees and minutes, or `127E`", "37°33'", "127E"),
     kept("V11-metres", "metres (EPSG:5179) given as degrees: left out", 0,
         table("953898.25,1952028.75"), options=KOREA),
-    kept("V11-degrees", "degrees given as metres (EPSG:5179): left out", 0, GOOD, options=METRES),
     kept("V11-told", "metres, told so", 1, table("953898.25,1952028.75"), options=METRES),
     kept("V12-edges", "edges, corners and -0.0 of the domain", 6,
         table("0,0", "2,2", "0,2", "2,0", "1,0", "-0.0,-0.0"), options="--bounds 0 0 2 2"),
@@ -723,7 +537,6 @@ VALUES = (
         content=table(*["1.5,2.5"] * 500), rows=500),
     kept("V17-outside", "all rows outside the bounds: left out", 0, GOOD,
         options="--bounds 60 60 70 70"),
-    kept("V17-some", "some rows outside: left out", 1, GOOD, options=KOREA),
     kept("V18-duplicates", "equal rows", 6, table(*PLACES, *PLACES)),
     kept("V19-long", "numbers of 400 digits, most of them decimals; `1e-400`, which is 0", 1,
         table("1." + "25" * 200 + ",2.5"), table("1e-400,2.5")),
@@ -754,8 +567,6 @@ PARAMETERS = (
         *valued("--epsilon", "1e-400 0.1234567891")),
     wrong("P01-huge", "", "at most 1,000", "--epsilon 1e9"),
     allowed("P01-range", "", *valued("--epsilon", "0.123456789 1e-9 1000")),
-    wrong("P01-twice", "two epsilons", "--epsilon must be given once, got 2 times",
-        "--epsilon 1 --epsilon 0.1"),
     wrong("P02-overspent", "more than what is left: a method that asks for 1e-9 above epsilon",
         "spend more than epsilon 1", "", code=4, patch=overspend),
     unpaid("P02-ledger", "more than what is left of the budget of a ledger",
@@ -764,39 +575,19 @@ PARAMETERS = (
         "--epsilon 0.3 --set budget=uniform --set height=2"),
     kept("P03-ledger", "exactly what is left of the budget of a ledger", 1,
         with_ledger(lambda path: None), options="--ledger city.ledger --dataset rows"),
-    wrong("P04-nothing", "", "total_share must be above 0", f"{GRID} total_share=0"),
     wrong("P04-share", "grid, `total_share` of `1`, `1.5` or `-0.1`", "must be in [0, 1)",
         *valued(f"{GRID} total_share=", "1 1.5 -0.1", "")),
-    wrong("P04-nan", "", "must be a decimal number", f"{GRID} total_share=nan"),
     allowed("P04-taken", "", f"{GRID} total_share=0 --set size=3",
         f"{GRID} total_share=0.999999999"),
     allowed("P05-low", "", "--set height=0", "--set height=1", f"{GRID} size=1"),
-    wrong("P05-height", "", "must be between 0 and 12", "--set height=13", "--set height=40"),
     wrong("P05-underscore", "quadtree, `height=1_0` or in full-width digits; grid, `size=1e9`",
         "must be an integer", "--set height=1_0", "--set height=\uff18", f"{GRID} size=1e9"),
-    wrong("P05-fanout", "", "quadtree has no parameter", "--set fanout=1"),
     wrong("P05-cells", "", "must be between 1 and 4096", f"{GRID} size=0",
         f"{GRID} size=1000000000"),
-    wrong("P06-empty-text", "bounds of empty texts", "must be four numbers",
-        "--bounds '' '' '' ''"),
-    wrong("P06-three", "three numbers", "4 arguments", "--bounds 0 0 1"),
     wrong("P06-reversed-x", "west above east", "west below east, got 4.0", "--bounds 4 -4 -4 4",
         code=3),
-    wrong("P06-reversed-y", "south above north", "south below north, got 4.0",
-        "--bounds -4 4 4 -4", code=3),
     wrong("P06-nan", "`nan` or `1e400`", "must be finite", "--bounds nan -4 4 4",
         "--bounds -4 -4 1e400 4", code=3),
-    wrong("P06-no-area", "no width", "west below east", "--bounds 1 2 1 4", code=3),
-    wrong("P06-one-step", "one step of floating point wide", "too narrow",
-        "--bounds 1 2 1.0000000000000002 4", code=3),
-    wrong("P06-swapped", "latitude before longitude, Korea", "are x and y swapped",
-        "--bounds 33 124 39 132", code=3),
-    wrong("P06-metres", "metres", "metres of a projected CRS",
-        "--bounds 900000 1900000 1000000 2000000", code=3),
-    wrong("P06-to-360", "longitudes to 360", "longitudes from 0 to 360", "--bounds 0 -90 360 90",
-        code=3),
-    wrong("P06-text", "`1_0`, or full-width digits", "is not a number", "--bounds -1_0 -10 10 10",
-        "--bounds -10 -10 \uff11\uff10 10"),
     kept("P06-small", "bounds of a metre", 1, table("126.980001,37.570001"),
         options="--bounds 126.98 37.57 126.98001 37.57001"),
     wrong("P07-range", "`--max-contributions` of `0`, `-1` or `1000000001`",
@@ -806,20 +597,10 @@ PARAMETERS = (
         *valued("--user user --max-contributions", "1e9 1_0 \uff11 1.5"), content=users("u")),
     kept("P07-largest", "`--max-contributions 1000000000`", 2, users("u", "u"),
         options="--user user --max-contributions 1000000000"),
-    wrong("P07-without-user", "a bound without `--user`", "--user must name",
-        "--max-contributions 2", content=users("u")),
-    wrong("P07-without-bound", "`--user` without a bound", "--max-contributions must be given",
-        "--user user", content=users("u")),
     wrong("P08-method", "", "'{}' is not one of", "--method kd", "--method Quadtree"),
     wrong("P08-option", "a misspelt option", "No such option", "--epsilom 2"),
-    wrong("P08-key", "an unknown setting", "quadtree has no parameter", "--set hight=3"),
-    wrong("P08-other-key", "a setting of another method", "grid has no parameter",
-        f"{GRID} height=3"),
     wrong("P08-key-twice", "a setting given twice", "got 2 times",
         "--set height=1 --set height=2", "--set workload=small --set workload=tiny"),
-    wrong("P08-no-value", "a setting without a value", "KEY=VALUE", "--set height"),
-    wrong("P08-columns", "one column for x and y, or a coordinate for the user",
-        "different columns", "--read y=lon", "--user lon --max-contributions 2"),
     allowed("P08-workload", "", "--set workload=huge", "--set workload=tiny --method grid"),
     kept("P08-workload-boxes", "`--set workload` with a box that reaches beyond the bounds", 3,
         beside("boxes.csv", "west,south,east,north\n-900,-9,9,9\n"),
@@ -833,40 +614,23 @@ PARAMETERS = (
             ("column", "a file of other columns", "west,south\n1,2\n", 8, "no column east"),
             ("text", "text for a number", "west,south,east,north\n1,2,x,4\n", 8,
                 "line 2: east is not a number"),
-            ("empty", "a file without boxes", "west,south,east,north\n", 2,
-                "must have at least one box"),
-            ("outside", "a box outside the bounds",
-                "west,south,east,north\n0,0,1,1\n190,0,191,1\n", 2, "box 2 (190 0 191 1)"),
-            ("reversed", "west above east", "west,south,east,north\n3,0,1,1\n", 2,
-                "west south east north"),
         )
     ),
-    wrong("P08-workload-method", "`--set workload` with privtree", "privtree has no parameter",
-        "--set workload=tiny --method privtree"),
     wrong("P08-workload-grid", "`--set workload` of larger boxes with grid", "workload",
         "--set workload=small --method grid"),
-    wrong("P08-workload-budget", "a workload and another budget, or `budget=workload` alone",
-        "must be given together", "--set workload=small --set budget=leaf",
-        "--set budget=workload"),
     unread("P08-workload-output", "the release is the file of boxes, with `--overwrite`",
         "read as an input", beside("boxes.csv", ""), code=6,
         options="--set workload=boxes.csv -o boxes.csv"),
     wrong("P09-exists", "the release exists", "exists", "", code=6, overwrite=False),
     allowed("P09-overwrite", "the release exists, with `--overwrite`", ""),
-    wrong("P09-folder", "the release is a folder", "is a folder", "-o out", code=6),
     wrong("P09-no-folder", "the release in a folder that is missing", "does not exist",
         "-o nowhere/r.psd.parquet", code=6),
     wrong("P09-input", "the release is the input, with `--overwrite`", "read as an input",
         f"-o {INPUT}", code=6),
     wrong("P10-seed", "`--seed`, which does not exist", "No such option '--seed'", "--seed 1"),
-    wrong("P11-two", "two CRS", "--crs must be given once, got 2 times",
-        "--crs EPSG:4326 --crs EPSG:5179"),
     wrong("P11-unknown", "an unknown CRS, or an empty one", "a coordinate reference system",
         "--crs EPSG:0", "--crs ''", code=3),
     wrong("P11-height", "a CRS of heights", "coordinates x and y", "--crs EPSG:5773", code=3),
-    wrong("P24-text", "`--coordinate-resolution` of `0`, `-0.1` or `fine`",
-        "decimal number above 0",
-        *valued(f"{EAST} --coordinate-resolution", "0 -0.1 fine"), code=3),
     wrong("P24-long", "`--coordinate-resolution` of 17 decimals", "at most 15 digits",
         f"{EAST} --coordinate-resolution 0.00000000000000001", code=3),
     wrong("P24-values", "the same, larger than the bounds, or of 2^30 values and more; also of the "
@@ -878,37 +642,20 @@ PARAMETERS = (
     kept("P24-outside", "rows that are outside by less than half a step: left out", 1,
         table("1.5,2.5", "4.1,2", "-0.1,2"),
         options="--bounds 0 0 4 4 --coordinate-resolution 0.5"),
-    wrong("P25-text", "`--min-cell` of `-5`, `nan` or `small`", "decimal number of metres",
-        *valued(f"{EAST} --min-cell", "-5 nan small"), code=3),
     wrong("P25-long", "`--min-cell` of 7 decimals", "at most 6 decimals",
         f"{EAST} --min-cell 0.0000001", code=3),
-    wrong("P25-large", "`--min-cell` larger than the bounds", "at most the sides of the bounds",
-        f"{EAST} --min-cell 5000000", code=3),
     wrong("P25-angles", "`--min-cell` with a local CRS without a unit of length",
         "without a unit of length",
         """--crs 'LOCAL_CS["x",UNIT["degree",0.0174532925199433]]' --bounds 100 30 140 50 """
         "--min-cell 5", code=3),
     kept("P25-kept", "`--min-cell 1000`: cells are larger, and no row is left out", 2,
         table("1.5,2.5", "1.7,2.2"), options="--bounds 0 0 4 4 --min-cell 1000"),
-    wrong("P26-ending", "a release that is named like a GeoPackage",
-        "--output must end in .parquet, or in no ending of another format", "-o out/r.gpkg"),
     *(
         wrong(f"P27-{end}", f"`--about` with {given}", told, f"--about {text}")
         for end, given, told, text in (
-            ("key", "an unknown key", "did you mean 'licence'", "licenze=CC0-1.0"),
             ("empty", "a key without a value", "must be FILE or KEY=VALUE", "title="),
             ("twice", "a key twice", "--about title must be given once",
                 "title=a --about title=b"),
-            ("blank", "a title of white space", "it is blank", "title='  '"),
-            ("long", "a title of 201 characters", "1 to 200 characters", f"title={'x' * 201}"),
-            ("line", "a title of two lines", "one line of printable characters", "title='a\nb'"),
-            ("escape", "an escape of a terminal", r"got '\x1b' in it", "title='\x1b[31mred'"),
-            ("turned", "a mark that turns the direction of text", r"got '\u202e' in it",
-                "title='\u202ered'"),
-            ("date", "another date", "must be a year, a month, a day", "reference_date=June"),
-            ("order", "an interval that ends before it starts", "must be a year",
-                "reference_date=2024-06/2024-01"),
-            ("language", "the name of a language", "BCP 47", "language='English language'"),
             ("records", "a file of records", "input of records", INPUT),
         )
     ),
@@ -916,8 +663,6 @@ PARAMETERS = (
         "does not exist or is not UTF-8 text", "--about none.toml", code=8),
     allowed("P27-markup", "`--about` with a title of HTML: a text like any other",
         "--about title='<script>'"),
-    wrong("P28-users", "`--per record` with `--user`", "--per must not be record with --user,",
-        f"{USERS} --per record"),
     allowed("P28-ids", "a column that is named like an id, without `--user`: a warning", ""),
 )
 UNITS = (
@@ -926,50 +671,29 @@ UNITS = (
         content=MOMENTS),
     wrong("U01-no-column", "`--per day` without `--time`", "--read time must name",
         f"{USERS} --per day", content=MOMENTS),
-    wrong("U01-no-user", "`--per day` without `--user`", "--user must name", DAY, content=MOMENTS),
     unread("U01-no-time", "a row without a time", "records have no time",
         table("1.5,2.5,u,2024-03-01", "1.5,2.5,u,", header="lon,lat,user,seen_at"),
         options=f"{USERS} {DAY}"),
-    unread("U01-no-id", "a row without an id", "have no user id",
-        table("1.5,2.5,u,2024-03-01", "1.5,2.5,,2024-03-01", header="lon,lat,user,seen_at"),
-        options=f"{USERS} {DAY}"),
-    wrong("U01-zone", "an unknown time zone", "must be in the IANA database",
-        f"{USERS} {DAY}".replace("Seoul", "Soul"), content=MOMENTS),
     kept("U02-users", "`--count users`: all rows of a user", 3, users("u", "u", "u"),
         options="--user user --count users"),
     wrong("U02-bound", "`--count users` with a bound", "--max-contributions must be left out",
         f"{USERS} --count users", content=users("u")),
     wrong("U02-day", "`--count users` by day", "--per must be left out",
         f"--user user --count users {DAY}", content=MOMENTS),
-    wrong("U02-no-user", "`--count users`, or a bound to be chosen, without `--user`",
-        "--user must name", "--count users", "--max-contributions auto"),
-    unread("U02-no-id", "`--count users` and a row without an id", "have no user id",
-        users("u", ""), options="--user user --count users"),
     kept("U03-auto", "a bound that is chosen; every row of its own user", 3, users("u", "v", "w"),
         options="--user user --max-contributions auto"),
-    wrong("U03-text", "a setting of a fixed bound, or a bound that is no number",
-        "must be a whole number or auto",
-        *valued("--user user --max-contributions", "2:share=0.1 many"), content=users("u")),
     wrong("U03-key", "a setting that does not exist", "did you mean 'share'?",
         "--user user --max-contributions auto:shore=0.1", content=users("u")),
-    wrong("U03-epsilon", "too little epsilon for a choice",
-        "choosing max_contributions is below 1e-9",
-        "--user user --max-contributions auto --epsilon 1e-8", content=users("u")),
     *(
         wrong(f"U03-{name}", f"`--max-contributions auto:{settings}`", told,
             f"--user user --max-contributions auto:{settings}", content=users("u"))
         for name, settings, told in (
             ("share-0", "share=0", "share must be above 0"),
-            ("share-1", "share=1", "must be in [0, 1)"),
-            ("share-text", "share=much", "must be a decimal number"),
-            ("over", "over=-1", "must be between 0 and"),
             ("limit", "limit=0", "must be between 1 and"),
             ("twice", "share=0.1,share=0.2", "share twice"),
         )
     ),
     allowed("U04-area", "", "--bounds area-of-use", "--bounds -180,-90,180,90"),
-    wrong("U04-two", "`--bounds area-of-use` and bounds", "--bounds must be given once",
-        "--bounds area-of-use --bounds 0 0 9 9"),
     wrong("U04-word", "a word that is no kind of bounds, or three numbers with commas",
         "must be four numbers, area-of-use or private", "--bounds everywhere", "--bounds 0,0,9"),
     kept("U04-crs", "bounds in another CRS than the release", 1, table("126.98,37.57"), options=
@@ -1005,9 +729,6 @@ UNITS = (
         wrong(f"U04-{name}", "", told, f"--bounds private:{settings}")
         for name, settings, told in (
             ("share-0", "share=0", "share must be above 0"),
-            ("share-1", "share=1", "must be in [0, 1)"),
-            ("share-text", "share=some", "must be a decimal number"),
-            ("beyond", "share=0.1,beyond=2", "must be between 3 and"),
             ("key", "beyound=9", "did you mean 'beyond'?"),
             ("epsilon", "share=0.1 --epsilon 1e-8", "bounds is below 1e-9"),
         )
@@ -1019,73 +740,10 @@ UNITS = (
         beside("b.geojson", "land"), options="--boundary b.geojson"),
     unread("U05-points", "points for polygons", "is not a polygon", beside("b.geojson", POINT),
         code=2, options="--boundary b.geojson --bounds 0 0 9 9"),
-    unread("U05-invalid", "a boundary that crosses itself", "is not valid",
-        beside("b.geojson", CROSSED), code=2, options="--boundary b.geojson"),
-    unread("U05-no-crs", "a boundary without a CRS", "no CRS", beside("b.parquet", without_crs),
-        code=3, options="--boundary b.parquet"),
-    unread("U05-elsewhere", "a boundary outside the bounds", "the boundary lies outside",
-        beside("b.geojson", SQUARE), code=3,
-        options="--boundary b.geojson --bounds 20 20 30 30"),
     kept("U05-nobody", "a boundary with no row inside", 0,
         beside("b.geojson", polygons(ring(20, 20, 30, 30))), options="--boundary b.geojson"),
-    unread("U05-private", "a boundary and private bounds", "must be public with boundary",
-        beside("b.geojson", SQUARE), code=2,
-        options="--boundary b.geojson --bounds private:share=0.1"),
     unread("U05-output", "the boundary is the output, with `--overwrite`", "read as an input",
         beside("r.geojson", SQUARE), code=6, options="--boundary r.geojson -o r.geojson"),
-    *(
-        unread(f"U06-{name}", given, told, beside("r.geojson", content), code=code,
-            options=f"{IN_REGIONS} r.geojson --regions id=w")
-        for name, given, content, code, told in (
-            ("twice", "two regions of an id", wards("a", "a"), 2, "must be unique"),
-            ("blank", "a region with a blank id", wards("a", " "), 2, "must have an id"),
-            ("control", "an id with a control character", wards("a", "b\a"), 2, "printable"),
-            ("long", "an id of a megabyte", wards("a", "b" * 2**20), 2, "at most 200 characters"),
-            ("overlap", "regions that overlap", wards("a", "b", east=6), 2, "overlap"),
-            ("gap", "a gap between regions", wards("a", "b", east=3), 2, "must cover the bounds"),
-            ("beyond", "a region outside the bounds", wards("a", "b", "c"), 3,
-                "lies outside the bounds"),
-            ("crossed", "a region that crosses itself", CROSSED, 2, "repair=yes"),
-            ("flat", "a region without an area",
-                polygons([[0, 0], [9, 9], [0, 0], [0, 0]], w="a"), 2, "is not valid"),
-            ("point", "a region that is a point", feature(json.loads(POINT), w="a"), 2,
-                "must be a polygon"),
-        )
-    ),
-    unread("U06-column", "no column of ids", "--regions id must be a column",
-        beside("r.geojson", wards("a", "b")), code=2,
-        options=f"{IN_REGIONS} r.geojson --regions id=v"),
-    unread("U06-no-crs", "regions without a CRS", "no CRS", beside("r.parquet", without_crs),
-        code=3, options=f"{IN_REGIONS} r.parquet --regions id=id"),
-    wrong("U06-input", "records as regions", "must not be an input of records",
-        f"{IN_REGIONS} points.csv --regions id=lon"),
-    wrong("U06-h3", "a resolution that H3 does not have", "from 0 to 15", f"{IN_REGIONS} h3=16"),
-    wrong("U06-divide", "sizes of a grid that do not nest", "must divide",
-        f"{IN_REGIONS} grid-cells=2,3"),
-    wrong("U06-fine", "a grid of too many cells", "the finest", f"{IN_REGIONS} grid-cells=0.0001"),
-    unplanned("U07-column", "a plan, and no column of populations",
-        "--regions population must be a column", f"{WARDS} --regions population=p"),
-    unplanned("U07-negative", "a population below 0", "got '-1' for region 'b'",
-        f"{WARDS} --regions population=people"),
-    unplanned("U07-nobody", "populations that are all 0", "must have a sum above 0",
-        f"{WARDS} --regions population=none"),
-    unplanned("U07-count", "neither populations nor `--count`", "--count must be", WARDS),
-    unplanned("U07-cells", "populations of cells of a grid", "must be a column of files",
-        "--epsilon 1 --regions grid-cells=3 --regions population=some"),
-    unplanned("U07-level", "a level that does not exist", "--level must be one of w, got 'v'",
-        f"{PLANNED} --for-relative-error 5% --level v"),
-    unplanned("U07-never", "an error that no epsilon gives", "which epsilon 1 gives, got",
-        f"{PLANNED} --for-relative-error 0.00001%"),
-    unplanned("U07-several", "two epsilons, and an error", "must be one with",
-        f"{PLANNED},2 --for-relative-error 5%"),
-    unplanned("U07-sizes", "sizes of queries", "--sizes must be left out with --regions",
-        f"{PLANNED} --sizes 1%"),
-    unplanned("U07-plot", "a plot that is no picture", "--plot must end in .png",
-        f"{PLANNED} --plot p.pdf"),
-    unplanned("U07-covariate", "no such covariate", "does not exist",
-        f"{PLANNED} --covariate land.geojson", code=8),
-    unplanned("U07-boundary", "a boundary, and no regions", "--boundary must be given with",
-        "--epsilon 1 --count 9 --boundary r.geojson"),
     *(
         wrong(f"U08-{name}", f"`--max-per-slice` {given}", told, options, content=MOMENTS)
         for name, given, told, options in (
@@ -1104,8 +762,6 @@ UNITS = (
                 f"{USERS} {SLICED} --max-per-slice 1 --per slice"),
             ("day", "with `--per day`", "--max-per-slice must be given with --user",
                 f"{USERS} {SLICED} --max-per-slice 1 --per day"),
-            ("auto", "with a bound that is chosen", "--max-contributions must be a number",
-                f"--user user --max-contributions auto {SLICED} --max-per-slice 1"),
         )
     ),
     wrong("U09-range", "`--delta` of `0`, `1`, `1e-2` or `-1`",
@@ -1126,54 +782,17 @@ UNITS = (
 COVARIATES = (
     wrong("K01-missing", "no such covariate, or raster", "does not exist",
         "--covariate land.geojson", "--covariate land.npy", code=8),
-    wrong("K01-key", "a setting that does not exist", "did you mean 'column'?",
-        "--covariate land.geojson:colum=people"),
-    wrong("K01-density", "`--set density=covariate` alone", "without a covariate",
-        "--set density=covariate"),
     excluded("K01-output", "the covariate is the output, with `--overwrite`", "read as an input",
         polygons(BOX), file="r.geojson", options="-o r.geojson", code=6),
     excluded("K02-text", "text that is no vector file", "as a vector file", "land", code=8),
-    excluded("K02-array", "text that is no array, or Python objects", "as a raster", "land",
-        array(None, None), file="land.npy", code=8),
-    excluded("K02-grid", "an ASCII grid cut short", "as a raster",
-        with_crs(grid(1, 2), "EPSG:4326"), file="land.asc", code=8),
-    excluded("K02-points", "points for polygons", "polygon 1 of the covariate is not", POINT),
     excluded("K02-invalid", "a polygon that crosses itself",
         "polygon 2 of the covariate is not valid", polygons(BOX, BOW)),
-    excluded("K03-no-crs", "polygons without a CRS", "no CRS", without_crs, file="land.parquet",
-        code=3),
-    excluded("K03-grid", "an ASCII grid without a .prj beside it", "no CRS", grid(1, 1, 1, 1),
-        file="land.asc", code=3),
-    excluded("K03-other", "a raster in another CRS than the release", "warp it first",
-        with_crs(grid(1, 1, 1, 1), "EPSG:5179"), file="land.asc", code=3),
-    excluded("K04-swapped", "latitude before longitude", "longitude and latitude swapped",
-        polygons(ring(36, 126, 38, 128)), options=KOREA, code=3),
     excluded("K04-elsewhere", "polygons outside the bounds",
         "the covariate lies outside the bounds", polygons(EUROPE), options=KOREA, code=3),
-    excluded("K04-raster", "a raster outside the bounds", "outside the bounds",
-        with_crs(grid(1, 1, 1, 1, west=-360), "EPSG:4326"), file="land.asc", options=KOREA,
-        code=3),
-    excluded("K05-negative", "a negative weight", "negative", polygons(BOX, people=-1),
-        settings=":column=people"),
-    excluded("K05-missing", "a weight that is missing", "missing", polygons(BOX, people=None),
-        settings=":column=people"),
-    excluded("K05-text", "weights that are text", "must hold numbers",
-        polygons(BOX, people="many"), settings=":column=people"),
     excluded("K05-column", "no such column", "one of the covariate (people), got 'Leute'",
         polygons(BOX, people=1), settings=":column=Leute"),
-    excluded("K05-array", "a raster with NaN", "missing or not finite", array([1, float("nan")]),
-        file="land.npy"),
-    excluded("K05-below", "a raster with a negative value", "negative", array([1, -1]),
-        file="land.npy"),
-    excluded("K05-shape", "an array of three dimensions", "two-dimensional",
-        array([[1, 1]], [[1, 1]]), file="land.npy"),
-    excluded("K06-zero", "weights of 0", "0 everywhere", polygons(BOX, people=0),
-        settings=":column=people"),
-    excluded("K06-array", "a raster of 0", "0 everywhere", array([0, 0]), file="land.npy"),
     excluded("K06-size", "`--covariate land.npy:size=2000`", "must be between 1 and 1024",
         array([1, 1]), file="land.npy", settings=":size=2000"),
-    excluded("K06-both", "a column of a raster", "only polygons have columns", array([1, 1]),
-        file="land.npy", settings=":column=people"),
     *(
         kept(f"K07-{end}", given, 3, beside(file, content), options=f"--covariate {file}{settings}")
         for end, given, file, settings, content in (
@@ -1189,28 +808,13 @@ COVARIATES = (
 METHODS = (
     uncompared("E01-unknown", "`--methods grid,kd`, `Grid`, `grid,`, `all,grid` or an empty text",
         "--methods must be one of", *valued("--methods", "grid,kd Grid grid, all,grid ''")),
-    uncompared("E01-twice", "a method that stands twice",
-        "--methods must have each value once, got grid 2 times", "--methods grid,quadtree,grid"),
-    uncompared("E01-option-twice", "the option given twice", "--methods must be given once",
-        "--methods grid --methods quadtree"),
     uncompared("E02-text", "`--epsilons 1,abc`, or a comma too many", "must be a decimal number",
         "--epsilons 1,abc", "--epsilons 1,"),
-    uncompared("E02-zero", "", "must be above 0", "--epsilons 0,1"),
-    uncompared("E02-twice", "0.1 and .10", "--epsilons must have each value once, got 0.1 2 times",
-        "--epsilons 0.1,1,.10"),
-    uncompared("E02-many", "21 epsilons", "--epsilons must have at most 20",
-        "--epsilons " + ",".join(map(str, range(1, 22)))),
-    uncompared("E03-runs", "", "runs must be between", "--runs 0", "--runs 1001"),
     uncompared("E03-half-a-run", "", "not a whole number", "--runs 1.5"),
-    uncompared("E03-jobs", "", "jobs must be between", "--jobs 0", "--jobs -1"),
     uncompared("E04-part", "a setting without a method, a key or a value", "METHOD.KEY=VALUE",
         *valued("--set", "height=3 quadtree.=3 quadtree.height=")),
     uncompared("E04-other-method", "a setting of a method that is not compared",
         "must name a compared method, got kd-hybrid", "--set kd-hybrid.height=3"),
-    uncompared("E04-other-key", "a setting of another method", "grid has no parameter",
-        "--set grid.height=3"),
-    uncompared("E04-value", "a value out of range", "must be between 0 and 12",
-        "--set quadtree.height=40"),
     uncompared("E04-twice", "a setting given twice", "got 2 times",
         "--set quadtree.height=1 --set quadtree.height=2"),
     uncompared("E05-exists", "the table exists", "exists", "", code=6, overwrite=False),
@@ -1220,17 +824,6 @@ METHODS = (
         "--plot nowhere/e.png", code=6),
     uncompared("E05-ending", "a picture that ends in .pdf",
         "--plot must end in .png or .svg, got e.pdf", "--plot e.pdf"),
-    uncompared("E05-same", "a picture and a table of one name", "two outputs have the same path",
-        "-o out/e.png --plot out/e.png", code=6),
-    uncompared("E06-missing", "no such file", "does not exist", "b.csv", code=8),
-    uncompared("E06-no-row", "column names and no row", "no record lies inside", "", code=8,
-        content=table()),
-    uncompared("E06-outside", "all rows outside the bounds", "no record lies inside the bounds",
-        "--bounds 60 60 70 70", code=8),
-    uncompared("E06-text", "text among the numbers", "plain decimal numbers", "", code=8,
-        content=table("one,2.5")),
-    uncompared("E06-without-bound", "`--user` without a bound", "contributions must be given",
-        "--user user", content=users("u")),
 )
 QUERIES = (
     unasked("Q01-reversed-x", "west above east, or no width", "west below its east",
@@ -1260,38 +853,20 @@ QUERIES = (
         unasked(f"Q03-{name}", given, *told, WKT, content=with_release("p.wkt", shape)) if told
         else answered(f"Q03-{name}", given, WKT, content=with_release("p.wkt", shape))
         for name, given, shape, *told in (
-            ("unclosed", "a ring that is not closed, WKT", wkt(*RING[:-1]), "do not form a closed"),
             ("bow-tie", "a polygon that crosses itself", wkt(*BOW), "(Self-intersection[20 20])"),
             ("hole", "a polygon with a hole", f"POLYGON ({HOLE})"),
             ("hole-outside", "a hole outside the polygon",
                 f"POLYGON ({HOLE}, (50 50, 50 60, 60 60, 50 50))", "(Hole lies outside shell"),
             ("multi", "two parts", f"MULTIPOLYGON (({HOLE}), ((50 50, 60 50, 60 60, 50 50)))"),
-            ("multi-overlap", "two parts that overlap", f"MULTIPOLYGON (({HOLE}), ({HOLE}))",
-                "region 1 is not valid ("),
             ("z", "heights, which play no part", wkt(*([*p, 9] for p in RING), kind="POLYGON Z")),
-            ("empty", "`POLYGON EMPTY`", "POLYGON EMPTY", "must not be empty"),
-            ("point", "a point", "POINT (1 2)", "region 1 must be a polygon, got Point"),
-            ("collection", "a collection", f"GEOMETRYCOLLECTION ({wkt(*RING)})",
-                "region 1 must be a polygon, got GeometryC"),
             ("duplicates", "each vertex twice", wkt(*(p for p in RING for _ in range(2)))),
-            ("1001", "1,001 vertices", circle(1001)),
-            ("1-mb", "1 MB of WKT", circle(30_000, 15)),
-            ("entangled", "60,001 vertices of thin spikes", spikes(60_001),
-                "sides beside each other"),
-            ("nan", "a vertex with `nan`", wkt(*RING[:2], ["nan", 1], *RING[2:]), "finite"),
-            ("inf", "a vertex with `1e400`", wkt(*RING[:2], ["1e400", 1], *RING[2:]), "finite"),
-            ("outside", "outside the bounds", wkt(*ring(190, 0, 200, 9)),
-                "lies outside the bounds"),
-            ("not-wkt", "text that is no WKT", "here", "cannot be read as GeoJSON or WKT"),
+            ("1-mb", "1 MB of WKT", circle(30_000)),
         )
     ),
     unasked("Q03-unclosed-geojson", "a ring that is not closed, GeoJSON", "do not form a closed",
         "--polygons p.geojson", code=8, content=with_release("p.geojson", polygons(RING[:-1]))),
     unasked("Q03-no-crs", "WKT without a CRS", "no CRS", "--polygons p.wkt", code=3,
         content=with_release("p.wkt", wkt(*RING))),
-    unasked("Q03-two-crs", "GeoJSON, and another CRS", "regions must have one CRS",
-        "--polygons p.geojson --polygons-crs EPSG:3857", code=3,
-        content=with_release("p.geojson", polygons(RING))),
     unasked("Q03-box-crs", "a CRS for a box", "must be given with --polygons",
         "--box 0 0 1 1 --polygons-crs EPSG:4326"),
     answered("Q03-ewkt", "EWKT, which says its CRS", "--polygons p.wkt",
@@ -1304,8 +879,6 @@ QUERIES = (
     unasked("Q04-collections", "200,000 collections in each other", "at most 3 deep, got 200,001",
         WKT, content=with_release("p.wkt", "GEOMETRYCOLLECTION(" * 200_000 + "POINT(1 1)" +
             ")" * 200_000)),
-    unasked("Q04-brackets", "200,000 brackets", "at most 3 deep, got 200,000", WKT,
-        content=with_release("p.wkt", "POLYGON" + "(" * 200_000)),
     unasked("Q04-geojson", "GeoJSON with 200,000 brackets", "cannot be read as a vector file",
         "--polygons p.geojson", code=8, content=with_release("p.geojson",
             '{"type": "Polygon", "coordinates": ' + "[" * 200_000 + "]" * 200_000 + "}")),
@@ -1320,22 +893,13 @@ QUERIES = (
         "--box 0 0 1 1 --box 0 0 2 2 --joint --unreliable drop"),
 )
 EXPORTS = (
-    exported("X01-kml", "KML, or no ending", "must end in one of .csv, .fgb, .geojson, .gpkg",
-        "out/m.kml", "out/map"),
     exported("X02-crs", "a CRS that does not exist",
         "--crs must be a coordinate reference system", "out/m.gpkg --crs EPSG:99999", code=3),
     exported("X02-file", "a CRS that names a file", "--crs must not name files",
         "out/m.gpkg --crs '+proj=longlat +grids=a.gsb'", code=3),
-    exported("X02-geojson", "GeoJSON in metres",
-        "--crs must be EPSG:4326, or left out, if output ends in .geojson",
-        "out/m.geojson --crs EPSG:3857"),
-    exported("X02-csv", "CSV in another CRS",
-        "--crs must be EPSG:4326, that of the release, or left out", "out/m.csv --crs EPSG:3857"),
     exported("X02-tiles", "tiles in degrees",
         "--crs must be EPSG:3857, or left out, if output ends in .pmtiles",
         "out/m.pmtiles --crs EPSG:4326"),
-    exported("X02-raster", "a raster in another CRS",
-        "--crs must be left out if output is a raster", "out/m.npy --crs EPSG:3857"),
     exported("X03-word", "another treatment", "'hide' is not", "out/m.csv --unreliable hide"),
     exported("X03-zero", "a threshold of `0` or `nan`",
         "--threshold must be above 0 and at most 1, got {}",
@@ -1343,23 +907,13 @@ EXPORTS = (
     exported("X03-percent", "a threshold of `30`, which is 3,000 %",
         "--threshold must be above 0 and at most 1, got 30; it is a relative error, such as 0.3",
         "out/m.csv --threshold 30"),
-    exported("X03-order", "the limit of good estimates above that of reliable ones",
-        "then that of reliable ones, got 0.3 before 0.12", "out/m.csv --threshold 0.3,0.12"),
     exported("X03-limits", "three limits", "is not one number or two with a comma",
         "out/m.csv --threshold 0.1,0.2,0.3"),
-    exported("X04-band", "a band of a table", "--band must be left out unless output is a GeoTIFF",
-        "out/m.gpkg --band count"),
     exported("X04-word", "a band that does not exist", "'red' is not", "out/m.tif --band red"),
     exported("X04-level", "a level that does not exist",
         "--level must be an integer from 0, the domain, to ", "out/m.gpkg --level 9"),
     exported("X04-level-name", "a level by name", "--level must be a whole number from 0",
         "out/m.gpkg --level ward"),
-    exported("X04-level-raster", "a level of a raster",
-        "--level must be left out if output is a raster", "out/m.npy --level 1"),
-    exported("X04-size", "a size of a table", "--size must be left out unless output is a raster",
-        "out/m.gpkg --size 9 9"),
-    exported("X05-time", "`psd info --format stac` without a reference date",
-        "about must have a reference_date for an item of STAC", "--format stac", command="info"),
     exported("X05-word", "`psd info` in another standard", "'iso' is not", "--format iso",
         command="info"),
     exported("X06-ending", "`psd plot` to another format", "OUTPUT must end in .png, .svg, .pdf",
@@ -1384,26 +938,17 @@ EXPORTS = (
 )
 LEDGERS = (
     unpaid("L01-missing", "a ledger that is not there", "does not exist", change=Path.unlink),
-    unpaid("L01-folder", "a folder for a ledger", "is not a file",
-        change=lambda path: (path.unlink(), path.mkdir())),
     kept("L01-link", "a symbolic link to the ledger", 1,
         with_ledger(lambda path: path.with_name("link").symlink_to(path)),
         options="--ledger link --dataset rows"),
-    unpaid("L02-empty", "a ledger of 0 bytes", "is empty", change=containing(b"")),
-    unpaid("L03-text", "a text file for a ledger", "is not a ledger",
-        change=containing(f"rows,1,{SECRET}\n".encode() * 99)),
+    unpaid("L02-empty", "a ledger of 0 bytes", "is empty",
+        change=lambda path: os.truncate(path, 0)),
     unpaid("L03-cut-off", "a ledger that was cut off", "is damaged",
         change=lambda path: os.truncate(path, 5000)),
     unpaid("L05-edited", "an entry that was edited", "entry 2 of the ledger was changed",
         change=sql("DROP TRIGGER kept; UPDATE entry SET time = '' WHERE number = 2")),
     unpaid("L06-later", "a ledger of a later format", "has format 3",
         change=sql("PRAGMA user_version = 3")),
-    unpaid("L09-dataset", "a dataset that is not registered", "'roads' is not registered",
-        dataset="roads"),
-    unpaid("L09-unit", "a release per row of a dataset per user", "do not add up",
-        dataset="people"),
-    unpaid("L09-delta", "Gaussian noise of a dataset without a delta", "has no delta",
-        "--noise gaussian --delta 1e-6"),
     unpaid("L09-other-delta", "Gaussian noise of another delta than the dataset's",
         "is registered with delta 1e-7, got 1e-6", "--noise gaussian --delta 1e-6",
         dataset="weekly"),
@@ -1419,8 +964,8 @@ CASES = (
 INTRODUCTION = """# Bad input
 
 This page lists what `psd` does with unusual or wrong files, values and parameters, and when disks,
-permissions, processes, ledgers and releases fail. Each row is a test. The first letter of a case is
-its group in the checklist:
+permissions, processes, ledgers and releases fail. Each row is a test; further wrong values are
+tested where they are read. The first letter of a case is its group in the checklist:
 
 | letter | group |
 |---|---|
@@ -1509,8 +1054,7 @@ refused command leaves no file behind and has one line on stderr.
     ("choose", "Choices", """
 Before each command there are candidates, bids, regions, tariffs and a ledger with a budget of 1;
 each command has `--crs EPSG:3857 --epsilon 0.5 --ledger l --dataset bids`. A refused command has
-one line on stderr and leaves no file behind. A bid that is no number stops no reading: its record
-is left out. The reason why a reading failed is withheld.
+one line on stderr and leaves no file behind.
 """),
     ("stream", "Streams", """
 Before each command there are rows, a ledger with a budget of 1, and a stream of the week from

@@ -25,10 +25,6 @@ FAULTS = [
 
 # Section 6 of the checklist: letters, and how many ids each has.
 CHECKLIST = {"C": 28, "V": 23, "P": 11, "F": 16, "L": 14, "R": 14, "Q": 13, "M": 7, "D": 12}
-OWN = {"U": 9, "K": 7, "E": 6, "G": 34, "X": 7}
-# The coordinate resolution, the smallest cell, names,
-# statements about a release; text files and addresses.
-OWN_PARAMETERS = {f"P{i}" for i in range(24, 29)} | {f"C{i}" for i in range(29, 34)}
 
 
 @pytest.fixture(scope="module")
@@ -116,11 +112,10 @@ def id_of(case):
 
 def test_every_id_of_the_checklist_is_tested_or_left_out_with_a_reason():
     ids = {f"{letter}{i:02}" for letter, n in CHECKLIST.items() for i in range(1, n + 1)}
-    own = {f"{letter}{i:02}" for letter, n in OWN.items() for i in range(1, n + 1)}
     tested = {*map(id_of, (*CASES, *TABLE, *LOCAL_CASES))}
     assert len(ids) == 138
     assert not tested & {*LEFT_OUT}
-    assert tested | {*LEFT_OUT} == ids | own | OWN_PARAMETERS
+    assert ids <= tested | {*LEFT_OUT}
     assert all(LEFT_OUT.values())
 
 
