@@ -499,6 +499,9 @@ FILE = (
     kept("C32-crs", "degrees, and a release in metres; also a record that is not reached", 1,
         table("126.98,37.57"), table("126.98,37.57", "0,1e30"),
         options=f"--read input_crs=EPSG:4326 {METRES}"),
+    unread("C33-https", "an address `https://`",
+        "https:// addresses are not read; download the file", None,
+        input="https://example.org/visits.csv"),
     unread("C33-password", "an address `s3://` with a password",
         "must have no user and no password", None, input="s3://key:secret@city/visits.csv"),
 )
@@ -680,6 +683,8 @@ UNITS = (
         f"{USERS} --count users", content=users("u")),
     wrong("U02-day", "`--count users` by day", "--per must be left out",
         f"--user user --count users {DAY}", content=MOMENTS),
+    wrong("U02-no-user", "`--count users`, or a bound to be chosen, without `--user`",
+        "--user must name", "--count users", "--max-contributions auto"),
     kept("U03-auto", "a bound that is chosen; every row of its own user", 3, users("u", "v", "w"),
         options="--user user --max-contributions auto"),
     wrong("U03-key", "a setting that does not exist", "did you mean 'share'?",
@@ -744,6 +749,8 @@ UNITS = (
         beside("b.geojson", polygons(ring(20, 20, 30, 30))), options="--boundary b.geojson"),
     unread("U05-output", "the boundary is the output, with `--overwrite`", "read as an input",
         beside("r.geojson", SQUARE), code=6, options="--boundary r.geojson -o r.geojson"),
+    wrong("U06-h3", "a resolution that H3 does not have", "from 0 to 15",
+        "--bounds 0 0 9 9 --method none --set total_share=0.02 --regions h3=16"),
     *(
         wrong(f"U08-{name}", f"`--max-per-slice` {given}", told, options, content=MOMENTS)
         for name, given, told, options in (
@@ -824,6 +831,8 @@ METHODS = (
         "--plot nowhere/e.png", code=6),
     uncompared("E05-ending", "a picture that ends in .pdf",
         "--plot must end in .png or .svg, got e.pdf", "--plot e.pdf"),
+    uncompared("E06-outside", "all rows outside the bounds", "no record lies inside the bounds",
+        "--bounds 60 60 70 70", code=8),
 )
 QUERIES = (
     unasked("Q01-reversed-x", "west above east, or no width", "west below its east",
@@ -914,6 +923,8 @@ EXPORTS = (
         "--level must be an integer from 0, the domain, to ", "out/m.gpkg --level 9"),
     exported("X04-level-name", "a level by name", "--level must be a whole number from 0",
         "out/m.gpkg --level ward"),
+    exported("X05-time", "`psd info --format stac` without a reference date",
+        "about must have a reference_date for an item of STAC", "--format stac", command="info"),
     exported("X05-word", "`psd info` in another standard", "'iso' is not", "--format iso",
         command="info"),
     exported("X06-ending", "`psd plot` to another format", "OUTPUT must end in .png, .svg, .pdf",

@@ -111,6 +111,9 @@ CASES = (
     refused("T09-least", "an epsilon of which no slice gets a part",
         create(f"{USERS} --per slice --epsilon 0.000000001"), "--epsilon must be"),
     taken("T10-good", "a ledger", create(PAID), makes=("b.stream", LEDGER)),
+    refused("T10-toeplitz", "`--counter toeplitz` and a ledger",
+        create(f"{PAID} --totals --method grid --set size=2 --delta 1e-6 --counter toeplitz"),
+        "--counter must be slices or tree"),
     refused("T10-unit", "users and a dataset of records", create(PAID + USERS),
         "counts epsilon per record", code=9),
 )
