@@ -54,8 +54,11 @@ FAST = "not deep and not nightly and not spark"
 
 
 def pytest_configure(config):
-    """Run the tests of files that are named in both tiers."""
-    if config.option.markexpr == FAST and all(".py" in name for name in config.args):
+    """Run the tests of files that are named in both tiers; of the deep tier no long runs."""
+    chosen = config.option.markexpr
+    if chosen == "deep":
+        config.option.markexpr = "deep and not nightly and not spark"
+    if chosen == FAST and all(".py" in name for name in config.args):
         config.option.markexpr = "not nightly and not spark"
 
 
