@@ -20,6 +20,7 @@ from psd.ledger.charges import ChargeRequest
 from psd.ledger.file import network_file_system
 from psd.ledger.ledger import Ledger
 from psd.ledger.receipts import ChargeReceipt, check_releases, read_receipt
+from psd.ledger.state import LedgerState
 from psd.release.file import stated_digest
 from psd.release.signing import verify
 
@@ -39,6 +40,11 @@ class Account:
         Name of the analyst who spends; required if the dataset has caps.
     warn : callable
         Called with a warning about use that is allowed but risky.
+
+    Attributes
+    ----------
+    opened : LedgerState
+        The ledger when the account was opened.
 
     Raises
     ------
@@ -75,9 +81,9 @@ class Account:
         self.analyst = analyst
         self.last: str | None = None
         self._paid: set[ChargeReceipt] = set()
-        state = self.ledger.state()
-        state.dataset(dataset)
-        self._id, self._warn = state.id, warn
+        self.opened = self.ledger.state()
+        self.opened.dataset(dataset)
+        self._id, self._warn = self.opened.id, warn
         kind = network_file_system(self.ledger.path)
         if kind is not None:
             warn(
@@ -118,12 +124,20 @@ class Account:
             How the records of the dataset are read, as it registers.
         """
         state = self.ledger.check(self.dataset, request, analyst=self.analyst)
+        self._warn_elsewhere(state, request)
+        return state.dataset(self.dataset).reading
+
+    def warn_elsewhere(self, request: ChargeRequest) -> None:
+        """Warn if a file was charged to another dataset; nothing is charged or refused."""
+        self._warn_elsewhere(self.opened, request)
+
+    def _warn_elsewhere(self, state: LedgerState, request: ChargeRequest) -> None:
+        """Warn of files that another dataset was charged for, as a state of the ledger has it."""
         for other in state.elsewhere(self.dataset, request):
             self._warn(
                 f"a file of this input was also charged to dataset {other!r}; the same records in "
                 "two datasets have two budgets, whose epsilons add up"
             )
-        return state.dataset(self.dataset).reading
 
     def refuse_records(self, paths: Iterable[str]) -> None:
         """Refuse public files that are inputs of records, of any dataset of the ledger.

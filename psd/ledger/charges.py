@@ -17,7 +17,15 @@ from psd.ledger.regions import Region
 from psd.privacy.loss import Loss
 from psd.privacy.unit import PrivacyUnit
 
-__all__ = ["Charge", "ChargeRequest", "Dataset", "check_name", "is_name"]
+__all__ = [
+    "Charge",
+    "ChargeRequest",
+    "Dataset",
+    "DrawnSlice",
+    "check_name",
+    "drawn_elsewhere",
+    "is_name",
+]
 
 _LONGEST = 100
 
@@ -46,6 +54,8 @@ class ChargeRequest:
         How the records are read, see `psd.ingest.reading`; tallies may have several readings.
     inputs : tuple of str
         Names of all inputs, see `psd.ingest.input_names`.
+    terms : mapping
+        What a stream fixes beside these, by name: its number of slices, noise and counter.
     """
 
     loss: Loss
@@ -57,11 +67,28 @@ class ChargeRequest:
     files: tuple[tuple[int, int], ...] = ()
     readings: tuple[Reading, ...] = ()
     inputs: tuple[str, ...] = ()
+    terms: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def extent(self) -> Extent:
         """Region and slices."""
         return Extent(region=self.region, slices=self.slices)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnSlice:
+    """A slice of a stream that was drawn. Public.
+
+    Parameters
+    ----------
+    draw : str
+        Random id of the draw, which does not depend on what was drawn.
+    digests : tuple of str
+        Digest of the slice in each public series, see `psd.release.digest.slice_digest`.
+    """
+
+    draw: str
+    digests: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +157,10 @@ class Charge:
         Digest that the release file states of its content.
     files : tuple of str
         Marks of the input files, see `LedgerState.marks`.
+    terms : mapping
+        As in `ChargeRequest`.
+    drawn : mapping
+        Slices of a stream that were drawn, by name.
     """
 
     id: str
@@ -144,6 +175,8 @@ class Charge:
     done: bool = False
     digest: str | None = None
     files: tuple[str, ...] = ()
+    terms: Mapping[str, str] = field(default_factory=dict)
+    drawn: Mapping[str, DrawnSlice] = field(default_factory=dict)
 
     @property
     def extent(self) -> Extent:
@@ -169,3 +202,11 @@ def check_name(kind: str, name: str) -> None:
             f"{kind} must be a name of 1 to {_LONGEST} printable characters, got "
             f"{name[:_LONGEST]!r}"
         )
+
+
+def drawn_elsewhere(name: str) -> str:
+    """Sentence about a slice that another state of the same stream has drawn."""
+    return (
+        f"slice {name} was drawn, as the ledger says, and this state of the stream has not drawn "
+        "it; restore the newer state, since a slice is never drawn twice"
+    )

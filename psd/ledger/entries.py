@@ -16,7 +16,7 @@ from typing import Any
 from psd.errors import LedgerError
 from psd.ingest.reading import Reading
 from psd.ledger.charged_slices import parse_slices
-from psd.ledger.charges import Charge, Dataset
+from psd.ledger.charges import Charge, Dataset, DrawnSlice
 from psd.ledger.entry_schema import validate_entry
 from psd.ledger.file import Row
 from psd.ledger.readings import fits_unit
@@ -59,6 +59,7 @@ def replay_entries(rows: Iterable[Row]) -> LedgerState:
     name = ""
     datasets: dict[str, Dataset] = {}
     charges: dict[str, Charge] = {}
+    drawn: dict[str, dict[str, DrawnSlice]] = {}
     for number, time, kind, text, stored in rows:
         try:
             if number != len(hashes) + 1 or (number == 1) != (kind == "create"):
@@ -71,6 +72,8 @@ def replay_entries(rows: Iterable[Row]) -> LedgerState:
                 name = body["id"]
             elif kind == "charge":
                 _charge(charges, datasets, time, body)
+            elif kind == "slice":
+                _draw(charges, drawn, body)
             elif kind == "done":
                 _finish(charges, body)
             else:
@@ -83,6 +86,7 @@ def replay_entries(rows: Iterable[Row]) -> LedgerState:
         hashes.append(stored)
     if not hashes:
         raise LedgerError("entry 1 of the ledger is missing; the ledger allows no charges")
+    charges |= {each: replace(charges[each], drawn=slices) for each, slices in drawn.items()}
     return LedgerState(id=name, hashes=tuple(hashes), datasets=datasets, charges=charges)
 
 
@@ -108,6 +112,16 @@ def _loss(body: dict[str, Any]) -> Loss:
     if (rho is None) != (delta is None):
         raise ValueError("rho without delta, or delta without rho")
     return Loss.pure(epsilon) if delta is None else Loss.gaussian(epsilon, parse_delta(delta), rho)
+
+
+def _draw(
+    charges: Mapping[str, Charge], drawn: dict[str, dict[str, DrawnSlice]], body: dict[str, Any]
+) -> None:
+    """Add a drawn slice of a stream."""
+    slices = drawn.setdefault(charges[body["id"]].id, {})
+    if body["slice"] in slices:
+        raise ValueError("a slice that is drawn twice")
+    slices[body["slice"]] = DrawnSlice(draw=body["draw"], digests=tuple(body["digests"]))
 
 
 def _finish(charges: dict[str, Charge], body: dict[str, Any]) -> None:

@@ -117,6 +117,11 @@ def _is_region(value: Any) -> bool:
     return all(_REGION[name](value[name]) for name in _REGION)
 
 
+def _is_terms(value: Any) -> bool:
+    """Whether a value maps names to names."""
+    return isinstance(value, dict) and all(_is_name(k) and _is_name(v) for k, v in value.items())
+
+
 _is_inputs = partial(_is_list, _is_name)
 _is_price = partial(_is_integer, 1, MAX_EPSILON * NANO)
 _is_bound = partial(_or_none, partial(_is_integer, 1, MAX_CONTRIBUTIONS))
@@ -156,9 +161,16 @@ _BODIES: Mapping[str, Mapping[str, Valid]] = {
         "region": partial(_or_none, _is_region),
         "slices": partial(_or_none, is_slices),
         "files": partial(_is_list, _is_text),
+        "terms": _is_terms,
+    },
+    "slice": {
+        "id": _is_name,
+        "slice": _is_name,
+        "draw": _is_name,
+        "digests": partial(_is_list, _is_name),
     },
     "done": {"id": _is_name, "digest": partial(_or_none, _is_text)},
 }
 
 # Fields that entries of older ledgers do not have.
-_OPTIONAL = {"files", "reading", "inputs", "slices", "rho", "delta"}
+_OPTIONAL = {"files", "reading", "inputs", "slices", "rho", "delta", "terms"}

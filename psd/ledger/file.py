@@ -23,17 +23,18 @@ __all__ = [
     "dry_run",
     "exclusive",
     "is_intact",
+    "last_hash",
     "last_number",
     "network_file_system",
     "rows",
     "snapshot",
 ]
 
-FORMAT = 2
-"""Format of new ledgers, and of ledgers of format 1 from their next entry on. It adds the time
-slices of charges, which programs that know format 1 would take for an edit."""
+FORMAT = 3
+"""Format of new ledgers, and of older ones from their next entry on. Format 2 adds the time slices
+of charges, and format 3 drawn slices of streams, which older programs would take for an edit."""
 
-_KNOWN_FORMATS = (1, FORMAT)
+_KNOWN_FORMATS = (1, 2, FORMAT)
 
 # Seconds to wait for the lock of another process. One charge locks the file for milliseconds.
 TIMEOUT = 20.0
@@ -179,6 +180,12 @@ def last_number(ledger: sqlite3.Connection) -> int:
     return int(last[0]) if last else 0
 
 
+def last_hash(ledger: sqlite3.Connection) -> str:
+    """Read the hash of the last entry; empty if there is none."""
+    query = "SELECT hash FROM entry ORDER BY number DESC LIMIT 1"
+    return str((ledger.execute(query).fetchone() or ("",))[0])
+
+
 def is_intact(ledger: sqlite3.Connection) -> bool:
     """Whether the pages of the file are intact."""
     return bool(ledger.execute("PRAGMA quick_check").fetchone() == ("ok",))
@@ -249,7 +256,7 @@ def _check_format(path: str | os.PathLike[str], ledger: sqlite3.Connection) -> N
     if version not in _KNOWN_FORMATS:
         raise LedgerError(
             f"ledger {path} has format {version}, and this version of psd reads the formats "
-            f"{' and '.join(map(str, _KNOWN_FORMATS))}"
+            f"{_KNOWN_FORMATS[0]} to {FORMAT}"
         )
     if not _objects(ledger) <= _known_objects(_SCHEMA):
         raise LedgerError(

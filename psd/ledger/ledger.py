@@ -19,7 +19,7 @@ from psd.errors import LedgerError, ParameterError, RandomnessError
 from psd.ingest.reading import reading_text
 from psd.ingest.sources import Columns
 from psd.ledger.charged_slices import slices_fields
-from psd.ledger.charges import ChargeRequest, check_name
+from psd.ledger.charges import ChargeRequest, DrawnSlice, check_name, drawn_elsewhere
 from psd.ledger.entries import entry, replay_entries
 from psd.ledger.entry_schema import validate_entry
 from psd.ledger.file import (
@@ -28,6 +28,7 @@ from psd.ledger.file import (
     dry_run,
     exclusive,
     is_intact,
+    last_hash,
     last_number,
     rows,
     snapshot,
@@ -353,6 +354,43 @@ class Ledger:
                 )
                 _append_charge(ledger, state, name, fault, analyst)
 
+    def draw_slice(
+        self, charge: str, name: str, drawn: DrawnSlice, opened: LedgerState | None = None
+    ) -> None:
+        """Record that a slice of a stream was drawn, before it is published; it costs nothing.
+
+        Two copies of a state may draw a slice at the same time. The first one records it, and the
+        second is refused, whatever it drew: what is compared are random ids, never answers.
+
+        Parameters
+        ----------
+        charge : str
+            Id of the charge of the stream.
+        name : str
+            The slice. Public.
+        drawn : DrawnSlice
+            Its draw.
+        opened : LedgerState, optional
+            The ledger as it was checked a moment ago; it is not checked again if it has the same
+            last entry.
+
+        Raises
+        ------
+        LedgerError
+            If the charge does not exist, another draw of the slice is recorded, or the ledger
+            cannot be written.
+        """
+        with exclusive(self.path) as ledger:
+            state = _state_of(ledger, opened)
+            if charge not in state.charges:
+                raise LedgerError(f"charge {charge} is not in {self.path}")
+            recorded = state.charges[charge].drawn.get(name)
+            if recorded is None:
+                body = {"id": charge, "slice": name, "draw": drawn.draw}
+                _append(ledger, state, "slice", {**body, "digests": list(drawn.digests)})
+            elif recorded.draw != drawn.draw:
+                raise LedgerError(drawn_elsewhere(name))
+
     def finish(self, charge: str, *, digest: str | None = None) -> None:
         """Record that a charged release was saved, or a charged answer given.
 
@@ -457,7 +495,7 @@ class Ledger:
         if key is not None:
             check_seal(self.path, state, key)
         if releases is not None:
-            check_releases(state, releases, self.path)
+            check_releases(state, releases, self.path, reads_slices=True)
         return state
 
 
@@ -489,8 +527,10 @@ def _append_charge(
     return str(body["id"])
 
 
-def _state_of(ledger: sqlite3.Connection) -> LedgerState:
-    """State of an open ledger; refused if entries at its end were removed.
+def _state_of(ledger: sqlite3.Connection, opened: LedgerState | None = None) -> LedgerState:
+    """State of an open ledger, or the one that was read before if its last entry is the same.
+
+    It is refused if entries at its end were removed.
 
     SQLite stores the largest number that an entry ever had, also after the entry is deleted. A new
     entry would reuse the number of a deleted one, so nothing is appended if the two disagree.
@@ -500,6 +540,11 @@ def _state_of(ledger: sqlite3.Connection) -> LedgerState:
     LedgerError
         With the number of the first entry that was changed or removed.
     """
+    if opened is not None and (last_number(ledger), last_hash(ledger)) == (
+        len(opened.hashes),
+        opened.head,
+    ):
+        return opened
     state = replay_entries(rows(ledger))
     if last_number(ledger) != len(state.hashes):
         raise LedgerError(
@@ -519,6 +564,7 @@ def _body(request: ChargeRequest) -> dict[str, object]:
         "bound": None if request.chosen else request.unit.contributions,
         "region": region_fields(request.region),
         "slices": slices_fields(request.slices),
+        **({"terms": dict(request.terms)} if request.terms else {}),
     }
 
 

@@ -19,6 +19,7 @@ from psd.ledger.state import LedgerState
 from psd.privacy.delta import delta_text
 from psd.privacy.epsilon import parse_epsilon
 from psd.privacy.loss import rho_text
+from psd.release.digest import slice_digest
 from psd.release.file import KEY, SERIES_KEY, read_release
 from psd.release.series_file import is_series, read_series
 from psd.space.time_slices import By, TimeSlices
@@ -140,7 +141,11 @@ def _area(bounds: Sequence[float], crs: str, lattice: Sequence[int]) -> tuple[ob
 
 
 def check_releases(
-    state: LedgerState, folder: str | os.PathLike[str], ledger: str | os.PathLike[str]
+    state: LedgerState,
+    folder: str | os.PathLike[str],
+    ledger: str | os.PathLike[str],
+    *,
+    reads_slices: bool = False,
 ) -> list[tuple[Path, Charge]]:
     """Compare the releases in a folder with the charges that they state.
 
@@ -158,6 +163,9 @@ def check_releases(
         Folder of the releases; damaged releases and those of other ledgers are skipped.
     ledger : path-like
         File of the ledger, for messages.
+    reads_slices : bool
+        Whether the slices of streams are read and compared with what was recorded of each when it
+        was drawn, so that two contents of one slice are found.
 
     Returns
     -------
@@ -168,7 +176,8 @@ def check_releases(
     ------
     LedgerError
         If a release states a charge that the ledger does not have, or differs from its charge in
-        epsilon, delta, rho, unit, bound, area or time slices.
+        epsilon, delta, rho, unit, bound, area or time slices; or if a slice of a stream is not the
+        one that was recorded.
     """
     paid = []
     for path, receipt in receipts(folder):
@@ -190,8 +199,27 @@ def check_releases(
                 f"{ledger} paid for it; the ledger was edited, or the release is forged: restore "
                 "the ledger, or remove the release"
             )
+        if reads_slices and charge.terms and (name := _other_slice(path, charge)) is not None:
+            raise LedgerError(
+                f"release {path} has another slice {name} than ledger {ledger} recorded for charge "
+                f"{charge.id}; an older copy of the stream drew it again, or of the ledger was "
+                "restored, or the release is forged"
+            )
         paid.append((path, charge))
     return paid
+
+
+def _other_slice(path: Path, charge: Charge) -> str | None:
+    """Name of a slice in a file that is not as it was recorded for a stream; None if all are."""
+    try:
+        series, _ = read_series(path, max_nodes=MAX_ROWS)
+    except ReleaseFormatError:
+        return None  # damaged: it states nothing
+    for name, release in zip(series.slices.names, series.releases, strict=True):
+        drawn = charge.drawn.get(name)
+        if drawn is None or slice_digest(name, release.tree) not in drawn.digests:
+            return name
+    return None
 
 
 def _differing_field(

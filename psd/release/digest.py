@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Nodes", "canonical_json", "content_digest"]
+__all__ = ["Nodes", "canonical_json", "content_digest", "slice_digest"]
 
 _DOMAIN = b"psd public content 1\n"
 
@@ -95,6 +95,11 @@ def content_digest(kind: bytes, header: Mapping[str, Any], trees: Iterable[Nodes
         hasher.update(content.nbytes.to_bytes(8, "little"))
         hasher.update(content)
     return hasher.hexdigest()
+
+
+def slice_digest(name: str, tree: Nodes) -> str:
+    """Digest of what was drawn for a slice of a series: its name and its nodes."""
+    return content_digest(b"psd-slice", {"slice": name}, [tree])
 
 
 def _node_arrays(trees: Iterable[Nodes]) -> Iterator[NDArray[Any]]:

@@ -1,11 +1,18 @@
 """Add one slice to a stream: read, count, draw, keep the answer, publish. Private side.
 
-Steps of an addition: 1. lock the state; check the slice, and that the series file belongs to the
-stream; 2. read and tally; 3. draw, with random bytes that are on the disk before a draw reads them;
-4. write the release of the slice into the state; 5. write the public series, by rename. A process
-that is killed before step 4 is over has published nothing, and the same draws are made again from
-the stored bytes. One that is killed later has the answer in the state, and the next call publishes
-it.
+Steps of an addition: 1. lock the state; check the slice, that the series file belongs to the
+stream, and that the ledger has no slice that the state has not; 2. read and tally; 3. draw, with
+random bytes that are on the disk before a draw reads them; 4. write the release of the slice into
+the state; 5. record the slice in the ledger; 6. write the public series, by rename. A process that
+is killed before step 4 is over has published nothing, and the same draws are made again from the
+stored bytes. One that is killed later has the answer in the state, and the next call records and
+publishes it.
+
+Proof that two copies of a state publish one answer of a slice, if a ledger paid. What is published
+was recorded first, in a transaction that refuses a slice with another random id. An id is made
+afresh for each answer that enters a state, so two states that drew a slice have two ids, and one of
+them is refused whatever it drew: no refusal compares answers. A copy that was made before a slice
+was drawn has not the slice that the ledger has, so it is refused before a record is read.
 """
 
 from __future__ import annotations
@@ -18,9 +25,11 @@ from psd._util.wall_clock import zone_rules
 from psd.errors import InputDataError, LedgerError, ParameterError
 from psd.ingest.sources import check_input, resolve_inputs
 from psd.ledger.account import Account
+from psd.ledger.charges import drawn_elsewhere
 from psd.ledger.state import MAX_FAULTS
-from psd.mechanisms.random_words import bytes_from
+from psd.mechanisms.random_words import bytes_from, system_bytes
 from psd.privacy.delta import parse_delta
+from psd.publish.charging import charge_request
 from psd.publish.observer import Observer
 from psd.publish.refusals import withhold_faults
 from psd.release.record import ReleaseRecord
@@ -28,7 +37,13 @@ from psd.space.time_slices import TimeSlices
 from psd.streams.counting import CountedSlice, bounded_period, count_slice
 from psd.streams.drawing import SliceDraws
 from psd.streams.outputs import Output, PublishedSeries
-from psd.streams.plan import StreamPlan, check_offered, fault_charge, read_public_inputs
+from psd.streams.plan import (
+    StreamPlan,
+    check_offered,
+    check_paid,
+    fault_charge,
+    read_public_inputs,
+)
 from psd.streams.state import SLICES, TOTALS, Block, State
 from psd.streams.totals import Total, sum_of_slices
 from psd.streams.words import WordTape
@@ -58,6 +73,7 @@ class Addition:
     request: BuildRequest
     slices: TimeSlices
     outputs: list[Output]
+    account: Account | None = None
 
     @classmethod
     def of(cls, state: State, *, checks_outputs: bool = True) -> Addition:
@@ -134,12 +150,10 @@ class Addition:
         *,
         memory: str | int | None,
         observer: Observer,
-        warn: Callable[[str], None] | None,
     ) -> None:
         """Read, count and draw a slice, and write its answer into the state."""
         self._check_clock()
-        inputs = read_public_inputs(self.request)
-        account = self._account(warn)
+        inputs, account = read_public_inputs(self.request), self.account
         if account is not None:
             self._check_faults(account)
         assert self.request.columns is not None
@@ -149,6 +163,7 @@ class Addition:
                 resolve_inputs(data),
                 replace(observer, private_copy=observer.private_fault),
             )
+            account.warn_elsewhere(charge_request(self.request, data))
 
         def count_and_draw() -> _Answer:
             with bytes_from(WordTape(self.state, number)):
@@ -204,20 +219,62 @@ class Addition:
         self.state.add_fault(number)
         account.charge_fault(fault_charge(self.request))
 
-    def _account(self, warn: Callable[[str], None] | None) -> Account | None:
-        """Account that paid for the stream, after a check that its ledger has the charge."""
+    def open_account(self, warn: Callable[[str], None] | None) -> None:
+        """Compare the state with the ledger that paid for the stream, before a record is read.
+
+        Raises
+        ------
+        LedgerError
+            If the ledger has not the charge, or another one than the state says, or a slice that
+            the state has not.
+        """
         plan = self.plan
         if plan.ledger is None or plan.dataset is None:
-            return None
+            return
         options: dict[str, Any] = {} if warn is None else {"warn": warn}
-        account = Account(plan.ledger, plan.dataset, analyst=plan.analyst, **options)
-        state = account.ledger.state()
-        if state.id != plan.statement["ledger"] or plan.statement["charge"] not in state.charges:
+        self.account = Account(plan.ledger, plan.dataset, analyst=plan.analyst, **options)
+        state = self.account.opened
+        charge = state.charges.get(self._charge)
+        if state.id != plan.statement.get("ledger") or charge is None:
             raise LedgerError(
                 f"ledger {plan.ledger} does not have the charge of this stream; an older copy was "
                 "restored, or it is another ledger: restore the latest one"
             )
-        return account
+        if (charge.dataset, charge.analyst) != (plan.dataset, plan.analyst):
+            raise LedgerError(
+                f"state must name the dataset and the analyst of charge {charge.id}, and it names "
+                "others; it was edited: restore a copy"
+            )
+        check_paid(self.request, plan, charge, state.dataset(plan.dataset))
+        names = self.slices.names
+        kept = {names[number]: draw for number, draw in self.state.draws().items()}
+        for name, drawn in charge.drawn.items():
+            if kept.get(name) != drawn.draw:
+                raise LedgerError(drawn_elsewhere(name))
+
+    def record(self) -> None:
+        """Record in the ledger the slices that the state has, before they are published.
+
+        One slice is new, unless an older copy of the ledger was restored.
+
+        Raises
+        ------
+        LedgerError
+            If another state drew a slice meanwhile, or the ledger cannot be written.
+        """
+        if self.account is None:
+            return
+        recorded = self.account.opened.charges[self._charge].drawn
+        for number in self.state.draws():
+            name = self.slices.names[number]
+            if name not in recorded:
+                drawn = self.state.drawn_slice(number)
+                self.account.ledger.draw_slice(self._charge, name, drawn, self.account.opened)
+
+    @property
+    def _charge(self) -> str:
+        """Id of the charge of the stream."""
+        return str(self.plan.statement.get("charge"))
 
     def _count(
         self,
@@ -274,6 +331,7 @@ class Addition:
         self.state.add_slice(
             number,
             [output.add(number, record) for output, record in pairs],
+            draw=system_bytes(16).hex(),
             period=self._period(number),
             contributions=answer.contributions,
             blocks=answer.blocks,
@@ -291,12 +349,12 @@ class Addition:
         earlier = [] if last is None else [last.tree]
         return sum_of_slices(record.tree, earlier, len(self.digests) + 1)
 
-    def note_end(self, warn: Callable[[str], None] | None) -> None:
+    def note_end(self) -> None:
         """Record in the ledger that the stream is complete, once it is."""
-        account = self._account(warn) if self.last == len(self.slices) - 1 else None
-        charge = str(self.plan.statement.get("charge"))
-        if account is not None and not account.ledger.state().charges[charge].done:
-            account.ledger.finish(charge, digest=self.digests[self.last])
+        if self.account is None or self.last < len(self.slices) - 1:
+            return
+        if not self.account.opened.charges[self._charge].done:
+            self.account.ledger.finish(self._charge, digest=self.digests[self.last])
 
     def publish(self) -> PublishedSeries:
         """Write the public series, each by rename; return that of the slices."""

@@ -33,6 +33,7 @@ from psd.streams.state import check_beside, create_state
 
 if TYPE_CHECKING:
     from psd.ledger.account import Account
+    from psd.ledger.charges import ChargeRequest
     from psd.publish.request import BuildRequest
     from psd.streams.counters import Counter
 
@@ -104,14 +105,16 @@ def create_stream(
     check_release_name(output)
     check_beside(path)
     _rehearse(settled, name)
-    statement = {} if account is None else _charge(account, settled)
+    delta = None if spent is None else delta_text(spent)
+    owed = stream_charge(settled, name, delta)
+    statement = {} if account is None else _charge(account, owed)
     plan = StreamPlan(
         request=to_toml(settled),
         folder=str(folder),
         output=str(outputs[0]),
         totals=str(outputs[1]) if totals else None,
         counter=name,
-        delta=None if spent is None else delta_text(spent),
+        delta=delta,
         key=secrets.token_hex(32),
         files=files,
         clock=zone_rules(slices.time_zone),
@@ -161,14 +164,14 @@ def _rehearse(request: BuildRequest, counter: Counter | None) -> None:
         rehearse(request, inputs, Budget(total - part).in_sequence(levels)[0])
 
 
-def _charge(account: Account, request: BuildRequest) -> dict[str, Any]:
+def _charge(account: Account, owed: ChargeRequest) -> dict[str, Any]:
     """Charge a stream to its account, and return what its slices state of the charge."""
     if account.ledger.state().dataset(account.dataset).inputs:
         raise LedgerError(
             f"dataset {account.dataset!r} has registered inputs, and those of a stream are not "
             "there yet; register a dataset without inputs for it"
         )
-    pending = PendingCharge(account, stream_charge(request))
+    pending = PendingCharge(account, owed)
     if not pending.reads_as_registered:
         raise LedgerError(
             f"dataset {account.dataset!r} registers other columns or another time zone than this "

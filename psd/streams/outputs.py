@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,6 +16,7 @@ from psd._util.untrusted_parquet import MAX_ROWS, read_bytes
 from psd.api.series import SeriesRelease
 from psd.errors import InputDataError, ReleaseFormatError
 from psd.privacy.unit import ContributionScope
+from psd.release.digest import slice_digest
 from psd.release.file import decode_release, encode_release, stated_digest
 from psd.release.record import ReleaseRecord
 from psd.release.series import SeriesRecord
@@ -92,7 +94,7 @@ class Output:
             slices=slices,
             scope=scope,
             digests=state.digests(number),
-            stated=(stated_digest(file) or "") if file.exists() else None,
+            stated=(stated_digest(file) or "") if os.path.exists(file) else None,
         )
 
     def check(self) -> None:
@@ -134,7 +136,10 @@ class Output:
             self.content, digest = append_slice(self._written(before), pair)
         self.digests[slice_number] = digest
         return StoredAnswer(
-            encode_release(record), digest, hashlib.sha256(self.content).hexdigest()
+            encode_release(record),
+            digest,
+            hashlib.sha256(self.content).hexdigest(),
+            slice_digest(self.slices.names[slice_number], record.tree),
         )
 
     def _written(self, numbers: list[int]) -> bytes:

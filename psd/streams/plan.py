@@ -4,29 +4,32 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, get_args
 
+from psd._util.strict_json import strict_json
 from psd._util.toml_values import read_toml
-from psd.errors import InputDataError, ParameterError
+from psd.errors import InputDataError, LedgerError, ParameterError, PsdError
 from psd.privacy.delta import failure_text, parse_delta
 from psd.privacy.loss import Loss
 from psd.publish.charging import charge_request
 from psd.publish.public_inputs import resolve_public_inputs
 from psd.publish.request_toml import from_toml, public_files, to_toml
+from psd.release.digest import canonical_json
+from psd.streams.counters import Counter
 
 if TYPE_CHECKING:
-    from psd.ledger.charges import ChargeRequest
+    from psd.ledger.charges import Charge, ChargeRequest, Dataset
     from psd.publish.public_inputs import PublicInputs
     from psd.publish.request import BuildRequest
     from psd.space.time_slices import TimeSlices
-    from psd.streams.counters import Counter
 
 __all__ = [
     "StreamPlan",
     "check_offered",
+    "check_paid",
     "fault_charge",
     "file_digests",
     "guarantee_of",
@@ -91,8 +94,9 @@ class StreamPlan:
         return "<StreamPlan: private>"
 
     def to_rows(self) -> dict[str, str]:
-        """Return the rows of the state."""
-        return {name: json.dumps(getattr(self, name)) for name in self.__slots__}
+        """Return the rows of the state, with the digest of the others."""
+        rows = {name: json.dumps(getattr(self, name)) for name in self.__slots__}
+        return {**rows, "digest": json.dumps(self._digest)}
 
     @classmethod
     def from_rows(cls, rows: Mapping[str, str]) -> StreamPlan:
@@ -101,11 +105,39 @@ class StreamPlan:
         Raises
         ------
         InputDataError
-            If they are not those of a plan.
+            If they are not those of a plan, or have another digest than when they were written.
         """
-        if rows.keys() != set(cls.__slots__):
-            raise InputDataError("state has other facts than that of a stream; restore a copy")
-        return cls(**{name: json.loads(text) for name, text in rows.items()})
+        try:
+            values = {name: strict_json(text.encode()) for name, text in rows.items()}
+            digest = values.pop("digest")
+            if values.keys() != _FACTS.keys() or not all(
+                _FACTS[name](value) for name, value in values.items()
+            ):
+                raise ValueError("facts that are missing, unknown or of another type")
+            if (values["totals"] is None) != (values["counter"] is None):
+                raise ValueError("totals without a counter, or a counter without totals")
+            if (values["ledger"] is None) != (values["dataset"] is None):
+                raise ValueError("a ledger without a dataset, or a dataset without a ledger")
+            plan = cls(**values)
+            if digest != plan._digest:
+                raise ValueError("a fact that was changed")
+        except (PsdError, ValueError, KeyError):
+            raise InputDataError(
+                "state has other facts than those of a stream, or they are damaged; restore a copy"
+            ) from None
+        return plan
+
+    @property
+    def _digest(self) -> str:
+        """SHA-256 over the values of the plan, which finds damage.
+
+        It has no key, so it is no protection: who changes a fact can compute it anew. What a stream
+        may spend is compared with the charge that paid for it, see `check_paid`.
+        """
+        values = {name: getattr(self, name) for name in self.__slots__}
+        values["request"] = read_toml("request", self.request)
+        # Numbers of TOML are decimals, which have one text each.
+        return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()
 
     def build_request(self) -> BuildRequest:
         """Return the request, after a check that its public files have not changed.
@@ -113,7 +145,8 @@ class StreamPlan:
         Raises
         ------
         InputDataError
-            If a file is missing or has changed, since the slices of a series share them.
+            If a file is missing or has changed, since the slices of a series share them, or if the
+            request is not one that a stream can have.
         """
         for path, digest in self.files.items():
             if _file_digest(path) != digest:
@@ -121,7 +154,62 @@ class StreamPlan:
                     f"public file {path} must not change while a stream grows, and it has; "
                     "restore it as it was when the stream was created"
                 )
-        return from_toml(self.request, folder=Path(self.folder))
+        try:
+            return from_toml(self.request, folder=Path(self.folder))
+        except ParameterError as error:
+            raise InputDataError(
+                f"state has a request that is none ({error}); restore a copy"
+            ) from None
+
+
+def _is_text(value: Any) -> bool:
+    """Whether a fact is a text without a NUL, which no path can have."""
+    return isinstance(value, str) and "\0" not in value
+
+
+def _is_text_or_none(value: Any) -> bool:
+    """Whether a fact is null or a text."""
+    return value is None or _is_text(value)
+
+
+def _is_key(value: Any) -> bool:
+    """Whether a fact is 32 bytes in hexadecimal digits."""
+    return isinstance(value, str) and len(value) == 64 and set(value) <= set("0123456789abcdef")
+
+
+def _is_files(value: Any) -> bool:
+    """Whether a fact maps texts to texts."""
+    return isinstance(value, dict) and all(map(_is_text, (*value, *value.values())))
+
+
+def _is_statement(value: Any) -> bool:
+    """Whether a fact maps names to texts and to a number of slices."""
+    return isinstance(value, dict) and all(
+        type(each) is int and each > 0 if name == "stream_slices" else _is_text(each)
+        for name, each in value.items()
+    )
+
+
+def _is_counter(value: Any) -> bool:
+    """Whether a fact is null or the name of a counter."""
+    return value is None or value in get_args(Counter)
+
+
+_FACTS: Mapping[str, Callable[[Any], bool]] = {
+    "request": _is_text,
+    "folder": _is_text,
+    "output": _is_text,
+    "key": _is_key,
+    "files": _is_files,
+    "statement": _is_statement,
+    "clock": _is_text,
+    "ledger": _is_text_or_none,
+    "dataset": _is_text_or_none,
+    "analyst": _is_text_or_none,
+    "totals": _is_text_or_none,
+    "counter": _is_counter,
+    "delta": _is_text_or_none,
+}
 
 
 def check_offered(request: BuildRequest) -> TimeSlices:
@@ -165,9 +253,65 @@ def _file_digest(path: str) -> str | None:
         return None
 
 
-def stream_charge(request: BuildRequest) -> ChargeRequest:
-    """Return the charge of a stream, which counts everywhere: its inputs are not there yet."""
-    return replace(charge_request(request), what=f"stream {request.method.name}")
+def stream_charge(
+    request: BuildRequest, counter: str | None = None, delta: str | None = None
+) -> ChargeRequest:
+    """Return the charge of a stream, which counts everywhere: its inputs are not there yet.
+
+    Parameters
+    ----------
+    request : BuildRequest
+        Of the stream.
+    counter, delta : str, optional
+        Of its totals, as in `StreamPlan`.
+    """
+    slices, unit = check_offered(request), request.unit
+    listed = canonical_json({"by": slices.by, "zone": slices.time_zone, "names": [*slices.names]})
+    return replace(
+        charge_request(request),
+        what=f"stream {request.method.name}",
+        terms={
+            "slices": f"{len(slices)} {hashlib.sha256(listed).hexdigest()}",
+            "unit": f"{unit.kind} {unit.contributions} {unit.max_per_slice or 'any'} of a slice",
+            "noise": request.law,
+            "counter": counter or "none",
+            "delta": delta or "none",
+        },
+    )
+
+
+def check_paid(request: BuildRequest, plan: StreamPlan, charge: Charge, dataset: Dataset) -> None:
+    """Compare what a state says of its stream with the charge that paid for it.
+
+    Parameters
+    ----------
+    request : BuildRequest
+        Of the plan.
+    plan : StreamPlan
+        Of the state.
+    charge, dataset : Charge, Dataset
+        Of the ledger.
+
+    Raises
+    ------
+    LedgerError
+        If they differ in the loss, the unit, the bound, the slices, the noise, the counter or its
+        delta: the state was edited, and its noise would not be what was paid for.
+    """
+    owed, unit = stream_charge(request, plan.counter, plan.delta), request.unit
+    differ = {
+        "epsilon or delta": owed.loss != charge.loss,
+        "unit": (unit.kind, unit.time_zone) != (dataset.unit, dataset.time_zone),
+        "contribution bound": unit.contributions != charge.bound,
+        "number of slices": plan.statement.get("stream_slices") != len(check_offered(request)),
+        **{name: value != charge.terms.get(name) for name, value in owed.terms.items()},
+    }
+    different = [name for name, applies in differ.items() if applies]
+    if different:
+        raise LedgerError(
+            f"state must have the {different[0]} that charge {charge.id} paid for when the stream "
+            "was created, and it has another; one of the two was edited: restore a copy"
+        )
 
 
 def fault_charge(request: BuildRequest) -> ChargeRequest:
@@ -176,7 +320,7 @@ def fault_charge(request: BuildRequest) -> ChargeRequest:
     The stream is charged once, and each of its additions may end by a fault, so the price of a
     fault is not lowered by the epsilon of the stream; see `psd.ledger.state.LedgerState`.
     """
-    return replace(stream_charge(request), loss=Loss.pure(0))
+    return replace(stream_charge(request), loss=Loss.pure(0), terms={})
 
 
 def guarantee_of(request: BuildRequest, delta: str | None) -> str:

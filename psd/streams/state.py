@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from psd._util.atomic_write import BESIDE_DATABASES, write_file
 from psd.errors import InputDataError, WriteError
+from psd.ledger.charges import DrawnSlice
 
 __all__ = [
     "FORMAT",
@@ -30,7 +31,7 @@ __all__ = [
     "opened_state",
 ]
 
-FORMAT = 3
+FORMAT = 4
 
 # Marks an SQLite file as the state of a stream: the bytes "psdS".
 _APPLICATION = 0x70736453
@@ -43,7 +44,8 @@ PRAGMA application_id = {_APPLICATION};
 PRAGMA user_version = {FORMAT};
 CREATE TABLE plan (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE answer (series INTEGER, number INTEGER, digest TEXT NOT NULL, file TEXT NOT NULL,
-    release BLOB NOT NULL, PRIMARY KEY (series, number)) STRICT, WITHOUT ROWID;
+    drawn TEXT NOT NULL, release BLOB NOT NULL, PRIMARY KEY (series, number)) STRICT, WITHOUT ROWID;
+CREATE TABLE draw (number INTEGER PRIMARY KEY, id TEXT NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE block (level INTEGER, step INTEGER, tally BLOB NOT NULL, answer BLOB NOT NULL,
     PRIMARY KEY (level, step)) STRICT, WITHOUT ROWID;
 CREATE TABLE word (slice INTEGER, block INTEGER, bytes BLOB NOT NULL, PRIMARY KEY (slice, block))
@@ -97,11 +99,14 @@ class StoredAnswer(NamedTuple):
         Digest of the series with the slice.
     file : str
         SHA-256 of all bytes of the file of this series.
+    drawn : str
+        Digest of the slice alone, see `psd.release.digest.slice_digest`.
     """
 
     release: bytes
     digest: str
     file: str
+    drawn: str
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -123,6 +128,16 @@ class State:
         """Digest of a public series after each slice that was added, by the slice's number."""
         query = "SELECT number, digest FROM answer WHERE series = ? ORDER BY number"
         return {int(n): str(digest) for n, digest in self.database.execute(query, [series])}
+
+    def draws(self) -> dict[int, str]:
+        """Random ids of the draws of the slices that were added, by the slice's number. Public."""
+        return dict(self.database.execute("SELECT number, id FROM draw"))
+
+    def drawn_slice(self, number: int) -> DrawnSlice:
+        """Draw of a slice that was added. Public."""
+        query = "SELECT id, drawn FROM draw JOIN answer USING (number) WHERE number = ?"
+        rows = self.database.execute(f"{query} ORDER BY series", [number]).fetchall()
+        return DrawnSlice(draw=rows[0][0], digests=tuple(digest for _, digest in rows))
 
     def file_digest(self, series: int, number: int) -> str:
         """SHA-256 of the file of a public series after a slice."""
@@ -173,6 +188,7 @@ class State:
         number: int,
         answers: Sequence[StoredAnswer],
         *,
+        draw: str = "",
         period: str = "",
         contributions: Mapping[str, int] = _NOTHING,
         blocks: Mapping[tuple[int, int], Block] | None = None,
@@ -186,6 +202,8 @@ class State:
             Number of the slice.
         answers : sequence of StoredAnswer
             What is kept of each public series.
+        draw : str
+            Random id of the draw.
         period : str
             Period in which records of a unit are bounded; those of other periods are forgotten.
         contributions : mapping
@@ -197,9 +215,11 @@ class State:
         """
         with self._transaction():
             self.database.executemany(
-                "INSERT INTO answer (series, number, release, digest, file) VALUES (?, ?, ?, ?, ?)",
+                "INSERT INTO answer (series, number, release, digest, file, drawn) "
+                "VALUES (?, ?, ?, ?, ?, ?)",
                 ((series, number, *answer) for series, answer in enumerate(answers)),
             )
+            self.database.execute("INSERT INTO draw VALUES (?, ?)", [number, draw])
             self.database.execute("DELETE FROM word")
             self.database.execute("DELETE FROM contribution WHERE period <> ?", [period])
             self.database.executemany(
@@ -340,7 +360,7 @@ def _check_format(path: str | os.PathLike[str], database: sqlite3.Connection) ->
             f"state {path} has format {version}, and this version of psd reads format {FORMAT}"
         )
     objects = {name for (name,) in database.execute("SELECT name FROM sqlite_schema")}
-    if not objects <= {"plan", "answer", "block", "word", "contribution", "fault"}:
+    if not objects <= {"plan", "answer", "draw", "block", "word", "contribution", "fault"}:
         raise InputDataError(
             f"state {path} has tables, views or triggers that no stream has; restore a copy"
         )

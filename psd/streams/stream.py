@@ -222,17 +222,22 @@ class Stream:
             If the slice is not in the list, was added before, or is not the next one.
         InputDataError
             If the state or the input cannot be read; nothing was drawn.
+        LedgerError
+            If the ledger has not the charge of the stream, or another one than the state says; or
+            if another copy of the state drew a slice that this one has not.
         WriteError
             If the series cannot be written; the next addition writes it.
         """
         with opened_state(self.path) as state:
             addition = Addition.of(state)
             number = addition.number_of(name)
+            addition.open_account(warn)
             if not addition.is_unpublished(number):
                 addition.check_turn(number, skip=skip)
-                addition.add(number, data, memory=memory, observer=observer, warn=warn)
+                addition.add(number, data, memory=memory, observer=observer)
+            addition.record()
             series = addition.publish()
-            addition.note_end(warn)
+            addition.note_end()
             return series
 
     def status(self) -> StreamStatus:

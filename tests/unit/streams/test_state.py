@@ -11,7 +11,7 @@ from psd.streams.state import FORMAT, SLICES, Block, StoredAnswer, create_state,
 from psd.streams.words import WordTape
 from support.ledger_edits import run_sql
 
-NOTHING = StoredAnswer(b"", "", "")
+NOTHING = StoredAnswer(b"", "", "", "")
 
 
 @pytest.fixture
