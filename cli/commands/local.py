@@ -251,7 +251,10 @@ def randomize_answer(
         raise click.UsageError("--store must be given, with one of --at, --answer and --nowhere")
     report = answer(campaign, store, *(at or (text or float("nan"), float("nan"))), ticket)
     if report is None:
-        click.echo("the group of this device is not asked in this campaign", err=True)
+        click.echo(
+            "nothing to send: this device is not asked in this campaign, or answered before",
+            err=True,
+        )
     else:
         click.echo(report)
 

@@ -9,7 +9,8 @@
      campaign. No float decides a draw: words of WebCrypto are compared with integers out of 2^62.
    - A point outside the bounds, NaN and null are an answer like any other. What the device refuses
      depends on the campaign and on the store, never on the answer.
-   - A device answers once in a campaign and its later rounds. The report is in the store, on the
+   - A device answers once in a campaign, and sends nothing in one that names a campaign as earlier
+     which it answered; other campaigns neither get nor use up a report. It is in the store, on the
      disk, before the promise is kept, and later calls give it again; several tabs take turns.
    - The sum of all epsilons is at most the cap. A lost or damaged store answers nothing. */
 "use strict";
@@ -283,7 +284,7 @@ globalThis.psdDevice = (() => {
     require(isPlaces || isNull, "domain must be null if the question is not places");
     const bounds = isPlaces ? checkDomain(domain) : null;
     const groups = checkGroups(value.groups, nano, digest, isPlaces ? tileStarts : checkOptions);
-    return { digest, series: earlier[0] ?? digest, title, bounds, nano, groups };
+    return { digest, earlier, title, bounds, nano, groups };
   }
 
   function checkDomain(value) {
@@ -402,7 +403,7 @@ globalThis.psdDevice = (() => {
 
   const spentBy = (answers) => Object.values(answers).reduce((sum, a) => sum + a.nano_epsilon, 0);
   function storeText(cap, answers) {
-    const value = { "psd-store": 1, cap, answers };
+    const value = { "psd-store": 2, cap, answers };
     return canonicalJson({ ...value, digest: contentDigest(value) });
   }
 
@@ -411,22 +412,29 @@ globalThis.psdDevice = (() => {
     if (text === undefined) throw new DeviceError(lost, 9);
     try {
       const value = strictJson(new TextEncoder().encode(text), "store");
-      if (value["psd-store"] === 1 && value.digest === contentDigest(value)) return value;
+      if (value["psd-store"] === 2 && value.digest === contentDigest(value)) return value;
     } catch { /* the same as a digest that does not match */ }
     throw new DeviceError("store is damaged or of another kind; this device answers no more", 9);
   }
 
-  // What a store holds after an answer, and the report, or null if the group is not asked now.
+  // What a store holds after an answer, and the report, or null if this device sends none. A
+  // campaign is known by its digest alone: no other one fetches or uses up its report.
   function answerWith(text, campaign, x, y, words, ticket) {
-    const { cap, answers } = parseStore(text), entry = answers[campaign.series];
+    const { cap, answers } = parseStore(text), isKnown = (name) => Object.hasOwn(answers, name);
+    const entry = isKnown(campaign.digest) ? answers[campaign.digest] : null;
     if (entry && entry.report !== null) return { text, report: entry.report };
+    const rounds = campaign.earlier.filter(isKnown).map((name) => answers[name]);
+    if (!entry && rounds.some((each) => each.report !== null)) return { text, report: null };
+    const shares = campaign.groups.map((group) => group.share), ofAll = canonicalJson(shares);
+    const alike = entry ?? rounds.find((each) => canonicalJson(each.shares) === ofAll);
     const over = "campaign costs more epsilon than the cap of the store leaves";
     if (spentBy(answers) + campaign.nano > cap) throw new DeviceError(over, 4);
-    const group = entry ? entry.group : drawGroup(campaign, words);
+    const group = alike ? alike.group : drawGroup(campaign, words);
     const isAsked = Boolean(campaign.groups[group]?.draw);
     const answer = isAsked ? answerOf(campaign, group, x ?? NaN, y ?? NaN) : null;
     const report = isAsked ? drawReport(campaign, group, answer, words, ticket) : null;
-    answers[campaign.series] = { group, nano_epsilon: isAsked ? campaign.nano : 0, report };
+    const nano = isAsked ? campaign.nano : 0;
+    answers[campaign.digest] = { group, nano_epsilon: nano, report, shares };
     return { text: storeText(cap, answers), report };
   }
 

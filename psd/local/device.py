@@ -8,8 +8,10 @@ Guarantees
   epsilon and from sizes alone, and no float decides a draw.
 - A point outside the bounds, NaN and "no place" are an answer like any other. What the device
   refuses or says depends on the campaign and on the store, never on the answer.
-- A device reports its first answer in a campaign and its rounds, again only by rappor. The store
-  is synced before a report leaves. It adds up all epsilons, to its cap; a lost one is silent.
+- A device reports its first answer in a campaign, and again only by rappor. It sends nothing in a
+  campaign that names one as earlier which it answered, so silence tells that it answered; other
+  campaigns neither get nor use up a report. The store is synced before a report leaves. It adds
+  up all epsilons, to its cap; a lost one is silent.
 """
 
 from __future__ import annotations
@@ -446,7 +448,6 @@ class Campaign(NamedTuple):
 
     digest: str
     question: str
-    series: str
     earlier: tuple[str, ...]
     title: str
     bounds: tuple[float, float, float, float]
@@ -492,8 +493,13 @@ class Campaign(NamedTuple):
         groups = tuple(check_group(entry, nano, digest, question) for entry in value["groups"])
         _require(sum(g.share for g in groups) == SHARES, f"the shares must add up to {SHARES:,}")
         _require(any(group.draw for group in groups), "a group must be asked")
-        about = digest, question, (*earlier, digest)[0], tuple(earlier), value["title"], bounds, crs
+        about = digest, question, tuple(earlier), value["title"], bounds, crs
         return cls(*about, nano, value["devices"], groups, value)
+
+    @property
+    def shares(self) -> list[int]:
+        """Shares of the devices by group."""
+        return [group.share for group in self.groups]
 
     def answer_of(self, group: int, x: Any, y: Any = None) -> Any:
         """Answer in a group: of a point, its cell or *outside*; or of another answer."""
@@ -509,7 +515,7 @@ class Campaign(NamedTuple):
 
     def draw_group(self, words: Words) -> int:
         """Draw a group by the shares."""
-        return bisect_right([*accumulate(g.share for g in self.groups)], words.below(SHARES))
+        return bisect_right([*accumulate(self.shares)], words.below(SHARES))
 
 
 _DIGEST = re.compile(r"[A-Za-z0-9_-]{22}", re.ASCII)
@@ -609,7 +615,7 @@ def draw_report(campaign: Campaign, group: int, answer: Any, words: Words, ticke
 
 @dataclass
 class Store:
-    """What a device has spent and sent: one file, for its owner alone."""
+    """What a device has spent and sent, by campaign: one file, for its owner alone."""
 
     path: str
     cap: int
@@ -626,21 +632,24 @@ class Store:
     @classmethod
     @contextmanager
     def locked(cls, path: str) -> Iterator[Store]:
-        """Open and lock a store."""
+        """Open and lock a store; links to it are followed first, so that all lock one file."""
+        path = os.path.realpath(path)
         with open(_lock(path), "rb") as file:
+            if os.fstat(file.fileno()).st_nlink > 1:  # the other name would keep what it holds now
+                raise DeviceError("store must have one name, and it has a hard link; remove one", 9)
             yield cls._parse(path, file.read(_MAX_STORE + 1))
 
     @classmethod
     def _parse(cls, path: str, raw: bytes) -> Store:
         with suppress(DeviceError, TypeError, KeyError, AttributeError):
             value = _strict_json(raw, "store")
-            if value["psd-store"] == 1 and value["digest"] == campaign_digest(value):
+            if value["psd-store"] == 2 and value["digest"] == campaign_digest(value):
                 return cls(path, value["cap"], value["answers"], value.get("secret", ""))
         raise DeviceError("store is damaged or of another kind; this device answers no more", 9)
 
     def content(self) -> bytes:
         """Bytes of the file."""
-        value: dict[str, Any] = {"psd-store": 1, "cap": self.cap, "answers": self.answers}
+        value: dict[str, Any] = {"psd-store": 2, "cap": self.cap, "answers": self.answers}
         value |= {"secret": self.secret} if self.secret else {}
         value["digest"] = campaign_digest(value)
         return canonical_json(value).encode() + b"\n"
@@ -648,8 +657,11 @@ class Store:
     def save(self, to: str | None = None) -> None:
         """Replace the file, synced; at any moment it is the old one or the new one."""
         beside = to or self.path + ".new"
-        flags = os.O_WRONLY | os.O_CREAT | (os.O_EXCL if to else os.O_TRUNC)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
         try:
+            if not to:
+                with suppress(FileNotFoundError):
+                    os.unlink(beside)  # of an answer that was killed, or prepared by somebody
             with open(os.open(beside, flags, 0o600), "wb") as file:
                 file.write(self.content())
                 file.flush()
@@ -660,7 +672,9 @@ class Store:
             os.fsync(folder)
             os.close(folder)
         except FileExistsError:
-            raise DeviceError("store exists; it is not replaced", 9) from None
+            raise DeviceError(
+                "store exists; it is not replaced" if to else "store is in use", 9
+            ) from None
         except OSError as error:
             raise DeviceError(f"store cannot be written: {error.strerror}", 6) from None
 
@@ -672,7 +686,7 @@ def _lock(path: str) -> int:
         raise DeviceError("this system has no file locks, which the store needs", 9) from None
     for _ in range(int(100 * _WAIT)):
         try:
-            handle = os.open(path, os.O_RDWR)
+            handle = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
         except FileNotFoundError:
             raise DeviceError("store is missing; without it this device is silent", 9) from None
         except OSError as error:
@@ -689,27 +703,37 @@ def _lock(path: str) -> int:
 def answer_place(
     path: str, campaign: Campaign, x: Any, y: Any, words: Words, ticket: str = ""
 ) -> str | None:
-    """Report of a point, or of a number or option x; None if the group is not asked now."""
+    """Report of a point, or of a number or option x; None if this device sends none.
+
+    A campaign is known by its digest alone: no other one fetches or uses up its report.
+    """
     with Store.locked(path) as store:
-        entry = store.answers.get(campaign.series, {"nano_epsilon": 0, "report": None})
-        settled = entry.get("settled", {}).get(campaign.digest)  # by the first answer, for good
+        rounds = [store.answers[name] for name in campaign.earlier if name in store.answers]
+        entry = store.answers.get(campaign.digest)
+        if entry is None:
+            if any(each["report"] for each in rounds):
+                return None
+            groups = [each["group"] for each in rounds if each["shares"] == campaign.shares]
+            entry = {"group": groups[0] if groups else None, "shares": campaign.shares}
+            entry |= {"nano_epsilon": 0, "report": None}
+        settled = entry.get("settled")  # by the first answer, for good
         if settled or entry["report"] is None:
-            group, nano = entry.get("group"), campaign.nano_epsilon
-            if settled and group is not None:
+            group, nano = entry["group"], campaign.nano_epsilon
+            if settled:
                 nano = min(nano, campaign.groups[group].draw.lifetime - entry["nano_epsilon"])
             if store.spent + nano > store.cap:
                 raise DeviceError("campaign costs more epsilon than the cap of the store leaves", 4)
             entry["group"] = group = campaign.draw_group(words) if group is None else group
-            draw = campaign.groups[group].draw if group < len(campaign.groups) else None
+            draw = campaign.groups[group].draw
             if draw is not None:
                 answer = settled or campaign.answer_of(group, x, y)
                 if isinstance(draw, RapporDraw) and not settled:
                     store.secret = store.secret or "".join(f"{words.word():016x}" for _ in range(4))
                     answer = draw.settle(answer, Words(keyed_words(store.secret, campaign.digest)))
-                    entry["settled"] = {campaign.digest: answer}
+                    entry["settled"] = answer
                 entry["report"] = draw_report(campaign, group, answer, words, ticket)
                 entry["nano_epsilon"] += nano
-            store.answers[campaign.series] = entry
+            store.answers[campaign.digest] = entry
             store.save()
         return None if entry["report"] is None else str(entry["report"])
 
@@ -733,6 +757,7 @@ def show_campaign(campaign: Campaign) -> str:
         f"campaign {campaign.digest}: {campaign.title}",
         f"asks for {campaign.question} of {', '.join(about) or 'any kind'}",
         f"a report costs epsilon {nano / NANO:.12g}; {once}",
+        *(f"a device that answered campaign {name} sends nothing" for name in campaign.earlier),
     ]
     for number, group in enumerate(campaign.groups):
         answers = group.draw and f"{group.draw.answers:,} answers by {group.protocol}"
@@ -779,7 +804,9 @@ def run(arguments: argparse.Namespace) -> str:
     x, y = arguments.at or (arguments.answer or math.nan, math.nan)
     report = answer_place(arguments.store, campaign, x, y, Words(), arguments.ticket)
     if report is None:
-        sys.stderr.write("device: the group of this device is not asked in this campaign\n")
+        sys.stderr.write(
+            "device: nothing to send: not asked in this campaign, or answered before\n"
+        )
     return report or ""
 
 

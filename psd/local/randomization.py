@@ -62,7 +62,7 @@ def create_store(store: str, cap: str) -> None:
 def answer(
     campaign: str, store: str, x: float | str, y: float, ticket: str | None = None
 ) -> str | None:
-    """Report of the device with a store; None if its group is not asked in this campaign.
+    """Report of the device with a store; None if it is not asked now, or answered before.
 
     Parameters
     ----------
