@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from psd._util.csv_text import csv_text
+
 from ..options.area import chosen_bounds, min_cell_option, resolution_option
 from ..options.command import POINT_KEYS, BoundsOption, Command
 from ..options.common import overwrite
@@ -224,7 +226,7 @@ def _save_files(
         return target
 
     with ExitStack() as together:
-        rows = comparison.table.to_csv(index=False, lineterminator="\n")
+        rows = csv_text(comparison.table)
         open_private(output).write_text(f"# {COMPARISON_NOTICE}\n{rows}", encoding="utf-8")
         if plot:
             plot_comparison(comparison, open_private(plot))

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from psd._util.csv_text import csv_text
+
 from ..options.command import POINT_KEYS, Command
 from ..options.common import RELEASE, overwrite
 from ..options.reading import INPUTS, inputs_of, local_files, read_option
@@ -125,7 +127,7 @@ def _write_answers(evaluation: Evaluation, output: str, *, overwrite: bool) -> N
     from psd._util.atomic_write import write_file
     from psd.evaluation.evaluate import PRIVATE_NOTICE
 
-    rows = evaluation.answers.to_csv(index=False, lineterminator="\n")
+    rows = csv_text(evaluation.answers)
     content = f"# {PRIVATE_NOTICE}\n{rows}".encode()
     write_file(output, content, overwrite=overwrite, mode=0o600)
     click.echo(f"wrote {output} (PRIVATE)")

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from psd._util.csv_text import csv_text
+
 from ..options.area import (
     boundary_option,
     chosen_bounds,
@@ -308,8 +310,7 @@ def _write_plan(result: Plan, form: str, output: str | None, *, overwrite: bool)
     if form == "table":
         _print_plan(result)
     elif form == "csv":
-        csv = result.table.to_csv(index=False, lineterminator="\n")
-        write_text(csv, output, overwrite=overwrite)
+        write_text(csv_text(result.table), output, overwrite=overwrite)
     else:
         write_text(_plan_json(result), output, overwrite=overwrite)
 

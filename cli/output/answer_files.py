@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from psd._util.csv_text import csv_text
+
 if TYPE_CHECKING:
     import pandas
 
@@ -63,7 +65,7 @@ def answers_text(answers: Any, form: str, metadata: dict[str, str] | None = None
         return text.replace(', "features"', f', "metadata": {stated}, "features"', 1) + "\n"
     plain = _plain(answers)
     if form == "csv":
-        return str(plain.to_csv(index=False, lineterminator="\n"))
+        return csv_text(plain)
     return str(plain.to_json(orient="records", indent=1, date_format="iso")) + "\n"
 
 

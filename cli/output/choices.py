@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from psd._util.csv_text import csv_text
+
 from ..options.ledger import account_of, split_dataset
 from ..options.reading import inputs_of, local_files
 from ..output.private_report import make_observer
@@ -116,7 +118,7 @@ def _write(choice: Choice, output: str, crs: str, *, overwrite: bool) -> None:
 
     table = pd.DataFrame(choice.picks)
     if output.lower().endswith(".csv"):
-        text = table.drop(columns="geometry").to_csv(index=False, lineterminator="\n")
+        text = csv_text(table.drop(columns="geometry"))
     else:
         layer = gpd.GeoDataFrame(table, geometry="geometry", crs=crs)
         text = layer.to_crs("EPSG:4326").to_json(drop_id=True) + "\n"

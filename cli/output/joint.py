@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from psd._util.csv_text import csv_text
+
 from ..output.columns import Column, print_columns
 from ..output.terminal import printable
 
@@ -60,7 +62,7 @@ def joint_text(joint: Joint, form: str) -> str:
     if form == "csv":
         names = [f"covariance_{name}" for name in _region_names(joint)]
         columns = pd.DataFrame(joint.covariance, columns=names, index=plain.index)
-        return str(pd.concat([plain, columns], axis=1).to_csv(index=False, lineterminator="\n"))
+        return csv_text(pd.concat([plain, columns], axis=1))
     content = {
         "answers": json.loads(plain.to_json(orient="records", date_format="iso")),
         "covariance": joint.covariance.tolist(),

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from psd._util.csv_text import csv_text
+
 from ..options.values import parse_number, parse_settings, split_commas
 from ..output.columns import Column, print_columns, print_left_out
 from ..output.terminal import printable, show_stage
@@ -78,7 +80,7 @@ def run_region_plan(
     if form == "table":
         _print_plan(result)
     elif form == "csv":
-        text = result.table.to_csv(index=False, lineterminator="\n")
+        text = csv_text(result.table)
         write_text(text, output, overwrite=overwrite)
     else:
         write_text(_plan_json(result), output, overwrite=overwrite)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from psd._util.csv_text import csv_text
+
 from ..output.columns import Column, print_columns
 from ..output.terminal import printable
 from ..output.text_files import write_text
@@ -33,7 +35,7 @@ def write_table(table: pandas.DataFrame, form: str, output: str | None, *, overw
     if form == "table":
         _print_table(plain)
     elif form == "csv":
-        write_text(str(plain.to_csv(index=False, lineterminator="\n")), output, overwrite=overwrite)
+        write_text(csv_text(plain), output, overwrite=overwrite)
     else:
         text = str(plain.to_json(orient="records", indent=1, date_format="iso")) + "\n"
         write_text(text, output, overwrite=overwrite)

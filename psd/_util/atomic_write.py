@@ -22,6 +22,9 @@ _NO_HARD_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, er
 
 _DATABASE = b"SQLite format 3\0"
 
+# Application ids of ledgers and of states of streams, which stand behind 68 bytes.
+_PRIVATE_DATABASES = (b"psdL", b"psdS")
+
 _APPEARED = "was created by another process meanwhile; it was not replaced"
 
 # Only the owner may change a published file, even if the umask would allow more.
@@ -71,6 +74,12 @@ def check_free(
             f"{path} is a broken symbolic link; remove it, or pass overwrite=True to replace it",
             path=path,
         )
+    if path.exists() and _is_private_database(path):
+        raise WriteError(
+            f"{path} is a ledger or the state of a stream, which says what was spent and is never "
+            "overwritten; choose another name",
+            path=path,
+        )
     if path.exists() and any(os.path.exists(item) and path.samefile(item) for item in inputs):
         raise WriteError(
             f"{path} is read as an input too; choose another name for the output", path=path
@@ -93,6 +102,16 @@ def _check_apart(path: Path) -> None:
                 "another name",
                 path=path,
             )
+
+
+def _is_private_database(path: Path) -> bool:
+    """Whether a file is a ledger or the state of a stream."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(72)
+    except OSError:
+        return False
+    return start.startswith(_DATABASE) and start[68:72] in _PRIVATE_DATABASES
 
 
 def _is_database(path: Path) -> bool:

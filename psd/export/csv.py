@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from psd._util.csv_text import csv_text
 from psd.export._plain import plain_columns
 
 if TYPE_CHECKING:
@@ -20,4 +21,4 @@ FIXED_CRS = "release"
 
 def write(table: geopandas.GeoDataFrame, path: Path) -> None:
     """Write the sides of cells in the CRS of the release, then the other columns."""
-    plain_columns(table).to_csv(path, index=False, lineterminator="\n")
+    path.write_text(csv_text(plain_columns(table)), encoding="utf-8", newline="")

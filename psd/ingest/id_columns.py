@@ -8,9 +8,9 @@ first line is shown nowhere.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
-import tempfile
 from collections.abc import Iterable, Sequence, Sized
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -125,10 +125,11 @@ def _names_of_standard_input(columns: Columns) -> Sequence[str]:
     end = start.rfind(b"\n") + 1
     if not end:
         return ()
+    if not hasattr(os, "memfd_create"):  # other systems than Linux would write rows to a disk
+        return ()
     try:
-        with tempfile.NamedTemporaryFile() as file:
+        with open(os.memfd_create("header"), "wb", buffering=0) as file:
             file.write(start[: end + (start[:2] == b"\xff\xfe")])
-            file.flush()
-            return _names_of_file(Path(file.name), columns)
+            return _names_of_file(Path(f"/dev/fd/{file.fileno()}"), columns)
     except OSError:  # no room; the reader says so
         return ()

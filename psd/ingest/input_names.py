@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from psd._util.postgres import display_name
-from psd.errors import InputDataError
+from psd.errors import InputDataError, PsdError
 from psd.ingest.engines._spark_tables import SparkTable
 from psd.ingest.partial_tally import PartialTally, PartOrigin
 from psd.ingest.sources._paths import (
@@ -69,7 +69,10 @@ def _names_of(item: Any, *, has_tallies: bool) -> Iterator[str]:
     if isinstance(item, PartialTally):
         yield from tally_names(item.origins)
     elif isinstance(item, PostGIS):
-        yield _table_name(item)
+        try:
+            yield _table_name(item.with_schema())
+        except PsdError:  # refused when it is read
+            yield NAMELESS
     elif isinstance(item, SparkTable):
         yield f"table of Spark {item.name}"
     elif is_path(item) and str(item) != STDIN:

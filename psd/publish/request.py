@@ -102,6 +102,11 @@ class ReadRequest:
                 f"user must be a column if and only if the unit of privacy has users, got column "
                 f"{columns.user!r} with unit {self.unit.kind!r}"
             )
+        if self.unit.kind == "user-day" and self.unit.time_zone != columns.time_zone:
+            raise ParameterError(
+                f"time_zone must be that of the days of the unit, {self.unit.time_zone}, got "
+                f"{columns.time_zone}; times are read in one zone, and days begin in it"
+            )
         timed = {"slices=": self.slices is not None, 'per="day"': self.unit.kind == "user-day"}
         for name, needs_time in timed.items():
             if needs_time and columns.time is None:

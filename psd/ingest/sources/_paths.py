@@ -176,7 +176,7 @@ def resolve_inputs(data: Any) -> Any:
 
     With a ledger, a file is checked by its device and inode and read later by its name. A link
     that changes between the two would be checked as one file and read as another, so each link is
-    followed once, before the first check.
+    followed once, before the first check. So is the search path for a table without a schema.
 
     Parameters
     ----------
@@ -192,7 +192,9 @@ def resolve_inputs(data: Any) -> Any:
     files = expand_paths(item for item in items if is_path(item))
     resolved = [path if str(path) == STDIN else Path(os.path.realpath(path)) for path in files]
     _refuse_repeated(resolved)
-    return [*map(str, resolved), *(item for item in items if not is_path(item))]
+    others = [item for item in items if not is_path(item)]
+    tables = [item.with_schema() if hasattr(item, "with_schema") else item for item in others]
+    return [*map(str, resolved), *tables]
 
 
 def _expand_path(path: Path) -> list[Path]:

@@ -76,6 +76,28 @@ class PostGIS:
     def __repr__(self) -> str:
         return f"<PostGIS: {self.what} of {display_name(self.url)}>"
 
+    def with_schema(self) -> PostGIS:
+        """The same table with the schema in which it is found now; as it is if there is none.
+
+        A ledger recognises a table by its name, and a search path decides which table a name
+        without a schema is.
+
+        Raises
+        ------
+        InputDataError, MissingExtraError
+            If the database cannot be reached, or the driver is not installed.
+        """
+        if self.table is None or "." in self.table:
+            return self
+        with connect(self.url, self.what, InputDataError) as cursor:
+            cursor.execute(
+                "SELECT n.nspname FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n "
+                "ON n.oid = c.relnamespace WHERE c.oid = pg_catalog.to_regclass($1)",
+                [quote_table(self.table)],
+            )
+            found = cursor.fetchone()
+        return self if found is None else replace(self, table=f"{found[0]}.{self.table}")
+
     @property
     def what(self) -> str:
         """Name of the table or query in messages."""
