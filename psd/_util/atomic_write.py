@@ -107,6 +107,8 @@ def _check_apart(path: Path) -> None:
 def _is_private_database(path: Path) -> bool:
     """Whether a file is a ledger or the state of a stream."""
     try:
+        if not path.is_file():
+            return False
         with path.open("rb") as file:
             start = file.read(72)
     except OSError:

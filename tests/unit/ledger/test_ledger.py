@@ -87,7 +87,7 @@ def changed(path, change):
 
 def later(path):
     Ledger.create(path)
-    run_sql(path, "PRAGMA user_version = 3")
+    run_sql(path, "PRAGMA user_version = 4")
 
 
 UNUSABLE = {
@@ -101,7 +101,7 @@ UNUSABLE = {
         lambda path: run_sql(path, "CREATE TABLE entry (number)"),
         "is not a ledger of psd, but another database$",
     ),
-    "a later format": (later, "format 3"),
+    "a later format": (later, "format 4, .* formats 1 to 3"),
     "cut off": (lambda path: changed(path, lambda content: content[:5000]), "damaged"),
     "scrambled": (
         lambda path: changed(path, lambda old: old[:4096] + bytes(4096) + old[8192:]),

@@ -250,6 +250,8 @@ def refused(store, one, words, x=1, y=1, drawn=None):
 
 
 ABOVE_CAP = "more epsilon than the cap"
+HALVES = ((500_000, GRID, KARY), (500_000, None, None))
+ALL = ((1_000_000, GRID, KARY),)
 
 
 def test_campaigns_add_up_to_the_cap(store):
@@ -261,15 +263,133 @@ def test_campaigns_add_up_to_the_cap(store):
 
 
 def test_a_device_answers_in_its_group_only_and_once(store):
-    first = campaign(((500_000, GRID, KARY), (500_000, None, None)))
+    first = campaign(HALVES)
     later = campaign(((500_000, None, None), (500_000, GRID, HASHING)), earlier=[first.digest])
     group_1 = Listed([500_000] * 99)
     assert answer_place(store, first, 1, 1, group_1) is None
     assert spent(store) == 0
     report = answer_place(store, later, 1, 1, Words())
     assert json.loads(report)["group"] == 1
-    assert answer_place(store, first, 1, 1, Words()) == report
+    assert answer_place(store, first, 1, 1, Broken()) is None
+    last = campaign(one_group()["groups"], earlier=[first.digest, later.digest])
+    assert answer_place(store, last, 1, 1, Broken()) is None
+    assert answer_place(store, later, 7, 1, Broken()) == report
     assert spent(store) == NANO
+
+
+def stranger(*earlier, groups=HALVES, title="of a stranger"):
+    return campaign(groups, title=title, earlier=[one.digest for one in earlier])
+
+
+def test_no_campaign_fetches_or_uses_up_the_report_of_another(store):
+    mine, second = campaign(), campaign(title="second")
+    report = answer_place(store, mine, 1, 1, Words())
+    for asking in (stranger(mine), stranger(second, mine), stranger(mine, groups=ALL)):
+        assert answer_place(store, asking, 1, 1, Broken()) is None
+    assert spent(store) == NANO
+    assert answer_place(store, mine, 1, 1, Broken()) == report
+
+
+def test_a_campaign_that_another_one_names_gets_its_own_report_at_its_own_cost(store):
+    """So a stranger who names a campaign cannot silence it, and nobody gets what others got."""
+    mine, third = campaign(), campaign(title="third")
+    asking = stranger(mine, groups=ALL)
+    fetched = answer_place(store, asking, 1, 1, Words())
+    assert json.loads(fetched)["campaign"] == asking.digest
+    report = answer_place(store, mine, 1, 1, Words())
+    assert json.loads(report)["campaign"] == mine.digest
+    assert spent(store) == 2 * NANO
+    assert refused(store, third, ABOVE_CAP) == 4
+    assert answer_place(store, asking, 7, 3, Broken()) == fetched
+
+
+def test_rounds_that_are_seen_in_reverse_order_cost_their_sum(store):
+    first = campaign(HALVES)
+    later = stranger(first, groups=HALVES[::-1])
+    assert json.loads(answer_place(store, later, 1, 1, Listed([500_000] * 99)))["group"] == 1
+    assert json.loads(answer_place(store, first, 1, 1, Listed([0] * 99)))["group"] == 0
+    assert spent(store) == 2 * NANO
+
+
+def test_a_group_is_taken_over_from_equal_shares_alone(store, subtests):
+    first = campaign(HALVES)
+    assert answer_place(store, first, 1, 1, Listed([500_000])) is None
+    quarters = ((250_000, GRID, KARY), (750_000, None, None))
+    for name, groups, drawn, group in (
+        ("equal shares", HALVES, Broken(), 1),
+        ("other shares", quarters, Listed([250_000]), 1),
+        ("fewer groups", one_group(cells=GRID)["groups"], Listed([0] * 99), 0),
+    ):
+        with subtests.test(name):
+            one = stranger(first, groups=groups, title=name)
+            assert (answer_place(store, one, 1, 1, drawn) is None) == (group == 1)
+            with Store.locked(store) as opened:
+                assert opened.answers[one.digest]["group"] == group
+                assert opened.answers[one.digest]["shares"] == one.shares
+
+
+def test_links_to_a_store_lead_to_one_store(store, tmp_path, subtests):
+    one, other = campaign(), campaign(title="other")
+    link = str(tmp_path / "link")
+    os.symlink(store, link)
+    report = answer_place(link, one, 1, 1, Words())
+    assert os.path.islink(link)
+    assert answer_place(store, one, 7, 3, Broken()) == report
+    assert answer_place(store, other, 1, 1, Words())
+    assert refused(link, campaign(title="third"), ABOVE_CAP) == 4
+    assert (spent(link), spent(store)) == (2 * NANO, 2 * NANO)
+    hard = str(tmp_path / "hard")
+    os.link(store, hard)
+    for path in (store, hard, link):
+        with subtests.test(path):
+            assert refused(path, one, "has a hard link") == 9
+    os.remove(hard)
+    assert answer_place(store, one, 7, 3, Broken()) == report
+
+
+def test_a_file_that_is_left_over_or_prepared_is_not_written_to(store, tmp_path, subtests):
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    prepared = {
+        "a symbolic link": lambda path: os.symlink(victim, path),
+        "a broken link": lambda path: os.symlink(tmp_path / "nowhere", path),
+        "a hard link": lambda path: os.link(victim, path),
+        "a file for all": lambda path: Path(path).touch(0o644),
+    }
+    for number, (name, prepare) in enumerate(prepared.items()):
+        path = str(tmp_path / f"{number}.store")
+        Store.create(path, 2 * NANO)
+        prepare(f"{path}.new")
+        with subtests.test(name):
+            assert answer_place(path, campaign(), 1, 1, Words())
+            assert os.stat(path).st_mode & 0o777 == 0o600
+            assert not os.path.islink(path)
+            assert not os.path.lexists(f"{path}.new")
+            assert spent(path) == NANO
+    assert victim.read_text() == "mine"
+    assert not (tmp_path / "nowhere").exists()
+    os.mkdir(f"{store}.new")
+    assert refused(store, campaign(), "cannot be written", drawn=Words()) == 6
+    assert spent(store) == 0
+
+
+def test_a_kill_between_write_and_rename_forgets_no_report_that_left(store, monkeypatch):
+    class Killed(BaseException):
+        pass
+
+    def killed(*paths):
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", killed)
+        with pytest.raises(Killed):
+            answer_place(store, campaign(), 1, 1, Words())
+    assert os.path.exists(f"{store}.new")
+    assert spent(store) == 0
+    report = answer_place(store, campaign(), 1, 1, Words())
+    assert answer_place(store, campaign(), 7, 3, Broken()) == report
+    assert spent(store) == NANO
+    assert not os.path.exists(f"{store}.new")
 
 
 def test_the_group_depends_on_no_point():
@@ -292,8 +412,7 @@ def settled(path):
     """What the first answer settled: cohort and bits."""
     with Store.locked(path) as opened:
         [entry] = opened.answers.values()
-        [kept] = entry["settled"].values()
-        return kept
+        return entry["settled"]
 
 
 WORDS = [word(), option(["a", "b"], ONE_HOT)]
@@ -341,7 +460,7 @@ def test_settled_bits_follow_from_the_secret_of_the_store(large):
     answer_place(large, first, "seoul", NAN, Words())
     with Store.locked(large) as opened:
         assert {name: entry["settled"] for name, entry in opened.answers.items()} == kept
-        assert kept[other.series][other.digest] != kept[first.series][first.digest]
+        assert kept[other.digest] != kept[first.digest]
         assert re.fullmatch("[0-9a-f]{64}", opened.secret)
 
 
@@ -349,8 +468,9 @@ def test_a_later_round_with_other_flips_learns_nothing_of_the_settled_bits(large
     first = campaign(**word())
     report = answer_place(large, first, "seoul", NAN, Words())
     later = campaign(**word(flips=1), earlier=[first.digest])
-    assert answer_place(large, later, "seoul", NAN, Words()) == report
-    assert spent(large) == NANO
+    assert answer_place(large, later, "seoul", NAN, Broken()) is None
+    assert report != answer_place(large, first, "seoul", NAN, Words())
+    assert spent(large) == 2 * NANO
 
 
 def test_lost_and_damaged_stores_answer_nothing(store):
@@ -435,7 +555,7 @@ def test_kills_lose_and_double_no_spending(tmp_path, kills):
         if sent:
             left += 1
             with Store.locked(store) as opened:
-                assert opened.answers[one.series]["report"] == sent[0]
+                assert opened.answers[one.digest]["report"] == sent[0]
         report = answer_place(store, one, 7, 3, Words())
         assert report == answer_place(store, one, 1, 1, Broken())
         assert sent in ([], [report])

@@ -280,7 +280,7 @@ def test_a_store_answers_once_and_is_that_of_python():
     assert first["report"] == draw_report(one, 0, one.answer_of(0, 1, 1), listed)
     store = Store._parse("", first["text"].encode())
     assert (store.cap, store.spent) == (2 * NANO, NANO)
-    assert store.answers[one.series]["report"] == first["report"]
+    assert store.answers[one.digest]["report"] == first["report"]
     assert first["text"] == store.content().decode().strip()
     again = answered(first["text"], raw, seed=2, point=(None, None), words=[])
     assert again == {"result": first}
@@ -292,6 +292,52 @@ def test_a_store_answers_once_and_is_that_of_python():
     assert json.loads(with_ticket)["nonce"] == ticket
 
 
+HALVES = ((500_000, GRID, KARY), (500_000, None, None))
+
+
+def naming(*earlier, groups=HALVES, title="of a stranger"):
+    digests = [Campaign.parse(raw).digest for raw in earlier]
+    return campaign_bytes(groups, title=title, earlier=digests)
+
+
+def test_no_campaign_fetches_or_uses_up_the_report_of_another():
+    mine, second = campaign_bytes(), campaign_bytes(title="second")
+    first = answered(store_text(), mine)["result"]
+    for asking in (naming(mine), naming(second, mine), naming(mine, groups=HALVES[::-1])):
+        given = answered(first["text"], asking, words=[])
+        assert given == {"result": {"text": first["text"], "report": None}}
+    # What another campaign names still has its own report, at its own cost.
+    asking = naming(second, groups=((1_000_000, GRID, KARY),))
+    fetched = answered(store_text(), asking, seed=2)["result"]
+    own = answered(fetched["text"], second, seed=3)["result"]
+    for raw, entry in ((asking, fetched), (second, own)):
+        assert json.loads(entry["report"])["campaign"] == Campaign.parse(raw).digest
+    assert Store._parse("", own["text"].encode()).spent == 2 * NANO
+    assert answered(own["text"], mine, words=[])["code"] == 4
+
+
+def test_rounds_that_are_seen_in_reverse_order_cost_their_sum():
+    first = campaign_bytes(HALVES)
+    later = naming(first, groups=HALVES[::-1])
+    one = answered(store_text(), later, words=["500000", *["0"] * 30])["result"]
+    both = answered(one["text"], first, words=["0"] * 30)["result"]
+    groups = [json.loads(entry["report"])["group"] for entry in (one, both)]
+    assert groups == [1, 0]
+    assert Store._parse("", both["text"].encode()).spent == 2 * NANO
+
+
+def test_a_group_is_taken_over_from_equal_shares_alone():
+    first = campaign_bytes(HALVES)
+    unasked = answered(store_text(), first, words=["500000"])["result"]
+    assert unasked["report"] is None
+    quarters = ((250_000, GRID, KARY), (750_000, None, None))
+    for groups, drawn, group in ((HALVES, [], 1), (quarters, ["250000"], 1), (quarters, ["0"], 0)):
+        raw = naming(first, groups=groups)
+        done = answered(unasked["text"], raw, words=drawn + ["0"] * 30 * (not group))["result"]
+        entry = json.loads(done["text"])["answers"][Campaign.parse(raw).digest]
+        assert (entry["group"], done["report"] is None) == (group, group == 1)
+
+
 def test_a_lost_or_damaged_store_answers_nothing():
     for store in (None, "", "{}", store_text()[:-3], store_text().replace("2", "3")):
         refused = answered(store, campaign_bytes(), words=[])
@@ -301,7 +347,7 @@ def test_a_lost_or_damaged_store_answers_nothing():
     done = answered(store_text(), campaign_bytes(later))["result"]
     assert done["report"] is None
     entry = next(iter(json.loads(done["text"])["answers"].values()))
-    assert entry == {"group": 1, "nano_epsilon": 0, "report": None}
+    assert entry == {"group": 1, "nano_epsilon": 0, "report": None, "shares": [0, 1_000_000]}
 
 
 def test_reports_of_webcrypto_have_the_law_of_the_protocol():

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from psd.errors import BudgetError, InputDataError, LedgerError, ParameterError, WriteError
+from psd.local.campaigns import load_campaign
 from psd.local.collection import collect
 from psd.local.counting import count_support
 from psd.local.device import NANO
@@ -108,7 +109,35 @@ def test_rows_keep_their_groups_over_rounds_and_answer_once(folder):
         in_rounds(folder, overwrite=True)
     second(folder)
     assert len(first) + len(in_rounds(folder, overwrite=True)) == 60
+    digests = [campaign(FIRST).digest, load_campaign(str(folder / "c.json")).digest]
+    again = campaign_bytes(FIRST, title="again", earlier=digests)
+    (folder / "c.json").write_bytes(again)
+    assert in_rounds(folder, overwrite=True) == []
     assert (folder / "s").stat().st_mode & 0o777 == 0o600
+
+
+def test_links_to_a_store_of_rows_lead_to_one_store(folder):
+    (folder / "c.json").write_bytes(campaign_bytes(FIRST))
+    (folder / "s").symlink_to(folder / "rows")
+    first = in_rounds(folder)
+    assert (folder / "s").is_symlink()
+    (folder / "s").unlink()
+    (folder / "s").hardlink_to(folder / "rows")
+    second(folder)
+    with pytest.raises(LedgerError, match="has a hard link"):
+        in_rounds(folder, overwrite=True)
+    (folder / "rows").unlink()
+    assert len(first) + len(in_rounds(folder, overwrite=True)) == 60
+
+
+def test_rows_keep_their_groups_over_equal_shares_alone(folder):
+    (folder / "c.json").write_bytes(campaign_bytes(FIRST))
+    in_rounds(folder)
+    quarters = ((250_000, GRID, HASHING), (750_000, None, None))
+    other = campaign_bytes(quarters, earlier=[campaign(FIRST).digest])
+    (folder / "c.json").write_bytes(other)
+    with pytest.raises(LedgerError, match="with equal shares"):
+        in_rounds(folder, overwrite=True)
 
 
 def test_a_lost_damaged_or_foreign_store_of_rows_is_refused(folder):
@@ -123,5 +152,5 @@ def test_a_lost_damaged_or_foreign_store_of_rows_is_refused(folder):
     (folder / "c.json").write_bytes(campaign_bytes(title="another"))
     in_rounds(folder)
     second(folder)
-    with pytest.raises(LedgerError, match="of the rows and the first round"):
+    with pytest.raises(LedgerError, match="of an earlier round of this campaign with equal"):
         in_rounds(folder, overwrite=True)

@@ -87,7 +87,7 @@ def test_a_plan_is_read_back():
     for missing in ("request", "ledger"):
         rows = PLAN.to_rows()
         del rows[missing]
-        with pytest.raises(InputDataError, match="other facts than that of a stream"):
+        with pytest.raises(InputDataError, match="other facts than those of a stream"):
             StreamPlan.from_rows(rows)
 
 

@@ -159,9 +159,9 @@ EDITS = {
     "noise": (
         "request",
         ("epsilon = 1000", "epsilon = 1000\ndelta = 1e-6\nnoise = 'gaussian'"),
-        "",
+        "epsilon or delta",
     ),
-    "unit": ("request", ("[read]", "user = 'user'\nmax_contributions = 3\n[read]"), "unit"),
+    "unit": ("request", ("[set]", "user = 'user'\nmax_contributions = 3\n[set]"), "unit"),
     "counter": ("counter", ("tree", "toeplitz"), "counter"),
     "delta": ("delta", ("null", '"0.001"'), "delta"),
     "number": ("statement", ('"stream_slices": 7', '"stream_slices": 1'), "number of slices"),

@@ -21,7 +21,7 @@ def path(tmp_path):
 
 
 def add(state, number, **contributions):
-    answer = StoredAnswer(b"release", f"digest {number}", f"file {number}")
+    answer = StoredAnswer(b"release", f"digest {number}", f"file {number}", "")
     state.add_slice(number, [answer], contributions=contributions)
 
 
