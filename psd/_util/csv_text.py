@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["csv_text"]
+__all__ = ["csv_text", "guard_text"]
 
-# How a spreadsheet begins a formula, unless the text is a number.
-_FORMULA = re.compile(r"[=@\t\r]|[+-](?![0-9.,]+(e[+-]?[0-9]+)?$)", re.IGNORECASE)
+_NUMBER = r"[0-9.,]+(e[+-]?[0-9]+)?"
+
+# How a spreadsheet begins a formula, unless the text is a number or a range of numbers.
+_FORMULA = re.compile(rf"[=@\t\r]|[+-](?!{_NUMBER}( to -?{_NUMBER})?$)", re.IGNORECASE)
 
 
 def csv_text(table: pandas.DataFrame) -> str:
@@ -23,18 +25,18 @@ def csv_text(table: pandas.DataFrame) -> str:
     >>> csv_text(pd.DataFrame({"id": ["=1+1", "-12", "a"]}))
     "id\n'=1+1\n-12\na\n"
     """
-    texts = [name for name, kind in enumerate(table.dtypes) if not _is_numeric(kind)]
-    guarded = table.set_axis([_guard(name) for name in table.columns], axis=1)
+    texts = [number for number, kind in enumerate(table.dtypes) if not _is_numeric(kind)]
+    guarded = table.set_axis([guard_text(name) for name in table.columns], axis=1)
     for number in texts:
-        guarded.isetitem(number, table.iloc[:, number].map(_guard, na_action="ignore"))
+        guarded.isetitem(number, table.iloc[:, number].map(guard_text, na_action="ignore"))
     return str(guarded.to_csv(index=False, lineterminator="\n"))
 
 
 def _is_numeric(kind: Any) -> bool:
-    """Whether a column of a type holds numbers or truth values alone."""
-    return getattr(kind, "kind", "O") in "biufc"
+    """Whether a column of a type holds numbers, times or truth values alone."""
+    return getattr(kind, "kind", "O") in "biufcmM"
 
 
-def _guard(value: Any) -> Any:
+def guard_text(value: Any) -> Any:
     """Value with an apostrophe before it if it would be a formula."""
     return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value

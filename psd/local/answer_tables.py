@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from psd._util.arrays import Floats
+from psd._util.csv_text import guard_text
 from psd.errors import InputDataError, ParameterError
 from psd.local.campaigns import load_campaign
 from psd.local.counting import GroupCounts, count_support
@@ -103,10 +104,10 @@ def encode_table(rows: Sequence[Any]) -> bytes:
 
 
 def _field_text(value: Any) -> str:
-    """Text of a field: numbers with six digits."""
+    """Text of a field: numbers with six digits, and no text that would be a formula."""
     if isinstance(value, bool):
         return str(value).lower()
-    return value if isinstance(value, str) else f"{value:.6g}"
+    return str(guard_text(value)) if isinstance(value, str) else f"{value:.6g}"
 
 
 def _interval(estimate: float, error: float) -> dict[str, float]:

@@ -252,7 +252,7 @@ REFUSED = [
     (2, "ledger spend city.ledger", "No such command"),
     (6, "ledger create city.ledger", "exists"),
     (6, "ledger create nowhere/city.ledger", "does not exist"),
-    (6, f"build points.csv -o city.ledger {SMALL} --overwrite {PAID}", "is read as an input"),
+    (6, f"build points.csv -o city.ledger {SMALL} --overwrite {PAID}", "is never overwritten"),
     (9, ROWS, "already"),
     (9, f"{BUILD} --ledger city.ledger --dataset roads", "'roads' is not registered"),
     (9, f"{BUILD} --ledger other.ledger --dataset rows", "does not exist"),

@@ -120,6 +120,31 @@ def test_a_ledger_is_charged_rho_once(here):
     assert not (here / "b.stream").exists()
 
 
+def test_a_file_that_was_charged_to_another_dataset_is_warned_of(here):
+    ledger = Ledger.create("city.ledger")
+    for name in ("visits", "others"):
+        ledger.register(name, 9, columns=psd.Columns(time="time"))
+    cli(f"{ONE} {PAID} visits")
+    assert "also charged" not in cli(ADD).err
+    day_of(here, DAYS[1], 5)
+    cli(f"build {DAYS[1]}.csv -o b.psd.parquet --epsilon 1 --bounds 0 0 8 8 {PAID} others "
+        "--read time=time --method grid")  # fmt: skip
+    told = cli(f"stream add city.stream {DAYS[1]}.csv --slice {DAYS[1]}").err
+    assert "a file of this input was also charged to dataset 'others'" in told
+
+
+def test_a_stream_and_its_ledger_are_never_overwritten(here):
+    Ledger.create("city.ledger")
+    cli(CREATE)
+    build = f"build {DAYS[0]}.csv --epsilon 1 --bounds 0 0 8 8 --method grid --overwrite -o"
+    cli(f"{build} r.psd.parquet")
+    for name in ("city.stream", "city.ledger"):
+        before = (here / name).read_bytes()
+        for line in (build, f"query r.psd.parquet {BOX} --format csv --overwrite -o"):
+            assert "is never overwritten" in fails(6, f"{line} {name}")
+        assert (here / name).read_bytes() == before
+
+
 def test_what_is_printed_does_not_depend_on_the_records(here):
     said = []
     for number in (0, 500):

@@ -244,6 +244,25 @@ RULES = {
         """,
         harmless="sys.stdin.buffer | blueprint(3)",
     ),
+    # Files with a name in a folder of the system, which a kill leaves there with records in them.
+    "named temporary files": Rule(
+        where="psd.ingest psd.curator psd.publish psd.ledger psd.choosing psd.streams",
+        imports="""
+            tempfile.NamedTemporaryFile tempfile.mkstemp tempfile.mkdtemp
+            tempfile.TemporaryDirectory tempfile.SpooledTemporaryFile
+        """,
+        attributes="""
+            NamedTemporaryFile mkstemp mkdtemp mktemp TemporaryDirectory SpooledTemporaryFile
+        """,
+        planted="""
+            tempfile.NamedTemporaryFile() | from tempfile import mkstemp | t.TemporaryDirectory() |
+            from tempfile import NamedTemporaryFile as F | make = tempfile.mkdtemp
+        """,
+        harmless="""
+            tempfile.TemporaryFile() | os.memfd_create("header") | tempfile.gettempdir() |
+            from tempfile import TemporaryFile
+        """,
+    ),
     "floats on true data": Rule(
         where=EXACT,
         imports="cmath statistics decimal.getcontext scipy",

@@ -14,6 +14,7 @@ from psd._util import atomic_write as files
 from psd._util.atomic_write import BESIDE_DATABASES, check_free, temporary_target, write_file
 from psd.errors import WriteError
 from psd.ledger.ledger import Ledger
+from support.streams import create
 
 
 def test_a_file_appears_when_the_block_has_ended(tmp_path):
@@ -188,6 +189,24 @@ def test_a_file_that_is_to_replace_another_is_held_until_it_has(target, monkeypa
     write_file(target, b"new", overwrite=True)
     assert target.read_bytes() == b"new"
     assert sorted(path.name for path in target.parent.iterdir()) == ["other.bin", "out.bin"]
+
+
+def test_what_says_what_was_spent_is_never_replaced(tmp_path, subtests):
+    Ledger.create(tmp_path / "city.ledger")
+    create(tmp_path)
+    (tmp_path / "link").symlink_to(tmp_path / "city.ledger")
+    for name in ("city.ledger", "city.stream", "link"):
+        before = (tmp_path / name).read_bytes()
+        with subtests.test(name):
+            for write in (write_file, write_block):
+                with pytest.raises(WriteError, match="is never overwritten"):
+                    write(tmp_path / name, b"new", overwrite=True)
+            assert (tmp_path / name).read_bytes() == before
+    (tmp_path / "other.gpkg").write_bytes(b"SQLite format 3\0" + bytes(52) + b"GPKG")
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("other.gpkg", "pipe"):
+        write_file(tmp_path / name, b"new", overwrite=True)
+        assert (tmp_path / name).read_bytes() == b"new"
 
 
 @pytest.mark.parametrize("overwrite", [False, True])

@@ -1,6 +1,8 @@
 """Exports: every format holds the table of cells, and nothing about the machine."""
 
+import csv
 import getpass
+import io
 import json
 import os
 import zipfile
@@ -14,8 +16,10 @@ import shapely
 from pyproj import Geod
 
 import psd
+from psd._util.csv_text import csv_text
 from psd.errors import ParameterError, WriteError
 from psd.export import suffixes
+from psd.export.csv import write as write_csv
 from psd.testing import check_export
 from support.releases import as_drawn
 from support.trees import SOUTH_UP, grid_release, random_tree, release_of
@@ -184,6 +188,42 @@ def test_csv_has_the_sides_in_the_crs_of_the_release(request, tmp_path, place, c
     assert b"\r" not in (tmp_path / "out.csv").read_bytes()
     # The table answers for its own cells when it is asked about them.
     assert list(release.query(table).estimate) == pytest.approx(table.estimate.tolist())
+
+
+TEXTS = {
+    "=HYPERLINK(\"x\")": "'=HYPERLINK(\"x\")",
+    "@SUM(A1)": "'@SUM(A1)",
+    "+1+1": "'+1+1",
+    "-A1": "'-A1",
+    "\t=1": "'\t=1",
+    "-": "'-",
+    "-12.5": "-12.5",
+    "+82": "+82",
+    "-1e-5": "-1e-5",
+    "Mapo=gu": "Mapo=gu",
+    "": "",
+}
+
+
+def test_no_text_of_a_csv_file_is_a_formula(tmp_path):
+    """Ids of regions come from files of others; numbers stay as they are."""
+    table = pd.DataFrame({"id": [*TEXTS], "=kind": pd.Categorical([*TEXTS]), "n": -1.5})
+    table["at"] = pd.Timestamp("2026-01-05", tz="Asia/Seoul")
+    table["none"] = [None] * len(TEXTS)
+    before = table.copy()
+    for text in (csv_text(table), exported(tmp_path / "out.csv", table)):
+        read = [*csv.DictReader(io.StringIO(text, newline=""))]
+        assert [row["id"] for row in read] == [*TEXTS.values()]
+        assert [row["'=kind"] for row in read] == [*TEXTS.values()]
+        assert {(row["n"], row["none"]) for row in read} == {("-1.5", "")}
+    pd.testing.assert_frame_equal(table, before)
+
+
+def exported(path, table):
+    """Text of an export of a table with its points."""
+    shapes = gpd.points_from_xy(range(len(table)), range(len(table)))
+    write_csv(gpd.GeoDataFrame(table, geometry=shapes), path)
+    return path.read_bytes().decode()
 
 
 def test_layers_filters_and_endings(seoul, tmp_path):

@@ -3,6 +3,7 @@
 import gzip
 import io
 import sys
+import tempfile
 
 import geopandas as gpd
 import openpyxl
@@ -80,6 +81,14 @@ def test_the_line_of_names_is_that_of_the_reader(subtests, tmp_path, monkeypatch
     book.save(tmp_path / "a.xlsx")
     assert id_columns(tmp_path / "a.xlsx", Columns(skip_rows=1)) == ("User ID",)
     assert id_columns(tmp_path / "a.xlsx", Columns()) == ()
+
+
+def test_the_start_of_standard_input_is_in_no_file(tmp_path, monkeypatch):
+    """A kill would leave it there, so there need not be a folder for temporary files."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    text = io.TextIOWrapper(io.BufferedReader(io.BytesIO(TEXT.encode())))
+    monkeypatch.setattr(sys, "stdin", text)
+    assert id_columns("-", Columns()) == ("User ID",)
 
 
 def test_what_cannot_be_read_is_left_to_the_reader(tmp_path):

@@ -88,6 +88,14 @@ def test_options_are_within_their_errors(tmp_path, protocol):
     assert float(first["estimate"]) == pytest.approx(rows[0].estimate, rel=1e-5)
 
 
+def test_an_option_that_would_be_a_formula_is_a_text(tmp_path):
+    options = ["=1+1", "-5", "-5 to 3", "-x"]
+    rows = table_of(tmp_path, design_options(options, 1, DEVICES), np.array(options, object))
+    table = csv.DictReader(io.StringIO(encode_table(rows).decode()))
+    answers = [row["answer"] for row in table]
+    assert answers == ["'=1+1", "-5", "-5 to 3", "'-x", "none of these"]
+
+
 def test_settings_and_refusals(tmp_path):
     one = design_options(["yes"], None, 9, protocol="k-ary", settings={"truth": "0.75"})
     draw = one.groups[0].draw

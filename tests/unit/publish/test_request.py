@@ -1,6 +1,8 @@
 """A request: checked at once, printed, compared, and written as TOML and back."""
 
 import dataclasses
+from dataclasses import replace
+from functools import partial
 
 import geopandas as gpd
 import pytest
@@ -17,6 +19,7 @@ from psd.publish.request import BuildRequest, ReadRequest
 from psd.publish.request_arguments import request_from_arguments
 from psd.publish.request_table import table_from_request
 from psd.publish.request_toml import from_toml, request_from_table, to_toml
+from psd.publish.tally_parts import TallyRequest
 from psd.space.public_files import BoundaryFile, CovariateFile
 from psd.space.time_slices import TimeSlices
 from support.tables import refuses
@@ -136,6 +139,10 @@ def test_a_repair_is_of_a_boundary(subtests):
     refuses(subtests, from_table, rows)
 
 
+IN_UTC = Columns(user="id", time="at")
+DAYS = PrivacyUnit(kind="user-day", max_contributions=2, time_zone="Asia/Seoul")
+
+
 def test_what_is_refused(subtests):
     sliced = {"slices": MONTHS, "time": "at"}
     rows = [
@@ -167,8 +174,13 @@ def test_what_is_refused(subtests):
         ({"unit": PrivacyUnit(kind="user")}, "user must be a column"),
         ({"columns": Columns(user="id")}, "user must be a column"),
         ({"contribution_scope": "day"}, "must be series or slice"),
+        ({"columns": IN_UTC, "unit": DAYS}, "time_zone must be that of the days of the unit"),
     ]
     refuses(subtests, ReadRequest, rows)
+    refuses(subtests, partial(TallyRequest, domain=psd.Domain(bounds=BOUNDS)), rows[-1:])
+    for zone in ("UTC", "Europe/London"):
+        columns, unit = replace(IN_UTC, time_zone=zone), replace(DAYS, time_zone=zone)
+        assert ReadRequest(columns=columns, unit=unit).columns.time_zone == zone
 
 
 def test_what_a_table_refuses(subtests):
