@@ -418,7 +418,7 @@ globalThis.psdDevice = (() => {
   }
 
   // What a store holds after an answer, and the report, or null if this device sends none. A
-  // campaign is known by its digest alone: no other one fetches or uses up its report.
+  // campaign is known by its digest alone: no other one gets or uses up its report.
   function answerWith(text, campaign, x, y, words, ticket) {
     const { cap, answers } = parseStore(text), isKnown = (name) => Object.hasOwn(answers, name);
     const entry = isKnown(campaign.digest) ? answers[campaign.digest] : null;

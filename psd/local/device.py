@@ -705,7 +705,7 @@ def answer_place(
 ) -> str | None:
     """Report of a point, or of a number or option x; None if this device sends none.
 
-    A campaign is known by its digest alone: no other one fetches or uses up its report.
+    A campaign is known by its digest alone: no other one gets or uses up its report.
     """
     with Store.locked(path) as store:
         rounds = [store.answers[name] for name in campaign.earlier if name in store.answers]

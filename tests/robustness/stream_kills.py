@@ -19,21 +19,25 @@ import pyarrow.compute  # noqa: F401
 
 import psd.ingest.sources.arrow
 import psd.ingest.sources.csv  # noqa: F401
+from psd.ingest.sources import Columns
+from psd.ledger.ledger import Ledger
 from psd.mechanisms.sampler import SecureSampler
 from psd_cli.commands import stream  # noqa: F401
 from psd_cli.main import run
 from robustness.kills import forked, spread
+from support.streams import rewrite
 
 STEPS = (
     *("streams/addition.py", "streams/counting.py", "streams/drawing.py", "streams/outputs.py"),
     *("streams/totals.py", "streams/state.py", "streams/words.py", "privacy/budget.py"),
-    *("mechanisms/random_words.py", "mechanisms/sampler.py"),
+    *("mechanisms/random_words.py", "mechanisms/sampler.py", "ledger/ledger.py", "ledger/file.py"),
     *("_util/atomic_write.py", "_util/abandoned_files.py"),
 )
 
 CREATE = (
     "stream create city.stream -o out/c.psd.parquet --epsilon 1 --bounds 0 0 4 4 --slices "
-    "2026-01-05..2026-01-09 --read time=time --user user --max-contributions 3 --method "
+    "2026-01-05..2026-01-09 --read time=time --user user --max-contributions 3 "
+    "--ledger city.ledger --dataset visits --method "
 )
 DAYS = ("2026-01-05", "2026-01-06")
 FIRST, SECOND = (f"stream add city.stream points.csv --slice {day}" for day in DAYS)
@@ -64,6 +68,8 @@ def prepared(folder, method):
     """A stream with one slice, and an input with the records of two."""
     (folder / "out").mkdir(parents=True)
     (folder / "points.csv").write_text(f"lon,lat,time,user\n{ROWS}")
+    ledger, columns = Ledger.create(folder / "city.ledger"), Columns(time="time", user="user")
+    ledger.register("visits", 1, unit="user", columns=columns)
     assert child(folder, CREATE + METHODS[method]) == 0
     assert child(folder, FIRST) == 0
     (folder / "draws").unlink()
@@ -71,11 +77,11 @@ def prepared(folder, method):
 
 
 def copied(template, place):
-    """A copy of a stream, whose state names the series file beside it."""
+    """A copy of a stream, whose state names the series file and the ledger beside it."""
     shutil.copytree(template, place)
-    output = json.dumps(str(place / "out" / "c.psd.parquet"))
-    with closing(sqlite3.connect(place / "city.stream", isolation_level=None)) as database:
-        database.execute("UPDATE plan SET value = ? WHERE name = 'output'", [output])
+    moved = {"output": place / "out" / "c.psd.parquet", "ledger": place / "city.ledger"}
+    with closing(sqlite3.connect(place / "city.stream")) as database:
+        rewrite(database, {name: json.dumps(str(path)) for name, path in moved.items()})
     return place
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 import psd
+from psd.ledger.ledger import Ledger
 from robustness.kills import run_script
 
 pytestmark = pytest.mark.deep
@@ -30,8 +31,11 @@ def check(place, before):
     assert old.count.tolist() == new.count.tolist()
     if len(left) == 2:
         assert left.digest == series.digest
+    state = Ledger(place / "city.ledger").verify(releases=place / "out")
+    [charge] = state.charges.values()
+    assert tuple(charge.drawn) == series.slices.names
     names = {path.name for path in place.iterdir()} | {p.name for p in (place / "out").iterdir()}
-    assert not {name for name in names if name.startswith((".psd-", "city.stream-"))}
+    assert not {name for name in names if name.startswith((".psd-", "city.stream-", "city.ledger-"))}
     return was_killed, bool(draws), bool(again), len(left)
 
 

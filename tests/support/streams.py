@@ -1,6 +1,9 @@
 """Streams of tests: a week of days over a small square, and rows of some of them."""
 
+import json
+
 import psd
+from psd.streams.plan import StreamPlan
 
 BOUNDS = (0, 0, 8, 8)
 WEEK = psd.TimeSlices.parse("day", "2026-01-05..2026-01-11")
@@ -28,6 +31,15 @@ def create(folder, **arguments):
     """A stream in a folder, without noise unless it is said."""
     options = {"domain": BOUNDS, "slices": WEEK, "time": "time", **CERTAIN, **arguments}
     return psd.Stream.create(folder / "city.stream", folder / "city.psd.parquet", **options)
+
+
+def rewrite(state, facts):
+    """Edit facts of an open state and its digest, as somebody who reads this would."""
+    rows = dict(state.execute("SELECT name, value FROM plan")) | facts
+    values = {name: json.loads(text) for name, text in rows.items() if name != "digest"}
+    for name, text in StreamPlan(**values).to_rows().items():
+        state.execute("UPDATE plan SET value = ? WHERE name = ?", [text, name])
+    state.commit()
 
 
 def totals(series):

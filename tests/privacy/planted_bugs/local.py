@@ -162,6 +162,35 @@ def lost_store_starts_anew(locked, kind, path):
     return locked(kind, path)
 
 
+LINKS = "a file that is known by two names"
+LINKED = DEVICE + "test_links_to_a_store_lead_to_one_store"
+
+
+@planted(test=LINKED, like=LINKS)
+@around("psd.local.device.Store.locked")
+@contextmanager
+def store_behind_a_link_is_spent_twice(locked, kind, path):
+    """A store that is opened by a link is saved in place of the link, and stays as it was."""
+    yield Store._parse(path, Path(path).read_bytes())
+
+
+@planted(test=LINKED, like=LINKS)
+@around("psd.local.device.Store.locked")
+@contextmanager
+def store_with_a_hard_link_is_spent_twice(locked, kind, path):
+    """A store with two names answers by each of them."""
+    path = os.path.realpath(path)
+    yield Store._parse(path, Path(path).read_bytes())
+
+
+@planted(test=DEVICE + "test_a_file_that_is_left_over_or_prepared_is_not_written_to", like=LINKS)
+@instead("psd.local.device.Store.save")
+def prepared_file_is_written_to(self, to=None):
+    """What stands beside a store under the name of its next content is opened, whatever it is."""
+    Path(self.path + ".new").write_bytes(self.content())
+    os.replace(self.path + ".new", self.path)
+
+
 @planted(test=DEVICE + "test_no_report_leaves_before_it_is_synced", like=SPENDING)
 @instead("psd.local.device.Store.save")
 def report_before_the_store_is_synced(self, to=None):
@@ -332,6 +361,28 @@ def every_round_answered_by_every_device():
             yield store
 
     return together(asked_group(), forgetting())
+
+
+@planted(test=DEVICE + "test_no_campaign_fetches_or_uses_up_the_report_of_another", like=AGAIN)
+@around("psd.local.device.answer_place")
+def report_for_whoever_names_its_campaign(answer_place, path, campaign, *about):
+    """A campaign gets the report that a device gave to one that it names as earlier."""
+    with Store.locked(path) as store:
+        for entry in map(store.answers.get, campaign.earlier):
+            if entry and entry["report"]:
+                return entry["report"]
+    return answer_place(path, campaign, *about)
+
+
+@planted(test=DEVICE + "test_a_group_is_taken_over_from_equal_shares_alone", like=AGAIN)
+@around("psd.local.device.answer_place")
+def group_taken_over_from_other_shares(answer_place, path, campaign, *about):
+    """A device keeps its group in a campaign with other shares, which tells what it was before."""
+    with Store.locked(path) as store:
+        for name in {*campaign.earlier} & store.answers.keys():
+            store.answers[name]["shares"] = campaign.shares
+        store.save()
+    return answer_place(path, campaign, *about)
 
 
 @planted(test="tests/unit/local/test_campaign_design.py::"

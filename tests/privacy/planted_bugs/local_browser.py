@@ -77,3 +77,12 @@ def browser_with_a_lost_store_starts_anew():
     usual = "if (text === undefined) throw new DeviceError(lost, 9);"
     wrong = "if (text === undefined) return { cap: NANO, answers: {} };"
     return changed_source(usual, wrong)
+
+
+@planted(test=BROWSER + "test_no_campaign_fetches_or_uses_up_the_report_of_another")
+@like("the same device counted or charged again")
+def browser_report_for_whoever_names_its_campaign():
+    """The browser gives a report to each campaign that names the one it was for as earlier."""
+    usual = "if (!entry && rounds.some((each) => each.report !== null)) return { text, report: null };"
+    given = "rounds.find((each) => each.report !== null).report"
+    return changed_source(usual, usual.replace("report: null", f"report: {given}"))

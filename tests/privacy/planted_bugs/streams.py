@@ -1,9 +1,11 @@
 """Planted bugs of streams: what is forgotten between two slices, or after a kill."""
 
-from privacy.planted_bugs.bug import around, instead, like, planted, replaced
+from privacy.planted_bugs.bug import around, instead, like, planted, replaced, together
+from psd.errors import LedgerError
 from psd.mechanisms.random_words import system_bytes
 from psd.privacy.unit import PrivacyUnit
 from psd.streams import totals
+from psd.streams.addition import Addition
 from psd.streams.plan import stream_charge
 
 REPLAY = "tests/privacy/test_stream_replay.py::"
@@ -113,3 +115,57 @@ def clock_changes_within_a_stream():
 def public_files_of_a_stream_are_read_before_they_are_refused():
     """Records that are named as the boundary of a stream are read, and a message quotes an id."""
     return replaced("psd.ledger.account.Account.refuse_records", lambda self, paths: None)
+
+
+RESTORED = "tests/unit/streams/test_restored.py::"
+TWICE = "a slice that two copies of a state drew, whose noise averages out"
+
+
+def unless_drawn(step, *given):
+    """Do a step, and go on where it is refused because a slice was drawn."""
+    try:
+        step(*given)
+    except LedgerError as error:
+        if "was drawn" not in str(error):
+            raise
+
+
+@planted(test=RESTORED + "test_a_restored_state_draws_no_slice_again", like=TWICE)
+@around("psd.streams.addition.Addition.open_account")
+def restored_stream_draws_again(open_account, self, warn):
+    """A state from a backup draws a slice that the ledger has as drawn."""
+    unless_drawn(open_account, self, warn)
+
+
+@planted(test=RESTORED + "test_of_two_copies_at_once_one_publishes_whatever_they_drew", like=TWICE)
+@around("psd.ledger.ledger.Ledger.draw_slice")
+def two_copies_record_one_slice(draw_slice, self, *about):
+    """A ledger takes the draw of a slice whose other draw it has."""
+    unless_drawn(draw_slice, self, *about)
+
+
+@planted(test=RESTORED + "test_a_slice_in_the_state_is_finished_and_not_drawn_again", like=TWICE)
+def slice_published_before_it_is_recorded():
+    """A slice is published, and recorded in the ledger afterwards: a kill leaves no record."""
+    record = Addition.record
+
+    @around("psd.streams.addition.Addition.publish")
+    def publish(publish, self):
+        series = publish(self)
+        record(self)
+        return series
+
+    return together(replaced("psd.streams.addition.Addition.record", lambda self: None), publish())
+
+
+@planted(test=RESTORED + "test_two_contents_of_a_slice_are_found", like=TWICE)
+@instead("psd.ledger.receipts._other_slice")
+def verify_reads_no_slices(path, charge):
+    """The releases of a stream are compared with its charge, and not with what was drawn."""
+
+
+@planted(test=RESTORED + "test_what_a_state_may_spend_is_that_of_the_charge")
+@like("a charge of one currency for noise of another")
+def state_of_a_stream_is_believed():
+    """A state that was edited spends what it says, whatever was paid for."""
+    return replaced("psd.streams.addition.check_paid", lambda *_: None)

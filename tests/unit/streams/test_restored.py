@@ -16,7 +16,7 @@ from psd.ledger.ledger import Ledger
 from psd.streams import plan as plans
 from psd.streams.outputs import Output
 from psd.streams.plan import StreamPlan
-from support.streams import DAYS, create, day_of, totals
+from support.streams import DAYS, create, day_of, rewrite, totals
 
 FILES = ("city.stream", "city.psd.parquet")
 DRAWN = f"slice {DAYS[1]} was drawn, as the ledger says"
@@ -141,15 +141,6 @@ def test_two_contents_of_a_slice_are_found(tmp_path):
     ledger.verify(releases=tmp_path)
     with pytest.raises(LedgerError, match=f"another slice {DAYS[1]} than ledger"):
         ledger.verify(releases=published)
-
-
-def rewrite(state, facts):
-    """Edit facts of a state and its digest, as somebody who reads this would."""
-    rows = dict(state.execute("SELECT name, value FROM plan")) | facts
-    values = {name: json.loads(text) for name, text in rows.items() if name != "digest"}
-    for name, text in StreamPlan(**values).to_rows().items():
-        state.execute("UPDATE plan SET value = ? WHERE name = ?", [text, name])
-    state.commit()
 
 
 FIRST = "epsilon = 1000"
