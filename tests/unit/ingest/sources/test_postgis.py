@@ -8,7 +8,8 @@ import pytest
 
 import psd
 from psd.errors import DomainError, InputDataError, ParameterError
-from psd.ingest.sources import Columns, read
+from psd.ingest.input_names import input_names
+from psd.ingest.sources import Columns, read, resolve_inputs
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.unit import privacy_unit
 from support import batches
@@ -221,3 +222,30 @@ def test_the_environment_of_the_client_counts(database, monkeypatch):
         monkeypatch.setenv(f"PG{name}", value)
     assert one("postgresql:///postgres", geometry="place").x[0] == 127.5
     assert "PGPASSWORD" not in os.environ
+
+
+def test_a_table_has_the_schema_in_which_it_was_found_first(database):
+    """A ledger knows a table by its name, so a search path that changes must not exchange it."""
+    search = "ALTER ROLE CURRENT_USER SET search_path ="
+    for schema, x in (("first", 1), ("second", 2)):
+        execute(
+            database,
+            f"CREATE SCHEMA {schema}",
+            f"CREATE TABLE {schema}.stops AS SELECT {x}::float8 AS lon, 1::float8 AS lat",
+        )
+    bare = psd.PostGIS(database, table="stops")
+    assert bare.with_schema() == bare  # which is refused when it is read
+    try:
+        execute(database, f"{search} first, public")
+        [found] = resolve_inputs(bare)
+        names = input_names(bare)
+        assert (found.table, names) == ("first.stops", input_names(found))
+        assert names[0].endswith(" first.stops")
+        execute(database, f"{search} second, public")
+        assert batches.one(bare).x.tolist() == [2]
+        assert batches.one(found).x.tolist() == [1]
+        assert input_names(bare) != names
+    finally:
+        execute(database, "ALTER ROLE CURRENT_USER RESET search_path")
+    for same in (found, source(database), psd.PostGIS(database, query="SELECT 1")):
+        assert same.with_schema() is same
