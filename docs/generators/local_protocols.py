@@ -15,6 +15,22 @@ E, a lower bound of e in 128 bits, gives thresholds out of 2^62 and integer weig
 epsilon, and short of it by less than 2e-9 (`tests/contract`). The numbers of this page are computed from
 the registered protocols by `python docs/generate.py`.
 
+## Stores
+
+The store of a device is one file of JSON with a digest (`psd-store` 2): the cap, and for each campaign that
+the device knows, by its digest, the group, the shares, the epsilon that was spent and the report. `rappor`
+keeps the settled bits and a secret beside it. A store of an older version is refused; the device answers no more with it.
+`psd local randomize --store` keeps the groups of rows the same way (`psd-row-store` 2).
+
+- A campaign whose digest is in the store gets its report again.
+- A campaign that names an answered one in `earlier` gets nothing, and nothing is drawn or spent.
+- Any other campaign is answered at its own epsilon, if the cap leaves it. The group is that of an earlier round with
+  equal shares, and else is drawn.
+
+A path is resolved before the store is locked and saved. A file with a second hard link is refused. Under
+the lock, what stands at the name with `.new` is removed, and the new content is created there with mode
+0600, never through a link.
+
 ## Places and options
 
 A report supports the true answer with probability p and another one with probability q. Of C supports

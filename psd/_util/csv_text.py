@@ -25,10 +25,11 @@ def csv_text(table: pandas.DataFrame) -> str:
     >>> csv_text(pd.DataFrame({"id": ["=1+1", "-12", "a"]}))
     "id\n'=1+1\n-12\na\n"
     """
-    texts = [number for number, kind in enumerate(table.dtypes) if not _is_numeric(kind)]
+    columns = [number for number, kind in enumerate(table.dtypes) if not _is_numeric(kind)]
     guarded = table.set_axis([guard_text(name) for name in table.columns], axis=1)
-    for number in texts:
-        guarded.isetitem(number, table.iloc[:, number].map(guard_text, na_action="ignore"))
+    for number in columns:
+        texts = table.iloc[:, number].map(guard_text, na_action="ignore")
+        guarded.isetitem(number, texts.array)
     return str(guarded.to_csv(index=False, lineterminator="\n"))
 
 

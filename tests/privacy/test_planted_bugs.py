@@ -32,6 +32,7 @@ DEEP_BUGS = {
     "browser-draws-anew-each-time": NODE,
     "browser-cap-of-each-campaign-alone": NODE,
     "browser-with-a-lost-store-starts-anew": NODE,
+    "browser-report-for-whoever-names-its-campaign": NODE,
 }
 
 

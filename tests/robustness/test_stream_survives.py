@@ -35,7 +35,9 @@ def check(place, before):
     [charge] = state.charges.values()
     assert tuple(charge.drawn) == series.slices.names
     names = {path.name for path in place.iterdir()} | {p.name for p in (place / "out").iterdir()}
-    assert not {name for name in names if name.startswith((".psd-", "city.stream-", "city.ledger-"))}
+    assert not {
+        name for name in names if name.startswith((".psd-", "city.stream-", "city.ledger-"))
+    }
     return was_killed, bool(draws), bool(again), len(left)
 
 

@@ -83,6 +83,8 @@ def browser_with_a_lost_store_starts_anew():
 @like("the same device counted or charged again")
 def browser_report_for_whoever_names_its_campaign():
     """The browser gives a report to each campaign that names the one it was for as earlier."""
-    usual = "if (!entry && rounds.some((each) => each.report !== null)) return { text, report: null };"
+    usual = (
+        "if (!entry && rounds.some((each) => each.report !== null)) return { text, report: null };"
+    )
     given = "rounds.find((each) => each.report !== null).report"
     return changed_source(usual, usual.replace("report: null", f"report: {given}"))

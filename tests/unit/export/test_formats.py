@@ -191,7 +191,7 @@ def test_csv_has_the_sides_in_the_crs_of_the_release(request, tmp_path, place, c
 
 
 TEXTS = {
-    "=HYPERLINK(\"x\")": "'=HYPERLINK(\"x\")",
+    '=HYPERLINK("x")': '\'=HYPERLINK("x")',
     "@SUM(A1)": "'@SUM(A1)",
     "+1+1": "'+1+1",
     "-A1": "'-A1",
