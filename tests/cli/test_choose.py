@@ -300,7 +300,8 @@ def test_wrong_outputs_and_zones_cost_nothing(subtests, zoned):
     Ledger.create(zoned / "ledger.csv").register("v", 1000)
     line = (*MAPS, "--regions", "z.csv", "--order", "far", "--zones", 2, "--overwrite")
     pay = ("--epsilon", 100, "--ledger", "ledger.csv", "--dataset", "v", "-o")
-    table = [(6, name, "is read as an input too") for name in ("b.csv", "z.csv", "ledger.csv")]
+    table = [(6, name, "is read as an input too") for name in ("b.csv", "z.csv")]
+    table.append((6, "ledger.csv", "is never overwritten"))
     check_refusals(subtests, table, *line, *pay)
     check_refusals(subtests, WRONG_ZONES, *MAPS, *PAY)
     for far, told in (((1, 1, 2), "without ties"), ((1, "", 2), "none for 'middle'")):
