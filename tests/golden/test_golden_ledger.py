@@ -15,6 +15,7 @@ from psd.errors import BudgetError
 from psd.ingest.reading import reading_of
 from psd.ingest.sources import Columns
 from psd.ledger.charges import ChargeRequest
+from psd.ledger.file import FORMAT
 from psd.ledger.ledger import Ledger
 from psd.privacy.loss import Loss
 from psd.privacy.unit import PrivacyUnit
@@ -79,7 +80,7 @@ def test_a_new_entry_makes_it_a_ledger_of_the_newest_format(ledger):
     ledger.check("visits", request)
     assert format_of(ledger) == 1
     ledger.charge("visits", request)
-    assert format_of(ledger) == 2
+    assert format_of(ledger) == FORMAT
     assert balances(ledger) == {**BALANCES, "visits": ("1", "1", "0", "")}
     assert ledger.verify(head=before.head_text).hashes[:-1] == before.hashes
     with pytest.raises(BudgetError):
