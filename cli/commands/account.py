@@ -74,9 +74,9 @@ def command(
     Reads no data and no ledger. Two bounds are computed, and the smaller one holds: the pure
     epsilons are added, and the epsilon of all other spendings; or the rhos of all spendings are
     added (zero-concentrated differential privacy, at the orders of a table where people are
-    sampled). All numbers are rounded up. The spendings may follow from earlier answers, but which and how
-    many there are must be fixed beforehand. RATE and MULTIPLIER are those of continuous noise in
-    --sampled; --gaussian and --tree hold for discrete noise too.
+    sampled). All numbers are rounded up. The spendings may follow from earlier answers, but which
+    and how many there are must be fixed beforehand. RATE and MULTIPLIER are those of continuous
+    noise in --sampled; --gaussian and --tree hold for discrete noise too.
 
     \b
     Examples:
