@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import geopandas as gpd
 import numpy as np
 import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
+import shapely
 
 import psd
 from psd.decompositions.quadtree import Quadtree
@@ -276,6 +278,10 @@ def array(*rows):
     return lambda path: np.save(path, np.array(rows))
 
 
+def without_crs(path):
+    gpd.GeoSeries([shapely.box(0, 0, 9, 9)]).to_frame("geometry").to_parquet(path)
+
+
 def excluded(name, given, told, *contents, file="land.geojson", settings="", options="", code=2):
     """A covariate that is refused."""
     options = f"--covariate {file}{settings} {options}"
@@ -377,6 +383,9 @@ MOMENTS = table(
 DAY = "--per day --read time=seen_at --read time_zone=Asia/Seoul"
 SLICED = "--read time=seen_at --read time_zone=Asia/Seoul --slices 2024-02-29..2024-03-01"
 SQUARE = polygons(ring(0, 0, 9, 9))
+
+# Options of a build with regions, in place of those of a quadtree.
+IN_REGIONS = "--bounds 0 0 9 9 --method none --set total_share=0.02 --regions"
 
 BOX, EUROPE = ring(-10, 0, 140, 60), ring(-10, 35, 30, 60)
 BOW = [[0, 0], [40, 40], [40, 0], [0, 40], [0, 0]]
@@ -489,6 +498,8 @@ FILE = (
         options="--read skip-rows=2"),
     kept("C30-wkt", "points in WKT", 1, table("POINT (1.5 2.5)", "POINT EMPTY", header="geom"),
         options="--read wkt=geom"),
+    wrong("C30-columns", "WKT and columns of coordinates",
+        "--read x and --read y must be left out with --read wkt", "--read wkt=a --read x=lon"),
     unread("C30-line", "a line in WKT, or a number where WKT is stated", "must hold points in WKT",
         table(f'"LINESTRING (1 2, {SECRET} 3)"', header="geom"), table(SECRET, header="geom"),
         options="--read wkt=geom", **NAMED),
@@ -745,12 +756,16 @@ UNITS = (
         beside("b.geojson", "land"), options="--boundary b.geojson"),
     unread("U05-points", "points for polygons", "is not a polygon", beside("b.geojson", POINT),
         code=2, options="--boundary b.geojson --bounds 0 0 9 9"),
+    unread("U05-no-crs", "a boundary without a CRS", "no CRS", beside("b.parquet", without_crs),
+        code=3, options="--boundary b.parquet"),
     kept("U05-nobody", "a boundary with no row inside", 0,
         beside("b.geojson", polygons(ring(20, 20, 30, 30))), options="--boundary b.geojson"),
     unread("U05-output", "the boundary is the output, with `--overwrite`", "read as an input",
         beside("r.geojson", SQUARE), code=6, options="--boundary r.geojson -o r.geojson"),
-    wrong("U06-h3", "a resolution that H3 does not have", "from 0 to 15",
-        "--bounds 0 0 9 9 --method none --set total_share=0.02 --regions h3=16"),
+    unread("U06-no-crs", "regions without a CRS", "no CRS", beside("r.parquet", without_crs),
+        code=3, options=f"{IN_REGIONS} r.parquet --regions id=id"),
+    wrong("U06-h3", "a resolution that H3 does not have", "from 0 to 15", f"{IN_REGIONS} h3=16"),
+    wrong("U06-fine", "a grid of too many cells", "the finest", f"{IN_REGIONS} grid-cells=0.0001"),
     *(
         wrong(f"U08-{name}", f"`--max-per-slice` {given}", told, options, content=MOMENTS)
         for name, given, told, options in (
