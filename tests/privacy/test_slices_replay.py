@@ -28,7 +28,7 @@ from support.privacy.slices_replay import (
     users,
 )
 
-MANY = pytest.param(list(users(3)), marks=pytest.mark.deep)
+MANY = pytest.param([EVERYWHERE, *users(3)], marks=pytest.mark.deep)
 
 
 @pytest.mark.parametrize("k", [1, 2])

@@ -149,18 +149,17 @@ def all_rounds(first, x, y):
     """Campaigns of all rounds, and the release: each device keeps its group."""
     groups, counted, campaigns = draw_groups(first, ManyWords(len(x))), [], [first]
     for number in range(len(first.groups)):
-        one = campaigns[-1]
-        mine = np.flatnonzero(groups == number)
+        if campaigns[-1].groups[number].draw is None:
+            last = campaigns[-1]
+            campaigns.append(round_after(last, release_of(last, counted), counted))
+        one, mine = campaigns[-1], np.flatnonzero(groups == number)
         answers = find_answers(one, number, x[mine], y[mine])
         codes = randomise_group(one, number, answers, ManyWords(len(mine))).codes
         protocol = protocol_of(one.groups[number])
         support = protocol.support(protocol.tabulate(codes))
         counts = GroupCounts(group=number, protocol=protocol, reports=len(mine), support=support)
         counted += counted_groups(one, [counts])
-        release = release_of(one, counted)
-        if number < len(first.groups) - 1:
-            campaigns.append(round_after(one, release, counted))
-    return campaigns, release
+    return campaigns, release_of(campaigns[-1], counted)
 
 
 def sum_inside(x, y, boxes):
