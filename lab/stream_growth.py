@@ -72,7 +72,9 @@ def fill(files, steps, counter):
         records = [last_record(state, series) for series in series_of(counter)]
         tally = tally_of_rows(files.rows)
         for step in steps:
-            answers = [StoredAnswer(encode_release(stand_in(record)), "", "") for record in records]
+            answers = [
+                StoredAnswer(encode_release(stand_in(record)), "", "", "") for record in records
+            ]
             blocks = blocks_after(step, counter, tally, records[-1].tree)
             state.add_slice(step, answers, blocks=blocks, keeps_blocks=counter == "toeplitz")
         for series in series_of(counter) if steps else ():
