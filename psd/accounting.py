@@ -54,7 +54,7 @@ _LEAST, _LARGEST, _STEPS = -30.0, 30.0, 80
 _ORDERS = (*range(2, 65), 80, 96, 128, 192, 256, 384, 512, 768, 1024)
 # Much noise on few people, or little noise, has its best order between these: in tenths up to 11.
 _TENTHS = tuple(n / 10 for n in range(11, 110) if n % 10)
-_TERMS = 2**14
+_TERMS = 2**12
 
 
 def rho_of(epsilon_nano: int, delta: Fraction) -> int:
