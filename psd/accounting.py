@@ -457,20 +457,21 @@ def _fractional_divergence(order: float, rate: float, multiplier: float) -> Deci
     """Rényi divergence of one sampled step at an order that is no integer, rounded up.
 
     The densities cross at a point. Below it the sum is in powers of the rate, above it in powers of
-    the rest. What is left out is below the last terms, which alternate and shrink; an exponent of a
-    size is off by less than 2^-48 of it.
+    the rest. What is left out is below the last terms, which alternate and shrink. An exponent is
+    off by less than 2^-48 of the sizes that it is a sum of, gammas of the binomial among them.
     """
     import numpy as np
     from scipy.special import gammaln, gammasgn, log_ndtr
 
     point, i = 0.5 + multiplier**2 * math.log(1 / rate - 1), np.arange(_TERMS, dtype=float)
     j, double = order - i, 2 * multiplier**2
-    choose, sign = gammaln(order + 1) - gammaln(i + 1) - gammaln(j + 1), gammasgn(j + 1)
+    gammas = np.array([np.full(_TERMS, gammaln(order + 1)), -gammaln(i + 1), -gammaln(j + 1)])
+    sign = gammasgn(j + 1)
     sides = [
         (i * math.log(rate), j * math.log1p(-rate), (i * i - i) / double, (point - i) / multiplier),
         (j * math.log(rate), i * math.log1p(-rate), (j * j - j) / double, (j - point) / multiplier),
     ]
-    exponents = np.array([[choose, *parts, log_ndtr(reach)] for *parts, reach in sides])
+    exponents = np.array([[*gammas, *parts, log_ndtr(reach)] for *parts, reach in sides])
     logs, sizes = exponents.sum(axis=1), abs(exponents).sum(axis=1)
     largest = logs.max()
     terms = np.exp(logs - largest)
