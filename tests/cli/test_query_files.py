@@ -94,6 +94,9 @@ def test_columns_and_order_are_those_of_the_caller(subtests):
                 assert table.crs == ("EPSG:4326" if ending == "geojson" else "EPSG:5179")
                 shapes = answers.to_crs(table.crs).geometry
                 assert table.geometry.geom_equals_exact(shapes, 1e-6).all()
+
+
+def test_unreliable_rows_are_marked_or_dropped(subtests):
     answers = expected()
     reliable = answers.relative_error <= 0.05
     assert 0 < reliable.sum() < 3

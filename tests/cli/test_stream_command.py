@@ -53,6 +53,11 @@ def test_create_add_status_query(here):
         "ledger": None,
         "dataset": None,
     }
+
+
+def test_status_in_words_and_query(here):
+    passes(f"{CREATE} --by day")
+    passes(ADD)
     told = passes("stream status city.stream")
     assert DAYS[1] in told
     lines = [line.split() for line in told.splitlines() if line.startswith(("up_", "ledger"))]

@@ -133,7 +133,7 @@ def test_statements_of_the_publisher_and_losses_in_rho():
     check_answers(series["2024-01-02"].query([(126.4, 37, 127, 37.5)]), answer, abs=1e-5)
 
 
-def test_a_smallest_cell_and_a_local_release(tmp_path):
+def test_a_smallest_cell(tmp_path):
     """Written in format 7, with noise of its own; intervals of newer versions may be others."""
     release, answers = psd.load(GOLDEN / "smallest.psd.parquet"), stored("smallest")
     assert (release.domain.min_cell, release.domain.cell_step) == ("250", (4096, 4096))
@@ -142,6 +142,9 @@ def test_a_smallest_cell_and_a_local_release(tmp_path):
     check_answers(release.query([*BOXES[:2], (126.96, 37.54, 126.97, 37.55)]), answers)
     release.save(tmp_path / "r")
     assert psd.load(tmp_path / "r").digest == release.digest
+
+
+def test_a_local_release():
     release = psd.Release.load(GOLDEN / "local.format-8.psd.parquet")
     assert release.digest == "9828742659b35bc0008636b1fba85346d72d962472214fbb9351f27dff899e49"
     boxes = [(0, 0, 8, 4), (1.3, 0.2, 4.4, 3.1), (2, 1, 3, 2), (6, 2, 8, 4)]

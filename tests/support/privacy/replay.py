@@ -5,6 +5,7 @@ The checker itself, which records on one data set and replays on its neighbour, 
 
 from contextlib import contextmanager
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
@@ -129,6 +130,7 @@ def has_selections(method) -> bool:
     return any(call.kind == "select" for call in recorder.draws)
 
 
+@cache
 def is_adaptive(method) -> bool:
     """Whether counts of cells within the domain say which cells a method asks about next."""
 

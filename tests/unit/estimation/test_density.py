@@ -1,6 +1,7 @@
 """Smooth density: shares of leaves, the surface that windows are added up on, and answers."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -73,10 +74,13 @@ def test_leaves_of_different_sizes_but_one_density_are_even():
     assert shares(tree, area) == pytest.approx(np.full((len(area), PARTS, PARTS), EVEN), rel=1e-6)
 
 
+def test_no_records_are_even():
+    assert (shares(grid((16, 16), 4), np.zeros(16)) == EVEN).all()
+
+
 def test_empty_leaves_among_empty_ones_are_even():
     tree = grid((16, 16), 4)
     counts = np.zeros(16)
-    assert (shares(tree, counts) == EVEN).all()
     counts[0] = 100  # the south-west corner
     far = np.flatnonzero((tree.boxes[tree.is_leaf, :2] == 12).all(axis=1))
     assert shares(tree, counts)[far] == pytest.approx(np.full((1, PARTS, PARTS), EVEN))
@@ -204,20 +208,26 @@ def test_chunks_change_nothing(monkeypatch):
 
 DENSE = random_tree(np.random.default_rng(11), lattice=(32, 32), height=3)
 COUNTS = np.where(DENSE.is_leaf, np.random.default_rng(2).integers(0, 90, len(DENSE)), 0)
-SMOOTH = smooth_density(DENSE, COUNTS.astype(float), (32, 32))
 LEAVES = np.flatnonzero(DENSE.is_leaf)
+
+
+@cache
+def smooth():
+    return smooth_density(DENSE, COUNTS.astype(float), (32, 32))
+
+
 lines = st.lists(st.floats(0, 1), min_size=3, max_size=3).map(sorted)
 
 
 def part(leaf, x0, y0, x1, y1):
     return float(
-        SMOOTH.part(DENSE, np.array([leaf]), np.array([[x0, y0]]), np.array([[x1, y1]]))[0]
+        smooth().part(DENSE, np.array([leaf]), np.array([[x0, y0]]), np.array([[x1, y1]]))[0]
     )
 
 
 def test_a_whole_leaf_is_one():
     ones = np.ones((len(LEAVES), 2))
-    assert SMOOTH.part(DENSE, LEAVES, 0 * ones, ones) == pytest.approx(ones[:, 0])
+    assert smooth().part(DENSE, LEAVES, 0 * ones, ones) == pytest.approx(ones[:, 0])
 
 
 @pytest.mark.deep
@@ -240,7 +250,7 @@ def test_a_box_in_a_leaf_holds_its_share_of_each_part(leaf, x, y):
         np.maximum(np.minimum(edges[1:], z[2]) - np.maximum(edges[:-1], z[0]), 0) * PARTS
         for z in (x, y)
     ]
-    share = SMOOTH.share[SMOOTH.rank[leaf]]
+    share = smooth().share[smooth().rank[leaf]]
     by_hand = (share * covered[1][:, None] * covered[0]).sum()
     assert part(leaf, x[0], y[0], x[2], y[2]) == pytest.approx(by_hand, abs=1e-12)
 

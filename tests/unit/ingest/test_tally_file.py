@@ -134,23 +134,30 @@ REGIONS += [DIGEST | {"size": 4, "more": 1}]
 
 
 def test_headers_are_read_strictly(subtests, tmp_path):
+    strictly(subtests, tmp_path, counted(), HEADERS)
+    refused([rewritten(tmp_path, counted(), edit(format=1))], read_origins)
+    with pytest.raises(InputDataError, match="does not exist"):
+        read_origins([tmp_path / "absent"])
+
+
+def test_headers_of_tallies_with_more_are_read_strictly(subtests, tmp_path):
     resolutions = {"coordinate_resolution": ["0.250", "0.5", 0.25, ""]}
     clocks = {"clock": ["", "0" * 15, "0" * 17, "G" * 16, 7, ["0" * 16]]}
     for kept, headers in (
-        (counted(), HEADERS),
         (counted(VARIANTS["stepped"]), each(edit, resolutions)),
         (counted(VARIANTS["regions"]), each(edit, {"regions": REGIONS})),
         (sliced_tally(tmp_path), each(first_origin, clocks)),
     ):
-        for number, header in enumerate(headers):
-            with subtests.test(str(kept.rules.step), number=number):
-                path = rewritten(tmp_path, kept, header)
-                refused(path)
-                with suppress(InputDataError):  # the header alone may be sound
-                    read_origins([path])
-    refused([rewritten(tmp_path, counted(), edit(format=1))], read_origins)
-    with pytest.raises(InputDataError, match="does not exist"):
-        read_origins([tmp_path / "absent"])
+        strictly(subtests, tmp_path, kept, headers)
+
+
+def strictly(subtests, folder, kept, headers):
+    for number, header in enumerate(headers):
+        with subtests.test(str(kept.rules.step), number=number):
+            path = rewritten(folder, kept, header)
+            refused(path)
+            with suppress(InputDataError):  # the header alone may be sound
+                read_origins([path])
 
 
 def sliced_tally(folder):

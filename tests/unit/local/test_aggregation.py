@@ -39,6 +39,9 @@ def test_a_local_release_is_saved_and_loaded(release, tmp_path):
     assert (loaded.source, loaded.unit.kind, loaded.epsilon) == ("local", "report", 2)
     assert loaded.query([BOUNDS]).equals(release.query([BOUNDS]))
     assert loaded.tree.max_path_epsilon > 2 * NANO  # a level each, not the sum of a path
+
+
+def test_a_local_release_has_no_posterior(release):
     with pytest.raises(ParameterError, match="estimate must be least-squares or signed"):
         changed(release, post_processing=PostProcessing(estimate="posterior"))
     assert changed(release, post_processing=PostProcessing(estimate="signed")).total > 0

@@ -85,7 +85,7 @@ def test_a_series_has_arrays_for_each_slice():
     assert page.data["guarantee"] == drawn(series).guarantee_text
 
 
-def test_too_many_cells_are_refused_with_the_way_to_fewer(monkeypatch, subtests):
+def test_too_many_cells_are_refused_with_the_way_to_fewer(monkeypatch):
     monkeypatch.setattr(module, "MAX_MAP_CELLS", 20)
     with pytest.raises(ParameterError, match="at most 20 cells on a map page, got 64; --level 2"):
         map_page(RELEASE)
@@ -95,7 +95,9 @@ def test_too_many_cells_are_refused_with_the_way_to_fewer(monkeypatch, subtests)
     monkeypatch.setattr(module, "MAX_MAP_CELLS", 0)
     with pytest.raises(ParameterError, match="build fewer cells"):
         map_page(RELEASE)
-    monkeypatch.undo()
+
+
+def test_levels_and_releases_that_have_no_map_are_refused(subtests):
     table = [("level must be an integer from 0 to 3", -1, 99, True, 1.5)]
     refused(subtests, ParameterError, table, lambda level: map_page(RELEASE, level=level))
     with pytest.raises(ParameterError, match="from a seed"):
