@@ -17,10 +17,13 @@ References
    Mechanism", 2019, arXiv:1908.10530, section 3.3.
 .. [4] P. Kairouz, B. McMahan, S. Song, O. Thakkar, A. Thakurta, Z. Xu, "Practical and Private
    (Deep) Learning without Sampling or Shuffling", ICML 2021, arXiv:2103.00039.
+.. [5] A. Koskela, J. Jälkö, A. Honkela, "Computing Tight Differential Privacy Guarantees Using
+   FFT", AISTATS 2020, arXiv:1906.03049.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -34,6 +37,7 @@ __all__ = [
     "PICO",
     "Composition",
     "SampledGaussian",
+    "compose_losses",
     "epsilon_of",
     "epsilon_with_samples",
     "gaussian_rho",
@@ -55,6 +59,8 @@ _ORDERS = (*range(2, 65), 80, 96, 128, 192, 256, 384, 512, 768, 1024)
 # Much noise on few people, or little noise, has its best order between these: in tenths up to 11.
 _TENTHS = tuple(n / 10 for n in range(11, 110) if n % 10)
 _TERMS = 2**12
+# Losses are composed in floats, whose rounding is far below this part of delta.
+_LEAST_DELTA, _ROUNDED = Fraction(1, 10**9), 1e-12
 
 
 def rho_of(epsilon_nano: int, delta: Fraction) -> int:
@@ -370,9 +376,74 @@ def epsilon_with_samples(rho_pico: int, samples: Sequence[SampledGaussian], delt
         return max(_up(min(bounds) * _NANO), 0)
 
 
+def compose_losses(
+    pure: Sequence[tuple[int, int]], samples: Sequence[SampledGaussian], delta: Fraction
+) -> int | None:
+    """Epsilon of pure spendings and of sampled Gaussians, by the law of their privacy losses [5]_.
+
+    It is computed by Google's dp-accounting, of the extra ``account``, which rounds losses up to
+    steps.
+
+    Guarantees
+    ----------
+    - A pure mechanism is dominated by randomised response of its epsilon, and a sampled Gaussian by
+      its own two laws, with a person and without. The losses of independent draws from these add
+      up, also if each spending is chosen by the answers of those before.
+    - The steps are rounded up. Floats are rounded to either side, by less than 1e-12 of delta,
+      which is taken off delta beforehand.
+
+    Parameters
+    ----------
+    pure : sequence of (int, int)
+        Pure spendings: nano-epsilon of each, and how many there are. Public.
+    samples : sequence of SampledGaussian
+        Gaussians on samples of the people. Public.
+    delta : Fraction
+        Between 0 and 1. Public.
+
+    Returns
+    -------
+    int or None
+        Nano-epsilon; None without the extra, below a delta of 1e-9, and without spendings.
+
+    Examples
+    --------
+    >>> compose_losses([], [], Fraction(1, 10**6)) is None
+    True
+    """
+    try:
+        from dp_accounting.pld import common
+        from dp_accounting.pld import privacy_loss_distribution as law
+    except ImportError:
+        return None
+    if delta < _LEAST_DELTA or not (pure or samples):
+        return None
+    # A million steps for the largest losses, of one spending and of all together.
+    widest = [sum(each * times for each, times in pure) / _NANO]
+    widest += [float(1 / (2 * each.multiplier**2) + 10 / each.multiplier) for each in samples]
+    step = max(1e-4, max(widest) / 10**6)
+    dominating = [
+        law.from_privacy_parameters(
+            common.DifferentialPrivacyParameters(epsilon / _NANO, 0),
+            value_discretization_interval=step,
+        ).self_compose(times)
+        for epsilon, times in pure
+    ] + [
+        law.from_gaussian_mechanism(
+            float(each.multiplier),
+            sampling_prob=float(each.rate),
+            value_discretization_interval=step,
+        ).self_compose(each.steps)
+        for each in samples
+    ]
+    together = functools.reduce(lambda one, other: one.compose(other), dominating)
+    epsilon = together.get_epsilon_for_delta(float(delta) - _ROUNDED)
+    return math.ceil(epsilon * _NANO) + 1 if math.isfinite(epsilon) else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Composition:
-    """What several spendings on the same people cost together, by two bounds.
+    """What several spendings on the same people cost together, by two bounds or three.
 
     Parameters
     ----------
@@ -382,6 +453,9 @@ class Composition:
     converted : int
         Nano-epsilon by the second: the rhos, or the divergences of each order, of all spendings
         are added.
+    composed : int or None
+        Nano-epsilon by the third: the privacy losses of pure and sampled spendings are composed,
+        and what the others cost at half of delta is added. None if `compose_losses` gives none.
     rho : int
         Rho of all spendings but those on samples, in units of 1e-12.
 
@@ -393,6 +467,7 @@ class Composition:
 
     added: int
     converted: int
+    composed: int | None
     rho: int
 
     @classmethod
@@ -428,16 +503,19 @@ class Composition:
             If one of them is out of range.
         """
         total = rho + sum(times * pure_rho(epsilon) for epsilon, times in pure)
+        part = delta / 2 if rho else delta
+        composed = compose_losses(pure, samples, part)
         return cls(
             added=sum(map(math.prod, pure)) + _converted(rho, samples, delta),
             converted=_converted(total, samples, delta),
+            composed=None if composed is None else composed + epsilon_of(rho, part),
             rho=total,
         )
 
     @property
     def epsilon(self) -> int:
-        """The smaller of the two, in nano-epsilon."""
-        return min(self.added, self.converted)
+        """The smallest of them, in nano-epsilon."""
+        return min(self.added, self.converted, *filter(None, [self.composed]))
 
 
 def _converted(rho: int, samples: Sequence[SampledGaussian], delta: Fraction) -> int:

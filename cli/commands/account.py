@@ -71,12 +71,14 @@ def command(
 ) -> None:
     """Add up what several spendings on the same people cost together.
 
-    Reads no data and no ledger. Two bounds are computed, and the smaller one holds: the pure
-    epsilons are added, and the epsilon of all other spendings; or the rhos of all spendings are
-    added (zero-concentrated differential privacy, at the orders of a table where people are
-    sampled). All numbers are rounded up. The spendings may follow from earlier answers, but which
-    and how many there are must be fixed beforehand. RATE and MULTIPLIER are those of continuous
-    noise in --sampled; --gaussian and --tree hold for discrete noise too.
+    Reads no data and no ledger. The smallest of up to three bounds holds. The pure epsilons are
+    added, and the epsilon of all other spendings. Or the rhos of all spendings are added (zero-
+    concentrated differential privacy, at the orders of a table where people are sampled). Or, with
+    the extra account and a delta of at least 1e-9, the laws of the privacy losses of pure and
+    sampled spendings are composed by dp-accounting. All numbers are rounded up. The spendings may
+    follow from earlier answers, but which and how many there are must be fixed beforehand. RATE and
+    MULTIPLIER are those of continuous noise in --sampled; --gaussian and --tree hold for discrete
+    noise too.
 
     \b
     Examples:
@@ -110,13 +112,14 @@ def _facts(together: Composition, delta: str, *, has_samples: bool) -> dict[str,
     from psd.privacy.epsilon import epsilon_text
     from psd.privacy.loss import rho_text
 
-    adds = together.added <= together.converted
+    bounds = {"epsilons added": together.added, "rhos added": together.converted}
+    if together.composed is not None:
+        bounds["losses composed"] = together.composed
     return {
         "epsilon": epsilon_text(together.epsilon),
         "delta": delta,
-        "smaller_bound": "epsilons added" if adds else "rhos added",
-        "epsilons_added": epsilon_text(together.added),
-        "rhos_added": epsilon_text(together.converted),
+        "smallest_bound": min(bounds, key=lambda name: bounds[name]),
+        **{name.replace(" ", "_"): epsilon_text(value) for name, value in bounds.items()},
         "rho": rho_text(together.rho),
         "rho_is_of": "all but the sampled spendings" if has_samples else "all spendings",
         "meaning": f"with a probability of at most {delta}, these spendings together may reveal "

@@ -3,14 +3,18 @@
 import math
 from fractions import Fraction
 from itertools import product
+from math import inf
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
+from scipy.stats import binom, norm
 
 from psd import accounting
 from psd.accounting import PICO, SampledGaussian
 from psd.errors import ParameterError
 from psd.privacy.epsilon import NANO
+from support.cli_runner import as_json
 
 EPSILONS = (0.1, 0.3, 0.5, 1, 2, 3, 5)
 RHOS = {
@@ -137,6 +141,65 @@ def test_an_oracle_agrees_on_all_costs():
     assert 1.0 < accounting.epsilon_of(rho, MILLIONTH) / NANO / exact < 1.1
 
 
+@pytest.mark.deep
+def test_laws_of_losses_are_composed():
+    """Beside exact laws: of randomised responses, and of one step on a sample."""
+    for nano_epsilon, times in ((10**8, 52), (10**9, 8), (123_456_789, 1000)):
+        found = accounting.compose_losses([(nano_epsilon, times)], [], MILLIONTH)
+        exact = exact_epsilon(nano_epsilon / NANO, times, 1e-6)
+        assert exact <= found / NANO <= exact * 1.001
+    for rate, multiplier in ((0.5, 1.0), (0.1, 0.7)):
+        training = sampled(rate=Fraction(str(rate)), multiplier=str(multiplier), steps=1)
+        found = accounting.compose_losses([], [training], MILLIONTH) / NANO
+        for least, factor in ((True, 1), (False, 0.999)):
+            delta = sampled_delta(rate, multiplier, found * factor)
+            assert (delta <= 1e-6) == least
+    training = sampled(rate=Fraction(1, 100), steps=1000)
+    alone = accounting.compose_losses([], [training], Fraction(1, 10**5))
+    assert alone / NANO == pytest.approx(1.8282, abs=1e-4)
+    pure = [(10**8, 52)]
+    both = accounting.compose_losses(pure, [training], MILLIONTH)
+    one = accounting.compose_losses(pure, [], MILLIONTH)
+    other = accounting.compose_losses([], [training], MILLIONTH)
+    assert max(one, other) < both < one + other
+    together = accounting.Composition.of(MILLIONTH, pure=pure, samples=[training])
+    assert together.epsilon == together.composed == both < together.converted
+    half = accounting.compose_losses(pure, [training], MILLIONTH / 2)
+    together = accounting.Composition.of(MILLIONTH, pure=pure, samples=[training], rho=10**9)
+    assert together.composed == half + accounting.epsilon_of(10**9, MILLIONTH / 2)
+    assert accounting.compose_losses(pure, [training], Fraction(1, 10**10)) is None
+    found = as_json("account --delta 1e-5 --sampled 0.01,1,1000")
+    assert found["smallest_bound"] == "losses composed"
+    assert found["epsilon"] == found["losses_composed"]
+
+
+def exact_epsilon(epsilon, times, delta):
+    """Least epsilon of many randomised responses (Kairouz, Oh, Viswanath, 2015)."""
+    kept = np.arange(times + 1)
+    losses = (2 * kept - times) * epsilon
+    chances = binom.pmf(kept, times, 1 / (1 + np.exp(-epsilon)))
+    return brentq(lambda e: (chances * -np.expm1(np.minimum(e - losses, 0))).sum() - delta, 0, 99)
+
+
+def sampled_delta(rate, multiplier, epsilon):
+    """Delta of one step, of the neighbour that is worse: with the person, or without."""
+
+    def beyond(point, mean):
+        return norm.sf((point - mean) / multiplier)
+
+    def crossing(grown):  # where one law has grown times the density of the other
+        return 0.5 + multiplier**2 * math.log((grown - 1 + rate) / rate)
+
+    high = crossing(math.exp(epsilon))
+    mixed = rate * beyond(high, 1) + (1 - rate) * beyond(high, 0)
+    deltas = [mixed - math.exp(epsilon) * beyond(high, 0)]
+    if math.exp(-epsilon) > 1 - rate:
+        low = crossing(math.exp(-epsilon))
+        below = rate * (1 - beyond(low, 1)) + (1 - rate) * (1 - beyond(low, 0))
+        deltas.append(1 - beyond(low, 0) - math.exp(epsilon) * below)
+    return max(deltas)
+
+
 def test_a_rho_and_samples_are_added_at_each_order():
     training = sampled(rate=Fraction(1, 100), steps=1000)
     alone = accounting.epsilon_with_samples(0, [training], MILLIONTH)
@@ -147,6 +210,9 @@ def test_a_rho_and_samples_are_added_at_each_order():
     for rho in (10**6, 10**9, 10**11, 10**12):  # orders of a table are never better than all
         exact = accounting.epsilon_of(rho, MILLIONTH)
         assert exact <= accounting.epsilon_with_samples(rho, [], MILLIONTH)
+
+
+def test_golden_numbers():
     for rate, multiplier, steps, golden in SAMPLED:
         training = sampled(rate=rate, multiplier=multiplier, steps=steps)
         found = accounting.epsilon_with_samples(0, [training], Fraction(1, 10**5)) / NANO
@@ -191,7 +257,7 @@ def test_many_pure_releases_have_two_bounds():
         together = accounting.Composition.of(MILLIONTH, pure=[(nano(epsilon), times)])
         assert together.added / NANO == pytest.approx(added)
         assert together.converted / NANO == pytest.approx(converted, abs=6e-3)
-        assert together.epsilon == min(together.added, together.converted)
+        assert together.epsilon == min(together.added, together.converted, together.composed or inf)
     for epsilon, times in ((0.01, 17), (0.1, 24), (0.2, 28), (0.5, 42), (1, 82)):
         for number in (times - 1, times):
             together = accounting.Composition.of(MILLIONTH, pure=[(nano(epsilon), number)])
