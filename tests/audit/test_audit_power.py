@@ -29,12 +29,12 @@ GRID, SMALL_GRID = psd.decompositions.Grid(size=32), psd.decompositions.Grid(siz
 ONE_CUT = psd.method("kd-standard", {"height": "1", "structure_share": "0.9"})
 
 
-def counts_drawn_with(numerator, denominator):
-    """Counts have the noise of another epsilon than the one that is charged."""
+def counts_drawn_with(numerator, denominator=1, *, law="laplace.LaplaceMechanism", loss="epsilon"):
+    """Counts have the noise of another loss than the one that is charged."""
 
-    @around("psd.mechanisms.laplace.LaplaceMechanism.sample")
+    @around(f"psd.mechanisms.{law}.sample")
     def other(sample, self):
-        return sample(replace(self, epsilon=self.epsilon * numerator // denominator))
+        return sample(replace(self, **{loss: getattr(self, loss) * numerator // denominator}))
 
     return other()
 
@@ -58,7 +58,7 @@ def test_a_sound_build_passes(unit):
 
 CAUGHT = {
     "noise of 0.7 times the scale": (lambda: counts_drawn_with(10, 7), None, "not private"),
-    "epsilon spent twice": (lambda: counts_drawn_with(2, 1), None, "not private as claimed"),
+    "epsilon spent twice": (lambda: counts_drawn_with(2), None, "not private as claimed"),
     "factor k forgotten": (sensitivity_forgets_k, COUPLE, "not private as claimed"),
     "noise of 2 times the scale": (lambda: counts_drawn_with(1, 2), None, "larger than needed"),
 }
@@ -71,16 +71,6 @@ def test_canaries_catch(name):
         found = by_canaries(unit=unit)
     assert said in found.sentence
     assert found.failed is said.startswith("not private")
-
-
-def gaussian_counts_drawn_with(times):
-    """Gaussian noise of another rho than the one that is charged."""
-
-    @around("psd.mechanisms.gaussian.GaussianMechanism.sample")
-    def other(sample, self):
-        return sample(replace(self, rho=times * self.rho))
-
-    return other()
 
 
 def by_gaussian_canaries(unit=None, epsilon=3):
@@ -101,11 +91,12 @@ def test_a_sound_gaussian_build_passes(unit):
 
 def test_canaries_catch_too_small_a_sigma():
     """At half of it, about 20 standard deviations from a result that the audit would pass."""
-    with gaussian_counts_drawn_with(4):
+    gaussian = {"law": "gaussian.GaussianMechanism", "loss": "rho"}
+    with counts_drawn_with(4, **gaussian):
         found = by_gaussian_canaries()
     assert found.failed
     assert found.sentence.startswith("not private as charged: an attack succeeds more often")
-    with gaussian_counts_drawn_with(100):
+    with counts_drawn_with(100, **gaussian):
         found = by_gaussian_canaries(epsilon=1)
     assert found.failed
     assert found.results[0].proved > 1.2

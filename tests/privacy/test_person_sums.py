@@ -5,50 +5,45 @@ sums that get noise differ by at most one part of norm 1 between data sets that 
 person, and what is published is a function of the noisy sums.
 """
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
+from psd.accounting import rho_of
 from psd.curator.person_sums import PersonSums
 from psd.privacy.budget import Budget
 from psd.publish.suggestions import train_weights
 from psd.suggest.factors import learn_factors
 from psd.suggest.weights import write_weights
-from support.suggestions import TRAIN, GivenSums, RecordedSums, city_release, visits
+from psd.testing import RecordingSampler
+from support.suggestions import TRAIN, GivenSums, city_release, visits
 
 RELEASE = city_release()
 VISITS = visits()
 PERSONS = VISITS["id"].unique()
 
 
-class RecordedGivenSums(GivenSums, RecordedSums):
-    """Fixed answers, so that later questions are the same; the sums are noted."""
-
-    def __init__(self):
-        GivenSums.__init__(self)
-        self.asked = []
-
-    def draw(self, mechanism):
-        self.asked.append(mechanism)
-        return super().draw(mechanism)
+# Answers are fixed, so that later questions are the same.
 
 
 def asked_for_weights(table):
     """Questions of a training."""
-    sampler = RecordedGivenSums()
+    sampler = RecordingSampler(GivenSums())
     train_weights(table, RELEASE, sampler=sampler, max_contributions=50, **TRAIN)
-    return sampler.asked
+    return [draw.mechanism for draw in sampler.draws]
 
 
 def asked_for_factors(table):
     """Questions of the general model."""
-    sampler = RecordedGivenSums()
+    sampler = RecordingSampler(GivenSums())
     regions = (table["lon"] * 7 % 5).astype(np.int64) * 4 + (table["lat"] * 9 % 4).astype(np.int64)
     order = np.argsort(table["id"].to_numpy(), kind="stable")
     persons = np.unique(table["id"], return_inverse=True)[1][order]
     budget = Budget(10**12)
     people = PersonSums(persons, regions.to_numpy()[order], budget=budget, sampler=sampler)
     learn_factors(people, 20, size=3, steps=2)
-    return sampler.asked
+    return [draw.mechanism for draw in sampler.draws]
 
 
 @pytest.mark.parametrize("ask", [asked_for_weights, asked_for_factors])
@@ -65,10 +60,6 @@ def test_a_person_changes_each_sum_by_at_most_one_part(ask, person):
 
 @pytest.mark.parametrize("ask", [asked_for_weights, asked_for_factors])
 def test_all_questions_together_cost_at_most_rho(ask):
-    from fractions import Fraction
-
-    from psd.accounting import rho_of
-
     rhos = [set(question.rho.tolist()) for question in ask(VISITS)]
     assert all(len(rho) == 1 for rho in rhos)
     limit = rho_of(500_000_000, Fraction(1, 10**6)) if ask is asked_for_weights else 10**12

@@ -13,7 +13,7 @@ import pytest
 
 from psd.mechanisms.threshold import ThresholdMechanism
 from psd.privacy.epsilon import NANO
-from psd.testing import RecordingSampler, Script, run_method
+from psd.testing import SCRIPTS, walks
 from support.privacy.shape_paths import (
     EPSILONS,
     PLAIN,
@@ -42,40 +42,16 @@ def test_no_path_of_any_epsilon_passes_it(k):
         assert worst_path(scale, int(delta), records=k)[0] <= round(epsilon * NANO) / NANO
 
 
-class Given(RecordingSampler):
-    """Splits as given, and no more after that."""
-
-    def __init__(self, given: list[bool]) -> None:
-        super().__init__(Script("given", *[None] * 3))
-        self.left, self.taken = list(given), []
-
-    def answer(self, draw):
-        answer = np.array([self.left.pop(0) if self.left else False for _ in draw.true], bool)
-        self.taken += answer.tolist()
-        return answer
-
-
-def probabilities(tally, domain, nano):
-    """Log-probability of every shape."""
-    found, pending = {}, [[]]
-    while pending:
-        given = pending.pop()
-        noise = Given(given)
-        run_method(ShapeAlone(), tally, domain, nano, noise)
-        taken = noise.taken
-        found[tuple(taken)] = sum(map(answers_log_probability, noise.draws))
-        pending += [[*taken[:place], True] for place in range(len(given), len(taken))]
-    return found
-
-
 def worst_of_all_shapes(lattice, places, numbers, epsilon, k):
     """Largest log-ratio over all shapes, data sets of given numbers at places, and neighbours."""
     domain, seen = replace(PLAIN, lattice=lattice), {}
 
     def shapes(counts):
         if counts not in seen:
-            tally = at_points(zip(places, counts, strict=True), k)
-            seen[counts] = probabilities(tally, domain, round(epsilon * NANO))
+            tally, nano = at_points(zip(places, counts, strict=True), k), round(epsilon * NANO)
+            found = walks(ShapeAlone(), tally, domain, SCRIPTS[0], epsilon=nano)
+            logs = {tuple(s.taken): sum(map(answers_log_probability, s.draws)) for s in found}
+            seen[counts] = logs
             assert math.fsum(map(math.exp, seen[counts].values())) == pytest.approx(1, rel=1e-9)
         return seen[counts]
 

@@ -21,15 +21,14 @@ def empty_tree(method, epsilon, k=1):
     return method.build(curator)
 
 
-def p_value(epsilon, k):
-    tree = empty_tree(psd.decompositions.Grid(size=317), epsilon, k)
-    return discrete_laplace_p_value(tree.count[tree.is_leaf][:100_000], k * NANO / epsilon)
-
-
 @pytest.mark.parametrize("k", [1, 3])
 @pytest.mark.parametrize("epsilon", [NANO // 100, NANO // 10, NANO, 2 * NANO])
 def test_noise_is_discrete_laplace_of_scale_k_over_epsilon(epsilon, k):
-    assert holds(lambda: p_value(epsilon, k))
+    def p_value():
+        tree = empty_tree(psd.decompositions.Grid(size=317), epsilon, k)
+        return discrete_laplace_p_value(tree.count[tree.is_leaf][:100_000], k * NANO / epsilon)
+
+    assert holds(p_value)
 
 
 @pytest.mark.parametrize("level", [7, 8])

@@ -38,12 +38,6 @@ def draw_groups(scales, size, draw=discrete_laplace_each):
     return draw(numerators, denominators).reshape(size, len(scales)).T
 
 
-def p_values_of(groups, scales):
-    return [
-        discrete_laplace_p_value(*each) for each in zip(groups, map(float, scales), strict=True)
-    ]
-
-
 @each_scale
 def test_one_scale_has_the_law(scale):
     size = size_for(scale)
@@ -68,7 +62,8 @@ SMALL = pytest.param(SEVERAL["small"], marks=pytest.mark.deep)
 def test_a_scale_per_draw_has_the_laws(draw, scales):
     def p_value():
         groups = draw_groups(scales, size_for(scales[0]), draw)
-        return min(p_values_of(groups, scales)) * len(scales)  # Bonferroni
+        pairs = zip(groups, map(float, scales), strict=True)
+        return min(discrete_laplace_p_value(*pair) for pair in pairs) * len(scales)  # Bonferroni
 
     assert holds(p_value)
 

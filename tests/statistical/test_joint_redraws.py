@@ -14,7 +14,7 @@ from psd.release.post_processing import PostProcessing
 from psd.statistics.overlay import raster_overlay
 from psd.statistics.quantiles import weighted_quantiles
 from support.releases import changed
-from support.trees import domain_of, leaf_fractions, release_of
+from support.trees import domain_of, leaf_fractions, leaf_matrix, release_of
 
 pytestmark = pytest.mark.deep
 
@@ -33,20 +33,11 @@ def signed_joint(tree, boxes, **options):
     return release.joint(boxes, **options)
 
 
-def exact_counts(tree, leaves):
-    """Counts of all nodes from those of the leaves."""
-    count = np.zeros(len(tree), np.int64)
-    count[tree.is_leaf] = leaves
-    for level in reversed(tree.levels[1:]):
-        np.add.at(count, tree.parent[level], count[level])
-    return count
-
-
 def redrawn(tree, truth, rng):
     """The same tree with noise drawn for its counts."""
     p = -np.expm1(-np.maximum(tree.epsilon, 1) / NANO)
     noise = rng.geometric(p) - rng.geometric(p)
-    return replace(tree, count=np.where(tree.epsilon > 0, truth + noise, 0))
+    return replace(tree, count=np.where(tree.epsilon > 0, truth.astype(int) + noise, 0))
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +49,7 @@ def drawn():
     rng = np.random.default_rng(7)
     tree = unmeasured(psd.grid_tree(domain_of((64, 64)), 16), NANO // 8)
     leaves = rng.integers(200, 900, 256)
-    truth = exact_counts(tree, leaves)
+    truth = leaf_matrix(tree) @ leaves
     draws = (infer_counts(redrawn(tree, truth, rng)) for _ in range(DRAWS))
     return tree, leaves, np.array([draw.signed[tree.is_leaf] for draw in draws])
 
@@ -122,7 +113,7 @@ def test_probabilities_of_the_top_are_frequencies():
     places = {tuple(box): n for n, box in enumerate(tree.boxes[tree.is_leaf][:, :2].tolist())}
     for seed in range(250):
         leaves = rng.integers(1_000, 1_400, 64)
-        release = release_of(redrawn(tree, exact_counts(tree, leaves), rng))
+        release = release_of(redrawn(tree, leaf_matrix(tree) @ leaves, rng))
         table = release.top(20, draws=400, seed=seed)
         corners = table[["west", "south"]].astype(int).to_numpy()
         order = [places[tuple(corner)] for corner in corners.tolist()]
@@ -142,9 +133,9 @@ def test_breaks_are_covered(weight):
     shape = psd.grid_tree(domain_of((64, 64)), 16)
     leaves = np.round(rng.lognormal(5, 1, 256)).astype(int)
     tree = unmeasured(shape, np.where(shape.is_leaf, NANO // 4, 0))
-    truth = exact_counts(tree, leaves)
+    truth = leaf_matrix(tree) @ leaves
     base = release_of(tree)
-    count = truth[raster_overlay(base.model, 16, 16).node].astype(float)
+    count = truth[raster_overlay(base.model, 16, 16).node]
     covered = []
     for seed in range(60):
         release = changed(base, tree=redrawn(tree, truth, rng))

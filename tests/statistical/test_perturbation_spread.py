@@ -61,23 +61,10 @@ def drawn(rng, tree, contributions):
     return tree.count[measured] + rng.geometric(p, shape) - rng.geometric(p, shape)
 
 
-def response(release, weights):
-    """What each measured count adds to each answer: least squares is linear in the counts."""
-    each = np.eye(len(release.tree))[release.tree.epsilon > 0]
-    return np.array([weights @ leaves_of(release, count) for count in each])
-
-
 def leaves_of(release, count, **how):
     """Estimates of the leaves, by least squares of other counts."""
     tree, k = release.tree, release.unit.max_contributions
     return infer_counts(for_users(with_counts(tree, count), k), **how).signed[tree.is_leaf]
-
-
-def weights_follow_counts(release):
-    """Whether version 2 pools some counts by weights that these counts decide."""
-    count = np.arange(len(release.tree))
-    settled, plain = (leaves_of(release, count, settled=settled) for settled in (True, False))
-    return not np.array_equal(settled, plain)
 
 
 def boxes_of(rng, tree):
@@ -115,12 +102,17 @@ def check_spread(release, boxes, counts, answers):
 @pytest.mark.parametrize("method", METHODS)
 def test_predicted_variances_are_those_of_answers_over_redraws(method, contributions):
     release = built(method, contributions)
-    if weights_follow_counts(release):
-        # Then only answers of version 1 are linear; the next test is about those of version 2.
+    count = np.arange(len(release.tree))
+    settled, plain = (leaves_of(release, count, settled=settled) for settled in (True, False))
+    if not np.array_equal(settled, plain):
+        # Version 2 pools some counts by weights that these counts decide; the next test is about
+        # it. Only answers of version 1 are linear.
         assert method.name in ADAPTIVE
         release = changed(release, inference=1)
     boxes, weights, counts = redrawn(release)
-    answers = counts @ response(release, weights)
+    # What each measured count adds to each answer: least squares is linear in the counts.
+    each = np.eye(len(release.tree))[release.tree.epsilon > 0]
+    answers = counts @ np.array([weights @ leaves_of(release, count) for count in each])
     spread = check_spread(release, boxes, counts, answers)
     # And the answers are not off on average.
     expected = weights @ infer_counts(release.tree).signed[release.tree.is_leaf]
@@ -156,7 +148,10 @@ def test_errors_are_predicted_where_few_cells_are_full(name, estimate):
     cells = np.repeat(rng.integers(0, SIDE**2, 6), 400)
     tree = exact_tree(psd.method(name), cells)
     boxes, weights = boxes_of(rng, tree)
-    full = exact_counts(tree, cells)
+    row, column = np.divmod(cells, SIDE)
+    west, south, east, north = tree.boxes.T[:, :, None]
+    inside = (west <= column) & (column < east) & (south <= row) & (row < north)
+    full = inside.sum(axis=1)
     exact = weights @ full[tree.is_leaf]
     counts, noisy = drawn(rng, with_counts(tree, full), 1), np.zeros(len(tree), np.int64)
     true, predicted, least_squares = np.zeros((3, 60, QUERIES))
@@ -174,11 +169,3 @@ def test_errors_are_predicted_where_few_cells_are_full(name, estimate):
     assert (predicted**2).mean() < (least_squares**2).mean()
     # The test would notice the covariance of least squares.
     assert name != "quadtree" or np.sqrt((least_squares**2).mean()) / size > 1.8
-
-
-def exact_counts(tree, cells):
-    """Count of every node from the numbers of the lattice cells of the records, row by row."""
-    row, column = np.divmod(cells, SIDE)
-    west, south, east, north = tree.boxes.T[:, :, None]
-    inside = (west <= column) & (column < east) & (south <= row) & (row < north)
-    return inside.sum(axis=1)

@@ -32,12 +32,6 @@ def area_market():
     return score_table(64, leaf_numbers(x, y, 3), bids, np.arange(1, 101))
 
 
-def cuts_of_runs(bins, zones):
-    """Spans of the zones of every map of runs, by its cuts."""
-    for cuts in itertools.combinations(range(1, bins), zones - 1):
-        yield tuple(itertools.pairwise((0, *cuts, bins)))
-
-
 def trees(first, stop, zones):
     """Spans of the zones of every pruned halving tree with a number of leaves."""
     if zones == 1:
@@ -52,7 +46,8 @@ def trees(first, stop, zones):
 def all_zonings(layout, zones):
     """Every division of the bins into a number of zones."""
     if isinstance(layout, Runs):
-        return list(cuts_of_runs(layout.bins, zones))
+        cuts = itertools.combinations(range(1, layout.bins), zones - 1)
+        return [tuple(itertools.pairwise((0, *each, layout.bins))) for each in cuts]
     assert isinstance(layout, HalvingTree)
     return list(trees(0, layout.bins, zones))
 
@@ -68,7 +63,6 @@ def all_maps(layout, zones, prices):
 
 
 def score_of(table, answer):
-    """Score of a map."""
     return sum(int(table[b, price]) for b, (_, price) in enumerate(answer))
 
 

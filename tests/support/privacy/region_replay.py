@@ -2,12 +2,12 @@
 
 import itertools
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
 from psd.privacy.epsilon import NANO
-from psd.testing import SCRIPTS, LeakError, ReplayingSampler, compare_runs, run_method
-from psd.testing.exact_loss import WalkingSampler
+from psd.testing import SCRIPTS, LeakError, compare_runs, run_method
 from psd.testing.regions import region_data_sets, region_keys, region_tally
 from psd.testing.small import small_domain
 from support.privacy.replay import largest_loss, moved_loss
@@ -29,11 +29,8 @@ def region_loss(method, regions, *, k=1, size=1, every=1):
     users = list(itertools.combinations_with_replacement(added, k))
     for number, keys in enumerate(region_data_sets(regions, size)):
         others = [keys + user for user in users[number % every :: every]]
-        found = largest_loss(
-            lambda keys, sampler: run_regions(method, regions, keys, sampler, k=k),
-            keys, others, compare=compare_questions,
-        )  # fmt: skip
-        worst = max(worst, found)
+        build = partial(run_regions, method, regions, k=k)
+        worst = max(worst, largest_loss(build, keys, others, compare=compare_questions))
     return worst
 
 
@@ -49,13 +46,8 @@ def exact_signed_loss(method, regions, *, k=1):
     """Largest absolute sum of signed log-ratios over data sets, added users and all answers.
 
     Counts allow every answer, so each costs its change over its scale; the change of every count
-    is in the same direction, up. The sampler is the one that walks through shapes.
+    is in the same direction, up.
     """
-    worst = Fraction(0)
-    for user in itertools.combinations_with_replacement(region_keys(regions), k):
-        walker = WalkingSampler(SCRIPTS[0], ())
-        run_regions(method, regions, (), walker, k=k)
-        replayer = ReplayingSampler(walker.draws)
-        run_regions(method, regions, user, replayer, k=k)
-        worst = max(worst, moved_loss(walker.draws, replayer.draws))
-    return worst
+    users = itertools.combinations_with_replacement(region_keys(regions), k)
+    how = {"scripts": SCRIPTS[:1], "compare": compare_questions, "measure": moved_loss}
+    return largest_loss(partial(run_regions, method, regions, k=k), (), users, **how)
