@@ -38,14 +38,13 @@ def gains(utility):
             yield float(law((*others, bid)) @ mine - truth)
 
 
-def surplus(value, price):
-    """What a bidder keeps who buys at a price, and does not buy above the true value."""
-    return max(0, value - PRICES[price])
-
-
 def test_a_false_bid_gains_little():
-    """The figure of docs/measured/market-choices.md: beside the claim of 1.0138."""
-    best = max(gains(surplus)) / (max(VALUES) - min(PRICES))
+    """The figure of docs/measured/market-choices.md: beside the claim of 1.0138.
+
+    A bidder does not buy above the true value, and else keeps what is left of it.
+    """
+    most = max(gains(lambda value, price: max(0, value - PRICES[price])))
+    best = most / (max(VALUES) - min(PRICES))
     assert best == pytest.approx(0.1209, abs=5e-5)
     assert best <= math.tanh(E / 2) <= liar_gain(E)
     assert liar_gain(E) == pytest.approx(1.0138, abs=5e-5)
@@ -75,16 +74,12 @@ def test_random_utilities_gain_no_more():
     assert 0.1 < best <= liar_gain(E)
 
 
-def site_law(records):
-    """Chances of three sites, from the numbers of records that are near each of them."""
-    return np.exp(law_of_scores(np.bincount(np.array(records, np.int64), minlength=3), 1))
-
-
 def test_a_false_place_counts_as_two_and_keeps_the_printed_bound():
     """It takes a record from one catchment and adds it to another."""
     loss, gain = 0.0, 0.0
     for others in itertools.product(range(3), repeat=4):
-        laws = [site_law((*others, place)) for place in range(3)]
+        numbers = [np.bincount((*others, place), minlength=3) for place in range(3)]
+        laws = [np.exp(law_of_scores(near, 1)) for near in numbers]  # chances of three sites
         for first, second in itertools.permutations(laws, 2):
             loss = max(loss, np.log(second / first).max())
             gain = max(gain, np.maximum(second - first, 0).sum())  # of any utility from 0 to 1

@@ -7,13 +7,11 @@ through every shape that selections and splits can lead to, and sums exact log-r
 
 import pytest
 
-from psd.decompositions.grid import Grid
-from psd.decompositions.privtree import PrivTree
+from psd.decompositions import Grid, PrivTree
 from psd.testing import SCRIPTS
 from support.privacy.exact_loss import (
     ROUNDING,
     OneCut,
-    one_cut_loss,
     worst_exact_loss,
     worst_loss_of_a_move,
 )
@@ -106,5 +104,6 @@ def test_a_move_between_disjoint_cells_costs_both_steps():
 @pytest.mark.parametrize("rows", [1, pytest.param(2, marks=DEEP)])
 @pytest.mark.parametrize(("p", "q"), [(1, 2), (1, 3), (3, 4)])
 def test_one_cut_tells_no_more_than_epsilon(p, q, rows):
-    """Epsilon is approached on long lattices; this one has four lines."""
-    assert 0.5 <= one_cut_loss(OneCut(p, q), rows) <= 1 + ROUNDING
+    """Epsilon is approached on long lattices; this one has four lines, and a cut sees x alone."""
+    space = {"side": 5, "rows": rows, "k": 1, "places": range(5)}
+    assert 0.5 <= worst_exact_loss(OneCut(p, q), scripts=SCRIPTS[:1], **space) <= 1 + ROUNDING

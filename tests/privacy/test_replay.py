@@ -6,8 +6,7 @@ from fractions import Fraction
 import pytest
 
 import psd
-from psd.decompositions.cascade import Cascade
-from psd.decompositions.privtree import PrivTree
+from psd.decompositions import Cascade, PrivTree
 from psd.testing import replay_loss
 from support.privacy.replay import has_selections, is_adaptive, small_cases
 from support.privacy.shapes import worst_with_half
@@ -35,10 +34,6 @@ def part(method, parts) -> int:
     if has_shapes(method) or is_adaptive(method):
         return of_many_steps
     return min(usual * SLOW.get(method.name, 1), 40)
-
-
-def only_counts(method) -> bool:
-    return not (has_selections(method) or has_shapes(method) or is_adaptive(method))
 
 
 def has_shapes(method) -> bool:
@@ -107,7 +102,8 @@ PARTS = [
 @pytest.mark.parametrize(("method", "side", "k", "parts", "at_night", "pairs"), PARTS)
 def test_another_part_of_the_pairs(method, side, k, parts, at_night, pairs):
     """All pairs, or a part that is drawn anew each time where all would take hours."""
-    every = at_night if only_counts(method) else part(method, parts)
+    more_than_counts = has_selections(method) or has_shapes(method) or is_adaptive(method)
+    every = part(method, parts) if more_than_counts else at_night
     shift = secrets.randbelow(every)
     print(f"shift {shift}")  # shown if it fails, to see it again
     worst, checked = replay_loss(method, side, k, every=every, shift=shift)

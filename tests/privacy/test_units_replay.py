@@ -73,7 +73,7 @@ def differing_answers(draws, others):
 def test_every_unit_is_removed():
     """A user's rows in one slice are removed where slices are; no curator sees a report."""
     rows, grid = rows_of([2], 1), Grid(size=2)
-    built = (release_of(rows, case, grid, RecordingSampler()) for case in CASES.values())
+    built = (release_of(case, grid, rows, RecordingSampler()) for case in CASES.values())
     found = {release.unit.kind for release in built}
     sliced = counted_unit(PrivacyUnit(kind="user", max_contributions=1), "slice").kind
     assert found | {sliced} == set(get_args(Kind)) - {"report"}

@@ -33,9 +33,8 @@ ROUNDING = 1e-9
 @cache
 def count_scales(epsilon, sensitivity) -> list[Fraction]:
     """Scale of the noise of each count."""
-    zeros = np.zeros(len(epsilon), np.int64)
-    how = {"epsilon": np.array(epsilon), "sensitivity": sensitivity}
-    return sampler_scales(LaplaceMechanism(true=zeros, **how))
+    zeros, epsilons = np.zeros(len(epsilon), np.int64), np.array(epsilon)
+    return sampler_scales(LaplaceMechanism(true=zeros, epsilon=epsilons, sensitivity=sensitivity))
 
 
 def sampler_scales(mechanism) -> list[Fraction]:
@@ -70,14 +69,6 @@ def chosen_log_probability(call) -> float:
     return total
 
 
-def split_log_probability(call) -> float:
-    """Log-probability of answers, at the scales of the real mechanism."""
-    if len(call.true) == 0:
-        return 0.0
-    numerator, denominator = int(call.sensitivity[0]), tuple(call.epsilon.tolist())
-    return answers_log_probability(call, split_scales(numerator, denominator))
-
-
 @cache
 def split_scales(numerator, denominator) -> np.ndarray:
     """Scale of the noise of each split."""
@@ -91,7 +82,9 @@ def shape_log_probability(call) -> float:
     if call.kind == "select":
         return chosen_log_probability(call)
     if call.kind == "threshold":
-        return split_log_probability(call)
+        numerator = int(call.sensitivity[0]) if len(call.true) else 1
+        scales = split_scales(numerator, tuple(call.epsilon.tolist()))
+        return answers_log_probability(call, scales)
     return float(call.mechanism.log_probability(call.answer).sum())
 
 
@@ -157,8 +150,3 @@ class OneCut:
         line = curator.quantile(root, axis=0, epsilon=share, p=self.p, q=self.q)
         curator.count(curator.cut(root, x=line), curator.epsilon - share)
         return curator.tree()
-
-
-def one_cut_loss(method, rows):
-    """Worst loss over the places of one row of the lattice; a cut in x sees no other."""
-    return worst_exact_loss(method, side=5, rows=rows, k=1, scripts=SCRIPTS[:1], places=range(5))

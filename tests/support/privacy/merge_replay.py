@@ -1,8 +1,4 @@
-"""Merged tallies by record and replay: a whole user leaves all parts.
-
-A build of merged tallies is recorded with a user and replayed without. The loss may not pass
-epsilon.
-"""
+"""Merged tallies by record and replay: a whole user leaves all parts."""
 
 import dataclasses
 from itertools import combinations_with_replacement, product
@@ -49,13 +45,12 @@ def parts_of(rows, k, way):
 def worst_loss(k, way, parts=parts_of, every=1):
     """Worst loss over all that one more user can have in two parts: 0 to 2 rows in each."""
 
-    def build(tally, sampler):
-        return run_method(GRID, tally, DOMAIN, NANO, sampler)
-
     each = [rows for size in range(3) for rows in combinations_with_replacement(range(4), size)]
     rows = [
         [[*old, *(("u", c) for c in more)] for old, more in zip(OTHERS, added, strict=True)]
         for added in product(each, repeat=2)
     ]
     first, *others = (merge(parts(part, k, way)).tally for part in (OTHERS, *rows[::every]))
-    return largest_loss(build, first, others)
+    return largest_loss(
+        lambda tally, sampler: run_method(GRID, tally, DOMAIN, NANO, sampler), first, others
+    )

@@ -28,11 +28,6 @@ def answers_log_probability(call, scale=None) -> float:
     return float(log_above(np.where(answer, call.true, 1 - np.ceil(call.true)), scale).sum())
 
 
-def floored(counts, depth: int, delta):
-    """b(v) of the rule, delta an integer or not."""
-    return np.maximum(counts - depth * delta, -delta)
-
-
 def worst_path(scale: float, delta, *, records: int = 1, levels: int = 20, most=None):
     """Largest log-ratio of splits along a path to which records are added, and its counts.
 
@@ -43,7 +38,8 @@ def worst_path(scale: float, delta, *, records: int = 1, levels: int = 20, most=
     counts = np.arange(most + 1)
     best, choices = np.zeros(len(counts)), []
     for depth in reversed(range(levels)):
-        more, less = (floored(counts + add, depth, delta) for add in (records, 0))
+        # b(v) of the rule, delta an integer or not.
+        more, less = (np.maximum(counts + add - depth * delta, -delta) for add in (records, 0))
         value = log_above(more, scale) - log_above(less, scale) + best
         top = np.maximum.accumulate(value)
         choices.append(np.maximum.accumulate(np.where(value >= top, counts, 0)))

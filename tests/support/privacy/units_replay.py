@@ -1,11 +1,8 @@
-"""Whole units are removed, and the answers of the build before are given back.
-
-As in `replay`, but from rows on: reading, bounding, choices and counting. What stands in the
-release may differ in nothing, and the answers may tell no more than epsilon in all.
-"""
+"""Builds from rows on, with and without whole units: what `test_units_replay` compares."""
 
 import itertools
 from dataclasses import dataclass, field
+from functools import partial
 from unittest.mock import patch
 
 import geopandas as gpd
@@ -17,9 +14,7 @@ import psd
 from psd.curator.contribution_choice import ContributionChoice
 from psd.curator.curator import Curator
 from psd.curator.private_bounds import PrivateBounds
-from psd.decompositions.cascade import Cascade
-from psd.decompositions.grid import Grid
-from psd.decompositions.kd_standard import KDStandard
+from psd.decompositions import Cascade, Grid, KDStandard
 from psd.ingest.tally import Batch
 from psd.testing import LeakError, small_domain
 from support.privacy.replay import largest_loss
@@ -85,7 +80,7 @@ def batches(rows, case):
         )
 
 
-def release_of(rows, case, method, noise):
+def release_of(case, method, rows, noise):
     """A release of rows, with a key of the bounding that is always the same."""
 
     def noted(*arguments, **options):
@@ -123,10 +118,7 @@ def neighbours(rows, case):
 def worst_of_rows(case, method, rows, others, **more):
     """The largest loss of these rows beside others, over all scripts."""
 
-    def build(rows, sampler):
-        return release_of(rows, case, method, sampler)
-
-    return largest_loss(build, rows, others, compare=compare, **more)
+    return largest_loss(partial(release_of, case, method), rows, others, compare=compare, **more)
 
 
 def worst(case, crowds=CROWDS, methods=METHODS):
