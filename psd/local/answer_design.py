@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from psd._util.fields import integer_between
 from psd.errors import ParameterError
 from psd.local.campaigns import campaign_of
-from psd.local.device import NANO, NUMBER_EPSILON, QUESTIONS, SHARES, STEPS, Campaign
-from psd.local.protocols import best_protocol, protocol_class
+from psd.local.device import NUMBER_EPSILON, QUESTIONS, SHARES, STEPS, Campaign
+from psd.local.protocols import best_protocol, protocol_class, protocol_content
 from psd.local.protocols.rappor import Rappor
+from psd.local.stated_laws import resolve_law
 from psd.privacy.epsilon import parse_epsilon
 
 __all__ = ["design_numbers", "design_options", "design_words", "parse_settings"]
@@ -36,7 +35,7 @@ def design_options(
     options : sequence of str
         Answers; *none of these* is one more. Public, never derived from the answers.
     epsilon : str or float, optional
-        Epsilon of a report. None if the setting ``truth`` of protocol ``k-ary`` states it.
+        Epsilon of a report. None if settings state its law in place of it.
     devices : int
         Expected number of devices.
     title : str
@@ -44,8 +43,9 @@ def design_options(
     protocol : str, optional
         Protocol; the one with the least variance by default.
     settings : mapping, optional
-        Settings of the protocol in place of the best ones. ``truth``, of ``k-ary`` alone, is the
-        probability of the true answer; epsilon follows from it.
+        Settings of the protocol in place of the best ones. Epsilon follows from probabilities, in
+        decimals: from ``truth`` of ``k-ary``, that of the true answer; or from ``p`` and ``q`` of
+        ``rappor``, those of a 1 for a settled 0 and for a settled 1, with ``flips``.
 
     Raises
     ------
@@ -60,12 +60,10 @@ def design_options(
     """
     if not options:
         raise ParameterError("options must be at least one, got none", name="options")
-    stated = dict(settings or {})
     answers = len(options) + 1
-    nano = _nano_epsilon(epsilon, stated, protocol, answers)
-    best = best_protocol(nano, answers, protocol)
-    protocol_settings = {"name": best.name, **best.settings, **stated}
-    return _campaign("options", list(options), protocol_settings, nano, devices, title)
+    nano, stated = resolve_law(epsilon, protocol, settings, answers=answers)
+    content = protocol_content(best_protocol(nano, answers, protocol), stated)
+    return _campaign("options", list(options), content, nano, devices, title)
 
 
 def design_numbers(
@@ -116,14 +114,13 @@ def design_numbers(
         raise ParameterError(
             f"epsilon must be from 0.001 to 12 for a number, got {epsilon}", name="epsilon"
         )
-    best = protocol_class(name).best(nano, STEPS).settings
-    protocol_settings = {"name": name, **best, **dict(settings or {})}
+    content = protocol_content(protocol_class(name).best(nano, STEPS), settings or {})
     ends = [repr(float(low)), repr(float(high))]
-    return _campaign("numbers", ends, protocol_settings, nano, devices, title)
+    return _campaign("numbers", ends, content, nano, devices, title)
 
 
 def design_words(
-    epsilon: str | float,
+    epsilon: str | float | None,
     devices: int,
     *,
     title: str = "",
@@ -134,8 +131,8 @@ def design_words(
 
     Parameters
     ----------
-    epsilon : str or float
-        Epsilon of a report.
+    epsilon : str or float, optional
+        Epsilon of a report. None if the settings ``p``, ``q`` and ``flips`` state its law.
     devices : int
         Expected number of devices.
     title : str
@@ -145,7 +142,9 @@ def design_words(
     settings : mapping, optional
         ``bits``, ``hashes`` and ``cohorts`` of the words, and ``flips`` of 128 settled bits. By
         default 128 bits, one hash and 16 cohorts, which tell up to 2,048 words apart, and as many
-        flips as let all reports of a device cost at most four times epsilon.
+        flips as let all reports of a device cost at most four times epsilon. ``p`` and ``q``, in
+        decimals, are the probabilities of a 1 for a settled 0 and for a settled 1; epsilon follows
+        from them and from ``flips``.
 
     Raises
     ------
@@ -156,16 +155,19 @@ def design_words(
     --------
     >>> design_words(1, 10_000, settings={"bits": 64}).groups[0].draw.answers
     64
+    >>> law = {"hashes": 2, "flips": 64, "p": "0.5", "q": "0.75"}
+    >>> design_words(None, 10_000, settings=law).nano_epsilon
+    1074285865
     """
     name = protocol or "rappor"
     if name not in QUESTIONS["words"][1]:
         protocol_class(name)  # refuses a name that there is not
         raise ParameterError(f"protocol must be of words, got {name}; use rappor")
-    nano, stated = parse_epsilon(epsilon), dict(settings or {})
+    nano, stated = resolve_law(epsilon, name, settings)
     hashes = stated.get("hashes", 1)
     is_valid = isinstance(hashes, int) and 1 <= hashes <= 16
-    best = Rappor.of_words(nano, hashes=int(hashes) if is_valid else 1).settings
-    return _campaign("words", [], {"name": name, **best, **stated}, nano, devices, title)
+    best = Rappor.of_words(nano, hashes=int(hashes) if is_valid else 1)
+    return _campaign("words", [], protocol_content(best, stated), nano, devices, title)
 
 
 def parse_settings(texts: Sequence[str]) -> dict[str, int | str]:
@@ -189,31 +191,6 @@ def parse_settings(texts: Sequence[str]) -> dict[str, int | str]:
         is_integer = value.isascii() and value.isdigit() and len(value) < 10
         settings[name] = int(value) if is_integer else value
     return settings
-
-
-def _nano_epsilon(
-    epsilon: str | float | None, settings: dict[str, Any], protocol: str | None, answers: int
-) -> int:
-    """Nano-epsilon of a report; a stated truth is taken out of the settings."""
-    truth = settings.pop("truth", None)
-    if truth is None:
-        if epsilon is None:
-            raise ParameterError("epsilon must be given", name="epsilon")
-        return parse_epsilon(epsilon)
-    if epsilon is not None or protocol != "k-ary":
-        raise ParameterError("truth must be in place of epsilon, with protocol k-ary", name="truth")
-    try:
-        chance = Decimal(str(truth))
-    except InvalidOperation:
-        chance = Decimal("NaN")
-    if not (chance.is_finite() and Decimal(1) / answers < chance < 1):
-        raise ParameterError(
-            f"truth must be above 1/{answers} and below 1, got {truth}; at 1/{answers} a report "
-            "says nothing, and at 1 it is not private",
-            name="truth",
-        )
-    odds = chance * (answers - 1) / (1 - chance)
-    return math.ceil(odds.ln() * NANO)
 
 
 def _campaign(

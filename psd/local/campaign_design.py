@@ -13,7 +13,7 @@ from psd.errors import DomainError, ParameterError
 from psd.local.campaign_groups import PLANS, level_groups, round_groups
 from psd.local.campaigns import campaign_of
 from psd.local.device import DEPTH, Campaign
-from psd.privacy.epsilon import parse_epsilon
+from psd.local.stated_laws import resolve_law
 from psd.space.domain import Domain
 
 __all__ = ["campaign_content", "design"]
@@ -23,7 +23,7 @@ MAX_DEVICES = 10**12
 
 def design(
     bounds: Sequence[float],
-    epsilon: str | float,
+    epsilon: str | float | None,
     devices: int,
     *,
     crs: str = "EPSG:4326",
@@ -46,8 +46,9 @@ def design(
     ----------
     bounds : sequence of float
         West, south, east, north. Public, never derived from the points.
-    epsilon : str or float
-        Epsilon of a report.
+    epsilon : str or float, optional
+        Epsilon of a report. None if the settings ``p``, ``q`` and ``flips`` of ``rappor`` state
+        its law.
     devices : int
         Expected number of devices; it decides how fine the cells are.
     crs : str
@@ -59,7 +60,7 @@ def design(
     protocol : str, optional
         Protocol of the groups; the one with the least variance by default.
     settings : mapping, optional
-        Settings of the protocol of all groups, in place of the best ones.
+        Settings of the protocol of all groups, in place of the best ones; see `design_options`.
 
     Raises
     ------
@@ -74,12 +75,12 @@ def design(
     >>> [(len(g.partition.cells), g.share) for g in campaign.groups]
     [(16, 400000), (64, 600000)]
     """
-    nano = parse_epsilon(epsilon)
+    nano, stated = resolve_law(epsilon, protocol, settings)
     count = integer_between(1, MAX_DEVICES)("devices", devices)
     if rounds == 1:
-        groups = level_groups(nano, count, protocol, settings or {})
+        groups = level_groups(nano, count, protocol, stated)
     elif rounds in PLANS:
-        groups = round_groups(nano, count, rounds, protocol, settings or {})
+        groups = round_groups(nano, count, rounds, protocol, stated)
     else:
         raise ParameterError(f"rounds must be 1, 2, 3, 4 or 7, got {rounds!r}", name="rounds")
     return campaign_of(campaign_content(bounds, crs, title, nano, count, groups))

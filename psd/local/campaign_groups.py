@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from psd.local.device import SHARES
 from psd.local.partitions import grid_cells
-from psd.local.protocols import best_protocol
+from psd.local.protocols import best_protocol, protocol_content
 from psd.privacy.epsilon import NANO
 
 __all__ = [
@@ -109,7 +109,7 @@ def open_group(
     return {
         "share": share,
         "cells": list(cells),
-        "protocol": {"name": best.name, **best.settings, **(settings or {})},
+        "protocol": protocol_content(best, settings or {}),
         "counted": None,
     }
 

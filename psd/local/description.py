@@ -165,7 +165,10 @@ def _describe_group(campaign: Campaign, number: int, delta: float | None) -> Gro
         share=float(share),
         answers=protocol.answers,
         protocol=protocol.name,
-        settings=", ".join(f"{key}={value}" for key, value in protocol.settings.items()),
+        settings=", ".join(
+            f"{key}={epsilon_text(value) if key in protocol.stated else value}"
+            for key, value in protocol.settings.items()
+        ),
         p=p,
         q=q,
         report_bytes=_report_bytes(campaign, number, protocol),

@@ -5,7 +5,8 @@ One file, standard library alone, no import of ``psd``: run ``python -I device.p
 Guarantees
 ----------
 - A report is drawn by an epsilon-differentially private law of the answer. The law follows from
-  epsilon and from sizes alone, and no float decides a draw.
+  epsilon and from sizes alone, and no float decides a draw. Rappor may have two probabilities of
+  the campaign; the device works out what they cost, and refuses an epsilon that is below it.
 - A point outside the bounds, NaN and "no place" are an answer like any other. What the device
   refuses or says depends on the campaign and on the store, never on the answer.
 - A device reports its first answer in a campaign, and again only by rappor. It sends nothing in a
@@ -68,6 +69,11 @@ def keep_threshold(nano: int, others: int, each: int = 1, parts: int = 1) -> int
     """Largest T / 2^62 that keeps an answer, else one of others / each, within epsilon / parts."""
     weight = exp_lower(nano, parts * NANO) * each
     return (weight << 62) // ((others << _EXP_BITS) + weight)
+
+
+def least_nano(odds: int, parts: int) -> int:
+    """Least nano-epsilon that covers a ratio of odds / parts, by the bound of `exp_lower`."""
+    return bisect_left(range(10**12), odds << _EXP_BITS, key=lambda n: exp_lower(n) * parts)
 
 
 class Words:
@@ -175,16 +181,27 @@ class RapporDraw:
     flips: int  # of 128 bits, those that are settled by a coin
     hashes: int = 1
     cohorts: int = 1
+    p: int = 0  # out of 10^9, of a 1 for a settled 0; with q = 0, both follow from epsilon
+    q: int = 0  # and for a settled 1
 
     @cached_property
     def lifetime(self) -> int:
         """Least nano-epsilon that covers the settled bits, and so any number of reports."""
-        true, other = (part ** (2 * self.hashes) for part in (256 - self.flips, self.flips))
-        return bisect_left(range(10**12), true << _EXP_BITS, key=lambda n: exp_lower(n) * other)
+        return least_nano(*(n ** (2 * self.hashes) for n in (256 - self.flips, self.flips)))
+
+    @cached_property
+    def once(self) -> int:
+        """Least nano-epsilon that covers a report: h bits of each kind, by their exact law."""
+        (low, high), flips, one = self.thresholds, self.flips, 256 * UNIT
+        true, other = ((256 - n) * low + n * high for n in (256 - flips, flips))
+        odds = true * (one - other), other * (one - true)
+        return least_nano(*(each**self.hashes for each in odds))
 
     @cached_property
     def thresholds(self) -> tuple[int, int]:
         """Out of 2^62, the probability of a 1 for a settled 0, and for a settled 1."""
+        if self.q:  # rounded towards each other, so a report costs no more than by p and q
+            return -(-self.p * UNIT // NANO), self.q * UNIT // NANO
         true = keep_threshold(self.nano, 1, parts=2 * self.hashes)
         keep = min((256 * true - (self.flips << 62)) // (256 - 2 * self.flips), UNIT)
         return UNIT - keep, keep
@@ -317,6 +334,7 @@ PROTOCOLS: Final[dict[str, Any]] = {
     "unary": UnaryDraw, **dict.fromkeys(WINDOWS, NumberDraw),
 }  # fmt: skip
 _BLOOM: Final[dict[str, Any]] = {"bits": (2, 256), "hashes": (1, 16), "cohorts": (1, MAX_COHORTS)}
+_RATES: Final[dict[str, Any]] = {"p": (1, NANO - 1), "q": (1, NANO - 1)}
 
 
 def _make_draw(name: str, nano: int, answers: int, settings: Any, digest: str) -> Any:
@@ -324,7 +342,8 @@ def _make_draw(name: str, nano: int, answers: int, settings: Any, digest: str) -
         "hashing": {"modulus": (2, MAX_TABLE)}, "subset": {"size": (1, answers - 1)},
         "unary": {"form": re.compile("symmetric|optimised")},
         "rappor": {"encoding": re.compile("bloom" if answers == 1 else "one-hot"),
-                   "flips": (1, 127), **(_BLOOM if answers == 1 else {})},
+                   "flips": (1, 127), **(_BLOOM if answers == 1 else {}),
+                   **(_RATES if _RATES.keys() & settings.keys() else {})},
         **{law: {"window": limits} for law, limits in WINDOWS.items() if limits},
     }  # fmt: skip
     terms = _check("protocol", settings, rules.get(name, {}))
@@ -342,7 +361,9 @@ def _make_draw(name: str, nano: int, answers: int, settings: Any, digest: str) -
         _check(f"answers of protocol {name}", answers, (2, MAX_MASK))
         _require(terms.get("hashes", 1) <= answers, "hashes must be at most as many as bits")
     _require(nano > (terms.get("form") == "symmetric"), "half of its epsilon must be at least 1e-9")
+    _require(terms.get("p", 0) < terms.get("q", NANO), "p must be below q")
     draw = PROTOCOLS[name](nano, answers, **terms)
+    _require("q" not in terms or draw.once <= nano, "its epsilon must cover a report by p and q")
     _require(nano <= getattr(draw, "lifetime", nano), "flips must be fewer, for its epsilon")
     return draw
 

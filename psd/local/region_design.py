@@ -22,8 +22,8 @@ from psd.local.campaign_design import MAX_DEVICES, campaign_content
 from psd.local.campaign_groups import split_shares
 from psd.local.campaigns import campaign_of
 from psd.local.device import MAX_ANSWERS, Campaign, Partition
-from psd.local.protocols import best_protocol
-from psd.privacy.epsilon import parse_epsilon
+from psd.local.protocols import best_protocol, protocol_content
+from psd.local.stated_laws import resolve_law
 from psd.space.crs import parse_crs
 from psd.space.domain import Domain
 from psd.space.region_files import read_polygons
@@ -44,7 +44,7 @@ _DAMAGED = "campaign must state its regions as `psd local design` writes them; i
 
 def design_regions(
     regions: RegionHierarchy,
-    epsilon: str | float,
+    epsilon: str | float | None,
     devices: int,
     *,
     title: str = "",
@@ -63,8 +63,9 @@ def design_regions(
     ----------
     regions : RegionHierarchy
         Polygons in levels, each of which is a group of devices. Public.
-    epsilon : str or float
-        Epsilon of a report.
+    epsilon : str or float, optional
+        Epsilon of a report. None if the settings ``p``, ``q`` and ``flips`` of ``rappor`` state
+        its law.
     devices : int
         Expected number of devices.
     title : str
@@ -72,7 +73,7 @@ def design_regions(
     protocol : str, optional
         Protocol of the groups; the one with the least variance by default.
     settings : mapping, optional
-        Settings of the protocol of all groups, in place of the best ones.
+        Settings of the protocol of all groups, in place of the best ones; see `design_options`.
 
     Raises
     ------
@@ -89,19 +90,19 @@ def design_regions(
     >>> design_regions(wards, 1, 1000).groups[0].partition.names
     ['a', 'b']
     """
-    nano, count = parse_epsilon(epsilon), integer_between(1, MAX_DEVICES)("devices", devices)
+    nano, stated = resolve_law(epsilon, protocol, settings)
+    count = integer_between(1, MAX_DEVICES)("devices", devices)
     rings = _rings(regions)
     shares = split_shares([_GROWTH**i for i in range(len(regions.levels))])
     groups = []
     for number, (share, level) in enumerate(zip(shares, regions.levels, strict=True)):
-        best = best_protocol(nano, len(level) + 1, protocol)
-        stated = {"name": best.name, **best.settings, **(settings or {})}
+        content = protocol_content(best_protocol(nano, len(level) + 1, protocol), stated)
         heads = [f"{level.ids[index]}|{level.name}" for index in regions.ancestors(number).tolist()]
         cells = ["|".join(pair) for pair in zip(heads, rings, strict=True)]
-        groups.append({"share": share, "cells": cells, "protocol": stated, "counted": None})
+        groups.append({"share": share, "cells": cells, "protocol": content, "counted": None})
     domain = regions.domain
-    content = campaign_content(domain.bounds, domain.crs, title, nano, count, groups)
-    campaign = campaign_of({**content, "question": "regions"})
+    places = campaign_content(domain.bounds, domain.crs, title, nano, count, groups)
+    campaign = campaign_of({**places, "question": "regions"})
     regions_of_campaign(campaign)
     return campaign
 

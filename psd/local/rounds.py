@@ -75,7 +75,7 @@ def _chosen_protocol(group: dict[str, Any], nano: int) -> tuple[str | None, dict
     name = stated.pop("name")
     usual = open_group(0, group["cells"], nano, None)["protocol"]["name"]
     best = open_group(0, group["cells"], nano, name)["protocol"]
-    settings = {key: value for key, value in stated.items() if best[key] != value}
+    settings = {key: value for key, value in stated.items() if best.get(key) != value}
     return None if name == usual else name, settings
 
 

@@ -20,6 +20,7 @@ from scipy.sparse import csr_array
 
 from psd._util.arrays import Floats
 from psd.errors import ParameterError
+from psd.local.protocols._base import noise_variance
 from psd.local.protocols.rappor import Rappor
 
 __all__ = ["DecodedWords", "decode_words"]
@@ -52,8 +53,9 @@ def decode_words(protocol: Rappor, table: NDArray[np.int64], words: Sequence[str
 
     Guarantees
     ----------
-    - The least squares are unbiased if every device has one of the words, and their errors are
-      those of the randomised bits and of the random cohorts.
+    - If every device has one of the words, the least squares are unbiased where p = 1 - q, and
+      else up to the order of 1 / reports. Their errors are those of the randomised bits and of the
+      random cohorts.
 
     Parameters
     ----------
@@ -72,38 +74,53 @@ def decode_words(protocol: Rappor, table: NDArray[np.int64], words: Sequence[str
     Notes
     -----
     Let t be the share of 1 of a bit of a cohort, (c / N - q) / (p - q), and A the 0/1 matrix of the
-    bits of words, so the mean of t is A x. With p = 1 - q the noise of each t has the variance
-    v / N, v = q (1 - q) / (p - q)^2, and noises are independent: the weights are N / v. The devices
-    of a cohort are a random part of all, so the shares of words in cohort c are x + d_c, with
-    covariance S (1 / N_c - 1 / n) and -S / n between cohorts, S = diag(x) - x x'. With G the matrix
-    of least squares, G A = 1, so the covariance of the estimates is
-    G diag_c((v + A_c S A_c') / N_c) G' - S / n. Words that are not given add to t; where the
-    residuals are larger than expected for this, errors are multiplied by the root of their ratio.
+    bits of words, so the mean of t is A x. Of the N devices s N have the bit, s = (A x) in this
+    bit. Given their answers, bits of reports are independent, and c is a sum of s N Bernoulli
+    variables of p and (1 - s) N of q. So the noises of t are independent, and each has the variance
+    v(s) / N, v(s) = (s p (1 - p) + (1 - s) q (1 - q)) / (p - q)^2, which is `noise_variance`. The
+    least squares of the least variance have the weights N / v(s). With p = 1 - q, v does not depend
+    on s. Else a first pass, with v(0), estimates s, and a second one has its weights. Weights of
+    any s give unbiased estimates if they do not depend on t. These depend on it through s, whose
+    errors are of the order of 1 / root N, as are those of t: the bias is of the order of their
+    product, 1 / N, and the error of the variance is of a smaller order than the variance.
+
+    The devices of a cohort are a random part of all, so the shares of words in cohort c are
+    x + d_c, with covariance S (1 / N_c - 1 / n) and -S / n between cohorts, S = diag(x) - x x'.
+    With G the matrix of least squares, G A = 1, so the covariance of the estimates is
+    G diag_c((diag(v) + A_c S A_c') / N_c) G' - S / n. With the weights W = N / v, its first part is
+    (A' W A)^-1. Words that are not given add to t; where the weighted squares of residuals are
+    larger than expected, errors are multiplied by the root of their ratio. Expected are the bits
+    less the words, for the noise, and tr(W C) - tr((A' W A)^-1 A' W C W A) for the random cohorts,
+    C = diag_c(A_c S A_c' / N_c): the term S / n is the same in all cohorts and leaves no residual.
     """
     bits, (reports, means) = protocol.answers, _means(protocol, table)
     cohorts = np.flatnonzero(reports)
     matrices = [_bits_of(protocol, words, int(cohort)) for cohort in cohorts]
-    noise = float(protocol.q * (1 - protocol.q) / (protocol.p - protocol.q) ** 2)
-    weights = reports[cohorts] / noise
-    normal = np.zeros((len(words), len(words)))
-    right = np.zeros(len(words))
-    for matrix, weight, mean in zip(matrices, weights, means[cohorts], strict=True):
-        normal += weight * (matrix.T @ matrix).toarray()
-        right += weight * (matrix.T @ mean)
-    factor = _factor(normal, len(cohorts) * bits)
+    least, most = (float(noise_variance(protocol.p, protocol.q, share)) for share in (0, 1))
+    shares = np.zeros(len(words))
+    for _ in range(1 + (least != most)):
+        held = [np.minimum(matrix @ shares, 1.0) for matrix in matrices]
+        weights = [
+            count / (least + (most - least) * share)
+            for count, share in zip(reports[cohorts], held, strict=True)
+        ]
+        normal = np.zeros((len(words), len(words)))
+        right = np.zeros(len(words))
+        for matrix, weight, mean in zip(matrices, weights, means[cohorts], strict=True):
+            normal += (matrix.T @ (matrix * weight[:, None])).toarray()
+            right += matrix.T @ (weight * mean)
+        factor = _factor(normal, len(cohorts) * bits)
+        # |R x - R^-T b| differs from the weighted residuals by a constant.
+        shares, _ = nnls(factor, solve_triangular(factor, right, trans="T"))
     unbiased = cho_solve((factor, False), right)
-    # |R x - R^-T b| differs from the weighted residuals by a constant.
-    shares, _ = nnls(factor, solve_triangular(factor, right, trans="T"))
-    covariance = _covariance(factor, matrices, weights, shares, reports[cohorts])
+    variances, expected = _errors(factor, matrices, weights, shares, reports[cohorts])
     misfit = sum(
-        weight * float(((mean - matrix @ unbiased) ** 2).sum())
+        float(weight @ (mean - matrix @ unbiased) ** 2)
         for matrix, weight, mean in zip(matrices, weights, means[cohorts], strict=True)
     )
     free = len(cohorts) * bits - len(words)
-    larger = max(1.0, misfit / free) if free else 1.0
-    return DecodedWords(
-        shares=shares, unbiased=unbiased, errors=np.sqrt(np.maximum(covariance, 0.0) * larger)
-    )
+    larger = max(1.0, misfit / (free + expected)) if free else 1.0
+    return DecodedWords(shares=shares, unbiased=unbiased, errors=np.sqrt(variances * larger))
 
 
 def _means(protocol: Rappor, table: NDArray[np.int64]) -> tuple[NDArray[np.int64], Floats]:
@@ -146,21 +163,23 @@ def _factor(normal: Floats, bits: int) -> Floats:
     return upper
 
 
-def _covariance(
+def _errors(
     factor: Floats,
     matrices: Sequence[csr_array],
-    weights: Floats,
+    weights: Sequence[Floats],
     shares: Floats,
     reports: NDArray[np.int64],
-) -> Floats:
-    """Variance of each word: of the noise, and of the random cohorts."""
-    middle = np.zeros_like(factor)
+) -> tuple[Floats, float]:
+    """Variance of each word, and the weighted squares that random cohorts add to residuals."""
+    middle, squares = np.zeros_like(factor), 0.0
     for matrix, weight, count in zip(matrices, weights, reports, strict=True):
         together = (matrix * shares) @ matrix.T - np.outer(matrix @ shares, matrix @ shares)
-        middle += weight**2 / count * (matrix.T @ (matrix.T @ together.T).T)
+        weighted = (matrix * weight[:, None]).T
+        middle += weighted @ (weighted @ together.T).T / count
+        squares += float(weight @ together.diagonal()) / count
     inverse = cho_solve((factor, False), np.eye(len(factor)))
     noise = inverse.diagonal()
     cohorts = np.einsum("ij,jk,ik->i", inverse, middle, inverse, optimize=True)
     sampled = shares * (1 - shares) / reports.sum()
     variances: Floats = noise + np.maximum(cohorts - sampled, 0.0)
-    return variances
+    return variances, squares - float((inverse * middle).sum())

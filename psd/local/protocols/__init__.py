@@ -6,6 +6,7 @@ the collector. The device has its part in `psd.local.device`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from psd._util import plugins
@@ -20,6 +21,7 @@ __all__ = [
     "best_protocol",
     "list_protocols",
     "protocol_class",
+    "protocol_content",
     "protocol_of",
     "report_protocol_of",
 ]
@@ -110,3 +112,27 @@ def best_protocol(nano_epsilon: int, answers: int, name: str | None = None) -> L
         raise ParameterError(f"protocol must be of answers, got {name}, which is of numbers")
     best: LocalProtocol = min(choices, key=lambda protocol: protocol.variance(0))
     return best
+
+
+def protocol_content(best: ReportProtocol, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Protocol of a campaign: its best settings, and others in their place.
+
+    Raises
+    ------
+    ParameterError
+        If the protocol has no setting of a name; the message lists those that it has.
+
+    Examples
+    --------
+    >>> protocol_content(best_protocol(10**9, 17), {"size": 2})
+    {'name': 'subset', 'size': 2}
+    """
+    names = sorted({*best.settings, *best.stated})
+    for name in settings:
+        if name not in names:
+            raise ParameterError(
+                f"settings must be those of the protocol, got {str(name)[:80]!r}; "
+                f"{best.name} has {', '.join(names) or 'none'}",
+                name="settings",
+            )
+    return {"name": best.name, **best.settings, **settings}

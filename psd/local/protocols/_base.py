@@ -51,6 +51,8 @@ class ReportProtocol(ABC):
     name: ClassVar[str]
     report: ClassVar[Literal["mask", "integer", "pair"]]
     """Form of the answer of a report: a set, an integer, or two integers."""
+    stated: ClassVar[tuple[str, ...]] = ()
+    """Settings that a user may state in place of epsilon: probabilities, as decimals."""
 
     @property
     def nano_epsilon(self) -> int:

@@ -40,6 +40,7 @@ class Kary(LocalProtocol):
     draw: KaryDraw
 
     name: ClassVar[str] = "k-ary"
+    stated: ClassVar[tuple[str, ...]] = ("truth",)
     report: ClassVar[Literal["integer"]] = "integer"
 
     @classmethod

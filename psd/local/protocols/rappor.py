@@ -37,7 +37,8 @@ class Rappor(MaskProtocol):
     - See `psd.local.protocols.LocalProtocol`. A settled bit is a coin with probability f, else the
       true bit; a report has 1 with probability p' for a settled 0, and q' for a settled 1. So a
       bit of a report is 1 with probability q = f/2 (p' + q') + (1 - f) p' where the answer has 0,
-      and p = f/2 (p' + q') + (1 - f) q' where it has 1.
+      and p = f/2 (p' + q') + (1 - f) q' where it has 1. Without settings p' = 1 - q' follows from
+      epsilon; with the settings ``p`` and ``q``, which are p' and q', epsilon follows from them.
     - Two answers differ in at most 2 h bits, h of each kind. A report multiplies their odds by at
       most (p (1 - q) / (q (1 - p)))^h, and any number of reports of one answer by at most
       ((1 - f/2) / (f/2))^(2 h), since they follow from the settled bits. Both bounds are reached
@@ -52,6 +53,7 @@ class Rappor(MaskProtocol):
     draw: RapporDraw
 
     name: ClassVar[str] = "rappor"
+    stated: ClassVar[tuple[str, ...]] = ("p", "q")
     use: ClassVar[str] = "places, options, words"
 
     @classmethod
@@ -80,6 +82,8 @@ class Rappor(MaskProtocol):
         if self.is_bloom:
             sizes = {"hashes": self.draw.hashes, "cohorts": self.draw.cohorts}
             settings |= {"bits": self.answers, **sizes}
+        if self.draw.q:
+            settings |= {"p": self.draw.p, "q": self.draw.q}
         return settings
 
     @property
