@@ -269,20 +269,29 @@ def randomize_answer(
     help="SHA-256 hashes of tickets, a line each; every ticket counts once, and other reports do "
     "not count.",
 )
-def collect_lines(campaign: str, lines: tuple[str, ...], into: str, tickets: str | None) -> None:
+@click.option(
+    "--rappor-csv",
+    is_flag=True,
+    help="Files are CSV of clients of google/rappor: columns cohort, and irr or bits.",
+)
+def collect_lines(
+    campaign: str, lines: tuple[str, ...], into: str, tickets: str | None, rappor_csv: bool
+) -> None:
     """Read lines of reports from files, or from standard input (-), into a folder of parts.
 
     Lines that are not a report of this campaign are counted and not kept. A report counts once,
-    also if its line is collected again.
+    also if its line is collected again. With --rappor-csv, the campaign asks for words and has the
+    bits, hashes, cohorts, flips, p and q of the clients; a file counts once.
 
     \b
     Examples:
       psd local collect c.json reports.jsonl --into parts
+      psd local collect words.json case_reports.csv --into parts --rappor-csv
       tail -n +1 -f reports.jsonl | psd local collect c.json - --into parts
     """  # noqa: D301
     from psd.local.collection import collect
 
-    collected = collect(campaign, lines, into, tickets=tickets)
+    collected = collect(campaign, lines, into, tickets=tickets, rappor_csv=rappor_csv)
     click.echo(f"collected {collected.reports:,} reports into {into}")
     for kind, count in collected.refused.items():
         if count:

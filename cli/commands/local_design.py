@@ -45,7 +45,7 @@ __all__ = ["design_campaign"]
 @click.option(
     "--words", is_flag=True, help="Ask for a word of any kind; a list of words reads the reports."
 )
-@click.option("--epsilon", help="Epsilon of a report.")
+@click.option("--epsilon", help="Epsilon of a report, unless settings state its law.")
 @click.option(
     "--devices",
     type=INTEGER,
@@ -67,8 +67,8 @@ __all__ = ["design_campaign"]
     "settings",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Setting of the protocol in place of the best one; for options, truth=0.75 of k-ary "
-    "stands in place of --epsilon.",
+    help="Setting of the protocol in place of the best one. In place of --epsilon stand p=0.5, "
+    "q=0.75 and flips=64 of rappor, and for options truth=0.75 of k-ary.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 def design_campaign(
@@ -99,6 +99,7 @@ def design_campaign(
       psd local design -o c.json --options modes.txt --epsilon 1 --devices 5000
       psd local design -o c.json --range 0 120 --epsilon 1 --devices 5000
       psd local design -o c.json --words --epsilon 1 --devices 100000 --set bits=64
+      psd local design -o c.json --words --devices 9000 --set flips=64 --set p=0.5 --set q=0.75
     """  # noqa: D301
     from psd._util.atomic_write import write_file
     from psd.local.answer_design import parse_settings
@@ -109,8 +110,6 @@ def design_campaign(
         raise click.UsageError(
             "one of --bounds, --regions, --options, --range and --words must be given"
         )
-    if (subjects[0] is not None or question["words"]) and epsilon is None:
-        raise click.UsageError("with --bounds, --regions and --words, --epsilon must be given")
     stated = {"title": title, "protocol": protocol, "settings": parse_settings(settings)}
     if question["regions"] is not None:
         campaign = _design_regions(question, epsilon, devices, stated)
@@ -153,7 +152,6 @@ def _design_answers(
     from psd.local.answer_lists import read_list
 
     if question["words"]:
-        assert epsilon is not None
         return design_words(epsilon, devices, **stated)
     if question["options"] is not None:
         return design_options(read_list(question["options"], "options"), epsilon, devices, **stated)

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from psd.errors import WriteError
+from psd.errors import ParameterError, WriteError
 from psd.local.campaigns import load_campaign
 from psd.local.lines import KINDS, read_lines, read_tickets
 from psd.local.parts import PartWriter
+from psd.local.rappor_csv import read_rappor_csv
 
 __all__ = ["Collected", "collect"]
 
@@ -31,7 +32,12 @@ class Collected:
 
 
 def collect(
-    campaign: str, lines: Sequence[str], into: str, *, tickets: str | None = None
+    campaign: str,
+    lines: Sequence[str],
+    into: str,
+    *,
+    tickets: str | None = None,
+    rappor_csv: bool = False,
 ) -> Collected:
     """Read lines of reports, and write those of the campaign into a folder.
 
@@ -51,17 +57,23 @@ def collect(
         Folder of the parts; it is created.
     tickets : str, optional
         File of SHA-256 hashes of tickets; a report counts only if its nonce is one of them.
+    rappor_csv : bool
+        Whether the files are CSV of clients of google/rappor, with the columns cohort, and irr or
+        bits: texts of 0 and 1, the highest bit first. The campaign asks for words and has the
+        settings of the clients. A row has no nonce, so each file counts once by its content.
 
     Raises
     ------
     ParameterError
-        If the campaign or the tickets are not valid.
+        If the campaign or the tickets are not valid, or CSV has tickets.
     InputDataError
         If lines cannot be read.
     WriteError
         If the folder cannot be written.
     """
     loaded = load_campaign(campaign)
+    if rappor_csv and tickets is not None:
+        raise ParameterError("tickets must be without rappor_csv, got both; its rows have none")
     hashes = None if tickets is None else read_tickets(tickets)
     folder = Path(into)
     try:
@@ -70,6 +82,10 @@ def collect(
         raise WriteError(f"cannot write {into}: {error.strerror}", path=into) from None
     refused = dict.fromkeys(KINDS, 0)
     writer = PartWriter(loaded, folder)
-    written, repeated = writer.write(read_lines(loaded, lines, refused, hashes))
+    if rappor_csv:
+        reports = read_rappor_csv(loaded, lines, refused)
+    else:
+        reports = read_lines(loaded, lines, refused, hashes)
+    written, repeated = writer.write(reports)
     refused["repeated"] = repeated
     return Collected(reports=written, refused=refused)

@@ -103,7 +103,7 @@ CASES = (
         OPTIONS + " --protocol rappor",
         "must have at most 4,096 answers", options(*map(str, range(4096)))),
     refused("D08-words-epsilon", "words without epsilon", TEXTS.replace("--epsilon 1", ""),
-        "--epsilon must be given"),
+        "epsilon must be given, or settings in its place: p, q and flips"),
     refused("D12-twice", "a list with a word twice", TABLE, "words must be stated once each",
         words("a", "b", "a")),
     refused("D12-no-list", "words and no list of them", TABLE.replace(" --words list.txt", ""),
@@ -160,7 +160,7 @@ CASES = (
         "must be files of polygons, got tiles"),
     refused("G30-regions-file", "a missing file of regions", REGIONS, "does not exist", code=8),
     refused("G31-regions-epsilon", "regions and no epsilon", REGIONS.replace("--epsilon 1", ""),
-        "--epsilon must be given"),
+        "epsilon must be given, or settings in its place: p, q and flips"),
 )
 # fmt: on
 
