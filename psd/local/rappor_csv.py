@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import io
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Final
+from typing import Final, TextIO
 
 import numpy as np
 
@@ -63,9 +62,9 @@ def read_rappor_csv(
         try:
             with open(path, "rb") as file:
                 secret = hashlib.file_digest(file, "sha256").hexdigest()
-                file.seek(0)
-                words = keyed_words(secret, campaign.digest)
-                answers = _answers(campaign, file, refused)
+            words = keyed_words(secret, campaign.digest)
+            with open(path, encoding="utf-8-sig", newline="") as text:
+                answers = _answers(campaign, text, refused)
                 while batch := list(islice(answers, _ROWS)):
                     nonce = np.fromiter(islice(words, 2 * len(batch)), np.uint64)
                     codes = np.frombuffer(b"".join(batch), np.uint8).reshape(len(batch), -1)
@@ -76,13 +75,11 @@ def read_rappor_csv(
             raise InputDataError("lines must be CSV in UTF-8") from None
 
 
-def _answers(
-    campaign: Campaign, file: io.BufferedReader, refused: dict[str, int]
-) -> Iterator[bytes]:
+def _answers(campaign: Campaign, file: TextIO, refused: dict[str, int]) -> Iterator[bytes]:
     """Sets of the valid rows, in the bytes of a report."""
     draw = campaign.groups[0].draw
     cohorts = {str(i): i.to_bytes(2, "little") for i in range(draw.cohorts)}
-    reader = csv.DictReader(io.TextIOWrapper(file, "utf-8-sig", newline=""), strict=True)
+    reader = csv.DictReader(file, strict=True)
     names = reader.fieldnames or ()
     column = "irr" if "irr" in names else "bits"
     if not {"cohort", column} <= {*names}:

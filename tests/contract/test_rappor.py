@@ -21,12 +21,10 @@ class AnyBits(RapporDraw):
         return set(answer)
 
 
-def draw_of(bits, hashes, flips, *, nano=NANO, rates=None):
-    """A draw of sets of bits; with rates of its own, or those that follow from epsilon."""
-    draw = AnyBits(nano, bits, "bloom", flips, hashes)
-    if rates is not None:
-        draw.__dict__["thresholds"] = tuple(int(Fraction(rate) * UNIT) for rate in rates)
-    return draw
+def draw_of(bits, hashes, flips, *, nano=NANO, rates=("0", "0")):
+    """A draw of sets of bits; with p and q of its own, or those that follow from epsilon."""
+    p, q = (int(Fraction(rate) * NANO) for rate in rates)
+    return AnyBits(nano, bits, "bloom", flips, hashes, p=p, q=q)
 
 
 def answers_of(draw):
@@ -80,9 +78,13 @@ def check_both_epsilons(rows, subtests):
         draw = draw_of(bits, hashes, flips, rates=(p, q))
         with subtests.test(str(draw)):
             assert round(float(log_ratio(worst_ratio(settled_laws(draw)))), 6) == forever
-            assert round(float(log_ratio(worst_ratio(report_laws(draw)))), 6) == once
+            loss = log_ratio(worst_ratio(report_laws(draw)))
+            assert round(float(loss), 6) == once
             if bits >= 2 * hashes:
                 assert round(draw.lifetime / NANO, 6) == forever
+                assert epsilon_of(draw.once - 2) < loss <= epsilon_of(draw.once)
+            else:  # which the device does not count on
+                assert loss < epsilon_of(draw.once)
 
 
 @pytest.mark.parametrize(("bits", "hashes"), [(2, 1), (4, 1), (4, 2), (5, 2), (6, 3)])
@@ -99,6 +101,26 @@ def test_privacy_of_rappor_is_exact(bits, hashes, flips):
     assert epsilon_of(forever) - epsilon_of(2) < loss <= epsilon_of(forever)
 
 
+RATES = [("0.5", "0.75"), ("0.01", "0.99"), ("0.000000001", "0.999999999"), ("0.3", "0.300000001"),
+         ("0.123456789", "0.5")]  # fmt: skip
+
+
+@pytest.mark.parametrize("rates", RATES)
+def test_a_report_by_p_and_q_costs_what_its_integer_law_says(rates):
+    """The least nano-epsilon is above the loss, by less than two; one less is refused."""
+    p, q = map(Fraction, rates)
+    for bits, hashes, flips in ((2, 1, 1), (4, 2, 64), (4, 2, 127), (6, 3, 32)):
+        draw = draw_of(bits, hashes, flips, rates=rates)
+        low, high = (Fraction(rate, UNIT) for rate in draw.thresholds)
+        assert 0 <= low - p < Fraction(1, UNIT)
+        assert 0 <= q - high < Fraction(1, UNIT)
+        laws = [dict(Rappor(draw=draw).law(answer)) for answer in answers_of(draw)]
+        worst = worst_ratio(laws)
+        assert Fraction(exp_lower(draw.once), 2**128) >= worst
+        assert Fraction(exp_lower(draw.once - 1), 2**128) < worst
+        assert 0 < draw.once <= draw.lifetime
+
+
 def settled_law(draw, answer):
     """Law of the settled bits by the formula: a coin for f = flips / 128 of them."""
     wrong = Fraction(draw.flips, 256)
@@ -109,10 +131,11 @@ def settled_law(draw, answer):
     }
 
 
+@pytest.mark.parametrize("rates", [("0", "0"), ("0.5", "0.75"), ("0.01", "0.6")])
 @pytest.mark.parametrize(("bits", "hashes", "flips"), [(3, 1, 40), (4, 2, 1), (4, 2, 127)])
-def test_law_of_settled_bits_and_of_reports_is_what_the_device_draws(bits, hashes, flips):
+def test_law_of_settled_bits_and_of_reports_is_what_the_device_draws(bits, hashes, flips, rates):
     nano = min(NANO, draw_of(bits, hashes, flips).lifetime)
-    draw = draw_of(bits, hashes, flips, nano=nano)
+    draw = draw_of(bits, hashes, flips, nano=nano, rates=rates)
     for answer, settled in zip(answers_of(draw), settled_laws(draw), strict=True):
         by_bits = {
             (0, sum(bit << i for i, bit in enumerate(mask))): chance

@@ -13,6 +13,7 @@ PROTOCOLS = [
     *({"name": "subset", "size": size} for size in (1, 6)),
     *({"name": "unary", "form": form} for form in ("optimised", "symmetric")),
     {"name": "rappor", "encoding": "one-hot", "flips": 40},
+    {"name": "rappor", "encoding": "one-hot", "flips": 40, "p": NANO // 2, "q": NANO // 100 * 51},
 ]
 DEVICES = 300
 
@@ -64,9 +65,11 @@ def test_the_same_words_give_the_same_groups_numbers_and_texts(subtests):
             assert same_reports(campaign((group,), question="numbers", domain=None), values)
     sizes = {"bits": 21, "hashes": 3, "cohorts": 5}
     protocol = {"name": "rappor", "encoding": "bloom", "flips": 40, **sizes}
-    one = campaign(((1_000_000, [], protocol),), question="words", domain=None)
     texts = np.array(["seoul", "", "서울", "a" * 999, "seoul"] * 40, object)
-    assert same_reports(one, texts)
+    for rates in ({}, {"p": NANO // 2, "q": NANO // 4 * 3}):
+        group = (1_000_000, [], protocol | rates)
+        asked = {"question": "words", "domain": None, "nano_epsilon": 3 * NANO}
+        assert same_reports(campaign((group,), **asked), texts)
     coarse = ["0", "1", "2", "3"]
     three = campaign(((200_000, GRID, KARY), (0, GRID, KARY), (800_000, coarse, KARY)))
     fixed = Fixed(5)

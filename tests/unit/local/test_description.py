@@ -3,11 +3,11 @@
 import pytest
 
 from psd.errors import ParameterError
-from psd.local.answer_design import design_options
+from psd.local.answer_design import design_options, design_words
 from psd.local.campaign_design import design
 from psd.local.campaigns import encode_campaign
 from psd.local.description import describe
-from psd.local.device import Words, draw_report
+from psd.local.device import Words, draw_report, show_campaign
 from psd.local.shuffling import shuffled_epsilon
 
 
@@ -66,3 +66,15 @@ def test_one_false_report_moves_a_cell_as_the_formulas_say(shown):
     for protocol, lifetime in (("unary", "1"), ("rappor", "3.964226396")):
         about = shown(design_options(["a", "b"], 1, 1000, protocol=protocol))
         assert (about.epsilon, about.device_epsilon) == ("1", lifetime)
+
+
+def test_p_and_q_are_shown_in_decimals_with_both_epsilons(shown):
+    settings = {"hashes": 2, "flips": 64, "p": "0.50", "q": 0.75}
+    campaign = design_words(None, 1000, settings=settings)
+    about = shown(campaign)
+    assert (about.epsilon, about.device_epsilon) == ("1.074285865", "4.394449155")
+    assert about.groups[0].settings.endswith(
+        "flips=64, bits=128, hashes=2, cohorts=16, p=0.5, q=0.75"
+    )
+    told = "a report costs epsilon 1.074285865; all of this device 4.394449155"
+    assert told in show_campaign(campaign)

@@ -177,7 +177,10 @@ BAD_FIELDS = [
     ("hashes must be an integer from 1 to 16", [word(hashes=0), word(hashes=17)]),
     ("hashes must be at most as many as bits", [word(bits=8, hashes=9)]),
     ("cohorts must be an integer from 1 to 1,024", [word(cohorts=0), word(cohorts=1025)]),
-    (FIELDS, [word(p=9), one_hot(bits=32), by("k-ary", p="1"), by("hashing")]),
+    ("p must be below q", [word(p=9, q=9), one_hot(p=NANO - 1, q=1)]),
+    ("p must be an integer from 1 to 999,999,999", [word(p=0, q=9), one_hot(p="0.5", q=9)]),
+    ("q must be an integer from 1 to 999,999,999", [word(p=9, q=NANO), one_hot(p=9, q=0)]),
+    (FIELDS, [word(p=9), one_hot(q=9), one_hot(bits=32), by("k-ary", p="1"), by("hashing")]),
     ("encoding must be spelled one-hot", [one_hot(encoding="bloom")]),
     ("1 to 16 groups", [{"groups": ()}]),
     ("must add up to 1,000,000", [one_group(share=999_999)]),
@@ -195,6 +198,16 @@ BAD_FIELDS = [
     ("form must be", [by("unary", form="other")]),
     ("half of", [{"nano_epsilon": 1, **by("unary", form="symmetric")}]),
 ]
+
+
+def test_a_campaign_whose_epsilon_does_not_cover_p_and_q_is_refused():
+    for fields in (word, one_hot):
+        rates = {"p": NANO // 2, "q": 3 * NANO // 4}
+        draw = campaign(**fields(**rates), nano_epsilon=2 * NANO).groups[0].draw
+        assert NANO // 2 < draw.once < 2 * NANO
+        assert campaign(**fields(**rates), nano_epsilon=draw.once)
+        raw = campaign_bytes(**fields(**rates), nano_epsilon=draw.once - 1)
+        assert "its epsilon must cover a report by p and q" in refusal(raw)
 
 
 def test_campaigns_with_wrong_fields_are_refused(subtests):
