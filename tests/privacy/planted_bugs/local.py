@@ -34,6 +34,7 @@ FORMULAS = "formulas of the source documents as they are printed"
 SPENDING = "a device that forgets what it has spent"
 ROUNDING = "probabilities in floats, or rounded to the wrong side"
 SIDE = "what a device does beside its report"
+BESIDE = "what a collector keeps beside a report"
 
 
 @planted(test=PRIVACY, like=FORMULAS)
@@ -118,6 +119,62 @@ def bits_of_a_word_at_epsilon_over_hashes(self):
     keep = keep_threshold(self.nano, 1, parts=self.hashes)
     high = min((256 * keep - (self.flips << 62)) // (256 - 2 * self.flips), UNIT)
     return UNIT - high, high
+
+
+COSTS = RAPPOR + "test_a_report_by_p_and_q_costs_what_its_integer_law_says"
+
+
+@planted(test=DEVICE + "test_a_campaign_whose_epsilon_does_not_cover_p_and_q_is_refused")
+@like("trusted parameters")
+@instead("psd.local.device.RapporDraw.once")
+def epsilon_of_p_and_q_believed(self):
+    """A device believes the epsilon of a campaign, though its p and q cost more."""
+    return self.nano
+
+
+@planted(test=COSTS, like=FORMULAS)
+@around("psd.local.device.RapporDraw.once")
+def p_and_q_exchanged_in_epsilon(once, self):
+    """The epsilon of a report takes p for q, so a larger difference of both costs less."""
+    high, low = self.thresholds
+    other = type(self)(self.nano, self.answers, self.encoding, self.flips, self.hashes)
+    other.__dict__["thresholds"] = (low, high)
+    return once(other)
+
+
+@planted(test=COSTS, like=FORMULAS)
+@around("psd.local.device.RapporDraw.once")
+def one_bit_of_a_word_in_epsilon(once, self):
+    """The epsilon of a report is that of one bit, though two words differ in 2 h bits."""
+    about = (self.nano, self.answers, self.encoding, self.flips)
+    return once(type(self)(*about, p=self.p, q=self.q))
+
+
+@planted(test="tests/unit/local/test_word_tables.py::test_errors_of_a_word_are_those_of_its_law")
+@like("a wrong variance")
+@around("psd.local.word_decoding.noise_variance")
+def bits_that_are_held_as_noisy_as_others(variance, p, q, share):
+    """The variance of a bit of words does not depend on how many devices have it."""
+    return variance(p, q, 0)
+
+
+FOREIGN = "tests/unit/local/test_rappor_csv.py::"
+
+
+@planted(test=FOREIGN + "test_bits_and_cohorts_are_those_of_their_client", like=BESIDE)
+@around("psd.local.rappor_csv._answers")
+def true_bits_of_other_clients_collected(answers, campaign, file, refused):
+    """Of a file of other clients, the bits of the answer are kept in place of the report."""
+    lines = (line.replace("bloom", "irr", 1).replace("prr,irr", "prr,", 1) for line in file)
+    return answers(campaign, lines, refused)
+
+
+@planted(test=FOREIGN + "test_a_file_counts_once_and_another_with_the_same_rows_again")
+@like("counted twice")
+@around("psd.local.rappor_csv.keyed_words")
+def file_of_other_clients_counts_again(keyed, secret, text):
+    """Rows get random nonces, so a file that is collected again counts twice."""
+    return keyed(os.urandom(32).hex(), text)
 
 
 @planted(test=DEVICE + "test_asked_again_rappor_reports_the_first_answer_anew", like=SPENDING)
@@ -432,7 +489,6 @@ def sampling_of_the_group_left_out(variance, share, level, reports):
 
 COLLECT = "tests/unit/local/test_collection.py::"
 PARTS = COLLECT + "test_parts_are_sorted_by_nonce_and_hold_nothing_else"
-BESIDE = "what a collector keeps beside a report"
 
 
 @planted(test=PARTS, like=BESIDE)

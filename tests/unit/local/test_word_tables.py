@@ -113,8 +113,8 @@ def test_errors_of_a_word_are_those_of_its_law(rates):
         )
     decoded = decode_words(protocol, table, words)
     assert decoded.unbiased == pytest.approx(shares)
-    exact = [float(protocol.variance(Fraction(share))) / devices for share in shares]
-    assert decoded.errors**2 == pytest.approx(exact)
+    exact = [float(protocol.variance(Fraction(share))) for share in shares]
+    assert decoded.errors**2 * devices == pytest.approx(exact)
 
 
 @pytest.mark.parametrize("rates", [(0, 0), (NANO // 2, 3 * NANO // 4)])
