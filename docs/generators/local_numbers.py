@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from math import log
 
+from psd.local.answer_design import design_words
+from psd.privacy.epsilon import epsilon_text
 from support import seed_numbers as seeds
 
 HEAD = """\
@@ -100,7 +102,22 @@ TAIL = """\
   the epsilon of the permanent response. Both formulas are those of the table where k is at least 2 h.
 - **Exponents are the wrong way round.** In P(b' | b), a permanent 1 for a bit of 1 has probability
   1 - f/2, and the sum begins at i = 1, not at 0.
-- `psd` has no protocol `rappor` yet; `psd local protocols` lists those that it has.
+
+### A campaign of these numbers
+
+The protocol `rappor` takes p and q as decimals and f as flips of 128, in place of epsilon. The first row of the
+table is
+
+```sh
+mkdir -p try/numbers
+psd local design -o try/numbers/002.json --words --devices 10000 --set bits=6 --set hashes=2 \\
+    --set flips=64 --set p=0.5 --set q=0.75
+psd local describe try/numbers/002.json
+```
+
+`psd local describe` states both epsilons: {once} for a report and {forever} for all reports of a device,
+rounded up to 1e-9. Where k is below 2 h, as in the last row, `psd` charges what two words cost that share no
+bit. [Reports of other clients](../guide/local.md#reports-of-other-clients) are decoded by such a campaign.
 """
 
 
@@ -109,6 +126,8 @@ def page() -> str:
     low, high = seeds.winning_gammas()
     worst = [1e3 * e for epsilon in (0.2, 1) for e in seeds.worst_errors(epsilon, 0.16)]
     pairs = ((0.3, 1), (0.2, 2), (0.16, 10))
+    law: dict[str, int | str] = {"bits": 6, "hashes": 2, "flips": 64, "p": "0.5", "q": "0.75"}
+    campaign = design_words(None, 10_000, settings=law)
     uncorrected = [f"{seeds.staircase_loss(*pair):.4f}" for pair in pairs]
     return "".join(
         (
@@ -130,7 +149,10 @@ def page() -> str:
             *(_printed(gamma) for gamma in (0.5, 0.6, 0.7, 0.8, 0.9, 0.99)),
             ROW_1.format(ln3=log(3), twice=2 * log(3)),
             *(_rappor(*case) for case in CASES),
-            TAIL,
+            TAIL.format(
+                once=epsilon_text(campaign.nano_epsilon),
+                forever=epsilon_text(campaign.groups[0].draw.lifetime),
+            ),
         )
     )
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from psd.local.device import NANO, STEPS
+from psd.local.answer_design import design_words
+from psd.local.device import NANO, STEPS, UNIT
 from psd.local.protocols import LocalProtocol, best_protocol, list_protocols, protocol_class
 from psd.local.protocols._numbers import NumberProtocol, SingleValueProtocol, UnbiasedProtocol
 from psd.local.protocols.rappor import Rappor
@@ -58,29 +59,37 @@ RAPPOR = """\
 ## Answers that are asked for again and again
 
 `rappor` settles the bits of an answer once, and randomises the settled bits again in each report. With
-flips of 128, f = flips / 128: a settled bit is a coin with probability f, and else the true bit. A settled
-bit is reported with probability q', and the other one with 1 - q'. So a bit of a report is the true one
-with probability p = (1 - f / 2) q' + (f / 2) (1 - q'), and a 1 with probability q = 1 - p where the answer
-has a 0. An answer has h bits: with `encoding=one-hot` one of its own, h = 1; a word those of its h hashes
-(`encoding=bloom`), in a cohort that the device draws. Two answers differ in 2 h bits at most, so
+flips of 128, f = flips / 128: a settled bit is a coin with probability f, and else the true bit. A report
+has a 1 with probability p' for a settled 0, and with q' for a settled 1. So it has a 1 with probability
+p = (1 - f / 2) q' + (f / 2) p' for a bit that the answer has, and with q = (1 - f / 2) p' + (f / 2) q' for
+another one; in the paper these are q* and p*. An answer has h bits: with `encoding=one-hot` one of its own,
+h = 1; a word those of its h hashes (`encoding=bloom`), in a cohort that the device draws. Two answers differ in
+2 h bits at most, so
 
-- one report costs 2 h ln(p / (1 - p)), which is epsilon: q' follows from it;
+- one report costs h ln(p (1 - q) / (q (1 - p))), h bits of each kind;
 - all reports of one answer cost 2 h ln((1 - f / 2) / (f / 2)) at most, since they follow from settled bits;
 - n reports cost the smaller one of n epsilon and the latter.
 
 Both are reached where two answers have no bit in common (`tests/contract/test_rappor.py` enumerates both
-steps). With rates of its own in place of 1 - q' and q', the formulas are the same with h ln(p (1 - q) /
-(q (1 - p))) for one report. By default f is the smallest for which all reports cost at most 4 epsilon.
+steps). One of two is stated, and the other follows:
 
-Words are estimated by weighted least squares over the bits of all cohorts, with and without negative numbers
-(`psd/local/word_decoding.py` has the covariance of the estimates). A word is called present where its estimate
-is above its standard error times the quantile of the normal distribution at the level, divided by the number
-of words (Bonferroni).
+- **epsilon.** Then p' = 1 - q', so p = 1 - q, and one report costs 2 h ln(p / (1 - p)): q' follows from
+  epsilon. By default f is the smallest for which all reports cost at most 4 epsilon.
+- **the settings `p`, `q` and `flips`**, for p' and q' that need not add up to 1, 0 < p' < q' < 1. Epsilon is the
+  least number of 1e-9 that covers one report. The campaign has both as integers out of 1e9, in which decimals
+  and the multiples of 1/256 that some clients have are exact. A device rounds p' up and q' down to thresholds
+  out of 2^62, works out the epsilon of these integers, and refuses a campaign that states less.
+
+Words are estimated by weighted least squares over the bits of all cohorts, with and without negative numbers.
+n times the variance of a bit that a share s of the devices has is (s p (1 - p) + (1 - s) q (1 - q)) /
+(p - q)^2, whose reciprocal is its weight (`psd/local/word_decoding.py` has the covariance of the estimates). A
+word is called present where its estimate is above its standard error times the quantile of the normal
+distribution at the level, divided by the number of words (Bonferroni).
 
 n times the variance of a rare option, or of a rare word whose bits no other word has:
 
-| epsilon of a report | hashes | flips | epsilon of all reports | p | q | n times the variance |
-|---|---|---|---|---|---|---|
+| epsilon of a report | hashes | flips | p' | q' | epsilon of all reports | p | q | n times the variance |
+|---|---|---|---|---|---|---|---|---|
 """
 
 NUMBERS = """\
@@ -120,6 +129,8 @@ With the best windows, on a range of length 1:
 """
 
 EPSILONS = (NANO // 2, NANO, 2 * NANO, 4 * NANO)
+# Hashes, flips, p' and q': those of the paper, and of its collection of home pages.
+STATED = ((2, 64, "0.5", "0.75"), (1, 64, "0.5", "0.75"), (2, 32, "0.35", "0.65"))
 
 
 def page() -> str:
@@ -132,7 +143,8 @@ def page() -> str:
         for nano in EPSILONS
     ]
     rows = [_number_row(kind, nano) for kind in numbers for nano in EPSILONS]
-    settled = [_settled_row(nano, hashes) for hashes in (1, 2) for nano in EPSILONS]
+    best = [Rappor.of_words(nano, hashes=hashes) for hashes in (1, 2) for nano in EPSILONS]
+    settled = [_settled_row(protocol) for protocol in [*best, *map(_stated, STATED)]]
     return HEAD + "".join(answers) + RAPPOR + "".join(settled) + NUMBERS + "".join(rows)
 
 
@@ -146,11 +158,18 @@ def _answer_row(count: int, nano: int, names: list[str]) -> str:
     return f"| {count:,} | {nano / NANO:g} | {best.name} ({settings}) | {cells} |\n"
 
 
-def _settled_row(nano: int, hashes: int) -> str:
+def _stated(law: tuple[int, int, str, str]) -> Rappor:
+    """Protocol of words with p and q of its own."""
+    settings = dict(zip(("hashes", "flips", "p", "q"), law, strict=True))
+    return Rappor(draw=design_words(None, 1, settings=settings).groups[0].draw)
+
+
+def _settled_row(protocol: Rappor) -> str:
     """Both epsilons and the variance of settled bits."""
-    protocol = Rappor.of_words(nano, hashes=hashes)
-    facts = f"{nano / NANO:g} | {hashes} | {protocol.draw.flips} | {protocol.lifetime / NANO:.4f}"
-    rates = f"{float(protocol.p):.4f} | {float(protocol.q):.4f}"
+    draw = protocol.draw
+    low, high = (rate / UNIT for rate in draw.thresholds)
+    facts = f"{draw.nano / NANO:.6g} | {draw.hashes} | {draw.flips} | {low:.4g} | {high:.4g}"
+    rates = f"{protocol.lifetime / NANO:.4f} | {float(protocol.p):.4f} | {float(protocol.q):.4f}"
     return f"| {facts} | {rates} | {_variance(protocol)} |\n"
 
 

@@ -20,6 +20,7 @@ NUMBERS = NEW + "--range 0 100"
 OPTIONS = NEW + "--options list.txt"
 TRUTH = OPTIONS.replace("--epsilon 1", "") + " --protocol k-ary --set truth="
 TEXTS = NEW + "--words"
+LAW = TEXTS.replace("--epsilon 1", "") + " --set p=0.5 --set q=0.75"
 REGIONS = NEW + "--regions wards.csv --regions id=ward"
 DESIGN = NEW + "--bounds 0 0 8 4"
 
@@ -74,6 +75,12 @@ def words(*listed):
     options(*listed)()
 
 
+def their_rows():
+    """A campaign that asks for words, and two reports of other clients."""
+    words("a")()
+    file("theirs.csv", "cohort,irr\n0,0101\n1,01011\n")()
+
+
 def options(*texts):
     """A file of options, or of words."""
     return file("list.txt", "".join(f"{text}\n" for text in texts))
@@ -104,6 +111,20 @@ CASES = (
         "must have at most 4,096 answers", options(*map(str, range(4096)))),
     refused("D08-words-epsilon", "words without epsilon", TEXTS.replace("--epsilon 1", ""),
         "epsilon must be given, or settings in its place: p, q and flips"),
+    refused("D13-flips", "p and q of rappor without flips", LAW,
+        "got no flips; flips is 128 times"),
+    refused("D13-both", "p and q of rappor beside epsilon", LAW + " --set flips=64 --epsilon 1",
+        "p and q must be in place of epsilon"),
+    refused("D13-order", "a p of rappor that is not below q",
+        LAW.replace("0.5", "0.75") + " --set flips=64", "p must be below q"),
+    refused("D13-name", "a setting that the protocol does not have", TEXTS + " --set x=1",
+        "rappor has bits, cohorts, encoding, flips, hashes, p, q"),
+    taken("D13-csv-rows", "rows of other clients with another number of bits",
+        f"collect {CAMPAIGN} theirs.csv --rappor-csv --into parts",
+        "refused 1 lines: with an answer that the protocol does not have", their_rows),
+    refused("D13-csv-columns", "a file of other clients without cohorts",
+        f"collect {CAMPAIGN} list.txt --rappor-csv --into parts",
+        "must have the columns cohort, and irr or bits", words("a"), code=8),
     refused("D12-twice", "a list with a word twice", TABLE, "words must be stated once each",
         words("a", "b", "a")),
     refused("D12-no-list", "words and no list of them", TABLE.replace(" --words list.txt", ""),
