@@ -110,6 +110,11 @@ def design_campaign(
         raise click.UsageError(
             "one of --bounds, --regions, --options, --range and --words must be given"
         )
+    if epsilon is None and not settings:
+        raise click.UsageError(
+            "--epsilon must be given, or with --set what it follows from: p, q and flips of "
+            "rappor, or for --options truth of k-ary"
+        )
     stated = {"title": title, "protocol": protocol, "settings": parse_settings(settings)}
     if question["regions"] is not None:
         campaign = _design_regions(question, epsilon, devices, stated)

@@ -76,9 +76,9 @@ def words(*listed):
 
 
 def their_rows():
-    """A campaign that asks for words, and two reports of other clients."""
+    """A campaign that asks for words, and three rows of other clients."""
     words("a")()
-    file("theirs.csv", "cohort,irr\n0,0101\n1,01011\n")()
+    file("theirs.csv", "cohort,irr\n0,0101\n1,01011\n3,1111\n")()
 
 
 def options(*texts):
@@ -110,9 +110,12 @@ CASES = (
         OPTIONS + " --protocol rappor",
         "must have at most 4,096 answers", options(*map(str, range(4096)))),
     refused("D08-words-epsilon", "words without epsilon", TEXTS.replace("--epsilon 1", ""),
-        "epsilon must be given, or settings in its place: p, q and flips"),
+        "--epsilon must be given, or with --set what it follows from"),
     refused("D13-flips", "p and q of rappor without flips", LAW,
         "got no flips; flips is 128 times"),
+    refused("D13-neither", "flips of rappor and no epsilon",
+        LAW.split(" --set p")[0] + " --set flips=9",
+        "--epsilon must be given, or settings in its place: p, q and flips"),
     refused("D13-both", "p and q of rappor beside epsilon", LAW + " --set flips=64 --epsilon 1",
         "p and q must be in place of epsilon"),
     refused("D13-order", "a p of rappor that is not below q",
@@ -181,7 +184,7 @@ CASES = (
         "must be files of polygons, got tiles"),
     refused("G30-regions-file", "a missing file of regions", REGIONS, "does not exist", code=8),
     refused("G31-regions-epsilon", "regions and no epsilon", REGIONS.replace("--epsilon 1", ""),
-        "epsilon must be given, or settings in its place: p, q and flips"),
+        "--epsilon must be given, or with --set what it follows from"),
 )
 # fmt: on
 
