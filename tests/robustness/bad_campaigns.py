@@ -63,12 +63,17 @@ def ask_number():
     with_campaign(((1_000_000, cells, protocol),), question="numbers", domain=None)()
 
 
-@later
-def words(*listed):
-    """A campaign that asks for words, with parts of 50 reports, and a list of words."""
+def ask_word():
+    """A campaign that asks for a word."""
     sizes = {"flips": 9, "hashes": 1, "bits": 4, "cohorts": 4}
     groups = ((1_000_000, [], {"name": "rappor", "encoding": "bloom", **sizes}),)
     with_campaign(groups, question="words", domain=None)()
+
+
+@later
+def words(*listed):
+    """A campaign that asks for words, with parts of 50 reports, and a list of words."""
+    ask_word()
     one, source = Campaign.load(CAMPAIGN), Words()
     write_lines(draw_report(one, 0, "a", source) for _ in range(50))
     collect(CAMPAIGN, [LINES], "parts")
@@ -77,7 +82,7 @@ def words(*listed):
 
 def their_rows():
     """A campaign that asks for words, and three rows of other clients."""
-    words("a")()
+    ask_word()
     file("theirs.csv", "cohort,irr\n0,0101\n1,01011\n3,1111\n")()
 
 
