@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import from_arrow, to_arrow
 from psd.errors import WriteError
+from psd.ingest.duckdb_session import open_session
 from psd.ingest.short_ids import PARTITIONS, number_partitions, short_names, short_numbers
 
 __all__ = ["UserPartition", "UserPartitions"]
@@ -88,9 +89,7 @@ class UserPartitions:
     @cached_property
     def _connection(self) -> Any:
         """Connection that hashes ids in memory, never in a named file."""
-        import duckdb
-
-        return duckdb.connect(config={"threads": 1, "temp_directory": ""})
+        return open_session("SET threads = 1")
 
     def add_rows(
         self,

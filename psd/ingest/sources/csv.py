@@ -21,7 +21,8 @@ import numpy as np
 
 from psd._util.arrays import from_arrow
 from psd._util.wall_clock import wall_clock
-from psd.errors import InputDataError
+from psd.errors import InputDataError, InternalError, PsdError, ResourceError
+from psd.ingest.duckdb_session import apply_settings, open_session
 from psd.ingest.sources import _paths
 from psd.ingest.sources._csv_file import CsvContent, find_compression, scan_content
 from psd.ingest.sources._csv_header import Header, read_header
@@ -49,11 +50,12 @@ _WELL_FORMED = (
     "one kind, and UTF-8 text"
 )
 
-# Rows may arrive in any order; they wait in memory while others are counted, never in a file.
-_SETTINGS = (
-    "SET preserve_insertion_order = false; SET enable_progress_bar = false; "
-    "SET temp_directory = ''; "
-)
+# Rows may arrive in any order; they wait in memory while others are counted.
+_ANY_ORDER = "SET preserve_insertion_order = false; "
+
+# How DuckDB begins its messages about the content of a file of CSV. Errors of its other kinds, and
+# other messages of this kind, are no faults of a file.
+_ABOUT_CONTENT = ("invalid input error: csv error", "invalid input error: the csv parser")
 
 _STREAM_BUFFER = 64 * 2**20
 
@@ -136,18 +138,20 @@ def _stream(
     import pyarrow as pa
 
     layout = CsvQuery(header, find_compression(path), content)
-    fault, kind = None, InputDataError
+    fault: str | None = None
+    kind: type[PsdError] = InputDataError
     try:
-        with duckdb.connect(":memory:") as connection:
+        with open_session() as connection:
             for batch in _rows(path, layout, connection):
                 yield _batch(path, batch, header.columns, project)
     except duckdb.OutOfMemoryException:
         raise MemoryError from None
+    except duckdb.InterruptException:
+        raise KeyboardInterrupt from None
     except (duckdb.Error, pa.ArrowException, OSError) as error:
-        fault = _explain_fault(str(error).replace(str(path), "").lower())
-        kind = fault_class(error)
+        fault, kind = _explain_fault(str(path), error), _kind_of_fault(error)
     if fault:  # raised here, so that no context carries the message
-        raise kind(f"{path} {fault}: {_WELL_FORMED}")
+        raise kind(fault)
 
 
 def _rows(path: Path, layout: CsvQuery, connection: duckdb.DuckDBPyConnection) -> Iterator[Any]:
@@ -177,7 +181,7 @@ def _run(
     path: Path, columns: Columns, connection: duckdb.DuckDBPyConnection, query: str
 ) -> Iterator[Any]:
     """Arrow record batches of a query; text in place of a number stops the build."""
-    connection.execute(_SETTINGS + _memory_settings(columns.memory))  # of this cursor
+    apply_settings(connection, _ANY_ORDER + _memory_settings(columns.memory))  # of this cursor
     relation = connection.sql(query, params=_parameters(path))
     for batch in relation.to_arrow_reader(_ROWS):
         if "odd_x" in batch.schema.names:
@@ -202,13 +206,32 @@ def _memory_settings(memory: int | None) -> str:
     )
 
 
-def _explain_fault(message: str) -> str:
-    """Explain a message of DuckDB, which quotes the row and is not passed on."""
+def _kind_of_fault(error: Exception) -> type[PsdError]:
+    """Class of the error that replaces an error of DuckDB or Arrow."""
+    import duckdb
+
+    if isinstance(error, duckdb.IOException):
+        return ResourceError
+    is_of_file = str(error).lower().startswith(_ABOUT_CONTENT)
+    is_of_engine = isinstance(error, duckdb.Error) and not is_of_file
+    return InternalError if is_of_engine else fault_class(error)
+
+
+def _explain_fault(path: str, error: Exception) -> str:
+    """Explain an error of DuckDB or Arrow, whose message quotes the row and is not passed on."""
+    kind, message = _kind_of_fault(error), str(error).replace(path, "").lower()
+    if kind is InternalError:
+        return (
+            f"DuckDB has failed ({type(error).__name__}) while CSV was read, which is no fault of "
+            "the file; please report it"
+        )
+    if kind is ResourceError:
+        return f"{path} could not be read to its end; is there memory, and is its disk reachable?"
     if "unicode" in message or "utf-8" in message:
-        return "is not in UTF-8"
+        return f"{path} is not in UTF-8: {_WELL_FORMED}"
     if "maximum line size" in message:
-        return "has a row of more than 2 MB"
-    return "is malformed"
+        return f"{path} has a row of more than 2 MB: {_WELL_FORMED}"
+    return f"{path} is malformed: {_WELL_FORMED}"
 
 
 def _is_finite(batch: Any) -> bool:
