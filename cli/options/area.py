@@ -34,7 +34,7 @@ bounds_option = click.option(
     group="Area",
     help="West south east north of the domain, from public knowledge, never from the data; also "
     "W,S,E,N, and W,S,E,N:crs=EPSG:4326 in another CRS than --crs. of:FILE: those of public "
-    "polygons; records between these are counted. "
+    "polygons; records between these are counted. of:FILE:layer=NAME: those of a layer. "
     "area-of-use: the bounds in which the CRS is valid. private:share=0.1,beyond=50: estimated "
     "privately for this share of epsilon, so that about one record in 50 lies beyond each side; "
     "the input is read twice.",
@@ -67,7 +67,7 @@ covariate_option = _option(
     metavar="FILE",
     help="Public raster or polygons that say where people can be; never made from the data. "
     "FILE:column=NAME takes weights of polygons per unit of area from a column. FILE:size=512 "
-    "resamples to 512 columns and rows (1024 by default).",
+    "resamples to 512 columns and rows (1024 by default). FILE:layer=NAME reads a layer.",
 )
 
 boundary_option = _option(
@@ -75,7 +75,7 @@ boundary_option = _option(
     metavar="FILE",
     help="Public polygons; records outside them are dropped. Without --bounds, the bounds are the "
     "bounding box of the polygons. FILE:repair=yes repairs invalid polygons, which are refused "
-    "otherwise, since a repair may change their area.",
+    "otherwise, since a repair may change their area. FILE:layer=NAME reads a layer.",
 )
 
 

@@ -19,7 +19,8 @@ _LISTS = ("file", "id", "parent")
 
 _HELP = (
     "Public regions that are counted by name; records in none of them are dropped. May be "
-    "repeated. FILE: polygons of the lowest regions, or a file of each level, top first. "
+    "repeated. FILE: polygons of the lowest regions, or a file of each level, top first; "
+    "FILE:layer=NAME where it has several layers. "
     "id=COLUMN: ids of the regions; one for each file, or for all. parent=COLUMN: ids of the "
     "level above, the nearest first. gaps=refuse|elsewhere|outside: what an area in no region "
     "is, an error, one more region, or left out. tolerance=LENGTH: width of gaps and overlaps "
@@ -56,7 +57,7 @@ def _parse(
     table: dict[str, Any] = {}
     for text in texts:
         key, sign, value = text.partition("=")
-        if not sign:
+        if not sign or key.endswith(":layer"):
             key, value = "file", text
         if not value:
             raise click.UsageError(

@@ -160,6 +160,6 @@ def named_regions(
         )
     if table is None:
         return NamedRegions(level=level, ids=region or None)
-    path, settings = split_settings("table", table, ("id",))
+    path, settings = split_settings("table", table, ("id", "layer"))
     column = settings.get("id", "id")
     return NamedRegions(level=level, table=read_table(Path(path)), column=column)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from psd._util.abandoned_files import held_folder, hidden, hold, sweep
+from psd._util.layer_names import file_of
 from psd.errors import WriteError
 
 __all__ = ["BESIDE_DATABASES", "check_free", "check_targets", "temporary_target", "write_file"]
@@ -80,7 +81,8 @@ def check_free(
             "overwritten; choose another name",
             path=path,
         )
-    if path.exists() and any(os.path.exists(item) and path.samefile(item) for item in inputs):
+    read = [file_of(item) for item in inputs]
+    if path.exists() and any(os.path.exists(item) and path.samefile(item) for item in read):
         raise WriteError(
             f"{path} is read as an input too; choose another name for the output", path=path
         )

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from psd._util.layer_names import file_of
 from psd.errors import LedgerError, ParameterError, ReleaseFormatError
 from psd.ingest.input_names import input_names
 from psd.ingest.reading import Reading
@@ -153,7 +154,8 @@ class Account:
         LedgerError
             If one of them is registered, or was charged for. A copy of such a file is not found.
         """
-        names = input_names([path for path in paths if os.path.exists(path)])
+        files = map(file_of, paths)
+        names = input_names([path for path in files if os.path.exists(path)])
         self.ledger.state().refuse_records(names)
 
     def compare(self, folder: str | os.PathLike[str]) -> None:

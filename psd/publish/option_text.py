@@ -31,6 +31,8 @@ _LENGTHS: dict[int, By] = {7: "month", 8: "week", 10: "day", 13: "hour"}
 def split_settings(name: str, text: str, keys: tuple[str, ...]) -> tuple[str, dict[str, str]]:
     """Value and settings of a text VALUE:KEY=VALUE,KEY=VALUE.
 
+    The key ``layer``, where it is one of them, remains a part of the value, the name of a file.
+
     Raises
     ------
     ParameterError
@@ -42,6 +44,8 @@ def split_settings(name: str, text: str, keys: tuple[str, ...]) -> tuple[str, di
     ('auto', {'share': '.05', 'over': '250'})
     >>> split_settings("covariate", "C:/people.tif", ("column", "size"))
     ('C:/people.tif', {})
+    >>> split_settings("boundary", "city.gpkg:layer=land,repair=yes", ("repair", "layer"))
+    ('city.gpkg:layer=land', {'repair': 'yes'})
     """
     value, colon, end = text.rpartition(":")
     if not (colon and _SETTINGS.fullmatch(end)):
@@ -53,7 +57,8 @@ def split_settings(name: str, text: str, keys: tuple[str, ...]) -> tuple[str, di
         if key in settings:
             raise ParameterError(f"{name} must have each key once, got {key} twice")
         settings[key] = setting
-    return value, settings
+    layer = settings.pop("layer", None)
+    return value if layer is None else f"{value}:layer={layer}", settings
 
 
 def settings_text(value: str, settings: dict[str, object]) -> str:

@@ -275,7 +275,7 @@ def boundary_from_text(text: object, folder: Path | None = None) -> BoundaryFile
     """
     if text is None:
         return None
-    path, settings = split_settings("boundary", str(text), ("repair",))
+    path, settings = split_settings("boundary", str(text), ("repair", "layer"))
     repair = flag_from_text("boundary repair", settings.get("repair", False))
     return BoundaryFile(path=path_within(folder, path), repair=repair)
 
@@ -290,7 +290,7 @@ def covariate_from_text(text: object, folder: Path | None = None) -> CovariateFi
     """
     if text is None:
         return None
-    path, settings = split_settings("covariate", str(text), ("column", "size"))
+    path, settings = split_settings("covariate", str(text), ("column", "size", "layer"))
     return CovariateFile(path=path_within(folder, path), **settings)  # type: ignore[arg-type]
 
 

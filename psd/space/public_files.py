@@ -29,7 +29,8 @@ class CovariateFile:
     Parameters
     ----------
     path : str
-        GeoTIFF, NumPy array, or polygons in any vector format. Public.
+        GeoTIFF, NumPy array, or polygons in any vector format, where ``FILE:layer=NAME`` names a
+        layer. Public.
     column : str, optional
         Weights of the polygons per unit of area; without it the polygons are a mask. Public.
     size : int
@@ -87,7 +88,7 @@ class BoundaryFile:
     Parameters
     ----------
     path : str
-        Polygons in any vector format. Public.
+        Polygons in any vector format; ``FILE:layer=NAME`` names a layer. Public.
     repair : bool
         Whether invalid polygons are repaired, see `psd.space.region_repair`; else they are refused.
         Public.

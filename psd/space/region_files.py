@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from psd._util.csv_header import (
+    AUTOMATIC,
+    DELIMITERS,
+    is_separator_line,
+    match_name,
+    split_names,
+)
+from psd._util.layer_names import split_layer
 from psd.errors import DomainError, InputDataError
 
 if TYPE_CHECKING:
     import geopandas
     import pandas
 
-__all__ = ["read_boxes", "read_polygons", "read_table"]
+__all__ = ["count_features", "read_boxes", "read_polygons", "read_table", "refuse_pointers"]
+
+# Formats of text, whose rows are not counted before they are read.
+_TEXTS = (".csv", ".wkt")
 
 
 def read_boxes(path: Path) -> pandas.DataFrame:
     """Table with west, south, east, north and maybe id, in the order of the file.
+
+    Names match without case. Where fields are separated by another character than a comma, and no
+    number has a point, a comma is the decimal sign.
 
     Raises
     ------
@@ -28,11 +47,20 @@ def read_boxes(path: Path) -> pandas.DataFrame:
     from psd.space.boxes import SIDES
 
     _check_file(path)
-    table = _csv(path, "boxes")
+    table, delimiter = _csv(path, "boxes", SIDES)
+    names = list(table.columns)
+    found = {name: match_name(name, names) for name in (*SIDES, "id")}
     for side in SIDES:
-        if side not in table.columns:
+        if found[side] is None:
             raise InputDataError(f"boxes {path} has no column {side}; needed: {', '.join(SIDES)}")
-        numbers = pd.to_numeric(table[side].str.strip(), errors="coerce")
+    table = table.rename(columns={spelled: name for name, spelled in found.items() if spelled})
+    texts = table[list(SIDES)].apply(lambda column: column.str.strip())
+    has_comma = delimiter != "," and not texts.apply(lambda column: column.str.contains(r"\.")).any(
+        axis=None
+    )
+    for side in SIDES:
+        column = texts[side].str.replace(",", ".") if has_comma else texts[side]
+        numbers = pd.to_numeric(column, errors="coerce")
         if numbers.isna().any():
             line = int(numbers.isna().to_numpy().argmax()) + 2
             raise InputDataError(f"boxes {path} line {line}: {side} is not a number")
@@ -46,12 +74,13 @@ def read_polygons(
     """Polygons of a file, with its attributes and CRS; messages call it by the name.
 
     A file ending in .wkt has one WKT or EWKT a line, one ending in .csv has them in a column
-    wkt. These files, and others without a CRS, get the CRS of the argument.
+    wkt. These files, and others without a CRS, get the CRS of the argument. A file with several
+    layers is named ``FILE:layer=NAME``.
 
     Raises
     ------
     InputDataError
-        If the file is missing or holds no geometries.
+        If the file is missing or holds no geometries, or has several layers and none is named.
     ParameterError
         If WKT cannot be read.
     DomainError
@@ -61,16 +90,16 @@ def read_polygons(
 
     from psd.space.regions import regions_table
 
-    _check_file(path)
+    path, layer = _check_name(path, name)
     if path.suffix.lower() == ".wkt":
         return regions_table(_lines(path, name), crs).to_frame("geometry")
     if path.suffix.lower() == ".csv":
-        table = _csv(path, name)
-        column = next((str(label) for label in table if str(label).lower() == "wkt"), None)
+        table, _ = _csv(path, name, ("wkt",))
+        column = match_name("wkt", list(table.columns))
         if column is None:
             raise InputDataError(f"{name} {path} has no column wkt")
         return gpd.GeoDataFrame(table, geometry=regions_table(list(table.pop(column)), crs))
-    table = _vector_file(path, name)
+    table = _vector_file(path, name, layer)
     return table if crs is None else table.set_geometry(regions_table(table, crs))
 
 
@@ -80,12 +109,34 @@ def read_table(path: Path, name: str = "table") -> pandas.DataFrame:
     Raises
     ------
     InputDataError
-        If the file is missing or malformed.
+        If the file is missing or malformed, or has several layers and none is named.
     DomainError
         If the CRS of its geometries is unknown.
     """
-    _check_file(path)
-    return _csv(path, name) if path.suffix.lower() == ".csv" else _vector_file(path, name)
+    path, layer = _check_name(path, name)
+    return _csv(path, name)[0] if path.suffix.lower() == ".csv" else _vector_file(path, name, layer)
+
+
+def count_features(path: Path, name: str) -> int:
+    """Number of features that a file states; 0 where it states none, or is text or missing.
+
+    Raises
+    ------
+    InputDataError
+        If the file cannot be read, or has several layers and none is named.
+    """
+    import pyarrow.parquet as pq
+    import pyogrio
+
+    path, layer = split_layer(path)
+    if path.suffix.lower() in _TEXTS or not os.path.isfile(path):
+        return 0
+    if path.suffix.lower() == ".parquet":
+        with _explained(path, name):
+            return int(pq.read_metadata(path).num_rows)
+    chosen = _layer(path, name, layer)
+    with _explained(path, name):
+        return max(0, int(pyogrio.read_info(path, layer=chosen)["features"]))
 
 
 def _lines(path: Path, name: str) -> list[str]:
@@ -97,31 +148,59 @@ def _lines(path: Path, name: str) -> list[str]:
     return [line for line in text.splitlines() if line.strip()]
 
 
-def _vector_file(path: Path, name: str) -> geopandas.GeoDataFrame:
+def _vector_file(path: Path, name: str, layer: str | None) -> geopandas.GeoDataFrame:
     """Table of a file in a GIS format; what GDAL warns of is refused later, by the query."""
+    import geopandas as gpd
+
+    if path.suffix.lower() == ".parquet":
+        with _explained(path, name):
+            return gpd.read_parquet(path)
+    chosen = _layer(path, name, layer)
+    with _explained(path, name):
+        table = gpd.read_file(path, engine="pyogrio", layer=chosen)
+    if not isinstance(table, gpd.GeoDataFrame):
+        raise InputDataError(f"{name} {path} holds a table without geometries")
+    return table
+
+
+def _layer(path: Path, name: str, requested: str | None) -> str | None:
+    """Layer to read: the requested one, or the only one with geometries; None without any.
+
+    Tables without geometries, such as the styles of QGIS, are left alone.
+    """
+    import pyogrio
+
+    refuse_pointers(path, name)
+    with _explained(path, name):
+        kinds = {str(layer): kind for layer, kind in pyogrio.list_layers(path)}
+    layers = [layer for layer, kind in kinds.items() if kind is not None]
+    listed = ", ".join(layers or kinds) or "none"
+    if requested is not None and requested not in kinds:
+        raise InputDataError(f"{name} {path} has no layer {requested!r}; its layers are {listed}")
+    if requested is None and len(layers) > 1:
+        raise InputDataError(
+            f"{name} {path} has several layers ({listed}); name one of them after the file, such "
+            f"as {path.name}:layer={layers[0]}"
+        )
+    return requested or (layers[0] if layers else None)
+
+
+@contextmanager
+def _explained(path: Path, name: str) -> Iterator[None]:
+    """Replace errors of the libraries that read vector files; the block calls nothing else.
+
+    A refusal of our own is a ValueError as well, so none is raised within a block.
+    """
     import warnings
 
-    import geopandas as gpd
     import pyarrow as pa
-    import pyogrio
-    from pyogrio.errors import DataSourceError
+    from pyogrio.errors import DataLayerError, DataSourceError
     from pyproj.exceptions import CRSError
     from shapely.errors import ShapelyError
 
-    refuse_pointers(path, name)
     try:
-        if path.suffix.lower() == ".parquet":
-            return gpd.read_parquet(path)
         with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
-            # Tables without geometries, such as the styles of QGIS, are left alone.
-            layers = [str(layer) for layer, kind in pyogrio.list_layers(path) if kind is not None]
-            if len(layers) > 1:
-                raise InputDataError(
-                    f"{name} {path} has several layers ({', '.join(layers)}); save one of them "
-                    "alone"
-                )
-            only = {"layer": layers[0]} if layers else {}
-            table = gpd.read_file(path, engine="pyogrio", **only)
+            yield
     except CRSError:
         raise DomainError(
             f"{name} {path} has a CRS that PROJ does not know; save it in another one"
@@ -131,23 +210,38 @@ def _vector_file(path: Path, name: str) -> geopandas.GeoDataFrame:
         raise InputDataError(
             f"{name} {path} holds a geometry that cannot be read ({reason})"
         ) from None
-    except (DataSourceError, pa.ArrowException, ValueError, OSError):
+    except (DataLayerError, DataSourceError, pa.ArrowException, ValueError, OSError):
         raise InputDataError(f"{name} {path} cannot be read as a vector file") from None
-    if not isinstance(table, gpd.GeoDataFrame):
-        raise InputDataError(f"{name} {path} holds a table without geometries")
-    return table
 
 
-def _csv(path: Path, name: str) -> pandas.DataFrame:
-    """Table of texts."""
+def _csv(path: Path, name: str, needed: tuple[str, ...] = ()) -> tuple[pandas.DataFrame, str]:
+    """Table of texts, and what separates its fields, as `psd.ingest.sources` finds it.
+
+    It is the first of comma, semicolon and tab with which the first line has the needed names; if
+    none has them, that with the most names.
+    """
     import pandas as pd
 
+    no_table = f"{name} {path} is not a UTF-8 CSV file with a first line of names"
     try:
-        table = pd.read_csv(path, dtype=str, encoding="utf-8-sig", keep_default_na=False)
-    except (ValueError, OSError):
+        start = path.read_bytes()
+        encoding = "utf-16" if start.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
+        text = start.decode(encoding)
+        header = re.split(r"[\r\n]", text, maxsplit=1)[0]
+        found = [(DELIMITERS[word], split_names(header, word)) for word in AUTOMATIC]
+    except (ValueError, OSError, csv.Error):  # the block calls no function with refusals
+        raise InputDataError(no_table) from None
+    if is_separator_line(header):
         raise InputDataError(
-            f"{name} {path} is not a UTF-8 CSV file with a first line of names"
-        ) from None
+            f"{name} {path} names the separator for a spreadsheet program in its first line; "
+            "remove that line"
+        )
+    fitting = [each for each in found if needed and all(match_name(n, each[1]) for n in needed)]
+    delimiter = (fitting or [max(found, key=lambda each: len(each[1]))])[0][0]
+    try:
+        table = pd.read_csv(io.StringIO(text), sep=delimiter, dtype=str, keep_default_na=False)
+    except ValueError:
+        raise InputDataError(no_table) from None
     if not isinstance(table.index, pd.RangeIndex):  # pandas took the surplus fields as an index
         raise InputDataError(f"{name} {path} has rows with more fields than its first line")
     table.columns = table.columns.str.strip()
@@ -155,7 +249,16 @@ def _csv(path: Path, name: str) -> pandas.DataFrame:
         raise InputDataError(
             f"{name} {path} has columns whose names differ in spaces alone; remove one of them"
         )
-    return table
+    return table, delimiter
+
+
+def _check_name(path: Path, name: str) -> tuple[Path, str | None]:
+    """File and layer of a name; a path that is not a file is refused."""
+    path, layer = split_layer(path)
+    _check_file(path)
+    if layer is not None and path.suffix.lower() in (*_TEXTS, ".parquet"):
+        raise InputDataError(f"{name} {path} has no layers; leave out :layer={layer}")
+    return path, layer
 
 
 def _check_file(path: Path) -> None:

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from psd._util.layer_names import file_of
 from psd._util.plugins import load_member
-from psd.errors import InputDataError, ParameterError
+from psd.errors import ParameterError
 from psd.space.polygon_hierarchy import MAX_POLYGONS, hierarchy_from_polygons
-from psd.space.region_files import read_polygons
+from psd.space.region_files import count_features, read_polygons
 from psd.space.region_hierarchy import KINDS, RegionHierarchy
 from psd.space.region_repair import repair_polygons
 
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CellRegions", "RegionFiles", "refuse_record_files"]
 
-# Formats of text, whose rows are not counted before they are read.
-_TEXTS = (".csv", ".wkt")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegionFiles:
@@ -34,7 +32,8 @@ class RegionFiles:
     Parameters
     ----------
     paths : tuple of str
-        The lowest regions; or a file of each level, top first. Any vector format. Public.
+        The lowest regions; or a file of each level, top first. Any vector format;
+        ``FILE:layer=NAME`` names a layer. Public.
     ids : tuple of str
         Column of the ids, one for all files or one for each. Public.
     parents : tuple of str
@@ -96,7 +95,7 @@ class RegionFiles:
 
     def _table(self, path: Path) -> geopandas.GeoDataFrame:
         """Table of a file, after its polygons are counted."""
-        number = _count_features(path)
+        number = count_features(path, "regions")
         if number > MAX_POLYGONS:
             raise ParameterError(
                 f"regions {path} must be at most {MAX_POLYGONS:,} polygons, got {number:,}"
@@ -156,29 +155,9 @@ def refuse_record_files(paths: Iterable[str], inputs: Iterable[object]) -> None:
     records = [Path(item) for item in inputs if isinstance(item, str | os.PathLike)]
     # os.path.exists, since Path.exists raises where a name is too long.
     records = [path for path in records if os.path.exists(path)]
-    for path in map(Path, paths):
+    for path in map(file_of, paths):
         if os.path.exists(path) and any(path.samefile(record) for record in records):
             raise ParameterError(
                 f"public file {path} must not be an input of records, since bounds, boundaries and "
                 "regions are published; take a file that has nothing else"
             )
-
-
-def _count_features(path: Path) -> int:
-    """Number of features that a file states; 0 where it states none, or cannot be read."""
-    import warnings
-
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-    import pyogrio
-    from pyogrio.errors import DataLayerError, DataSourceError
-
-    if path.suffix.lower() in _TEXTS or not os.path.isfile(path):
-        return 0
-    try:
-        if path.suffix.lower() == ".parquet":
-            return int(pq.read_metadata(path).num_rows)
-        with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
-            return max(0, int(pyogrio.read_info(path)["features"]))
-    except (DataLayerError, DataSourceError, pa.ArrowException, ValueError, OSError):
-        raise InputDataError(f"regions {path} cannot be read as a vector file") from None

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+from psd._util.layer_names import file_of
 from psd._util.strict_json import strict_json
 from psd._util.toml_values import read_toml
 from psd.errors import InputDataError, LedgerError, ParameterError, PsdError
@@ -247,7 +248,7 @@ def file_digests(request: BuildRequest, folder: Path) -> dict[str, str]:
 def _file_digest(path: str) -> str | None:
     """SHA-256 of a file; None if it cannot be read."""
     try:
-        with Path(path).open("rb") as file:
+        with file_of(path).open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
         return None

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 from zoneinfo import ZoneInfo
 
+from psd._util.csv_header import AUTOMATIC, DELIMITERS
 from psd._util.wall_clock import check_zone
 from psd.errors import InputDataError, ParameterError
-from psd.ingest.sources._columns import DELIMITERS
-from psd.ingest.sources._csv_header import AUTOMATIC
 from psd.ingest.sources._names import check_roles, resolve_columns
 from psd.ingest.sources._paths import uncompressed_name
 from psd.ingest.sources._tally_marks import refuse_tally_columns

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from psd._util.csv_header import DELIMITERS
 from psd._util.fields import choice, integer_between
 from psd.errors import ParameterError
 from psd.space.crs import check_plane_crs
 
-__all__ = ["DELIMITERS", "USUAL_PAIRS", "Columns"]
-
-DELIMITERS = {",": ",", ";": ";", "tab": "\t", "|": "|"}
-"""Words for the characters that separate the fields of a text file."""
+__all__ = ["USUAL_PAIRS", "Columns"]
 
 USUAL_PAIRS = (("lon", "lat"), ("longitude", "latitude"), ("x", "y"), ("easting", "northing"))
 """Names of coordinate columns; the first pair is the default."""

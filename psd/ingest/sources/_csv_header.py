@@ -11,8 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from psd._util.csv_header import (
+    AUTOMATIC,
+    DELIMITERS,
+    OpenQuoteError,
+    is_separator_line,
+    split_names,
+)
 from psd.errors import InputDataError
-from psd.ingest.sources._columns import DELIMITERS, Columns
+from psd.ingest.sources._columns import Columns
 from psd.ingest.sources._csv_file import DECIMAL, find_compression, open_content
 from psd.ingest.sources._names import (
     check_roles,
@@ -22,18 +29,12 @@ from psd.ingest.sources._names import (
     resolve_columns,
 )
 
-__all__ = ["AUTOMATIC", "Header", "HeaderError", "check_signature", "has_wide_mark", "read_header"]
+__all__ = ["Header", "HeaderError", "check_signature", "has_wide_mark", "read_header"]
 
 _MAX_HEADER = 2**20
 
-AUTOMATIC = (",", ";", "tab")
-"""Words for the delimiters that are tried on the header line, in this order."""
-
 # Bytes that no text has, whatever its encoding; UTF-16 also has zeros.
 _CONTROLS = re.compile(rb"[\x01-\x08\x0e-\x1a\x1c-\x1f]")
-
-# A line such as sep=; above the names.
-_SEPARATOR_LINE = re.compile(rb'"?sep=.?"?', re.IGNORECASE)
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -149,7 +150,7 @@ def _header_line(path: Path, skipped: int) -> str:
     line = re.split(rb"[\r\n]", start.removeprefix(_BYTE_ORDER_MARK), maxsplit=1)[0]
     if not line.strip():
         raise HeaderError(f"{_line_text(skipped)} of {path} must name the columns, but is empty")
-    if _SEPARATOR_LINE.fullmatch(line.strip()):
+    if is_separator_line(line.decode(errors="replace")):
         raise HeaderError(
             f"{_line_text(skipped)} of {path} names the separator for a spreadsheet program; leave "
             f"it out with skip_rows={skipped + 1}"
@@ -170,13 +171,12 @@ def _header_line(path: Path, skipped: int) -> str:
 def _split_names(path: Path, line: str, word: str, skipped: int) -> list[str]:
     """Names in a header line."""
     try:
-        # An open quote would continue in the next line, and then in the rows.
-        names, *after = csv.reader([line + "\n", "next"], delimiter=DELIMITERS[word])
+        return split_names(line, word)
     except csv.Error:
-        raise HeaderError(f"{_line_text(skipped)} of {path} has a name that is too long") from None
-    if not after:
-        raise HeaderError(f"{_line_text(skipped)} of {path} has a quote that is not closed")
-    return [name.strip() for name in names]
+        fault = "a name that is too long"
+    except OpenQuoteError:
+        fault = "a quote that is not closed"
+    raise HeaderError(f"{_line_text(skipped)} of {path} has {fault}")
 
 
 def _is_binary(line: bytes) -> bool:

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 
+from psd._util.csv_header import match_name
 from psd.errors import InputDataError
 from psd.ingest.sources._columns import USUAL_PAIRS, Columns
 
 __all__ = [
     "check_roles",
     "closest_text",
-    "match_name",
     "may_be_values",
     "refuse_two_pairs",
     "resolve_columns",
@@ -30,21 +30,6 @@ _VALUES = re.compile(
     r"#|.*@|[+-]?[.,]?\d|.*\(\s*[+-]?[.,]?\d|[^\W\d]{3,9}\.? \d{1,2},? \d{4}", re.DOTALL
 )
 _LONGEST_NAME = 64
-
-
-def match_name(name: str, names: Sequence[str]) -> str | None:
-    """Find a name: spelled exactly so, else the only one that differs in the case of letters.
-
-    Examples
-    --------
-    >>> match_name("lon", ["LON", "lat"]), match_name("lon", ["Lon", "LON"])
-    ('LON', None)
-    """
-    if name in names:
-        return name
-    key = name.strip().casefold()
-    alike = [other for other in names if other.strip().casefold() == key]
-    return alike[0] if len(alike) == 1 else None
 
 
 def resolve_columns(columns: Columns, names: Sequence[str]) -> Columns:

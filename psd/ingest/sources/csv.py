@@ -146,8 +146,6 @@ def _stream(
                 yield _batch(path, batch, header.columns, project)
     except duckdb.OutOfMemoryException:
         raise MemoryError from None
-    except duckdb.InterruptException:
-        raise KeyboardInterrupt from None
     except (duckdb.Error, pa.ArrowException, OSError) as error:
         fault, kind = _explain_fault(str(path), error), _kind_of_fault(error)
     if fault:  # raised here, so that no context carries the message

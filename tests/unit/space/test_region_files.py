@@ -1,6 +1,7 @@
 """Regions in files, or by sizes: what is read, what is repaired, and what is refused before."""
 
 import os
+from pathlib import Path
 
 import geopandas as gpd
 import numpy as np
@@ -9,13 +10,18 @@ import shapely
 
 import psd
 from psd._util import plugins
-from psd.errors import DomainError, InputDataError, ParameterError
+from psd._util.atomic_write import check_free
+from psd._util.layer_names import file_of
+from psd.errors import DomainError, InputDataError, ParameterError, WriteError
+from psd.planning.region_population import read_populations
 from psd.space.boundary import Boundary
+from psd.space.bounds_text import bounds_from_text
+from psd.space.candidate_files import read_catchments
 from psd.space.domain import Domain
-from psd.space.public_files import BoundaryFile
-from psd.space.public_regions import read_public_regions
+from psd.space.public_files import BoundaryFile, CovariateFile
+from psd.space.public_regions import read_order, read_public_regions
 from psd.space.raster_files import read_raster
-from psd.space.region_files import read_polygons
+from psd.space.region_files import count_features, read_boxes, read_polygons, read_table
 from psd.space.region_hierarchy import KINDS, RegionHierarchy
 from psd.space.region_inputs import CellRegions, RegionFiles, refuse_record_files
 from psd.space.region_kinds.grid_cells import GridCells, hierarchy_from_grid
@@ -203,3 +209,100 @@ def test_a_virtual_raster_is_refused(tmp_path):
     (tmp_path / "own.tif").write_text('<VRTDataset rasterXSize="1" rasterYSize="1"/>')
     with pytest.raises(InputDataError, match="virtual data set"):
         read_raster(tmp_path / "own.tif", Domain(bounds=(0, 0, 1, 1)))
+
+
+@pytest.fixture
+def layers(tmp_path):
+    """A file of two layers, whose first regions are named as their layers."""
+    path = tmp_path / "city.gpkg"
+    for number, name in enumerate(("wards", "school, old")):
+        shapes = [shapely.box(2 * number, 0, 4, 8), shapely.box(4, 0, 8 - 2 * number, 8)]
+        columns = {"id": [name, "b"], "n": [5 + number, 1], "order": [number, 1 - number]}
+        table = gpd.GeoDataFrame(columns, geometry=shapes, crs="EPSG:3857")
+        table.to_file(path, layer=name)
+    return str(path)
+
+
+def areas(path):
+    return RegionFiles(paths=(str(path),), ids=("id",), gaps="outside").read(PLANE)
+
+
+def ordered(path):
+    return read_order(str(path), "order", read_public_regions(str(path), crs="EPSG:3857"))
+
+
+READERS = {
+    "polygons": lambda path: read_polygons(path).total_bounds.tolist(),
+    "a table": lambda path: read_table(path).total_bounds.tolist(),
+    "regions": lambda path: areas(path).digest,
+    "a boundary": lambda path: BoundaryFile(path=str(path)).read(PLANE).shape.bounds,
+    "a covariate": lambda path: CovariateFile(path=str(path), size=8).read(PLANE).raster.sum(),
+    "bounds": lambda path: bounds_from_text(f"of:{path}", "EPSG:3857"),
+    "public regions": lambda path: read_public_regions(str(path), crs="EPSG:3857").domain.bounds,
+    "an order": ordered,
+    "populations": lambda path: read_populations(RegionFiles(paths=(str(path),), ids=("id",)), "n"),
+    "candidates": lambda path: read_catchments(path, crs="EPSG:3857").ids,
+    "a number": lambda path: count_features(path, "regions"),
+}
+
+
+def test_a_layer_is_chosen_wherever_a_file_is_read(layers, subtests):
+    """With several layers each reader names them; with a layer each reads it."""
+    for what, read in READERS.items():
+        with subtests.test(what):
+            with pytest.raises(InputDataError, match=r"several layers \(wards, school, old\)"):
+                read(Path(layers))
+            with pytest.raises(InputDataError, match="no layer 'parks'; its layers are wards"):
+                read(Path(f"{layers}:layer=parks"))
+            both = [read(Path(f"{layers}:layer={name}")) for name in ("wards", "school, old")]
+            assert (both[0] == both[1]) == (what == "a number")
+
+
+def test_a_file_is_the_same_file_with_a_layer(layers, tmp_path):
+    """Whatever asks which files are read: files of records, and outputs, are recognised."""
+    with pytest.raises(ParameterError, match="must not be an input of records"):
+        refuse_record_files([f"{layers}:layer=wards"], [layers])
+    with pytest.raises(WriteError, match="read as an input too"):
+        check_free(layers, overwrite=True, inputs=[f"{layers}:layer=wards"])
+    odd = tmp_path / "a.gpkg:layer=b"
+    odd.write_bytes(Path(f"{layers}").read_bytes())
+    assert file_of(odd) == odd
+    (tmp_path / "w.wkt").write_text("POINT (1 2)")
+    with pytest.raises(InputDataError, match="has no layers; leave out :layer=x"):
+        read_polygons(tmp_path / "w.wkt:layer=x")
+
+
+def test_boxes_are_read_as_records_are(tmp_path, subtests):
+    expected = [[1.5, 2.0, 3.0, 4.25]]
+    same = {
+        "commas": "west,south,east,north\n1.5,2,3,4.25\n",
+        "semicolons": "west;south;east;north\n1.5;2;3;4.25\n",
+        "tabs": "west\tsouth\teast\tnorth\n1.5\t2\t3\t4.25\n",
+        "capitals": "WEST,South,EAST,North\n1.5,2,3,4.25\n",
+        "a mark and CR LF": "\ufeffwest,south,east,north\r\n1.5,2,3,4.25\r\n",
+        "decimal commas": "West;South;East;North\n1,5;2;3;4,25\n",
+        "quotes and spaces": '"west";"south";"east" ;"north"\n"1,5"; 2;3 ;4,25\n',
+        "more columns": "id,note,north,east,south,west\na,b,4.25,3,2,1.5\n",
+    }
+    contents = {what: text.encode() for what, text in same.items()}
+    contents["UTF-16"] = same["decimal commas"].encode("utf-16")
+    path = tmp_path / "boxes.csv"
+    for what, content in contents.items():
+        path.write_bytes(content)
+        with subtests.test(what):
+            table = read_boxes(path)
+            assert table[["west", "south", "east", "north"]].to_numpy().tolist() == expected
+    path.write_text("ID;west;south;east;north\n07;1;2;3;4\n")
+    assert read_boxes(path)["id"].tolist() == ["07"]
+    for content, words in (
+        ("west;south;east\n1;2;3\n", "has no column north"),
+        ("West,WEST,south,east,north\n1,1,2,3,4\n", "has no column west"),
+        ("west;south;east;north\n1,5;2.0;3;4\n", "line 2: west is not a number"),
+        ('west,south,east,north\n"1,5",2,3,4\n', "line 2: west is not a number"),
+        ("sep=;\nwest;south;east;north\n1;2;3;4\n", "names the separator"),
+        ('west,"south,east,north\n1,2,3,4\n', "is not a UTF-8 CSV file"),
+        ("west,south,east,north\n1,2,3,4,5\n", "more fields than its first line"),
+    ):
+        path.write_text(content)
+        with subtests.test(content), pytest.raises(InputDataError, match=words):
+            read_boxes(path)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import psd
-from psd.errors import InputDataError
+from psd.errors import InputDataError, InternalError, PsdError, ResourceError
 from psd.ingest.sources import Columns, _csv_file, read
 from psd.ingest.sources import csv as source
 from psd.ingest.sources._csv_file import scan_content
@@ -308,3 +308,36 @@ def test_many_rows_are_left_out_by_all_threads(file):
     assert tally.report["without coordinates"] == 240_000
     path.write_text(path.read_text() + "last,0.25,0.5,7\n")
     assert "malformed" in refused(path)
+
+
+def test_errors_of_duckdb_that_are_no_faults_of_a_file(file, monkeypatch, subtests):
+    """None of them calls a file malformed, and none quotes what DuckDB says."""
+    path = file("lon,lat\n1,2\n")
+    about = {
+        duckdb.CatalogException("Catalog Error: no function secret"): (InternalError, "no fault"),
+        duckdb.InvalidInputException("Invalid Input Error: secret"): (InternalError, "no fault"),
+        duckdb.FatalException("FATAL Error: secret"): (InternalError, "no fault"),
+        duckdb.IOException("IO Error: cannot read secret"): (ResourceError, "to its end"),
+        duckdb.InvalidInputException("Invalid Input Error: CSV Error on Line: 2 secret"): (
+            InputDataError,
+            "malformed",
+        ),
+    }
+    for error, (kind, words) in about.items():
+
+        def fail(*_, error=error):
+            raise error
+
+        with subtests.test(error=str(error)), monkeypatch.context() as patch:
+            patch.setattr(source, "_rows", fail)
+            with pytest.raises(PsdError, match=words) as caught:
+                rows_of(path)
+            assert type(caught.value) is kind
+            assert "secret" not in str(caught.value)
+            assert caught.value.__context__ is None
+
+
+def test_a_setting_that_duckdb_refuses_is_no_fault_of_the_file(file, monkeypatch):
+    monkeypatch.setattr(source, "_ANY_ORDER", "SET no_such_setting = true; ")
+    with pytest.raises(InternalError, match="refused its settings"):
+        rows_of(file("lon,lat\n1,2\n"))
