@@ -11,7 +11,7 @@ from pathlib import Path
 
 from psd._util.abandoned_files import held_folder, hidden, hold, sweep
 from psd._util.layer_names import file_of
-from psd.errors import WriteError
+from psd.errors import PsdError, WriteError
 
 __all__ = ["BESIDE_DATABASES", "check_free", "check_targets", "temporary_target", "write_file"]
 
@@ -188,7 +188,7 @@ def temporary_target(path: str | os.PathLike[str], *, overwrite: bool = False) -
     try:
         yield folder / target.name
         _settle(folder / target.name, target, overwrite=overwrite)
-    except WriteError:
+    except PsdError:  # a refusal, some of which are errors of the system too
         raise
     except OSError as error:
         raise WriteError(
@@ -252,7 +252,7 @@ def write_file(
             file.flush()
             os.fsync(handle)
             _give_name(Path(f"/proc/self/fd/{handle}"), target, overwrite=overwrite)
-    except WriteError:
+    except PsdError:  # a refusal, some of which are errors of the system too
         raise
     except OSError as error:
         raise WriteError(

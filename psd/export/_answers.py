@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from psd._util.atomic_write import temporary_target
-from psd.errors import WriteError
+from psd.errors import PsdError, WriteError
 from psd.export._formats import find_format
 
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ def write_answers(
     with temporary_target(path, overwrite=overwrite) as target:
         try:
             writer.write(table, target)
+        except PsdError:  # a refusal, most of which are ValueErrors too
+            raise
         except (RuntimeError, ValueError, TypeError) as error:  # what GDAL's and Arrow's raise
             raise WriteError(f"cannot write {path}: {_reason(error)}") from None
 

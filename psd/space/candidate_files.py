@@ -130,14 +130,17 @@ def _parsed(path: Path, texts: list[Any], crs: str) -> Any:
     except ParameterError:
         shapes = []
     if len(shapes) != len(texts):
-        line = next(line for line, text in enumerate(texts, 2) if not _is_geometry(text, crs))
-        raise InputDataError(f"{_WHAT} {path} line {line}: its wkt cannot be read as one geometry")
+        faults = ((line, _fault(text, crs)) for line, text in enumerate(texts, 2))
+        line, fault = next((line, fault) for line, fault in faults if fault)
+        raise InputDataError(
+            f"{_WHAT} {path} line {line}: its wkt cannot be read as one geometry ({fault})"
+        )
     return np.asarray(shapes)
 
 
-def _is_geometry(text: Any, crs: str) -> bool:
-    """Whether a text is one geometry."""
+def _fault(text: Any, crs: str) -> str:
+    """Why a text is not one geometry; nothing if it is one."""
     try:
-        return len(regions_table([text], crs)) == 1
-    except ParameterError:
-        return False
+        return "" if len(regions_table([text], crs)) == 1 else "it has several"
+    except ParameterError as error:
+        return str(error).removeprefix("region 1 ")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psd.errors import DomainError, InputDataError, MissingExtraError
+from psd.errors import DomainError, InputDataError, MissingExtraError, PsdError
 from psd.space.crs import parse_crs
 from psd.space.region_files import refuse_pointers
 
@@ -54,9 +54,9 @@ def read_raster(path: Path, domain: Domain) -> tuple[NDArray[Any], Bounds | None
         if suffix == ".npy":
             return np.load(path, allow_pickle=False), None
         return _read_grid(path, domain) if suffix == ".asc" else _read_image(path, domain)
-    except (ValueError, OSError, EOFError) as error:
-        if isinstance(error, DomainError | InputDataError):
-            raise
+    except PsdError:  # a refusal, most of which are ValueErrors too
+        raise
+    except (ValueError, OSError, EOFError):
         raise InputDataError(f"covariate {path} cannot be read as a raster") from None
 
 

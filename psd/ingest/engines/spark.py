@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from psd.errors import PsdError
 from psd.ingest.engines._counts import tally_table
 from psd.ingest.engines._expression import to_sql
 from psd.ingest.engines._spark_session import check_url, explain_error, open_session, spark_errors
@@ -106,6 +107,8 @@ class Spark:
                         regions=regions,
                         share=share,
                     )
+            except PsdError:  # a refusal, some of which are errors of the system too
+                raise
             except spark_errors() as error:
                 fault = explain_error(error)
         # Raised here, so that the context carries no message that quotes records.
