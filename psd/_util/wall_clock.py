@@ -1,7 +1,9 @@
 """Local times in one public time zone, from which time slices are made.
 
 Sources hold times as Arrow timestamps, dates or ISO 8601 text, with an offset or without. All
-become local (wall clock) times of the zone.
+become local (wall clock) times of the zone. In text, UTC and GMT are the offset 0, a leap second is
+the last microsecond of its minute, so that it stays in its hour and day, and 24:00 is the midnight
+that ends its day, with which the next one begins.
 """
 
 from __future__ import annotations
@@ -23,19 +25,37 @@ from psd.errors import InputDataError, ParameterError
 if TYPE_CHECKING:
     Times = NDArray[np.datetime64]
 
-__all__ = ["check_zone", "day", "hour", "is_zone_name", "month", "wall_clock", "zone_rules"]
+__all__ = [
+    "NAMED_ZONE",
+    "OFFSET",
+    "check_zone",
+    "day",
+    "hour",
+    "is_zone_name",
+    "month",
+    "wall_clock",
+    "zone_rules",
+]
 
 _FORMATS = "2024-01-31, 2024-01-31 10:00:00 or 2024-01-31T10:00:00+09:00"
 
 # What databases and spreadsheets write for a missing time.
 _MISSING = ("", "na", "n/a", "nan", "nat", "null", "none", "-", r"\n")
 
+OFFSET = r"z|(?:utc|gmt)?[+-](?:0[0-9]|1[0-5])(?::?[0-5][0-9])?|utc|gmt"
+"""Pattern of an offset in small letters, in the syntax that RE2, Java and Rust share."""
+
+NAMED_ZONE = r"(?:\[[a-z0-9_/+-]+\])?"
+"""Pattern of the name of a zone that some programs write after an offset, which alone decides."""
+
 _PARTS = ("day", "minute", "second", "offset")
 _ISO = (
     r"^(?P<day>\d{4}-\d{2}-\d{2})"
     r"(?:[t ](?P<minute>\d{2}:\d{2})(?::(?P<second>\d{2}(?:[.,]\d{1,6})?)\d*)?"
-    r" ?(?P<offset>z|[+-](?:0\d|1[0-5])(?::?[0-5]\d)?)?)?$"
+    rf"(?: ?(?P<offset>{OFFSET}){NAMED_ZONE})?)?$"
 )
+
+_END_OF_DAY = r"^24:00(?::00(?:[.,]0+)?)?$"
 
 # Names in the zone database whose meaning differs between machines.
 _UNSTABLE = ("localtime", "posixrules", "Factory", "right/", "posix/")
@@ -259,17 +279,21 @@ def _parsed(array: Any, zone: str, column: str) -> Times:
     parts = pc.extract_regex(texts, _ISO)
     if parts.null_count == texts.null_count:
         day, minute, second, offset = (pc.struct_field(parts, name) for name in _PARTS)
+        second = pc.if_else(pc.equal(second, ""), "00", pc.replace_substring(second, ",", "."))
+        second = pc.if_else(pc.starts_with(second, "60"), "59.999999", second)
         clock = pc.binary_join_element_wise(
-            pc.if_else(pc.equal(minute, ""), "00:00", minute),
-            pc.if_else(pc.equal(second, ""), "00", pc.replace_substring(second, ",", ".")),
-            ":",
+            pc.if_else(pc.equal(minute, ""), "00:00", minute), second, ":"
         )
+        is_end = pc.match_substring_regex(clock, _END_OF_DAY)
+        clock = pc.if_else(is_end, "00:00:00", clock)
         try:
             times = pc.binary_join_element_wise(day, clock, " ").cast(pa.timestamp("us"))
         except pa.ArrowException:  # 30 February; the message quotes it
             pass
         else:
-            return _with_offsets(_microseconds(times, column), offset, zone)
+            ends = pc.fill_null(is_end, False).to_numpy(zero_copy_only=False)
+            moments = _microseconds(times, column) + ends.astype("timedelta64[D]")
+            return _with_offsets(moments, offset, zone)
     raise InputDataError(
         f"column {column!r} holds text that is not a time in ISO 8601; times look like {_FORMATS}, "
         "and seconds since 1970 must be converted first"
@@ -291,9 +315,9 @@ def _with_offsets(times: Times, offset: Any, zone: str) -> Times:
 
 
 def _offset(text: str) -> int:
-    """Parse an offset such as ``+09:00`` to minutes ahead of UTC."""
-    digits = text.lstrip("+-z").replace(":", "").ljust(4, "0")
-    return (-1 if text.startswith("-") else 1) * (int(digits[:2]) * 60 + int(digits[2:]))
+    """Parse an offset such as ``+09:00``, ``z`` or ``utc-03`` to minutes ahead of UTC."""
+    digits = re.sub("[^0-9]", "", text).ljust(4, "0")
+    return (-1 if "-" in text else 1) * (int(digits[:2]) * 60 + int(digits[2:]))
 
 
 def month(times: Times) -> Times:

@@ -11,7 +11,7 @@ import numpy as np
 from psd.errors import InputDataError, ParameterError, ResourceError
 from psd.ingest.engines._expression import count_cells, count_faults, parse_rows
 from psd.ingest.engines._regions import Share, add_regions, count_in_regions
-from psd.ingest.sources._point_text import number_rule
+from psd.ingest.sources._point_text import number_rule, srid_of
 from psd.ingest.tally import Tally
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def tally_table(
         )
     rows = parse_rows(table, domain, decimal=columns.decimal, is_wkt=columns.wkt is not None)
     faults = run(count_faults(rows)).to_pylist()[0]
-    _check(faults, columns)
+    _check(faults, columns, domain)
     key = secrets.token_bytes(16) if key is None else key
     if regions is not None and share is not None:
         rows = add_regions(rows.filter(rows.inside), regions, run, share)
@@ -117,12 +117,14 @@ def tally_table(
     )
 
 
-def _check(faults: dict[str, int], columns: Columns) -> None:
+def _check(faults: dict[str, int], columns: Columns, domain: Domain) -> None:
     """Refuse the records that this process would refuse, in the same order."""
     points = (columns.x, columns.y) if columns.wkt is None else (columns.wkt, columns.wkt)
     for axis, name in zip(("x", "y"), points, strict=True):
         if faults[f"bad_{axis}"]:
-            raise InputDataError(f"column {name!r} {number_rule(columns)}")
+            raise InputDataError(
+                f"column {name!r} {number_rule(columns, srid_of(domain.crs, columns.input_crs))}"
+            )
     _check_times(faults, columns)
     _check_users(faults, columns)
 

@@ -26,6 +26,7 @@ from psd.ingest.engines._parse import (
     with_point,
 )
 from psd.ingest.row_hash import PRIME, SALTS, TIME_OFFSET
+from psd.ingest.sources._point_text import srid_of
 from psd.ingest.user_ids import INVISIBLE
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ def parse_rows(table: Any, domain: Domain, *, decimal: str = ".", is_wkt: bool =
         Whether x and y are both the column of points in WKT. Public.
     """
     if is_wkt:
-        table = table.mutate(x=point_part(table.x, 1), y=point_part(table.y, 2))
+        srid = srid_of(domain.crs, None)
+        table = table.mutate(x=point_part(table.x, 1, srid), y=point_part(table.y, 2, srid))
     elif decimal == ",":
         table = table.mutate(x=with_point(table.x), y=with_point(table.y))
     rows = table.select(

@@ -10,9 +10,10 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from psd._util.wall_clock import NAMED_ZONE, OFFSET
 from psd.ingest import user_ids
 from psd.ingest.sources._csv_file import DECIMAL
-from psd.ingest.sources._point_text import EMPTY_POINT, MISSING, POINT
+from psd.ingest.sources._point_text import MISSING, empty_pattern, point_pattern
 
 __all__ = [
     "COMPOSED",
@@ -32,7 +33,7 @@ __all__ = [
     "with_point",
 ]
 
-_DAY_SECONDS = 86_400
+_DAY_MINUTES = 1_440
 
 # Characters that never compose, so that any text of them is in NFC: Latin, Cyrillic, kana, Chinese
 # characters, Hangul syllables.
@@ -47,7 +48,6 @@ _POSITIONS = {
     "year": (0, 4), "month": (5, 2), "day": (8, 2),
     "hour": (11, 2), "minute": (14, 2), "second": (17, 2), "micro": (20, 6),
 }  # fmt: skip
-_OFFSET = " ?(z|[+-][0-9]{2}(:?[0-9]{2})?)"
 
 
 def literal_double(value: float) -> Any:
@@ -91,13 +91,17 @@ def with_point(column: Any) -> Any:
     return ibis.ifelse(is_true(column.contains(".")), ibis.literal(","), column.replace(",", "."))
 
 
-def point_part(column: Any, group: int) -> Any:
-    """Text of a coordinate of a point in WKT, as `psd.ingest.sources._csv_query` finds it."""
+def point_part(column: Any, group: int, srid: int | None) -> Any:
+    """Text of a coordinate of a point in WKT or EWKT; a word for a text that is none.
+
+    A text with a digit that is not a point could be a number, so a word takes its place.
+    """
     import ibis
 
+    point, empty = point_pattern(srid), empty_pattern(srid)
     return ibis.cases(
-        (is_true(column.re_search(rf"\A(?:{POINT})\z")), column.re_extract(POINT, group)),
-        (is_true(column.re_search(rf"\A(?:{EMPTY_POINT})\z")), ibis.literal("")),
+        (is_true(column.re_search(rf"\A(?:{point})\z")), column.re_extract(point, group)),
+        (is_true(column.re_search(rf"\A(?:{empty})\z")), ibis.literal("")),
         (is_true(column.re_search("[0-9]")), ibis.literal("POINT")),
         else_=column,
     )
@@ -143,7 +147,7 @@ def parse_moment(text: Any) -> tuple[Any, Any, Any]:
     import ibis
 
     plain = is_true(text.re_search(rf"\A{_DATE}({_CLOCK})?\z"))
-    aware = is_true(text.re_search(rf"\A{_DATE}{_CLOCK}{_OFFSET}\z"))
+    aware = is_true(text.re_search(rf"\A{_DATE}{_CLOCK} ?(?:{OFFSET}){NAMED_ZONE}\z"))
     missing = text.isnull() | text.isin((*sorted(MISSING), "nat"))
     begin = ibis.literal("2024-01-31t00:00:00.000000")
     complete = text + begin.substr(text.length(), 26)
@@ -165,23 +169,34 @@ def is_valid_moment(rows: Any) -> Any:
     days = ibis.ifelse(month.isin((4, 6, 9, 11)), 30, 31)
     date = (year >= 1) & month.between(1, 12) & (rows.day >= 1)
     date &= rows.day <= ibis.ifelse(month == 2, february, days)
-    return date & (rows.hour < 24) & (rows.minute < 60) & (rows.second < 60)
+    is_clock = (rows.hour < 24) & (rows.minute < 60) & (rows.second <= 60)
+    is_end = (rows.hour == 24) & (rows.minute + rows.second + rows.micro == 0)
+    is_end &= (year < 9999) | (month < 12) | (rows.day < 31)
+    return date & (is_clock | is_end)
 
 
 def count_days(rows: Any) -> Any:
-    """Count days since 1970 in the Gregorian calendar; years are counted from March."""
+    """Count days since 1970 in the Gregorian calendar; years are counted from March.
+
+    24:00 is in the next day.
+    """
     import ibis
 
     year = rows.year - ibis.ifelse(rows.month <= 2, 1, 0)
     of_year = ((rows.month + 9) % 12 * 153 + 2) // 5 + rows.day - 1
-    days = year * 365 + year // 4 - year // 100 + year // 400 + of_year - 719_468
+    days = year * 365 + year // 4 - year // 100 + year // 400 + of_year - 719_468 + rows.hour // 24
     return days.cast("int64")
 
 
 def count_microseconds(rows: Any) -> Any:
-    """Count microseconds since 1970."""
-    seconds = rows.hour * 3600 + rows.minute * 60 + rows.second
-    return (rows.days * _DAY_SECONDS + seconds) * 1_000_000 + rows.micro
+    """Count microseconds since 1970; a leap second is the last microsecond of its minute."""
+    import ibis
+
+    minutes = rows.days * _DAY_MINUTES + rows.hour % 24 * 60 + rows.minute
+    is_leap = rows.second == 60
+    return minutes * 60_000_000 + ibis.ifelse(
+        is_leap, 59_999_999, rows.second * 1_000_000 + rows.micro
+    )
 
 
 def _ranges(points: Any) -> str:

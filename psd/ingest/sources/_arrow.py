@@ -18,7 +18,7 @@ from psd.ingest.sources._names import (
     refuse_two_pairs,
     resolve_columns,
 )
-from psd.ingest.sources._point_text import decode_wkt
+from psd.ingest.sources._point_text import decode_point_text, srid_of
 from psd.ingest.sources._points import (
     Coordinates,
     Projection,
@@ -56,12 +56,15 @@ class Layout:
         Column of points; without it x and y are used.
     project : callable
         Reprojects points to the CRS of the domain.
+    srid : int, optional
+        SRID that points in text may state, see `psd.ingest.sources._point_text`.
     """
 
     what: str
     columns: Columns
     geometry: str | None
     project: Projection
+    srid: int | None = None
 
     @property
     def names(self) -> list[str]:
@@ -97,7 +100,8 @@ class Layout:
         if self.geometry is not None:
             return self.project(decode_points(fields[self.geometry], self.geometry))
         if self.columns.wkt is not None:
-            return self.project(decode_wkt(fields[self.columns.wkt], self.columns.wkt))
+            points = fields[self.columns.wkt]
+            return self.project(decode_point_text(points, self.columns.wkt, self.srid))
         x, y = (numbers(fields[name], name) for name in (self.columns.x, self.columns.y))
         return self.project((x, y))
 
@@ -145,7 +149,8 @@ def find_columns(
         project = column_projection(columns, domain, what)
     else:
         project = make_projection(stated_crs(geometries.get(geometry), columns, what), domain, what)
-    return Layout(what=what, columns=columns, geometry=geometry, project=project)
+    srid = srid_of(domain.crs, columns.input_crs)
+    return Layout(what=what, columns=columns, geometry=geometry, project=project, srid=srid)
 
 
 def check_names(what: str, names: list[str], required: Iterable[str]) -> None:
@@ -178,7 +183,7 @@ def _check_types(schema: Any, chosen: Layout) -> None:
     empty = {name: pa.array([], schema.field(name).type) for name in chosen.names}
     columns = chosen.columns
     if chosen.geometry is None and columns.wkt is not None:
-        decode_wkt(empty[columns.wkt], columns.wkt)
+        decode_point_text(empty[columns.wkt], columns.wkt, None)
     elif chosen.geometry is None:
         numbers(empty[columns.x], columns.x), numbers(empty[columns.y], columns.y)
     else:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from psd.ingest.sources._csv_file import CsvContent
 from psd.ingest.sources._csv_header import Header
-from psd.ingest.sources._point_text import EMPTY_POINT, POINT
 
 __all__ = ["CsvQuery"]
 
@@ -36,8 +35,13 @@ class CsvQuery:
         So it is known whether rows are left out.
         """
         columns, content = self.header.columns, self.content
-        is_plain = columns.wkt is None and columns.decimal == "."
-        return is_plain and not content.quotes and not content.line_ends
+        return columns.decimal == "." and not content.quotes and not content.line_ends
+
+    def points(self) -> str:
+        """SQL of the texts of points."""
+        columns = self.header.columns
+        assert columns.wkt is not None
+        return f"SELECT {self._field(columns.wkt)} AS point {self._others()} FROM {self._table()}"
 
     def numbers(self) -> str:
         """SQL of coordinates that the parser itself converts, which is less work.
@@ -69,8 +73,8 @@ class CsvQuery:
             Whether it also gives the texts of such fields, which is more work.
         """
         columns = self.header.columns
-        x, y = self._coordinates()
-        comma = columns.decimal == "," and columns.wkt is None
+        x, y = self._field(columns.x), self._field(columns.y)
+        comma = columns.decimal == ","
         numbers = f"{_number(x, comma=comma)} AS x, {_number(y, comma=comma)} AS y {self._others()}"
         if not with_texts:
             return f"SELECT {numbers} FROM {self._table()}"
@@ -96,14 +100,6 @@ class CsvQuery:
         field = self._field(name)
         number = _number(field, comma=self.header.columns.decimal == ",")
         return f"CASE WHEN contains({field}, '_') THEN 'nan'::DOUBLE ELSE {number} END"
-
-    def _coordinates(self) -> tuple[str, str]:
-        """SQL of the texts of both coordinates."""
-        columns = self.header.columns
-        if columns.wkt is None:
-            return self._field(columns.x), self._field(columns.y)
-        field = self._field(columns.wkt)
-        return _point_part(field, 1), _point_part(field, 2)
 
     def _field(self, name: str) -> str:
         """SQL of the text of a field."""
@@ -143,17 +139,6 @@ def _number(column: str, *, comma: bool) -> str:
         number = f"TRY_CAST(replace({column}, ',', '.') AS DOUBLE)"
         number = f"CASE WHEN contains({column}, '.') THEN NULL ELSE {number} END"
     return f"coalesce({number}, 'nan'::DOUBLE)"
-
-
-def _point_part(column: str, group: int) -> str:
-    """SQL of a coordinate of a point in WKT; text that is not a number for other text.
-
-    A text with a digit that is not a point could be a number, so a word takes its place.
-    """
-    return f"""CASE WHEN regexp_full_match({column}, {_quoted(POINT)})
-        THEN regexp_extract({column}, {_quoted(POINT)}, {group})
-        WHEN regexp_full_match({column}, {_quoted(EMPTY_POINT)}) THEN ''
-        WHEN regexp_matches({column}, '[0-9]') THEN 'POINT' ELSE {column} END"""
 
 
 def _odd(axis: str, *, has_underscore: bool) -> str:

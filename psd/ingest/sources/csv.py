@@ -29,7 +29,7 @@ from psd.ingest.sources._csv_header import Header, read_header
 from psd.ingest.sources._csv_query import CsvQuery
 from psd.ingest.sources._faults import fault_class
 from psd.ingest.sources._plain_text import plain_file, standard_input
-from psd.ingest.sources._point_text import MISSING, number_rule
+from psd.ingest.sources._point_text import MISSING, decode_point_text, number_rule, srid_of
 from psd.ingest.sources._points import Projection, column_projection
 from psd.ingest.tally import Batch
 
@@ -105,7 +105,8 @@ def batches(
                 if copies is not None and content.has_rows:
                     copies.add(path, content.length, _display_name(item))
                 project = column_projection(columns, domain, _display_name(item))
-                yield from _stream(path, header, content, project)
+                srid = srid_of(domain.crs, columns.input_crs)
+                yield from _stream(path, header, content, project, srid)
 
 
 def _display_name(item: Path) -> str:
@@ -131,7 +132,7 @@ def _as_file(path: Path, columns: Columns) -> Iterator[Path]:
 
 
 def _stream(
-    path: Path, header: Header, content: CsvContent, project: Projection
+    path: Path, header: Header, content: CsvContent, project: Projection, srid: int | None
 ) -> Iterator[Batch]:
     """Read one file."""
     import duckdb
@@ -143,7 +144,7 @@ def _stream(
     try:
         with open_session() as connection:
             for batch in _rows(path, layout, connection):
-                yield _batch(path, batch, header.columns, project)
+                yield _batch(path, batch, header.columns, project, srid)
     except duckdb.OutOfMemoryException:
         raise MemoryError from None
     except (duckdb.Error, pa.ArrowException, OSError) as error:
@@ -155,6 +156,9 @@ def _stream(
 def _rows(path: Path, layout: CsvQuery, connection: duckdb.DuckDBPyConnection) -> Iterator[Any]:
     """Arrow record batches of one file, the fields of which are checked."""
     content, run = layout.content, partial(_run, path, layout.header.columns)
+    if layout.header.columns.wkt is not None:
+        yield from run(connection, layout.points())
+        return
     if content.has_underscore or content.may_have_gaps:
         yield from run(connection, layout.text(with_texts=True))
         return
@@ -239,16 +243,22 @@ def _is_finite(batch: Any) -> bool:
 
 def _check_texts(path: Path, batch: Any, columns: Columns) -> None:
     """Refuse text in place of a number."""
-    names = (columns.x, columns.y) if columns.wkt is None else (columns.wkt, columns.wkt)
-    for axis, name in zip(("x", "y"), names, strict=True):
+    for axis, name in zip(("x", "y"), (columns.x, columns.y), strict=True):
         is_infinite = np.isinf(from_arrow(batch.column(axis))).any()
         if is_infinite or not _all_missing(batch.column(f"odd_{axis}")):
             raise InputDataError(f"column {name!r} of {path} {number_rule(columns)}")
 
 
-def _batch(path: Path, batch: Any, columns: Columns, project: Projection) -> Batch:
+def _batch(
+    path: Path, batch: Any, columns: Columns, project: Projection, srid: int | None
+) -> Batch:
     """Convert an Arrow record batch."""
-    x, y = project((from_arrow(batch.column("x")), from_arrow(batch.column("y"))))
+    if columns.wkt is None:
+        points = from_arrow(batch.column("x")), from_arrow(batch.column("y"))
+    else:
+        text = batch.column("point")
+        points = decode_point_text(text, columns.wkt, srid, where=f" of {path}")
+    x, y = project(points)
     user = batch.column("user") if columns.user else None
     if user is not None and _has_nul(user):
         raise InputDataError(

@@ -12,7 +12,7 @@ from psd._util.wall_clock import wall_clock
 from psd.errors import InputDataError
 from psd.ingest.sources._arrow import MAX_BATCH_ROWS, check_names
 from psd.ingest.sources._names import check_roles, refuse_two_pairs, resolve_columns
-from psd.ingest.sources._point_text import decode_wkt
+from psd.ingest.sources._point_text import decode_point_text, srid_of
 from psd.ingest.sources._points import (
     Coordinates,
     check_finite,
@@ -80,7 +80,9 @@ def _geometry(data: Any, columns: Columns) -> str | None:
 def _batch(data: Any, columns: Columns, geometry: str | None, domain: Domain) -> Batch:
     """Convert a part of a table."""
     if geometry is None and columns.wkt is not None:
-        x, y = decode_wkt(_texts(data[columns.wkt]), columns.wkt)
+        x, y = decode_point_text(
+            _texts(data[columns.wkt]), columns.wkt, srid_of(domain.crs, columns.input_crs)
+        )
         x, y = column_projection(columns, domain, "the DataFrame")((x, y))
     elif geometry is None:
         x, y = (_numbers(data, name) for name in (columns.x, columns.y))

@@ -27,7 +27,7 @@ from psd.ingest.sources._csv_file import DECIMAL
 from psd.ingest.sources._faults import fault_class
 from psd.ingest.sources._names import check_roles, refuse_two_pairs, resolve_columns
 from psd.ingest.sources._paths import file_kind, refuse_changes
-from psd.ingest.sources._point_text import MISSING, decode_wkt, number_rule
+from psd.ingest.sources._point_text import MISSING, decode_point_text, number_rule, srid_of
 from psd.ingest.sources._points import Projection, column_projection
 from psd.ingest.tally import Batch
 
@@ -80,10 +80,11 @@ def batches(items: list[Path], columns: Columns, domain: Domain) -> Iterator[Bat
             check_roles(str(path), chosen)
             fields = {name: names.index(name) for name in chosen}
             project = column_projection(chosen, domain, str(path))
-            yield _batch(path, [], chosen, fields, project)
+            srid = srid_of(domain.crs, chosen.input_crs)
+            yield _batch(path, [], chosen, fields, project, srid)
             while block := list(islice(rows, _ROWS)):
                 records = [row for row in block if any(cell is not None for cell in row)]
-                yield _batch(path, records, chosen, fields, project)
+                yield _batch(path, records, chosen, fields, project, srid)
 
 
 def header_names(path: Path, columns: Columns) -> list[str]:
@@ -175,6 +176,7 @@ def _batch(
     columns: Columns,
     fields: dict[str, int],
     project: Projection,
+    srid: int | None,
 ) -> Batch:
     """Convert rows."""
     cells = {
@@ -184,7 +186,8 @@ def _batch(
     if columns.wkt is None:
         x, y = (_numbers(path, cells[name], name, columns) for name in (columns.x, columns.y))
     else:
-        x, y = decode_wkt(_texts(path, cells[columns.wkt], columns.wkt), columns.wkt)
+        texts = _texts(path, cells[columns.wkt], columns.wkt)
+        x, y = decode_point_text(texts, columns.wkt, srid)
     x, y = project((x, y))
     time = None
     if columns.time is not None:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+import shapely
 
 from psd.errors import ParameterError
 from psd.ingest.reading import reading_of
@@ -89,23 +90,71 @@ def test_tables_have_the_same_names_and_points(tmp_path, kind):
 
 
 WKT_MARKS = ["", "POINT EMPTY", "point z empty", "null", " - "]
-NO_WKT = ["5", "1.5 2", "POINT (1)", "POINT (1 2 3 4)", "POINT (1,2)", "LINESTRING (0 0, 1 1)",
-    "POINT (1e999 2)", "MULTIPOINT ((1 2))", "SRID=4326;POINT (1 2)", "inf", "place",
-    "POINT (NaN 1)", "51\u00b030'", "POINT (1 2) POINT (1 2)"]  # fmt: skip
+NO_WKT = ["5", "1.5 2", "POINT (1)", "POINT (1 2 3 4 5)", "POINT (1,2)", "LINESTRING (0 0, 1 1)",
+    "POINT (1e999 2)", "MULTIPOINT ((1 2))", "SRID=3857;POINT (1 2)", "inf", "place",
+    "POINT (NaN 1)", "51\u00b030'", "POINT (1 2) POINT (1 2)", "SRID=4326;1 2",
+    "SRID=43260;POINT (1 2)",    "SRID=4326;LINESTRING (0 0, 1 1)"]  # fmt: skip
+
+
+def hexadecimal(shape, srid=None, **options):
+    shape = shape if srid is None else shapely.set_srid(shape, srid)
+    return shapely.to_wkb(shape, hex=True, include_srid=srid is not None, **options)
+
+
+POINT, LINE = shapely.Point(1.5, -2), shapely.LineString([(0, 0), (1, 1)])
+SAME_POINT = [
+    "POINT (1.5 -2)", "point(15e-1 -2)", "POINT Z (1.5 -2 7)", "POINTM(1.5 -2 7)",
+    "POINT ZM (1.5 -2 7 8)", "POINT(1.5 -2 7 8)", "SRID=4326;POINT(1.5 -2)",
+    " srid = 4326 ; Point Z (1.5 -2 7)", "SRID=0;POINT (1.5 -2)",
+    hexadecimal(POINT), hexadecimal(POINT, 4326), hexadecimal(POINT, 4326).lower(),
+    r"\x" + hexadecimal(POINT), " " + hexadecimal(POINT) + " ", hexadecimal(POINT, byte_order=0),
+    hexadecimal(shapely.Point(1.5, -2, 7), 4326),
+    hexadecimal(shapely.Point(1.5, -2, 7), flavor="iso"),
+]  # fmt: skip
+NO_HEX = [hexadecimal(POINT, 3857), hexadecimal(LINE), hexadecimal(LINE, 4326),
+    hexadecimal(POINT)[:-1], hexadecimal(POINT)[:-2], "0" * 42, "12" * 25,
+    hexadecimal(shapely.MultiPoint([(1, 2)])), hexadecimal(shapely.Point(np.inf, 1))]  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ["csv", "pandas", "arrow"])
 def test_points_as_text(subtests, file, kind):
-    for text in (*WKT_MARKS, *NO_WKT):
+    marks = [*WKT_MARKS, "SRID=4326;POINT EMPTY", hexadecimal(shapely.Point())]
+    for text in (*marks, *NO_WKT, *NO_HEX):
         data = points_as(file, kind, text)
         with subtests.test(text):
-            if text in WKT_MARKS:
+            if text in marks:
                 assert np.isnan(rows_of(data, wkt="geom")).all()
                 continue
             message = refused(data, wkt="geom")
             assert "column 'geom'" in message
             assert "such as POINT (127.01 37.5)" in message
             assert text == "5" or text not in message.replace("POINT (127.01 37.5)", "")
+
+
+@pytest.mark.parametrize("kind", ["csv", "pandas", "arrow", "xlsx"])
+def test_one_point_in_all_its_texts(subtests, tmp_path, file, kind):
+    """In one column; an SRID must be that of the column, whether the CRS is stated or not."""
+    texts = [*SAME_POINT, "", "NULL"]
+    table = pd.DataFrame({"geom": texts, "n": range(len(texts))})
+    path = tmp_path / "points.xlsx"
+    if kind == "xlsx":
+        table.to_excel(path, index=False)
+    data = {
+        "csv": lambda: file(table.to_csv(index=False)),
+        "pandas": lambda: table,
+        "arrow": lambda: pa.Table.from_pandas(table),
+        "xlsx": lambda: path,
+    }[kind]()
+    *points, empty, mark = rows_of(data, wkt="geom")
+    assert set(points) == {(1.5, -2.0)}
+    assert np.isnan([empty, mark]).all()
+    only = points_as(file, "pandas", "SRID=5179;POINT (1000000 2000000)")
+    ((x, y),) = rows_of(only, wkt="geom", input_crs="EPSG:5179")
+    assert (round(x, 1), round(y, 1)) == (127.5, 38.0)
+    assert "SRID=4326; other" in refused(only, wkt="geom")
+    ((x, y),) = rows_of(points_as(file, "pandas", "SRID=4326;POINT (1 2)"), wkt="geom",
+        input_crs="OGC:CRS84")  # fmt: skip
+    assert (x, y) == (1, 2)
 
 
 def points_as(file, kind, text):
