@@ -34,7 +34,7 @@ _NULL = ("null", "@null")
 
 
 def parse_crs(named: Any) -> CRS:
-    """Parse a name, a code or a definition of a CRS.
+    """Parse a name, a code or a definition of a CRS with coordinates x and y.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def parse_crs(named: Any) -> CRS:
     Raises
     ------
     DomainError
-        If it is not a CRS, or names a file.
+        If it is not a CRS, names a file, or has other coordinates, such as geocentric ones.
 
     Examples
     --------
@@ -69,7 +69,23 @@ def parse_crs(named: Any) -> CRS:
     # Values of parameters are numbers; a text is the name of a file.
     if any(_FILES.search(t) or (key == "value" and t not in _NULL) for key, t in parts):
         raise DomainError(_names_file(text), name="crs")
+    if not (crs.is_geographic or crs.is_projected or crs.is_engineering):
+        raise DomainError(
+            f"crs must have coordinates x and y, got {text[:80]!r}, {_other_coordinates(crs)}; try "
+            "EPSG:4326",
+            name="crs",
+            value=text[:80],
+        )
     return crs
+
+
+def _other_coordinates(crs: CRS) -> str:
+    """What a CRS has in place of coordinates x and y."""
+    if crs.is_geocentric:
+        return "which has X, Y and Z from the centre of the earth (transform them first)"
+    if crs.is_vertical:
+        return "which has heights alone"
+    return f"which is a {crs.type_name} of {len(crs.axis_info)} axes"
 
 
 def check_plane_crs(text: str, name: str = "crs") -> tuple[str, bool]:
@@ -106,12 +122,6 @@ def check_plane_crs(text: str, name: str = "crs") -> tuple[str, bool]:
         raise DomainError(
             name + message.removeprefix("crs"), name=name, value=str(text)[:80]
         ) from None
-    if not (crs.is_geographic or crs.is_projected or crs.is_engineering):
-        raise DomainError(
-            f"{name} must have coordinates x and y, got {text[:80]!r}; try EPSG:4326",
-            name=name,
-            value=text[:80],
-        )
     authority = crs.to_authority(min_confidence=100)
     return (":".join(authority) if authority else crs.to_wkt()), bool(crs.is_geographic)
 

@@ -18,7 +18,10 @@ USUAL_PAIRS = (("lon", "lat"), ("longitude", "latitude"), ("x", "y"), ("easting"
 # Other names of the encodings, as programs and Python call them.
 _ENCODINGS = {
     **dict.fromkeys(("cp1252", "cp-1252", "windows1252", "win-1252", "ansi"), "windows-1252"),
-    "utf8": "utf-8",
+    # Web browsers read these names so, too: what is called Latin-1 has mostly the euro sign, or
+    # quotation marks, where Latin-1 itself has control characters.
+    **dict.fromkeys(("latin-1", "latin1", "l1", "iso-8859-1", "iso8859-1"), "windows-1252"),
+    **dict.fromkeys(("utf8", "utf-8-sig", "ascii", "us-ascii"), "utf-8"),
     "utf16": "utf-16",
     **{name: name for name in ("utf-8", "utf-16", "windows-1252")},
 }
@@ -66,7 +69,8 @@ class Columns:
         Decimal sign of coordinates in text.
     encoding : {"auto", "utf-8", "utf-16", "windows-1252"}
         Encoding of CSV. "auto" is UTF-16 where the file begins with its byte order mark, else
-        UTF-8. Other names of these, such as cp1252, are accepted.
+        UTF-8. Other names of these, such as cp1252, are accepted, and latin-1 and iso-8859-1 mean
+        windows-1252.
     input_crs : str, optional
         CRS of x and y, or of points in WKT, if it is not that of the domain; also of geometries
         that state none. Kept in its canonical text. A record that the transformation does not

@@ -29,7 +29,7 @@ from psd.ingest.sources._names import (
     resolve_columns,
 )
 
-__all__ = ["Header", "HeaderError", "check_signature", "has_wide_mark", "read_header"]
+__all__ = ["START", "Header", "HeaderError", "check_signature", "has_wide_mark", "read_header"]
 
 _MAX_HEADER = 2**20
 
@@ -42,7 +42,8 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _OTHER_FORMATS = {
     b"\xfd7zXZ\0": "a compressed file; decompress it first",
     b"BZh91AY&SY": "a compressed file; decompress it first",
-    b"PK\x03\x04": "a workbook or a zip archive; save it as CSV, or name a workbook .xlsx",
+    b"PK\x03\x04": "a workbook or an archive; save it as CSV, name a workbook .xlsx, unpack a zip "
+    "archive, or save the points of KMZ as GeoPackage (ogr2ogr points.gpkg FILE)",
     b"\xd0\xcf\x11\xe0": "a workbook; save it as CSV or .xlsx",
     b"PAR1": "a Parquet file; name it .parquet",
     b"SQLite format 3\0": "a GeoPackage or a database; name a GeoPackage .gpkg",
@@ -53,6 +54,24 @@ _OTHER_FORMATS = {
     b"MM\0*": "a picture or a raster; name a file of points",
     b"%PDF": "a document; name a file of points",
 }
+
+# Elements with which files of XML begin, and advice for each. What GDAL makes of them is not read:
+# it takes a latitude that is no number for 0, and leaves out points and folders without a word.
+_ELEMENTS = {
+    b"gpx": "GPX; save its points as GeoPackage, such as with ogr2ogr points.gpkg FILE "
+    "track_points (or waypoints, or route_points)",
+    b"kml": "KML; save its points as GeoPackage, such as with ogr2ogr points.gpkg FILE",
+    b"TrainingCenterDatabase": "TCX; save its points as CSV, such as with gpsbabel",
+    b"html": "a web page; was a download refused?",
+}
+_ELEMENT = re.compile(rb"<([A-Za-z][\w.-]*)")
+_JSON = (
+    "JSON; name GeoJSON .geojson, and GeoJSON with a feature on each line .geojsonl, without "
+    "compression"
+)
+
+START = 4096
+"""Bytes of a file by which other formats are told."""
 
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
 """Byte order marks of UTF-16."""
@@ -72,6 +91,13 @@ def check_signature(path: Path, start: bytes) -> None:
     for signature, description in _OTHER_FORMATS.items():
         if start.startswith(signature):
             raise HeaderError(f"{path} must be UTF-8 text, got {description}")
+    text = start.removeprefix(_BYTE_ORDER_MARK).lstrip()
+    if text.startswith(b"<"):
+        element = _ELEMENT.search(text)
+        description = _ELEMENTS.get(element[1] if element else b"", "XML")
+        raise HeaderError(f"{path} must be a table of points such as CSV, got {description}")
+    if text.startswith((b"{", b"[{", b"\x1e")):
+        raise HeaderError(f"{path} must be a table of points such as CSV, got {_JSON}")
 
 
 def has_wide_mark(start: bytes) -> bool:

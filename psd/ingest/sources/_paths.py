@@ -46,6 +46,7 @@ _SUFFIXES = {
     ".fgb": "vector",
     ".geojson": "vector",
     ".json": "vector",
+    **dict.fromkeys((".geojsonl", ".geojsons", ".geojsonseq", ".ndjson", ".jsonl"), "vector"),
 }
 
 _TEXT = (".csv", ".tsv", ".txt", ".gz", ".zst")

@@ -19,7 +19,7 @@ from typing import IO
 from psd.errors import InputDataError, ResourceError
 from psd.ingest.sources._columns import Columns
 from psd.ingest.sources._csv_file import BUFFER, Expansion, find_compression, open_content
-from psd.ingest.sources._csv_header import HeaderError, check_signature, has_wide_mark
+from psd.ingest.sources._csv_header import START, HeaderError, check_signature, has_wide_mark
 from psd.ingest.sources._paths import refuse_changes
 
 __all__ = ["header_file", "plain_file", "standard_input", "stored_stream"]
@@ -90,7 +90,7 @@ def header_file(path: Path, columns: Columns) -> Iterator[Path]:
 def _find_encoding(path: Path, columns: Columns) -> str:
     """Stated encoding, or UTF-16 where the file begins with its byte order mark."""
     with open_content(path, find_compression(path)) as file:
-        start = file.read(16)
+        start = file.read(START)
     check_signature(path, start)
     stated, is_wide = columns.encoding, has_wide_mark(start)
     if stated == "utf-16" and not is_wide:

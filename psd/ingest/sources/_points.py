@@ -133,11 +133,14 @@ def make_projection(crs: Any, domain: Plane, what: str) -> Projection:
         raise DomainError(_NO_CRS.format(what=what))
     try:
         source, target = parse_crs(crs), parse_crs(domain.crs)
+    except DomainError as error:
+        raise DomainError(f"{what} has a CRS that is refused: {error}", name="crs") from None
+    try:
         if source.equals(target, ignore_axis_order=True):
             return lambda points: points
         with offline():
             transformer = Transformer.from_crs(source, target, always_xy=True)
-    except (DomainError, ProjError):
+    except ProjError:
         raise DomainError(
             f"{what} has a CRS that cannot be transformed to {domain.crs}; is it a local CRS?"
         ) from None

@@ -1,7 +1,8 @@
-"""GeoPackage, Shapefile, FlatGeobuf and GeoJSON, streamed by GDAL. Private side."""
+"""GeoPackage, Shapefile, FlatGeobuf, GeoJSON and lines of it, streamed by GDAL. Private side."""
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from psd.ingest.sources._faults import fault_class
 from psd.ingest.sources._names import resolve_columns
 from psd.ingest.sources._paths import file_kind, refuse_changes
 from psd.ingest.sources._tally_marks import refuse_private_footer
+from psd.space.region_files import refuse_pointers
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns
@@ -26,8 +28,16 @@ __all__ = ["accepts", "batches"]
 
 _ROWS = 100_000
 
-_PLAIN_STREAM = "OGR_FLATGEOBUF_STREAM_BASE_IMPL"
-"""Option of GDAL: its native stream of FlatGeobuf overwrites points after a missing geometry."""
+# Options of GDAL. Its native stream of FlatGeobuf overwrites points after a missing geometry. It
+# takes text of GeoJSON for times by a rule of its own, which drops UTC and GMT.
+_OPTIONS = {"OGR_FLATGEOBUF_STREAM_BASE_IMPL": "YES", "OGR_GEOJSON_DATE_AS_STRING": "YES"}
+
+_SEPARATOR = b"\x1e"
+"""Stands before each feature of a sequence of GeoJSON, unless lines separate them."""
+
+_JSON_ENDINGS = (
+    ".geojson", ".json", ".geojsonl", ".geojsons", ".geojsonseq", ".ndjson", ".jsonl",
+)  # fmt: skip
 
 _POINTS = ("Point", "2.5D Point", "Unknown")
 """Prefixes of geometry types of layers that may hold points."""
@@ -69,6 +79,7 @@ def _layer(path: Path, requested: str | None) -> str:
     import pyogrio
 
     refuse_private_footer(path, footer_keys(path))  # some builds of GDAL read Parquet
+    refuse_pointers(path, "input")
     try:
         with _quiet():
             types = {str(name): geometry for name, geometry in pyogrio.list_layers(path)}
@@ -104,6 +115,35 @@ def _check_length(path: Path) -> None:
         raise InputDataError(_unsound(path))
 
 
+def _check_lines(path: Path, info: dict[str, Any]) -> None:
+    """Refuse lines of GeoJSON that are no feature; GDAL would pass over them."""
+    if path.suffix.lower() not in _JSON_ENDINGS:
+        return
+    with path.open("rb") as file:
+        first = next((line for line in file if line.strip()), b"")
+        file.seek(0)
+        if first.startswith(_SEPARATOR):
+            number = sum(line.count(_SEPARATOR) for line in file)
+        else:
+            number = sum(bool(line.strip()) for line in file)
+    # GDAL reads lines after a byte order mark as one value.
+    has_lines = info["driver"] == "GeoJSONSeq" or (number > 1 and _is_json(first))
+    if has_lines and info["features"] != number:
+        raise InputDataError(
+            f"{path} must hold one feature of GeoJSON on each line, without a byte order mark; "
+            "write the file again"
+        )
+
+
+def _is_json(line: bytes) -> bool:
+    """Whether a line is a value of its own, and not the first line of a longer one."""
+    try:
+        json.loads(line.decode("utf-8-sig"))
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
 def _is_complete_table(path: Path) -> bool:
     """Whether the table of a shapefile has all records that its header states."""
     with path.open("rb") as file:
@@ -117,8 +157,8 @@ def _is_complete_table(path: Path) -> bool:
 def _unsound(path: Path) -> str:
     """Message about a file that GDAL cannot read; its own message may quote the content."""
     return (
-        f"{path} cannot be read as GeoPackage, Shapefile, FlatGeobuf or GeoJSON; is it truncated, "
-        "or is a part of it missing?"
+        f"{path} cannot be read as GeoPackage, Shapefile, FlatGeobuf, GeoJSON or lines of GeoJSON; "
+        "is it truncated, or is a part of it missing?"
     )
 
 
@@ -129,8 +169,9 @@ def _rows(path: Path, layer: str, columns: Columns, domain: Domain) -> Iterator[
 
     fault: type[InputDataError] | None = None
     try:
-        with _quiet():
+        with _quiet(), _options():
             info = pyogrio.read_info(path, layer=layer, force_feature_count=True)
+        _check_lines(path, info)
         fields = [str(name) for name in info["fields"]]
         columns = replace(resolve_columns(columns, fields), wkt=None)
         names = _column_names(str(path), info, columns)
@@ -142,7 +183,7 @@ def _rows(path: Path, layer: str, columns: Columns, domain: Domain) -> Iterator[
             use_pyarrow=True,
             datetime_as_string=True,  # times of GDAL lose their offset in some formats
         )
-        with _plain_stream(), opened as (meta, reader):
+        with _options(), opened as (meta, reader):
             geometry = (meta["geometry_name"] or "wkb_geometry") if meta["geometry_type"] else None
             crs_of = {} if geometry is None else {geometry: meta["crs"]}
             chosen = find_columns(str(path), reader.schema, columns, domain, crs_of)
@@ -179,16 +220,16 @@ def _records(reader: Any) -> Iterator[Any]:
 
 
 @contextmanager
-def _plain_stream() -> Iterator[None]:
-    """Make GDAL read every format feature by feature."""
+def _options() -> Iterator[None]:
+    """Make GDAL read every format feature by feature, and text as it is."""
     import pyogrio
 
-    before = pyogrio.get_gdal_config_option(_PLAIN_STREAM)
-    pyogrio.set_gdal_config_options({_PLAIN_STREAM: "YES"})
+    before = {name: pyogrio.get_gdal_config_option(name) for name in _OPTIONS}
+    pyogrio.set_gdal_config_options(_OPTIONS)
     try:
         yield
     finally:
-        pyogrio.set_gdal_config_options({_PLAIN_STREAM: before})
+        pyogrio.set_gdal_config_options(before)
 
 
 @contextmanager
