@@ -85,7 +85,7 @@ def _other_coordinates(crs: CRS) -> str:
         return "which has X, Y and Z from the centre of the earth (transform them first)"
     if crs.is_vertical:
         return "which has heights alone"
-    return f"which is a {crs.type_name} of {len(crs.axis_info)} axes"
+    return f"which is a {crs.type_name}"
 
 
 def check_plane_crs(text: str, name: str = "crs") -> tuple[str, bool]:

@@ -393,6 +393,23 @@ RING = ring(0, 0, 40, 40)
 HOLE = "(0 0, 40 0, 40 40, 0 40, 0 0), (10 10, 10 20, 20 20, 20 10, 10 10)"
 WKT = "--polygons p.wkt --polygons-crs EPSG:4326"
 
+PLACE = {"type": "Feature", "properties": {"note": SECRET},
+    "geometry": {"type": "Point", "coordinates": [1.5, 2.5]}}  # fmt: skip
+
+STREET = {**PLACE, "geometry": {"type": "LineString", "coordinates": [[1, 2], [3, 4]]}}
+
+
+def features(*values, start=""):
+    """GeoJSON with a feature on each line."""
+    return "".join(f"{start}{json.dumps(value)}\n" for value in values)
+
+
+def xml(element):
+    """XML with an element and a secret in it."""
+    head = '<?xml version="1.0"?>\n<!-- tracks -->\n'
+    return f'{head}<{element} version="1.1"><note>{SECRET}</note></{element}>\n'
+
+
 # fmt: off
 FILE = (
     unread("C01-missing", "no such file", "does not exist", None),
@@ -427,7 +444,7 @@ FILE = (
         table("1.5,2.5,김", header="lon,lat,b").encode("cp949")),
     *(kept(f"C12-{end}", f"users in Windows-1252, stated as `{end}`", 1,
         users("\u20ac").encode("cp1252"), options=f"{USERS} --read encoding={end}")
-        for end in ("windows-1252", "cp1252")),
+        for end in ("windows-1252", "cp1252", "latin-1")),
     unread("C13-mixed", "UTF-8, then CP949", "not in UTF-8",
         users("김").encode() + "김,1,2,\n".encode("cp949"), options=USERS),
     kept("C14-crlf", "lines end in CR LF, or in CR", 3, GOOD.replace("\n", "\r\n"),
@@ -494,10 +511,27 @@ FILE = (
     unread("C28-parquet", "a Parquet file", "a Parquet file; name it .parquet",
         b"PAR1\x15\x04" + GOOD.encode()),
     unread("C28-geopackage", "a GeoPackage", "a GeoPackage", b"SQLite format 3\0" + GOOD.encode()),
+    *(unread(f"C28-{end}", given, told, text, input=f"points.{end}")
+        for end, given, told, text in (
+            ("gpx", "GPX", "got GPX; save its points as GeoPackage", xml("gpx")),
+            ("kml", "KML", "got KML; save its points as GeoPackage", xml("kml")),
+            ("tcx", "TCX", "got TCX; save its points as CSV", xml("TrainingCenterDatabase")),
+            ("kmz", "KMZ", "save the points of KMZ as GeoPackage", b"PK\x03\x04\x14" + b"\0" * 9),
+            ("gml", "other XML", "got XML", xml("gml:FeatureCollection")),
+            ("txt", "a web page", "got a web page", f"<!DOCTYPE html>\n<html>{SECRET}</html>\n"),
+            ("csv", "GeoJSON that is named .csv", "name GeoJSON .geojson", features(PLACE)),
+        )),
     kept("C29-title", "a title above the names, stated", 3, "Stops, \"all\n\n" + GOOD,
         options="--read skip-rows=2"),
     kept("C30-wkt", "points in WKT", 1, table("POINT (1.5 2.5)", "POINT EMPTY", header="geom"),
         options="--read wkt=geom"),
+    kept("C30-ewkt", "points in EWKT and in hexadecimal WKB", 3, table("SRID=4326;POINT(1.5 2.5)",
+        shapely.Point(1.5, 2.5).wkb_hex, "0101000020E61000000000000000000000" + "0" * 16,
+        header="geom"), options="--read wkt=geom"),
+    unread("C30-srid", "EWKT, or hexadecimal WKB, of another CRS", "or with SRID=4326",
+        table("SRID=3857;POINT(1.5 2.5)", header="geom"),
+        table("0101000020110F00000000000000000000" + "0" * 16, header="geom"),
+        options="--read wkt=geom", **NAMED),
     wrong("C30-columns", "WKT and columns of coordinates",
         "--read x and --read y must be left out with --read wkt", "--read wkt=a --read x=lon"),
     unread("C30-line", "a line in WKT, or a number where WKT is stated", "must hold points in WKT",
@@ -507,6 +541,16 @@ FILE = (
         input="points.xlsx"),
     unread("C31-text", "text in a workbook", "plain decimal numbers",
         workbook([["lon", "lat"], [SECRET + "E", 2]]), input="points.xlsx"),
+    kept("C34-lines", "GeoJSON with a feature on each line, or after each separator", 2,
+        features(PLACE, PLACE), features(PLACE, PLACE, start="\x1e"), input="points.geojsonl"),
+    kept("C34-null", "a feature without a geometry among them: left out", 1,
+        features(PLACE, {**PLACE, "geometry": None}), input="points.ndjson"),
+    unread("C34-torn", "a line that is no feature, at the end or in the middle",
+        "must hold one feature of GeoJSON on each line",
+        features(PLACE, PLACE)[:-40], features(PLACE) + SECRET + "\n" + features(PLACE, PLACE),
+        input="points.geojsonl"),
+    unread("C34-line", "a line in place of a point", "must hold points",
+        partial(Path.write_text, data=features(PLACE, STREET)), input="points.geojsonl"),
     kept("C32-crs", "degrees, and a release in metres; also a record that is not reached", 1,
         table("126.98,37.57"), table("126.98,37.57", "0,1e30"),
         options=f"--read input_crs=EPSG:4326 {METRES}"),
@@ -645,6 +689,8 @@ PARAMETERS = (
     wrong("P11-unknown", "an unknown CRS, or an empty one", "a coordinate reference system",
         "--crs EPSG:0", "--crs ''", code=3),
     wrong("P11-height", "a CRS of heights", "coordinates x and y", "--crs EPSG:5773", code=3),
+    wrong("P11-geocentric", "a geocentric CRS", "from the centre of the earth",
+        "--crs EPSG:4978", "--read input_crs=EPSG:4978", code=3),
     wrong("P24-long", "`--coordinate-resolution` of 17 decimals", "at most 15 digits",
         f"{EAST} --coordinate-resolution 0.00000000000000001", code=3),
     wrong("P24-values", "the same, larger than the bounds, or of 2^30 values and more; also of the "
@@ -685,6 +731,16 @@ UNITS = (
         content=MOMENTS),
     wrong("U01-no-column", "`--per day` without `--time`", "--read time must name",
         f"{USERS} --per day", content=MOMENTS),
+    kept("U01-forms", "times in UTC or GMT, a leap second, and 24:00", 6,
+        table(*(f"1.5,2.5,{user},{time}" for user, time in enumerate((
+            "2024-02-29 15:00:00 UTC", "2024-02-29T15:00:00Z", "2024-02-29 15:00 GMT",
+            "2024-03-01T00:00+09:00[Asia/Seoul]", "2024-02-29T23:59:60", "2024-02-29 24:00"))),
+            header="lon,lat,user,seen_at"), options=f"{USERS} {DAY}"),
+    unread("U01-other-forms", "times with am or pm, seconds since 1970, another name of a zone, or "
+        "a minute after 24:00", "not a time in ISO 8601",
+        *(table(f"1.5,2.5,u,{time}", header="lon,lat,user,seen_at") for time in (
+            "2024-02-29 03:00 PM", "1709218800", "2024-02-29 15:00 KST", "2024-02-29 24:01")),
+        options=f"{USERS} {DAY}", **NAMED),
     unread("U01-no-time", "a row without a time", "records have no time",
         table("1.5,2.5,u,2024-03-01", "1.5,2.5,u,", header="lon,lat,user,seen_at"),
         options=f"{USERS} {DAY}"),
@@ -864,6 +920,8 @@ QUERIES = (
     unasked("Q01-three", "three numbers", "4 arguments", "--box 0 0 1"),
     unasked("Q01-file", "`nan` in a file of boxes", "west is not a number", "--boxes b.csv",
         code=8, content=with_release("b.csv", "west,south,east,north\nnan,0,1,1\n")),
+    answered("Q01-semicolons", "a file of boxes with semicolons, capitals and decimal commas",
+        "--boxes b.csv", content=with_release("b.csv", "\ufeffWest;South;East;North\n0,5;0;9;9\n")),
     unasked("Q01-overflow-file", "`1e400` in it", "must have finite sides", "--boxes b.csv",
         content=with_release("b.csv", "west,south,east,north\n0,0,1e400,1\n")),
     unasked("Q02-box", "a box from 170 to -170",

@@ -2,6 +2,7 @@
 
 import json
 import os
+from itertools import product
 
 import geopandas as gpd
 import pytest
@@ -11,6 +12,7 @@ from shapely import Point, box
 
 import psd
 from psd.errors import DomainError
+from psd.ingest.sources import Columns, read
 from psd.space.boundary import Boundary, bounds_of
 from psd.space.crs import check_plane_crs, explain_proj_errors, parse_crs
 from psd.space.region_checks import to_release_crs
@@ -143,3 +145,37 @@ def test_polygons_come_to_a_domain_by_a_way_that_is_known(subtests):
         lambda shapes: to_release_crs(regions_table(shapes), LOCAL),
     ):
         refused(subtests, DomainError, table, use)
+
+
+TIMES = (
+    'TIMECRS["t",TDATUM["u",CALENDAR["proleptic Gregorian"],TIMEORIGIN[1970-01-01T00:00:00Z]],'
+    'CS[TemporalDateTime,1],AXIS["Time (T)",future]]'
+)
+
+
+def test_a_crs_without_coordinates_x_and_y_is_refused_with_its_reason(subtests):
+    kinds = {
+        "EPSG:4978": "centre of the earth",
+        "+proj=geocent +ellps=bessel +towgs84=1,2,3": "centre of the earth",
+        "EPSG:5773": "heights alone",
+        TIMES: "which is a Temporal CRS",
+    }
+    uses = {
+        "a domain": (lambda crs: psd.Domain(bounds=(0, 0, 1, 1), crs=crs), "^crs must"),
+        "columns": (lambda crs: Columns(input_crs=crs), "^input_crs must"),
+        "geometries": (
+            lambda crs: list(read(one_point(crs), Columns(), psd.Domain(bounds=(0, 0, 1, 1)))),
+            "^the GeoDataFrame has a CRS that is refused: crs must",
+        ),
+        "regions": (lambda crs: regions_table(one_point(crs)), "^crs must"),
+    }
+    for (crs, reason), (use, start) in product(kinds.items(), uses.values()):
+        told = pytest.raises(DomainError, match=f"{start} have coordinates x and y, .*{reason}")
+        with subtests.test(crs=crs, start=start), told:
+            use(crs)
+    for crs in ("EPSG:4979", "EPSG:7415", "EPSG:4326+5773"):  # heights play no part
+        assert parse_crs(crs).name
+
+
+def one_point(crs):
+    return gpd.GeoDataFrame(geometry=[Point(0.5, 0.5)], crs=crs)

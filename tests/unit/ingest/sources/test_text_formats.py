@@ -239,7 +239,7 @@ def test_options_that_do_not_exist_or_that_no_input_uses(subtests):
     ]:
         with subtests.test(words), pytest.raises(ParameterError, match=words):
             Columns(**options)
-    for name in ("cp1252", "CP_1252", "Windows-1252"):
+    for name in ("cp1252", "CP_1252", "Windows-1252", "latin-1", "Latin_1", "ISO-8859-1"):
         assert Columns(encoding=name).encoding == "windows-1252"
     assert [Columns(encoding=name).encoding for name in ("UTF8", "utf_16")] == ["utf-8", "utf-16"]
     stated = {"delimiter": ";", "decimal": ",", "encoding": "utf-16", "skip_rows": 2}

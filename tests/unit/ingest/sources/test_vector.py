@@ -143,9 +143,9 @@ def test_missing_points_an_open_file_and_another_crs(tmp_path):
     path = tmp_path / "a.fgb"
     data = gpd.GeoDataFrame({"id": list("abcdefghi")}, geometry=shapes, crs=4326)
     data.to_file(path, SPATIAL_INDEX="NO")
-    before = pyogrio.get_gdal_config_option(vector._PLAIN_STREAM)
+    before = [pyogrio.get_gdal_config_option(name) for name in vector._OPTIONS]
     np.testing.assert_array_equal(one(path).x, [0, 1, 2, np.nan, 4, np.nan, 6, 7, 8])
-    assert pyogrio.get_gdal_config_option(vector._PLAIN_STREAM) == before
+    assert [pyogrio.get_gdal_config_option(name) for name in vector._OPTIONS] == before
     # Readers see what was committed; the file itself stays as it is until a checkpoint.
     points().to_file(tmp_path / "a.gpkg")
     with closing(sqlite3.connect(tmp_path / "a.gpkg")) as writer, writer:
@@ -157,3 +157,64 @@ def test_missing_points_an_open_file_and_another_crs(tmp_path):
     data = {"type": "FeatureCollection", "crs": crs, "features": [feature]}
     (tmp_path / "a.geojson").write_text(json.dumps(data))
     assert one(tmp_path / "a.geojson").x[0] == pytest.approx(127.5, abs=1e-9)
+
+
+def feature(*place, **properties):
+    geometry = {"type": "Point", "coordinates": place} if place else None
+    return json.dumps({"type": "Feature", "properties": properties, "geometry": geometry})
+
+
+A, B = feature(127, 37.5, id="a"), feature(127.5, 37.5, 9, id="b")
+SEQUENCES = {
+    "lines.geojsonl": f"{A}\n{B}\n",
+    "lines.geojson": f"{A}\n{B}",
+    "lines.json": f"{A}\n{B}\n",
+    "blank.ndjson": f"\n{A}\r\n\n{B}\r\n\n",
+    "lines.jsonl": f"{A}\n{B}\n",
+    "separators.geojsons": f"\x1e{A}\n\x1e{B}\n",
+    "indented.geojsonseq": f"\x1e{json.dumps(json.loads(A), indent=1)}\n\x1e{B}\n",
+}
+TORN = {
+    "middle.geojsonl": f"{A}\n{{{SECRET}\n{B}\n",
+    "end.geojsonl": f"{A}\n{B[:40]}",
+    "end.geojson": f"{A}\n{B[:40]}",
+    "others.ndjson": f'{A}\n{{"lon": 1, "lat": 2}}\n[1, 2]\n"x"\n',
+    "a mark.geojsonl": f"\ufeff{A}\n{B}\n",
+    "a mark.geojson": f"\ufeff{A}\n{B}\n",
+    "separators.geojsons": f"\x1e{A}\n\x1e{{{SECRET}\n\x1e{B}\n",
+}
+
+
+def test_lines_of_geojson(tmp_path, subtests):
+    """GDAL passes over lines that it cannot read, and over all but one after a mark."""
+    for name, content in SEQUENCES.items():
+        (tmp_path / name).write_bytes(content.encode())
+        with subtests.test(name):
+            batch = one(tmp_path / name, user="id")
+            assert (batch.x.tolist(), batch.user.to_pylist()) == ([127, 127.5], ["a", "b"])
+    path = tmp_path / "missing.geojsonl"
+    path.write_text(f"{A}\n{feature(id='c')}\n")
+    np.testing.assert_array_equal(one(path).x, [127, np.nan])
+    for name, content in TORN.items():
+        (tmp_path / name).write_bytes(content.encode())
+        with subtests.test(name):
+            message = refused(tmp_path / name)
+            assert "one feature of GeoJSON on each line" in message
+            assert SECRET not in message
+
+
+def test_times_of_geojson_are_read_by_the_rule_for_text(tmp_path):
+    """GDAL would drop UTC, and read other forms of dates."""
+    texts = ("2024-06-30 10:15:00 UTC", "2024-06-30T10:15:00Z", "2024-06-30T19:15:00+09:00")
+    path = tmp_path / "times.geojson"
+    features = ",".join(feature(127, 37.5, seen=text) for text in texts)
+    path.write_text(f'{{"type": "FeatureCollection", "features": [{features}]}}')
+    times = one(path, time="seen", time_zone="Asia/Seoul").time
+    assert set(times.astype("M8[m]").astype(str)) == {"2024-06-30T19:15"}
+    path.write_text(feature(127, 37.5, seen="2024/06/30"))
+    assert "not a time in ISO 8601" in refused(path, time="seen")
+
+
+def test_a_virtual_data_set_that_names_other_files_is_refused(tmp_path):
+    (tmp_path / "a.gpkg").write_text("<OGRVRTDataSource></OGRVRTDataSource>")
+    assert "must hold its own data" in refused(tmp_path / "a.gpkg")
