@@ -39,12 +39,14 @@ FORMATS = ("table", *TEXTS, *FILES)
 @click.option(
     "--boxes",
     type=click.Path(),
-    help="CSV of boxes with the columns west, south, east, north and optionally id.",
+    help="CSV of boxes with the columns west, south, east, north and optionally id, as spreadsheet "
+    "programs write it: separated by commas, semicolons or tabs.",
 )
 @click.option(
     "--polygons",
     type=click.Path(),
-    help="Polygons: GeoPackage, GeoJSON, GeoParquet, WKT, CSV with a column wkt, ...",
+    help="Polygons: GeoPackage, GeoJSON, GeoParquet, WKT, CSV with a column wkt, ... "
+    "FILE:layer=NAME reads one of several layers.",
 )
 @click.option(
     "--polygons-crs", metavar="CRS", help="CRS of --polygons, where the file states none."

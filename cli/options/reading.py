@@ -36,10 +36,12 @@ _MEANINGS = {
     "user": "column of user ids",
     "x": "column of x or longitude (lon by default, else longitude, x or easting)",
     "y": "column of y or latitude (lat by default, else latitude, y or northing)",
-    "wkt": "column of text such as POINT (127.01 37.5), instead of x and y",
+    "wkt": "column of text such as POINT (127.01 37.5), WKT, EWKT or hexadecimal WKB, instead of x "
+    "and y",
     "delimiter": "separator of CSV: , ; tab or | (auto, from the header line, by default)",
     "decimal": "decimal sign of coordinates in text, . or , (. by default)",
-    "encoding": "of CSV: utf-8, utf-16 or windows-1252 (UTF-8 by default; UTF-16 by its mark)",
+    "encoding": "of CSV: utf-8, utf-16 or windows-1252, which latin-1 means too (UTF-8 by default; "
+    "UTF-16 by its mark)",
     "skip_rows": "number of lines above the header of CSV or of a sheet (0 by default)",
     "time": "column of times: timestamps, dates or ISO 8601",
     "time_zone": "time zone of days and slices, such as Asia/Seoul (UTC by default)",

@@ -61,7 +61,8 @@ class Columns:
     layer : str, optional
         Layer of a file, or sheet of a workbook; needed if there are several.
     wkt : str, optional
-        Column of text with points such as ``POINT (127.01 37.5)``, instead of x and y.
+        Column of text with points such as ``POINT (127.01 37.5)``, instead of x and y, in WKT,
+        EWKT or hexadecimal WKB.
     delimiter : {"auto", ",", ";", "tab", "|"}
         What separates the fields of CSV. With "auto", the first of comma, semicolon and tab with
         which the header line has the named columns; no other line is looked at.
