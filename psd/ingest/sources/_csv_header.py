@@ -29,7 +29,15 @@ from psd.ingest.sources._names import (
     resolve_columns,
 )
 
-__all__ = ["START", "Header", "HeaderError", "check_signature", "has_wide_mark", "read_header"]
+__all__ = [
+    "START",
+    "Header",
+    "HeaderError",
+    "check_markup",
+    "check_signature",
+    "has_wide_mark",
+    "read_header",
+]
 
 _MAX_HEADER = 2**20
 
@@ -91,6 +99,15 @@ def check_signature(path: Path, start: bytes) -> None:
     for signature, description in _OTHER_FORMATS.items():
         if start.startswith(signature):
             raise HeaderError(f"{path} must be UTF-8 text, got {description}")
+
+
+def check_markup(path: Path, start: bytes) -> None:
+    """Refuse a file that begins as XML or JSON.
+
+    Raises
+    ------
+    HeaderError
+    """
     text = start.removeprefix(_BYTE_ORDER_MARK).lstrip()
     if text.startswith(b"<"):
         element = _ELEMENT.search(text)

@@ -19,7 +19,13 @@ from typing import IO
 from psd.errors import InputDataError, ResourceError
 from psd.ingest.sources._columns import Columns
 from psd.ingest.sources._csv_file import BUFFER, Expansion, find_compression, open_content
-from psd.ingest.sources._csv_header import START, HeaderError, check_signature, has_wide_mark
+from psd.ingest.sources._csv_header import (
+    START,
+    HeaderError,
+    check_markup,
+    check_signature,
+    has_wide_mark,
+)
 from psd.ingest.sources._paths import refuse_changes
 
 __all__ = ["header_file", "plain_file", "standard_input", "stored_stream"]
@@ -92,6 +98,8 @@ def _find_encoding(path: Path, columns: Columns) -> str:
     with open_content(path, find_compression(path)) as file:
         start = file.read(START)
     check_signature(path, start)
+    if not columns.skip_rows:  # a line above the header may be anything
+        check_markup(path, start)
     stated, is_wide = columns.encoding, has_wide_mark(start)
     if stated == "utf-16" and not is_wide:
         raise HeaderError(

@@ -258,3 +258,19 @@ def test_a_converted_file_has_the_rules_of_others(file, monkeypatch):
     touch = lambda *given: before(*given) or os.utime(path, ns=(0, 0))  # noqa: E731
     monkeypatch.setattr(_plain_text, "_copy_text", touch)
     assert "changed while it was read" in refused(path)
+
+
+def test_markup_is_told_by_its_first_element_unless_lines_are_left_out(subtests, file):
+    for content, words in {
+        '<?xml version="1.0"?>\n<!-- a -->\n<gpx version="1.1"/>': "got GPX; save its points",
+        "\ufeff  <kml/>": "got KML; save its points",
+        "<gml:Points/>": "got XML",
+        "<!DOCTYPE html>\n<html></html>": "got a web page",
+        '[{"lon": 1, "lat": 2}]': "got JSON; name GeoJSON .geojson",
+        '\x1e{"type": "Feature"}': "got JSON",
+    }.items():
+        with subtests.test(content):
+            assert words in refused(file(content))
+            assert words in refused(file(gzip.compress(content.encode())))
+    title = '{"source": "a"}\nlon,lat\n1,2\n'
+    assert rows_of(file(title), skip_rows=1) == [(1.0, 2.0)]
