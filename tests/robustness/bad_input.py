@@ -516,7 +516,7 @@ FILE = (
             ("gpx", "GPX", "got GPX; save its points as GeoPackage", xml("gpx")),
             ("kml", "KML", "got KML; save its points as GeoPackage", xml("kml")),
             ("tcx", "TCX", "got TCX; save its points as CSV", xml("TrainingCenterDatabase")),
-            ("kmz", "KMZ", "save the points of KMZ as GeoPackage", b"PK\x03\x04\x14" + b"\0" * 9),
+            ("kmz", "KMZ", "points of KMZ as GeoPackage", b"PK\x03\x04\x14" + b"\0" * 9),
             ("gml", "other XML", "got XML", xml("gml:FeatureCollection")),
             ("txt", "a web page", "got a web page", f"<!DOCTYPE html>\n<html>{SECRET}</html>\n"),
             ("csv", "GeoJSON that is named .csv", "name GeoJSON .geojson", features(PLACE)),

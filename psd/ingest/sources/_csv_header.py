@@ -50,8 +50,8 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _OTHER_FORMATS = {
     b"\xfd7zXZ\0": "a compressed file; decompress it first",
     b"BZh91AY&SY": "a compressed file; decompress it first",
-    b"PK\x03\x04": "a workbook or an archive; save it as CSV, name a workbook .xlsx, unpack a zip "
-    "archive, or save the points of KMZ as GeoPackage (ogr2ogr points.gpkg FILE)",
+    b"PK\x03\x04": "a workbook or a zip archive; save it as CSV, name a workbook .xlsx, or save "
+    "the points of KMZ as GeoPackage, such as with ogr2ogr points.gpkg FILE",
     b"\xd0\xcf\x11\xe0": "a workbook; save it as CSV or .xlsx",
     b"PAR1": "a Parquet file; name it .parquet",
     b"SQLite format 3\0": "a GeoPackage or a database; name a GeoPackage .gpkg",

@@ -130,7 +130,7 @@ def test_an_unknown_crs():
     unknown = (b"", b"{}", b"no json", b"[1]", b'{"crs": null}')
     for stated, words in (
         *((text, "no CRS") for text in unknown),
-        (b'{"crs": "here"}', "cannot be"),
+        (b'{"crs": "here"}', "has a CRS that is refused: crs must be a coordinate"),
     ):
         noted = {b"ARROW:extension:name": b"geoarrow.wkb", b"ARROW:extension:metadata": stated}
         schema = data.schema.set(1, data.schema.field("geometry").with_metadata(noted))

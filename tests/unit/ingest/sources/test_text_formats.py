@@ -231,7 +231,7 @@ def test_options_that_do_not_exist_or_that_no_input_uses(subtests):
     for words, options in [
         ("delimiter must be one of auto", {"delimiter": "::"}),
         ("decimal must be one of", {"decimal": ";"}),
-        ("encoding must be one of", {"encoding": "latin-1"}),
+        ("encoding must be one of", {"encoding": "cp949"}),
         ("skip_rows must be", {"skip_rows": -1}),
         ("skip_rows must be an integer", {"skip_rows": "two"}),
         ("wkt must be left out with geometry=", {"wkt": "a", "geometry": "b"}),
