@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from psd._util.column_kinds import held_columns
+
 if TYPE_CHECKING:
     import pandas
 
@@ -25,10 +27,11 @@ def csv_text(table: pandas.DataFrame) -> str:
     >>> csv_text(pd.DataFrame({"id": ["=1+1", "-12", "a"]}))
     "id\n'=1+1\n-12\na\n"
     """
-    columns = [number for number, kind in enumerate(table.dtypes) if not _is_numeric(kind)]
-    guarded = table.set_axis([guard_text(name) for name in table.columns], axis=1)
+    held = held_columns(table, "csv")
+    columns = [number for number, kind in enumerate(held.dtypes) if not _is_numeric(kind)]
+    guarded = held.set_axis([guard_text(name) for name in held.columns], axis=1)
     for number in columns:
-        texts = table.iloc[:, number].map(guard_text, na_action="ignore")
+        texts = held.iloc[:, number].map(guard_text, na_action="ignore")
         guarded.isetitem(number, texts.array)
     return str(guarded.to_csv(index=False, lineterminator="\n"))
 

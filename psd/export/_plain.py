@@ -15,8 +15,7 @@ def plain_columns(table: geopandas.GeoDataFrame) -> pandas.DataFrame:
     """Columns but the geometry; of cells their four sides after cell and level."""
     import pandas as pd
 
-    kinds = table.dtypes.items()
-    plain = pd.DataFrame(table[[name for name, kind in kinds if str(kind) != "geometry"]])
+    plain = pd.DataFrame(table.drop(columns=table.geometry.name))
     if table.attrs.get("content") == "cells":
         sides = table.geometry.bounds.set_axis(["west", "south", "east", "north"], axis=1)
         plain = plain[["cell", "level"]].join(sides).join(plain.drop(columns=["cell", "level"]))

@@ -27,6 +27,7 @@ def write(table: geopandas.GeoDataFrame, path: Path) -> None:
         layer_bytes(
             table,
             "FlatGeobuf",
+            "fgb",
             layer=content,
             SPATIAL_INDEX=index,
             DESCRIPTION=describe(table.attrs),

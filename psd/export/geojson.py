@@ -30,6 +30,7 @@ def write(table: geopandas.GeoDataFrame, path: Path) -> None:
         "NATIVE_DATA": json.dumps(extra),
         "NATIVE_MEDIA_TYPE": "application/vnd.geo+json",
         "DESCRIPTION": describe(table.attrs),
+        "AUTODETECT_JSON_STRINGS": "NO",  # a text may look like a list
     }
     layer = table.attrs.get("content", "cells")
-    path.write_bytes(layer_bytes(table, "GeoJSON", layer=layer, **options))
+    path.write_bytes(layer_bytes(table, "GeoJSON", "pmtiles", layer=layer, **options))

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from psd.errors import WriteError
 from psd.export._gdal import layer_bytes
 from psd.export._metadata import describe
 from psd.export._styles import Style, layer_styles
@@ -35,11 +34,11 @@ def write(table: geopandas.GeoDataFrame, path: Path) -> None:
 
     The layer is named ``cells``, or ``answers`` for those of queries.
     """
-    _check_names(table)
     layer = table.attrs.get("content", "cells")
     content = layer_bytes(
         table,
         "GPKG",
+        "gpkg",
         layer=layer,
         FID=_free_name(table, "fid"),
         GEOMETRY_NAME=_free_name(table, "geom"),
@@ -49,18 +48,6 @@ def write(table: geopandas.GeoDataFrame, path: Path) -> None:
         DESCRIPTION=describe(table.attrs),
     )
     path.write_bytes(_with_styles(content, layer, layer_styles(table)))
-
-
-def _check_names(table: geopandas.GeoDataFrame) -> None:
-    """Refuse columns that a database takes for one."""
-    seen: dict[str, str] = {}
-    for name in map(str, table.columns):
-        other = seen.setdefault(name.lower(), name)
-        if other != name:
-            raise WriteError(
-                f"columns of a GeoPackage must differ in more than the case of letters, got "
-                f"{other[:40]!r} and {name[:40]!r}; rename one, or write .parquet"
-            )
 
 
 def _free_name(table: geopandas.GeoDataFrame, name: str) -> str:

@@ -44,6 +44,7 @@ def write(table: geopandas.GeoDataFrame, path: Path) -> None:
         layer_bytes(
             plane,
             "PMTiles",
+            "pmtiles",
             layer=str(table.attrs.get("content", "cells")),
             MINZOOM="0",
             MAXZOOM=str(_largest_zoom(sides)),

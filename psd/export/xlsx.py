@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from psd._util.column_kinds import held_columns, plain_values
 from psd.errors import MissingExtraError
+from psd.export._gdal import finite_errors
 from psd.export._plain import plain_columns
 
 if TYPE_CHECKING:
@@ -19,6 +22,9 @@ SUFFIX = ".xlsx"
 FIXED_CRS = "release"
 """In another CRS cells are not boxes, and have no four sides."""
 
+# What XML cannot hold, and what would be read as an escape.
+_ESCAPED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]|_(?=x[0-9A-Fa-f]{4}_)")
+
 # Wide enough for the headings, which are longer than most numbers.
 _WIDEST = 40
 
@@ -26,7 +32,8 @@ _WIDEST = 40
 def write(table: geopandas.GeoDataFrame, path: Path) -> None:
     """Write the columns but the geometry; of cells the four sides as well.
 
-    Texts are written as texts, never as formulas, whatever they begin with.
+    Texts are written as texts, never as formulas, whatever they begin with. Infinite relative
+    errors are empty cells, so that their column is one of numbers.
 
     Raises
     ------
@@ -42,11 +49,12 @@ def write(table: geopandas.GeoDataFrame, path: Path) -> None:
             "(.csv)",
             extra="xlsx",
         ) from None
-    plain = plain_columns(table)
+    plain = held_columns(plain_columns(finite_errors(table)), "xlsx")
+    columns = [plain_values(plain.iloc[:, number]) for number in range(plain.shape[1])]
     book = Workbook()
     sheet = book.active
     sheet.title = str(table.attrs.get("content", "cells"))
-    _fill(sheet, [list(map(str, plain.columns)), *plain.itertuples(index=False, name=None)])
+    _fill(sheet, [list(plain.columns), *zip(*columns, strict=True)])
     for cell in sheet[1]:
         cell.font = Font(bold=True)
         sheet.column_dimensions[cell.column_letter].width = min(len(str(cell.value)) + 3, _WIDEST)
@@ -60,29 +68,15 @@ def write(table: geopandas.GeoDataFrame, path: Path) -> None:
 
 
 def _fill(sheet: Any, rows: Any) -> None:
-    """Fill a sheet, texts as texts."""
+    """Fill a sheet, texts as texts, with the escapes of the format for what XML cannot hold."""
     for number, row in enumerate(rows, start=1):
         for column, value in enumerate(row, start=1):
             cell = sheet.cell(row=number, column=column)
-            cell.value = _value(value)
-            if isinstance(cell.value, str):
+            cell.value = _ESCAPED.sub(_escape, value) if isinstance(value, str) else value
+            if isinstance(value, str):
                 cell.data_type = "s"  # a text that begins with = would be a formula
 
 
-def _value(value: Any) -> Any:
-    """Value as a spreadsheet holds it: numbers, truth values, dates without zones, and texts."""
-    from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
-
-    if getattr(value, "ndim", None) == 0:
-        value = value.item()
-    if isinstance(value, list | tuple | dict | set) or hasattr(value, "shape"):
-        return ILLEGAL_CHARACTERS_RE.sub("", str(value))
-    if value is None or value != value:  # a missing value differs from itself
-        return None
-    if isinstance(value, float) and abs(value) == float("inf"):
-        return str(value)
-    if hasattr(value, "tzinfo"):
-        return value.isoformat() if value.tzinfo is not None else value
-    if isinstance(value, bool | int | float):
-        return value
-    return ILLEGAL_CHARACTERS_RE.sub("", str(value))
+def _escape(match: re.Match[str]) -> str:
+    """A character as Excel writes it."""
+    return f"_x{ord(match[0]):04X}_"

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from psd._util.column_kinds import lossless_type
 from psd._util.csv_header import (
     AUTOMATIC,
     DELIMITERS,
@@ -47,14 +49,17 @@ def read_boxes(path: Path) -> pandas.DataFrame:
     from psd.space.boxes import SIDES
 
     _check_file(path)
-    table, delimiter = _csv(path, "boxes", SIDES)
+    if path.suffix.lower() in (".xlsx", ".parquet"):
+        table, delimiter = read_table(path, "boxes"), ","
+    else:
+        table, delimiter = _csv(path, "boxes", SIDES)
     names = list(table.columns)
     found = {name: match_name(name, names) for name in (*SIDES, "id")}
     for side in SIDES:
         if found[side] is None:
             raise InputDataError(f"boxes {path} has no column {side}; needed: {', '.join(SIDES)}")
     table = table.rename(columns={spelled: name for name, spelled in found.items() if spelled})
-    texts = table[list(SIDES)].apply(lambda column: column.str.strip())
+    texts = table[list(SIDES)].apply(lambda column: column.astype(str).str.strip())
     has_comma = delimiter != "," and not texts.apply(lambda column: column.str.contains(r"\.")).any(
         axis=None
     )
@@ -65,7 +70,7 @@ def read_boxes(path: Path) -> pandas.DataFrame:
             line = int(numbers.isna().to_numpy().argmax()) + 2
             raise InputDataError(f"boxes {path} line {line}: {side} is not a number")
         table[side] = numbers.astype(float)
-    return table
+    return pd.DataFrame(table.drop(columns="geometry")) if hasattr(table, "geometry") else table
 
 
 def read_polygons(
@@ -99,12 +104,17 @@ def read_polygons(
         if column is None:
             raise InputDataError(f"{name} {path} has no column wkt")
         return gpd.GeoDataFrame(table, geometry=regions_table(list(table.pop(column)), crs))
-    table = _vector_file(path, name, layer)
+    table = _file_table(path, name, layer)
+    if not isinstance(table, gpd.GeoDataFrame):
+        raise InputDataError(f"{name} {path} holds a table without geometries")
     return table if crs is None else table.set_geometry(regions_table(table, crs))
 
 
 def read_table(path: Path, name: str = "table") -> pandas.DataFrame:
-    """Table of a file, of texts if it is CSV; files of a GIS format have their geometries.
+    """Table of a file, of texts if it is CSV; files of a GIS format may have geometries.
+
+    Columns have types that change no value, see `psd._util.column_kinds.lossless_type`. Of a
+    workbook, the first row has the names.
 
     Raises
     ------
@@ -114,7 +124,7 @@ def read_table(path: Path, name: str = "table") -> pandas.DataFrame:
         If the CRS of its geometries is unknown.
     """
     path, layer = _check_name(path, name)
-    return _csv(path, name)[0] if path.suffix.lower() == ".csv" else _vector_file(path, name, layer)
+    return _csv(path, name)[0] if path.suffix.lower() == ".csv" else _file_table(path, name, layer)
 
 
 def count_features(path: Path, name: str) -> int:
@@ -148,33 +158,105 @@ def _lines(path: Path, name: str) -> list[str]:
     return [line for line in text.splitlines() if line.strip()]
 
 
-def _vector_file(path: Path, name: str, layer: str | None) -> geopandas.GeoDataFrame:
-    """Table of a file in a GIS format; what GDAL warns of is refused later, by the query."""
+def _file_table(path: Path, name: str, layer: str | None) -> pandas.DataFrame:
+    """Table of a file that GDAL or Arrow reads; what GDAL warns of is refused later, by the query."""
     import geopandas as gpd
 
     if path.suffix.lower() == ".parquet":
         with _explained(path, name):
-            return gpd.read_parquet(path)
-    chosen = _layer(path, name, layer)
+            return _usual_types(_parquet(path))
+    how = {"layer": _layer(path, name, layer), **_FORCED.get(path.suffix.lower(), {})}
     with _explained(path, name):
-        table = gpd.read_file(path, engine="pyogrio", layer=chosen)
-    if not isinstance(table, gpd.GeoDataFrame):
-        raise InputDataError(f"{name} {path} holds a table without geometries")
+        table = gpd.read_file(path, engine="pyogrio", mixed_offsets_as_utc=False, **how)
+        return _usual_types(_with_exact_columns(table, path, how))
+
+
+_FORCED = {
+    **{ending: {"HEADERS": "FORCE"} for ending in (".xlsx", ".ods")},
+    **{ending: {"DATE_AS_STRING": "YES"} for ending in (".geojson", ".json")},
+}
+"""Options of GDAL by the ending of a file.
+
+It may take the names of a workbook for a row, and texts of GeoJSON for dates that it then changes.
+"""
+
+
+def _with_exact_columns(table: Any, path: Path, how: dict[str, Any]) -> Any:
+    """Table with the columns that only Arrow reads as they are; texts stay, for their encoding.
+
+    A column that is called geometry was replaced by the geometries.
+    """
+    import pyogrio
+
+    usual = ("OFTString", "OFTReal", "OFTDateTime")
+    fields = pyogrio.read_info(path, **how)
+    kinds = dict(zip(fields["fields"].tolist(), fields["ogr_types"], strict=True))
+    names = [name for name, kind in kinds.items() if kind not in usual or name == "geometry"]
+    if not names:
+        return table
+    mapped = {"types_mapper": lossless_type}
+    exact = pyogrio.read_dataframe(
+        path,
+        columns=names,
+        read_geometry=False,
+        use_arrow=True,
+        arrow_to_pandas_kwargs=mapped,
+        **how,
+    )
+    if "geometry" in names and hasattr(table, "rename_geometry"):
+        free = next(name for name in map("geometry_{}".format, range(2, 999)) if name not in kinds)
+        table = table.rename_geometry(free)
+    return table.assign(**{name: exact[name].array for name in names})
+
+
+def _parquet(path: Path) -> pandas.DataFrame:
+    """Table of a Parquet file, with its geometries if it is GeoParquet; an index is a column."""
+    import geopandas as gpd
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    arrow = pq.read_table(path, partitioning=None)
+    geo = (arrow.schema.metadata or {}).get(b"geo")
+    table = arrow.to_pandas(ignore_metadata=True, types_mapper=lossless_type)
+    if geo is not None:
+        stated = json.loads(geo)
+        layers = stated.get("columns") if isinstance(stated, dict) else None
+        names = [name for name in table if isinstance(layers, dict) and name in layers]
+        # Without what pandas states: it has names of types that pandas cannot read.
+        content = pa.BufferOutputStream()
+        alone = arrow.select(names).replace_schema_metadata({b"geo": geo})
+        pq.write_table(alone, content, compression="none")
+        shapes = gpd.read_parquet(pa.BufferReader(content.getvalue()))
+        for name in names:
+            table[name] = shapes[name].array
+        table = gpd.GeoDataFrame(table, geometry=shapes.geometry.name)
+    return _usual_types(table)
+
+
+def _usual_types(table: pandas.DataFrame) -> pandas.DataFrame:
+    """Table whose whole numbers and truth values are of numpy where none is missing."""
+    import pandas as pd
+
+    for name in table.columns:
+        kind: Any = table[name].dtype
+        is_nullable = isinstance(kind, pd.BooleanDtype) or str(kind).startswith(("Int", "UInt"))
+        if is_nullable and not table[name].hasnans:
+            table[name] = table[name].astype(kind.numpy_dtype)
     return table
 
 
 def _layer(path: Path, name: str, requested: str | None) -> str | None:
     """Layer to read: the requested one, or the only one with geometries; None without any.
 
-    Tables without geometries, such as the styles of QGIS, are left alone.
+    Tables without geometries, such as the styles of QGIS, are left alone where others have them.
     """
     import pyogrio
 
     refuse_pointers(path, name)
     with _explained(path, name):
         kinds = {str(layer): kind for layer, kind in pyogrio.list_layers(path)}
-    layers = [layer for layer, kind in kinds.items() if kind is not None]
-    listed = ", ".join(layers or kinds) or "none"
+    layers = [layer for layer, kind in kinds.items() if kind is not None] or list(kinds)
+    listed = ", ".join(layers) or "none"
     if requested is not None and requested not in kinds:
         raise InputDataError(f"{name} {path} has no layer {requested!r}; its layers are {listed}")
     if requested is None and len(layers) > 1:
@@ -210,8 +292,10 @@ def _explained(path: Path, name: str) -> Iterator[None]:
         raise InputDataError(
             f"{name} {path} holds a geometry that cannot be read ({reason})"
         ) from None
-    except (DataLayerError, DataSourceError, pa.ArrowException, ValueError, OSError):
-        raise InputDataError(f"{name} {path} cannot be read as a vector file") from None
+    except (DataLayerError, DataSourceError, pa.ArrowException, ValueError, OSError) as error:
+        is_date = "out of range" in str(error)
+        reason = "; it has a date outside the years 1 to 9999, which must be text" * is_date
+        raise InputDataError(f"{name} {path} cannot be read as a vector file{reason}") from None
 
 
 def _csv(path: Path, name: str, needed: tuple[str, ...] = ()) -> tuple[pandas.DataFrame, str]:

@@ -28,9 +28,11 @@ def id_texts(values: Iterable[Any], column: str) -> list[str]:
     >>> id_texts([11, 12.0, "13a"], "WARD")
     ['11', '12', '13a']
     """
+    from pandas import isna
+
     texts = []
     for number, value in enumerate(values, 1):
-        if value is None or value != value:  # NaN
+        if isna(value):
             raise ParameterError(
                 f"region {number} must have an id in column {column}, got a missing value"
             )
