@@ -29,7 +29,8 @@ __all__ = ["command"]
 @click.option(
     "--boxes",
     type=click.Path(),
-    help="CSV of boxes with the columns west, south, east, north and optionally id.",
+    help="CSV, XLSX or Parquet file of boxes with the columns west, south, east, north and "
+    "optionally id.",
 )
 @click.option(
     "--polygons", type=click.Path(), help="Polygons: GeoPackage, GeoJSON, GeoParquet, ..."

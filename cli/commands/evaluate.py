@@ -29,7 +29,9 @@ __all__ = ["command"]
 @SLICE
 @INPUTS
 @click.option(
-    "--boxes", type=click.Path(), help="CSV of boxes to query, instead of the eight classes."
+    "--boxes",
+    type=click.Path(),
+    help="CSV, XLSX or Parquet file of boxes to query, instead of the eight classes.",
 )
 @read_option(*POINT_KEYS, "time")
 @click.option(

@@ -39,8 +39,8 @@ FORMATS = ("table", *TEXTS, *FILES)
 @click.option(
     "--boxes",
     type=click.Path(),
-    help="CSV of boxes with the columns west, south, east, north and optionally id, as spreadsheet "
-    "programs write it: separated by commas, semicolons or tabs.",
+    help="CSV, XLSX or Parquet file of boxes with the columns west, south, east, north and "
+    "optionally id. CSV may be separated by commas, semicolons or tabs.",
 )
 @click.option(
     "--polygons",
@@ -112,13 +112,14 @@ def command(
     release has a coordinate resolution, a box counts the records whose rounded coordinates lie in
     it, those on its west and south edge included; a box between two values is answered by 0.
 
-    A relative error is error / estimate, infinite where the estimate is 0; JSON, GeoPackage,
-    FlatGeobuf and tiles have no value there. An answer is reliable if its relative error is at most
-    --threshold and its interval lies above 0. Its quality is good, use with care or, if it is not
-    reliable, poor.
+    A relative error is error / estimate, infinite where the estimate is 0 and the error is not;
+    JSON, GeoPackage, FlatGeobuf, tiles and XLSX have no value there. An answer is reliable if its
+    relative error is at most --threshold and its interval lies above 0. Its quality is good, use
+    with care or, if it is not reliable, poor.
 
     Files keep the columns, the order and the CRS of the regions (GeoJSON is in EPSG:4326), and
-    state the guarantee, as far as the format has room. csv, html and xlsx have no shapes.
+    state the guarantee, as far as the format has room. csv, html and xlsx have no shapes. A column
+    that a format cannot hold, such as numbers of 17 digits in xlsx, becomes text.
 
     For a series of time slices, every slice is answered, or the one that --slice names. With --sum,
     the slices are answered together, or those of --slices. The noise of different slices is
@@ -149,6 +150,8 @@ def command(
       psd query seoul.psd.parquet --box 126.9 37.5 127 37.6 --box 126.8 37.4 127.1 37.7 --nested
     """  # noqa: D301
     from psd._util.atomic_write import check_free
+    from psd._util.column_kinds import check_columns
+    from psd.query.answer_table import COLUMNS
 
     from ..output.answers import warn_of_regions_beyond
     from ..output.box_answers import box_answers, box_answers_text, print_box_answers
@@ -171,6 +174,9 @@ def command(
     if named is not None:
         _check_named(named, kind, any(options.values()))
     regions: Any = read_regions(**options) if named is None else named
+    table = regions if named is None else named.table
+    if hasattr(table, "columns"):
+        check_columns(table, form, COLUMNS)  # before any work
     with show_stage() as stage:
         stage("reading")
         loaded = release_or_series_at(release, slice_name)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from psd.api.series import SeriesRelease
     from psd.query.joint import Joint
 
-__all__ = ["NamedRegions", "named_regions", "region_name_options"]
+__all__ = ["NamedRegions", "beside_shapes", "named_regions", "region_name_options"]
 
 # Share of an area that rounding may put beyond the bounds.
 _SLACK = 1e-9
@@ -40,7 +40,8 @@ def region_name_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--table",
             metavar="FILE:id=COLUMN",
             help="Answer the region of each row of a table by the id in a column (id by default). "
-            "CSV, or any vector format. The answers have the columns and the order of the table.",
+            "CSV, XLSX, Parquet, or any vector format. The answers have the columns and the order "
+            "of the table.",
         ),
         click.option(
             "--level", metavar="NAME", help="Level of these regions; by default the lowest."
@@ -125,12 +126,22 @@ class NamedRegions:
         index = {name: number for number, name in enumerate(regions.levels[tier].ids)}
         ids = id_texts(answers["id" if self.table is None else self.column], "id")
         shapes = regions.shapes(tier)[[index[name] for name in ids]]
-        return gpd.GeoDataFrame(answers, geometry=shapes, crs=loaded.domain.crs)
+        return beside_shapes(answers, shapes, loaded.domain.crs)
 
     def count_beyond(self, loaded: Release | SeriesRelease) -> int:
         """Number of the lowest regions of the release that are not entirely inside the bounds."""
         release: Any = loaded.releases[0] if hasattr(loaded, "releases") else loaded
         return int((release.regions_tree.regions.part_outside > _SLACK).sum())
+
+
+def beside_shapes(answers: Any, shapes: Any, crs: str) -> Any:
+    """Answers with geometries, in a column with a name that no other one has."""
+    import geopandas as gpd
+
+    name = "geometry"
+    while name in answers:
+        name += "_of_region"
+    return gpd.GeoDataFrame(answers.assign(**{name: shapes}), geometry=name, crs=crs)
 
 
 def named_regions(

@@ -20,6 +20,7 @@ __all__ = [
     "answers_page",
     "answers_text",
     "in_degrees",
+    "plain_answers",
     "treat_answers",
 ]
 
@@ -57,16 +58,16 @@ def treat_answers(
 
 def answers_text(answers: Any, form: str, metadata: dict[str, str] | None = None) -> str:
     """Answers as CSV, JSON or GeoJSON text."""
-    if form == "geojson":
-        from psd.export import finite_errors
+    from psd._util.column_kinds import held_columns, json_text
+    from psd.export import finite_errors
 
-        text: str = finite_errors(answers).to_json(drop_id=True, default=str)
+    if form == "geojson":
+        held = held_columns(finite_errors(answers), form)
+        text: str = held.to_json(drop_id=True)
         stated = json.dumps(metadata or {}, ensure_ascii=False)
         return text.replace(', "features"', f', "metadata": {stated}, "features"', 1) + "\n"
-    plain = _plain(answers)
-    if form == "csv":
-        return csv_text(plain)
-    return str(plain.to_json(orient="records", indent=1, date_format="iso")) + "\n"
+    plain = plain_answers(answers)
+    return csv_text(plain) if form == "csv" else json_text(finite_errors(plain))
 
 
 def add_geometry(answers: pandas.DataFrame, regions: Any, crs: str) -> Any:
@@ -77,11 +78,13 @@ def add_geometry(answers: pandas.DataFrame, regions: Any, crs: str) -> Any:
 
     from psd.query.boxes import parse_boxes
 
+    from ..options.region_names import beside_shapes
+
     if isinstance(answers, gpd.GeoDataFrame):
         return answers
     shapes = shapely.box(*parse_boxes(regions)[0].T)
     shapes = np.resize(shapes, len(answers))  # again for every slice of a series
-    return gpd.GeoDataFrame(answers, geometry=shapes, crs=crs)
+    return beside_shapes(answers, shapes, crs)
 
 
 def in_degrees(answers: Any) -> Any:
@@ -96,12 +99,14 @@ def answers_page(answers: Any, metadata: dict[str, str]) -> str:
     """Answers as an HTML page of its own: no script and no request."""
     from psd._util.html import page, section, table_block
 
-    from ..output.answers import value_text
+    from ..output.answers import column_texts
     from ..output.terminal import printable
 
-    shown = _plain(answers)
-    records = shown.to_dict(orient="records")
-    rows = [[value_text(str(name), value) for name, value in row.items()] for row in records]
+    shown = plain_answers(answers)
+    columns = [
+        column_texts(str(name), shown.iloc[:, number]) for number, name in enumerate(shown.columns)
+    ]
+    rows = [list(row) for row in zip(*columns, strict=True)]
     headings = [printable(str(name)).replace("_", " ") for name in shown.columns]
     guarantee = f"epsilon {metadata['epsilon']} {metadata['unit_of_privacy']}"
     facts = [[key.replace("_", " "), value] for key, value in metadata.items()]
@@ -115,6 +120,10 @@ def answers_page(answers: Any, metadata: dict[str, str]) -> str:
     )
 
 
-def _plain(answers: Any) -> Any:
-    """Columns but the geometries."""
-    return answers[[name for name, kind in answers.dtypes.items() if str(kind) != "geometry"]]
+def plain_answers(answers: Any) -> Any:
+    """Columns but the geometry of the regions."""
+    import geopandas as gpd
+    import pandas as pd
+
+    is_plain = not isinstance(answers, gpd.GeoDataFrame)
+    return answers if is_plain else pd.DataFrame(answers.drop(columns=answers.geometry.name))

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from psd.api.series import SeriesRelease
 
 __all__ = [
+    "column_texts",
     "identifying_columns",
     "print_answer_columns",
     "print_answers",
-    "value_text",
     "warn_of_regions_beyond",
 ]
 
@@ -72,7 +72,7 @@ def print_answer_columns(answers: Any, names: list[str], extra: tuple[str, ...] 
     columns = [
         Column(
             heading=printable(name),
-            values=[value_text(name, value) for value in answers[name]],
+            values=column_texts(name, answers[name]),
             left=name in names,
             folds=name in names,
         )
@@ -107,13 +107,15 @@ def identifying_columns(answers: pandas.DataFrame) -> list[str]:
         a number, else the first texts whatever they are. An ``id`` that numbers the rows, as
         boxes without ids get it, is left out where there are such texts.
     """
+    from psd._util.column_kinds import kind_of
+
     callers = list(answers.columns[: list(answers.columns).index("estimate")])
     rows = answers
     if "slice" in callers and len(answers):
         rows = answers[answers["slice"] == answers["slice"].iloc[0]]
     callers = [name for name in callers if name != "slice"]
-    texts = [name for name in callers if _is_kind(answers, name, "OT")]
-    numbers = [name for name in callers if _is_kind(answers, name, "iu")]
+    texts = [name for name in callers if kind_of(answers[name]) == "text"]
+    numbers = [name for name in callers if kind_of(answers[name]) == "integer"]
     differing = {name for name in (*texts, *numbers) if rows[name].is_unique}
     ids = [name for name in (*texts, *numbers) if name.lower() == "id" and name in differing]
     unique = [name for name in texts if name in differing]
@@ -134,15 +136,21 @@ def _is_short(texts: pandas.Series) -> bool:
     return bool((texts.astype(str).str.len() <= _LONGEST_NAME).all())
 
 
-def _is_kind(answers: pandas.DataFrame, name: str, kinds: str) -> bool:
-    """Whether a column has texts (``OT``) or whole numbers (``iu``)."""
-    dtype = answers[name].dtype
-    kind = "T" if str(dtype) in ("str", "string") else dtype.kind
-    return kind in kinds and str(dtype) != "geometry"
+def column_texts(name: str, column: Any) -> list[str]:
+    """Values of a column as people read them; a missing one is empty."""
+    from psd._util.column_kinds import kind_of, plain_values, value_texts
+
+    if not hasattr(column, "isna"):  # of answers to boxes, which are no table
+        return [_value_text(name, value) for value in column]
+    if name == "reliable" or kind_of(column) == "number":
+        return [_value_text(name, value) for value in plain_values(column)]
+    return [printable(text or "") for text in value_texts(column)]
 
 
-def value_text(name: str, value: Any) -> str:
+def _value_text(name: str, value: Any) -> str:
     """One value as people read it."""
+    if value is None:
+        return ""
     if name == "reliable":
         return "yes" if value else "no"
     if name.startswith("relative"):

@@ -57,14 +57,18 @@ def joint_text(joint: Joint, form: str) -> str:
     """Joint answers as CSV, with columns covariance_ID, or as a JSON object."""
     import pandas as pd
 
-    kinds = joint.answers.dtypes.items()
-    plain = pd.DataFrame(joint.answers[[name for name, kind in kinds if str(kind) != "geometry"]])
+    from psd._util.column_kinds import json_text
+    from psd.export import finite_errors
+
+    from ..output.answer_files import plain_answers
+
+    plain = plain_answers(joint.answers)
     if form == "csv":
         names = [f"covariance_{name}" for name in _region_names(joint)]
         columns = pd.DataFrame(joint.covariance, columns=names, index=plain.index)
         return csv_text(pd.concat([plain, columns], axis=1))
     content = {
-        "answers": json.loads(plain.to_json(orient="records", date_format="iso")),
+        "answers": json.loads(json_text(finite_errors(plain))),
         "covariance": joint.covariance.tolist(),
         "total": asdict(joint.total()) if joint.overlap is None else None,
         "joint_confidence_level": joint.level,
@@ -74,10 +78,10 @@ def joint_text(joint: Joint, form: str) -> str:
 
 def _region_names(joint: Joint) -> list[str]:
     """Names of the regions: what tells them apart, else numbers."""
-    from ..output.answers import identifying_columns
+    from ..output.answers import column_texts, identifying_columns
 
     answers: Any = joint.answers
     for name in identifying_columns(answers):
         if answers[name].is_unique:
-            return [str(value) for value in answers[name]]
+            return column_texts(name, answers[name])
     return [str(number) for number in range(1, len(answers) + 1)]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from psd._util.csv_text import csv_text
 
 from ..output.columns import Column, print_columns
@@ -25,20 +27,27 @@ def state_source(table: pandas.DataFrame, *sources: str) -> None:
     """Add a column ``release_source`` to a table unless all its counts are of the curator."""
     others = [source for source in sources if source != "curator"]
     if others:
+        if "release_source" in table:
+            raise click.UsageError(
+                "regions must not have a column release_source, which the answers add; rename it"
+            )
         table["release_source"] = others[0]
 
 
 def write_table(table: pandas.DataFrame, form: str, output: str | None, *, overwrite: bool) -> None:
     """Show a table to people, or write it as CSV or JSON."""
-    kinds = table.dtypes.items()
-    plain = table[[name for name, kind in kinds if str(kind) != "geometry"]]
+    from ..output.answer_files import plain_answers
+
+    plain = plain_answers(table)
     if form == "table":
         _print_table(plain)
     elif form == "csv":
         write_text(csv_text(plain), output, overwrite=overwrite)
     else:
-        text = str(plain.to_json(orient="records", indent=1, date_format="iso")) + "\n"
-        write_text(text, output, overwrite=overwrite)
+        from psd._util.column_kinds import json_text
+        from psd.export import finite_errors
+
+        write_text(json_text(finite_errors(plain)), output, overwrite=overwrite)
 
 
 def _print_table(table: pandas.DataFrame) -> None:

@@ -11,17 +11,21 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from psd.errors import WriteError
 
-if TYPE_CHECKING:
-    import pandas
-
-__all__ = ["check_columns", "held_columns", "json_rows", "kind_of", "lossless_type", "plain_values"]
+__all__ = [
+    "check_columns",
+    "held_columns",
+    "json_text",
+    "kind_of",
+    "lossless_type",
+    "plain_values",
+    "value_texts",
+]
 
 # Whole numbers up to which programs with doubles have all.
 _DOUBLE = 2**53 - 1
@@ -69,9 +73,7 @@ _BASIC = "truth integer number text"
 _GDAL: dict[str, Any] = {"largest": 2**63 - 1, "null": False, "caseless": True}
 
 _RULES = {
-    "parquet": _Rules(
-        kinds=f"{_BASIC} bytes date time zoned clock duration decimal list geometry"
-    ),
+    "parquet": _Rules(kinds=f"{_BASIC} bytes date time zoned clock duration decimal list geometry"),
     "gpkg": _Rules(kinds=f"{_BASIC} bytes date time zoned", **_GDAL),
     "fgb": _Rules(kinds=f"{_BASIC} bytes time zoned", **_GDAL),
     # Tiles, and GeoJSON of cells and regions.
@@ -113,7 +115,7 @@ def lossless_type(arrow: Any) -> Any:
     return pd.ArrowDtype(arrow) if any(test(arrow) for test in kept) else None
 
 
-def kind_of(column: pandas.Series[Any]) -> str:
+def kind_of(column: Any) -> str:
     """Kind of a column, by its type or, of objects, by its values.
 
     Examples
@@ -147,7 +149,9 @@ def check_columns(table: Any, form: str, others: Iterable[str] = ()) -> None:
     for name in (*map(str, table.columns), *(name for name in others if name not in table)):
         key = name.lower() if rules.caseless else name
         if key in seen:
-            rule = "be different" if name == seen[key] else "differ in more than the case of letters"
+            rule = (
+                "be different" if name == seen[key] else "differ in more than the case of letters"
+            )
             raise WriteError(
                 f"names of columns must {rule} in {form}, got {seen[key][:40]!r} and "
                 f"{name[:40]!r}; rename one" + _ELSEWHERE * (name != seen[key])
@@ -157,7 +161,8 @@ def check_columns(table: Any, form: str, others: Iterable[str] = ()) -> None:
             raise WriteError(f"names of columns must not be empty in {form}; rename it")
         if "\0" in name and not rules.null:
             raise WriteError(
-                f"names of columns must be without the character U+0000 in {form}, got {name[:40]!r}"
+                f"names of columns must be without the character U+0000 in {form}, got "
+                f"{name[:40]!r}"
             )
     for number, name in enumerate(map(str, table.columns)):
         column = table.iloc[:, number]
@@ -212,7 +217,7 @@ def held_columns(table: Any, form: str) -> Any:
     return held.set_axis(list(map(str, held.columns)), axis=1)
 
 
-def plain_values(column: pandas.Series[Any]) -> list[Any]:
+def plain_values(column: Any) -> list[Any]:
     """Values of Python's own types; None where one is missing.
 
     Raises
@@ -232,14 +237,21 @@ def plain_values(column: pandas.Series[Any]) -> list[Any]:
     ]
 
 
-def json_rows(table: Any) -> list[dict[str, Any]]:
-    """Rows for JSON: no infinity, and no number that JavaScript would round."""
+def json_text(table: Any) -> str:
+    """Rows as JSON, one a line: no infinity, and no number that JavaScript would round."""
     held = held_columns(table, "json")
     columns = [plain_values(held.iloc[:, number]) for number in range(held.shape[1])]
-    return [dict(zip(held.columns, row, strict=True)) for row in zip(*columns, strict=True)]
+    rows = [dict(zip(held.columns, row, strict=True)) for row in zip(*columns, strict=True)]
+    return "[\n" + ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n]\n"
 
 
-def _simplified(column: pandas.Series[Any]) -> pandas.Series[Any]:
+def value_texts(column: Any) -> list[str | None]:
+    """Values of a column as texts that can be read back; None where one is missing."""
+    plain = _simplified(column)
+    return _texts(plain, _kind(plain))
+
+
+def _simplified(column: Any) -> Any:
     """The same values without categories, and with Arrow only where pandas has no such type."""
     import pandas as pd
     import pyarrow as pa
@@ -248,7 +260,7 @@ def _simplified(column: pandas.Series[Any]) -> pandas.Series[Any]:
         return _simplified(column.astype(object))
     if not isinstance(column.dtype, pd.ArrowDtype):
         return column
-    arrow: Any = pa.array(column.array)  # type: ignore[arg-type]
+    arrow: Any = pa.array(column.array)
     if isinstance(arrow.type, pa.BaseExtensionType):
         arrow = arrow.cast(arrow.type.storage_type)
     if pa.types.is_dictionary(arrow.type):
@@ -271,7 +283,7 @@ _INFERRED = {
 """Kinds by what pandas infers of objects."""
 
 
-def _kind(column: pandas.Series[Any]) -> str:
+def _kind(column: Any) -> str:
     """Kind of a simplified column."""
     import pandas as pd
     import pyarrow as pa
@@ -301,7 +313,7 @@ def _kind(column: pandas.Series[Any]) -> str:
     return _INFERRED.get(inferred, "mixed")
 
 
-def _held(column: pandas.Series[Any], form: str) -> pandas.Series[Any]:
+def _held(column: Any, form: str) -> Any:
     """Column as a format holds it."""
     import pandas as pd
 
@@ -316,7 +328,7 @@ def _held(column: pandas.Series[Any], form: str) -> pandas.Series[Any]:
     return pd.Series(_texts(plain, kind), index=column.index, name=column.name, dtype=object)
 
 
-def _fits(column: pandas.Series[Any], kind: str, rules: _Rules) -> bool:
+def _fits(column: Any, kind: str, rules: _Rules) -> bool:
     """Whether the values of a column of a kind that a format holds are in its range."""
     present = column.dropna()
     if not len(present):
@@ -335,7 +347,7 @@ def _fits(column: pandas.Series[Any], kind: str, rules: _Rules) -> bool:
     return bool(within and (moments.astype(f"datetime64[{rules.step}]") == moments).all())
 
 
-def _native(column: pandas.Series[Any], kind: str, rules: _Rules) -> Any:
+def _native(column: Any, kind: str, rules: _Rules) -> Any:
     """Values of a kind that a format holds, in the type that its writer takes."""
     import pandas as pd
     import pyarrow as pa
@@ -364,7 +376,7 @@ def _native(column: pandas.Series[Any], kind: str, rules: _Rules) -> Any:
     return objects
 
 
-def _texts(column: pandas.Series[Any], kind: str) -> list[str | None]:
+def _texts(column: Any, kind: str) -> list[str | None]:
     """Values of a column as texts that can be read back; None where one is missing."""
     import pyarrow as pa
 
@@ -386,7 +398,7 @@ def _texts(column: pandas.Series[Any], kind: str) -> list[str | None]:
     return [None if value is None else write(value) for value in plain_values(column)]
 
 
-def _moments(column: pandas.Series[Any], kind: str) -> NDArray[np.datetime64]:
+def _moments(column: Any, kind: str) -> Any:
     """Dates, or times without their zones, as numpy has them, in UTC if they had zones."""
     import pandas as pd
     import pyarrow as pa
@@ -399,7 +411,8 @@ def _moments(column: pandas.Series[Any], kind: str) -> NDArray[np.datetime64]:
     if column.dtype.kind == "M":
         return column.to_numpy()
     unit = "D" if kind == "date" else "us"
-    return np.array([np.datetime64(value or "NaT", unit) for value in plain_values(column)])
+    moments: list[Any] = [value or "NaT" for value in plain_values(column)]
+    return np.array([np.datetime64(value, unit) for value in moments])
 
 
 def _trimmed(text: str) -> str:

@@ -66,9 +66,9 @@ class ReleaseAnswers(ReleaseFacts):
             relative_perturbation_error, relative_nonuniformity_error, relative_error, reliable,
             quality``. Errors are predicted standard deviations in records; where users are counted,
             all of these are in users. Relative errors are divided by the estimate, and infinite
-            where it is 0. An answer is reliable if its relative error is at most the threshold and
-            its interval lies above 0. Its quality is ``good``, ``use with care`` or, if it is not
-            reliable, ``poor``.
+            where it is 0 and the error is not. An answer is reliable if its relative error is at
+            most the threshold and its interval lies above 0. Its quality is ``good``, ``use with
+            care`` or, if it is not reliable, ``poor``.
 
         Raises
         ------

@@ -17,8 +17,8 @@ __all__ = ["finite_errors", "layer_bytes"]
 
 
 def finite_errors(table: geopandas.GeoDataFrame) -> geopandas.GeoDataFrame:
-    """Table without the infinite relative errors of estimates that are 0, which have no value."""
-    names = [name for name in COLUMNS if name.startswith("relative_") and name in table]
+    """Table in which infinite errors of answers, such as those relative to 0, have no value."""
+    names = [name for name in COLUMNS if name in table and table[name].dtype.kind == "f"]
     finite = {name: table[name].where(np.isfinite(table[name])) for name in names}
     errors = table.assign(**finite)
     errors.attrs = table.attrs

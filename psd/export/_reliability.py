@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psd._util.fields import choice
+from psd.errors import ParameterError
 from psd.query.intervals import answer_intervals
 from psd.query.reliability import (
     Limits,
@@ -107,6 +108,12 @@ def treat_unreliable(table: Any, treatment: str, threshold: Threshold) -> Any:
     if treatment == "keep":
         return table
     stated = {"threshold": reliability_limits(threshold).reliable}
+    for name in ("threshold", *(("flag",) if treatment == "mark" else ())):
+        if name in table:
+            raise ParameterError(
+                f"regions must not have a column {name}, which unreliable={treatment!r} adds; "
+                "rename it"
+            )
     if treatment == "mark":
         marks = np.where(table["reliable"].to_numpy(bool), "", FLAG)
         return table.assign(flag=marks, **stated)

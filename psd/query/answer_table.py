@@ -62,7 +62,8 @@ def answer_columns(
     Returns
     -------
     dict of str to ndarray, shape (queries,)
-        `COLUMNS`, in their order; relative errors are infinite where the estimate is 0.
+        `COLUMNS`, in their order; relative errors are infinite where the
+        estimate is 0 and the error is not.
     """
     estimate = np.maximum(totals.estimate, 0.0)
     perturbation = np.sqrt(totals.noise_variance(model.predicts_published))

@@ -38,8 +38,8 @@ QUALITIES = ("good", "use with care", "poor")
 """Classes of estimates, the best first."""
 
 RELATIVE_RULE = (
-    "error / estimate; where the estimate is 0 it is infinite, or empty in formats that have no "
-    "infinity"
+    "error / estimate; where the estimate is 0 and the error is not, it is infinite, or empty in "
+    "formats that have no infinity"
 )
 """What a relative error is, for people who read a file without this library."""
 
@@ -142,14 +142,14 @@ def reliability_limits(threshold: Threshold) -> Limits:
 
 
 def relative_to(estimate: Floats, error: Floats) -> Floats:
-    """Errors divided by estimates, infinite where an estimate is 0 or less.
+    """Errors divided by estimates; where an estimate is 0 or less, infinite, or 0 without error.
 
     Examples
     --------
-    >>> relative_to(np.array([50.0, 0.0]), np.array([5.0, 0.0])).tolist()
-    [0.1, inf]
+    >>> relative_to(np.array([50.0, 0.0, 0.0]), np.array([5.0, 2.0, 0.0])).tolist()
+    [0.1, inf, 0.0]
     """
-    relative = np.full(np.shape(estimate), np.inf)
+    relative = np.where(np.asarray(error) > 0, np.inf, 0.0)
     positive = estimate > 0
     with np.errstate(over="ignore"):  # of an estimate that is almost 0
         np.divide(error, estimate, out=relative, where=positive)

@@ -99,7 +99,10 @@ def _coordinates(path: Path, table: pandas.DataFrame) -> Any:
         raise InputDataError(
             f"{_WHAT} {path} has no columns lon and lat, nor a column wkt; name its columns so"
         )
-    columns = [pd.to_numeric(table[spelled[name]].astype(str).str.strip(), errors="coerce") for name in pair]
+    columns = [
+        pd.to_numeric(table[spelled[name]].astype(str).str.strip(), errors="coerce")
+        for name in pair
+    ]
     points = np.stack([column.to_numpy(np.float64) for column in columns], axis=1)
     odd = ~np.isfinite(points).all(axis=1)
     if odd.any():

@@ -44,6 +44,11 @@ def answer_nested(
         If a region is malformed or outside, does not lie inside its parent, overlaps a region of
         the same parent, or the parents form a circle.
     """
+    for name in ("ring", "ring_error", "ring_lower", "ring_upper"):
+        if name in getattr(regions, "columns", ()):
+            raise ParameterError(
+                f"regions must not have a column {name}, which the answers add; rename it"
+            )
     prepared = prepare_regions(index.model, regions)
     together = answer_jointly(index, regions, confidence=confidence, threshold=threshold)
     parent = _parent_numbers(regions, parents, len(prepared))

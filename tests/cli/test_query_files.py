@@ -188,7 +188,7 @@ def test_odd_columns_of_the_caller_come_through(odd, subtests, folder):
     districts = gpd.read_parquet("d.parquet")
     districts.assign(NAME="a", name="b").to_parquet("names.parquet")
     told = fails(6, "query r --polygons names.parquet -o names.gpkg")
-    assert "must differ in more than the case of letters, got 'NAME' and 'name'" in told
+    assert "must differ in more than the case of letters in gpkg, got 'NAME' and 'name'" in told
     assert not (folder / "names.gpkg").exists()
     passes("query r --polygons names.parquet -o names.parquet2 --format parquet")
 

@@ -24,9 +24,9 @@ def test_classes_begin_and_end_at_the_limits():
     assert [QUALITIES[rank] for rank in judged.rank] == list(quality)
 
 
-def test_errors_relative_to_0_and_less_are_infinite():
+def test_errors_relative_to_0_and_less_are_infinite_and_no_error_is_0():
     estimate, error = np.array([4.0, 0.0, -1.0, 0.0]), np.array([1.0, 1.0, 1.0, 0.0])
-    assert relative_to(estimate, error).tolist() == [0.25, np.inf, np.inf, np.inf]
+    assert relative_to(estimate, error).tolist() == [0.25, np.inf, np.inf, 0.0]
 
 
 def test_limits_of_a_caller():
