@@ -321,6 +321,8 @@ def _answer_regions(
 
 def _print_result(result: _Result) -> None:
     """Print answers for people."""
+    from psd.query.answer_table import COLUMNS
+
     from ..output.answers import print_answers
     from ..output.explanation import print_explanation
     from ..output.joint import EXTRA, print_joint
@@ -328,10 +330,11 @@ def _print_result(result: _Result) -> None:
     print_answers(result.answers, EXTRA.get(result.kind, ()))
     if result.joint is not None:
         print_joint(result.joint)
-    for (_, answer), explanation in zip(
-        result.answers.iterrows(), result.explanations, strict=bool(result.explanations)
-    ):
-        print_explanation(answer, explanation)
+    if result.explanations:
+        named = result.answers.columns.isin(["id", "name", "NAME", *COLUMNS])
+        rows = result.answers.loc[:, named].iterrows()
+        for (_, answer), explanation in zip(rows, result.explanations, strict=True):
+            print_explanation(answer, explanation)
     _note_unit(result.loaded)
 
 

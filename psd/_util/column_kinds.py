@@ -339,7 +339,7 @@ def _fits(column: Any, kind: str, rules: _Rules) -> bool:
     if kind == "number":
         return rules.infinity or bool(np.isfinite(present.to_numpy(np.float64)).all())
     if kind == "clock":
-        return not any("." in text for text in _texts(present, kind))  # whole seconds
+        return not any("." in str(text) for text in _texts(present, kind))  # whole seconds
     if kind not in ("date", "time", "zoned"):
         return True
     moments = _moments(present, kind)
@@ -366,14 +366,12 @@ def _native(column: Any, kind: str, rules: _Rules) -> Any:
         return pd.array(days, dtype=pd.ArrowDtype(pa.date32()))
     if kind in ("time", "zoned"):
         return _moments(column, kind) if kind == "time" else column.array
-    values = plain_values(column)
+    values: Any = plain_values(column)
     if kind == "bytes":
         return pd.array(values, dtype=pd.ArrowDtype(pa.binary()))
     if kind in ("list", "json", "mixed"):
         values = [_json_value(value, rules.largest) for value in values]
-    objects = np.empty(len(values), object)
-    objects[:] = values
-    return objects
+    return pd.Series(values, dtype=object).array
 
 
 def _texts(column: Any, kind: str) -> list[str | None]:
@@ -387,10 +385,11 @@ def _texts(column: Any, kind: str) -> list[str | None]:
     if kind in ("date", "time") or is_far:
         texts = np.datetime_as_string(_moments(column, kind)).tolist()
         end = "+00:00" if is_far else ""
-        return [None if text == "NaT" else _trimmed(text) + end for text in texts]
+        return [None if text == "NaT" else _with_sign(_trimmed(text)) + end for text in texts]
     if kind == "clock":
         arrow: Any = pa.array(column, from_pandas=True)
-        return [text and _trimmed(text) for text in arrow.cast(pa.string()).to_pylist()]
+        texts = arrow.cast(pa.string()).to_pylist()
+        return [None if text is None else _trimmed(text) for text in texts]
     if kind == "duration":
         spans = column.to_numpy() if column.dtype.kind == "m" else column.astype("timedelta64[us]")
         return [None if np.isnat(span) else _duration_text(span) for span in np.asarray(spans)]
@@ -410,14 +409,23 @@ def _moments(column: Any, kind: str) -> Any:
         return np.asarray(days.to_numpy(zero_copy_only=False)).astype("datetime64[D]")
     if column.dtype.kind == "M":
         return column.to_numpy()
-    unit = "D" if kind == "date" else "us"
-    moments: list[Any] = [value or "NaT" for value in plain_values(column)]
-    return np.array([np.datetime64(value, unit) for value in moments])
+    moments: Any = ["NaT" if value is None else value for value in plain_values(column)]
+    return np.array(moments, dtype="datetime64[D]" if kind == "date" else "datetime64[us]")
 
 
 def _trimmed(text: str) -> str:
     """Time without the zeros at its end that say nothing."""
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _with_sign(text: str) -> str:
+    """Date or time with a sign and six digits of the year outside 1 to 9999, as ISO 8601 demands.
+
+    Programs take other texts for dates that they cannot hold.
+    """
+    minus, year, rest = text[:1] == "-", *text.lstrip("-").split("-", 1)
+    number = -int(year) if minus else int(year)
+    return text if 1 <= number <= 9999 else f"{number:+07d}-{rest}"
 
 
 def _duration_text(span: np.timedelta64) -> str:
