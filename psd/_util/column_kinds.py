@@ -218,22 +218,10 @@ def held_columns(table: Any, form: str) -> Any:
 
 
 def plain_values(column: Any) -> list[Any]:
-    """Values of Python's own types; None where one is missing.
-
-    Raises
-    ------
-    WriteError
-        If lists have dates that Python has no value for.
-    """
-    try:
-        values = column.astype(object)
-    except (OverflowError, ValueError):
-        raise WriteError(
-            f"column {str(column.name)[:40]!r} must have dates of the years 1 to 9999 in its lists"
-        ) from None
+    """Values of Python's own types; None where one is missing."""
     return [
         None if missing else value.item() if isinstance(value, np.generic) else value
-        for value, missing in zip(values, column.isna(), strict=True)
+        for value, missing in zip(column.astype(object), column.isna(), strict=True)
     ]
 
 
@@ -319,10 +307,10 @@ def _held(column: Any, form: str) -> Any:
 
     rules, plain = _rules(form), _simplified(column)
     kind = _kind(plain)
-    if kind in rules.kinds.split() and form == "parquet":
-        # Of objects, readers would make numbers with a fraction where one is missing.
-        counts = plain.dtype == object and kind in ("truth", "integer")
-        return plain.convert_dtypes() if counts else column
+    # Of objects, readers of Parquet would make numbers with a fraction where one is missing.
+    counts = plain.dtype == object and kind in ("truth", "integer")
+    if kind in rules.kinds.split() and form == "parquet" and not counts:
+        return column
     if kind in rules.kinds.split() and _fits(plain, kind, rules):
         return pd.Series(_native(plain, kind, rules), index=column.index, name=column.name)
     return pd.Series(_texts(plain, kind), index=column.index, name=column.name, dtype=object)
@@ -335,7 +323,8 @@ def _fits(column: Any, kind: str, rules: _Rules) -> bool:
         return True
     if kind == "integer":
         low, high = int(present.min()), int(present.max())
-        return -rules.largest - 1 <= low and high <= rules.largest and high - low < 2**64
+        is_typed = high < 2**63 and low >= -(2**63) or low >= 0
+        return is_typed and -rules.largest - 1 <= low and high <= rules.largest
     if kind == "number":
         return rules.infinity or bool(np.isfinite(present.to_numpy(np.float64)).all())
     if kind == "clock":
@@ -454,6 +443,10 @@ def _number_text(value: float) -> str:
 
 def _json_value(value: Any, largest: int = 2**64) -> Any:
     """Value of a list or a mixed column, for JSON; larger whole numbers are texts."""
+    if isinstance(value, np.datetime64):
+        return None if np.isnat(value) else _with_sign(_trimmed(str(value)))
+    if isinstance(value, np.timedelta64):
+        return None if np.isnat(value) else _duration_text(value)
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, dict):
