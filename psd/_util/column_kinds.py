@@ -30,6 +30,8 @@ __all__ = [
 # Whole numbers up to which programs with doubles have all.
 _DOUBLE = 2**53 - 1
 
+_UNLIMITED = 2**31
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rules:
@@ -62,7 +64,7 @@ class _Rules:
     infinity: bool = True
     first: str = "0001-01-01"
     step: str = "ms"
-    longest: int = 2**31
+    longest: int = _UNLIMITED
     null: bool = True
     caseless: bool = False
     nameless: bool = True
@@ -164,6 +166,8 @@ def check_columns(table: Any, form: str, others: Iterable[str] = ()) -> None:
                 f"names of columns must be without the character U+0000 in {form}, got "
                 f"{name[:40]!r}"
             )
+    if rules.null and rules.longest == _UNLIMITED:
+        return
     for number, name in enumerate(map(str, table.columns)):
         column = table.iloc[:, number]
         if column.dtype.kind in "biufcmM" or str(column.dtype) == "geometry":
@@ -323,7 +327,7 @@ def _fits(column: Any, kind: str, rules: _Rules) -> bool:
         return True
     if kind == "integer":
         low, high = int(present.min()), int(present.max())
-        is_typed = high < 2**63 and low >= -(2**63) or low >= 0
+        is_typed = (high < 2**63 and low >= -(2**63)) or low >= 0
         return is_typed and -rules.largest - 1 <= low and high <= rules.largest
     if kind == "number":
         return rules.infinity or bool(np.isfinite(present.to_numpy(np.float64)).all())
