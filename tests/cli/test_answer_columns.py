@@ -242,6 +242,16 @@ def test_inputs_of_gdal_keep_whole_numbers_dates_and_times(folder):
     assert (first["geometry"], first["more"], first["yes"]) == ("g", '{"k": [0]}', 1)
 
 
+def test_a_file_whose_types_pandas_cannot_read_is_read():
+    kinds = {"tags": pa.list_(pa.string()), "more": pa.map_(pa.string(), pa.int64())}
+    values = {"tags": [["a"], None], "more": [[("k", 1)], None]}
+    columns = {name: pd.array(values[name], pd.ArrowDtype(kind)) for name, kind in kinds.items()}
+    square(**columns).to_parquet("l.parquet")
+    passes("query r --polygons l.parquet --overwrite -o a.json")
+    assert [row["tags"] for row in read("json")] == [["a"], None]
+    assert [row["more"] for row in read("json")] == [[["k", 1]], None]
+
+
 def test_an_index_of_geopandas_is_a_column():
     square(code=["b", "a"], people=[1, 2]).set_index("code").to_parquet("i.parquet")
     passes("query r --polygons i.parquet --overwrite -o a.csv")
