@@ -159,7 +159,7 @@ def _lines(path: Path, name: str) -> list[str]:
 
 
 def _file_table(path: Path, name: str, layer: str | None) -> pandas.DataFrame:
-    """Table of a file that GDAL or Arrow reads; what GDAL warns of is refused later, by the query."""
+    """Table of a file that GDAL or Arrow reads; what GDAL warns of is refused by the query."""
     import geopandas as gpd
 
     if path.suffix.lower() == ".parquet":
