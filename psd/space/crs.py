@@ -7,6 +7,7 @@ never ends. So a CRS that names a file is refused.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +19,14 @@ from psd.errors import DomainError
 if TYPE_CHECKING:
     from pyproj import CRS
 
-__all__ = ["check_plane_crs", "explain_proj_errors", "metres_per_unit", "offline", "parse_crs"]
+__all__ = [
+    "check_plane_crs",
+    "explain_proj_errors",
+    "metres_per_unit",
+    "offline",
+    "parse_crs",
+    "radians_per_unit",
+]
 
 # Parameters of PROJ whose values are files, in a PROJ string or inside another text.
 _FILES = re.compile(
@@ -155,6 +163,20 @@ def metres_per_unit(crs: str) -> float | None:
     if len(factors) != 1 or any("degree" in axis.unit_name for axis in axes[:2]):
         return None
     return factors.pop() or None
+
+
+@cache
+def radians_per_unit(crs: str) -> float:
+    """Angle of a unit of the coordinates of a geographic CRS: of a degree, or of a grad.
+
+    Examples
+    --------
+    >>> round(math.degrees(radians_per_unit("EPSG:4807")), 6)
+    0.9
+    """
+    if crs == _DEGREES:
+        return math.radians(1)
+    return float(parse_crs(crs).axis_info[0].unit_conversion_factor)
 
 
 def _names_file(text: str) -> str:
