@@ -11,7 +11,7 @@ from psd.errors import ParameterError
 from psd.export._reliability import judge_nodes
 from psd.query.reliability import Threshold, relative_to, reliability_limits
 from psd.space.crs import explain_proj_errors, parse_crs
-from psd.space.ground_areas import ground_areas
+from psd.space.ground_areas import ground_areas, ground_densities
 
 if TYPE_CHECKING:
     import geopandas
@@ -51,13 +51,14 @@ def cells_table(
     source = model.record.source
     stated = {} if source == "curator" else {"release_source": [source] * len(which)}
     west, south, east, north = model.domain.from_lattice(tree.boxes[which]).T
+    areas = ground_areas(model.domain, tree.boxes[which].astype(np.float64))
     return gpd.GeoDataFrame(
         {
             "cell": which,
             "level": tree.level[which],
             "estimate": count,
             "perturbation_error": error,
-            "density": count / ground_areas(model.domain, tree.boxes[which].astype(np.float64)),
+            "density": ground_densities(count, areas),
             "relative_error": relative,
             "reliable": judged.reliable,
             "quality": judged.quality,

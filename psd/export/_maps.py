@@ -13,7 +13,7 @@ from psd._util.fields import choice
 from psd.errors import MissingExtraError
 from psd.export._styles import RELIABILITY, RELIABILITY_LEVELS, class_breaks, class_colours
 from psd.query.reliability import QUALITIES, Limits, Threshold, reliability_limits
-from psd.space.ground_areas import area_unit, ground_areas
+from psd.space.ground_areas import area_unit, east_west_scale, ground_width
 
 if TYPE_CHECKING:
     import geopandas
@@ -177,7 +177,7 @@ def frame_map(axes: Axes, domain: Domain, outline: Any) -> None:
     axes.set(
         xlim=(west, east),
         ylim=(south, north),
-        aspect=1 / np.cos(np.radians((south + north) / 2)) if domain.geographic else 1,
+        aspect=1 / float(east_west_scale(domain, (south + north) / 2)),
     )
 
 
@@ -272,7 +272,7 @@ def _add_legend(figure: Any, axes: Any, classes: Classes, kind: str, limits: Lim
 
 
 def draw_scale_bar(axes: Axes, domain: Domain, *, below: float) -> None:
-    """Draw a line of a round number of kilometres under a map, if the scale of the CRS is known.
+    """Draw a line of a round number of kilometres under a map, as long as on the ground there.
 
     Parameters
     ----------
@@ -286,13 +286,9 @@ def draw_scale_bar(axes: Axes, domain: Domain, *, below: float) -> None:
     from matplotlib.transforms import ScaledTranslation
 
     west, south, east, north = domain.bounds
-    if area_unit(domain) != "km2":
+    width = ground_width(domain, south + 0.05 * (north - south)) / 1000
+    if not width > 0:
         return
-    # The width of the domain, at the height of the bar, from the area of a thin box there.
-    columns, rows = domain.lattice
-    thin = np.array([[0.0, 0.05 * rows, columns, 0.06 * rows]])
-    metres_per_y = _height_of_a_unit(domain)
-    width = float(ground_areas(domain, thin)[0]) / (0.01 * (north - south) * metres_per_y)
     length = _round_length(width / 4)
     end = west + length / width * (east - west)
     lowered = axes.transData + ScaledTranslation(0, -below / 72, axes.figure.dpi_scale_trans)
@@ -308,19 +304,6 @@ def draw_scale_bar(axes: Axes, domain: Domain, *, below: float) -> None:
         fontsize=8,
         annotation_clip=False,
     )
-
-
-def _height_of_a_unit(domain: Domain) -> float:
-    """Kilometres along a unit of y at the bottom of the domain."""
-    from pyproj import CRS, Geod
-
-    crs = CRS.from_user_input(domain.crs)
-    if not domain.geographic:
-        return float(crs.axis_info[0].unit_conversion_factor) / 1000
-    _, south, _, north = domain.bounds
-    ellipsoid = crs.get_geod() or Geod(ellps="WGS84")
-    low, high = south + 0.05 * (north - south), south + 0.06 * (north - south)
-    return float(ellipsoid.inv(0, low, 0, high)[2]) / (high - low) / 1000
 
 
 def _round_length(longest: float) -> float:

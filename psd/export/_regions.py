@@ -13,7 +13,7 @@ from psd.export._reliability import check_treatment, treat_unreliable
 from psd.query.region_nodes import answer_named_regions
 from psd.query.reliability import Threshold
 from psd.space.crs import explain_proj_errors, parse_crs
-from psd.space.ground_areas import area_unit, shape_ground_areas
+from psd.space.ground_areas import area_unit, ground_densities, shape_ground_areas
 
 if TYPE_CHECKING:
     import geopandas
@@ -40,7 +40,8 @@ def named_regions_table(
     )
     names = [named.name for named in tree.regions.levels]
     shapes = tree.regions.shapes(-1 if level is None else names.index(level))
-    answers.insert(2, "density", answers["estimate"] / shape_ground_areas(model.domain, shapes))
+    areas = shape_ground_areas(model.domain, shapes)
+    answers.insert(2, "density", ground_densities(answers["estimate"].to_numpy(), areas))
     if model.record.source != "curator":
         answers["release_source"] = model.record.source
     return gpd.GeoDataFrame(answers, geometry=shapes, crs=model.domain.crs)

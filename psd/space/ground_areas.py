@@ -22,7 +22,14 @@ if TYPE_CHECKING:
 
     from psd.space.domain import Domain
 
-__all__ = ["area_unit", "east_west_scale", "ground_areas", "ground_width", "shape_ground_areas"]
+__all__ = [
+    "area_unit",
+    "east_west_scale",
+    "ground_areas",
+    "ground_densities",
+    "ground_width",
+    "shape_ground_areas",
+]
 
 # Longest sides of a part, in half axes of the ellipsoid: with the scale of its middle alone, and
 # with 2 x 2 Gauss points. The error of both is below 1e-5 of the area.
@@ -147,6 +154,17 @@ def shape_ground_areas(domain: Domain, shapes: NDArray[np.object_]) -> Floats:
         met = shapely.area(parts) > 0
         parts, owner = parts[met], owner[met]
     return areas / 1e6
+
+
+def ground_densities(counts: Floats, areas: Floats) -> Floats:
+    """Counts per unit of area; NaN where there is no ground, and so no density.
+
+    Examples
+    --------
+    >>> ground_densities(np.array([6.0, 1.0]), np.array([2.0, 0.0])).tolist()
+    [3.0, nan]
+    """
+    return np.asarray(counts / np.where(areas > 0, areas, np.nan))
 
 
 def ground_width(domain: Domain, y: float) -> float:

@@ -53,6 +53,7 @@ def class_breaks(
     if type(classes) is not int or not 2 <= classes <= 100:
         raise ParameterError(f"classes must be an integer from 2 to 100, got {classes}")
     overlay = raster_overlay(model, *size)
+    overlay = overlay.select(np.flatnonzero(ground_areas(model.domain, overlay.boxes) > 0))
     area = ground_areas(model.domain, overlay.boxes)
     shares = np.arange(1, classes) / classes
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers
-from psd.space.ground_areas import area_unit, ground_areas
+from psd.space.ground_areas import area_unit, ground_areas, ground_densities
 from psd.statistics.overlay import raster_overlay
 
 if TYPE_CHECKING:
@@ -32,11 +32,11 @@ class Raster:
     count : ndarray, shape (rows, columns), float64
         Estimated records in each cell.
     density : ndarray, shape (rows, columns), float64
-        Records per unit of area.
+        Records per unit of area on the ground; NaN where there is none.
     perturbation_error, nonuniformity_error, error : ndarray, shape (rows, columns), float64
         Predicted standard deviations of the counts, in records.
     unit : {"km2", "square unit"}
-        Unit of area; the latter for a CRS whose units have no known length.
+        Unit of area; the latter for a local CRS.
     bounds : tuple of float
         West, south, east, north.
     crs : str
@@ -74,7 +74,7 @@ def density_raster(model: CountModel, columns: int, rows: int) -> Raster:
     overlay = raster_overlay(model, columns, rows)
     count = overlay.counts()
     noise, spread = overlay.perturbation_variance(), overlay.nonuniformity_variance()
-    density = count / ground_areas(model.domain, overlay.boxes)
+    density = ground_densities(count, ground_areas(model.domain, overlay.boxes))
     bands = (count, density, np.sqrt(noise), np.sqrt(spread), np.sqrt(noise + spread))
     # The overlay counts rows from the south, images from the north.
     images = [band.reshape(rows, columns)[::-1] for band in bands]

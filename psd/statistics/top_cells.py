@@ -9,7 +9,7 @@ import numpy as np
 from psd._util.arrays import Floats, Integers
 from psd.errors import ParameterError
 from psd.query.joint import answer_jointly
-from psd.space.ground_areas import ground_areas
+from psd.space.ground_areas import ground_areas, ground_densities
 from psd.statistics.error_draws import check_draws, draw_cell_counts, draw_region_counts
 from psd.statistics.overlay import Overlay, leaf_overlay, raster_overlay
 
@@ -75,7 +75,9 @@ def _top_cells(overlay: Overlay, k: int, by: str, draws: int, seed: int) -> pand
     """Rank the cells of an overlay; only those that may be in the top are drawn."""
     count = overlay.counts()
     area = ground_areas(overlay.model.domain, overlay.boxes)
-    scale = 1 / area if by == "density" else np.ones(len(area))
+    # What has no ground has no density, and is ranked last.
+    scale = np.nan_to_num(ground_densities(np.ones(len(area)), area))
+    scale = scale if by == "density" else np.ones(len(area))
     error = np.sqrt(overlay.perturbation_variance() + overlay.nonuniformity_variance())
     may = top_candidates(count * scale, error * scale, k)
     drawn = (
@@ -102,7 +104,7 @@ def _cell_table(
             "north": north,
             "estimate": count[cells],
             "error": error[cells],
-            "density": count[cells] / area[cells],
+            "density": ground_densities(count[cells], area[cells]),
             "probability": chance,
         }
     )

@@ -41,6 +41,7 @@ from psd.query.region_unions import TOLERANCE
 from psd.query.reliability import Threshold, reliability_limits
 from psd.space.box_tree import Tree
 from psd.space.domain import Domain
+from psd.space.ground_areas import ground_areas
 from psd.space.lattice_axis import LatticeAxis, SteppedAxis
 from psd.space.region_tree import RegionTree
 
@@ -53,6 +54,9 @@ _KINDS = {"float64": "f8", "int32": "i4", "uint16": "u2", "uint8": "u1"}
 
 # Sums of leaves and counts of nodes differ by rounding up to this share of the total.
 _ROUNDING = 1e-13
+
+# Steps of the scale of the ground.
+_SCALE_STEPS = 1e6
 
 # Digits of ratios whose last digits are rounding errors, which do not compress.
 _DIGITS = 14
@@ -107,7 +111,7 @@ def release_arrays(release: Release) -> Arrays:
     -------
     dict of str to ndarray
         ``children`` and ``offsets`` of the boxes to those of the parents, four sides one after
-        another; ``count``, ``signed`` and ``real`` (before rounding to integers) of the leaves, or
+        another; ``ground``, the scale of nodes on the ground; ``count``, ``signed`` and ``real`` (before rounding to integers) of the leaves, or
         of all nodes; ``slope``, ``variance`` (given the parent), ``whole`` (variance of the node),
         ``spread`` and ``lines`` of the nodes; ``raster`` of a covariate; and with named regions
         ``region`` of each node, and whether it is ``clipped``.
@@ -135,6 +139,8 @@ def release_arrays(release: Release) -> Arrays:
         arrays["region"] = tree.region
         clipped = tree.is_leaf & is_clipped(tree, np.arange(len(tree)))
         arrays["clipped"] = clipped.astype(np.uint8)
+    else:
+        arrays["ground"] = _ground_scales(release, len(tree))
     return arrays
 
 
@@ -151,10 +157,25 @@ def cut_arrays(release: Release, level: int) -> Arrays:
         "variance": estimates.upward_variance[upper],
         "whole": _rounded(estimates.variance[upper]),
         "spread": model.unevenness.spread[upper],
+        "ground": _ground_scales(release, upper.stop),
     }
     if model.post_processing.estimate != "signed":
         arrays["signed"] = estimates.signed[upper]
     return arrays
+
+
+def _ground_scales(release: Release, nodes: int) -> NDArray[np.int32]:
+    """Area of the first nodes on the ground over that in the lattice, in steps of `_scale_step`."""
+    boxes = release.tree.boxes[:nodes].astype(np.float64)
+    ratio = ground_areas(release.domain, boxes) / (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)
+    return np.rint(ratio / _scale_step(release.domain)).astype(np.int32)
+
+
+def _scale_step(domain: Domain) -> float:
+    """Step of the scale of the ground: a millionth of that of the whole domain."""
+    whole = np.array([[0.0, 0, *domain.lattice]])
+    mean = float(ground_areas(domain, whole)[0]) / float(np.prod(domain.lattice))
+    return max(mean / _SCALE_STEPS, 1e-300)
 
 
 def unrounded_counts(model: CountModel) -> Floats:
@@ -205,6 +226,7 @@ def release_numbers(release: Release, threshold: Threshold = 0.3) -> dict[str, A
     return {
         "lattice": list(release.domain.lattice),
         "axes": _axes(release.domain),
+        "ground": _scale_step(release.domain),
         "resolution": release.domain.coordinate_resolution is not None,
         "maxValues": MAX_VALUES,
         "root": float(model.estimates.variance[0]),

@@ -10,7 +10,7 @@ from psd._util.arrays import Floats, Integers
 from psd.api.release import Release
 from psd.export._styles import class_breaks
 from psd.space.box_tree import Tree
-from psd.space.ground_areas import ground_areas
+from psd.space.ground_areas import ground_areas, ground_densities
 from psd.web.map_regions import RegionGroup
 
 __all__ = ["cell_classes", "region_classes", "shown_nodes"]
@@ -62,5 +62,5 @@ def _breaks(slices: Sequence[tuple[Floats, Floats]]) -> Breaks:
     counts, areas = (np.concatenate(each) for each in zip(*slices, strict=True))
     return {
         "count": class_breaks(counts, areas),
-        "density": class_breaks(counts / areas, areas),
+        "density": class_breaks(ground_densities(counts, areas), areas),
     }

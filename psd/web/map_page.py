@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
@@ -20,7 +19,7 @@ from psd.api.region_release import RegionRelease
 from psd.api.release import Release
 from psd.errors import ParameterError
 from psd.query.reliability import Threshold, reliability_limits
-from psd.space.ground_areas import area_unit, ground_constants
+from psd.space.ground_areas import area_unit, east_west_scale
 from psd.web.map_arrays import (
     PackedArrays,
     cut_arrays,
@@ -262,7 +261,6 @@ def _facts(
         "bounds": list(domain.bounds),
         "stretch": _stretch(domain),
         "areaUnit": {"km2": "km²"}.get(area_unit(domain), area_unit(domain)),
-        "ground": ground_constants(domain),
         "z": -NormalDist().inv_cdf((1 - _CONFIDENCE) / 2),
         "good": limits.good,
         "reliable": limits.reliable,
@@ -277,11 +275,9 @@ def _counted(release: Release) -> str:
 
 
 def _stretch(domain: Domain) -> float:
-    """Width of a unit of x on the map over that of y: less than 1 for degrees."""
-    if not domain.geographic:
-        return 1.0
+    """Width of a unit of x on the map over that of y: less than 1 for longitudes."""
     middle = (domain.bounds[1] + domain.bounds[3]) / 2
-    return max(math.cos(math.radians(middle)), 0.2)
+    return max(float(east_west_scale(domain, middle)), 0.2)
 
 
 # --- document -----------------------------------------------------------------------------------

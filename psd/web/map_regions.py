@@ -125,7 +125,7 @@ def _clipped_areas(domain: Domain, shapes: NDArray[np.object_]) -> Floats:
     import shapely
 
     inside = shapely.intersection(shapes, shapely.box(*domain.bounds))
-    return np.maximum(shape_ground_areas(domain, np.asarray(inside, object)), 1e-300)
+    return shape_ground_areas(domain, np.asarray(inside, object))
 
 
 def release_regions(release: RegionRelease) -> list[RegionGroup]:

@@ -8,7 +8,7 @@ import numpy as np
 import shapely
 
 from psd.query.reliability import QUALITIES
-from psd.space.ground_areas import area_unit, ground_areas, shape_ground_areas
+from psd.space.ground_areas import area_unit, east_west_scale, ground_areas, shape_ground_areas
 
 if TYPE_CHECKING:
     import pandas
@@ -21,7 +21,7 @@ __all__ = ["SQUARES", "errors_by_size"]
 SQUARES = 200
 """Squares of each size."""
 
-# Areas in km2, or shares of the domain where the CRS has no metres.
+# Areas in km2, or shares of the domain where the CRS is local.
 _AREAS = (0.01, 0.1, 1.0, 10.0, 100.0, 1_000.0, 10_000.0)
 _SHARES = (1e-4, 1e-3, 1e-2, 1e-1)
 
@@ -87,7 +87,7 @@ def _squares(release: Release, area: float) -> Floats:
     boxes = domain.from_lattice(release.tree.boxes[chosen])
     centre = boxes[:, :2] + random.random((SQUARES, 2)) * (boxes[:, 2:] - boxes[:, :2])
     # A square on the ground is wider in degrees the farther it is from the equator.
-    stretch = 1 / np.cos(np.radians(centre[:, 1])) if domain.geographic else np.ones(SQUARES)
+    stretch = 1 / east_west_scale(domain, centre[:, 1])
     half = np.column_stack([np.minimum(stretch, _MAX_STRETCH), np.ones(SQUARES)]) * domain.height
     half *= _START / 2
     start = shape_ground_areas(domain, shapely.box(*(centre - half).T, *(centre + half).T))

@@ -8,6 +8,7 @@ import numpy as np
 
 from psd._util.arrays import Floats
 from psd.evaluation.reporting.axes import frequency_colours, private_figure
+from psd.space.ground_areas import east_west_scale
 
 if TYPE_CHECKING:
     from matplotlib.colors import Normalize
@@ -58,8 +59,7 @@ def draw_map(
 
 def _aspect_ratio(domain: Domain) -> float:
     """Length of a unit of y over that of a unit of x, at the middle of the domain."""
-    middle = np.radians((domain.bounds[1] + domain.bounds[3]) / 2) if domain.geographic else 0.0
-    return 1 / max(float(np.cos(middle)), 0.05)
+    return 1 / max(float(east_west_scale(domain, sum(domain.bounds[1::2]) / 2)), 0.05)
 
 
 def _colour_scale(limit: float, *, signed: bool) -> Normalize:

@@ -98,15 +98,9 @@
   // --- what is shown ----------------------------------------------------------------------------
 
   /** Area of a node on the ground; see psd/space/ground_areas.py. */
-  function groundArea([w, s, e, n]) {
-    const { ground } = data;
-    if (ground.scale !== undefined) return (e - w) * (n - s) * ground.scale;
-    const zone = (latitude) => {
-      const sine = Math.sin((latitude * Math.PI) / 180), k = Math.sqrt(1 - (ground.b / ground.a) ** 2);
-      if (k < 1e-9) return ground.a ** 2 * sine;
-      return (ground.b ** 2 / 2) * (sine / (1 - (k * sine) ** 2) + Math.atanh(k * sine) / k);
-    };
-    return ((((e - w) * Math.PI) / 180) * (zone(n) - zone(s))) / 1e6;
+  function groundArea(tree, node) {
+    const [w, s, e, n] = tree.cell(node);
+    return (e - w) * (n - s) * tree.arrays.ground[node] * tree.meta.ground;
   }
 
   /** Nodes that tile the area at a level: its nodes, and the leaves above it. */
@@ -124,7 +118,7 @@
       const bounds = tree.bounds(node), estimate = Math.max(tree.count[node], 0);
       const error = tree.errors[node], lower = estimate - z * error;
       const quality = psdEngine.judge(tree.meta, estimate, error, lower);
-      return { node, bounds, estimate, quality, area: groundArea(bounds) };
+      return { node, bounds, estimate, quality, area: groundArea(tree, node) };
     });
   }
 
@@ -156,7 +150,9 @@
     });
   }
 
-  const valueOf = (item) => (state.show === "count" ? item.estimate : item.estimate / item.area);
+  // What has no ground has no density.
+  const valueOf = (item) => (state.show === "count" ? item.estimate
+    : item.area > 0 ? item.estimate / item.area : 0);
 
   /** Round numbers between the classes, the same for all slices. */
   function classBreaks() {
