@@ -70,8 +70,8 @@ def command(
     Formats: .gpkg (GeoPackage, with styles for QGIS), .parquet (GeoParquet), .fgb (FlatGeobuf),
     .geojson, .csv, .xlsx, .pmtiles (vector tiles for web maps); rasters of counts, densities and
     errors: .tif (GeoTIFF), .npy (NumPy). An OUTPUT postgresql://... is a PostGIS database, in which
-    --table names the table. The density is the estimate per square kilometre, or per square unit of
-    the CRS if its scale is not known. Cells are reliable, and of a quality, as answers of
+    --table names the table. The density is the estimate per square kilometre of ground, or per
+    square unit of a local CRS. Cells are reliable, and of a quality, as answers of
     `psd query` are.
 
     \b

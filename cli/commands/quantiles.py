@@ -58,9 +58,9 @@ def command(
 ) -> None:
     """Class breaks of density for a heat map, with errors.
 
-    Densities are records per square kilometre, or per square unit of the CRS if its scale is not
-    known. The error is the standard deviation of a break over repeated draws of the noise. The
-    command costs no epsilon.
+    Densities are records per square kilometre of ground, or per square unit of a local CRS. The
+    error is the standard deviation of a break over repeated draws of the noise. The command costs
+    no epsilon.
 
     \b
     Examples:

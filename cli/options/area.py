@@ -66,8 +66,9 @@ covariate_option = _option(
     "--covariate",
     metavar="FILE",
     help="Public raster or polygons that say where people can be; never made from the data. "
-    "FILE:column=NAME takes weights of polygons per unit of area from a column. FILE:size=512 "
-    "resamples to 512 columns and rows (1024 by default). FILE:layer=NAME reads a layer.",
+    "FILE:column=NAME takes weights of polygons per unit of area on the ground from a column. "
+    "FILE:size=512 resamples to 512 columns and rows (1024 by default). FILE:layer=NAME reads a "
+    "layer.",
 )
 
 boundary_option = _option(

@@ -313,7 +313,7 @@ class ReleaseAnswers(ReleaseFacts):
         -------
         DataFrame or GeoDataFrame
             k rows by falling estimate: ``rank``, the sides of the cell or the caller's columns,
-            ``estimate, error, density`` (of cells, per square kilometre or unit of the CRS) and
+            ``estimate, error, density`` (of cells, per square kilometre of ground) and
             ``probability``. Errors are assumed to be jointly normal, with the covariance of
             `joint`, and all true counts to be equally likely beforehand.
 
@@ -358,7 +358,7 @@ class ReleaseAnswers(ReleaseFacts):
         -------
         DataFrame
             One row for each of the classes - 1 breaks: ``share`` of the weight at or below it,
-            ``density`` (per square kilometre, or square unit of a CRS of unknown scale), ``error,
+            ``density`` (per square kilometre of ground, or square unit of a local CRS), ``error,
             lower, upper``. The error is the root mean square difference between simulated and
             published breaks. A break below the noise of one cell has a larger error than stated.
 

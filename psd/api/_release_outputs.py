@@ -43,10 +43,10 @@ class ReleaseOutputs(ReleaseFacts):
         -------
         GeoDataFrame
             ``cell, level, estimate, perturbation_error, density, relative_error, reliable,
-            quality`` and the box as geometry; density is records per square kilometre, or square
-            unit of a CRS of unknown scale. Relative errors and quality are as in `query`, with
-            intervals of 95 %. Its ``attrs`` are `metadata` without the digest, and its ``plot()``
-            shows the density in classes.
+            quality`` and the box as geometry; density is records per square kilometre of
+            ground, or square unit of a local CRS. Relative errors and quality are as in
+            `query`, with intervals of 95 %. Its ``attrs`` are `metadata` without the digest, and
+            its ``plot()`` shows the density in classes.
 
         Raises
         ------

@@ -232,8 +232,8 @@ class RegionRelease(Release):
         Returns
         -------
         GeoDataFrame
-            Columns as from `query_regions`, ``density`` (per square kilometre, or square unit of a
-            CRS of unknown scale), and the polygons, in the CRS of the release.
+            Columns as from `query_regions`, ``density`` (per square kilometre of ground, or square
+            unit of a local CRS), and the polygons, in the CRS of the release.
 
         Raises
         ------

@@ -131,7 +131,7 @@ def plan(
     epsilons : sequence of str, int, float or Decimal
         Epsilons of the builds, each once.
     area_km2 : float, optional
-        Area of the domain; by default computed from its CRS. Required without a domain.
+        Area of the domain; by default that on the ground. Required without a domain.
     methods : sequence of str or Decomposition
         Methods, each once.
     sizes : sequence of float

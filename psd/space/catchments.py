@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.errors import DomainError, ParameterError
-from psd.space.crs import check_plane_crs, metres_per_unit, parse_crs
+from psd.space.crs import check_plane_crs, metres_per_unit, parse_crs, radians_per_unit
 
 __all__ = ["MAX_RADIUS", "Catchments", "Spans"]
 
@@ -258,14 +258,15 @@ def _units(centres: Floats, radius: float, crs: str) -> Floats:
 
 
 def _degrees(centres: Floats, radius: float, crs: str) -> Floats:
-    """Half-widths of circles in degrees, by the radii of curvature at their centres."""
+    """Half-widths of circles in degrees or grads, by the radii of curvature at their centres."""
     if radius > MAX_RADIUS:
         raise ParameterError(
             f"radius must be at most {MAX_RADIUS:g} m where coordinates are degrees, got "
             f"{radius:g}; give candidates in a projected CRS"
         )
-    latitude = centres[:, 1]
-    if (np.abs(latitude) > _MAX_LATITUDE).any() or (np.abs(centres[:, 0]) > 180).any():
+    unit = radians_per_unit(crs)
+    longitude, latitude = np.degrees(centres.T * unit)
+    if (np.abs(latitude) > _MAX_LATITUDE).any() or (np.abs(longitude) > 180).any():
         raise DomainError(
             f"candidates must lie within 180 degrees of longitude and {_MAX_LATITUDE:g} of "
             "latitude; are x and y swapped, or is the CRS wrong?"
@@ -278,4 +279,4 @@ def _degrees(centres: Floats, radius: float, crs: str) -> Floats:
     phi = np.radians(latitude)
     bent = 1 - squared * np.sin(phi) ** 2
     across, along = major / np.sqrt(bent) * np.cos(phi), major * (1 - squared) / bent**1.5
-    return np.degrees(radius / np.stack([across, along], axis=1))
+    return radius / np.stack([across, along], axis=1) / unit

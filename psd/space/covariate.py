@@ -141,8 +141,8 @@ class Covariate:
         domain : Domain
             Of the release. Public.
         column : str, optional
-            Weights per unit of area of the domain's CRS, such as people per square kilometre;
-            where polygons overlap they add up. Without it the polygons are a mask.
+            Weights per unit of area on the ground, such as people per square kilometre; where
+            polygons overlap they add up. Without it the polygons are a mask.
         size : int
             Columns and rows of the raster. Public.
 
@@ -173,7 +173,8 @@ class Covariate:
         Parameters
         ----------
         values : ndarray, shape (rows, columns)
-            Densities, the first row in the north as in an image. Public.
+            Densities per unit of area in the plane of the CRS, such as the people in each cell of
+            the raster; the first row in the north as in an image. Public.
         domain : Domain
             Of the release. Public.
         bounds : tuple of float, optional

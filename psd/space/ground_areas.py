@@ -44,7 +44,7 @@ _STEP, _BATCH = 1e-5, 1 << 18
 
 
 def area_unit(domain: Domain) -> str:
-    """Unit of `ground_areas`: ``km2``, or ``square unit`` of a local CRS, which has no ellipsoid."""
+    """Unit of `ground_areas`: ``km2``, or ``square unit`` in a local CRS, without an ellipsoid."""
     return "km2" if _plane(domain.crs) is not None else "square unit"
 
 
@@ -76,8 +76,12 @@ def ground_areas(domain: Domain, boxes: Floats) -> Floats:
     >>> ground_areas(earth, np.array([[0.0, 0, 1, 1]])).round(-5).tolist()
     [510100000.0]
     """
-    corners, plane = domain.from_lattice(boxes), _plane(domain.crs)
-    low, sides = corners[:, :2], corners[:, 2:] - corners[:, :2]
+    return _box_areas(domain, domain.from_lattice(boxes))
+
+
+def _box_areas(domain: Domain, boxes: Floats) -> Floats:
+    """Areas of boxes in the CRS of a domain."""
+    plane, low, sides = _plane(domain.crs), boxes[:, :2], boxes[:, 2:] - boxes[:, :2]
     if plane is None:
         return np.asarray(sides.prod(axis=1))
 
@@ -131,18 +135,27 @@ def shape_ground_areas(domain: Domain, shapes: NDArray[np.object_]) -> Floats:
     """
     import shapely
 
-    plane, parts, owner = _plane(domain.crs), np.asarray(shapes), np.arange(len(shapes))
+    plane, parts = _plane(domain.crs), np.asarray(shapes)
     if plane is None:
         return np.asarray(shapely.area(parts))
-    areas = np.zeros(len(shapes))
-    while len(parts):
+    areas, owner = np.zeros(len(parts)), np.arange(len(parts))
+    while True:
+        met = shapely.area(parts) > 0
+        parts, owner = parts[met], owner[met]
+        if not len(parts):
+            return areas
         bounds = shapely.bounds(parts)
         sides = bounds[:, 2:] - bounds[:, :2]
-        is_large = (sides > _SMALL * plane.radius).any(axis=1)
-        small = parts[~is_large]
+        is_box = shapely.area(parts) > sides.prod(axis=1) * (1 - 1e-9)
+        is_large = ~is_box & (sides > _SMALL * plane.radius).any(axis=1)
+        areas += sum_by(owner[is_box], _box_areas(domain, bounds[is_box]), len(areas))
+
+        is_small = ~is_box & ~is_large
+        small = parts[is_small]
         # The scale at the centroid is the mean scale, but for its curvature.
-        scale = plane.scales(shapely.get_coordinates(shapely.centroid(small)))
-        areas += sum_by(owner[~is_large], shapely.area(small) * scale, len(areas))
+        middle = shapely.centroid(small)
+        scale = plane.scales(np.column_stack([shapely.get_x(middle), shapely.get_y(middle)]))
+        areas += sum_by(owner[is_small], shapely.area(small) * scale / 1e6, len(areas))
 
         parts, bounds, owner = parts[is_large], bounds[is_large], np.repeat(owner[is_large], 2)
         half, rows = bounds.copy(), np.arange(len(parts))
@@ -151,9 +164,6 @@ def shape_ground_areas(domain: Domain, shapes: NDArray[np.object_]) -> Floats:
         bounds[rows, axis] = half[rows, axis + 2]
         halves = shapely.box(*np.stack([half, bounds], axis=1).reshape(-1, 4).T)
         parts = shapely.intersection(np.repeat(parts, 2), halves)
-        met = shapely.area(parts) > 0
-        parts, owner = parts[met], owner[met]
-    return areas / 1e6
 
 
 def ground_densities(counts: Floats, areas: Floats) -> Floats:

@@ -32,7 +32,8 @@ class CovariateFile:
         GeoTIFF, NumPy array, or polygons in any vector format, where ``FILE:layer=NAME`` names a
         layer. Public.
     column : str, optional
-        Weights of the polygons per unit of area; without it the polygons are a mask. Public.
+        Weights of the polygons per unit of area on the ground; without it the polygons are a
+        mask. Public.
     size : int
         Columns and rows of the covariate, at most 1,024. Public.
 

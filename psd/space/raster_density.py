@@ -11,6 +11,7 @@ from scipy import sparse
 from psd._util.arrays import Floats, ranges
 from psd.errors import DomainError, ParameterError
 from psd.space.crs import explain_proj_errors, parse_crs
+from psd.space.ground_areas import ground_areas
 from psd.space.polygon_areas import clip_outlines
 from psd.space.polygon_pieces import cover_by_pieces
 from psd.space.region_checks import reproject
@@ -41,6 +42,9 @@ def polygon_density(
 ) -> Floats:
     """Mean weight per unit of area in each cell of a raster, by exact areas.
 
+    Weights are per area on the ground, such as people per km2; so a cell has as much of a weight as
+    it has ground. A mask is of the plane, where records are spread evenly without a covariate.
+
     Parameters
     ----------
     polygons : GeoDataFrame or GeoSeries
@@ -64,8 +68,14 @@ def polygon_density(
     for start in range(0, len(shapes), _POLYGONS_PER_BATCH):
         batch = slice(start, start + _POLYGONS_PER_BATCH)
         density += _batch_density(shapes[batch], weights[batch], domain, size)
-    capped: Floats = np.minimum(density, np.inf if column else 1.0)
-    return capped
+    if column is None:
+        return np.minimum(density, 1.0)
+    row, place = np.nonzero(density)
+    boxes = np.stack([place, row, place + 1, row + 1], axis=1) * (
+        np.array(domain.lattice * 2) / size
+    )
+    density[row, place] *= ground_areas(domain, boxes)
+    return density
 
 
 def _batch_density(

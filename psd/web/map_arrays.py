@@ -111,8 +111,9 @@ def release_arrays(release: Release) -> Arrays:
     -------
     dict of str to ndarray
         ``children`` and ``offsets`` of the boxes to those of the parents, four sides one after
-        another; ``ground``, the scale of nodes on the ground; ``count``, ``signed`` and ``real`` (before rounding to integers) of the leaves, or
-        of all nodes; ``slope``, ``variance`` (given the parent), ``whole`` (variance of the node),
+        another; ``ground``, the scale of nodes on the ground; ``count``, ``signed`` and ``real``
+        (before rounding to integers) of the leaves, or of all nodes; ``slope``, ``variance``
+        (given the parent), ``whole`` (variance of the node),
         ``spread`` and ``lines`` of the nodes; ``raster`` of a covariate; and with named regions
         ``region`` of each node, and whether it is ``clipped``.
     """

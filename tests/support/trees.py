@@ -188,4 +188,7 @@ def grid_release(counts, epsilon=1.0, crs="EPSG:3857"):
 
 
 # Counts of a square grid of 3 x 3, from the south row up.
+EQUATOR_SCALE = 1 - 0.00669437999014
+"""Square metres of ground per unit of Web Mercator at the equator: one less es of WGS 84."""
+
 SOUTH_UP = np.array([[10, 20, 30], [40, 50, 60], [70, 80, 90]])

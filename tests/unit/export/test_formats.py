@@ -13,7 +13,7 @@ import pandas as pd
 import pyogrio
 import pytest
 import shapely
-from pyproj import Geod
+from pyproj import CRS, Geod
 
 import psd
 from psd._util.csv_text import csv_text
@@ -117,14 +117,41 @@ def test_densities_are_those_of_rankings_and_rasters(seoul):
 
 
 @pytest.mark.parametrize(
-    ("crs", "area"), [("EPSG:2263", (100 * 1200 / 3937) ** 2 / 1e6), (LOCAL, 1e4)]
+    ("crs", "bounds", "sides"),
+    [
+        ("EPSG:3857", (0, 8.2e6, 2e5, 8.6e6), None),  # a quarter of the plane
+        ("EPSG:4807", (0, 48, 4, 52), None),  # grads
+        ("EPSG:2263", (9e5, 1e5, 1.1e6, 3e5), None),  # US feet
+        ("EPSG:3832", (2e6, -2e6, 5e6, 2e6), None),  # over 180 degrees east
+        ("EPSG:3031", (-2e6, -2e6, 2e6, 2e6), None),  # around the pole
+        (LOCAL, (0, 0, 200, 200), 1e4),  # does not state where on the earth it is
+    ],
 )
-def test_densities_in_a_plane_are_per_square_kilometre_or_square_unit(crs, area):
-    # EPSG:2263 is in US survey feet; the other CRS does not state where on the earth it is.
-    domain = psd.Domain(bounds=(900_000, 200_000, 900_200, 200_200), crs=crs)
-    made = psd.Release.from_counts(psd.grid_tree(domain, 2), np.arange(4), 1, domain=domain)
+def test_densities_are_per_area_on_the_ground(crs, bounds, sides):
+    domain = psd.Domain(bounds=bounds, crs=crs, min_cell=None)
+    made = psd.Release.from_counts(psd.grid_tree(domain, 2), np.arange(1, 5), 1, domain=domain)
     table = made.to_geopandas()
-    assert table.density.tolist() == pytest.approx((table.estimate / area).tolist(), rel=1e-6)
+    shapes = table.geometry.segmentize(domain.height / 200)
+    areas = [sides] * 4
+    if sides is None:
+        degrees = shapes.to_crs(CRS.from_user_input(crs).geodetic_crs)
+        unit = np.degrees(degrees.crs.axis_info[0].unit_conversion_factor)
+        geod = degrees.crs.get_geod()
+        degrees = shapely.transform(degrees.to_numpy(), lambda vertices: vertices * unit)
+        areas = [abs(geod.geometry_area_perimeter(shape)[0]) / 1e6 for shape in degrees]
+    expected = table.estimate / areas
+    assert table.density.tolist() == pytest.approx(expected.tolist(), rel=1e-4)
+    assert made.raster(2, 2).density[::-1].ravel() == pytest.approx(
+        made.raster(2, 2).count[::-1].ravel() / _by_place(table, areas), rel=1e-4
+    )
+    ranked = made.top(4, by="density").density
+    assert ranked.tolist() == pytest.approx(sorted(expected, reverse=True), rel=1e-4)
+
+
+def _by_place(table, areas):
+    """Areas of cells, row by row from the south-west."""
+    low = table.geometry.bounds
+    return np.array(areas)[np.lexsort([low.minx, low.miny])]
 
 
 def test_cells_show_where_points_are_counted():

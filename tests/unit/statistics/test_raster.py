@@ -7,13 +7,13 @@ from psd.errors import ParameterError
 from psd.release.post_processing import PostProcessing
 from psd.statistics.overlay import MAX_CELLS
 from support.releases import changed
-from support.trees import SOUTH_UP, grid_release, random_tree, release_of
+from support.trees import EQUATOR_SCALE, SOUTH_UP, grid_release, random_tree, release_of
 
 
 def test_the_first_row_of_a_raster_is_the_north():
     raster = grid_release(SOUTH_UP).raster(3, 3)
     assert raster.count == pytest.approx(SOUTH_UP[::-1])
-    assert raster.density == pytest.approx(SOUTH_UP[::-1] * 1e6)
+    assert raster.density == pytest.approx(SOUTH_UP[::-1] * 1e6 / EQUATOR_SCALE)
     assert (raster.unit, raster.crs, raster.bounds) == ("km2", "EPSG:3857", (0, 0, 3, 3))
     assert raster.nonuniformity_error == pytest.approx(np.zeros((3, 3)))
     with pytest.raises(ValueError, match="read-only"):

@@ -9,7 +9,14 @@ import shapely
 from psd.errors import ParameterError
 from psd.statistics.top_cells import top_candidates, top_probability
 from support.tables import refuses
-from support.trees import SOUTH_UP, domain_of, grid_release, random_tree, release_of
+from support.trees import (
+    EQUATOR_SCALE,
+    SOUTH_UP,
+    domain_of,
+    grid_release,
+    random_tree,
+    release_of,
+)
 
 
 def test_top_cells_that_are_sure():
@@ -19,7 +26,7 @@ def test_top_cells_that_are_sure():
     sides = table[["west", "south", "east", "north"]].to_numpy().tolist()
     assert sides == [[2, 2, 3, 3], [1, 2, 2, 3], [0, 2, 1, 3]]
     assert table["rank"].tolist() == [1, 2, 3]
-    assert table.density.tolist() == pytest.approx((table.estimate * 1e6).tolist())
+    assert table.density.tolist() == pytest.approx((table.estimate * 1e6 / EQUATOR_SCALE).tolist())
 
 
 def test_top_cells_that_are_a_coin_toss():

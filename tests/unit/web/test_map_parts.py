@@ -19,6 +19,7 @@ from psd.web.map_outlines import country_outlines
 from psd.web.map_regions import RegionGroup, given_regions, outline_arrays, release_regions
 from support.map_engine import KINDS, built, of_zooms, viewed
 from support.tables import refused
+from support.trees import EQUATOR_SCALE
 
 TYPES = {"f8": np.float64, "i4": np.int32, "u2": np.uint16, "u1": np.uint8}
 
@@ -142,12 +143,14 @@ def test_ids_and_names_are_read_and_nothing_else(subtests):
     texts = {"name": ["West", "East"], "secret": ["x1", "x2"]}
     group = given_regions(RELEASE, table(boxes, id=[11, 12], **texts))
     assert (group.ids, group.names, group.overlaps) == (["11", "12"], ["West", "East"], [[0, 1]])
-    assert group.areas == pytest.approx([4e-6, 4e-6])
+    assert group.areas == pytest.approx(np.array([4e-6, 4e-6]) * EQUATOR_SCALE)
     assert "x1" not in repr(group.to_json())
     # Without ids regions are numbered.
     group = given_regions(RELEASE, table([shapely.box(0, 0, 1, 1), shapely.box(2, 2, 9, 9)]))
     assert (group.ids, group.names) == (["1", "2"], ["1", "2"])
-    assert group.areas == pytest.approx([1e-6, 4e-6])  # of what lies inside the bounds
+    assert group.areas == pytest.approx(
+        np.array([1e-6, 4e-6]) * EQUATOR_SCALE
+    )  # of what lies inside the bounds
     bow = shapely.Polygon([(0, 0), (2, 2), (2, 0), (0, 2)])
     rows = [
         ("1 to 5,000", table([])),
