@@ -261,7 +261,8 @@ class _Plane:
         def on_ground(points: Floats) -> NDArray[np.bool_]:
             return np.isfinite(sum(self.to_radians(*points.T)))
 
-        sides = (np.linspace(*domain.bounds[axis::2], _PROBES) for axis in (0, 1))
+        west, south, east, north = domain.bounds
+        sides = np.linspace(west, east, _PROBES), np.linspace(south, north, _PROBES)
         if on_ground(np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, 2)).all():
             return np.zeros(len(low), bool)
         places = ((0, 0), (0, 1), (1, 0), (1, 1), (0.5, 0.5))

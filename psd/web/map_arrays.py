@@ -169,7 +169,7 @@ def _ground_scales(release: Release, nodes: int) -> NDArray[np.int32]:
     """Area of the first nodes on the ground over that in the lattice, in steps of `_scale_step`."""
     boxes = release.tree.boxes[:nodes].astype(np.float64)
     ratio = ground_areas(release.domain, boxes) / (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)
-    return np.rint(ratio / _scale_step(release.domain)).astype(np.int32)
+    return np.asarray(np.rint(ratio / _scale_step(release.domain)), np.int32)
 
 
 def _scale_step(domain: Domain) -> float:

@@ -15,6 +15,10 @@ from psd.space.catchments import Catchments
 from support.tables import refused_calls
 
 METRES = "EPSG:3857"
+GRADS = (
+    'GEOGCRS["grads",DATUM["any",ELLIPSOID["WGS 84",6378137,298.257223563]],CS[ellipsoidal,2],'
+    'AXIS["longitude",east],AXIS["latitude",north],ANGLEUNIT["grad",0.015707963267948967]]'
+)
 
 
 def two(**options):
@@ -54,15 +58,17 @@ def test_circles_and_polygons_hold_their_edges():
 
 
 @pytest.mark.parametrize("latitude", [0, 37.5, -51.5, 70])
-def test_a_circle_in_degrees_is_one_on_the_ground(latitude):
-    places = Catchments.around(["a", "b"], [[12, latitude], [13, latitude]], 2000)
+@pytest.mark.parametrize(("crs", "unit"), [("EPSG:4326", 1), (GRADS, 0.9)])
+def test_a_circle_in_degrees_or_grads_is_one_on_the_ground(latitude, crs, unit):
+    centres = np.array([[12, latitude], [13, latitude]]) / unit
+    places = Catchments.around(["a", "b"], centres, 2000, crs)
     azimuths = np.linspace(0, 360, 37)
     for factor, expected in ((0.998, True), (1.002, False)):
         many = np.full(len(azimuths), 1.0)
         x, y, _ = Geod(ellps="WGS84").fwd(
             12 * many, latitude * many, azimuths, 2000 * factor * many
         )
-        assert inside(places, 0, np.stack([x, y], axis=1)) == [expected] * len(azimuths)
+        assert inside(places, 0, np.stack([x, y], axis=1) / unit) == [expected] * len(azimuths)
 
 
 @pytest.mark.parametrize("radius", [1e-300, 5e-324])

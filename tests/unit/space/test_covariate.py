@@ -278,3 +278,16 @@ def test_geotiff_is_read_with_its_bounds_and_others_are_refused(geotiff, tmp_pat
     (tmp_path / "other.tif").write_bytes(b"II*\0")
     with pytest.raises(InputDataError, match="as a raster"):
         read_raster(tmp_path / "other.tif", FIELD)
+
+
+def test_weights_of_a_column_are_per_area_on_the_ground():
+    # As many people per km2 at the equator and at 60 degrees north, where Web Mercator is 4 times
+    # as large as the ground; a mask is of the plane.
+    domain = psd.Domain(bounds=(0, -1e5, 2e5, 8.5e6), crs="EPSG:3857")
+    boxes = [shapely.box(0, -1e5, 2e5, 1e5), shapely.box(0, 8.3e6, 2e5, 8.5e6)]
+    people = gpd.GeoDataFrame({"per_km2": [3.0, 3.0]}, geometry=boxes, crs=domain.crs)
+    corners = domain.to_lattice(shapely.bounds(boxes))
+    weighted = Covariate.from_polygons(people, domain, column="per_km2", size=86).mass(corners)
+    assert weighted[1] / weighted[0] == pytest.approx(0.2525, rel=1e-2)
+    mask = Covariate.from_polygons(people, domain, size=86).mass(corners)
+    assert mask[1] == pytest.approx(mask[0])

@@ -12,6 +12,7 @@ import shapely
 import psd
 from psd.errors import ParameterError
 from psd.export._styles import class_breaks
+from psd.space.ground_areas import ground_areas
 from psd.testing.releases import release_from_counts
 from psd.web.map_arrays import cut_arrays, pack_arrays, release_arrays, release_numbers
 from psd.web.map_classes import cell_classes, region_classes, shown_nodes
@@ -79,6 +80,17 @@ def test_a_part_of_a_tree_has_the_nodes_down_to_a_level(level):
     assert len(arrays["children"]) == len(arrays["count"]) == kept
     assert int(arrays["children"].sum()) == kept - 1
     assert np.array_equal(arrays["count"], release.estimates.count[:kept])
+
+
+def test_a_page_has_the_ground_of_each_node():
+    # Web Mercator from the equator to 75 degrees north: cells of one size have 1 to 15 of ground.
+    domain = psd.Domain(bounds=(0, 0, 1e6, 1.3e7), crs="EPSG:3857")
+    release = psd.Release.from_counts(psd.grid_tree(domain, 8), range(64), 1, domain=domain)
+    step, boxes = release_numbers(release)["ground"], release.tree.boxes.astype(np.float64)
+    areas = release_arrays(release)["ground"] * step * (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)
+    assert areas == pytest.approx(ground_areas(domain, boxes), rel=1e-5)
+    part = cut_arrays(release, 1)["ground"]
+    assert part.tolist() == release_arrays(release)["ground"][: len(part)].tolist()
 
 
 FIRST = release_from_counts(np.arange(64).reshape(8, 8))
