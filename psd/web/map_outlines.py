@@ -82,11 +82,15 @@ def _lines_in(arcs: tuple[Floats, ...], domain: Domain) -> Any:
 
 
 def _transformed(vertices: Floats, domain: Domain) -> tuple[Floats, Floats]:
-    """Longitudes and latitudes in the CRS of a domain; infinite where it has no coordinates."""
+    """Longitudes and latitudes in the CRS of a domain; not finite where it has no coordinates."""
     from pyproj import Transformer
+    from pyproj.exceptions import ProjError
 
     with offline():
-        transformer = Transformer.from_crs("EPSG:4326", parse_crs(domain.crs), always_xy=True)
+        try:
+            transformer = Transformer.from_crs("EPSG:4326", parse_crs(domain.crs), always_xy=True)
+        except ProjError:  # a CRS of another body than the earth
+            return (np.full(len(vertices), np.nan),) * 2
         x, y = transformer.transform(vertices[:, 0], vertices[:, 1])
     return np.asarray(x, np.float64), np.asarray(y, np.float64)
 

@@ -15,6 +15,7 @@ from psd.release.post_processing import PostProcessing
 from psd.space.polygon_hierarchy import hierarchy_from_polygons
 from support.cli_runner import fails
 from support.tables import refused, refused_calls
+from support.trees import EQUATOR_SCALE
 
 PLANE = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(256, 256))
 
@@ -343,7 +344,7 @@ def test_regions_are_a_table_with_their_polygons(rows, regions):
         expected = wards() if level != "borough" else wards().dissolve("borough", as_index=False)
         shapes = expected.set_index(level or "ward").geometry.loc[table["id"]]
         assert shapely.equals(table.geometry.to_numpy(), shapes.to_numpy()).all()
-        km2 = shapely.area(table.geometry.to_numpy()) / 1e6
+        km2 = shapely.area(table.geometry.to_numpy()) / 1e6 * EQUATOR_SCALE
         assert table["density"].tolist() == pytest.approx((table["estimate"] / km2).tolist())
         assert table.attrs["epsilon"] == "1"
 

@@ -141,6 +141,7 @@ def test_coasts_are_where_they_are_in_the_crs_of_the_release():
     assert 1_000 < sum(len(line) for line in found) < 10_000
     assert all(np.abs(np.array(line)[:, 0]).max() <= 180 for line in found)
     assert country_outlines(psd.Domain(bounds=(0, 0, 100, 100), crs=LOCAL)) == []
+    assert country_outlines(psd.Domain(bounds=(0, 10, 40, 60), crs="IAU_2015:30100")) == []
 
 
 RELEASE = release_from_counts(np.full((4, 4), 50))
