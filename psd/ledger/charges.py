@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from psd.errors import ParameterError
+from psd.errors import LedgerError, ParameterError
 from psd.ingest.reading import Reading
 from psd.ledger.charged_slices import ChargedSlices
 from psd.ledger.extents import Extent
@@ -22,8 +22,8 @@ __all__ = [
     "ChargeRequest",
     "Dataset",
     "DrawnSlice",
+    "check_drawn",
     "check_name",
-    "drawn_elsewhere",
     "is_name",
 ]
 
@@ -204,9 +204,24 @@ def check_name(kind: str, name: str) -> None:
         )
 
 
-def drawn_elsewhere(name: str) -> str:
-    """Sentence about a slice that another state of the same stream has drawn."""
-    return (
-        f"slice {name} was drawn, as the ledger says, and this state of the stream has not drawn "
-        "it; restore the newer state, since a slice is never drawn twice"
-    )
+def check_drawn(recorded: Mapping[str, DrawnSlice], kept: Mapping[str, str]) -> None:
+    """Refuse a state that has not all slices of its stream that a ledger has.
+
+    Parameters
+    ----------
+    recorded : mapping
+        Slices that the ledger has, by name.
+    kept : mapping
+        Ids of the draws that the state has, by name.
+
+    Raises
+    ------
+    LedgerError
+        If another state of the same stream drew one of them.
+    """
+    for name, drawn in recorded.items():
+        if kept.get(name) != drawn.draw:
+            raise LedgerError(
+                f"slice {name} was drawn, as the ledger says, and this state of the stream has not "
+                "drawn it; restore the newer state, since a slice is never drawn twice"
+            )

@@ -19,7 +19,7 @@ from psd.errors import LedgerError, ParameterError, RandomnessError
 from psd.ingest.reading import reading_text
 from psd.ingest.sources import Columns
 from psd.ledger.charged_slices import slices_fields
-from psd.ledger.charges import ChargeRequest, DrawnSlice, check_name, drawn_elsewhere
+from psd.ledger.charges import ChargeRequest, DrawnSlice, check_drawn, check_name
 from psd.ledger.entries import entry, replay_entries
 from psd.ledger.entry_schema import validate_entry
 from psd.ledger.file import (
@@ -355,12 +355,18 @@ class Ledger:
                 _append_charge(ledger, state, name, fault, analyst)
 
     def draw_slice(
-        self, charge: str, name: str, drawn: DrawnSlice, opened: LedgerState | None = None
+        self,
+        charge: str,
+        name: str,
+        drawn: DrawnSlice,
+        kept: Mapping[str, str],
+        opened: LedgerState | None = None,
     ) -> None:
         """Record that a slice of a stream was drawn, before it is published; it costs nothing.
 
-        Two copies of a state may draw a slice at the same time. The first one records it, and the
-        second is refused, whatever it drew: what is compared are random ids, never answers.
+        Two copies of a state may draw at the same time, the same slice or two. The first one
+        records it, and the second is refused, whatever it drew: what is compared are random ids,
+        never answers. Of two slices the second would have kept records of a unit anew.
 
         Parameters
         ----------
@@ -370,6 +376,8 @@ class Ledger:
             The slice. Public.
         drawn : DrawnSlice
             Its draw.
+        kept : mapping
+            Ids of all draws that the state has, by slice.
         opened : LedgerState, optional
             The ledger as it was checked a moment ago; it is not checked again if it has the same
             last entry.
@@ -377,19 +385,18 @@ class Ledger:
         Raises
         ------
         LedgerError
-            If the charge does not exist, another draw of the slice is recorded, or the ledger
+            If the charge does not exist, a draw is recorded that the state has not, or the ledger
             cannot be written.
         """
         with exclusive(self.path) as ledger:
             state = _state_of(ledger, opened)
             if charge not in state.charges:
                 raise LedgerError(f"charge {charge} is not in {self.path}")
-            recorded = state.charges[charge].drawn.get(name)
-            if recorded is None:
+            recorded = state.charges[charge].drawn
+            check_drawn(recorded, kept)
+            if name not in recorded:
                 body = {"id": charge, "slice": name, "draw": drawn.draw}
                 _append(ledger, state, "slice", {**body, "digests": list(drawn.digests)})
-            elif recorded.draw != drawn.draw:
-                raise LedgerError(drawn_elsewhere(name))
 
     def finish(self, charge: str, *, digest: str | None = None) -> None:
         """Record that a charged release was saved, or a charged answer given.

@@ -8,11 +8,12 @@ is killed before step 4 is over has published nothing, and the same draws are ma
 stored bytes. One that is killed later has the answer in the state, and the next call records and
 publishes it.
 
-Proof that two copies of a state publish one answer of a slice, if a ledger paid. What is published
-was recorded first, in a transaction that refuses a slice with another random id. An id is made
-afresh for each answer that enters a state, so two states that drew a slice have two ids, and one of
-them is refused whatever it drew: no refusal compares answers. A copy that was made before a slice
-was drawn has not the slice that the ledger has, so it is refused before a record is read.
+Proof that two copies of a state publish one series, if a ledger paid. What is published was
+recorded first, in a transaction that refuses a state which has not all draws that the ledger has,
+by their random ids. An id is made afresh for each answer that enters a state. So two copies that
+drew at once, one slice or two, have different ids, and one of them is refused whatever it drew: no
+refusal compares answers. Two slices of two copies would each keep K records of a user. A copy that
+was made before a slice was drawn is refused before a record is read.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from psd._util.wall_clock import zone_rules
 from psd.errors import InputDataError, LedgerError, ParameterError
 from psd.ingest.sources import check_input, resolve_inputs
 from psd.ledger.account import Account
-from psd.ledger.charges import drawn_elsewhere
+from psd.ledger.charges import check_drawn
 from psd.ledger.state import MAX_FAULTS
 from psd.mechanisms.random_words import bytes_from, system_bytes
 from psd.privacy.delta import parse_delta
@@ -246,11 +247,7 @@ class Addition:
                 "others; it was edited: restore a copy"
             )
         check_paid(self.request, plan, charge, state.dataset(plan.dataset))
-        names = self.slices.names
-        kept = {names[number]: draw for number, draw in self.state.draws().items()}
-        for name, drawn in charge.drawn.items():
-            if kept.get(name) != drawn.draw:
-                raise LedgerError(drawn_elsewhere(name))
+        check_drawn(charge.drawn, self._draws)
 
     def record(self) -> None:
         """Record in the ledger the slices that the state has, before they are published.
@@ -264,12 +261,16 @@ class Addition:
         """
         if self.account is None:
             return
-        recorded = self.account.opened.charges[self._charge].drawn
-        for number in self.state.draws():
-            name = self.slices.names[number]
-            if name not in recorded:
-                drawn = self.state.drawn_slice(number)
-                self.account.ledger.draw_slice(self._charge, name, drawn, self.account.opened)
+        opened, kept = self.account.opened, self._draws
+        for name in kept:
+            if name not in opened.charges[self._charge].drawn:
+                drawn = self.state.drawn_slice(self.slices.names.index(name))
+                self.account.ledger.draw_slice(self._charge, name, drawn, kept, opened)
+
+    @property
+    def _draws(self) -> dict[str, str]:
+        """Random ids of the draws that the state has, by the slice's name."""
+        return {self.slices.names[number]: draw for number, draw in self.state.draws().items()}
 
     @property
     def _charge(self) -> str:

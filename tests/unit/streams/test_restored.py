@@ -123,6 +123,24 @@ def test_of_two_copies_at_once_one_publishes_whatever_they_drew(tmp_path, monkey
     assert len(set(messages)) == 1
 
 
+def test_of_two_copies_that_draw_two_slices_at_once_one_publishes(tmp_path, monkeypatch):
+    """Both would publish; each keeps K records of a user, and only one of them counts the other."""
+    stream, ledger = paid_stream(tmp_path)
+    shutil.copy(stream.path, tmp_path / "copy.stream")
+    copy, count = psd.Stream(tmp_path / "copy.stream"), psd.streams.addition.count_slice
+
+    def other_first(*rows, **more):
+        monkeypatch.setattr("psd.streams.addition.count_slice", count)
+        stream.add(day_of(tmp_path, DAYS[1], 5), DAYS[1])
+        return count(*rows, **more)
+
+    monkeypatch.setattr("psd.streams.addition.count_slice", other_first)
+    with pytest.raises(LedgerError, match=DRAWN):
+        copy.add(day_of(tmp_path, DAYS[2], 6), DAYS[2], skip=True)
+    assert drawn(ledger) == [*DAYS[:2]]
+    assert psd.load(tmp_path / "city.psd.parquet").slices.names == DAYS[:2]
+
+
 def test_two_contents_of_a_slice_are_found(tmp_path):
     """Copies of the ledger and the state together are told by what was published meanwhile."""
     stream, ledger = paid_stream(tmp_path, epsilon=1, totals=True, counter="tree")
@@ -250,8 +268,9 @@ def test_a_draw_of_no_charge_is_refused(tmp_path):
     _, ledger = paid_stream(tmp_path)
     (charge,) = ledger.state().charges.values()
     with pytest.raises(LedgerError, match="is not in"):
-        ledger.draw_slice("0" * 32, DAYS[3], charge.drawn[DAYS[0]])
-    ledger.draw_slice(charge.id, DAYS[0], charge.drawn[DAYS[0]])  # the same one again
+        ledger.draw_slice("0" * 32, DAYS[3], charge.drawn[DAYS[0]], {})
+    kept = {DAYS[0]: charge.drawn[DAYS[0]].draw}
+    ledger.draw_slice(charge.id, DAYS[0], charge.drawn[DAYS[0]], kept)  # the same one again
     assert len(drawn(ledger)) == 1
     with pytest.raises(ParameterError, match="was added before"):
         psd.Stream(tmp_path / "city.stream").add(Unread(), DAYS[0])
