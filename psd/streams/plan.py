@@ -296,14 +296,15 @@ def check_paid(request: BuildRequest, plan: StreamPlan, charge: Charge, dataset:
     Raises
     ------
     LedgerError
-        If they differ in the loss, the unit, the bound, the slices, the noise, the counter or its
-        delta: the state was edited, and its noise would not be what was paid for.
+        If they differ in the loss, the unit, the bound, the columns, the slices, the noise, the
+        counter or its delta: the state was edited, and would not spend what was paid for.
     """
     owed, unit = stream_charge(request, plan.counter, plan.delta), request.unit
     differ = {
         "epsilon or delta": owed.loss != charge.loss,
         "unit": (unit.kind, unit.time_zone) != (dataset.unit, dataset.time_zone),
         "contribution bound": unit.contributions != charge.bound,
+        "columns": any(reading != dataset.reading for reading in owed.readings),
         "number of slices": plan.statement.get("stream_slices") != len(check_offered(request)),
         **{name: value != charge.terms.get(name) for name, value in owed.terms.items()},
     }

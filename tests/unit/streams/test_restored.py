@@ -171,6 +171,7 @@ EDITS = {
         "epsilon or delta",
     ),
     "unit": ("request", ("[set]", "user = 'user'\nmax_contributions = 3\n[set]"), "unit"),
+    "columns": ("request", ('time = "time"', 'time = "other"'), "columns"),
     "counter": ("counter", ("tree", "toeplitz"), "counter"),
     "delta": ("delta", ("null", '"0.001"'), "delta"),
     "number": ("statement", ('"stream_slices": 7', '"stream_slices": 1'), "number of slices"),
