@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from psd._util.wall_clock import zone_rules
 from psd.errors import InputDataError, LedgerError, ParameterError
@@ -45,7 +45,7 @@ from psd.streams.plan import (
     fault_charge,
     read_public_inputs,
 )
-from psd.streams.state import SLICES, TOTALS, Block, State
+from psd.streams.state import SLICES, TOTALS, Block, State, StoredAnswer
 from psd.streams.totals import Total, sum_of_slices
 from psd.streams.words import WordTape
 
@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from psd.publish.request import BuildRequest
 
 __all__ = ["Addition"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -172,13 +174,17 @@ class Addition:
                 observer.progress("counting with noise")
                 return self._draw(number, counted, inputs)
 
-        if account is None:
-            answer = count_and_draw()
-        else:
-            answer = withhold_faults(
-                count_and_draw, observer, charge=lambda: self._charge_fault(number, account)
-            )
-        self._keep(number, answer)
+        def withheld(work: Callable[[], T]) -> T:
+            if account is None:
+                return work()
+            charge = lambda: self._charge_fault(number, account)  # noqa: E731
+            return withhold_faults(work, observer, charge=charge)
+
+        answer = withheld(count_and_draw)
+        pairs = zip(self.outputs, answer.records, strict=True)
+        stored = [output.add(number, record) for output, record in pairs]
+        # The state grows with the units of the slice, so a full disk may depend on them.
+        withheld(lambda: self._keep(number, answer, stored))
 
     def _check_clock(self) -> None:
         """Refuse other clock changes than those by which earlier slices were counted.
@@ -216,9 +222,9 @@ class Addition:
         )
 
     def _charge_fault(self, number: int, account: Account) -> None:
-        """Note a fault in the state, and charge what is left for it."""
-        self.state.add_fault(number)
+        """Charge what is left for a fault, and note it in the state, whose disk may be full."""
         account.charge_fault(fault_charge(self.request))
+        self.state.add_fault(number)
 
     def open_account(self, warn: Callable[[str], None] | None) -> None:
         """Compare the state with the ledger that paid for the stream, before a record is read.
@@ -326,12 +332,11 @@ class Addition:
             blocks=total.blocks,
         )
 
-    def _keep(self, number: int, answer: _Answer) -> None:
+    def _keep(self, number: int, answer: _Answer, stored: list[StoredAnswer]) -> None:
         """Write the answers of a slice into the state, in one transaction."""
-        pairs = zip(self.outputs, answer.records, strict=True)
         self.state.add_slice(
             number,
-            [output.add(number, record) for output, record in pairs],
+            stored,
             draw=system_bytes(16).hex(),
             period=self._period(number),
             contributions=answer.contributions,

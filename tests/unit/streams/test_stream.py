@@ -1,6 +1,7 @@
 """`psd.Stream`: what a series holds while it grows, and which slices are refused."""
 
 import copy
+import sqlite3
 import stat
 import zoneinfo
 from contextlib import nullcontext
@@ -25,6 +26,7 @@ from psd.privacy.count_noise import CountNoise
 from psd.publish import request
 from psd.space.public_files import BoundaryFile
 from psd.streams import addition
+from psd.streams.state import State
 from support.ledger_edits import run_sql
 from support.streams import BOUNDS, DAYS, WEEK, create, day_of, totals, write_rows
 from support.tables import refuses
@@ -396,6 +398,21 @@ def test_twenty_additions_that_lack_memory_end_a_stream_whose_budget_is_used_up(
                 stream.add(data, DAYS[0])
     assert counter.call_count == MAX_FAULTS
     ledger.raise_budget("days", "1.01")
+    stream.add(data, DAYS[0])
+    assert stream.status().added == (DAYS[0],)
+
+
+def test_a_state_that_cannot_grow_costs_as_much_and_says_no_more(tmp_path, ledger):
+    """The state grows with the users of a slice, so a limit of its size would count them."""
+    stream = create(tmp_path, epsilon=1, account=account_of(ledger, 2))
+    data = day_of(tmp_path, DAYS[0], 3)
+    full = sqlite3.OperationalError("disk is full")
+    with (
+        patch.object(State, "add_slice", side_effect=full),
+        pytest.raises(InputDataError, match=UNREADABLE),
+    ):
+        stream.add(data, DAYS[0])
+    assert [charge.what for charge in ledger.state().charges.values()] == ["stream grid", "fault"]
     stream.add(data, DAYS[0])
     assert stream.status().added == (DAYS[0],)
 
