@@ -655,7 +655,7 @@ class Store:
     def locked(cls, path: str) -> Iterator[Store]:
         """Open and lock a store; links to it are followed first, so that all lock one file."""
         path = os.path.realpath(path)
-        with open(_lock(path), "rb") as file:
+        with open(lock_store(path), "rb") as file:
             if os.fstat(file.fileno()).st_nlink > 1:  # the other name would keep what it holds now
                 raise DeviceError("store must have one name, and it has a hard link; remove one", 9)
             yield cls._parse(path, file.read(_MAX_STORE + 1))
@@ -700,7 +700,8 @@ class Store:
             raise DeviceError(f"store cannot be written: {error.strerror}", 6) from None
 
 
-def _lock(path: str) -> int:
+def lock_store(path: str) -> int:
+    """Open and lock the file that has a name; return its handle, whose end frees it."""
     try:
         import fcntl
     except ImportError:  # Windows

@@ -17,7 +17,8 @@ from psd._util.atomic_write import write_file
 from psd._util.strict_json import strict_json
 from psd.errors import LedgerError, PsdError
 from psd.local.bulk import ManyWords, draw_groups
-from psd.local.device import Campaign, campaign_digest, canonical_json
+from psd.local.campaigns import explain_device
+from psd.local.device import Campaign, campaign_digest, canonical_json, lock_store
 
 __all__ = ["RowStore"]
 
@@ -30,7 +31,8 @@ class RowStore:
     Guarantees
     ----------
     - Groups are drawn once. `take` is on the disk before it returns, and refuses a second answer.
-    - A second name of the file, by a link, is refused or followed, so that no row answers twice.
+    - A second name of the file, by a link, is refused or followed, and a second process waits or is
+      refused, so that no row answers twice.
 
     Parameters
     ----------
@@ -57,10 +59,22 @@ class RowStore:
         WriteError
             If it cannot be written.
         """
-        is_new = not Path(self._path).exists()
-        if is_new and campaign.earlier:
+        if Path(self._path).exists():
+            with explain_device(), open(lock_store(self._path), "rb"):
+                return self._answer(campaign, *self._read(campaign, rows), is_new=False)
+        if campaign.earlier:
             raise LedgerError("store is missing; the groups of the rows of earlier rounds are lost")
-        groups, answered = self._draw(campaign, rows) if is_new else self._read(campaign, rows)
+        return self._answer(campaign, *self._draw(campaign, rows), is_new=True)
+
+    def _answer(
+        self,
+        campaign: Campaign,
+        groups: NDArray[np.int64],
+        answered: dict[str, list[int]],
+        *,
+        is_new: bool,
+    ) -> NDArray[np.int64]:
+        """Write down that the rows answer; a store that exists is locked meanwhile."""
         if campaign.digest in answered:
             raise LedgerError(
                 "store must be of rows that have not answered, got one of rows that have answered "

@@ -7,11 +7,13 @@ import re
 import pytest
 
 from psd.errors import BudgetError, InputDataError, LedgerError, ParameterError, WriteError
+from psd.local import device
 from psd.local.campaigns import load_campaign
 from psd.local.collection import collect
 from psd.local.counting import count_support
 from psd.local.device import NANO
 from psd.local.randomization import answer, client, create_store, randomize
+from psd.local.row_store import RowStore
 from support.local import GRID, HASHING, KARY, campaign, campaign_bytes
 
 GROUPS = ((500_000, GRID, HASHING), (500_000, ["0", "1", "2", "3"], KARY))
@@ -138,6 +140,25 @@ def test_rows_keep_their_groups_over_equal_shares_alone(folder):
     (folder / "c.json").write_bytes(other)
     with pytest.raises(LedgerError, match="with equal shares"):
         in_rounds(folder, overwrite=True)
+
+
+def test_of_two_processes_at_once_one_answers_for_the_rows(folder, monkeypatch):
+    (folder / "c.json").write_bytes(campaign_bytes(FIRST))
+    first = in_rounds(folder)
+    second(folder)
+    monkeypatch.setattr(device, "_WAIT", 0.01)
+    read, refused = RowStore._read, []
+
+    def other_meanwhile(*given):
+        monkeypatch.setattr(RowStore, "_read", read)
+        with pytest.raises(LedgerError, match="in use by another process") as refusal:
+            in_rounds(folder, overwrite=True)
+        refused.append(refusal)
+        return read(*given)
+
+    monkeypatch.setattr(RowStore, "_read", other_meanwhile)
+    assert len(first) + len(in_rounds(folder, overwrite=True)) == 60
+    assert len(refused) == 1
 
 
 def test_a_lost_damaged_or_foreign_store_of_rows_is_refused(folder):
