@@ -88,6 +88,12 @@ class Addition:
         outputs = [
             Output.of(state, number, path, slices, scope) for number, path in enumerate(files)
         ]
+        drawn = state.draws().keys()
+        if not drawn <= {*range(len(slices))} or any(o.digests.keys() != drawn for o in outputs):
+            raise InputDataError(
+                "state has draws and answers that do not belong to the same slices of its list; "
+                "restore a copy"
+            )
         if checks_outputs:
             for output in outputs:
                 output.check()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -119,6 +120,8 @@ class StreamPlan:
                 raise ValueError("totals without a counter, or a counter without totals")
             if (values["ledger"] is None) != (values["dataset"] is None):
                 raise ValueError("a ledger without a dataset, or a dataset without a ledger")
+            if (values["ledger"] is None) != ("charge" not in values["statement"]):
+                raise ValueError("a charge without a ledger, or a ledger without a charge")
             plan = cls(**values)
             if digest != plan._digest:
                 raise ValueError("a fact that was changed")
@@ -164,8 +167,8 @@ class StreamPlan:
 
 
 def _is_text(value: Any) -> bool:
-    """Whether a fact is a text without a NUL, which no path can have."""
-    return isinstance(value, str) and "\0" not in value
+    """Whether a fact is a text that a path can have; ValueError for a lone surrogate."""
+    return isinstance(value, str) and b"\0" not in os.fsencode(value)
 
 
 def _is_text_or_none(value: Any) -> bool:

@@ -208,12 +208,41 @@ WRONG = (
     "[]",
     "{}",
     '"a\\u0000b"',
+    '"\\ud800"',
     "true",
     '{"a": 1}',
     "1e999",
     "x",
     "",
 )
+
+
+def test_a_charge_without_its_ledger_is_refused(tmp_path):
+    """Its slices would state a charge that nobody compares them with."""
+    stream, _ = paid_stream(tmp_path)
+    with closing(sqlite3.connect(stream.path)) as state:
+        rewrite(state, {"ledger": "null", "dataset": "null"})
+    with pytest.raises(InputDataError, match="restore a copy"):
+        stream.add(Unread(), DAYS[1])
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "UPDATE draw SET number = 99",
+        "UPDATE answer SET number = -5",
+        "UPDATE draw SET number = 99; UPDATE answer SET number = 99",
+        "DELETE FROM draw",
+    ],
+)
+def test_draws_and_answers_of_other_slices_are_one_sentence(tmp_path, edit):
+    stream = create(tmp_path)
+    stream.add(day_of(tmp_path, DAYS[0], 4), DAYS[0])
+    with closing(sqlite3.connect(stream.path)) as state:
+        state.executescript(edit)
+    for act in (stream.status, lambda: stream.add(Unread(), DAYS[1])):
+        with pytest.raises(InputDataError, match="do not belong to the same slices"):
+            act()
 
 
 def test_damaged_facts_are_one_sentence(tmp_path, subtests):
