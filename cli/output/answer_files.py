@@ -89,10 +89,9 @@ def add_geometry(answers: pandas.DataFrame, regions: Any, crs: str) -> Any:
 
 def in_degrees(answers: Any) -> Any:
     """Answers with their geometry in longitude and latitude."""
-    from psd.space.crs import explain_proj_errors
+    from psd.space.shape_transforms import transform_table
 
-    with explain_proj_errors("the answers", "EPSG:4326"):
-        return answers.to_crs("EPSG:4326")
+    return transform_table(answers, "EPSG:4326", "the answers")
 
 
 def answers_page(answers: Any, metadata: dict[str, str]) -> str:

@@ -116,12 +116,14 @@ def _write(choice: Choice, output: str, crs: str, *, overwrite: bool) -> None:
     import geopandas as gpd
     import pandas as pd
 
+    from psd.space.shape_transforms import transform_table
+
     table = pd.DataFrame(choice.picks)
     if output.lower().endswith(".csv"):
         text = csv_text(table.drop(columns="geometry"))
     else:
         layer = gpd.GeoDataFrame(table, geometry="geometry", crs=crs)
-        text = layer.to_crs("EPSG:4326").to_json(drop_id=True) + "\n"
+        text = transform_table(layer, "EPSG:4326", "the picks").to_json(drop_id=True) + "\n"
     write_text(str(text), output, overwrite=overwrite)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,7 +10,6 @@ from psd._util.fields import choice
 from psd.errors import ParameterError
 from psd.export._reliability import judge_nodes
 from psd.query.reliability import Threshold, relative_to, reliability_limits
-from psd.space.crs import explain_proj_errors, parse_crs
 from psd.space.ground_areas import ground_areas, ground_densities
 
 if TYPE_CHECKING:
@@ -20,10 +19,7 @@ if TYPE_CHECKING:
     from psd.estimation.model import CountModel
     from psd.space.box_tree import Tree
 
-__all__ = ["cells_table", "transform_cells"]
-
-# Sides longer than this share of the domain are divided before they are transformed.
-_PIECES = 64
+__all__ = ["cells_table"]
 
 
 def cells_table(
@@ -82,30 +78,3 @@ def _select_cells(tree: Tree, cells: str, level: int | None) -> Integers:
             f"{level}"
         )
     return np.flatnonzero((tree.level == level) | (tree.is_leaf & (tree.level < level)))
-
-
-def transform_cells(
-    table: geopandas.GeoDataFrame, crs: Any, longest: float
-) -> geopandas.GeoDataFrame:
-    """Transform cells to another CRS.
-
-    Parameters
-    ----------
-    table : GeoDataFrame
-        Cells.
-    crs : any CRS that pyproj understands
-        Target.
-    longest : float
-        Longer side of the domain. Sides of cells above 1/64 of it are divided first, so that cells
-        of different sizes still meet after the transformation.
-
-    Raises
-    ------
-    DomainError
-        If the target is not a CRS, or cells have no coordinates in it.
-    """
-    target = parse_crs(crs)
-    if target.equals(table.crs, ignore_axis_order=True):
-        return table
-    with explain_proj_errors("the release", crs):
-        return table.set_geometry(table.geometry.segmentize(longest / _PIECES)).to_crs(target)

@@ -14,6 +14,7 @@ from psd.errors import MissingExtraError
 from psd.export._styles import RELIABILITY, RELIABILITY_LEVELS, class_breaks, class_colours
 from psd.query.reliability import QUALITIES, Limits, Threshold, reliability_limits
 from psd.space.ground_areas import area_unit, east_west_scale, ground_width
+from psd.space.shape_transforms import transform_table
 
 if TYPE_CHECKING:
     import geopandas
@@ -171,7 +172,7 @@ def draw_release(
 def frame_map(axes: Axes, domain: Domain, outline: Any) -> None:
     """Show the domain, as wide as it is on the ground, and the outlines of polygons."""
     if outline is not None:
-        shapes = outline.geometry.to_crs(domain.crs).boundary
+        shapes = transform_table(outline.geometry.to_frame("geometry"), domain.crs, "outline").boundary
         shapes.plot(ax=axes, color="#333333", linewidth=0.7, aspect=None)
     west, south, east, north = domain.bounds
     axes.set(

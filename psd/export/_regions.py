@@ -12,8 +12,8 @@ from psd.export._formats import find_format, is_database, is_raster
 from psd.export._reliability import check_treatment, treat_unreliable
 from psd.query.region_nodes import answer_named_regions
 from psd.query.reliability import Threshold
-from psd.space.crs import explain_proj_errors, parse_crs
 from psd.space.ground_areas import area_unit, ground_densities, shape_ground_areas
+from psd.space.shape_transforms import transform_table
 
 if TYPE_CHECKING:
     import geopandas
@@ -68,8 +68,7 @@ def export_regions(
         )
     table = treat_unreliable(regions, unreliable, threshold)
     if crs is not None:
-        with explain_proj_errors("the release", crs):
-            table = table.to_crs(parse_crs(crs))
+        table = transform_table(table, crs)
     counted = "users" if model.record.unit.weight else "records"
     stated = {
         **metadata,

@@ -13,13 +13,14 @@ from psd._util.atomic_write import temporary_target
 from psd._util.fields import choice
 from psd.errors import ParameterError, WriteError
 from psd.estimation.model import CountModel
-from psd.export._cells import cells_table, transform_cells
+from psd.export._cells import cells_table
 from psd.export._formats import find_format, is_database, is_raster
 from psd.export._metadata import release_metadata
 from psd.export._reliability import check_treatment, judge_raster, treat_unreliable
 from psd.query.reliability import Threshold, reliability_limits
 from psd.release.allow_list import check_release
 from psd.space.ground_areas import area_unit
+from psd.space.shape_transforms import transform_table
 
 if TYPE_CHECKING:
     import geopandas
@@ -161,7 +162,7 @@ def _cells_of(model: CountModel, choices: _Choices, tags: dict[str, str]) -> geo
     cells = cells_table(model, choices.cells, level=choices.level, threshold=choices.threshold)
     cells = treat_unreliable(cells, choices.unreliable, choices.threshold)
     if choices.crs is not None:
-        cells = transform_cells(cells, choices.crs, max(model.domain.width, model.domain.height))
+        cells = transform_table(cells, choices.crs)
     counted = "users" if model.record.unit.weight else "records"
     cells.attrs = {
         "content": "cells",

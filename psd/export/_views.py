@@ -16,6 +16,7 @@ from psd._util.fields import choice
 from psd.errors import MissingExtraError
 from psd.export._gdal import finite_errors
 from psd.export._maps import KINDS, classes_of, shown_values
+from psd.space.shape_transforms import transform_table
 from psd.statistics.raster import density_raster
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def explore_release(
     areas = shapely.area(cells.geometry.to_numpy())
     classes = classes_of(model, kind, values, areas)
     number = np.digitize(values, classes.edges[1:-1])
-    shown = finite_errors(cells[[*_SHOWN, "geometry"]]).to_crs("EPSG:4326").round(3)
+    shown = transform_table(finite_errors(cells[[*_SHOWN, "geometry"]]), "EPSG:4326").round(3)
     shown["colour"] = [classes.colours[each] for each in number]
     west, south, east, north = (float(side) for side in shown.total_bounds)
     drawn = folium.Map(tiles=tiles)

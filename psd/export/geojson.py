@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from psd.export._gdal import layer_bytes
 from psd.export._metadata import describe
-from psd.space.crs import explain_proj_errors
+from psd.space.shape_transforms import transform_table
 
 if TYPE_CHECKING:
     import geopandas
@@ -22,8 +22,7 @@ FIXED_CRS = "EPSG:4326"
 
 def write(table: geopandas.GeoDataFrame, path: Path) -> None:
     """Write features in EPSG:4326, whatever the CRS of the release, and a member ``metadata``."""
-    with explain_proj_errors("the release", "EPSG:4326"):
-        table = table.to_crs("EPSG:4326")
+    table = transform_table(table, FIXED_CRS)
     extra = {"type": "FeatureCollection", "metadata": dict(table.attrs)}
     options = {
         "RFC7946": "YES",

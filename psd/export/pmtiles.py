@@ -9,7 +9,7 @@ import numpy as np
 
 from psd.export._gdal import layer_bytes
 from psd.export._metadata import describe
-from psd.space.crs import explain_proj_errors
+from psd.space.shape_transforms import transform_table
 
 if TYPE_CHECKING:
     import geopandas
@@ -37,8 +37,7 @@ def write(table: geopandas.GeoDataFrame, path: Path) -> None:
     Polygons are cut at the edges of tiles, so a program that sums the features of a file counts
     some of them twice. What lies beyond 85.06 degrees of latitude is in no tile.
     """
-    with explain_proj_errors("the release", FIXED_CRS):
-        plane = table.to_crs(FIXED_CRS)
+    plane = transform_table(table, FIXED_CRS)
     sides = np.clip(plane.geometry.bounds.to_numpy(), -_WORLD / 2, _WORLD / 2)
     path.write_bytes(
         layer_bytes(

@@ -68,10 +68,13 @@ def write_database(
         if overwrite:
             cursor.execute(f"DROP TABLE IF EXISTS {name}")
         columns = ", ".join(f"{column} {kind}" for column, kind in _columns(cells).items())
+        geometry, kind = f"{postgis}.st_geomfromwkb(geom, {srid})", "Polygon"
+        if (cells.geom_type == "MultiPolygon").any():  # cells that longitude 180 cuts
+            geometry, kind = f"{postgis}.st_multi({geometry})", "MultiPolygon"
         cursor.execute(
-            f"CREATE TABLE {name} ({columns}, geom {postgis}.geometry(Polygon, {srid}) NOT NULL)"
+            f"CREATE TABLE {name} ({columns}, geom {postgis}.geometry({kind}, {srid}) NOT NULL)"
         )
-        _fill(cursor, name, cells, f"{postgis}.st_geomfromwkb(geom, {srid})")
+        _fill(cursor, name, cells, geometry)
         cursor.execute(f"CREATE INDEX ON {name} USING gist (geom)")
         note = "; ".join(f"{key} {value}" for key, value in tags.items()).replace("'", "''")
         cursor.execute(f"COMMENT ON TABLE {name} IS '{note}'")

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from psd._util.arrays import sum_by
 from psd.errors import DomainError, ParameterError
 from psd.space.crs import explain_proj_errors
+from psd.space.shape_transforms import half_turn, metres_of, transform_shapes
 
 if TYPE_CHECKING:
     import geopandas
@@ -23,7 +24,7 @@ __all__ = [
     "MAX_OUTLINE_LENGTHS",
     "MAX_PAIRS",
     "MAX_VERTICES",
-    "SEGMENTS",
+    "TOLERANCE",
     "check_kinds",
     "check_sizes",
     "outline_lengths",
@@ -31,8 +32,8 @@ __all__ = [
     "to_release_crs",
 ]
 
-SEGMENTS = 1000
-"""Segments per width of the domain into which lines are divided before they are reprojected."""
+TOLERANCE = 2.0**-20
+"""Part of the longer side of the domain within which reprojected lines keep their place."""
 
 MAX_VERTICES = 500_000
 """Limit of the vertices of a polygon, also after its lines are divided."""
@@ -85,22 +86,21 @@ def to_release_crs(
 
     Notes
     -----
-    Heights are ignored. Lines are divided at 1/`SEGMENTS` of the domain before their vertices are
-    reprojected, and the result is checked again.
+    Heights are ignored. Lines keep their place to `TOLERANCE` of the domain, and the result is
+    checked again. Where the CRS of the domain is cut, at longitude 180 or elsewhere, a region is
+    cut as well; where that of the region is cut and the other is not, its parts are joined.
     """
     import shapely
 
     original = np.asarray(shapes.array, dtype=object)
     _check(original, advice=advice)
-    if _same_crs(shapes.crs, domain):
+    moved = reproject(shapes, domain)
+    if moved is original:
         _check_lengths(original, domain)
         return original
-    moved = reproject(shapes, domain)
     finite = np.isfinite(shapely.bounds(moved)).all(axis=1)
     if not finite.all():
         raise DomainError(f"region {_first(~finite)} cannot be expressed in {domain.crs}")
-    if domain.geographic:
-        _check_antimeridian(moved)
     _check(moved, " in the CRS of the release")
     _check_lengths(moved, domain)
     return moved
@@ -145,31 +145,20 @@ def _check_lengths(shapes: NDArray[np.object_], domain: Domain) -> None:
 
 
 def reproject(shapes: geopandas.GeoSeries, domain: Domain) -> NDArray[np.object_]:
-    """Reproject shapes to the CRS of the domain, after their lines are divided.
+    """Reproject shapes to the CRS of the domain; their sides keep their place.
 
     Raises
     ------
     ParameterError
         If a shape would get too many vertices.
     """
-    import geopandas as gpd
-    import shapely
-
-    if _same_crs(shapes.crs, domain):
-        return np.asarray(shapes.array, dtype=object)
-    with explain_proj_errors("the bounds of the release", "the CRS of the regions"):
-        step = _segment_length(shapes, domain)
-    vertices = shapely.get_num_coordinates(shapes.array) + shapely.length(shapes.array) / step
-    if (vertices > MAX_VERTICES).any():
-        number = _first(vertices > MAX_VERTICES)
-        raise ParameterError(
-            f"region {number} must have at most {MAX_VERTICES:,} vertices once its lines are "
-            f"divided at 1/{SEGMENTS} of the domain, got {vertices[number - 1]:,.0f}; simplify it, "
-            "or reproject it to the CRS of the release"
-        )
-    divided = gpd.GeoSeries(shapely.segmentize(shapes.array, step), crs=shapes.crs)
+    original = np.asarray(shapes.array, dtype=object)
+    if _same_crs(shapes.crs, domain) and not _beyond_seam(original, domain):
+        return original
+    unit = metres_of(domain.crs)
+    tolerance = max(domain.width, domain.height) * unit * TOLERANCE
     with explain_proj_errors("a region", domain.crs):
-        return np.asarray(divided.to_crs(domain.crs).array, dtype=object)
+        return transform_shapes(original, shapes.crs, domain.crs, tolerance, most=MAX_VERTICES)
 
 
 def _same_crs(crs: Any, domain: Domain) -> bool:
@@ -177,16 +166,12 @@ def _same_crs(crs: Any, domain: Domain) -> bool:
     return bool(crs.equals(domain.crs, ignore_axis_order=True))
 
 
-def _segment_length(shapes: geopandas.GeoSeries, domain: Domain) -> float:
-    """1/1000 of the domain, in units of the shapes' CRS."""
-    from pyproj import Transformer
+def _beyond_seam(shapes: NDArray[np.object_], domain: Domain) -> bool:
+    """Whether longitudes go beyond 180, as those of a domain never do."""
+    import shapely
 
-    transformer = Transformer.from_crs(domain.crs, shapes.crs, always_xy=True)
-    west, south, east, north = transformer.transform_bounds(*domain.bounds)
-    length = max(abs(east - west), abs(north - south)) / SEGMENTS
-    if not np.isfinite(length) or length <= 0:
-        raise DomainError("the bounds of the release cannot be expressed in the CRS of the regions")
-    return float(length)
+    longitudes = shapely.bounds(shapes)[:, ::2]
+    return domain.geographic and bool((np.abs(longitudes) > half_turn(domain.crs)).any())
 
 
 def _check(shapes: NDArray[np.object_], where: str = "", advice: str = _ADVICE) -> None:
@@ -277,22 +262,6 @@ def _overlaps(low: NDArray[np.float64], high: NDArray[np.float64]) -> int:
     """Count pairs of intervals that overlap: all but those where one ends before the other."""
     ended = np.searchsorted(np.sort(high), low, side="left")
     return int(len(low) * (len(low) - 1) // 2 - ended.sum())
-
-
-def _check_antimeridian(shapes: NDArray[np.object_]) -> None:
-    """Refuse lines whose longitude jumps by more than 180 degrees."""
-    import shapely
-
-    parts, shape = shapely.get_parts(shapes, return_index=True)
-    rings, part = shapely.get_rings(parts, return_index=True)
-    vertices, ring = shapely.get_coordinates(rings, return_index=True)
-    jump = (np.abs(np.diff(vertices[:, 0])) > 180) & (ring[1:] == ring[:-1])
-    if jump.any():
-        number = int(shape[part[ring[np.argmax(jump)]]]) + 1
-        raise ParameterError(
-            f"region {number} crosses the antimeridian, where longitude goes from 180 to -180; "
-            "split it into two polygons"
-        )
 
 
 def _first(is_faulty: NDArray[np.bool_]) -> int:

@@ -1,0 +1,578 @@
+"""Transform shapes to another CRS: sides stay where they are, also at longitude 180 and the poles.
+
+Every format, answer and reader of regions uses `transform_shapes`. It takes three steps.
+
+1. Sides are halved until no point of them is further than a tolerance from its place, and their
+   vertices become longitudes and latitudes of the target. Along a ring the longitudes are
+   continuous, beyond 180 where they must be.
+2. A plane of longitudes and latitudes ends at a meridian, the *seam*, and at the poles. Rings that
+   pass the seam are cut there; a ring around a pole is closed along the pole.
+3. For a projected target, sides are halved again and projected. A projection that does not end at
+   the seam (polar, transverse) gets the parts of a shape joined again.
+
+The library `antimeridian` (Apache-2.0) was tried: it cuts at 180 only, joins nothing, and gives an
+invalid polygon for a cell with a corner at a pole, whose longitude is any number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd._util.arrays import Floats, Integers
+from psd.errors import DomainError, ParameterError
+from psd.space.crs import explain_proj_errors, metres_per_unit, offline, parse_crs
+
+if TYPE_CHECKING:
+    import geopandas
+    from pyproj import CRS, Transformer
+
+    Shapes = NDArray[np.object_]
+
+__all__ = [
+    "half_turn",
+    "metres_of",
+    "seam_longitude",
+    "transform_shapes",
+    "transform_table",
+]
+
+_METRES_PER_DEGREE = 111_320.0
+
+# Without a tolerance, sides keep their place to this share of the longer side of all shapes. Sides
+# longer than `_LONGEST` of it are always halved: their middle alone might not have moved.
+_SHARE, _LONGEST = 1e-5, 1 / 16
+
+# Degrees within which a vertex is taken to be at the seam or a pole: a tenth of a millimetre. The
+# parts of cut shapes are joined on a grid of this step.
+_NEAR = 1e-9
+
+# Where a projection has no pole, as Mercator's, shapes end at this latitude.
+_LAST_LATITUDE = 89.9999
+
+Project = Callable[[Floats], Floats]
+
+
+def transform_table(
+    table: geopandas.GeoDataFrame, crs: Any, what: str = "the release"
+) -> geopandas.GeoDataFrame:
+    """Table with its shapes in another CRS; see `transform_shapes`.
+
+    Parameters
+    ----------
+    what : str
+        What is transformed, in messages.
+
+    Raises
+    ------
+    DomainError
+        If the target is not a CRS, or shapes have no coordinates in it.
+    """
+    target, shapes = parse_crs(crs), np.asarray(table.geometry.array, dtype=object)
+    with explain_proj_errors(what, crs), offline():
+        moved = transform_shapes(shapes, table.crs, target)
+    lost = ~_is_finite(moved)
+    if lost.any():
+        raise DomainError(
+            f"{what} must have coordinates in {str(crs)[:80]} everywhere, and row "
+            f"{int(lost.argmax()) + 1} has none; does it reach beyond the world of its CRS?"
+        )
+    named: geopandas.GeoDataFrame = table.set_geometry(moved, crs=target)
+    named.attrs = table.attrs
+    return named
+
+
+def transform_shapes(
+    shapes: Shapes,
+    source: Any,
+    target: Any,
+    tolerance: float | None = None,
+    *,
+    most: int | None = None,
+) -> Shapes:
+    """Transform polygons, whose sides are straight in their own CRS.
+
+    Guarantees
+    ----------
+    - No point of a side is further from its place than the tolerance in each of the two steps.
+    - In degrees all parts are within longitudes -180 to 180, and no part passes the seam.
+    - Shapes that share a side share its vertices.
+
+    Parameters
+    ----------
+    shapes : ndarray of geometries, shape (n,)
+        Valid polygons and multi-polygons. Others are transformed by their vertices.
+    source, target : any CRS that pyproj understands
+    tolerance : float, optional
+        In metres; by default 1/100,000 of the longer side of all shapes.
+    most : int, optional
+        Limit of the vertices of a shape, after its sides are divided.
+
+    Returns
+    -------
+    ndarray of geometries, shape (n,)
+        A shape with no place in the target is empty or has coordinates that are not finite.
+
+    Raises
+    ------
+    ParameterError
+        If a shape would have too many vertices.
+    ProjError
+        If there is no transformation.
+    """
+    import shapely
+
+    source, target = parse_crs(source), parse_crs(target)
+    is_same = bool(source.equals(target, ignore_axis_order=True))
+    result = np.array(shapes, dtype=object)
+    usable = np.isin(shapely.get_type_id(result), (3, 6)) & ~shapely.is_empty(result)
+    if (is_same and not target.is_geographic) or not len(result):
+        return result
+    if not is_same and not usable.all():  # lines, points
+        move = _transformer(source, target)
+        result[~usable] = shapely.transform(
+            result[~usable], lambda xy: np.column_stack(move.transform(*xy.T))
+        )
+    if not usable.any():
+        return result
+    box = shapely.total_bounds(result[usable])
+    extent = float(max(box[2] - box[0], box[3] - box[1]))
+    if not np.isfinite(extent):
+        return result
+    if tolerance is None:
+        tolerance = _SHARE * extent * metres_of(source)
+    steps = (tolerance / metres_of(source), extent * _LONGEST)
+    seam = seam_longitude(target)
+    window = 180.0 if seam is None else seam
+    moved, touched = _to_degrees(result[usable], source, target, tolerance, steps, window, most)
+    if target.is_geographic:
+        unit = _degrees_per_unit(target)
+        result[usable] = moved if unit == 1 else shapely.transform(moved, lambda xy: xy / unit)
+        return result
+    moved = _project(moved, target, tolerance, window, most)
+    if seam is None:
+        grid = tolerance / metres_of(target) / 1000
+        for number in np.flatnonzero(touched & _is_finite(moved)):
+            moved[number] = _joined(moved[number], grid)
+    result[usable] = moved
+    return result
+
+
+@cache
+def _seam_of(wkt: str) -> float | None:
+    """Meridian at which a projected CRS ends; see `seam_longitude`."""
+    from pyproj import CRS
+
+    crs = CRS.from_wkt(wkt)
+    geodetic, operation = _geodetic(crs), crs.coordinate_operation
+    if operation is None and crs.source_crs is not None:  # with a shift of its datum
+        operation = crs.source_crs.coordinate_operation
+    middle = 0.0
+    for given in () if operation is None else operation.params:
+        if "longitude" in given.name.lower() or "meridian" in given.name.lower():
+            middle = float(np.degrees(given.value * given.unit_conversion_factor))
+            break
+    seam = middle + 180.0
+    latitude = np.array([-60.0, -20, 20, 60])
+    with offline():
+        move = _transformer(geodetic, crs)
+    unit = _degrees_per_unit(geodetic)
+    sides = [
+        np.array(move.transform(np.full(4, beside) / unit, latitude / unit))
+        for beside in (seam - 1e-5, seam - 360 + 1e-5)
+    ]
+    with np.errstate(invalid="ignore"):
+        gap = np.hypot(*(sides[1] - sides[0])) * metres_of(crs)
+    # Two metres apart on the ground.
+    return seam if (np.isfinite(gap) & (gap > 10_000)).any() else None
+
+
+def seam_longitude(crs: Any) -> float | None:
+    """Meridian at which the plane of a CRS ends; None if it has no such end.
+
+    Examples
+    --------
+    >>> seam_longitude("EPSG:4326"), seam_longitude("EPSG:3832"), seam_longitude("EPSG:3031")
+    (180.0, 330.0, None)
+    """
+    parsed = parse_crs(crs)
+    if parsed.is_geographic:
+        return 180.0
+    return _seam_of(parsed.to_wkt()) if parsed.is_projected else None
+
+
+def half_turn(crs: Any) -> float:
+    """Largest longitude of a geographic CRS in its unit: 180, or 200 grads."""
+    return 180 / _degrees_per_unit(parse_crs(crs))
+
+
+def _geodetic(crs: CRS) -> CRS:
+    """Longitudes and latitudes of a CRS, with its own shift of the datum if it states one."""
+    from pyproj.crs import BoundCRS
+
+    if not crs.is_bound or crs.source_crs is None:
+        return crs.geodetic_crs or crs
+    return BoundCRS(
+        crs.source_crs.geodetic_crs or crs.source_crs, crs.target_crs, crs.coordinate_operation
+    )
+
+
+def _transformer(source: Any, target: Any) -> Transformer:
+    """Transformation with x before y."""
+    from pyproj import Transformer
+
+    return Transformer.from_crs(source, target, always_xy=True)
+
+
+def _degrees_per_unit(crs: CRS) -> float:
+    """Degrees in a unit of a geographic CRS: 1, or .9 for grads."""
+    axes = crs.axis_info
+    return round(float(np.degrees(axes[0].unit_conversion_factor)), 12) if axes else 1.0
+
+
+def metres_of(crs: Any) -> float:
+    """Metres in a unit of a CRS, about; 1 if it does not state it.
+
+    Examples
+    --------
+    >>> metres_of("EPSG:4326"), metres_of("EPSG:3857")
+    (111320.0, 1.0)
+    """
+    crs = parse_crs(crs)
+    if crs.is_geographic:
+        return _METRES_PER_DEGREE * _degrees_per_unit(crs)
+    return metres_per_unit(crs.to_wkt()) or 1.0
+
+
+def _is_finite(shapes: Shapes) -> NDArray[np.bool_]:
+    """Whether all coordinates of shapes are finite; those of empty ones are."""
+    import shapely
+
+    vertices, owner = shapely.get_coordinates(shapes, return_index=True)
+    finite = np.ones(len(shapes), bool)
+    finite[owner[~np.isfinite(vertices).all(axis=1)]] = False
+    return finite
+
+
+# --- rings ----------------------------------------------------------------------------------
+
+
+def _rings(shapes: Shapes) -> tuple[Floats, Integers, Integers, Integers]:
+    """Vertices, the ring of each, the polygon of each ring, and the shape of each polygon."""
+    import shapely
+
+    parts, shape = shapely.get_parts(shapes, return_index=True)
+    filled = ~shapely.is_empty(parts)
+    parts, shape = parts[filled], shape[filled]
+    rings, part = shapely.get_rings(parts, return_index=True)
+    vertices, ring = shapely.get_coordinates(rings, return_index=True)
+    return vertices, ring, part, shape
+
+
+def _polygons(
+    vertices: Floats, ring: Integers, part: Integers, shape: Integers, like: Shapes
+) -> Shapes:
+    """Shapes of vertices, of the kinds that others are of."""
+    import shapely
+
+    parts = shapely.polygons(shapely.linearrings(vertices, indices=ring), indices=part)
+    several = shapely.get_type_id(like) == 6
+    made, in_several = np.empty(len(like), object), several[shape]
+    made[shape[~in_several]] = parts[~in_several]
+    if several.any():
+        number = np.cumsum(several) - 1
+        made[several] = shapely.multipolygons(parts[in_several], indices=number[shape[in_several]])
+    return made
+
+
+def _divided(
+    vertices: Floats,
+    ring: Integers,
+    owner: Integers,
+    project: Project,
+    deviation: Callable[[Floats, Floats, Floats], Floats],
+    tolerance: float,
+    steps: tuple[float, float],
+    most: int | None,
+) -> tuple[Floats, Integers, Floats]:
+    """Halve sides until their images are straight; vertices, their rings and their images.
+
+    Sides not above the first step are never halved, and sides above the second always are.
+    """
+    images = project(vertices)
+    is_open = ring[1:] == ring[:-1]
+    while (sides := np.flatnonzero(is_open)).size:
+        a, b = vertices[sides], vertices[sides + 1]
+        middles, length = (a + b) / 2, np.hypot(*(b - a).T)
+        middle_images = project(middles)
+        with np.errstate(invalid="ignore"):
+            bent = deviation(images[sides], middle_images, images[sides + 1]) > tolerance
+        halved = (bent & (length > steps[0])) | (length > steps[1])
+        if most is not None:
+            _check_number(owner[ring], owner[ring[sides[halved]]], most)
+        at = sides[halved] + 1
+        vertices = np.insert(vertices, at, middles[halved], axis=0)
+        images = np.insert(images, at, middle_images[halved], axis=0)
+        ring = np.insert(ring, at, ring[at])
+        new = at + np.arange(len(at))
+        is_open = np.zeros(max(len(vertices) - 1, 0), bool)
+        is_open[new - 1] = is_open[new] = True
+    return vertices, ring, images
+
+
+def _check_number(present: Integers, added: Integers, most: int) -> None:
+    """Refuse shapes that get too many vertices."""
+    vertices = np.bincount(present) + np.bincount(added, minlength=int(present.max()) + 1)
+    if (vertices > most).any():
+        raise ParameterError(
+            f"region {int(np.argmax(vertices > most)) + 1} must have at most {most:,} vertices "
+            "once its sides are divided to be reprojected; simplify it, or reproject it to the "
+            "CRS of the release"
+        )
+
+
+def _plane_deviation(a: Floats, m: Floats, b: Floats) -> Floats:
+    """Distance of points m from the lines between a and b."""
+    return _distance(a - m, b - m)
+
+
+def _degrees_deviation(a: Floats, m: Floats, b: Floats) -> Floats:
+    """The same in degrees of a great circle, near m; across the seam, and at poles."""
+    a, b = a.copy(), b.copy()
+    for end, other in ((a, b), (b, a)):  # a pole has the longitude of the side that goes to it
+        end[:, 0] = np.where(_at_pole(end), other[:, 0], end[:, 0])
+    scale = np.cos(np.radians(m[:, 1]))
+    ends = [
+        np.column_stack([_turned(end[:, 0] - m[:, 0]) * scale, end[:, 1] - m[:, 1]])
+        for end in (a, b)
+    ]
+    # A pole in the middle of a side: it stays, to be closed along.
+    return np.where(_at_pole(m), np.inf, _distance(*ends))
+
+
+def _distance(a: Floats, b: Floats) -> Floats:
+    """Distance of the origin from the segments between a and b."""
+    side = b - a
+    squared = (side**2).sum(axis=1)
+    along = np.clip(-(a * side).sum(axis=1) / np.where(squared > 0, squared, 1), 0, 1)
+    distance: Floats = np.hypot(*(a + along[:, None] * side).T)
+    return distance
+
+
+def _turned(longitude: Floats) -> Floats:
+    """Differences of longitudes as turns of -180 to 180."""
+    return longitude - 360 * np.round(longitude / 360)
+
+
+def _at_pole(degrees: Floats) -> NDArray[np.bool_]:
+    """Whether vertices are at a pole."""
+    near: NDArray[np.bool_] = np.abs(degrees[:, 1]) >= 90 - _NEAR
+    return near
+
+
+# --- degrees --------------------------------------------------------------------------------
+
+
+def _to_degrees(
+    shapes: Shapes,
+    source: CRS,
+    target: CRS,
+    tolerance: float,
+    steps: tuple[float, float],
+    seam: float,
+    most: int | None,
+) -> tuple[Shapes, NDArray[np.bool_]]:
+    """Shapes in degrees of the target, between the seam and the seam; and which of them touch it.
+
+    Longitudes and latitudes of a source in degrees are those of its plane: a shape from -180 to
+    180 is as wide as it says.
+    """
+    import shapely
+
+    geodetic, flat = _geodetic(target), source.is_geographic
+    move, unit = _transformer(source, geodetic), _degrees_per_unit(geodetic)
+    source_unit = _degrees_per_unit(source) if flat else 1.0
+
+    def project(xy: Floats) -> Floats:
+        degrees = np.column_stack(move.transform(*xy.T)) * unit
+        if flat:
+            own = xy[:, 0] * source_unit
+            degrees[:, 0] = own + _turned(degrees[:, 0] - own)
+        return degrees
+
+    vertices, ring, part, shape = _rings(shapes)
+    degrees = vertices * unit
+    if not source.equals(geodetic, ignore_axis_order=True):
+        vertices, ring, degrees = _divided(
+            vertices, ring, shape[part], project, _degrees_deviation,
+            tolerance / _METRES_PER_DEGREE, steps, most,
+        )  # fmt: skip
+    raw, start = degrees.copy(), np.flatnonzero(np.diff(ring, prepend=-1))
+    last = np.append(start[1:], len(ring)) - 1
+    with np.errstate(invalid="ignore"):
+        if not flat:  # without jumps of a whole turn along a ring
+            jumps = np.round(np.diff(degrees[:, 0], prepend=degrees[:1, 0]) / 360)
+            jumps[start] = 0
+            turns = np.cumsum(np.nan_to_num(jumps, posinf=0, neginf=0))
+            degrees[:, 0] -= 360 * (turns - turns[start][ring])
+        lowest = np.minimum.reduceat(degrees[:, 0], start)
+        turns = np.floor((lowest - (seam - 360) + _NEAR) / 360)
+        degrees[:, 0] -= 360 * np.nan_to_num(turns, posinf=0, neginf=0)[ring]
+        degrees = _snapped(degrees, seam)
+        is_cut = np.maximum.reduceat(degrees[:, 0], start) > seam
+        is_cut |= np.abs(degrees[last, 0] - degrees[start, 0]) > 180  # around a pole
+        # Where the source or the target is cut, parts of a shape may have to be joined.
+        at_edge = _at_pole(degrees) | (_snapped(degrees, 180)[:, 0] % 360 == 180)
+        at_edge |= np.abs(degrees[:, 0] - (seam - 180)) == 180
+    owner = shape[part]
+    touched, cut = np.zeros((2, len(shapes)), bool)
+    touched[owner[ring[at_edge]]] = True
+    cut[owner[is_cut]] = True
+    cut |= touched & (shapely.get_num_geometries(shapes) > 1)
+    poles, near = [] if flat else _poles(move), steps[0] / 1000
+    for pole in poles:
+        cut |= shapely.dwithin(shapes, pole, near)
+    cut[owner[ring[~np.isfinite(degrees).all(axis=1)]]] = False
+    made = _polygons(degrees, ring, part, shape, shapes)
+    first = np.searchsorted(owner, np.arange(len(shapes) + 1))
+    for number in np.flatnonzero(cut):
+        filled: dict[int, Any] = {}
+        for each in range(first[number], first[number + 1]):
+            ends = slice(start[each], last[each] + 1)
+            outline, of = shapely.Polygon(vertices[ends]), int(part[each])
+            inside = [bool(shapely.dwithin(outline, pole, near)) for pole in poles]
+            own = _filled(degrees[ends] if flat else _with_poles(raw[ends]), inside, seam)
+            filled[of] = shapely.difference(filled[of], own) if of in filled else own
+        made[number] = _as_one(list(filled.values()), seam)
+    return made, touched | cut
+
+
+def _poles(move: Transformer) -> list[Any]:
+    """North and south pole in the plane of a projected source; empty where it has none."""
+    import shapely
+    from pyproj.enums import TransformDirection
+
+    x, y = move.transform([0.0, 0.0], [90.0, -90.0], direction=TransformDirection.INVERSE)
+    return [
+        shapely.Point(each) if np.isfinite(each).all() else shapely.Point()
+        for each in zip(x, y, strict=True)
+    ]
+
+
+def _filled(degrees: Floats, inside: list[bool], seam: float) -> Any:
+    """The inside of a ring between the seam and the seam, by whether it holds each pole.
+
+    Of a source in degrees it is what the ring encloses in the plane: ``inside`` is empty then.
+    """
+    import shapely
+
+    if inside:
+        degrees[:, 0] = np.unwrap(degrees[:, 0], period=360)
+        if abs(degrees[-1, 0] - degrees[0, 0]) > 180:  # around one pole
+            pole = 90.0 if inside[0] else -90.0
+            ends = [[degrees[-1, 0], pole], [degrees[0, 0], pole], degrees[0]]
+            degrees, inside = np.vstack([degrees, ends]), []
+    ring = shapely.Polygon(_snapped(degrees, seam))
+    shape = shapely.make_valid(ring, method="structure", keep_collapsed=False)
+    if shapely.is_empty(shape):
+        return shape
+    west, _, east, _ = shapely.bounds(shape)
+    parts = []
+    for turn in range(int((west - seam) // 360) + 1, int((east - seam) // 360) + 2):
+        strip = shapely.box(seam - 360 + 360 * turn, -90, seam + 360 * turn, 90)
+        part = shapely.intersection(shape, strip)
+        parts.append(shapely.transform(part, lambda xy, k=turn: xy - [360 * k, 0]))
+    filled = _as_one(parts, seam)
+    if inside and all(inside):  # the ring goes around neither pole: its outside holds both
+        return shapely.difference(shapely.box(seam - 360, -90, seam, 90), filled)
+    return filled
+
+
+def _with_poles(degrees: Floats) -> Floats:
+    """Ring that reaches a pole along one meridian and leaves it along another."""
+    first = int(np.argmin(_at_pole(degrees)))
+    degrees = np.vstack([degrees[first:-1], degrees[: first + 1]])  # begins at no pole
+    at_pole = _at_pole(degrees)
+    which, other = np.flatnonzero(at_pole), np.flatnonzero(~at_pole)
+    if not which.size or not other.size:
+        return degrees
+    place = np.searchsorted(other, which)
+    leaving = degrees[which]
+    degrees[which, 0], leaving[:, 0] = degrees[other[place - 1], 0], degrees[other[place], 0]
+    return np.insert(degrees, which + 1, leaving, axis=0)
+
+
+def _snapped(degrees: Floats, seam: float) -> Floats:
+    """Vertices with those near the seam, a turn from it, or near a pole exactly there."""
+    longitude, latitude = degrees.T
+    at = seam + 360 * np.round((longitude - seam) / 360)
+    return np.column_stack(
+        [
+            np.where(np.abs(longitude - at) < 2 * _NEAR, at, longitude),
+            np.where(np.abs(np.abs(latitude) - 90) < 2 * _NEAR, np.sign(latitude) * 90, latitude),
+        ]
+    )
+
+
+def _as_one(parts: list[Any], seam: float) -> Any:
+    """Parts joined; no side is wider than 90 degrees, so that no reader takes it for a jump."""
+    import shapely
+
+    joined = _joined(shapely.GeometryCollection(parts), _NEAR)
+    return shapely.transform(shapely.segmentize(joined, 90), lambda xy: _snapped(xy, seam))
+
+
+def _joined(shape: Any, grid: float) -> Any:
+    """Polygons of a shape joined where they touch on a grid; slits and slivers go."""
+    import shapely
+
+    parts = shapely.get_parts(shapely.get_parts(shape))
+    parts = shapely.make_valid(
+        parts[shapely.get_type_id(parts) == 3], method="structure", keep_collapsed=False
+    )
+    joined = shapely.get_parts(shapely.union_all(parts, grid_size=grid))
+    kept = joined[(shapely.get_type_id(joined) == 3) & (shapely.area(joined) > grid**2)]
+    return kept[0] if len(kept) == 1 else shapely.MultiPolygon(list(kept))
+
+
+# --- projected targets ----------------------------------------------------------------------
+
+
+def _project(
+    shapes: Shapes, target: CRS, tolerance: float, seam: float, most: int | None
+) -> Shapes:
+    """Shapes of degrees in the plane of a projected target."""
+    import shapely
+
+    geodetic = _geodetic(target)
+    move, unit = _transformer(geodetic, target), _degrees_per_unit(geodetic)
+    west, south, east, north = shapely.total_bounds(shapes)
+    made = np.array(shapes, dtype=object)
+    for pole in (90.0, -90.0):
+        end = np.array(move.transform((seam - 180) / unit, pole / unit))
+        if np.isfinite(end).all() and np.hypot(*end) * metres_of(target) < 1e8:
+            continue
+        reach = shapely.bounds(made)[:, 3 if pole > 0 else 1] * np.sign(pole)
+        beyond = (reach > _LAST_LATITUDE) & (reach <= 90)
+        inner = shapely.box(west, -_LAST_LATITUDE, east, _LAST_LATITUDE)
+        made[beyond] = shapely.intersection(made[beyond], inner)
+
+    def project(degrees: Floats) -> Floats:
+        # A hundredth of a millimetre inside the seam, so that PROJ does not turn it to its other end.
+        longitude = np.clip(degrees[:, 0], seam - 360 + _NEAR / 10, seam - _NEAR / 10)
+        return np.column_stack(move.transform(longitude / unit, degrees[:, 1] / unit))
+
+    empty = shapely.is_empty(made)
+    if not empty.all():
+        vertices, ring, part, shape = _rings(made[~empty])
+        steps = (tolerance / _METRES_PER_DEGREE, max(east - west, north - south) * _LONGEST)
+        _, ring, images = _divided(
+            vertices, ring, shape[part], project, _plane_deviation,
+            tolerance / metres_of(target), steps, most,
+        )  # fmt: skip
+        made[~empty] = _polygons(images, ring, part, shape, made[~empty])
+    return made
