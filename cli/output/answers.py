@@ -174,15 +174,17 @@ def warn_of_regions_beyond(loaded: Release | SeriesRelease, regions: Any) -> Non
 def _count_regions_beyond(loaded: Release | SeriesRelease, regions: Any) -> int:
     """Number of regions that are not entirely inside the bounds."""
     import numpy as np
+    import shapely
 
     from psd.query.boxes import parse_boxes
+    from psd.space.region_checks import reproject
 
     from ..options.region_names import NamedRegions
 
     if isinstance(regions, NamedRegions):
         return regions.count_beyond(loaded)
     if hasattr(regions, "geometry"):
-        sides = regions.to_crs(loaded.domain.crs).geometry.bounds.to_numpy()
+        sides = shapely.bounds(reproject(regions.geometry, loaded.domain))
     else:
         sides = parse_boxes(regions)[0]
     low, high = np.array(loaded.domain.bounds[:2]), np.array(loaded.domain.bounds[2:])

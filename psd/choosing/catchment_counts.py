@@ -63,10 +63,12 @@ class PlacedCounts:
 
     def sums(self, catchments: Catchments) -> Integers:
         """Sum the counts in each catchment, shape (n,)."""
+        number = len(catchments)
+        catchments, owner = catchments.unrolled()
         before = np.concatenate([[0], np.cumsum(self._counts)])
         sums = np.zeros(len(catchments), np.int64)
         if not len(self._counts):  # as before a reading
-            return sums
+            return sums[:number]
         for start in range(0, len(sums), _CANDIDATES_PER_CHUNK):
             which = np.arange(start, min(start + _CANDIDATES_PER_CHUNK, len(sums)))
             which, strip = self._strips(catchments, which)
@@ -74,7 +76,8 @@ class PlacedCounts:
             np.add.at(sums, which, before[after] - before[inner])
             for low, high in ((first, inner), (after, last)):
                 self._add_edges(sums, catchments, which, low, high)
-        return sums
+        np.add.at(sums, owner[number:], sums[number:])
+        return sums[:number]
 
     def _strips(self, catchments: Catchments, which: Integers) -> tuple[Integers, Integers]:
         """Pairs of a candidate and a strip that its box meets."""

@@ -172,8 +172,8 @@ def draw_release(
 def frame_map(axes: Axes, domain: Domain, outline: Any) -> None:
     """Show the domain, as wide as it is on the ground, and the outlines of polygons."""
     if outline is not None:
-        shapes = transform_table(outline.geometry.to_frame("geometry"), domain.crs, "outline").boundary
-        shapes.plot(ax=axes, color="#333333", linewidth=0.7, aspect=None)
+        shapes = transform_table(outline.geometry.to_frame("geometry"), domain.crs, "outline")
+        shapes.boundary.plot(ax=axes, color="#333333", linewidth=0.7, aspect=None)
     west, south, east, north = domain.bounds
     axes.set(
         xlim=(west, east),

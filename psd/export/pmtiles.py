@@ -38,7 +38,8 @@ def write(table: geopandas.GeoDataFrame, path: Path) -> None:
     some of them twice. What lies beyond 85.06 degrees of latitude is in no tile.
     """
     plane = transform_table(table, FIXED_CRS)
-    sides = np.clip(plane.geometry.bounds.to_numpy(), -_WORLD / 2, _WORLD / 2)
+    parts = plane.geometry.explode(index_parts=False).bounds.dropna().to_numpy()
+    sides = np.clip(parts, -_WORLD / 2, _WORLD / 2)
     path.write_bytes(
         layer_bytes(
             plane,
@@ -64,8 +65,14 @@ def _largest_zoom(sides: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> i
     """
     if not len(sides):
         return 0
-    smallest = max(float((sides[:, 2:] - sides[:, :2]).min()), 1e-3)
-    across = max(float((sides[:, 2:].max(axis=0) - sides[:, :2].min(axis=0)).max()), 1e-3)
+    # A part may be narrow where longitude 180 cuts a cell.
+    at_seam = (np.abs(sides[:, ::2]) > _WORLD / 2 - 1).any(axis=1)
+    whole = sides[~at_seam] if not at_seam.all() else sides
+    smallest = max(float((whole[:, 2:] - whole[:, :2]).min()), 1e-3)
+    # The widths with parts west and east of longitude 0 as they are, and beside each other at 180.
+    beside = np.where(sides[:, [0]] < 0, sides + np.array([_WORLD, 0, _WORLD, 0]), sides)
+    width = min(float(each[:, 2].max() - each[:, 0].min()) for each in (sides, beside))
+    across = max(width, float(sides[:, 3].max() - sides[:, 1].min()), 1e-3)
     seen = np.ceil(np.log2(_WORLD / _EXTENT * _UNITS / smallest))
     few = np.floor(np.log2(_WORLD * _TILES / across))
     return int(np.clip(min(seen, few), 0, _LARGEST))

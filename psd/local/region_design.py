@@ -24,7 +24,7 @@ from psd.local.campaigns import campaign_of
 from psd.local.device import MAX_ANSWERS, Campaign, Partition
 from psd.local.protocols import best_protocol, protocol_content
 from psd.local.stated_laws import resolve_law
-from psd.space.crs import parse_crs
+from psd.space.boundary import bounds_of
 from psd.space.domain import Domain
 from psd.space.region_files import read_polygons
 from psd.space.region_hierarchy import RegionHierarchy, RegionLevel
@@ -137,8 +137,7 @@ def _extent(files: RegionFiles, crs: str) -> Sequence[float]:
     table = read_polygons(Path(files.paths[-1]), "regions")
     if table.crs is None:
         raise DomainError("regions have no CRS; assign it (set_crs, or in your GIS)")
-    extent: Sequence[float] = table.to_crs(parse_crs(crs)).total_bounds.tolist()
-    return extent
+    return bounds_of(table, crs, "regions")
 
 
 def regions_of_campaign(campaign: Campaign) -> RegionHierarchy:

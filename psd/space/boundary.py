@@ -17,8 +17,9 @@ from psd._util.arrays import Floats
 from psd.errors import DomainError, ParameterError
 from psd.space.boxes import quadrants
 from psd.space.covariate import MAX_SIDE, Covariate
-from psd.space.crs import explain_proj_errors, parse_crs
+from psd.space.crs import explain_proj_errors
 from psd.space.even_odd import SideIndex
+from psd.space.shape_transforms import transform_shapes
 
 if TYPE_CHECKING:
     import geopandas
@@ -189,14 +190,17 @@ def bounds_of(
     DomainError
         If the polygons have no CRS, or no finite bounds.
     """
+    import shapely
+
     shapes = polygons.geometry
     if not shapes.geom_type.isin(["Polygon", "MultiPolygon"]).all():
         raise ParameterError(f"{name} must hold polygons only; give its area")
     if shapes.crs is None:
         raise DomainError(f"the file of the {name} has no CRS; assign it in your GIS")
     with explain_proj_errors(f"the {name}", crs):
-        parse_crs(shapes.crs)
-        west, south, east, north = map(float, shapes.to_crs(parse_crs(crs)).total_bounds)
+        original = np.asarray(shapes.array, dtype=object)
+        moved = transform_shapes(original, shapes.crs, crs, tolerance=0.1)
+        west, south, east, north = map(float, shapely.total_bounds(moved))
     if not np.isfinite([west, south, east, north]).all():
         raise DomainError(f"the {name} is empty, or cannot be expressed in {crs}")
     return west, south, east, north

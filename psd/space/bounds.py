@@ -40,7 +40,8 @@ def check_bounds(bounds: tuple[float, ...]) -> tuple[float, float, float, float]
     if west >= east:
         raise DomainError(
             f"bounds must have west below east, got {west} and {east}; the order is west south "
-            "east north, and a domain across the antimeridian must be split in two",
+            "east north, and a domain across the antimeridian must be split in two, or be in a CRS "
+            "that is not cut there (EPSG:3832 for the Pacific)",
             name="bounds",
             value=bounds,
         )

@@ -16,6 +16,7 @@ from psd.space.boundary import bounds_of
 from psd.space.bounds import check_bounds, check_degrees, snap_outward
 from psd.space.crs import check_plane_crs, explain_proj_errors, offline, parse_crs
 from psd.space.region_files import read_polygons
+from psd.space.shape_transforms import half_turn, seam_longitude
 
 __all__ = ["bounds_file", "bounds_from_text", "transform_bounds"]
 
@@ -103,15 +104,33 @@ def transform_bounds(bounds: Bounds, source: str, target: str) -> Bounds:
     Raises
     ------
     DomainError
-        If a CRS is unknown, or the bounds cannot be transformed.
+        If a CRS is unknown, the bounds cannot be transformed, or the second CRS is cut inside them.
+
+    Examples
+    --------
+    >>> transform_bounds((170, -22, -170, -12), "EPSG:4326", "EPSG:3832")
+    (2226389.0, -2503055.0, 4452780.0, -1335834.0)
     """
     from pyproj import Transformer
 
-    bounds = check_bounds(bounds)
     source, is_degrees = check_plane_crs(source, "crs of the bounds")
+    is_same = parse_crs(source).equals(parse_crs(target), ignore_axis_order=True)
+    # Of degrees, west above east crosses longitude 180.
+    is_across = is_degrees and not is_same and len(bounds) == 4 and bounds[0] > bounds[2]
+    west, south, east, north = check_bounds(
+        (bounds[0], bounds[1], bounds[2] + 2 * half_turn(source), bounds[3])
+        if is_across
+        else bounds
+    )
+    bounds = (
+        (west, south, east - 2 * half_turn(source), north)
+        if is_across
+        else (west, south, east, north)
+    )
     if is_degrees:
         check_degrees(bounds)
-    if parse_crs(source).equals(parse_crs(target), ignore_axis_order=True):
+        _check_uncut((west, east), half_turn(source), target)
+    if is_same:
         return bounds
     with explain_proj_errors("the bounds", target), offline():
         transformer = Transformer.from_crs(parse_crs(source), parse_crs(target), always_xy=True)
@@ -124,6 +143,21 @@ def transform_bounds(bounds: Bounds, source: str, target: str) -> Bounds:
             value=bounds,
         )
     return _move_outward(moved, target)
+
+
+def _check_uncut(sides: tuple[float, float], half: float, target: str) -> None:
+    """Refuse longitudes on both sides of the meridian at which a CRS is cut; the world is whole."""
+    seam = seam_longitude(target)
+    west, east = (side * 180 / half for side in sides)
+    if seam is None or east - west >= 360:
+        return
+    within = (seam - west) % 360
+    if 1e-9 < within < east - west - 1e-9:
+        raise DomainError(
+            f"bounds must not cross longitude {(seam + 180) % 360 - 180:g} in {target[:80]}, which "
+            "is cut there; take another CRS, or split the domain in two",
+            name="bounds",
+        )
 
 
 def _move_outward(bounds: Bounds, crs: str) -> Bounds:

@@ -9,9 +9,9 @@ import numpy as np
 
 from psd.errors import DomainError, InputDataError, ParameterError
 from psd.space.catchments import Catchments
-from psd.space.crs import explain_proj_errors, offline, parse_crs
 from psd.space.region_files import read_table
 from psd.space.regions import regions_table
+from psd.space.shape_transforms import transform_table
 
 if TYPE_CHECKING:
     import pandas
@@ -120,10 +120,7 @@ def _shapes(path: Path, table: Any, crs: str) -> Any:
         raise DomainError(
             f"{_WHAT} {path} has no CRS; write it into the file, since it is never guessed"
         )
-    target = parse_crs(crs)
-    with explain_proj_errors(f"{_WHAT} {path}", crs), offline():
-        shapes = table.geometry.to_crs(target)
-    return np.asarray(shapes.array)
+    return np.asarray(transform_table(table, crs, f"{_WHAT} {path}").geometry.array)
 
 
 def _parsed(path: Path, texts: list[Any], crs: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from psd.errors import DomainError, ParameterError
 from psd.space.crs import check_plane_crs, metres_per_unit, parse_crs, radians_per_unit
+from psd.space.shape_transforms import half_turn
 
 __all__ = ["MAX_RADIUS", "Catchments", "Spans"]
 
@@ -146,16 +147,45 @@ class Catchments:
 
     @property
     def bounds(self) -> tuple[float, float, float, float]:
-        """Box around all catchments; in degrees no further than 180 and 90."""
+        """Box around all catchments; in degrees from -180 to 180 if one crosses longitude 180."""
         boxes = self.boxes
-        box = [*boxes[:, :2].min(axis=0).tolist(), *boxes[:, 2:].max(axis=0).tolist()]
-        if check_plane_crs(self.crs)[1]:
-            limits = (-180.0, -90.0, 180.0, 90.0)
-            box = [max(a, b) for a, b in zip(box[:2], limits[:2], strict=True)] + [
-                min(a, b) for a, b in zip(box[2:], limits[2:], strict=True)
-            ]
-        west, south, east, north = box
-        return west, south, east, north
+        west, south = boxes[:, :2].min(axis=0).tolist()
+        east, north = boxes[:, 2:].max(axis=0).tolist()
+        if self._half_turn is None:
+            return west, south, east, north
+        half = self._half_turn
+        if west < -half or east > half:
+            west, east = -half, half
+        return west, max(south, -half / 2), east, min(north, half / 2)
+
+    @property
+    def _half_turn(self) -> float | None:
+        """Largest longitude, where coordinates are degrees."""
+        return half_turn(self.crs) if check_plane_crs(self.crs)[1] else None
+
+    def unrolled(self) -> tuple[Catchments, NDArray[np.int64]]:
+        """Catchments with a second one, a turn away, for each circle across longitude 180.
+
+        Returns
+        -------
+        Catchments, ndarray of int64
+            And the candidate that each of them is of. No point is in both of one candidate.
+        """
+        own = np.arange(len(self))
+        if self.centres is None or self._half_turn is None:
+            return self, own
+        boxes, half = self.boxes, self._half_turn
+        again = np.flatnonzero((boxes[:, 0] < -half) | (boxes[:, 2] > half))
+        assert self.radii is not None
+        turned = self.centres[again]
+        turned[:, 0] -= np.sign(turned[:, 0]) * 2 * half
+        every = replace(
+            self,
+            ids=tuple(map(str, range(len(self) + len(again)))),
+            centres=np.vstack([self.centres, turned]),
+            radii=np.vstack([self.radii, self.radii[again]]),
+        )
+        return every, np.concatenate([own, again])
 
     def contains(self, which: NDArray[np.int64], x: Floats, y: Floats) -> NDArray[np.bool_]:
         """Whether points lie in catchments, pair by pair; edges belong to a catchment.
@@ -175,10 +205,13 @@ class Catchments:
         assert self.centres is not None
         assert self.radii is not None
         with np.errstate(all="ignore"):
-            across, along = (
-                (value - self.centres[which, axis]) / self.radii[which, axis]
-                for axis, value in enumerate((x, y))
-            )
+            across, along = x - self.centres[which, 0], y - self.centres[which, 1]
+            if self._half_turn is not None:  # the shorter way around the earth
+                turn = 2 * self._half_turn
+                across = np.where(
+                    np.abs(across) > turn / 2, across - np.copysign(turn, across), across
+                )
+            across, along = across / self.radii[which, 0], along / self.radii[which, 1]
             within: NDArray[np.bool_] = across * across + along * along <= 1
         return within
 

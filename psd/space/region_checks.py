@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from psd._util.arrays import sum_by
 from psd.errors import DomainError, ParameterError
 from psd.space.crs import explain_proj_errors
-from psd.space.shape_transforms import half_turn, metres_of, transform_shapes
+from psd.space.shape_transforms import metres_of, transform_shapes
 
 if TYPE_CHECKING:
     import geopandas
@@ -95,9 +95,6 @@ def to_release_crs(
     original = np.asarray(shapes.array, dtype=object)
     _check(original, advice=advice)
     moved = reproject(shapes, domain)
-    if moved is original:
-        _check_lengths(original, domain)
-        return original
     finite = np.isfinite(shapely.bounds(moved)).all(axis=1)
     if not finite.all():
         raise DomainError(f"region {_first(~finite)} cannot be expressed in {domain.crs}")
@@ -153,25 +150,9 @@ def reproject(shapes: geopandas.GeoSeries, domain: Domain) -> NDArray[np.object_
         If a shape would get too many vertices.
     """
     original = np.asarray(shapes.array, dtype=object)
-    if _same_crs(shapes.crs, domain) and not _beyond_seam(original, domain):
-        return original
-    unit = metres_of(domain.crs)
-    tolerance = max(domain.width, domain.height) * unit * TOLERANCE
+    tolerance = max(domain.width, domain.height) * metres_of(domain.crs) * TOLERANCE
     with explain_proj_errors("a region", domain.crs):
         return transform_shapes(original, shapes.crs, domain.crs, tolerance, most=MAX_VERTICES)
-
-
-def _same_crs(crs: Any, domain: Domain) -> bool:
-    """Whether a CRS is that of the domain; its axis order is ignored, since x is always first."""
-    return bool(crs.equals(domain.crs, ignore_axis_order=True))
-
-
-def _beyond_seam(shapes: NDArray[np.object_], domain: Domain) -> bool:
-    """Whether longitudes go beyond 180, as those of a domain never do."""
-    import shapely
-
-    longitudes = shapely.bounds(shapes)[:, ::2]
-    return domain.geographic and bool((np.abs(longitudes) > half_turn(domain.crs)).any())
 
 
 def _check(shapes: NDArray[np.object_], where: str = "", advice: str = _ADVICE) -> None:

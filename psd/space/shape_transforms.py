@@ -128,10 +128,10 @@ def transform_shapes(
 
     source, target = parse_crs(source), parse_crs(target)
     is_same = bool(source.equals(target, ignore_axis_order=True))
+    if not len(shapes) or (is_same and not _beyond(shapes, target)):
+        return shapes
     result = np.array(shapes, dtype=object)
     usable = np.isin(shapely.get_type_id(result), (3, 6)) & ~shapely.is_empty(result)
-    if (is_same and not target.is_geographic) or not len(result):
-        return result
     if not is_same and not usable.all():  # lines, points
         move = _transformer(source, target)
         result[~usable] = shapely.transform(
@@ -246,6 +246,15 @@ def metres_of(crs: Any) -> float:
     if crs.is_geographic:
         return _METRES_PER_DEGREE * _degrees_per_unit(crs)
     return metres_per_unit(crs.to_wkt()) or 1.0
+
+
+def _beyond(shapes: Shapes, crs: CRS) -> bool:
+    """Whether longitudes of a CRS go beyond 180."""
+    import shapely
+
+    return bool(
+        crs.is_geographic and (np.abs(shapely.bounds(shapes)[:, ::2]) > half_turn(crs)).any()
+    )
 
 
 def _is_finite(shapes: Shapes) -> NDArray[np.bool_]:
@@ -562,7 +571,7 @@ def _project(
         made[beyond] = shapely.intersection(made[beyond], inner)
 
     def project(degrees: Floats) -> Floats:
-        # A hundredth of a millimetre inside the seam, so that PROJ does not turn it to its other end.
+        # A hundredth of a millimetre inside the seam, which PROJ may turn to its other end.
         longitude = np.clip(degrees[:, 0], seam - 360 + _NEAR / 10, seam - _NEAR / 10)
         return np.column_stack(move.transform(longitude / unit, degrees[:, 1] / unit))
 

@@ -114,9 +114,11 @@ class Sites:
     def _check_inside(self) -> None:
         """Refuse candidates whose catchment does not meet the domain."""
         west, south, east, north = self.domain.bounds
-        boxes = self.catchments.boxes
-        outside = (boxes[:, 0] > east) | (boxes[:, 2] < west)
-        outside |= (boxes[:, 1] > north) | (boxes[:, 3] < south)
+        unrolled, owner = self.catchments.unrolled()
+        boxes = unrolled.boxes
+        meets = (boxes[:, 0] <= east) & (boxes[:, 2] >= west)
+        meets &= (boxes[:, 1] <= north) & (boxes[:, 3] >= south)
+        outside = np.bincount(owner[meets], minlength=len(self.catchments)) == 0
         if outside.any():
             name = self.catchments.ids[int(outside.argmax())]
             raise DomainError(
