@@ -115,18 +115,11 @@ def transform_bounds(bounds: Bounds, source: str, target: str) -> Bounds:
 
     source, is_degrees = check_plane_crs(source, "crs of the bounds")
     is_same = parse_crs(source).equals(parse_crs(target), ignore_axis_order=True)
-    # Of degrees, west above east crosses longitude 180.
-    is_across = is_degrees and not is_same and len(bounds) == 4 and bounds[0] > bounds[2]
-    west, south, east, north = check_bounds(
-        (bounds[0], bounds[1], bounds[2] + 2 * half_turn(source), bounds[3])
-        if is_across
-        else bounds
-    )
-    bounds = (
-        (west, south, east - 2 * half_turn(source), north)
-        if is_across
-        else (west, south, east, north)
-    )
+    # Of degrees, west above east crosses longitude 180, if the way across it is the shorter one.
+    is_across = is_degrees and not is_same and bounds[0] - bounds[2] > half_turn(source)
+    turn = 2 * half_turn(source) if is_across else 0.0
+    west, south, east, north = check_bounds((bounds[0], bounds[1], bounds[2] + turn, bounds[3]))
+    bounds = (west, south, east - turn, north)
     if is_degrees:
         check_degrees(bounds)
         _check_uncut((west, east), half_turn(source), target)

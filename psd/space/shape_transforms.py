@@ -43,13 +43,16 @@ __all__ = [
 
 _METRES_PER_DEGREE = 111_320.0
 
-# Without a tolerance, sides keep their place to this share of the longer side of all shapes. Sides
-# longer than `_LONGEST` of it are always halved: their middle alone might not have moved.
-_SHARE, _LONGEST = 1e-5, 1 / 16
+# Without a tolerance, sides keep their place to this share of the longer side of all shapes. Of
+# sides longer than `_LONG` of it the quarters are looked at too: an S keeps its middle in place.
+_SHARE, _LONG = 1e-5, 1 / 16
 
 # Degrees within which a vertex is taken to be at the seam or a pole: a tenth of a millimetre. The
 # parts of cut shapes are joined on a grid of this step.
 _NEAR = 1e-9
+
+# Sides that go further around the earth, in degrees, are halved in any case.
+_FAR = 120.0
 
 # Where a projection has no pole, as Mercator's, shapes end at this latitude.
 _LAST_LATITUDE = 89.9999
@@ -145,7 +148,7 @@ def transform_shapes(
         return result
     if tolerance is None:
         tolerance = _SHARE * extent * metres_of(source)
-    steps = (tolerance / metres_of(source), extent * _LONGEST)
+    steps = (tolerance / metres_of(source), extent * _LONG)
     seam = seam_longitude(target)
     window = 180.0 if seam is None else seam
     moved, touched = _to_degrees(result[usable], source, target, tolerance, steps, window, most)
@@ -310,7 +313,8 @@ def _divided(
 ) -> tuple[Floats, Integers, Floats]:
     """Halve sides until their images are straight; vertices, their rings and their images.
 
-    Sides not above the first step are never halved, and sides above the second always are.
+    Sides not above the first step are never halved; those above the second are looked at in more
+    than one place.
     """
     images = project(vertices)
     is_open = ring[1:] == ring[:-1]
@@ -320,7 +324,12 @@ def _divided(
         middle_images = project(middles)
         with np.errstate(invalid="ignore"):
             bent = deviation(images[sides], middle_images, images[sides + 1]) > tolerance
-        halved = (bent & (length > steps[0])) | (length > steps[1])
+            long = np.flatnonzero((length > steps[1]) & ~bent)
+            for share in (0.25, 0.75) if long.size else ():
+                places = project(a[long] + share * (b - a)[long])
+                ends = images[sides[long]], images[sides[long] + 1]
+                bent[long] |= deviation(ends[0], places, ends[1]) > tolerance
+        halved = bent & (length > steps[0])
         if most is not None:
             _check_number(owner[ring], owner[ring[sides[halved]]], most)
         at = sides[halved] + 1
@@ -359,8 +368,9 @@ def _degrees_deviation(a: Floats, m: Floats, b: Floats) -> Floats:
         np.column_stack([_turned(end[:, 0] - m[:, 0]) * scale, end[:, 1] - m[:, 1]])
         for end in (a, b)
     ]
-    # A pole in the middle of a side: it stays, to be closed along.
-    return np.where(_at_pole(m), np.inf, _distance(*ends))
+    # A pole on a side becomes a vertex; and where a side goes far around, its direction must show.
+    far = np.abs(_turned(a[:, 0] - m[:, 0])) + np.abs(_turned(b[:, 0] - m[:, 0])) > _FAR
+    return np.where(_at_pole(m) | far, np.inf, _distance(*ends))
 
 
 def _distance(a: Floats, b: Floats) -> Floats:
@@ -578,7 +588,7 @@ def _project(
     empty = shapely.is_empty(made)
     if not empty.all():
         vertices, ring, part, shape = _rings(made[~empty])
-        steps = (tolerance / _METRES_PER_DEGREE, max(east - west, north - south) * _LONGEST)
+        steps = (tolerance / _METRES_PER_DEGREE, max(east - west, north - south) * _LONG)
         _, ring, images = _divided(
             vertices, ring, shape[part], project, _plane_deviation,
             tolerance / metres_of(target), steps, most,
