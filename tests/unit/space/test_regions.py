@@ -7,6 +7,7 @@ import geopandas as gpd
 import numpy as np
 import pytest
 import shapely
+from pyproj import Transformer
 
 import psd
 from psd.errors import DomainError, ParameterError
@@ -254,13 +255,13 @@ def test_entangled_sides_are_counted_first(release, monkeypatch, subtests):
     refused(subtests, ParameterError, table, lambda shape: release.query(shape, crs=DEGREES))
 
 
-def test_vertices_that_dividing_would_make_are_counted_before_it_is_done(release, monkeypatch):
-    monkeypatch.setattr(shapely, "segmentize", None)
-    # Its sides are 36,000 km long, and segments are a hundred metres.
-    lines = [shapely.box(-9e6, y, 9e6, y + 1e5) for y in np.linspace(3e6, 6e6, 4)]
-    told = "at most 500,000 vertices once its lines are divided"
+def test_vertices_are_counted_while_sides_are_divided(release, monkeypatch):
+    monkeypatch.setattr(placing, "MAX_VERTICES", 1000)
+    # Its sides are 8,000 km long and curved in degrees, and keep their place to a decimetre.
+    lines = [shapely.box(0, y, 8e6, y + 1e5) for y in np.linspace(1e6, 4e6, 4)]
+    told = "region 2 must have at most 1,000 vertices once its sides are divided"
     with pytest.raises(ParameterError, match=told):
-        release.query(shapely.MultiPolygon(lines), crs="EPSG:3857")
+        release.query([lines[0] & lines[0].buffer(-4e4), shapely.MultiPolygon(lines)], crs=3035)
 
 
 def test_what_is_abreast_is_counted_pair_by_pair():
@@ -298,15 +299,21 @@ def test_large_polygons_that_are_simple_enough_are_answered(release, shape):
 # --- reprojection ---------------------------------------------------------------------------
 
 
-def test_polygons_across_the_antimeridian_or_beyond_a_crs_are_refused():
+def test_polygons_across_longitude_180_are_answered_and_beyond_a_crs_refused():
     domain = psd.Domain(bounds=(-180, -20, 180, 20))
     made = release_from_counts(np.arange(16).reshape(4, 4), domain=domain)
     across = shapely.box(-1e6, -1e6, 1e6, 1e6)
     here = shapely.box(-3e6, -1e6, -1e6, 1e6)
     assert len(made.query([here, across], crs="EPSG:3832")) == 2  # its middle is 150 degrees east
     across = shapely.affinity.translate(across, 3.3e6)
-    with pytest.raises(ParameterError, match=r"region 2 crosses the antimeridian.* two polygons"):
-        made.query([here, across], crs="EPSG:3832")
+    both = made.query([here, across], crs="EPSG:3832")["estimate"]
+    degrees = Transformer.from_crs("EPSG:3832", DEGREES, always_xy=True)
+    west, south, east, north = degrees.transform_bounds(*across.bounds)
+    assert west > east
+    parts = made.query([(west, south, 180, north), (-180, south, east, north)])["estimate"]
+    assert both[1] == pytest.approx(parts.sum(), rel=1e-6)
+    beyond = made.query(shapely.box(west, south, east + 360, north), crs=DEGREES)["estimate"]
+    assert beyond[0] == pytest.approx(parts.sum(), rel=1e-9)
     domain = psd.Domain(bounds=(0, 0, 1e7, 1e7), crs="EPSG:3857")
     made = release_from_counts([[0, 1], [2, 3]], domain=domain)
     with pytest.raises(DomainError, match="region 1 cannot be expressed in EPSG:3857"):
