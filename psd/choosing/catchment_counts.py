@@ -58,8 +58,10 @@ class PlacedCounts:
 
     def remove(self, catchments: Catchments, candidate: int) -> None:
         """Set the counts in a catchment to 0."""
-        which = np.full(len(self._x), candidate)
-        self._counts[catchments.contains(which, self._x, self._y)] = 0
+        catchments, owner = catchments.unrolled()
+        for each in np.flatnonzero(owner == candidate):
+            which = np.full(len(self._x), each)
+            self._counts[catchments.contains(which, self._x, self._y)] = 0
 
     def sums(self, catchments: Catchments) -> Integers:
         """Sum the counts in each catchment, shape (n,)."""

@@ -169,7 +169,12 @@ class Catchments:
         Returns
         -------
         Catchments, ndarray of int64
-            And the candidate that each of them is of. No point is in both of one candidate.
+            And the candidate that each of them is of.
+
+        Notes
+        -----
+        Proof that no point is in both circles of a candidate: their centres are a turn apart in x,
+        and each is at most 11 degrees wide on each side, by `MAX_RADIUS` and `_MAX_LATITUDE`.
         """
         own = np.arange(len(self))
         if self.centres is None or self._half_turn is None:
@@ -190,6 +195,8 @@ class Catchments:
     def contains(self, which: NDArray[np.int64], x: Floats, y: Floats) -> NDArray[np.bool_]:
         """Whether points lie in catchments, pair by pair; edges belong to a catchment.
 
+        Of a circle across longitude 180 it is the part on the side of its centre; see `unrolled`.
+
         Parameters
         ----------
         which : ndarray, shape (n,), int64
@@ -205,13 +212,10 @@ class Catchments:
         assert self.centres is not None
         assert self.radii is not None
         with np.errstate(all="ignore"):
-            across, along = x - self.centres[which, 0], y - self.centres[which, 1]
-            if self._half_turn is not None:  # the shorter way around the earth
-                turn = 2 * self._half_turn
-                across = np.where(
-                    np.abs(across) > turn / 2, across - np.copysign(turn, across), across
-                )
-            across, along = across / self.radii[which, 0], along / self.radii[which, 1]
+            across, along = (
+                (value - self.centres[which, axis]) / self.radii[which, axis]
+                for axis, value in enumerate((x, y))
+            )
             within: NDArray[np.bool_] = across * across + along * along <= 1
         return within
 

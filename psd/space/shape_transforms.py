@@ -177,7 +177,7 @@ def _seam_of(wkt: str) -> float | None:
     middle = 0.0
     for given in () if operation is None else operation.params:
         if "longitude" in given.name.lower() or "meridian" in given.name.lower():
-            middle = float(np.degrees(given.value * given.unit_conversion_factor))
+            middle = float(np.degrees(float(given.value) * given.unit_conversion_factor))
             break
     seam = middle + 180.0
     latitude = np.array([-60.0, -20, 20, 60])

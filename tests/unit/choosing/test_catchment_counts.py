@@ -69,3 +69,26 @@ def test_what_is_covered_counts_no_more():
     assert after[0] == 0
     assert 0 < after[1] < before[1]
     assert tally.counts.sum() == 3000, "the tally is not changed"
+
+
+@pytest.mark.parametrize("lattice", [(2**20, 2**20), (36, 5000), (7, 7), (1, 1)])
+def test_circles_go_on_beyond_longitude_180(lattice):
+    """Each record is counted once, on whichever side it is; the reference is a distance."""
+    domain = Domain(bounds=(-180, -60, 180, 60), lattice=lattice)
+    rng = np.random.default_rng(3)
+    x = (180 + rng.normal(0, 1, 2000) + 180) % 360 - 180
+    tally = tally_batches([Batch(x=x, y=rng.normal(-17, 1, 2000))], domain)
+    points = [[179.9, -17], [-179.9, -17.5], [180, -16], [-180, -16], [150, -17]]
+    places = Catchments.around(list("abcde"), points, 80_000)
+    assert places.bounds[::2] == (-180, 180)
+    longitude, latitude = domain.centres(0, tally.columns), domain.centres(1, tally.rows)
+    expected = []
+    for (east, north), (across, along) in zip(points, places.radii, strict=True):
+        turned = (longitude - east + 180) % 360 - 180
+        inside = np.hypot(turned / across, (latitude - north) / along) <= 1
+        expected.append(int(tally.counts[inside].sum()))
+    placed = PlacedCounts(tally, domain)
+    assert placed.sums(places).tolist() == expected
+    assert lattice[0] < 2**20 or min(expected[:4]) > 50
+    placed.remove(places, 0)
+    assert placed.sums(places)[0] == 0
