@@ -123,3 +123,15 @@ def warning_about_a_point(self, which, x, y):
     """The distance of a record from a site overflows, and the calculation warns."""
     offset = (np.stack([x, y], axis=1) - self.centres[which]) / self.radii[which]
     return (offset * offset).sum(axis=1) <= 1
+
+
+@planted(
+    test="tests/unit/choosing/test_catchment_counts.py::"
+    "test_circles_go_on_beyond_longitude_180[lattice0]"
+)
+@like("a record that adds 2 to a score whose sensitivity is 1")
+@around("psd.space.catchments.Catchments.unrolled")
+def circles_counted_twice(original, self):
+    """The second circle of a candidate across longitude 180 is not a turn away."""
+    every, owner = original(self)
+    return dataclasses.replace(every, centres=self.centres[owner]), owner
