@@ -11,6 +11,8 @@ import math
 import re
 from pathlib import Path
 
+import numpy as np
+
 from psd.errors import DomainError
 from psd.space.boundary import bounds_of
 from psd.space.bounds import check_bounds, check_degrees, snap_outward
@@ -128,6 +130,12 @@ def transform_bounds(bounds: Bounds, source: str, target: str) -> Bounds:
     with explain_proj_errors("the bounds", target), offline():
         transformer = Transformer.from_crs(parse_crs(source), parse_crs(target), always_xy=True)
         moved = transformer.transform_bounds(*bounds, densify_pts=100)
+        seam = seam_longitude(target)
+        if is_degrees and seam is not None and east - west >= 2 * half_turn(source):
+            # The world: its outline passes the seam between two of the points.
+            ends = np.array([seam - 360 + 1e-9, seam - 1e-9]) * half_turn(source) / 180
+            x, _ = transformer.transform(ends, np.full(2, np.clip(0, south, north)))
+            moved = (min(moved[0], *x), moved[1], max(moved[2], *x), moved[3])
     if not all(map(math.isfinite, moved)):
         raise DomainError(
             f"bounds {bounds} in {source} cannot be transformed to {target}; do they lie where it "
@@ -147,7 +155,7 @@ def _check_uncut(sides: tuple[float, float], half: float, target: str) -> None:
     within = (seam - west) % 360
     if 1e-9 < within < east - west - 1e-9:
         raise DomainError(
-            f"bounds must not cross longitude {(seam + 180) % 360 - 180:g} in {target[:80]}, which "
+            f"bounds must not cross longitude {180 - (180 - seam) % 360:g} in {target[:80]}, which "
             "is cut there; take another CRS, or split the domain in two",
             name="bounds",
         )

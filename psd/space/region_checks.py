@@ -32,7 +32,7 @@ __all__ = [
     "to_release_crs",
 ]
 
-TOLERANCE = 2.0**-20
+TOLERANCE = 2.0**-24
 """Part of the longer side of the domain within which reprojected lines keep their place."""
 
 MAX_VERTICES = 500_000

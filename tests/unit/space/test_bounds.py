@@ -7,7 +7,7 @@ import geopandas as gpd
 import numpy as np
 import pytest
 from pyproj import Transformer
-from shapely import LineString, box
+from shapely import LineString, MultiPolygon, box
 
 import psd
 from psd.errors import DomainError, InputDataError, ParameterError
@@ -127,6 +127,26 @@ def test_the_outline_is_inside_the_transformed_bounds():
     assert back[3] >= DEGREES[3]
     world = transform_bounds((-20037508, -20037508, 20037508, 20037508), "EPSG:3857", "EPSG:4326")
     assert world == pytest.approx((-180, -85.051129, 180, 85.051129), abs=1e-4)
+
+
+def test_bounds_across_longitude_180(tmp_path):
+    """They are bounds where the CRS of the release is not cut inside them."""
+    pacific = bounds_from_text("170,-22,-170,-12:crs=EPSG:4326", "EPSG:3832")
+    assert (
+        pacific == bounds_from_text("170,-22,180,-12:crs=EPSG:4326", "EPSG:3832")[:2] + pacific[2:]
+    )
+    assert pacific[2] == 4452780
+    parts = MultiPolygon([box(170, -22, 180, -12), box(-180, -22, -170, -12)])
+    gpd.GeoSeries([parts], crs="EPSG:4326").to_file(tmp_path / "fiji.gpkg")
+    assert bounds_from_text(f"of:{tmp_path / 'fiji.gpkg'}", "EPSG:3832") == pacific
+    for text, crs, meridian in (
+        ("170,-22,-170,-12", "EPSG:3857", "180"),
+        ("-40,-22,-20,-12", "EPSG:3832", "-30"),
+    ):
+        with pytest.raises(DomainError, match=f"must not cross longitude {meridian} in {crs}"):
+            bounds_from_text(f"{text}:crs=EPSG:4326", crs)
+    world = bounds_from_text("-180,-80,180,80:crs=EPSG:4326", "EPSG:3832")
+    assert world[2] - world[0] > 4e7
 
 
 def test_polygons_of_a_file_and_recipes(wards):
