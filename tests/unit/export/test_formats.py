@@ -369,7 +369,7 @@ def test_cells_at_longitude_180_and_at_a_pole_are_where_the_records_are(tmp_path
         release = as_drawn(psd.Release.from_counts(tree, np.arange(25), 1, domain=domain))
         path = tmp_path / f"{crs[-4:]}.{ending}"
         release.export(path, **options)
-        table = read(path)
+        table = read(path, **({"layer": "cells"} if ending == "gpkg" else {}))
         parts = table.geometry.explode().bounds
         assert table.is_valid.all()
         assert ((parts.maxx - parts.minx < 180) | (parts.miny == -90)).all()

@@ -4,7 +4,7 @@ import gzip
 
 import numpy as np
 import pytest
-from pmtiles.reader import MemorySource, Reader
+from pmtiles.reader import MemorySource, Reader, all_tiles
 from pmtiles.tile import Compression, TileType
 
 import psd
@@ -75,3 +75,16 @@ def test_a_local_crs_has_no_tiles(tmp_path):
     with pytest.raises(PsdError, match="cannot be transformed"):
         release.export(tmp_path / "a.pmtiles")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_no_feature_of_a_pacific_release_spans_the_world(tmp_path):
+    """A cell across longitude 180 that is not cut is in every tile around the earth."""
+    bounds = (2_226_389, -2_500_000, 4_452_779, -1_300_000)
+    fiji = psd.Domain(bounds=bounds, crs="EPSG:3832")
+    release = psd.Release.from_counts(psd.grid_tree(fiji, 64), np.ones(4096, int), 1, domain=fiji)
+    release.export(tmp_path / "a.pmtiles")
+    source = MemorySource((tmp_path / "a.pmtiles").read_bytes())
+    assert Reader(source).header()["max_zoom"] >= 4
+    places = [place for place, _ in all_tiles(source) if place[0] == 4]
+    # 20 degrees of longitude are in two of the 16 columns, which meet at 180.
+    assert {column for _, column, _ in places} == {0, 15}
