@@ -111,7 +111,7 @@ def transform_bounds(bounds: Bounds, source: str, target: str) -> Bounds:
     Examples
     --------
     >>> transform_bounds((170, -22, -170, -12), "EPSG:4326", "EPSG:3832")
-    (2226389.0, -2503055.0, 4452780.0, -1335834.0)
+    (2226389.0, -2495526.0, 4452780.0, -1336830.0)
     """
     from pyproj import Transformer
 

@@ -926,7 +926,7 @@ QUERIES = (
         content=with_release("b.csv", "west,south,east,north\n0,0,1e400,1\n")),
     unasked("Q02-box", "a box from 170 to -170",
         "split it into two boxes if it crosses the antimeridian", "--box 170 -20 -170 20"),
-    answered("Q02-to-360", "a polygon from 170 to 190: the part inside", "--polygons p.geojson",
+    answered("Q02-to-360", "a polygon from 170 to 190: both sides of 180", "--polygons p.geojson",
         content=with_release("p.geojson", polygons(ring(170, -20, 190, 20)))),
     answered("Q02-other-crs", "a polygon in a CRS of the Pacific: cut at 180",
         "--polygons p.wkt --polygons-crs EPSG:3832",
