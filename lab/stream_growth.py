@@ -25,6 +25,9 @@ from common import PSD, run_python, study, whole_numbers, write_table
 import psd
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally_batches
+from psd.ledger.entries import entry
+from psd.ledger.file import append, exclusive
+from psd.release.digest import slice_digest
 from psd.release.file import decode_release, encode_release
 from psd.release.series_growth import join_releases
 from psd.streams.blocks import packed
@@ -45,6 +48,7 @@ class Grown(NamedTuple):
     output: Path
     rows: Path
     totals: Path
+    ledger: Path
 
 
 def hours(number):
@@ -66,19 +70,39 @@ def add(files, hour, records):
 
 
 def fill(files, steps, counter):
-    """Write stand-ins for the answers of steps into the state, as additions leave them."""
+    """Write stand-ins for the answers of steps into state and ledger, as additions leave them."""
     with opened_state(files.state) as state:
         state.database.execute("PRAGMA synchronous = OFF")
         records = [last_record(state, series) for series in series_of(counter)]
         tally = tally_of_rows(files.rows)
         for step in steps:
-            answers = [
-                StoredAnswer(encode_release(stand_in(record)), "", "", "") for record in records
-            ]
+            answers = [answer_of(stand_in(record), step) for record in records]
             blocks = blocks_after(step, counter, tally, records[-1].tree)
-            state.add_slice(step, answers, blocks=blocks, keeps_blocks=counter == "toeplitz")
+            keeps = counter == "toeplitz"
+            state.add_slice(step, answers, draw=f"{step:032x}", blocks=blocks, keeps_blocks=keeps)
         for series in series_of(counter) if steps else ():
             write_digest(state, series, steps[-1])
+        if files.ledger.exists():
+            record_slices(files.ledger, state, steps)
+
+
+def answer_of(record, step):
+    """What the state keeps of a slice, but the digests of the series and of its file."""
+    drawn = slice_digest(str(FIRST + step), record.tree)
+    return StoredAnswer(encode_release(record), "", "", drawn)
+
+
+def record_slices(path, state, steps):
+    """Write slices of the state into the ledger, in one transaction."""
+    before = psd.Ledger(path).state()
+    hashes, (charge,) = [*before.hashes], before.charges
+    with exclusive(path) as ledger:
+        for step in steps:
+            drawn = state.drawn_slice(step)
+            body = {"id": charge, "slice": str(FIRST + step), "draw": drawn.draw}
+            row = entry(hashes, "slice", {**body, "digests": list(drawn.digests)})
+            append(ledger, row)
+            hashes.append(row[-1])
 
 
 def write_digest(state, series, step):
