@@ -16,7 +16,11 @@ _MAGIC = b"PAR1"
 
 
 def append_table(
-    content: bytes, table: pa.Table, footer: Mapping[bytes, bytes], layout: Mapping[str, Any]
+    content: bytes,
+    metadata: pq.FileMetaData,
+    table: pa.Table,
+    footer: Mapping[bytes, bytes],
+    layout: Mapping[str, Any],
 ) -> bytes:
     """Return the bytes of a file with further rows, in row groups of their own.
 
@@ -26,6 +30,8 @@ def append_table(
     ----------
     content : bytes
         All bytes of a file that was written with the same schema and layout. It is trusted.
+    metadata : FileMetaData
+        What its footer states.
     table : Table
         Further rows.
     footer : mapping
@@ -41,14 +47,16 @@ def append_table(
     ...         [writer.write_table(table) for table in tables]
     ...     return sink.getvalue()
     >>> first, second = pa.table({"n": [1, 2]}), pa.table({"n": [3]})
-    >>> append_table(written(first), second, {}, {}) == written(first, second)
+    >>> content = written(first)
+    >>> metadata = pq.read_metadata(pa.BufferReader(content))
+    >>> append_table(content, metadata, second, {}, {}) == written(first, second)
     True
     """
     earlier = memoryview(content)[len(_MAGIC) : _footer_start(content)]
     added = _written(table, earlier, layout)
     merged = pq.read_metadata(pa.BufferReader(_empty(table.schema, footer, layout)))
-    for part in (content, added):
-        merged.append_row_groups(pq.read_metadata(pa.BufferReader(part)))
+    for part in (metadata, pq.read_metadata(pa.BufferReader(added))):
+        merged.append_row_groups(part)
     ending = io.BytesIO()
     merged.write_metadata_file(ending)
     return added[: _footer_start(added)] + ending.getvalue()[len(_MAGIC) :]

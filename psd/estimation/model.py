@@ -106,7 +106,7 @@ class CountModel:
         """Consistent estimates of every cell with variances; counts by the post-processing."""
         if self.post_processing.estimate != "integer":
             return self._real_estimates
-        content = content_digest(b"psd", record_header(self.record), [self.tree])
+        content = content_digest(b"psd", record_header(self.record), self.tree)
         counts = self._real_estimates.count
         rounded = round_counts(self.tree, counts, uniform_of_digest(content))
         return replace(self._real_estimates, count=rounded)

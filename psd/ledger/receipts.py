@@ -21,7 +21,7 @@ from psd.privacy.epsilon import parse_epsilon
 from psd.privacy.loss import rho_text
 from psd.release.digest import slice_digest
 from psd.release.file import KEY, SERIES_KEY, read_release
-from psd.release.series_file import is_series, read_series
+from psd.release.series_file import MAX_HEADER, is_series, parameters_of, read_series
 from psd.space.time_slices import By, TimeSlices
 
 __all__ = ["ChargeReceipt", "check_releases", "is_sound", "read_receipt", "receipts"]
@@ -69,9 +69,9 @@ def read_receipt(path: str | os.PathLike[str]) -> ChargeReceipt | None:
     """
     footer = footer_keys(path)
     try:
-        header = strict_json(footer.get(SERIES_KEY) or footer.get(KEY) or b"")
+        header = strict_json(footer.get(SERIES_KEY) or footer.get(KEY) or b"", MAX_HEADER)
         # A series has parameters of each slice. A reader refuses it if their receipts differ.
-        slices = header["parameters"] if SERIES_KEY in footer else [header["parameters"]]
+        slices = parameters_of(header) if SERIES_KEY in footer else [header["parameters"]]
         [receipt] = {(str(each["ledger"]), str(each["charge"])) for each in slices}
     except (ReleaseFormatError, KeyError, TypeError, ValueError):
         return None
@@ -98,7 +98,7 @@ def _read_guarantee(path: str | os.PathLike[str]) -> _StatedGuarantee | None:
     """Guarantee in the footer of a release or a series; None if it states none."""
     footer = footer_keys(path)
     try:
-        header = strict_json(footer.get(SERIES_KEY) or footer.get(KEY) or b"")
+        header = strict_json(footer.get(SERIES_KEY) or footer.get(KEY) or b"", MAX_HEADER)
         release = header["release"] if SERIES_KEY in footer else header
         noise = release.get("noise") or {}
         return _StatedGuarantee(
@@ -129,7 +129,7 @@ def _epsilons(header: dict[str, Any]) -> int:
     is_gaussian = (header["release"].get("noise") or {}).get("delta") is not None
     if header["bound"] != "slice" or is_gaussian:
         return 1
-    number = int(header["parameters"][0].get("stream_slices", len(header["slices"])))
+    number = int(parameters_of(header)[0].get("stream_slices", len(header["slices"])))
     if number < 1:
         raise ValueError("a series of no slices")
     return number

@@ -2,7 +2,8 @@
 
 SHA-256 [1]_ over parts, each with its length before it: the kind of the file, its header as JSON
 with sorted keys and nothing but ASCII, and the arrays of its nodes as little-endian integers,
-boxes by four.
+boxes by four. In a series, the digest of each slice takes the place of its nodes, so a series that
+grows is hashed without its earlier nodes.
 
 References
 ----------
@@ -14,13 +15,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Nodes", "canonical_json", "content_digest", "slice_digest"]
+__all__ = ["Nodes", "canonical_json", "content_digest", "series_digest", "slice_digest"]
 
 _DOMAIN = b"psd public content 1\n"
 
@@ -60,8 +60,8 @@ def canonical_json(header: Mapping[str, Any]) -> bytes:
     return json.dumps(header, allow_nan=False, sort_keys=True).encode()
 
 
-def content_digest(kind: bytes, header: Mapping[str, Any], trees: Iterable[Nodes]) -> str:
-    """Digest of a header and of the nodes of one tree, or of several.
+def content_digest(kind: bytes, header: Mapping[str, Any], tree: Nodes | None = None) -> str:
+    """Digest of a header and of the nodes of a tree.
 
     Guarantees
     ----------
@@ -75,8 +75,8 @@ def content_digest(kind: bytes, header: Mapping[str, Any], trees: Iterable[Nodes
         Footer key of the header.
     header : mapping
         Its fields, as the file has them.
-    trees : iterable of Nodes
-        The tree of a release, or those of the slices of a series in order.
+    tree : Nodes, optional
+        The tree.
 
     Returns
     -------
@@ -85,11 +85,25 @@ def content_digest(kind: bytes, header: Mapping[str, Any], trees: Iterable[Nodes
 
     Examples
     --------
-    >>> content_digest(b"psd", {"format": 4}, [])[:16]
+    >>> content_digest(b"psd", {"format": 4})[:16]
     'ff9ef8efbaefb1e2'
     """
+    return _digest(kind, canonical_json(header), *(() if tree is None else _node_arrays(tree)))
+
+
+def slice_digest(name: str, tree: Nodes) -> str:
+    """Digest of what was drawn for a slice of a series: its name and its nodes."""
+    return content_digest(b"psd-slice", {"slice": name}, tree)
+
+
+def series_digest(kind: bytes, header: Mapping[str, Any], slices: Iterable[str]) -> str:
+    """Digest of the header of a series and of its slices, by the digest of each in their order."""
+    return _digest(kind, canonical_json(header), "".join(slices).encode())
+
+
+def _digest(*parts: Any) -> str:
+    """SHA-256 over parts, each with its length before it."""
     hasher = hashlib.sha256(_DOMAIN)
-    parts: Iterable[Any] = chain((kind, canonical_json(header)), _node_arrays(trees))
     for part in parts:
         content = memoryview(part)
         hasher.update(content.nbytes.to_bytes(8, "little"))
@@ -97,16 +111,10 @@ def content_digest(kind: bytes, header: Mapping[str, Any], trees: Iterable[Nodes
     return hasher.hexdigest()
 
 
-def slice_digest(name: str, tree: Nodes) -> str:
-    """Digest of what was drawn for a slice of a series: its name and its nodes."""
-    return content_digest(b"psd-slice", {"slice": name}, [tree])
-
-
-def _node_arrays(trees: Iterable[Nodes]) -> Iterator[NDArray[Any]]:
-    """Nodes of one tree after another; 0 for a missing count."""
-    for tree in trees:
-        yield np.ascontiguousarray(tree.boxes, "<i4")
-        yield np.ascontiguousarray(tree.parent, "<i4")
-        yield np.ascontiguousarray(tree.level, "<i2")
-        yield np.ascontiguousarray(tree.count, "<i8")
-        yield np.ascontiguousarray(tree.epsilon, "<i8")
+def _node_arrays(tree: Nodes) -> Iterator[NDArray[Any]]:
+    """Nodes of a tree; 0 for a missing count."""
+    yield np.ascontiguousarray(tree.boxes, "<i4")
+    yield np.ascontiguousarray(tree.parent, "<i4")
+    yield np.ascontiguousarray(tree.level, "<i2")
+    yield np.ascontiguousarray(tree.count, "<i8")
+    yield np.ascontiguousarray(tree.epsilon, "<i8")

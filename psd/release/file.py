@@ -199,7 +199,7 @@ def stated_digest(path: str | os.PathLike[str]) -> str | None:
 def digest_of(record: ReleaseRecord) -> str:
     """Digest of a record, as its file states it."""
     check_release(record)
-    return content_digest(KEY, record_header(record), [record.tree])
+    return content_digest(KEY, record_header(record), record.tree)
 
 
 def file_footer(
@@ -325,7 +325,8 @@ def _decode_file(
     regions = unpack_regions(fields.pop("regions"), footer.get(REGIONS_KEY), fields["domain"])
     tree = read_trees(file, fields.pop("noise"))[0]
     record = ReleaseRecord(tree=tree if regions is None else named_tree(tree, regions), **fields)
-    return record, check_digest(footer, KEY, header, header["format"], [record])
+    computed = content_digest(KEY, header, record.tree)
+    return record, check_digest(footer, computed, header["format"])
 
 
 def read_footer(file: pq.ParquetFile, key: bytes) -> dict[bytes, bytes]:
@@ -364,24 +365,15 @@ _OTHERS = {
 }
 
 
-def check_digest(
-    footer: Mapping[bytes, bytes],
-    key: bytes,
-    header: Any,
-    version: int,
-    records: list[ReleaseRecord],
-) -> str:
-    """Digest of the content, after a comparison with the one in the footer.
+def check_digest(footer: Mapping[bytes, bytes], computed: str, version: int) -> str:
+    """Return the digest of the content, after a comparison with the one in the footer.
 
     Raises
     ------
     ReleaseFormatError
         If the two differ, or a digest that the format requires is missing.
     """
-    computed, stated = (
-        content_digest(key, header, [record.tree for record in records]),
-        footer.get(DIGEST_KEY),
-    )
+    stated = footer.get(DIGEST_KEY)
     if stated is None and version >= DIGESTED:
         raise ReleaseFormatError("it has no digest, which its format requires")
     if stated is not None and stated != computed.encode():

@@ -6,9 +6,8 @@ checked before the next is decoded.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from itertools import groupby, pairwise
+from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -21,12 +20,9 @@ from psd.privacy.count_noise import CountNoise
 from psd.space.box_tree import Tree
 from psd.space.partial_tree import check_next_nodes
 
-__all__ = ["StoredNodes", "nodes_of", "read_trees", "stored_nodes"]
+__all__ = ["StoredNodes", "nodes_of", "read_trees"]
 
 _ROWS_PER_BATCH = 2**16
-
-# Where the counts are among the columns of a series.
-_COUNT = 7
 
 _SIDES = ("x0", "y0", "x1", "y1")
 _SLICES = "its nodes are not sorted by slice, or a slice has none"
@@ -98,55 +94,6 @@ class StoredNodes:
     epsilon: NDArray[np.int64]
 
 
-def stored_nodes(
-    content: bytes | memoryview, file: pq.ParquetFile, slices: int
-) -> Iterator[StoredNodes]:
-    """Yield the nodes of each slice of a series, one slice in memory.
-
-    Nothing is checked: the file is one that this library has written, and that did not change.
-
-    Parameters
-    ----------
-    content : bytes
-        All bytes of the file.
-    file : ParquetFile
-        The same file. A row group has nodes of one slice.
-    slices : int
-        Number of slices.
-    """
-    groups = range(file.num_row_groups)
-    if len(groups) == slices:
-        yield from _whole_slices(content, file)
-        return
-    parts = (file.read_row_group(number, use_threads=False) for number in groups)
-    for _, of_slice in groupby(parts, lambda part: part["slice"][0].as_py()):
-        yield nodes_of(pa.concat_tables(of_slice).combine_chunks())
-
-
-def _whole_slices(content: bytes | memoryview, file: pq.ParquetFile) -> Iterator[StoredNodes]:
-    """Yield the nodes of each row group; cells are decoded where their bytes are new."""
-    cells = None
-    for number in range(file.num_row_groups):
-        pages = _cell_bytes(content, file.metadata.row_group(number))
-        if pages != cells:
-            cells, nodes = pages, nodes_of(file.read_row_group(number, use_threads=False))
-        else:
-            table = file.read_row_group(number, columns=["count"], use_threads=False)
-            nodes = replace(nodes, count=_counts_of(table))
-        yield nodes
-
-
-def _cell_bytes(content: bytes | memoryview, group: pq.RowGroupMetaData) -> tuple[bytes, ...]:
-    """Pages of the columns of a row group but ``slice`` and ``count``."""
-    columns = [group.column(number) for number in (1, _COUNT, _COUNT + 1)]
-    starts = [
-        column.dictionary_page_offset if column.has_dictionary_page else column.data_page_offset
-        for column in columns
-    ]
-    end = starts[2] + columns[2].total_compressed_size
-    return bytes(content[starts[0] : starts[1]]), bytes(content[starts[2] : end])
-
-
 def nodes_of(table: pa.Table) -> StoredNodes:
     """Nodes of a slice, in columns of one part each."""
     columns = {name: table[name].chunk(0) for name in table.column_names}
@@ -154,14 +101,9 @@ def nodes_of(table: pa.Table) -> StoredNodes:
         boxes=np.stack([from_arrow(columns[side]) for side in _SIDES], axis=1),
         parent=from_arrow(columns["parent"]),
         level=from_arrow(columns["level"]),
-        count=_counts_of(table),
+        count=nulls_as_zeros(columns["count"])[0],
         epsilon=from_arrow(table.columns[-1].chunk(0)),
     )
-
-
-def _counts_of(table: pa.Table) -> NDArray[np.int64]:
-    """Counts of a slice; 0 where it has none."""
-    return nulls_as_zeros(table["count"].chunk(0))[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """The file of a series: the release file with a column ``slice``, and a header of its own.
 
 The footer key ``psd-series`` holds strict JSON: the slices, the header of a release once for all
-slices, and the parameters of each slice. Reading is as strict as for a release.
+slices, and the parameters of each slice that not all share. Reading is as strict as for a release.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from psd.privacy.statements import TOTALS_FACTOR
 from psd.privacy.unit import ContributionScope
 from psd.release.allow_list import check_series
 from psd.release.covariate_codec import COVARIATE_KEY, unpack_covariate
-from psd.release.digest import canonical_json, content_digest
+from psd.release.digest import canonical_json, series_digest, slice_digest
 from psd.release.file import (
     NODES,
     SERIES_KEY,
@@ -70,14 +70,16 @@ __all__ = [
     "encode_series",
     "is_series",
     "join_headers",
+    "parameters_of",
     "read_series",
     "schema_of",
     "series_header",
     "slice_table",
+    "with_parameters",
     "write_series",
 ]
 
-FORMAT = 1
+FORMAT = 2
 MAX_HEADER = 2**24
 
 _SLICE = pa.field("slice", pa.int32(), nullable=False)
@@ -135,9 +137,13 @@ def encode_series(series: SeriesRecord) -> bytes:
 def digest_of(series: SeriesRecord) -> str:
     """Digest of a series, as its file states it."""
     check_series(series)
-    return content_digest(
-        SERIES_KEY, series_header(series), [record.tree for record in series.releases]
-    )
+    return _digest(series_header(series), series)
+
+
+def _digest(header: Mapping[str, Any], series: SeriesRecord) -> str:
+    """Digest of a header and of the slices."""
+    trees = (record.tree for record in series.releases)
+    return series_digest(SERIES_KEY, header, map(slice_digest, series.slices, trees))
 
 
 def check_header(header: Mapping[str, Any]) -> None:
@@ -174,15 +180,31 @@ def join_headers(
     slices: TimeSlices, scope: ContributionScope, parameters: list[Any], last: dict[str, Any]
 ) -> dict[str, Any]:
     """Header of a series, from the parameters of each release and the header of the last."""
-    return {
+    header = {
         "series": FORMAT,
         "by": slices.by,
         "time_zone": slices.time_zone,
         "slices": list(slices.names),
         "bound": scope,
-        "parameters": parameters,
-        "release": {**last, "parameters": {}},
+        "release": last,
     }
+    return with_parameters(header, parameters)
+
+
+def with_parameters(header: Mapping[str, Any], parameters: list[Any]) -> dict[str, Any]:
+    """Header with other parameters of the slices; those that all share are in it once."""
+    shared = set(parameters[0].items()).intersection(*(each.items() for each in parameters))
+    return {
+        **header,
+        "parameters": [dict(each.items() - shared) for each in parameters],
+        "release": {**header["release"], "parameters": dict(shared)},
+    }
+
+
+def parameters_of(header: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Parameters of each slice, from the header of a series."""
+    shared = header["release"]["parameters"]
+    return [{**shared, **own} for own in header["parameters"]]
 
 
 def decode_series(
@@ -227,8 +249,7 @@ def _decode_file(
         for tree, fields in zip(trees, each, strict=True)
     ]
     series = SeriesRecord(slices=slices, releases=tuple(records), scope=scope)
-    version = header["release"]["format"]
-    return series, check_digest(footer, SERIES_KEY, header, version, records)
+    return series, check_digest(footer, _digest(header, series), header["release"]["format"])
 
 
 def _with_factor(tree: Tree, fields: Mapping[str, Any]) -> Tree:
@@ -256,14 +277,11 @@ def _series_fields(header: Any) -> tuple[TimeSlices, ContributionScope, list[dic
     if not all(map(is_parameters, parameters)):
         raise ReleaseFormatError("header field parameters is not valid")
     common = record_fields(release)
-    return (
-        slices,
-        header["bound"],
-        [
-            {**common, "parameters": parameters_from_file(slice_parameters)}
-            for slice_parameters in parameters
-        ],
-    )
+    shared = common["parameters"]
+    if any(own.keys() & shared.keys() for own in parameters):
+        raise ReleaseFormatError("header field parameters states one that all slices share")
+    each = (parameters_from_file({**shared, **own}) if own else shared for own in parameters)
+    return slices, header["bound"], [{**common, "parameters": stated} for stated in each]
 
 
 _NAMES = {"series", "by", "time_zone", "slices", "bound", "parameters", "release"}

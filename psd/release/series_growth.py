@@ -5,9 +5,8 @@ Bytes and digests are those of `psd.release.series_file.encode_series`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -19,9 +18,16 @@ from psd._util.untrusted_parquet import MAX_ROWS, max_rows
 from psd.privacy.unit import ContributionScope
 from psd.release.allow_list import check_series
 from psd.release.covariate_codec import COVARIATE_KEY
-from psd.release.digest import Nodes, canonical_json, content_digest
-from psd.release.file import DIGEST_KEY, KEY, NODES, PARQUET, SERIES_KEY, encode_tables
-from psd.release.node_reader import nodes_of, stored_nodes
+from psd.release.digest import canonical_json, series_digest, slice_digest
+from psd.release.file import (
+    DIGEST_KEY,
+    KEY,
+    NODES,
+    PARQUET,
+    SERIES_KEY,
+    encode_tables,
+)
+from psd.release.node_reader import nodes_of
 from psd.release.region_codec import REGIONS_KEY
 from psd.release.series import SeriesRecord
 from psd.release.series_file import (
@@ -31,9 +37,11 @@ from psd.release.series_file import (
     digest_of,
     encode_series,
     join_headers,
+    parameters_of,
     schema_of,
     series_header,
     slice_table,
+    with_parameters,
 )
 from psd.space.time_slices import TimeSlices
 
@@ -42,7 +50,9 @@ __all__ = ["append_slice", "join_releases"]
 _ORDER = (SERIES_KEY, REGIONS_KEY, DIGEST_KEY, COVARIATE_KEY)
 
 
-def append_slice(content: bytes, series: SeriesRecord) -> tuple[bytes, str]:
+def append_slice(
+    content: bytes, series: SeriesRecord, digests: Sequence[str]
+) -> tuple[bytes, str]:
     """Return the file of a series with one slice more, and its digest.
 
     Guarantees
@@ -57,6 +67,9 @@ def append_slice(content: bytes, series: SeriesRecord) -> tuple[bytes, str]:
         All bytes of the file, which this library has written and nothing has changed since.
     series : SeriesRecord
         The last slice of the file, and the one that is added.
+    digests : sequence of str
+        Digests of the slices of the file, see `psd.release.digest.slice_digest`. If they are not,
+        which the digest of the file shows, its slices are read.
 
     Raises
     ------
@@ -65,17 +78,20 @@ def append_slice(content: bytes, series: SeriesRecord) -> tuple[bytes, str]:
     """
     check_series(series)
     file = _opened(content)
-    earlier = strict_json(file.metadata.metadata[SERIES_KEY], MAX_HEADER)
+    footer = file.metadata.metadata
+    earlier = strict_json(footer[SERIES_KEY], MAX_HEADER)
     header = _with_last(earlier, series_header(series))
     check_header(header)
-    if schema_of(header) != schema_of(earlier) or not _is_packed(file):
+    stated = footer[DIGEST_KEY].decode()
+    is_whole = series_digest(SERIES_KEY, earlier, digests) == stated
+    if schema_of(header) != schema_of(earlier) or not (_is_packed(file) and is_whole):
         return _written_anew(content, series)
     record, number = series.releases[-1], len(earlier["slices"])
-    nodes: Iterable[Nodes] = chain(stored_nodes(content, file, number), [record.tree])
-    digest = content_digest(SERIES_KEY, header, nodes)
+    added = slice_digest(series.slices.names[-1], record.tree)
+    digest = series_digest(SERIES_KEY, header, [*digests, added])
     keys = _footer_of(file, header, digest)
     table = slice_table(number, record, schema_of(header))
-    grown = append_table(content, table, keys, PARQUET)
+    grown = append_table(content, file.metadata, table, keys, PARQUET)
     if file.metadata.num_rows + len(table) > max_rows(len(grown), **NODES):
         return _written_anew(content, series)
     return grown, digest
@@ -103,7 +119,7 @@ def join_releases(
     header = join_headers(slices, scope, parameters, release)
     schema = schema_of(header)
     tables = _Tables(contents, schema)
-    digest = content_digest(SERIES_KEY, header, map(nodes_of, tables))
+    digest = series_digest(SERIES_KEY, header, map(slice_digest, slices, map(nodes_of, tables)))
     return encode_tables(tables, schema, _footer_of(last, header, digest)), digest
 
 
@@ -139,8 +155,9 @@ def _footer_of(file: pq.ParquetFile, header: Mapping[str, Any], digest: str) -> 
 
 def _with_last(earlier: Mapping[str, Any], last: Mapping[str, Any]) -> dict[str, Any]:
     """Header of a file, with the slice that stands last in another header."""
-    lists = {name: [*earlier[name], last[name][-1]] for name in ("slices", "parameters")}
-    return {**last, **lists}
+    names = [*earlier["slices"], last["slices"][-1]]
+    parameters = [*parameters_of(earlier), parameters_of(last)[-1]]
+    return with_parameters({**last, "slices": names}, parameters)
 
 
 def _is_packed(file: pq.ParquetFile) -> bool:
@@ -150,7 +167,7 @@ def _is_packed(file: pq.ParquetFile) -> bool:
 
 
 def _written_anew(content: bytes, series: SeriesRecord) -> tuple[bytes, str]:
-    """File of all slices, where columns of other names or another layout are needed."""
+    """File of all slices; for other columns or layouts, and where a digest has to be found."""
     earlier = decode_series(content, max_nodes=MAX_ROWS)[0]
     names = (*earlier.slices.names, series.slices.names[-1])
     joined = replace(

@@ -68,6 +68,8 @@ class Output:
         Digest of the series after each slice that was added.
     stated : str or None
         Digest that the file states now; None if it does not exist.
+    earlier : bytes, optional
+        The file as it is now, if its bytes are those that were written with this digest.
     content : bytes, optional
         The file with all slices that were added, once it is known.
     """
@@ -79,6 +81,7 @@ class Output:
     scope: ContributionScope
     digests: dict[int, str]
     stated: str | None
+    earlier: bytes | None = None
     content: bytes | None = None
 
     @classmethod
@@ -86,15 +89,25 @@ class Output:
         cls, state: State, number: int, path: str, slices: TimeSlices, scope: ContributionScope
     ) -> Output:
         """Read what the state and the file hold."""
-        file = Path(path)
+        file, digests = Path(path), state.digests(number)
+        stated = earlier = None
+        if os.path.exists(file):
+            # The footer of a file that is known by its bytes is not read here.
+            latest = [*digests][-2:]  # a killed process leaves the last but one
+            known = {state.file_digest(number, each): digests[each] for each in latest}
+            content = _bytes_of(file)
+            stated = known.get(_sha256(content))
+            earlier = None if stated is None else content
+            stated = stated or stated_digest(file) or ""
         return cls(
             state=state,
             number=number,
             path=file,
             slices=slices,
             scope=scope,
-            digests=state.digests(number),
-            stated=(stated_digest(file) or "") if os.path.exists(file) else None,
+            digests=digests,
+            stated=stated,
+            earlier=earlier,
         )
 
     def check(self) -> None:
@@ -133,12 +146,13 @@ class Output:
             # A newer version of the library continues what an older one began.
             record = replace(record, library=last.library, inference=last.inference)
             pair = self._series_of([before[-1], slice_number], [last, record])
-            self.content, digest = append_slice(self._written(before), pair)
+            drawn = self.state.slice_digests(self.number)
+            self.content, digest = append_slice(self._written(before), pair, drawn)
         self.digests[slice_number] = digest
         return StoredAnswer(
             encode_release(record),
             digest,
-            hashlib.sha256(self.content).hexdigest(),
+            _sha256(self.content),
             slice_digest(self.slices.names[slice_number], record.tree),
         )
 
@@ -164,13 +178,7 @@ class Output:
 
     def _unchanged(self, number: int) -> bytes | None:
         """Bytes of the file, if they are those that were written after a slice."""
-        if self.stated is None:
-            return None
-        try:
-            content = read_bytes(self.path)
-        except ReleaseFormatError:
-            return None
-        return content if _sha256(content) == self.state.file_digest(self.number, number) else None
+        return self.earlier if self.stated == self.digests[number] else None
 
     def _series_of(self, numbers: list[int], releases: list[ReleaseRecord]) -> SeriesRecord:
         """Join releases to a series."""
@@ -192,7 +200,16 @@ class Output:
         if earlier is None:
             return self._written(numbers)
         pair = list(map(_decoded, self.state.latest_releases(self.number, 2)))
-        return append_slice(earlier, self._series_of(numbers[-2:], pair))[0]
+        drawn = self.state.slice_digests(self.number)[:-1]
+        return append_slice(earlier, self._series_of(numbers[-2:], pair), drawn)[0]
+
+
+def _bytes_of(path: Path) -> bytes:
+    """Bytes of a file; none if it cannot be read."""
+    try:
+        return read_bytes(path)
+    except ReleaseFormatError:
+        return b""
 
 
 def _sha256(content: bytes) -> str:

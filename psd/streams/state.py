@@ -31,7 +31,7 @@ __all__ = [
     "opened_state",
 ]
 
-FORMAT = 4
+FORMAT = 5
 
 # Marks an SQLite file as the state of a stream: the bytes "psdS".
 _APPLICATION = 0x70736453
@@ -128,6 +128,11 @@ class State:
         """Digest of a public series after each slice that was added, by the slice's number."""
         query = "SELECT number, digest FROM answer WHERE series = ? ORDER BY number"
         return {int(n): str(digest) for n, digest in self.database.execute(query, [series])}
+
+    def slice_digests(self, series: int) -> list[str]:
+        """Digest of each slice of a public series alone, in the order of time. Public."""
+        query = "SELECT drawn FROM answer WHERE series = ? ORDER BY number"
+        return [digest for (digest,) in self.database.execute(query, [series])]
 
     def draws(self) -> dict[int, str]:
         """Random ids of the draws of the slices that were added, by the slice's number. Public."""
