@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from psd._util.atomic_write import write_file
-from psd._util.declared_parameters import parameters_from_file
+from psd._util.declared_parameters import DeclaredParameters, parameters_from_file
 from psd._util.strict_json import strict_json
 from psd._util.untrusted_parquet import (
     MAX_ROWS,
@@ -204,7 +204,7 @@ def with_parameters(header: Mapping[str, Any], parameters: list[Any]) -> dict[st
 def parameters_of(header: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Parameters of each slice, from the header of a series."""
     shared = header["release"]["parameters"]
-    return [{**shared, **own} for own in header["parameters"]]
+    return [{**shared, **own} if own else shared for own in header["parameters"]]
 
 
 def decode_series(
@@ -229,32 +229,33 @@ def _decode_file(
 ) -> tuple[SeriesRecord, str]:
     """Decode a file; the footer is checked before anything large is read."""
     header = strict_json(footer[SERIES_KEY], MAX_HEADER)
-    slices, scope, each = _series_fields(header)
+    slices, scope, fields, parameters = _series_fields(header)
     if not file.schema_arrow.remove_metadata().equals(schema_of(header)):
         raise ReleaseFormatError("the columns are not those of a series")
     if file.metadata.num_rows < len(slices):
         raise ReleaseFormatError(f"a series has a node in each slice, and at most {MAX_ROWS:,}")
     check_size(file, content, **NODES, row=NODE_BYTES)
-    covariate = unpack_covariate(each[0]["covariate"], footer.get(COVARIATE_KEY), each[0]["domain"])
-    described = [fields.pop("regions") for fields in each]  # the same for all
-    noise = [fields.pop("noise") for fields in each]
-    regions = unpack_regions(described[0], footer.get(REGIONS_KEY), each[0]["domain"])
-    trees = read_trees(file, noise[0], len(slices))
-    trees = [_with_factor(tree, fields) for tree, fields in zip(trees, each, strict=True)]
+    fields["covariate"] = unpack_covariate(
+        fields["covariate"], footer.get(COVARIATE_KEY), fields["domain"]
+    )
+    regions = unpack_regions(fields.pop("regions"), footer.get(REGIONS_KEY), fields["domain"])
+    trees = read_trees(file, fields.pop("noise"), len(slices))
+    trees = list(map(_with_factor, trees, parameters))
     records = [
         ReleaseRecord(
             tree=tree if regions is None else named_tree(tree, regions),
-            **{**fields, "covariate": covariate},
+            parameters=stated,
+            **fields,
         )
-        for tree, fields in zip(trees, each, strict=True)
+        for tree, stated in zip(trees, parameters, strict=True)
     ]
     series = SeriesRecord(slices=slices, releases=tuple(records), scope=scope)
     return series, check_digest(footer, _digest(header, series), header["release"]["format"])
 
 
-def _with_factor(tree: Tree, fields: Mapping[str, Any]) -> Tree:
+def _with_factor(tree: Tree, parameters: DeclaredParameters) -> Tree:
     """Tree of a slice, with the factor of its noise where the slice is a running total."""
-    text = fields["parameters"].get(TOTALS_FACTOR)
+    text = parameters.get(TOTALS_FACTOR)
     if text is None:
         return tree
     if not is_factor(text):
@@ -262,8 +263,10 @@ def _with_factor(tree: Tree, fields: Mapping[str, Any]) -> Tree:
     return replace(tree, noise=replace(tree.noise, factor=Fraction(text)))
 
 
-def _series_fields(header: Any) -> tuple[TimeSlices, ContributionScope, list[dict[str, Any]]]:
-    """Slices, scope, and the fields of each record."""
+def _series_fields(
+    header: Any,
+) -> tuple[TimeSlices, ContributionScope, dict[str, Any], list[DeclaredParameters]]:
+    """Slices, scope, the fields that all records share, and the parameters of each."""
     if not isinstance(header, dict) or header.keys() != _NAMES:
         raise ReleaseFormatError("its header has other fields than that of a series")
     if type(header["series"]) is not int or header["series"] != FORMAT:
@@ -276,12 +279,12 @@ def _series_fields(header: Any) -> tuple[TimeSlices, ContributionScope, list[dic
         raise ReleaseFormatError("header field parameters does not fit the slices")
     if not all(map(is_parameters, parameters)):
         raise ReleaseFormatError("header field parameters is not valid")
-    common = record_fields(release)
-    shared = common["parameters"]
+    fields = record_fields(release)
+    shared = fields.pop("parameters")
     if any(own.keys() & shared.keys() for own in parameters):
         raise ReleaseFormatError("header field parameters states one that all slices share")
-    each = (parameters_from_file({**shared, **own}) if own else shared for own in parameters)
-    return slices, header["bound"], [{**common, "parameters": stated} for stated in each]
+    each = [parameters_from_file({**shared, **own}) if own else shared for own in parameters]
+    return slices, header["bound"], fields, each
 
 
 _NAMES = {"series", "by", "time_zone", "slices", "bound", "parameters", "release"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Literal, get_args
@@ -80,7 +80,7 @@ class TimeSlices:
             raise ParameterError(f"slices must be 1 to {MAX_SLICES:,}, got {len(self.names):,}")
         if not is_zone_name(self.time_zone):
             raise ParameterError("time_zone must be the name of a time zone, such as Asia/Seoul")
-        numbers = np.array([_number(self.by, name) for name in self.names], np.int64)
+        numbers = _numbers_of(self.by, self.names)
         steps = np.diff(numbers)
         if (steps <= 0).any():
             at = int(np.flatnonzero(steps <= 0)[0]) + 1
@@ -173,15 +173,18 @@ def _begins(by: By, numbers: NDArray[np.int64]) -> NDArray[np.datetime64]:
     return moved + -_LEAD if by == "week" else moved
 
 
-def _number(by: By, name: str) -> int:
-    """Number of the slice of a name."""
+def _numbers_of(by: By, names: Sequence[str]) -> NDArray[np.int64]:
+    """Number of the slice of each name."""
+    matches = re.compile(_PATTERNS[by]).fullmatch
     try:
-        if isinstance(name, str) and re.fullmatch(_PATTERNS[by], name):
-            first = _sunday(name) if by == "week" else np.datetime64(name)
-            return int(_numbers(by, np.array([first]))[0])
-    except ValueError:
+        if all(isinstance(name, str) and matches(name) for name in names):
+            first = list(map(_sunday, names)) if by == "week" else names
+            return _numbers(by, np.array(first, f"datetime64[{'D' if by == 'week' else 'h'}]"))
+    except ValueError:  # such as 30 February
         pass
-    raise ParameterError(f"slice must be of the form {_FORMS[by]} by {by}, got {name!r}")
+    if len(names) > 1:
+        return np.concatenate([_numbers_of(by, [name]) for name in names])
+    raise ParameterError(f"slice must be of the form {_FORMS[by]} by {by}, got {names[0]!r}")
 
 
 def _sunday(name: str) -> np.datetime64:
@@ -191,11 +194,14 @@ def _sunday(name: str) -> np.datetime64:
 
 def _range(by: By, first: str, last: str) -> list[str]:
     """Names from the first to the last."""
-    numbers = (_number(by, first), _number(by, last))
-    steps = numbers[1] - numbers[0]
+    begin, end = _numbers_of(by, [first, last]).tolist()
+    steps = end - begin
     if not 0 <= steps < MAX_SLICES:
         raise ParameterError(
             f"slices must run forward and be at most {MAX_SLICES:,}, got {first}..{last}"
         )
-    moments = _begins(by, np.arange(numbers[0], numbers[1] + 1))
-    return [slice_name(by, moment) for moment in moments]
+    moments = _begins(by, np.arange(begin, end + 1))
+    if by == "week":
+        return [slice_name(by, moment) for moment in moments]
+    names: list[str] = moments.astype(f"datetime64[{_UNITS[by]}]").astype(str).tolist()
+    return names

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from psd.release.digest import content_digest
+from psd.release.digest import content_digest, series_digest, slice_digest
 
 
 def table_of(content):
@@ -36,7 +36,12 @@ def stamped(table, footer):
     footer = {as_bytes(key): as_bytes(value) for key, value in footer.items()}
     [key] = {b"psd", b"psd-series"} & footer.keys() or {None}
     try:
-        found = content_digest(key, json.loads(footer[key]), trees_of(table))
+        header, trees = json.loads(footer[key]), [*trees_of(table)]
+        if key == b"psd":
+            found = content_digest(key, header, *trees)
+        else:
+            slices = zip(map(str, header["slices"]), trees, strict=False)
+            found = series_digest(key, header, (slice_digest(*each) for each in slices))
     except (KeyError, ValueError, TypeError, AttributeError, RecursionError):
         found = "0" * 64
     return footer | {b"psd-digest": found.encode()}

@@ -15,6 +15,11 @@ PARTS = [
 ]
 
 
+def appended(content, table, footer, layout):
+    metadata = pq.read_metadata(pa.BufferReader(content))
+    return append_table(content, metadata, table, footer, layout)
+
+
 def written(tables, footer=FOOTER, **layout):
     sink = io.BytesIO()
     with pq.ParquetWriter(sink, tables[0].schema, **LAYOUT, **layout) as writer:
@@ -28,15 +33,15 @@ def test_bytes_are_those_of_one_writer():
     for layout in ({}, {"use_dictionary": False}):
         content = written(PARTS[:1], {b"other": b"key"}, **layout)
         for number in (2, 3):
-            content = append_table(content, PARTS[number - 1], FOOTER, {**LAYOUT, **layout})
+            content = appended(content, PARTS[number - 1], FOOTER, {**LAYOUT, **layout})
             assert content == written(PARTS[:number], **layout)
     content = written(PARTS[:1])
     for _ in range(5):
-        content = append_table(content, PARTS[2], FOOTER, LAYOUT)
+        content = appended(content, PARTS[2], FOOTER, LAYOUT)
     file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
     assert file.num_row_groups == 6
     assert file.read().equals(pa.concat_tables([PARTS[0], *[PARTS[2]] * 5]))
     assert file.metadata.metadata == FOOTER
     empty = PARTS[0].slice(0, 0)
-    content = append_table(written([empty]), PARTS[1], FOOTER, LAYOUT)
+    content = appended(written([empty]), PARTS[1], FOOTER, LAYOUT)
     assert pq.read_table(pa.BufferReader(content)).equals(PARTS[1])

@@ -244,6 +244,10 @@ def of_release(**changes):
     return lambda header: {**header, "release": {**header["release"], **changes}}
 
 
+def twice_stated(header, parameters):
+    return edit(parameters=[{}, {}, {}, parameters])(of_release(parameters=parameters)(header))
+
+
 def replaced_slice(table, values):
     nodes = pa.array(values(table["slice"].to_numpy()), pa.int32())
     return table.set_column(0, table.schema.field(0), nodes)
@@ -254,7 +258,7 @@ def test_headers_are_read_strictly(subtests):
     for told, *changes in (
         ("not strict JSON", lambda h: "{", lambda h: json.dumps(h)[:-1] + ', "by": "day"}'),
         ("other fields", lambda h: "[]", edit(more=1), of_release(more=1)),
-        ("version is not known", edit(series=2), edit(series=True)),
+        ("version is not known", edit(series=1), edit(series=True)),
         ("one of hour", edit(by="year"), edit(by=["month"])),
         ("bound or slices", edit(bound="year"), edit(bound=["slice"]), edit(slices="2024-01")),
         ("is repeated", edit(slices=sliced)),
@@ -265,6 +269,7 @@ def test_headers_are_read_strictly(subtests):
         ("does not fit", edit(parameters=[{}])),
         ("parameters is not valid", edit(parameters=[{}, {}, {}, []])),
         ("parameters is not valid", edit(parameters=[{}, {}, {}, {"a": [1]}])),
+        ("one that all slices share", lambda h: twice_stated(h, {"size": 2})),
         ("header is not a JSON object", edit(release=[])),
         ("epsilon", of_release(epsilon="0")),
         ("must spend at most epsilon", of_release(epsilon="0.5")),

@@ -98,8 +98,9 @@ def said_by(footer, path):
 
 def test_words_in_a_footer_are_no_release_and_block_no_ledger(ledger, tmp_path):
     own = {"ledger": ledger.state().id, "charge": "never"}
-    for key, parameters in (("psd", own), ("psd-series", [own])):
-        path = said_by({key: {"parameters": parameters}}, tmp_path / f"{key}.parquet")
+    in_series = {"parameters": [{}, {"charge": "never"}], "release": {"parameters": own}}
+    for key, header in (("psd", {"parameters": own}), ("psd-series", in_series)):
+        path = said_by({key: header}, tmp_path / f"{key}.parquet")
         assert read_receipt(path).charge == "never"
         assert not is_sound(path)
         Account(ledger, "rows").compare(tmp_path)

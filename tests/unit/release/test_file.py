@@ -18,7 +18,7 @@ import psd
 from psd._util.declared_parameters import parameters_from_file
 from psd.errors import ReleaseFormatError, WriteError
 from psd.privacy.unit import PrivacyUnit
-from psd.release.digest import canonical_json, content_digest
+from psd.release.digest import canonical_json, content_digest, series_digest, slice_digest
 from psd.release.file import SCHEMA
 from psd.release.post_processing import ESTIMATES, PostProcessing
 from psd.release.schema import record_header
@@ -520,18 +520,23 @@ def test_other_content_has_another_digest_and_another_layout_in_memory_has_not()
     header, tree = written_header(), small_release().tree
     others = [replace(tree, **{name: getattr(tree, name) + 1}) for name in ARRAYS]
     contents = [
-        (b"psd series", header, [tree]),
-        *((b"psd", header | more, [tree]) for more in ({"epsilon": "2"}, {"more": None})),
-        (b"psd", header | {"format": "4"}, [tree]),  # a text for a number
-        *((b"psd", header, trees) for trees in ([], [tree, tree], *zip(others))),
-        # The order of slices counts.
-        *((b"psd", header, trees) for trees in ([tree, others[0]], [others[0], tree])),
+        (b"psd series", header, tree),
+        *((b"psd", header | more, tree) for more in ({"epsilon": "2"}, {"more": None})),
+        (b"psd", header | {"format": "4"}, tree),  # a text for a number
+        *((b"psd", header, other) for other in (None, *others)),
     ]
-    digest = content_digest(b"psd", header, [tree])
-    found = {digest, *(content_digest(*content) for content in contents)}
-    assert len(found) == len(contents) + 1
+    digest = content_digest(b"psd", header, tree)
+    slices = [slice_digest("a", tree), slice_digest("b", tree), slice_digest("a", others[0])]
+    series = [slices[:1], slices[:2], slices[1::-1], slices, slices * 2]  # the order counts
+    found = {
+        digest,
+        *slices,
+        *(content_digest(*content) for content in contents),
+        *(series_digest(b"psd", more, each) for more in (header, {}) for each in series),
+    }
+    assert len(found) == 1 + len(slices) + len(contents) + 2 * len(series)
     turned = replace(tree, boxes=np.asfortranarray(tree.boxes))
-    assert content_digest(b"psd", header, iter([turned])) == digest
+    assert content_digest(b"psd", header, turned) == digest
     assert canonical_json({"b": 1, "a": "ü"}) == b'{"a": "\\u00fc", "b": 1}'
     with pytest.raises(ValueError, match="Out of range"):
         canonical_json({"epsilon": float("nan")})

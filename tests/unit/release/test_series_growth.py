@@ -14,6 +14,7 @@ from psd.errors import ParameterError
 from psd.privacy.epsilon import NANO
 from psd.privacy.statements import TOTALS_FACTOR
 from psd.release import file, series_growth
+from psd.release.digest import slice_digest
 from psd.release.file import encode_release
 from psd.release.series import SeriesRecord
 from psd.release.series_file import decode_series, digest_of, encode_series
@@ -78,10 +79,15 @@ def series_of(records, first=0):
 def grown(records):
     """File and digest of a series to which one slice after another is added."""
     content, digest = encode_series(series_of(records[:1])), ""
+    digests = [slice_digest(*each) for each in zip(DAYS, trees_of(records), strict=False)]
     for number in range(1, len(records)):
         pair = series_of(records[number - 1 : number + 1], number - 1)
-        content, digest = append_slice(content, pair)
+        content, digest = append_slice(content, pair, digests[:number])
     return content, digest
+
+
+def trees_of(records):
+    return [record.tree for record in records]
 
 
 @pytest.mark.parametrize("made", MADE)
@@ -95,8 +101,14 @@ def test_bytes_and_digest_are_those_of_a_series_that_is_written_at_once(made):
     assert joined == (content, digest)
 
 
+def test_other_digests_than_those_of_the_file_are_not_taken_over():
+    whole = series_of(same_cells())
+    content, digests = encode_series(series_of(whole.releases[:3])), ["0" * 64] * 3
+    found = append_slice(content, series_of(whole.releases[2:], 2), digests)
+    assert found == (encode_series(whole), digest_of(whole))
+
+
 def test_slices_of_several_row_groups(monkeypatch):
-    """Their cells are not taken from the slice before."""
     whole, write = series_of(same_cells()), pq.ParquetWriter.write_table
     with monkeypatch.context() as patch:
         patch.setattr(pq.ParquetWriter, "write_table", lambda *a: write(*a, row_group_size=50))
@@ -112,7 +124,7 @@ def test_only_public_values_are_added_and_a_file_without_compression_stays_one(
     content = encode_series(series_of([first]))
     replayed = replace(second, source="replayed")
     with pytest.raises(ParameterError):
-        append_slice(content, series_of([first, replayed]))
+        append_slice(content, series_of([first, replayed]), [slice_digest(DAYS.names[0], first.tree)])
     for module in (file, series_growth):
         monkeypatch.setattr(module, "NODES", {"floor": 200, "each": 0})
     whole = series_of(same_cells())  # 85 nodes each: the third is too much
