@@ -1,7 +1,7 @@
 """What one addition to a stream costs as the stream grows: time, memory, and sizes of its files.
 
     python lab/stream_growth.py [--steps 2,100,1000,4000,8759] [--size 64] [--of 8760]
-        [--counter slices|tree|toeplitz] [--records 5000]
+        [--counter slices|tree|toeplitz] [--records 5000] [--parts]
 
 A stream by the hour with `--method grid --set size=64` is filled up to each of the steps: answers
 of the slices between are stand-ins, with noise of the same law, that are written into the state
@@ -12,8 +12,13 @@ imports included.
 
 With `--counter` the stream has running totals, and blocks are stand-ins as well. An addition with
 `toeplitz` multiplies all earlier blocks.
+
+With `--parts` a ledger pays for the stream and has each of its slices. The second addition is run
+by the command, and once more on the same files by `psd.Stream.add`, in a process that has imported
+what it needs: CPU time of the call, of it for the ledger and for the file of the series.
 """
 
+import json
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -40,6 +45,38 @@ DELTA = "1e-6"
 SPREAD = 100  # of the numbers of blocks
 CHANCE = 1 - np.exp(-1)  # of the noise of epsilon 1
 
+# An addition in a process that has added to a stream before, so that all modules are loaded.
+PARTS = """
+import json, sys, time
+import psd
+from psd.ledger.ledger import Ledger
+from psd.streams.outputs import Output
+
+spent, inside = {}, []
+
+def timed(part, call):
+    def run(*args, **more):
+        start, is_inner = time.process_time(), bool(inside)
+        inside.append(part)
+        try:
+            return call(*args, **more)
+        finally:
+            inside.pop()
+            if not is_inner:
+                spent[part] = spent.get(part, 0) + time.process_time() - start
+    return run
+
+state, rows, hour, small = sys.argv[1:]
+psd.Stream(small).add(rows, hour)
+for name in ("state", "draw_slice", "finish"):
+    setattr(Ledger, name, timed("ledger", getattr(Ledger, name)))
+for name in ("of", "add", "publish"):
+    setattr(Output, name, timed("series", getattr(Output, name)))
+start = time.process_time()
+psd.Stream(state).add(rows, hour)
+print(json.dumps({"add": time.process_time() - start, **spent}))
+"""
+
 
 class Grown(NamedTuple):
     """Files of a stream."""
@@ -50,10 +87,22 @@ class Grown(NamedTuple):
     totals: Path
     ledger: Path
 
+    def copied(self):
+        """Contents of the files that an addition writes, by their paths."""
+        return {path: path.read_bytes() for path in self if path.exists()}
+
 
 def hours(number):
     """Names of the slices."""
     return psd.TimeSlices(by="hour", names=tuple(map(str, FIRST + np.arange(number))))
+
+
+def create(state, output, slices, size, **more):
+    """A stream on a grid."""
+    grid = psd.decompositions.Grid(size=size)
+    psd.Stream.create(
+        state, output, domain=BOUNDS, epsilon=1, slices=slices, method=grid, time="time", **more
+    )
 
 
 def write_rows(path, hour, records):
@@ -67,6 +116,14 @@ def add(files, hour, records):
     """Cost of `psd stream add` in a process of its own."""
     write_rows(files.rows, hour, records)
     return run_python(PSD, "stream", "add", files.state, files.rows, "--slice", hour)
+
+
+def add_by_parts(files, hour):
+    """CPU time of an addition in Python, and of its parts, on the files as they are."""
+    small = files.state.with_name(f"{hour}.stream")
+    slices = psd.TimeSlices(by="hour", names=(hour,))
+    create(small, small.with_suffix(".psd.parquet"), slices, size=2)
+    return json.loads(run_python(PARTS, files.state, files.rows, hour, small).printed)
 
 
 def fill(files, steps, counter):
@@ -161,8 +218,17 @@ def grow(files, options):
         for path in (files.output, files.totals):
             path.unlink(missing_ok=True)
         anew = add(files, names[step - 1], options.records)
+        before = files.copied()
         cost = add(files, names[step], options.records)
         filled = step + 1
+        if options.parts:
+            for path, content in before.items():
+                path.write_bytes(content)
+            parts = add_by_parts(files, names[step])
+            parts["rest"] = 2 * parts["add"] - sum(parts.values())
+            shown = (f"{parts[name]:.2f}" for name in ("add", "ledger", "series", "rest"))
+            yield (f"{step:,}", f"{cost.cpu:.2f}", *shown)
+            continue
         sizes = (f"{size_of(path):,.1f}" for path in (files.state, files.output))
         costs = [(f"{each.cpu:.1f}", f"{each.memory:,.0f}") for each in (cost, anew)]
         yield (f"{step:,}", *costs[0], *sizes, *costs[1])
@@ -176,8 +242,12 @@ def main():
     parser.add_argument("--size", type=int, default=64, help="columns and rows of the grid")
     parser.add_argument("--records", type=int, default=5000, help="records of a slice")
     parser.add_argument("--counter", choices=COUNTERS, help="counter of running totals")
+    parser.add_argument("--parts", action="store_true", help="CPU time by part, with a ledger")
     options = parser.parse_args()
     header = ("slices before", "CPU s", "memory MB", "state MB", "series MB")
+    header = (*header, "anew: CPU s", "memory MB")
+    if options.parts:
+        header = ("slices before", "command: CPU s", "`add`: CPU s", "ledger", "series", "rest")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         files = Grown(
@@ -185,21 +255,24 @@ def main():
             output=folder / "city.psd.parquet",
             rows=folder / "rows.csv",
             totals=folder / "city.totals.psd.parquet",
+            ledger=folder / "city.ledger",
         )
-        psd.Stream.create(
+        account = None
+        if options.parts:
+            ledger = psd.Ledger.create(files.ledger)
+            ledger.register("visits", 1, columns=Columns(time="time"))
+            account = psd.Account(ledger, "visits")
+        create(
             files.state,
             files.output,
-            domain=BOUNDS,
-            epsilon=1,
-            slices=hours(options.of),
-            method=psd.decompositions.Grid(size=options.size),
-            time="time",
+            hours(options.of),
+            options.size,
+            account=account,
             totals=options.counter is not None,
             counter=options.counter,
             delta=DELTA if options.counter == "toeplitz" else None,
         )
-        rows = grow(files, options)
-        write_table(options.output, (*header, "anew: CPU s", "memory MB"), rows)
+        write_table(options.output, header, grow(files, options))
 
 
 if __name__ == "__main__":

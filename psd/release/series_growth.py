@@ -50,9 +50,7 @@ __all__ = ["append_slice", "join_releases"]
 _ORDER = (SERIES_KEY, REGIONS_KEY, DIGEST_KEY, COVARIATE_KEY)
 
 
-def append_slice(
-    content: bytes, series: SeriesRecord, digests: Sequence[str]
-) -> tuple[bytes, str]:
+def append_slice(content: bytes, series: SeriesRecord, digests: Sequence[str]) -> tuple[bytes, str]:
     """Return the file of a series with one slice more, and its digest.
 
     Guarantees

@@ -124,7 +124,9 @@ def test_only_public_values_are_added_and_a_file_without_compression_stays_one(
     content = encode_series(series_of([first]))
     replayed = replace(second, source="replayed")
     with pytest.raises(ParameterError):
-        append_slice(content, series_of([first, replayed]), [slice_digest(DAYS.names[0], first.tree)])
+        append_slice(
+            content, series_of([first, replayed]), [slice_digest(DAYS.names[0], first.tree)]
+        )
     for module in (file, series_growth):
         monkeypatch.setattr(module, "NODES", {"floor": 200, "each": 0})
     whole = series_of(same_cells())  # 85 nodes each: the third is too much
