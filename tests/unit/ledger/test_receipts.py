@@ -99,6 +99,7 @@ def said_by(footer, path):
 def test_words_in_a_footer_are_no_release_and_block_no_ledger(ledger, tmp_path):
     own = {"ledger": ledger.state().id, "charge": "never"}
     in_series = {"parameters": [{}, {"charge": "never"}], "release": {"parameters": own}}
+    in_series["slices"] = ["2026-01-01T00"] * 10**5  # as long as a header of many slices
     for key, header in (("psd", {"parameters": own}), ("psd-series", in_series)):
         path = said_by({key: header}, tmp_path / f"{key}.parquet")
         assert read_receipt(path).charge == "never"

@@ -101,6 +101,16 @@ def test_bytes_and_digest_are_those_of_a_series_that_is_written_at_once(made):
     assert joined == (content, digest)
 
 
+def test_the_nodes_of_earlier_slices_are_not_read(monkeypatch):
+    def refuse(*_, **__):
+        raise AssertionError("an earlier slice was read")
+
+    for name in ("read", "read_row_group", "iter_batches"):
+        monkeypatch.setattr(pq.ParquetFile, name, refuse)
+    for made in (same_cells, other_cells, with_covariate, with_loss):
+        grown(made())
+
+
 def test_other_digests_than_those_of_the_file_are_not_taken_over():
     whole = series_of(same_cells())
     content, digests = encode_series(series_of(whole.releases[:3])), ["0" * 64] * 3
