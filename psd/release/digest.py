@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any, Protocol
 
 import numpy as np
@@ -60,7 +61,7 @@ def canonical_json(header: Mapping[str, Any]) -> bytes:
     return json.dumps(header, allow_nan=False, sort_keys=True).encode()
 
 
-def content_digest(kind: bytes, header: Mapping[str, Any], tree: Nodes | None = None) -> str:
+def content_digest(kind: bytes, header: Mapping[str, Any], *trees: Nodes) -> str:
     """Digest of a header and of the nodes of a tree.
 
     Guarantees
@@ -75,8 +76,8 @@ def content_digest(kind: bytes, header: Mapping[str, Any], tree: Nodes | None = 
         Footer key of the header.
     header : mapping
         Its fields, as the file has them.
-    tree : Nodes, optional
-        The tree.
+    *trees : Nodes
+        The tree; of a series of format 1, those of all slices in order.
 
     Returns
     -------
@@ -88,7 +89,7 @@ def content_digest(kind: bytes, header: Mapping[str, Any], tree: Nodes | None = 
     >>> content_digest(b"psd", {"format": 4})[:16]
     'ff9ef8efbaefb1e2'
     """
-    return _digest(kind, canonical_json(header), *(() if tree is None else _node_arrays(tree)))
+    return _digest(kind, canonical_json(header), *chain.from_iterable(map(_node_arrays, trees)))
 
 
 def slice_digest(name: str, tree: Nodes) -> str:

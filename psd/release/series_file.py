@@ -31,7 +31,7 @@ from psd.privacy.statements import TOTALS_FACTOR
 from psd.privacy.unit import ContributionScope
 from psd.release.allow_list import check_series
 from psd.release.covariate_codec import COVARIATE_KEY, unpack_covariate
-from psd.release.digest import canonical_json, series_digest, slice_digest
+from psd.release.digest import canonical_json, content_digest, series_digest, slice_digest
 from psd.release.file import (
     NODES,
     SERIES_KEY,
@@ -80,6 +80,7 @@ __all__ = [
 ]
 
 FORMAT = 2
+OLDEST_FORMAT = 1
 MAX_HEADER = 2**24
 
 _SLICE = pa.field("slice", pa.int32(), nullable=False)
@@ -142,7 +143,9 @@ def digest_of(series: SeriesRecord) -> str:
 
 def _digest(header: Mapping[str, Any], series: SeriesRecord) -> str:
     """Digest of a header and of the slices."""
-    trees = (record.tree for record in series.releases)
+    trees = [record.tree for record in series.releases]
+    if header["series"] == OLDEST_FORMAT:
+        return content_digest(SERIES_KEY, header, *trees)
     return series_digest(SERIES_KEY, header, map(slice_digest, series.slices, trees))
 
 
@@ -269,8 +272,10 @@ def _series_fields(
     """Slices, scope, the fields that all records share, and the parameters of each."""
     if not isinstance(header, dict) or header.keys() != _NAMES:
         raise ReleaseFormatError("its header has other fields than that of a series")
-    if type(header["series"]) is not int or header["series"] != FORMAT:
-        raise ReleaseFormatError(f"its series version is not known; this library reads {FORMAT}")
+    if type(header["series"]) is not int or not OLDEST_FORMAT <= header["series"] <= FORMAT:
+        raise ReleaseFormatError(
+            f"its series version is not known; this library reads {OLDEST_FORMAT} to {FORMAT}"
+        )
     names, parameters, release = (header[n] for n in ("slices", "parameters", "release"))
     if header["bound"] not in get_args(ContributionScope) or not isinstance(names, list):
         raise ReleaseFormatError("header field bound or slices is not valid")

@@ -523,7 +523,10 @@ def test_other_content_has_another_digest_and_another_layout_in_memory_has_not()
         (b"psd series", header, tree),
         *((b"psd", header | more, tree) for more in ({"epsilon": "2"}, {"more": None})),
         (b"psd", header | {"format": "4"}, tree),  # a text for a number
-        *((b"psd", header, other) for other in (None, *others)),
+        (b"psd", header),
+        *((b"psd", header, *trees) for trees in ([tree, tree], *zip(others))),
+        # The order of slices counts.
+        *((b"psd", header, *trees) for trees in ([tree, others[0]], [others[0], tree])),
     ]
     digest = content_digest(b"psd", header, tree)
     slices = [slice_digest("a", tree), slice_digest("b", tree), slice_digest("a", others[0])]
