@@ -199,9 +199,9 @@ def check_releases(
                 f"{ledger} paid for it; the ledger was edited, or the release is forged: restore "
                 "the ledger, or remove the release"
             )
-        if reads_slices and charge.terms and (name := _other_slice(path, charge)) is not None:
+        if reads_slices and charge.terms and (other := _other_slice(path, charge)) is not None:
             raise LedgerError(
-                f"release {path} has another slice {name} than ledger {ledger} recorded for charge "
+                f"release {path} has another {other} than ledger {ledger} recorded for charge "
                 f"{charge.id}; an older copy of the stream drew it again, or of the ledger was "
                 "restored, or the release is forged"
             )
@@ -210,15 +210,19 @@ def check_releases(
 
 
 def _other_slice(path: Path, charge: Charge) -> str | None:
-    """Name of a slice in a file that is not as it was recorded for a stream; None if all are."""
+    """What in a file is not as it was recorded for a stream; None if all is."""
     try:
+        if not is_series(path):  # a slice alone, which does not say its name
+            tree, drawn = read_release(path, max_nodes=MAX_ROWS)[0].tree, charge.drawn.items()
+            is_drawn = any(slice_digest(name, tree) in slice.digests for name, slice in drawn)
+            return None if is_drawn else "content"
         series, _ = read_series(path, max_nodes=MAX_ROWS)
     except ReleaseFormatError:
         return None  # damaged: it states nothing
     for name, release in zip(series.slices.names, series.releases, strict=True):
         drawn = charge.drawn.get(name)
         if drawn is None or slice_digest(name, release.tree) not in drawn.digests:
-            return name
+            return f"slice {name}"
     return None
 
 

@@ -33,7 +33,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from itertools import accumulate, count
+from itertools import accumulate, count, islice
 from typing import Any, Final, NamedTuple
 
 UNIT, NANO, SHARES = 2**62, 10**9, 1_000_000  # of probabilities, of epsilon, of the devices
@@ -655,6 +655,8 @@ class Store:
     def locked(cls, path: str) -> Iterator[Store]:
         """Open and lock a store; links to it are followed first, so that all lock one file."""
         path = os.path.realpath(path)
+        if os.path.exists(path) and not os.path.isfile(path):
+            raise DeviceError("store must be a file", 9)
         with open(lock_store(path), "rb") as file:
             if os.fstat(file.fileno()).st_nlink > 1:  # the other name would keep what it holds now
                 raise DeviceError("store must have one name, and it has a hard link; remove one", 9)
@@ -664,7 +666,9 @@ class Store:
     def _parse(cls, path: str, raw: bytes) -> Store:
         with suppress(DeviceError, TypeError, KeyError, AttributeError):
             value = _strict_json(raw, "store")
-            if value["psd-store"] == 2 and value["digest"] == campaign_digest(value):
+            sums = value["cap"], *(each["nano_epsilon"] for each in value["answers"].values())
+            is_whole = value["psd-store"] == 2 and {type(each) for each in sums} == {int}
+            if is_whole and value["digest"] == campaign_digest(value):
                 return cls(path, value["cap"], value["answers"], value.get("secret", ""))
         raise DeviceError("store is damaged or of another kind; this device answers no more", 9)
 
@@ -834,7 +838,8 @@ def run(arguments: argparse.Namespace) -> str:
 
 def main() -> int:
     """Run the command line; errors are one line. Numbers below 0 and answers are no options."""
-    texts = "\0".join(sys.argv[1:]).replace("--answer\0", "--answer=").split("\0")
+    given = iter(sys.argv[1:])  # what follows --answer is an answer, whatever it looks like
+    texts = ["=".join((text, *islice(given, text == "--answer"))) for text in given]
     texts = [" " + t if re.fullmatch(r"-(\d|\.\d|inf|nan).*", t, re.I) else t for t in texts]
     try:
         text = run(_parser().parse_args(texts))

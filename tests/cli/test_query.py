@@ -175,7 +175,7 @@ def test_boxes_of_a_file_in_its_order_with_its_ids_or_numbered(here):
 WRONG_BOXES = [
     (b"", 8, "first line"),
     (b"west,south,east\n1,2,3\n", 8, "north"),
-    (b"west;south;east;north\n1;2;3;4\n", 8, "west"),
+    (b"west;south;east;north\n1;2;3;4.5,6\n", 8, "north"),
     (b"west,south,east,north\n0,0,1,x\n", 8, "line 2: north"),
     (b"west,south,east,north\n0,0,1,1\n0,0,,1\n", 8, "line 3"),
     (b"west,south,east,north\n0,0,1\n", 8, "line 2: north"),
@@ -183,7 +183,6 @@ WRONG_BOXES = [
     (b"west,south,east,north\n0,0,1,1\n0,0,1,1,1\n", 8, "b.csv"),
     (b"west,south,east,north, west\n0,0,1,1,0\n", 8, "spaces alone"),
     (b'id,west,south,east,north\n"a,0,0,1,1\n', 8, "b.csv"),
-    ("west,south,east,north\n".encode("utf-16"), 8, "UTF-8"),
     (f"이름,{SIDES}\n".encode("cp949"), 8, "UTF-8"),
     (b"id,west,south,east,north\nB7,1,0,0,1\n", 2, "box B7"),
     (b"west,south,east,north\n0,0,0,1\n", 2, "box 1"),

@@ -17,7 +17,16 @@ import numpy as np
 import pytest
 
 from psd.local import device
-from psd.local.device import NANO, Campaign, DeviceError, Store, Words, answer_place, draw_report
+from psd.local.device import (
+    NANO,
+    Campaign,
+    DeviceError,
+    Store,
+    Words,
+    answer_place,
+    campaign_digest,
+    draw_report,
+)
 from psd.space.domain import Domain
 from support.local import GRID, HASHING, KARY, Listed, campaign, campaign_bytes, campaign_value
 
@@ -494,9 +503,15 @@ def test_lost_and_damaged_stores_answer_nothing(store):
     changed = raw.replace(b":2000000000", b":3000000000")
     assert changed != raw
     cut = (raw[:-2], raw[: len(raw) // 2])
+    edits = ({"cap": "2"}, {"cap": True}, {"answers": []}, {"answers": {"0" * 64: {}}})
+    edited = [{**json.loads(raw), **edit} for edit in edits]
+    cut += tuple(json.dumps({**each, "digest": campaign_digest(each)}).encode() for each in edited)
     for content in (b"", b"{}", b'{"psd-store":1}', b"\0" * 500, *cut, changed):
         Path(store).write_bytes(content)
         assert refused(store, campaign(title="b"), "store is damaged") == 9
+    os.remove(store)
+    os.mkfifo(store)
+    assert refused(store, campaign(title="b"), "store must be a file") == 9
     os.remove(store)
     assert refused(store, campaign(title="b"), "store is missing") == 9
     assert not Path(store).exists()
@@ -690,6 +705,9 @@ def test_show_and_status(run):
     for _ in range(2):
         run("new", "--store", "w", "--cap", "2")
         reports(run, "w.json", "--store", "w", "--answer", "-5 서울")
+    run("new", "--store", "x", "--cap", "2")
+    reports(run, "--answer", "x --answer", "w.json", "--store", "x")
+    assert run("answer", "w.json", "--store", "w", "--answer")[0] == 2
 
 
 @pytest.mark.deep
@@ -699,6 +717,6 @@ def test_the_program_runs_without_the_library(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "s").exists()
     source = FILE.read_text()
-    assert len(source.splitlines()) <= 850
+    assert len(source.splitlines()) <= 860
     imported = set(re.findall(r"^(?:from|import) (\w+)", source, re.M)) | {"fcntl"}
     assert imported <= sys.stdlib_module_names | {"__future__"}

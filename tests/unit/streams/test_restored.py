@@ -16,6 +16,7 @@ from psd.ledger.ledger import Ledger
 from psd.streams import plan as plans
 from psd.streams.outputs import Output
 from psd.streams.plan import StreamPlan
+from support.releases import changed
 from support.streams import DAYS, create, day_of, rewrite, totals
 
 FILES = ("city.stream", "city.psd.parquet")
@@ -159,6 +160,19 @@ def test_two_contents_of_a_slice_are_found(tmp_path):
     ledger.verify(releases=tmp_path)
     with pytest.raises(LedgerError, match=f"another slice {DAYS[1]} than ledger"):
         ledger.verify(releases=published)
+
+
+def test_another_content_of_a_slice_alone_is_found(tmp_path):
+    stream, ledger = paid_stream(tmp_path, epsilon=1)
+    stream.add(day_of(tmp_path, DAYS[1], 5), DAYS[1])
+    (tmp_path / "alone").mkdir()
+    release = psd.load(tmp_path / "city.psd.parquet")[DAYS[1]]
+    release.save(tmp_path / "alone" / "day.psd.parquet")
+    ledger.verify(releases=tmp_path / "alone")
+    other = replace(release.tree, count=release.tree.count + 5 * (release.tree.epsilon > 0))
+    changed(release, tree=other).save(tmp_path / "alone" / "day.psd.parquet", overwrite=True)
+    with pytest.raises(LedgerError, match="another content than ledger"):
+        ledger.verify(releases=tmp_path / "alone")
 
 
 FIRST = "epsilon = 1000"
