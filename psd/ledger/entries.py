@@ -7,6 +7,7 @@ the chain nor its head depends on a record of any dataset.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -60,6 +61,7 @@ def replay_entries(rows: Iterable[Row]) -> LedgerState:
     datasets: dict[str, Dataset] = {}
     charges: dict[str, Charge] = {}
     drawn: dict[str, dict[str, DrawnSlice]] = {}
+    faults: Counter[str] = Counter()
     for number, time, kind, text, stored in rows:
         try:
             if number != len(hashes) + 1 or (number == 1) != (kind == "create"):
@@ -74,6 +76,8 @@ def replay_entries(rows: Iterable[Row]) -> LedgerState:
                 _charge(charges, datasets, time, body)
             elif kind == "slice":
                 _draw(charges, drawn, body)
+            elif kind == "fault":
+                faults[datasets[body["name"]].name] += 1
             elif kind == "done":
                 _finish(charges, body)
             else:
@@ -87,7 +91,9 @@ def replay_entries(rows: Iterable[Row]) -> LedgerState:
     if not hashes:
         raise LedgerError("entry 1 of the ledger is missing; the ledger allows no charges")
     charges |= {each: replace(charges[each], drawn=slices) for each, slices in drawn.items()}
-    return LedgerState(id=name, hashes=tuple(hashes), datasets=datasets, charges=charges)
+    return LedgerState(
+        id=name, hashes=tuple(hashes), datasets=datasets, charges=charges, faults=faults
+    )
 
 
 def _charge(

@@ -169,6 +169,7 @@ _BODIES: Mapping[str, Mapping[str, Valid]] = {
         "draw": _is_name,
         "digests": partial(_is_list, _is_name),
     },
+    "fault": {"name": _is_name},
     "done": {"id": _is_name, "digest": partial(_or_none, _is_text)},
 }
 

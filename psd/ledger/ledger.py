@@ -338,7 +338,8 @@ class Ledger:
         """Charge what a fault of a build costs beyond its own charge, which was made before.
 
         A fault that depends on where records lie shows a bit that epsilon does not cover, so it has
-        a price that the person who builds cannot choose; see `LedgerState.fault_price`.
+        a price that the person who builds cannot choose; see `LedgerState.fault_price`. A fault
+        of an addition to a stream, which costs nothing itself, is noted where nothing is left.
 
         Raises
         ------
@@ -353,6 +354,8 @@ class Ledger:
                     request, loss=Loss.pure(price), what="fault", region=None, slices=None
                 )
                 _append_charge(ledger, state, name, fault, analyst)
+            elif not request.loss.epsilon:
+                _append(ledger, state, "fault", {"name": name})
 
     def draw_slice(
         self,

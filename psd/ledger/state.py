@@ -6,7 +6,7 @@ Every field is public: names, epsilons, units and regions. No field depends on a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
 from psd.errors import BudgetError, LedgerError
@@ -39,12 +39,15 @@ class LedgerState:
         Datasets by name.
     charges : mapping
         Charges by id, in their order.
+    faults : mapping
+        Additions to streams that ended by a fault while nothing was left to charge, by dataset.
     """
 
     id: str
     hashes: tuple[str, ...]
     datasets: Mapping[str, Dataset]
     charges: Mapping[str, Charge]
+    faults: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def head(self) -> str:

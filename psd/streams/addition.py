@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from psd._util.wall_clock import zone_rules
@@ -183,7 +184,7 @@ class Addition:
         def withheld(work: Callable[[], T]) -> T:
             if account is None:
                 return work()
-            charge = lambda: self._charge_fault(number, account)  # noqa: E731
+            charge = partial(account.charge_fault, fault_charge(self.request))
             return withhold_faults(work, observer, charge=charge)
 
         answer = withheld(count_and_draw)
@@ -217,20 +218,16 @@ class Addition:
         Raises
         ------
         LedgerError
-            If `MAX_FAULTS` additions ended by a fault, and nothing is left for a further one.
+            If `MAX_FAULTS` additions to streams of the dataset ended by a fault that cost nothing,
+            and nothing is left for a further one.
         """
-        if self.state.faults() < MAX_FAULTS or account.fault_price(fault_charge(self.request)):
+        if account.free_faults() < MAX_FAULTS or account.fault_price(fault_charge(self.request)):
             return
         raise LedgerError(
-            f"{MAX_FAULTS} additions to this stream lacked memory or disk, and dataset "
-            f"{account.dataset!r} has nothing left that another one would cost; raise its budget "
-            "to go on"
+            f"{MAX_FAULTS} additions to streams of dataset {account.dataset!r} lacked memory or "
+            "disk at no cost, and it has nothing left that another one would cost; raise its "
+            "budget to go on"
         )
-
-    def _charge_fault(self, number: int, account: Account) -> None:
-        """Charge what is left for a fault, and note it in the state, whose disk may be full."""
-        account.charge_fault(fault_charge(self.request))
-        self.state.add_fault(number)
 
     def open_account(self, warn: Callable[[str], None] | None) -> None:
         """Compare the state with the ledger that paid for the stream, before a record is read.

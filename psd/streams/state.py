@@ -52,7 +52,6 @@ CREATE TABLE word (slice INTEGER, block INTEGER, bytes BLOB NOT NULL, PRIMARY KE
     STRICT, WITHOUT ROWID;
 CREATE TABLE contribution (period TEXT, id TEXT, records INTEGER NOT NULL, PRIMARY KEY (period, id))
     STRICT, WITHOUT ROWID;
-CREATE TABLE fault (slice INTEGER NOT NULL) STRICT;
 """
 
 _SENTENCES = {
@@ -239,15 +238,6 @@ class State:
                 ((*at, block.tally, block.answer) for at, block in (blocks or {}).items()),
             )
 
-    def faults(self) -> int:
-        """Count the additions that ended by a fault which is not of the form of the input."""
-        return int(self.database.execute("SELECT count(*) FROM fault").fetchone()[0])
-
-    def add_fault(self, number: int) -> None:
-        """Note such a fault of an addition."""
-        with self._transaction():
-            self.database.execute("INSERT INTO fault VALUES (?)", [number])
-
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         """Write all of it or nothing."""
@@ -365,7 +355,7 @@ def _check_format(path: str | os.PathLike[str], database: sqlite3.Connection) ->
             f"state {path} has format {version}, and this version of psd reads format {FORMAT}"
         )
     objects = {name for (name,) in database.execute("SELECT name FROM sqlite_schema")}
-    if not objects <= {"plan", "answer", "draw", "block", "word", "contribution", "fault"}:
+    if not objects <= {"plan", "answer", "draw", "block", "word", "contribution"}:
         raise InputDataError(
             f"state {path} has tables, views or triggers that no stream has; restore a copy"
         )

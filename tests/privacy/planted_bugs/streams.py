@@ -98,7 +98,18 @@ def faults_of_additions_paid_by_the_stream():
 @like("a fault of memory that was bought for 1e-9 as often as wanted")
 def faults_of_additions_without_end():
     """Additions to a stream whose budget is used up may end by a fault any number of times."""
-    return replaced("psd.streams.state.State.faults", lambda self: 0)
+    return replaced("psd.ledger.account.Account.free_faults", lambda self: 0)
+
+
+@planted(
+    test="tests/unit/streams/test_stream.py::test_additions_that_cost_nothing_are_counted_over_all_streams_and_copies"
+)
+@like("a count of faults in a file that a copy resets")
+@around("psd.ledger.ledger._append")
+def faults_of_additions_forgotten(append, ledger, state, kind, body):
+    """The ledger notes no fault for which nothing is left."""
+    if kind != "fault":
+        append(ledger, state, kind, body)
 
 
 @planted(

@@ -397,9 +397,28 @@ def test_twenty_additions_that_lack_memory_end_a_stream_whose_budget_is_used_up(
             with pytest.raises(LedgerError, match="has nothing left that another one would cost"):
                 stream.add(data, DAYS[0])
     assert counter.call_count == MAX_FAULTS
+    assert ledger.state().faults == {"days": MAX_FAULTS}
     ledger.raise_budget("days", "1.01")
     stream.add(data, DAYS[0])
     assert stream.status().added == (DAYS[0],)
+
+
+def test_additions_that_cost_nothing_are_counted_over_all_streams_and_copies(tmp_path, ledger):
+    """A stream may cost next to nothing, and a copy of a state forgets what it did."""
+    account = account_of(ledger, 1)
+    for name in "ab":
+        (tmp_path / name).mkdir()
+    streams = [create(tmp_path / name, epsilon=0.5, account=account) for name in "ab"]
+    data, state = day_of(tmp_path, DAYS[0], 3), tmp_path / "a" / "city.stream"
+    copy = state.read_bytes()
+    with lacking_memory():
+        for number in range(MAX_FAULTS):
+            state.write_bytes(copy)
+            with pytest.raises(InputDataError, match=UNREADABLE):
+                streams[number % 2].add(data, DAYS[0])
+        for stream in streams:
+            with pytest.raises(LedgerError, match="has nothing left that another one would cost"):
+                stream.add(data, DAYS[0])
 
 
 def test_a_state_that_cannot_grow_costs_as_much_and_says_no_more(tmp_path, ledger):
