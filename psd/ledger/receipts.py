@@ -213,8 +213,8 @@ def _other_slice(path: Path, charge: Charge) -> str | None:
     """What in a file is not as it was recorded for a stream; None if all is."""
     try:
         if not is_series(path):  # a slice alone, which does not say its name
-            tree, drawn = read_release(path, max_nodes=MAX_ROWS)[0].tree, charge.drawn.items()
-            is_drawn = any(slice_digest(name, tree) in slice.digests for name, slice in drawn)
+            tree, recorded = read_release(path, max_nodes=MAX_ROWS)[0].tree, charge.drawn.items()
+            is_drawn = any(slice_digest(name, tree) in each.digests for name, each in recorded)
             return None if is_drawn else "content"
         series, _ = read_series(path, max_nodes=MAX_ROWS)
     except ReleaseFormatError:

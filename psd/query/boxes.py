@@ -19,6 +19,7 @@ from psd.query.totals import QueryTotals, concatenate, query_totals
 from psd.query.traversal import Fraction, Traversal, traverse_within, weighted_total
 from psd.space.boxes import SIDES
 from psd.space.region_tree import RegionTree
+from psd.space.shape_transforms import half_turn
 
 if TYPE_CHECKING:
     import pandas
@@ -88,9 +89,20 @@ def _as_numbers(values: Any) -> NDArray[np.float64]:
 
 
 def _check_boxes(domain: Domain, boxes: NDArray[np.float64], ids: list[Any]) -> None:
-    """Refuse boxes that have no area or lie outside the domain, naming the first."""
+    """Refuse boxes that have no area, lie outside the domain or go on at its other end.
+
+    The first one is named. A box has one part in the plane of the release. In degrees, what it has
+    beyond longitude 180 lies at the other end of the world, where it may have been counted.
+    """
     west, south, east, north = domain.bounds
-    across = "; split it into two boxes if it crosses the antimeridian" if domain.geographic else ""
+    across, goes_on = "", np.zeros(len(boxes), bool)
+    if domain.geographic:
+        across = "; split it into two boxes if it crosses the antimeridian"
+        turn = 2 * half_turn(domain.crs)
+        past_east = np.where(boxes[:, 2] > turn / 2, boxes[:, 2] - turn, -np.inf)
+        past_west = np.where(boxes[:, 0] < -turn / 2, boxes[:, 0] + turn, np.inf)
+        goes_on = np.minimum(past_east, boxes[:, 0]) > west
+        goes_on |= np.maximum(past_west, boxes[:, 2]) < east
     faults = {
         "must have finite sides": ~np.isfinite(boxes).all(axis=1),
         f"must have its west below its east; the order is west south east north{across}": (
@@ -98,6 +110,8 @@ def _check_boxes(domain: Domain, boxes: NDArray[np.float64], ids: list[Any]) -> 
         ),
         "must have its south below its north; the order is west south east north": boxes[:, 1]
         >= boxes[:, 3],
+        "goes on beyond longitude 180, at the other end of the release; split it there into two "
+        "boxes, or ask for it as a polygon": goes_on,
         f"lies outside the bounds {domain.bounds} of the release, where nothing was counted": (
             (boxes[:, 0] >= east)
             | (boxes[:, 2] <= west)

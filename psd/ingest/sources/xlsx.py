@@ -64,7 +64,7 @@ def batches(items: list[Path], columns: Columns, domain: Domain) -> Iterator[Bat
     ------
     InputDataError
         If a workbook is damaged, has several sheets and none is named, lacks a column, has a cell
-        of another type or changes while it is read.
+        of another type or a formula without its value, or changes while it is read.
     MissingExtraError
         If openpyxl is not installed.
     """
@@ -82,9 +82,13 @@ def batches(items: list[Path], columns: Columns, domain: Domain) -> Iterator[Bat
             project = column_projection(chosen, domain, str(path))
             srid = srid_of(domain.crs, chosen.input_crs)
             yield _batch(path, [], chosen, fields, project, srid)
+            is_missing = False
             while block := list(islice(rows, _ROWS)):
+                is_missing |= any(_cell(row, i) is None for row in block for i in fields.values())
                 records = [row for row in block if any(cell is not None for cell in row)]
                 yield _batch(path, records, chosen, fields, project, srid)
+            if is_missing:
+                _refuse_formulas(path, columns.layer, fields)
 
 
 def header_names(path: Path, columns: Columns) -> list[str]:
@@ -128,15 +132,15 @@ def _unsound(path: Path) -> str:
 
 
 @contextmanager
-def _open_sheet(path: Path, requested: str | None) -> Iterator[Any]:
-    """Open the requested sheet, or the only one."""
+def _open_sheet(path: Path, requested: str | None, *, has_formulas: bool = False) -> Iterator[Any]:
+    """Open the requested sheet, or the only one, with stored values or with formulas."""
     try:
         from openpyxl import load_workbook
     except ImportError:
         raise MissingExtraError(
             f"input {path.name} needs openpyxl; install psd-publisher[xlsx], or save it as CSV"
         ) from None
-    with path.open("rb") as file, closing(_load(path, file, load_workbook)) as book:
+    with path.open("rb") as file, closing(_load(path, file, load_workbook, has_formulas)) as book:
         sheets = {str(sheet.title): sheet for sheet in book.worksheets}
         names = ", ".join(sheets) or "none"
         if requested is not None and requested not in sheets:
@@ -147,11 +151,14 @@ def _open_sheet(path: Path, requested: str | None) -> Iterator[Any]:
         yield sheets[candidates[0]]
 
 
-def _load(path: Path, file: IO[bytes], load_workbook: Callable[..., Any]) -> Any:
+def _load(
+    path: Path, file: IO[bytes], load_workbook: Callable[..., Any], has_formulas: bool
+) -> Any:
     """Open a workbook; its sheets are read as a stream."""
     try:
         with _quiet():
-            return load_workbook(file, read_only=True, data_only=True, keep_links=False)
+            how = {"read_only": True, "data_only": not has_formulas, "keep_links": False}
+            return load_workbook(file, **how)
     except Exception as error:
         fault = fault_class(error)
     raise fault(_unsound(path))
@@ -170,6 +177,30 @@ def _rows(path: Path, sheet: Any) -> Iterator[tuple[Any, ...]]:
         raise fault(_unsound(path))
 
 
+def _refuse_formulas(path: Path, layer: str | None, fields: dict[str, int]) -> None:
+    """Refuse formulas in the columns that are read if the file has not their values.
+
+    Programs that write workbooks without computing them leave the values out, and each such cell
+    would be taken for an empty one. It is a fact of the form, wherever the records lie.
+    """
+    with (
+        _open_sheet(path, layer) as values,
+        _open_sheet(path, layer, has_formulas=True) as formulas,
+    ):
+        for row, texts in zip(_rows(path, values), _rows(path, formulas), strict=True):
+            pairs = ((_cell(row, i), _cell(texts, i)) for i in fields.values())
+            if any(value is None and text is not None for value, text in pairs):
+                raise InputDataError(
+                    f"{path} must have the values of its formulas; open it in a spreadsheet "
+                    "program and save it, which stores them"
+                )
+
+
+def _cell(row: tuple[Any, ...], index: int) -> Any:
+    """Value of a cell; rows may end before their last empty cells."""
+    return row[index] if index < len(row) else None
+
+
 def _batch(
     path: Path,
     records: list[tuple[Any, ...]],
@@ -179,10 +210,7 @@ def _batch(
     srid: int | None,
 ) -> Batch:
     """Convert rows."""
-    cells = {
-        name: [row[index] if index < len(row) else None for row in records]
-        for name, index in fields.items()
-    }
+    cells = {name: [_cell(row, index) for row in records] for name, index in fields.items()}
     if columns.wkt is None:
         x, y = (_numbers(path, cells[name], name, columns) for name in (columns.x, columns.y))
     else:

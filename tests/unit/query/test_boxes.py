@@ -219,6 +219,27 @@ def test_a_box_beyond_the_domain_is_answered_for_its_part_inside(release, subtes
             assert release.query(box).equals(release.query(inside))
 
 
+def test_a_box_that_goes_on_at_the_other_end_of_the_world_is_refused(subtests):
+    """It would lose the records there; a polygon is cut at longitude 180 and keeps them."""
+    points = pd.DataFrame({"lon": [179.5, -179.5], "lat": [-17.0, -17.0]})
+    for bounds, refused, answered in (
+        (
+            (-180, -30, 180, 0),
+            [(177, -20, 183, -16), (-183, -20, -177, -16), (0, -30, 360, 0)],
+            [((-200, -40, 200, 10), 2), ((-180, -30, 0, 0), 1)],
+        ),
+        ((170, -30, 180, 0), [], [((170, -30, 190, 0), 1)]),  # nothing is counted beyond 180
+    ):
+        release = psd.build(points, domain=psd.Domain(bounds=bounds), epsilon=1000, method="grid")
+        for box in refused:
+            says = "goes on beyond longitude 180, at the other end of the release"
+            with subtests.test(box), pytest.raises(ParameterError, match=says):
+                release.query([box])
+        for box, count in answered:
+            with subtests.test(box):
+                assert release.query([box]).estimate.item() == pytest.approx(count, abs=0.1)
+
+
 # --- errors -------------------------------------------------------------------------------
 
 

@@ -55,6 +55,8 @@ def test_cells_of_all_kinds(book):
     assert batch.user.to_pylist() == ["7", "007", "7"]
     times = [dt.datetime(2024, 1, 31, 10), dt.datetime(2024, 1, 31, 10), dt.datetime(2024, 2, 1)]
     assert batch.time.tolist() == times
+    path = book(a=[[*PLAIN[0], "note"], [1, 2, "=A2+B2"], [None, 4, "=A3"]])
+    assert batch_of(path).x[0] == 1.0  # formulas of other columns are not read
     path = book(a=[["Stops"], [], ["x", "y"], ["1,5", 2], [None, "2,5"]])
     batch = batch_of(path, skip_rows=2, decimal=",")
     assert (batch.x[0], batch.y.tolist()) == (1.5, [2.0, 2.5])
@@ -89,6 +91,8 @@ def test_cells_and_headers_that_are_refused(subtests, book):
         ("must hold dates", [["lon", "lat", "t"], [1, 2, 45000]], times),
         ("'geom' of .* must hold text", [["geom"], [5]], {"wkt": "geom"}),
         ("must hold points in WKT", [["geom"], ["5"]], {"wkt": "geom"}),
+        ("must have the values of its formulas", [*PLAIN, ["=178+0.5", 2]], {}),
+        ("must have the values of its formulas", [*PLAIN, [None, None], [3, "=B2"]], {}),
         ("has no column 'lon'; its columns are a, lat", [["a", "lat"], [1, 2]], {}),
         ("has no column 'lon'; name it by x=NAME, y=NAME", [["127.0", "Ann Smith"], [1, 2]], {}),
         ("2 columns named 'lon'", [["lon", "lat", "lon"], [1, 2, 3]], {}),
