@@ -129,7 +129,7 @@ def transform_bounds(bounds: Bounds, source: str, target: str) -> Bounds:
         return bounds
     with explain_proj_errors("the bounds", target), offline():
         transformer = Transformer.from_crs(parse_crs(source), parse_crs(target), always_xy=True)
-        moved = transformer.transform_bounds(*bounds, densify_pts=100)
+        moved = transformer.transform_bounds(*bounds, densify_pts=9_999)
         seam = seam_longitude(target)
         if is_degrees and seam is not None and east - west >= 2 * half_turn(source):
             # The world: its outline passes the seam between two of the points.

@@ -125,6 +125,8 @@ def test_the_outline_is_inside_the_transformed_bounds():
     assert all(side == round(side, 6) for side in back)
     assert back[0] <= DEGREES[0]
     assert back[3] >= DEGREES[3]
+    polar = transform_bounds((-180, -90, 180, -70), "EPSG:4326", "EPSG:3031")
+    assert polar == (-2194495.0, -2194495.0, 2194495.0, 2194495.0)  # the whole circle of 70 south
     world = transform_bounds((-20037508, -20037508, 20037508, 20037508), "EPSG:3857", "EPSG:4326")
     assert world == pytest.approx((-180, -85.051129, 180, 85.051129), abs=1e-4)
 
