@@ -120,5 +120,4 @@ def test_degrees_are_drawn_with_their_width_on_the_ground():
     data = Page(map_page(drawn(built()), threshold=(0.1, 0.2))).data
     assert data["stretch"] == pytest.approx(np.cos(np.radians(37.5)))
     assert (data["good"], data["reliable"]) == (0.1, 0.2)
-    assert set(data["ground"]) == {"a", "b"}
     assert Page(map_page(drawn(KINDS["metres"]()))).data["stretch"] == 1
