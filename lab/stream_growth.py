@@ -157,7 +157,7 @@ def record_slices(path, state, steps):
         for step in steps:
             drawn = state.drawn_slice(step)
             body = {"id": charge, "slice": str(FIRST + step), "draw": drawn.draw}
-            row = entry(hashes, "slice", {**body, "digests": list(drawn.digests)})
+            row = entry(tuple(hashes), "slice", {**body, "digests": list(drawn.digests)})
             append(ledger, row)
             hashes.append(row[-1])
 
@@ -244,10 +244,10 @@ def main():
     parser.add_argument("--counter", choices=COUNTERS, help="counter of running totals")
     parser.add_argument("--parts", action="store_true", help="CPU time by part, with a ledger")
     options = parser.parse_args()
-    header = ("slices before", "CPU s", "memory MB", "state MB", "series MB")
-    header = (*header, "anew: CPU s", "memory MB")
+    header = ["slices before", "CPU s", "memory MB", "state MB", "series MB"]
+    header += ["anew: CPU s", "memory MB"]
     if options.parts:
-        header = ("slices before", "command: CPU s", "`add`: CPU s", "ledger", "series", "rest")
+        header = ["slices before", "command: CPU s", "`add`: CPU s", "ledger", "series", "rest"]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         files = Grown(
