@@ -110,14 +110,14 @@ def _check_boxes(domain: Domain, boxes: NDArray[np.float64], ids: list[Any]) -> 
         ),
         "must have its south below its north; the order is west south east north": boxes[:, 1]
         >= boxes[:, 3],
-        "goes on beyond longitude 180, at the other end of the release; split it there into two "
-        "boxes, or ask for it as a polygon": goes_on,
         f"lies outside the bounds {domain.bounds} of the release, where nothing was counted": (
             (boxes[:, 0] >= east)
             | (boxes[:, 2] <= west)
             | (boxes[:, 1] >= north)
             | (boxes[:, 3] <= south)
         ),
+        "goes on beyond longitude 180, at the other end of the release; split it there into two "
+        "boxes, or ask for it as a polygon": goes_on,
     }
     for fault, is_faulty in faults.items():
         if is_faulty.any():
