@@ -230,7 +230,8 @@ def test_a_box_that_goes_on_at_the_other_end_of_the_world_is_refused(subtests):
         ),
         ((170, -30, 180, 0), [], [((170, -30, 190, 0), 1)]),  # nothing is counted beyond 180
     ):
-        release = psd.build(points, domain=psd.Domain(bounds=bounds), epsilon=1000, method="grid")
+        domain, grid = psd.Domain(bounds=bounds), psd.decompositions.Grid(size=2)
+        release = psd.build(points, domain=domain, epsilon=1000, method=grid)
         for box in refused:
             says = "goes on beyond longitude 180, at the other end of the release"
             with subtests.test(box), pytest.raises(ParameterError, match=says):
