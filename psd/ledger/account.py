@@ -199,10 +199,6 @@ class Account:
         """Nano-epsilon that a fault would cost now; 0 if nothing is left."""
         return self.ledger.state().fault_price(self.dataset, request, self.analyst)
 
-    def free_faults(self) -> int:
-        """Faults of additions, to all streams of the dataset, for which nothing was left."""
-        return self.ledger.state().faults.get(self.dataset, 0)
-
     def charge_fault(self, request: ChargeRequest) -> None:
         """Charge a fault of a build; see `psd.ledger.ledger.Ledger.charge_fault`."""
         self.ledger.charge_fault(self.dataset, request, analyst=self.analyst)

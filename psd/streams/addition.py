@@ -221,7 +221,8 @@ class Addition:
             If `MAX_FAULTS` additions to streams of the dataset ended by a fault that cost nothing,
             and nothing is left for a further one.
         """
-        if account.free_faults() < MAX_FAULTS or account.fault_price(fault_charge(self.request)):
+        free = account.opened.faults.get(account.dataset, 0)
+        if free < MAX_FAULTS or account.fault_price(fault_charge(self.request)):
             return
         raise LedgerError(
             f"{MAX_FAULTS} additions to streams of dataset {account.dataset!r} lacked memory or "
