@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import importlib
 import os
 import signal
 import sys
@@ -14,9 +13,10 @@ from typing import Any
 
 import click
 
-from psd import errors
+from psd import _apps, errors
 from psd._version import __version__
 
+from .commands import find_command
 from .output.terminal import printable
 
 __all__ = ["EXIT_CODES", "cli", "main"]
@@ -100,24 +100,23 @@ class Commands(click.Group):
     """Commands by name, each in a module that is imported when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names in the order of a user's work."""
-        return list(COMMANDS)
+        """Names in the order of a user's work; those of apps that were left out are not shown."""
+        return [name for name in COMMANDS if _is_there(name)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands, by section."""
         width = max(map(len, COMMANDS))
         for title, lines in SECTIONS.items():
-            with formatter.section(title):
-                formatter.write_dl([(name.ljust(width), line) for name, line in lines.items()])
+            shown = [(name.ljust(width), line) for name, line in lines.items() if _is_there(name)]
+            if shown:
+                with formatter.section(title):
+                    formatter.write_dl(shown)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Command of that name, or None."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(
-            f"{__package__}.commands.{cmd_name.replace('-', '_')}"
-        ).command
-        return command
+        return find_command(cmd_name)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; report an interrupt here, because click would add an empty line."""
@@ -125,6 +124,11 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except KeyboardInterrupt:
             raise Interrupted(_interrupt_message(ctx.invoked_subcommand)) from None
+
+
+def _is_there(name: str) -> bool:
+    """Whether a command is of the core, or of an app that is there."""
+    return name not in _apps.COMMANDS or _apps.has_app(_apps.COMMANDS[name])
 
 
 @click.command(

@@ -10,7 +10,7 @@ from common import draw, study, with_error, write_table
 from data_sets import add_sets, chosen_sets
 
 import psd
-from psd.evaluation.evaluate import class_errors, geometric_mean
+from psd.apps.evaluation.evaluate import class_errors, geometric_mean
 from psd.release.post_processing import PostProcessing
 from support.releases import changed
 

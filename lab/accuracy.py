@@ -15,7 +15,7 @@ from common import CLASSES, study, write_page
 from data_sets import PointSet, add_sets, chosen_sets
 
 import psd
-from psd.evaluation.compare import compare
+from psd.apps.evaluation.compare import compare
 
 # Scores on the same rectangles, measured once with three seeds.
 PEERS = ("best peer", "oracle", "adaptive grid", "PrivTree", "cascade sketch")
@@ -33,8 +33,8 @@ Made by `{command}` (psd {version}).
 
 The table shows the mean relative error |estimate - true| / max(true, 0.001 N) in eight classes of
 500 rectangles (U: uniform centres, D: centred on data; 0.01 to 10 % of the area;
-`psd/evaluation/workload.py`). Figures are means of {runs} builds with the default parameters; the
-unit of privacy is one record. The score is the geometric mean of the eight classes, with its
+`psd/apps/evaluation/workload.py`). Figures are means of {runs} builds with the default parameters;
+the unit of privacy is one record. The score is the geometric mean of the eight classes, with its
 standard error over the builds. The smallest score of each data set and epsilon is bold.
 
 The columns on the right have scores on the same rectangles of two sets, measured once: the best

@@ -19,8 +19,8 @@ import numpy as np
 from common import PSD, draw, run_python, study, whole_numbers, write_table
 
 import psd
+from psd.apps.planning.population import AssumedDensity, draw_population
 from psd.estimation.fit_cache import VARIABLE
-from psd.planning.population import AssumedDensity, draw_population
 
 LIMIT, LIMIT_NODES = 1.0, 700_000
 NODES_PER_RECORD = 3.17

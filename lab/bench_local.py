@@ -9,10 +9,10 @@
 ``speed`` measures the device, reports into support counts, lines through `collect` and counting of
 parts, each beside its peer in the same run, in seconds of CPU of one process. With pure-ldp on the
 path (PYTHONPATH), its OLH is a peer. ``accuracy`` gives the scores of the boxes of
-`psd/evaluation/workload.py` for numbers of devices, epsilons and rounds, with reports drawn device
-by device. ``peers`` gives the scores of 4, 1 and 7 rounds, of a uniform grid with its guideline and
-of HDG on the same populations, with support counts drawn by their exact laws
-(`psd.planning.local_reports`); with ``--shrink 8`` the points are shrunk 8-fold in the domain.
+`psd/apps/evaluation/workload.py` for numbers of devices, epsilons and rounds, with reports drawn
+device by device. ``peers`` gives the scores of 4, 1 and 7 rounds, of a uniform grid with its
+guideline and of HDG on the same populations, with support counts drawn by their exact laws
+(`psd.apps.planning.local_reports`); with ``--shrink 8`` the points are shrunk 8-fold in the domain.
 ``numbers`` gives errors of distributions of numbers by square-wave: reports are drawn from the
 exact law of each step, the error is the mean absolute error of 1,000 random intervals whose ends
 are those of the 64 bins, in thousandths of the devices, and coverage is the share of bins whose
@@ -40,28 +40,28 @@ from common import (
 from data_sets import add_sets, chosen_sets
 from local_peers import answer, hdg, uniform_grid
 
-from psd.evaluation.evaluate import geometric_mean
-from psd.evaluation.true_counts import count_in_boxes, relative_base
-from psd.evaluation.workload import draw_workload
-from psd.local import device
-from psd.local.aggregation import counted_groups, release_of
-from psd.local.bulk import (
+from psd.apps.evaluation.evaluate import geometric_mean
+from psd.apps.evaluation.true_counts import count_in_boxes, relative_base
+from psd.apps.evaluation.workload import draw_workload
+from psd.apps.local import device
+from psd.apps.local.aggregation import counted_groups, release_of
+from psd.apps.local.bulk import (
     ManyWords,
     draw_groups,
     find_answers,
     format_reports,
     randomise_group,
 )
-from psd.local.campaign_design import design
-from psd.local.collection import collect
-from psd.local.counting import GroupCounts, count_support
-from psd.local.distributions import BINS, estimate_distribution
-from psd.local.lines import Reports
-from psd.local.partitions import grid_cells
-from psd.local.parts import PartWriter
-from psd.local.protocols import protocol_class, protocol_of
-from psd.local.rounds import round_after
-from psd.planning.local_reports import draw_campaign
+from psd.apps.local.campaign_design import design
+from psd.apps.local.collection import collect
+from psd.apps.local.counting import GroupCounts, count_support
+from psd.apps.local.distributions import BINS, estimate_distribution
+from psd.apps.local.lines import Reports
+from psd.apps.local.partitions import grid_cells
+from psd.apps.local.parts import PartWriter
+from psd.apps.local.protocols import protocol_class, protocol_of
+from psd.apps.local.rounds import round_after
+from psd.apps.planning.local_reports import draw_campaign
 from support.local import HASHING, campaign, campaign_bytes
 
 ANSWERS = grid_cells(5)
@@ -192,8 +192,8 @@ def parts_of(one, count, folder):
 COUNT = """
 import sys
 from pathlib import Path
-from psd.local.campaigns import load_campaign
-from psd.local.counting import count_support
+from psd.apps.local.campaigns import load_campaign
+from psd.apps.local.counting import count_support
 count_support(load_campaign(sys.argv[1]), Path(sys.argv[2]))
 """
 

@@ -22,9 +22,9 @@ import numpy as np
 from common import draw, study, whole_numbers, write_table
 
 import psd
-from psd.planning.population import AssumedDensity, draw_population
+from psd.apps.planning.population import AssumedDensity, draw_population
+from psd.apps.web.map_page import map_page
 from psd.testing.releases import release_from_counts
-from psd.web.map_page import map_page
 
 LIMIT, LIMIT_LEAVES, RATIO = 6.0, 110_000, 3.0
 RECORDS_PER_LEAF = 0.42

@@ -4,12 +4,12 @@
         [--data FOLDER] [--sets A,B] [-o table.md]
 
 10^5 boxes with estimate and both errors, and 10^6 estimates alone (with `--boxes` a tenth of that
-number, and that number), in equal parts from the eight classes of `psd.evaluation.workload`, on a
-release of at least 100,000 nodes with the view that its method has. Reading the file, least squares
-and the view are timed apart, and so is compiling. Times are of one core: processor time of all
-threads, the least of some runs, so that other work on the machine counts least. Beside them, in the
-same run, numpy's walk on 1,000 of the boxes. The exit code is 1 if a limit is missed; with fewer
-boxes, of which fixed costs are a larger part, limits are shown and not judged.
+number, and that number), in equal parts from the eight classes of `psd.apps.evaluation.workload`,
+on a release of at least 100,000 nodes with the view that its method has. Reading the file, least
+squares and the view are timed apart, and so is compiling. Times are of one core: processor time of
+all threads, the least of some runs, so that other work on the machine counts least. Beside them, in
+the same run, numpy's walk on 1,000 of the boxes. The exit code is 1 if a limit is missed; with
+fewer boxes, of which fixed costs are a larger part, limits are shown and not judged.
 """
 
 import sys
@@ -21,7 +21,7 @@ from common import cpu_seconds, draw, study, tally_of, write_table
 from data_sets import PointSet, add_sets, chosen_sets
 
 import psd
-from psd.evaluation.workload import draw_workload
+from psd.apps.evaluation.workload import draw_workload
 from psd.ingest.tally import Tally
 from psd.query import boxes as engine
 

@@ -2,9 +2,9 @@
 
     python lab/bounds.py [--epsilons .1,1] [--runs 3] [--tune] [--data FOLDER] [--sets A,B]
 
-Scores are those of `psd.evaluation.evaluate`, relative to all rows, so that what a bound leaves
-out is part of the error. The rows of sets without users are given to made-up ones: sizes are Zipf,
-and half of each user's rows are neighbours of each other.
+Scores are those of `psd.apps.evaluation.evaluate`, relative to all rows, so that what a bound
+leaves out is part of the error. The rows of sets without users are given to made-up ones: sizes are
+Zipf, and half of each user's rows are neighbours of each other.
 """
 
 from decimal import Decimal
@@ -13,6 +13,9 @@ import numpy as np
 from common import study
 from data_sets import add_sets, chosen_sets, with_users
 
+from psd.apps.evaluation.evaluate import class_errors, geometric_mean
+from psd.apps.evaluation.true_counts import PointRecorder, true_counts
+from psd.apps.evaluation.workload import draw_workload
 from psd.curator.contribution_choice import (
     ContributionChoice,
     _users_over,
@@ -20,9 +23,6 @@ from psd.curator.contribution_choice import (
     choose_contribution_bound,
 )
 from psd.decompositions import method
-from psd.evaluation.evaluate import class_errors, geometric_mean
-from psd.evaluation.true_counts import PointRecorder, true_counts
-from psd.evaluation.workload import draw_workload
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import TallyBuilder
 from psd.mechanisms.sampler import SecureSampler

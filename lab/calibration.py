@@ -4,9 +4,9 @@
         [--data FOLDER] [--sets A,B] [-o docs/measured/calibration-table.md]
 
 Every row is the mean over the runs' builds of one method on one public data set; all eight
-classes of `psd/evaluation/workload.py`. Exits with 1 if a bar is missed by more than two standard
-errors: 92 to 99 % pooled over the classes, 88 % in each. The data sets are public, so their true
-errors may be published.
+classes of `psd/apps/evaluation/workload.py`. Exits with 1 if a bar is missed by more than two
+standard errors: 92 to 99 % pooled over the classes, 88 % in each. The data sets are public, so
+their true errors may be published.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from common import CLASSES, draw, holds, means_by_class, study, write_page
 from data_sets import PointSet, add_sets, chosen_sets
 from numpy.typing import NDArray
 
-from psd.evaluation.true_counts import TrueCounts
+from psd.apps.evaluation.true_counts import TrueCounts
 
 METHODS = "auto,grid,quadtree,kd-standard,kd-hybrid,htree"
 POOLED, EACH, EASY = (0.92, 0.99), 0.88, 0.995
@@ -29,7 +29,7 @@ Made by `{command}` (psd {version}).
 
 The table shows the share of queries, in percent, whose {level:g} % interval covers the true count,
 and the mean width of the intervals in records. There are eight classes of 500 rectangles (U:
-uniform centres, D: centred on data; 0.01 to 10 % of the area; `psd/evaluation/workload.py`).
+uniform centres, D: centred on data; 0.01 to 10 % of the area; `psd/apps/evaluation/workload.py`).
 Figures are means of {runs} builds with the default parameters; the unit of privacy is one record.
 Pooled coverage has to be between 92 and 99 %, and that of each class at least 88 %; a figure
 outside these limits by more than two standard errors is marked with (!). A class above 99.5 % has,

@@ -29,7 +29,7 @@ from common import cpu_seconds, study, tally_of, write_table
 from data_sets import PointSet, add_sets, chosen_sets
 
 import psd
-from psd.choosing import Catchments, PriceList, PriceMap, Sites, choose
+from psd.apps.choosing import Catchments, PriceList, PriceMap, Sites, choose
 from psd.mechanisms.permute_and_flip import choice_rate
 from psd.privacy.choice_laws import permute_and_flip_probabilities
 from psd.privacy.epsilon import parse_epsilon

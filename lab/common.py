@@ -29,7 +29,7 @@ from psd.publish.drawing import draw_release  # noqa: E402
 from psd.space.box_tree import Tree, locate  # noqa: E402
 
 CLASSES = ("U .01 %", "U .1 %", "U 1 %", "U 10 %", "D .01 %", "D .1 %", "D 1 %", "D 10 %")
-"""Classes of `psd.evaluation.workload`: uniform centres, and centres on data."""
+"""Classes of `psd.apps.evaluation.workload`: uniform centres, and centres on data."""
 
 
 def items(text: str) -> list[str]:

@@ -16,12 +16,8 @@ import sys
 import numpy as np
 from common import study, whole_numbers, write_table
 
-from psd.decompositions.grid import Grid
-from psd.mechanisms.gaussian import GaussianMechanism
-from psd.publish.request_arguments import request_from_arguments
-from psd.space.time_slices import TimeSlices
-from psd.streams.choice import choose_counter
-from psd.streams.counters import (
+from psd.apps.streams.choice import choose_counter
+from psd.apps.streams.counters import (
     COUNTERS,
     block_variance,
     blocks_closed,
@@ -30,6 +26,10 @@ from psd.streams.counters import (
     toeplitz_squared_sensitivity,
     tree_levels,
 )
+from psd.decompositions.grid import Grid
+from psd.mechanisms.gaussian import GaussianMechanism
+from psd.publish.request_arguments import request_from_arguments
+from psd.space.time_slices import TimeSlices
 
 STEPS = (52, 365, 8760)
 
@@ -63,7 +63,7 @@ def sums(steps, cells):
 
 
 def tree(steps, cells):
-    """Totals of blocks, each joined with its halves, as `psd.streams.totals` does it."""
+    """Totals of blocks, each joined with its halves, as `psd.apps.streams.totals` does it."""
     levels, totals = tree_levels(steps), []
     blocks: dict[tuple[int, int], np.ndarray] = {}
     for step in range(steps):

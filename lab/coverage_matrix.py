@@ -7,9 +7,9 @@ The rows are variants of the point sets (`variants.py`): rounded, on streets, on
 so on; with `--kind given` the sets as they are; with `--kind lattices` sets on lattices that were
 chosen, their records where they come from, in the middle or at a fifth of the cells. A row is
 chosen by a regular expression that matches a part of its name. Queries are the eight classes of
-`psd/evaluation/workload.py` and districts around random public seeds. With a delta the counts have
-the noise of one of so many slices, each with at most one record of a user. Exits with 1 if a bar is
-missed.
+`psd/apps/evaluation/workload.py` and districts around random public seeds. With a delta the counts
+have the noise of one of so many slices, each with at most one record of a user. Exits with 1 if a
+bar is missed.
 """
 
 import argparse
@@ -52,11 +52,12 @@ INTRODUCTION = """# {title}
 Made by `{command}` (psd {version}).
 
 The table shows the share of queries, in percent, whose 95 % interval covers the true count: of
-boxes ({classes} classes of 500; `psd/evaluation/workload.py`), of the class with the least, and of
-{districts} districts; of all and of those with a true count above 0. Then the root mean square of
-the predicted error over that of the true one, for the noise and for the non-uniformity; and the
-share that 80 % and 50 % intervals cover where the true count is at least 20. Where coordinates are
-rounded and no resolution is declared, only queries with sides above two steps count.
+boxes ({classes} classes of 500; `psd/apps/evaluation/workload.py`), of the class with the least,
+and of {districts} districts; of all and of those with a true count above 0. Then the root mean
+square of the predicted error over that of the true one, for the noise and for the non-uniformity;
+and the share that 80 % and 50 % intervals cover where the true count is at least 20. Where
+coordinates are rounded and no resolution is declared, only queries with sides above two steps
+count.
 
 Figures are means of {runs} builds. A figure that misses its bar by more than two standard errors is
 marked with (!). Bars: default method 92 to 99 % pooled (94 where a coordinate resolution is

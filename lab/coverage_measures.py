@@ -10,8 +10,8 @@ from scipy.spatial import cKDTree
 from variants import Variant
 
 import psd
-from psd.evaluation.true_counts import count_in_boxes
-from psd.evaluation.workload import draw_workload
+from psd.apps.evaluation.true_counts import count_in_boxes
+from psd.apps.evaluation.workload import draw_workload
 from psd.ingest.tally import Tally
 from psd.query.boxes import box_totals
 

@@ -38,8 +38,8 @@ from common import ROOT, items
 from numpy.typing import NDArray
 
 import psd
-from psd.evaluation.true_counts import PointRecorder, TrueCounts, true_counts
-from psd.evaluation.workload import Workload, draw_workload
+from psd.apps.evaluation.true_counts import PointRecorder, TrueCounts, true_counts
+from psd.apps.evaluation.workload import Workload, draw_workload
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally import Batch, Tally
 from psd.ingest.tally_builder import tally_batches

@@ -18,7 +18,7 @@ from data_sets import add_sets, chosen_sets
 from variants import Variant, changed_variants
 
 import psd
-from psd.evaluation.evaluate import geometric_mean
+from psd.apps.evaluation.evaluate import geometric_mean
 from psd.ingest.tally import Tally
 from psd.publish.public_inputs import resolve_post_processing
 

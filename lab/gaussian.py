@@ -8,7 +8,7 @@ Series of T slices with the rows of a public data set in each, where every user 
 in a slice and T m in all. All slices have the same rows, and their noise is independent and of one
 law. So a run draws one slice, with the budget and the sensitivity that `psd.publish.series` gives
 it in a series of T slices. The score is the geometric mean of the relative errors of the eight
-classes of `psd/evaluation/workload.py`. Builds that were measured are kept in a file and not
+classes of `psd/apps/evaluation/workload.py`. Builds that were measured are kept in a file and not
 measured again. Exits with 1 if a bar is missed.
 """
 
@@ -27,8 +27,8 @@ from common import holds, means_by_class, study, whole_numbers, write_page
 from data_sets import PointSet, add_sets, chosen_sets
 
 import psd
-from psd.evaluation.evaluate import class_errors, geometric_mean
-from psd.evaluation.true_counts import TrueCounts
+from psd.apps.evaluation.evaluate import class_errors, geometric_mean
+from psd.apps.evaluation.true_counts import TrueCounts
 from psd.privacy.budget import Budget
 from psd.privacy.delta import parse_delta
 from psd.privacy.epsilon import parse_epsilon

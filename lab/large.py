@@ -13,8 +13,8 @@ from common import draw, means_by_class, study, write_table
 from data_sets import add_sets, chosen_sets
 
 import psd
-from psd.evaluation.evaluate import class_errors
-from psd.evaluation.workload import Workload, draw_workload
+from psd.apps.evaluation.evaluate import class_errors
+from psd.apps.evaluation.workload import Workload, draw_workload
 from psd.query.boxes import box_totals
 from psd.release.post_processing import PostProcessing
 from support.releases import changed

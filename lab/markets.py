@@ -17,7 +17,7 @@ import pandas as pd
 from common import command, cpu_seconds, study
 
 import psd
-from psd.choosing.bounds import liar_gain, map_shortfall, shortfall
+from psd.apps.choosing.bounds import liar_gain, map_shortfall, shortfall
 from psd.mechanisms.price_maps import PriceMaps
 from psd.privacy.choice_laws import permute_and_flip_probabilities
 from psd.privacy.epsilon import NANO
@@ -254,8 +254,8 @@ one bidder is most of the revenue, so nothing private can follow it.
 ## Price maps
 
 600 bids and 100 prices, for epsilon 1 and 0.1; ln Z is the log of the sum of all weights, and the
-bound is OPT minus what `psd.choosing.bounds.map_shortfall` says. Zones are runs of 12 regions in a
-public order:
+bound is OPT minus what `psd.apps.choosing.bounds.map_shortfall` says. Zones are runs of 12 regions
+in a public order:
 
 {line}
 

@@ -13,8 +13,8 @@ from typing import Any
 from common import study, write_page
 from data_sets import PointSet, add_sets, chosen_sets
 
-from psd.evaluation.compare import compare
-from psd.planning.plan import METHODS, plan
+from psd.apps.evaluation.compare import compare
+from psd.apps.planning.plan import METHODS, plan
 
 INTRODUCTION = """# Plans and truth
 

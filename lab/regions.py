@@ -24,8 +24,8 @@ from data_sets import PointSet, add_sets, chosen_sets
 
 import psd
 from psd.api.region_release import RegionRelease
-from psd.evaluation.evaluate import class_errors, geometric_mean
-from psd.evaluation.true_counts import TrueCounts
+from psd.apps.evaluation.evaluate import class_errors, geometric_mean
+from psd.apps.evaluation.true_counts import TrueCounts
 from psd.ingest.tally import Tally
 from psd.space.polygon_hierarchy import hierarchy_from_polygons
 from psd.space.region_hierarchy import RegionHierarchy

@@ -21,8 +21,8 @@ from common import PSD, cpu_seconds, items, run_python, study, tally_of
 from data_sets import SEOUL, SEOUL_BOUNDS
 
 import psd
+from psd.apps.evaluation.true_counts import count_in_boxes
 from psd.curator.curator import Curator
-from psd.evaluation.true_counts import count_in_boxes
 from psd.ingest.tally import Tally
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget

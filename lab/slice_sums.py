@@ -23,8 +23,8 @@ from data_sets import PointSet, add_sets, chosen_sets
 from numpy.typing import NDArray
 
 import psd
-from psd.evaluation.true_counts import count_in_boxes
-from psd.evaluation.workload import draw_workload
+from psd.apps.evaluation.true_counts import count_in_boxes
+from psd.apps.evaluation.workload import draw_workload
 from psd.query.answer_table import answer_columns
 from psd.query.boxes import checked_totals, parse_boxes
 from psd.query.slice_sums import sum_over_slices

@@ -19,7 +19,7 @@ from common import CLASSES, draw, exact_counts, study, write_table
 from data_sets import PointSet, add_sets, chosen_sets
 
 import psd
-from psd.evaluation.workload import draw_workload
+from psd.apps.evaluation.workload import draw_workload
 from psd.mechanisms.laplace import LaplaceMechanism
 from support.releases import changed
 

@@ -28,6 +28,9 @@ import numpy as np
 from common import PSD, run_python, study, whole_numbers, write_table
 
 import psd
+from psd.apps.streams.blocks import packed
+from psd.apps.streams.counters import COUNTERS, blocks_of
+from psd.apps.streams.state import SLICES, TOTALS, StoredAnswer, opened_state
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally_batches
 from psd.ledger.entries import entry
@@ -35,9 +38,6 @@ from psd.ledger.file import append, exclusive
 from psd.release.digest import slice_digest
 from psd.release.file import decode_release, encode_release
 from psd.release.series_growth import join_releases
-from psd.streams.blocks import packed
-from psd.streams.counters import COUNTERS, blocks_of
-from psd.streams.state import SLICES, TOTALS, StoredAnswer, opened_state
 
 BOUNDS = (0, 0, 8, 8)
 FIRST = np.datetime64("2026-01-01T00")
@@ -50,7 +50,7 @@ PARTS = """
 import json, sys, time
 import psd
 from psd.ledger.ledger import Ledger
-from psd.streams.outputs import Output
+from psd.apps.streams.outputs import Output
 
 spent, inside = {}, []
 

@@ -3,9 +3,9 @@
     python lab/versions.py [--methods A,B] [--epsilons .1,1] [--builds 8]
         [--data FOLDER] [--sets A,B] [-o table.md]
 
-A score is the geometric mean over the eight classes of `psd/evaluation/workload.py` of the mean
-relative error. The ratio is that of version 2 to version 1 build by build, with its standard error.
-Coverage is that of 95 % intervals: of all queries, and of the class with the least.
+A score is the geometric mean over the eight classes of `psd/apps/evaluation/workload.py` of the
+mean relative error. The ratio is that of version 2 to version 1 build by build, with its standard
+error. Coverage is that of 95 % intervals: of all queries, and of the class with the least.
 """
 
 import argparse
@@ -17,8 +17,8 @@ from common import draw, holds, means_by_class, study, with_error, write_table
 from data_sets import PointSet, add_sets, chosen_sets
 
 import psd
-from psd.evaluation.evaluate import geometric_mean
-from psd.evaluation.true_counts import TrueCounts
+from psd.apps.evaluation.evaluate import geometric_mean
+from psd.apps.evaluation.true_counts import TrueCounts
 from psd.release.post_processing import INFERENCE_VERSIONS
 
 HEADER = ("data", "epsilon", "method", "score 1", "score 2", "ratio", "covered 1", "covered 2")

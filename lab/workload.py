@@ -18,11 +18,11 @@ from common import draw, holds, items, means_by_class, study, write_table
 from data_sets import Bounds, PointSet, add_sets, chosen_sets
 
 import psd
+from psd.apps.evaluation.evaluate import class_errors
+from psd.apps.evaluation.true_counts import TrueCounts
+from psd.apps.evaluation.workload import Workload
 from psd.decompositions import Decomposition
 from psd.decompositions._workload_shares import CLASSES, class_boxes
-from psd.evaluation.evaluate import class_errors
-from psd.evaluation.true_counts import TrueCounts
-from psd.evaluation.workload import Workload
 
 HEADER = ("data", "epsilon", "class", "method")
 FIGURES = ("uniform", "error", "on data", "error", "covered, uniform", "covered, on data")

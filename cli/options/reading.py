@@ -16,7 +16,7 @@ from ..options.command import Decorator, options_of
 from ..options.values import parse_settings
 
 if TYPE_CHECKING:
-    from psd.ingest.engines import Engine
+    from psd.ingest.engine import Engine
 
 __all__ = [
     "INPUTS",
@@ -140,8 +140,8 @@ def inputs_and_engine(
         raise click.UsageError(
             "--read query must be left out with --read engine=spark:...; give --read table or paths"
         )
-    from psd.ingest.engines import engine as find_engine
-    from psd.ingest.engines.spark import SparkTable
+    from psd.apps.spark.engine import SparkTable
+    from psd.ingest.engine import engine as find_engine
 
     local = [Path(item.removeprefix("file://")) for item in inputs if _is_local(item)]
     tables = [] if table is None else [SparkTable(table)]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import re
 from typing import Any
 
 import click
 
+from ..commands import find_command
 from ..options.command import BoundsOption, GroupedOption
 
 __all__ = ["COMMANDS", "command_form"]
@@ -61,7 +61,7 @@ def command_form(name: str) -> dict[str, Any]:
         help, with ``name``, ``option`` (empty for an argument), ``kind``, ``label``, ``help``,
         ``choices``, ``default``, ``required``, ``multiple``, ``size``, ``files`` and ``advanced``.
     """
-    command = importlib.import_module(f"psd_cli.commands.{name}").command
+    command = find_command(name)
     title, loads = COMMANDS[name]
     params = [*command.params, *_keys_as_options(command)]
     fields = [_field(name, each) for each in params if each.name not in _LEFT_OUT]

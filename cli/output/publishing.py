@@ -21,7 +21,7 @@ from ..output.terminal import show_stage
 if TYPE_CHECKING:
     from psd.api.release import Release
     from psd.api.series import SeriesRelease
-    from psd.ingest.engines import Engine
+    from psd.ingest.engine import Engine
     from psd.ingest.partial_tally import PartialTally
     from psd.ingest.tally import Tally
     from psd.ledger.account import Account

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import psd
-from psd.web.map_page import map_page
+from psd.apps.web.map_page import map_page
 
 FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
 SIZE = {"width": 1100, "height": 720}

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 import psd
-from psd.web.methodology import methodology_page
+from psd.apps.web.methodology import methodology_page
 
 HEIGHT = 1312
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
+from operator import attrgetter
 from types import ModuleType
 from typing import Any
 
@@ -13,9 +14,9 @@ import psd
 HEAD = """\
 # Python API
 
-`import psd` gives the names of this page, with the modules `psd.choosing`, `psd.decompositions`,
-`psd.errors`, `psd.local`, `psd.suggest` and `psd.testing`. What is not listed here is internal and
-may change.
+`import psd` gives the names of this page, with the modules `psd.apps.choosing`,
+`psd.decompositions`, `psd.errors`, `psd.apps.local`, `psd.apps.suggest` and `psd.testing`. What is
+not listed here is internal and may change.
 
 This page is generated from the docstrings by `python docs/generate.py`.
 """
@@ -26,8 +27,9 @@ FIELDS = ("Parameters", "Attributes", "Returns", "Yields", "Raises", "Warns")
 
 def page() -> str:
     """Give the text of the page."""
-    names = [name for name in psd.__all__ if not name.startswith("_")]
-    listed = {name: getattr(psd, name) for name in names}
+    names = [name for name in psd.__all__ if not name.startswith("_") and name != "apps"]
+    names += [f"apps.{name}" for name in psd.apps.__all__]
+    listed = {name: attrgetter(name)(psd) for name in names}
     parts = [HEAD]
     for title, chosen in (
         ("Functions", inspect.isfunction),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import log
 
-from psd.local.answer_design import design_words
+from psd.apps.local.answer_design import design_words
 from psd.privacy.epsilon import epsilon_text
 from support import seed_numbers as seeds
 
@@ -14,8 +14,8 @@ HEAD = """\
 Three documents describe local privacy: 000 is on the bounded staircase mechanism, 001 introduces
 differential and local privacy, and 002 is on RAPPOR. This page gives their numbers, what is wrong in
 them, and why. It is computed by exact integrals and enumerations (`tests/support/seed_numbers.py`) when
-`python docs/generate.py` runs; `tests/unit/local/test_seed_numbers.py` checks them by identities.
-[Local protocols](local-protocols.md) has the formulas of `psd.local`.
+`python docs/generate.py` runs; `tests/apps/local/test_seed_numbers.py` checks them by identities.
+[Local protocols](local-protocols.md) has the formulas of `psd.apps.local`.
 
 ## Document 000: the bounded staircase
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from psd.local.answer_design import design_words
-from psd.local.device import NANO, STEPS, UNIT
-from psd.local.protocols import LocalProtocol, best_protocol, list_protocols, protocol_class
-from psd.local.protocols._numbers import NumberProtocol, SingleValueProtocol, UnbiasedProtocol
-from psd.local.protocols.rappor import Rappor
+from psd.apps.local.answer_design import design_words
+from psd.apps.local.device import NANO, STEPS, UNIT
+from psd.apps.local.protocols import LocalProtocol, best_protocol, list_protocols, protocol_class
+from psd.apps.local.protocols._numbers import NumberProtocol, SingleValueProtocol, UnbiasedProtocol
+from psd.apps.local.protocols.rappor import Rappor
 
 HEAD = """\
 # Local protocols: formulas
@@ -82,7 +82,7 @@ steps). One of two is stated, and the other follows:
 
 Words are estimated by weighted least squares over the bits of all cohorts, with and without negative numbers.
 n times the variance of a bit that a share s of the devices has is (s p (1 - p) + (1 - s) q (1 - q)) /
-(p - q)^2, whose reciprocal is its weight (`psd/local/word_decoding.py` has the covariance of the estimates). A
+(p - q)^2, whose reciprocal is its weight (`psd/apps/local/word_decoding.py` has the covariance of the estimates). A
 word is called present where its estimate is above its standard error times the quantile of the normal
 distribution at the level, divided by the number of words (Bonferroni).
 

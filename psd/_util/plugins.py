@@ -18,6 +18,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+from psd._apps import FAMILIES, VARIANTS, load_app
 from psd.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -36,10 +37,10 @@ __all__ = [
 ]
 
 GROUPS: Final = {
-    "psd.choosing.objectives": "psd.objectives",
+    **FAMILIES,
     "psd.decompositions": "psd.decompositions",
     "psd.export": "psd.exports",
-    "psd.ingest.engines": "psd.engines",
+    "psd.ingest.engine": "psd.engines",
     "psd.ingest.sources": "psd.sources",
     "psd.privacy.noise_laws": "psd.mechanisms",
     "psd.space.region_kinds": "psd.region_kinds",
@@ -60,8 +61,9 @@ def own_names(package: str) -> tuple[str, ...]:
     package : str
         Dotted name of the family, such as ``"psd.decompositions"``.
     """
-    path = importlib.import_module(package).__path__
-    modules = (module.name for module in pkgutil.iter_modules(path))
+    path = getattr(importlib.import_module(package), "__path__", ())
+    modules = [module.name for module in pkgutil.iter_modules(path)]
+    modules += VARIANTS.get(package, {})
     return tuple(sorted(name.replace("_", "-") for name in modules if not name.startswith("_")))
 
 
@@ -102,6 +104,8 @@ def load(package: str, kind: str, name: str) -> Any:
         If there is no such variant; the message lists those that exist. Or if it is of another
         package and cannot be imported, or of two packages.
     """
+    if name in VARIANTS.get(package, {}):
+        return load_app(VARIANTS[package][name], what=f"{kind} {name!r}")
     if name in own_names(package):
         return importlib.import_module(f"{package}.{name.replace('-', '_')}")
     if name not in names(package):

@@ -106,7 +106,7 @@ def class_boxes(name: str) -> Floats:
     -----
     Tiny: squares, in units of the domain, with sides of 0.2 to 0.275 % of it. The others: 0.01,
     0.1, 1 and 10 % of its area, aspect ratios log-uniform in [1/4, 4], as in
-    `psd.evaluation.workload`.
+    `psd.apps.evaluation.workload`.
     """
     steps = _SPREAD ** -np.arange(1.0, 5.0)
     size, shape, *position = np.modf(np.outer(steps, np.arange(_BOXES) + 0.5))[0]

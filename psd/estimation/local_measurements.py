@@ -3,7 +3,7 @@
 The variance depends on the true share of the devices in a node. If it were computed from the node's
 own estimate, an estimate that is too high would get a larger variance and a smaller weight, and
 sums would drift: by one standard deviation in a box around a dense place, of 10,000 devices with
-epsilon 4 (`pytest tests/unit/local/test_rounds.py -k drift`). So it is computed at shares that are
+epsilon 4 (`pytest tests/apps/local/test_rounds.py -k drift`). So it is computed at shares that are
 pooled over the whole tree, twice: first with the weights of the noise alone, then with those at the
 first shares.
 """

@@ -16,8 +16,8 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from psd._util.postgres import display_name
+from psd.apps.spark.tables import SparkTable
 from psd.errors import InputDataError, PsdError
-from psd.ingest.engines._spark_tables import SparkTable
 from psd.ingest.partial_tally import PartialTally, PartOrigin
 from psd.ingest.sources._paths import (
     STDIN,

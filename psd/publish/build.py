@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from psd.api.release import Release
     from psd.api.series import SeriesRelease
     from psd.decompositions import Decomposition
-    from psd.ingest.engines import Engine
+    from psd.ingest.engine import Engine
     from psd.ledger.account import Account
     from psd.mechanisms.base import Sampler
     from psd.space.time_slices import TimeSlices

@@ -23,7 +23,7 @@ from psd.space.domain import Domain
 if TYPE_CHECKING:
     from psd.decompositions import Decomposition
     from psd.ingest.bid_levels import BidLevels
-    from psd.ingest.engines import Engine
+    from psd.ingest.engine import Engine
     from psd.mechanisms.base import Sampler
     from psd.privacy.budget import Cost
     from psd.privacy.currency import Currency

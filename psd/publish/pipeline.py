@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from psd.api.release import Release
     from psd.api.series import SeriesRelease
-    from psd.ingest.engines import Engine
+    from psd.ingest.engine import Engine
     from psd.mechanisms.base import Sampler
     from psd.privacy.budget import Statement
     from psd.publish.count_rows import CountedRows

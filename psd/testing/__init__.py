@@ -10,7 +10,7 @@ A test in another package is one line:
         psd.testing.check_method(Stripes(doublings=2))
 """
 
-from psd.auditing.transcripts import (
+from psd.apps.auditing.transcripts import (
     SCRIPTS,
     Draw,
     LeakError,

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from psd.auditing.transcripts import (
+from psd.apps.auditing.transcripts import (
     SCRIPTS,
     Draw,
     LeakError,

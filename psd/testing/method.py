@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from psd._util.fields import from_settings
-from psd.auditing.transcripts import SCRIPTS, RecordingSampler, ReplayingSampler, Script
+from psd.apps.auditing.transcripts import SCRIPTS, RecordingSampler, ReplayingSampler, Script
 from psd.decompositions import Decomposition
 from psd.estimation.least_squares import infer_counts
 from psd.ingest.tally import Tally

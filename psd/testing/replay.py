@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psd.auditing.transcripts import (
+from psd.apps.auditing.transcripts import (
     SCRIPTS,
     Draw,
     LeakError,

@@ -13,11 +13,13 @@ import numpy as np
 import pytest
 
 import psd
+import psd_cli.apps
 import psd_cli.commands
 import psd_cli.main
-from psd import errors
+from psd import _apps, errors
 from psd.api.release import Release
 from psd.decompositions import method_class, methods
+from psd_cli.commands import find_command
 from psd_cli.main import CHARGING, COMMANDS, EXIT_CODES, main
 from psd_cli.options.values import LIMITS, rename_arguments
 from psd_cli.output import command_forms
@@ -25,9 +27,11 @@ from support.cli_runner import check_refusals, cli, fails, passes
 
 
 def modules_with_a_command():
-    names = [module.name for module in pkgutil.iter_modules(psd_cli.commands.__path__)]
-    modules = {name.replace("_", "-"): import_module(f"psd_cli.commands.{name}") for name in names}
-    return {name for name, module in modules.items() if hasattr(module, "command")}
+    core = {module.name for module in pkgutil.iter_modules(psd_cli.commands.__path__)}
+    apps = {module.name for module in pkgutil.iter_modules(psd_cli.apps.__path__)}
+    of_apps = {name for app in apps for name in import_module(f"psd_cli.apps.{app}").COMMANDS}
+    assert of_apps == set(_apps.COMMANDS)
+    return {name.replace("_", "-") for name in core} | of_apps
 
 
 def test_help_and_wrong_usage(subtests, here):
@@ -110,7 +114,7 @@ def test_what_an_interrupted_command_says(monkeypatch, subtests):
 
     for name in COMMANDS:
         with subtests.test(name), monkeypatch.context() as patch:
-            command = import_module(f"psd_cli.commands.{name.replace('-', '_')}").command
+            command = find_command(name)
             patch.setattr(command, "invoke", interrupt)
             patch.setattr(command, "parse_args", lambda ctx, args: args)
             told = fails(130, name)
@@ -139,10 +143,6 @@ NOT_IN_FORMS = {"private_output", "form", "max_nodes"}
 OF_KEYS = {"build": {"coordinate_resolution", "min_cell", "keep_tally"}}
 
 
-def command(name):
-    return import_module(f"psd_cli.commands.{name.replace('-', '_')}").command
-
-
 def examples(text):
     """Command lines of a help text, continued lines joined."""
     lines = text.replace("\\\n", " ").splitlines()
@@ -154,7 +154,7 @@ def test_help_of_every_command(subtests):
         with subtests.test(name):
             text = passes(name, "--help")
             assert text == passes(name, "-h")
-            for parameter in command(name).params:
+            for parameter in find_command(name).params:
                 is_option = isinstance(parameter, click.Option)
                 names = parameter.opts if is_option else [parameter.human_readable_name]
                 assert all(spelling in text for spelling in names)
@@ -173,11 +173,11 @@ def test_examples_are_command_lines_that_parse(subtests):
             assert found
             for prog, sub, *args in found:
                 assert (prog, sub) == ("psd", name)
-                command(name).make_context(name, args)
+                find_command(name).make_context(name, args)
     found = [line for line in examples(passes("--help")) if "COMMAND" not in line]
     assert [line[1] for line in found] == ["build", "query"]
     for _, sub, *args in found:
-        command(sub).make_context(sub, args)
+        find_command(sub).make_context(sub, args)
 
 
 def test_each_method_with_its_parameters(subtests):
@@ -198,7 +198,7 @@ def test_a_form_has_every_option_of_its_command_and_no_command_line(subtests):
     for name in command_forms.COMMANDS:
         with subtests.test(name):
             form = command_forms.command_form(name)
-            options = {parameter.name for parameter in command(name).params} - NOT_IN_FORMS
+            options = {parameter.name for parameter in find_command(name).params} - NOT_IN_FORMS
             fields = {field["name"] for field in form["fields"]}
             assert fields == options | OF_KEYS.get(name, set())
             assert form["text"]

@@ -1,19 +1,13 @@
 """--max-nodes: every command that reads a release refuses one of more nodes."""
 
-from importlib import import_module
-
 import pytest
 
+from psd_cli.commands import find_command
 from psd_cli.main import COMMANDS
 from support.cli_runner import check_refusals, fails, passes
 
 READING = {
-    name
-    for name in COMMANDS
-    if any(
-        param.name == "release"
-        for param in import_module(f"psd_cli.commands.{name.replace('-', '_')}").command.params
-    )
+    name for name in COMMANDS if any(param.name == "release" for param in find_command(name).params)
 }
 ARGUMENTS = {
     "query": "--box -4 -4 5 5",

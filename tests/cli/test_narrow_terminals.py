@@ -9,7 +9,7 @@ import shapely
 from rich.console import Console
 
 import psd
-from psd.planning import plan as planning
+from psd.apps.planning import plan as planning
 from support.cli_runner import cli, passes, write_points
 from support.releases import as_drawn
 

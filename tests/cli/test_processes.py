@@ -132,4 +132,4 @@ def test_python_runs_the_package_and_its_list_of_commands_imports_none():
     script = "import sys; from psd_cli.main import run; run(['--help']); print(*sys.modules)"
     loaded = python("-c", script).stdout.splitlines()[-1].split()
     assert "psd_cli.main" in loaded
-    assert not {"numpy", "psd.curator", "psd_cli.commands.plan"} & set(loaded)
+    assert not {"numpy", "psd.curator", "psd_cli.apps.planning"} & set(loaded)

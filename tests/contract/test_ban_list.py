@@ -21,18 +21,18 @@ ROOTS = {"psd": Path(psd.__file__).parent, "psd_cli": Path(psd_cli.__file__).par
 # put on the lattice are in `psd.ingest.sources` and `psd.space.domain`, answers in the
 # decompositions.
 EXACT = """
-    psd.choosing.selection psd.curator.contribution_choice psd.curator.curator
+    psd.apps.choosing.selection psd.curator.contribution_choice psd.curator.curator
     psd.curator.halved_nodes psd.curator.path_charges psd.curator.person_sums psd.curator.points
     psd.curator.private_bounds psd.curator.privtree_split psd.ingest.cell_counter
-    psd.ingest.code_ranks psd.ingest.contribution_bounding psd.ingest.engines._counts
-    psd.ingest.engines.spark psd.ingest.hash_key psd.ingest.partial_tally psd.ingest.record_filter
+    psd.ingest.code_ranks psd.ingest.contribution_bounding psd.apps.spark.counts
+    psd.apps.spark.engine psd.ingest.hash_key psd.ingest.partial_tally psd.ingest.record_filter
     psd.ingest.row_hash psd.ingest.short_ids psd.ingest.quadrant_codes psd.ingest.tally
     psd.ingest.tally_builder psd.ingest.user_ids psd.ingest.user_partitions psd.ingest.user_rows
     psd.ledger.account psd.ledger.entries psd.ledger.charges psd.ledger.state psd.mechanisms
     psd.publish.build psd.publish.count_rows psd.publish.count_inputs psd.publish.drawing
     psd.publish.pipeline psd.publish.series psd.publish.tally_parts psd.space.bin_grid
     psd.space.grids psd.space.growing_tree psd.space.hilbert psd.space.quadrant_order
-    psd.streams.addition psd.streams.counting psd.streams.drawing
+    psd.apps.streams.addition psd.apps.streams.counting psd.apps.streams.drawing
 """
 
 Found = Iterator[str]
@@ -246,7 +246,7 @@ RULES = {
     ),
     # Files with a name in a folder of the system, which a kill leaves there with records in them.
     "named temporary files": Rule(
-        where="psd.ingest psd.curator psd.publish psd.ledger psd.choosing psd.streams",
+        where="psd.ingest psd.curator psd.publish psd.ledger psd.apps.choosing psd.apps.streams",
         imports="""
             tempfile.NamedTemporaryFile tempfile.mkstemp tempfile.mkdtemp
             tempfile.TemporaryDirectory tempfile.SpooledTemporaryFile
@@ -283,16 +283,16 @@ RULES = {
 # By rule: module, and what is imported or named there, and why.
 ALLOWED = {
     "randomness": {
-        "psd.planning.plan default_rng": "populations made up from public densities",
-        "psd.planning.local_plan default_rng": "populations made up from public densities",
-        "psd.planning.region_plan default_rng": "positions of made-up records in public regions",
-        "psd.local.distributions default_rng": "samples of public tables of reports, for errors",
-        "psd.web.size_accuracy default_rng": "squares whose errors a public page states",
-        "psd.web.size_accuracy random": "squares whose errors a public page states",
-        "psd.suggest.factors default_rng": "where public factors of regions start, by a seed",
+        "psd.apps.planning.plan default_rng": "populations made up from public densities",
+        "psd.apps.planning.local_plan default_rng": "populations made up from public densities",
+        "psd.apps.planning.region_plan default_rng": "made-up records in public regions",
+        "psd.apps.local.distributions default_rng": "samples of public tables, for errors",
+        "psd.apps.web.size_accuracy default_rng": "squares whose errors a public page states",
+        "psd.apps.web.size_accuracy random": "squares whose errors a public page states",
+        "psd.apps.suggest.factors default_rng": "where public factors of regions start, by a seed",
         "psd.query.simultaneous random": "a Sobol sequence, over which a public law is integrated",
         "psd.statistics.error_draws default_rng": "errors around a release, public by then",
-        "psd.evaluation.workload RandomState": "rectangles of an evaluation, which is PRIVATE",
+        "psd.apps.evaluation.workload RandomState": "rectangles of an evaluation, which is PRIVATE",
         "psd.testing.method default_rng": "data sets of tests, made up",
         "psd.testing.source default_rng": "data sets of tests, made up",
     },
@@ -303,8 +303,8 @@ ALLOWED = {
         "psd.__main__ runpy": "runs the command, whose name is written there",
     },
     "processes and network": {
-        "psd.integrations.qgis.command_line subprocess": "in QGIS, whose Python is not psd's",
-        "psd.ingest.engines._spark_session socket": "asks whether the port of Spark answers",
+        "psd.apps.qgis.plugin.command_line subprocess": "in QGIS, whose Python is not psd's",
+        "psd.apps.spark.session socket": "asks whether the port of Spark answers",
         "psd._util.processes concurrent.futures": "builds in processes that are started afresh",
         "psd._util.processes concurrent.futures.process": "says that one was ended from outside",
         "psd._util.processes multiprocessing": "starts these processes afresh, without a fork",
@@ -313,13 +313,13 @@ ALLOWED = {
         "psd.ingest.tally_builder concurrent.futures": "threads of this process: no draws",
     },
     "talk": {
-        "psd.local.device stdout": "the device is a program: it prints its report",
-        "psd.local.device stderr": "the device is a program: it prints its refusals",
+        "psd.apps.local.device stdout": "the device is a program: it prints its report",
+        "psd.apps.local.device stderr": "the device is a program: it prints its refusals",
         "psd._util.stage_log logging": "names of stages alone, which depend on no data",
         "psd.ledger.account warn": "where a ledger lies, and a file that was paid for before",
-        "psd.ingest.engines._spark_session logging": "silences PySpark, which may quote rows",
-        "psd.ingest.engines._spark_session stdout": "silences PySpark, which may quote rows",
-        "psd.ingest.engines._spark_session stderr": "silences PySpark, which may quote rows",
+        "psd.apps.spark.session logging": "silences PySpark, which may quote rows",
+        "psd.apps.spark.session stdout": "silences PySpark, which may quote rows",
+        "psd.apps.spark.session stderr": "silences PySpark, which may quote rows",
     },
     "floats on true data": {
         "psd.space.growing_tree /": "shares of the areas of public cells and regions",

@@ -5,7 +5,7 @@ import pytest
 import shapely
 
 import psd
-from psd.local.campaign_design import design
+from psd.apps.local.campaign_design import design
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit

@@ -13,7 +13,8 @@ PACKAGE = Path(psd.__file__).parent
 
 # The wall: what holds points or draws on them, and what reads a release alone.
 PRIVATE = """
-    ingest mechanisms curator ledger publish choosing streams evaluation planning auditing
+    ingest mechanisms curator ledger publish
+    apps.choosing apps.streams apps.evaluation apps.planning apps.auditing apps.spark
 """
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from psd.local import device
-from psd.local.device import (
+from psd.apps.local import device
+from psd.apps.local.device import (
     NANO,
     UNIT,
     HashingDraw,
@@ -18,7 +18,7 @@ from psd.local.device import (
     Words,
     keep_threshold,
 )
-from psd.local.protocols import best_protocol, list_protocols, protocol_class
+from psd.apps.local.protocols import best_protocol, list_protocols, protocol_class
 from support.goodness_of_fit import holds
 from support.local import Listed, epsilon_of, law_of, log_ratio, support_of, worst_ratio
 

@@ -11,7 +11,7 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from psd.accounting import PICO
-from psd.auditing.transcripts import LeakError, RecordingSampler, ReplayingSampler
+from psd.apps.auditing.transcripts import LeakError, RecordingSampler, ReplayingSampler
 from psd.mechanisms import mechanisms
 from psd.mechanisms.base import Mechanism
 from psd.mechanisms.sampler import SecureSampler

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from psd.local.device import NANO, STEPS, WINDOWS, NumberDraw, Words
-from psd.local.protocols import list_protocols, protocol_class
-from psd.local.protocols._numbers import NumberProtocol, SingleValueProtocol, UnbiasedProtocol
+from psd.apps.local.device import NANO, STEPS, WINDOWS, NumberDraw, Words
+from psd.apps.local.protocols import list_protocols, protocol_class
+from psd.apps.local.protocols._numbers import NumberProtocol, SingleValueProtocol, UnbiasedProtocol
 from support.goodness_of_fit import holds
 from support.local import epsilon_of, law_of, log_ratio
 

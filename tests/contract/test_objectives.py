@@ -12,8 +12,8 @@ import pytest
 
 import psd
 from psd._util import plugins
-from psd.choosing import Catchments, Price, PriceList, PriceMap, Sites, Tariffs
-from psd.choosing.objectives import Objective, as_objective, objective_class, objectives
+from psd.apps.choosing import Catchments, Price, PriceList, PriceMap, Sites, Tariffs
+from psd.apps.choosing.objectives import Objective, as_objective, objective_class, objectives
 from psd.curator.curator import Curator
 from psd.errors import ParameterError
 from psd.ingest.tally import Batch
@@ -118,7 +118,7 @@ def law(objective, records, nano):
 
 
 def test_every_objective_has_examples():
-    assert sorted(EXAMPLES) == sorted(plugins.own_names("psd.choosing.objectives"))
+    assert sorted(EXAMPLES) == sorted(plugins.own_names("psd.apps.choosing.objectives"))
     for name, examples in EXAMPLES.items():
         assert {type(example) for example in examples} == {objective_class(name)}
     assert set(EXAMPLES) <= set(objectives())
@@ -175,13 +175,13 @@ def test_an_objective_of_another_package(monkeypatch):
     class Other(Sites):
         name = "other"
 
-    plugins.register("psd.choosing.objectives", "objective", "other", type("m", (), {})())
+    plugins.register("psd.apps.choosing.objectives", "objective", "other", type("m", (), {})())
     try:
         assert "other" in objectives()
         with pytest.raises(ParameterError, match="member 'objective'"):
             objective_class("other")
     finally:
-        plugins._registered["psd.choosing.objectives"].pop("other")
+        plugins._registered["psd.apps.choosing.objectives"].pop("other")
     for function, given, told in (
         (as_objective, object(), "must have"),
         (as_objective, Sites, "class"),

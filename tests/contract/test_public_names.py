@@ -14,8 +14,9 @@ import pytest
 import psd
 
 ROOT = Path(__file__).resolve().parents[2]
-MODULES = {"choosing", "decompositions", "errors", "local", "suggest", "testing"}
-PUBLIC = {"psd", *(f"psd.{name}" for name in MODULES)}
+MODULES = {"apps", "decompositions", "errors", "testing"}
+APPS = {"choosing", "local", "suggest"}
+PUBLIC = {"psd", *(f"psd.{name}" for name in MODULES), *(f"psd.apps.{name}" for name in APPS)}
 FUNCTIONS = {
     "ask", "audit", "build", "compare", "difference", "evaluate", "load", "merge", "method",
     "methods", "plan", "tally",

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from psd.local.device import NANO, UNIT, RapporDraw, Words, exp_lower, keyed_words
-from psd.local.protocols.rappor import Rappor, fewest_flips
+from psd.apps.local.device import NANO, UNIT, RapporDraw, Words, exp_lower, keyed_words
+from psd.apps.local.protocols.rappor import Rappor, fewest_flips
 from support.goodness_of_fit import holds
 from support.local import epsilon_of, law_of, log_ratio, worst_ratio
 

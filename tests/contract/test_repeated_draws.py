@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import psd
-from psd.local.bulk import system_words
-from psd.local.device import Words
+from psd.apps.local.bulk import system_words
+from psd.apps.local.device import Words
 from psd.mechanisms.random_words import random_words
 from psd.publish.observer import Observer
 from psd.space.domain import Domain

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import psd
+from psd.apps.streams import drawing
 from psd.decompositions.grid import Grid
 from psd.decompositions.quadtree import Quadtree
 from psd.ingest.tally import Tally
@@ -24,7 +25,6 @@ from psd.publish.request_arguments import request_from_arguments
 from psd.release.post_processing import PostProcessing
 from psd.space.domain import Domain
 from psd.space.time_slices import TimeSlices
-from psd.streams import drawing
 from support.streams import create, day_of
 
 DELTA = Fraction(1, 10**6)

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from psd.accounting import rho_of
+from psd.apps.suggest.factors import learn_factors
+from psd.apps.suggest.training import train_weights
+from psd.apps.suggest.weights import write_weights
 from psd.curator.person_sums import PersonSums
 from psd.privacy.budget import Budget
-from psd.publish.suggestions import train_weights
-from psd.suggest.factors import learn_factors
-from psd.suggest.weights import write_weights
 from psd.testing import RecordingSampler
 from support.suggestions import TRAIN, GivenSums, city_release, visits
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from psd.local.collection import collect
-from psd.local.device import NANO, Campaign, Store, Words, draw_report
+from psd.apps.local.collection import collect
+from psd.apps.local.device import NANO, Campaign, Store, Words, draw_report
 from robustness.commands import file, later, refused, taken
 from support.local import GRID, HASHING, KARY, campaign, campaign_bytes
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 
 import psd
-from psd.suggest.grid import RegionGrid
-from psd.suggest.shared import FEATURES
-from psd.suggest.weights import SharedWeights, write_weights
+from psd.apps.suggest.grid import RegionGrid
+from psd.apps.suggest.shared import FEATURES
+from psd.apps.suggest.weights import SharedWeights, write_weights
 from robustness.commands import file, refused, taken
 
 RELEASE, WEIGHTS, OWN, VISITS = "city.psd.parquet", "city.weights.json", "own.csv", "visits.csv"

@@ -22,7 +22,7 @@ import psd.ingest.sources.csv  # noqa: F401
 from psd.ingest.sources import Columns
 from psd.ledger.ledger import Ledger
 from psd.mechanisms.sampler import SecureSampler
-from psd_cli.commands import stream  # noqa: F401
+from psd_cli.apps import streams  # noqa: F401
 from psd_cli.main import run
 from robustness.kills import forked, spread
 from support.streams import rewrite

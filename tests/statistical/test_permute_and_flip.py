@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from psd.choosing import select
+from psd.apps.choosing import select
 from psd.mechanisms.permute_and_flip import PermuteAndFlip
 from psd.privacy.choice_laws import permute_and_flip_probabilities
 from psd.privacy.epsilon import NANO

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import psd
-from psd.evaluation.compare import compare
-from psd.planning.plan import plan
+from psd.apps.evaluation.compare import compare
+from psd.apps.planning.plan import plan
 from support.real_sets import BOUNDS
 
 pytestmark = pytest.mark.deep

@@ -271,7 +271,7 @@ def write_quoted(path, table):
 
 def verdicts(points):
     """Query whether the expression refuses each row by itself."""
-    from psd.ingest.engines._expression import parse_rows
+    from psd.apps.spark.expression import parse_rows
 
     rows = parse_rows(points, PLANE)
     refused = rows.bad_x | rows.bad_y | rows.bad_time | rows.aware_time
@@ -288,7 +288,7 @@ def text_query(select):
 
 def duckdb_verdicts(table, select=verdicts):
     """What the expression says about each row of a table of text, in order."""
-    from psd.ingest.engines._expression import to_sql
+    from psd.apps.spark.expression import to_sql
 
     # Several threads may give pieces of a table in another order.
     with duckdb.connect(config={"threads": 1}) as connection:
@@ -299,8 +299,8 @@ def duckdb_verdicts(table, select=verdicts):
 
 def spark_verdicts(url, table, folder):
     """The same on Spark."""
-    from psd.ingest.engines._expression import to_sql
-    from psd.ingest.engines._spark_session import open_session
+    from psd.apps.spark.expression import to_sql
+    from psd.apps.spark.session import open_session
 
     path = write_parquet(pa.table(table.columns, ROLES), folder / "odd.parquet")
     with open_session(url) as spark:

@@ -20,21 +20,21 @@ import shapely
 import psd
 from psd.api.region_release import RegionRelease
 from psd.api.series import SeriesRelease
+from psd.apps.local.aggregation import counted_groups, release_of
+from psd.apps.local.campaign_design import design
+from psd.apps.web.map_arrays import pack_arrays, release_arrays, release_numbers
+from psd.apps.web.map_page import ENGINE_SCRIPTS
+from psd.apps.web.map_regions import lowest_outlines
 from psd.decompositions.quadtree import Quadtree
-from psd.local.aggregation import counted_groups, release_of
-from psd.local.campaign_design import design
 from psd.release.post_processing import PostProcessing
 from psd.space.covariate import Covariate
 from psd.testing import SeededSampler
-from psd.web.map_arrays import pack_arrays, release_arrays, release_numbers
-from psd.web.map_page import ENGINE_SCRIPTS
-from psd.web.map_regions import lowest_outlines
 from support.local import counted_places, places
 
 BOUNDS = (126.4, 37.0, 127.6, 38.0)
 DOMAIN = psd.Domain(bounds=BOUNDS)
 RUNNER = Path(__file__).with_name("run_map_engine.js")
-ASSETS = files("psd.web.assets")
+ASSETS = files("psd.apps.web.assets")
 COLUMNS = ["estimate", "perturbation_error", "nonuniformity_error", "error", "lower", "upper"]
 NAMES = ["estimate", "perturbation", "nonuniformity", "error", "lower", "upper"]
 

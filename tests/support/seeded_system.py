@@ -16,12 +16,12 @@ import pytest
 
 # Modules that draw noise and reports, and those that draw the key of a choice of records.
 # Identifiers, and the keys and nonces of others, stay the system's.
-DRAWING = ("psd.mechanisms.random_words", "psd.local.bulk", "psd.local.device")
+DRAWING = ("psd.mechanisms.random_words", "psd.apps.local.bulk", "psd.apps.local.device")
 CHOOSING = (
     "psd.ingest.tally_builder",
-    "psd.ingest.engines._counts",
+    "psd.apps.spark.counts",
     "psd.publish.tally_parts",
-    "psd.publish.suggestions",
+    "psd.apps.suggest.training",
 )
 
 

@@ -3,7 +3,7 @@
 import json
 
 import psd
-from psd.streams.plan import StreamPlan
+from psd.apps.streams.plan import StreamPlan
 
 BOUNDS = (0, 0, 8, 8)
 WEEK = psd.TimeSlices.parse("day", "2026-01-05..2026-01-11")

@@ -10,10 +10,10 @@ from psd.errors import InputDataError
 
 OBJECTIVES = "tests/contract/test_objectives.py::"
 LOSS = OBJECTIVES + "test_the_exact_loss_is_at_most_epsilon_and_almost_that"
-UNIT = "tests/unit/choosing/objectives/"
+UNIT = "tests/apps/choosing/objectives/"
 CURATOR = "tests/unit/curator/test_curator.py::"
-CHOICE = "tests/unit/choosing/test_choice.py::"
-COMMAND = "tests/cli/test_choose.py::"
+CHOICE = "tests/apps/choosing/test_choice.py::"
+COMMAND = "tests/apps/choosing/test_choose_command.py::"
 
 
 def mechanism_with(**changes):
@@ -53,19 +53,19 @@ def second_choice_not_charged(original, self, kind, cells, nano):
 @like("places of visits taken as sites")
 def candidates_from_the_records():
     """The file of records may be the file of candidates."""
-    return replaced("psd.choosing.choice.refuse_record_files", lambda paths, inputs: None)
+    return replaced("psd.apps.choosing.choice.refuse_record_files", lambda paths, inputs: None)
 
 
 @planted(test=COMMAND + "test_no_message_about_candidates_quotes_a_record[False]")
 @like("a refusal that quoted two equal ids of a file of records")
 def candidates_are_read_before_they_are_refused():
     """Records that are named as candidates are read, and a message quotes one of their ids."""
-    return replaced("psd_cli.output.choices.local_files", lambda inputs: [])
+    return replaced("psd_cli.apps.choosing.local_files", lambda inputs: [])
 
 
 @planted(test=OBJECTIVES + "test_a_record_moves_no_score_further_than_it_says[sites-0]")
 @like("a sensitivity stated too small")
-@around("psd.choosing.objectives.sites.Sites.scores")
+@around("psd.apps.choosing.objectives.sites.Sites.scores")
 def overlap_counted_twice(original, self, tally, domain):
     """A record counts twice in each catchment."""
     return 2 * original(self, tally, domain)
@@ -73,7 +73,7 @@ def overlap_counted_twice(original, self, tally, domain):
 
 @planted(test=COMMAND + "test_a_choice_of_other_records_prints_the_same_but_for_the_choice")
 @like("the number of records of the site that won")
-@around("psd_cli.output.choices.show_notes")
+@around("psd_cli.apps.choosing.show_notes")
 def score_printed(original, choice, unit):
     """What the notes say depends on the chosen candidate."""
     return [*original(choice, unit), f"score of {choice.picks[0]}"]
@@ -81,7 +81,7 @@ def score_printed(original, choice, unit):
 
 @planted(test=UNIT + "test_price.py::test_a_price_earns_itself_times_the_bids_that_reach_it")
 @like("bids as prices: the candidates are those of the rows")
-@around("psd.choosing.objectives.price.Price.scores")
+@around("psd.apps.choosing.objectives.price.Price.scores")
 def prices_from_the_bids(original, self, tally, domain):
     """Prices that no bid reaches are left out of the scores."""
     revenue = original(self, tally, domain)
@@ -100,7 +100,7 @@ def bids_above_the_list_left_out(original, self, bids):
 
 @planted(test=UNIT + "test_price_map.py::test_zones_of_cells_are_boxes")
 @like("segments that overlap by a bin")
-@around("psd.choosing.objectives.price_map.PriceMap._cells")
+@around("psd.apps.choosing.objectives.price_map.PriceMap._cells")
 def zones_that_overlap(original, self, first, stop):
     """A zone reaches one cell into the next one."""
     return original(self, first, min(stop + 1, 4))
@@ -126,7 +126,7 @@ def warning_about_a_point(self, which, x, y):
 
 
 @planted(
-    test="tests/unit/choosing/test_catchment_counts.py::"
+    test="tests/apps/choosing/test_catchment_counts.py::"
     "test_circles_go_on_beyond_longitude_180[lattice0]"
 )
 @like("a record that adds 2 to a score whose sensitivity is 1")

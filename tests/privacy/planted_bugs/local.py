@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from privacy.planted_bugs.bug import around, instead, like, planted, replaced, together
-from psd.local import device
-from psd.local.device import (
+from psd.apps.local import device
+from psd.apps.local.device import (
     NANO,
     UNIT,
     Store,
@@ -28,7 +28,7 @@ PRIVACY = CONTRACT + "test_privacy_is_exact"
 LAW = CONTRACT + "test_law_is_what_the_device_draws"
 THRESHOLDS = CONTRACT + "test_thresholds_are_the_golden_ones_and_the_largest_that_are_private"
 WORDS = CONTRACT + "test_the_word_before_a_threshold_keeps_and_the_word_at_it_does_not"
-DEVICE = "tests/unit/local/test_device.py::"
+DEVICE = "tests/apps/local/test_device.py::"
 
 FORMULAS = "formulas of the source documents as they are printed"
 SPENDING = "a device that forgets what it has spent"
@@ -38,7 +38,7 @@ BESIDE = "what a collector keeps beside a report"
 
 
 @planted(test=PRIVACY, like=FORMULAS)
-@instead("psd.local.device.UnaryDraw.thresholds")
+@instead("psd.apps.local.device.UnaryDraw.thresholds")
 def one_hot_bits_at_all_of_epsilon(self):
     """Each bit of the symmetric unary protocol has all of epsilon, so a report has twice."""
     keep = keep_threshold(self.nano, 1)
@@ -46,7 +46,7 @@ def one_hot_bits_at_all_of_epsilon(self):
 
 
 @planted(test=THRESHOLDS, like=ROUNDING)
-@instead("psd.local.device.keep_threshold")
+@instead("psd.apps.local.device.keep_threshold")
 def threshold_rounded_up(nano, others, each=1):
     """Thresholds are rounded up, so the loss is above epsilon by the last bit."""
     weight = exp_lower(nano) * each
@@ -54,14 +54,14 @@ def threshold_rounded_up(nano, others, each=1):
 
 
 @planted(test=WORDS, like=ROUNDING)
-@instead("psd.local.device.Words.keeps")
+@instead("psd.apps.local.device.Words.keeps")
 def word_compared_as_a_float(self, threshold):
     """A word is compared with a probability, as floats: the last bits decide nothing."""
     return (self.word() >> 2) / UNIT < threshold / UNIT
 
 
 @planted(test=DEVICE + "test_campaigns_with_wrong_fields_are_refused", like="trusted parameters")
-@around("psd.local.device._make_draw")
+@around("psd.apps.local.device._make_draw")
 def threshold_from_the_campaign(make_draw, name, nano, answers, settings, digest):
     """A probability in the campaign takes the place of the one that follows from epsilon."""
     p = settings.pop("p", None)
@@ -72,7 +72,7 @@ def threshold_from_the_campaign(make_draw, name, nano, answers, settings, digest
 
 
 @planted(test=LAW, like="randomness that depends on the value")
-@instead("psd.local.device.HashingDraw.randomise")
+@instead("psd.apps.local.device.HashingDraw.randomise")
 def hash_seed_from_the_value(self, answer, words):
     """The hash function is a function of the answer, so a report names it."""
     function = 1 + answer % (self.functions - 1)
@@ -80,7 +80,7 @@ def hash_seed_from_the_value(self, answer, words):
 
 
 @planted(test=LAW, like=FORMULAS)
-@instead("psd.local.device.KaryDraw.randomise")
+@instead("psd.apps.local.device.KaryDraw.randomise")
 def longitude_and_latitude_at_all_of_epsilon(self, answer, words):
     """The column and the row of an answer have all of epsilon each, so a report has twice."""
     side = math.isqrt(self.answers) + 1
@@ -92,7 +92,7 @@ def longitude_and_latitude_at_all_of_epsilon(self, answer, words):
 
 
 @planted(test=PRIVACY, like="protocols of peers in which a 1 is never flipped (pure-ldp 1.2.0)")
-@instead("psd.local.device.UnaryDraw.thresholds")
+@instead("psd.apps.local.device.UnaryDraw.thresholds")
 def true_bit_never_flipped(self):
     """The bit of the true answer is always 1, so a 0 rules an answer out."""
     return UNIT // 4, UNIT - 1
@@ -104,7 +104,7 @@ RAPPOR_LAW = RAPPOR + "test_law_of_settled_bits_and_of_reports_is_what_the_devic
 
 @planted(test=RAPPOR + "test_both_epsilons_are_the_enumerated_ones")
 @like("protocols of peers in which a 1 is never flipped (pure-ldp 1.2.0)")
-@instead("psd.local.device.RapporDraw.settle")
+@instead("psd.apps.local.device.RapporDraw.settle")
 def settled_1_never_flipped(self, answer, words):
     """A settled bit of an answer is always 1, so a 0 of many reports rules the answer out."""
     cohort = words.below(self.cohorts)
@@ -113,7 +113,7 @@ def settled_1_never_flipped(self, answer, words):
 
 
 @planted(test=RAPPOR + "test_privacy_of_rappor_is_exact", like=FORMULAS)
-@instead("psd.local.device.RapporDraw.thresholds")
+@instead("psd.apps.local.device.RapporDraw.thresholds")
 def bits_of_a_word_at_epsilon_over_hashes(self):
     """Each bit of a word has epsilon / h, though two words differ in 2 h bits."""
     keep = keep_threshold(self.nano, 1, parts=self.hashes)
@@ -126,14 +126,14 @@ COSTS = RAPPOR + "test_a_report_by_p_and_q_costs_what_its_integer_law_says"
 
 @planted(test=DEVICE + "test_a_campaign_whose_epsilon_does_not_cover_p_and_q_is_refused")
 @like("trusted parameters")
-@instead("psd.local.device.RapporDraw.once")
+@instead("psd.apps.local.device.RapporDraw.once")
 def epsilon_of_p_and_q_believed(self):
     """A device believes the epsilon of a campaign, though its p and q cost more."""
     return self.nano
 
 
 @planted(test=COSTS, like=FORMULAS)
-@around("psd.local.device.RapporDraw.once")
+@around("psd.apps.local.device.RapporDraw.once")
 def p_and_q_exchanged_in_epsilon(once, self):
     """The epsilon of a report takes p for q, so a larger difference of both costs less."""
     high, low = self.thresholds
@@ -143,26 +143,26 @@ def p_and_q_exchanged_in_epsilon(once, self):
 
 
 @planted(test=COSTS, like=FORMULAS)
-@around("psd.local.device.RapporDraw.once")
+@around("psd.apps.local.device.RapporDraw.once")
 def one_bit_of_a_word_in_epsilon(once, self):
     """The epsilon of a report is that of one bit, though two words differ in 2 h bits."""
     about = (self.nano, self.answers, self.encoding, self.flips)
     return once(type(self)(*about, p=self.p, q=self.q))
 
 
-@planted(test="tests/unit/local/test_word_tables.py::test_errors_of_a_word_are_those_of_its_law")
+@planted(test="tests/apps/local/test_word_tables.py::test_errors_of_a_word_are_those_of_its_law")
 @like("a wrong variance")
-@around("psd.local.word_decoding.noise_variance")
+@around("psd.apps.local.word_decoding.noise_variance")
 def bits_that_are_held_as_noisy_as_others(variance, p, q, share):
     """The variance of a bit of words does not depend on how many devices have it."""
     return variance(p, q, 0)
 
 
-FOREIGN = "tests/unit/local/test_rappor_csv.py::"
+FOREIGN = "tests/apps/local/test_rappor_csv.py::"
 
 
 @planted(test=FOREIGN + "test_bits_and_cohorts_are_those_of_their_client", like=BESIDE)
-@around("psd.local.rappor_csv._answers")
+@around("psd.apps.local.rappor_csv._answers")
 def true_bits_of_other_clients_collected(answers, campaign, file, refused):
     """Of a file of other clients, the bits of the answer are kept in place of the report."""
     lines = (line.replace("bloom", "irr", 1).replace("prr,irr", "prr,", 1) for line in file)
@@ -171,14 +171,14 @@ def true_bits_of_other_clients_collected(answers, campaign, file, refused):
 
 @planted(test=FOREIGN + "test_a_file_counts_once_and_another_with_the_same_rows_again")
 @like("counted twice")
-@around("psd.local.rappor_csv.keyed_words")
+@around("psd.apps.local.rappor_csv.keyed_words")
 def file_of_other_clients_counts_again(keyed, secret, text):
     """Rows get random nonces, so a file that is collected again counts twice."""
     return keyed(os.urandom(32).hex(), text)
 
 
 @planted(test=DEVICE + "test_asked_again_rappor_reports_the_first_answer_anew", like=SPENDING)
-@around("psd.local.device.answer_place")
+@around("psd.apps.local.device.answer_place")
 def another_word_settles_other_bits(answer_place, path, *about):
     """A device settles bits for each answer, so a change of it is seen in its reports."""
     with Store.locked(path) as store:
@@ -189,7 +189,7 @@ def another_word_settles_other_bits(answer_place, path, *about):
 
 
 @planted(test=DEVICE + "test_settled_bits_follow_from_the_secret_of_the_store", like=SPENDING)
-@instead("psd.local.device.keyed_words")
+@instead("psd.apps.local.device.keyed_words")
 def settled_bits_from_fresh_words(secret, text):
     """Settled bits follow from no secret, so a copy of a store draws them again."""
     return iter(())
@@ -199,11 +199,11 @@ def settled_bits_from_fresh_words(secret, text):
 @like(SPENDING)
 def further_reports_cost_nothing():
     """A device charges its first report alone, though further ones tell more of its bits."""
-    return replaced("psd.local.device.RapporDraw.lifetime", property(lambda self: self.nano))
+    return replaced("psd.apps.local.device.RapporDraw.lifetime", property(lambda self: self.nano))
 
 
 @planted(test=DEVICE + "test_asked_again_a_device_gives_the_same_report", like=SPENDING)
-@instead("psd.local.device.answer_place")
+@instead("psd.apps.local.device.answer_place")
 def a_new_draw_each_day(path, campaign, x, y, words, ticket=None):
     """A device draws again when it is asked again, so its answers average out."""
     group = campaign.draw_group(words)
@@ -211,7 +211,7 @@ def a_new_draw_each_day(path, campaign, x, y, words, ticket=None):
 
 
 @planted(test=DEVICE + "test_lost_and_damaged_stores_answer_nothing", like=SPENDING)
-@around("psd.local.device.Store.locked")
+@around("psd.apps.local.device.Store.locked")
 def lost_store_starts_anew(locked, kind, path):
     """A device whose store is lost or damaged begins with all of its cap."""
     if not Path(path).exists():
@@ -224,7 +224,7 @@ LINKED = DEVICE + "test_links_to_a_store_lead_to_one_store"
 
 
 @planted(test=LINKED, like=LINKS)
-@around("psd.local.device.Store.locked")
+@around("psd.apps.local.device.Store.locked")
 @contextmanager
 def store_behind_a_link_is_spent_twice(locked, kind, path):
     """A store that is opened by a link is saved in place of the link, and stays as it was."""
@@ -232,7 +232,7 @@ def store_behind_a_link_is_spent_twice(locked, kind, path):
 
 
 @planted(test=LINKED, like=LINKS)
-@around("psd.local.device.Store.locked")
+@around("psd.apps.local.device.Store.locked")
 @contextmanager
 def store_with_a_hard_link_is_spent_twice(locked, kind, path):
     """A store with two names answers by each of them."""
@@ -241,7 +241,7 @@ def store_with_a_hard_link_is_spent_twice(locked, kind, path):
 
 
 @planted(test=DEVICE + "test_a_file_that_is_left_over_or_prepared_is_not_written_to", like=LINKS)
-@instead("psd.local.device.Store.save")
+@instead("psd.apps.local.device.Store.save")
 def prepared_file_is_written_to(self, to=None):
     """What stands beside a store under the name of its next content is opened, whatever it is."""
     Path(self.path + ".new").write_bytes(self.content())
@@ -249,7 +249,7 @@ def prepared_file_is_written_to(self, to=None):
 
 
 @planted(test=DEVICE + "test_no_report_leaves_before_it_is_synced", like=SPENDING)
-@instead("psd.local.device.Store.save")
+@instead("psd.apps.local.device.Store.save")
 def report_before_the_store_is_synced(self, to=None):
     """A store is written and not synced, so a power cut forgets a report that has left."""
     Path(self.path + ".new").write_bytes(self.content())
@@ -259,7 +259,7 @@ def report_before_the_store_is_synced(self, to=None):
 @planted(test=DEVICE + "test_campaigns_add_up_to_the_cap", like=SPENDING)
 def cap_of_each_campaign_alone():
     """Every campaign is compared with the cap alone, so several exceed it together."""
-    return replaced("psd.local.device.Store.spent", property(lambda self: 0))
+    return replaced("psd.apps.local.device.Store.spent", property(lambda self: 0))
 
 
 @contextmanager
@@ -272,7 +272,7 @@ def edited(old, new, name="device.py"):
         for program in ("device.py", "device.js"):
             shutil.copy(usual / program, folder)
         Path(folder, name).write_text(source.replace(old, new))
-        with replaced("psd.local.device.__file__", str(Path(folder, "device.py"))):
+        with replaced("psd.apps.local.device.__file__", str(Path(folder, "device.py"))):
             yield
 
 
@@ -303,7 +303,7 @@ def answer_below_zero_taken_for_an_option():
     return edited('islice(given, text == "--answer")', "islice(given, 0)")
 
 
-@planted(test="tests/unit/local/test_device_js.py::test_every_answer_gives_a_report", like=SIDE)
+@planted(test="tests/apps/local/test_device_js.py::test_every_answer_gives_a_report", like=SIDE)
 def other_options_are_refused():
     """The device in JavaScript refuses a text that is no option of the campaign."""
     return edited(
@@ -318,23 +318,23 @@ def group_from_the_cell():
     """The group of a device follows from its point, and every report names the group."""
     seen = [0]
 
-    @around("psd.local.device.Campaign.answer_of")
+    @around("psd.apps.local.device.Campaign.answer_of")
     def remembering(answer_of, self, group, x, y):
         seen.append(0 if math.isnan(x) else x)
         return answer_of(self, group, x, y)
 
-    by_x = replaced("psd.local.device.Campaign.draw_group", lambda *_: int(seen[-1] > 4))
+    by_x = replaced("psd.apps.local.device.Campaign.draw_group", lambda *_: int(seen[-1] > 4))
     return together(remembering(), by_x)
 
 
 @planted(test=DEVICE + "test_a_system_without_randomness_is_refused", like="seeded noise")
 def words_of_the_module_random():
     """Words come from a generator with a small state, which reports give away."""
-    return replaced("psd.local.device.Words.word", lambda self: random.getrandbits(64))
+    return replaced("psd.apps.local.device.Words.word", lambda self: random.getrandbits(64))
 
 
 @planted(test=LAW, like="a wrong law")
-@instead("psd.local.device.KaryDraw.randomise")
+@instead("psd.apps.local.device.KaryDraw.randomise")
 def others_with_the_true_answer(self, answer, words):
     """An answer that is replaced may be replaced by itself."""
     if words.keeps(self.threshold):
@@ -349,7 +349,7 @@ NUMBER_PRIVACY = NUMBERS + "test_privacy_of_numbers_is_exact"
 def _staircase_weights(solve):
     """Weights of the bounded staircase by another equation; others stay."""
 
-    @around("psd.local.device.NumberDraw.weights")
+    @around("psd.apps.local.device.NumberDraw.weights")
     def weights(usual, self):
         inside, outside = usual(self)
         if self.law == "bounded-staircase":
@@ -384,14 +384,14 @@ def second_row_of_the_staircase_as_printed():
 
 @planted(test=NUMBERS + "test_decoded_numbers_are_exactly_unbiased_and_of_the_stated_variance")
 @like("a wrong estimator")
-@instead("psd.local.protocols._numbers.UnbiasedProtocol.decoded")
+@instead("psd.apps.local.protocols._numbers.UnbiasedProtocol.decoded")
 def outputs_taken_for_numbers(self):
     """An output is taken for the number itself, so means are drawn to the middle."""
     return [Fraction(i) for i in range(self.outputs)]
 
 
 @planted(test=NUMBERS + "test_law_of_numbers_is_what_the_device_draws", like="a wrong law")
-@instead("psd.local.device.NumberDraw.randomise")
+@instead("psd.apps.local.device.NumberDraw.randomise")
 def number_drawn_by_a_float(self, answer, words):
     """A device draws outputs by the random floats of a library."""
     sizes, weights = zip(*self.runs(answer), strict=True)
@@ -406,11 +406,11 @@ AGAIN = "the same device counted or charged again"
 def every_round_answered_by_every_device():
     """A device takes the group that is asked, so it answers in every round."""
 
-    @instead("psd.local.device.Campaign.draw_group")
+    @instead("psd.apps.local.device.Campaign.draw_group")
     def asked_group(self, words):
         return next(i for i, group in enumerate(self.groups) if group.draw is not None)
 
-    @around("psd.local.device.Store.locked")
+    @around("psd.apps.local.device.Store.locked")
     @contextmanager
     def forgetting(locked, kind, path):
         with locked(kind, path) as store:
@@ -421,7 +421,7 @@ def every_round_answered_by_every_device():
 
 
 @planted(test=DEVICE + "test_no_campaign_fetches_or_uses_up_the_report_of_another", like=AGAIN)
-@around("psd.local.device.answer_place")
+@around("psd.apps.local.device.answer_place")
 def report_for_whoever_names_its_campaign(answer_place, path, campaign, *about):
     """A campaign gets the report that a device gave to one that it names as earlier."""
     with Store.locked(path) as store:
@@ -432,7 +432,7 @@ def report_for_whoever_names_its_campaign(answer_place, path, campaign, *about):
 
 
 @planted(test=DEVICE + "test_a_group_is_taken_over_from_equal_shares_alone", like=AGAIN)
-@around("psd.local.device.answer_place")
+@around("psd.apps.local.device.answer_place")
 def group_taken_over_from_other_shares(answer_place, path, campaign, *about):
     """A device keeps its group in a campaign with other shares, which tells what it was before."""
     with Store.locked(path) as store:
@@ -442,9 +442,9 @@ def group_taken_over_from_other_shares(answer_place, path, campaign, *about):
     return answer_place(path, campaign, *about)
 
 
-@planted(test="tests/unit/local/test_campaign_design.py::"
+@planted(test="tests/apps/local/test_campaign_design.py::"
          "test_a_campaign_is_written_and_read_by_the_device", like="a divided budget")  # fmt: skip
-@around("psd.local.campaign_design.campaign_content")
+@around("psd.apps.local.campaign_design.campaign_content")
 def epsilon_split_over_rounds(content, bounds, crs, title, nano, devices, groups):
     """Each round has its part of epsilon, although a device answers in one of them alone."""
     return content(bounds, crs, title, nano // len(groups), devices, groups)
@@ -459,7 +459,7 @@ def constant_variance_alone(share, level, reports):
     return np.full(np.shape(share), float(q * (1 - q) / (p - q) ** 2) / level.reports)
 
 
-@planted(test="tests/unit/local/test_aggregation.py::"
+@planted(test="tests/apps/local/test_aggregation.py::"
          "test_variances_follow_pooled_shares_and_not_their_own_estimate",
          like="a weight that follows its estimate")  # fmt: skip
 @around("psd.estimation.local_measurements._measure_at")
@@ -487,12 +487,12 @@ def sampling_of_the_group_left_out(variance, share, level, reports):
     return variance(share, level, level.reports)
 
 
-COLLECT = "tests/unit/local/test_collection.py::"
+COLLECT = "tests/apps/local/test_collection.py::"
 PARTS = COLLECT + "test_parts_are_sorted_by_nonce_and_hold_nothing_else"
 
 
 @planted(test=PARTS, like=BESIDE)
-@around("psd.local.parts.canonical_json")
+@around("psd.apps.local.parts.canonical_json")
 def time_beside_the_reports(canonical, value):
     """A part states when it was written, and so when its devices were online."""
     return canonical({**value, "time": 7})
@@ -501,11 +501,11 @@ def time_beside_the_reports(canonical, value):
 @planted(test=PARTS, like=BESIDE)
 def reports_in_the_order_in_which_they_came():
     """A part has the order of its lines, which says who answered before whom."""
-    return replaced("psd.local.parts.drop_repeated", lambda table: (table, 0))
+    return replaced("psd.apps.local.parts.drop_repeated", lambda table: (table, 0))
 
 
 @planted(test=COLLECT + "test_a_nonce_counts_once_in_a_part_and_across_parts", like="counted twice")
-@instead("psd.local.counting._drop_repeated")
+@instead("psd.apps.local.counting._drop_repeated")
 def nonces_of_other_parts_count_again(tables):
     """A report that is in two parts counts twice."""
     return pa.concat_tables(tables), 0

@@ -3,7 +3,7 @@
 from privacy.planted_bugs.bug import like, planted
 from privacy.planted_bugs.local import ROUNDING, SPENDING, edited
 
-BROWSER = "tests/unit/local/test_device_js.py::"
+BROWSER = "tests/apps/local/test_device_js.py::"
 SAME_REPORTS = BROWSER + "test_the_same_words_give_the_same_reports_as_python_and_in_bulk"
 ONCE = BROWSER + "test_a_store_answers_once_and_is_that_of_python"
 

@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 
 from privacy.planted_bugs.bug import around, instead, planted
+from psd.apps.suggest.shared import differences
 from psd.curator.clipping import STEP_BITS
-from psd.suggest.shared import differences
 
 TESTS = "tests/privacy/test_person_sums.py::"
 FILE = TESTS + "test_the_file_is_a_function_of_the_noisy_sums"
@@ -16,7 +16,7 @@ SHOWN = "personalised models whose shared file carries a person"
 
 
 @planted(test=FILE, like=SHOWN)
-@around("psd.publish.suggestions.learn_weights")
+@around("psd.apps.suggest.training.learn_weights")
 def suggestion_with_a_correction(original, people, grid):
     """The weights hold the correction of one person, by least squares on this person's records."""
     weights, person = original(people, grid), max(people._persons, key=len)
@@ -27,14 +27,14 @@ def suggestion_with_a_correction(original, people, grid):
 
 
 @planted(test=FILE, like=SHOWN)
-@around("psd.publish.suggestions.learn_weights")
+@around("psd.apps.suggest.training.learn_weights")
 def suggestion_with_a_place(original, people, grid):
     """The weight of density tells a place of one person in its last digits."""
     return original(people, grid) + np.append(np.zeros(5), 1e-9 * people._persons[0][0])
 
 
 @planted(test=FILE, like="ids that serve to find a model again")
-@around("psd.publish.suggestions._draw_weights")
+@around("psd.apps.suggest.training._draw_weights")
 def suggestion_with_an_id(original, grid, loss, request, counted, *others):
     """The file has a hash of the number of people where the id of a charge may be."""
     weights = original(grid, loss, request, counted, *others)

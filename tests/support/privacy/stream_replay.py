@@ -8,6 +8,7 @@ library draws each slice; with `tallies` the questions are asked of one curator 
 from collections import Counter
 from unittest.mock import patch
 
+from psd.apps.streams import counting, drawing
 from psd.curator.curator import Curator
 from psd.ingest.sources import Columns
 from psd.ingest.tally_builder import TallyBuilder
@@ -17,7 +18,6 @@ from psd.publish.public_inputs import PublicInputs
 from psd.publish.request import BuildRequest
 from psd.release.post_processing import PostProcessing
 from psd.space.time_slices import TimeSlices
-from psd.streams import counting, drawing
 from psd.testing import small_domain
 from support.privacy.slices_replay import DAYS, QUADTREE, batch, tallies_at_once
 

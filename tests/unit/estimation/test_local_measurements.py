@@ -6,8 +6,8 @@ from itertools import product
 import numpy as np
 import pytest
 
+from psd.apps.local.device import NANO
 from psd.estimation.local_measurements import measure_record, share_estimate, share_variance
-from psd.local.device import NANO
 from psd.release.local_reports import LevelReports
 from support.local import GRID, KARY, campaign, local_release, places
 

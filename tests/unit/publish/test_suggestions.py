@@ -7,10 +7,10 @@ import pytest
 
 import psd
 from psd.accounting import rho_of
+from psd.apps.suggest.training import train_weights
 from psd.errors import BudgetError, InputDataError, ParameterError
 from psd.ledger.account import Account
 from psd.ledger.ledger import Ledger
-from psd.publish.suggestions import train_weights
 from support.suggestions import CELLS, TRAIN, RecordedSums, city_release, visits
 
 RELEASE = city_release()

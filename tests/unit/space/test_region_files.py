@@ -12,8 +12,8 @@ import psd
 from psd._util import plugins
 from psd._util.atomic_write import check_free
 from psd._util.layer_names import file_of
+from psd.apps.planning.region_population import read_populations
 from psd.errors import DomainError, InputDataError, ParameterError, WriteError
-from psd.planning.region_population import read_populations
 from psd.space.boundary import Boundary
 from psd.space.bounds_text import bounds_from_text
 from psd.space.candidate_files import read_catchments

@@ -8,7 +8,7 @@ import pytest
 
 import psd
 from psd.errors import InputDataError
-from psd.ingest.engines import _spark_tables
+from psd.ingest.engine import _spark_tables
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally_file import write_tally
 from support.tallies import DOMAIN, VARIANTS, counted

@@ -1,0 +1,528 @@
+"""psd choose: choices among public candidates, charged to a ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from psd._util.csv_text import csv_text
+
+from ..options.choice import (
+    MAX_ZONE_DEPTH,
+    check_unrounded,
+    choice_domain,
+    choice_options,
+    zone_numbers,
+)
+from ..options.command import Command, options_of
+from ..options.ledger import account_of, split_dataset
+from ..options.reading import inputs_of, local_files
+from ..options.values import INTEGER, NUMBER
+from ..output.private_report import make_observer
+from ..output.request_warnings import warn_of_large_epsilon
+from ..output.tables import write_table
+from ..output.terminal import show_stage
+from ..output.text_files import write_text
+
+if TYPE_CHECKING:
+    from psd.apps.choosing import Choice, PriceList, PriceMap
+    from psd.apps.choosing.objectives import Objective
+    from psd.ledger.account import Account
+
+__all__ = ["COMMANDS"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidates:
+    """How the objective of a choice is made.
+
+    Parameters
+    ----------
+    make : callable
+        Makes the objective of the files, after these and the epsilon were checked.
+    unit : str
+        What scores are numbers of.
+    files : tuple of str
+        Public files that the objective is read from. Those that hold records are refused before
+        they are read, since messages about candidates quote their ids.
+    """
+
+    make: Callable[[], Objective]
+    unit: str
+    files: tuple[str, ...] = ()
+
+
+def make_choice(
+    candidates: Candidates,
+    *,
+    inputs: tuple[str, ...],
+    read: dict[str, Any],
+    form: str,
+    ledger: str | None,
+    dataset: str | None,
+    report_private: bool,
+    output: str | None = None,
+    overwrite: bool = False,
+    crs: str = "",
+    **options: Any,
+) -> None:
+    """Choose, print the choice, and record that the charge is done.
+
+    Parameters
+    ----------
+    candidates : Candidates
+        Public.
+    inputs, read, form, ledger, dataset, report_private
+        Options of the command.
+    output, overwrite
+        File of the picks, which have outlines then.
+    crs : str
+        Of the outlines.
+    **options
+        Epsilon and unit of privacy.
+    """
+    from psd.apps.choosing import choose
+    from psd.privacy.epsilon import epsilon_decimal, parse_epsilon
+    from psd.space.region_inputs import refuse_record_files
+
+    warn_of_large_epsilon(epsilon_decimal(parse_epsilon(options["epsilon"])))
+    reads: list[str | Path] = [*candidates.files, *local_files(inputs), ledger or ""]
+    _check_output(output, overwrite=overwrite, reads=reads)
+    account = account_of(ledger, *split_dataset(dataset))
+    if account is None:
+        raise click.UsageError("--ledger and --dataset must be given; psd choose charges a ledger")
+    account.refuse_records(candidates.files)
+    refuse_record_files(candidates.files, local_files(inputs))
+    with show_stage() as stage:
+        stage("reading candidates")
+        objective = candidates.make()
+        data = inputs_of(inputs, read.pop("table", None), read.pop("query", None))
+        stated = {name: value for name, value in options.items() if value is not None}
+        observer = make_observer(stage, report_private=report_private)
+        choice = choose(data, objective, account=account, observer=observer, **read, **stated)
+    _show(choice, candidates.unit, form, account)
+    if output is not None:
+        _write(choice, output, crs, overwrite=overwrite)
+
+
+def _check_output(output: str | None, *, overwrite: bool, reads: Iterable[str | Path]) -> None:
+    """Refuse a file of another format, that exists, or is read, before anything is charged."""
+    from psd._util.atomic_write import check_free
+
+    if output is None:
+        return
+    if Path(output).suffix.lower() not in (".geojson", ".csv"):
+        raise click.UsageError(f"--output must end in .geojson or .csv, got {output[:80]}")
+    check_free(output, overwrite=overwrite, inputs=reads)
+
+
+def _write(choice: Choice, output: str, crs: str, *, overwrite: bool) -> None:
+    """Write the picks as GeoJSON in degrees, or as CSV without outlines."""
+    import geopandas as gpd
+    import pandas as pd
+
+    from psd.space.shape_transforms import transform_table
+
+    table = pd.DataFrame(choice.picks)
+    if output.lower().endswith(".csv"):
+        text = csv_text(table.drop(columns="geometry"))
+    else:
+        layer = gpd.GeoDataFrame(table, geometry="geometry", crs=crs)
+        text = transform_table(layer, "EPSG:4326", "the picks").to_json(drop_id=True) + "\n"
+    write_text(str(text), output, overwrite=overwrite)
+
+
+def _show(choice: Choice, unit: str, form: str, account: Account) -> None:
+    """Print the picks; to people also the notes, and the head of the ledger."""
+    import pandas as pd
+
+    table = pd.DataFrame(choice.picks).drop(columns="geometry", errors="ignore")
+    write_table(table, form, None, overwrite=False)
+    account.finish()
+    if form == "table":
+        for line in show_notes(choice, unit):
+            click.echo(line)
+        click.echo(f"ledger head {account.head}")
+
+
+def show_notes(choice: Choice, unit: str) -> list[str]:
+    """Sentences on the price of a choice, its error and what a lie gains; all from public numbers.
+
+    Parameters
+    ----------
+    choice : Choice
+        Public.
+    unit : str
+        What scores are numbers of.
+    """
+    each = "" if choice.draws == 1 else f"{choice.draw_epsilon:f} for each draw, "
+    return [
+        f"{choice.guarantee}; {each}{_number(choice.candidates)} candidates",
+        f"shortfall: at most {choice.mean_shortfall:,.4g} {unit} below the best candidate on "
+        f"average, and at most {choice.likely_shortfall:,.4g} with probability 0.95",
+        f"alike: candidates within {choice.alike:,.4g} {unit} of each other are hardly told apart",
+        f"a liar gains at most {_share(choice.liar_gain())} their largest utility, t liars "
+        f"together e^({choice.epsilon:f} t) - 1 of it, in n such choices e^({choice.epsilon:f} n) "
+        "- 1",
+    ]
+
+
+def _number(candidates: int) -> str:
+    """A number of candidates; a power of ten if it is too long."""
+    return f"{candidates:,}" if candidates < 10**12 else f"about 10^{len(str(candidates)) - 1}"
+
+
+def _share(gain: float) -> str:
+    """A share as a percentage; where it says nothing, as a factor."""
+    return f"{gain:.3g} times" if gain > 1 else f"{100 * gain:.3g} % of"
+
+
+_area = options_of("Area")
+_candidates = options_of("Candidates")
+
+_bounds = _area(
+    "--bounds",
+    nargs=4,
+    type=NUMBER,
+    metavar="W S E N",
+    help="Count only bids inside. With --regions, by default the box around them.",
+)
+_regions = _area(
+    "--regions",
+    type=click.Path(readable=False),
+    metavar="FILE",
+    help="Public polygons with a column id; bids in none of them do not count.",
+)
+_bid = _candidates(
+    "--bid",
+    required=True,
+    metavar="COLUMN",
+    help="Column of bids. A record without a number there is left out; bids above the largest "
+    "price count as the largest.",
+)
+_prices = _candidates(
+    "--prices",
+    required=True,
+    metavar="LIST",
+    help="Public prices: FIRST..LAST/STEP such as 0.5..100/0.5, or numbers with commas.",
+)
+
+
+@click.group(
+    "choose",
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.pass_context
+def run_choose(ctx: click.Context) -> None:
+    """Choose among public candidates by private records, and charge epsilon to a ledger.
+
+    A choice names a candidate that records score high, for one charge, without a release. It prints
+    no score, no revenue and no count: `psd ask` answers these, for epsilon of their own. One
+    release of `psd build` answers any number of questions for one epsilon; use `psd choose` for one
+    decision among overlapping or many candidates.
+
+    \b
+    Examples:
+      psd choose site visits.csv --candidates sites.csv --radius 2000 --epsilon 0.1 \\
+          --ledger city.ledger --dataset visits
+      psd choose price bids.csv --bid bid --prices 0.5..20/0.5 --bounds 126.8 37.4 127.2 37.7 \\
+          --epsilon 0.5 --ledger city.ledger --dataset bids
+    """  # noqa: D301
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+@run_choose.command("site", cls=Command, short_help="Choose sites by the records near them.")
+@_candidates(
+    "--candidates",
+    required=True,
+    type=click.Path(readable=False),
+    help="Public file of candidates with a column id: points (CSV with lon and lat, or a vector "
+    "file) with --radius, or polygons. Never made from the data.",
+)
+@_candidates("--radius", type=NUMBER, metavar="METRES", help="Radius of the catchments of points.")
+@_candidates(
+    "--best",
+    type=INTEGER,
+    default=1,
+    show_default=True,
+    metavar="J",
+    help="Choose J sites, one after another, each with epsilon / J.",
+)
+@_candidates(
+    "--cover", is_flag=True, help="With --best: count only records that no chosen site covers."
+)
+@_candidates(
+    "--target",
+    type=INTEGER,
+    metavar="N",
+    help="Choose the site whose number of records is closest to N, instead of the largest one. It "
+    "may be off by twice as much.",
+)
+@_area(
+    "--bounds",
+    nargs=4,
+    type=NUMBER,
+    metavar="W S E N",
+    help="Count only records inside. By default the box around all catchments.",
+)
+@choice_options
+def choose_site(
+    candidates: str,
+    radius: float | None,
+    best: int,
+    cover: bool,
+    target: int | None,
+    bounds: tuple[float, float, float, float] | None,
+    crs: str,
+    coordinate_resolution: str | None,
+    **options: Any,
+) -> None:
+    """Choose the site whose catchment has most records.
+
+    A record counts in each catchment that it lies in. Epsilon is charged at all points of the area,
+    also where no catchment is.
+
+    \b
+    Examples:
+      psd choose site visits.csv --candidates sites.csv --radius 2000 --epsilon 0.1 \\
+          --ledger city.ledger --dataset visits
+      psd choose site visits.csv --candidates wards.gpkg --best 3 --cover --epsilon 0.3 \\
+          --ledger city.ledger --dataset people --user user_id --max-contributions 4
+    """  # noqa: D301
+    from psd.apps.choosing import Sites
+    from psd.space.candidate_files import read_catchments
+
+    def sites() -> Sites:
+        return Sites(
+            catchments=read_catchments(Path(candidates), radius=radius, crs=crs),
+            best=best,
+            cover=cover,
+            target=target,
+            bounds=bounds,
+            coordinate_resolution=coordinate_resolution,
+            files=(candidates,),
+        )
+
+    make_choice(Candidates(make=sites, unit="records", files=(candidates,)), **options)
+
+
+@run_choose.command("price", cls=Command, short_help="Choose one price by the bids that reach it.")
+@_bid
+@_prices
+@_bounds
+@choice_options
+def choose_price(
+    bid: str,
+    prices: str,
+    bounds: tuple[float, float, float, float] | None,
+    crs: str,
+    coordinate_resolution: str | None,
+    **options: Any,
+) -> None:
+    """Choose the price that earns most: the price times the bids at or above it.
+
+    A bid is one record; with --user, state --max-contributions 1 so that each user has one. The
+    price is the same for all, so that no bid decides what it pays itself.
+
+    \b
+    Examples:
+      psd choose price bids.csv --bid bid --prices 0.5..20/0.5 --bounds 126.8 37.4 127.2 37.7 \\
+          --epsilon 0.5 --ledger city.ledger --dataset bids
+    """  # noqa: D301
+    from psd.apps.choosing import Price, PriceList
+
+    def price() -> Price:
+        domain = choice_domain(bounds, crs, coordinate_resolution)
+        return Price(bid=bid, prices=PriceList.parse(prices), domain=domain)
+
+    make_choice(Candidates(make=price, unit="of revenue"), **options)
+
+
+@run_choose.command("tariff", cls=Command, short_help="Choose one of a list of tariffs.")
+@_bid
+@_candidates(
+    "--tariffs",
+    required=True,
+    type=click.Path(readable=False),
+    metavar="FILE",
+    help="Public CSV with a column tariff, and a price for each region in a column of its id; "
+    "without --regions, one column price.",
+)
+@_regions
+@_bounds
+@choice_options
+def choose_tariff(
+    bid: str,
+    tariffs: str,
+    regions: str | None,
+    bounds: tuple[float, float, float, float] | None,
+    crs: str,
+    coordinate_resolution: str | None,
+    **options: Any,
+) -> None:
+    """Choose the tariff of a public list that earns most.
+
+    Whatever can be listed may be a tariff: prices that differ little between neighbours,
+    concessions, and those of today. A bid pays the price of its region if it reaches it.
+
+    \b
+    Examples:
+      psd choose tariff bids.csv --bid bid --tariffs tariffs.csv --regions zones.geojson \\
+          --epsilon 0.5 --ledger city.ledger --dataset bids
+    """  # noqa: D301
+    from psd.apps.choosing import Tariffs
+    from psd.space.public_regions import read_public_regions
+    from psd.space.tariff_files import read_tariffs
+
+    files = tuple(path for path in (tariffs, regions) if path is not None)
+
+    def listed() -> Tariffs:
+        if regions is None:
+            hierarchy = None
+            domain = choice_domain(bounds, crs, coordinate_resolution, instead=" or --regions")
+        else:
+            check_unrounded(coordinate_resolution)
+            hierarchy = read_public_regions(regions, crs=crs, bounds=bounds)
+            domain = hierarchy.domain
+        names, prices = read_tariffs(
+            Path(tariffs), None if hierarchy is None else [*hierarchy.levels[-1].ids]
+        )
+        return Tariffs(
+            bid=bid,
+            ids=names,
+            prices=prices,
+            domain=domain,
+            regions=hierarchy,
+            files=files,
+        )
+
+    make_choice(Candidates(make=listed, unit="of revenue", files=files), **options)
+
+
+@run_choose.command("prices", cls=Command, short_help="Choose zones with one price each.")
+@_bid
+@_prices
+@_candidates(
+    "--zones",
+    required=True,
+    metavar="K",
+    help="Number of zones, or 1..K for any number up to K; each number has the same weight.",
+)
+@_candidates(
+    "--zone-depth",
+    type=INTEGER,
+    metavar="D",
+    help="Zones are rectangles of a map: the leaves of a tree that halves the bounds, in x and y "
+    "in turn, down to at most 2^D x 2^D cells.",
+)
+@_regions
+@_candidates(
+    "--order",
+    metavar="COLUMN",
+    help="With --regions: zones are runs of the regions in the order of this column of numbers, "
+    "such as the distance from the centre.",
+)
+@_bounds
+@options_of("Output")(
+    "-o", "--output", type=click.Path(), help="File of the zones, .geojson or .csv."
+)
+@options_of("Output")("--overwrite", is_flag=True, help="Replace an existing file.")
+@choice_options
+def choose_prices(
+    bid: str,
+    prices: str,
+    zones: str,
+    zone_depth: int | None,
+    regions: str | None,
+    order: str | None,
+    bounds: tuple[float, float, float, float] | None,
+    crs: str,
+    coordinate_resolution: str | None,
+    **options: Any,
+) -> None:
+    """Choose zones with one price each: of all maps of zones and prices, one that earns most.
+
+    A bid pays the price of its zone if it reaches it. More zones earn more of the same bids, and
+    make the choice less certain; with a small epsilon few zones are better.
+
+    \b
+    Examples:
+      psd choose prices bids.csv --bid bid --prices 0.5..20/0.5 --zones 1..4 --zone-depth 3 \\
+          --bounds 126.8 37.4 127.2 37.7 --epsilon 1 --ledger city.ledger --dataset bids \\
+          -o zones.geojson
+      psd choose prices bids.csv --bid bid --prices 0.5..20/0.5 --zones 3 --regions rings.gpkg \\
+          --order distance --epsilon 1 --ledger city.ledger --dataset bids
+    """  # noqa: D301
+    from psd.apps.choosing import PriceList
+
+    check_unrounded(coordinate_resolution)
+
+    def maps() -> PriceMap:
+        listed, numbers = PriceList.parse(prices), zone_numbers(zones)
+        if regions is not None:
+            return _along_order(bid, listed, numbers, regions, order, zone_depth, crs, bounds)
+        if order is not None or zone_depth is None:
+            raise click.UsageError("--zone-depth must be given, or --regions with --order")
+        return _on_map(bid, listed, numbers, zone_depth, crs, bounds)
+
+    files = () if regions is None else (regions,)
+    make_choice(Candidates(make=maps, unit="of revenue", files=files), crs=crs, **options)
+
+
+def _along_order(
+    bid: str,
+    prices: PriceList,
+    zones: tuple[int, ...],
+    regions: str,
+    order: str | None,
+    depth: int | None,
+    crs: str,
+    bounds: tuple[float, float, float, float] | None,
+) -> PriceMap:
+    """Maps whose zones are runs of regions."""
+    from psd.apps.choosing import PriceMap
+    from psd.space.public_regions import read_order, read_public_regions
+
+    if order is None or depth is not None:
+        raise click.UsageError("--order must be given with --regions, and no --zone-depth")
+    public = read_public_regions(regions, crs=crs, bounds=bounds)
+    return PriceMap(
+        bid=bid,
+        prices=prices,
+        zones=zones,
+        domain=public.domain,
+        regions=public,
+        order=read_order(regions, order, public),
+        files=(regions,),
+    )
+
+
+def _on_map(
+    bid: str,
+    prices: PriceList,
+    zones: tuple[int, ...],
+    depth: int,
+    crs: str,
+    bounds: tuple[float, float, float, float] | None,
+) -> PriceMap:
+    """Maps whose zones are leaves of a halving tree."""
+    from psd.apps.choosing import PriceMap
+    from psd.space.domain import Domain
+
+    if bounds is None:
+        raise click.UsageError("--bounds must be given with --zone-depth")
+    if not 0 <= depth <= MAX_ZONE_DEPTH:
+        raise click.BadParameter(
+            f"it must be 0 to {MAX_ZONE_DEPTH}, got {depth}", param_hint="'--zone-depth'"
+        )
+    domain = Domain(bounds=bounds, crs=crs, lattice=(2**depth, 2**depth))
+    return PriceMap(bid=bid, prices=prices, zones=zones, domain=domain, depth=depth)
+
+
+COMMANDS = {"choose": run_choose}

@@ -1,0 +1,377 @@
+"""psd evaluate and psd compare: true errors of releases and methods; PRIVATE, for the holder."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from psd._util.csv_text import csv_text
+
+from ..options.area import chosen_bounds, min_cell_option, resolution_option
+from ..options.command import POINT_KEYS, BoundsOption, Command
+from ..options.common import RELEASE, overwrite
+from ..options.reading import INPUTS, inputs_of, local_files, read_option
+from ..options.tallies import read_slice_tally
+from ..options.time_slices import SLICE, release_at, slice_at
+from ..options.values import INTEGER, parse_settings, split_commas
+from ..output.columns import Column, print_columns, print_left_out
+from ..output.terminal import show_builds, show_stage
+
+if TYPE_CHECKING:
+    from psd.api.release import Release
+    from psd.apps.evaluation.compare import Comparison
+    from psd.apps.evaluation.evaluate import Evaluation
+    from psd.decompositions import Decomposition
+
+__all__ = ["COMMANDS"]
+
+
+@click.command("evaluate", cls=Command)
+@RELEASE
+@SLICE
+@INPUTS
+@click.option(
+    "--boxes",
+    type=click.Path(),
+    help="CSV, XLSX or Parquet file of boxes to query, instead of the eight classes.",
+)
+@read_option(*POINT_KEYS, "time")
+@click.option(
+    "--tally",
+    type=click.Path(),
+    help="PRIVATE tally that the build wrote with --keep-tally; needed if records were dropped.",
+)
+@click.option("-o", "--output", type=click.Path(), help="CSV of every query; PRIVATE.")
+@click.option("--plot", type=click.Path(), help="PNG or SVG of the errors by class; PRIVATE.")
+@click.option("--report", type=click.Path(), help="HTML page with plots and maps; PRIVATE.")
+@overwrite
+def run_evaluate(
+    release: str,
+    slice_name: str | None,
+    inputs: tuple[str, ...],
+    boxes: str | None,
+    tally: str | None,
+    output: str | None,
+    plot: str | None,
+    report: str | None,
+    overwrite: bool,
+    read: dict[str, Any],
+) -> None:
+    """Show the true relative error of a release and its parts. The result is PRIVATE.
+
+    Queries are 500 boxes in each of eight classes (0.01, 0.1, 1 and 10 % of the area, with centres
+    placed uniformly or on records), or the boxes of --boxes. The error of a query is the sum of
+    its parts: perturbation error (from the noise), non-uniformity error (from cells that the
+    query covers in part) and, if --max-contributions dropped records, bounding error. Parts have
+    signs; the table shows the means of their sizes, which may exceed that of the error. Its
+    column `covers` is the share of queries whose 95 % interval contains the true count.
+
+    \b
+    Examples:
+      psd evaluate uk.psd.parquet accidents.csv
+      psd evaluate seoul.psd.parquet visits.csv --tally seoul.private-tally.parquet \\
+          -o errors.private.csv --report errors.private.html
+      psd evaluate year.psd.parquet visits.csv --slice 2024-06 --read time=time --tally year.tally
+    """  # noqa: D301
+    from psd._util.atomic_write import check_targets
+    from psd.apps.evaluation.evaluate import PRIVATE_NOTICE, evaluate
+    from psd.apps.evaluation.reporting.evaluation_page import RASTER
+    from psd.apps.evaluation.reporting.plots import check_plot, check_report
+    from psd.space.region_files import read_boxes
+
+    input_files = filter(None, (tally, boxes))
+    targets = filter(None, (output, plot, report))
+    check_targets(
+        targets, overwrite=overwrite, inputs=(release, *local_files(inputs), *input_files)
+    )
+    if plot:
+        check_plot(Path(plot))
+    if report:
+        check_report(Path(report))
+    with show_stage() as stage:
+        stage("reading")
+        loaded = release_at(release, slice_name)
+        during = None if slice_name is None else slice_at(release, slice_name)
+        private_tally = read_slice_tally(tally, loaded, release, slice_name) if tally else None
+        sides = ["west", "south", "east", "north"]
+        queries = read_boxes(Path(boxes))[sides].to_numpy() if boxes else None
+        stage("evaluating")
+        raster = RASTER if report else None
+        data = inputs_of(inputs, read.pop("table", None), read.pop("query", None))
+        private: dict[str, Any] = {"tally": private_tally, "raster": raster, "during": during}
+        evaluation = evaluate(loaded, data, boxes=queries, **read, **private)
+    _print_summary(evaluation)
+    click.echo(PRIVATE_NOTICE)
+    if output:
+        _write_answers(evaluation, output, overwrite=overwrite)
+    if plot:
+        _plot_errors(evaluation, plot, overwrite=overwrite)
+    if report:
+        _write_report(evaluation, loaded, report, overwrite=overwrite)
+
+
+def _print_summary(evaluation: Evaluation) -> None:
+    """Summary: relative errors in percent."""
+    columns = []
+    for name in evaluation.summary.columns:
+        values, words = evaluation.summary[name], name == "class"
+        texts = list(values) if words else [f"{100 * value:.2f}%" for value in values]
+        heading = name.replace("true_relative_", "")
+        columns.append(Column(heading=heading, values=texts, left=words, folds=words))
+    print_columns(columns, title="PRIVATE: mean true relative errors")
+    click.echo(f"score (geometric mean of the classes): {evaluation.score:.4f}")
+    click.echo(
+        "For each query the parts, with their signs, add up to the error; the means of their\n"
+        "sizes may exceed it. covers: 95 % intervals that contain the true count."
+    )
+
+
+def _write_answers(evaluation: Evaluation, output: str, *, overwrite: bool) -> None:
+    """Every query as CSV, under a first line that marks the file."""
+    from psd._util.atomic_write import write_file
+    from psd.apps.evaluation.evaluate import PRIVATE_NOTICE
+
+    rows = csv_text(evaluation.answers)
+    content = f"# {PRIVATE_NOTICE}\n{rows}".encode()
+    write_file(output, content, overwrite=overwrite, mode=0o600)
+    click.echo(f"wrote {output} (PRIVATE)")
+
+
+def _plot_errors(evaluation: Evaluation, output: str, *, overwrite: bool) -> None:
+    """Parts of the error by class, as bars."""
+    from psd._util.atomic_write import temporary_target
+    from psd.apps.evaluation.reporting.plots import plot_evaluation
+
+    with temporary_target(output, overwrite=overwrite) as target:
+        target.touch(mode=0o600)
+        plot_evaluation(evaluation, target)
+    click.echo(f"wrote {output} (PRIVATE)")
+
+
+def _write_report(
+    evaluation: Evaluation, release: Release, output: str, *, overwrite: bool
+) -> None:
+    """All of it as a web page."""
+    from psd._util.atomic_write import write_file
+    from psd.apps.evaluation.reporting.evaluation_page import evaluation_page
+
+    content = evaluation_page(evaluation, release).encode()
+    write_file(output, content, overwrite=overwrite, mode=0o600)
+    click.echo(f"wrote {output} (PRIVATE)")
+
+
+@click.command("compare", cls=Command)
+@INPUTS
+@click.option("-o", "--output", required=True, type=click.Path(), help="CSV to write; PRIVATE.")
+@click.option(
+    "--bounds",
+    required=True,
+    cls=BoundsOption,
+    group="Options",
+    help="West south east north of the domain, from public knowledge, never from the data; "
+    "also W,S,E,N:crs=CRS and of:FILE, as for `psd build`.",
+)
+@click.option(
+    "--methods",
+    "names",
+    default="all",
+    show_default=True,
+    metavar="A,B,...",
+    help="Methods, separated by commas; `psd methods` lists all.",
+)
+@click.option(
+    "--epsilons",
+    default="0.1,1",
+    show_default=True,
+    metavar="E,F,...",
+    help="Epsilons, separated by commas.",
+)
+@click.option(
+    "--runs",
+    type=INTEGER,
+    default=3,
+    show_default=True,
+    help="Builds of each method and epsilon; errors are averaged over them.",
+)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="METHOD.KEY=VALUE",
+    help="Parameter of one of the methods; may be repeated.",
+)
+@click.option(
+    "--crs",
+    default="EPSG:4326",
+    show_default=True,
+    help="CRS of the bounds and of the coordinate columns.",
+)
+@resolution_option
+@min_cell_option
+@read_option(*POINT_KEYS)
+@click.option("--user", help="Column of user ids: all records of a user are protected together.")
+@click.option(
+    "--max-contributions",
+    type=INTEGER,
+    help="Largest number of records kept of each user; requires --user.",
+)
+@click.option("--jobs", type=INTEGER, help="Parallel processes; one per processor by default.")
+@click.option("--plot", type=click.Path(), help="PNG or SVG of the errors; PRIVATE.")
+@click.option("--report", type=click.Path(), help="HTML page with plots and ranking; PRIVATE.")
+@overwrite
+def run_compare(
+    inputs: tuple[str, ...],
+    output: str,
+    bounds: Any,
+    names: str,
+    epsilons: str,
+    settings: tuple[str, ...],
+    plot: str | None,
+    report: str | None,
+    overwrite: bool,
+    read: dict[str, Any],
+    **options: Any,
+) -> None:
+    """Build several times with each method and epsilon, and show the true errors. PRIVATE.
+
+    Errors are mean relative errors in the eight classes of boxes of `psd evaluate`; the score is
+    their geometric mean, with its standard error over the runs. With --max-contributions, records
+    that are left out count as error. No release is written.
+
+    \b
+    Examples:
+      psd compare accidents.csv --bounds -7.6 49.8 1.9 60.9 -o errors.private.csv
+      psd compare visits.csv --bounds 126.4 37 127.6 38 --methods quadtree,grid \\
+          --epsilons 0.1,0.5,1 --runs 5 --set quadtree.height=9 \\
+          --user user_id --max-contributions 4 \\
+          -o errors.private.csv --plot errors.private.png --report errors.private.html
+    """  # noqa: D301
+    from psd._util.atomic_write import check_targets
+    from psd.apps.evaluation.reporting.plots import check_plot, check_report
+    from psd.space.domain import Domain
+
+    check_targets(
+        filter(None, (output, plot, report)), overwrite=overwrite, inputs=local_files(inputs)
+    )
+    if plot:
+        check_plot(Path(plot))
+    if report:
+        check_report(Path(report))
+    methods = _named_methods(
+        names, parse_settings(settings, "METHOD.KEY=VALUE", "quadtree.height=9")
+    )
+    stated = {name: options.pop(name) for name in ("crs", "coordinate_resolution", "min_cell")}
+    chosen = chosen_bounds(bounds, stated["crs"])
+    domain = Domain(bounds=chosen, **{k: text for k, text in stated.items() if text is not None})
+    with show_builds() as finished:
+        from psd.apps.evaluation.compare import COMPARISON_NOTICE, compare
+
+        comparison = compare(
+            inputs_of(inputs, read.pop("table", None), read.pop("query", None)),
+            domain=domain,
+            methods=methods,
+            epsilons=split_commas(epsilons),
+            progress=finished,
+            **read,
+            **options,
+        )
+    _print_table(comparison)
+    click.echo(COMPARISON_NOTICE)
+    _save_files(comparison, output, plot, report, overwrite=overwrite)
+
+
+def _named_methods(names: str, settings: dict[str, str]) -> list[str | Decomposition]:
+    """Methods by their names; those with settings as values."""
+    from psd.decompositions import method, methods
+
+    selected = list(methods()) if names == "all" else split_commas(names)
+    settings_by_method: dict[str, dict[str, str]] = {name: {} for name in selected}
+    for setting, value in settings.items():
+        name, dot, key = setting.partition(".")
+        if not (name and dot and key):
+            raise click.UsageError(
+                f"--set must be METHOD.KEY=VALUE, such as quadtree.height=9, got {setting}={value}"
+            )
+        if name not in settings_by_method:
+            raise click.UsageError(
+                f"--set must name a compared method, got {name} in {setting}={value}"
+            )
+        settings_by_method[name][key] = value
+    return [
+        method(name, settings_by_method[name]) if settings_by_method[name] else name
+        for name in selected
+    ]
+
+
+# Columns that a narrow terminal leaves out, in this order; the file has all of them.
+_DISPENSABLE = (
+    "runs",
+    "uniform_0.1 %",
+    "on data_0.1 %",
+    "uniform_1 %",
+    "on data_1 %",
+    "standard_error",
+)
+
+
+def _print_table(comparison: Comparison) -> None:
+    """The table for people; the best of each column and epsilon is bold and has a star."""
+    columns = [
+        Column(heading=name, values=values, left=name == "method")
+        for name, values in _text_columns(comparison).items()
+    ]
+    title = "PRIVATE: mean true relative errors"
+    left_out = print_columns(columns, dispensable=_DISPENSABLE, title=title, bold="*")
+    click.echo("score: geometric mean of the eight classes; *: smallest of its epsilon")
+    print_left_out(left_out, where="the file")
+
+
+def _text_columns(comparison: Comparison) -> dict[str, list[str]]:
+    """Columns of the table as text, the words of a heading separated by underscores."""
+    table = comparison.table
+    rated = {name: name.replace(" ", "_", 1) for name in comparison.classes if "uniform" in name}
+    rated |= {name: name.replace("data ", "data_") for name in comparison.classes if "data" in name}
+    groups = table.groupby("epsilon", sort=False)
+    several = groups["method"].transform("size") > 1
+    columns = {"method": table["method"].tolist(), "epsilon": table["epsilon"].tolist()}
+    for name, heading in {**rated, "score": "score"}.items():
+        best = several & (table[name] == groups[name].transform("min"))
+        columns[heading] = [
+            f"{value:.4f}{'*' if star else ' '}"
+            for value, star in zip(table[name], best, strict=True)
+        ]
+    errors = table["score_error"]
+    columns["standard_error"] = ["-" if value != value else f"{value:.4f}" for value in errors]
+    columns["runs"] = table["runs"].astype(str).tolist()
+    return columns
+
+
+def _save_files(
+    comparison: Comparison, output: str, plot: str | None, report: str | None, *, overwrite: bool
+) -> None:
+    """Table as CSV under a first line that marks it, picture and page: all files or none."""
+    from psd._util.atomic_write import temporary_target
+    from psd.apps.evaluation.compare import COMPARISON_NOTICE
+    from psd.apps.evaluation.reporting.comparison_page import comparison_page
+    from psd.apps.evaluation.reporting.plots import plot_comparison
+
+    def open_private(path: str) -> Path:
+        target = together.enter_context(temporary_target(path, overwrite=overwrite))
+        target.touch(mode=0o600)
+        return target
+
+    with ExitStack() as together:
+        rows = csv_text(comparison.table)
+        open_private(output).write_text(f"# {COMPARISON_NOTICE}\n{rows}", encoding="utf-8")
+        if plot:
+            plot_comparison(comparison, open_private(plot))
+        if report:
+            open_private(report).write_text(comparison_page(comparison), encoding="utf-8")
+    for name in filter(None, (output, plot, report)):
+        click.echo(f"wrote {name} (PRIVATE)")
+
+
+COMMANDS = {"evaluate": run_evaluate, "compare": run_compare}

@@ -1,0 +1,707 @@
+"""psd local: campaigns in which devices randomise their own places."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..options.command import Command
+from ..options.named_regions import regions_option
+from ..options.table import TABLE_OR_JSON, TABLE_OUTPUT
+from ..options.values import INTEGER, NUMBER, parse_integer, split_commas
+from ..output.columns import Column, print_columns, print_facts, print_rows
+from ..output.tables import FORMATS, write_table
+from ..output.terminal import show_builds
+from ..output.text_files import output_format
+
+if TYPE_CHECKING:
+    import pandas
+
+    from psd.apps.local.description import Description, GroupDescription
+    from psd.apps.local.device import Campaign
+
+__all__ = ["COMMANDS"]
+
+
+@click.command("design", cls=Command, short_help="Design a campaign.")
+@click.option("-o", "--output", required=True, help="File of the campaign.")
+@click.option(
+    "--bounds",
+    nargs=4,
+    type=float,
+    metavar="W S E N",
+    help="Ask for a place: west south east north, from public knowledge, never from the data.",
+)
+@regions_option(
+    "In a campaign they are files, and a point in none of them is outside. By default, --bounds "
+    "are the extent of the regions."
+)
+@click.option(
+    "--options",
+    metavar="FILE",
+    help="Ask for one of the options in a file, a line each, or none of these.",
+)
+@click.option(
+    "--range",
+    "ends",
+    nargs=2,
+    type=float,
+    metavar="LOW HIGH",
+    help="Ask for a number in a range, from public knowledge, never from the data.",
+)
+@click.option(
+    "--words", is_flag=True, help="Ask for a word of any kind; a list of words reads the reports."
+)
+@click.option("--epsilon", help="Epsilon of a report, unless settings state its law.")
+@click.option(
+    "--devices",
+    type=INTEGER,
+    required=True,
+    help="Expected number of devices; it decides how fine the cells are.",
+)
+@click.option("--crs", default="EPSG:4326", show_default=True, help="CRS of the bounds.")
+@click.option("--title", default="", help="What people read about the campaign.")
+@click.option(
+    "--rounds",
+    type=click.Choice(["1", "2", "3", "4", "7"]),
+    default="4",
+    show_default=True,
+    help="Rounds; cells with many devices are cut from round to round. 1 needs no second contact.",
+)
+@click.option("--protocol", help="Protocol of all groups; by default the one with least variance.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Setting of the protocol in place of the best one. In place of --epsilon stand p=0.5, "
+    "q=0.75 and flips=64 of rappor, and for options truth=0.75 of k-ary.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace an existing file.")
+def design_campaign(
+    output: str,
+    epsilon: str | None,
+    devices: int,
+    title: str,
+    protocol: str | None,
+    settings: tuple[str, ...],
+    overwrite: bool,
+    **question: Any,
+) -> None:
+    """Design a campaign from epsilon and the expected number of devices, and write its file.
+
+    Give the question: --bounds for places, --regions for named regions, --options for a list of
+    answers, --range for numbers, or --words for words of which no list exists before.
+
+    Each device is in one of several groups, one for each round. The first is asked for the cell of
+    a coarse grid. `psd local next` cuts the cells with many devices for the group after it. With
+    --rounds 1 all groups are asked together, for grids of different sizes. Epsilon is not divided:
+    a device answers once. Named regions are
+    asked in one round, a group for each level.
+
+    \b
+    Examples:
+      psd local design -o c.json --bounds 126.4 37 127.6 38 --epsilon 1 --devices 100000
+      psd local design -o c.json --regions wards.gpkg --regions id=ward --epsilon 1 --devices 9000
+      psd local design -o c.json --options modes.txt --epsilon 1 --devices 5000
+      psd local design -o c.json --range 0 120 --epsilon 1 --devices 5000
+      psd local design -o c.json --words --epsilon 1 --devices 100000 --set bits=64
+      psd local design -o c.json --words --devices 9000 --set flips=64 --set p=0.5 --set q=0.75
+    """  # noqa: D301
+    from psd._util.atomic_write import write_file
+    from psd.apps.local.answer_design import parse_settings
+    from psd.apps.local.campaigns import encode_campaign
+
+    subjects = [question["regions"] or question["bounds"], question["options"], question["ends"]]
+    if [*subjects, question["words"] or None].count(None) != 3:
+        raise click.UsageError(
+            "one of --bounds, --regions, --options, --range and --words must be given"
+        )
+    if epsilon is None and not settings:
+        raise click.UsageError(
+            "--epsilon must be given, or with --set what it follows from: p, q and flips of "
+            "rappor, or for --options truth of k-ary"
+        )
+    stated = {"title": title, "protocol": protocol, "settings": parse_settings(settings)}
+    if question["regions"] is not None:
+        campaign = _design_regions(question, epsilon, devices, stated)
+    elif question["bounds"] is not None:
+        campaign = _design_places(question, epsilon, devices, stated)
+    else:
+        campaign = _design_answers(question, epsilon, devices, stated)
+    write_file(output, encode_campaign(campaign), overwrite=overwrite)
+    click.echo(f"wrote {output}; campaign {campaign.digest}")
+
+
+def _design_regions(
+    question: dict[str, Any], epsilon: Any, devices: int, stated: dict[str, Any]
+) -> Campaign:
+    """Campaign that asks for named regions."""
+    from psd.apps.local.region_design import design_regions, read_regions
+    from psd.publish.region_text import regions_from_table
+
+    outside = {"gaps": "outside"} if "file" in question["regions"] else {}
+    files = regions_from_table({**outside, **question["regions"]})
+    regions = read_regions(files, question["crs"], question["bounds"])
+    return design_regions(regions, epsilon, devices, **stated)
+
+
+def _design_places(
+    question: dict[str, Any], epsilon: Any, devices: int, stated: dict[str, Any]
+) -> Campaign:
+    """Campaign that asks for places."""
+    from psd.apps.local.campaign_design import design
+
+    about: dict[str, Any] = {"crs": question["crs"], "rounds": int(question["rounds"]), **stated}
+    return design(question["bounds"], epsilon, devices, **about)
+
+
+def _design_answers(
+    question: dict[str, Any], epsilon: str | None, devices: int, stated: dict[str, Any]
+) -> Campaign:
+    """Campaign that asks for options, numbers or words."""
+    from psd.apps.local.answer_design import design_numbers, design_options, design_words
+    from psd.apps.local.answer_lists import read_list
+
+    if question["words"]:
+        return design_words(epsilon, devices, **stated)
+    if question["options"] is not None:
+        return design_options(read_list(question["options"], "options"), epsilon, devices, **stated)
+    if epsilon is None:
+        raise click.UsageError("with --range, --epsilon must be given")
+    low, high = question["ends"]
+    return design_numbers(low, high, epsilon, devices, **stated)
+
+
+@click.command("plan", cls=Command, short_help="Predict errors, beside the central model.")
+@click.option("--bounds", nargs=4, type=NUMBER, required=True, metavar="W S E N", help="Bounds.")
+@click.option("--crs", default="EPSG:4326", show_default=True, help="CRS of the bounds.")
+@click.option(
+    "--devices",
+    required=True,
+    metavar="N,M,...",
+    help="Expected numbers of devices, separated by commas.",
+)
+@click.option(
+    "--epsilon",
+    "epsilons",
+    required=True,
+    metavar="E,F,...",
+    help="Epsilons of a report, separated by commas; the central release has the same.",
+)
+@click.option(
+    "--rounds", default="4", show_default=True, metavar="R,S,...", help="Numbers of rounds."
+)
+@click.option(
+    "--density",
+    "densities",
+    default="uniform,clustered,coastal,places",
+    show_default=True,
+    metavar="A,B,...",
+    help="Assumed distributions of people.",
+)
+@click.option(
+    "--points",
+    metavar="FILE",
+    help="CSV file of PUBLIC points, columns lon and lat, in place of the assumed distributions.",
+)
+@click.option("--runs", type=INTEGER, default=2, show_default=True, help="Populations of each.")
+@click.option("--seed", type=INTEGER, default=0, show_default=True, help="Seed of the populations.")
+@TABLE_OUTPUT
+def plan_campaigns(
+    bounds: tuple[float, float, float, float],
+    crs: str,
+    devices: str,
+    epsilons: str,
+    rounds: str,
+    densities: str,
+    points: str | None,
+    runs: int,
+    seed: int,
+    form: str | None,
+    output: str | None,
+    overwrite: bool,
+) -> None:
+    """Predict the errors of campaigns, and of a release with a curator. Reads no private data.
+
+    The command draws populations from public assumptions, simulates campaigns of them by their
+    exact laws, builds central releases of the same epsilon, and measures the errors of boxes. The
+    factor is what it costs that the collector is not trusted. An error is the geometric mean of
+    the mean relative errors of boxes of 0.01 to 10 % of the area.
+
+    \b
+    Examples:
+      psd local plan --bounds 126.4 37 127.6 38 --devices 10000,1000000 --epsilon 1
+      psd local plan --bounds 126.4 37 127.6 38 --devices 100000 --epsilon 1,2,4 --rounds 1,4 \\
+          --density clustered -o plan.csv
+    """  # noqa: D301
+    from psd._util.atomic_write import check_targets
+    from psd.apps.local.randomization import read_points
+    from psd.apps.planning.local_plan import plan
+    from psd.space.domain import Domain
+
+    form = output_format(form, output, FORMATS)
+    inputs = [points] if points else []
+    check_targets(filter(None, [output]), overwrite=overwrite, inputs=inputs)
+    with show_builds("simulating populations") as finished:
+        result = plan(
+            [parse_integer(text) for text in split_commas(devices)],
+            domain=Domain(bounds=bounds, crs=crs),
+            epsilons=split_commas(epsilons),
+            rounds=[parse_integer(text) for text in split_commas(rounds)],
+            densities=split_commas(densities),
+            points=read_points(points, "lon", "lat") if points else None,
+            runs=runs,
+            seed=seed,
+            progress=finished,
+        )
+    _write_plan(result.table, form, output, overwrite=overwrite)
+
+
+def _write_plan(table: pandas.DataFrame, form: str, output: str | None, *, overwrite: bool) -> None:
+    """Write the table to the screen or to a file."""
+    if form != "table":
+        write_table(table, form, output, overwrite=overwrite)
+        return
+    print_rows([_shown(row) for row in table.to_dict("records")])
+    click.echo(
+        "Percent off: mean error of boxes of 10 % of the area, in % of the devices.\n"
+        "Factor: error of the campaign over that of a central release of the same epsilon."
+    )
+
+
+def _shown(row: dict[Any, Any]) -> dict[str, object]:
+    """Row of the table for people."""
+    return {
+        "density": row["density"],
+        "devices": f"{row['devices']:,}",
+        "epsilon": row["epsilon"],
+        "rounds": row["rounds"],
+        "error": f"{row['error']:.3f}",
+        "percent_off": f"{row['percent_off']:.2f}",
+        "central_error": f"{row['central_error']:.4f}",
+        "factor": f"{row['factor']:.1f}",
+    }
+
+
+_CAMPAIGN = click.argument("campaign", type=click.Path(readable=False))
+_OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace an existing file.")
+
+
+@click.group(
+    "local",
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """Collect places without a trusted curator: every device randomises its own answer.
+
+    A campaign is a public file. Devices answer it with the program of `psd local client`, and send
+    their reports to any server that appends lines to a file. The reports become a release, which
+    `psd query` and the other commands read.
+
+    \b
+    Examples:
+      psd local design -o c.json --bounds 126.4 37 127.6 38 --epsilon 1 --devices 100000
+      psd local describe c.json
+      psd local client -o device.py
+      psd local collect c.json reports.jsonl --into parts
+      psd local next c.json parts -o c2.json
+      psd local aggregate c4.json parts4 -o seoul.psd.parquet
+    """  # noqa: D301
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+command.add_command(design_campaign)
+command.add_command(plan_campaigns)
+
+
+@command.command("describe", cls=Command, short_help="Show what a campaign asks and costs.")
+@_CAMPAIGN
+@TABLE_OR_JSON
+@click.option(
+    "--shuffled",
+    is_flag=True,
+    help="State what reports are worth once a shuffler mixed those of each group.",
+)
+@click.option(
+    "--delta",
+    metavar="D",
+    help="Probability with which shuffled reports may reveal more than their epsilon allows.",
+)
+@click.option("--tickets", is_flag=True, help="Reports have tickets, which exclude shuffling.")
+def describe_campaign(
+    campaign: str, form: str, shuffled: bool, delta: str | None, tickets: bool
+) -> None:
+    """Show epsilon, protocols and errors of a campaign, and what a false report can do.
+
+    With --shuffled, the description adds the central epsilon of each group: what its reports are
+    worth if a shuffler, which the collector cannot look into, passes them on in a random order,
+    without sender and time.
+
+    \b
+    Examples:
+      psd local describe c.json
+      psd local describe c.json --shuffled --delta 1e-6
+    """  # noqa: D301
+    from psd.apps.local.description import describe
+
+    description = describe(campaign, shuffled=shuffled, delta=delta, tickets=tickets)
+    if form == "json":
+        click.echo(json.dumps(asdict(description), indent=2))
+        return
+    _print_description(description)
+
+
+def _print_description(description: Description) -> None:
+    """Facts, and a table of the groups."""
+    print_facts(
+        {
+            "campaign": description.campaign,
+            "title": description.title or "none",
+            "epsilon of a report": description.epsilon,
+            "epsilon of a device": f"{description.device_epsilon}; {_often(description)}",
+            "expected devices": f"{description.devices:,}",
+        }
+    )
+    click.echo()
+    rows: list[dict[str, Any]] = [
+        {
+            "group": group.group,
+            "share": f"{group.share:.1%}",
+            "answers": group.answers,
+            "protocol": f"{group.protocol} {group.settings}".strip(),
+            "p": _rounded(group.p, 4),
+            "q": _rounded(group.q, 4),
+            "bytes": group.report_bytes,
+            "error": _rounded(group.deviation, 1),
+            "false_report": _rounded(group.false_report, 1),
+            **_shuffled(group),
+        }
+        for group in description.groups
+    ]
+    print_rows(rows)
+    click.echo(
+        "Error: standard deviation of the devices in a cell, option or word, from its group\n"
+        "alone; of a number, the largest of one report.\n"
+        "False report: devices by which one false report moves the estimate of a cell, option\n"
+        "or word, at most; of a number, ranges by which it moves the sum."
+    )
+    if description.delta is not None:
+        click.echo(
+            f"Shuffled epsilon: of the central model at delta {description.delta:g}, if as many "
+            "reports of\nthe group are shuffled as are expected, and only then."
+        )
+
+
+def _often(description: Description) -> str:
+    """What a device does that is asked again."""
+    if description.device_epsilon == description.epsilon:
+        return "it answers once, and asked again it sends the same report"
+    return "the limit for any number of reports of its first answer"
+
+
+def _shuffled(group: GroupDescription) -> dict[str, Any]:
+    """Column of the central epsilon, rounded up."""
+    if group.shuffled_epsilon is None:
+        return {}
+    return {"shuffled_epsilon": f"{math.ceil(group.shuffled_epsilon * 1e4) / 1e4:.4f}"}
+
+
+def _rounded(number: float | None, digits: int) -> float | str:
+    """Rounded number, or a dash."""
+    return "-" if number is None else round(number, digits)
+
+
+@command.command("client", cls=Command, short_help="Write the program of the device.")
+@click.option("-o", "--output", required=True, help="File to write.")
+@click.option("--js", is_flag=True, help="The program for browsers, in JavaScript.")
+@_OVERWRITE
+def write_client(output: str, js: bool, overwrite: bool) -> None:
+    """Write the program of the device: one Python file that needs the standard library alone.
+
+    With --js it is one file of JavaScript for web pages, without dependencies. It gives the same
+    reports, and has its store in the browser.
+
+    \b
+    Examples:
+      psd local client -o device.py
+      psd local client --js -o device.js
+      python -I device.py new --store my.store --cap 2
+      python -I device.py answer c.json --store my.store --at 126.97 37.56
+    """  # noqa: D301
+    from psd.apps.local.randomization import client
+
+    client(output, js=js, overwrite=overwrite)
+    use = "load it in a page, its first lines say what it offers"
+    click.echo(f"wrote {output}; {use if js else f'run it with python -I {output} --help'}")
+
+
+@command.command("store", cls=Command, short_help="Create the store of a device.")
+@click.argument("store", type=click.Path())
+@click.option("--cap", required=True, help="Largest sum of epsilon of all campaigns.")
+def create_store(store: str, cap: str) -> None:
+    """Create the store of a device, which holds what it has spent and sent.
+
+    A device without its store does not answer. Only its owner may read the file.
+
+    \b
+    Examples:
+      psd local store my.store --cap 2
+    """  # noqa: D301
+    from psd.apps.local.randomization import create_store
+
+    create_store(store, cap)
+    click.echo(f"wrote {store} (PRIVATE); without it the device does not answer")
+
+
+@command.command("randomize", cls=Command, short_help="Answer a campaign, as a device does.")
+@_CAMPAIGN
+@click.argument("rows", required=False, type=click.Path(readable=False))
+@click.option("--store", help="Store of the device that answers, or of the rows.")
+@click.option("--at", nargs=2, type=float, metavar="LON LAT", help="Its point.")
+@click.option("--answer", "text", help="Its number, option or word, in place of a point.")
+@click.option("--nowhere", is_flag=True, help="Answer outside, or no answer.")
+@click.option("--ticket", help="32 digits of hex, in place of the random nonce.")
+@click.option("-o", "--output", help="File of the reports of a table.")
+@click.option("--x", default="lon", show_default=True, help="Column of x.")
+@click.option("--y", default="lat", show_default=True, help="Column of y.")
+@click.option(
+    "--value", default="value", show_default=True, help="Column of the numbers, options or words."
+)
+@_OVERWRITE
+def randomize_answer(
+    campaign: str,
+    rows: str | None,
+    store: str | None,
+    at: tuple[float, float] | None,
+    text: str | None,
+    nowhere: bool,
+    ticket: str | None,
+    output: str | None,
+    x: str,
+    y: str,
+    value: str,
+    overwrite: bool,
+) -> None:
+    """Print the report of a device, or write a report for each row of a CSV file.
+
+    A point outside the bounds, nan and inf have a report like any other. With ROWS, each row is
+    a device. A campaign of several rounds needs a store of the rows, which is created in the first
+    round: a row keeps its group and answers once. Without a store each run draws anew, and costs
+    epsilon again.
+
+    \b
+    Examples:
+      psd local randomize c.json --store my.store --at 126.97 37.56
+      psd local randomize c.json visits.csv --store visits.store -o reports.jsonl
+      psd local randomize numbers.json --store my.store --answer 37.5
+    """  # noqa: D301
+    from psd.apps.local.randomization import answer, randomize
+
+    if rows is not None:
+        if output is None or at or nowhere or ticket or text is not None:
+            raise click.UsageError(
+                "with ROWS, -o must be given, and not --at, --answer, --nowhere, --ticket"
+            )
+        columns = {"x": x, "y": y, "value": value}
+        count = randomize(campaign, rows, output, **columns, store=store, overwrite=overwrite)
+        click.echo(f"wrote {output}: {count:,} reports")
+        return
+    if store is None or [at, text, nowhere or None].count(None) != 2 or output:
+        raise click.UsageError("--store must be given, with one of --at, --answer and --nowhere")
+    report = answer(campaign, store, *(at or (text or float("nan"), float("nan"))), ticket)
+    if report is None:
+        click.echo(
+            "nothing to send: this device is not asked in this campaign, or answered before",
+            err=True,
+        )
+    else:
+        click.echo(report)
+
+
+@command.command("collect", cls=Command, short_help="Collect lines of reports.")
+@_CAMPAIGN
+@click.argument("lines", nargs=-1, required=True, type=click.Path(readable=False, allow_dash=True))
+@click.option("--into", required=True, metavar="FOLDER", help="Folder of the parts.")
+@click.option(
+    "--tickets",
+    metavar="FILE",
+    help="SHA-256 hashes of tickets, a line each; every ticket counts once, and other reports do "
+    "not count.",
+)
+@click.option(
+    "--rappor-csv",
+    is_flag=True,
+    help="Files are CSV of clients of google/rappor: columns cohort, and irr or bits.",
+)
+def collect_lines(
+    campaign: str, lines: tuple[str, ...], into: str, tickets: str | None, rappor_csv: bool
+) -> None:
+    """Read lines of reports from files, or from standard input (-), into a folder of parts.
+
+    Lines that are not a report of this campaign are counted and not kept. A report counts once,
+    also if its line is collected again. With --rappor-csv, the campaign asks for words and has the
+    bits, hashes, cohorts, flips, p and q of the clients; a file counts once.
+
+    \b
+    Examples:
+      psd local collect c.json reports.jsonl --into parts
+      psd local collect words.json case_reports.csv --into parts --rappor-csv
+      tail -n +1 -f reports.jsonl | psd local collect c.json - --into parts
+    """  # noqa: D301
+    from psd.apps.local.collection import collect
+
+    collected = collect(campaign, lines, into, tickets=tickets, rappor_csv=rappor_csv)
+    click.echo(f"collected {collected.reports:,} reports into {into}")
+    for kind, count in collected.refused.items():
+        if count:
+            click.echo(f"refused {count:,} lines: {_KINDS[kind]}", err=True)
+
+
+_KINDS = {
+    "malformed": "not a report in its one spelling",
+    "campaign": "of another campaign",
+    "group": "of a group that is not asked",
+    "answer": "with an answer that the protocol does not have",
+    "ticket": "with a ticket that is not listed",
+    "repeated": "with a nonce that was there before",
+}
+
+
+@command.command("next", cls=Command, short_help="Make the campaign of the next round.")
+@_CAMPAIGN
+@click.argument("folder", type=click.Path(readable=False))
+@click.option("-o", "--output", required=True, help="File of the next campaign.")
+@_OVERWRITE
+def make_next(campaign: str, folder: str, output: str, overwrite: bool) -> None:
+    """Make the campaign of the next round from the parts of this one.
+
+    Cells with many devices are cut; the others are asked again. The file states the counts of all
+    earlier rounds, so the last one is enough for `psd local aggregate`.
+
+    \b
+    Examples:
+      psd local next c.json parts -o c2.json
+    """  # noqa: D301
+    from psd._util.atomic_write import check_free, write_file
+    from psd.apps.local.campaigns import encode_campaign
+    from psd.apps.local.rounds import next_round
+
+    check_free(output, overwrite=overwrite)
+    following = next_round(campaign, folder)
+    write_file(output, encode_campaign(following), overwrite=overwrite)
+    number = len(following.earlier) + 1
+    cells = max(len(g.partition.cells) for g in following.groups if g.partition is not None)
+    click.echo(
+        f"wrote {output}; campaign {following.digest}, round {number} of {len(following.groups)}, "
+        f"{cells:,} cells"
+    )
+
+
+@command.command("aggregate", cls=Command, short_help="Make the release or table of a campaign.")
+@_CAMPAIGN
+@click.argument("folder", type=click.Path(readable=False))
+@click.option("-o", "--output", required=True, help="File of the release, or CSV file of a table.")
+@click.option(
+    "--words",
+    metavar="FILE",
+    help="Words that devices may have, a line each, if it asks for words.",
+)
+@click.option(
+    "--level",
+    type=NUMBER,
+    default=0.05,
+    show_default=True,
+    help="Probability that any word is called present that no device has.",
+)
+@_OVERWRITE
+def aggregate_reports(
+    campaign: str, folder: str, output: str, words: str | None, level: float, overwrite: bool
+) -> None:
+    """Make the release of a campaign from the parts in a folder.
+
+    Of several rounds, give the campaign and the parts of the last one; the campaign states the
+    counts of the others. Between two rounds it gives the release of the rounds so far. A campaign
+    of options or numbers gives a table with errors and intervals of 95 %. A campaign of words
+    gives a table of the words in a public list: which of them are there, and how many devices
+    have them.
+
+    \b
+    Examples:
+      psd local aggregate c.json parts -o seoul.psd.parquet
+      psd local aggregate words.json parts -o words.csv --words candidates.txt
+    """  # noqa: D301
+    from psd._util.atomic_write import check_free, write_file
+    from psd.apps.local.aggregation import aggregate
+    from psd.apps.local.answer_tables import encode_table, tabulate
+    from psd.apps.local.campaigns import load_campaign
+    from psd.apps.local.device import PLACES
+
+    check_free(output, overwrite=overwrite)
+    question = load_campaign(campaign).question
+    if (question == "words") != (words is not None):
+        raise click.UsageError("--words must be given for a campaign of words, and for no other")
+    if words is not None:
+        _write_words(campaign, folder, output, words, level, overwrite=overwrite)
+        return
+    if question not in PLACES:
+        rows = tabulate(campaign, folder)
+        write_file(output, encode_table(rows), overwrite=overwrite)
+        click.echo(f"wrote {output}: {len(rows):,} rows")
+        return
+    release = aggregate(campaign, folder)
+    release.save(output, overwrite=overwrite)
+    reports = release.record.local.reports if release.record.local else 0
+    click.echo(f"wrote {output}: {reports:,} reports, {release.guarantee_text}")
+
+
+def _write_words(
+    campaign: str, folder: str, output: str, words: str, level: float, *, overwrite: bool
+) -> None:
+    """Write the table of words, and say how many are there."""
+    from psd._util.atomic_write import write_file
+    from psd.apps.local.answer_lists import read_list
+    from psd.apps.local.answer_tables import encode_table
+    from psd.apps.local.word_tables import tabulate_words
+
+    rows = tabulate_words(campaign, folder, read_list(words, "words"), level=level)
+    write_file(output, encode_table(rows), overwrite=overwrite)
+    present = sum(row.present for row in rows)
+    click.echo(f"wrote {output}: {len(rows):,} words, {present:,} present at level {level:g}")
+
+
+@command.command("protocols", cls=Command, short_help="List the protocols.")
+def list_protocols() -> None:
+    """List the protocols of `psd local design --protocol`.
+
+    \b
+    Examples:
+      psd local protocols
+    """  # noqa: D301
+    from psd.apps.local.protocols import REFUSED, protocol_class
+    from psd.apps.local.protocols import list_protocols as names_of_protocols
+
+    names = list(names_of_protocols())
+    about = [(protocol_class(name).__doc__ or "").splitlines()[0] for name in names]
+    uses = [getattr(protocol_class(name), "use", "places, options") for name in names]
+    print_columns(
+        [
+            Column(heading="protocol", values=names, left=True),
+            Column(heading="for", values=uses, left=True),
+            Column(heading="report", values=about, left=True, folds=True),
+        ]
+    )
+    click.echo(
+        f"{REFUSED} is refused: the coin that says yes on every head never says no for a yes, so "
+        "its epsilon is infinite."
+    )
+
+
+COMMANDS = {"local": command}

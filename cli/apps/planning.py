@@ -1,0 +1,527 @@
+"""psd plan: expected relative errors, from public parameters alone."""
+
+from __future__ import annotations
+
+import json
+import re
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from psd._util.csv_text import csv_text
+
+from ..options.area import (
+    boundary_option,
+    chosen_bounds,
+    covariate_option,
+    min_cell_option,
+    read_covariate,
+    resolution_option,
+)
+from ..options.command import BoundsOption, Command
+from ..options.common import overwrite
+from ..options.named_regions import regions_option
+from ..options.table import FORMAT
+from ..options.values import INTEGER, NUMBER, parse_number, parse_settings, split_commas
+from ..output.columns import Column, print_columns, print_left_out
+from ..output.terminal import printable, show_builds, show_stage
+from ..output.text_files import output_format, write_text
+
+if TYPE_CHECKING:
+    from psd.apps.planning.plan import Plan
+    from psd.apps.planning.region_plan import RegionPlan
+    from psd.space.domain import Domain
+
+__all__ = ["COMMANDS"]
+
+
+_DISPENSABLE_OF_REGIONS = ("mean_population", "median_error", "90th_percentile")
+
+
+def run_region_plan(
+    domain: Domain,
+    form: str,
+    output: str | None,
+    plot: str | None,
+    *,
+    overwrite: bool,
+    regions: dict[str, Any],
+    settings: tuple[str, ...],
+    for_relative_error: str | None,
+    level: str | None,
+    **options: Any,
+) -> None:
+    """Plan the regions of the options, and print or write the plan.
+
+    Raises
+    ------
+    UsageError
+        If neither epsilons nor a relative error are present, or there are several methods.
+    """
+    from psd.apps.planning.figure import check_plan_plot
+    from psd.apps.planning.region_plan import plan_regions
+    from psd.publish.request_toml import boundary_from_text, covariate_from_text
+
+    methods, stated = split_commas(options["methods"]), options["epsilons"]
+    epsilons = [] if stated is None else split_commas(stated)
+    if not _is_default("methods") and len(methods) > 1:
+        raise click.UsageError("--methods must be one of auto, cascade and none with --regions")
+    if for_relative_error is None and options["epsilons"] is None:
+        raise click.UsageError("--epsilon or --for-relative-error must be given")
+    if for_relative_error is None and level is not None:
+        raise click.UsageError("--level must be given with --for-relative-error")
+    if for_relative_error is not None and len(epsilons) > 1:
+        raise click.UsageError("--epsilon must be one with --for-relative-error, the largest")
+    target: dict[str, Any] = {"epsilons": epsilons, "level": level}
+    if for_relative_error is not None:
+        target["for_relative_error"] = _share(for_relative_error)
+    if plot:
+        check_plan_plot(Path(plot))
+    with show_stage() as stage:
+        stage("planning regions")
+        result = plan_regions(
+            **_inputs(regions),
+            domain=domain,
+            method=_method(methods[0], settings),
+            count=options["count"],
+            max_contributions=options["max_contributions"],
+            covariate=covariate_from_text(options["covariate"]),
+            boundary=boundary_from_text(options["boundary"]),
+            seed=options["seed"],
+            **target,
+        )
+    if form == "table":
+        _print_region_plan(result)
+    elif form == "csv":
+        text = csv_text(result.table)
+        write_text(text, output, overwrite=overwrite)
+    else:
+        write_text(_region_plan_json(result), output, overwrite=overwrite)
+    if plot:
+        _plot_region_plan(result, plot, overwrite=overwrite)
+
+
+def _is_default(name: str) -> bool:
+    """Whether an option was left out."""
+    source = click.get_current_context().get_parameter_source(name)
+    return source is click.core.ParameterSource.DEFAULT
+
+
+def _inputs(table: dict[str, Any]) -> dict[str, Any]:
+    """Regions and the column of populations."""
+    from psd.publish.region_text import regions_from_table
+
+    keys = dict(table)
+    column = keys.pop("population", None)
+    return {"regions": regions_from_table(keys), "populations": column}
+
+
+def _method(inside: str, settings: tuple[str, ...]) -> Any:
+    """Method of the regions."""
+    from psd.decompositions._regions import region_method
+
+    return region_method(inside, parse_settings(settings))
+
+
+def _share(text: str) -> float:
+    """Share of a text with %, or of a number."""
+    if text.endswith("%"):
+        return parse_number(text[:-1].strip()) / 100
+    return parse_number(text)
+
+
+def _region_plan_json(result: RegionPlan) -> str:
+    """The plan as one JSON object; infinite errors are null."""
+    content = {
+        "count": result.count,
+        "max_contributions": result.max_contributions,
+        "inside": result.inside,
+        "solved_epsilon": None if result.solved is None else str(result.solved),
+        "expected": json.loads(result.table.to_json(orient="records", double_precision=15)),
+    }
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+
+def _print_region_plan(result: RegionPlan) -> None:
+    """The plan as a table for people."""
+    from psd.apps.planning.text import REGIONS_NOTE, region_columns, region_setting
+
+    columns = [
+        Column(heading=name, values=[*map(printable, values)], left=name == "level")
+        for name, values in region_columns(result).items()
+    ]
+    click.echo(f"Expected errors of regions: {region_setting(result)}.")
+    left_out = print_columns(columns, dispensable=_DISPENSABLE_OF_REGIONS)
+    click.echo(textwrap.fill(REGIONS_NOTE, 90))
+    if result.solved is not None:
+        click.echo(f"- epsilon {result.solved} gives this relative error.")
+    print_left_out(left_out)
+
+
+def _plot_region_plan(result: RegionPlan, path: str, *, overwrite: bool) -> None:
+    """Errors by level as a picture or a page."""
+    from psd._util.atomic_write import temporary_target
+    from psd.apps.planning.region_figure import plot_region_plan
+
+    with temporary_target(path, overwrite=overwrite) as target:
+        plot_region_plan(result, target)
+    click.echo(f"wrote {path}")
+
+
+FORMATS = ("table", "csv", "json")
+
+
+@click.command("plan", cls=Command)
+@click.option(
+    "--area", "area_km2", type=NUMBER, metavar="KM2", help="Study area in square kilometres."
+)
+@click.option(
+    "--bounds",
+    cls=BoundsOption,
+    group="Options",
+    help="Study area as bounds, instead of --area; also W,S,E,N:crs=CRS and of:FILE.",
+)
+@click.option("--crs", default="EPSG:4326", show_default=True, help="CRS of the bounds.")
+@resolution_option
+@min_cell_option
+@click.option(
+    "--count",
+    type=INTEGER,
+    help="Expected number of records: a public figure or a guess, never counted in the data. With "
+    "populations of regions by default their sum.",
+)
+@click.option(
+    "--epsilon",
+    "epsilons",
+    metavar="E,F,...",
+    help="Epsilons, separated by commas; with --for-relative-error the largest that is accepted, "
+    "by default 10.",
+)
+@click.option(
+    "--max-contributions",
+    type=INTEGER,
+    help="Largest number of records kept of each user, if users are the unit of privacy.",
+)
+@click.option(
+    "--slices",
+    metavar="T[:max_per_slice=M]",
+    help="Number of time slices of a series; --count is then the number of records in one slice, "
+    "and users are the unit of privacy. A user has at most M records in a slice, by default 1, and "
+    "--max-contributions in all, by default T x M.",
+)
+@click.option(
+    "--delta",
+    metavar="D",
+    help="Delta that a build may spend, such as 1e-6: Gaussian noise is shown beside Laplace "
+    "noise. With at most this probability more may be revealed than epsilon allows.",
+)
+@click.option(
+    "--methods",
+    default="auto,quadtree",
+    show_default=True,
+    metavar="A,B,...",
+    help="Methods, separated by commas; `psd methods` lists all. With --regions what is inside the "
+    "lowest regions: auto, cascade or none; by default auto.",
+)
+@click.option(
+    "--sizes",
+    default="0.01%,0.1%,1%,10%",
+    show_default=True,
+    metavar="S,T,...",
+    help="Sizes of queries in km2, or in % of the area.",
+)
+@click.option(
+    "--density",
+    "densities",
+    default="uniform,clustered,coastal,places",
+    show_default=True,
+    metavar="A,B,...",
+    help="Assumed distributions of people; the table shows the range over all of them.",
+)
+@covariate_option
+@boundary_option
+@click.option(
+    "--runs", type=INTEGER, help="Simulated populations of each density; by default 1 to 5."
+)
+@click.option(
+    "--seed", type=INTEGER, default=0, show_default=True, help="Seed of the simulated populations."
+)
+@regions_option(
+    "population=COLUMN: public numbers of the lowest regions, a column of their file; by default "
+    "all regions have the same number. The plan is then of the regions of every level.",
+    "population",
+)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Parameter of the method of --regions, as of `psd build`, such as levels_share=0.3.",
+)
+@click.option(
+    "--for-relative-error",
+    metavar="P%",
+    help="Solve for the epsilon that gives regions of --level this mean relative error.",
+)
+@click.option("--level", help="Level of --for-relative-error; by default the lowest.")
+@FORMAT
+@click.option("-o", "--output", type=click.Path(), help="CSV or JSON file instead of the screen.")
+@click.option(
+    "--plot", type=click.Path(), help="PNG, SVG or HTML page of the errors by size, or by level."
+)
+@overwrite
+def run_plan(
+    area_km2: float | None,
+    bounds: Any,
+    crs: str,
+    coordinate_resolution: str | None,
+    min_cell: str | None,
+    covariate: str | None,
+    boundary: str | None,
+    form: str | None,
+    output: str | None,
+    plot: str | None,
+    overwrite: bool,
+    **options: Any,
+) -> None:
+    """Predict the relative errors of a release by size of query, or of regions. Reads no data.
+
+    The command simulates populations with the assumed densities, builds releases of them with the
+    real methods and noise, and measures the errors of queries. A real population lies between the
+    assumed ones, so each figure is a range; docs/guide/planning.md tests the ranges on real data.
+    With --covariate, a public raster or polygons, the simulated people follow the covariate, and
+    a density is assumed only within its cells.
+
+    With --regions the plan is of named regions: the error of each level, and the number of regions
+    of each quality, for their public populations. Epsilon is shared out as the build does. The
+    simulated people of a region follow --covariate and are inside --boundary.
+    --for-relative-error solves for epsilon.
+
+    \b
+    Examples:
+      psd plan --area 605 --count 100000 --epsilon 0.1,1
+      psd plan --area 605 --count 100000 --epsilon 1 --max-contributions 4 --sizes 0.25,1,5%
+      psd plan --area 605 --count 100000 --epsilon 1 --slices 52 --delta 1e-6
+      psd plan --bounds 126.4 37 127.6 38 --count 100000 --epsilon 1 --plot plan.png
+      psd plan --bounds 126.4 37 127.6 38 --count 100000 --epsilon 1 --covariate people.tif \\
+          --methods auto,cascade,adaptive-grid -o plan.csv
+      psd plan --bounds 126.4 37 127.6 38 --regions wards.gpkg --regions id=ward \\
+          --regions parent=district --regions population=people --epsilon 0.1,1
+      psd plan --bounds 126.4 37 127.6 38 --regions wards.gpkg --regions id=ward \\
+          --regions population=people --for-relative-error 5% --level ward
+    """  # noqa: D301
+    from psd._util.atomic_write import check_targets
+    from psd.apps.planning.figure import check_plan_plot
+    from psd.apps.planning.plan import plan
+    from psd.publish.request_toml import public_files
+
+    form = output_format(form, output, FORMATS)
+    check_targets(
+        filter(None, (output, plot)),
+        overwrite=overwrite,
+        inputs=public_files({"covariate": covariate, "boundary": boundary}),
+    )
+    regional = {
+        name: options.pop(name) for name in ("regions", "settings", "for_relative_error", "level")
+    }
+    if regional["regions"]:
+        series = {name: options.pop(name) for name in ("slices", "delta")}
+        _refuse_with_regions(area_km2=area_km2, **series)
+        domain, _ = _plan_domain(
+            area_km2, bounds, crs, coordinate_resolution=coordinate_resolution, min_cell=min_cell
+        )
+        options |= {"covariate": covariate, "boundary": boundary}
+        run_region_plan(domain, form, output, plot, overwrite=overwrite, **regional, **options)
+        return
+    _refuse_without_regions(**regional, boundary=boundary)
+    if plot:
+        check_plan_plot(Path(plot))
+    is_local = area_km2 is not None
+    domain, area_km2 = _plan_domain(
+        area_km2, bounds, crs, coordinate_resolution=coordinate_resolution, min_cell=min_cell
+    )
+    if covariate and is_local:
+        raise click.UsageError("--covariate needs a location: give --bounds instead of --area")
+    density = read_covariate(covariate, domain)
+    lists: dict[str, Any] = {
+        name: split_commas(options.pop(name)) for name in ("methods", "densities")
+    }
+    options |= _slices_of(options.pop("slices"))
+    epsilons, sizes = (split_commas(options.pop(name)) for name in ("epsilons", "sizes"))
+    with show_builds("simulating populations") as finished:
+        result = plan(
+            options.pop("count"),
+            domain=domain,
+            area_km2=area_km2,
+            epsilons=epsilons,
+            sizes=[_size_share(text, area_km2) for text in sizes],
+            covariate=density,
+            progress=finished,
+            **lists,
+            **options,
+        )
+    _write_plan(result, form, output, overwrite=overwrite)
+    if plot:
+        _plot_plan(result, plot, overwrite=overwrite)
+
+
+def _slices_of(text: str | None) -> dict[str, int]:
+    """Number of slices, and the bound of each."""
+    from psd.publish.option_text import split_settings
+
+    if text is None:
+        return {}
+    number, settings = split_settings("--slices", text, ("max_per_slice",))
+    texts = {"slices": number, **settings}
+    for name, value in texts.items():
+        if not re.fullmatch(r"\d{1,10}", value, re.ASCII):
+            raise click.UsageError(f"--slices must have a whole number of {name}, got {value!r}")
+    return {name: int(value) for name, value in texts.items()}
+
+
+def _refuse_with_regions(**chosen: object) -> None:
+    """Refuse options of a plan by size of query."""
+    context = click.get_current_context()
+    for name in (*(name for name, value in chosen.items() if value), "sizes", "densities", "runs"):
+        source = context.get_parameter_source(name)
+        if name in chosen or source == ParameterSource.COMMANDLINE:
+            option = {"area_km2": "area", "densities": "density"}.get(name, name)
+            raise click.UsageError(
+                f"--{option} must be left out with --regions, whose plan is of named regions"
+            )
+
+
+def _refuse_without_regions(**regional: object) -> None:
+    """Refuse options of a plan of regions, and what the other plan cannot do without."""
+    for name, value in regional.items():
+        if value:
+            option = {"settings": "set"}.get(name, name.replace("_", "-"))
+            raise click.UsageError(f"--{option} must be given with --regions")
+    for name, param in (("count", "--count"), ("epsilons", "--epsilon")):
+        if click.get_current_context().params[name] is None:
+            raise click.UsageError(f"Missing option '{param}'.")
+
+
+def _plan_domain(
+    area: float | None,
+    bounds: Any,
+    crs: str,
+    **lattice: str | None,
+) -> tuple[Domain, float]:
+    """Domain of the plan and its area, from one of the two options."""
+    from dataclasses import replace
+
+    from psd.apps.planning.study_area import domain_area_km2, square_domain
+    from psd.space.domain import Domain
+
+    if (area is None) == (bounds is None):
+        raise click.UsageError("one of --area, in km2, and --bounds must be given")
+    stated: dict[str, Any] = {name: text for name, text in lattice.items() if text is not None}
+    if bounds is None:
+        assert area is not None
+        square = square_domain(area)  # in metres, and so is the resolution
+        return replace(square, **stated), area
+    domain = Domain(bounds=chosen_bounds(bounds, crs), crs=crs, **stated)
+    return domain, domain_area_km2(domain)
+
+
+def _size_share(text: str, area_km2: float) -> float:
+    """Share of the area, from km2 or from a text with %."""
+    if text.endswith("%"):
+        return parse_number(text[:-1].strip()) / 100
+    size = parse_number(text)
+    if size > area_km2:
+        raise click.UsageError(
+            f"--sizes must be at most the area, {area_km2:,.6g} km2, got {text} km2"
+        )
+    return size / area_km2
+
+
+def _write_plan(result: Plan, form: str, output: str | None, *, overwrite: bool) -> None:
+    """Write the plan to the screen or to a file."""
+    if form == "table":
+        _print_plan(result)
+    elif form == "csv":
+        write_text(csv_text(result.table), output, overwrite=overwrite)
+    else:
+        write_text(_plan_json(result), output, overwrite=overwrite)
+
+
+def _plan_json(result: Plan) -> str:
+    """The plan as one JSON object."""
+    import json
+
+    from psd.apps.planning.text import plan_sentences
+
+    content = {
+        "area_km2": result.area_km2,
+        "count": result.count,
+        "max_contributions": result.max_contributions,
+        "runs": result.runs,
+        **_series_content(result),
+        "coordinate_resolution": result.coordinate_resolution,
+        "min_cell": result.min_cell,
+        "expected": json.loads(result.table.to_json(orient="records", double_precision=15)),
+        "words": plan_sentences(result),
+    }
+    return json.dumps(content, indent=1) + "\n"
+
+
+def _series_content(result: Plan) -> dict[str, Any]:
+    """Slices, delta and what builds choose, if there are any."""
+    from psd.privacy.delta import delta_text
+
+    series, content = result.series, {}
+    if series.slices > 1:
+        content = {"slices": series.slices, "max_per_slice": series.max_per_slice}
+    if series.delta is None:
+        return content
+    laws = [{"epsilon": e, "method": m, "noise": law} for (e, m), law in result.chosen.items()]
+    return {**content, "delta": delta_text(series.delta), "chosen": laws}
+
+
+# Columns that a narrow terminal leaves out, in this order.
+_DISPENSABLE = (
+    "error in_records",
+    "mean error_at random",
+    "90th_percentile",
+    "median_error",
+    "% of_area",
+)
+
+
+def _print_plan(result: Plan) -> None:
+    """Ranges as a table for people, and what they mean in words."""
+    from psd.apps.planning.text import (
+        COLUMNS_NOTE,
+        plan_sentences,
+        plan_setting,
+        range_columns,
+    )
+
+    columns = [
+        Column(heading=name, values=values, left=name in ("method", "noise"))
+        for name, values in range_columns(result).items()
+    ]
+    click.echo(f"Expected relative errors: {plan_setting(result)}.")
+    left_out = print_columns(columns, dispensable=_DISPENSABLE)
+    click.echo(textwrap.fill(f"{COLUMNS_NOTE} No data was read.", 90))
+    for sentence in plan_sentences(result):
+        click.echo(f"- {sentence}.")
+    print_left_out(left_out)
+
+
+def _plot_plan(result: Plan, path: str, *, overwrite: bool) -> None:
+    """Errors by size of query as a picture or a page."""
+    from psd._util.atomic_write import temporary_target
+    from psd.apps.planning.figure import plot_plan
+
+    with temporary_target(path, overwrite=overwrite) as target:
+        plot_plan(result, target)
+    click.echo(f"wrote {path}")
+
+
+COMMANDS = {"plan": run_plan}

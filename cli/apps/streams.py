@@ -1,0 +1,341 @@
+"""psd stream: a series that grows by one time slice at a time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from psd.decompositions import methods
+
+from ..options.about import about_option
+from ..options.area import area_options
+from ..options.command import READ_KEYS, Command, chain_options, options_of
+from ..options.ledger import account_of, ledger_options, split_dataset
+from ..options.reading import INPUTS, inputs_of, read_option
+from ..options.recipe import domain_keys
+from ..options.table import TABLE_OR_JSON
+from ..options.values import INTEGER, parse_settings
+from ..output.columns import print_facts
+from ..output.terminal import print_warning, show_stage
+
+if TYPE_CHECKING:
+    from psd.apps.streams.stream import StreamStatus
+    from psd.ledger.account import Account
+    from psd.publish.request import BuildRequest
+
+__all__ = ["COMMANDS"]
+
+
+_STATE = click.argument("state", type=click.Path(dir_okay=False, readable=False))
+_INPUT_KEYS = ("table", "query", "memory")
+_release = options_of("Release")
+_unit = options_of("Unit of privacy")
+_time = options_of("Time")
+_private = options_of("Private output")
+_totals = options_of("Running totals")
+
+# Options whose name is the key of a request.
+_REQUEST_KEYS = (
+    "epsilon", "delta", "noise", "bounds", "crs", "boundary", "regions", "method", "user",
+    "max_contributions", "max_per_slice", "per", "slices", "covariate", "about",
+)  # fmt: skip
+
+_CREATE = (
+    _totals(
+        "--totals",
+        is_flag=True,
+        help="Write running totals as well, into a series beside the output with .totals in its "
+        "name; needs --method grid with --set size=, or quadtree.",
+    ),
+    _totals(
+        "--counter",
+        type=click.Choice(["auto", "slices", "tree", "toeplitz"]),
+        help="How totals are computed. slices: sums of the slices, at no cost. tree: a binary tree "
+        "of blocks of slices with noise of its own, for half of epsilon. toeplitz: the square root "
+        "of the running sum, with Gaussian noise, for half of epsilon and --delta. auto, the "
+        "default: the smallest predicted error of the last total. A ledger refuses toeplitz.",
+    ),
+    _release(
+        "-o",
+        "--output",
+        required=True,
+        type=click.Path(),
+        help="File of the public series; each added slice writes it anew.",
+    ),
+    _release("--epsilon", required=True, help="Epsilon of all slices of the list together."),
+    _release(
+        "--delta",
+        metavar="D",
+        help="Probability with which the slices, or the totals, may reveal more than epsilon "
+        "allows, such as 1e-6: far below one over the number of users, and below 1e-3. Only "
+        "Gaussian noise spends it: that of the slices, or of --counter toeplitz.",
+    ),
+    _release(
+        "--noise",
+        type=click.Choice(["auto", "laplace", "gaussian"]),
+        help="Law of the noise of the slices. auto, the default: with --delta, Gaussian where a "
+        "user is in several slices and it is less. gaussian needs --delta, and its totals are "
+        "sums. The law never changes.",
+    ),
+    _release(
+        "--method",
+        type=click.Choice((*methods(), "none")),
+        help="Method that divides space, the same for every slice; none is for --regions.",
+    ),
+    _release(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Parameter of the method; may be repeated.",
+    ),
+    about_option,
+    area_options,
+    _time(
+        "--slices",
+        required=True,
+        metavar="NAMES",
+        help="All slices that the stream can have, such as 2026-01-01..2026-12-31. Public, never "
+        "from the data; needs --read time=COLUMN. The list never changes.",
+    ),
+    _time(
+        "--by",
+        type=click.Choice(["hour", "day", "week", "month"]),
+        help="Length of a slice; by default, as the names in --slices are written.",
+    ),
+    _unit(
+        "--user",
+        metavar="COLUMN",
+        help="Column of user ids: all records of a user are protected together. Without it, each "
+        "record is protected separately.",
+    ),
+    _unit(
+        "--max-contributions",
+        metavar="K",
+        type=INTEGER,
+        help="Largest number of records kept of each user in all slices, those of earlier slices "
+        "first; or of each day or slice with --per.",
+    ),
+    _unit(
+        "--max-per-slice",
+        metavar="M",
+        type=INTEGER,
+        help="Largest number of records kept of each user in one slice, of the K in all slices.",
+    ),
+    _unit(
+        "--per",
+        type=click.Choice(["day", "user-slice", "slice", "record"]),
+        help="day: each day of a user is protected separately. user-slice: each slice of a user "
+        "is. slice: K records of a user are kept in each slice, and the slices share epsilon. "
+        "record: each record is protected separately, as without --user.",
+    ),
+    read_option(*(key for key in READ_KEYS if key not in _INPUT_KEYS), "coordinate_resolution"),
+    ledger_options,
+)
+
+
+@click.group(
+    "stream",
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.pass_context
+def run_stream(ctx: click.Context) -> None:
+    """Grow a series by one time slice at a time, under one epsilon.
+
+    Create a stream once, for a fixed list of slices: a ledger is charged for all of them. Then add
+    each slice when its records have arrived. Each addition writes the public series anew. The
+    state of a stream is PRIVATE: keep it where only its owner can read it, for as long as the
+    stream grows.
+
+    \b
+    Examples:
+      psd stream create city.stream -o city.psd.parquet --epsilon 1 \\
+          --bounds 126.4 37 127.6 38 --slices 2026-01-01..2026-12-31 --read time=time
+      psd stream add city.stream monday.csv --slice 2026-01-05
+      psd stream status city.stream
+    """  # noqa: D301
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+@run_stream.command("create", cls=Command, short_help="Create a stream; charge a ledger once.")
+@_STATE
+@chain_options(*_CREATE)
+def create(state: str, output: str, by: str | None, **options: Any) -> None:
+    """Create a stream for a list of time slices. No record is read.
+
+    STATE is PRIVATE: of users it holds ids and numbers of records. With --ledger and --dataset,
+    the loss is charged once, for the whole list.
+
+    \b
+    Examples:
+      psd stream create city.stream -o city.psd.parquet --epsilon 1 \\
+          --bounds 126.4 37 127.6 38 --by day --slices 2026-01-01..2026-12-31 \\
+          --method grid --set size=64 --read time=time --read time_zone=Asia/Seoul
+      psd stream create city.stream -o city.psd.parquet --epsilon 1 \\
+          --bounds 126.4 37 127.6 38 --slices 2026-01..2026-12 --read time=time \\
+          --user user_id --max-contributions 4 --ledger city.ledger --dataset visits
+      psd stream create city.stream -o city.psd.parquet --epsilon 1 --delta 1e-6 \\
+          --bounds 126.4 37 127.6 38 --slices 2026-01-01..2026-12-31 --read time=time \\
+          --user user_id --max-contributions 52 --max-per-slice 1
+    """  # noqa: D301
+    from psd.apps.streams.creation import create_stream
+    from psd.apps.streams.stream import Stream
+
+    from ..output.request_warnings import warn_of_request
+
+    ledger, dataset = options.pop("ledger"), options.pop("dataset")
+    totals = {name: options.pop(name) for name in ("totals", "counter")}
+    account = account_of(ledger, *split_dataset(dataset), outputs=[output])
+    request = _request_of(options, by, account)
+    warn_of_request(request)
+    created = create_stream(state, output, request, account=account, **totals)
+    slices = request.slices
+    assert slices is not None
+    click.echo(
+        f"wrote {state} (PRIVATE): {request.method.name}, {_number_text(len(slices))} by "
+        f"{slices.by}, {Stream(state).status().guarantee}"
+    )
+    if created.noise_text is not None:
+        click.echo(created.noise_text)
+    if created.counter is not None:
+        click.echo(created.counter.text)
+    if account is not None:
+        click.echo(f"ledger head {account.head}")
+
+
+@run_stream.command("add", cls=Command, short_help="Add one slice to the public series.")
+@_STATE
+@INPUTS
+@click.option(
+    "--slice", "slice_name", required=True, metavar="NAME", help="Slice to add, such as 2026-01-05."
+)
+@click.option(
+    "--skip",
+    is_flag=True,
+    help="Leave out slices that come before it and were not added, for good.",
+)
+@read_option(*_INPUT_KEYS)
+@_private("--report-private", is_flag=True, help="Print PRIVATE numbers of records to stderr.")
+def add(
+    state: str,
+    inputs: tuple[str, ...],
+    slice_name: str,
+    skip: bool,
+    read: dict[str, Any],
+    report_private: bool,
+) -> None:
+    """Count one slice, draw its noise once, and write the public series anew.
+
+    Slices are added in the order of the list, each once. Records of other slices are left out.
+    Inputs are read as the stream was created, and those of `psd build` are allowed. Except with
+    --report-private, the printed output does not depend on the data. If the command is killed, run
+    it again on the same input: it gives the answer that it would have given.
+
+    \b
+    Examples:
+      psd stream add city.stream monday.csv --slice 2026-01-05
+      psd stream add city.stream wednesday.csv --slice 2026-01-07 --skip
+    """  # noqa: D301
+    from psd.apps.streams.stream import Stream
+
+    from ..output.private_report import make_observer
+
+    memory = read.pop("memory", None)
+    data = inputs_of(inputs, read.pop("table", None), read.pop("query", None))
+    stream = Stream(state)
+    with show_stage() as stage:
+        stream.add(
+            data,
+            slice_name,
+            skip=skip,
+            memory=memory,
+            observer=make_observer(stage, report_private=report_private),
+            warn=print_warning,
+        )
+    status = stream.status()
+    click.echo(
+        f"wrote {status.output}: slice {slice_name} is in it, {len(status.added):,} of "
+        f"{len(status.slices):,}, {status.guarantee}"
+    )
+
+
+@run_stream.command("status", cls=Command, short_help="Show which slice is next.")
+@_STATE
+@TABLE_OR_JSON
+def show_status(state: str, form: str) -> None:
+    """Show how far a stream has grown, and which slice is next. No value depends on a record.
+
+    \b
+    Examples:
+      psd stream status city.stream
+      psd stream status city.stream --format json
+    """  # noqa: D301
+    from psd.apps.streams.stream import Stream
+
+    facts = _facts_of(Stream(state).status())
+    if form == "json":
+        click.echo(json.dumps(facts, indent=1))
+        return
+    print_facts({name: _words(value) for name, value in facts.items()})
+
+
+def _words(value: Any) -> str:
+    """A fact in words: none for what is not there, and yes or no."""
+    if isinstance(value, list):
+        return " ".join(value) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "none" if value is None else str(value)
+
+
+def _request_of(options: dict[str, Any], by: str | None, account: Account | None) -> BuildRequest:
+    """Request of the options of `psd stream create`; files of records are refused unread."""
+    from psd.publish.request_toml import public_files, request_from_table
+
+    settings = parse_settings(options["settings"])
+    table = {key: options[key] for key in _REQUEST_KEYS if options[key] is not None}
+    table |= domain_keys(options["read"], settings)
+    table |= {"set": settings} if settings else {}
+    table |= {"read": options["read"]} if options["read"] else {}
+    if account is not None:
+        account.refuse_records(public_files(table, Path.cwd()))
+    request = request_from_table(table)
+    slices = request.slices
+    if by is not None and slices is not None and slices.by != by:
+        raise click.UsageError(f"--by must be {slices.by} for these --slices, got {by}")
+    return request
+
+
+def _facts_of(status: StreamStatus) -> dict[str, Any]:
+    """Facts of a status, by names that are printed."""
+    return {
+        "method": status.method,
+        "guarantee": status.guarantee,
+        "slices_by": status.slices.by,
+        "time_zone": status.slices.time_zone,
+        "first": status.slices.names[0],
+        "last": status.slices.names[-1],
+        "slices": len(status.slices),
+        "added": len(status.added),
+        "skipped": list(status.skipped),
+        "next": status.next or "no more",
+        "output": status.output,
+        "totals": status.totals,
+        "counter": status.counter,
+        "up_to_date": status.published,
+        "ledger": status.ledger,
+        "dataset": status.dataset,
+    }
+
+
+def _number_text(number: int) -> str:
+    """Number of slices in words."""
+    return "1 slice" if number == 1 else f"{number:,} slices"
+
+
+COMMANDS = {"stream": run_stream}

@@ -1,0 +1,171 @@
+"""psd suggest: shared weights learnt with privacy, and places ranked on the device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..options.command import POINT_KEYS, Command, options_of
+from ..options.common import RELEASE_OPTION, chosen_max_nodes, overwrite
+from ..options.ledger import account_of, ledger_options, split_dataset
+from ..options.reading import INPUTS, inputs_of, local_files, read_option
+from ..options.table import table_or
+from ..options.unit import unit_options
+from ..options.values import INTEGER
+from ..output.private_report import make_observer
+from ..output.request_warnings import warn_of_large_epsilon
+from ..output.tables import write_table
+from ..output.terminal import show_stage
+
+if TYPE_CHECKING:
+    from psd.api.release import Release
+
+__all__ = ["COMMANDS"]
+
+
+@click.group(
+    "suggest",
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.pass_context
+def run_suggest(ctx: click.Context) -> None:
+    """Suggest places to a person whose places never leave the device.
+
+    `train` runs where the records are, and learns a few shared weights with privacy. `places` runs
+    on the device of a person. It reads a release, the weights and the person's places.
+
+    \b
+    Examples:
+      psd suggest train visits.csv --release city.psd.parquet --user user_id \\
+          --epsilon 0.3 --delta 1e-6 -o city.weights.json
+      psd suggest places own.csv --release city.psd.parquet --weights city.weights.json -k 20
+    """  # noqa: D301
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+@run_suggest.command("train", cls=Command, short_help="Learn shared weights from records.")
+@INPUTS
+@RELEASE_OPTION
+@click.option("-o", "--output", required=True, help="File of the weights.")
+@click.option("--epsilon", required=True, help="Epsilon of the weights, a decimal such as 0.3.")
+@click.option(
+    "--delta",
+    required=True,
+    metavar="D",
+    help="Probability with which the weights may reveal more than epsilon allows, such as 1e-6.",
+)
+@click.option(
+    "--cells",
+    type=INTEGER,
+    default=40,
+    show_default=True,
+    help="Regions in a row and in a column of the area, 5 to 100.",
+)
+@unit_options(
+    bound="Largest number of records of each user that are read; 4 by default.",
+    per=(),
+    bound_type=INTEGER,
+    without="It must be given.",
+)
+@read_option(*POINT_KEYS, "memory")
+@ledger_options
+@options_of("Private output")(
+    "--report-private", is_flag=True, help="Print PRIVATE reasons for a refusal to stderr."
+)
+@overwrite
+def train(
+    inputs: tuple[str, ...],
+    release: str,
+    output: str,
+    overwrite: bool,
+    read: dict[str, Any],
+    ledger: str | None,
+    dataset: str | None,
+    report_private: bool,
+    **options: Any,
+) -> None:
+    """Learn the weights by which devices rank regions, with noise for (epsilon, delta).
+
+    Each user is protected as a whole. The file of weights has six numbers, epsilon, delta and the
+    digest of the release. It can be given to anyone.
+
+    \b
+    Examples:
+      psd suggest train visits.csv --release city.psd.parquet --user user_id \\
+          --epsilon 0.3 --delta 1e-6 -o city.weights.json --ledger city.ledger --dataset visits
+    """  # noqa: D301
+    from psd._util.atomic_write import check_free
+    from psd.apps.suggest.training import train_weights
+    from psd.apps.suggest.weights import write_weights
+    from psd.privacy.epsilon import epsilon_decimal, parse_epsilon
+
+    if options["user"] is None:
+        raise click.UsageError("--user must be given; the weights protect users")
+    reads: list[str | Path] = [release, *local_files(inputs), ledger or ""]
+    check_free(output, overwrite=overwrite, inputs=reads)
+    account = account_of(ledger, *split_dataset(dataset), (output,))
+    warn_of_large_epsilon(epsilon_decimal(parse_epsilon(options["epsilon"])))
+    with show_stage() as stage:
+        stage("reading")
+        data = inputs_of(inputs, read.pop("table", None), read.pop("query", None))
+        stated = {name: value for name, value in options.items() if value is not None}
+        observer = make_observer(stage, report_private=report_private)
+        weights = train_weights(
+            data, _load(release), account=account, observer=observer, **read, **stated
+        )
+    write_weights(weights, output, overwrite=overwrite)
+    click.echo(f"wrote {output}")
+    if account is not None:
+        account.finish()
+        click.echo(f"ledger head {account.head}")
+
+
+@run_suggest.command("places", cls=Command, short_help="Rank regions for one person.")
+@click.argument("own_places", metavar="OWN", type=click.Path(readable=False))
+@RELEASE_OPTION
+@click.option(
+    "--weights", required=True, type=click.Path(readable=False), help="File of the weights."
+)
+@click.option("-k", type=INTEGER, default=20, show_default=True, help="Number of regions to list.")
+@click.option("--x", default="lon", show_default=True, help="Column of x or longitude in OWN.")
+@click.option("--y", default="lat", show_default=True, help="Column of y or latitude in OWN.")
+@table_or("csv", "json")
+def rank_places(
+    own_places: str, release: str, weights: str, k: int, x: str, y: str, form: str
+) -> None:
+    """Rank the regions of a release for the person whose places are in OWN, a CSV file.
+
+    The command reads three files and prints a table. It opens no connection and writes no file.
+    Coordinates are in the CRS of the release. Places outside its area are left out.
+
+    \b
+    Examples:
+      psd suggest places own.csv --release city.psd.parquet --weights city.weights.json -k 20
+    """  # noqa: D301
+    from psd.apps.suggest.places import read_places, suggest_places
+    from psd.apps.suggest.weights import read_weights
+
+    shared = read_weights(weights)
+    suggested = suggest_places(read_places(own_places, x, y), _load(release), shared, k)
+    write_table(suggested, form, None, overwrite=False)
+
+
+def _load(path: str) -> Release:
+    """Release of a file; a series has no single density."""
+    from psd.api.loading import load
+    from psd.api.series import SeriesRelease
+    from psd.errors import ReleaseFormatError
+
+    loaded = load(path, max_nodes=chosen_max_nodes())
+    if isinstance(loaded, SeriesRelease):
+        raise ReleaseFormatError(
+            f"{path} must be a single release, got a series of time slices; its density changes"
+        )
+    return loaded
+
+
+COMMANDS = {"suggest": run_suggest}

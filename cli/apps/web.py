@@ -1,0 +1,138 @@
+"""psd map and psd methodology: pages of a release for its readers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from psd.query.reliability import Threshold
+
+from ..options.command import Command
+from ..options.common import RELEASE, overwrite
+from ..options.time_slices import SLICE, release_or_series_at
+from ..options.values import INTEGER, LIMITS
+from ..output.terminal import show_stage
+
+if TYPE_CHECKING:
+    import geopandas
+
+__all__ = ["COMMANDS"]
+
+
+@click.command("map", cls=Command)
+@RELEASE
+@SLICE
+@click.option("-o", "--output", type=click.Path(), required=True, help="HTML file to write.")
+@click.option(
+    "--regions",
+    type=click.Path(),
+    help="Public polygons to choose from on the page: GeoPackage, GeoJSON, ... Of its columns id "
+    "and name are read alone.",
+)
+@click.option("--regions-crs", metavar="CRS", help="CRS of --regions, where the file states none.")
+@click.option("--title", help="Title of the page; by default that of the release.")
+@click.option(
+    "--level",
+    type=INTEGER,
+    help="Show cells down to this level alone, 0 for the whole area: for releases of very many "
+    "cells. Drawn areas have no answer then.",
+)
+@click.option(
+    "--threshold",
+    type=LIMITS,
+    default="0.12,0.3",
+    show_default=True,
+    help="Largest relative error of a good estimate and of a reliable one, or of a reliable one "
+    "alone.",
+)
+@overwrite
+def run_map(
+    release: str,
+    slice_name: str | None,
+    output: str,
+    regions: str | None,
+    regions_crs: str | None,
+    title: str | None,
+    level: int | None,
+    threshold: Threshold,
+    overwrite: bool,
+) -> None:
+    """Write a page with a map of a release that answers drawn areas.
+
+    The page is one file, which loads nothing and works without a network. It shows density, count
+    and reliability of the cells, their estimates and intervals, and the joint answer to boxes and
+    polygons that a reader draws, or to regions that a reader chooses: the answers of psd query. It
+    is made of the release alone, and of public regions, and may be published with it.
+
+    \b
+    Examples:
+      psd map seoul.psd.parquet -o map.html
+      psd map seoul.psd.parquet -o map.html --regions wards.gpkg --title "Visits in Seoul"
+      psd map year.psd.parquet -o map.html --overwrite
+    """  # noqa: D301
+    from psd._util.atomic_write import check_free, write_file
+    from psd.apps.web.map_page import map_page
+
+    _check_options(output, regions, regions_crs)
+    check_free(output, overwrite=overwrite, inputs=(release,))
+    with show_stage() as stage:
+        stage("reading")
+        loaded = release_or_series_at(release, slice_name)
+        table = _polygons(regions, regions_crs)
+        stage("drawing")
+        page = map_page(loaded, regions=table, title=title, level=level, threshold=threshold)
+    write_file(output, page.encode("utf-8"), overwrite=overwrite)
+    click.echo(f"wrote {output}")
+
+
+def _check_options(output: str, regions: str | None, regions_crs: str | None) -> None:
+    """Refuse options that do not fit together."""
+    if not output.lower().endswith((".html", ".htm")):
+        raise click.UsageError(f"-o must end in .html, got {output}; the map is a page")
+    if regions_crs is not None and regions is None:
+        raise click.UsageError("--regions-crs must be given with --regions")
+
+
+def _polygons(path: str | None, crs: str | None) -> geopandas.GeoDataFrame | None:
+    """Polygons of a file; None without one."""
+    from psd.space.region_files import read_polygons
+
+    return None if path is None else read_polygons(Path(path), "regions", crs=crs)
+
+
+@click.command("methodology", cls=Command)
+@RELEASE
+@SLICE
+@click.option("-o", "--output", type=click.Path(), required=True, help="HTML file to write.")
+@overwrite
+def run_methodology(release: str, slice_name: str | None, output: str, overwrite: bool) -> None:
+    """Write a page that says what a release protects, and how accurate it is.
+
+    The page is for a board and for readers: the guarantee, epsilon as odds, predicted errors by
+    size, maps, how the release was built, and how to cite it. It is one file, which prints well and
+    loads nothing. It is made of the release alone and may be published with it. What `psd build
+    --about` stated is on it. Pictures need the extra `plot`.
+
+    \b
+    Examples:
+      psd methodology seoul.psd.parquet -o sheet.html
+      psd methodology year.psd.parquet -o sheet.html --overwrite
+    """  # noqa: D301
+    from psd._util.atomic_write import check_free, write_file
+    from psd.apps.web.methodology import methodology_page
+
+    if not output.lower().endswith((".html", ".htm")):
+        raise click.UsageError(f"-o must end in .html, got {output}; the sheet is a page")
+    check_free(output, overwrite=overwrite, inputs=(release,))
+    with show_stage() as stage:
+        stage("reading")
+        loaded = release_or_series_at(release, slice_name)
+        stage("drawing")
+        page = methodology_page(loaded)
+    write_file(output, page.encode("utf-8"), overwrite=overwrite)
+    click.echo(f"wrote {output}")
+
+
+COMMANDS = {"map": run_map, "methodology": run_methodology}

@@ -1,0 +1,181 @@
+"""The apps: what of each is reached by a name of the core, as text.
+
+An app is a folder of `psd.apps` that builds on public names of the core. The core imports none, and
+works without any: what is named here is imported when it is called. A folder that was left out is
+answered by one sentence. This is the only file of the core that names apps.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from functools import cache
+from importlib.abc import MetaPathFinder
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final
+
+from psd.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
+    from psd.apps import choosing as choosing
+    from psd.apps import local as local
+    from psd.apps import suggest as suggest
+    from psd.apps.auditing.audit import audit as audit
+    from psd.apps.evaluation.compare import compare as compare
+    from psd.apps.evaluation.evaluate import evaluate as evaluate
+    from psd.apps.planning.plan import plan as plan
+    from psd.apps.planning.region_plan import plan_regions as plan_regions
+    from psd.apps.spark.engine import Spark as Spark
+    from psd.apps.spark.engine import SparkTable as SparkTable
+    from psd.apps.streams.stream import Stream as Stream
+    from psd.apps.suggest.training import train_factors as train_factors
+    from psd.apps.suggest.training import train_weights as train_weights
+
+__all__ = [
+    "COMMANDS",
+    "FAMILIES",
+    "MEMBERS",
+    "MOVED",
+    "USES",
+    "VARIANTS",
+    "answer_old_names",
+    "check_app",
+    "has_app",
+    "load_app",
+    "load_member",
+]
+
+USES: Final[dict[str, tuple[str, ...]]] = {
+    "auditing": (),
+    "choosing": (),
+    "evaluation": (),
+    "local": (),
+    "planning": ("evaluation", "local"),
+    "qgis": (),
+    "spark": (),
+    "streams": (),
+    "suggest": (),
+    "web": (),
+}
+"""The apps, and the other apps that each may import."""
+
+MEMBERS: Final = {
+    "Spark": "psd.apps.spark.engine",
+    "SparkTable": "psd.apps.spark.engine",
+    "Stream": "psd.apps.streams.stream",
+    "audit": "psd.apps.auditing.audit",
+    "compare": "psd.apps.evaluation.compare",
+    "evaluate": "psd.apps.evaluation.evaluate",
+    "local.plan": "psd.apps.planning.local_plan",
+    "plan": "psd.apps.planning.plan",
+    "plan_regions": "psd.apps.planning.region_plan",
+    "train_factors": "psd.apps.suggest.training",
+    "train_weights": "psd.apps.suggest.training",
+}
+"""Names of `psd` that an app has, and their modules; of `psd.apps` where a name has a dot."""
+
+COMMANDS: Final = {
+    "audit": "auditing",
+    "choose": "choosing",
+    "compare": "evaluation",
+    "evaluate": "evaluation",
+    "local": "local",
+    "map": "web",
+    "methodology": "web",
+    "plan": "planning",
+    "qgis-plugin": "qgis",
+    "stream": "streams",
+    "suggest": "suggest",
+}
+"""Commands of the apps; the modules of `psd_cli.apps` have the names of the apps."""
+
+FAMILIES: Final = {"psd.apps.choosing.objectives": "psd.objectives"}
+"""Families of variants that are of an app, and their groups of entry points."""
+
+VARIANTS: Final = {"psd.ingest.engine": {"spark": "psd.apps.spark.engine"}}
+"""Variants of families of the core that are apps: their modules by family and name."""
+
+MOVED: Final = {
+    "psd.choosing": "psd.apps.choosing",
+    "psd.local": "psd.apps.local",
+    "psd.suggest": "psd.apps.suggest",
+}
+"""Public modules that had another name; they answer with the new one until version 1.0.0."""
+
+
+@cache
+def has_app(name: str) -> bool:
+    """Whether the folder of an app is there, with those of the apps that it uses."""
+    try:
+        found = find_spec(f"psd.apps.{name}") is not None
+    except ModuleNotFoundError:  # no app is there
+        return False
+    return found and all(map(has_app, USES[name]))
+
+
+def check_app(name: str, *, what: str) -> None:
+    """Check that an app is there.
+
+    Raises
+    ------
+    MissingExtraError
+        If it is not; the message says what needs it.
+    """
+    if not has_app(name):
+        raise MissingExtraError(
+            f"{what} must have the app {name!r}, which this installation of psd was made without; "
+            "install all of psd"
+        )
+
+
+def load_app(module: str, *, what: str) -> ModuleType:
+    """Import a module of an app.
+
+    Parameters
+    ----------
+    module : str
+        Such as ``"psd.apps.planning.plan"``.
+    what : str
+        What needs the app, for the message.
+
+    Raises
+    ------
+    MissingExtraError
+        If the app is not there.
+    """
+    check_app(module.split(".")[2], what=what)
+    return importlib.import_module(module)
+
+
+def load_member(name: str) -> Any:
+    """Member of a module of an app, by a name of `MEMBERS`.
+
+    Raises
+    ------
+    MissingExtraError
+        If the app is not there.
+    """
+    module = load_app(MEMBERS[name], what=f"psd.{'apps.' * ('.' in name)}{name}")
+    return getattr(module, name.rpartition(".")[2])
+
+
+class _OldNames(MetaPathFinder):
+    """Answers an import of a module that moved with its new name."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Refuse the old names; leave all others to other finders."""
+        if fullname in MOVED:
+            raise ModuleNotFoundError(f"{fullname} is {MOVED[fullname]} now")
+        return None
+
+
+def answer_old_names() -> None:
+    """Let imports of modules that moved end in a sentence, once in a process."""
+    if not any(type(finder).__name__ == _OldNames.__name__ for finder in sys.meta_path):
+        sys.meta_path.append(_OldNames())

@@ -1,0 +1,212 @@
+"""Canaries: units whose presence a coin decides; an attack guesses it. Synthetic data only.
+
+A build has thousands of canaries at separate points, so one build tests the entire pipeline
+thousands of times: file, reading, tally, curator, noise, release file.
+
+References
+----------
+.. [1] Steinke, Nasr, Jagielski. "Privacy Auditing with One (1) Training Run." NeurIPS 2023,
+   https://arxiv.org/abs/2305.08846, theorem 5.2: the number of right guesses of r fair
+   bits from an epsilon-private release is at most that of r coins of probability
+   exp(epsilon) / (1 + exp(epsilon)).
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd.api.release import Release
+from psd.apps.auditing.binomial_bounds import epsilon_from_accuracy, lower_limit
+from psd.mechanisms.random_words import random_bits
+from psd.privacy.currency import RHO
+from psd.privacy.epsilon import NANO
+
+if TYPE_CHECKING:
+    from psd.privacy.loss import Loss
+    from psd.privacy.unit import PrivacyUnit
+    from psd.space.box_tree import Tree
+
+__all__ = ["Guesses", "Plot", "choose_plot", "guess_canaries", "run_canaries"]
+
+Build = Callable[[Path, Path], None]
+
+# Expected count at a point, in units of the noise scale. Methods that size cells by noisy counts
+# require about this count in a cell, so points are in separate cells. Chosen by hand.
+_SIGNAL = 20
+_MAX_ROWS = 1_000_000
+_MIN_SIDE = 4
+# Metres of the south-west corner on both axes: numbers that no degrees have.
+_CORNER = 1_000.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plot:
+    """Points of canaries: a square of side x side points, with other units at each.
+
+    Parameters
+    ----------
+    side : int
+        Points per side, which are 1 m apart.
+    others : int
+        Units at each point that are always present.
+    unit : PrivacyUnit
+        A record, or a user with k records at one point.
+    """
+
+    side: int
+    others: int
+    unit: PrivacyUnit
+
+    @staticmethod
+    def of(side: int, loss: Loss, unit: PrivacyUnit) -> Plot:
+        """Return points whose counts exceed the noise as far as the limit of records allows."""
+        limit = _MAX_ROWS // (side * side * unit.contributions)
+        epsilon = loss.epsilon if loss.is_pure else _pure_of_rho(loss.rho)
+        return Plot(side=side, others=min(-(-_SIGNAL * NANO // epsilon), max(limit, 1)), unit=unit)
+
+    @property
+    def bounds(self) -> tuple[float, float, float, float]:
+        """Bounds of the domain."""
+        return (_CORNER, _CORNER, _CORNER + self.side, _CORNER + self.side)
+
+    def write(self, path: Path, present: NDArray[np.bool_]) -> None:
+        """Write a CSV with the columns lon, lat and, if users are the unit, user."""
+        k, user = self.unit.contributions, self.unit.has_user
+        with path.open("w", encoding="ascii") as file:
+            file.write("lon,lat,user\n" if user else "lon,lat\n")
+            for point, extra in enumerate(present.tolist()):
+                y, x = divmod(point, self.side)
+                for number in range(self.others + extra):
+                    name = f",u{point}-{number}" if user else ""
+                    file.write(f"{x + _CORNER + 0.5},{y + _CORNER + 0.5}{name}\n" * k)
+
+    def log_odds(self, release: Release) -> NDArray[np.float64]:
+        """Compute the log-odds of each canary from the cells that contain its point and no other.
+
+        A cell with noisy count c adds ln P(c - b - k) - ln P(c - b). Here b is the count of the
+        units that are always present, and P the law of the noise of the cell in the release.
+        Cells with several points, and the information in cuts, are not used.
+        """
+        tree, k = release.tree, self.unit.contributions
+        first, number = self._points_in_cells(tree, release.domain.lattice)
+        alone = (number.prod(axis=0) == 1) & (tree.epsilon > 0)
+        off = tree.count[alone] - self.others * k
+        loss, noise = tree.epsilon[alone], tree.noise
+        nearer = noise.log_density(off - k, loss) - noise.log_density(off, loss)
+        point = first[1][alone] * self.side + first[0][alone]
+        odds = np.zeros(self.side**2)
+        np.add.at(odds, point, nearer)
+        return odds
+
+    def _points_in_cells(
+        self, tree: Tree, lattice: tuple[int, int]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """First point along each axis that a cell contains, and the number of points."""
+        first, number = [], []
+        for axis in (0, 1):
+            middles = (2 * np.arange(self.side) + 1) * lattice[axis] // (2 * self.side)
+            low, high = (np.searchsorted(middles, tree.boxes[:, axis + end]) for end in (0, 2))
+            first.append(low)
+            number.append(high - low)
+        return np.array(first), np.array(number)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guesses:
+    """Number of guesses and of right guesses.
+
+    Parameters
+    ----------
+    number, right : int
+        Number of canaries that were guessed, and that were guessed right.
+    expected : float
+        Expected share of right guesses, from the epsilons in the releases.
+    """
+
+    number: int
+    right: int
+    expected: float
+
+
+def run_canaries(build: Build, plot: Plot) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Draw the canaries, build, load the release; return the log-odds and presence of each canary.
+
+    Parameters
+    ----------
+    build : callable
+        Function of the path of a CSV and the path of the release file to write.
+    plot : Plot
+        Points of the canaries.
+    """
+    present = random_bits(plot.side**2)
+    with tempfile.TemporaryDirectory(prefix="psd-audit-") as folder:
+        rows, release = Path(folder) / "canaries.csv", Path(folder) / "canaries.psd.parquet"
+        plot.write(rows, present)
+        build(rows, release)
+        return plot.log_odds(Release.load(release)), present
+
+
+def choose_plot(
+    build: Callable[[Plot], Build],
+    number: int,
+    runs: int,
+    loss: Loss,
+    unit: PrivacyUnit,
+    beta: float,
+) -> Plot:
+    """Choose the plot with the best expected bound, by one build of each size.
+
+    More points give more guesses; with fewer points, more cells contain a single point. The choice
+    depends on the epsilons in the releases only, and these builds are not used again.
+    """
+    sides, scores = [], []
+    side = math.isqrt(number)
+    while side >= _MIN_SIDE:
+        plot = Plot.of(side, loss, unit)
+        odds, present = run_canaries(build(plot), plot)
+        attempt = guess_canaries(np.tile(odds, runs), np.tile(present, runs), beta)
+        sides.append(side)
+        scores.append(
+            (_bound(attempt.expected, attempt.number, beta), attempt.number * attempt.expected)
+        )
+        side //= 2
+    return Plot.of(sides[scores.index(max(scores))], loss, unit)
+
+
+def _pure_of_rho(rho: int) -> int:
+    """Nano-epsilon of pure mechanisms that cost a rho, whose noise has about the same scale."""
+    return max(int(RHO.of_pure(np.array([rho]))[0]), 1)
+
+
+def _bound(share: float, number: int, beta: float) -> float:
+    """Bound on epsilon from a share of right guesses."""
+    return epsilon_from_accuracy(lower_limit(int(share * number), number, beta)) if number else 0.0
+
+
+def guess_canaries(odds: NDArray[np.float64], present: NDArray[np.bool_], beta: float) -> Guesses:
+    """Guess the canaries with the largest log-odds, as many as give the best expected bound.
+
+    The choice depends on the releases only, as theorem 5.2 of [1]_ requires.
+    """
+    clear = np.sort(np.abs(odds[odds != 0]))[::-1]
+    if not len(clear):
+        return Guesses(number=0, right=0, expected=0.5)
+    mean = np.cumsum(1 / (1 + np.exp(-clear))) / np.arange(1, len(clear) + 1)
+    # Canaries that are equally clear are guessed together.
+    ends = np.flatnonzero(np.append(clear[1:] < clear[:-1] - 1e-12, True))
+    ends = ends[np.unique(np.linspace(0, len(ends) - 1, 100).astype(int))]
+    bounds = [_bound(float(mean[end]), int(end + 1), beta) for end in ends]
+    if max(bounds) == 0:  # no number of guesses bounds epsilon: use the largest total signal
+        bounds = list((mean[ends] - 0.5) ** 2 * (ends + 1))
+    end = ends[int(np.argmax(bounds))]
+    guessed = np.abs(odds) >= clear[end]
+    right = int(((odds > 0) == present)[guessed].sum())
+    return Guesses(number=int(guessed.sum()), right=right, expected=float(mean[end]))

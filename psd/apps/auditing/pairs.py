@@ -1,0 +1,357 @@
+"""Builds of small trees on two data sets that differ in one unit, and an event to tell them apart.
+
+The classical black-box audit: an event is learned on half of the builds, and its frequencies on
+the other half bound epsilon from below, by the limits of Clopper and Pearson. Recorded builds give
+the expected loss of the event if every draw follows its law; see `psd.apps.auditing.transcripts`.
+Synthetic data only.
+
+References
+----------
+.. [1] Jagielski, Ullman, Oprea. "Auditing Differentially Private Machine Learning: How Private is
+   Private SGD?" NeurIPS 2020, https://arxiv.org/abs/2006.07709: the limits of [2]_ for epsilon.
+.. [2] Clopper, Pearson. "The Use of Confidence or Fiducial Limits Illustrated in the Case of the
+   Binomial." Biometrika 26, 1934.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd._util.arrays import Floats
+from psd._util.processes import map_tasks
+from psd.apps.auditing.binomial_bounds import log_ratio_limits
+from psd.apps.auditing.concentrated import transcript_rho
+from psd.apps.auditing.transcripts import RecordingSampler, ReplayingSampler
+from psd.curator.curator import Curator
+from psd.errors import ParameterError
+from psd.ingest.tally import Tally
+from psd.mechanisms.base import Sampler
+from psd.mechanisms.sampler import SecureSampler
+from psd.privacy.budget import Budget
+from psd.privacy.loss import Loss
+from psd.publish.drawing import draw_release
+from psd.space.domain import Domain
+
+if TYPE_CHECKING:
+    from psd.decompositions import Decomposition
+    from psd.privacy.unit import PrivacyUnit
+    from psd.space.box_tree import Tree
+
+__all__ = [
+    "Pair",
+    "Samples",
+    "Threshold",
+    "draw_samples",
+    "event_loss",
+    "largest_rho",
+    "learn_event",
+    "record_losses",
+]
+
+
+# One unit is in the west, one near the middle, and the one that differs in the east. Lines west and
+# east of the middle then differ in rank, which is the largest effect on a median.
+_COLUMNS, _ROWS, _MIDDLE = 16, 4, 8
+_HEIGHT = 2
+_LOT = 250
+_SHRINK = 10
+_THRESHOLDS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """A method on two data sets, one of which has one unit more.
+
+    Parameters
+    ----------
+    method : Decomposition
+        With public parameters.
+    loss : Loss
+        Of each release.
+    unit : PrivacyUnit
+        A record, or a user with k records in one cell.
+    """
+
+    method: Decomposition
+    loss: Loss
+    unit: PrivacyUnit
+
+    @staticmethod
+    def of(method: Decomposition, loss: Loss, unit: PrivacyUnit) -> Pair:
+        """Return a pair for a method; a method with a height gets at most two levels.
+
+        If many levels share epsilon, every event with a large loss is too rare to observe.
+        """
+        height = getattr(method, "height", None)
+        if isinstance(height, int):
+            with suppress(ParameterError):  # weights of a workload fit one height only
+                method = replace(cast(Any, method), height=min(height, _HEIGHT))
+        return Pair(method=method, loss=loss, unit=unit)
+
+    @property
+    def delta(self) -> float:
+        """Delta of a release; 0 for pure epsilon."""
+        return float(self.loss.delta or 0)
+
+    @property
+    def domain(self) -> Domain:
+        """Domain with a small lattice."""
+        return Domain(bounds=(0, 0, _COLUMNS, _ROWS), crs="EPSG:3857", lattice=(_COLUMNS, _ROWS))
+
+    def tally(self, more: bool) -> Tally:
+        """Return the tally with or without the unit that differs."""
+        cells = [(0, 0), (_MIDDLE, 0), (_COLUMNS - 1, _ROWS - 1)][: 3 if more else 2]
+        columns, rows = np.array(cells, np.int32).T
+        k = self.unit.contributions
+        return Tally(
+            columns=columns, rows=rows, counts=np.full(len(cells), k, np.int64), contributions=k
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Samples:
+    """Releases as an attacker sees them.
+
+    Parameters
+    ----------
+    shape : ndarray, shape (n,), int64
+        Number that identifies the cells of a release.
+    log_odds : ndarray, shape (n,), float64
+        Log-odds of the unit from the counts of its cells and the epsilons in the release.
+    """
+
+    shape: NDArray[np.int64]
+    log_odds: Floats
+
+    def __getitem__(self, which: slice) -> Samples:
+        return Samples(shape=self.shape[which], log_odds=self.log_odds[which])
+
+    @staticmethod
+    def join(parts: list[Samples]) -> Samples:
+        """Concatenate samples."""
+        return Samples(
+            shape=np.concatenate([part.shape for part in parts]),
+            log_odds=np.concatenate([part.log_odds for part in parts]),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Threshold:
+    """An event: releases that score beyond a threshold.
+
+    Parameters
+    ----------
+    shapes : dict
+        Log-odds of the unit by the shape.
+    least : float
+        Smallest score of a release in the event.
+    more : bool
+        Whether the event indicates the unit; otherwise its absence, with negated scores.
+    """
+
+    shapes: dict[int, float]
+    least: float
+    more: bool
+
+    def holds(self, samples: Samples) -> NDArray[np.bool_]:
+        """Whether each release belongs to the event."""
+        hits: NDArray[np.bool_] = _event_scores(samples, self.shapes, self.more) >= self.least
+        return hits
+
+
+def draw_samples(
+    pair: Pair, number: int, *, jobs: int = 1, done: Callable[[int], None] = lambda number: None
+) -> tuple[Samples, Samples]:
+    """Draw releases without and with the unit, ``number`` of each, with the noise of releases."""
+    lots = [_LOT] * (number // _LOT) + [number % _LOT] * (number % _LOT > 0)
+    tasks = [(more, lot) for lot in lots for more in (False, True)]
+    parts = map_tasks(_draw_lot, pair, tasks, jobs=jobs, done=done)
+    return Samples.join(parts[::2]), Samples.join(parts[1::2])
+
+
+def _draw_lot(pair: Pair, task: tuple[bool, int]) -> Samples:
+    """Draw a lot of releases of one of the two data sets."""
+    more, number = task
+    domain, tally, fixed = pair.domain, pair.tally(more), pair.tally(more=False)
+    trees = [
+        draw_release(
+            tally, domain, budget=Budget(pair.loss), method=pair.method, unit=pair.unit
+        ).tree
+        for _ in range(number)
+    ]
+    return _observe(trees, fixed)
+
+
+def _observe(trees: list[Tree], fixed: Tally) -> Samples:
+    """Samples of releases for an attacker who knows all but one unit."""
+    return Samples(
+        shape=np.array([_tree_shape(tree) for tree in trees], np.int64),
+        log_odds=np.array([_log_odds_of_counts(tree, fixed) for tree in trees]),
+    )
+
+
+def _tree_shape(tree: Tree) -> int:
+    """Hash of the cells of a tree and their epsilons."""
+    content = tree.boxes.tobytes() + tree.epsilon.tobytes()
+    return int.from_bytes(blake2b(content, digest_size=8).digest(), signed=True)
+
+
+def _log_odds_of_counts(tree: Tree, fixed: Tally) -> float:
+    """Log-odds of the unit from the counts of all cells that contain its position."""
+    x0, y0, x1, y1 = tree.boxes.T
+    hit = (x1 == _COLUMNS) & (y1 == _ROWS) & (tree.epsilon > 0)
+    inside = (fixed.columns >= x0[hit, None]) & (fixed.rows >= y0[hit, None])
+    off = tree.count[hit] - (inside * fixed.counts).sum(axis=1)
+    k = fixed.contributions
+    loss, noise = tree.epsilon[hit], tree.noise
+    nearer = noise.log_density(off - k, loss) - noise.log_density(off, loss)
+    return float(nearer.sum())
+
+
+def learn_event(
+    without: Samples, having: Samples, *, more: bool, beta: float, delta: float = 0.0
+) -> Threshold:
+    """Learn the event with the best bound on epsilon, among thresholds on the log-odds.
+
+    Parameters
+    ----------
+    without, having : Samples
+        Samples to learn from; test the event on others.
+    more : bool
+        Whether the event indicates the unit or its absence.
+    beta : float
+        Probability of error of the limits.
+    delta : float
+        Of the releases; 0 for pure epsilon.
+    """
+    # Odds of shapes and the threshold come from different builds. Otherwise shapes that were more
+    # frequent on one side by chance would seem better than they are.
+    half = len(without.log_odds) // 2
+    shapes = _shape_log_odds(without.shape[:half], having.shape[:half])
+    low, high = (_event_scores(samples[half:], shapes, more) for samples in (without, having))
+    unlikely, likely = (low, high) if more else (high, low)
+    tried = np.unique(np.quantile(np.concatenate([low, high]), np.linspace(0, 1, _THRESHOLDS)))
+    bounds = [
+        log_ratio_limits(_frequency(likely >= t), _frequency(unlikely >= t), beta, delta)[0]
+        for t in tried
+    ]
+    return Threshold(shapes=shapes, least=float(tried[np.argmax(bounds)]), more=more)
+
+
+def _shape_log_odds(without: NDArray[np.int64], having: NDArray[np.int64]) -> dict[int, float]:
+    """Log-odds of the unit for each shape, shrunk to 0 for rare shapes."""
+    names, which = np.unique(np.concatenate([without, having]), return_inverse=True)
+    low = np.bincount(which[: len(without)], minlength=len(names))
+    high = np.bincount(which[len(without) :], minlength=len(names))
+    odds = np.log((high + _SHRINK) / (low + _SHRINK))
+    return dict(zip(names.tolist(), odds.tolist(), strict=True))
+
+
+def _event_scores(samples: Samples, shapes: dict[int, float], more: bool) -> Floats:
+    """Log-odds of the unit, or of its absence, rounded so that equal sums stay equal."""
+    odds = np.array([shapes.get(shape, 0.0) for shape in samples.shape.tolist()])
+    return np.round((odds + samples.log_odds) * (1 if more else -1), 9)
+
+
+def _frequency(hits: NDArray[np.bool_]) -> tuple[int, int]:
+    """Successes and trials."""
+    return int(hits.sum()), len(hits)
+
+
+def record_losses(pair: Pair, number: int, *, more: bool) -> tuple[Samples, Floats]:
+    """Record builds of one of the data sets, and compute their losses to the other.
+
+    Parameters
+    ----------
+    pair : Pair
+        Method and data sets.
+    number : int
+        Number of builds.
+    more : bool
+        Whether to record with the unit or without it.
+
+    Raises
+    ------
+    LeakError
+        If a build asks other questions of the other data set after the same answers.
+    """
+    builds = [_recorded_build(pair, more) for _ in range(number)]
+    loss = np.array([replayed.loss for _, _, replayed in builds])
+    return _observe([tree for tree, _, _ in builds], pair.tally(more=False)), loss
+
+
+def largest_rho(pair: Pair, number: int, *, more: bool) -> float:
+    """Largest rho that recorded builds spend on the unit, by the scales that they asked for.
+
+    Parameters
+    ----------
+    pair, number, more
+        As in `record_losses`.
+
+    Returns
+    -------
+    float
+        NaN if a build has a draw whose rho is not known, of a mechanism of another package.
+
+    Raises
+    ------
+    LeakError
+        As `record_losses`.
+    """
+    builds = [_recorded_build(pair, more) for _ in range(number)]
+    draws = [(recorded.draws, replayed.draws) for _, recorded, replayed in builds]
+    if any(draw.kind == "other" for first, _ in draws for draw in first):
+        return np.nan
+    return max(float(transcript_rho(*both)) for both in draws)
+
+
+def _recorded_build(pair: Pair, more: bool) -> tuple[Tree, RecordingSampler, ReplayingSampler]:
+    """Record a build of one of the data sets, and replay its answers on the other."""
+    recorded = RecordingSampler(SecureSampler())
+    tree = _build_tree(pair, pair.tally(more), pair.domain, recorded)
+    replayed = ReplayingSampler(recorded.draws)
+    _build_tree(pair, pair.tally(not more), pair.domain, replayed)
+    replayed.close()
+    return tree, recorded, replayed
+
+
+def _build_tree(pair: Pair, tally: Tally, domain: Domain, sampler: Sampler) -> Tree:
+    """Build the tree of a method with a sampler."""
+    budget = Budget(pair.loss)
+    return pair.method.build(Curator(tally, domain, budget=budget, sampler=sampler))
+
+
+def event_loss(
+    event: Threshold, recorded: Samples, loss: Floats, delta: float = 0.0
+) -> tuple[float, float]:
+    """Estimate ln((P(A) - delta) / P'(A)) of an event A under the laws of the draws.
+
+    P'(A) = E[exp(loss); A], so P'(A) / P(A) is the mean of exp(loss) over the recorded builds in A.
+
+    Parameters
+    ----------
+    event : Threshold
+        A.
+    recorded, loss : Samples, ndarray
+        Of the data set that the event indicates, by `record_losses`.
+    delta : float
+        Of the releases; 0 for pure epsilon.
+
+    Returns
+    -------
+    value, error : float
+        NaN and infinity if fewer than two recorded builds belong to the event.
+    """
+    ratios = np.exp(loss[event.holds(recorded)])
+    if len(ratios) < 2:
+        return np.nan, np.inf
+    mean, excess = float(ratios.mean()), max(1 - delta * len(loss) / len(ratios), 0.0)
+    error = float(ratios.std() / np.sqrt(len(ratios)) / mean)
+    return (float(np.log(excess / mean)) if excess else -np.inf), error

@@ -1,0 +1,136 @@
+"""Objectives: what makes a candidate better than another, one file each. Private side.
+
+A file ``psd/apps/choosing/objectives/<name>.py`` that ends in ``objective = <its class>`` is an
+objective of the library; the contract tests find it there. A module of another package is one too,
+by an entry point of the group ``psd.objectives``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+
+from psd._util import plugins
+from psd._util.instances import refuse_class, type_text
+from psd.errors import ParameterError
+
+if TYPE_CHECKING:
+    from psd._util.arrays import Integers
+    from psd.curator.candidate_scores import ZoneMaps
+    from psd.ingest.bid_levels import BidLevels
+    from psd.ingest.tally import Tally
+    from psd.space.domain import Domain
+
+__all__ = ["Objective", "Pick", "as_objective", "objective_class", "objectives"]
+
+_KIND = "objective"
+
+_MEMBERS = (
+    "name", "domain", "shape", "maps", "candidates", "draws", "is_monotone", "step", "bids",
+    "sensitivity", "scores", "pick",
+)  # fmt: skip
+
+Pick = dict[str, Any]
+"""A row about a chosen candidate, by the names of the columns of a table; public. A geometry is
+under ``geometry``, in the CRS of the domain."""
+
+
+class Objective(Protocol):
+    """Public candidates, and how records score them. A frozen value that holds no record.
+
+    Guarantees
+    ----------
+    - All members but `scores` are functions of public parameters.
+    - One record more or less changes no score by more than ``sensitivity(1)``; if `is_monotone`,
+      a record more never lowers a score. `psd.curator.curator.Curator.choose` relies on both.
+    """
+
+    name: ClassVar[str]
+    """Name of the objective, as on the command line."""
+
+    @property
+    def domain(self) -> Domain:
+        """Domain in which records count, and at whose points epsilon is charged."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the scores of the next draw: candidates, or bins and prices of maps."""
+
+    @property
+    def maps(self) -> ZoneMaps | None:
+        """Maps of zones whose scores are sums over bins; None if candidates are a list."""
+
+    @property
+    def candidates(self) -> int:
+        """Number of candidates of the next draw; of maps, what the bounds take for it."""
+
+    @property
+    def draws(self) -> int:
+        """Number of draws that share epsilon."""
+
+    @property
+    def is_monotone(self) -> bool:
+        """Whether a record more can never lower a score."""
+
+    @property
+    def step(self) -> float:
+        """What a score of 1 is worth, in the unit of what is printed."""
+
+    @property
+    def bids(self) -> tuple[str, BidLevels] | None:
+        """Column of bids, and the levels by which they are counted; None if none are read."""
+
+    def sensitivity(self, contributions: int) -> int:
+        """Largest change of a score by records of one unit, of at most so many contributions."""
+
+    def scores(self, tally: Tally, domain: Domain) -> Integers:
+        """Score each candidate, or each bin at each price, int64. Private."""
+
+    def pick(self, answer: Integers) -> tuple[tuple[Pick, ...], Self]:
+        """Describe the answer of a draw, in rows, and give the objective of the draw after it."""
+
+
+def objectives() -> tuple[str, ...]:
+    """Names of all objectives: those of this package, then those of others.
+
+    Examples
+    --------
+    >>> "sites" in objectives()
+    True
+    """
+    return plugins.names(__name__)
+
+
+def objective_class(name: str) -> type[Any]:
+    """Class of an objective by its name.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such objective, or it is of another package and cannot be loaded.
+
+    Examples
+    --------
+    >>> objective_class("sites").__name__
+    'Sites'
+    """
+    kind: type[Any] = plugins.load_member(__name__, _KIND, name, "objective")
+    return kind
+
+
+def as_objective(value: Any) -> Objective:
+    """Return an objective as it is.
+
+    Raises
+    ------
+    ParameterError
+        If the value is a class, or lacks a member of `Objective`.
+    """
+    refuse_class("objective", value)
+    missing = [member for member in _MEMBERS if not hasattr(value, member)]
+    if missing:
+        raise ParameterError(
+            f"objective must have {', '.join(missing)}, got {type_text(value)}; "
+            "psd.apps.choosing.Sites(...) is one"
+        )
+    objective: Objective = value
+    return objective

@@ -1,0 +1,315 @@
+"""True errors of a release. Private: only the holder of the data can compute them.
+
+The error of an answer is split into parts that add up to it: noise (perturbation), cells that a
+query covers in part (non-uniformity), and records that the bound on contributions left out
+(bounding). Noisy answers and their errors together reveal true counts: never publish an evaluation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from psd._util.fields import integer_between
+from psd._util.instances import check_instance
+from psd._util.suggestions import check_names
+from psd.api.release import Release
+from psd.apps.evaluation._constants import CONFIDENCE, MIN_CLASS_ERROR
+from psd.apps.evaluation.true_counts import PointRecorder, Points, TrueCounts, true_counts
+from psd.apps.evaluation.workload import Workload, draw_workload
+from psd.errors import InputDataError, ParameterError
+from psd.ingest.sources import Columns, read
+from psd.ingest.tally import Batch, Tally
+from psd.ingest.tally_builder import tally_batches
+from psd.publish.request_arguments import PointArguments
+from psd.publish.series import rows_in_slices
+from psd.query.boxes import box_totals
+from psd.space.box_tree import locate
+
+if TYPE_CHECKING:
+    import pandas
+
+    from psd.space.domain import Domain
+    from psd.space.time_slices import TimeSlices
+
+__all__ = [
+    "CONFIDENCE",
+    "PRIVATE_NOTICE",
+    "Evaluation",
+    "class_errors",
+    "evaluate",
+    "geometric_mean",
+]
+
+PRIVATE_NOTICE = (
+    "PRIVATE: true errors reveal true counts; do not publish this. If you choose a method, its "
+    "parameters, bounds or epsilon after reading it, that choice reveals something about the data "
+    "that epsilon does not cover."
+)
+
+_PREDICTED = ("error", "perturbation_error", "nonuniformity_error", "lower", "upper")
+_MAX_RASTER = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Evaluation:
+    """True errors of a release. Private.
+
+    Parameters
+    ----------
+    answers : DataFrame
+        One row per query: the box, ``class``, ``true_count``, ``estimate``, ``true_error``
+        (estimate minus true count) and its parts ``true_perturbation_error``,
+        ``true_nonuniformity_error`` and ``true_bounding_error``, which add up to it;
+        ``true_relative_error`` and the relative size of each part, over
+        max(true count, 0.001 of all records); the predicted ``error`` and its parts, the interval
+        from ``lower`` to ``upper`` of confidence `CONFIDENCE`, and whether it ``covers`` the count
+        of the records that the release counts.
+    summary : DataFrame
+        Means per class of the relative errors and of ``covers``.
+    score : float
+        Geometric mean of the relative errors of the classes.
+    raster : DataFrame, optional
+        The columns of answers for the cells of a raster over the domain, row by row from the
+        south; None without the argument ``raster``.
+    """
+
+    answers: pandas.DataFrame
+    summary: pandas.DataFrame
+    score: float
+    raster: pandas.DataFrame | None = None
+
+    def __repr__(self) -> str:
+        return "<Evaluation: private>"
+
+
+def evaluate(
+    release: Release,
+    data: Any,
+    *,
+    boxes: ArrayLike | None = None,
+    time: str | None = None,
+    during: TimeSlices | None = None,
+    tally: Tally | None = None,
+    raster: int | None = None,
+    **names: Unpack[PointArguments],
+) -> Evaluation:
+    """Compare the answers of a release with the data that it was built from. Private.
+
+    Guarantees
+    ----------
+    - For every query the parts add up to estimate minus true count, to rounding.
+
+    Parameters
+    ----------
+    release : Release
+        Release to evaluate.
+    data : object or list of objects
+        Data that the release was built from, as in `psd.build`. Private.
+    boxes : array_like, shape (n, 4), optional
+        West, south, east, north of queries; by default the eight classes of
+        `psd.apps.evaluation.workload`.
+    time : str, optional
+        Column of times; required with ``during``.
+    during : TimeSlices, optional
+        Slice of the release if it is part of a series; records outside it are ignored.
+    tally : Tally, optional
+        Private tally of the build. Required if contributions were bounded, because only the tally
+        states which records the release counts; a build passes it to
+        ``psd.Observer(private_tally=...)``.
+    raster : int, optional
+        Columns and rows of a raster, 1 to 256, whose cells are evaluated as further queries.
+    **names
+        Where the points are, as in `psd.publish.request_arguments.PointArguments`.
+
+    Returns
+    -------
+    Evaluation
+
+    Raises
+    ------
+    ParameterError
+        If ``tally`` is missing, not needed or of another release, or if only one of ``time`` and
+        ``during`` is passed.
+    InputDataError
+        If no record lies inside the bounds.
+
+    Examples
+    --------
+    >>> import pandas as pd, psd
+    >>> points = pd.DataFrame({"lon": [126.98, 127.03] * 50, "lat": [37.57, 37.50] * 50})
+    >>> release = psd.build(points, domain=(126.4, 37, 127.6, 38), epsilon=1, method="quadtree")
+    >>> evaluation = psd.evaluate(release, points, boxes=[(126.9, 37.5, 127, 37.6)])
+    >>> evaluation
+    <Evaluation: private>
+    >>> evaluation.answers["true_count"].tolist()
+    [50]
+
+    Notes
+    -----
+    The perturbation error is the estimate minus the answer of the same cells with the exact counts
+    of the tally. The non-uniformity error is that answer minus the records of the tally in the
+    query. The bounding error is the records of the tally minus all records in the query; it is 0 if
+    a record is the unit of privacy.
+    """
+    check_instance("release", release, Release, 'psd.load("r.psd.parquet")')
+    _check_slice(time, during)
+    check_names("argument", names, PointArguments.__annotations__)
+    columns = Columns(time=time, **names)
+    points = _read_points(data, columns, release.domain, during)
+    if not len(points[0]):
+        raise InputDataError(
+            "no record lies inside the bounds of the release; the data may be another file"
+        )
+    counts = _counted_tally(release, tally, points)
+    queries = (
+        draw_workload(*points, release.domain.bounds) if boxes is None else _workload_of(boxes)
+    )
+    answers = _evaluate_queries(release, queries, points, counts)
+    cells = None
+    if raster is not None:
+        side = integer_between(1, _MAX_RASTER)("raster", raster)
+        cells = _evaluate_queries(release, _raster_cells(side, release.domain), points, counts)
+    summary = _summarise(answers)
+    score = geometric_mean(summary["true_relative_error"].to_numpy())
+    return Evaluation(answers=answers, summary=summary, score=score, raster=cells)
+
+
+def _check_slice(time: str | None, during: TimeSlices | None) -> None:
+    """Refuse a column of times without a slice, and a slice without a column of times."""
+    if time is not None and during is None:
+        raise ParameterError("time must be left out; the release is not a slice of a series")
+    if during is not None and time is None:
+        raise ParameterError("time must name the column of times to evaluate a slice of a series")
+
+
+def _workload_of(boxes: ArrayLike) -> Workload:
+    """Queries of the caller, in one class."""
+    table = np.asarray(boxes, np.float64)
+    if table.ndim != 2 or table.shape[1] != 4:
+        raise ParameterError(
+            f"boxes must be rows of west, south, east, north, got an array of shape {table.shape}",
+            name="boxes",
+        )
+    return Workload(boxes=table, classes=np.full(len(table), "given"))
+
+
+def _raster_cells(side: int, domain: Domain) -> Workload:
+    """Cells of a raster over the domain."""
+    west, south, east, north = domain.bounds
+    x, y = np.linspace(west, east, side + 1), np.linspace(south, north, side + 1)
+    near = (np.tile(x[:-1], side), np.repeat(y[:-1], side))
+    far = (np.tile(x[1:], side), np.repeat(y[1:], side))
+    return Workload(boxes=np.stack([*near, *far], axis=1), classes=np.full(side**2, "raster"))
+
+
+def geometric_mean(errors: NDArray[np.float64]) -> float:
+    """Compute the score: the geometric mean of the mean relative errors of the classes."""
+    return float(np.exp(np.log(np.maximum(errors, MIN_CLASS_ERROR)).mean()))
+
+
+def class_errors(release: Release, truth: TrueCounts) -> NDArray[np.float64]:
+    """Compute the mean true relative error of each class of queries, without its parts.
+
+    Parameters
+    ----------
+    release : Release
+        Release to evaluate.
+    truth : TrueCounts
+        Boxes and their true counts, under the domain and the bound of the release. Private.
+
+    Returns
+    -------
+    ndarray, shape (classes,), float64
+        In the order of the classes; the same as in the summary of `evaluate`.
+    """
+    relative = np.abs(release.estimate(truth.queries.boxes) - truth.true) / truth.base
+    classes = dict.fromkeys(truth.queries.classes.tolist())
+    return np.array([relative[truth.queries.classes == name].mean() for name in classes])
+
+
+def _read_points(data: Any, columns: Columns, domain: Domain, during: TimeSlices | None) -> Points:
+    """Coordinates of all records inside the bounds, and inside the slice if there is one."""
+    recorder = PointRecorder(domain)
+    if during is None:
+        batches = read(data, columns, domain)
+    else:
+        columns = replace(columns, time_zone=during.time_zone)
+        batches = rows_in_slices(read(data, columns, domain), during)
+    for _ in recorder.record(batches):
+        pass
+    return recorder.points
+
+
+def _counted_tally(release: Release, tally: Tally | None, points: Points) -> Tally:
+    """Tally of the records that the release counts."""
+    if release.unit.kind == "record" and not release.boundary:
+        if tally is not None:
+            raise ParameterError("tally= must be absent: this release counts every record")
+        return tally_batches([Batch(x=points[0], y=points[1])], release.domain)
+    if tally is None:
+        raise ParameterError(
+            "the release dropped some records inside its bounds, so evaluating it needs tally=, "
+            "the private tally of its build; rebuild with keep_tally= to store it"
+        )
+    check_instance("tally", tally, Tally, "psd.Observer(private_tally=tallies.append)")
+    if tally.contributions != release.unit.contributions:
+        raise ParameterError(
+            "tally= must be the tally of this release; this tally has another bound per user, so "
+            "it is of another release"
+        )
+    return tally
+
+
+def _evaluate_queries(
+    release: Release, queries: Workload, points: Points, counts: Tally
+) -> pandas.DataFrame:
+    """True errors and their parts, query by query."""
+    import pandas as pd
+
+    bounded = release.unit.kind != "record" or release.boundary
+    scale = release.unit.scale
+    truth = true_counts(queries, points, counts, release.domain, bounded=bounded, scale=scale)
+    boxes, true, in_tally = truth.queries.boxes, truth.true, truth.bounded
+    predicted = release.query(boxes, confidence=CONFIDENCE)
+    exact = box_totals(release.index, _exact_cell_counts(release, truth.counts) / scale, boxes)
+    estimate = predicted["estimate"].to_numpy()
+    parts = {
+        "true_error": estimate - true,
+        "true_perturbation_error": estimate - exact,
+        "true_nonuniformity_error": exact - in_tally,
+        "true_bounding_error": (in_tally - true).astype(np.float64),
+    }
+    relative = {f"true_relative{name[4:]}": np.abs(e) / truth.base for name, e in parts.items()}
+    return pd.DataFrame(
+        {
+            **dict(zip(("west", "south", "east", "north"), boxes.T, strict=True)),
+            "class": truth.queries.classes,
+            "true_count": true,
+            "estimate": estimate,
+            **parts,
+            **relative,
+            **{name: predicted[name] for name in _PREDICTED},
+            "covers": (predicted["lower"] <= in_tally) & (in_tally <= predicted["upper"]),
+        }
+    )
+
+
+def _exact_cell_counts(release: Release, counts: Tally) -> NDArray[np.float64]:
+    """Exact count of each cell of the release."""
+    tree = release.tree
+    exact = np.zeros(len(tree))
+    np.add.at(exact, locate(tree, counts.columns, counts.rows), counts.counts)
+    for level in reversed(tree.levels[1:]):
+        np.add.at(exact, tree.parent[level], exact[level])
+    return exact
+
+
+def _summarise(answers: pandas.DataFrame) -> pandas.DataFrame:
+    """Mean of the relative errors and of the coverage per class, in the order of the classes."""
+    columns = [name for name in answers.columns if name.startswith("true_relative")]
+    means = answers.groupby("class", sort=False)[[*columns, "covers"]].mean()
+    return means.reset_index()

@@ -1,0 +1,175 @@
+"""True counts of query boxes, computed once for all releases that are evaluated. Private."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd.apps.evaluation._constants import SANITY
+from psd.apps.evaluation.workload import Workload
+from psd.ingest.tally import Batch, Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from psd.space.domain import Domain
+
+__all__ = [
+    "PointRecorder",
+    "Points",
+    "TrueCounts",
+    "cell_centres",
+    "count_in_boxes",
+    "extend_to_edges",
+    "relative_base",
+    "true_counts",
+]
+
+Points = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""Coordinates x and y of records inside the bounds. Private."""
+
+
+class PointRecorder:
+    """Collects the coordinates of the records inside the bounds while batches are read. Private.
+
+    With it, reading an input once gives both a tally and the points of its evaluation.
+    """
+
+    def __init__(self, domain: Domain) -> None:
+        self._domain = domain
+        self._x: list[NDArray[np.float64]] = [np.empty(0)]
+        self._y: list[NDArray[np.float64]] = [np.empty(0)]
+
+    def record(self, batches: Iterable[Batch]) -> Iterator[Batch]:
+        """Yield the batches unchanged and store their points inside the bounds."""
+        for batch in batches:
+            inside = self._domain.quantise(batch.x, batch.y)[2]
+            self._x.append(batch.x[inside])
+            self._y.append(batch.y[inside])
+            yield batch
+
+    @property
+    def points(self) -> Points:
+        """Points of the batches so far."""
+        return np.concatenate(self._x), np.concatenate(self._y)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class TrueCounts:
+    """Boxes and their true counts. Private.
+
+    Parameters
+    ----------
+    queries : Workload
+        Boxes and their classes.
+    counts : Tally
+        Records that a release counts.
+    true, bounded : ndarray, shape (n,), int64 or float64
+        All records in each box, and those that a release counts. If it counts users, both are
+        numbers of users.
+    base : ndarray, shape (n,), float64
+        Denominator of relative errors: max(true, 0.001 of all).
+    """
+
+    queries: Workload
+    counts: Tally
+    true: NDArray[np.int64 | np.float64]
+    bounded: NDArray[np.int64 | np.float64]
+    base: NDArray[np.float64]
+
+    def __repr__(self) -> str:
+        return "<TrueCounts: private>"
+
+
+def true_counts(
+    queries: Workload,
+    points: Points,
+    counts: Tally,
+    domain: Domain,
+    *,
+    bounded: bool,
+    scale: int = 1,
+) -> TrueCounts:
+    """Count the records in boxes.
+
+    Parameters
+    ----------
+    queries : Workload
+        Boxes.
+    points : tuple of ndarray
+        All records inside the bounds.
+    counts : Tally
+        Records that a release counts.
+    domain : Domain
+        Domain of the tally.
+    bounded : bool
+        Whether the tally has fewer records than the input, because contributions were bounded.
+    scale : int
+        Amount that each user adds to the tally if users are counted; otherwise 1.
+
+    Notes
+    -----
+    The tally has lattice cells and no coordinates, so a record of the tally counts at the centre of
+    its cell. If users are counted, the true count is the number of users.
+    """
+    boxes = extend_to_edges(queries.boxes, domain)
+    if scale > 1:
+        users = count_in_boxes(*cell_centres(domain, counts), boxes) / scale
+        base = relative_base(users, counts.counts.sum() / scale)
+        return TrueCounts(queries=queries, counts=counts, true=users, bounded=users, base=base)
+    true = count_in_boxes(*points, np.ones(len(points[0]), np.int64), boxes)
+    in_tally = count_in_boxes(*cell_centres(domain, counts), boxes) if bounded else true
+    base = relative_base(true, len(points[0]))
+    return TrueCounts(queries=queries, counts=counts, true=true, bounded=in_tally, base=base)
+
+
+def relative_base(true: NDArray[np.int64 | np.float64], total: float) -> NDArray[np.float64]:
+    """Compute the denominators of relative errors.
+
+    Examples
+    --------
+    >>> relative_base(np.array([0, 5, 300]), 100_000).tolist()
+    [100.0, 100.0, 300.0]
+    """
+    return np.maximum(true, SANITY * total)
+
+
+def extend_to_edges(boxes: NDArray[np.float64], domain: Domain) -> NDArray[np.float64]:
+    """Boxes that contain the far edges of the domain if they reach them, as its cells do."""
+    extended = boxes.copy()
+    for side in (2, 3):
+        extended[boxes[:, side] >= domain.bounds[side], side] = np.inf
+    return extended
+
+
+def count_in_boxes(
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+    weight: NDArray[np.int64],
+    boxes: NDArray[np.float64],
+) -> NDArray[np.int64]:
+    """Sum the weights of the points in each half-open box."""
+    order = np.argsort(x, kind="stable")
+    x, y, weight = x[order], y[order], weight[order]
+    ends = zip(np.searchsorted(x, boxes[:, 0]), np.searchsorted(x, boxes[:, 2]), strict=True)
+    return np.array(
+        [
+            weight[a:b][(y[a:b] >= box[1]) & (y[a:b] < box[3])].sum()
+            for (a, b), box in zip(ends, boxes, strict=True)
+        ],
+        np.int64,
+    )
+
+
+def cell_centres(
+    domain: Domain, counts: Tally
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+    """Centre of each occupied lattice cell and the count of the cell.
+
+    With a coordinate resolution the centre is the value that the records of the cell have.
+    """
+    x, y = (domain.centres(axis, cells) for axis, cells in enumerate((counts.columns, counts.rows)))
+    return x, y, counts.counts

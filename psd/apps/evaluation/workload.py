@@ -1,0 +1,107 @@
+"""The usual workload of the field: rectangles of four sizes, uniform and centred on the data.
+
+Half of the rectangles are centred on true points. Use it in evaluations, never in a release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd.apps.evaluation._constants import AREAS, MAX_ASPECT, PER_CLASS
+
+__all__ = ["AREAS", "Workload", "draw_workload"]
+
+_KINDS = ("uniform", "on data")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Workload:
+    """Query boxes and the class of each.
+
+    Parameters
+    ----------
+    boxes : ndarray, shape (n, 4), float64
+        West, south, east, north.
+    classes : ndarray, shape (n,), str
+        Names such as ``"uniform 0.01 %"``; boxes of a class are consecutive.
+    """
+
+    boxes: NDArray[np.float64]
+    classes: NDArray[np.str_]
+
+
+def draw_workload(
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+    bounds: tuple[float, float, float, float],
+    *,
+    seed: int = 2024,
+    areas: Sequence[float] = AREAS,
+    per_class: int = PER_CLASS,
+) -> Workload:
+    """Draw eight classes of 500 rectangles: four areas, uniform centres and centres on points.
+
+    Parameters
+    ----------
+    x, y : ndarray, shape (n,), float64
+        Points inside the bounds. Private.
+    bounds : tuple of float
+        West, south, east, north of the domain.
+    seed : int
+        Seed of the generator; the same seed and points give the same rectangles.
+    areas : sequence of float
+        Shares of the domain that the rectangles cover, in (0, 1].
+    per_class : int
+        Rectangles of each area and kind of centre.
+
+    Returns
+    -------
+    Workload
+        Aspect ratios are log-uniform in [1/4, 4] in units of the domain. A rectangle that crosses
+        the bounds is moved inside. Without points there are no classes centred on data.
+
+    References
+    ----------
+    .. [1] Qardaji, Yang, Li. ICDE 2013, section V; Zhang, Xiao, Xie. "PrivTree." SIGMOD 2016.
+    """
+    random = np.random.RandomState(seed)
+    west, south, east, north = bounds
+    unit = np.stack([(x - west) / (east - west), (y - south) / (north - south)])
+    boxes, classes = [], []
+    for kind in _KINDS[: 2 if len(x) else 1]:
+        for area in areas:
+            width, height = _draw_sides(area, per_class, random)
+            if kind == "on data":
+                centre_x, centre_y = unit[:, random.randint(0, len(x), per_class)]
+            else:
+                centre_x, centre_y = (random.uniform(0, 1, per_class) for _ in range(2))
+            boxes.append(_shift_inside(centre_x, centre_y, width, height))
+            classes += [f"{kind} {100 * area:g} %"] * per_class
+    size = np.array([east - west, north - south] * 2)
+    scaled = np.array([west, south] * 2) + np.concatenate(boxes) * size
+    return Workload(boxes=scaled, classes=np.array(classes))
+
+
+def _draw_sides(
+    area: float, number: int, random: np.random.RandomState
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Widths and heights of rectangles of an area in the unit square."""
+    aspect = np.exp(random.uniform(-np.log(MAX_ASPECT), np.log(MAX_ASPECT), number))
+    width = np.minimum(np.sqrt(area * aspect), 1.0)
+    height = np.minimum(area / width, 1.0)
+    return area / height, height
+
+
+def _shift_inside(
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+    width: NDArray[np.float64],
+    height: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Rectangles around centres, moved into the unit square."""
+    x, y = np.clip(x, width / 2, 1 - width / 2), np.clip(y, height / 2, 1 - height / 2)
+    return np.stack([x - width / 2, y - height / 2, x + width / 2, y + height / 2], axis=1)

@@ -1,0 +1,245 @@
+"""From the reports of a campaign to a release."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd._util.declared_parameters import NO_PARAMETERS
+from psd.api.region_release import release_of as region_release_of
+from psd.api.release import Release
+from psd.apps.local.campaigns import explain_device, load_campaign
+from psd.apps.local.counting import GroupCounts, count_support
+from psd.apps.local.device import PLACES, Campaign, check_group
+from psd.apps.local.protocols import protocol_of
+from psd.apps.local.release_trees import grid_tree, region_tree
+from psd.errors import InputDataError, ParameterError
+from psd.privacy.unit import PrivacyUnit
+from psd.release.local_reports import LevelReports, LocalReports
+from psd.release.post_processing import PostProcessing
+from psd.release.record import ReleaseRecord
+from psd.space.box_tree import Tree
+from psd.space.domain import Domain
+from psd.space.region_tree import RegionTree
+
+__all__ = [
+    "METHOD",
+    "Counted",
+    "aggregate",
+    "aggregate_campaign",
+    "counted_content",
+    "counted_groups",
+    "earlier_groups",
+    "release_of",
+]
+
+METHOD = "local"
+
+_COUNTED = {"cells", "protocol", "reports", "support", "outside"}
+_STATED = frozenset({"groups", "repeated"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """Support counts of the cells of a group.
+
+    Parameters
+    ----------
+    cells : tuple of str
+        Keys of the cells.
+    protocol : str
+        Name of the protocol.
+    settings : dict
+        Its settings.
+    p, q : Fraction
+        Its probabilities.
+    reports : int
+        Number of reports.
+    support : ndarray, shape (cells,), int64
+        Reports that support each cell.
+    outside : int
+        Reports that support the answer *outside*.
+    """
+
+    cells: tuple[str, ...]
+    protocol: str
+    settings: dict[str, Any]
+    p: Fraction
+    q: Fraction
+    reports: int
+    support: NDArray[np.int64]
+    outside: int
+
+
+def aggregate(campaign: str, folder: str) -> Release:
+    """Make the release of a campaign from its parts.
+
+    Guarantees
+    ----------
+    - It reads reports alone, so it costs no epsilon; the file states the epsilon of a report.
+
+    Parameters
+    ----------
+    campaign : str
+        File of the campaign.
+    folder : str
+        Folder of its parts, which `psd.apps.local.collection` wrote.
+
+    Raises
+    ------
+    ParameterError
+        If the campaign is not valid.
+    InputDataError
+        If parts are missing, damaged or of another campaign, or there are fewer reports than cells.
+    """
+    return aggregate_campaign(load_campaign(campaign), Path(folder))[0]
+
+
+def aggregate_campaign(campaign: Campaign, folder: Path) -> tuple[Release, list[Counted]]:
+    """Release of a campaign and its earlier rounds, and the counts of all of their groups."""
+    if campaign.question not in PLACES:
+        raise ParameterError(
+            f"campaign must ask for places, got {campaign.question}; their answers are a table, "
+            "which `tabulate` makes"
+        )
+    counts = count_support(campaign, folder)
+    groups = [*earlier_groups(campaign), *counted_groups(campaign, counts.groups)]
+    return release_of(campaign, groups, counts.repeated), groups
+
+
+def earlier_groups(campaign: Campaign) -> list[Counted]:
+    """Counts of earlier rounds, as the campaign states them.
+
+    Raises
+    ------
+    ParameterError
+        If they are not counts of reports.
+    """
+    entries = (group["counted"] for group in campaign.content["groups"])
+    return [_parse_counted(campaign, entry) for entry in entries if entry is not None]
+
+
+def counted_content(group: Counted) -> dict[str, Any]:
+    """JSON value of the counts of a group, as the campaign of the next round states them."""
+    return {
+        "cells": list(group.cells),
+        "protocol": {"name": group.protocol, **group.settings},
+        "reports": group.reports,
+        "support": group.support.tolist(),
+        "outside": group.outside,
+    }
+
+
+def _parse_counted(campaign: Campaign, value: Any) -> Counted:
+    """Counts of an earlier round."""
+    wrong = ParameterError("campaign must state the counts of its earlier rounds; it is damaged")
+    if not isinstance(value, dict) or value.keys() != _COUNTED:
+        raise wrong
+    if not isinstance(value["support"], list):
+        raise wrong
+    entry = {"share": 0, "cells": value["cells"], "protocol": value["protocol"], "counted": None}
+    with explain_device():
+        group = check_group(entry, campaign.nano_epsilon, "")
+    numbers = [value["reports"], value["outside"], *value["support"]]
+    if group.partition is None or len(numbers) != len(group.partition.cells) + 2:
+        raise wrong
+    if not all(type(number) is int and 0 <= number <= numbers[0] < 2**53 for number in numbers):
+        raise wrong
+    protocol = protocol_of(group)
+    return Counted(
+        cells=group.partition.cells,
+        protocol=protocol.name,
+        settings=protocol.settings,
+        p=protocol.p,
+        q=protocol.q,
+        reports=numbers[0],
+        support=np.array(numbers[2:], np.int64),
+        outside=numbers[1],
+    )
+
+
+def counted_groups(campaign: Campaign, groups: Sequence[GroupCounts]) -> list[Counted]:
+    """Counts of all groups of a campaign that have reports."""
+    counted = []
+    for counts in groups:
+        group = campaign.groups[counts.group]
+        protocol = protocol_of(group)
+        counted.append(
+            Counted(
+                cells=group.partition.cells,
+                protocol=protocol.name,
+                settings=protocol.settings,
+                p=protocol.p,
+                q=protocol.q,
+                reports=counts.reports,
+                support=counts.support[:-1],
+                outside=int(counts.support[-1]),
+            )
+        )
+    return counted
+
+
+def release_of(campaign: Campaign, groups: Sequence[Counted], repeated: int = 0) -> Release:
+    """Release of the counts of all groups, each of which is at least as fine as the one before.
+
+    Raises
+    ------
+    InputDataError
+        If a group has no reports, or there are fewer reports than cells.
+    """
+    if not all(group.reports for group in groups):
+        raise InputDataError("every open group must have reports; collect more lines")
+    reports, cells = sum(g.reports for g in groups), max(len(g.support) for g in groups)
+    if reports < cells:
+        raise InputDataError(
+            f"there must be at least as many reports as cells, got {reports:,} reports for "
+            f"{cells:,} cells; design the campaign for fewer devices"
+        )
+    make = region_tree if campaign.question == "regions" else grid_tree
+    tree, at = make(
+        campaign, [group.cells for group in groups], [group.support for group in groups]
+    )
+    return region_release_of(_record(campaign, groups, tree, at, repeated))
+
+
+def _record(
+    campaign: Campaign, groups: Sequence[Counted], tree: Tree, at: Sequence[int], repeated: int
+) -> ReleaseRecord:
+    """Record of the counts on their levels."""
+    parameters = NO_PARAMETERS.with_statement(
+        _STATED, {"groups": len(groups), "repeated": repeated}
+    )
+    return ReleaseRecord(
+        tree=tree,
+        domain=Domain(bounds=campaign.bounds, crs=campaign.crs, min_cell=None),
+        epsilon=campaign.nano_epsilon,
+        method=METHOD,
+        parameters=parameters,
+        unit=PrivacyUnit(kind="report"),
+        post_processing=PostProcessing(
+            density="uniform" if isinstance(tree, RegionTree) else "smooth"
+        ),
+        source="local",
+        local=LocalReports(
+            campaign=campaign.digest,
+            levels=tuple(_level(g, level) for g, level in zip(groups, at, strict=True)),
+        ),
+    )
+
+
+def _level(group: Counted, level: int) -> LevelReports:
+    """What a release states of the reports of a level."""
+    return LevelReports(
+        level=level,
+        protocol=group.protocol,
+        reports=group.reports,
+        p=group.p,
+        q=group.q,
+        outside=group.outside,
+    )

@@ -1,0 +1,138 @@
+"""The protocols of local campaigns, one file each.
+
+A file ``psd/apps/local/protocols/<name>.py`` that ends in ``protocol = <its class>`` is a protocol
+of the collector. The device has its part in `psd.apps.local.device`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from psd._util import plugins
+from psd.apps.local.device import Group
+from psd.apps.local.protocols._base import LocalProtocol, ReportProtocol
+from psd.errors import ParameterError
+
+__all__ = [
+    "REFUSED",
+    "LocalProtocol",
+    "ReportProtocol",
+    "best_protocol",
+    "list_protocols",
+    "protocol_class",
+    "protocol_content",
+    "protocol_of",
+    "report_protocol_of",
+]
+
+# Largest number of answers for which the best size of a subset is searched.
+_SUBSETS = 256
+
+
+def list_protocols() -> tuple[str, ...]:
+    """Names of all protocols.
+
+    Examples
+    --------
+    >>> [name for name in list_protocols() if "staircase" in name]
+    ['bounded-staircase', 'staircase']
+    """
+    return plugins.names(__name__)
+
+
+REFUSED = "forced-yes"
+"""Name of the coin that says yes on every head, which has epsilon infinite."""
+
+
+def protocol_class(name: str) -> type[Any]:
+    """Class of a protocol by its name.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such protocol; the message lists those that exist.
+    """
+    if name == REFUSED:
+        raise ParameterError(
+            f"protocol must be private, got {REFUSED}: who says yes on every head never says no "
+            "for a yes, so epsilon is infinite; use k-ary",
+            name="protocol",
+        )
+    kind: type[Any] = plugins.load_member(__name__, "protocol", name, "protocol")
+    return kind
+
+
+def report_protocol_of(group: Group) -> ReportProtocol:
+    """Protocol of a group that is asked in a campaign, of any question."""
+    if group.protocol is None:
+        raise ParameterError("group must be asked in the campaign, got one that is closed")
+    protocol: ReportProtocol = protocol_class(group.protocol)(draw=group.draw)
+    return protocol
+
+
+def protocol_of(group: Group) -> LocalProtocol:
+    """Protocol of a group that is asked for one of a number of answers."""
+    protocol = report_protocol_of(group)
+    if not isinstance(protocol, LocalProtocol):
+        raise ParameterError(
+            f"protocol must be of answers, got {protocol.name}, which is of numbers"
+        )
+    return protocol
+
+
+def best_protocol(nano_epsilon: int, answers: int, name: str | None = None) -> LocalProtocol:
+    """Protocol with the least variance of an answer that is rare.
+
+    Without a name: ``subset`` where it has at most 256 answers and beats ``hashing``, else
+    ``hashing``. The seed of the codes is empty; a campaign has its own.
+
+    Parameters
+    ----------
+    nano_epsilon : int
+        Nano-epsilon of a report.
+    answers : int
+        Number of answers.
+    name : str, optional
+        Protocol whose settings are chosen.
+
+    Raises
+    ------
+    ParameterError
+        If the protocol does not have that many answers.
+
+    Examples
+    --------
+    >>> best_protocol(10**9, 17).settings, best_protocol(10**9, 1025).settings
+    ({'size': 4}, {'modulus': 3})
+    """
+    names = (name,) if name else ("subset", "hashing") if answers <= _SUBSETS else ("hashing",)
+    choices = [protocol_class(each).best(nano_epsilon, answers) for each in names]
+    if not all(isinstance(choice, LocalProtocol) for choice in choices):
+        raise ParameterError(f"protocol must be of answers, got {name}, which is of numbers")
+    best: LocalProtocol = min(choices, key=lambda protocol: protocol.variance(0))
+    return best
+
+
+def protocol_content(best: ReportProtocol, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Protocol of a campaign: its best settings, and others in their place.
+
+    Raises
+    ------
+    ParameterError
+        If the protocol has no setting of a name; the message lists those that it has.
+
+    Examples
+    --------
+    >>> protocol_content(best_protocol(10**9, 17), {"size": 2})
+    {'name': 'subset', 'size': 2}
+    """
+    names = sorted({*best.settings, *best.stated})
+    for name in settings:
+        if name not in names:
+            raise ParameterError(
+                f"settings must be those of the protocol, got {str(name)[:80]!r}; "
+                f"{best.name} has {', '.join(names) or 'none'}",
+                name="settings",
+            )
+    return {"name": best.name, **best.settings, **settings}

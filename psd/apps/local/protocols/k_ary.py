@@ -1,0 +1,85 @@
+"""k-ary: the true answer, or another one; with two answers it is Warner's response.
+
+References
+----------
+Warner. "Randomized Response." JASA 1965. Kairouz, Bonawitz, Ramage. "Discrete Distribution
+Estimation under Local Privacy." ICML 2016.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd.apps.local.device import UNIT, KaryDraw
+from psd.apps.local.protocols._base import Codes, LocalProtocol
+
+__all__ = ["Kary"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kary(LocalProtocol):
+    """The true answer with probability e / (e + k - 1), e = exp(epsilon), or one of the others.
+
+    Guarantees
+    ----------
+    - See `psd.apps.local.protocols.LocalProtocol`. Two answers give a report with probabilities p
+      and (1 - p) / (k - 1), whose ratio is at most e by `keep_threshold`.
+
+    Parameters
+    ----------
+    draw : KaryDraw
+        Part of the device.
+    """
+
+    draw: KaryDraw
+
+    name: ClassVar[str] = "k-ary"
+    stated: ClassVar[tuple[str, ...]] = ("truth",)
+    report: ClassVar[Literal["integer"]] = "integer"
+
+    @classmethod
+    def best(cls, nano_epsilon: int, answers: int) -> Kary:
+        """Only protocol of its kind."""
+        return cls(draw=KaryDraw(nano_epsilon, answers))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Settings, as a campaign states them."""
+        return {}
+
+    @property
+    def codes(self) -> tuple[int, int]:
+        """First code of a report, and the one after the last."""
+        return 0, self.answers
+
+    @property
+    def p(self) -> Fraction:
+        """Probability of the true answer."""
+        return Fraction(self.draw.threshold, UNIT)
+
+    @property
+    def q(self) -> Fraction:
+        """Probability of each other answer."""
+        return (1 - self.p) / (self.answers - 1)
+
+    def law(self, answer: int) -> Iterator[tuple[str, Fraction]]:
+        """Every report and its probability."""
+        for i in range(self.answers):
+            yield f"[{i}]", self.p if i == answer else self.q
+
+    def read(self, first: Codes, second: Codes) -> tuple[Codes, NDArray[np.bool_]]:
+        """Code of reports, the answer itself, and which are valid."""
+        return first, (first >= 0) & (first < self.answers)
+
+    def tabulate(self, codes: Codes) -> NDArray[np.int64]:
+        """Number of reports of each answer."""
+        return np.bincount(codes, minlength=self.answers)
+
+
+protocol = Kary

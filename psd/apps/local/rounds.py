@@ -1,0 +1,141 @@
+"""The next round of a campaign: where many devices are, cells are cut; the others are asked again.
+
+Everything follows from public numbers and from the reports of earlier rounds, so it costs no
+epsilon.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd._util.arrays import Floats
+from psd.api.release import Release
+from psd.apps.local.aggregation import Counted, aggregate_campaign, counted_content
+from psd.apps.local.campaign_groups import PLANS, open_group, sigma
+from psd.apps.local.campaigns import campaign_of, load_campaign
+from psd.apps.local.device import DEPTH, MAX_ANSWERS, SHARES, Campaign
+from psd.apps.local.partitions import grid_cells
+from psd.errors import ParameterError
+from psd.estimation.local_measurements import measure_record
+
+__all__ = ["next_round", "round_after"]
+
+# Levels below which no cell is cut; a cell has a millionth of the domain.
+_DEEPEST = 10
+
+
+def next_round(campaign: str, folder: str) -> Campaign:
+    """Campaign of the next round, from the reports of this one.
+
+    Guarantees
+    ----------
+    - Its groups are those of the campaign before it: a device keeps its group and answers once.
+    - It states the support counts of all earlier rounds, and the digests of their campaigns.
+
+    Parameters
+    ----------
+    campaign : str
+        File of the campaign.
+    folder : str
+        Folder of its parts.
+
+    Raises
+    ------
+    ParameterError
+        If the campaign is not valid, or has no further round.
+    InputDataError
+        If parts are missing, damaged or of another campaign, or the round has no reports.
+    """
+    loaded = load_campaign(campaign)
+    _open_round(loaded)
+    return round_after(loaded, *aggregate_campaign(loaded, Path(folder)))
+
+
+def round_after(campaign: Campaign, release: Release, counted: Sequence[Counted]) -> Campaign:
+    """Campaign of the next round, from the release and the counts of all rounds so far."""
+    number = _open_round(campaign)
+    cells = _next_cells(release, counted, number, campaign)
+    groups = [dict(group) for group in campaign.content["groups"]]
+    protocol, settings = _chosen_protocol(groups[number], campaign.nano_epsilon)
+    groups[number] |= {"cells": None, "protocol": None, "counted": counted_content(counted[-1])}
+    share = groups[number + 1]["share"]
+    groups[number + 1] = open_group(share, cells, campaign.nano_epsilon, protocol, settings)
+    earlier = [*campaign.earlier, campaign.digest]
+    return campaign_of({**campaign.content, "groups": groups, "earlier": earlier})
+
+
+def _chosen_protocol(group: dict[str, Any], nano: int) -> tuple[str | None, dict[str, Any]]:
+    """Protocol and settings of a round, without those that are chosen by default."""
+    stated = dict(group["protocol"])
+    name = stated.pop("name")
+    usual = open_group(0, group["cells"], nano, None)["protocol"]["name"]
+    best = open_group(0, group["cells"], nano, name)["protocol"]
+    settings = {key: value for key, value in stated.items() if best.get(key) != value}
+    return None if name == usual else name, settings
+
+
+def _open_round(campaign: Campaign) -> int:
+    """Number of the one group that is asked; later ones are still to come."""
+    numbers = [number for number, group in enumerate(campaign.groups) if group.draw is not None]
+    if len(campaign.groups) not in PLANS or len(numbers) > 1:
+        raise ParameterError(
+            "campaign must be designed for 2, 3, 4 or 7 rounds, got one whose groups are asked "
+            "together; aggregate makes its release"
+        )
+    if numbers[0] == len(campaign.groups) - 1:
+        raise ParameterError("campaign must have a further round, got its last one; aggregate it")
+    return numbers[0]
+
+
+def _next_cells(
+    release: Release, counted: Sequence[Counted], number: int, campaign: Campaign
+) -> list[str]:
+    """Cells of the next round: those of this one, each cut a number of times."""
+    rounds = len(campaign.groups)
+    plan, cells = PLANS[rounds], counted[-1].cells
+    shares = [group.share / SHARES for group in campaign.groups]
+    reports = sum(group.reports for group in counted)
+    devices = reports / sum(shares[: number + 1])
+    share, deviation, measured = _leaf_shares(release, reports)
+    depth = np.array([len(cell) for cell in cells])
+    if plan.target:
+        left = sigma(campaign.nano_epsilon, devices * sum(shares[number + 1 :]))
+        deeper = 0.5 * np.log2(np.maximum(share, 1e-12) / (plan.target * left))
+        deeper = np.where(share < plan.least * deviation, 0.0, np.clip(deeper, 0, DEPTH))
+        cuts = np.rint(deeper / (rounds - 1 - number)).astype(np.int64)
+    else:
+        noise = sigma(campaign.nano_epsilon, counted[-1].reports)
+        cuts = (measured > plan.least * noise).astype(np.int64)
+    return _cut_cells(cells, np.minimum(cuts, _DEEPEST - depth))
+
+
+def _leaf_shares(release: Release, reports: int) -> tuple[Floats, Floats, Floats]:
+    """Share of each leaf: its estimate, and deviation and mean of the leaf's own measurements.
+
+    A leaf that was asked several times stands below itself; its measurements are pooled.
+    """
+    tree, measured = release.tree, measure_record(release.record)
+    precision = 1 / measured.variance
+    total = np.where(precision > 0, precision * measured.value, 0.0)
+    for level in tree.levels[2:]:
+        up = tree.parent[level]
+        same = (tree.boxes[level] == tree.boxes[up]).all(axis=1)
+        precision[level] += np.where(same, precision[up], 0.0)
+        total[level] += np.where(same, total[up], 0.0)
+    leaves = tree.levels[-1]
+    pooled = precision[leaves]
+    estimate = release.estimates.count[leaves] / reports
+    return estimate, 1 / np.sqrt(pooled) / reports, total[leaves] / pooled / reports
+
+
+def _cut_cells(cells: Sequence[str], cuts: NDArray[np.int64]) -> list[str]:
+    """Cells after their cuts, at most as many as a campaign may have."""
+    while (4.0**cuts).sum() > MAX_ANSWERS - 1:
+        cuts = np.minimum(cuts, cuts.max() - 1)
+    endings = [grid_cells(depth) for depth in range(int(cuts.max()) + 1)]
+    return [cell + end for cell, cut in zip(cells, cuts, strict=True) for end in endings[cut]]

@@ -1,0 +1,274 @@
+"""Expected relative errors of a release, before any data is read.
+
+Populations are drawn from public assumptions, built with the real methods and their real noise, and
+queried for boxes whose true counts are known, since the populations are synthetic. A real
+population is less even than the uniform one and less clustered than the most clustered one, so a
+plan shows a range over several densities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING, Unpack
+
+import numpy as np
+
+from psd._util.fields import integer_between
+from psd._util.suggestions import check_names
+from psd.apps.evaluation.arguments import check_distinct, parse_epsilons, resolve_methods
+from psd.apps.evaluation.workload import AREAS
+from psd.apps.planning._constants import METHODS, RECORDS_IN_ALL_RUNS
+from psd.apps.planning.planned_series import PlannedSeries, UserArguments
+from psd.apps.planning.population import DENSITIES, AssumedDensity
+from psd.apps.planning.simulation import PlanRequest, simulate_errors, summarise_errors
+from psd.apps.planning.study_area import domain_area_km2, square_domain
+from psd.decompositions import Decomposition
+from psd.errors import ParameterError
+from psd.privacy.epsilon import epsilon_text
+from psd.space.bounds import check_ground
+from psd.space.covariate import Covariate
+from psd.space.domain import Domain, public_domain
+
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = ["MAX_RECORDS", "MEASURES", "METHODS", "Plan", "default_runs", "plan"]
+
+MEASURES = ("mean_error", "median_error", "error_90", "mean_records_off")
+
+MAX_RECORDS = 10**11
+"""Limit of the number of records: more than ten for each human being."""
+
+_MAX_RUNS = 100
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Plan:
+    """Expected errors. Public: they follow from public parameters alone.
+
+    Parameters
+    ----------
+    table : DataFrame
+        One row per epsilon, method, density, kind of centres and size of query: ``epsilon`` as
+        text, ``method``, ``density``, ``centres`` (``"on data"`` or ``"anywhere"``),
+        ``size_km2``, ``size_share`` of the area, ``mean_count`` of the queries,
+        ``mean_error``, ``median_error`` and ``error_90`` (90th percentile) of their relative
+        errors, and ``mean_records_off``, the mean absolute error in records.
+    area_km2 : float
+        Area of the domain.
+    count : int
+        Expected number of records.
+    max_contributions : int
+        Bound on the records of one user; 1 if a record is the unit of privacy.
+    runs : int
+        Populations of each density, each built once by each method at each epsilon.
+    min_cell : str, optional
+        Smallest cell of the simulated releases in metres, if there is one.
+    coordinate_resolution : str, optional
+        Step to which coordinates are rounded, in units of the CRS.
+    series : PlannedSeries
+        Time slices and delta. With a delta the table has the column ``noise``, "laplace" or
+        "gaussian".
+    chosen : mapping
+        With a delta, the law that a build chooses for each pair of epsilon and method.
+    """
+
+    table: pandas.DataFrame
+    area_km2: float
+    count: int
+    max_contributions: int
+    runs: int
+    coordinate_resolution: str | None = None
+    min_cell: str | None = None
+    series: PlannedSeries = PlannedSeries()  # noqa: RUF009 - frozen
+    chosen: Mapping[tuple[str, str], str] = field(default_factory=dict)
+
+    @property
+    def ranges(self) -> pandas.DataFrame:
+        """Smallest and largest value of each measure over the densities."""
+        keys = ["epsilon", "method", "noise", "centres", "size_km2", "size_share"]
+        keys = [key for key in keys if key in self.table]
+        groups = self.table.groupby(keys, sort=False)[list(MEASURES)]
+        low, high = groups.min().add_suffix("_low"), groups.max().add_suffix("_high")
+        return low.join(high).reset_index()
+
+
+def plan(
+    count: int,
+    *,
+    domain: Domain | tuple[float, float, float, float] | None = None,
+    epsilons: Sequence[str | float | Decimal],
+    area_km2: float | None = None,
+    methods: Sequence[str | Decomposition] = METHODS,
+    sizes: Sequence[float] = AREAS,
+    densities: Sequence[str] = DENSITIES,
+    covariate: Covariate | None = None,
+    runs: int | None = None,
+    seed: int = 0,
+    progress: Progress = lambda finished, builds: None,
+    **users: Unpack[UserArguments],
+) -> Plan:
+    """Predict the relative errors of a release by simulation.
+
+    Guarantees
+    ----------
+    - Reads no data and no file: everything is simulated from the arguments.
+    - Populations and queries depend on the seed alone. The noise is that of a build, so two plans
+      differ by chance.
+
+    Parameters
+    ----------
+    count : int
+        Expected number of records, 1 to 10^11. Public: a guess or a published figure, never
+        counted in the data.
+    domain : Domain or tuple of four numbers, optional
+        Study area; by default a square of the area. With a coordinate resolution, the simulated
+        records are rounded to it.
+    epsilons : sequence of str, int, float or Decimal
+        Epsilons of the builds, each once.
+    area_km2 : float, optional
+        Area of the domain; by default that on the ground. Required without a domain.
+    methods : sequence of str or Decomposition
+        Methods, each once.
+    sizes : sequence of float
+        Shares of the area that queries cover, in (0, 1], each once.
+    densities : sequence of {"uniform", "clustered", "coastal", "places"}
+        Assumed densities, each once; see `psd.apps.planning.population.AssumedDensity`.
+    covariate : Covariate, optional
+        Public density. The assumed densities then apply only inside the cells of its raster. The
+        simulated releases are built without it.
+    runs : int, optional
+        Populations of each density; by default `default_runs` of the count.
+    seed : int
+        Seed of the populations and queries.
+    progress : callable
+        Called with the number of finished builds and the number of all builds.
+    **users
+        Bounds of users, slices and delta, as in `psd.apps.planning.planned_series.UserArguments`.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    ParameterError
+        If an argument is wrong; raised before anything is drawn.
+
+    Notes
+    -----
+    The relative error of a query is |estimate - true| / max(true, 0.001 count), as in
+    `psd.apps.evaluation.evaluate`. Queries are 200 rectangles of each size and kind of centre per
+    run. The count is that of the records after contributions are bounded; the error of the bound
+    itself is not predicted.
+
+    Examples
+    --------
+    >>> import psd
+    >>> expected = psd.plan(
+    ...     10_000,
+    ...     area_km2=100.0,
+    ...     epsilons=["1"],
+    ...     methods=["quadtree"],
+    ...     densities=["uniform"],
+    ...     sizes=[0.01],
+    ...     runs=1,
+    ... )
+    >>> expected.table[["method", "centres", "size_km2"]].values.tolist()
+    [['quadtree', 'anywhere', 1.0], ['quadtree', 'on data', 1.0]]
+    """
+    domain, area_km2 = _study_area(domain, area_km2)
+    check_names("argument", users, UserArguments.__annotations__)
+    series, bound = PlannedSeries.of(**users)
+    request = PlanRequest(
+        domain=domain,
+        area_km2=area_km2,
+        count=integer_between(1, MAX_RECORDS)("count", count),
+        epsilons=parse_epsilons(epsilons),
+        methods=resolve_methods(methods),
+        shares=_check_sizes(sizes),
+        max_contributions=bound,
+        series=series,
+    )
+    _ = request.unit  # refuses bounds that contradict each other
+    assumed = [
+        AssumedDensity(kind=kind, covariate=covariate)
+        for kind in check_distinct("densities", densities, list(densities))
+    ]
+    if runs is None:
+        runs = default_runs(request.count)
+    runs = integer_between(1, _MAX_RUNS)("runs", runs)
+    seed = integer_between(0, 2**32 - 1)("seed", seed)
+    return Plan(
+        table=summarise_errors(request, _run_builds(request, assumed, runs, seed, progress)),
+        area_km2=request.area_km2,
+        count=request.count,
+        max_contributions=request.max_contributions or 1,
+        runs=runs,
+        coordinate_resolution=domain.coordinate_resolution,
+        min_cell=domain.min_cell,
+        series=series,
+        chosen=_chosen_laws(request),
+    )
+
+
+def _chosen_laws(request: PlanRequest) -> dict[tuple[str, str], str]:
+    """Law that each build would choose; none without delta."""
+    if request.series.delta is None:
+        return {}
+    k = request.max_contributions or 1
+    return {
+        (epsilon_text(epsilon), method.name): request.series.chosen(method, epsilon, k)
+        for epsilon in request.epsilons
+        for method in request.methods
+    }
+
+
+def default_runs(count: int) -> int:
+    """Populations of each density so that a plan takes seconds, 1 to 5."""
+    return min(max(RECORDS_IN_ALL_RUNS // count, 1), 5)
+
+
+def _run_builds(
+    request: PlanRequest, assumed: list[AssumedDensity], runs: int, seed: int, progress: Progress
+) -> list[pandas.DataFrame]:
+    """Errors of all builds; the generator of a run does not depend on the density."""
+    builds = len(assumed) * runs * len(request.methods) * len(request.epsilons)
+    builds *= len(request.series.laws)
+    progress(0, builds)
+    errors = []
+    for density in assumed:
+        for run in range(runs):
+            for table in simulate_errors(request, density, np.random.default_rng((seed, run))):
+                errors.append(table)
+                progress(len(errors), builds)
+    return errors
+
+
+def _study_area(
+    domain: Domain | tuple[float, float, float, float] | None, area_km2: float | None
+) -> tuple[Domain, float]:
+    """Domain and area, of which one follows from the other."""
+    if domain is not None:
+        area = public_domain(domain)
+        check_ground(area.bounds, area.crs)
+        return area, domain_area_km2(area) if area_km2 is None else area_km2
+    if area_km2 is None:
+        raise ParameterError("domain or area_km2 must be given, got neither")
+    return square_domain(area_km2), area_km2
+
+
+def _check_sizes(sizes: Sequence[float]) -> tuple[float, ...]:
+    """Shares of the area, each once."""
+    for size in sizes:
+        if not 0 < size <= 1:
+            raise ParameterError(
+                f"sizes must be above 0 % and at most 100 % of the area, got {100 * size:g} %"
+            )
+    return check_distinct(
+        "sizes", [float(size) for size in sizes], [str(float(size)) for size in sizes]
+    )

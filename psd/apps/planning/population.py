@@ -1,0 +1,247 @@
+"""Synthetic populations, drawn from public assumptions alone.
+
+Plans use them because no data may be read. An assumed density divides the records of a square cell
+among its quarters, from the domain down to the lattice.
+
+References
+----------
+.. [1] Mandelbrot. "Intermittent turbulence in self-similar cascades." J. Fluid Mech. 62, 1974:
+   random multiplicative cascades. https://doi.org/10.1017/S0022112074000711
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from psd._util.arrays import Floats, Integers
+from psd.apps.planning._constants import CLUSTERING, EXTRA_COVARIATE_LEVELS, MAX_GROUPS
+from psd.errors import ParameterError
+from psd.ingest.tally import Tally
+from psd.space.covariate import Covariate
+from psd.space.domain import DEFAULT_LATTICE, Domain
+
+__all__ = ["DENSITIES", "AssumedDensity", "draw_population", "group_size"]
+
+DENSITIES = ("uniform", *CLUSTERING)
+
+# Number of times that each side is halved down to a lattice cell.
+_LEVELS = 20
+
+# Added to the weights of quarters: if the parameter is small, all four may underflow to 0.
+_TINY = 1e-250
+
+_EAST, _NORTH = np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssumedDensity:
+    """Rule that divides the records of a cell among its quarters. Public.
+
+    Parameters
+    ----------
+    kind : {"uniform", "clustered", "coastal", "places"}
+        ``uniform`` gives each quarter the same share. The others are random multiplicative
+        cascades, whose shares have a Dirichlet distribution: ``clustered`` is equally unequal on
+        every level; ``coastal`` is most unequal on the first levels, like land with empty seas and
+        mountains; ``places`` is most unequal on the last levels, like records that share addresses
+        or masts.
+    covariate : Covariate, optional
+        Public density. It gives the shares down to the cells of its raster; below them the kind
+        does, with the parameters of the same levels.
+    """
+
+    kind: str
+    covariate: Covariate | None = None
+
+    def __post_init__(self) -> None:
+        """Check the kind."""
+        if self.kind not in DENSITIES:
+            raise ParameterError(
+                f"density must be one of {', '.join(DENSITIES)}, got {self.kind!r}"
+            )
+
+    @property
+    def coarse_levels(self) -> int:
+        """Number of levels whose cells are larger than those of the covariate's raster."""
+        if self.covariate is None:
+            return 0
+        return int(np.ceil(np.log2(max(self.covariate.columns, self.covariate.rows))))
+
+    @property
+    def covariate_levels(self) -> int:
+        """Number of levels whose shares follow the covariate.
+
+        If cells cross the lines of its raster, some further levels follow it too.
+        """
+        if self.covariate is None:
+            return 0
+        halvings = 2**self.coarse_levels
+        if halvings % self.covariate.columns == 0 == halvings % self.covariate.rows:
+            return self.coarse_levels
+        return self.coarse_levels + EXTRA_COVARIATE_LEVELS
+
+    def over(self, domain: Domain) -> AssumedDensity:
+        """Return the same density over the same bounds with another lattice."""
+        if self.covariate is None:
+            return self
+        return replace(self, covariate=replace(self.covariate, domain=domain))
+
+    def draw_shares(
+        self, columns: Integers, rows: Integers, level: int, random: np.random.Generator
+    ) -> Floats:
+        """Draw the share of each quarter in the records of its cell.
+
+        Parameters
+        ----------
+        columns, rows : ndarray, shape (n,), int64
+            Indices of the cells on the level.
+        level : int
+            Level of the cells; 0 is the domain.
+        random : numpy.random.Generator
+            Generator of the shares of a cascade.
+
+        Returns
+        -------
+        ndarray, shape (n, 4), float64
+            South-west, south-east, north-west, north-east; rows sum to 1.
+        """
+        weights = np.ones((len(columns), 4))
+        if self.kind != "uniform" and level >= self.coarse_levels:
+            profile = CLUSTERING[self.kind]
+            parameter = profile[min(level, len(profile) - 1)]
+            weights = random.standard_gamma(parameter, weights.shape) + _TINY
+        if self.covariate is not None and level < self.covariate_levels:
+            weights *= _covariate_masses(self.covariate, columns, rows, level)
+        shares: Floats = weights / weights.sum(axis=1, keepdims=True)
+        return shares
+
+
+def _covariate_masses(
+    covariate: Covariate, columns: Integers, rows: Integers, level: int
+) -> Floats:
+    """Mass of the covariate in the quarters of cells."""
+    side = 2 ** (_LEVELS - level - 1)
+    west = (2 * columns[:, None] + _EAST).ravel() * side
+    south = (2 * rows[:, None] + _NORTH).ravel() * side
+    boxes = np.stack([west, south, west + side, south + side], axis=1)
+    return covariate.mass(boxes).reshape(-1, 4)
+
+
+def group_size(count: int) -> int:
+    """Limit of the records that share coordinates in a population; 1 up to a million records."""
+    return -(-count // MAX_GROUPS)
+
+
+def draw_population(
+    count: int,
+    domain: Domain,
+    density: AssumedDensity,
+    random: np.random.Generator,
+    *,
+    contributions: int = 1,
+) -> Tally:
+    """Draw a population of an exact number of records on the lattice.
+
+    Guarantees
+    ----------
+    - Reads no data; the same generator state gives the same population.
+    - Up to a million records have coordinates of their own. Of more records, groups of at most
+      `group_size` share coordinates, so that memory stays bounded.
+
+    Parameters
+    ----------
+    count : int
+        Number of records. Public.
+    domain : Domain
+        Study area with the default lattice, or with a coordinate resolution, to which the
+        positions are then rounded. Public.
+    density : AssumedDensity
+        Density of the records. Public.
+    random : numpy.random.Generator
+        Generator of all draws.
+    contributions : int
+        Bound on the records of one user. Public.
+
+    Returns
+    -------
+    Tally
+        Synthetic.
+
+    Raises
+    ------
+    ParameterError
+        If the domain has another lattice than the default and no coordinate resolution.
+
+    Notes
+    -----
+    The records of all cells of a level are divided among their quarters by multinomial draws, until
+    a cell has at most one group, which gets a random position in the cell. For single records that
+    is their exact distribution: in a cell without another record all positions are equally likely.
+    """
+    if domain.coordinate_resolution is not None:
+        even = Domain(bounds=domain.bounds, crs=domain.crs)
+        people = draw_population(
+            count, even, density.over(even), random, contributions=contributions
+        )
+        return _round_positions(people, even, domain)
+    if domain.lattice != DEFAULT_LATTICE:
+        raise ParameterError("domain must have the default lattice to draw a population on it")
+    group = group_size(count)
+    cells = np.zeros((2, 1), np.int64)
+    records = np.array([count], np.int64)
+    groups: list[Integers] = []
+    for level in range(_LEVELS + 1):
+        final = (records <= group) & (level >= density.covariate_levels) | (level == _LEVELS)
+        groups.append(_draw_positions(cells[:, final], records[final], level, random))
+        cells, records = _divide_cells(cells[:, ~final], records[~final], level, density, random)
+    return _sum_cells(np.concatenate(groups, axis=1), contributions)
+
+
+def _draw_positions(
+    cells: Integers, records: Integers, level: int, random: np.random.Generator
+) -> Integers:
+    """Columns and rows on the lattice, and records, of one group at random in each cell."""
+    side = 2 ** (_LEVELS - level)
+    positions = cells * side + random.integers(0, side, cells.shape)
+    return np.concatenate([positions, records[None, :]])
+
+
+def _divide_cells(
+    cells: Integers,
+    records: Integers,
+    level: int,
+    density: AssumedDensity,
+    random: np.random.Generator,
+) -> tuple[Integers, Integers]:
+    """Occupied quarters of cells, and their records."""
+    if not len(records):
+        return cells, records
+    shares = density.draw_shares(cells[0], cells[1], level, random)
+    parts = random.multinomial(records, shares).ravel()
+    columns, rows = 2 * cells[0][:, None] + _EAST, 2 * cells[1][:, None] + _NORTH
+    quarters = np.stack([columns.ravel(), rows.ravel()])
+    return quarters[:, parts > 0], parts[parts > 0]
+
+
+def _sum_cells(groups: Integers, contributions: int, width: int = DEFAULT_LATTICE[0]) -> Tally:
+    """Tally of the groups: the records of each occupied lattice cell, in order."""
+    columns, rows, records = groups
+    codes, inverse = np.unique(rows * width + columns, return_inverse=True)
+    counts = np.zeros(len(codes), np.int64)
+    np.add.at(counts, inverse, records)
+    return Tally(
+        columns=(codes % width).astype(np.int32),
+        rows=(codes // width).astype(np.int32),
+        counts=counts,
+        contributions=contributions,
+    )
+
+
+def _round_positions(people: Tally, even: Domain, domain: Domain) -> Tally:
+    """Tally with each lattice cell moved to the value next to its centre."""
+    x, y = even.centres(0, people.columns), even.centres(1, people.rows)
+    columns, rows, _ = domain.quantise(x, y)
+    groups = np.stack([columns.astype(np.int64), rows.astype(np.int64), people.counts])
+    return _sum_cells(groups, people.contributions, domain.lattice[0])

@@ -1,0 +1,362 @@
+"""Expected errors of named regions, and the epsilon for an expected error. Public.
+
+Records with the public populations of the regions are built with the real method; the errors are
+those of least squares on the tree of this build, as releases state them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from psd._util.arrays import Floats, sum_by
+from psd._util.fields import integer_between
+from psd.apps.evaluation.arguments import parse_epsilons
+from psd.apps.planning._constants import MAX_PLAN_EPSILON, SOLVE_STEPS
+from psd.apps.planning.plan import MAX_RECORDS
+from psd.apps.planning.region_population import (
+    Populations,
+    draw_region_population,
+    read_populations,
+    region_populations,
+)
+from psd.decompositions._regions import Regions, as_region_method
+from psd.errors import ParameterError
+from psd.estimation.least_squares import infer_counts
+from psd.estimation.local_measurements import measure_record
+from psd.privacy.budget import Budget
+from psd.privacy.epsilon import epsilon_text
+from psd.privacy.unit import PrivacyUnit
+from psd.publish.drawing import draw_release
+from psd.publish.insecure import SeededSampler
+from psd.publish.public_inputs import PublicInputs, regions_of, resolve_public_inputs
+from psd.query.reliability import judge_estimates, relative_to, reliability_limits
+from psd.space.bounds import check_ground
+from psd.space.domain import Domain, public_domain
+from psd.space.region_hierarchy import RegionHierarchy
+from psd.space.region_inputs import CellRegions, RegionFiles
+from psd.space.region_tree import RegionTree
+
+if TYPE_CHECKING:
+    import pandas
+
+    from psd.ingest.tally import Tally
+
+__all__ = ["RegionPlan", "plan_regions"]
+
+# Solved epsilons have three digits; this is the least that they are.
+_LEAST_NANO = 1_000
+
+_CLOSE = 0.005
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RegionPlan:
+    """Expected errors of the regions of each level. Public.
+
+    Parameters
+    ----------
+    table : DataFrame
+        One row per epsilon and level: ``epsilon`` as text, ``level``, ``regions``,
+        ``mean_population``; ``error``, the root mean square over the regions of the predicted
+        standard deviation, in records; ``mean_error``, ``median_error`` and ``error_90`` (90th
+        percentile) of the relative errors, error / population, of regions with a population; and
+        the numbers of regions that are ``good``, ``use_with_care`` and ``poor``.
+    count : float
+        Expected number of records.
+    max_contributions : int
+        Bound on the records of one user; 1 if a record is the unit of privacy.
+    solved : Decimal or None
+        Epsilon that was solved for, if a relative error was given.
+    inside : str
+        What is inside the lowest regions.
+    """
+
+    table: pandas.DataFrame
+    count: float
+    max_contributions: int
+    solved: Decimal | None
+    inside: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Request:
+    """Checked arguments, and the synthetic records."""
+
+    hierarchy: RegionHierarchy
+    expected: Floats
+    people: Tally
+    method: Regions
+    inputs: PublicInputs
+    unit: PrivacyUnit
+    seed: int
+
+
+def plan_regions(
+    regions: RegionHierarchy | RegionFiles | CellRegions,
+    *,
+    domain: Domain | tuple[float, float, float, float],
+    epsilons: Sequence[str | float | Decimal] = (),
+    populations: Populations = None,
+    count: int | None = None,
+    method: str | Regions = "auto",
+    max_contributions: int | None = None,
+    for_relative_error: float | None = None,
+    level: str | None = None,
+    covariate: Any = None,
+    boundary: Any = None,
+    seed: int = 0,
+) -> RegionPlan:
+    """Predict the errors of named regions on every level, or solve for epsilon.
+
+    Guarantees
+    ----------
+    - Reads no records: public regions and populations, and what is drawn from a seed. The same
+      arguments give the same plan.
+
+    Parameters
+    ----------
+    regions : RegionHierarchy, RegionFiles or CellRegions
+        Public regions, as of `psd.build`.
+    domain : Domain or tuple of four numbers
+        Of the release.
+    epsilons : sequence of str, int, float or Decimal
+        Epsilons of the plan, each once. With a relative error the largest that may be the solution,
+        10 by default.
+    populations : str, mapping or sequence, optional
+        Public numbers of the lowest regions: a column of their file, numbers by id, or numbers in
+        the order of the hierarchy. By default all regions have the same number.
+    count : int, optional
+        Expected number of records, 1 to 10^11, to which populations are scaled; by default their
+        sum. Public: a guess or a published figure, never counted in the data.
+    method : {"auto", "cascade", "none"} or Regions
+        What is inside the lowest regions, and how epsilon is shared out.
+    max_contributions : int, optional
+        Bound on the records of one user, if the user is the unit of privacy.
+    for_relative_error : float, optional
+        Mean relative error of the regions of a level for which epsilon is solved, above 0 and at
+        most 1. The plan is then of this epsilon.
+    level : str, optional
+        Level of the relative error; the lowest by default.
+    covariate, boundary : optional
+        Public, as of `psd.build`. The synthetic records of a region follow the covariate and lie
+        inside the boundary, and so does what is inside the region.
+    seed : int
+        Seed of the positions of the synthetic records, and of their noise.
+
+    Returns
+    -------
+    RegionPlan
+
+    Raises
+    ------
+    ParameterError
+        If an argument is wrong, or no epsilon up to the largest one gives the relative error.
+    InputDataError, DomainError
+        If the files of the regions cannot be read.
+
+    Notes
+    -----
+    Records are spread in each lowest region evenly, or as the covariate says. The real method
+    shares epsilon out and divides the regions; the error of a region is the standard deviation of
+    its least-squares estimate in that tree. The errors of bounding contributions are not predicted.
+
+    Examples
+    --------
+    >>> import psd
+    >>> expected = psd.plan_regions(
+    ...     psd.CellRegions(kind="grid-cells", cells="2,4"),
+    ...     domain=psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857"),
+    ...     epsilons=["1"],
+    ...     count=16_000,
+    ...     method="none",
+    ... )
+    >>> expected.table[["level", "regions", "error"]].round(1).values.tolist()
+    [['4m', 4, 2.5], ['2m', 16, 2.5]]
+    """
+    domain = public_domain(domain)
+    check_ground(domain.bounds, domain.crs)
+    method = as_region_method(method)
+    inputs = resolve_public_inputs(
+        domain, method.post_processing, covariate=covariate, boundary=boundary
+    )
+    hierarchy = regions_of(regions, domain, inputs.boundary)
+    if isinstance(populations, str):
+        if isinstance(regions, RegionHierarchy):
+            raise ParameterError("populations must be numbers with a psd.RegionHierarchy")
+        populations = read_populations(regions, populations)
+    if count is not None:
+        count = integer_between(1, MAX_RECORDS)("count", count)
+    expected = region_populations(hierarchy, populations, count)
+    k = max_contributions
+    unit = PrivacyUnit() if k is None else PrivacyUnit(kind="user", max_contributions=k)
+    seed = integer_between(0, 2**32 - 1)("seed", seed)
+    request = _Request(
+        hierarchy=hierarchy,
+        expected=expected,
+        people=draw_region_population(
+            hierarchy,
+            expected,
+            np.random.default_rng(seed),
+            unit.contributions,
+            covariate=inputs.covariate,
+            area=inputs.boundary,
+        ),
+        method=method,
+        inputs=inputs,
+        unit=unit,
+        seed=seed,
+    )
+    names = [each.name for each in hierarchy.levels]
+    if level is not None and level not in names:
+        raise ParameterError(
+            f"level must be one of {', '.join(names)}, got {str(level)[:80]!r}", name="level"
+        )
+    solved = None
+    if for_relative_error is not None:
+        tier = len(names) - 1 if level is None else names.index(level)
+        largest = parse_epsilons(epsilons or (MAX_PLAN_EPSILON,))
+        if len(largest) > 1:
+            raise ParameterError(
+                f"epsilons must be one with for_relative_error, the largest that may be the "
+                f"solution, got {len(largest)}",
+                name="epsilons",
+            )
+        solved = _solve(request, _check_error(for_relative_error), tier, largest[0])
+    nanos = parse_epsilons(epsilons) if solved is None else (solved,)
+    return RegionPlan(
+        table=_plan_table(request, nanos),
+        count=float(expected.sum()),
+        max_contributions=unit.contributions,
+        solved=None if solved is None else Decimal(epsilon_text(solved)),
+        inside=request.method.inside,
+    )
+
+
+def _check_error(value: float) -> float:
+    """Check for a relative error that can be solved for."""
+    if not isinstance(value, int | float) or not 0 < value <= 1:
+        raise ParameterError(
+            f"for_relative_error must be above 0 % and at most 100 %, got {value!r}; it is the "
+            "mean of error / population",
+            name="for_relative_error",
+        )
+    return float(value)
+
+
+def _predict(request: _Request, epsilon: int) -> list[Floats]:
+    """Predicted standard deviations of the regions of each level."""
+    release = draw_release(
+        request.people,
+        request.hierarchy.domain,
+        budget=Budget(epsilon),
+        method=request.method,
+        unit=request.unit,
+        post_processing=request.inputs.post_processing,
+        covariate=request.inputs.covariate,
+        boundary=request.inputs.boundary,
+        regions=request.hierarchy,
+        sampler=SeededSampler(request.seed),
+    )
+    record, tree = release.record, release.tree
+    assert isinstance(tree, RegionTree)
+    outside = record.outside
+    estimates = infer_counts(
+        tree,
+        empty=None if outside is None else outside & tree.is_leaf,
+        settled=True,
+        measured=measure_record(record),
+    )
+    return [
+        np.sqrt(estimates.variance[tree.named(tier)])
+        for tier in range(len(request.hierarchy.levels))
+    ]
+
+
+def _populations_of(request: _Request, tier: int) -> Floats:
+    """Expected records of the regions of a level."""
+    return sum_by(
+        request.hierarchy.ancestors(tier), request.expected, len(request.hierarchy.levels[tier])
+    )
+
+
+def _mean_error(request: _Request, epsilon: int, tier: int) -> float:
+    """Mean relative error of the regions of a level that have a population."""
+    population = _populations_of(request, tier)
+    relative = relative_to(population, _predict(request, epsilon)[tier])
+    return float(relative[population > 0].mean())
+
+
+def _solve(request: _Request, target: float, tier: int, limit: int) -> int:
+    """Least epsilon, to three digits, whose mean relative error is at most the target.
+
+    The error falls about as 1 / epsilon, so that a step by the ratio of errors is nearly exact.
+    """
+    error = _mean_error(request, limit, tier)
+    if error > target:
+        name = request.hierarchy.levels[tier].name
+        raise ParameterError(
+            f"for_relative_error must be at least {100 * error:.3g} % on level {name}, which "
+            f"epsilon {epsilon_text(limit)} gives, got {100 * target:g} %; merge regions, or allow "
+            "a larger epsilon",
+            name="for_relative_error",
+        )
+    solved = tried = limit
+    for _ in range(SOLVE_STEPS):
+        tried = _three_digits(min(max(tried * error / target, _LEAST_NANO), limit), limit)
+        if tried == solved:
+            break
+        error = _mean_error(request, tried, tier)
+        if error <= target:
+            solved = min(tried, solved)
+            if error >= (1 - _CLOSE) * target:
+                break
+        else:
+            error = max(error, (1 + _CLOSE) * target)
+    return solved
+
+
+def _three_digits(nano: float, limit: int) -> int:
+    """An epsilon rounded up to three digits.
+
+    Examples
+    --------
+    >>> _three_digits(123_456_789.0, 10**10), _three_digits(1_000.2, 10**10)
+    (124000000, 1010)
+    """
+    step: int = 10 ** max(int(np.floor(np.log10(nano))) - 2, 0)
+    return min(int(np.ceil(nano / step)) * step, limit)
+
+
+def _plan_table(request: _Request, nanos: Sequence[int]) -> pandas.DataFrame:
+    """Rows of a plan."""
+    import pandas as pd
+
+    limits = reliability_limits(0.3)
+    rows = []
+    for nano in nanos:
+        for tier, error in enumerate(_predict(request, nano)):
+            population = _populations_of(request, tier)
+            relative = relative_to(population, error)
+            rank = judge_estimates(relative, population, limits).rank
+            counted = relative[population > 0]
+            rows.append(
+                {
+                    "epsilon": epsilon_text(nano),
+                    "level": request.hierarchy.levels[tier].name,
+                    "regions": len(error),
+                    "mean_population": float(population.mean()),
+                    "error": float(np.sqrt(np.mean(error**2))),
+                    "mean_error": float(counted.mean()),
+                    "median_error": float(np.median(counted)),
+                    "error_90": float(np.quantile(counted, 0.9)),
+                    "good": int((rank == 0).sum()),
+                    "use_with_care": int((rank == 1).sum()),
+                    "poor": int((rank == 2).sum()),
+                }
+            )
+    return pd.DataFrame(rows)

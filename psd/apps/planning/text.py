@@ -1,0 +1,218 @@
+"""Plans as sentences and as the cells of a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from psd.apps.planning._constants import GOOD_ERROR
+from psd.privacy.delta import delta_text, failure_text
+from psd.space.smallest_cell import DEFAULT_MIN_CELL
+
+if TYPE_CHECKING:
+    import pandas
+
+    from psd.apps.planning.plan import Plan
+    from psd.apps.planning.region_plan import RegionPlan
+
+__all__ = [
+    "COLUMNS_NOTE",
+    "REGIONS_NOTE",
+    "percent_text",
+    "plan_sentences",
+    "plan_setting",
+    "range_columns",
+    "region_columns",
+    "region_setting",
+    "size_text",
+]
+
+COLUMNS_NOTE = (
+    "Each range is from the smallest to the largest value over the assumed densities. Mean, median "
+    "and 90th percentile are for queries centred on people; the last column is the mean for "
+    "queries at random locations."
+)
+"""Explanation of the columns of `range_columns`."""
+
+REGIONS_NOTE = (
+    "Error is the root mean square over the regions of a level, in records. Mean, median and 90th "
+    "percentile are of relative errors, error / population, of regions with a population. Good: up "
+    "to 12 %; with care: up to 30 %; poor: above, or no population. Regions are public; no record "
+    "was read."
+)
+"""Explanation of the columns of `region_columns`."""
+
+_MAX_DIGITS = 7
+_NOISE = {"laplace": "Laplace", "gaussian": "Gaussian"}
+
+
+def plan_setting(expected: Plan) -> str:
+    """Describe the records, the area and the unit of privacy of a plan."""
+    k = expected.max_contributions
+    unit = (
+        "each record is protected"
+        if k == 1
+        else f"all records of a user are protected (at most {k:,} each)"
+    )
+    slices, each = expected.series.slices, ""
+    if slices > 1:
+        each = f" in each of {slices:,} time slices"
+        unit = unit.replace(
+            " each)", f" each, at most {expected.series.max_per_slice:,} in a slice)"
+        )
+    return f"{expected.count:,} records in {size_text(expected.area_km2)}{each}; {unit}"
+
+
+def plan_sentences(expected: Plan) -> list[str]:
+    """Say for each epsilon and method from which size on the errors of queries are good."""
+    ranges = expected.ranges
+    people = ranges[ranges["centres"] == "on data"].sort_values("size_share")
+    keys = [key for key in ("epsilon", "method", "noise") if key in ranges]
+    groups = people.groupby(keys)
+    builds = ranges[keys].drop_duplicates().to_numpy().tolist()
+    sentences = [_size_sentence(groups.get_group((*build,)), *build) for build in builds]
+    sentences += _noise_sentences(expected)
+    step = expected.coordinate_resolution
+    if step is not None:
+        sentences.append(
+            f"coordinates are rounded to steps of {step}: no cell is smaller than a step, and a "
+            "query counts the records whose rounded coordinates lie in it"
+        )
+    if expected.min_cell not in (None, DEFAULT_MIN_CELL):
+        sentences.append(
+            f"no cell of a method that adapts to the data is below {expected.min_cell} m a side"
+        )
+    return sentences
+
+
+def _noise_sentences(expected: Plan) -> list[str]:
+    """What a build chooses by itself, and what a delta means."""
+    delta = expected.series.delta
+    if delta is None:
+        return []
+    chosen = [
+        f"{_NOISE[law]} noise at epsilon {epsilon} with {method}"
+        for (epsilon, method), law in expected.chosen.items()
+    ]
+    return [
+        f"by itself a build chooses {', '.join(chosen)}",
+        f"Gaussian noise spends delta {delta_text(delta)}: {failure_text(delta)}",
+    ]
+
+
+def _size_sentence(
+    rows: pandas.DataFrame, epsilon: str, method: str, noise: str | None = None
+) -> str:
+    """Smallest size from which on the mean error is good under every assumed density."""
+    if noise is not None:
+        method = f"{method} with {_NOISE[noise]} noise"
+    good = (rows["mean_error_high"] <= GOOD_ERROR)[::-1].cummin()[::-1]
+    start = f"at epsilon {epsilon}, {method}: queries centred on people"
+    if not good.any():
+        last = rows.iloc[-1]
+        return (
+            f"{start} have a mean relative error above {percent_text(GOOD_ERROR)} even at the "
+            f"largest size; at {size_text(last['size_km2'])} it is up to "
+            f"{percent_text(last['mean_error_high'])}"
+        )
+    first = rows[good].iloc[0]
+    return (
+        f"{start} have a mean relative error of at most {percent_text(GOOD_ERROR)} if they cover "
+        f"{size_text(first['size_km2'])} ({percent_text(first['size_share'])} of the area) or more"
+    )
+
+
+def size_text(km2: float) -> str:
+    """Write an area with three digits; small areas in square metres.
+
+    Examples
+    --------
+    >>> size_text(605.2), size_text(0.00025), size_text(12_345.6)
+    ('605 km2', '250 m2', '12,346 km2')
+    """
+    return f"{_three_digits(km2)} km2" if km2 >= 0.001 else f"{_three_digits(km2 * 1e6)} m2"
+
+
+def _three_digits(value: float) -> str:
+    """Three significant digits, or all digits before the decimal point."""
+    return f"{value:,.0f}" if value >= 1_000 else f"{value:.3g}"
+
+
+def percent_text(share: float) -> str:
+    """Write a share in percent with two digits.
+
+    A share slightly above the error that is called good has more digits, so that it is not
+    written as that error.
+
+    Examples
+    --------
+    >>> percent_text(0.1234), percent_text(0.00034), percent_text(1.5)
+    ('12 %', '0.034 %', '150 %')
+    >>> percent_text(0.0996), percent_text(0.1), percent_text(0.104), percent_text(0.10004)
+    ('10 %', '10 %', '10.4 %', '10.004 %')
+    """
+    value = 100 * share
+    if value >= 100:
+        return f"{value:,.0f} %"
+    rounded = (float(f"{value:.{digits}g}") for digits in range(2, _MAX_DIGITS))
+    limit = 100 * GOOD_ERROR
+    return f"{next((r for r in rounded if (r <= limit) == (value <= limit)), value):g} %"
+
+
+def range_columns(expected: Plan) -> dict[str, list[str]]:
+    """Columns of a table of ranges; in headings, underscores separate words."""
+    ranges = expected.ranges
+    noise = ["noise"] if "noise" in ranges else []
+    keys = ["epsilon", "method", *noise, "size_km2", "size_share"]
+    on_data = ranges[ranges["centres"] == "on data"].set_index(keys)
+    anywhere = ranges[ranges["centres"] == "anywhere"].set_index(keys).loc[on_data.index]
+    index = on_data.index.to_frame()
+    return {
+        "epsilon": index["epsilon"].tolist(),
+        "method": index["method"].tolist(),
+        **{name: index[name].tolist() for name in noise},
+        "query_size": [size_text(size) for size in index["size_km2"]],
+        "% of_area": [percent_text(share) for share in index["size_share"]],
+        "mean_error": _range_texts(on_data, "mean_error"),
+        "median_error": _range_texts(on_data, "median_error"),
+        "90th_percentile": _range_texts(on_data, "error_90"),
+        "error in_records": _range_texts(on_data, "mean_records_off", "{:,.0f}"),
+        "mean error_at random": _range_texts(anywhere, "mean_error"),
+    }
+
+
+def _range_texts(rows: pandas.DataFrame, name: str, form: str | None = None) -> list[str]:
+    """Range of a measure in each row."""
+    show = percent_text if form is None else form.format
+    pairs = zip(rows[f"{name}_low"], rows[f"{name}_high"], strict=True)
+    return [_range_text(show(low), show(high)) for low, high in pairs]
+
+
+def _range_text(low: str, high: str) -> str:
+    """Two numbers with a dash, or one if they are equal; the unit follows the last."""
+    return low if low == high else f"{low.removesuffix(' %')} - {high}"
+
+
+def region_setting(expected: RegionPlan) -> str:
+    """Describe the records and the unit of privacy of a plan of regions."""
+    k = expected.max_contributions
+    unit = "each record is protected" if k == 1 else f"users are protected (at most {k:,} records)"
+    return f"{expected.count:,.0f} records; {unit}"
+
+
+def region_columns(expected: RegionPlan) -> dict[str, list[str]]:
+    """Columns of a plan of regions, as text for people."""
+    table = expected.table
+    numbers = {"good": "good", "with_care": "use_with_care", "poor": "poor"}
+    errors = {
+        **{name: name for name in ("mean_error", "median_error")},
+        "90th_percentile": "error_90",
+    }
+    return {
+        "epsilon": table["epsilon"].tolist(),
+        "level": table["level"].tolist(),
+        "regions": [f"{value:,.0f}" for value in table["regions"]],
+        "mean_population": [f"{value:,.0f}" for value in table["mean_population"]],
+        "error": [f"{value:,.1f}" for value in table["error"]],
+        **{name: [percent_text(v) for v in table[column]] for name, column in errors.items()},
+        **{name: [f"{v:,.0f}" for v in table[column]] for name, column in numbers.items()},
+    }

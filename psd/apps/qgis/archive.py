@@ -1,0 +1,62 @@
+"""The plugin of QGIS as one file that QGIS installs."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from typing import Any
+
+from psd._version import __version__
+
+__all__ = ["plugin_archive"]
+
+_SOURCE = "psd.apps.qgis.plugin"
+_FOLDER = "psd_qgis"  # its name in QGIS, other than that of the library
+_KINDS = (".py", ".txt", ".svg")
+
+# The same plugin is the same file, whenever it is made: the first moment that a zip file can state.
+_MOMENT = (1980, 1, 1, 0, 0, 0)
+
+
+def plugin_archive(forms: Sequence[Mapping[str, Any]]) -> bytes:
+    """Pack the plugin of QGIS with its forms.
+
+    Parameters
+    ----------
+    forms : sequence of mapping
+        A form of each command, as `psd.apps.qgis.plugin` reads it.
+
+    Returns
+    -------
+    bytes
+        A zip file for "Install from ZIP" in QGIS. Equal forms give equal bytes.
+
+    Examples
+    --------
+    >>> import io, zipfile
+    >>> names = zipfile.ZipFile(io.BytesIO(plugin_archive([]))).namelist()
+    >>> "psd_qgis/metadata.txt" in names and "psd_qgis/forms.json" in names
+    True
+    """
+    stated = {"version": __version__, "forms": list(forms)}
+    members = {**_sources(), "forms.json": json.dumps(stated, indent=1)}
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in sorted(members.items()):
+            member = zipfile.ZipInfo(f"{_FOLDER}/{name}", _MOMENT)
+            member.compress_type = zipfile.ZIP_DEFLATED
+            member.external_attr = 0o644 << 16
+            archive.writestr(member, text)
+    return target.getvalue()
+
+
+def _sources() -> dict[str, str]:
+    """Files of the plugin by name; its metadata state the version."""
+    return {
+        path.name: path.read_text(encoding="utf-8").replace("@VERSION@", __version__)
+        for path in files(_SOURCE).iterdir()
+        if path.name.endswith(_KINDS)
+    }

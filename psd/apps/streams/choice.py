@@ -1,0 +1,193 @@
+"""Which counter a stream has, by the predicted error of its last total. Public numbers.
+
+Totals of slices with Gaussian noise are sums of the slices: all of rho is for the slices, and a
+counter with noise of its own is for units that lie in one slice, where Gaussian slices do not pay.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from psd.apps.streams.counters import (
+    COUNTERS,
+    Counter,
+    toeplitz_squared_sensitivity,
+    tree_levels,
+    variance_factors,
+)
+from psd.apps.streams.counting import bounded_period
+from psd.apps.streams.drawing import slices_part
+from psd.decompositions.grid import Grid
+from psd.decompositions.quadtree import Quadtree
+from psd.errors import ParameterError
+from psd.privacy.count_noise import CountNoise
+from psd.privacy.loss import Loss
+from psd.privacy.unit import squared_sensitivity
+from psd.space.time_slices import By, TimeSlices
+
+if TYPE_CHECKING:
+    from psd.privacy.unit import PrivacyUnit
+    from psd.publish.request import BuildRequest
+
+__all__ = ["AUTO", "ChosenCounter", "choose_counter", "noise_text", "settled_noise"]
+
+AUTO: Final = "auto"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChosenCounter:
+    """A counter, and the predicted errors by which it was chosen. Public.
+
+    Parameters
+    ----------
+    name : {"slices", "tree", "toeplitz"}
+        The counter.
+    errors : mapping
+        Predicted error of one count of the last total, by counter, in records, if a count had all
+        of the epsilon of its counter; shares of levels make all of them larger alike.
+    """
+
+    name: Counter
+    errors: dict[Counter, float]
+
+    @property
+    def text(self) -> str:
+        """The choice in words.
+
+        Examples
+        --------
+        >>> ChosenCounter(name="slices", errors={"slices": 9.78, "tree": 40.1}).text
+        'totals by slices; predicted error of a count in the last one: slices 9.8, tree 40.1'
+        """
+        errors = ", ".join(f"{name} {error:.1f}" for name, error in self.errors.items())
+        return f"totals by {self.name}; predicted error of a count in the last one: {errors}"
+
+
+def settled_noise(request: BuildRequest, counter: str | None) -> BuildRequest:
+    """Request with the law of the noise of its slices in place of "auto", if it has a delta.
+
+    A law that is named here stays for all slices, also if a later version of the rule behind "auto"
+    would choose another one. A unit that lies in one slice gains little by Gaussian slices, so
+    where totals may be by a counter with noise of its own, "auto" is Laplace.
+
+    Parameters
+    ----------
+    request : BuildRequest
+        Of the stream. Public.
+    counter : str or None
+        Counter of the totals that was named, or "auto"; None without totals. Public.
+    """
+    if request.delta is None or request.noise_law != "auto":
+        return request
+    assert request.slices is not None
+    may_count = counter not in (None, "slices") and _lies_in_one(request, request.slices)
+    return replace(request, noise_law="laplace" if may_count else request.law)
+
+
+def noise_text(request: BuildRequest, settled: BuildRequest, counter: Counter | None) -> str | None:
+    """What was decided about a delta that may be spent; None without delta.
+
+    Parameters
+    ----------
+    request, settled : BuildRequest
+        Of the stream, before and after `settled_noise`. Public.
+    counter : {"slices", "tree", "toeplitz"}, optional
+        Of the totals, if there are any. Public.
+    """
+    if counter == "toeplitz":
+        return (
+            "noise of the slices is discrete Laplace; noise of the totals is discrete Gaussian, "
+            "which spends delta"
+        )
+    return request.noise_text if request.law == settled.law else settled.noise_text
+
+
+def choose_counter(
+    request: BuildRequest, counter: str, *, spends_delta: bool = True
+) -> ChosenCounter:
+    """Choose the counter of a stream, or check the one that was named.
+
+    Parameters
+    ----------
+    request : BuildRequest
+        Of the stream. Its delta is what the Gaussian noise of ``toeplitz`` may spend. Public.
+    counter : {"auto", "slices", "tree", "toeplitz"}
+        ``auto`` takes the smallest predicted error of the last total.
+    spends_delta : bool
+        Whether ``auto`` may take ``toeplitz``; false with a ledger, which has no charge for it.
+
+    Raises
+    ------
+    ParameterError
+        If the cells differ from slice to slice, or the counter does not exist, is not for the unit
+        of privacy or for slices with Gaussian noise, or needs a delta.
+    """
+    if counter not in (AUTO, *COUNTERS):
+        raise ParameterError(
+            f"counter must be one of {', '.join((AUTO, *COUNTERS))}, got {str(counter)[:80]!r}"
+        )
+    _check_cells(request)
+    if counter == "toeplitz" and request.delta is None:
+        raise ParameterError("counter must be slices or tree without delta=, got toeplitz")
+    assert request.slices is not None
+    lies_in_one = _lies_in_one(request, request.slices)
+    if counter in COUNTERS[1:] and not lies_in_one:
+        raise ParameterError(
+            f"counter must be slices where a user may be in several slices, got {counter}; such a "
+            "user changes many of its counts"
+        )
+    if counter in COUNTERS[1:] and not request.loss.is_pure:
+        raise ParameterError(
+            f'counter must be slices with noise_law="gaussian", got {counter}; the slices have all '
+            "of rho, and their totals are sums"
+        )
+    is_sum = not (lies_in_one and request.loss.is_pure)
+    names = COUNTERS[: 1 if is_sum else 3 if spends_delta and request.delta is not None else 2]
+    errors = {name: _error(name, request) for name in names}
+    best = min(errors, key=lambda name: errors[name])
+    return ChosenCounter(name=best if counter == AUTO else counter, errors=errors)  # type: ignore[arg-type]
+
+
+def _check_cells(request: BuildRequest) -> None:
+    """Refuse methods whose cells depend on the records of a slice."""
+    method = request.method
+    if not isinstance(method, Quadtree) and not (isinstance(method, Grid) and method.size):
+        raise ParameterError(
+            f"totals must be of a grid with size or of a quadtree, got {method.name}; cells that "
+            "follow the records differ from slice to slice"
+        )
+
+
+def _lies_in_one(request: BuildRequest, slices: TimeSlices) -> bool:
+    """Whether all records of a unit lie in one slice."""
+    scope, unit = request.contribution_scope, request.unit
+    return scope == "series" and not _spans(unit, slices.by, slices.names[0])
+
+
+def _spans(unit: PrivacyUnit, by: By, name: str) -> bool:
+    """Whether a unit may have records in several slices."""
+    return bounded_period(unit, by, name) is not None
+
+
+def _error(counter: Counter, request: BuildRequest) -> float:
+    """Standard deviation of the noise of one count of the last total, with all its loss."""
+    assert request.slices is not None
+    slices, total, k = len(request.slices), request.nano_epsilon, request.unit.contributions
+    factor = float(variance_factors(counter, slices)[-1])
+    part = total - slices_part(total, counter)
+    if counter == "toeplitz":
+        assert request.delta is not None
+        noise, loss = CountNoise.gaussian(k**2), Loss.gaussian(part, request.delta).rho
+        factor *= toeplitz_squared_sensitivity(slices)
+    elif counter == "tree":
+        noise, loss = CountNoise.laplace(k), max(part // tree_levels(slices), 1)
+    elif not request.loss.is_pure:
+        squared = squared_sensitivity(request.unit, request.contribution_scope, slices)
+        noise, loss = CountNoise.gaussian(squared), request.loss.rho
+    else:
+        shares = slices if request.contribution_scope == "slice" else 1
+        noise, loss = CountNoise.laplace(k), max(total // shares, 1)
+    return float((float(noise.variance(np.array([loss]))[0]) * factor) ** 0.5)

@@ -1,0 +1,216 @@
+"""Count one slice; of bounded users, the records that come first are kept. Private side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from psd.ingest.contribution_bounding import running_number
+from psd.ingest.memory_limit import memory_for_rows, parse_memory, split_memory
+from psd.ingest.sources import read
+from psd.ingest.tally_builder import TallyBuilder
+from psd.privacy.unit import PrivacyUnit, counted_unit
+from psd.publish.drawing import coarsest_step
+from psd.publish.series import slice_tally
+from psd.space.domain import Domain
+from psd.space.time_slices import By, TimeSlices
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from psd.ingest.tally import Tally
+    from psd.publish.observer import Observer
+    from psd.publish.request import BuildRequest
+    from psd.space.boundary import Boundary
+
+__all__ = ["CountedSlice", "bounded_period", "count_slice", "first_records"]
+
+_DAY = len("2026-01-05")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class CountedSlice:
+    """Tally of a slice, and the records that it has of each unit. Private.
+
+    Parameters
+    ----------
+    tally : Tally
+        Private.
+    contributions : mapping
+        Kept records by id; empty if a unit lies in one slice. Private.
+    """
+
+    tally: Tally
+    contributions: dict[str, int] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return "<CountedSlice: private>"
+
+
+def bounded_period(unit: PrivacyUnit, by: By, name: str) -> str | None:
+    """Period over whose slices the records of a unit are bounded; None if it lies in one slice.
+
+    Examples
+    --------
+    >>> bounded_period(PrivacyUnit(kind="user"), "day", "2026-01-05")
+    'all'
+    >>> day = PrivacyUnit(kind="user-day", time_zone="UTC")
+    >>> bounded_period(day, "hour", "2026-01-05T17"), bounded_period(day, "day", "2026-01-05")
+    ('2026-01-05', None)
+    """
+    if unit.kind == "user":
+        return "all"
+    return name[:_DAY] if unit.kind == "user-day" and by == "hour" else None
+
+
+def count_slice(
+    data: Any,
+    request: BuildRequest,
+    name: str,
+    *,
+    key: bytes,
+    contributions: Callable[[Sequence[str]], Sequence[int]],
+    boundary: Boundary | None,
+    observer: Observer,
+    memory: str | int | None = None,
+    limits_cells: bool = True,
+) -> CountedSlice:
+    """Read an input and count the records of one slice of a stream.
+
+    Guarantees
+    ----------
+    - A record of another slice is left out, by itself, and never refused.
+    - Which records of a unit are kept is a function of its own records in this slice and in
+      earlier ones, and of the key. In all slices together at most k are, and in each slice at most
+      cap: the limit of a slice, or k without one.
+
+    Parameters
+    ----------
+    data : object
+        As in `psd.build`. Private.
+    request : BuildRequest
+        Of the stream. Public.
+    name : str
+        The slice. Public.
+    key : bytes
+        Of the hash that chooses the kept records, the same for all slices.
+    contributions : callable
+        Gives the records that earlier slices have of each id of a list. Private.
+    boundary : Boundary or None
+        Public.
+    observer : Observer
+        Gets the private numbers of records.
+    memory : str or int, optional
+        Limit on the memory that reading takes.
+    limits_cells : bool
+        As in `psd.ingest.tally_builder.TallyBuilder`.
+
+    Raises
+    ------
+    InputDataError
+        If the input cannot be read.
+
+    Notes
+    -----
+    A record lies in one slice, a function of its time and of the clock changes of the zone, which
+    are the same in all additions where the proof needs it, see `psd.apps.streams.addition`.
+
+    Proof for a user who is bounded in all slices together. Let r be what is left of k after the
+    earlier slices, a function of the user's own records in them. The cap records of this slice with
+    the smallest hashes, and of these the first r, are a function of the user's records and the
+    key. So one user more or less changes no record of another user, and adds at most k records to
+    the tallies of all slices, at most cap of them to each: the condition under which
+    `psd.publish.series.draw_series` is private, in epsilon and in rho with S^2 = k cap. That a
+    later slice is read after earlier answers were seen changes nothing, since neither r nor the
+    choice depends on an answer.
+    """
+    assert request.slices is not None
+    time_slice = TimeSlices(by=request.slices.by, names=(name,), time_zone=request.slices.time_zone)
+    unit = counted_unit(request.unit, request.contribution_scope)
+    is_bounded = (
+        request.contribution_scope == "series"
+        and bounded_period(unit, time_slice.by, name) is not None
+    )
+    observer.progress("reading")
+    builder = _filled_builder(
+        data,
+        request,
+        time_slice,
+        boundary=boundary,
+        observer=observer,
+        memory=memory_for_rows(None if memory is None else parse_memory(memory)),
+        limits_cells=limits_cells,
+        step=(1, 1) if is_bounded else None,
+    )
+    counted = (
+        first_records(builder, unit, time_slice, key, contributions)
+        if is_bounded
+        else CountedSlice(tally=builder.build(key))
+    )
+    observer.private_report(counted.tally.report)
+    return replace(counted, tally=slice_tally(counted.tally, 0))
+
+
+def _filled_builder(
+    data: Any,
+    request: BuildRequest,
+    time_slice: TimeSlices,
+    *,
+    boundary: Boundary | None,
+    observer: Observer,
+    memory: int | None,
+    limits_cells: bool,
+    step: tuple[int, int] | None,
+) -> TallyBuilder:
+    """Read all records of an input."""
+    domain, columns = request.domain, request.columns
+    assert isinstance(domain, Domain)
+    assert columns is not None
+    for_rows, for_parser = split_memory(memory)
+    builder = TallyBuilder(
+        domain,
+        unit=counted_unit(request.unit, request.contribution_scope),
+        step=coarsest_step(request.method, domain) if step is None else step,
+        area=boundary,
+        slices=time_slice,
+        regions=request.regions,
+        memory=for_rows,
+        limits_cells=limits_cells,
+    )
+    columns = replace(columns, memory=for_parser)
+    for batch in read(data, columns, domain, on_copy=observer.private_copy):
+        builder.add_batch(batch)
+    return builder
+
+
+def first_records(
+    builder: TallyBuilder,
+    unit: PrivacyUnit,
+    time_slice: TimeSlices,
+    key: bytes,
+    contributions: Callable[[Sequence[str]], Sequence[int]],
+) -> CountedSlice:
+    """Keep what the bound leaves for each unit after earlier slices."""
+    rows = builder.user_rows(key)
+    names = rows.names.to_pylist()
+    left = unit.max_contributions - np.array(contributions(names), np.int64)
+    first = np.flatnonzero(running_number([rows.users]) < left[rows.users])
+    columns = ("users", "hashes", "columns", "rows", "time")
+    rows = replace(rows, **{column: getattr(rows, column)[first] for column in columns})
+    records = np.bincount(rows.users, minlength=len(names))
+    width = None if builder.regions is None else builder.domain.lattice[0]
+    report = builder.report
+    report["over the limit"] = (
+        report["read"]
+        - sum(report[name] for name in ("without coordinates", "outside"))
+        - len(first)
+    )
+    report["kept"] = len(first)
+    tally = rows.tally(time_slice, width)
+    return CountedSlice(
+        tally=replace(tally, contributions=unit.contributions, report=report),
+        contributions={names[number]: int(records[number]) for number in np.flatnonzero(records)},
+    )

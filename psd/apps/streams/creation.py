@@ -1,0 +1,180 @@
+"""Create a stream: check its request, charge a ledger once, write its state. Private side."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from psd._util.atomic_write import check_targets
+from psd._util.file_endings import check_release_name
+from psd._util.wall_clock import zone_rules
+from psd.apps.streams.choice import AUTO, ChosenCounter, choose_counter, noise_text, settled_noise
+from psd.apps.streams.counters import tree_levels
+from psd.apps.streams.drawing import slices_part
+from psd.apps.streams.plan import (
+    StreamPlan,
+    check_offered,
+    file_digests,
+    read_public_inputs,
+    stream_charge,
+)
+from psd.apps.streams.state import check_beside, create_state
+from psd.errors import LedgerError, ParameterError, WriteError
+from psd.privacy.budget import Budget
+from psd.privacy.delta import delta_text
+from psd.privacy.epsilon import epsilon_text
+from psd.publish.charging import PendingCharge
+from psd.publish.refusals import rehearse
+from psd.publish.request_toml import to_toml
+
+if TYPE_CHECKING:
+    from psd.apps.streams.counters import Counter
+    from psd.ledger.account import Account
+    from psd.ledger.charges import ChargeRequest
+    from psd.publish.request import BuildRequest
+
+__all__ = ["CreatedStream", "create_stream", "totals_path"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatedStream:
+    """What was decided when a stream was created. Public.
+
+    Parameters
+    ----------
+    counter : ChosenCounter or None
+        Counter of the totals, if there are any.
+    noise_text : str or None
+        The law of the noise in words; None without a delta.
+    """
+
+    counter: ChosenCounter | None
+    noise_text: str | None
+
+
+def create_stream(
+    path: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    request: BuildRequest,
+    *,
+    account: Account | None = None,
+    folder: Path | None = None,
+    totals: bool = False,
+    counter: str | None = None,
+) -> CreatedStream:
+    """Create a stream of a request; see `psd.apps.streams.stream.Stream.create`.
+
+    Parameters
+    ----------
+    path, output, account
+        As in `psd.apps.streams.stream.Stream.create`.
+    request : BuildRequest
+        Its delta may be spent by the slices, if their noise is Gaussian, or else by totals. Public.
+    folder : Path, optional
+        Where the relative paths of the request begin; the working folder by default.
+    totals, counter
+        As in `psd.apps.streams.stream.Stream.create`.
+
+    Returns
+    -------
+    CreatedStream
+    """
+    slices, folder = check_offered(request), (folder or Path.cwd()).resolve()
+    if counter is not None and not totals:
+        raise ParameterError("counter must be given with totals=True, which it computes")
+    settled = settled_noise(request, counter or AUTO if totals else None)
+    if counter == "toeplitz" and account is not None:
+        raise ParameterError(
+            "counter must be slices or tree with a ledger, got toeplitz; the ledger adds the rho "
+            "of the slices to that of the totals, and half of epsilon alone usually has a larger "
+            "rho than all of epsilon with delta"
+        )
+    alone = account is None
+    chosen = choose_counter(settled, counter or AUTO, spends_delta=alone) if totals else None
+    name = None if chosen is None else chosen.name
+    spent = settled.delta if name == "toeplitz" else None
+    outputs = [Path(output).resolve(), *([totals_path(output)] if totals else [])]
+    files = file_digests(request, folder)
+    if account is not None:
+        account.refuse_records(files)
+    _check_new([path, *outputs], files)
+    check_release_name(output)
+    check_beside(path)
+    _rehearse(settled, name)
+    delta = None if spent is None else delta_text(spent)
+    owed = stream_charge(settled, name, delta)
+    statement = {} if account is None else _charge(account, owed)
+    plan = StreamPlan(
+        request=to_toml(settled),
+        folder=str(folder),
+        output=str(outputs[0]),
+        totals=str(outputs[1]) if totals else None,
+        counter=name,
+        delta=delta,
+        key=secrets.token_hex(32),
+        files=files,
+        clock=zone_rules(slices.time_zone),
+        ledger=None if account is None else str(Path(account.ledger.path).resolve()),
+        dataset=None if account is None else account.dataset,
+        analyst=None if account is None else account.analyst,
+        statement={**statement, "stream_slices": len(slices)},
+    )
+    create_state(path, plan.to_rows())
+    return CreatedStream(counter=chosen, noise_text=noise_text(request, settled, name))
+
+
+def totals_path(output: str | os.PathLike[str]) -> Path:
+    """File of the running totals, beside that of the slices.
+
+    Examples
+    --------
+    >>> totals_path("/data/city.psd.parquet").name
+    'city.totals.psd.parquet'
+    """
+    path = Path(output).resolve()
+    stem, dot, ending = path.name.partition(".")
+    return path.with_name(f"{stem}.totals{dot}{ending}")
+
+
+def _check_new(paths: Iterable[str | os.PathLike[str]], files: Iterable[str]) -> None:
+    """Refuse names that exist or are the same, since nothing of a stream is overwritten."""
+    paths = list(paths)
+    for path in paths:
+        if os.path.lexists(path):
+            raise WriteError(f"{path} exists; choose another name for a stream", path=path)
+    check_targets(paths, overwrite=False, inputs=files)
+
+
+def _rehearse(request: BuildRequest, counter: Counter | None) -> None:
+    """Draw a slice and a block of totals without records, each with its part of the loss."""
+    assert request.slices is not None
+    inputs, total = read_public_inputs(request), request.nano_epsilon
+    part, levels = slices_part(total, counter), tree_levels(len(request.slices))
+    if counter == "tree" and total < 2 * levels:
+        raise ParameterError(
+            f'epsilon must be at least {epsilon_text(2 * levels)} with counter="tree", half of it '
+            f"1e-9 for each level of its blocks, got {epsilon_text(total)}"
+        )
+    rehearse(request, inputs, Budget(request.loss if part == total else part))
+    if counter == "tree":
+        rehearse(request, inputs, Budget(total - part).in_sequence(levels)[0])
+
+
+def _charge(account: Account, owed: ChargeRequest) -> dict[str, Any]:
+    """Charge a stream to its account, and return what its slices state of the charge."""
+    if account.ledger.state().dataset(account.dataset).inputs:
+        raise LedgerError(
+            f"dataset {account.dataset!r} has registered inputs, and those of a stream are not "
+            "there yet; register a dataset without inputs for it"
+        )
+    pending = PendingCharge(account, owed)
+    if not pending.reads_as_registered:
+        raise LedgerError(
+            f"dataset {account.dataset!r} registers other columns or another time zone than this "
+            "stream; read the same ones, since each addition would tell more of others"
+        )
+    return dict(pending.charge())

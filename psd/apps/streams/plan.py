@@ -1,0 +1,362 @@
+"""What was fixed when a stream was created: request, output, charge. Private side."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+from psd._util.layer_names import file_of
+from psd._util.strict_json import strict_json
+from psd._util.toml_values import read_toml
+from psd.apps.streams.counters import Counter
+from psd.errors import InputDataError, LedgerError, ParameterError, PsdError
+from psd.privacy.delta import failure_text, parse_delta
+from psd.privacy.loss import Loss
+from psd.publish.charging import charge_request
+from psd.publish.public_inputs import resolve_public_inputs
+from psd.publish.request_toml import from_toml, public_files, to_toml
+from psd.release.digest import canonical_json
+
+if TYPE_CHECKING:
+    from psd.ledger.charges import Charge, ChargeRequest, Dataset
+    from psd.publish.public_inputs import PublicInputs
+    from psd.publish.request import BuildRequest
+    from psd.space.time_slices import TimeSlices
+
+__all__ = [
+    "StreamPlan",
+    "check_offered",
+    "check_paid",
+    "fault_charge",
+    "file_digests",
+    "guarantee_of",
+    "read_public_inputs",
+    "stream_charge",
+]
+
+_NOT_OFFERED = {
+    "count": "count must be records in a stream; the weight of a user's records depends on all "
+    "of them, and later ones are not there yet",
+    "choice": "max_contributions must be a number in a stream, got auto; the bound is needed "
+    "before the first record is read",
+    "slices": "slices must be given for a stream; each of them is added once",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class StreamPlan:
+    """Facts of a stream that never change. Private: it names files, and has the key.
+
+    Parameters
+    ----------
+    request : str
+        The `BuildRequest` as TOML. Public.
+    folder : str
+        Where the relative paths in it begin.
+    output : str
+        File of the public series.
+    key : str
+        Key of the hash that chooses the kept records, in hexadecimal digits.
+    files : mapping
+        SHA-256 of each public file of the request.
+    statement : mapping
+        What each slice states: the charge, and the number of slices. Public.
+    clock : str
+        Digest of the clock changes of the time zone, see `psd._util.wall_clock.zone_rules`. Public.
+    ledger, dataset, analyst : str, optional
+        Budget that paid for the stream.
+    totals : str, optional
+        File of the public series of running totals.
+    counter : {"slices", "tree", "toeplitz"}, optional
+        How these are computed.
+    delta : str, optional
+        What the Gaussian noise of ``toeplitz`` spends; that of Gaussian slices is in the request.
+    """
+
+    request: str
+    folder: str
+    output: str
+    key: str
+    files: Mapping[str, str]
+    statement: Mapping[str, int | str]
+    clock: str
+    ledger: str | None = None
+    dataset: str | None = None
+    analyst: str | None = None
+    totals: str | None = None
+    counter: Counter | None = None
+    delta: str | None = None
+
+    def __repr__(self) -> str:
+        return "<StreamPlan: private>"
+
+    def to_rows(self) -> dict[str, str]:
+        """Return the rows of the state, with the digest of the others."""
+        rows = {name: json.dumps(getattr(self, name)) for name in self.__slots__}
+        return {**rows, "digest": json.dumps(self._digest)}
+
+    @classmethod
+    def from_rows(cls, rows: Mapping[str, str]) -> StreamPlan:
+        """Make the plan of the rows of a state.
+
+        Raises
+        ------
+        InputDataError
+            If they are not those of a plan, or have another digest than when they were written.
+        """
+        try:
+            values = {name: strict_json(text.encode()) for name, text in rows.items()}
+            digest = values.pop("digest")
+            if values.keys() != _FACTS.keys() or not all(
+                _FACTS[name](value) for name, value in values.items()
+            ):
+                raise ValueError("facts that are missing, unknown or of another type")
+            if (values["totals"] is None) != (values["counter"] is None):
+                raise ValueError("totals without a counter, or a counter without totals")
+            if (values["ledger"] is None) != (values["dataset"] is None):
+                raise ValueError("a ledger without a dataset, or a dataset without a ledger")
+            if (values["ledger"] is None) != ("charge" not in values["statement"]):
+                raise ValueError("a charge without a ledger, or a ledger without a charge")
+            plan = cls(**values)
+            if digest != plan._digest:
+                raise ValueError("a fact that was changed")
+        except (PsdError, ValueError, KeyError):
+            raise InputDataError(
+                "state has other facts than those of a stream, or they are damaged; restore a copy"
+            ) from None
+        return plan
+
+    @property
+    def _digest(self) -> str:
+        """SHA-256 over the values of the plan, which finds damage.
+
+        It has no key, so it is no protection: who changes a fact can compute it anew. What a stream
+        may spend is compared with the charge that paid for it, see `check_paid`.
+        """
+        values = {name: getattr(self, name) for name in self.__slots__}
+        values["request"] = read_toml("request", self.request)
+        # Numbers of TOML are decimals, which have one text each.
+        return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()
+
+    def build_request(self) -> BuildRequest:
+        """Return the request, after a check that its public files have not changed.
+
+        Raises
+        ------
+        InputDataError
+            If a file is missing or has changed, since the slices of a series share them, or if the
+            request is not one that a stream can have.
+        """
+        for path, digest in self.files.items():
+            if _file_digest(path) != digest:
+                raise InputDataError(
+                    f"public file {path} must not change while a stream grows, and it has; "
+                    "restore it as it was when the stream was created"
+                )
+        try:
+            return from_toml(self.request, folder=Path(self.folder))
+        except ParameterError as error:
+            raise InputDataError(
+                f"state has a request that is none ({error}); restore a copy"
+            ) from None
+
+
+def _is_text(value: Any) -> bool:
+    """Whether a fact is a text that a path can have; ValueError for a lone surrogate."""
+    return isinstance(value, str) and b"\0" not in os.fsencode(value)
+
+
+def _is_text_or_none(value: Any) -> bool:
+    """Whether a fact is null or a text."""
+    return value is None or _is_text(value)
+
+
+def _is_key(value: Any) -> bool:
+    """Whether a fact is 32 bytes in hexadecimal digits."""
+    return isinstance(value, str) and len(value) == 64 and set(value) <= set("0123456789abcdef")
+
+
+def _is_files(value: Any) -> bool:
+    """Whether a fact maps texts to texts."""
+    return isinstance(value, dict) and all(map(_is_text, (*value, *value.values())))
+
+
+def _is_statement(value: Any) -> bool:
+    """Whether a fact maps names to texts and to a number of slices."""
+    return isinstance(value, dict) and all(
+        type(each) is int and each > 0 if name == "stream_slices" else _is_text(each)
+        for name, each in value.items()
+    )
+
+
+def _is_counter(value: Any) -> bool:
+    """Whether a fact is null or the name of a counter."""
+    return value is None or value in get_args(Counter)
+
+
+_FACTS: Mapping[str, Callable[[Any], bool]] = {
+    "request": _is_text,
+    "folder": _is_text,
+    "output": _is_text,
+    "key": _is_key,
+    "files": _is_files,
+    "statement": _is_statement,
+    "clock": _is_text,
+    "ledger": _is_text_or_none,
+    "dataset": _is_text_or_none,
+    "analyst": _is_text_or_none,
+    "totals": _is_text_or_none,
+    "counter": _is_counter,
+    "delta": _is_text_or_none,
+}
+
+
+def check_offered(request: BuildRequest) -> TimeSlices:
+    """Refuse requests that no stream can have; return the slices of the others.
+
+    Raises
+    ------
+    ParameterError
+        If there are no slices, users are counted, or the bound is chosen privately.
+    """
+    faults = {
+        "slices": request.slices is None,
+        "count": bool(request.unit.weight),
+        "choice": request.contribution_choice is not None,
+    }
+    for name, applies in faults.items():
+        if applies:
+            raise ParameterError(_NOT_OFFERED[name])
+    assert request.slices is not None
+    return request.slices
+
+
+def file_digests(request: BuildRequest, folder: Path) -> dict[str, str]:
+    """SHA-256 of each public file of a request, by its path.
+
+    Raises
+    ------
+    ParameterError
+        If the covariate, the boundary or the regions are an object in memory and not a file.
+    """
+    paths = public_files(read_toml("request", to_toml(request)), folder)
+    return {path: _file_digest(path) or "" for path in paths}
+
+
+def _file_digest(path: str) -> str | None:
+    """SHA-256 of a file; None if it cannot be read."""
+    try:
+        with file_of(path).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None
+
+
+def stream_charge(
+    request: BuildRequest, counter: str | None = None, delta: str | None = None
+) -> ChargeRequest:
+    """Return the charge of a stream, which counts everywhere: its inputs are not there yet.
+
+    Parameters
+    ----------
+    request : BuildRequest
+        Of the stream.
+    counter, delta : str, optional
+        Of its totals, as in `StreamPlan`.
+    """
+    slices, unit = check_offered(request), request.unit
+    listed = canonical_json({"by": slices.by, "zone": slices.time_zone, "names": [*slices.names]})
+    return replace(
+        charge_request(request),
+        what=f"stream {request.method.name}",
+        terms={
+            "slices": f"{len(slices)} {hashlib.sha256(listed).hexdigest()}",
+            "unit": f"{unit.kind} {unit.contributions} {unit.max_per_slice or 'any'} of a slice",
+            "noise": request.law,
+            "counter": counter or "none",
+            "delta": delta or "none",
+        },
+    )
+
+
+def check_paid(request: BuildRequest, plan: StreamPlan, charge: Charge, dataset: Dataset) -> None:
+    """Compare what a state says of its stream with the charge that paid for it.
+
+    Parameters
+    ----------
+    request : BuildRequest
+        Of the plan.
+    plan : StreamPlan
+        Of the state.
+    charge, dataset : Charge, Dataset
+        Of the ledger.
+
+    Raises
+    ------
+    LedgerError
+        If they differ in the loss, the unit, the bound, the columns, the slices, the noise, the
+        counter or its delta: the state was edited, and would not spend what was paid for.
+    """
+    owed, unit = stream_charge(request, plan.counter, plan.delta), request.unit
+    differ = {
+        "epsilon or delta": owed.loss != charge.loss,
+        "unit": (unit.kind, unit.time_zone) != (dataset.unit, dataset.time_zone),
+        "contribution bound": unit.contributions != charge.bound,
+        "columns": any(reading != dataset.reading for reading in owed.readings),
+        "number of slices": plan.statement.get("stream_slices") != len(check_offered(request)),
+        **{name: value != charge.terms.get(name) for name, value in owed.terms.items()},
+    }
+    different = [name for name, applies in differ.items() if applies]
+    if different:
+        raise LedgerError(
+            f"state must have the {different[0]} that charge {charge.id} paid for when the stream "
+            "was created, and it has another; one of the two was edited: restore a copy"
+        )
+
+
+def fault_charge(request: BuildRequest) -> ChargeRequest:
+    """Return the charge of an addition that a fault ends, which the stream did not pay for.
+
+    The stream is charged once, and each of its additions may end by a fault, so the price of a
+    fault is not lowered by the epsilon of the stream; see `psd.ledger.state.LedgerState`.
+    """
+    return replace(stream_charge(request), loss=Loss.pure(0), terms={})
+
+
+def guarantee_of(request: BuildRequest, delta: str | None) -> str:
+    """Return the guarantee of a whole stream, in a few words.
+
+    Parameters
+    ----------
+    request : BuildRequest
+        Of the stream. Public.
+    delta : str, optional
+        What Gaussian noise of the totals spends; that of slices is in the request. Public.
+
+    Examples
+    --------
+    >>> from psd.publish.request_arguments import request_from_arguments
+    >>> request = request_from_arguments(domain=(0, 0, 8, 8), epsilon=1, method="grid")
+    >>> guarantee_of(request, None)
+    'epsilon 1 per record'
+    """
+    if delta is None:
+        return request.guarantee_text
+    words, note = request.unit.summed_text, failure_text(parse_delta(delta))
+    return f"{request.loss.text} and delta {delta} {words}; {note}"
+
+
+def read_public_inputs(request: BuildRequest) -> PublicInputs:
+    """Read the public files of a request."""
+    assert request.post_processing is not None
+    return resolve_public_inputs(
+        request.domain,  # type: ignore[arg-type] # public: private bounds have no slices
+        request.post_processing,
+        covariate=request.covariate,
+        boundary=request.boundary,
+    )

@@ -1,0 +1,30 @@
+"""Suggestions of places: a shared model that is learnt with privacy, used where own places are.
+
+The curator's side learns a few shared numbers from noisy sums over people
+(`psd.apps.suggest.training.train`). A device scores regions by these numbers, a release and the
+places of its owner; it reads files only. This package holds the part without records: the features,
+the models, which see noisy sums, the file of weights, and the scores.
+"""
+
+from __future__ import annotations
+
+from psd.apps.suggest.factors import FactorModel
+from psd.apps.suggest.grid import RegionGrid
+from psd.apps.suggest.places import suggest_places
+from psd.apps.suggest.shared import FEATURES, learn_weights
+from psd.apps.suggest.weights import SharedWeights, read_weights, write_weights
+from psd.privacy.noisy_sums import NoisySums, PersonPart, Statistic
+
+__all__ = [
+    "FEATURES",
+    "FactorModel",
+    "NoisySums",
+    "PersonPart",
+    "RegionGrid",
+    "SharedWeights",
+    "Statistic",
+    "learn_weights",
+    "read_weights",
+    "suggest_places",
+    "write_weights",
+]

@@ -1,0 +1,180 @@
+// Answers of a release in a page: what psd.query computes, over the arrays that the page has.
+//
+// The page has one number each per node for estimates, slopes, variances and unevenness. A model
+// holds them; the files beside this one walk down the tree, clip boxes and polygons to cells, and
+// add up. Terms are those of psd/query and of psd/estimation.
+"use strict";
+
+const psdEngine = (() => {
+  const { unpack } = psdArrays;
+  const { EvenAxis, SteppedAxis } = psdAxes;
+  const { clipRings, contains, crosses, meets, ringsOf, turnRings } = psdShapes;
+  const { CovariateDensity, SmoothDensity } = psdDensities;
+  const { BoxRegion, findUnion, NodeRegion, overlap, PolygonRegion } = psdAreas;
+  const { Walk } = psdWalk;
+  const { joint, judge, single } = psdIntervals;
+  const TINY = 1e-300;
+
+  class Model {
+    /**
+     * @param meta numbers and names of a release, from psd/apps/web/map_arrays.py
+     * @param arrays its arrays, from unpack
+     * @param rings gives the rings of a lowest region, where cells are clipped to regions
+     */
+    constructor(meta, arrays, rings = null) {
+      this.rings = rings;
+      this.meta = meta;
+      this.arrays = arrays;
+      this.axes = meta.axes.map((axis) => (axis.first === undefined
+        ? new EvenAxis(axis) : new SteppedAxis(axis)));
+      this.shape();
+      this.count = this.spread(arrays.count);
+      this.signed = arrays.signed ? this.spread(arrays.signed) : this.count;
+      this.real = arrays.real ? this.spread(arrays.real) : this.count;
+      this.noise = { slope: arrays.slope, variance: finite(arrays.variance), root: meta.root };
+      this.published = meta.signed ? this.noise : this.publishedNoise();
+      this.stated = meta.predictsPublished ? this.published : this.noise;
+    }
+
+    get size() {
+      return this.children.length;
+    }
+
+    /** Topology and boxes: nodes stand level by level, and families together. */
+    shape() {
+      const { children, offsets } = this.arrays, size = children.length;
+      this.children = children;
+      this.firstChild = new Int32Array(size);
+      this.parent = new Int32Array(size).fill(-1);
+      this.level = new Uint8Array(size);
+      const boxes = [0, 1, 2, 3].map((side) => offsets.slice(side * size, (side + 1) * size));
+      const leaves = [];
+      for (let node = 0, next = 1; node < size; node++) {
+        this.firstChild[node] = next;
+        for (let child = next; child < next + children[node]; child++) {
+          this.parent[child] = node;
+          this.level[child] = this.level[node] + 1;
+          for (const side of boxes) side[child] += side[node];
+        }
+        next += children[node];
+        if (!children[node]) leaves.push(node);
+      }
+      this.boxes = boxes;
+      this.leaves = Int32Array.from(leaves);
+      this.depth = this.level[size - 1];
+    }
+
+    /** Values of all nodes from those of the leaves, unless there is one for each node. */
+    spread(values) {
+      if (values.length === this.size) return values;
+      const all = new Float64Array(this.size);
+      this.leaves.forEach((leaf, i) => { all[leaf] = values[i]; });
+      for (let node = this.size - 1; node > 0; node--) all[this.parent[node]] += all[node];
+      return all;
+    }
+
+    cell(node) {
+      return this.boxes.map((side) => side[node]);
+    }
+
+    /** Sides of a node in the CRS of the release. */
+    bounds(node) {
+      return this.boxes.map((side, i) => this.axes[i % 2].edge(side[node]));
+    }
+
+    get density() {
+      if (this.inside === undefined) {
+        const kind = this.meta.density;
+        this.inside = null;
+        if (kind === "smooth") this.inside = new SmoothDensity(this);
+        if (kind === "covariate") this.inside = new CovariateDensity(this);
+      }
+      return this.inside;
+    }
+
+    /** Covariance of the published counts; see psd/estimation/published_covariance.py. */
+    publishedNoise() {
+      const { slope, variance, whole } = this.arrays, { real, size } = this;
+      const own = new Float64Array(size), total = new Float64Array(size);
+      const unknown = new Uint8Array(size);
+      for (let node = 0; node < size; node++) {
+        const infinite = variance[node] === Infinity, up = Math.max(this.parent[node], 0);
+        const measured = infinite ? whole[node] : variance[node];
+        const part = Math.min(real[node] ** 2 / Math.max(measured, TINY), 1);
+        const { empty } = this.meta;
+        own[node] = infinite ? 0 : variance[node] * (empty + (1 - empty) * part);
+        if (node) total[up] += own[node];
+        if (node && infinite) unknown[up] = 1;
+      }
+      const slopes = new Float64Array(size);
+      for (let node = 0; node < size; node++) {
+        const sum = node ? total[this.parent[node]] : own[0];
+        const kept = node ? unknown[this.parent[node]] : variance[0] === Infinity;
+        const keeps = sum <= 0 || (this.meta.remainders && kept);
+        slopes[node] = keeps ? slope[node] : own[node] / Math.max(sum, TINY);
+      }
+      return { slope: slopes, variance: own, root: this.meta.root };
+    }
+
+    /** Errors from the noise of all nodes: what the parent explains, and their own. */
+    nodeErrors() {
+      const { slope, variance, root } = this.stated, result = new Float64Array(this.size);
+      const total = new Float64Array(this.size);
+      for (let node = 1; node < this.size; node++) total[this.parent[node]] += variance[node];
+      result[0] = root;
+      for (let node = 1; node < this.size; node++) {
+        const up = this.parent[node], beside = Math.max(total[up] - variance[node], 0);
+        result[node] = variance[node] * (1 - slope[node]) ** 2
+          + slope[node] ** 2 * (beside + result[up]);
+      }
+      return result.map(Math.sqrt);
+    }
+
+    /** Answer to one shape, or the joint answer to several disjoint ones. */
+    answer(shapes, z) {
+      const regions = shapes.map((shape) => this.region(shape));
+      const totals = new Walk(this, regions).totals();
+      return regions.length === 1 ? single(this, totals, z) : joint(this, totals, z);
+    }
+
+    region(shape) {
+      if (shape.box) return new BoxRegion(this, shape.box);
+      if (shape.nodes) return new NodeRegion(this, shape.nodes);
+      const rings = shape.rings || turnRings(shape.polygons);
+      const union = this.rings && findUnion(this, rings);
+      return union ? new NodeRegion(this, union) : new PolygonRegion(this, rings);
+    }
+
+    /** Whether a leaf lies partly outside its region. */
+    isClipped(node) {
+      return this.rings !== null && this.arrays.clipped[node] === 1;
+    }
+
+    /** Deviation of the records beside a line across a leaf; see psd/query/lines.py. */
+    cutDeviation(axis, node, share, cutsColumns) {
+      const points = Math.max(this.count[node], 0), { arrays, meta, size } = this;
+      const result = arrays.lines[axis * size + node] * points * Math.sqrt(share * (1 - share));
+      if (!meta.hasColumns || !cutsColumns) return result;
+      const width = this.boxes[axis + 2][node] - this.boxes[axis][node], place = (share * width) % 1;
+      return Math.hypot(result, (points / width) * Math.min(place, 1 - place));
+    }
+
+    /** The part of a leaf that lies in its region. */
+    piece(node) {
+      this.pieces = this.pieces || new Map();
+      if (!this.pieces.has(node)) {
+        const rings = this.rings(this.arrays.region[node]);
+        this.pieces.set(node, clipRings(rings, this.bounds(node)));
+      }
+      return this.pieces.get(node);
+    }
+  }
+
+  function finite(values) {
+    return values.map((value) => (value === Infinity ? 0 : value));
+  }
+
+  return { Model, contains, crosses, judge, meets, overlap, ringsOf, turnRings, unpack };
+})();
+
+if (typeof module !== "undefined") module.exports = psdEngine;

@@ -1,0 +1,359 @@
+"""The map page of a release: one HTML file that loads nothing, and answers drawn areas."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from html import escape
+from importlib.resources import files
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from psd._version import __version__
+from psd.api.region_release import RegionRelease
+from psd.api.release import Release
+from psd.apps.web.map_arrays import (
+    PackedArrays,
+    cut_arrays,
+    pack_arrays,
+    release_arrays,
+    release_numbers,
+)
+from psd.apps.web.map_classes import cell_classes, region_classes, shown_nodes
+from psd.apps.web.map_outlines import country_outlines
+from psd.apps.web.map_regions import (
+    RegionGroup,
+    answers_drawn_areas,
+    given_regions,
+    lowest_outlines,
+    outline_arrays,
+    release_regions,
+)
+from psd.errors import ParameterError
+from psd.query.reliability import Threshold, reliability_limits
+from psd.space.ground_areas import area_unit, east_west_scale
+
+if TYPE_CHECKING:
+    import geopandas
+
+    from psd._util.arrays import Floats
+    from psd.api.series import SeriesRelease
+    from psd.space.domain import Domain
+
+__all__ = ["ENGINE_SCRIPTS", "MAX_MAP_CELLS", "map_page"]
+
+MAX_MAP_CELLS = 200_000
+"""Limit of the leaves on a page, all time slices together: larger pages take long to open."""
+
+_CONFIDENCE = 0.95
+
+ENGINE_SCRIPTS = (
+    "map_arrays.js",
+    "map_axes.js",
+    "map_shapes.js",
+    "map_densities.js",
+    "map_areas.js",
+    "map_walk.js",
+    "map_intervals.js",
+    "map_engine.js",
+)
+"""Scripts that compute the answers of a page, each after those it names."""
+
+_SCRIPTS = ("maplibre-gl.js", *ENGINE_SCRIPTS, "map_words.js", "map_page.js")
+_STYLES = ("maplibre-gl.css", "map_page.css")
+
+_ANSWERS = ("estimate", "perturbation_error", "nonuniformity_error", "lower", "upper")
+
+
+def map_page(
+    release: Release | SeriesRelease,
+    *,
+    regions: geopandas.GeoDataFrame | None = None,
+    title: str | None = None,
+    level: int | None = None,
+    threshold: Threshold = 0.3,
+) -> str:
+    """Make the map page of a release or a series as an HTML text.
+
+    Guarantees
+    ----------
+    - Made of the release and of public regions alone: it costs no epsilon.
+    - One file. Its policy forbids every request; scripts and styles run by their hashes alone.
+    - Of a table of regions it holds ids, names and outlines, and no other column.
+    - Answers on the page are those of `Release.query` and of the total of `Release.joint`, to
+      rounding. What the page cannot answer exactly it does not answer.
+
+    Parameters
+    ----------
+    release : Release or SeriesRelease
+        Shown with a slider for its time slices.
+    regions : GeoDataFrame, optional
+        Public polygons to choose from, with a CRS; ``id`` and ``name`` are read.
+    title : str, optional
+        By default that of the release.
+    level : int, optional
+        Show cells down to this level alone; drawn areas then have no answer.
+    threshold : float or tuple of two floats
+        As in `Release.query`.
+
+    Raises
+    ------
+    ParameterError
+        If the release has too many cells, or an argument does not fit.
+
+    Examples
+    --------
+    >>> from psd.testing.releases import release_from_counts
+    >>> page = map_page(release_from_counts([[500, 100], [0, 200]]), title="Visits <2024>")
+    >>> "<title>Visits &lt;2024&gt;</title>" in page
+    True
+    """
+    slices = _slices(release)
+    first = slices[0][1]
+    _check(first, regions, level)
+    _check_size([each for _, each in slices], level)
+    groups = _groups(first, regions)
+    arrays = [_slice_arrays(each, groups, level, threshold) for _, each in slices]
+    packed = [pack_arrays(each) for each in arrays]
+    shapes = pack_arrays(_outlines(first, groups)) if groups else None
+    data = {
+        **_facts(release, first, title, threshold),
+        "drawing": level is None and answers_drawn_areas(first),
+        "hasCells": not isinstance(first, RegionRelease),
+        "cut": level,
+        "outlines": country_outlines(first.domain),
+        "groups": [group.to_json() for group in groups],
+        "classes": _classes([each for _, each in slices], groups, arrays, level),
+        "shapes": {"directory": None if shapes is None else shapes.directory},
+        "slices": [
+            {"name": name, "directory": each.directory, "meta": release_numbers(of, threshold)}
+            for (name, of), each in zip(slices, packed, strict=True)
+        ],
+    }
+    return _document(data, packed, shapes)
+
+
+def _slices(release: Release | SeriesRelease) -> list[tuple[str, Release]]:
+    """Names and releases of the time slices; one without a name for a single release."""
+    if isinstance(release, Release):
+        return [("", release)]
+    return list(zip(release, release.releases, strict=True))
+
+
+def _check(first: Release, regions: Any, level: int | None) -> None:
+    """Refuse arguments that do not fit the release."""
+    if isinstance(first, RegionRelease) and (regions is not None or level is not None):
+        name = "regions" if regions is not None else "level"
+        raise ParameterError(f"{name} must be left out for a release that has regions of its own")
+    if level is None:
+        return
+    if regions is not None:
+        raise ParameterError("regions must be left out with level; they cut cells below the level")
+    deepest = int(first.tree.level.max())
+    if type(level) is not int or not 0 <= level <= deepest:
+        raise ParameterError(f"level must be an integer from 0 to {deepest}, got {level}")
+
+
+def _check_size(releases: list[Release], level: int | None) -> None:
+    """Refuse more cells than a page can have."""
+    shown = sum(_cells(each, level) for each in releases)
+    if shown <= MAX_MAP_CELLS:
+        return
+    depth = range(int(releases[0].tree.level.max()))
+    fits = [at for at in depth if sum(_cells(each, at) for each in releases) <= MAX_MAP_CELLS]
+    tree_alone = not isinstance(releases[0], RegionRelease)
+    advice = (
+        f"--level {fits[-1]} shows larger cells" if fits and tree_alone else "build fewer cells"
+    )
+    slices = "; --slice shows one time slice" if len(releases) > 1 else ""
+    raise ParameterError(
+        f"release must have at most {MAX_MAP_CELLS:,} cells on a map page, got {shown:,}; "
+        f"{advice}{slices}"
+    )
+
+
+def _cells(release: Release, level: int | None) -> int:
+    """Number of cells that tile the area."""
+    is_leaf = release.tree.is_leaf
+    return int(is_leaf.sum()) if level is None else len(shown_nodes(release.tree, level))
+
+
+def _groups(first: Release, regions: geopandas.GeoDataFrame | None) -> list[RegionGroup]:
+    """Regions to choose from."""
+    if isinstance(first, RegionRelease):
+        return release_regions(first)
+    return [] if regions is None else [given_regions(first, regions)]
+
+
+def _outlines(first: Release, groups: list[RegionGroup]) -> dict[str, Any]:
+    """Outlines of regions, and with all digits those that cells are clipped to."""
+    drawn = outline_arrays(groups)
+    if isinstance(first, RegionRelease) and answers_drawn_areas(first):
+        return {**drawn, **lowest_outlines(first)}
+    return drawn
+
+
+def _slice_arrays(
+    release: Release, groups: list[RegionGroup], level: int | None, threshold: Threshold
+) -> dict[str, Any]:
+    """Arrays of one slice, with the answers of given regions."""
+    if level is not None:
+        return cut_arrays(release, level)
+    arrays = release_arrays(release)
+    for number, group in enumerate(groups):
+        if group.nodes is None:
+            arrays[f"answers{number}"] = _given_answers(release, group, threshold)
+    return arrays
+
+
+def _given_answers(release: Release, group: RegionGroup, threshold: Threshold) -> Floats:
+    """Answers of given regions, one column after another."""
+    import geopandas as gpd
+
+    shapes = gpd.GeoSeries(group.shapes, crs=release.domain.crs)
+    answers = release.query(shapes, threshold=threshold)
+    return np.concatenate([answers[name].to_numpy(np.float64) for name in _ANSWERS])
+
+
+def _classes(
+    releases: list[Release],
+    groups: list[RegionGroup],
+    arrays: list[dict[str, Any]],
+    level: int | None,
+) -> dict[str, Any]:
+    """Breaks of the colours, by level of the cells and by group of regions."""
+    if isinstance(releases[0], RegionRelease):
+        cells = []
+    else:
+        deepest = max(int(each.tree.level.max()) for each in releases)
+        cells = cell_classes(releases, deepest if level is None else level)
+    of_groups = []
+    for number, group in enumerate(groups):
+        if group.nodes is None:
+            size = len(group.ids)
+            estimates = [each[f"answers{number}"][:size] for each in arrays]
+        else:
+            estimates = [each.model.estimates.count[group.nodes] for each in releases]
+        of_groups.append(region_classes(group, estimates))
+    return {"cells": cells, "groups": of_groups}
+
+
+def _facts(
+    release: Release | SeriesRelease, first: Release, title: str | None, threshold: Threshold
+) -> dict[str, Any]:
+    """What the page states, and the numbers of its plane."""
+    domain, limits = first.domain, reliability_limits(threshold)
+    stated = release.about.get("title", "Differentially private counts of locations")
+    return {
+        "title": stated if title is None else title,
+        "guarantee": release.guarantee_text,
+        "unit": first.unit.kind,
+        "counted": _counted(first),
+        "method": first.method,
+        "digest": release.digest,
+        "publisher": release.about.get("publisher", ""),
+        "version": __version__,
+        "bounds": list(domain.bounds),
+        "stretch": _stretch(domain),
+        "areaUnit": {"km2": "km²"}.get(area_unit(domain), area_unit(domain)),
+        "z": -NormalDist().inv_cdf((1 - _CONFIDENCE) / 2),
+        "good": limits.good,
+        "reliable": limits.reliable,
+    }
+
+
+def _counted(release: Release) -> str:
+    """Which word names what is counted."""
+    if release.unit.kind == "report":
+        return "devices"
+    return "users" if release.unit.weight else "records"
+
+
+def _stretch(domain: Domain) -> float:
+    """Width of a unit of x on the map over that of y: less than 1 for longitudes."""
+    middle = (domain.bounds[1] + domain.bounds[3]) / 2
+    return max(float(east_west_scale(domain, middle)), 0.2)
+
+
+# --- document -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asset:
+    """Text of a file of the package, and its hash for the policy."""
+
+    text: str
+
+    @property
+    def source(self) -> str:
+        """Hash as it stands in a policy."""
+        digest = hashlib.sha256(self.text.encode("utf-8")).digest()
+        return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
+
+
+def _asset(name: str) -> _Asset:
+    """Script or style of the package; what would end its element is refused."""
+    text = files("psd.apps.web.assets").joinpath(name).read_text(encoding="utf-8")
+    return _Asset(text=text.replace("\r\n", "\n"))
+
+
+def _policy(scripts: Iterable[_Asset], styles: Iterable[_Asset]) -> str:
+    """Policy of the page: no request, and no script or style but those of the package.
+
+    MapLibre cuts lines into tiles in a worker, whose script is a part of its own.
+    """
+    return "; ".join(
+        [
+            "default-src 'none'",
+            f"script-src {' '.join(each.source for each in scripts)}",
+            f"style-src {' '.join(each.source for each in styles)}",
+            "worker-src blob:",
+            "img-src data:",
+            "base-uri 'none'",
+            "form-action 'none'",
+        ]
+    )
+
+
+def _json(value: object) -> str:
+    """JSON that cannot end the element that it stands in."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for letter in "<>&\u2028\u2029":
+        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    return text
+
+
+def _document(data: dict[str, Any], packed: list[PackedArrays], shapes: PackedArrays | None) -> str:
+    """HTML of the page."""
+    scripts, styles = ([_asset(name) for name in names] for names in (_SCRIPTS, _STYLES))
+    body = files("psd.apps.web.assets").joinpath("map_body.html").read_text(encoding="utf-8")
+    facts = {key: escape(str(data[key])) for key in ("title", "guarantee", "method", "digest")}
+    for key, text in {**facts, "publisher": escape(data["publisher"])}.items():
+        body = body.replace("{{" + key + "}}", text)
+    texts = [
+        f'<script type="text/plain" id="psd-slice-{number}">{each.text}</script>'
+        for number, each in enumerate(packed)
+    ]
+    if shapes is not None:
+        texts.append(f'<script type="text/plain" id="psd-shapes">{shapes.text}</script>')
+    return "\n".join(
+        [
+            '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+            '<meta http-equiv="Content-Security-Policy" '
+            f'content="{escape(_policy(scripts, styles))}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<meta name="referrer" content="no-referrer">\n<link rel="icon" href="data:,">',
+            f"<title>{facts['title']}</title>",
+            *(f"<style>{each.text}</style>" for each in styles),
+            f"</head>\n<body>\n{body}",
+            *texts,
+            f'<script type="application/json" id="psd-data">{_json(data)}</script>',
+            *(f"<script>{each.text}</script>" for each in scripts),
+            "</body>\n</html>\n",
+        ]
+    )

@@ -1,0 +1,406 @@
+"""The sheet of method: a public page on what a release protects and how accurate it is."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Literal
+
+from psd._util.html import figure_block, page, paragraph, section, table_block
+from psd._version import __version__
+from psd.api.region_release import RegionRelease
+from psd.api.release import Release
+from psd.apps.web.size_accuracy import SQUARES, errors_by_size
+from psd.decompositions import method_class, methods
+from psd.export._maps import require_matplotlib
+from psd.privacy.delta import delta_text
+from psd.query.reliability import QUALITIES, reliability_limits
+
+if TYPE_CHECKING:
+    import pandas
+
+    from psd.api.series import SeriesRelease
+
+__all__ = ["methodology_page"]
+
+# Probabilities of a suspicion before the release.
+_PRIORS = (0.001, 0.01, 0.1, 0.5)
+
+_THRESHOLD = 0.3
+
+# Larger factors are printed as powers of ten, and smaller probabilities as below this one.
+_LARGEST_PLAIN = 10**9
+_LEAST_SHARE = 1e-5
+
+_PROTECTED = {
+    "record": "one record: adding or removing any one record of the data",
+    "user": "one user: adding or removing all records of any one user",
+    "user-day": "the records of one user on one day",
+    "user-slice": "the records of one user in one time slice",
+    "report": "the whole answer of one device, which randomised it before it was sent",
+}
+
+
+def methodology_page(release: Release | SeriesRelease) -> str:
+    """Make the sheet of method of a release or a series as an HTML text.
+
+    Guarantees
+    ----------
+    - Made of the release alone: it costs no epsilon and states no number about records that the
+      release does not state. One file without scripts and without requests.
+
+    Parameters
+    ----------
+    release : Release or SeriesRelease
+        Errors and the map of a series are those of its middle slice.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+
+    Examples
+    --------
+    >>> from psd.testing.releases import release_from_counts
+    >>> "What epsilon means" in methodology_page(release_from_counts([[500, 100], [0, 200]]))
+    True
+    """
+    require_matplotlib("a sheet of method")
+    shown = _shown(release)
+    body = [
+        _summary_section(release),
+        _protection_section(release),
+        _odds_section(release),
+        _accuracy_section(release, shown),
+        _map_section(release, shown),
+        _method_section(release, shown),
+        _reading_section(release),
+        _citation_section(release),
+    ]
+    title = release.about.get("title", "Differentially private counts of locations")
+    return page(title, body, lead="Sheet of method: what is published, how, and how exactly.")
+
+
+def _shown(release: Release | SeriesRelease) -> Release:
+    """The release, or the middle slice of a series."""
+    if isinstance(release, Release):
+        return release
+    return release.releases[len(release) // 2]
+
+
+def _shown_text(release: Release | SeriesRelease) -> str:
+    """Which slice of a series a section is about; empty for a single release."""
+    if isinstance(release, Release):
+        return ""
+    return f" Of the {len(release)} time slices, {list(release)[len(release) // 2]} is shown."
+
+
+def _summary_section(release: Release | SeriesRelease) -> str:
+    """What the publisher states, and the guarantee."""
+    labels = {
+        "publisher": "Publisher",
+        "description": "Description",
+        "reference_date": "Reference date",
+        "licence": "Licence",
+        "contact": "Contact",
+        "language": "Language",
+    }
+    stated = [(label, release.about[key]) for key, label in labels.items() if key in release.about]
+    rows = [
+        *stated,
+        ("Counts", release.record.counted_text),
+        ("Area", _area_text(release)),
+        *([] if isinstance(release, Release) else [("Time slices", _slices_text(release))]),
+        ("Guarantee", release.guarantee_text),
+    ]
+    return section("In short", table_block("", ("", ""), rows, "words"))
+
+
+def _area_text(release: Release | SeriesRelease) -> str:
+    """Bounds and CRS."""
+    return f"{', '.join(f'{side:.9g}' for side in release.domain.bounds)} ({_crs_text(release)})"
+
+
+def _crs_text(release: Release | SeriesRelease) -> str:
+    """CRS by its code, or its name where it is text of many lines."""
+    from psd.space.crs import parse_crs
+
+    crs = release.domain.crs
+    return crs if len(crs) <= 40 else str(parse_crs(crs).name)
+
+
+def _slices_text(series: SeriesRelease) -> str:
+    """Number of slices, the first and the last one."""
+    names = list(series)
+    return f"{len(names)} by {series.slices.by}, from {names[0]} to {names[-1]}"
+
+
+def _protection_section(release: Release | SeriesRelease) -> str:
+    """What the guarantee says, and what it does not."""
+    unit = release.unit
+    local = unit.kind == "report"
+    source = (
+        "The publisher never had the locations. Each device changed its answer at random before it "
+        "sent it."
+        if local
+        else "The exact counts stayed with the publisher. Random noise was added to each count "
+        "before it was published."
+    )
+    return section(
+        "What is protected",
+        paragraph(
+            f"The release protects {_PROTECTED[unit.kind]}. With or without it, each possible "
+            "release is almost equally likely. This is differential privacy with "
+            f"{release.record.loss_text} {release.record.unit_text}.{_delta_text(release)}"
+        ),
+        paragraph(source),
+        paragraph(
+            "The guarantee holds against any reader, whatever the reader knows or can compute, now "
+            "or later. Tables, maps and statistics that are made of the release have the same "
+            "guarantee."
+        ),
+        paragraph(
+            "It does not hide what is true of the population: a reader learns how many people are "
+            "where, with the errors stated below. Several releases of the same people add their "
+            "epsilons up."
+        ),
+        *_justification(release),
+    )
+
+
+def _delta_text(release: Release | SeriesRelease) -> str:
+    """What may happen with probability delta; nothing without a delta."""
+    delta = release.record.delta
+    if delta is None:
+        return ""
+    return (
+        f" With a probability of at most {delta_text(delta)} the release may tell more than "
+        "epsilon allows."
+    )
+
+
+def _justification(release: Release | SeriesRelease) -> list[str]:
+    """Why the publisher chose this epsilon, if stated."""
+    text = release.about.get("justification")
+    return [] if text is None else [paragraph(f"Why this epsilon: {text}")]
+
+
+def _odds_section(release: Release | SeriesRelease) -> str:
+    """Epsilon as a factor of odds and as probabilities after the release."""
+    epsilon = float(release.epsilon)
+    factor = Decimal(release.epsilon).exp()
+    rows = [
+        (
+            f"{100 * prior:g}%",
+            _probability(_after(prior, -epsilon)),
+            _probability(_after(prior, epsilon)),
+        )
+        for prior in _PRIORS
+    ]
+    return section(
+        "What epsilon means in odds",
+        paragraph(
+            f"Suppose that a reader suspects that {_subject(release)} is in the data. The release "
+            f"changes the odds of this by a factor of at most {_factor_text(factor)}, up or down, "
+            f"even if the reader knows everything else.{_delta_text(release)}"
+        ),
+        table_block(
+            "Probability of the suspicion before the release, and the limits after it.",
+            ("before", "after, at least", "after, at most"),
+            rows,
+        ),
+    )
+
+
+def _subject(release: Release | SeriesRelease) -> str:
+    """One unit of privacy in words."""
+    return {
+        "record": "a certain record",
+        "user": "a certain person",
+        "user-day": "a certain person on a certain day",
+        "user-slice": "a certain person in a certain time slice",
+        "report": "a certain place, and not another one, is the true answer of a device",
+    }[release.unit.kind]
+
+
+def _after(prior: float, epsilon: float) -> float:
+    """Probability whose odds are those of the prior times e^epsilon."""
+    lowered = math.exp(-abs(epsilon))
+    if epsilon < 0:
+        return prior * lowered / (prior * lowered + 1 - prior)
+    return prior / (prior + (1 - prior) * lowered)
+
+
+def _factor_text(factor: Decimal) -> str:
+    """Factor of odds with three digits."""
+    return f"{factor:,.0f}" if 1000 <= factor < _LARGEST_PLAIN else f"{factor:.3g}"
+
+
+def _probability(share: float) -> str:
+    """Probability in per cent, with three digits, and never rounded to certainty."""
+    if share < _LEAST_SHARE:
+        return f"below {100 * _LEAST_SHARE:g}%"
+    return "above 99.9%" if share > 0.999 else f"{100 * share:.3g}%"
+
+
+def _relative(error: float) -> str:
+    """Relative error in per cent, with three digits."""
+    return "-" if math.isinf(error) else f"{float(f'{100 * error:.3g}'):,g}%"
+
+
+def _accuracy_section(release: Release | SeriesRelease, shown: Release) -> str:
+    """Predicted errors by size, or by level of regions."""
+    limits = reliability_limits(_THRESHOLD)
+    blocks = [
+        paragraph(
+            "The error of each answer is predicted from the release. It has two parts: "
+            "perturbation error, from the noise, and non-uniformity error, from cells that an area "
+            f"covers in part.{_shown_text(release)}"
+        )
+    ]
+    if isinstance(shown, RegionRelease):
+        blocks.append(_error_table("Regions, by level.", "level", _errors_by_level(shown)))
+    blocks.append(
+        _error_table(
+            f"Squares, {SQUARES} of each size, at random where the release estimates "
+            f"{'users' if shown.unit.weight else 'records'}.",
+            "square",
+            errors_by_size(shown),
+        )
+    )
+    words = {"relative_error": "Relative error", "reliable": "Reliable", "quality": "Quality"}
+    blocks += [paragraph(f"{words[name]}: {text}.") for name, text in limits.texts.items()]
+    return section("How accurate it is", *blocks)
+
+
+def _errors_by_level(release: RegionRelease) -> pandas.DataFrame:
+    """Medians and classes of quality of the regions of each level."""
+    import pandas as pd
+
+    rows: list[dict[str, Any]] = []
+    for level in release.levels:
+        answers = release.query_regions(level, threshold=_THRESHOLD)
+        median = answers[["estimate", "error", "relative_error"]].median()
+        shares = answers["quality"].value_counts(normalize=True)
+        rows.append(
+            {
+                "size": f"{level} ({len(answers):,})",
+                **median,
+                **{name: shares.get(name, 0.0) for name in QUALITIES},
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _error_table(caption: str, first: str, errors: pandas.DataFrame) -> str:
+    """Table of medians and shares of classes."""
+    rows = [
+        (
+            row["size"],
+            f"{row['estimate']:,.0f}",
+            f"{row['error']:,.3g}",
+            _relative(row["relative_error"]),
+            *(f"{100 * row[name]:.0f}%" for name in QUALITIES),
+        )
+        for row in errors.to_dict("records")
+    ]
+    headings = (first, "median estimate", "median error", "median relative error", *QUALITIES)
+    return table_block(caption, headings, rows)
+
+
+def _map_section(release: Release | SeriesRelease, shown: Release) -> str:
+    """Maps of the density and of the quality."""
+    from matplotlib.figure import Figure
+
+    figures = []
+    captions: dict[Literal["density", "quality"], str] = {
+        "density": "Estimated density of each cell; small cells are where records are many.",
+        "quality": "Quality of the estimate of each cell. Larger areas have better estimates.",
+    }
+    for kind, caption in captions.items():
+        figure = Figure(figsize=(7, 5.5), layout="constrained")
+        shown.plot(kind, axes=figure.subplots())
+        figures.append((figure, f"Map of the {kind} of the cells.", caption))
+    return section(
+        "The map",
+        *([] if isinstance(release, Release) else [paragraph(_shown_text(release).strip())]),
+        figure_block(figures, private=False),
+    )
+
+
+def _method_section(release: Release | SeriesRelease, shown: Release) -> str:
+    """How the release was built."""
+    record, domain = shown.record, release.domain
+    currency = shown.tree.noise.currency.name
+    paper = f" ({method_class(release.method).paper})" if release.method in methods() else ""
+    steps = ", ".join(f"{key} {value}" for key, value in dict(shown.parameters).items() if value)
+    rows = [
+        ("Method", f"{release.method}{paper}"),
+        ("Parameters", steps or "none"),
+        ("Cells", f"{len(shown.tree):,}, of which {int(shown.tree.is_leaf.sum()):,} are not cut"),
+        ("Loss of all levels", record.loss_text),
+        ("Source of the counts", shown.source),
+        ("Smallest cell", "none" if domain.min_cell is None else f"{domain.min_cell} m"),
+        ("Coordinate resolution", str(domain.coordinate_resolution or "none")),
+        ("Boundary", "records outside a public boundary were left out" if shown.boundary else "-"),
+        ("Covariate", "-" if shown.covariate is None else "a public raster inside cells"),
+        (
+            "Estimates",
+            f"{record.post_processing.estimate}, density {record.post_processing.density}",
+        ),
+        ("Library", f"psd {shown.library}"),
+    ]
+    return section(
+        "How it was built",
+        paragraph(
+            "The area was divided into a tree of cells. The records of each cell were counted, and "
+            "noise was added to each count. Counts of a cell and of its parts were then made "
+            f"consistent, which uses no data. No place is in cells whose {currency}s sum to more "
+            f"than the {currency} of the release."
+        ),
+        table_block("", ("", ""), rows, "words"),
+    )
+
+
+def _reading_section(release: Release | SeriesRelease) -> str:
+    """How to use the numbers."""
+    limited = release.unit.kind != "record" and not release.unit.weight
+    limit = (
+        f" At most {release.unit.max_contributions} records of each user were counted, so that the "
+        "counts are smaller than those of all records."
+        if limited and release.unit.kind != "report"
+        else ""
+    )
+    return section(
+        "How to read the numbers",
+        paragraph(
+            "Each answer is an estimate with an interval that covers the true count with a "
+            f"probability of 95%.{limit}"
+        ),
+        paragraph(
+            "Do not read single small cells: an estimate of a few records may be noise alone. Add "
+            "cells up, or ask for a larger area; the relative error falls. Do not compare two "
+            "estimates whose intervals overlap without psd difference, which states the error of "
+            "the difference."
+        ),
+    )
+
+
+def _citation_section(release: Release | SeriesRelease) -> str:
+    """How to cite the release, and its digest."""
+    about = release.about
+    parts = [
+        about.get("publisher"),
+        about.get("title", "Differentially private counts of locations"),
+        about.get("reference_date"),
+        f"Differentially private release, {release.record.loss_text}",
+        f"SHA-256 {release.digest}",
+    ]
+    return section(
+        "How to cite it",
+        paragraph(". ".join(part.rstrip(".") for part in parts if part) + "."),
+        paragraph(
+            "psd verify compares a file with this digest. This sheet was made by psd "
+            f"{__version__}."
+        ),
+    )

@@ -1,0 +1,74 @@
+"""Engines that read and count records outside this process. Private side.
+
+An engine is a module that offers ``open_engine(url)``, which returns an `Engine`: of an app, or of
+another package, by an entry point of the group ``psd.engines``. Every engine makes
+the tally that `psd.ingest.tally_builder` makes of the same records, cell by cell; a release does
+not state which engine was used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from psd._util import plugins
+
+if TYPE_CHECKING:
+    from psd.ingest.sources import Columns
+    from psd.ingest.tally import Tally
+    from psd.privacy.unit import PrivacyUnit
+    from psd.space.domain import Domain
+    from psd.space.region_hierarchy import RegionHierarchy
+
+__all__ = ["Engine", "engine", "engines"]
+
+
+class Engine(Protocol):
+    """Interface of an engine, which reads and counts records."""
+
+    def tally(
+        self,
+        data: Any,
+        columns: Columns,
+        domain: Domain,
+        *,
+        unit: PrivacyUnit,
+        key: bytes | None = None,
+        step: tuple[int, int] = (1, 1),
+        regions: RegionHierarchy | None = None,
+    ) -> Tally:
+        """Count kept records per cell, as `psd.ingest.tally_builder.tally_batches` does."""
+
+
+def engines() -> tuple[str, ...]:
+    """Return the names of the engines.
+
+    Examples
+    --------
+    >>> engines()
+    ('spark',)
+    """
+    return plugins.names(__name__)
+
+
+def engine(name: str, url: str) -> Engine:
+    """Open an engine by its name.
+
+    Parameters
+    ----------
+    name : str
+        One of `engines`.
+    url : str
+        Address of the engine.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such engine, or the address is not valid for it.
+
+    Examples
+    --------
+    >>> engine("spark", "sc://localhost:15002")
+    Spark(url='sc://localhost:15002')
+    """
+    opened: Engine = plugins.load(__name__, "engine", name).open_engine(url)
+    return opened

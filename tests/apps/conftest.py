@@ -1,0 +1,3 @@
+"""Folders in which commands run."""
+
+from support.command_folders import here, release, wards  # noqa: F401

@@ -1,0 +1,278 @@
+"""The expression that engines count with, run by DuckDB, against the local path."""
+
+import unicodedata
+from collections import Counter
+from itertools import product
+from types import SimpleNamespace
+
+import duckdb
+import ibis
+import numpy as np
+import pyarrow as pa
+import pytest
+import shapely
+
+import psd
+from psd._util.wall_clock import wall_clock
+from psd.apps.spark.counts import tally_table
+from psd.apps.spark.expression import parse_rows, to_sql
+from psd.apps.spark.parse import COMPOSED, literal_double
+from psd.errors import DomainError, InputDataError, ParameterError
+from psd.ingest.engine import _expression
+from psd.ingest.sources import Columns
+from psd.privacy.unit import PrivacyUnit
+from support import engines
+
+pytestmark = pytest.mark.deep
+
+TYPES = {"string": "string", "double": "float64", "int64": "int64", "timestamp[us]": "timestamp"}
+RECORD, PLAIN = PrivacyUnit(), Columns()
+ONE = PrivacyUnit(kind="user", max_contributions=1)
+ROWS = engines.rows()
+PLANE, OPTIONS = engines.PLANE, engines.OPTIONS
+
+
+def by_expression(table, columns, domain, **options):
+    x, y = (columns.x, columns.y) if columns.wkt is None else (columns.wkt, columns.wkt)
+    roles = {"x": x, "y": y, "user": columns.user, "time": columns.time}
+    table = pa.table({role: table[name] for role, name in roles.items() if name})
+    schema = {field.name: TYPES[str(field.type)] for field in table.schema}
+    with duckdb.connect() as connection:
+        connection.register("points", table)
+
+        def share(name, table):
+            connection.register(name, table)
+            return ibis.table(ibis.Schema.from_pyarrow(table.schema), name=name)
+
+        return tally_table(
+            ibis.table(schema, name="points"),
+            lambda query: connection.sql(to_sql(query, "duckdb")).to_arrow_table(),
+            columns,
+            domain,
+            share=share,
+            **options,
+        )
+
+
+EXPRESSION = SimpleNamespace(tally=by_expression)
+
+
+def assert_same(table=ROWS, *args, **options):
+    engines.assert_same(EXPRESSION, table, *args, **options)
+
+
+locally = engines.Local().tally
+
+
+@pytest.mark.parametrize(("unit", "step"), engines.CASES.values(), ids=engines.CASES)
+def test_cell_by_cell(unit, step, tmp_path):
+    options = {"unit": unit, "key": engines.KEY, "step": step}
+    assert_same(**options)
+    local = locally(ROWS, engines.COLUMNS, engines.DOMAIN, **options)
+    text = engines.as_text(ROWS)
+    path = engines.write_csv(text, tmp_path / "points.csv")
+    engines.assert_equal(local, by_expression(text, engines.COLUMNS, engines.DOMAIN, **options))
+    engines.assert_equal(local, locally(path, engines.COLUMNS, engines.DOMAIN, **options))
+
+
+@pytest.mark.parametrize("name", engines.REGIONS)
+@pytest.mark.parametrize("case", ["record", "user, coarse", "user-day", "users counted"])
+def test_region_by_region(name, case):
+    unit, step = engines.CASES[case]
+    assert_same(unit=unit, step=step, regions=engines.hierarchies()[name])
+
+
+def test_regions_of_rounded_coordinates_and_of_cells():
+    bounds = engines.DOMAIN.bounds
+    rounded = psd.Domain(bounds=bounds, coordinate_resolution="0.01")
+    plane = psd.Domain(bounds=bounds, crs="EPSG:3857")
+    cells = psd.CellRegions(kind="grid-cells", cells="0.1")
+    unit = PrivacyUnit(kind="user", max_contributions=3)
+    for space, regions in (
+        (rounded, engines.hierarchies(rounded)["polygons"]),
+        (plane, cells.read(plane)),
+    ):
+        assert_same(ROWS, engines.COLUMNS, space, unit=unit, regions=regions)
+    regions = engines.hierarchies()["polygons"]
+    corners = shapely.get_coordinates(regions.shapes())
+    middles = (corners[1:] + corners[:-1]) / 2
+    x, y = np.concatenate([corners, middles]).clip((126.4, 37.0), (127.6, 38.0)).T
+    assert_same(pa.table({"lon": x, "lat": y}), PLAIN, regions=regions)
+
+
+def test_only_coordinates_near_outlines_are_brought_here(monkeypatch):
+    regions, seen = engines.hierarchies()["polygons"], []
+    assign = type(regions.geometry).assign
+
+    def count(self, x, y):
+        seen.append(len(x))
+        return assign(self, x, y)
+
+    monkeypatch.setattr(type(regions.geometry), "assign", count)
+    by_expression(ROWS, engines.COLUMNS, engines.DOMAIN, unit=RECORD, regions=regions)
+    assert sum(seen) < 0.25 * len(ROWS)
+
+
+PLANTED = {
+    "an edge belongs to both sides": ("_edge", lambda lines, *_: literal_double(0) * lines),
+    "another digit of the hash": ("_SALT_DIGITS", 6),
+    "another prime": ("PRIME", 2**31 - 3),
+    "years before 1970 fold over": ("TIME_OFFSET", 0),
+}
+
+
+@pytest.mark.parametrize(("name", "value"), PLANTED.values(), ids=PLANTED)
+def test_planted_differences_are_noticed(monkeypatch, name, value):
+    unit, step = engines.CASES["user"]
+    assert_same(unit=unit, step=step)
+    monkeypatch.setattr(_expression, name, value)
+    with pytest.raises(AssertionError):
+        assert_same(unit=unit, step=step)
+
+
+DOMAINS = [
+    psd.Domain(bounds=(-180, -90, 180, 90)),
+    psd.Domain(bounds=(0.1, 0.1, 0.7, 0.3), crs="EPSG:3857", lattice=(7, 2**30)),
+    psd.Domain(bounds=(1e-300, -1e300, 2e-300, 1e300), crs='LOCAL_CS["here"]', lattice=(3, 5)),
+    psd.Domain(bounds=(-180, -90, 180, 90), coordinate_resolution="0.0001"),
+    psd.Domain(bounds=(0.12, -0.1, 0.71, 0.3), crs="EPSG:3857", coordinate_resolution="0.1"),
+    psd.Domain(bounds=(-7, 1, 7, 9e6), crs="EPSG:3857", coordinate_resolution="0.3"),
+]
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_points_at_lattice_lines(domain):
+    rng = np.random.default_rng(3)
+    x, y = (domain.edges(axis, rng.integers(0, domain.lattice[axis] + 1, 600)) for axis in (0, 1))
+    side = rng.choice([-np.inf, np.inf], 600)
+    x, y = np.where(rng.random(600) < 0.5, x, np.nextafter(x, side)), np.nextafter(y, -side)
+    table = pa.table({"lon": x, "lat": [repr(value) for value in y.tolist()]})
+    columns, rows, _ = domain.quantise(x, y)
+    expected = Counter(zip(rows.tolist(), columns.tolist(), strict=True))
+    found = by_expression(table, PLAIN, domain, unit=RECORD)
+    cells = zip(found.rows.tolist(), found.columns.tolist(), strict=True)
+    assert list(zip(cells, found.counts.tolist(), strict=True)) == sorted(expected.items())
+
+
+@pytest.mark.parametrize("k", [1, 5])
+def test_equal_rows_and_users_below_and_above_the_bound(k):
+    rng = np.random.default_rng(k)
+    x, y, day = (rng.integers(0, size, 900) for size in (4, 2, 3))
+    time = np.datetime64("2024-02-28", "us") + day.astype("m8[D]")
+    users = pa.array([str(user) for user in rng.geometric(0.01, 900)])
+    table = pa.table({"lon": x + 0.5, "lat": y + 0.5, "user": users, "time": time})
+    unit = PrivacyUnit(kind="user", max_contributions=k)
+    options = {"unit": unit, "key": b"key"}
+    found, local = (
+        count(table, engines.COLUMNS, PLANE, **options) for count in (by_expression, locally)
+    )
+    assert found.report == local.report
+    for name in ("columns", "rows", "counts"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(local, name))
+
+
+def is_taken(path):
+    try:
+        return bool(locally(path, engines.COLUMNS, PLANE, **OPTIONS).report)
+    except (InputDataError, DomainError):
+        return False
+
+
+@pytest.mark.parametrize(
+    ("values", "options"),
+    [(engines.POINTS, {"wkt": "lon"}), (engines.COMMAS, {"decimal": ","})],
+    ids=["wkt", "decimal-comma"],
+)
+def test_odd_points_and_commas_are_read_or_refused_alike(values, options, tmp_path):
+    columns, alike = Columns(y="lat", **options), []
+    for value in values:
+        table = pa.table({"lon": pa.array([value], pa.string()), "lat": pa.array(["1,5"])})
+        path = engines.write_csv(table, tmp_path / "points.csv")
+        both = []
+        for engine, data in ((engines.Local(), path), (EXPRESSION, table)):
+            try:
+                both.append(engine.tally(data, columns, PLANE, unit=RECORD).report)
+            except InputDataError as error:
+                both.append(str(error).replace(f" of {path}", ""))
+        assert both[0] == both[1], value
+        alike.append(isinstance(both[0], str))
+    assert 3 < sum(alike) < len(values) - 3
+
+
+@pytest.mark.parametrize("name", engines.ODD)
+def test_odd_fields_are_taken_or_refused_alike(name, tmp_path):
+    values = engines.ODD[name]
+    table = engines.beside_sound_ones(name, values)
+    path = tmp_path / "odd.csv"
+    taken = [is_taken(engines.write_quoted(path, table.slice(n, 1))) for n in range(len(values))]
+    refused = dict(zip(values, engines.duckdb_verdicts(table), strict=True))
+    assert refused == {value: not good for value, good in zip(values, taken, strict=True)}
+    table = table.filter(pa.array(taken))
+    assert 3 < table.num_rows < len(values)
+    local = locally(engines.write_quoted(path, table), engines.COLUMNS, PLANE, **OPTIONS)
+    found = by_expression(table, engines.COLUMNS, PLANE, **OPTIONS)
+    assert (found.report, found.columns.tolist()) == (local.report, local.columns.tolist())
+    if name == "time":  # to the microsecond
+        dated = [bool(value) and value[:4].isdigit() for value in table["time"].to_pylist()]
+        table = table.filter(pa.array(dated))
+        moments = engines.duckdb_verdicts(
+            table, lambda rows: parse_rows(rows, PLANE).select("moment")
+        )
+        np.testing.assert_array_equal(moments, wall_clock(table["time"], "UTC").astype(np.int64))
+        assert table.num_rows > 10
+
+
+def test_rows_that_are_refused_wherever_they_lie():
+    for user in ("e\u0301", "é\u0301", "a\0b", "ά", "\U0001f600", "a\ufffd"):
+        for second in (0.5, 9):  # inside and outside
+            table = pa.table({"lon": [0.5, second], "lat": [0.5, second], "user": ["u", user]})
+            with pytest.raises(InputDataError, match="characters") as raised:
+                by_expression(table, Columns(user="user"), PLANE, unit=ONE)
+            assert user not in str(raised.value)
+    for name, x in product(("user", "time"), (0.5, 9, None)):  # inside, outside, nowhere
+        rows = {"lon": [0.5, x], "lat": [0.5, 0.5], "user": ["u", "v"], "time": ["2024-01-31"] * 2}
+        rows[name][1] = None
+        with pytest.raises(InputDataError, match="have no"):
+            by_expression(pa.table(rows), Columns(user="user", time="time"), PLANE, unit=ONE)
+    late = pa.table({"lon": [0.5], "lat": [0.5], "time": ["2024-01-31 10:00:00+09:00"]})
+    with pytest.raises(InputDataError, match="offset"):
+        by_expression(late, Columns(time="time"), PLANE, unit=RECORD)
+    per_slice = PrivacyUnit(kind="user", max_contributions=2, max_per_slice=1)
+    table = pa.table({"lon": [0.5], "lat": [0.5], "user": ["a"], "time": ["2024-01-31"]})
+    for unit in (PrivacyUnit(kind="user-slice"), per_slice):
+        with pytest.raises(ParameterError, match="time slices"):
+            by_expression(table, engines.COLUMNS, PLANE, unit=unit)
+    with pytest.raises(ParameterError, match=r"input_crs must be that of the bounds, EPSG:3857"):
+        tally_table(None, lambda query: None, Columns(input_crs="EPSG:4326"), PLANE, unit=RECORD)
+
+
+def test_ids_that_engines_take_are_composed_however_they_are_joined():
+    letters = [chr(point) for low, high in COMPOSED for point in range(low, high + 1)]
+    assert all(unicodedata.is_normalized("NFC", letter) for letter in letters)
+    # A text of NFC letters can change only where one combines with what stands before it.
+    assert not any(unicodedata.combining(letter) for letter in letters)
+    second = {pair[1] for pair in _compositions() if len(pair) == 2}
+    assert not second & set(letters)
+
+
+def _compositions():
+    """Canonical decompositions of all letters, those of Hangul aside, whose parts are jamo."""
+    for point in range(0x110000):
+        parts = unicodedata.decomposition(chr(point))
+        if parts and not parts.startswith("<"):
+            yield [chr(int(part, 16)) for part in parts.split()]
+
+
+def test_rows_but_none_inside_are_an_empty_tally():
+    earth = psd.Domain(bounds=(-10, -10, 10, 10))
+    for points, domain, kept in [
+        ([(1, 1), (0, 90.5)], earth, 1),
+        ([(1, 1), (-180.5, 0)], earth, 1),
+        ([(7.5, 7.5)], PLANE, 0),
+        ([], PLANE, 0),
+    ]:
+        x, y = (pa.array([float(point[axis]) for point in points], pa.float64()) for axis in (0, 1))
+        counted = by_expression(pa.table({"lon": x, "lat": y}), PLAIN, domain, unit=RECORD)
+        assert len(counted.counts) == kept
+        left = {"without coordinates": 0, "outside": len(points) - kept}
+        assert counted.report == {"read": len(points), **left, "kept": kept}

@@ -1,0 +1,318 @@
+"""The map page in Chromium with the network cut: drawn areas, regions, slices, keys, languages."""
+
+import json
+import os
+import shutil
+import time
+
+import geopandas as gpd
+import numpy as np
+import pandas as pd
+import pytest
+import shapely
+from playwright import sync_api
+
+import psd
+from psd.api.series import SeriesRelease
+from psd.apps.web.map_page import map_page
+from psd.testing import SeededSampler
+from psd.testing.releases import release_from_counts
+from support.map_engine import DOMAIN, KINDS, NAMES, built, drawn, points, stated
+
+CHROMIUM = shutil.which("chromium")
+MISSING = CHROMIUM is None and "CI" not in os.environ
+
+pytestmark = [pytest.mark.deep, pytest.mark.skipif(MISSING, reason="no chromium on the path")]
+
+# Without a graphics card.
+FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+PATIENCE = 900  # seconds, on a machine that is very busy
+SIZE = {"width": 1200, "height": 800}
+RELEASE = drawn(built())
+LOCAL = 'LOCAL_CS["site",UNIT["metre",1]]'
+WARDS = gpd.GeoDataFrame(
+    {"id": ["w1", "w2", "w3"], "name": ["West </script>", "East", "Far"]},
+    geometry=[
+        shapely.Polygon([(126.7, 37.3), (126.9, 37.3), (126.9, 37.7), (126.65, 37.6)]),
+        shapely.Polygon([(126.9, 37.3), (127.2, 37.35), (127.1, 37.7), (126.9, 37.7)]),
+        shapely.box(127.3, 37.1, 127.5, 37.3),
+    ],
+    crs=4326,
+)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_api.sync_playwright() as playwright:
+        opened = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=FLAGS, timeout=PATIENCE * 1000
+        )
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def opened(browser, tmp_path):
+    """Opens a page from a folder with spaces and other letters; checks it at the end."""
+    contexts = []
+
+    def opened(text, **options):
+        path = tmp_path / "maps of 서울 ü" / "the map.html"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        settings = {"locale": "en-GB", "reduced_motion": "reduce", **options}
+        context = browser.new_context(offline=True, viewport=SIZE, **settings)
+        context.set_default_timeout(PATIENCE * 1000)
+        page = context.new_page()
+        requests, faults = [], []
+        page.on("request", lambda request: requests.append(request.url))
+        page.on("console", lambda m: faults.append(m.text) if m.type == "error" else None)
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        contexts.append((context, requests, faults))
+        page.goto(path.as_uri())
+        page.wait_for_selector("html[data-ready=map]", timeout=PATIENCE * 1000)
+        return page
+
+    yield opened
+    for context, requests, faults in contexts:
+        # The page, and the worker of MapLibre, whose script is a part of the page.
+        assert [url.split(":")[0] for url in requests] == ["file", "blob"]
+        assert faults == []
+        context.close()
+
+
+@pytest.fixture(scope="module")
+def text():
+    return map_page(RELEASE, title="Visits <i>in</i> 서울")
+
+
+@pytest.fixture(scope="module")
+def wards_text():
+    return map_page(RELEASE, regions=WARDS)
+
+
+def close(found, expected):
+    scale = np.maximum(np.abs(expected), 1)
+    return float((np.abs(np.array(found) - expected) / scale).max()) < 1e-9
+
+
+def shapes(page):
+    return json.loads(page.evaluate("JSON.stringify(psdMap.state.shapes)"))
+
+
+def answer(page, given):
+    found = page.evaluate("(shapes) => psdMap.answer(shapes)", given)
+    return [found[name] for name in NAMES]
+
+
+def words(page, number="1"):
+    """Answers, once they are those of a number of areas."""
+    page.wait_for_selector(f"#answers[data-ready='{number}']", timeout=PATIENCE * 1000)
+    return page.inner_text("#answers")
+
+
+def pixels(page):
+    return page.locator("#map canvas").screenshot()
+
+
+def until(state, expected):
+    """Wait for a state, however slow the machine is."""
+    deadline = time.monotonic() + PATIENCE
+    while not expected(state()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def middle(page):
+    return page.evaluate("[...psdMap.map.getCenter().toArray(), psdMap.map.isMoving()]")
+
+
+def clicked(page, *places):
+    for x, y in places:
+        page.mouse.click(x, y)
+
+
+def box_drawn(page, *corners):
+    page.click("#draw-box")
+    clicked(page, *corners)
+    return shapes(page)
+
+
+def polygon_drawn(page, *corners):
+    page.click("#draw-polygon")
+    clicked(page, *corners)
+    page.click("#finish")
+    return shapes(page)
+
+
+def has_the_answer_of_its_polygon(page, release):
+    """Draw a polygon; give its answer by the library, which is that of the page."""
+    [shape] = polygon_drawn(page, (250, 200), (480, 240), (520, 420), (300, 500))
+    polygon = shapely.Polygon(shape["polygons"][0][0])
+    expected = stated(release.query([polygon], crs=4326))[0]
+    assert close(answer(page, [shape]), expected)
+    return expected
+
+
+def test_the_title_is_text_nothing_is_loaded_and_the_printed_page_has_all(opened, text):
+    page = opened(text)
+    assert page.inner_text("h1") == "Visits <i>in</i> 서울"
+    assert page.title() == "Visits <i>in</i> 서울"
+    assert page.evaluate("performance.getEntriesByName('psd-cells').length") == 1
+    page = opened(text)
+    page.emulate_media(media="print")
+    assert page.is_visible("#legend")
+    page.wait_for_selector("#picture", state="visible", timeout=PATIENCE * 1000)
+    assert page.evaluate("document.getElementById('picture').naturalWidth") > 300
+    assert not page.is_visible("#controls")
+    assert not page.is_visible("#hover")
+
+
+def test_drawn_polygons_and_boxes_have_the_joint_answer_unless_they_overlap(opened, text):
+    page = opened(text)
+    expected = has_the_answer_of_its_polygon(page, RELEASE)
+    assert f"{expected[0]:,.0f} records" in words(page)
+    page = opened(text)
+    assert polygon_drawn(page, (250, 200), (500, 450), (500, 200), (250, 450)) == []
+    assert "cross each other" in page.inner_text("#help")
+    page = opened(text)
+    box_drawn(page, (200, 200), (360, 330))
+    boxes = [shape["box"] for shape in box_drawn(page, (420, 300), (560, 430))]
+    assert len(boxes) == 2
+    total = stated(RELEASE.joint(np.array(boxes)).total())[0]
+    assert close(answer(page, shapes(page)), total)
+    assert f"{total[0]:,.0f} records" in words(page, "2")
+    box_drawn(page, (300, 250), (460, 350))
+    assert "overlap" in words(page, "3")
+    page.click("#undo")
+    assert "overlap" not in words(page, "2")
+    page.click("#clear")
+    assert "No area" in page.inner_text("#answers")
+
+
+def test_a_walk_by_keys_alone_draws_a_box(opened, text):
+    page = opened(text)
+    order = []
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        order.append(page.evaluate("document.activeElement.id || document.activeElement.tagName"))
+        if order[-1] == "draw-box":
+            break
+    assert {"CANVAS", "show", "level", "theme", "language", "draw-box"} <= set(order)
+    page.keyboard.press("Enter")
+    while page.evaluate("document.activeElement.tagName") != "CANVAS":
+        page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Enter")
+    for key, axis in (("ArrowLeft", 0), ("ArrowUp", 1)):
+        before = middle(page)
+        page.keyboard.press(key)
+        until(lambda: middle(page), lambda now: now[axis] != before[axis] and not now[2])  # noqa: B023
+    page.keyboard.press("Enter")
+    [shape] = shapes(page)
+    assert close(answer(page, [shape]), stated(RELEASE.query([shape["box"]]))[0])
+    assert "records" in words(page)
+
+
+def test_a_box_by_numbers_has_its_answer(opened, text):
+    page = opened(text)
+    page.focus("#boxes summary")
+    page.keyboard.press("Enter")
+    for name, value in zip(("west", "south", "east", "north"), (127, 37.2, 126, 37.9), strict=True):
+        page.fill(f"#box-{name}", str(value))
+    page.press("#box-north", "Enter")
+    assert "West must be below east" in page.inner_text("#help")
+    page.fill("#box-west", "126.6")
+    page.fill("#box-east", "127.1")
+    page.press("#box-north", "Enter")
+    assert shapes(page) == [{"box": [126.6, 37.2, 127.1, 37.9]}]
+    expected = stated(RELEASE.query([(126.6, 37.2, 127.1, 37.9)]))[0]
+    assert f"{expected[0]:,.0f} records" in words(page)
+
+
+def test_regions_are_chosen_by_click_and_by_key_for_a_joint_answer(opened, wards_text):
+    page = opened(wards_text)
+    at = page.evaluate("(() => psdMap.map.project(psdMap.toMap(126.8, 37.5)))()")
+    page.mouse.click(at["x"], at["y"])
+    single = RELEASE.query(WARDS.geometry)["estimate"]
+    assert f"{single[0]:,.0f} records" in words(page)
+    assert "West </script> (w1)" in words(page)
+    page.focus("#list summary")
+    page.keyboard.press("Enter")
+    page.fill("#filter", "east")
+    assert page.locator("#choices input").count() == 1
+    page.focus("#choices input")
+    page.keyboard.press("Space")
+    total = RELEASE.joint(WARDS.geometry[:2]).total()
+    assert f"{total.estimate:,.0f} records" in words(page, "2")
+    assert page.inner_text("#chosen") == "2 of 3 chosen"
+    page = opened(wards_text)
+    for index, expected in enumerate(stated(RELEASE.query(WARDS.geometry))):
+        shape = {"polygons": [[np.array(WARDS.geometry[index].exterior.coords).tolist()]]}
+        assert close(answer(page, [shape]), expected)
+
+
+def test_named_regions_are_chosen_and_areas_over_them_are_drawn(opened):
+    release = drawn(KINDS["wards"]())
+    page = opened(map_page(release))
+    page.mouse.click(300, 300)
+    chosen = page.evaluate("[...psdMap.state.chosen]")
+    answers = release.query_regions()
+    estimate = answers["estimate"][chosen[0]]
+    assert (f"{estimate:,.0f}" if estimate >= 100 else f"{estimate:.3g}") in words(page)
+    has_the_answer_of_its_polygon(page, release)
+    assert page.evaluate("psdMap.state.chosen.size") == 0
+
+
+def test_levels_kinds_and_themes_change_the_picture(opened, text):
+    page = opened(text)
+    seen = [pixels(page)]
+    for change, *value in (
+        (page.select_option, "#show", "reliability"),
+        (page.select_option, "#show", "count"),
+        (page.locator("#level").fill, "3"),
+        (page.click, "#theme"),
+    ):
+        change(*value)
+        until(lambda: pixels(page), lambda now: now not in seen)
+        seen.append(pixels(page))
+    assert page.inner_text("#level-text").startswith("3 / ")
+
+
+def test_korean_and_english_have_all_words(opened, text):
+    page = opened(text, locale="ko-KR", color_scheme="dark")
+    assert page.evaluate("document.documentElement.lang") == "ko"
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    assert "범례" not in page.inner_text("#side")
+    assert "다각형" in page.inner_text("#side")
+    page.click("#language")
+    side = page.inner_text("#side").replace("서울", "").replace("한국어", "")
+    assert not any("가" <= letter <= "힣" for letter in side)
+    assert "undefined" not in side
+
+
+def test_slices_of_a_series_have_their_own_answers(opened):
+    rows = points().assign(time=pd.Timestamp("2024-02-05"))
+    rows.loc[::4, "time"] = pd.Timestamp("2024-01-05")
+    series = psd.build(
+        rows, slices=psd.TimeSlices.parse("month", "2024-01..2024-02"), time="time", epsilon="1",
+        domain=DOMAIN, sampler=SeededSampler(7),
+    )  # fmt: skip
+    series = SeriesRelease(drawn(series).record)
+    page = opened(map_page(series))
+    shape = {"box": [126.8, 37.4, 127.0, 37.6]}
+    for number, name in [(1, "2024-02"), (0, "2024-01")]:
+        page.locator("#slice").fill(str(number))
+        page.wait_for_selector(f"#slice[data-shown='{number}']", timeout=PATIENCE * 1000)
+        assert page.inner_text("#slice-text") == name
+        assert close(answer(page, [shape]), stated(series[name].query([shape["box"]]))[0])
+
+
+def test_a_release_without_a_place_on_earth_has_its_plane(opened):
+    domain = psd.Domain(bounds=(0, 0, 80, 80), crs=LOCAL, lattice=(8, 8))
+    release = release_from_counts(np.arange(64).reshape(8, 8) * 9, domain=domain)
+    page = opened(map_page(release))
+    [shape] = box_drawn(page, (200, 200), (400, 420))
+    assert close(answer(page, [shape]), stated(release.query([shape["box"]]))[0])
+    page = opened(map_page(RELEASE, level=2))
+    assert "down to level 2" in page.inner_text("#limits")
+    assert not page.is_visible("#draw-box")

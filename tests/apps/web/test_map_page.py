@@ -1,0 +1,123 @@
+"""The map page as a text: its policy, what it states and holds, and what is refused."""
+
+import base64
+import hashlib
+import re
+
+import geopandas as gpd
+import numpy as np
+import pandas as pd
+import pytest
+import shapely
+
+import psd
+from psd.apps.web import map_page as module
+from psd.apps.web.map_page import map_page
+from psd.errors import ParameterError
+from psd.testing import SeededSampler
+from psd.testing.releases import release_from_counts
+from support.map_engine import DOMAIN, KINDS, built, drawn, of_zooms, points
+from support.tables import refused
+from support.web_pages import Page
+
+RELEASE = release_from_counts(np.arange(64).reshape(8, 8))
+
+
+def test_scripts_and_styles_have_their_hashes_in_the_policy():
+    page = Page(map_page(RELEASE))
+    [policy] = [a["content"] for a in page.attributes("meta") if "http-equiv" in a]
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe" not in policy
+    assert "connect-src" not in policy
+    code = [words for tag, attributes, words in page.found if tag == "script" and not attributes]
+    stated = re.findall(r"'sha256-([^']+)'", policy)
+    texts = [*("".join(words) for words in code), *page.texts("style")]
+    hashes = [hashlib.sha256(text.encode()).digest() for text in texts]
+    assert stated == [base64.b64encode(each).decode() for each in hashes]
+    assert not any(attributes.get("src") for attributes in page.attributes("script"))
+    names = [name for _, attributes, _ in page.found for name in attributes]
+    assert not any(name == "style" or name.startswith("on") for name in names)
+    text = (module.files("psd.apps.web.assets") / "map_words.js").read_text(encoding="utf-8")
+    english, korean = text.split("  ko: {")
+    keys = re.compile(r"(?:^|[{,] |\n\s+)\"?([a-zA-Z-]+)\"?: ")
+    names = [set(keys.findall(part)) - {"en", "ko"} for part in (english, korean)]
+    assert names[0] == names[1]
+    assert len(names[0]) > 55
+
+
+@pytest.mark.parametrize("title", ["</script><script>alert(1)</script>", "<!-- & ' \u2028", "서울"])
+def test_titles_are_text(title):
+    page = Page(map_page(RELEASE, title=title))
+    assert page.texts("title") == [title]
+    assert page.texts("h1") == [title]
+    assert page.data["title"] == title
+    plain = Page(map_page(RELEASE, title="Visits"))
+    assert [tag for tag, *_ in page.found] == [tag for tag, *_ in plain.found]
+
+
+def test_names_of_regions_are_text_and_other_columns_are_left_out():
+    shapes = [shapely.box(0, 0, 4, 8), shapely.box(4, 0, 8, 8)]
+    columns = {"id": ["</script>", "b"], "name": ["<b>", "c"], "note": ["private-77", "x"]}
+    table = gpd.GeoDataFrame(columns, geometry=shapes, crs=RELEASE.domain.crs)
+    text = map_page(RELEASE, regions=table)
+    page = Page(text)
+    assert page.data["groups"][0]["ids"] == ["</script>", "b"]
+    assert "private-77" not in text
+    assert page.data["groups"][0]["overlaps"] == []
+    release = of_zooms("9,10")
+    data = Page(map_page(drawn(release))).data
+    assert [group["name"] for group in data["groups"]] == list(reversed(release.levels))
+    assert (data["drawing"], data["hasCells"]) == (True, False)
+    with pytest.raises(ParameterError, match="level must be left out"):
+        map_page(drawn(release), level=1)
+
+
+@pytest.mark.deep
+def test_a_series_has_arrays_for_each_slice():
+    series = psd.build(
+        points().assign(time=pd.Timestamp("2024-02-05")), time="time", domain=DOMAIN, epsilon="1",
+        slices=psd.TimeSlices.parse("month", "2024-01..2024-03"), sampler=SeededSampler(7),
+    )  # fmt: skip
+    page = Page(map_page(drawn(series)))
+    assert [each["name"] for each in page.data["slices"]] == ["2024-01", "2024-02", "2024-03"]
+    ids = [attributes.get("id") for attributes in page.attributes("script")]
+    assert {"psd-slice-0", "psd-slice-1", "psd-slice-2"} <= set(ids)
+    assert page.data["guarantee"] == drawn(series).guarantee_text
+
+
+def test_too_many_cells_are_refused_with_the_way_to_fewer(monkeypatch):
+    monkeypatch.setattr(module, "MAX_MAP_CELLS", 20)
+    with pytest.raises(ParameterError, match="at most 20 cells on a map page, got 64; --level 2"):
+        map_page(RELEASE)
+    page = Page(map_page(RELEASE, level=2))
+    assert page.data["cut"] == 2
+    assert not page.data["drawing"]
+    monkeypatch.setattr(module, "MAX_MAP_CELLS", 0)
+    with pytest.raises(ParameterError, match="build fewer cells"):
+        map_page(RELEASE)
+
+
+def test_levels_and_releases_that_have_no_map_are_refused(subtests):
+    table = [("level must be an integer from 0 to 3", -1, 99, True, 1.5)]
+    refused(subtests, ParameterError, table, lambda level: map_page(RELEASE, level=level))
+    with pytest.raises(ParameterError, match="from a seed"):
+        map_page(built(points(100), method="grid"))
+    table = gpd.GeoDataFrame(geometry=[shapely.box(0, 0, 4, 8)], crs=RELEASE.domain.crs)
+    with pytest.raises(ParameterError, match="regions must be left out with level"):
+        map_page(RELEASE, level=1, regions=table)
+
+
+@pytest.mark.deep
+def test_a_million_cells_are_refused_before_estimates_are_made():
+    release = release_from_counts(np.zeros((1024, 1024), int))
+    with pytest.raises(ParameterError, match="got 1,048,576; --level 8 shows larger cells"):
+        map_page(release)
+    assert not release.model.is_fitted
+
+
+@pytest.mark.deep
+def test_degrees_are_drawn_with_their_width_on_the_ground():
+    data = Page(map_page(drawn(built()), threshold=(0.1, 0.2))).data
+    assert data["stretch"] == pytest.approx(np.cos(np.radians(37.5)))
+    assert (data["good"], data["reliable"]) == (0.1, 0.2)
+    assert Page(map_page(drawn(KINDS["metres"]()))).data["stretch"] == 1

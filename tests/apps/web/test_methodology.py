@@ -1,0 +1,123 @@
+"""The sheet of method: what it states, for every kind of release, and what it must not hold."""
+
+import math
+import re
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import psd
+from psd.apps.web import methodology
+from psd.apps.web.methodology import methodology_page
+from psd.apps.web.size_accuracy import SQUARES, errors_by_size
+from psd.errors import MissingExtraError
+from psd.testing.releases import release_from_counts
+from support.web_pages import Page
+
+pytestmark = pytest.mark.deep
+
+BOUNDS = (126.4, 37, 127.6, 38)
+DOMAIN = psd.Domain(bounds=BOUNDS)
+
+
+@pytest.fixture(scope="module")
+def visits():
+    random = np.random.default_rng(4)
+    x, y = random.normal([[126.9], [37.5]], 0.1, (2, 4000))
+    return pd.DataFrame({"lon": x, "lat": y, "user_id": np.arange(4000) // 4})
+
+
+def test_the_sheet_states_the_guarantee_and_the_statements(visits):
+    about = {"title": "Visits <b>&", "publisher": "Office", "justification": "A board chose it"}
+    release = psd.build(
+        visits, epsilon="0.5", domain=DOMAIN, user="user_id", max_contributions=4, about=about
+    )
+    text = methodology_page(release)
+    page = Page(text)
+    words = page.words
+    for expected in (
+        "Visits <b>&",
+        "epsilon 0.5 per user, at most 4 records of each",
+        "a factor of at most 1.65",
+        "Why this epsilon: A board chose it",
+        f"SHA-256 {release.digest}",
+        "At most 4 records of each user were counted",
+    ):
+        assert expected in words
+    assert "<b>" not in text
+    assert page.attributes("script") == []
+    for _, attributes, _ in page.found:
+        links = [value for name, value in attributes.items() if name in ("src", "href")]
+        assert all(link.startswith("data:") for link in links)
+    assert "default-src 'none'" in text
+
+
+def test_probabilities_are_those_of_the_odds():
+    assert methodology._after(0.5, math.log(3)) == pytest.approx(0.75)
+    assert methodology._after(0.1, -1.0) == pytest.approx(1 / (1 + 9 * math.e))
+    assert methodology._probability(0.99951) == "above 99.9%"
+    assert methodology._probability(1e-6) == "below 0.001%"
+    assert methodology._relative(math.inf) == "-"
+    assert methodology._relative(12.345) == "1,230%"
+    text = methodology_page(release_from_counts([[500, 100], [0, 200]], epsilon=1000))
+    words = Page(text).words
+    assert "a factor of at most 1.97e+434, up or down" in words
+    assert "50%below 0.001%above 99.9%" in re.sub(r"\n\s*", "", words)
+    assert "given" in words
+
+
+def test_a_series_states_its_slices_and_regions_their_levels(visits):
+    rows = visits.assign(time=pd.Timestamp("2024-01-05"))
+    months = psd.TimeSlices.parse("month", "2024-01..2024-03")
+    series = psd.build(rows, slices=months, time="time", epsilon="1", domain=DOMAIN)
+    words = Page(methodology_page(series)).words
+    assert "3 by month, from 2024-01 to 2024-03" in words
+    assert "Of the 3 time slices, 2024-02 is shown." in words
+    regions = psd.CellRegions(kind="tiles", cells="9,10")
+    plane = psd.Domain(bounds=(14_070_000, 4_430_000, 14_210_000, 4_580_000), crs="EPSG:3857")
+    x, y = visits["lon"] * 111_320, visits["lat"] * 120_000
+    release = psd.build(
+        pd.DataFrame({"x": x, "y": y}), x="x", y="y", epsilon="1", regions=regions, domain=plane
+    )
+    words = Page(methodology_page(release)).words
+    for level in release.levels:
+        assert re.search(rf"{level} \(\d+\)", words)
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(MissingExtraError, match="psd-publisher"):
+        methodology_page(release_from_counts([[1, 2], [3, 4]]))
+
+
+@pytest.mark.parametrize("resolution", [None, "0.001"])
+def test_squares_have_their_area_and_lie_inside(visits, resolution, monkeypatch):
+    domain = psd.Domain(bounds=BOUNDS, coordinate_resolution=resolution)
+    release = psd.build(visits, epsilon="1", domain=domain, method="quadtree")
+    one, asked = {"estimate": 1.0, "error": 1.0, "relative_error": 1.0, "quality": "poor"}, []
+
+    def query(self, boxes):
+        asked.append(boxes)
+        return pd.DataFrame([one] * len(boxes))
+
+    monkeypatch.setattr(type(release), "query", query)
+    table = errors_by_size(release)
+    assert table["size"].tolist() == [f"{area:,g} km²" for area in (0.01, 0.1, 1, 10, 100, 1000)]
+    for area, boxes in zip((0.01, 0.1, 1, 10, 100, 1000), asked, strict=True):
+        assert len(boxes) == SQUARES
+        assert (boxes[:, :2] >= BOUNDS[:2]).all()
+        assert (boxes[:, 2:] <= BOUNDS[2:]).all()
+        height = (boxes[:, 3] - boxes[:, 1]) * 111
+        width = (boxes[:, 2] - boxes[:, 0]) * 111.3 * np.cos(np.radians(boxes[:, 1]))
+        np.testing.assert_allclose(height * width, area, rtol=0.02)
+        np.testing.assert_allclose(height, width, rtol=0.02)
+
+
+def test_shares_of_quality_sum_to_one(visits):
+    release = psd.build(visits, epsilon="1", domain=DOMAIN)
+    table = errors_by_size(release)
+    pd.testing.assert_frame_equal(errors_by_size(release), table)
+    assert (table[["good", "use with care", "poor"]].sum(axis=1) - 1).abs().max() < 1e-9
+    assert table["relative_error"].is_monotonic_decreasing
