@@ -25,8 +25,8 @@ from pyarrow import csv
 from pyarrow import parquet as pq
 
 import psd
-from psd.space.polygon_hierarchy import hierarchy_from_polygons
-from psd.space.region_hierarchy import RegionHierarchy
+from psd.regions.hierarchy import RegionHierarchy
+from psd.regions.polygon_hierarchy import hierarchy_from_polygons
 
 LIMIT = 3.0  # seconds for ten million points
 RATIO = 4.0  # of the time of a build with regions to that of the same build without

@@ -30,8 +30,8 @@ from data_sets import PointSet, add_sets, chosen_sets
 
 import psd
 from psd.apps.choosing import Catchments, PriceList, PriceMap, Sites, choose
+from psd.mechanisms.choice_laws import permute_and_flip_probabilities
 from psd.mechanisms.permute_and_flip import choice_rate
-from psd.privacy.choice_laws import permute_and_flip_probabilities
 from psd.privacy.epsilon import parse_epsilon
 
 SIZES = ((200, 2000.0), (50, 1000.0), (50, 300.0))

@@ -24,7 +24,7 @@ from regions import Districts, districts, parser
 
 import psd
 from psd.estimation.least_squares import infer_counts
-from psd.space.polygon_hierarchy import hierarchy_from_polygons
+from psd.regions.polygon_hierarchy import hierarchy_from_polygons
 from psd.space.region_tree import RegionTree
 
 HEADER = ("data", "districts", "epsilon", "builds", "mean error", "without settling", "covered")

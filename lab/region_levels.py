@@ -24,8 +24,8 @@ import psd
 from psd.api.region_release import RegionRelease
 from psd.decompositions._regions import default_share
 from psd.ingest.tally import Tally
-from psd.space.polygon_hierarchy import hierarchy_from_polygons
-from psd.space.region_hierarchy import RegionHierarchy
+from psd.regions.hierarchy import RegionHierarchy
+from psd.regions.polygon_hierarchy import hierarchy_from_polygons
 
 HEADER = ("data", "epsilon", "builds", "level", "regions", "error", "alone", "ratio", "sums differ")
 

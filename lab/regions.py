@@ -27,8 +27,8 @@ from psd.api.region_release import RegionRelease
 from psd.apps.evaluation.evaluate import class_errors, geometric_mean
 from psd.apps.evaluation.true_counts import TrueCounts
 from psd.ingest.tally import Tally
-from psd.space.polygon_hierarchy import hierarchy_from_polygons
-from psd.space.region_hierarchy import RegionHierarchy
+from psd.regions.hierarchy import RegionHierarchy
+from psd.regions.polygon_hierarchy import hierarchy_from_polygons
 
 HEADER = (
     *("data", "districts", "epsilon", "error", "default", "ratio"),

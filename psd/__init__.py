@@ -48,13 +48,13 @@ if TYPE_CHECKING:
     from psd.publish.observer import Observer
     from psd.publish.single_count import ask
     from psd.publish.tallies import merge, tally
+    from psd.regions.hierarchy import RegionHierarchy
+    from psd.regions.inputs import CellRegions, RegionFiles
     from psd.release.signing import new_key, sign, verify
     from psd.space.box_tree import Tree
     from psd.space.covariate import Covariate
     from psd.space.domain import Domain
     from psd.space.grids import grid_tree
-    from psd.space.region_hierarchy import RegionHierarchy
-    from psd.space.region_inputs import CellRegions, RegionFiles
     from psd.space.time_slices import TimeSlices
 
 __all__ = [
@@ -110,7 +110,7 @@ __all__ = [
 # The module of each name; imported when first used, so that the command line starts at once.
 _MODULES = {
     "Account": "psd.ledger.account",
-    "CellRegions": "psd.space.region_inputs",
+    "CellRegions": "psd.regions.inputs",
     "Columns": "psd.ingest.sources",
     "ContributionChoice": "psd.curator.contribution_choice",
     "Covariate": "psd.space.covariate",
@@ -122,8 +122,8 @@ _MODULES = {
     "PrivacyUnit": "psd.privacy.unit",
     "PrivateBounds": "psd.curator.private_bounds",
     "PsdError": "psd.errors",
-    "RegionFiles": "psd.space.region_inputs",
-    "RegionHierarchy": "psd.space.region_hierarchy",
+    "RegionFiles": "psd.regions.inputs",
+    "RegionHierarchy": "psd.regions.hierarchy",
     "Release": "psd.api.release",
     "SeriesRelease": "psd.api.series",
     "TimeSlices": "psd.space.time_slices",

@@ -87,7 +87,7 @@ def make_choice(
     """
     from psd.apps.choosing import choose
     from psd.privacy.epsilon import epsilon_decimal, parse_epsilon
-    from psd.space.region_inputs import refuse_record_files
+    from psd.regions.inputs import refuse_record_files
 
     warn_of_large_epsilon(epsilon_decimal(parse_epsilon(options["epsilon"])))
     reads: list[str | Path] = [*candidates.files, *local_files(inputs), ledger or ""]
@@ -296,7 +296,7 @@ def choose_site(
           --ledger city.ledger --dataset people --user user_id --max-contributions 4
     """  # noqa: D301
     from psd.apps.choosing import Sites
-    from psd.space.candidate_files import read_catchments
+    from psd.apps.choosing.candidate_files import read_catchments
 
     def sites() -> Sites:
         return Sites(
@@ -377,8 +377,8 @@ def choose_tariff(
           --epsilon 0.5 --ledger city.ledger --dataset bids
     """  # noqa: D301
     from psd.apps.choosing import Tariffs
-    from psd.space.public_regions import read_public_regions
-    from psd.space.tariff_files import read_tariffs
+    from psd.apps.choosing.public_regions import read_public_regions
+    from psd.apps.choosing.tariff_files import read_tariffs
 
     files = tuple(path for path in (tariffs, regions) if path is not None)
 
@@ -487,7 +487,7 @@ def _along_order(
 ) -> PriceMap:
     """Maps whose zones are runs of regions."""
     from psd.apps.choosing import PriceMap
-    from psd.space.public_regions import read_order, read_public_regions
+    from psd.apps.choosing.public_regions import read_order, read_public_regions
 
     if order is None or depth is not None:
         raise click.UsageError("--order must be given with --regions, and no --zone-depth")

@@ -80,7 +80,7 @@ def run_evaluate(
     from psd.apps.evaluation.evaluate import PRIVATE_NOTICE, evaluate
     from psd.apps.evaluation.reporting.evaluation_page import RASTER
     from psd.apps.evaluation.reporting.plots import check_plot, check_report
-    from psd.space.region_files import read_boxes
+    from psd.regions.files import read_boxes
 
     input_files = filter(None, (tally, boxes))
     targets = filter(None, (output, plot, report))

@@ -97,7 +97,7 @@ def _check_options(output: str, regions: str | None, regions_crs: str | None) ->
 
 def _polygons(path: str | None, crs: str | None) -> geopandas.GeoDataFrame | None:
     """Polygons of a file; None without one."""
-    from psd.space.region_files import read_polygons
+    from psd.regions.files import read_polygons
 
     return None if path is None else read_polygons(Path(path), "regions", crs=crs)
 

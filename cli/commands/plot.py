@@ -103,7 +103,7 @@ def command(
 
 def _outline(path: str) -> Any:
     """Polygons of a file."""
-    from psd.space.region_files import read_polygons
+    from psd.regions.files import read_polygons
 
     return read_polygons(Path(path), crs=None)
 

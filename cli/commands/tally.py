@@ -115,11 +115,11 @@ def command(
           --user user_id --max-contributions 4 --key visits.key --carry-users
     """  # noqa: D301
     from psd._util.atomic_write import check_targets
+    from psd.publish.bounds_text import bounds_file
     from psd.publish.recipe import PER_RECORD
     from psd.publish.region_text import region_files
-    from psd.space.bounds_text import bounds_file
+    from psd.regions.inputs import refuse_record_files
     from psd.space.domain import USUAL_MIN_CELL, Domain
-    from psd.space.region_inputs import refuse_record_files
 
     if (output is None) == (into is None):
         raise click.UsageError(

@@ -86,10 +86,10 @@ def chosen_bounds(value: Any, crs: str | None) -> tuple[float, float, float, flo
     Raises
     ------
     DomainError, InputDataError, ParameterError
-        As `psd.space.bounds_text.bounds_from_text`.
+        As `psd.publish.bounds_text.bounds_from_text`.
     """
     from psd.errors import ParameterError
-    from psd.space.bounds_text import bounds_from_text
+    from psd.publish.bounds_text import bounds_from_text
 
     if not isinstance(value, str):
         return (*value,)

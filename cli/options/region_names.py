@@ -116,7 +116,7 @@ class NamedRegions:
         """Answers with the polygons of their regions, unless the table has a geometry."""
         import geopandas as gpd
 
-        from psd.space.region_ids import id_texts
+        from psd.regions.ids import id_texts
 
         if isinstance(answers, gpd.GeoDataFrame):
             return answers
@@ -157,7 +157,7 @@ def named_regions(
         If the table cannot be read.
     """
     from psd.publish.option_text import split_settings
-    from psd.space.region_files import read_table
+    from psd.regions.files import read_table
 
     chosen = sum(map(bool, (all_regions, region, table)))
     if not chosen:

@@ -65,7 +65,7 @@ def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
     """Build, save, sign and export the releases of a recipe, after a check of all of them."""
     from psd._util.atomic_write import check_targets
     from psd.publish.request_toml import public_files
-    from psd.space.region_inputs import refuse_record_files
+    from psd.regions.inputs import refuse_record_files
 
     private, releases = recipe.private, recipe.releases
     data, local, engine = inputs_and_engine(

@@ -43,7 +43,7 @@ GROUPS: Final = {
     "psd.ingest.engine": "psd.engines",
     "psd.ingest.sources": "psd.sources",
     "psd.privacy.noise_laws": "psd.mechanisms",
-    "psd.space.region_kinds": "psd.region_kinds",
+    "psd.regions.kinds": "psd.region_kinds",
 }
 """Group of entry points of each family; a mechanism registers the law of its noise."""
 

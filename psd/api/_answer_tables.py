@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from psd._util.instances import type_text
 from psd.errors import ParameterError
 from psd.query.answer_table import COLUMNS
+from psd.regions.ids import id_texts
 from psd.space.crs import parse_crs
-from psd.space.region_ids import id_texts
 
 if TYPE_CHECKING:
     import pandas

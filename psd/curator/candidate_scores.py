@@ -50,7 +50,7 @@ class ZoneMaps:
     Parameters
     ----------
     layout : str
-        "runs" or "halving-tree", see `psd.privacy.zone_layouts`. Public.
+        "runs" or "halving-tree", see `psd.mechanisms.zone_layouts`. Public.
     zones : tuple of int
         Numbers of zones that a map may have, ascending. Public.
     """

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from psd.ingest.sources import Columns
     from psd.ingest.tally import Tally
     from psd.privacy.unit import PrivacyUnit
+    from psd.regions.hierarchy import RegionHierarchy
     from psd.space.domain import Domain
-    from psd.space.region_hierarchy import RegionHierarchy
 
 __all__ = ["Engine", "engine", "engines"]
 

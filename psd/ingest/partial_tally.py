@@ -16,8 +16,8 @@ from psd.ingest.sources import OnCopy, refuse_copy
 from psd.ingest.tally import Tally, add_tallies
 from psd.ingest.user_rows import UserRows, merge_user_rows
 from psd.privacy.unit import MAX_CONTRIBUTIONS, ContributionScope, PrivacyUnit, counted_unit
+from psd.regions.hierarchy import RegionHierarchy
 from psd.space.domain import Domain
-from psd.space.region_hierarchy import RegionHierarchy
 from psd.space.time_slices import TimeSlices
 
 __all__ = [
@@ -59,7 +59,7 @@ class CountedRegions:
     Parameters
     ----------
     digest : str
-        Of the hierarchy, see `psd.space.region_hierarchy.RegionHierarchy.digest`.
+        Of the hierarchy, see `psd.regions.hierarchy.RegionHierarchy.digest`.
     size : int
         Number of its lowest regions.
     """

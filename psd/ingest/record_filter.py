@@ -13,9 +13,9 @@ from psd.errors import InputDataError
 from psd.ingest.tally import Batch
 
 if TYPE_CHECKING:
-    from psd.ingest.bid_levels import BidLevels
+    from psd.apps.choosing.bid_levels import BidLevels
+    from psd.regions.hierarchy import RegionHierarchy
     from psd.space.domain import Domain
-    from psd.space.region_hierarchy import RegionHierarchy
     from psd.space.time_slices import TimeSlices
 
 __all__ = ["Area", "FilteredBatch", "RecordFilter"]

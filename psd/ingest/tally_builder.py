@@ -41,9 +41,9 @@ from psd.privacy.unit import PrivacyUnit
 from psd.space.quadrant_order import QuadrantOrder
 
 if TYPE_CHECKING:
-    from psd.ingest.bid_levels import BidLevels
+    from psd.apps.choosing.bid_levels import BidLevels
+    from psd.regions.hierarchy import RegionHierarchy
     from psd.space.domain import Domain
-    from psd.space.region_hierarchy import RegionHierarchy
     from psd.space.time_slices import TimeSlices
 
 __all__ = ["TallyBuilder", "tally_batches"]
@@ -91,7 +91,7 @@ class TallyBuilder:
     -----
     With regions a record is counted under the key (slice, region, cell), where it was counted under
     (slice, cell) without. The key is a function of this record and of public input, see
-    `psd.space.region_hierarchy`: a record has one key or is dropped. So all that holds for counts
+    `psd.regions.hierarchy`: a record has one key or is dropped. So all that holds for counts
     by cell holds for counts by key, with the keys as the cells of a larger lattice: one record more
     or less changes the count of one key by one, and the records of a unit that are kept change the
     counts by at most k in sum, since at most k of them are kept, of whichever keys. A question of

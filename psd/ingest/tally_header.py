@@ -13,8 +13,8 @@ from psd.ingest.reading import is_reading
 from psd.ingest.user_rows import UserRows
 from psd.privacy.epsilon import MAX_EPSILON, NANO
 from psd.privacy.unit import MAX_CONTRIBUTIONS, ContributionScope, PrivacyUnit
+from psd.regions.hierarchy import MAX_NODES
 from psd.space.domain import USUAL_MIN_CELL, Domain
-from psd.space.region_hierarchy import MAX_NODES
 from psd.space.time_slices import TimeSlices
 
 __all__ = ["FORMAT", "expect", "header_of", "origins_of", "parse_header", "rules_of"]

@@ -16,8 +16,8 @@ import numpy as np
 from psd._util.arrays import Integers
 from psd.mechanisms.enclosed_branches import Enclosures
 from psd.mechanisms.exponential_tables import ExponentialTable, exponential_table
-from psd.privacy.zone_layouts import Layout, Span, State
-from psd.privacy.zone_maps import sums_over_maps
+from psd.mechanisms.zone_layouts import Layout, Span, State
+from psd.mechanisms.zone_maps import sums_over_maps
 
 __all__ = ["MapWeights", "Total"]
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import Integers
 from psd.mechanisms.bernoulli import bernoulli_exp_of_parts
+from psd.mechanisms.choice_laws import permute_and_flip_log_probability
 from psd.mechanisms.random_words import uniform_below
-from psd.privacy.choice_laws import permute_and_flip_log_probability
 from psd.privacy.epsilon import NANO
 
 __all__ = ["MAX_SENSITIVITY", "PermuteAndFlip", "choice_rate", "mechanism"]

@@ -14,9 +14,9 @@ from psd._util.arrays import Integers
 from psd.mechanisms.enclosed_branches import Enclosures, draw_branch
 from psd.mechanisms.map_weights import MapWeights
 from psd.mechanisms.permute_and_flip import choice_rate
+from psd.mechanisms.price_map_laws import map_log_probability
+from psd.mechanisms.zone_layouts import Layout, Span, State, zone_layout
 from psd.privacy.epsilon import NANO
-from psd.privacy.price_map_laws import map_log_probability
-from psd.privacy.zone_layouts import Layout, Span, State, zone_layout
 
 __all__ = ["PriceMaps", "mechanism"]
 
@@ -48,7 +48,7 @@ class PriceMaps:
         bins. **Public.**
     layout : str
         "runs" of the bins in their order, or the leaves of a pruned "halving-tree" over them; see
-        `psd.privacy.zone_layouts`. **Public.**
+        `psd.mechanisms.zone_layouts`. **Public.**
     epsilon : int
         Nano-epsilon of the choice, above 0. **Public.**
     sensitivity : int
@@ -65,9 +65,10 @@ class PriceMaps:
     general both factors lie in exp(-rate D) to exp(rate D), hence half the rate. The base measure
     is public. [1]_
 
-    Law: all maps of k zones are in one of the pairs of `psd.privacy.zone_layouts.Layout.pairs`, and
-    weights of joined maps are products, so that sums over all maps follow by dynamic programming.
-    A number of zones is drawn by its share, then a pair, zone by zone, and a price for each zone.
+    Law: all maps of k zones are in one of the pairs of `psd.mechanisms.zone_layouts.Layout.pairs`,
+    and weights of joined maps are products, so that sums over all maps follow by dynamic
+    programming. A number of zones is drawn by its share, then a pair, zone by zone, and a price for
+    each zone.
 
     References
     ----------

@@ -21,15 +21,15 @@ from psd.publish.request import BuildRequest, ReadRequest
 from psd.space.domain import Domain
 
 if TYPE_CHECKING:
+    from psd.apps.choosing.bid_levels import BidLevels
     from psd.decompositions import Decomposition
-    from psd.ingest.bid_levels import BidLevels
     from psd.ingest.engine import Engine
     from psd.mechanisms.base import Sampler
     from psd.privacy.budget import Cost
     from psd.privacy.currency import Currency
     from psd.publish.observer import Observer
+    from psd.regions.hierarchy import RegionHierarchy
     from psd.space.boundary import Boundary
-    from psd.space.region_hierarchy import RegionHierarchy
 
 __all__ = ["CountInput", "EngineInput", "RecordInput", "TallyInput", "count_input"]
 

@@ -16,13 +16,13 @@ from psd.privacy.unit import PrivacyUnit, counted_unit
 from psd.publish.request import ReadRequest
 
 if TYPE_CHECKING:
-    from psd.ingest.bid_levels import BidLevels
+    from psd.apps.choosing.bid_levels import BidLevels
     from psd.ingest.record_filter import Area
     from psd.ingest.tally import Tally
     from psd.mechanisms.base import Sampler
     from psd.privacy.budget import Budget
+    from psd.regions.hierarchy import RegionHierarchy
     from psd.space.domain import Domain
-    from psd.space.region_hierarchy import RegionHierarchy
 
 __all__ = ["CountedRows", "allot_shares", "count_rows"]
 

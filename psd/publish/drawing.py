@@ -24,13 +24,13 @@ from psd.publish.public_inputs import PublicInputs, default_post_processing
 from psd.release.record import CountSource, ReleaseRecord
 
 if TYPE_CHECKING:
+    from psd.regions.hierarchy import RegionHierarchy
     from psd.release.about import About
     from psd.release.post_processing import PostProcessing
     from psd.space.boundary import Boundary
     from psd.space.box_tree import Tree
     from psd.space.covariate import Covariate
     from psd.space.domain import Domain
-    from psd.space.region_hierarchy import RegionHierarchy
     from psd.space.smallest_cell import Blocks
 
 __all__ = ["coarsest_step", "draw_release", "noise_origin"]

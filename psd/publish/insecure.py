@@ -27,10 +27,10 @@ from psd.mechanisms.laplace import LaplaceMechanism
 from psd.mechanisms.permute_and_flip import PermuteAndFlip, choice_rate
 from psd.mechanisms.price_maps import PriceMaps
 from psd.mechanisms.threshold import ThresholdMechanism
+from psd.mechanisms.zone_layouts import zone_layout
+from psd.mechanisms.zone_maps import sums_over_maps
 from psd.privacy.count_noise import CountNoise
 from psd.privacy.epsilon import NANO
-from psd.privacy.zone_layouts import zone_layout
-from psd.privacy.zone_maps import sums_over_maps
 
 __all__ = ["SeededSampler", "refuse_paid"]
 

@@ -9,13 +9,13 @@ from typing import Any
 from psd._util.instances import type_text
 from psd.errors import ParameterError
 from psd.ingest.sources import files_of
+from psd.publish.public_files import BoundaryFile, CovariateFile
+from psd.regions.hierarchy import RegionHierarchy
+from psd.regions.inputs import CellRegions, RegionFiles, refuse_record_files
 from psd.release.post_processing import PostProcessing
 from psd.space.boundary import Boundary
 from psd.space.covariate import Covariate, check_covariate
 from psd.space.domain import Domain
-from psd.space.public_files import BoundaryFile, CovariateFile
-from psd.space.region_hierarchy import RegionHierarchy
-from psd.space.region_inputs import CellRegions, RegionFiles, refuse_record_files
 
 __all__ = [
     "PublicInputs",
@@ -205,7 +205,7 @@ def check_public_files(arguments: Mapping[str, Any], data: Any) -> None:
     Raises
     ------
     ParameterError
-        See `psd.space.region_inputs.refuse_record_files`.
+        See `psd.regions.inputs.refuse_record_files`.
     """
     paths = public_paths(*map(arguments.get, ("regions", "boundary", "covariate")))
     if paths:

@@ -17,8 +17,8 @@ from psd._util.suggestions import check_names
 from psd._util.toml_values import texts_of
 from psd.errors import ParameterError
 from psd.publish.option_text import flag_from_text, path_beside, path_within
-from psd.space.region_hierarchy import KINDS
-from psd.space.region_inputs import CellRegions, RegionFiles
+from psd.regions.hierarchy import KINDS
+from psd.regions.inputs import CellRegions, RegionFiles
 
 __all__ = ["FILE_KEYS", "region_files", "region_keys", "regions_from_table", "table_from_regions"]
 

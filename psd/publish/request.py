@@ -27,16 +27,16 @@ from psd.privacy.loss import Loss
 from psd.privacy.statements import method_parameters
 from psd.privacy.unit import ContributionScope, PrivacyUnit, counted_unit
 from psd.publish.noise_choice import Law, NoisePlan, chosen_law
+from psd.publish.public_files import BoundaryFile, CovariateFile
 from psd.publish.public_inputs import resolve_post_processing
+from psd.regions.hierarchy import RegionHierarchy
+from psd.regions.inputs import CellRegions, RegionFiles
 from psd.release.about import About, about_from_mapping
 from psd.release.post_processing import PostProcessing
 from psd.space.boundary import Boundary
 from psd.space.bounds import check_ground
 from psd.space.covariate import Covariate
 from psd.space.domain import Domain
-from psd.space.public_files import BoundaryFile, CovariateFile
-from psd.space.region_hierarchy import RegionHierarchy
-from psd.space.region_inputs import CellRegions, RegionFiles
 from psd.space.time_slices import TimeSlices
 
 __all__ = [

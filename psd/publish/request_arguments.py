@@ -15,6 +15,7 @@ from psd.decompositions._regions import as_region_method
 from psd.errors import ParameterError
 from psd.ingest.sources import Columns
 from psd.privacy.unit import Count, PrivacyUnit, privacy_unit
+from psd.publish.public_files import BoundaryFile, CovariateFile
 from psd.publish.public_inputs import (
     boundary_of,
     covariate_of,
@@ -22,12 +23,11 @@ from psd.publish.public_inputs import (
     resolve_post_processing,
 )
 from psd.publish.request import SLICES_EXAMPLE, BuildRequest, NoiseChoice, as_domain
+from psd.regions.hierarchy import RegionHierarchy
+from psd.regions.inputs import CellRegions, RegionFiles
 from psd.space.boundary import Boundary
 from psd.space.covariate import Covariate
 from psd.space.domain import Domain
-from psd.space.public_files import BoundaryFile, CovariateFile
-from psd.space.region_hierarchy import RegionHierarchy
-from psd.space.region_inputs import CellRegions, RegionFiles
 from psd.space.time_slices import TimeSlices
 
 if TYPE_CHECKING:

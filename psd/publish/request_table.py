@@ -13,12 +13,12 @@ from psd.ingest.sources import Columns
 from psd.privacy.delta import delta_text
 from psd.privacy.statements import method_parameters
 from psd.publish.option_text import path_beside, settings_text, slices_text
+from psd.publish.public_files import BoundaryFile, CovariateFile
 from psd.publish.region_text import table_from_regions
 from psd.publish.request import BuildRequest
 from psd.release.about import about_header
 from psd.space.covariate import Covariate
 from psd.space.domain import DEFAULT_LATTICE, USUAL_MIN_CELL, Domain
-from psd.space.public_files import BoundaryFile, CovariateFile
 
 __all__ = ["AUTO", "CHOICE_KEYS", "COLUMN_KEYS", "POST_PROCESSING", "PRIVATE", "table_from_request"]
 

@@ -24,12 +24,14 @@ from psd.decompositions._workload_shares import CLASSES, weights_for_boxes
 from psd.decompositions.quadtree import Quadtree
 from psd.errors import ParameterError
 from psd.publish.about_text import about_files, about_from_table
+from psd.publish.bounds_text import bounds_file, bounds_from_text
 from psd.publish.option_text import (
     flag_from_text,
     path_within,
     slices_from_text,
     split_settings,
 )
+from psd.publish.public_files import BoundaryFile, CovariateFile
 from psd.publish.region_text import region_files, regions_from_table
 from psd.publish.request import BuildRequest
 from psd.publish.request_arguments import DEFAULT_METHOD, request_from_arguments
@@ -41,11 +43,9 @@ from psd.publish.request_table import (
     PRIVATE,
     table_from_request,
 )
+from psd.regions.files import read_boxes
 from psd.space.boundary import bounds_of
-from psd.space.bounds_text import bounds_file, bounds_from_text
 from psd.space.domain import DEFAULT_LATTICE, USUAL_MIN_CELL, Domain
-from psd.space.public_files import BoundaryFile, CovariateFile
-from psd.space.region_files import read_boxes
 
 __all__ = [
     "KEYS",

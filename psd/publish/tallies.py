@@ -28,8 +28,8 @@ from psd.space.domain import Domain
 
 if TYPE_CHECKING:
     from psd.decompositions import Decomposition
-    from psd.space.region_hierarchy import RegionHierarchy
-    from psd.space.region_inputs import CellRegions, RegionFiles
+    from psd.regions.hierarchy import RegionHierarchy
+    from psd.regions.inputs import CellRegions, RegionFiles
     from psd.space.time_slices import TimeSlices
 
 __all__ = ["merge", "tally", "tally_request"]

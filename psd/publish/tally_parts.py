@@ -42,8 +42,8 @@ from psd.space.bounds import check_ground
 
 if TYPE_CHECKING:
     from psd.api.release import Release
+    from psd.regions.hierarchy import RegionHierarchy
     from psd.space.domain import Domain
-    from psd.space.region_hierarchy import RegionHierarchy
     from psd.space.time_slices import TimeSlices
 
 __all__ = ["TallyRequest", "origin_of", "tally_of_build", "tally_rows"]

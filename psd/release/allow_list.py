@@ -19,6 +19,7 @@ from psd._util.declared_parameters import DeclaredParameters
 from psd.errors import ParameterError
 from psd.privacy.count_noise import CountNoise
 from psd.privacy.unit import PrivacyUnit
+from psd.regions.hierarchy import KINDS, RegionHierarchy, RegionLevel
 from psd.release.about import About
 from psd.release.local_reports import LocalReports
 from psd.release.post_processing import PostProcessing
@@ -27,7 +28,6 @@ from psd.release.series import SeriesRecord
 from psd.space.box_tree import Tree
 from psd.space.covariate import Covariate
 from psd.space.domain import Domain
-from psd.space.region_hierarchy import KINDS, RegionHierarchy, RegionLevel
 from psd.space.region_tree import RegionTree
 from psd.space.time_slices import TimeSlices
 

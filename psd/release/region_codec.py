@@ -17,9 +17,9 @@ import numpy as np
 from psd._util.arrays import from_arrow
 from psd._util.strict_json import strict_json
 from psd.errors import ReleaseFormatError
+from psd.regions.hierarchy import RegionHierarchy
 from psd.release.footer_value import FooterValue, digest_of, is_digest, pack
 from psd.release.record import ReleaseRecord
-from psd.space.region_hierarchy import RegionHierarchy
 from psd.space.region_tree import RegionTree
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ __all__ = ["NamedLevel", "RegionFrame", "Regions", "region_frame"]
 
 
 class NamedLevel(Protocol):
-    """Level of a hierarchy of regions, as `psd.space.region_hierarchy.RegionLevel`."""
+    """Level of a hierarchy of regions, as `psd.regions.hierarchy.RegionLevel`."""
 
     @property
     def name(self) -> str:
@@ -41,7 +41,7 @@ class NamedLevel(Protocol):
 class Regions(Protocol):
     """What a region tree needs of a public hierarchy of regions.
 
-    The implementation is `psd.space.region_hierarchy.RegionHierarchy`.
+    The implementation is `psd.regions.hierarchy.RegionHierarchy`.
     """
 
     @property

@@ -10,14 +10,6 @@ A test in another package is one line:
         psd.testing.check_method(Stripes(doublings=2))
 """
 
-from psd.apps.auditing.transcripts import (
-    SCRIPTS,
-    Draw,
-    LeakError,
-    RecordingSampler,
-    ReplayingSampler,
-    Script,
-)
 from psd.publish.insecure import SeededSampler
 from psd.testing.exact_loss import exact_loss, walks
 from psd.testing.export import check_export
@@ -27,6 +19,14 @@ from psd.testing.replay import Run, compare_runs, replay_loss, run_method, trans
 from psd.testing.small import data_sets, neighbour_pairs, neighbours, small_domain, small_tally
 from psd.testing.source import check_source
 from psd.testing.spending import spent_by_cell
+from psd.testing.transcripts import (
+    SCRIPTS,
+    Draw,
+    LeakError,
+    RecordingSampler,
+    ReplayingSampler,
+    Script,
+)
 
 __all__ = [
     "SCRIPTS",

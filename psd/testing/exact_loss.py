@@ -13,7 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from psd.apps.auditing.transcripts import (
+from psd.decompositions import Decomposition
+from psd.ingest.tally import Tally
+from psd.privacy.epsilon import NANO
+from psd.space.domain import Domain
+from psd.testing.replay import ROUNDING, run_method
+from psd.testing.small import data_sets, neighbours, small_domain, small_tally
+from psd.testing.transcripts import (
     SCRIPTS,
     Draw,
     LeakError,
@@ -22,12 +28,6 @@ from psd.apps.auditing.transcripts import (
     Script,
     answer_ratio,
 )
-from psd.decompositions import Decomposition
-from psd.ingest.tally import Tally
-from psd.privacy.epsilon import NANO
-from psd.space.domain import Domain
-from psd.testing.replay import ROUNDING, run_method
-from psd.testing.small import data_sets, neighbours, small_domain, small_tally
 
 __all__ = ["WalkingSampler", "exact_loss", "walks"]
 

@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 
 from psd._util.fields import from_settings
-from psd.apps.auditing.transcripts import SCRIPTS, RecordingSampler, ReplayingSampler, Script
 from psd.decompositions import Decomposition
 from psd.estimation.least_squares import infer_counts
 from psd.ingest.tally import Tally
@@ -27,6 +26,7 @@ from psd.testing.exact_loss import exact_loss
 from psd.testing.replay import Run, compare_runs, replay_loss, run_method
 from psd.testing.small import small_domain, small_tally
 from psd.testing.spending import spent_by_cell
+from psd.testing.transcripts import SCRIPTS, RecordingSampler, ReplayingSampler, Script
 
 __all__ = [
     "DATA_SETS",

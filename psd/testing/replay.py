@@ -14,15 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psd.apps.auditing.transcripts import (
-    SCRIPTS,
-    Draw,
-    LeakError,
-    RecordingSampler,
-    ReplayingSampler,
-    Script,
-    answer_ratio,
-)
 from psd.curator.curator import Curator
 from psd.decompositions import Decomposition
 from psd.ingest.tally import Tally
@@ -35,6 +26,15 @@ from psd.space.covariate import Covariate
 from psd.space.domain import Domain
 from psd.space.region_frame import Regions
 from psd.testing.small import neighbour_pairs, small_domain, small_tally
+from psd.testing.transcripts import (
+    SCRIPTS,
+    Draw,
+    LeakError,
+    RecordingSampler,
+    ReplayingSampler,
+    Script,
+    answer_ratio,
+)
 
 __all__ = ["ROUNDING", "Run", "compare_runs", "replay_loss", "run_method", "transcript_loss"]
 

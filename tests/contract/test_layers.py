@@ -45,13 +45,13 @@ release.query([(0, 0, 1, 1)]); release.query(shapely.box(0, 0, 1, 1), crs=domain
 release.to_geopandas("all")
 release.joint([(0, 0, 1, 1)]).total(); release.nested([(0, 0, 1, 1), (0, 0, 2, 2)])
 release.raster(3, 3); release.top(2, size=(3, 3)); release.quantiles(3, size=(3, 3))
-import geopandas, numpy, psd.space.boundary, psd.space.raster_files
+import geopandas, numpy, psd.space.boundary, psd.publish.raster_files
 west = geopandas.GeoSeries([shapely.box(0, 0, 2, 4)], crs=domain.crs)
 psd.space.boundary.Boundary.from_polygons(west, domain)
 psd.Covariate.from_polygons(west, domain, size=8).mass(numpy.array([[0, 0, 1, 1]]))
 with tempfile.TemporaryDirectory() as folder:
     numpy.save(folder + "/land.npy", numpy.eye(4))
-    values, _ = psd.space.raster_files.read_raster(pathlib.Path(folder, "land.npy"), domain)
+    values, _ = psd.publish.raster_files.read_raster(pathlib.Path(folder, "land.npy"), domain)
     psd.Covariate.from_raster(values, domain, size=8)
 private = {PRIVATE!r}.split()
 bad = [m for m in sys.modules if any(f"{{m}}.".startswith(f"psd.{{p}}.") for p in private)]

@@ -11,11 +11,11 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from psd.accounting import PICO
-from psd.apps.auditing.transcripts import LeakError, RecordingSampler, ReplayingSampler
 from psd.mechanisms import mechanisms
 from psd.mechanisms.base import Mechanism
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.epsilon import NANO
+from psd.testing.transcripts import LeakError, RecordingSampler, ReplayingSampler
 from support.goodness_of_fit import ALPHA, holds
 
 DRAWS = 20_000

@@ -21,10 +21,10 @@ from psd.errors import ReleaseFormatError
 from psd.privacy.count_noise import CountNoise
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit
+from psd.regions.polygon_hierarchy import hierarchy_from_polygons
 from psd.release.post_processing import INFERENCE_VERSION, PostProcessing
 from psd.release.record import ReleaseRecord
 from psd.space.growing_tree import GrowingTree
-from psd.space.polygon_hierarchy import hierarchy_from_polygons
 from psd.space.region_frame import region_frame
 from support.golden import GOLDEN, check_answers, stored
 from support.releases import changed

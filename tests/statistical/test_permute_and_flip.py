@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 from psd.apps.choosing import select
+from psd.mechanisms.choice_laws import permute_and_flip_probabilities
 from psd.mechanisms.permute_and_flip import PermuteAndFlip
-from psd.privacy.choice_laws import permute_and_flip_probabilities
 from psd.privacy.epsilon import NANO
 from support.goodness_of_fit import holds, pooled_p_value
 

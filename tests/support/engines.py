@@ -12,7 +12,7 @@ import psd
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.unit import WEIGHT, PrivacyUnit
-from psd.space.polygon_hierarchy import hierarchy_from_polygons
+from psd.regions.polygon_hierarchy import hierarchy_from_polygons
 from psd.testing import SCRIPTS, RecordingSampler
 
 KEY = bytes(range(16))

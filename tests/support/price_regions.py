@@ -3,7 +3,7 @@
 import geopandas as gpd
 import shapely
 
-from psd.space.polygon_hierarchy import hierarchy_from_polygons
+from psd.regions.polygon_hierarchy import hierarchy_from_polygons
 
 
 def two_columns(domain):

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from psd.space.region_hierarchy import RegionHierarchy
+from psd.regions.hierarchy import RegionHierarchy
 from psd.testing.regions import LatticeRegions
 
 

@@ -12,7 +12,7 @@ import psd
 from psd.ingest.sources import Columns
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.tally_parts import TallyRequest, tally_rows
-from psd.space.polygon_hierarchy import hierarchy_from_polygons
+from psd.regions.polygon_hierarchy import hierarchy_from_polygons
 
 DOMAIN = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(64, 64))
 SECRET = bytes(range(32))

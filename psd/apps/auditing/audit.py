@@ -42,7 +42,6 @@ from psd.apps.auditing.pairs import (
     learn_event,
     record_losses,
 )
-from psd.apps.auditing.transcripts import LeakError
 from psd.decompositions import as_method
 from psd.errors import ParameterError
 from psd.privacy.delta import delta_text, parse_delta
@@ -51,6 +50,7 @@ from psd.privacy.loss import Loss
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.build import build
 from psd.space.domain import Domain
+from psd.testing.transcripts import LeakError
 
 if TYPE_CHECKING:
     from psd.decompositions import Decomposition

@@ -10,10 +10,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from psd.apps.auditing.transcripts import Draw, LeakError
 from psd.mechanisms.threshold import ThresholdMechanism
 from psd.privacy.currency import RHO
 from psd.privacy.epsilon import NANO
+from psd.testing.transcripts import Draw, LeakError
 
 __all__ = ["transcript_rho"]
 

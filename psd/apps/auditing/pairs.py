@@ -2,7 +2,7 @@
 
 The classical black-box audit: an event is learned on half of the builds, and its frequencies on
 the other half bound epsilon from below, by the limits of Clopper and Pearson. Recorded builds give
-the expected loss of the event if every draw follows its law; see `psd.apps.auditing.transcripts`.
+the expected loss of the event if every draw follows its law; see `psd.testing.transcripts`.
 Synthetic data only.
 
 References
@@ -28,7 +28,6 @@ from psd._util.arrays import Floats
 from psd._util.processes import map_tasks
 from psd.apps.auditing.binomial_bounds import log_ratio_limits
 from psd.apps.auditing.concentrated import transcript_rho
-from psd.apps.auditing.transcripts import RecordingSampler, ReplayingSampler
 from psd.curator.curator import Curator
 from psd.errors import ParameterError
 from psd.ingest.tally import Tally
@@ -38,6 +37,7 @@ from psd.privacy.budget import Budget
 from psd.privacy.loss import Loss
 from psd.publish.drawing import draw_release
 from psd.space.domain import Domain
+from psd.testing.transcripts import RecordingSampler, ReplayingSampler
 
 if TYPE_CHECKING:
     from psd.decompositions import Decomposition

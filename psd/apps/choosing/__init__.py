@@ -10,14 +10,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from psd.apps.choosing.catchments import Catchments
     from psd.apps.choosing.choice import Choice, choose
     from psd.apps.choosing.objectives.price import Price
     from psd.apps.choosing.objectives.price_map import PriceMap
     from psd.apps.choosing.objectives.sites import Sites
     from psd.apps.choosing.objectives.tariffs import Tariffs
+    from psd.apps.choosing.price_list import PriceList
     from psd.apps.choosing.selection import select
-    from psd.space.catchments import Catchments
-    from psd.space.price_list import PriceList
 
 __all__ = [
     "Catchments",
@@ -33,10 +33,10 @@ __all__ = [
 
 # The module of each name; imported when first used.
 _MODULES = {
-    "Catchments": "psd.space.catchments",
+    "Catchments": "psd.apps.choosing.catchments",
     "Choice": "psd.apps.choosing.choice",
     "Price": "psd.apps.choosing.objectives.price",
-    "PriceList": "psd.space.price_list",
+    "PriceList": "psd.apps.choosing.price_list",
     "PriceMap": "psd.apps.choosing.objectives.price_map",
     "Sites": "psd.apps.choosing.objectives.sites",
     "Tariffs": "psd.apps.choosing.objectives.tariffs",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from psd.errors import ParameterError
-from psd.privacy.zone_layouts import Layout
+from psd.mechanisms.zone_layouts import Layout
 
 __all__ = ["LIKELY", "base_weight", "liar_gain", "map_shortfall", "shortfall"]
 
@@ -86,7 +86,7 @@ def base_weight(layout: Layout, zones: int, numbers: int, prices: int) -> float:
     --------
     Four runs of twelve regions, one of six numbers of zones, 100 prices:
 
-    >>> from psd.privacy.zone_layouts import Runs
+    >>> from psd.mechanisms.zone_layouts import Runs
     >>> round(base_weight(Runs(12), 4, 6, 100), 2)
     25.32
     """
@@ -114,7 +114,7 @@ def map_shortfall(
 
     Examples
     --------
-    >>> from psd.privacy.zone_layouts import Runs
+    >>> from psd.mechanisms.zone_layouts import Runs
     >>> round(map_shortfall(1, Runs(12), 2, 1, 100), 2)
     11.61
     """

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Integers
+from psd.apps.choosing.catchments import Catchments
 from psd.ingest.tally import Tally
-from psd.space.catchments import Catchments
 from psd.space.domain import Domain
 
 __all__ = ["PlacedCounts"]

@@ -18,7 +18,7 @@ from psd.publish.count_inputs import RecordInput
 from psd.publish.observer import SILENT, Observer
 from psd.publish.pipeline import answer
 from psd.publish.request_arguments import ReadArguments, request_from_arguments
-from psd.space.region_inputs import refuse_record_files
+from psd.regions.inputs import refuse_record_files
 
 if TYPE_CHECKING:
     from decimal import Decimal

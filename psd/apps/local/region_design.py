@@ -24,12 +24,12 @@ from psd.apps.local.device import MAX_ANSWERS, Campaign, Partition
 from psd.apps.local.protocols import best_protocol, protocol_content
 from psd.apps.local.stated_laws import resolve_law
 from psd.errors import DomainError, ParameterError
+from psd.regions.files import read_polygons
+from psd.regions.hierarchy import RegionHierarchy, RegionLevel
+from psd.regions.inputs import CellRegions, RegionFiles
+from psd.regions.kinds.polygons import PolygonRegions
 from psd.space.boundary import bounds_of
 from psd.space.domain import Domain
-from psd.space.region_files import read_polygons
-from psd.space.region_hierarchy import RegionHierarchy, RegionLevel
-from psd.space.region_inputs import CellRegions, RegionFiles
-from psd.space.region_kinds.polygons import PolygonRegions
 
 __all__ = ["answers_of_parts", "design_regions", "read_regions", "regions_of_campaign"]
 
@@ -83,7 +83,7 @@ def design_regions(
     Examples
     --------
     >>> import geopandas, shapely
-    >>> from psd.space.polygon_hierarchy import hierarchy_from_polygons
+    >>> from psd.regions.polygon_hierarchy import hierarchy_from_polygons
     >>> shapes = [shapely.box(0, 0, 1, 2), shapely.box(1, 0, 2, 2)]
     >>> table = geopandas.GeoDataFrame({"ward": ["a", "b"]}, geometry=shapes, crs=4326)
     >>> wards = hierarchy_from_polygons(table, Domain(bounds=(0, 0, 2, 2)), ids="ward")

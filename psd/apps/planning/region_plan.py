@@ -35,10 +35,10 @@ from psd.publish.drawing import draw_release
 from psd.publish.insecure import SeededSampler
 from psd.publish.public_inputs import PublicInputs, regions_of, resolve_public_inputs
 from psd.query.reliability import judge_estimates, relative_to, reliability_limits
+from psd.regions.hierarchy import RegionHierarchy
+from psd.regions.inputs import CellRegions, RegionFiles
 from psd.space.bounds import check_ground
 from psd.space.domain import Domain, public_domain
-from psd.space.region_hierarchy import RegionHierarchy
-from psd.space.region_inputs import CellRegions, RegionFiles
 from psd.space.region_tree import RegionTree
 
 if TYPE_CHECKING:

@@ -14,12 +14,12 @@ from psd.apps.planning._constants import REGION_POINTS, REGION_ROUNDS
 from psd.errors import ParameterError
 from psd.ingest.record_filter import Area
 from psd.ingest.tally import Tally, add_tallies
+from psd.regions.files import read_polygons
+from psd.regions.hierarchy import RegionHierarchy
+from psd.regions.ids import id_texts
+from psd.regions.inputs import CellRegions, RegionFiles
+from psd.regions.polygon_hierarchy import ELSEWHERE
 from psd.space.covariate import Covariate
-from psd.space.polygon_hierarchy import ELSEWHERE
-from psd.space.region_files import read_polygons
-from psd.space.region_hierarchy import RegionHierarchy
-from psd.space.region_ids import id_texts
-from psd.space.region_inputs import CellRegions, RegionFiles
 
 __all__ = ["Populations", "draw_region_population", "read_populations", "region_populations"]
 

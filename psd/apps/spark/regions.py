@@ -16,7 +16,7 @@ import pyarrow as pa
 from psd.apps.spark.parse import as_integer, literal_double
 
 if TYPE_CHECKING:
-    from psd.space.region_hierarchy import RegionHierarchy
+    from psd.regions.hierarchy import RegionHierarchy
 
 __all__ = ["Share", "add_regions", "count_in_regions"]
 

@@ -17,7 +17,7 @@ from psd.ingest.sources._faults import fault_class
 from psd.ingest.sources._names import resolve_columns
 from psd.ingest.sources._paths import file_kind, refuse_changes
 from psd.ingest.sources._tally_marks import refuse_private_footer
-from psd.space.region_files import refuse_pointers
+from psd.regions.files import refuse_pointers
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns

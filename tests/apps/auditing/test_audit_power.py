@@ -13,10 +13,10 @@ from privacy.planted_bugs.selection import selection_without_factor_2
 from psd.apps.auditing.audit import audit
 from psd.apps.auditing.canaries import Plot, run_canaries
 from psd.apps.auditing.pairs import Pair, record_losses
-from psd.apps.auditing.transcripts import LeakError
 from psd.privacy.count_noise import CountNoise
 from psd.privacy.loss import Loss
 from psd.privacy.unit import PrivacyUnit
+from psd.testing.transcripts import LeakError
 
 pytestmark = pytest.mark.deep
 

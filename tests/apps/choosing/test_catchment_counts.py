@@ -5,9 +5,9 @@ import pytest
 import shapely
 
 from psd.apps.choosing.catchment_counts import PlacedCounts
+from psd.apps.choosing.catchments import Catchments
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import tally_batches
-from psd.space.catchments import Catchments
 from psd.space.domain import Domain
 
 BOUNDS = {"EPSG:3857": (0, 0, 40_000, 30_000), "EPSG:4326": (126, 37, 127, 38)}

@@ -21,8 +21,8 @@ from psd.apps.local.device import NANO, Campaign, Store, Words, answer_place
 from psd.apps.local.region_design import design_regions, read_regions, regions_of_campaign
 from psd.apps.local.rounds import next_round
 from psd.errors import DomainError, ParameterError
-from psd.space.polygon_hierarchy import hierarchy_from_polygons
-from psd.space.region_inputs import CellRegions, RegionFiles
+from psd.regions.inputs import CellRegions, RegionFiles
+from psd.regions.polygon_hierarchy import hierarchy_from_polygons
 from support.local_regions import BOXES, region_campaign, wards
 
 

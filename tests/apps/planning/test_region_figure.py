@@ -7,7 +7,7 @@ import shapely
 import psd
 from psd.apps.planning.region_figure import plot_region_plan
 from psd.errors import ParameterError
-from psd.space.polygon_hierarchy import hierarchy_from_polygons
+from psd.regions.polygon_hierarchy import hierarchy_from_polygons
 
 DOMAIN = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857")
 pytestmark = pytest.mark.deep

@@ -9,9 +9,9 @@ import psd
 from psd.apps.planning import region_population
 from psd.apps.planning.region_population import read_populations, region_populations
 from psd.errors import InputDataError, ParameterError
+from psd.regions.polygon_hierarchy import hierarchy_from_polygons
 from psd.space.boundary import Boundary
 from psd.space.covariate import Covariate
-from psd.space.polygon_hierarchy import hierarchy_from_polygons
 
 DOMAIN = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857")
 

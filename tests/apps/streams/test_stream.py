@@ -26,7 +26,7 @@ from psd.ledger.ledger import Ledger
 from psd.ledger.state import MAX_FAULTS
 from psd.privacy.count_noise import CountNoise
 from psd.publish import request
-from psd.space.public_files import BoundaryFile
+from psd.publish.public_files import BoundaryFile
 from support.ledger_edits import run_sql
 from support.streams import BOUNDS, DAYS, WEEK, create, day_of, totals, write_rows
 from support.tables import refuses

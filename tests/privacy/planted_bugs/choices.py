@@ -88,9 +88,9 @@ def prices_from_the_bids(original, self, tally, domain):
     return revenue[revenue > 0]
 
 
-@planted(test="tests/unit/space/test_price_list.py::test_a_bid_reaches_the_prices_up_to_it")
+@planted(test="tests/apps/choosing/test_price_list.py::test_a_bid_reaches_the_prices_up_to_it")
 @like("a bid above the list that moves a score by more than the largest price")
-@around("psd.space.price_list.PriceList.levels")
+@around("psd.apps.choosing.price_list.PriceList.levels")
 def bids_above_the_list_left_out(original, self, bids):
     """A bid above all prices reaches none of them."""
     reached = original(self, bids)
@@ -106,7 +106,7 @@ def zones_that_overlap(original, self, first, stop):
     return original(self, first, min(stop + 1, 4))
 
 
-@planted(test="tests/unit/ingest/test_bid_levels.py::test_no_value_of_a_bid_stops_a_reading")
+@planted(test="tests/apps/choosing/test_bid_levels.py::test_no_value_of_a_bid_stops_a_reading")
 @like("a refusal that tells whether a bid is a number")
 @around("psd.ingest.sources.frame._bids")
 def text_of_a_bid_refused(original, column):
@@ -116,9 +116,11 @@ def text_of_a_bid_refused(original, column):
     return original(column)
 
 
-@planted(test="tests/unit/space/test_catchments.py::test_no_calculation_warns_of_a_point[1e-300]")
+@planted(
+    test="tests/apps/choosing/test_catchments.py::test_no_calculation_warns_of_a_point[1e-300]"
+)
 @like("a warning of a library that only some records bring about")
-@instead("psd.space.catchments.Catchments.contains")
+@instead("psd.apps.choosing.catchments.Catchments.contains")
 def warning_about_a_point(self, which, x, y):
     """The distance of a record from a site overflows, and the calculation warns."""
     offset = (np.stack([x, y], axis=1) - self.centres[which]) / self.radii[which]
@@ -130,7 +132,7 @@ def warning_about_a_point(self, which, x, y):
     "test_circles_go_on_beyond_longitude_180[lattice0]"
 )
 @like("a record that adds 2 to a score whose sensitivity is 1")
-@around("psd.space.catchments.Catchments.unrolled")
+@around("psd.apps.choosing.catchments.Catchments.unrolled")
 def circles_counted_twice(original, self):
     """The second circle of a candidate across longitude 180 is not a turn away."""
     every, owner = original(self)

@@ -66,10 +66,10 @@ def map_weights_underflow(original, self, numerator, denominator, bits):
 
 
 @planted(
-    test="tests/unit/privacy/test_price_map_laws.py::test_the_recursion_gives_each_map_once[Runs(bins=5)]"
+    test="tests/unit/mechanisms/test_price_map_laws.py::test_the_recursion_gives_each_map_once[Runs(bins=5)]"
 )
 @like("an off-by-one at the end of a range, which counts a bidder twice")
-@instead("psd.privacy.zone_layouts.Runs.pairs")
+@instead("psd.mechanisms.zone_layouts.Runs.pairs")
 def map_zones_overlap(self, state):
     """The last zone begins one bin before the end of the others, so that zones overlap."""
     k, first, stop = state

@@ -49,7 +49,7 @@ def all_shares_for_each_level(total, weights, degree):
 
 @planted(test=KEYS + "test_each_record_has_one_key[fine-all-small]")
 @like("a record that is classified by its neighbours")
-@around("psd.space.region_kinds.polygons.PolygonRegions.assign")
+@around("psd.regions.kinds.polygons.PolygonRegions.assign")
 def region_of_the_record_before(original, self, x, y):
     """A record that lies in no region gets the region of the record before it."""
     region = original(self, x, y)

@@ -33,9 +33,9 @@ import psd.space.region_checks
 import psd.space.regions
 from psd.errors import PsdError
 from psd.ingest.sources import Columns, csv
+from psd.regions.files import read_boxes, read_polygons
 from psd.release.record import ReleaseRecord
 from psd.release.schema import FIELDS, record_header
-from psd.space.region_files import read_boxes, read_polygons
 from psd.space.time_slices import TimeSlices
 
 WORLD = psd.Domain(bounds=(-180, -90, 180, 90))

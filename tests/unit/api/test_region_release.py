@@ -11,8 +11,8 @@ import shapely
 import psd
 from psd.decompositions import Regions
 from psd.errors import ParameterError, PsdError
+from psd.regions.polygon_hierarchy import hierarchy_from_polygons
 from psd.release.post_processing import PostProcessing
-from psd.space.polygon_hierarchy import hierarchy_from_polygons
 from support.cli_runner import fails
 from support.tables import refused, refused_calls
 from support.trees import EQUATOR_SCALE

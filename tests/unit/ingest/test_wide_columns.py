@@ -15,7 +15,7 @@ from psd.ingest.tally_builder import TallyBuilder, tally_batches
 from psd.ingest.user_rows import UserRows
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.series import slice_tally
-from psd.space.polygon_hierarchy import hierarchy_from_polygons
+from psd.regions.polygon_hierarchy import hierarchy_from_polygons
 
 PLANE = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(16, 8))
 COARSE = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(2, 1))

@@ -25,9 +25,9 @@ from psd.privacy.epsilon import NANO
 from psd.privacy.loss import Loss
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.charging import PendingCharge, charge_request, slices_of_tallies
+from psd.publish.public_files import BoundaryFile
 from psd.publish.request import BuildRequest
 from psd.release.signing import verify
-from psd.space.public_files import BoundaryFile
 from psd.space.time_slices import TimeSlices
 from support.ledger_columns import BY_LON_LAT, request_for
 

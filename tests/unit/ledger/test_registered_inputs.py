@@ -10,7 +10,7 @@ import psd
 from psd.errors import LedgerError, ParameterError
 from psd.ledger.ledger import Ledger
 from psd.publish.observer import Observer
-from psd.space.public_files import BoundaryFile
+from psd.publish.public_files import BoundaryFile
 
 AREA = {"domain": (0, 0, 2, 2), "method": "grid"}
 

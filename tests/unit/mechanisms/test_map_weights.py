@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from psd.mechanisms.map_weights import MapWeights
-from psd.privacy.zone_layouts import HalvingTree, Runs
+from psd.mechanisms.zone_layouts import HalvingTree, Runs
 from support.privacy.price_markets import all_maps, score_of
 
 RATE = (1, 3)

@@ -9,9 +9,9 @@ import pytest
 from psd.mechanisms import enclosed_branches
 from psd.mechanisms.map_weights import MapWeights
 from psd.mechanisms.price_maps import PriceMaps
+from psd.mechanisms.zone_layouts import zone_layout
+from psd.mechanisms.zone_maps import is_map
 from psd.privacy.epsilon import NANO
-from psd.privacy.zone_layouts import zone_layout
-from psd.privacy.zone_maps import is_map
 from support.privacy.price_markets import area_market, enumerated_law, line_market
 
 

@@ -10,7 +10,7 @@ from psd.publish.region_text import (
     regions_from_table,
     table_from_regions,
 )
-from psd.space.region_inputs import CellRegions, RegionFiles
+from psd.regions.inputs import CellRegions, RegionFiles
 
 TEXT = """
 [private]

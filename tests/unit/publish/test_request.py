@@ -15,12 +15,12 @@ from psd.decompositions import Quadtree
 from psd.errors import PsdError
 from psd.ingest.sources import Columns
 from psd.privacy.unit import PrivacyUnit
+from psd.publish.public_files import BoundaryFile, CovariateFile
 from psd.publish.request import BuildRequest, ReadRequest
 from psd.publish.request_arguments import request_from_arguments
 from psd.publish.request_table import table_from_request
 from psd.publish.request_toml import from_toml, request_from_table, to_toml
 from psd.publish.tally_parts import TallyRequest
-from psd.space.public_files import BoundaryFile, CovariateFile
 from psd.space.time_slices import TimeSlices
 from support.tables import refuses
 

@@ -15,7 +15,7 @@ from psd.ingest.tally_file import read_tally, write_tally
 from psd.privacy.budget import Budget
 from psd.publish.drawing import draw_release
 from psd.publish.tally_parts import tally_of_build
-from psd.space.region_kinds.grid_cells import hierarchy_from_grid
+from psd.regions.kinds.grid_cells import hierarchy_from_grid
 from support.privacy.samplers import ExactSampler
 from support.tallies import DOMAIN, REGIONS, ROWS, USERS, VARIANTS, cells, counted, table
 

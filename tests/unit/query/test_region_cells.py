@@ -7,7 +7,7 @@ import pytest
 import shapely
 
 import psd
-from psd.space.polygon_hierarchy import hierarchy_from_polygons
+from psd.regions.polygon_hierarchy import hierarchy_from_polygons
 
 PLANE = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(256, 256))
 

@@ -8,7 +8,7 @@ import shapely
 
 import psd
 from psd.query.region_unions import TOLERANCE, find_unions
-from psd.space.polygon_hierarchy import hierarchy_from_polygons
+from psd.regions.polygon_hierarchy import hierarchy_from_polygons
 
 DEGREES = psd.Domain(bounds=(126, 37, 128, 38), crs="EPSG:4326", lattice=(256, 256))
 METRES = "EPSG:5179"

@@ -11,11 +11,11 @@ from shapely import LineString, MultiPolygon, box
 
 import psd
 from psd.errors import DomainError, InputDataError, ParameterError
+from psd.publish.bounds_text import bounds_file, bounds_from_text, transform_bounds
 from psd.publish.request import BuildRequest
 from psd.publish.request_toml import from_toml, public_files, to_toml
 from psd.publish.tally_parts import TallyRequest
 from psd.space.bounds import check_ground, may_be_degrees
-from psd.space.bounds_text import bounds_file, bounds_from_text, transform_bounds
 from psd_cli.main import run
 from support.cli_runner import cli, fails, passes, write_points
 from support.tables import refused, returned

@@ -11,8 +11,8 @@ from pyproj import CRS
 
 import psd
 from psd.errors import DomainError, InputDataError, MissingExtraError, ParameterError
+from psd.publish.raster_files import read_raster
 from psd.space.covariate import MAX_SIDE, Covariate
-from psd.space.raster_files import read_raster
 from support.tables import refused, refused_calls
 from support.trees import domain_of
 

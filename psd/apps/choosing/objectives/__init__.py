@@ -15,8 +15,8 @@ from psd.errors import ParameterError
 
 if TYPE_CHECKING:
     from psd._util.arrays import Integers
+    from psd.apps.choosing.bid_levels import BidLevels
     from psd.curator.candidate_scores import ZoneMaps
-    from psd.ingest.bid_levels import BidLevels
     from psd.ingest.tally import Tally
     from psd.space.domain import Domain
 

@@ -9,12 +9,12 @@ import numpy as np
 
 from psd._util.arrays import Integers
 from psd._util.instances import check_instance
+from psd.apps.choosing.bid_levels import BidLevels
 from psd.apps.choosing.objectives import Pick
+from psd.apps.choosing.price_list import PriceList
 from psd.errors import ParameterError
-from psd.ingest.bid_levels import BidLevels
 from psd.ingest.tally import Tally
 from psd.space.domain import Domain
-from psd.space.price_list import PriceList
 
 __all__ = ["Price", "objective"]
 

@@ -10,16 +10,16 @@ import numpy as np
 
 from psd._util.arrays import Integers
 from psd._util.instances import check_instance
+from psd.apps.choosing.bid_levels import BidLevels
 from psd.apps.choosing.objectives import Pick
+from psd.apps.choosing.price_list import PriceList
 from psd.curator.candidate_scores import ZoneMaps
 from psd.errors import ParameterError
-from psd.ingest.bid_levels import BidLevels
 from psd.ingest.tally import Tally
-from psd.privacy.zone_layouts import check_maps, leaf_numbers, zone_layout
-from psd.privacy.zone_maps import spans_of
+from psd.mechanisms.zone_layouts import check_maps, leaf_numbers, zone_layout
+from psd.mechanisms.zone_maps import spans_of
+from psd.regions.hierarchy import RegionHierarchy
 from psd.space.domain import Domain
-from psd.space.price_list import PriceList
-from psd.space.region_hierarchy import RegionHierarchy
 
 __all__ = ["PriceMap", "objective"]
 

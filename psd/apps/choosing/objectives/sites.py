@@ -11,10 +11,10 @@ from psd._util.arrays import Integers
 from psd._util.fields import integer_between
 from psd._util.instances import check_instance
 from psd.apps.choosing.catchment_counts import PlacedCounts
+from psd.apps.choosing.catchments import Catchments
 from psd.apps.choosing.objectives import Pick
 from psd.errors import DomainError, ParameterError
 from psd.ingest.tally import Tally
-from psd.space.catchments import Catchments
 from psd.space.domain import Domain
 
 __all__ = ["Sites", "objective"]

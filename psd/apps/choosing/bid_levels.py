@@ -1,0 +1,103 @@
+"""Count records by the prices that their bids reach, and by region. Private side.
+
+A level and a region take the place of the region of a release: the key of a record is a public
+function of this record alone, see `psd.ingest.tally_builder.TallyBuilder`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd.errors import InputDataError
+from psd.ingest.tally import Tally
+
+if TYPE_CHECKING:
+    from psd._util.arrays import Integers
+    from psd.apps.choosing.price_list import PriceList
+    from psd.regions.hierarchy import RegionHierarchy
+
+__all__ = ["BidLevels"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BidLevels:
+    """Public prices, and regions if there are any, by which bids are counted.
+
+    Guarantees
+    ----------
+    - The key of a record depends on its own bid and coordinates alone. A record without a finite
+      number as its bid has no key; a bid above all prices counts as the largest of them, and one
+      below all of them, also a negative one, reaches none.
+
+    Parameters
+    ----------
+    prices : PriceList
+        Public.
+    regions : RegionHierarchy, optional
+        Lowest regions by which bids are counted as well. Public.
+    """
+
+    prices: PriceList
+    regions: RegionHierarchy | None = None
+
+    @property
+    def parts(self) -> int:
+        """Number of regions; 1 without any."""
+        return 1 if self.regions is None else self.regions.size
+
+    @property
+    def size(self) -> int:
+        """Number of keys."""
+        return self.parts * (len(self.prices) + 1)
+
+    def assign(
+        self,
+        x: NDArray[np.float64],
+        y: NDArray[np.float64],
+        bid: NDArray[np.float64] | None = None,
+    ) -> NDArray[np.int32]:
+        """Key of each record; -1 for one without a bid, or outside all regions. Private.
+
+        Raises
+        ------
+        InputDataError
+            If the source reads no bids.
+        """
+        if bid is None:
+            raise InputDataError("records have no bids; this kind of input has no such column")
+        level = self.prices.levels(bid)
+        if self.regions is None:
+            return level
+        region = self.regions.assign(x, y)
+        key = region.astype(np.int64) * (len(self.prices) + 1) + level
+        keys: NDArray[np.int32] = np.where((level < 0) | (region < 0), -1, key).astype(np.int32)
+        return keys
+
+    def reached(self, tally: Tally, cells: tuple[int, int] = (1, 1)) -> Integers:
+        """Number of bids that reach each price or a higher one, by part. Private.
+
+        Parameters
+        ----------
+        tally : Tally
+            Counted by these keys. Private.
+        cells : tuple of int
+            Columns and rows of the lattice, whose cells are parts as well. Public.
+
+        Returns
+        -------
+        ndarray, shape (parts, columns rows, prices), int64
+        """
+        levels, columns = len(self.prices) + 1, cells[0]
+        number = self.parts * cells[0] * cells[1]
+        by_level = np.zeros((self.parts, cells[0] * cells[1], levels), np.int64)
+        if tally.region is not None:
+            part, level = np.divmod(tally.region.astype(np.int64), levels)
+            cell = tally.rows.astype(np.int64) * columns + tally.columns
+            cell = cell if number > self.parts else np.zeros_like(cell)
+            np.add.at(by_level, (part, cell, level), tally.counts)
+        reached: Integers = np.cumsum(by_level[:, :, :0:-1], axis=2)[:, :, ::-1]
+        return reached

@@ -1,0 +1,169 @@
+"""Bounds in a text: four numbers, in any CRS, or those of the polygons in a public file.
+
+``126.4,37,127.6,38`` are west, south, east and north in the CRS of the release, and
+``126.4,37,127.6,38:crs=EPSG:4326`` in another one; ``of:districts.gpkg`` are the bounds of the
+polygons in a file. Nothing here reads a record.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+
+from psd.errors import DomainError
+from psd.regions.files import read_polygons
+from psd.space.boundary import bounds_of
+from psd.space.bounds import check_bounds, check_degrees, snap_outward
+from psd.space.crs import check_plane_crs, explain_proj_errors, offline, parse_crs
+from psd.space.shape_transforms import half_turn, seam_longitude
+
+__all__ = ["bounds_file", "bounds_from_text", "transform_bounds"]
+
+_NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_BOX = re.compile(rf"\[?\s*({_NUMBER}(?:(?:\s*,\s*|\s+){_NUMBER}){{3}})\s*\]?")
+_FILE, _CRS = "of:", ":crs="
+
+# Steps to which transformed sides are moved outward, in degrees and in units of other CRS. Versions
+# of PROJ differ by less, so that a text has the same bounds everywhere.
+_DEGREES, _UNITS = "0.000001", "1"
+_EARTH = (-180.0, -90.0, 180.0, 90.0)
+_PLANE = (-math.inf, -math.inf, math.inf, math.inf)
+
+Bounds = tuple[float, float, float, float]
+
+
+def bounds_file(text: str) -> str | None:
+    """File that a text names; None if it names none.
+
+    Examples
+    --------
+    >>> bounds_file("of:districts.gpkg"), bounds_file("1,2,3,4")
+    ('districts.gpkg', None)
+    """
+    return text.removeprefix(_FILE) if text.startswith(_FILE) else None
+
+
+def bounds_from_text(text: str, crs: str) -> Bounds | None:
+    """Bounds in the CRS of a release; None if the text is not of one of the forms.
+
+    Parameters
+    ----------
+    text : str
+        Numbers, numbers with a CRS, or ``of:`` and the path of a file. Public.
+    crs : str
+        CRS of the release. Public.
+
+    Raises
+    ------
+    DomainError
+        If the bounds are not bounds, a CRS is unknown, or the bounds cannot be transformed.
+    InputDataError
+        If the file is missing or cannot be read.
+    ParameterError
+        If the file holds other geometries than polygons.
+
+    Examples
+    --------
+    >>> bounds_from_text("126.4,37,127.6,38", "EPSG:4326")
+    (126.4, 37.0, 127.6, 38.0)
+    >>> bounds_from_text("-0.51,51.28,0.34,51.7:crs=EPSG:4326", "EPSG:27700")
+    (503068.0, 154482.0, 563299.0, 202731.0)
+    """
+    path = bounds_file(text)
+    if path is not None:
+        polygons = read_polygons(Path(path), "bounds")
+        source = parse_crs(polygons.crs)
+        bounds = bounds_of(polygons, crs, "bounds")
+        is_same = source.equals(parse_crs(crs), ignore_axis_order=True)
+        return bounds if is_same else _move_outward(bounds, crs)
+    box, mark, named = text.partition(_CRS)
+    match = _BOX.fullmatch(box.strip())
+    if match is None:
+        return None
+    west, south, east, north = map(float, re.split(r"\s*,\s*|\s+", match[1]))
+    stated = (west, south, east, north)
+    return transform_bounds(stated, named, crs) if mark else stated
+
+
+def transform_bounds(bounds: Bounds, source: str, target: str) -> Bounds:
+    """Transform bounds to another CRS: the box around their outline, a little wider.
+
+    Parameters
+    ----------
+    bounds : tuple of float
+        West, south, east, north in the first CRS. Public.
+    source, target : str
+        Anything that pyproj understands. Public.
+
+    Returns
+    -------
+    tuple of float
+        Sides are moved outward to whole units, or to millionths of a degree.
+
+    Raises
+    ------
+    DomainError
+        If a CRS is unknown, the bounds cannot be transformed, or the second CRS is cut inside them.
+
+    Examples
+    --------
+    >>> transform_bounds((170, -22, -170, -12), "EPSG:4326", "EPSG:3832")
+    (2226389.0, -2495526.0, 4452780.0, -1336830.0)
+    """
+    from pyproj import Transformer
+
+    source, is_degrees = check_plane_crs(source, "crs of the bounds")
+    is_same = parse_crs(source).equals(parse_crs(target), ignore_axis_order=True)
+    # Of degrees, west above east crosses longitude 180, if the way across it is the shorter one.
+    is_across = is_degrees and not is_same and bounds[0] - bounds[2] > half_turn(source)
+    turn = 2 * half_turn(source) if is_across else 0.0
+    west, south, east, north = check_bounds((bounds[0], bounds[1], bounds[2] + turn, bounds[3]))
+    bounds = (west, south, east - turn, north)
+    if is_degrees:
+        check_degrees(bounds)
+        _check_uncut((west, east), half_turn(source), target)
+    if is_same:
+        return bounds
+    with explain_proj_errors("the bounds", target), offline():
+        transformer = Transformer.from_crs(parse_crs(source), parse_crs(target), always_xy=True)
+        moved = transformer.transform_bounds(*bounds, densify_pts=9_999)
+        seam = seam_longitude(target)
+        if is_degrees and seam is not None and east - west >= 2 * half_turn(source):
+            # The world: its outline passes the seam between two of the points.
+            ends = np.array([seam - 360 + 1e-9, seam - 1e-9]) * half_turn(source) / 180
+            x, _ = transformer.transform(ends, np.full(2, np.clip(0, south, north)))
+            moved = (min(moved[0], *x), moved[1], max(moved[2], *x), moved[3])
+    if not all(map(math.isfinite, moved)):
+        raise DomainError(
+            f"bounds {bounds} in {source} cannot be transformed to {target}; do they lie where it "
+            "is used?",
+            name="bounds",
+            value=bounds,
+        )
+    return _move_outward(moved, target)
+
+
+def _check_uncut(sides: tuple[float, float], half: float, target: str) -> None:
+    """Refuse longitudes on both sides of the meridian at which a CRS is cut; the world is whole."""
+    seam = seam_longitude(target)
+    west, east = (side * 180 / half for side in sides)
+    if seam is None or east - west >= 360:
+        return
+    within = (seam - west) % 360
+    if 1e-9 < within < east - west - 1e-9:
+        raise DomainError(
+            f"bounds must not cross longitude {180 - (180 - seam) % 360:g} in {target[:80]}, which "
+            "is cut there; take another CRS, or split the domain in two",
+            name="bounds",
+        )
+
+
+def _move_outward(bounds: Bounds, crs: str) -> Bounds:
+    """Move sides outward to round numbers."""
+    is_degrees = check_plane_crs(crs)[1]
+    step, limits = (_DEGREES, _EARTH) if is_degrees else (_UNITS, _PLANE)
+    west, south, east, north = bounds
+    return check_bounds(snap_outward((west, south, east, north), step, limits))

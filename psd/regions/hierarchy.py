@@ -1,0 +1,384 @@
+"""Hierarchies of public regions: named regions in levels, each with one parent in the level above.
+
+The first level lies under the whole domain. What the lowest regions are, and how a record is
+assigned to one of them, is the matter of a kind of regions, see `psd.regions.kinds`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from psd._util.arrays import Floats, Integers
+from psd._util.plugins import load_member
+from psd.errors import ParameterError, ReleaseFormatError
+from psd.space.domain import Domain
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "KINDS",
+    "MAX_NODES",
+    "NO_REGION",
+    "CertainCells",
+    "RegionGeometry",
+    "RegionHierarchy",
+    "RegionLevel",
+]
+
+KINDS = "psd.regions.kinds"
+"""Family of the kinds of regions, see `psd._util.plugins`."""
+
+MAX_NODES = 2**22
+"""Limit of the regions of all levels together."""
+
+NO_REGION = -1
+"""Index of the region of a point that is in none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RegionLevel:
+    """Regions of one level.
+
+    Guarantees
+    ----------
+    - Parents never decrease, so that the children of a region are beside each other.
+
+    Parameters
+    ----------
+    name : str
+        Such as ``"ward"``. Public.
+    ids : sequence of str, length n
+        Unique within the level. Public.
+    parent : ndarray, shape (n,), int32
+        Index of the parent in the level above; 0 in the first level.
+    """
+
+    name: str
+    ids: Sequence[str]
+    parent: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.parent)
+
+    def __repr__(self) -> str:
+        return f"<RegionLevel {self.name}: {len(self):,} regions>"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CertainCells:
+    """Cells of a raster, all of whose points are in one region, or all in none.
+
+    Guarantees
+    ----------
+    - A point whose cell is listed has the region of the cell by `RegionGeometry.assign`. Its cell
+      is floor((y - south) scale_y) side + floor((x - west) scale_x) in doubles, each factor at most
+      side - 1.
+
+    Parameters
+    ----------
+    origin, scale : tuple of float
+        South-west corner, and cells per unit of x and of y.
+    side : int
+        Columns, and rows, of the raster.
+    cell, region : ndarray, shape (n,), int64
+        Cells, and the region of each; -1 for none.
+    """
+
+    origin: tuple[float, float]
+    scale: tuple[float, float]
+    side: int
+    cell: Integers
+    region: Integers
+
+
+class RegionGeometry(ABC):
+    """Where the lowest regions of a hierarchy are: the base of all kinds.
+
+    Guarantees
+    ----------
+    - It is made of public input alone, and so is every answer but that of `assign`.
+    - `assign` decides each record by its own coordinates, and `meets` is true for each box in
+      which a record of the region can lie.
+
+    Attributes
+    ----------
+    kind : str
+        Name of the kind in the family `KINDS`.
+    domain : Domain
+        Of the release.
+    """
+
+    kind: ClassVar[str]
+    domain: Domain
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Number of regions."""
+
+    @abstractmethod
+    def assign(self, x: Floats, y: Floats) -> NDArray[np.int32]:
+        """See `RegionHierarchy.assign`."""
+
+    def certain_cells(self) -> CertainCells | None:
+        """See `RegionHierarchy.certain_cells`."""
+        return None
+
+    @abstractmethod
+    def boxes(self) -> Integers:
+        """See `RegionHierarchy.boxes`."""
+
+    @abstractmethod
+    def meets(self, region: Integers, boxes: Integers) -> NDArray[np.bool_]:
+        """See `RegionHierarchy.meets`."""
+
+    @abstractmethod
+    def clipped_area(self, region: Integers, boxes: Integers) -> Floats:
+        """See `RegionHierarchy.clipped_area`."""
+
+    @abstractmethod
+    def shapes(self, region: Integers) -> NDArray[np.object_]:
+        """Polygons of regions, in the CRS of the domain, clipped to its bounds."""
+
+    @abstractmethod
+    def part_outside(self) -> Floats:
+        """See `RegionHierarchy.part_outside`."""
+
+    @abstractmethod
+    def parameters(self) -> dict[str, Any]:
+        """Values for JSON, from which `read` makes the same regions with the table."""
+
+    @abstractmethod
+    def to_table(self, levels: tuple[RegionLevel, ...]) -> pa.Table | None:
+        """Rows of a release for levels and regions; None if the parameters are enough."""
+
+    @classmethod
+    @abstractmethod
+    def read(
+        cls,
+        domain: Domain,
+        names: tuple[str, ...],
+        parameters: Mapping[str, Any],
+        table: pa.Table | None,
+    ) -> tuple[tuple[RegionLevel, ...], Self]:
+        """Read levels and regions of a release; whatever cannot be one is refused.
+
+        Raises
+        ------
+        ReleaseFormatError, ParameterError, DomainError
+            If a value is not one that `parameters` or `to_table` writes.
+        """
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RegionHierarchy:
+    """Regions in levels over a domain.
+
+    Guarantees
+    ----------
+    - A record is in at most one lowest region, and in the regions above it: `assign` is a public
+      function of this record's own coordinates. So a record is on one path from the root, and no
+      other record decides which.
+
+    Parameters
+    ----------
+    domain : Domain
+        Of the release. Public.
+    levels : tuple of RegionLevel
+        Top first, lowest last. Public.
+    geometry : RegionGeometry
+        Where the lowest regions are. Public.
+
+    Raises
+    ------
+    ParameterError
+        If there is no level, there are more than 2^22 regions, or a level does not fit the one
+        above.
+    """
+
+    domain: Domain
+    levels: tuple[RegionLevel, ...]
+    geometry: RegionGeometry
+
+    def __post_init__(self) -> None:
+        """Check the levels."""
+        if not self.levels:
+            raise ParameterError("regions must have at least one level")
+        if sum(map(len, self.levels)) > MAX_NODES:
+            raise ParameterError(f"regions of all levels must be at most {MAX_NODES:,}")
+        above = 1
+        for level in self.levels:
+            # Parents never decrease, and each region above has a child.
+            steps = np.diff(level.parent, prepend=-1, append=above)
+            if len(level.ids) != len(level) or not np.isin(steps, (0, 1)).all():
+                raise ParameterError(f"level {level.name} does not fit the level above it")
+            above = len(level)
+        if len(self.geometry) != above:
+            raise ParameterError(f"regions must be {above:,}, as in the lowest level")
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{len(level):,} {level.name}" for level in self.levels)
+        return f"<RegionHierarchy of {self.kind}: {sizes}>"
+
+    @property
+    def kind(self) -> str:
+        """Name of the kind of regions."""
+        return self.geometry.kind
+
+    @property
+    def size(self) -> int:
+        """Number of lowest regions."""
+        return len(self.geometry)
+
+    @cached_property
+    def boxes(self) -> Integers:
+        """Bounding box of each lowest region in lattice cells, half-open; shape (size, 4)."""
+        return self.geometry.boxes()
+
+    def assign(self, x: Floats, y: Floats) -> NDArray[np.int32]:
+        """Index of the lowest region of each point, -1 for none.
+
+        Parameters
+        ----------
+        x, y : ndarray, shape (n,), float64
+            In the CRS of the domain, inside its bounds. Private. With a coordinate resolution the
+            rounded coordinates decide, as in `psd.space.boundary`.
+        """
+        return self.geometry.assign(x, y)
+
+    def certain_cells(self) -> CertainCells | None:
+        """Cells of a raster that decide for most points; None if a kind has no raster. Public."""
+        return self.geometry.certain_cells()
+
+    def meets(self, region: ArrayLike, boxes: Integers) -> NDArray[np.bool_]:
+        """Whether each box may hold a record of its region.
+
+        Guarantees
+        ----------
+        - It is false only if no record that `assign` gives to the region lies in the box.
+
+        Parameters
+        ----------
+        region : array_like of int, shape (n,) or a single number
+            Lowest region of each box.
+        boxes : ndarray, shape (n, 4), int
+            Lattice boxes, half-open, each with a cell.
+        """
+        return self.geometry.meets(*_pairs(region, boxes))
+
+    def clipped_area(self, region: ArrayLike, boxes: Integers | Floats) -> Floats:
+        """Area of each box inside its region, in lattice cells; see `meets`.
+
+        Sides of these boxes may lie between lattice lines.
+        """
+        return self.geometry.clipped_area(*_pairs(region, boxes, np.asarray(boxes).dtype))
+
+    def shapes(self, level: int = -1) -> NDArray[np.object_]:
+        """Polygons of a level, in the CRS of the domain, clipped to its bounds.
+
+        Parameters
+        ----------
+        level : int
+            Index of the level. Above the lowest one, polygons are unions.
+        """
+        import shapely
+
+        shapes = self.geometry.shapes(np.arange(self.size))
+        ancestor = self.ancestors(level)
+        if len(self.levels[level]) == len(shapes):
+            return shapes
+        ends = np.flatnonzero(np.diff(ancestor)) + 1
+        unions = [shapely.union_all(part) for part in np.split(shapes, ends)]
+        upper: NDArray[np.object_] = np.array(unions, dtype=object)
+        return upper
+
+    def ancestors(self, level: int) -> Integers:
+        """Index of the region of a level in which each lowest region is."""
+        ancestor = np.arange(self.size)
+        for lower in reversed(self.levels[level:][1:]):
+            ancestor = lower.parent[ancestor].astype(np.int64)
+        return ancestor
+
+    @cached_property
+    def part_outside(self) -> Floats:
+        """Share of the area of each lowest region beyond the bounds, where no record is."""
+        return self.geometry.part_outside()
+
+    def parameters(self) -> dict[str, Any]:
+        """Values for JSON, from which `from_table` makes the same hierarchy with the table."""
+        names = [level.name for level in self.levels]
+        return {"kind": self.kind, "levels": names, **self.geometry.parameters()}
+
+    def to_table(self) -> pa.Table | None:
+        """Rows of a release; None if the parameters are enough."""
+        return self.geometry.to_table(self.levels)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of all that decides where a record belongs, as hexadecimal text."""
+        bounds = [value.hex() for value in self.domain.bounds]
+        space = [bounds, self.domain.crs, self.domain.lattice, self.domain.coordinate_resolution]
+        head = json.dumps([space, self.parameters()], sort_keys=True)
+        content = hashlib.sha256(head.encode())
+        table = self.to_table()
+        for column in () if table is None else table.columns:
+            for value in column.to_pylist():
+                raw = value if isinstance(value, bytes) else str(value).encode()
+                content.update(len(raw).to_bytes(8, "little") + raw)
+        return content.hexdigest()
+
+    @classmethod
+    def from_table(
+        cls, domain: Domain, parameters: Mapping[str, Any], table: pa.Table | None
+    ) -> Self:
+        """Read a hierarchy from a release, which is untrusted.
+
+        Parameters
+        ----------
+        domain : Domain
+            Of the release.
+        parameters : mapping
+            From `parameters`.
+        table : pyarrow.Table or None
+            From `to_table`.
+
+        Raises
+        ------
+        ReleaseFormatError
+            If they are not what a release has.
+        """
+        rest = dict(parameters)
+        kind, names = rest.pop("kind", None), rest.pop("levels", None)
+        if not (isinstance(kind, str) and _are_names(names)):
+            raise ReleaseFormatError("its regions have no kind or no names of levels")
+        try:
+            geometry = load_member(KINDS, "kind of regions", kind, "kind")
+            levels, regions = geometry.read(domain, tuple(names or ()), rest, table)
+            return cls(domain=domain, levels=levels, geometry=regions)
+        except ValueError as error:  # parameters and domains that are refused, too
+            raise ReleaseFormatError(f"its regions cannot be read: {error}") from None
+
+
+def _pairs(
+    region: ArrayLike, boxes: Integers | Floats, dtype: Any = np.int64
+) -> tuple[Integers, Any]:
+    """A region for each box."""
+    wide = np.asarray(boxes, np.float64 if dtype == np.float64 else np.int64).reshape(-1, 4)
+    numbers = np.broadcast_to(np.asarray(region, np.int64), (len(wide),))
+    return numbers, wide
+
+
+def _are_names(names: Any) -> bool:
+    """Whether a value is a list of names of levels."""
+    return isinstance(names, list) and all(
+        isinstance(name, str) and 0 < len(name) <= 100 and name.isprintable() for name in names
+    )

@@ -1,0 +1,228 @@
+"""Cells of grids whose lines are multiples of a size: what grids and tiles have in common.
+
+No cell has a shape of its own: rows and columns are integers, and edges are computed from them.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd._util.arrays import Floats, Integers
+from psd.regions.hierarchy import NO_REGION, RegionGeometry, RegionLevel
+from psd.space.domain import Domain
+from psd.space.lattice_axis import LatticeAxis
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["AlignedCells", "AlignedGrid"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AlignedGrid:
+    """Lines of a grid over a domain, and its cells that have a part in the bounds.
+
+    Parameters
+    ----------
+    domain : Domain
+        Of the release.
+    origin : tuple of Fraction
+        Where the lines 0 are.
+    size : Fraction
+        Distance of the lines along both axes.
+    """
+
+    domain: Domain
+    origin: tuple[Fraction, Fraction]
+    size: Fraction
+
+    @cached_property
+    def ranges(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """First and last column, first and last row."""
+        return tuple(self._range(axis) for axis in (0, 1))  # type: ignore[return-value]
+
+    def _range(self, axis: int) -> tuple[int, int]:
+        """First and last number along an axis; a cell that begins at the far bound is not in it."""
+        low, high = self.domain.bounds[axis], self.domain.bounds[axis + 2]
+        first = int((Fraction(low) - self.origin[axis]) // self.size)
+        last = int((Fraction(high) - self.origin[axis]) // self.size)
+        first += self._edge(axis, first + 1) <= low
+        last -= last > first and self._edge(axis, last) >= high
+        return first, last
+
+    def _edge(self, axis: int, number: int) -> float:
+        """Coordinate of a line: the double nearest to it."""
+        return float(self.origin[axis] + number * self.size)
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Columns and rows in the bounds."""
+        (a, b), (c, d) = self.ranges
+        return b - a + 1, d - c + 1
+
+    @cached_property
+    def lines(self) -> tuple[Floats, Floats]:
+        """Coordinates of the lines of the cells in the bounds, along x and along y."""
+        x, y = (
+            np.array([self._edge(axis, n) for n in range(first, last + 2)])
+            for axis, (first, last) in enumerate(self.ranges)
+        )
+        return x, y
+
+    def find(self, axis: int, values: Floats) -> Integers:
+        """Column or row of values in the bounds, counted from the first: a guess, corrected."""
+        lines = self.lines[axis]
+        last = len(lines) - 2
+        guess = np.clip((values - lines[0]) * float(1 / self.size), 0, last).astype(np.int64)
+        guess -= (values < lines[guess]) & (guess > 0)
+        guess += (values >= lines[guess + 1]) & (guess < last)
+        return np.asarray(guess)
+
+    def lattice_range(self, axis: int) -> tuple[Integers, Integers]:
+        """Lattice cells, half-open, of the records of each column or row; at least one cell."""
+        line, edges = self.domain.axes[axis], self.lines[axis]
+        low = line.find_cells(np.clip(edges[:-1], line.low, line.high)).astype(np.int64)
+        far = np.nextafter(np.clip(edges[1:], line.low, line.high), -np.inf)
+        stop = line.find_cells(np.maximum(far, line.low)).astype(np.int64) + 1
+        if self.domain.coordinate_resolution is not None:
+            # Only the value in the middle of a lattice cell has records.
+            low += (line.probe(low, axis) < edges[:-1]) & (low < stop - 1)
+            stop -= (line.probe(stop - 1, axis) >= edges[1:]) & (stop - 1 > low)
+        return low, stop
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AlignedCells(RegionGeometry):
+    """Cells of a grid over a domain: all of them, or those of a boundary.
+
+    Guarantees
+    ----------
+    - One record, one region, decided by this record alone: its column and its row, each by a
+      comparison with the lines of the grid as the same floating-point numbers. A cell holds its
+      west and south edge. A point on the east or north bound is decided just inside it. With a
+      coordinate resolution the value that a record is rounded to decides.
+
+    Parameters
+    ----------
+    domain : Domain
+        Of the release.
+    grid : AlignedGrid
+        Lines of the lowest cells.
+    columns, rows : ndarray, shape (n,), int64
+        Of each cell, counted from the first of the grid in the bounds.
+    restricted : bool
+        Whether there are fewer cells than those of the bounds.
+    """
+
+    domain: Domain
+    grid: AlignedGrid
+    columns: Integers
+    rows: Integers
+    restricted: bool
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    @cached_property
+    def _region(self) -> NDArray[np.int32]:
+        """Region of each cell of the bounds, -1 for none."""
+        across, up = self.grid.counts
+        region = np.full(across * up, NO_REGION, np.int32)
+        region[self.rows * across + self.columns] = np.arange(len(self))
+        return region
+
+    def assign(self, x: Floats, y: Floats) -> NDArray[np.int32]:
+        """See `RegionHierarchy.assign`, and the guarantees of this class."""
+        if self.domain.coordinate_resolution is None:
+            _, _, east, north = self.domain.bounds
+            x = np.minimum(x, np.nextafter(east, -np.inf))
+            y = np.minimum(y, np.nextafter(north, -np.inf))
+        else:
+            columns, rows, _ = self.domain.quantise(x, y)
+            x, y = self.domain.axes[0].probe(columns, 0), self.domain.axes[1].probe(rows, 1)
+        cell = self.grid.find(1, y) * self.grid.counts[0] + self.grid.find(0, x)
+        region: NDArray[np.int32] = self._region[cell]
+        return region
+
+    def boxes(self) -> Integers:
+        """See `RegionHierarchy.boxes`."""
+        low_x, far_x = self.grid.lattice_range(0)
+        low_y, far_y = self.grid.lattice_range(1)
+        columns, rows = self.columns, self.rows
+        return np.stack([low_x[columns], low_y[rows], far_x[columns], far_y[rows]], axis=1)
+
+    def meets(self, region: Integers, boxes: Integers) -> NDArray[np.bool_]:
+        """See `RegionHierarchy.meets`."""
+        met = np.ones(len(boxes), bool)
+        for axis, number in ((0, self.columns[region]), (1, self.rows[region])):
+            line, edges = self.domain.axes[axis], self.grid.lines[axis]
+            low, far = boxes[:, axis], boxes[:, axis + 2]
+            if self.domain.coordinate_resolution is None:
+                met &= line.edges(low) < edges[number + 1]
+                met &= line.edges(far) > edges[number]
+            else:
+                met &= line.probe(low, axis) < edges[number + 1]
+                met &= line.probe(far - 1, axis) >= edges[number]
+        return met
+
+    def clipped_area(self, region: Integers, boxes: Integers) -> Floats:
+        """See `RegionHierarchy.clipped_area`."""
+        area = np.ones(len(boxes))
+        for axis, number in ((0, self.columns[region]), (1, self.rows[region])):
+            lines = self._lattice_lines[axis]
+            low = np.maximum(boxes[:, axis], lines[number])
+            area *= np.maximum(np.minimum(boxes[:, axis + 2], lines[number + 1]) - low, 0)
+        return area
+
+    @cached_property
+    def _lattice_lines(self) -> tuple[Floats, Floats]:
+        """Lines of the grid in lattice units, as queries take edges."""
+        x, y = (_to_lines(self.domain.axes[axis], self.grid.lines[axis]) for axis in (0, 1))
+        return x, y
+
+    def shapes(self, region: Integers) -> NDArray[np.object_]:
+        """See `RegionGeometry.shapes`."""
+        import shapely
+
+        west, south, east, north = self.domain.bounds
+        columns, rows = self.columns[region], self.rows[region]
+        x, y = np.clip(self.grid.lines[0], west, east), np.clip(self.grid.lines[1], south, north)
+        boxes: NDArray[np.object_] = shapely.box(x[columns], y[rows], x[columns + 1], y[rows + 1])
+        return boxes
+
+    def part_outside(self) -> Floats:
+        """See `RegionHierarchy.part_outside`."""
+        inside = []
+        for axis in (0, 1):
+            low, high = self.domain.bounds[axis], self.domain.bounds[axis + 2]
+            lines = self.grid.lines[axis]
+            inside.append(np.diff(np.clip(lines, low, high)) / np.diff(lines))
+        return np.asarray(1 - inside[0][self.columns] * inside[1][self.rows])
+
+    @abstractmethod
+    def parameters(self) -> dict[str, Any]:
+        """See `RegionGeometry.parameters`."""
+
+    def to_table(self, levels: tuple[RegionLevel, ...]) -> pa.Table | None:
+        """See `RegionGeometry.to_table`; the cells, where a boundary leaves some out."""
+        return _cells_table(self) if self.restricted else None
+
+
+def _cells_table(geometry: AlignedCells) -> pa.Table:
+    """Table of the cells of a release: the number of each among those of the bounds, ascending."""
+    import pyarrow as pa
+
+    cell = np.sort(geometry.rows * geometry.grid.counts[0] + geometry.columns)
+    return pa.table({"cell": cell.astype(np.int64)})
+
+
+def _to_lines(axis: LatticeAxis, edges: Floats) -> Floats:
+    """Lines of a grid in lattice units."""
+    return axis.to_lines(edges)

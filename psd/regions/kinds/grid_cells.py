@@ -1,0 +1,252 @@
+"""Regions that are squares of a national or statistical grid, such as 1 km in EPSG:3035."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from psd.errors import ParameterError, ReleaseFormatError
+from psd.regions.hierarchy import MAX_NODES, RegionHierarchy, RegionLevel
+from psd.regions.kinds._aligned import AlignedCells, AlignedGrid
+from psd.regions.kinds._cell_levels import kept_cells, nested_levels, read_cells
+from psd.space.crs import parse_crs
+from psd.space.domain import Domain
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from psd.space.boundary import Boundary
+
+__all__ = ["GridCells", "hierarchy", "hierarchy_from_grid", "kind", "parse_sizes"]
+
+_SIZE = re.compile(r"\s*(\d{1,9}(?:\.\d{1,9})?)\s*(km|m|)\s*", re.ASCII)
+
+_METRES = {"km": 1000, "m": 1}
+
+_MAX_LEVELS = 20
+
+# Sizes that are proposed where a grid has too many cells, times powers of ten.
+_ROUND = (Fraction(1), Fraction(2), Fraction(5, 2), Fraction(5))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GridCells(AlignedCells):
+    """Squares whose edges are multiples of their size in the CRS of the release.
+
+    Parameters
+    ----------
+    sizes : tuple of Fraction
+        Of each level in units of the CRS, top first.
+    """
+
+    kind: ClassVar[str] = "grid-cells"
+    sizes: tuple[Fraction, ...]
+
+    def parameters(self) -> dict[str, Any]:
+        """See `RegionGeometry.parameters`."""
+        return {"sizes": [_text(size) for size in self.sizes]}
+
+    @classmethod
+    def read(
+        cls,
+        domain: Domain,
+        names: tuple[str, ...],
+        parameters: Mapping[str, Any],
+        table: pa.Table | None,
+    ) -> tuple[tuple[RegionLevel, ...], Self]:
+        """See `RegionGeometry.read`."""
+        texts = parameters.get("sizes")
+        if set(parameters) != {"sizes"} or not isinstance(texts, list) or len(texts) != len(names):
+            raise ReleaseFormatError("grid cells must have the size of each level")
+        sizes = tuple(_parse_size(text, domain) for text in texts)
+        if tuple(_level_name(size, domain) for size in sizes) != names:
+            raise ReleaseFormatError("levels of grid cells must be named by their sizes")
+        _check_nested(sizes)
+        cells = read_cells(_grid(domain, sizes[-1]), table)
+        return cls.from_sizes(domain, sizes, cells, restricted=table is not None)
+
+    @classmethod
+    def from_sizes(
+        cls, domain: Domain, sizes: tuple[Fraction, ...], cells: Any, *, restricted: bool
+    ) -> tuple[tuple[RegionLevel, ...], Self]:
+        """Levels and cells of sizes."""
+        grid = _grid(domain, sizes[-1])
+        levels, order = nested_levels(
+            grid,
+            cells,
+            [int(size / sizes[-1]) for size in sizes],
+            [_level_name(size, domain) for size in sizes],
+            [_code(size, domain) for size in sizes],
+        )
+        columns, rows = cells
+        geometry = cls(
+            domain=domain,
+            grid=grid,
+            columns=columns[order],
+            rows=rows[order],
+            restricted=restricted,
+            sizes=sizes,
+        )
+        return levels, geometry
+
+
+kind = GridCells
+
+
+def hierarchy_from_grid(
+    sizes: str | Sequence[str], domain: Domain, *, boundary: Boundary | None = None
+) -> RegionHierarchy:
+    """Make a hierarchy of squares, all those of the bounds or of a boundary.
+
+    Parameters
+    ----------
+    sizes : str or sequence of str
+        Such as ``"1km"``, or ``"1km,10km,100km"`` for several levels, in any order. Without a unit,
+        in units of the CRS. Public.
+    domain : Domain
+        Of the release. Public.
+    boundary : Boundary, optional
+        Of the release; squares outside it are left out. Public.
+
+    Raises
+    ------
+    ParameterError
+        If a size is refused or does not divide the next, or there are more than 2^22 squares.
+    """
+    values = parse_sizes(sizes, domain)
+    cells = _cells(values, domain, boundary)
+    if cells is None:
+        finest = next((size for size in _coarser(values[-1]) if _fits(size, domain, boundary)), 0)
+        raise ParameterError(
+            f"grid-cells must be at most {MAX_NODES:,} cells in all levels, got more of "
+            f"{_label(values[-1], domain)}; the finest that fits is "
+            f"{_label(Fraction(finest), domain)}"
+        )
+    levels, geometry = GridCells.from_sizes(domain, values, cells, restricted=boundary is not None)
+    return RegionHierarchy(domain=domain, levels=levels, geometry=geometry)
+
+
+hierarchy = hierarchy_from_grid
+
+
+def parse_sizes(sizes: str | Sequence[str], domain: Domain) -> tuple[Fraction, ...]:
+    """Sizes of levels in units of the CRS, the largest first.
+
+    Raises
+    ------
+    ParameterError
+        If a size is not a length, or does not divide the next larger one.
+    """
+    texts = sizes.split(",") if isinstance(sizes, str) else list(sizes)
+    if not 1 <= len(texts) <= _MAX_LEVELS:
+        raise ParameterError(f"grid-cells must be 1 to {_MAX_LEVELS} sizes, got {len(texts):,}")
+    values = tuple(sorted((_parse_size(text, domain) for text in texts), reverse=True))
+    _check_nested(values)
+    return values
+
+
+def _check_nested(sizes: tuple[Fraction, ...]) -> None:
+    """Refuse sizes that do not divide the next larger ones."""
+    for larger, smaller in itertools.pairwise(sizes):
+        if larger == smaller or (larger / smaller).denominator != 1:
+            raise ParameterError(
+                f"sizes of grid-cells must divide the next larger one, got {_text(smaller)} and "
+                f"{_text(larger)}"
+            )
+
+
+def _parse_size(text: object, domain: Domain) -> Fraction:
+    """Size in units of the CRS."""
+    match = _SIZE.fullmatch(str(text))
+    if match is None or not Fraction(match[1]):
+        raise ParameterError(
+            f"grid-cells must be lengths such as 1km or 250m, got {str(text)[:80]!r}"
+        )
+    size, metres = Fraction(match[1]), _metres_per_unit(domain)
+    if not match[2]:
+        return size
+    if metres is None:
+        raise ParameterError(
+            f"grid-cells must be in units of {domain.crs[:40]}, which are not metres, got "
+            f"{str(text)[:80]!r}; leave the unit out, or take bounds in a CRS in metres"
+        )
+    return size * _METRES[match[2]] / metres
+
+
+def _metres_per_unit(domain: Domain) -> Fraction | None:
+    """Length of the unit of a projected CRS; None for degrees and for units that are not exact."""
+    axes = parse_crs(domain.crs).axis_info
+    factor = axes[0].unit_conversion_factor if axes and not domain.geographic else 0
+    return Fraction(int(factor)) if factor in (1, 1000) else None
+
+
+def _grid(domain: Domain, size: Fraction) -> AlignedGrid:
+    """Lines of a size, one of them through 0 of the CRS along each axis."""
+    return AlignedGrid(domain=domain, origin=(Fraction(0), Fraction(0)), size=size)
+
+
+def _cells(sizes: tuple[Fraction, ...], domain: Domain, boundary: Boundary | None) -> Any:
+    """Lowest cells; None if the levels have too many."""
+    cells = kept_cells(_grid(domain, sizes[-1]), boundary)
+    if cells is None or boundary is not None or len(sizes) == 1:
+        return cells
+    total = sum(across * up for across, up in (_grid(domain, size).counts for size in sizes))
+    return cells if total <= MAX_NODES else None
+
+
+def _fits(size: Fraction, domain: Domain, boundary: Boundary | None) -> bool:
+    """Whether a single level of a size has few enough cells, with some room for coarser levels."""
+    cells = kept_cells(_grid(domain, size), boundary)
+    return cells is not None and len(cells[0]) * 4 <= MAX_NODES * 3
+
+
+def _coarser(size: Fraction) -> Iterator[Fraction]:
+    """Round sizes above a size."""
+    power = Fraction(10) ** (len(str(int(size))) - 1 if size >= 1 else -9)
+    for _ in range(30):
+        for step in _ROUND:
+            if step * power > size:
+                yield step * power
+        power *= 10
+
+
+def _text(size: Fraction) -> str:
+    """Decimal text of a size."""
+    decimal = Decimal(size.numerator) / Decimal(size.denominator)
+    return f"{decimal.normalize():f}"
+
+
+def _label(size: Fraction, domain: Domain) -> str:
+    """Size with its unit."""
+    metres = _metres_per_unit(domain)
+    if metres is None:
+        return _text(size)
+    length = size * metres
+    return f"{_text(length / 1000)}km" if length >= 1000 else f"{_text(length)}m"
+
+
+def _level_name(size: Fraction, domain: Domain) -> str:
+    """Name of a level, such as ``1km``."""
+    return _label(size, domain)
+
+
+def _code(size: Fraction, domain: Domain) -> Callable[[int, int], str]:
+    """Codes of cells by their south-west corners, as INSPIRE has them [1]_.
+
+    References
+    ----------
+    .. [1] INSPIRE Data Specification on Geographical Grid Systems, D2.8.I.2, 4.2.1.
+    """
+    name = domain.crs.rpartition(":")[2] if len(domain.crs) < 20 else "local"
+    metres = _metres_per_unit(domain)
+    length = f"{_text(size)}" if metres is None else f"{_text(size * metres)}m"
+
+    def code(column: int, row: int) -> str:
+        return f"CRS{name}RES{length}N{_text(row * size)}E{_text(column * size)}"
+
+    return code

@@ -1,0 +1,302 @@
+"""Regions that are cells of H3, hexagons of the whole earth, by their index.
+
+Parents are those of the index. A hexagon is not exactly inside its parent, so polygons of levels
+above are unions of what has their index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd._util.arrays import Floats, Integers, from_arrow
+from psd.errors import DomainError, ParameterError, ReleaseFormatError
+from psd.regions.hierarchy import (
+    MAX_NODES,
+    NO_REGION,
+    RegionGeometry,
+    RegionHierarchy,
+    RegionLevel,
+)
+from psd.regions.kinds._h3_cells import (
+    MAX_RESOLUTION,
+    H3Codes,
+    are_cells,
+    cell_parents,
+    cell_polygons,
+    cells_in_bounds,
+    expected_cells,
+    h3_library,
+)
+from psd.regions.kinds._numbered_levels import NumberedLevels
+from psd.space.domain import Domain
+from psd.space.even_odd import SideIndex
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from psd.space.boundary import Boundary
+
+__all__ = ["H3Cells", "hierarchy", "hierarchy_from_h3", "kind"]
+
+_CRS = "EPSG:4326"
+
+_LEVELS = NumberedLevels(
+    argument="h3", noun="resolutions", example="5..9 or 5,7,9", largest=MAX_RESOLUTION
+)
+
+# Regions whose outlines are held in memory together.
+_PER_BATCH = 2**16
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class H3Cells(RegionGeometry):
+    """Cells of H3 over a domain in degrees.
+
+    Guarantees
+    ----------
+    - One record, one region, decided by this record alone: the library h3 computes the index of
+      its longitude and latitude. With a coordinate resolution, of the value that these are rounded
+      to.
+
+    Parameters
+    ----------
+    domain : Domain
+        Of the release.
+    cells : ndarray, shape (n,), int64
+        Ascending.
+    resolutions : tuple of int
+        Of each level, top first.
+    """
+
+    kind: ClassVar[str] = "h3"
+    domain: Domain
+    cells: Integers
+    resolutions: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    def assign(self, x: Floats, y: Floats) -> NDArray[np.int32]:
+        """See `RegionHierarchy.assign`, and the guarantees of this class."""
+        if self.domain.coordinate_resolution is not None:
+            columns, rows, _ = self.domain.quantise(x, y)
+            x, y = self.domain.centres(0, columns), self.domain.centres(1, rows)
+        index, resolution = h3_library().latlng_to_cell, self.resolutions[-1]
+        numbers = [index(lat, lon, resolution) for lat, lon in zip(y.tolist(), x.tolist())]  # noqa: B905
+        cells = np.array(numbers, np.int64)
+        region = np.minimum(np.searchsorted(self.cells, cells), len(self) - 1)
+        return np.where(self.cells[region] == cells, region, NO_REGION).astype(np.int32)
+
+    def boxes(self) -> Integers:
+        """See `RegionHierarchy.boxes`."""
+        import shapely
+
+        boxes = np.empty((len(self), 4), np.int64)
+        for part in self._parts(np.arange(len(self))):
+            polygons, reach = cell_polygons(self.cells[part])
+            bounds = shapely.bounds(polygons) + reach[:, None] * np.array([-1, -1, 1, 1])
+            for side in range(4):
+                line = self.domain.axes[side % 2]
+                edge = np.clip(bounds[:, side], line.low, line.high)
+                boxes[part, side] = line.find_cells(edge) + (side >= 2)
+        return boxes
+
+    def meets(self, region: Integers, boxes: Integers) -> NDArray[np.bool_]:
+        """See `RegionHierarchy.meets`."""
+        met = np.zeros(len(boxes), bool)
+        for rows, outline, polygons, reach in self._outlines(region):
+            corners = self.domain.from_lattice(boxes[rows])
+            corners += reach[outline][:, None] * np.array([-1, -1, 1, 1])
+            met[rows] = SideIndex.from_polygons(polygons).meets(outline, corners)
+        return met
+
+    def clipped_area(self, region: Integers, boxes: Integers) -> Floats:
+        """See `RegionHierarchy.clipped_area`; sides are taken as straight."""
+        area = (boxes[:, 2:] - boxes[:, :2]).prod(axis=1).astype(np.float64)
+        for rows, outline, polygons, _ in self._outlines(region):
+            corners = self.domain.from_lattice(boxes[rows])
+            area[rows] *= SideIndex.from_polygons(polygons).fractions(outline, corners)
+        return np.asarray(area)
+
+    def _outlines(self, region: Integers) -> Any:
+        """Yield rows, the number of the outline of each, outlines and their reach, in batches."""
+        unique, number = np.unique(region, return_inverse=True)
+        order = np.argsort(number, kind="stable")
+        for part in self._parts(unique):
+            low, high = np.searchsorted(number[order], [part.start, part.stop])
+            rows = order[low:high]
+            yield rows, number[rows] - part.start, *cell_polygons(self.cells[unique[part]])
+
+    def _parts(self, regions: Integers) -> list[slice]:
+        """Slices of so many regions as are looked at together."""
+        starts = range(0, len(regions), _PER_BATCH)
+        return [slice(start, min(start + _PER_BATCH, len(regions))) for start in starts]
+
+    def shapes(self, region: Integers) -> NDArray[np.object_]:
+        """See `RegionGeometry.shapes`."""
+        import shapely
+
+        clipped: NDArray[np.object_] = shapely.intersection(
+            cell_polygons(self.cells[region])[0], shapely.box(*self.domain.bounds)
+        )
+        return clipped
+
+    @cached_property
+    def _whole_areas(self) -> Floats:
+        """Areas of cells in square degrees."""
+        import shapely
+
+        return np.asarray(shapely.area(cell_polygons(self.cells)[0]))
+
+    def part_outside(self) -> Floats:
+        """See `RegionHierarchy.part_outside`."""
+        import shapely
+
+        inside = shapely.area(self.shapes(np.arange(len(self))))
+        return np.asarray(np.maximum(1 - inside / self._whole_areas, 0.0))
+
+    def parameters(self) -> dict[str, Any]:
+        """See `RegionGeometry.parameters`."""
+        return {"resolutions": list(self.resolutions)}
+
+    def to_table(self, levels: tuple[RegionLevel, ...]) -> pa.Table:
+        """See `RegionGeometry.to_table`; the cells, which rounding could find otherwise."""
+        import pyarrow as pa
+
+        return pa.table({"cell": self.cells})
+
+    @classmethod
+    def read(
+        cls,
+        domain: Domain,
+        names: tuple[str, ...],
+        parameters: Mapping[str, Any],
+        table: pa.Table | None,
+    ) -> tuple[tuple[RegionLevel, ...], Self]:
+        """See `RegionGeometry.read`."""
+        import pyarrow as pa
+
+        values = parameters.get("resolutions")
+        if set(parameters) != {"resolutions"} or not isinstance(values, list) or table is None:
+            raise ReleaseFormatError("cells of H3 must have resolutions and a table")
+        if not all(type(value) is int for value in values):
+            raise ReleaseFormatError("resolutions must be integers")
+        _LEVELS.check(values)
+        _check_crs(domain)
+        if tuple(_level_name(value) for value in values) != names:
+            raise ReleaseFormatError("levels of H3 must be named by their resolutions")
+        if table.schema.names != ["cell"] or table.schema.types != [pa.int64()]:
+            raise ReleaseFormatError("regions must have a column cell")
+        if not 0 < table.num_rows <= MAX_NODES or table.column("cell").null_count:
+            raise ReleaseFormatError("regions are too many, or none")
+        cells = from_arrow(table.column("cell"))
+        if (np.diff(cells) <= 0).any() or not are_cells(cells, values[-1]):
+            raise ReleaseFormatError("regions must be cells of H3 in their order")
+        return cls.from_cells(domain, tuple(values), cells)
+
+    @classmethod
+    def from_cells(
+        cls, domain: Domain, resolutions: tuple[int, ...], cells: Integers
+    ) -> tuple[tuple[RegionLevel, ...], Self]:
+        """Levels and regions of the lowest cells, which ascend."""
+        levels = []
+        above = np.zeros(len(cells), np.int64)
+        for resolution in resolutions:
+            parent = cell_parents(cells, resolutions[-1], resolution)
+            first = np.flatnonzero(np.diff(parent, prepend=-1))
+            name, ids = _level_name(resolution), H3Codes(parent[first])
+            levels.append(RegionLevel(name=name, ids=ids, parent=above[first].astype(np.int32)))
+            above = np.repeat(np.arange(len(first)), np.diff(first, append=len(cells)))
+        return tuple(levels), cls(domain=domain, cells=cells, resolutions=resolutions)
+
+
+kind = H3Cells
+
+
+def hierarchy_from_h3(
+    resolutions: str | tuple[int, ...], domain: Domain, *, boundary: Boundary | None = None
+) -> RegionHierarchy:
+    """Make a hierarchy of cells of H3, all those of the bounds or of a boundary.
+
+    Parameters
+    ----------
+    resolutions : str or tuple of int
+        Such as ``"5..9"``, ``"5,7,9"`` or ``"8"``. Public.
+    domain : Domain
+        Of the release, in EPSG:4326. Public.
+    boundary : Boundary, optional
+        Of the release; cells outside it are left out. Public.
+
+    Raises
+    ------
+    ParameterError
+        If a resolution is out of range, or there are more than 2^22 cells.
+    DomainError
+        If the CRS is not EPSG:4326, or a cell contains a pole or crosses the antimeridian.
+    MissingExtraError
+        If the library h3 is not installed.
+    """
+    values: tuple[int, ...] = (
+        _LEVELS.parse(resolutions) if isinstance(resolutions, str) else tuple(resolutions)
+    )
+    _LEVELS.check(values)
+    _check_crs(domain)
+    # Cells of all coarser resolutions together are a sixth of the finest.
+    room = [r for r in range(values[-1] + 1) if expected_cells(domain, r) < MAX_NODES * 0.85]
+    if values[-1] not in room:
+        raise ParameterError(
+            f"h3 must have at most {MAX_NODES:,} cells in all levels, got more of resolution "
+            f"{values[-1]}; the finest that fits is {max(room, default=0)}"
+        )
+    cells = _cells_of(domain, values[-1], boundary)
+    levels, geometry = H3Cells.from_cells(domain, values, cells)
+    return RegionHierarchy(domain=domain, levels=levels, geometry=geometry)
+
+
+hierarchy = hierarchy_from_h3
+
+
+def _cells_of(domain: Domain, resolution: int, boundary: Boundary | None) -> Integers:
+    """Cells in which a record of the bounds, or of the boundary, may be."""
+    inside, beside = cells_in_bounds(domain, resolution)
+    cells = np.sort(np.concatenate([inside, beside]))
+    _check_longitudes(cells)
+    geometry = H3Cells(domain=domain, cells=beside, resolutions=(resolution,))
+    lattice = np.tile(np.array([0, 0, *domain.lattice]), (len(beside), 1))
+    met = beside[geometry.meets(np.arange(len(beside)), lattice)]
+    cells = np.sort(np.concatenate([inside, met]))
+    if boundary is None:
+        return cells
+    geometry = H3Cells(domain=domain, cells=cells, resolutions=(resolution,))
+    within: Integers = cells[boundary.mask.mass(geometry.boxes()) > 0]
+    return within
+
+
+def _check_longitudes(cells: Integers) -> None:
+    """Refuse cells around a pole or across the antimeridian."""
+    import shapely
+
+    for start in range(0, len(cells), _PER_BATCH):
+        bounds = shapely.bounds(cell_polygons(cells[start : start + _PER_BATCH])[0])
+        if (bounds[:, 2] - bounds[:, 0] > 180).any():
+            raise DomainError(
+                "bounds must have no cell of h3 around a pole or across the antimeridian; "
+                "narrow them, or take finer cells"
+            )
+
+
+def _check_crs(domain: Domain) -> None:
+    """Refuse coordinates other than longitudes and latitudes of WGS 84."""
+    if domain.crs != _CRS:
+        raise DomainError(f"h3 needs bounds in {_CRS}, got {domain.crs[:80]}")
+
+
+def _level_name(resolution: int) -> str:
+    """Name of a level."""
+    return f"resolution {resolution}"

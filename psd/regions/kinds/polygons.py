@@ -1,0 +1,222 @@
+"""Regions that are polygons, such as wards: even-odd at the coordinates of each record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd._util.arrays import Floats, Integers
+from psd._util.threads import map_items
+from psd.errors import ReleaseFormatError
+from psd.regions.cover import overlapping_pairs, polygonal_part
+from psd.regions.hierarchy import NO_REGION, CertainCells, RegionGeometry, RegionLevel
+from psd.regions.raster import RegionRaster
+from psd.regions.table import read_levels, write_levels
+from psd.space.domain import Domain
+from psd.space.even_odd import SideIndex
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["PolygonRegions", "kind"]
+
+# Of the longer side of the bounds: what rounding may move an outline by in an overlay.
+_SLACK = 1e-9
+
+_POINTS_PER_THREAD, _BOXES_PER_THREAD = 2**15, 2**12
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PolygonRegions(RegionGeometry):
+    """Polygons over a domain, which may overlap and leave gaps within a tolerance.
+
+    Guarantees
+    ----------
+    - One record, one region, decided by this record alone. `assign` is a function of one point
+      and of the polygons, which are public: each point of an array is looked up by itself. It
+      gives one number, so a record is in one region or in none.
+
+    Parameters
+    ----------
+    domain : Domain
+        Of the release.
+    polygons : ndarray of geometries, shape (n,)
+        Valid polygons in the CRS of the domain, not clipped to its bounds.
+    margin : float
+        Distance up to which a point in no polygon belongs to the nearest; 0 where polygons share
+        their sides.
+    elsewhere : bool
+        Whether the last region is what lies in no other one.
+
+    Notes
+    -----
+    The rule, in this order. A point is in the first region whose polygon contains it, even-odd, a
+    point on an outline in what continues to the east of it, see `psd.space.even_odd`. Else it is in
+    the region within ``margin`` that is nearest, the first of several. Else it is in the region
+    elsewhere, or in none if there is no such region. A point on the east or north bound of the
+    domain is decided just inside it, as cells are. With a coordinate resolution the value that a
+    record is rounded to decides, a little to the north-east of it, as in `psd.space.boundary`.
+    """
+
+    kind: ClassVar[str] = "polygons"
+    domain: Domain
+    polygons: NDArray[np.object_]
+    margin: float
+    elsewhere: bool
+
+    def __len__(self) -> int:
+        return len(self.polygons)
+
+    @cached_property
+    def _sides(self) -> SideIndex:
+        """Sides of all polygons."""
+        return SideIndex.from_polygons(self.polygons)
+
+    @cached_property
+    def _raster(self) -> RegionRaster:
+        """Raster that decides most points."""
+        # What is elsewhere overlaps others by rounding alone, far less than a cell.
+        overlaps = overlapping_pairs(self.polygons[: len(self) - self.elsewhere])
+        return RegionRaster.from_polygons(
+            self.polygons, self._sides, self.domain, overlaps=overlaps, margin=self.margin
+        )
+
+    @property
+    def _reach(self) -> Floats:
+        """Distance beyond the polygon of each region up to which its records may be."""
+        longer = max(self.domain.width, self.domain.height)
+        reach = np.full(len(self), self.margin + (_SLACK * longer if self.margin else 0.0))
+        if self.elsewhere:
+            reach[-1] = self.margin + _SLACK * longer
+        return reach
+
+    def assign(self, x: Floats, y: Floats) -> NDArray[np.int32]:
+        """See `RegionHierarchy.assign`, and the notes of this class."""
+        x, y = self._probes(x, y)
+        region = map_items(self._raster.find, x, y, least=_POINTS_PER_THREAD)
+        rest = np.flatnonzero(region == NO_REGION)
+        if self.margin and len(rest):
+            region[rest] = self._nearest(x[rest], y[rest])
+        if self.elsewhere:
+            region[region == NO_REGION] = len(self) - 1
+        return region
+
+    def certain_cells(self) -> CertainCells | None:
+        """See `RegionHierarchy.certain_cells`; None if rounded coordinates decide."""
+        if self.domain.coordinate_resolution is not None:
+            return None
+        cells = self._raster.certain_cells()
+        if not self.elsewhere:
+            return cells
+        return replace(cells, region=np.where(cells.region < 0, len(self) - 1, cells.region))
+
+    def _probes(self, x: Floats, y: Floats) -> tuple[Floats, Floats]:
+        """Coordinates that decide."""
+        if self.domain.coordinate_resolution is None:
+            _, _, east, north = self.domain.bounds
+            return np.minimum(x, np.nextafter(east, -np.inf)), np.minimum(
+                y, np.nextafter(north, -np.inf)
+            )
+        columns, rows, _ = self.domain.quantise(x, y)
+        return self.domain.axes[0].probe(columns, 0), self.domain.axes[1].probe(rows, 1)
+
+    def _nearest(self, x: Floats, y: Floats) -> NDArray[np.int32]:
+        """First of the nearest regions within the margin, -1 for none."""
+        import shapely
+
+        tree, points = self._tree, shapely.points(x, y)
+        point, region = tree.query_nearest(points, max_distance=self.margin, all_matches=True)
+        nearest = np.full(len(x), len(self), np.int32)
+        np.minimum.at(nearest, point, region.astype(np.int32))
+        return np.where(nearest < len(self), nearest, np.int32(NO_REGION))
+
+    @cached_property
+    def _tree(self) -> Any:
+        """Tree of the polygons but that of the region elsewhere."""
+        import shapely
+
+        return shapely.STRtree(self.polygons[: len(self) - self.elsewhere])
+
+    def boxes(self) -> Integers:
+        """See `RegionHierarchy.boxes`."""
+        import shapely
+
+        bounds, reach = shapely.bounds(self.polygons), self._reach
+        boxes = np.empty((len(self), 4), np.int64)
+        for axis in (0, 1):
+            line = self.domain.axes[axis]
+            low = np.clip(bounds[:, axis] - reach, line.low, line.high)
+            far = np.clip(bounds[:, axis + 2] + reach, line.low, line.high)
+            boxes[:, axis] = line.find_cells(low)
+            # A polygon does not hold its east and north ends.
+            boxes[:, axis + 2] = line.find_cells(np.nextafter(far, -np.inf)) + 1
+        return boxes
+
+    def meets(self, region: Integers, boxes: Integers) -> NDArray[np.bool_]:
+        """See `RegionHierarchy.meets`."""
+        reach = self._reach[region][:, None]
+        corners = self.domain.from_lattice(boxes) + reach * np.array([-1, -1, 1, 1])
+        return map_items(self._sides.meets, region, corners, least=_BOXES_PER_THREAD)
+
+    def clipped_area(self, region: Integers, boxes: Integers) -> Floats:
+        """See `RegionHierarchy.clipped_area`."""
+        size = (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)
+        corners = self.domain.from_lattice(boxes)
+        share = map_items(self._sides.fractions, region, corners, least=_BOXES_PER_THREAD)
+        return np.asarray(share * size)
+
+    def shapes(self, region: Integers) -> NDArray[np.object_]:
+        """See `RegionGeometry.shapes`."""
+        import shapely
+
+        bounds = shapely.box(*self.domain.bounds)
+        shapes = self.polygons[region]
+        clipped = shapes.copy()
+        beyond = np.flatnonzero(~shapely.covers(bounds, shapes))
+        clipped[beyond] = shapely.intersection(shapes[beyond], bounds)
+        return polygonal_part(clipped)
+
+    def part_outside(self) -> Floats:
+        """See `RegionHierarchy.part_outside`."""
+        import shapely
+
+        inside = shapely.area(self.shapes(np.arange(len(self)))) / shapely.area(self.polygons)
+        return np.asarray(np.maximum(1 - inside, 0.0))
+
+    def parameters(self) -> dict[str, Any]:
+        """See `RegionGeometry.parameters`."""
+        # Pairs of polygons that overlap follow from the polygons; format 7 has a list for them.
+        return {"margin": self.margin, "elsewhere": self.elsewhere, "overlaps": []}
+
+    def to_table(self, levels: tuple[RegionLevel, ...]) -> pa.Table:
+        """See `RegionGeometry.to_table`."""
+        return write_levels(levels, self.polygons)
+
+    @classmethod
+    def read(
+        cls,
+        domain: Domain,
+        names: tuple[str, ...],
+        parameters: Mapping[str, Any],
+        table: pa.Table | None,
+    ) -> tuple[tuple[RegionLevel, ...], Self]:
+        """See `RegionGeometry.read`."""
+        names_of = {"margin", "elsewhere", "overlaps"}
+        if parameters.keys() != names_of or parameters["overlaps"] != [] or table is None:
+            raise ReleaseFormatError("polygons need a margin, elsewhere, overlaps and a table")
+        margin, elsewhere = parameters["margin"], parameters["elsewhere"]
+        limit = max(domain.width, domain.height)
+        if not (type(margin) in (int, float) and 0 <= margin <= limit and type(elsewhere) is bool):
+            raise ReleaseFormatError("margin must be a distance in the bounds, elsewhere a flag")
+        levels, polygons = read_levels(names, table, domain)
+        return levels, cls(
+            domain=domain, polygons=polygons, margin=float(margin), elsewhere=elsewhere
+        )
+
+
+kind = PolygonRegions

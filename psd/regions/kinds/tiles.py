@@ -1,0 +1,204 @@
+"""Regions that are map tiles of EPSG:3857, by their quadkeys or by zoom, column and row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from psd.errors import DomainError, ParameterError, ReleaseFormatError
+from psd.regions.hierarchy import MAX_NODES, RegionHierarchy, RegionLevel
+from psd.regions.kinds._aligned import AlignedCells, AlignedGrid
+from psd.regions.kinds._cell_levels import kept_cells, nested_levels, read_cells
+from psd.regions.kinds._numbered_levels import NumberedLevels
+from psd.space.domain import Domain
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from psd.space.boundary import Boundary
+
+__all__ = ["MAX_ZOOM", "Tiles", "hierarchy", "hierarchy_from_tiles", "kind"]
+
+MAX_ZOOM = 24
+"""The finest zoom: tiles of 2.4 metres at the equator."""
+
+# Half the side of the world in EPSG:3857: pi times the radius of the sphere.
+_HALF = Fraction(20037508.342789244)
+
+_CRS = "EPSG:3857"
+
+_LEVELS = NumberedLevels(
+    argument="tiles", noun="zooms", example="8..14 or 8,11,14", largest=MAX_ZOOM
+)
+
+_CODES = ("quadkey", "xyz")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Tiles(AlignedCells):
+    """Tiles of several zooms; each is divided into four at the next.
+
+    Parameters
+    ----------
+    zooms : tuple of int
+        Of each level, top first.
+    codes : {"quadkey", "xyz"}
+        What the ids are: such as ``132110321`` or ``9/436/198``.
+    """
+
+    kind: ClassVar[str] = "tiles"
+    zooms: tuple[int, ...]
+    codes: str
+
+    def parameters(self) -> dict[str, Any]:
+        """See `RegionGeometry.parameters`."""
+        return {"zooms": list(self.zooms), "codes": self.codes}
+
+    @classmethod
+    def read(
+        cls,
+        domain: Domain,
+        names: tuple[str, ...],
+        parameters: Mapping[str, Any],
+        table: pa.Table | None,
+    ) -> tuple[tuple[RegionLevel, ...], Self]:
+        """See `RegionGeometry.read`."""
+        if set(parameters) != {"zooms", "codes"} or parameters["codes"] not in _CODES:
+            raise ReleaseFormatError("tiles must have zooms and codes")
+        zooms = parameters["zooms"]
+        if not isinstance(zooms, list) or not all(type(zoom) is int for zoom in zooms):
+            raise ReleaseFormatError("tiles must have zooms that are integers")
+        if tuple(_level_name(zoom) for zoom in zooms) != names:
+            raise ReleaseFormatError("levels of tiles must be named by their zooms")
+        _LEVELS.check(zooms)
+        _check_crs(domain)
+        cells = read_cells(_grid(domain, zooms[-1]), table)
+        codes = parameters["codes"]
+        return cls.from_zooms(domain, tuple(zooms), codes, cells, restricted=table is not None)
+
+    @classmethod
+    def from_zooms(
+        cls, domain: Domain, zooms: tuple[int, ...], codes: str, cells: Any, *, restricted: bool
+    ) -> tuple[tuple[RegionLevel, ...], Self]:
+        """Levels and tiles of zooms."""
+        grid = _grid(domain, zooms[-1])
+        levels, order = nested_levels(
+            grid,
+            cells,
+            [2 ** (zooms[-1] - zoom) for zoom in zooms],
+            [_level_name(zoom) for zoom in zooms],
+            [_code(zoom, codes) for zoom in zooms],
+        )
+        columns, rows = cells
+        geometry = cls(
+            domain=domain,
+            grid=grid,
+            columns=columns[order],
+            rows=rows[order],
+            restricted=restricted,
+            zooms=zooms,
+            codes=codes,
+        )
+        return levels, geometry
+
+
+kind = Tiles
+
+
+def hierarchy_from_tiles(
+    zooms: str | tuple[int, ...],
+    domain: Domain,
+    *,
+    codes: str = "quadkey",
+    boundary: Boundary | None = None,
+) -> RegionHierarchy:
+    """Make a hierarchy of map tiles, all those of the bounds or of a boundary.
+
+    Parameters
+    ----------
+    zooms : str or tuple of int
+        Such as ``"8..14"``, ``"8,11,14"`` or ``"12"``. Public.
+    domain : Domain
+        Of the release, in EPSG:3857. Public.
+    codes : {"quadkey", "xyz"}
+        What the ids are. Public.
+    boundary : Boundary, optional
+        Of the release; tiles outside it are left out. Public.
+
+    Raises
+    ------
+    ParameterError
+        If a zoom is out of range, or there are more than 2^22 tiles.
+    DomainError
+        If the CRS is not EPSG:3857, or the bounds are not in it.
+    """
+    values = _LEVELS.parse(zooms) if isinstance(zooms, str) else tuple(zooms)
+    _LEVELS.check(values)
+    _check_crs(domain)
+    if codes not in _CODES:
+        raise ParameterError(f"codes must be one of {', '.join(_CODES)}, got {str(codes)[:80]!r}")
+    cells = kept_cells(_grid(domain, values[-1]), boundary)
+    if cells is None or len(cells[0]) + _above(values, domain, boundary) > MAX_NODES:
+        finest = next(
+            (zoom for zoom in range(values[-1] - 1, 0, -1) if _fits(zoom, domain, boundary)), 0
+        )
+        raise ParameterError(
+            f"tiles must be at most {MAX_NODES:,} in all levels, got more of zoom {values[-1]}; "
+            f"the finest zoom that fits is {finest}"
+        )
+    levels, geometry = Tiles.from_zooms(
+        domain, values, codes, cells, restricted=boundary is not None
+    )
+    return RegionHierarchy(domain=domain, levels=levels, geometry=geometry)
+
+
+hierarchy = hierarchy_from_tiles
+
+
+def _check_crs(domain: Domain) -> None:
+    """Refuse bounds that tiles do not cover."""
+    if domain.crs != _CRS:
+        raise DomainError(f"tiles need bounds in {_CRS}, got {domain.crs[:80]}")
+    limit = float(_HALF)
+    if not all(-limit <= value <= limit for value in domain.bounds):
+        raise DomainError(f"bounds must lie within {limit:.2f} of 0 for tiles")
+
+
+def _grid(domain: Domain, zoom: int) -> AlignedGrid:
+    """Lines of the tiles of a zoom; rows are counted from the south."""
+    return AlignedGrid(domain=domain, origin=(-_HALF, -_HALF), size=2 * _HALF / 2**zoom)
+
+
+def _above(zooms: tuple[int, ...], domain: Domain, boundary: Boundary | None) -> int:
+    """Limit of the tiles of the levels above the lowest."""
+    if boundary is not None:
+        return 0  # they are counted once they are laid out
+    sizes = [_grid(domain, zoom).counts for zoom in zooms[:-1]]
+    return sum(across * up for across, up in sizes)
+
+
+def _fits(zoom: int, domain: Domain, boundary: Boundary | None) -> bool:
+    """Whether there are few enough tiles of a zoom and of all coarser ones."""
+    cells = kept_cells(_grid(domain, zoom), boundary)
+    return cells is not None and len(cells[0]) * 4 <= MAX_NODES * 3
+
+
+def _level_name(zoom: int) -> str:
+    """Name of a level."""
+    return f"zoom {zoom}"
+
+
+def _code(zoom: int, codes: str) -> Callable[[int, int], str]:
+    """Codes of tiles, whose rows are counted from the north."""
+
+    def xyz(column: int, row: int) -> str:
+        return f"{zoom}/{column}/{2**zoom - 1 - row}"
+
+    def quadkey(column: int, row: int) -> str:
+        north = 2**zoom - 1 - row
+        digits = ((column >> bit & 1) + 2 * (north >> bit & 1) for bit in range(zoom - 1, -1, -1))
+        return "".join(map(str, digits)) or "0"
+
+    return xyz if codes == "xyz" else quadkey

@@ -1,0 +1,204 @@
+"""Make hierarchies of regions of tables of polygons."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd.errors import DomainError, ParameterError
+from psd.regions.cover import check_overlaps, default_tolerance, gap_between, share_sides
+from psd.regions.hierarchy import RegionHierarchy, RegionLevel
+from psd.regions.ids import check_ids, id_texts
+from psd.regions.kinds.polygons import PolygonRegions
+from psd.regions.parents import order_levels, parents_by_area, parents_by_columns
+from psd.space.domain import Domain
+from psd.space.even_odd import SideIndex
+from psd.space.region_checks import to_release_crs
+
+if TYPE_CHECKING:
+    import geopandas
+
+    from psd.space.boundary import Boundary
+
+__all__ = ["ELSEWHERE", "MAX_POLYGONS", "hierarchy_from_polygons"]
+
+ELSEWHERE = "elsewhere"
+"""Id of the region of what lies in no other one, in each level."""
+
+MAX_POLYGONS = 2**18
+"""Limit of the polygons of the lowest level."""
+
+# Of all polygons together: 16 bytes each, and about 200 in the index of their sides.
+_MAX_VERTICES = 2**24
+
+# Regions in files are repaired where the caller chooses that.
+_ADVICE = "repair it first, or with --regions repair=yes (repair of psd.RegionFiles)"
+
+_GAPS = ("refuse", "elsewhere", "outside")
+
+
+def hierarchy_from_polygons(
+    tables: geopandas.GeoDataFrame | Sequence[geopandas.GeoDataFrame],
+    domain: Domain,
+    *,
+    ids: str | Sequence[str],
+    parents: Sequence[str] = (),
+    boundary: Boundary | None = None,
+    tolerance: float | None = None,
+    gaps: str = "refuse",
+) -> RegionHierarchy:
+    """Make a hierarchy of polygons of a table, or of tables of several levels.
+
+    Parameters
+    ----------
+    tables : GeoDataFrame or sequence of GeoDataFrame
+        The lowest regions; or a table of each level, top first. Public.
+    domain : Domain
+        Of the release. Public.
+    ids : str or sequence of str
+        Column of the ids, in each table if there are several. It names the level, too. Public.
+    parents : sequence of str
+        Columns of the ids of levels above, the nearest first; only with one table. Public.
+    boundary : Boundary, optional
+        Of the release: regions must cover this. By default, the bounds. Public.
+    tolerance : float, optional
+        Width of overlaps and gaps that are accepted, in units of the CRS; by default a millionth
+        of the longer side of the bounds. Public.
+    gaps : {"refuse", "elsewhere", "outside"}
+        What wider gaps are: an error, one more region, or an area whose records are not counted.
+        Public.
+
+    Raises
+    ------
+    ParameterError
+        If an id, a parent or a polygon is refused, or polygons overlap or leave gaps.
+    DomainError
+        If there is no CRS, or a region lies outside the bounds.
+    """
+    several = [tables] if hasattr(tables, "columns") else list(tables)
+    columns = [ids] * len(several) if isinstance(ids, str) else list(ids)
+    if gaps not in _GAPS:
+        raise ParameterError(f"gaps must be one of {', '.join(_GAPS)}, got {str(gaps)[:80]!r}")
+    if not several or len(columns) != len(several) or (parents and len(several) > 1):
+        raise ParameterError(
+            "regions must be one table, with parents= for levels above, or a table of each level, "
+            "with a column of ids for each"
+        )
+    tolerance = default_tolerance(domain) if tolerance is None else _check_tolerance(tolerance)
+    shapes = [_polygons(table, domain) for table in several]
+    texts = [_ids(*pair) for pair in zip(several, columns, strict=True)]
+    for polygons, level_ids in zip(shapes, texts, strict=True):
+        _check_inside(polygons, level_ids, domain)
+    if len(several) == 1:
+        levels, order = parents_by_columns(several[0], columns[0], texts[0], parents)
+    else:
+        parent = parents_by_area(shapes, texts, tolerance)
+        levels, order = order_levels(_level_names(columns), texts, parent)
+    polygons = shapes[-1][order]
+    area = _area(domain, boundary)
+    check_overlaps(polygons, levels[-1].ids, tolerance)
+    gap = gap_between(polygons, area, tolerance)
+    if gap is not None and gaps == "refuse":
+        raise ParameterError(
+            f"regions must cover the {'bounds' if boundary is None else 'boundary'}, got "
+            f'{gap.area / area.area:.2%} of the area in no region; pass gaps="elsewhere" to count '
+            'it as one region, gaps="outside" to leave its records out, or a boundary'
+        )
+    sides = SideIndex.from_polygons(polygons)
+    shared = share_sides(polygons, sides, domain, tolerance)
+    elsewhere = gap is not None and gaps == "elsewhere"
+    if elsewhere:
+        polygons, levels = np.append(polygons, gap), _with_elsewhere(levels)
+    geometry = PolygonRegions(
+        domain=domain,
+        polygons=polygons,
+        margin=0.0 if shared else tolerance,
+        elsewhere=elsewhere,
+    )
+    return RegionHierarchy(domain=domain, levels=levels, geometry=geometry)
+
+
+def _check_tolerance(value: float) -> float:
+    """Check for a length."""
+    if not (isinstance(value, int | float) and 0 <= value < np.inf):
+        raise ParameterError(f"tolerance must be a length, 0 or above, got {str(value)[:80]!r}")
+    return float(value)
+
+
+def _polygons(table: geopandas.GeoDataFrame, domain: Domain) -> NDArray[np.object_]:
+    """Polygons of a table in the CRS of the domain."""
+    import shapely
+
+    shapes = table.geometry
+    if shapes.crs is None:
+        raise DomainError(
+            "regions have no CRS; assign it (set_crs, or in your GIS), since it is never guessed"
+        )
+    if not 0 < len(shapes) <= MAX_POLYGONS:
+        raise ParameterError(f"regions must be 1 to {MAX_POLYGONS:,} polygons, got {len(shapes):,}")
+    vertices = int(shapely.get_num_coordinates(shapes.array).sum())
+    if vertices > _MAX_VERTICES:
+        raise ParameterError(
+            f"regions must have at most {_MAX_VERTICES:,} vertices together, got {vertices:,}; "
+            "simplify them"
+        )
+    return np.asarray(shapely.force_2d(to_release_crs(shapes, domain, _ADVICE)), dtype=object)
+
+
+def _ids(table: geopandas.GeoDataFrame, column: str) -> list[str]:
+    """Ids of a table."""
+    columns = [str(name) for name in table.columns if name != table.geometry.name]
+    if column not in columns:
+        raise ParameterError(
+            f"ids must be a column of the regions ({', '.join(columns)[:200] or 'none'}), "
+            f"got {str(column)[:80]!r}"
+        )
+    ids = id_texts(table[column], column)
+    check_ids(ids, column)
+    return ids
+
+
+def _check_inside(polygons: NDArray[np.object_], ids: list[str], domain: Domain) -> None:
+    """Refuse regions without an area inside the bounds."""
+    import shapely
+
+    bounds = shapely.box(*domain.bounds)
+    shapely.prepare(bounds)
+    outside = ~shapely.intersects(bounds, polygons) | shapely.touches(bounds, polygons)
+    if outside.any():
+        number = int(outside.argmax())
+        raise DomainError(
+            f"region {ids[number][:80]!r} lies outside the bounds ({int(outside.sum()):,} of "
+            f"{len(ids):,} do); remove them, or widen the bounds"
+        )
+
+
+def _level_names(columns: list[str]) -> list[str]:
+    """Names of levels by the columns of their ids, with a number where several have the same."""
+    if len(set(columns)) == len(columns):
+        return columns
+    return [f"{column} {number}" for number, column in enumerate(columns, 1)]
+
+
+def _area(domain: Domain, boundary: Boundary | None) -> Any:
+    """What regions must cover."""
+    import shapely
+
+    bounds = shapely.box(*domain.bounds)
+    return bounds if boundary is None else boundary.shape.intersection(bounds)
+
+
+def _with_elsewhere(levels: tuple[RegionLevel, ...]) -> tuple[RegionLevel, ...]:
+    """Levels with one more region at the end of each."""
+    extended = []
+    above = 0
+    for level in levels:
+        if ELSEWHERE in level.ids:
+            raise ParameterError(f"ids of level {level.name} must not be {ELSEWHERE!r}")
+        parent = np.append(level.parent, above).astype(np.int32)
+        extended.append(RegionLevel(name=level.name, ids=(*level.ids, ELSEWHERE), parent=parent))
+        above = len(level)
+    return tuple(extended)

@@ -1,0 +1,245 @@
+"""A raster that decides for most points which polygon they are in; outlines decide the others.
+
+Cells through which no outline passes lie in one polygon or in none. In the others a point is
+compared with the sides of the few polygons beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd._util.arrays import Floats, Integers, ranges
+from psd.regions.hierarchy import NO_REGION, CertainCells
+from psd.space.even_odd import SideIndex
+
+if TYPE_CHECKING:
+    from psd.space.domain import Domain
+
+__all__ = ["RegionRaster"]
+
+_MIN_SIDE, _MAX_SIDE = 64, 2048
+
+# Columns of a raster as a table; a power of two, as the others.
+_MAX_TABLE_SIDE = 1024
+
+# Cells of the raster for each side of a polygon, at least.
+_CELLS_PER_SIDE = 8
+
+_SIDES_PER_BATCH = 2**19
+
+# What rounding may move an outline by: in cells, in units in the last place of coordinates, and
+# in its height in a column, relative to the height of the side.
+_MARGIN, _ULPS, _SLOPE_MARGIN = 1e-6, 8, 2e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RegionRaster:
+    """Polygons over a domain, by cells of a raster.
+
+    Guarantees
+    ----------
+    - The polygon of a point is the first one that contains it by `SideIndex.contains`.
+
+    Parameters
+    ----------
+    origin, scale : tuple of float
+        South-west corner, and cells per unit of x and of y.
+    state : ndarray, shape (side, side), int32
+        Polygon of each cell; -1 for none; -2 - j for cell j among those with an outline.
+    begin : ndarray, shape (cut + 1,), int64
+        First candidate of each cell with an outline.
+    candidates : ndarray, shape (k,), int32
+        Polygons that may contain points of the cell, ascending in each.
+    sides : SideIndex
+        Sides of all polygons.
+    """
+
+    origin: tuple[float, float]
+    scale: tuple[float, float]
+    state: NDArray[np.int32]
+    begin: Integers
+    candidates: NDArray[np.int32]
+    sides: SideIndex
+
+    @classmethod
+    def from_polygons(
+        cls,
+        shapes: NDArray[np.object_],
+        sides: SideIndex,
+        domain: Domain,
+        *,
+        overlaps: Integers,
+        margin: float = 0.0,
+    ) -> Self:
+        """Make a raster of polygons.
+
+        Parameters
+        ----------
+        shapes : ndarray of geometries, shape (n,)
+            Valid polygons in the CRS of the domain.
+        sides : SideIndex
+            Of these polygons.
+        domain : Domain
+            Whose bounds the raster covers.
+        overlaps : ndarray, shape (m, 2), int64
+            All pairs of polygons whose interiors overlap.
+        margin : float
+            Distance from an outline up to which no cell counts as free of it.
+        """
+        side = 2 ** int(np.ceil(np.log2(max(len(sides.owner) * _CELLS_PER_SIDE, 1)) / 2))
+        side = min(max(side, _MIN_SIDE), _MAX_SIDE)
+        size = domain.width, domain.height
+        scale = side / size[0], side / size[1]
+        raster = cls(
+            origin=domain.bounds[:2],
+            scale=scale,
+            state=np.full((side, side), NO_REGION, np.int32),
+            begin=np.zeros(1, np.int64),
+            candidates=np.zeros(0, np.int32),
+            sides=sides,
+        )
+        reach = max(map(abs, domain.bounds))
+        room = [max(_MARGIN, (_ULPS * np.spacing(reach) + margin) * k) for k in scale]
+        keys = raster._outline_cells(len(shapes), room)
+        keys = raster._with_covering(keys, len(shapes), overlaps)
+        return raster._filled(keys, shapes)
+
+    def find(self, x: Floats, y: Floats) -> NDArray[np.int32]:
+        """Index of the first polygon that contains each point, -1 for none.
+
+        Parameters
+        ----------
+        x, y : ndarray, shape (n,), float64
+            Inside the bounds. Private.
+        """
+        region = self.state.ravel()[self._cells(x, y)]
+        point = np.flatnonzero(region < NO_REGION)
+        cell = -2 - region[point].astype(np.int64)
+        region[point] = NO_REGION
+        candidate, last = self.begin[cell], self.begin[cell + 1]
+        while len(point):
+            polygon = self.candidates[candidate]
+            inside = self.sides.contains(polygon, x[point], y[point])
+            region[point[inside]] = polygon[inside]
+            further = ~inside & (candidate + 1 < last)
+            point, candidate, last = point[further], candidate[further] + 1, last[further]
+        return region
+
+    def certain_cells(self) -> CertainCells:
+        """Cells without an outline, those of a raster of few enough cells for a table to join."""
+        parts = max(self.state.shape[0] // _MAX_TABLE_SIDE, 1)
+        side = self.state.shape[0] // parts
+        blocks = self.state.reshape(side, parts, side, parts).swapaxes(1, 2).reshape(side, side, -1)
+        first = blocks[:, :, 0]
+        certain = np.flatnonzero((first >= NO_REGION) & (blocks == first[:, :, None]).all(axis=2))
+        return CertainCells(
+            origin=self.origin,
+            scale=(self.scale[0] / parts, self.scale[1] / parts),
+            side=side,
+            cell=certain,
+            region=first.ravel()[certain].astype(np.int64),
+        )
+
+    def _cells(self, x: Floats, y: Floats) -> Integers:
+        """Number of the cell of each point inside the bounds; rounding keeps their order."""
+        rows, columns = self.state.shape
+        column = np.minimum(((x - self.origin[0]) * self.scale[0]).astype(np.int64), columns - 1)
+        row = np.minimum(((y - self.origin[1]) * self.scale[1]).astype(np.int64), rows - 1)
+        row *= columns
+        row += column
+        return np.asarray(row)
+
+    def _outline_cells(self, polygons: int, room: list[float]) -> Integers:
+        """Cells through which each outline may pass: cell x polygons + polygon, ascending."""
+        batches = [
+            np.unique(cell * polygons + self.sides.owner[side])
+            for cell, side in self._passed_cells(room)
+        ]
+        return np.unique(np.concatenate([np.zeros(0, np.int64), *batches]))
+
+    def _passed_cells(self, room: list[float]) -> Iterator[tuple[Integers, Integers]]:
+        """Yield cells and the sides that pass through or beside them."""
+        rows, columns = self.state.shape
+        for start in range(0, len(self.sides.owner), _SIDES_PER_BATCH):
+            x0, y0, x1, y1, _ = self.sides.sides[:, start : start + _SIDES_PER_BATCH]
+            x0, x1 = ((x - self.origin[0]) * self.scale[0] for x in (x0, x1))
+            y0, y1 = ((y - self.origin[1]) * self.scale[1] for y in (y0, y1))
+            side, column = _covered(x0 - room[0], x1 + room[0], columns)
+            x0, x1, y0, y1 = x0[side], x1[side], y0[side], y1[side]
+            slope = np.divide(y1 - y0, x1 - x0, out=np.zeros(len(x0)), where=x1 > x0)
+            enter = y0 + np.maximum(column - room[0] - x0, 0) * slope
+            leave = y1 - np.maximum(x1 - (column + 1 + room[0]), 0) * slope
+            slack = room[1] + _SLOPE_MARGIN * np.abs(y1 - y0)
+            upright = x1 == x0
+            low = np.where(upright, np.minimum(y0, y1), np.minimum(enter, leave)) - slack
+            high = np.where(upright, np.maximum(y0, y1), np.maximum(enter, leave)) + slack
+            item, row = _covered(low, high, rows)
+            yield row * columns + column[item], side[item] + start
+
+    def _with_covering(self, keys: Integers, polygons: int, overlaps: Integers) -> Integers:
+        """Add polygons that cover a cell in which only others have outlines."""
+        if not len(overlaps):
+            return keys
+        both = np.concatenate([overlaps, overlaps[:, ::-1]])
+        both = both[np.argsort(both[:, 0], kind="stable")]
+        first = np.searchsorted(both[:, 0], np.arange(polygons + 1))
+        cell, polygon = np.divmod(keys, polygons)
+        number = (first[1:] - first[:-1])[polygon]
+        cell = np.repeat(cell, number)
+        other = both[ranges(first[polygon], number), 1]
+        covers = self.sides.contains(other, *self._centres(cell))
+        return np.unique(np.concatenate([keys, cell[covers] * polygons + other[covers]]))
+
+    def _centres(self, cell: Integers) -> tuple[Floats, Floats]:
+        """Middle of cells."""
+        row, column = np.divmod(cell, self.state.shape[1])
+        x = self.origin[0] + (column + 0.5) / self.scale[0]
+        return x, self.origin[1] + (row + 0.5) / self.scale[1]
+
+    def _filled(self, keys: Integers, shapes: NDArray[np.object_]) -> Self:
+        """The raster with the state of all cells and the candidates of those with outlines."""
+        from scipy import ndimage
+
+        cell, polygon = np.divmod(keys, max(len(shapes), 1))
+        cut, begin = np.unique(cell, return_index=True)
+        is_free = np.ones(self.state.size, bool)
+        is_free[cut] = False
+        # Cells side by side without an outline between them are in the same polygon.
+        label, groups = ndimage.label(is_free.reshape(self.state.shape))
+        first = np.zeros(groups + 1, np.int64)
+        first[label.ravel()[::-1]] = np.arange(self.state.size)[::-1]
+        state = self._first_containing(first, shapes)[label.ravel()].astype(np.int32)
+        state[cut] = -2 - np.arange(len(cut))
+        return type(self)(
+            origin=self.origin,
+            scale=self.scale,
+            state=state.reshape(self.state.shape),
+            begin=np.append(begin, len(polygon)),
+            candidates=polygon.astype(np.int32),
+            sides=self.sides,
+        )
+
+    def _first_containing(self, cell: Integers, shapes: NDArray[np.object_]) -> Integers:
+        """First polygon that contains the middle of each cell, -1 for none."""
+        import shapely
+
+        x, y = self._centres(cell)
+        point, polygon = shapely.STRtree(shapes).query(shapely.points(x, y))
+        inside = self.sides.contains(polygon, x[point], y[point])
+        first = np.full(len(cell), len(shapes))
+        np.minimum.at(first, point[inside], polygon[inside])
+        return np.where(first < len(shapes), first, NO_REGION)
+
+
+def _covered(low: Floats, high: Floats, cells: int) -> tuple[Integers, Integers]:
+    """Cells from low to high along one axis, and the item of each; none outside the axis."""
+    meets = (high >= 0) & (low < cells)
+    first = np.floor(np.clip(low, 0, cells - 1)).astype(np.int64)
+    last = np.floor(np.clip(high, 0, cells - 1)).astype(np.int64)
+    length = np.where(meets, last - first + 1, 0)
+    return np.repeat(np.arange(len(low)), length), ranges(first, length)
