@@ -26,7 +26,8 @@ def read_regions(
     InputDataError, ParameterError
         If the file cannot be read as regions.
     """
-    from psd.space import region_files, region_repair
+    from psd.regions import files as region_files
+    from psd.space import region_repair
 
     if sum(map(bool, (box, boxes, polygons))) != 1:
         raise click.UsageError("exactly one of --box, --boxes and --polygons must be given")
