@@ -141,6 +141,8 @@ def test_bounds_across_longitude_180(tmp_path):
     parts = MultiPolygon([box(170, -22, 180, -12), box(-180, -22, -170, -12)])
     gpd.GeoSeries([parts], crs="EPSG:4326").to_file(tmp_path / "fiji.gpkg")
     assert bounds_from_text(f"of:{tmp_path / 'fiji.gpkg'}", "EPSG:3832") == pacific
+    for same in ("170,-22,190,-12", "-190,-22,-170,-12"):
+        assert bounds_from_text(f"{same}:crs=EPSG:4326", "EPSG:3832") == pacific
     for text, crs, meridian in (
         ("170,-22,-170,-12", "EPSG:3857", "180"),
         ("-40,-22,-20,-12", "EPSG:3832", "-30"),
