@@ -22,6 +22,7 @@ import numpy as np
 from psd._util.arrays import from_arrow
 from psd._util.wall_clock import wall_clock
 from psd.errors import InputDataError, InternalError, PsdError, ResourceError
+from psd.ingest.coordinate_text import MISSING, number_rule, srid_of
 from psd.ingest.duckdb_session import apply_settings, open_session
 from psd.ingest.sources import _paths
 from psd.ingest.sources._csv_file import CsvContent, find_compression, scan_content
@@ -29,7 +30,7 @@ from psd.ingest.sources._csv_header import Header, read_header
 from psd.ingest.sources._csv_query import CsvQuery
 from psd.ingest.sources._faults import fault_class
 from psd.ingest.sources._plain_text import plain_file, standard_input
-from psd.ingest.sources._point_text import MISSING, decode_point_text, number_rule, srid_of
+from psd.ingest.sources._point_text import decode_point_text
 from psd.ingest.sources._points import Projection, column_projection
 from psd.ingest.tally import Batch
 
