@@ -117,6 +117,14 @@ def test_an_app_takes_listed_names_of_the_core_and_of_apps_that_it_uses(app, sub
             assert faults(module, source_of(module)) == set()
 
 
+def test_the_table_of_apps_imports_them_for_types_alone():
+    """So the contracts of `lint-imports` may ignore its imports."""
+    for node in ast.parse(source_of("psd._apps")).body:
+        if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
+            imports = [n for n in ast.walk(node) if isinstance(n, ast.Import | ast.ImportFrom)]
+            assert "psd.apps" not in "".join(map(ast.unparse, imports))
+
+
 def test_the_core_names_no_app(subtests):
     """Neither in an import nor in a text, so that the folder of an app can be left out."""
     for module in PATHS.keys() - NAMERS - {"psd.apps", "psd_cli.apps"}:
