@@ -19,8 +19,7 @@ from psd.ingest.column_names import (
     resolve_columns,
 )
 from psd.ingest.coordinate_text import srid_of
-from psd.ingest.sources._point_text import decode_point_text
-from psd.ingest.sources._points import (
+from psd.ingest.points import (
     Coordinates,
     Projection,
     check_finite,
@@ -29,6 +28,7 @@ from psd.ingest.sources._points import (
     make_projection,
     stated_crs,
 )
+from psd.ingest.sources._point_text import decode_point_text
 from psd.ingest.tally import Batch
 
 if TYPE_CHECKING:

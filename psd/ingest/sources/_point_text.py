@@ -11,10 +11,10 @@ import numpy as np
 
 from psd.errors import InputDataError
 from psd.ingest.coordinate_text import MISSING, empty_pattern, point_pattern, point_rule
-from psd.ingest.sources._points import point_coordinates
+from psd.ingest.points import point_coordinates
 
 if TYPE_CHECKING:
-    from psd.ingest.sources._points import Coordinates
+    from psd.ingest.points import Coordinates
 
 __all__ = ["decode_point_text"]
 

@@ -25,13 +25,13 @@ from psd.errors import InputDataError, InternalError, PsdError, ResourceError
 from psd.ingest import input_paths
 from psd.ingest.coordinate_text import MISSING, number_rule, srid_of
 from psd.ingest.duckdb_session import apply_settings, open_session
+from psd.ingest.points import Projection, column_projection
 from psd.ingest.sources._csv_file import CsvContent, find_compression, scan_content
 from psd.ingest.sources._csv_header import Header, read_header
 from psd.ingest.sources._csv_query import CsvQuery
 from psd.ingest.sources._faults import fault_class
 from psd.ingest.sources._plain_text import plain_file, standard_input
 from psd.ingest.sources._point_text import decode_point_text
-from psd.ingest.sources._points import Projection, column_projection
 from psd.ingest.tally import Batch
 
 if TYPE_CHECKING:
