@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from psd import _apps, errors
-from psd._version import __version__
+from psd.version import __version__
 
 from .commands import find_command
 from .output.terminal import printable

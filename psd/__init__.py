@@ -14,7 +14,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from psd import _apps
-from psd._version import __version__
+from psd.version import __version__
 
 if TYPE_CHECKING:
     from psd import apps, decompositions, errors, testing

@@ -239,11 +239,12 @@ def plan_campaigns(
       psd local plan --bounds 126.4 37 127.6 38 --devices 100000 --epsilon 1,2,4 --rounds 1,4 \\
           --density clustered -o plan.csv
     """  # noqa: D301
+    from psd._apps import load_member
     from psd._util.atomic_write import check_targets
     from psd.apps.local.randomization import read_points
-    from psd.apps.planning.local_plan import plan
     from psd.space.domain import Domain
 
+    plan = load_member("local.plan")  # of another app, which may be left out
     form = output_format(form, output, FORMATS)
     inputs = [points] if points else []
     check_targets(filter(None, [output]), overwrite=overwrite, inputs=inputs)

@@ -121,7 +121,7 @@ def _inputs(table: dict[str, Any]) -> dict[str, Any]:
 
 def _method(inside: str, settings: tuple[str, ...]) -> Any:
     """Method of the regions."""
-    from psd.decompositions._regions import region_method
+    from psd.decompositions import region_method
 
     return region_method(inside, parse_settings(settings))
 

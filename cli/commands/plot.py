@@ -81,7 +81,7 @@ def command(
       psd plot year.psd.parquet year.pdf --level 5
     """  # noqa: D301
     from psd._util.atomic_write import check_free, write_file
-    from psd.export._maps import require_matplotlib
+    from psd._util.extras import require_matplotlib
 
     ending = Path(output).suffix.lower()
     if ending not in _ENDINGS:

@@ -156,7 +156,7 @@ def command(
 def _tally_request(domain: Domain, key: str | None, options: dict[str, Any]) -> TallyRequest:
     """Request of the options."""
     from psd.decompositions import method as method_by_name
-    from psd.decompositions._regions import region_method
+    from psd.decompositions import region_method
     from psd.publish.option_text import slices_from_text
     from psd.publish.region_text import regions_from_table
     from psd.publish.tallies import tally_request

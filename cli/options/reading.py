@@ -140,11 +140,11 @@ def inputs_and_engine(
         raise click.UsageError(
             "--read query must be left out with --read engine=spark:...; give --read table or paths"
         )
-    from psd.apps.spark.engine import SparkTable
+    from psd._apps import load_member
     from psd.ingest.engine import engine as find_engine
 
     local = [Path(item.removeprefix("file://")) for item in inputs if _is_local(item)]
-    tables = [] if table is None else [SparkTable(table)]
+    tables = [] if table is None else [load_member("SparkTable")(table)]
     return [*inputs, *tables], local, find_engine(name, address)
 
 

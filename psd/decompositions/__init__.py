@@ -26,12 +26,16 @@ from psd.space.growing_tree import Cells
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from psd.decompositions._regions import Regions as Regions
+
 __all__ = [
     "Cells",
     "Curator",
     "Decomposition",
+    "Regions",
     "Tree",
     "as_method",
+    "as_region_method",
     "check_parameters",
     "choice",
     "cut_grid",
@@ -41,6 +45,7 @@ __all__ = [
     "method_class",
     "methods",
     "public_field",
+    "region_method",
     "register",
     "share",
     "split_total",
@@ -117,6 +122,68 @@ def as_method(value: Any) -> Decomposition:
         raise ParameterError(_RESERVED, name="method")
     decomposition: Decomposition = value
     return decomposition
+
+
+def as_region_method(value: Any) -> Regions:
+    """Return a method for regions, or make it by the name of what is inside them.
+
+    Raises
+    ------
+    ParameterError
+        If the value is neither.
+
+    Examples
+    --------
+    >>> as_region_method("auto").inside, as_region_method("regions").inside
+    ('auto', 'cascade')
+    """
+    from psd.decompositions._regions import Regions
+
+    if isinstance(value, Regions):
+        return value
+    if isinstance(value, str):
+        return region_method(value)
+    raise ParameterError(
+        "method must be auto, cascade, none or a psd.decompositions.Regions with regions, "
+        f"got {type_text(value)}"
+    )
+
+
+def region_method(name: object, settings: Mapping[str, str] | None = None) -> Regions:
+    """Make the method by the name of what is inside the lowest regions, and texts of parameters.
+
+    Parameters
+    ----------
+    name : object
+        ``"regions"``, or a value of `Regions.inside`. Public.
+    settings : mapping, optional
+        Parameters of `Regions` as text.
+
+    Raises
+    ------
+    ParameterError
+        If the name is another one, or a parameter does not exist or has a wrong value.
+
+    Examples
+    --------
+    >>> region_method("none", {"weights": "1,4"}).weights
+    '1,4'
+    """
+    from psd.decompositions._regions import INSIDE, Regions
+
+    stated = dict(settings or {})
+    if name != Regions.name:
+        if name not in INSIDE:
+            raise ParameterError(
+                f"method must be one of {', '.join((*INSIDE, Regions.name))} with regions, got "
+                f"{str(name)[:80]!r}",
+                name="method",
+            )
+        if "inside" in stated:
+            raise ParameterError(f"inside must be left out with method {name}", name="inside")
+        stated["inside"] = str(name)
+    regions: Regions = from_settings(Regions, stated)
+    return regions
 
 
 def register(kind: type[Any]) -> type[Any]:

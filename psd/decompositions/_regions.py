@@ -12,14 +12,12 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from psd._util.arrays import Integers
-from psd._util.fields import check_parameters, choice, from_settings, public_field
-from psd._util.instances import type_text
+from psd._util.fields import check_parameters, choice, public_field
 from psd.decompositions._constants import (
     AUTO_CELLS,
     CASCADE_SIGNAL,
@@ -42,11 +40,13 @@ if TYPE_CHECKING:
     from psd.space.box_tree import Tree
     from psd.space.growing_tree import Cells
 
-__all__ = ["Regions", "as_region_method", "region_method"]
+__all__ = ["INSIDE", "Regions"]
+
+INSIDE = ("cascade", "auto", "none")
+"""What may be inside the lowest regions."""
 
 _MAX_SIGNAL = 1_000_000
 _MAX_TEXT, _MAX_WEIGHT = 100, 1_000_000
-_INSIDE = ("cascade", "auto", "none")
 _DEGREES = {"absolute": 2, "squared": 3}
 
 
@@ -114,7 +114,7 @@ class Regions:
     'none'
     """
 
-    inside: str = public_field("cascade", choice(*_INSIDE), "what is inside the lowest regions")
+    inside: str = public_field("cascade", choice(*INSIDE), "what is inside the lowest regions")
     levels_share: Decimal | None = public_field(
         None, share, "share of epsilon for all levels of regions"
     )
@@ -209,64 +209,6 @@ class Regions:
             epsilon=epsilon,
             first_levels=0,
         )
-
-
-def as_region_method(value: Any) -> Regions:
-    """Return a method for regions, or make it by the name of what is inside them.
-
-    Raises
-    ------
-    ParameterError
-        If the value is neither.
-
-    Examples
-    --------
-    >>> as_region_method("auto").inside, as_region_method("regions").inside
-    ('auto', 'cascade')
-    """
-    if isinstance(value, Regions):
-        return value
-    if isinstance(value, str):
-        return region_method(value)
-    raise ParameterError(
-        "method must be auto, cascade, none or a psd.decompositions.Regions with regions, "
-        f"got {type_text(value)}"
-    )
-
-
-def region_method(name: object, settings: Mapping[str, str] | None = None) -> Regions:
-    """Make the method by the name of what is inside the lowest regions, and texts of parameters.
-
-    Parameters
-    ----------
-    name : object
-        ``"regions"``, or a value of `Regions.inside`. Public.
-    settings : mapping, optional
-        Parameters of `Regions` as text.
-
-    Raises
-    ------
-    ParameterError
-        If the name is another one, or a parameter does not exist or has a wrong value.
-
-    Examples
-    --------
-    >>> region_method("none", {"weights": "1,4"}).weights
-    '1,4'
-    """
-    stated = dict(settings or {})
-    if name != Regions.name:
-        if name not in _INSIDE:
-            raise ParameterError(
-                f"method must be one of {', '.join((*_INSIDE, Regions.name))} with regions, got "
-                f"{str(name)[:80]!r}",
-                name="method",
-            )
-        if "inside" in stated:
-            raise ParameterError(f"inside must be left out with method {name}", name="inside")
-        stated["inside"] = str(name)
-    method: Regions = from_settings(Regions, stated)
-    return method
 
 
 def default_share(signal: float) -> Decimal:

@@ -105,8 +105,8 @@ def class_boxes(name: str) -> Floats:
     Notes
     -----
     Tiny: squares, in units of the domain, with sides of 0.2 to 0.275 % of it. The others: 0.01,
-    0.1, 1 and 10 % of its area, aspect ratios log-uniform in [1/4, 4], as in
-    `psd.apps.evaluation.workload`.
+    0.1, 1 and 10 % of its area, aspect ratios log-uniform in [1/4, 4], as those
+    of an evaluation.
     """
     steps = _SPREAD ** -np.arange(1.0, 5.0)
     size, shape, *position = np.modf(np.outer(steps, np.arange(_BOXES) + 0.5))[0]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from psd._util.arrays import Floats, Integers
-from psd.estimation._constants import (
+from psd.estimation.constants import (
     APART_VARIANCE,
     CUT_SHARE_VARIANCE,
     MAX_SHARE_VARIANCE,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from psd._util.arrays import Floats, Integers, distinct_values, sum_by
-from psd.estimation._constants import (
+from psd.estimation.constants import (
     STEP_COLUMN_ERRORS,
     STEP_ERRORS,
     STEP_FAMILIES,

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers
-from psd.estimation._constants import DENSITY_RASTER, EVEN_SHARE, SMOOTHING_PASSES
+from psd.estimation.constants import DENSITY_RASTER, EVEN_SHARE, SMOOTHING_PASSES
 from psd.space.box_tree import Tree
 from psd.space.polygon_areas import Outlines, divide_outlines
 

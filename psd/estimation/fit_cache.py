@@ -23,9 +23,9 @@ import numpy as np
 
 from psd._util.arrays import Floats
 from psd._util.atomic_write import write_file
-from psd._version import __version__
 from psd.errors import PsdError
 from psd.release.record import ReleaseRecord
+from psd.version import __version__
 
 __all__ = ["LEAST_NODES", "VARIABLE", "FitCache", "fit_cache"]
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers
-from psd.estimation._constants import (
+from psd.estimation.constants import (
     LIKELIHOOD_POINTS,
     LIKELIHOOD_REACH,
     ONE_SIDED,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from psd._util.arrays import Floats
-from psd.estimation._constants import PAIRS_ERRORS
+from psd.estimation.constants import PAIRS_ERRORS
 from psd.estimation.families import Divisions
 from psd.estimation.line_moments import WIDTHS, halvings
 from psd.space.box_tree import Tree

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers, distinct_values
-from psd.estimation._constants import (
+from psd.estimation.constants import (
     APART_PAIRS,
     LAGS,
     LINE_ERRORS,

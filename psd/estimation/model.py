@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers
-from psd.estimation._constants import MEDIAN_REACH, SHIFT_ERROR, SLOPE_SPREAD, SMOOTH_SHIFT
 from psd.estimation.alignment import (
     PATTERN_SHAPE,
     LinePattern,
@@ -19,6 +18,7 @@ from psd.estimation.alignment import (
     line_deviation,
     step_overdispersion,
 )
+from psd.estimation.constants import MEDIAN_REACH, SHIFT_ERROR, SLOPE_SPREAD, SMOOTH_SHIFT
 from psd.estimation.covariate_density import CovariateDensity, parent_shares, region_shares
 from psd.estimation.covariate_error import covariate_error
 from psd.estimation.density import (

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers, distinct_values
-from psd.estimation._constants import DENSITY_RASTER, SMOOTHING_PASSES
+from psd.estimation.constants import DENSITY_RASTER, SMOOTHING_PASSES
 from psd.estimation.density import RasterWindow, raster_scale
 from psd.estimation.families import children_of
 from psd.space.box_tree import Tree

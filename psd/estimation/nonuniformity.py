@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import sum_by
-from psd.estimation._constants import (
+from psd.estimation.constants import (
     CEILING_ERRORS,
     ENOUGH_FAMILIES,
     SHIFT_ERROR,

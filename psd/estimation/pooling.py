@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from psd._util.arrays import Floats, distinct_values
-from psd.estimation._constants import POOLING_PEERS
+from psd.estimation.constants import POOLING_PEERS
 
 __all__ = ["settled_variance"]
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers, ranges
-from psd.estimation._constants import (
+from psd.estimation.constants import (
     LARGE_REACH,
     LIKELIHOOD_REACH,
     ONE_SIDED,

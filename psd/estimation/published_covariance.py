@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from psd._util.arrays import Floats, sum_by
-from psd.estimation._constants import EMPTY_VARIANCE
+from psd.estimation.constants import EMPTY_VARIANCE
 from psd.estimation.least_squares import Estimates
 from psd.space.hierarchy import Hierarchy
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from psd._util.arrays import Floats, Integers, sum_by
-from psd.estimation._constants import (
+from psd.estimation.constants import (
     DIAGONAL_PART,
     ENOUGH_FAMILIES,
     EXPECTED_LUMP,

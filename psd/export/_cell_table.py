@@ -8,7 +8,8 @@ import geopandas as gpd
 import shapely
 from geopandas.plotting import GeoplotAccessor
 
-from psd.export._maps import classes_of, require_matplotlib
+from psd._util.extras import require_matplotlib
+from psd.export._maps import classes_of
 
 if TYPE_CHECKING:
     from psd.estimation.model import CountModel

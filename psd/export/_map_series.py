@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import shapely
 
+from psd._util.extras import require_matplotlib
 from psd._util.fields import choice
 from psd.errors import ParameterError
 from psd.export._maps import (
@@ -18,7 +19,6 @@ from psd.export._maps import (
     draw_scale_bar,
     fill_cells,
     frame_map,
-    require_matplotlib,
     shown_values,
     title_of,
 )

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import shapely
 
+from psd._util.colours import RELIABILITY, RELIABILITY_LEVELS, class_breaks, class_colours
+from psd._util.extras import require_matplotlib
 from psd._util.fields import choice
-from psd.errors import MissingExtraError
-from psd.export._styles import RELIABILITY, RELIABILITY_LEVELS, class_breaks, class_colours
 from psd.query.reliability import QUALITIES, Limits, Threshold, reliability_limits
 from psd.space.ground_areas import area_unit, east_west_scale, ground_width
 from psd.space.shape_transforms import transform_table
@@ -34,7 +34,6 @@ __all__ = [
     "draw_scale_bar",
     "fill_cells",
     "frame_map",
-    "require_matplotlib",
     "shown_values",
     "title_of",
 ]
@@ -74,23 +73,6 @@ class Classes:
         from matplotlib.colors import BoundaryNorm, ListedColormap
 
         return ListedColormap(list(self.colours)), BoundaryNorm(self.edges, len(self.colours))
-
-
-def require_matplotlib(purpose: str) -> None:
-    """Check that matplotlib is installed.
-
-    Raises
-    ------
-    MissingExtraError
-        If it is not.
-    """
-    try:
-        import matplotlib.figure  # noqa: F401
-    except ImportError:
-        raise MissingExtraError(
-            f"{purpose} needs matplotlib; install it with pip install 'psd-publisher[plot]'",
-            extra="plot",
-        ) from None
 
 
 def classes_of(model: CountModel, kind: str, values: Any, areas: Any = None) -> Classes:

@@ -10,46 +10,15 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 import shapely
 
+from psd._util.colours import RELIABILITY, RELIABILITY_LEVELS, class_breaks, class_colours
+
 if TYPE_CHECKING:
     import geopandas
 
-    from psd._util.arrays import Floats
-
-__all__ = [
-    "LINES",
-    "RELIABILITY",
-    "RELIABILITY_LEVELS",
-    "SEQUENTIAL",
-    "Style",
-    "class_breaks",
-    "class_colours",
-    "layer_styles",
-]
-
-SEQUENTIAL = ("#ffffcc", "#c7e9b4", "#7fcdbb", "#41b6c4", "#1d91c0", "#225ea8", "#0c2c84")
-"""Colours from few to many, ColorBrewer's YlGnBu; readers with colour blindness tell them apart."""
-
-RELIABILITY = ("#2c7bb6", "#abd9e9", "#ffffbf", "#fdae61", "#bdbdbd")
-"""Colours of relative errors, from reliable to mostly noise: ColorBrewer's RdYlBu from its end, and
-grey; readers with colour blindness tell them apart."""
-
-LINES = (
-    "#2c7bb6", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#5b6770", "#8c6d31",
-    "#332288", "#882255",
-)  # fmt: skip
-"""Colours of lines and bars: Okabe and Ito's for readers with colour blindness, and darker ones."""
-
-RELIABILITY_LEVELS = (0.12, 0.2, 0.3, 1.0)
-"""Relative errors that divide these colours."""
+__all__ = ["Style", "layer_styles"]
 
 # What the style takes for the relative error of an estimate of 0, which has no value in the file.
 _INFINITE = 10**11
-
-# Shares of what is coloured below the breaks.
-_SHARES = (0.1, 0.25, 0.45, 0.65, 0.82, 0.94)
-
-# Round numbers within a decade.
-_ROUND = np.array([1.0, 2.0, 5.0, 10.0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,49 +36,6 @@ class Style:
     name: str
     description: str
     qml: str
-
-
-def class_breaks(values: Floats, areas: Floats | None = None) -> list[float]:
-    """Round numbers that divide positive values into classes that can be seen on a map.
-
-    Parameters
-    ----------
-    values : ndarray of float64
-        Densities or estimates.
-    areas : ndarray of float64, optional
-        Area of each value on the map; all have the same by default. Tiny cells of huge densities
-        would otherwise take all classes.
-
-    Returns
-    -------
-    list of float
-        At most six rising numbers, each below the largest value.
-
-    Examples
-    --------
-    >>> class_breaks(np.arange(1.0, 1000.0))
-    [200.0, 500.0]
-    """
-    positive = np.isfinite(values) & (values > 0)
-    if not positive.any():
-        return []
-    order = np.argsort(values[positive], kind="stable")
-    rising = values[positive][order]
-    # Halfway between the area and the records of each value: by area alone most classes would be
-    # of places with hardly a record, by records alone of cells too small to be seen.
-    weight = np.sqrt(rising) * (1.0 if areas is None else areas[positive][order])
-    share = (np.cumsum(weight) - weight / 2) / weight.sum()
-    limits = np.interp(_SHARES, share, rising)
-    decade = 10.0 ** np.floor(np.log10(limits))
-    nearest = np.abs(np.log(np.outer(limits / decade, 1 / _ROUND))).argmin(axis=1)
-    breaks = sorted({float(f"{each:.3g}") for each in decade * _ROUND[nearest]})
-    return [each for each in breaks if rising[0] < each < rising[-1]]
-
-
-def class_colours(classes: int) -> list[str]:
-    """Colours of a number of classes, from few to many records."""
-    chosen = np.linspace(0, len(SEQUENTIAL) - 1, classes).round().astype(int)
-    return [SEQUENTIAL[number] for number in chosen]
 
 
 def layer_styles(table: geopandas.GeoDataFrame) -> list[Style]:

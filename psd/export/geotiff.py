@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from psd._util.colours import class_breaks, class_colours
 from psd.errors import MissingExtraError
-from psd.export._styles import class_breaks, class_colours
 
 if TYPE_CHECKING:
     from psd._util.arrays import Floats

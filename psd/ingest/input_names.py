@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any
 from psd._util.postgres import display_name
 from psd.apps.spark.tables import SparkTable
 from psd.errors import InputDataError, PsdError
-from psd.ingest.partial_tally import PartialTally, PartOrigin
-from psd.ingest.sources._paths import (
+from psd.ingest.input_paths import (
     STDIN,
     expand_paths,
     file_kind,
     has_partition_values,
     is_path,
 )
+from psd.ingest.partial_tally import PartialTally, PartOrigin
 from psd.ingest.sources.postgis import PostGIS
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ __all__ = [
     "SELECTIONS",
     "STATEMENTS",
     "STREAM_STATEMENTS",
+    "TOTALS_FACTOR",
     "method_parameters",
 ]
 

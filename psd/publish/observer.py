@@ -37,8 +37,8 @@ class Observer:
         Called with a PRIVATE message that names two files of equal content. By default the build is
         refused; a build with a ledger calls `private_fault` instead.
     private_tally : callable, optional
-        Called with the PRIVATE exact tally, which `psd.apps.evaluation.evaluate` needs for bounded
-        users. A caller that stores it must keep it secret.
+        Called with the PRIVATE exact tally, which `psd.evaluate` needs for bounded users. A caller
+        that stores it must keep it secret.
     """
 
     progress: Callable[[str], None] = log_stage

@@ -16,11 +16,10 @@ from psd._util.instances import check_instance, type_text
 from psd.accounting import rho_of
 from psd.curator.contribution_choice import ContributionChoice
 from psd.curator.private_bounds import PrivateBounds
-from psd.decompositions import Decomposition, as_method
-from psd.decompositions._regions import Regions
+from psd.decompositions import Decomposition, Regions, as_method
 from psd.errors import ParameterError
+from psd.ingest.points import column_projection
 from psd.ingest.sources import Columns
-from psd.ingest.sources._points import column_projection
 from psd.privacy.delta import delta_text, parse_delta
 from psd.privacy.epsilon import epsilon_text, parse_epsilon
 from psd.privacy.loss import Loss

@@ -10,8 +10,7 @@ from psd._util.instances import check_instance
 from psd._util.suggestions import check_names
 from psd.curator.contribution_choice import ContributionChoice
 from psd.curator.private_bounds import PrivateBounds
-from psd.decompositions import as_method
-from psd.decompositions._regions import as_region_method
+from psd.decompositions import as_method, as_region_method
 from psd.errors import ParameterError
 from psd.ingest.sources import Columns
 from psd.privacy.unit import Count, PrivacyUnit, privacy_unit

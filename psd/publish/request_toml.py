@@ -17,9 +17,8 @@ from psd._util.toml_text import toml_text
 from psd._util.toml_values import read_toml, texts_of, values_of
 from psd.curator.contribution_choice import ContributionChoice
 from psd.curator.private_bounds import PrivateBounds
-from psd.decompositions import Decomposition
+from psd.decompositions import Decomposition, region_method
 from psd.decompositions import method as method_by_name
-from psd.decompositions._regions import region_method
 from psd.decompositions._workload_shares import CLASSES, weights_for_boxes
 from psd.decompositions.quadtree import Quadtree
 from psd.errors import ParameterError

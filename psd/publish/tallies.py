@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 from psd._util.atomic_write import check_targets
 from psd._util.suggestions import check_names
-from psd.decompositions import as_method
-from psd.decompositions._regions import as_region_method
+from psd.decompositions import as_method, as_region_method
 from psd.errors import ParameterError
 from psd.ingest.hash_key import load_key
 from psd.ingest.partial_tally import PartialTally

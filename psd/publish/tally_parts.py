@@ -17,6 +17,7 @@ from psd._util.wall_clock import zone_rules
 from psd.api.series import SeriesRelease
 from psd.errors import ParameterError
 from psd.ingest.hash_key import key_fingerprint
+from psd.ingest.input_paths import STDIN, is_csv, is_path, refuse_changes
 from psd.ingest.memory_limit import memory_for_rows, parse_memory, split_memory
 from psd.ingest.partial_tally import (
     EMPTY,
@@ -30,7 +31,6 @@ from psd.ingest.reading import reading_of
 from psd.ingest.sources import Columns, files_of, read
 from psd.ingest.sources._copies import content_digest
 from psd.ingest.sources._csv_file import find_compression
-from psd.ingest.sources._paths import STDIN, is_csv, is_path, refuse_changes
 from psd.ingest.tally import Tally
 from psd.ingest.tally_builder import TallyBuilder
 from psd.ingest.tally_file import file_digest

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from psd.errors import ParameterError
 from psd.estimation.near_model import near_model
-from psd.query._constants import COMPILED_FROM
 from psd.query.answer_table import answer_columns
+from psd.query.constants import COMPILED_FROM
 from psd.query.region_cells import region_box_fraction
 from psd.query.reliability import Threshold
 from psd.query.totals import QueryTotals, concatenate, query_totals

@@ -16,12 +16,12 @@ import numpy as np
 from numba import njit
 
 from psd._util.arrays import Floats
-from psd.estimation import _constants as estimation_constants
+from psd.estimation import constants as estimation_constants
 from psd.estimation import nonuniformity as uniformity
-from psd.query import _constants as query_constants
 from psd.query import compiled_shares
-from psd.query._constants import SHARE_ROUNDING
+from psd.query import constants as query_constants
 from psd.query.compiled_shares import apply_covariate, apply_smooth, measure_area
+from psd.query.constants import SHARE_ROUNDING
 from psd.query.flat_tree import COVARIATE, SMOOTH, ChildRanges, Errors, FlatTree
 from psd.query.totals import QueryTotals
 from psd.space.box_tree import MAX_CHILDREN

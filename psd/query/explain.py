@@ -21,8 +21,8 @@ from psd.estimation.model import CountModel
 from psd.estimation.nonuniformity import nonuniformity_variance, shift_variance
 from psd.estimation.published_covariance import published_covariance
 from psd.privacy.epsilon import MAX_EPSILON, NANO
-from psd.query._constants import FINER_SHIFT
 from psd.query.boxes import box_fraction, parse_boxes
+from psd.query.constants import FINER_SHIFT
 from psd.query.polygon_sides import Sides
 from psd.query.polygons import outline_sides, polygon_fraction
 from psd.query.totals import QueryTotals, query_totals

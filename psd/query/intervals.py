@@ -19,7 +19,7 @@ from statistics import NormalDist
 import numpy as np
 
 from psd._util.arrays import Floats
-from psd.query._constants import (
+from psd.query.constants import (
     MAX_BIAS,
     RESTORED_VARIANCE,
     ROUNDING_VARIANCE,

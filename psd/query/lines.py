@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers, sum_by
-from psd.query._constants import SHARE_ROUNDING
+from psd.query.constants import SHARE_ROUNDING
 from psd.query.traversal import Traversal
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from psd._util.arrays import Floats, Integers
-from psd.query._constants import LINE_PLACES, SIDE_SLANT, SLANTING_SHIFT
+from psd.query.constants import LINE_PLACES, SIDE_SLANT, SLANTING_SHIFT
 from psd.query.lines import cut_deviation
 from psd.space.domain import Domain
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from psd.estimation.model import CountModel
 
-__all__ = ["MAX_REGIONS", "Regions", "check_size", "cut_leaves", "prepare_regions"]
+__all__ = ["MAX_REGIONS", "Polygons", "Regions", "check_size", "cut_leaves", "prepare_regions"]
 
 MAX_REGIONS = 5_000
 """Maximum number of regions whose covariances are computed together: a matrix of 200 MB."""

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers
 from psd.errors import ParameterError
-from psd.query._constants import GOOD_LIMIT
+from psd.query.constants import GOOD_LIMIT
 
 __all__ = [
     "QUALITIES",

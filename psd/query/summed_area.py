@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import Floats
 from psd.estimation.density import PARTS, Density, SmoothDensity
-from psd.query._constants import MAX_MESH_CELLS
+from psd.query.constants import MAX_MESH_CELLS
 from psd.space.box_tree import Tree
 
 __all__ = ["Mesh", "leaf_mesh"]

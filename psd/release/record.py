@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.declared_parameters import NO_PARAMETERS, DeclaredParameters
-from psd._version import __version__
 from psd.errors import ParameterError
 from psd.privacy.epsilon import MAX_EPSILON, NANO, epsilon_text
 from psd.privacy.loss import Loss
@@ -28,6 +27,7 @@ from psd.space.box_tree import Tree
 from psd.space.covariate import Covariate, check_covariate
 from psd.space.domain import Domain
 from psd.space.region_tree import RegionTree, check_cells
+from psd.version import __version__
 
 __all__ = ["GIVEN_METHOD", "CountSource", "ReleaseRecord", "guarantee_note", "is_method_name"]
 

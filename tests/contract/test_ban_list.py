@@ -246,7 +246,10 @@ RULES = {
     ),
     # Files with a name in a folder of the system, which a kill leaves there with records in them.
     "named temporary files": Rule(
-        where="psd.ingest psd.curator psd.publish psd.ledger psd.apps.choosing psd.apps.streams",
+        where="""
+            psd.ingest psd.curator psd.publish psd.ledger psd.apps.choosing psd.apps.spark
+            psd.apps.streams psd.apps.suggest.training
+        """,
         imports="""
             tempfile.NamedTemporaryFile tempfile.mkstemp tempfile.mkdtemp
             tempfile.TemporaryDirectory tempfile.SpooledTemporaryFile

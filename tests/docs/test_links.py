@@ -40,7 +40,8 @@ def test_links_lead_to_a_file_and_a_heading(subtests):
 
 
 def test_files_that_are_named_exist(subtests):
-    for page in PAGES:
+    settings = [*(ROOT / ".ci").iterdir(), ROOT / "pyproject.toml", ROOT / "tests/mutation.toml"]
+    for page in [*PAGES, *settings]:
         with subtests.test(str(page.relative_to(ROOT))):
             named = re.findall(
                 r"\b(?:psd|cli|tests|docs|\.ci)/[\w./*-]+\w", page.read_text("utf-8")

@@ -9,7 +9,7 @@ import shapely
 from unit.estimation.test_lines import points, release_of_points
 
 from oracle.test_line_errors import boxes_of
-from psd.query._constants import SLANTING_SHIFT
+from psd.query.constants import SLANTING_SHIFT
 from psd.query.covariance import nonuniformity_covariance
 from psd.query.polygons import polygon_totals
 from psd.query.region_overlaps import prepare_regions

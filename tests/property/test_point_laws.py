@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from psd.errors import InputDataError
-from psd.ingest.sources import _points
+from psd.ingest import points
 
 NUMBERS, POINT = st.floats(allow_infinity=False, width=64), shapely.Point(1, 2)
 POINTS = st.lists(st.one_of(st.none(), st.tuples(NUMBERS, NUMBERS)), max_size=12)
 
 
 def parsed(array):
-    return _points.point_coordinates(shapely.from_wkb(array.to_numpy(zero_copy_only=False)), "g")
+    return points.point_coordinates(shapely.from_wkb(array.to_numpy(zero_copy_only=False)), "g")
 
 
 @given(
@@ -34,7 +34,7 @@ def test_both_ways_agree(places, kind, spelling, skipped):
     if spelling == "height":
         wkb = shapely.to_wkb(shapely.force_3d(shapes, 7.0), output_dimension=3)
     array = pa.array(list(wkb), pa.binary()).cast(kind).slice(skipped)
-    found, expected = _points.decode_points(array, "g"), parsed(array)
+    found, expected = points.decode_points(array, "g"), parsed(array)
     # A point with one coordinate that is no number is nowhere, whichever way it is read.
     missing = np.isnan(found).any(axis=0)
     np.testing.assert_array_equal(missing, np.isnan(expected).any(axis=0))
@@ -51,4 +51,4 @@ def test_the_quick_way_is_for_finite_points_alone():
         ([b"\x07" * 25], "must hold geometries in WKB"),
     ]:
         with pytest.raises(InputDataError, match=words):
-            _points.decode_points(pa.array(wkb, pa.binary()), "g")
+            points.decode_points(pa.array(wkb, pa.binary()), "g")

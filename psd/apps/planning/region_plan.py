@@ -24,7 +24,7 @@ from psd.apps.planning.region_population import (
     read_populations,
     region_populations,
 )
-from psd.decompositions._regions import Regions, as_region_method
+from psd.decompositions import Regions, as_region_method
 from psd.errors import ParameterError
 from psd.estimation.least_squares import infer_counts
 from psd.estimation.local_measurements import measure_record

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
-from psd._version import __version__
+from psd.version import __version__
 
 __all__ = ["plugin_archive"]
 

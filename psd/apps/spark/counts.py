@@ -11,7 +11,7 @@ import numpy as np
 from psd.apps.spark.expression import count_cells, count_faults, parse_rows
 from psd.apps.spark.regions import Share, add_regions, count_in_regions
 from psd.errors import InputDataError, ParameterError, ResourceError
-from psd.ingest.sources._point_text import number_rule, srid_of
+from psd.ingest.coordinate_text import number_rule, srid_of
 from psd.ingest.tally import Tally
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ from psd.apps.spark.parse import (
     strip_characters,
     with_point,
 )
+from psd.ingest.coordinate_text import srid_of
 from psd.ingest.row_hash import PRIME, SALTS, TIME_OFFSET
-from psd.ingest.sources._point_text import srid_of
 from psd.ingest.user_ids import INVISIBLE
 
 if TYPE_CHECKING:

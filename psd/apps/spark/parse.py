@@ -12,8 +12,7 @@ from typing import Any
 
 from psd._util.wall_clock import NAMED_ZONE, OFFSET
 from psd.ingest import user_ids
-from psd.ingest.sources._csv_file import DECIMAL
-from psd.ingest.sources._point_text import MISSING, empty_pattern, point_pattern
+from psd.ingest.coordinate_text import DECIMAL, MISSING, empty_pattern, point_pattern
 
 __all__ = [
     "COMPOSED",

@@ -16,9 +16,9 @@ from zoneinfo import ZoneInfo
 from psd._util.csv_header import AUTOMATIC, DELIMITERS
 from psd._util.wall_clock import check_zone
 from psd.errors import InputDataError, ParameterError
-from psd.ingest.sources._names import check_roles, resolve_columns
-from psd.ingest.sources._paths import uncompressed_name
-from psd.ingest.sources._tally_marks import refuse_tally_columns
+from psd.ingest.column_names import check_roles, resolve_columns
+from psd.ingest.input_paths import uncompressed_name
+from psd.ingest.tally_marks import refuse_tally_columns
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns

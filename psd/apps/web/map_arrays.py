@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import Floats
 from psd.api.release import Release
-from psd.estimation._constants import (
+from psd.estimation.constants import (
     CEILING_ERRORS,
     DENSITY_RASTER,
     EMPTY_VARIANCE,
@@ -24,7 +24,7 @@ from psd.estimation._constants import (
 from psd.estimation.covariate_density import CovariateDensity
 from psd.estimation.density import SmoothDensity
 from psd.estimation.model import CountModel
-from psd.query._constants import (
+from psd.query.constants import (
     LINE_PLACES,
     MAX_BIAS,
     RESTORED_VARIANCE,

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from psd._util.arrays import Floats, Integers
+from psd._util.colours import class_breaks
 from psd.api.release import Release
 from psd.apps.web.map_regions import RegionGroup
-from psd.export._styles import class_breaks
 from psd.space.box_tree import Tree
 from psd.space.ground_areas import ground_areas, ground_densities
 

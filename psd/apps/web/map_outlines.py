@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
 from psd._util.arrays import Floats
+from psd.space.countries import border_arcs
 from psd.space.crs import metres_per_unit, offline, parse_crs
 from psd.space.domain import Domain
 
@@ -49,7 +47,7 @@ def country_outlines(domain: Domain) -> list[list[list[float]]]:
     if parse_crs(domain.crs).is_engineering:
         return []
     coarse = domain.geographic and domain.width >= _COARSE
-    lines = _lines_in(_arcs("countries-110m.json" if coarse else "countries-50m.json"), domain)
+    lines = _lines_in(border_arcs(coarse=coarse), domain)
     west, south, east, north = domain.bounds
     x, y = (max(domain.width, domain.height) * _AROUND,) * 2
     clipped = shapely.clip_by_rect(lines, west - x, south - y, east + x, north + y)
@@ -93,13 +91,3 @@ def _transformed(vertices: Floats, domain: Domain) -> tuple[Floats, Floats]:
             return (np.full(len(vertices), np.nan),) * 2
         x, y = transformer.transform(vertices[:, 0], vertices[:, 1])
     return np.asarray(x, np.float64), np.asarray(y, np.float64)
-
-
-@cache
-def _arcs(name: str) -> tuple[Floats, ...]:
-    """Arcs of a TopoJSON file in degrees; each is the border of one or two countries."""
-    text = files("psd.apps.web.assets").joinpath(name).read_text(encoding="utf-8")
-    topology = json.loads(text)
-    scale = np.array(topology["transform"]["scale"])
-    origin = np.array(topology["transform"]["translate"])
-    return tuple(np.cumsum(arc, axis=0) * scale + origin for arc in topology["arcs"])

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psd._version import __version__
 from psd.api.region_release import RegionRelease
 from psd.api.release import Release
 from psd.apps.web.map_arrays import (
@@ -37,6 +36,7 @@ from psd.apps.web.map_regions import (
 from psd.errors import ParameterError
 from psd.query.reliability import Threshold, reliability_limits
 from psd.space.ground_areas import area_unit, east_west_scale
+from psd.version import __version__
 
 if TYPE_CHECKING:
     import geopandas

@@ -6,15 +6,15 @@ import math
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
+from psd._util.extras import require_matplotlib
 from psd._util.html import figure_block, page, paragraph, section, table_block
-from psd._version import __version__
 from psd.api.region_release import RegionRelease
 from psd.api.release import Release
 from psd.apps.web.size_accuracy import SQUARES, errors_by_size
 from psd.decompositions import method_class, methods
-from psd.export._maps import require_matplotlib
 from psd.privacy.delta import delta_text
 from psd.query.reliability import QUALITIES, reliability_limits
+from psd.version import __version__
 
 if TYPE_CHECKING:
     import pandas

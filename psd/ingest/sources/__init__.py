@@ -18,10 +18,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from psd._util import plugins
 from psd._util.wall_clock import check_zone
 from psd.errors import InputDataError, ParameterError
-from psd.ingest.sources._columns import Columns
-from psd.ingest.sources._copies import CopyCheck, OnCopy, refuse_copy
-from psd.ingest.sources._csv_header import HeaderError
-from psd.ingest.sources._paths import (
+from psd.ingest.columns import Columns
+from psd.ingest.input_paths import (
     STDIN,
     expand_paths,
     has_known_ending,
@@ -29,6 +27,8 @@ from psd.ingest.sources._paths import (
     pattern_of_mixed_folder,
     resolve_inputs,
 )
+from psd.ingest.sources._copies import CopyCheck, OnCopy, refuse_copy
+from psd.ingest.sources._csv_header import HeaderError
 
 if TYPE_CHECKING:
     from psd.ingest.tally import Batch

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from psd._util.wall_clock import wall_clock
 from psd.errors import InputDataError
-from psd.ingest.sources._names import (
+from psd.ingest.column_names import (
     check_roles,
     may_be_values,
     refuse_two_pairs,
     resolve_columns,
 )
-from psd.ingest.sources._point_text import decode_point_text, srid_of
-from psd.ingest.sources._points import (
+from psd.ingest.coordinate_text import srid_of
+from psd.ingest.points import (
     Coordinates,
     Projection,
     check_finite,
@@ -28,6 +28,7 @@ from psd.ingest.sources._points import (
     make_projection,
     stated_crs,
 )
+from psd.ingest.sources._point_text import decode_point_text
 from psd.ingest.tally import Batch
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class Layout:
     project : callable
         Reprojects points to the CRS of the domain.
     srid : int, optional
-        SRID that points in text may state, see `psd.ingest.sources._point_text`.
+        SRID that points in text may state, see `psd.ingest.coordinate_text`.
     """
 
     what: str

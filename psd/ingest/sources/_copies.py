@@ -2,7 +2,7 @@
 
 A record in two files is counted twice, and its unit of privacy loses twice epsilon. A file under
 two names, or beside its compressed form, is refused by its name and inode before anything is read
-(`psd.ingest.sources._paths`). A copy has another inode, so digests of the content after
+(`psd.ingest.input_paths`). A copy has another inode, so digests of the content after
 decompression are compared.
 
 Whether two files are equal is a function of private data. The comparison therefore has only one
@@ -32,9 +32,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from psd.errors import InputDataError
+from psd.ingest.input_paths import file_kind
 from psd.ingest.sources._csv_file import BUFFER, find_compression, open_content
 from psd.ingest.sources._faults import fault_class
-from psd.ingest.sources._paths import file_kind
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns

@@ -16,7 +16,6 @@ from psd.ingest.sources._faults import fault_class
 
 __all__ = [
     "BUFFER",
-    "DECIMAL",
     "CsvContent",
     "Expansion",
     "find_compression",
@@ -26,9 +25,6 @@ __all__ = [
 
 BUFFER = 2**20
 """Bytes that are read at once; they fit into the cache of a processor."""
-
-DECIMAL = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
-"""Pattern of a plain decimal number."""
 
 _LINE_END = re.compile(rb"[\r\n]")
 

@@ -19,15 +19,16 @@ from psd._util.csv_header import (
     split_names,
 )
 from psd.errors import InputDataError
-from psd.ingest.sources._columns import Columns
-from psd.ingest.sources._csv_file import DECIMAL, find_compression, open_content
-from psd.ingest.sources._names import (
+from psd.ingest.column_names import (
     check_roles,
     closest_text,
     may_be_values,
     refuse_two_pairs,
     resolve_columns,
 )
+from psd.ingest.columns import Columns
+from psd.ingest.coordinate_text import DECIMAL
+from psd.ingest.sources._csv_file import find_compression, open_content
 
 __all__ = [
     "START",

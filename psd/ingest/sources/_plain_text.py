@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import IO
 
 from psd.errors import InputDataError, ResourceError
-from psd.ingest.sources._columns import Columns
+from psd.ingest.columns import Columns
+from psd.ingest.input_paths import refuse_changes
 from psd.ingest.sources._csv_file import BUFFER, Expansion, find_compression, open_content
 from psd.ingest.sources._csv_header import (
     START,
@@ -26,7 +27,6 @@ from psd.ingest.sources._csv_header import (
     check_signature,
     has_wide_mark,
 )
-from psd.ingest.sources._paths import refuse_changes
 
 __all__ = ["header_file", "plain_file", "standard_input", "stored_stream"]
 

@@ -14,8 +14,8 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from psd.errors import InputDataError
+from psd.ingest.input_paths import ending_kind
 from psd.ingest.sources import csv, parquet
-from psd.ingest.sources._paths import ending_kind
 from psd.ingest.sources._plain_text import stored_stream
 
 if TYPE_CHECKING:

@@ -22,15 +22,16 @@ import numpy as np
 from psd._util.arrays import from_arrow
 from psd._util.wall_clock import wall_clock
 from psd.errors import InputDataError, InternalError, PsdError, ResourceError
+from psd.ingest import input_paths
+from psd.ingest.coordinate_text import MISSING, number_rule, srid_of
 from psd.ingest.duckdb_session import apply_settings, open_session
-from psd.ingest.sources import _paths
+from psd.ingest.points import Projection, column_projection
 from psd.ingest.sources._csv_file import CsvContent, find_compression, scan_content
 from psd.ingest.sources._csv_header import Header, read_header
 from psd.ingest.sources._csv_query import CsvQuery
 from psd.ingest.sources._faults import fault_class
 from psd.ingest.sources._plain_text import plain_file, standard_input
-from psd.ingest.sources._point_text import MISSING, decode_point_text, number_rule, srid_of
-from psd.ingest.sources._points import Projection, column_projection
+from psd.ingest.sources._point_text import decode_point_text
 from psd.ingest.tally import Batch
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ USES: tuple[str, ...] = ("wkt", "delimiter", "decimal", "encoding", "skip_rows")
 
 def accepts(data: Any) -> bool:
     """Whether the input is a path, and not that of a file of another known format."""
-    return _paths.file_kind(data) == "csv"
+    return input_paths.file_kind(data) == "csv"
 
 
 def batches(
@@ -100,7 +101,7 @@ def batches(
         paths = [stack.enter_context(_as_file(path, columns)) for path in items]
         headers = [read_header(path, columns) for path in paths]
         for item, path, header in zip(items, paths, headers, strict=True):
-            with _paths.refuse_changes([path]):
+            with input_paths.refuse_changes([path]):
                 content = _scan(path, header.delimiter)
                 if copies is not None and content.has_rows:
                     copies.add(path, content.length, _display_name(item))
@@ -111,7 +112,7 @@ def batches(
 
 def _display_name(item: Path) -> str:
     """What an input is called in messages."""
-    return "standard input" if str(item) == _paths.STDIN else str(item)
+    return "standard input" if str(item) == input_paths.STDIN else str(item)
 
 
 def _scan(path: Path, delimiter: str) -> CsvContent:
@@ -125,7 +126,7 @@ def _scan(path: Path, delimiter: str) -> CsvContent:
 @contextmanager
 def _as_file(path: Path, columns: Columns) -> Iterator[Path]:
     """Yield a plain file as it is, and standard input and other text as an unnamed file."""
-    is_stream = str(path) == _paths.STDIN
+    is_stream = str(path) == input_paths.STDIN
     opened = standard_input() if is_stream else contextlib.nullcontext(path)
     with opened as file, plain_file(file, columns) as plain:
         yield plain

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from psd._util.wall_clock import wall_clock
 from psd.errors import InputDataError
-from psd.ingest.sources._arrow import MAX_BATCH_ROWS, check_names
-from psd.ingest.sources._names import check_roles, refuse_two_pairs, resolve_columns
-from psd.ingest.sources._point_text import decode_point_text, srid_of
-from psd.ingest.sources._points import (
+from psd.ingest.column_names import check_roles, refuse_two_pairs, resolve_columns
+from psd.ingest.coordinate_text import srid_of
+from psd.ingest.points import (
     Coordinates,
     check_finite,
     column_projection,
@@ -21,6 +20,8 @@ from psd.ingest.sources._points import (
     point_coordinates,
     stated_crs,
 )
+from psd.ingest.sources._arrow import MAX_BATCH_ROWS, check_names
+from psd.ingest.sources._point_text import decode_point_text
 from psd.ingest.tally import Batch
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from psd._util.untrusted_parquet import footer_keys
 from psd.errors import InputDataError
+from psd.ingest.column_names import resolve_columns
+from psd.ingest.input_paths import file_kind, refuse_changes
 from psd.ingest.sources._arrow import check_names, find_columns
 from psd.ingest.sources._faults import fault_class
-from psd.ingest.sources._names import resolve_columns
-from psd.ingest.sources._paths import file_kind, refuse_changes
-from psd.ingest.sources._tally_marks import refuse_private_footer
+from psd.ingest.tally_marks import refuse_private_footer
 from psd.regions.files import refuse_pointers
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ import pytest
 import shapely
 
 import psd
+from psd._util.colours import class_breaks
 from psd.apps.web.map_arrays import cut_arrays, pack_arrays, release_arrays, release_numbers
 from psd.apps.web.map_classes import cell_classes, region_classes, shown_nodes
 from psd.apps.web.map_outlines import country_outlines
 from psd.apps.web.map_regions import RegionGroup, given_regions, outline_arrays, release_regions
 from psd.errors import ParameterError
-from psd.export._styles import class_breaks
 from psd.space.ground_areas import ground_areas
 from psd.testing.releases import release_from_counts
 from support.map_engine import KINDS, built, of_zooms, viewed

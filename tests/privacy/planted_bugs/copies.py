@@ -34,4 +34,4 @@ def copies_are_compared_as_stored(original, self, path, length, name=None):
 @like("folders in which files are compressed and not removed")
 def compressed_twins_are_read():
     """A file and its compressed form in one folder are both read."""
-    return replaced("psd.ingest.sources._paths.uncompressed_name", lambda name: name)
+    return replaced("psd.ingest.input_paths.uncompressed_name", lambda name: name)

@@ -41,7 +41,7 @@ def degrees_beyond_their_limits_are_refused(original, self, batch):
 
 @planted(test=REFUSALS + "test_columns_without_a_valid_transform_are_outside[bounds0]")
 @like("libraries that raise an error for one point that cannot be projected")
-@around("psd.ingest.sources._points.make_projection")
+@around("psd.ingest.points.make_projection")
 def points_that_are_not_reached_are_refused(original, *arguments):
     """One record that the transformation does not reach stops the build of all others."""
     project = original(*arguments)

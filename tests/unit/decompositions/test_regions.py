@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import psd
-from psd.decompositions import Regions
-from psd.decompositions._regions import as_region_method, default_share
+from psd.decompositions import Regions, as_region_method
+from psd.decompositions._regions import default_share
 from psd.errors import ParameterError
 from psd.estimation.least_squares import infer_counts
 from psd.mechanisms.sampler import SecureSampler

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from psd.estimation._constants import LAGS
+from psd.estimation.constants import LAGS
 from psd.estimation.line_moments import _pairs, halvings
 
 LATTICE = (1024, 1024)

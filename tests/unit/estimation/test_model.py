@@ -8,7 +8,7 @@ import pytest
 import shapely
 
 import psd
-from psd.estimation._constants import MEDIAN_REACH, SLOPE_SPREAD
+from psd.estimation.constants import MEDIAN_REACH, SLOPE_SPREAD
 from psd.estimation.covariate_density import CovariateDensity
 from psd.estimation.least_squares import infer_counts, prune_counts
 from psd.estimation.model import CountModel

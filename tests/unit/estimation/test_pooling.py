@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from psd.estimation._constants import POOLING_PEERS
+from psd.estimation.constants import POOLING_PEERS
 from psd.estimation.least_squares import infer_counts
 from psd.estimation.pooling import settled_variance
 from psd.privacy.epsilon import NANO

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from psd.estimation import subtree_likelihoods
-from psd.estimation._constants import LARGE_REACH
+from psd.estimation.constants import LARGE_REACH
 from psd.estimation.least_squares import infer_counts
 from psd.estimation.posterior import posterior_counts
 from psd.privacy.epsilon import NANO

@@ -7,15 +7,9 @@ import numpy as np
 import pytest
 
 import psd
+from psd._util.colours import LINES, RELIABILITY, SEQUENTIAL, class_breaks, class_colours
 from psd.export._maps import _QUALITIES, _UNRELIABLE
-from psd.export._styles import (
-    LINES,
-    RELIABILITY,
-    SEQUENTIAL,
-    class_breaks,
-    class_colours,
-    layer_styles,
-)
+from psd.export._styles import layer_styles
 
 # Machado, Oliveira and Fernandes: "A Physiologically-Based Model for Simulation of Color Vision
 # Deficiency", 2009, for the strongest of each kind, on linear RGB.

@@ -5,7 +5,7 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from psd.estimation._constants import SMOOTH_SHIFT
+from psd.estimation.constants import SMOOTH_SHIFT
 from psd.estimation.nonuniformity import cell_ceiling, nonuniformity_variance, shift_variance
 from psd.query.totals import QueryTotals, concatenate, query_totals
 from psd.query.traversal import Traversal, TraversalLevel

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psd.export._styles import LINES, SEQUENTIAL
+from psd._util.colours import LINES, SEQUENTIAL
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from psd._util.extras import require_matplotlib
 from psd.apps.evaluation.reporting.axes import (
     KINDS,
     PART_COLOURS,
@@ -17,7 +17,7 @@ from psd.apps.evaluation.reporting.axes import (
     finish_axes,
     method_styles,
 )
-from psd.errors import MissingExtraError, ParameterError
+from psd.errors import ParameterError
 
 if TYPE_CHECKING:
     from matplotlib.figure import SubFigure
@@ -56,13 +56,7 @@ def check_plot(
         *others, last = endings
         rule = f"{', '.join(others)} or {last}" if others else last
         raise ParameterError(f"{argument} must end in {rule}, got {path.name}")
-    try:
-        importlib.import_module("matplotlib.figure")
-    except ImportError:
-        raise MissingExtraError(
-            "plots need matplotlib; install it with pip install 'psd-publisher[plot]'",
-            extra="plot",
-        ) from None
+    require_matplotlib("a plot")
 
 
 def check_report(path: Path) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import psd
+from psd._util.colours import SEQUENTIAL
 from psd.apps.evaluation.compare import compare
 from psd.apps.evaluation.evaluate import PRIVATE_NOTICE, evaluate
 from psd.apps.evaluation.reporting.comparison_page import comparison_page
@@ -16,7 +17,6 @@ from psd.apps.evaluation.reporting.figures import draw_predicted_against_true
 from psd.apps.evaluation.reporting.maps import draw_map
 from psd.apps.evaluation.reporting.plots import check_report
 from psd.errors import MissingExtraError, ParameterError
-from psd.export._styles import SEQUENTIAL
 from support.evaluations import BOXES, DOMAIN, built, points
 
 pytestmark = pytest.mark.deep

@@ -8,9 +8,9 @@ from pyproj import Transformer, _network
 
 import psd
 from psd.errors import DomainError
+from psd.ingest.points import make_projection
 from psd.ingest.reading import reading_of
 from psd.ingest.sources import Columns, read
-from psd.ingest.sources._points import make_projection
 from psd.testing import SCRIPTS, RecordingSampler
 
 LONDON = psd.Domain(bounds=(503000, 155000, 562000, 201000), crs="EPSG:27700")

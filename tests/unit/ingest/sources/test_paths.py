@@ -5,7 +5,7 @@ import os
 import pytest
 
 from psd.errors import InputDataError
-from psd.ingest.sources import _paths as paths
+from psd.ingest import input_paths as paths
 from support.nobody import nobody
 
 

@@ -12,9 +12,9 @@ import pytest
 import shapely
 
 from psd.errors import ParameterError
+from psd.ingest.column_names import may_be_values
 from psd.ingest.reading import reading_of
 from psd.ingest.sources import Columns, _plain_text
-from psd.ingest.sources._names import may_be_values
 from support.batches import refused, rows_of
 
 POINTS = [(1.5, 2.0, "\u00e9"), (-3.25, 4.0, "b")]

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 
 from psd._util.csv_header import match_name
 from psd.errors import InputDataError
-from psd.ingest.sources._columns import USUAL_PAIRS, Columns
+from psd.ingest.columns import USUAL_PAIRS, Columns
 
 __all__ = [
     "check_roles",

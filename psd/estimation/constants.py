@@ -17,6 +17,50 @@ from __future__ import annotations
 
 from typing import Final
 
+__all__ = [
+    "APART_PAIRS",
+    "APART_VARIANCE",
+    "CEILING_ERRORS",
+    "CUT_SHARE_VARIANCE",
+    "DENSITY_RASTER",
+    "DIAGONAL_PART",
+    "EMPTY_VARIANCE",
+    "ENOUGH_FAMILIES",
+    "EVEN_SHARE",
+    "EXPECTED_LUMP",
+    "LAGS",
+    "LARGEST_FAMILY",
+    "LARGE_REACH",
+    "LEFTOVER_OVERDISPERSION",
+    "LIKELIHOOD_POINTS",
+    "LIKELIHOOD_REACH",
+    "LINE_ERRORS",
+    "LINE_SHARES",
+    "LUMP",
+    "LUMPS",
+    "MAX_SHARE_VARIANCE",
+    "MEDIAN_REACH",
+    "MIDDLE_SHARE",
+    "ONE_SIDED",
+    "PAIRS_ENOUGH",
+    "PAIRS_ERRORS",
+    "POOLING_PEERS",
+    "SCALE_FREE",
+    "SHARES_TRIED",
+    "SHIFT_ERROR",
+    "SLOPE_SPREAD",
+    "SMOOTHING_PASSES",
+    "SMOOTH_SHIFT",
+    "STEPS_ACROSS",
+    "STEP_COLUMN_ERRORS",
+    "STEP_ERRORS",
+    "STEP_FAMILIES",
+    "STEP_LUMP",
+    "STEP_OVERDISPERSION",
+    "STEP_SHARES",
+    "STEP_SHARE_VARIANCE",
+]
+
 # --- non-uniformity -----------------------------------------------------------------------------
 
 LUMP: Final = 4.0

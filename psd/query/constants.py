@@ -12,6 +12,22 @@ from __future__ import annotations
 
 from typing import Final
 
+__all__ = [
+    "COMPILED_FROM",
+    "FINER_SHIFT",
+    "GOOD_LIMIT",
+    "LINE_PLACES",
+    "MAX_BIAS",
+    "MAX_MESH_CELLS",
+    "RESTORED_VARIANCE",
+    "ROUNDING_VARIANCE",
+    "SHARE_ROUNDING",
+    "SIDE_SLANT",
+    "SKEW_DIVISORS",
+    "SLANTING_SHIFT",
+    "TAIL_SQUARE",
+]
+
 # --- answer table -------------------------------------------------------------------------------
 
 GOOD_LIMIT: Final = 0.12

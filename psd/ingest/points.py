@@ -12,7 +12,7 @@ from psd.errors import DomainError, InputDataError
 from psd.space.crs import offline, parse_crs
 
 if TYPE_CHECKING:
-    from psd.ingest.sources._columns import Columns
+    from psd.ingest.columns import Columns
 
 __all__ = [
     "Coordinates",
