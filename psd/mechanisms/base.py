@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Answer", "Mechanism", "Sampler"]
+from psd._util.arrays import Floats
+
+__all__ = ["Answer", "Mechanism", "Sampler", "Uniform"]
 
 Answer = TypeVar("Answer", bound=NDArray[Any])
+
+Uniform = Callable[[int], Floats]
+"""Draws so many floats between 0 and 1, neither of them included."""
 
 
 class Mechanism(Protocol[Answer]):
@@ -21,7 +27,7 @@ class Mechanism(Protocol[Answer]):
     Guarantees
     ----------
     - `sample` has exactly the stated law: only integers decide an answer, and every random bit
-      comes from the operating system.
+      comes from the operating system. It never calls `approximate`.
     - `cost` and `public` are functions of public numbers.
     """
 
@@ -50,6 +56,14 @@ class Mechanism(Protocol[Answer]):
         """Compute the log-probability of each answer; -inf if the answer is impossible.
 
         Audits, replays and tests of the law use it. It decides no draw, so it may use floats.
+        """
+
+    def approximate(self, uniform: Uniform) -> Answer:
+        """Draw one answer for each element by given floats, with about the stated law.
+
+        Only `psd.publish.insecure.SeededSampler` calls it, whose answers are no release. The same
+        floats give the same answer in all versions. A mechanism of another package may leave it
+        out; a seed cannot repeat its draws then.
         """
 
 

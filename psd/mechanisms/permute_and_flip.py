@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Integers
+from psd.mechanisms.base import Uniform
 from psd.mechanisms.bernoulli import bernoulli_exp_of_parts
 from psd.mechanisms.choice_laws import permute_and_flip_log_probability
 from psd.mechanisms.random_words import uniform_below
@@ -148,6 +149,12 @@ class PermuteAndFlip:
         numerator, denominator = choice_rate(self.epsilon, self.sensitivity, self.is_monotone)
         exponents = self._gaps().astype(np.float64) * (numerator / denominator)
         return np.array([permute_and_flip_log_probability(exponents, chosen)])
+
+    def approximate(self, uniform: Uniform) -> Integers:
+        """Largest score plus exponential noise, which has the law of permute-and-flip."""
+        numerator, denominator = choice_rate(self.epsilon, self.sensitivity, self.is_monotone)
+        scores = self.scores * (numerator / denominator)
+        return np.array([np.argmax(scores - np.log(uniform(len(scores))))])
 
     def _gaps(self) -> NDArray[np.uint64]:
         """Distances to the best score; differences of any 64-bit integers fit without a sign."""

@@ -16,8 +16,7 @@ from psd.apps.choosing.price_list import PriceList
 from psd.curator.candidate_scores import ZoneMaps
 from psd.errors import ParameterError
 from psd.ingest.tally import Tally
-from psd.mechanisms.zone_layouts import check_maps, leaf_numbers, zone_layout
-from psd.mechanisms.zone_maps import spans_of
+from psd.mechanisms.zone_layouts import check_maps, leaf_numbers, spans_of, zone_layout
 from psd.regions.hierarchy import RegionHierarchy
 from psd.space.domain import Domain
 
