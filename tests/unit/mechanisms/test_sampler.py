@@ -69,7 +69,7 @@ def test_a_candidate_far_below_the_best_can_be_selected(monkeypatch):
 
 def test_a_release_never_draws_by_floats(monkeypatch, subtests):
     for name, kind in mechanisms().items():
-        monkeypatch.setattr(kind, "approximate", None)
+        monkeypatch.setattr(kind, "approximate", lambda self, uniform: "by floats")
         monkeypatch.setattr(kind, "sample", lambda self: "exact")
         with subtests.test(name):
             assert SecureSampler().draw(kind.neighbours()[0]) == "exact"
