@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,8 @@ from psd.mechanisms.choice_laws import permute_and_flip_log_probability
 from psd.mechanisms.random_words import uniform_below
 from psd.privacy.epsilon import NANO
 
-__all__ = ["MAX_SENSITIVITY", "PermuteAndFlip", "choice_rate", "mechanism"]
+__all__ = ["PermuteAndFlip", "choice_rate", "mechanism"]
 
-# Twice as many nano-units of it are below 2^63, so that denominators of rates are of 64 bits.
-MAX_SENSITIVITY = 2**32
 _MAX_INTEGER = 2**63 - 1
 # Rate times gap counts as this at most. That is a cut of scores at a depth below the best, which
 # moves by no more than the scores do, and in their direction.
@@ -114,6 +112,8 @@ class PermuteAndFlip:
     epsilon: int
     sensitivity: int
     is_monotone: bool
+
+    score_axes: ClassVar[int] = 1
 
     @staticmethod
     def neighbours() -> tuple[PermuteAndFlip, PermuteAndFlip]:

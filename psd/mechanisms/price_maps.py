@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from operator import add
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,6 +94,8 @@ class PriceMaps:
     epsilon: int
     sensitivity: int
     is_monotone: bool
+
+    score_axes: ClassVar[int] = 2
 
     @staticmethod
     def neighbours() -> tuple[PriceMaps, PriceMaps]:
