@@ -638,14 +638,15 @@ class Curator:
         Proof: (P1) The candidates are public and the shape of scores is checked, so the answer has
         the same range for all data sets. (P2) A unit moves every score by at most the sensitivity,
         and if the objective is monotone, a unit more moves all scores up; the objective has the
-        proof. (P3) The curator makes the mechanism. Its scores, sensitivity and monotonicity are
-        those of the objective, read before the scores are made, and its epsilon is what was
-        charged; whoever asks states none of the four. By the proof of its class, [1]_, [2]_, one
-        draw is epsilon-private, whatever its other parameters are. (P4) These are functions of
-        public parameters and earlier answers, as the objective is: the caller has nothing else.
-        (P5) No function of the caller is given a score. What it hands over is a class of
-        `psd.mechanisms`, by identity, and parameters; the curator copies them before it charges,
-        makes the value after it, and keeps neither value nor scores; the caller gets the answer.
+        proof. (P3) The curator makes the mechanism. Sensitivity and monotonicity are those of the
+        objective, read before it makes the scores, and epsilon is what was charged; whoever asks
+        states none of the four. By the proof of its class, [1]_, [2]_, one draw is epsilon-private,
+        whatever its other parameters are. (P4) These are functions of public parameters and
+        earlier answers, as the objective is: the caller has nothing else. (P5) No function of the
+        caller is given a score. What it hands over is a class of `psd.mechanisms`, by identity, and
+        parameters that are numbers and texts, which have no code of their own. The curator copies
+        them before it charges, makes the value after that, and keeps neither value nor scores; the
+        caller gets the answer.
         Wall: true data are given to `objective.scores`, and scores to a class of `psd.mechanisms`.
         Both are code of the private side with a proof and contract tests, and could keep what they
         are given if they were hostile. So could any other factory, a function or a class that
@@ -810,7 +811,16 @@ def _unscored(mechanism: UnscoredMechanism, axes: int) -> partial[ScoreMechanism
             f"mechanism must have the parameters {', '.join(sorted(others)) or 'none'} by name, "
             f"got {', '.join(sorted(copy.keywords)) or 'none'}; the curator fills in the others"
         )
+    if not all(map(_is_plain, copy.keywords.values())):
+        raise ParameterError("parameters of a mechanism must be integers, texts, or tuples of them")
     return copy
+
+
+def _is_plain(value: object) -> bool:
+    """Whether a value has no code of the caller, not even that of a subclass."""
+    if type(value) is tuple:
+        return all(map(_is_plain, value))
+    return type(value) in (int, str)
 
 
 def _check_regions(tally: Tally, regions: Regions) -> None:

@@ -261,6 +261,10 @@ class Spy(PermuteAndFlip):
     """A mechanism of the caller, which could keep the scores."""
 
 
+class Number(int):
+    """A number with code of the caller."""
+
+
 def test_no_function_of_the_caller_is_given_a_score(subtests):
     seen = []
     spies = {
@@ -277,6 +281,7 @@ def test_no_function_of_the_caller_is_given_a_score(subtests):
         ("got none", PriceMaps, Bins()),
         ("got layout", partial(PriceMaps, layout="runs"), Bins()),
         ("by name", partial(PriceMaps, np.zeros((4, 3)), **MAPS), Bins()),
+        ("must be integers", partial(PriceMaps, zones=(1, Number(2)), layout="runs"), Bins()),
     ]
     for words, mechanism, objective in cases:
         made, noise = curator(side=2, rows=(0,))

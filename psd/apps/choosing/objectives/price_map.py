@@ -127,7 +127,7 @@ class PriceMap:
     @property
     def mechanism(self) -> partial[PriceMaps]:
         """Maps of so many zones of the layout."""
-        return partial(PriceMaps, zones=self.zones, layout=self.layout)
+        return partial(PriceMaps, zones=tuple(map(int, self.zones)), layout=self.layout)
 
     @property
     def shape(self) -> tuple[int, int]:
