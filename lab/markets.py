@@ -18,8 +18,7 @@ from common import command, cpu_seconds, study
 
 import psd
 from psd.apps.choosing.bounds import liar_gain, map_shortfall, shortfall
-from psd.mechanisms.choice_laws import permute_and_flip_probabilities
-from psd.mechanisms.price_map_laws import map_law
+from psd.mechanisms.choice_laws import map_law, permute_and_flip_probabilities
 from psd.mechanisms.price_maps import PriceMaps
 from psd.mechanisms.zone_layouts import HalvingTree, Runs, leaf_numbers
 from psd.privacy.epsilon import NANO

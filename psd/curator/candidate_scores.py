@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -10,7 +9,7 @@ if TYPE_CHECKING:
     from psd.ingest.tally import Tally
     from psd.space.domain import Domain
 
-__all__ = ["CandidateScores", "ZoneMaps"]
+__all__ = ["CandidateScores"]
 
 
 class CandidateScores(Protocol):
@@ -26,11 +25,7 @@ class CandidateScores(Protocol):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape of the scores: the number of candidates, or bins and prices of maps."""
-
-    @property
-    def maps(self) -> ZoneMaps | None:
-        """Maps of zones whose scores are sums over bins; None if candidates are a list."""
+        """Shape of the scores of the next draw."""
 
     @property
     def is_monotone(self) -> bool:
@@ -40,20 +35,4 @@ class CandidateScores(Protocol):
         """Largest change of a score by records of one unit, of at most so many contributions."""
 
     def scores(self, tally: Tally, domain: Domain) -> Integers:
-        """Score each candidate, or each bin at each price, int64. Private."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ZoneMaps:
-    """Candidates that are maps: bins cut into zones, and a price for each zone.
-
-    Parameters
-    ----------
-    layout : str
-        "runs" or "halving-tree", see `psd.mechanisms.zone_layouts`. Public.
-    zones : tuple of int
-        Numbers of zones that a map may have, ascending. Public.
-    """
-
-    layout: str
-    zones: tuple[int, ...]
+        """Compute all scores, int64. Private."""

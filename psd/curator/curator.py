@@ -22,11 +22,10 @@ from psd.curator.points import Points
 from psd.curator.privtree_split import grow, split_rule
 from psd.errors import BudgetError, InternalError, ParameterError
 from psd.ingest.tally import Tally
-from psd.mechanisms.base import Mechanism, Sampler
+from psd.mechanisms import mechanisms
+from psd.mechanisms.base import MAX_SENSITIVITY, Sampler, ScoreMechanism, UnscoredMechanism
 from psd.mechanisms.exponential_mechanism import Candidates, ExponentialMechanism
 from psd.mechanisms.noisy_counts import count_mechanism
-from psd.mechanisms.permute_and_flip import MAX_SENSITIVITY, PermuteAndFlip
-from psd.mechanisms.price_maps import PriceMaps
 from psd.privacy.budget import Budget
 from psd.privacy.count_noise import CountNoise
 from psd.privacy.currency import Currency
@@ -48,6 +47,9 @@ __all__ = ["ChargedQuestion", "Curator"]
 
 # At scales below it, noise exceeds 62 bits with a probability under exp(-2^20).
 _MAX_SCALE = 2**42
+
+# What the curator alone states of a choice.
+_FILLED_IN = ("scores", "epsilon", "sensitivity", "is_monotone")
 
 # Keeps products of two numbers of bins within 64 bits.
 _MAX_BINS = 2**10
@@ -622,19 +624,34 @@ class Curator:
             inside = partial(self._inside_boundary, growing) if is_limited else None
             return grow(growing, points, cells, rule, height, self._sampler, inside)
 
-    def choose(self, cells: Cells, objective: CandidateScores, epsilon: int) -> NDArray[np.int64]:
-        """Public candidate that the records of the domain score high: one of a list, or a map.
+    def choose(
+        self,
+        cells: Cells,
+        objective: CandidateScores,
+        mechanism: UnscoredMechanism,
+        epsilon: int,
+    ) -> NDArray[np.int64]:
+        """Public candidate that the records of the domain score high, by a mechanism of the caller.
 
         Sensitivity: ``objective.sensitivity(k)``, the most that one unit moves any score.
         Charged to: every point of the domain, epsilon once, whatever part of it a score reads.
-        Proof: the candidates are public and the shape of scores is checked, so the answer has the
-        same range for all data sets. A unit moves every score by at most the sensitivity, and if
-        the objective is monotone, a unit more moves all scores up. `PermuteAndFlip`, which has the
-        proof of the law, is then epsilon-private at weights exp(epsilon score / sensitivity) for
-        monotone scores, and at half of this rate for others [1]_, [2]_. `PriceMaps` is
-        likewise for maps of zones, if a unit moves the score of every map by at most that. Which
-        objective is asked for may depend on earlier answers: its candidates then are functions of
-        these.
+        Proof: (P1) The candidates are public and the shape of scores is checked, so the answer has
+        the same range for all data sets. (P2) A unit moves every score by at most the sensitivity,
+        and if the objective is monotone, a unit more moves all scores up; the objective has the
+        proof. (P3) The curator makes the mechanism. Sensitivity and monotonicity are those of the
+        objective, read before it makes the scores, and epsilon is what was charged; whoever asks
+        states none of the four. By the proof of its class, [1]_, [2]_, one draw is epsilon-private,
+        whatever its other parameters are. (P4) These are functions of public parameters and
+        earlier answers, as the objective is: the caller has nothing else. (P5) No function of the
+        caller is given a score. What it hands over is a class of `psd.mechanisms`, by identity, and
+        parameters that are numbers and texts, which have no code of their own. The curator copies
+        them before it charges, makes the value after that, and keeps neither value nor scores; the
+        caller gets the answer.
+        Wall: true data are given to `objective.scores`, and scores to a class of `psd.mechanisms`.
+        Both are code of the private side with a proof and contract tests, and could keep what they
+        are given if they were hostile. So could any other factory, a function or a class that
+        inherits: that is why they are refused. Code that reads the memory of its process is beyond
+        this wall, as it is for a method.
 
         Parameters
         ----------
@@ -642,14 +659,16 @@ class Curator:
             From `root`.
         objective : CandidateScores
             Candidates and their scores. Public, except for what it computes.
+        mechanism : UnscoredMechanism
+            Class of `psd.mechanisms` over scores, or `functools.partial` of it with all of its
+            parameters but scores, epsilon, sensitivity and is_monotone. Public.
         epsilon : int
             Nano-epsilon of the choice, above 0.
 
         Returns
         -------
         ndarray, int64
-            Number of the chosen candidate, shape (); of a map, numbers of zone and price of each
-            bin, shape (bins, 2).
+            The one answer of the mechanism, such as the number of a candidate, shape ().
 
         Raises
         ------
@@ -657,7 +676,8 @@ class Curator:
             If a point would be charged more than epsilon in all; nothing is drawn.
         ParameterError
             If the cells are not the root of a layer, there are no candidates, the epsilon is not
-            above 0, the sensitivity is out of range, or the budget is in rho.
+            above 0, the sensitivity is out of range, the budget is in rho, or the mechanism is any
+            other object.
 
         References
         ----------
@@ -670,10 +690,11 @@ class Curator:
         if not self.noise.currency.is_pure:  # a sensitivity need not be linear in the records
             raise ParameterError("a choice must be paid in epsilon, got a budget in rho")
         shape, sensitivity = objective.shape, objective.sensitivity(self.contributions)
+        unscored, is_monotone = _unscored(mechanism, len(shape)), objective.is_monotone
         if min(shape) < 1 or not 1 <= sensitivity <= MAX_SENSITIVITY:
             raise ParameterError(
                 f"an objective must have candidates and a sensitivity from 1 to {MAX_SENSITIVITY}, "
-                f"got {shape[0]} and {sensitivity}; use coarser steps of prices, or fewer records "
+                f"got {shape[0]} and {sensitivity}; use coarser steps of scores, or fewer records "
                 "per user"
             )
         cells, (nano,) = _copied(cells, epsilon)
@@ -683,8 +704,13 @@ class Curator:
             scores = np.asarray(objective.scores(self._tally, self.domain), np.int64)
             if scores.shape != shape:
                 raise InternalError("an objective must score each of its candidates once")
-            mechanism = _choice_mechanism(objective, scores, int(nano[0]), sensitivity)
-            answer: NDArray[np.int64] = self._sampler.draw(mechanism)[0]
+            choice = unscored(
+                scores=scores,
+                epsilon=int(nano[0]),
+                sensitivity=sensitivity,
+                is_monotone=is_monotone,
+            )
+            answer: NDArray[np.int64] = self._sampler.draw(choice)[0]
             return answer
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
@@ -766,23 +792,35 @@ def _noise_of(tally: Tally, currency: Currency, squared_sensitivity: int | None)
     return CountNoise.gaussian(squared)
 
 
-def _choice_mechanism(
-    objective: CandidateScores, scores: NDArray[np.int64], epsilon: int, sensitivity: int
-) -> Mechanism[NDArray[np.int64]]:
-    """Permute-and-flip for a list, the exponential mechanism for maps."""
-    maps, is_monotone = objective.maps, objective.is_monotone
-    if maps is None:
-        return PermuteAndFlip(
-            scores=scores, epsilon=epsilon, sensitivity=sensitivity, is_monotone=is_monotone
+def _unscored(mechanism: UnscoredMechanism, axes: int) -> partial[ScoreMechanism]:
+    """Copy of an unfinished mechanism of `psd.mechanisms`; every other factory is refused.
+
+    It would be given the scores. The class is compared by identity: one that inherits may override.
+    """
+    copy = partial(mechanism)
+    kind: Any = copy.func
+    is_ours = any(kind is each for each in mechanisms().values())
+    if not is_ours or getattr(kind, "score_axes", None) != axes:
+        raise ParameterError(
+            f"mechanism must be a class of psd.mechanisms over scores of {axes} axes, or "
+            f"functools.partial of it, got {getattr(kind, '__name__', type(kind).__name__)}"
         )
-    return PriceMaps(
-        scores=scores,
-        zones=maps.zones,
-        layout=maps.layout,
-        epsilon=epsilon,
-        sensitivity=sensitivity,
-        is_monotone=is_monotone,
-    )
+    others = {field.name for field in dataclasses.fields(kind)} - {*_FILLED_IN}
+    if copy.args or copy.keywords.keys() != others:
+        raise ParameterError(
+            f"mechanism must have the parameters {', '.join(sorted(others)) or 'none'} by name, "
+            f"got {', '.join(sorted(copy.keywords)) or 'none'}; the curator fills in the others"
+        )
+    if not all(map(_is_plain, copy.keywords.values())):
+        raise ParameterError("parameters of a mechanism must be integers, texts, or tuples of them")
+    return copy
+
+
+def _is_plain(value: object) -> bool:
+    """Whether a value has no code of the caller, not even that of a subclass."""
+    if type(value) is tuple:
+        return all(map(_is_plain, value))
+    return type(value) in (int, str)
 
 
 def _check_regions(tally: Tally, regions: Regions) -> None:

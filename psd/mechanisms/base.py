@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Answer", "Mechanism", "Sampler"]
+from psd._util.arrays import Floats, Integers
+
+__all__ = [
+    "MAX_SENSITIVITY",
+    "Answer",
+    "Mechanism",
+    "Sampler",
+    "ScoreMechanism",
+    "Uniform",
+    "UnscoredMechanism",
+]
 
 Answer = TypeVar("Answer", bound=NDArray[Any])
+
+Uniform = Callable[[int], Floats]
+"""Draws so many floats between 0 and 1, neither of them included."""
 
 
 class Mechanism(Protocol[Answer]):
@@ -21,7 +35,7 @@ class Mechanism(Protocol[Answer]):
     Guarantees
     ----------
     - `sample` has exactly the stated law: only integers decide an answer, and every random bit
-      comes from the operating system.
+      comes from the operating system. It never calls `approximate`.
     - `cost` and `public` are functions of public numbers.
     """
 
@@ -51,6 +65,48 @@ class Mechanism(Protocol[Answer]):
 
         Audits, replays and tests of the law use it. It decides no draw, so it may use floats.
         """
+
+    def approximate(self, uniform: Uniform) -> Answer:
+        """Draw one answer for each element by given floats, with about the stated law.
+
+        Only `psd.publish.insecure.SeededSampler` calls it, whose answers are no release. The same
+        floats give the same answer in all versions. A mechanism of another package may leave it
+        out; a seed cannot repeat its draws then.
+        """
+
+
+class ScoreMechanism(Mechanism[Integers], Protocol):
+    """A choice among public candidates by exact scores.
+
+    Guarantees
+    ----------
+    - The answer is epsilon-private if one unit moves the score of no candidate by more than the
+      sensitivity and, if `is_monotone`, one unit more never lowers one.
+
+    Parameters
+    ----------
+    scores : ndarray, int64
+        **Private.**
+    epsilon : int
+        Nano-epsilon of the choice, above 0. **Public.**
+    sensitivity : int
+        Largest change of any score by one unit of privacy, 1 to `MAX_SENSITIVITY`. **Public.**
+    is_monotone : bool
+        Whether one unit more never lowers any score. **Public.**
+    **parameters
+        All others, which are **public**.
+    """
+
+    score_axes: ClassVar[int]
+    """Axes of the scores."""
+
+
+UnscoredMechanism = Callable[..., ScoreMechanism]
+"""A choice without its scores: a class of `psd.mechanisms`, or `functools.partial` of it with its
+public parameters. `psd.curator.curator.Curator.choose` fills in the first four of the above."""
+
+MAX_SENSITIVITY = 2**32
+"""Twice as many nano-units of it are below 2^63, so that denominators of rates are of 64 bits."""
 
 
 class Sampler(Protocol):

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Integers
+from psd.mechanisms.base import Uniform
 from psd.mechanisms.bernoulli import bernoulli_exp
 from psd.mechanisms.certified_thresholds import exp_enclosure
 from psd.mechanisms.random_words import random_words, uniform_below
@@ -129,6 +130,20 @@ class ExponentialMechanism:
         of_answer[group[selected]] = exponent[selected]
         log_probability: NDArray[np.float64] = of_answer - np.log(total)
         return log_probability
+
+    def approximate(self, uniform: Uniform) -> Integers:
+        """One candidate per group: the largest of the log-weights plus Gumbel noise."""
+        candidates, number = self.candidates, len(self.epsilon)
+        group = candidates.group
+        rate = (self.epsilon / (2.0 * NANO * self.sensitivity))[group]
+        weight = rate * candidates.score + np.log(np.maximum(candidates.length, 1e-300))
+        keys = weight - np.log(-np.log(uniform(len(group))))
+        order = np.lexsort((keys, group))
+        last = order[np.searchsorted(group[order], np.arange(number), side="right") - 1]
+        length = candidates.length[last]
+        within = (uniform(number) * length).astype(np.int64)
+        chosen: Integers = candidates.first[last] + np.minimum(within, length - 1)
+        return chosen
 
 
 mechanism = ExponentialMechanism

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from psd._util.arrays import Integers
 from psd.accounting import PICO
 from psd.errors import ParameterError
+from psd.mechanisms.base import Uniform
 from psd.mechanisms.bernoulli import bernoulli_exp_of_any
 from psd.mechanisms.certified_thresholds import MAX_TABLE_SCALE
 from psd.mechanisms.gaussian_thresholds import GaussianSurvival
@@ -25,6 +26,7 @@ from psd.mechanisms.geometric import refuse_beyond_limit, until_kept
 from psd.mechanisms.inversion import invert
 from psd.mechanisms.laplace import discrete_laplace_each
 from psd.mechanisms.random_words import random_words
+from psd.privacy.count_noise import CountNoise
 from psd.privacy.noise_laws import DISCRETE_GAUSSIAN, noise_law
 
 __all__ = [
@@ -97,6 +99,15 @@ class GaussianMechanism:
         """Compute the log-probability of each noisy count."""
         law = noise_law(self.noise_law)
         return law.log_density(answer - self.true, self.rho, self.squared_sensitivity)
+
+    def approximate(self, uniform: Uniform) -> Integers:
+        """Counts plus rounded normal noise of the variance of the law."""
+        noise = CountNoise.gaussian(self.squared_sensitivity)
+        radius, angle = uniform(2 * len(self.rho)).reshape(2, -1)
+        normal = np.sqrt(-2 * np.log(radius)) * np.cos(2 * np.pi * angle)
+        deviation = np.sqrt(noise.variance(self.rho))
+        noisy: Integers = self.true + np.rint(deviation * normal).astype(np.int64)
+        return noisy
 
 
 mechanism = GaussianMechanism

@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Integers
+from psd.mechanisms.approximations import laplace_noise
+from psd.mechanisms.base import Uniform
 from psd.mechanisms.bernoulli import checked_pair
 from psd.mechanisms.certified_thresholds import MAX_TABLE_SCALE, Survival, thresholds
 from psd.mechanisms.geometric import geometric_each, refuse_beyond_limit, until_kept
@@ -94,6 +96,10 @@ class LaplaceMechanism:
         """Compute the log-probability of each noisy count."""
         law = noise_law(self.noise_law)
         return law.log_density(answer - self.true, self.epsilon, self.sensitivity**2)
+
+    def approximate(self, uniform: Uniform) -> Integers:
+        """Counts plus noise of scale sensitivity / epsilon."""
+        return self.true + laplace_noise(self.sensitivity * NANO / self.epsilon, uniform)
 
 
 mechanism = LaplaceMechanism

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Integers
+from psd.mechanisms.base import Uniform
 from psd.mechanisms.bernoulli import bernoulli_exp_of_parts
 from psd.mechanisms.choice_laws import permute_and_flip_log_probability
 from psd.mechanisms.random_words import uniform_below
 from psd.privacy.epsilon import NANO
 
-__all__ = ["MAX_SENSITIVITY", "PermuteAndFlip", "choice_rate", "mechanism"]
+__all__ = ["PermuteAndFlip", "choice_rate", "mechanism"]
 
-# Twice as many nano-units of it are below 2^63, so that denominators of rates are of 64 bits.
-MAX_SENSITIVITY = 2**32
 _MAX_INTEGER = 2**63 - 1
 # Rate times gap counts as this at most. That is a cut of scores at a depth below the best, which
 # moves by no more than the scores do, and in their direction.
@@ -114,6 +113,8 @@ class PermuteAndFlip:
     sensitivity: int
     is_monotone: bool
 
+    score_axes: ClassVar[int] = 1
+
     @staticmethod
     def neighbours() -> tuple[PermuteAndFlip, PermuteAndFlip]:
         """Return a choice among bids 1 to 3 as prices, and the same with one more bid of 2."""
@@ -148,6 +149,12 @@ class PermuteAndFlip:
         numerator, denominator = choice_rate(self.epsilon, self.sensitivity, self.is_monotone)
         exponents = self._gaps().astype(np.float64) * (numerator / denominator)
         return np.array([permute_and_flip_log_probability(exponents, chosen)])
+
+    def approximate(self, uniform: Uniform) -> Integers:
+        """Largest score plus exponential noise, which has the law of permute-and-flip."""
+        numerator, denominator = choice_rate(self.epsilon, self.sensitivity, self.is_monotone)
+        scores = self.scores * (numerator / denominator)
+        return np.array([np.argmax(scores - np.log(uniform(len(scores))))])
 
     def _gaps(self) -> NDArray[np.uint64]:
         """Distances to the best score; differences of any 64-bit integers fit without a sign."""

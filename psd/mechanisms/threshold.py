@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from psd.mechanisms.approximations import laplace_noise
+from psd.mechanisms.base import Uniform
 from psd.mechanisms.laplace import noise_of_scales
 from psd.privacy.epsilon import NANO
 
@@ -75,6 +77,12 @@ class ThresholdMechanism:
         far = np.where(n > 0, n, 1 - n) / -scale - np.log1p(np.exp(-1 / scale))
         tail: NDArray[np.float64] = np.where(n > 0, far, np.log1p(-np.exp(far)))
         return tail
+
+    def approximate(self, uniform: Uniform) -> NDArray[np.bool_]:
+        """Whether each number plus noise of its scale is above 0."""
+        noise = laplace_noise(self.numerator / self.denominator, uniform)
+        above: NDArray[np.bool_] = self.values + noise > 0
+        return above
 
 
 mechanism = ThresholdMechanism

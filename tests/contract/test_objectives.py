@@ -14,10 +14,12 @@ import psd
 from psd._util import plugins
 from psd.apps.choosing import Catchments, Price, PriceList, PriceMap, Sites, Tariffs
 from psd.apps.choosing.objectives import Objective, as_objective, objective_class, objectives
+from psd.curator.candidate_scores import CandidateScores
 from psd.curator.curator import Curator
 from psd.errors import ParameterError
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import tally_batches
+from psd.mechanisms.permute_and_flip import PermuteAndFlip
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from support.price_regions import two_columns
@@ -93,9 +95,9 @@ class Forced:
 def answers(objective, draw):
     """All answers of a draw, and for maps many that are none."""
     bins = objective.shape[0]
-    if objective.maps is None:
+    if objective.mechanism is PermuteAndFlip:
         return [np.array(number) for number in range(bins - draw)]
-    pairs = [*itertools.product(range(max(objective.maps.zones)), range(objective.shape[1]))]
+    pairs = [*itertools.product(range(max(objective.zones)), range(objective.shape[1]))]
     return [np.array(rows) for rows in itertools.product(pairs, repeat=bins)]
 
 
@@ -108,7 +110,7 @@ def law(objective, records, nano):
         curator = Curator(tally, objective.domain, budget=Budget(nano), sampler=forced)
         root = curator.root()
         for _ in range(objective.draws):
-            answer = curator.choose(root, asked, nano // objective.draws)
+            answer = curator.choose(root, asked, asked.mechanism, nano // objective.draws)
             if objective.draws > 1:
                 asked = asked.pick(answer)[1]
         assert curator.spent <= nano
@@ -127,7 +129,8 @@ def test_every_objective_has_examples():
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_it_has_the_members_of_the_protocol_and_is_frozen(objective):
     assert as_objective(objective) is objective
-    members = {name for name in vars(Objective) if not name.startswith("_")}
+    kinds = (Objective, CandidateScores)
+    members = {name for kind in kinds for name in vars(kind) if not name.startswith("_")}
     assert members <= set(dir(objective))
     with pytest.raises((AttributeError, TypeError)):
         objective.draws = 2

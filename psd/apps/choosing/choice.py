@@ -117,7 +117,8 @@ class _Chooser:
         objective, picks = self.objective, list[Pick]()
         each, cells = curator.epsilon // objective.draws, curator.root()
         for _ in range(objective.draws):
-            rows, objective = objective.pick(curator.choose(cells, objective, each))
+            answer = curator.choose(cells, objective, objective.mechanism, each)
+            rows, objective = objective.pick(answer)
             picks += rows
         return tuple(picks)
 

@@ -49,6 +49,14 @@ def second_choice_not_charged(original, self, kind, cells, nano):
         original(self, kind, cells, nano)
 
 
+@planted(test=CURATOR + "test_no_function_of_the_caller_is_given_a_score")
+@like("a callback that keeps what it is given")
+@instead("psd.curator.curator._unscored")
+def choice_by_any_factory(mechanism, axes):
+    """A function of the caller makes the mechanism of a choice, and sees the scores."""
+    return mechanism
+
+
 @planted(test=CHOICE + "test_candidates_from_the_records_are_refused")
 @like("places of visits taken as sites")
 def candidates_from_the_records():

@@ -66,7 +66,7 @@ def map_weights_underflow(original, self, numerator, denominator, bits):
 
 
 @planted(
-    test="tests/unit/mechanisms/test_price_map_laws.py::test_the_recursion_gives_each_map_once[Runs(bins=5)]"
+    test="tests/unit/mechanisms/test_zone_layouts.py::test_the_recursion_gives_each_map_once[Runs(bins=5)]"
 )
 @like("an off-by-one at the end of a range, which counts a bidder twice")
 @instead("psd.mechanisms.zone_layouts.Runs.pairs")

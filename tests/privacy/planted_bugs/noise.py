@@ -11,7 +11,7 @@ import numpy as np
 
 from privacy.planted_bugs.bug import around, instead, like, planted, replaced, together
 from psd.mechanisms.geometric import geometric_each
-from psd.mechanisms.random_words import random_bits
+from psd.mechanisms.random_words import random_bits, random_words
 from psd.privacy.epsilon import NANO
 
 LAW = "tests/statistical/"
@@ -83,6 +83,13 @@ def noise_floats_rounded(_, numerator, denominator):
 def noise_floats(original, numerator, denominator):
     """Noisy counts are floats, whose last bits tell where they came from."""
     return original(numerator, denominator) + 0.0
+
+
+@planted(test=UNIT + "test_sampler.py::test_a_release_never_draws_by_floats", like=FLOATS)
+@instead("psd.mechanisms.sampler.SecureSampler.draw")
+def release_draws_by_floats(self, mechanism):
+    """A release is drawn as by a sampler with a seed, from floats of the operating system."""
+    return mechanism.approximate(lambda size: (random_words(size) + 0.5) / 2.0**64)
 
 
 @planted(test=LAWS + "test_a_scale_per_draw_has_the_laws[rejection-large]")

@@ -1,6 +1,6 @@
 """The curator's own: what it notes and hands on, which cells it knows, and limits to the unit."""
 
-from types import SimpleNamespace
+from functools import partial
 from unittest.mock import Mock
 
 import numpy as np
@@ -9,7 +9,10 @@ import pytest
 from psd.curator.curator import Curator
 from psd.curator.privtree_split import split_rule
 from psd.errors import BudgetError, InternalError, ParameterError
-from psd.mechanisms.permute_and_flip import MAX_SENSITIVITY
+from psd.mechanisms.base import MAX_SENSITIVITY
+from psd.mechanisms.laplace import LaplaceMechanism
+from psd.mechanisms.permute_and_flip import PermuteAndFlip
+from psd.mechanisms.price_maps import PriceMaps
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.space.covariate import Covariate
@@ -175,7 +178,7 @@ def test_a_shape_has_so_many_nodes_and_no_more(monkeypatch):
 class Rows:
     """Candidates are the rows of the lattice, scored by their records."""
 
-    shape, maps, is_monotone = (3,), None, True
+    shape, is_monotone = (3,), True
 
     def sensitivity(self, contributions):
         return contributions
@@ -187,34 +190,39 @@ class Rows:
 def test_a_choice_is_charged_to_the_whole_domain_before_it_is_drawn():
     made, noise = curator(rows=(1, 1, 1), k=2)
     root = made.root()
-    assert made.choose(root, Rows(), NANO // 2) in range(3)
+    assert made.choose(root, Rows(), PermuteAndFlip, NANO // 2) in range(3)
     (question,) = made.questions
     assert (question.kind, question.boxes.tolist()) == ("choose", [[0, 0, 3, 3]])
     assert (question.epsilon.tolist(), made.spent) == ([NANO // 2], NANO // 2)
     [mechanism] = [draw.mechanism for draw in noise.draws]
     assert (mechanism.sensitivity, mechanism.is_monotone) == (2, True)
     with pytest.raises(BudgetError):
-        made.choose(root, Rows(), NANO // 2 + 1)
+        made.choose(root, Rows(), PermuteAndFlip, NANO // 2 + 1)
     assert len(made.questions) == len(noise.draws) == 1
-    made.choose(made.root(), Rows(), NANO // 2)  # the layers add up
+    made.choose(made.root(), Rows(), PermuteAndFlip, NANO // 2)  # the layers add up
     assert made.spent == NANO
 
 
 class Bins(Rows):
     """Candidates are maps of one or two zones over the four lattice cells, with three prices."""
 
-    shape, maps = (4, 3), SimpleNamespace(zones=(1, 2), layout="halving-tree")
+    shape = (4, 3)
 
     def scores(self, tally, domain):
         return np.arange(12).reshape(4, 3)
 
 
-def test_a_choice_of_maps_is_drawn_from_all_that_the_objective_says():
+MAPS = {"zones": (1, 2), "layout": "halving-tree"}
+
+
+def test_a_choice_is_drawn_by_what_the_caller_and_the_objective_say():
     made, noise = curator(side=2, rows=(0,), k=2)
-    assert made.choose(made.root(), Bins(), NANO // 2).shape == (4, 2)
+    given = partial(PriceMaps, **MAPS)
+    assert made.choose(made.root(), Bins(), given, NANO // 2).shape == (4, 2)
     [mechanism] = [draw.mechanism for draw in noise.draws]
     assert mechanism.scores.tolist() == np.arange(12).reshape(4, 3).tolist()
-    assert (mechanism.zones, mechanism.layout) == (Bins.maps.zones, Bins.maps.layout)
+    assert (mechanism.zones, mechanism.layout) == (MAPS["zones"], MAPS["layout"])
+    assert given.keywords == MAPS, "what the caller holds gets no score"
     assert (mechanism.epsilon, mechanism.sensitivity) == (NANO // 2, 2)
     assert mechanism.is_monotone is True
 
@@ -224,7 +232,7 @@ def test_a_choice_may_have_one_candidate_and_the_largest_sensitivity():
     objective = Rows()
     objective.shape, objective.sensitivity = (1,), lambda k: MAX_SENSITIVITY
     objective.scores = Mock(return_value=np.array([1], np.int32))
-    assert made.choose(made.root(), objective, NANO) == 0
+    assert made.choose(made.root(), objective, PermuteAndFlip, NANO) == 0
     assert objective.scores.call_args.args[1] is made.domain
     assert noise.draws[0].mechanism.scores.dtype == np.int64
 
@@ -239,11 +247,63 @@ def test_a_choice_with_wrong_public_numbers_is_refused(subtests):
         made, objective = curator()[0], Rows()
         vars(objective).update(change)
         with subtests.test(words), pytest.raises(ParameterError, match=words):
-            made.choose(made.root(), objective, epsilon)
+            made.choose(made.root(), objective, PermuteAndFlip, epsilon)
         assert made.spent == 0
     made, objective = curator()[0], Rows()
     with pytest.raises(ParameterError, match="root of a layer"):
-        made.choose(made.cut(made.root(), x=[1]), objective, 1)
+        made.choose(made.cut(made.root(), x=[1]), objective, PermuteAndFlip, 1)
     objective.scores = lambda tally, domain: np.array([len(tally.counts)])
     with pytest.raises(InternalError):  # it has no score for each candidate
-        made.choose(made.root(), objective, NANO)
+        made.choose(made.root(), objective, PermuteAndFlip, NANO)
+
+
+class Spy(PermuteAndFlip):
+    """A mechanism of the caller, which could keep the scores."""
+
+
+class Number(int):
+    """A number with code of the caller."""
+
+
+def test_no_function_of_the_caller_is_given_a_score(subtests):
+    seen = []
+    spies = {
+        "Spy": Spy,
+        "<lambda>": lambda **given: seen.append(given) or PermuteAndFlip(**given),
+        "append": partial(seen.append),
+        "LaplaceMechanism": LaplaceMechanism,  # over no scores
+        "PriceMaps": partial(PriceMaps, **MAPS),  # over scores of two axes
+    }
+    names = ("scores", "epsilon", "sensitivity", "is_monotone", "other")
+    cases = [(words, mechanism, Rows()) for words, mechanism in spies.items()]
+    cases += [(f"got {name}", partial(PermuteAndFlip, **{name: 1}), Rows()) for name in names]
+    cases += [
+        ("got none", PriceMaps, Bins()),
+        ("got layout", partial(PriceMaps, layout="runs"), Bins()),
+        ("by name", partial(PriceMaps, np.zeros((4, 3)), **MAPS), Bins()),
+        ("must be integers", partial(PriceMaps, zones=(1, Number(2)), layout="runs"), Bins()),
+    ]
+    for words, mechanism, objective in cases:
+        made, noise = curator(side=2, rows=(0,))
+        objective.scores = Mock(return_value=np.zeros(objective.shape))
+        with subtests.test(words), pytest.raises(ParameterError, match=words):
+            made.choose(made.root(), objective, mechanism, NANO)
+        assert (made.spent, seen, noise.draws) == (0, [], [])
+        assert not objective.scores.called
+
+
+def test_what_changes_behind_the_curator_changes_no_choice():
+    """The mechanism and what is said of the scores are read before the scores are made."""
+    made, noise = curator(side=2, rows=(0,))
+    given, objective = partial(PriceMaps, **MAPS), Bins()
+
+    def scores(tally, domain):
+        given.keywords["epsilon"] = 10 * NANO
+        objective.is_monotone, objective.sensitivity = False, lambda contributions: 0
+        return np.zeros((4, 3), np.int64)
+
+    objective.scores = scores
+    made.choose(made.root(), objective, given, NANO)
+    [mechanism] = [draw.mechanism for draw in noise.draws]
+    said = (mechanism.epsilon, mechanism.sensitivity, mechanism.is_monotone)
+    assert said == (NANO, 1, True)

@@ -1,4 +1,4 @@
-"""Law of permute-and-flip, beside its definition over all orders."""
+"""Laws of choices: of a list beside its definition, of maps beside enumeration and two markets."""
 
 import itertools
 import math
@@ -8,8 +8,18 @@ import numpy as np
 import pytest
 
 from psd.mechanisms.choice_laws import (
+    map_law,
+    map_log_probability,
     permute_and_flip_log_probability,
     permute_and_flip_probabilities,
+)
+from psd.mechanisms.zone_layouts import HalvingTree, Runs
+from support.privacy.price_markets import (
+    all_maps,
+    area_market,
+    enumerated_law,
+    line_market,
+    score_of,
 )
 
 
@@ -79,3 +89,75 @@ def test_prices_of_a_hundred_bids():
         exponents = epsilon / 100 * (scores.max() - scores)
         mean = permute_and_flip_probabilities(exponents) @ scores / 100
         assert mean == pytest.approx(revenue, abs=5e-7)
+
+
+# Price maps
+
+# Zones, maps, and for epsilon 1 and 0.1: expected revenue over the highest price, and ln Z.
+LINE = [
+    (1, 1, (156.624687, 157.670409), (150.035057, 18.394035)),
+    (2, 11, (167.066484, 170.965568), (149.546743, 24.919392)),
+    (3, 55, (167.444956, 176.357032), (146.162439, 30.614280)),
+    (4, 165, (167.731460, 180.958152), (142.241748, 35.849699)),
+    (6, 462, (167.919856, 188.798400), (134.302414, 45.314916)),
+]
+AREA = [
+    (1, 1, (168.380403, 170.220546), (163.154269, 19.419214)),
+    (2, 1, (175.613690, 179.957249), (165.497617, 23.455261)),
+    (3, 2, (177.325616, 185.055113), (160.457530, 28.004086)),
+    (4, 5, (178.386601, 189.945397), (155.380330, 33.065404)),
+    (6, 42, (178.695967, 199.120547), (150.091784, 43.983856)),
+    (8, 365, (178.011142, 208.632491), (146.998380, 55.081463)),
+]
+
+
+MARKETS = {"line": (line_market(), Runs(12), LINE), "area": (area_market(), HalvingTree(64), AREA)}
+
+
+@pytest.mark.parametrize(("table", "layout", "rows"), MARKETS.values(), ids=MARKETS)
+def test_golden_numbers(table, layout, rows):
+    for zones, maps, *goldens in rows:
+        assert layout.count(zones) == maps
+        for epsilon, (revenue, log_sum) in zip((1, 0.1), goldens, strict=True):
+            law = map_law(table, layout, zones, epsilon / 100)
+            assert law.expected_score / 100 == pytest.approx(revenue, abs=5.1e-7)
+            assert law.log_sum == pytest.approx(log_sum, abs=5.1e-7)
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.4, 3.0])
+@pytest.mark.parametrize(
+    ("layout", "prices", "numbers"),
+    [(Runs(5), 12, (1, 2, 3)), (Runs(4), 3, (1, 2, 3, 4)), (HalvingTree(8), 2, (2, 3, 5))],
+    ids=str,
+)
+def test_laws_are_those_of_all_maps(layout, prices, numbers, rate):
+    table = np.random.default_rng(5).integers(-9, 10, (layout.bins, prices))
+    for zones in numbers:
+        scores = np.array([score_of(table, a) for a in all_maps(layout, zones, prices)])
+        weights = np.exp(rate * (scores - scores.max()))
+        law = map_law(table, layout, zones, rate)
+        log_sum = rate * scores.max() + math.log(weights.sum())
+        assert law.log_sum == pytest.approx(log_sum, rel=0, abs=1e-9)
+        mean = weights @ scores / weights.sum()
+        assert law.expected_score == pytest.approx(mean, rel=0, abs=1e-9)
+
+
+@pytest.mark.parametrize("layout", [Runs(4), HalvingTree(4)], ids=str)
+def test_probabilities_of_all_maps(layout):
+    table = np.random.default_rng(6).integers(0, 10, (4, 3))
+    answers, law = enumerated_law(table, layout, (1, 2, 4), 0.3)
+    logs = [map_log_probability(table, layout, (1, 2, 4), 0.3, a) for a in answers]
+    assert np.exp(logs) == pytest.approx(law, rel=1e-11)
+
+
+def test_what_is_no_map_is_impossible():
+    table = np.ones((4, 3), np.int64)
+    for answer in (
+        [[0, 0], [0, 1], [1, 0], [1, 0]],  # two prices in a zone
+        [[0, 0], [0, 0], [0, 0], [0, 0]],  # a number of zones that is not allowed
+        [[0, 0], [0, 0], [1, 3], [1, 3]],  # a price beyond the list
+        [[0, 0], [0, 0], [1, -1], [1, -1]],
+        [[0, 0], [1, 0], [1, 0], [1, 0]],  # a zone that is no node
+    ):
+        log = map_log_probability(table, HalvingTree(4), (2, 3), 0.3, np.array(answer))
+        assert log == -math.inf

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from psd.mechanisms import permute_and_flip
+from psd.mechanisms.base import MAX_SENSITIVITY
 from psd.mechanisms.choice_laws import permute_and_flip_probabilities
-from psd.mechanisms.permute_and_flip import MAX_SENSITIVITY, PermuteAndFlip, choice_rate
+from psd.mechanisms.permute_and_flip import PermuteAndFlip, choice_rate
 from psd.privacy.epsilon import NANO
 
 

@@ -5,8 +5,9 @@ import os
 import numpy as np
 import pytest
 
-from psd.mechanisms import exponential_mechanism, laplace
+from psd.mechanisms import exponential_mechanism, laplace, mechanisms
 from psd.mechanisms.exponential_mechanism import Candidates
+from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.epsilon import NANO
 from support.privacy.samplers import counts, exceeds, selected
 
@@ -64,3 +65,11 @@ def test_a_candidate_far_below_the_best_can_be_selected(monkeypatch):
     group, each = np.zeros(2, np.int64), np.ones(2, np.int64)
     found = Candidates(group=group, first=np.arange(2), length=each, score=np.array([-2_000, 0]))
     assert selected(found, np.array([NANO]), np.array([1])).tolist() == [0]
+
+
+def test_a_release_never_draws_by_floats(monkeypatch, subtests):
+    for name, kind in mechanisms().items():
+        monkeypatch.setattr(kind, "approximate", lambda self, uniform: "by floats")
+        monkeypatch.setattr(kind, "sample", lambda self: "exact")
+        with subtests.test(name):
+            assert SecureSampler().draw(kind.neighbours()[0]) == "exact"

@@ -10,6 +10,7 @@ import psd
 from psd.errors import ParameterError
 from psd.ledger.account import Account
 from psd.ledger.ledger import Ledger
+from psd.mechanisms import mechanisms
 from psd.mechanisms.exponential_mechanism import Candidates, ExponentialMechanism
 from psd.mechanisms.laplace import LaplaceMechanism
 from psd.mechanisms.threshold import ThresholdMechanism
@@ -76,6 +77,25 @@ def test_the_stream_of_a_seed_stays_the_same():
             SeededSampler(seed)
     with pytest.raises(ParameterError, match="got SimpleNamespace"):
         SeededSampler(1).draw(SimpleNamespace(cost=None, public=None))
+
+
+# Four draws of the first example of each mechanism, as lists.
+STREAMS = {
+    "exponential-mechanism": [[0, 2], [3, 1], [2, 2], [3, 1]],
+    "gaussian": [[4, -4], [0, 1], [4, -7], [4, 3]],
+    "laplace": [[-2, 2], [4, 0], [3, 1], [-1, -6]],
+    "permute-and-flip": [[2], [0], [1], [2]],
+    "price-maps": [[0, 1, 0, 1, 0, 1], [0, 0, 0, 0, 0, 0], [0, 1, 1, 1, 1, 1], [0, 1, 0, 1, 1, 0]],
+    "threshold": [[False, True], [False, True], [False, True], [False, False]],
+}
+
+
+def test_the_stream_of_a_seed_stays_the_same_for_every_mechanism(subtests):
+    assert set(STREAMS) == set(mechanisms())
+    for name, kind in mechanisms().items():
+        sampler, first = SeededSampler(7), kind.neighbours()[0]
+        with subtests.test(name):
+            assert [sampler.draw(first).ravel().tolist() for _ in range(4)] == STREAMS[name]
 
 
 def test_no_ledger_pays_for_it(tmp_path):

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 from psd._util import plugins
 from psd._util.instances import refuse_class, type_text
+from psd.curator.candidate_scores import CandidateScores
 from psd.errors import ParameterError
 
 if TYPE_CHECKING:
     from psd._util.arrays import Integers
     from psd.apps.choosing.bid_levels import BidLevels
-    from psd.curator.candidate_scores import ZoneMaps
-    from psd.ingest.tally import Tally
+    from psd.mechanisms.base import UnscoredMechanism
     from psd.space.domain import Domain
 
 __all__ = ["Objective", "Pick", "as_objective", "objective_class", "objectives"]
@@ -25,7 +25,7 @@ __all__ = ["Objective", "Pick", "as_objective", "objective_class", "objectives"]
 _KIND = "objective"
 
 _MEMBERS = (
-    "name", "domain", "shape", "maps", "candidates", "draws", "is_monotone", "step", "bids",
+    "name", "domain", "shape", "mechanism", "candidates", "draws", "is_monotone", "step", "bids",
     "sensitivity", "scores", "pick",
 )  # fmt: skip
 
@@ -34,15 +34,8 @@ Pick = dict[str, Any]
 under ``geometry``, in the CRS of the domain."""
 
 
-class Objective(Protocol):
-    """Public candidates, and how records score them. A frozen value that holds no record.
-
-    Guarantees
-    ----------
-    - All members but `scores` are functions of public parameters.
-    - One record more or less changes no score by more than ``sensitivity(1)``; if `is_monotone`,
-      a record more never lowers a score. `psd.curator.curator.Curator.choose` relies on both.
-    """
+class Objective(CandidateScores, Protocol):
+    """Public candidates, how records score them, and how one is drawn and described."""
 
     name: ClassVar[str]
     """Name of the objective, as on the command line."""
@@ -52,12 +45,8 @@ class Objective(Protocol):
         """Domain in which records count, and at whose points epsilon is charged."""
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the scores of the next draw: candidates, or bins and prices of maps."""
-
-    @property
-    def maps(self) -> ZoneMaps | None:
-        """Maps of zones whose scores are sums over bins; None if candidates are a list."""
+    def mechanism(self) -> UnscoredMechanism:
+        """Mechanism of the next draw without its scores, which the curator fills in."""
 
     @property
     def candidates(self) -> int:
@@ -68,22 +57,12 @@ class Objective(Protocol):
         """Number of draws that share epsilon."""
 
     @property
-    def is_monotone(self) -> bool:
-        """Whether a record more can never lower a score."""
-
-    @property
     def step(self) -> float:
         """What a score of 1 is worth, in the unit of what is printed."""
 
     @property
     def bids(self) -> tuple[str, BidLevels] | None:
         """Column of bids, and the levels by which they are counted; None if none are read."""
-
-    def sensitivity(self, contributions: int) -> int:
-        """Largest change of a score by records of one unit, of at most so many contributions."""
-
-    def scores(self, tally: Tally, domain: Domain) -> Integers:
-        """Score each candidate, or each bin at each price, int64. Private."""
 
     def pick(self, answer: Integers) -> tuple[tuple[Pick, ...], Self]:
         """Describe the answer of a draw, in rows, and give the objective of the draw after it."""

@@ -14,6 +14,7 @@ from psd.apps.choosing.objectives import Pick
 from psd.apps.choosing.price_list import PriceList
 from psd.errors import ParameterError
 from psd.ingest.tally import Tally
+from psd.mechanisms.permute_and_flip import PermuteAndFlip
 from psd.space.domain import Domain
 
 __all__ = ["Price", "objective"]
@@ -67,7 +68,7 @@ class Price:
     domain: Domain
 
     name: ClassVar[str] = "price"
-    maps: ClassVar[None] = None
+    mechanism: ClassVar[type[PermuteAndFlip]] = PermuteAndFlip
     draws: ClassVar[int] = 1
     is_monotone: ClassVar[bool] = True
 

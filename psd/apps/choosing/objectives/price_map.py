@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Self
 
 import numpy as np
@@ -13,11 +14,10 @@ from psd._util.instances import check_instance
 from psd.apps.choosing.bid_levels import BidLevels
 from psd.apps.choosing.objectives import Pick
 from psd.apps.choosing.price_list import PriceList
-from psd.curator.candidate_scores import ZoneMaps
 from psd.errors import ParameterError
 from psd.ingest.tally import Tally
-from psd.mechanisms.zone_layouts import check_maps, leaf_numbers, zone_layout
-from psd.mechanisms.zone_maps import spans_of
+from psd.mechanisms.price_maps import PriceMaps
+from psd.mechanisms.zone_layouts import check_maps, leaf_numbers, spans_of, zone_layout
 from psd.regions.hierarchy import RegionHierarchy
 from psd.space.domain import Domain
 
@@ -107,7 +107,7 @@ class PriceMap:
             self._check_cells()
         elif self.order is None or sorted(self.order) != list(range(self.regions.size)):
             raise ParameterError("order must hold the number of each region once")
-        check_maps(zone_layout(self.maps.layout, self.shape[0]), self.zones, len(self.prices))
+        check_maps(zone_layout(self.layout, self.shape[0]), self.zones, len(self.prices))
 
     def _check_cells(self) -> None:
         """Refuse a depth that is out of range, or not that of the domain."""
@@ -120,10 +120,14 @@ class PriceMap:
             )
 
     @property
-    def maps(self) -> ZoneMaps:
+    def layout(self) -> str:
         """Leaves of a pruned tree, or runs of regions."""
-        layout = "halving-tree" if self.regions is None else "runs"
-        return ZoneMaps(layout=layout, zones=self.zones)
+        return "halving-tree" if self.regions is None else "runs"
+
+    @property
+    def mechanism(self) -> partial[PriceMaps]:
+        """Maps of so many zones of the layout."""
+        return partial(PriceMaps, zones=tuple(map(int, self.zones)), layout=self.layout)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -134,7 +138,7 @@ class PriceMap:
     @property
     def candidates(self) -> int:
         """Numbers of zones, times the most maps with prices that one of them has."""
-        layout = zone_layout(self.maps.layout, self.shape[0])
+        layout = zone_layout(self.layout, self.shape[0])
         largest = max(layout.count(k) * len(self.prices) ** k for k in self.zones)
         return int(len(self.zones) * largest)
 

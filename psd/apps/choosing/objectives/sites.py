@@ -15,6 +15,7 @@ from psd.apps.choosing.catchments import Catchments
 from psd.apps.choosing.objectives import Pick
 from psd.errors import DomainError, ParameterError
 from psd.ingest.tally import Tally
+from psd.mechanisms.permute_and_flip import PermuteAndFlip
 from psd.space.domain import Domain
 
 __all__ = ["Sites", "objective"]
@@ -89,7 +90,7 @@ class Sites:
     taken: tuple[int, ...] = ()
 
     name: ClassVar[str] = "site"
-    maps: ClassVar[None] = None
+    mechanism: ClassVar[type[PermuteAndFlip]] = PermuteAndFlip
     bids: ClassVar[None] = None
     step: ClassVar[float] = 1.0
 

@@ -15,6 +15,7 @@ from psd.apps.choosing.objectives import Pick
 from psd.apps.choosing.price_list import PriceList
 from psd.errors import ParameterError
 from psd.ingest.tally import Tally
+from psd.mechanisms.permute_and_flip import PermuteAndFlip
 from psd.regions.hierarchy import RegionHierarchy
 from psd.space.domain import Domain
 
@@ -79,7 +80,7 @@ class Tariffs:
     files: tuple[str, ...] = ()
 
     name: ClassVar[str] = "tariff"
-    maps: ClassVar[None] = None
+    mechanism: ClassVar[type[PermuteAndFlip]] = PermuteAndFlip
     draws: ClassVar[int] = 1
     is_monotone: ClassVar[bool] = True
 
