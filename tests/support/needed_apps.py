@@ -39,5 +39,10 @@ def needed_apps(path):
 
 
 def lacks_app(path):
-    """Whether a file needs an app that is not there; no file is read where all apps are there."""
-    return not all(map(has_app, USES)) and not all(map(has_app, needed_apps(path)))
+    """Whether a file needs an app that is not there, or has gone with one.
+
+    Where all apps are there, no file is read, and none lacks one.
+    """
+    if all(map(has_app, USES)):
+        return False
+    return not path.is_file() or not all(map(has_app, needed_apps(path)))
