@@ -45,6 +45,7 @@ __all__ = [
     "answer_old_names",
     "check_app",
     "has_app",
+    "has_command",
     "load_app",
     "load_member",
 ]
@@ -115,6 +116,11 @@ def has_app(name: str) -> bool:
     except ModuleNotFoundError:  # no app is there
         return False
     return found and all(map(has_app, USES[name]))
+
+
+def has_command(name: str) -> bool:
+    """Whether a command is of the core, or of an app that is there."""
+    return name not in COMMANDS or has_app(COMMANDS[name])
 
 
 def check_app(name: str, *, what: str) -> None:

@@ -1,4 +1,4 @@
-"""Each app can be removed with its folders: what is left works, is tested, and says what is missing.
+"""Each app can be removed with its folders: what is left works, and says what is missing.
 
 Run as ``python tests/removal.py [APP]...``, with the extras `test` and `deep`; it needs no network
 and installs nothing. Each app of `psd._apps.USES` is taken out of a copy of this repository, with
@@ -24,7 +24,8 @@ from psd._apps import COMMANDS, MEMBERS, USES  # noqa: E402
 # were taken out.
 NO_EDITABLE = """
 import sys
-sys.meta_path[:] = [each for each in sys.meta_path if "editable" not in getattr(each, "__module__", "")]
+finders = sys.meta_path
+finders[:] = [each for each in finders if "editable" not in getattr(each, "__module__", "")]
 """
 
 # What the names of `psd` and its commands answer, in one process.
@@ -39,7 +40,8 @@ apps, names, commands = (set(words.split()) for words in sys.argv[1:])
 assert not any(find_spec("psd.apps") and find_spec(f"psd.apps.{app}") for app in apps)
 
 def outcome(*words):
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as said:
+    said = io.StringIO()
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(said):
         return run([*words]), said.getvalue()
 
 for name in psd.__all__:

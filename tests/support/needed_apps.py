@@ -1,4 +1,4 @@
-"""Which apps a file of the tests needs, read from its imports and those of the helpers it imports."""
+"""Which apps a file of the tests needs, by what it imports and what its helpers import."""
 
 import ast
 from functools import cache
