@@ -7,6 +7,7 @@ import pytest
 
 from psd.accounting import pure_rho, rho_of
 from psd.ledger.ledger import Ledger
+from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.delta import parse_delta
 from psd.privacy.epsilon import NANO
 from psd.privacy.loss import rho_text
