@@ -107,7 +107,8 @@ class Commands(click.Group):
         """Write the list of commands, by section."""
         width = max(map(len, COMMANDS))
         for title, lines in SECTIONS.items():
-            shown = [(name.ljust(width), line) for name, line in lines.items() if _apps.has_command(name)]
+            there = filter(_apps.has_command, lines)
+            shown = [(name.ljust(width), lines[name]) for name in there]
             if shown:
                 with formatter.section(title):
                     formatter.write_dl(shown)
