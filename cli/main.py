@@ -101,13 +101,14 @@ class Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names in the order of a user's work; those of apps that were left out are not shown."""
-        return [name for name in COMMANDS if _is_there(name)]
+        return [name for name in COMMANDS if _apps.has_command(name)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands, by section."""
         width = max(map(len, COMMANDS))
         for title, lines in SECTIONS.items():
-            shown = [(name.ljust(width), line) for name, line in lines.items() if _is_there(name)]
+            there = filter(_apps.has_command, lines)
+            shown = [(name.ljust(width), lines[name]) for name in there]
             if shown:
                 with formatter.section(title):
                     formatter.write_dl(shown)
@@ -124,11 +125,6 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except KeyboardInterrupt:
             raise Interrupted(_interrupt_message(ctx.invoked_subcommand)) from None
-
-
-def _is_there(name: str) -> bool:
-    """Whether a command is of the core, or of an app that is there."""
-    return name not in _apps.COMMANDS or _apps.has_app(_apps.COMMANDS[name])
 
 
 @click.command(

@@ -20,6 +20,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # So that a failure in these shows what was compared.
 pytest.register_assert_rewrite("support.cli_runner")
 
+from support.needed_apps import lacks_app  # noqa: E402
 from support.postgres import execute, server  # noqa: E402
 from support.seeded_system import repeated, replacements  # noqa: E402
 
@@ -67,10 +68,14 @@ DEEP = re.compile(r"^pytestmark = \[?pytest\.mark\.deep\b", re.MULTILINE)
 
 
 def pytest_ignore_collect(collection_path, config):
-    """Leave out deep files where the fast tier is run: it has not all that they import."""
-    if "not deep" in config.option.markexpr and collection_path.match("test_*.py"):
-        return True if DEEP.search(collection_path.read_text(encoding="utf-8")) else None
-    return None
+    """Leave out files that need an app which is not there, and deep ones of the fast tier.
+
+    The fast tier has not all that deep files import.
+    """
+    if not collection_path.match("test_*.py"):
+        return None
+    deep = "not deep" in config.option.markexpr and DEEP.search(collection_path.read_text("utf-8"))
+    return True if deep or lacks_app(collection_path) else None
 
 
 def pytest_collection_modifyitems(items):

@@ -25,6 +25,7 @@ def run_qgis_plugin(output: str, overwrite: bool) -> None:
     Examples:
       psd qgis-plugin -o psd-qgis.zip
     """  # noqa: D301
+    from psd._apps import has_command
     from psd._util.atomic_write import check_free, write_file
     from psd.apps.qgis.archive import plugin_archive
 
@@ -33,7 +34,7 @@ def run_qgis_plugin(output: str, overwrite: bool) -> None:
     if not output.lower().endswith(".zip"):
         raise click.UsageError(f"-o must end in .zip, got {output}; QGIS installs a zip file")
     check_free(output, overwrite=overwrite)
-    archive = plugin_archive([command_form(name) for name in COMMANDS])
+    archive = plugin_archive([command_form(name) for name in filter(has_command, COMMANDS)])
     write_file(output, archive, overwrite=overwrite)
     click.echo(f"wrote {output}; in QGIS: Plugins > Manage and Install Plugins > Install from ZIP")
 

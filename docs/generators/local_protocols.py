@@ -70,7 +70,7 @@ h = 1; a word those of its h hashes (`encoding=bloom`), in a cohort that the dev
 - all reports of one answer cost 2 h ln((1 - f / 2) / (f / 2)) at most, since they follow from settled bits;
 - n reports cost the smaller one of n epsilon and the latter.
 
-Both are reached where two answers have no bit in common (`tests/contract/test_rappor.py` enumerates both
+Both are reached where two answers have no bit in common (`tests/apps/local/test_rappor.py` enumerates both
 steps). One of two is stated, and the other follows:
 
 - **epsilon.** Then p' = 1 - q', so p = 1 - q, and one report costs 2 h ln(p / (1 - p)): q' follows from

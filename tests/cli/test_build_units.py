@@ -30,8 +30,6 @@ USERS = ("--user", "id", "--count", "users")
 TWO = ("--user", "id", "--max-contributions", 2)
 DAY = ("--per", "day", "--read", "time=at", "--read", "time_zone=Asia/Seoul")
 BUILD = ("build points.csv --set height=1 -o", "r", *CERTAIN)
-TALLY = ("--keep-tally", "p.tally")
-EVALUATE = ("evaluate r points.csv --tally p.tally -o e.csv --overwrite",)
 
 
 @pytest.fixture(autouse=True)
@@ -132,24 +130,6 @@ def test_private_bounds_and_the_area_of_use(here):
     _, release = built("--bounds", "area-of-use", where=())
     assert release.domain.bounds == (-180, -90, 180, 90)
     assert release.total == pytest.approx(1000, abs=1)
-
-
-@pytest.mark.deep
-def test_releases_of_every_unit_are_evaluated(plot, subtests):
-    auto = (*TWO[:-1], "auto")
-    for options in (USERS, (*TWO, *DAY), auto):
-        with subtests.test(str(options)):
-            _, release = built(*options, *TALLY)
-            passes(*EVALUATE)
-            table = pd.read_csv("e.csv", skiprows=1)
-            parts = ("perturbation", "nonuniformity", "bounding")
-            whole = sum(table[f"true_{part}_error"] for part in parts)
-            assert (whole - table["true_error"]).abs().max() < 1e-6
-            assert table["true_count"].max() <= (2 if release.unit.weight else 5)
-    built(*plot, *TALLY)
-    assert "rebuild with --keep-tally" in fails(2, "evaluate r points.csv -o f.csv")
-    passes(*EVALUATE)
-    assert pd.read_csv("e.csv", skiprows=1)["true_bounding_error"].min() == -1
 
 
 BOX = "--bounds -4 -4 4 4"

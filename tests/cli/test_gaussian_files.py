@@ -1,4 +1,4 @@
-"""What readers do with files of Gaussian noise: each verb works, and pages state the claim."""
+"""What readers do with files of Gaussian noise: each verb works, and files state the claim."""
 
 import json
 import math
@@ -16,8 +16,6 @@ GAUSSIAN = ("--delta", "1e-6", "--noise", "gaussian")
 USER = ("--user", "user", "--max-contributions", 4, "--max-per-slice", 1)
 DAYS = ("--read", "time=time", "--slices", "2024-01-01..2024-01-04")
 BOX = ("--box", 1, 1, 5, 6)
-CLAIM = "epsilon 1 and delta 1e-6 (rho 0.024355970359) per"
-LIMIT = " record; with a probability of at most 1e-6 it may reveal more than epsilon allows"
 
 
 @pytest.fixture(scope="module")
@@ -37,16 +35,13 @@ def files(tmp_path_factory):
     return {path.name.partition(".")[0]: path for path in folder.iterdir()}
 
 
-def test_signatures_pages_and_every_format_state_the_claim(files, here, subtests):
+def test_signatures_and_every_format_state_the_claim(files, here, subtests):
     passes("keygen office.pem")
     for name in ("first", "series"):
         (here / name).write_bytes(files[name].read_bytes())
         passes("sign", name, "--key", "office.pem")
         told = passes("verify", name, "--key", "office.pub.pem")
         assert "the content matches the signature" in told
-    for name, claim in (("first", CLAIM + LIMIT), ("series", f"{CLAIM} user")):
-        passes("map", files[name], "-o", f"{name}.html")
-        assert claim in (here / f"{name}.html").read_text(encoding="utf-8")
     for ending in ("csv", "geojson", "gpkg", "parquet", "npy", "xlsx"):
         with subtests.test(ending):
             exported(files, here, ending)
@@ -62,10 +57,8 @@ def exported(files, here, ending):
 
 
 @pytest.mark.deep
-def test_rasters_and_sheets_are_written(files, here):
+def test_rasters_are_written(files, here):
     exported(files, here, "tif")
-    passes("methodology", files["first"], "-o", "sheet.html")
-    assert CLAIM + LIMIT in (here / "sheet.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("other", ["second", "plain"])

@@ -1,64 +1,18 @@
-"""Inputs of every kind on the command line, alike in build, evaluate and compare."""
+"""Inputs of every kind on the command line."""
 
 import sys
 
-import geopandas as gpd
-import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pytest
 
-import psd
-from support.cli_runner import BOUNDS, CERTAIN, check_refusals, cli, fails, passes, write_points
+from support.cli_runner import BOUNDS, check_refusals, cli, fails, passes, write_points
+from support.input_kinds import BUILD, KINDS, ROWS, builds_all_rows, write_parts
 from support.postgres import execute, ingest
 
-ROWS = pd.DataFrame(
-    {
-        "lon": np.tile([-3.0, -1, 1, 3], 25),
-        "lat": np.repeat([-3.0, -1, 0.5, 1, 3], 20),
-        "id": [f"u{i % 10}" for i in range(100)],
-        "seen": pd.date_range("2024-01-01", periods=100, freq="h").strftime("%Y-%m-%dT%H:%M"),
-    }
-)
-SHAPES = gpd.GeoDataFrame(
-    ROWS[["id", "seen"]], geometry=gpd.points_from_xy(ROWS.lon, ROWS.lat), crs=4326
-)
-BUILD = ("--set", "height=2", *CERTAIN, *BOUNDS)
-COMPARE = "-o c.csv --methods grid --epsilons 1 --runs 1 --jobs 1 --bounds -4 -4 4 4"
 REGISTER = "ledger register l visits --budget 1"
 PAID = ("--ledger", "l", "--dataset", "visits")
 
 pytestmark = pytest.mark.usefixtures("here")
-
-
-def write_parts():
-    for part in range(4):
-        ROWS.iloc[part::4].to_parquet(f"d/{part}.parquet")
-
-
-def write_layers():
-    SHAPES.to_file("a.gpkg", layer="visits")
-    SHAPES.iloc[:9].to_file("a.gpkg", layer="other")
-
-
-KINDS = {
-    "a.csv": lambda: ROWS.to_csv("a.csv", index=False),
-    "a.parquet": lambda: ROWS.to_parquet("a.parquet"),
-    "d": write_parts,
-    "d/*.parquet": write_parts,
-    "d/0.parquet d/[123].parquet": write_parts,
-    "a.gpkg --read layer=visits": write_layers,
-    "a.geojson": lambda: SHAPES.to_file("a.geojson"),
-    "b.parquet --read geometry=place": lambda: SHAPES.rename_geometry("place").to_parquet(
-        "b.parquet"
-    ),
-}
-
-
-def builds_all_rows(given):
-    passes(f"build {given} -o r --overwrite", *BUILD)
-    release = psd.Release.load("r")
-    assert release.estimates.count[release.tree.is_leaf].sum() == pytest.approx(100)
 
 
 def test_a_build_reads_every_kind(here, subtests):
@@ -70,23 +24,11 @@ def test_a_build_reads_every_kind(here, subtests):
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("given", KINDS)
-def test_the_three_commands_read_every_kind(here, given):
-    (here / "d").mkdir()
-    KINDS[given]()
-    builds_all_rows(given)
-    assert "score" in passes(f"evaluate r {given}")
-    assert "score" in passes(f"compare {given} {COMPARE}")
-
-
-@pytest.mark.deep
 def test_the_same_table_of_postgis(postgis):
     execute(postgis, "DROP TABLE IF EXISTS walks")
     ingest(postgis, "walks", pa.Table.from_pandas(ROWS))
     for given in (("--read", "table=public.walks"), ("--read", "query=SELECT * FROM walks")):
         passes("build", postgis, *given, "-o", "r", "--overwrite", *BUILD)
-        assert "score" in passes("evaluate r", postgis, *given)
-    passes(f"compare {postgis} --read table=walks {COMPARE}")
     told = fails(8, f"build {postgis} --read table=nothing -o x", *BUILD)
     assert "table nothing of database postgres on the local server names a table" in told
     told = fails(8, f"build {postgis} {postgis} --read table=walks -o x", *BUILD)

@@ -5,7 +5,6 @@ import pkgutil
 import re
 import shlex
 import warnings
-import zipfile
 from importlib import import_module
 
 import click
@@ -21,16 +20,18 @@ from psd.api.release import Release
 from psd.decompositions import method_class, methods
 from psd_cli.commands import find_command
 from psd_cli.main import CHARGING, COMMANDS, EXIT_CODES, main
+from psd_cli.main import cli as group
 from psd_cli.options.values import LIMITS, rename_arguments
-from psd_cli.output import command_forms
 from support.cli_runner import check_refusals, cli, fails, passes
+
+SHOWN = {name: COMMANDS[name] for name in group.list_commands(None)}
 
 
 def modules_with_a_command():
     core = {module.name for module in pkgutil.iter_modules(psd_cli.commands.__path__)}
     apps = {module.name for module in pkgutil.iter_modules(psd_cli.apps.__path__)}
     of_apps = {name for app in apps for name in import_module(f"psd_cli.apps.{app}").COMMANDS}
-    assert of_apps == set(_apps.COMMANDS)
+    assert of_apps == {name for name, app in _apps.COMMANDS.items() if app in apps}
     return {name.replace("_", "-") for name in core} | of_apps
 
 
@@ -38,8 +39,8 @@ def test_help_and_wrong_usage(subtests, here):
     assert passes() == passes("--help") == passes("-h")
     sections = passes("--help").split("\nPublish:\n")[1].splitlines()
     lines = [line for line in sections if line.startswith("  ")]
-    assert [line.split()[0] for line in lines] == list(COMMANDS)
-    assert set(COMMANDS) == modules_with_a_command()
+    assert [line.split()[0] for line in lines] == list(SHOWN)
+    assert set(SHOWN) == modules_with_a_command()
     assert passes("--version").strip() == f"psd, version {psd.__version__}"
     check_refusals(subtests, WRONG)
 
@@ -112,7 +113,7 @@ def test_what_an_interrupted_command_says(monkeypatch, subtests):
     def interrupt(ctx):
         raise KeyboardInterrupt
 
-    for name in COMMANDS:
+    for name in SHOWN:
         with subtests.test(name), monkeypatch.context() as patch:
             command = find_command(name)
             patch.setattr(command, "invoke", interrupt)
@@ -137,12 +138,6 @@ def test_warnings_of_libraries_are_silent(monkeypatch):
     assert left.value.code == 0
 
 
-# PRIVATE numbers on the screen, the form of what is printed, and the limit for unknown senders.
-NOT_IN_FORMS = {"private_output", "form", "max_nodes"}
-# Keys of options that have a field of their own.
-OF_KEYS = {"build": {"coordinate_resolution", "min_cell", "keep_tally"}}
-
-
 def examples(text):
     """Command lines of a help text, continued lines joined."""
     lines = text.replace("\\\n", " ").splitlines()
@@ -150,7 +145,7 @@ def examples(text):
 
 
 def test_help_of_every_command(subtests):
-    for name, sentence in COMMANDS.items():
+    for name, sentence in SHOWN.items():
         with subtests.test(name):
             text = passes(name, "--help")
             assert text == passes(name, "-h")
@@ -167,7 +162,7 @@ def test_help_of_every_command(subtests):
 
 
 def test_examples_are_command_lines_that_parse(subtests):
-    for name in COMMANDS:
+    for name in SHOWN:
         with subtests.test(name):
             found = examples(passes(name, "--help"))
             assert found
@@ -192,26 +187,6 @@ def test_each_method_with_its_parameters(subtests):
                 line = next(line for line in mine if line.split()[:1] == [field.name])
                 assert field.metadata["doc"] in line
                 assert field.default is None or str(field.default) in line
-
-
-def test_a_form_has_every_option_of_its_command_and_no_command_line(subtests):
-    for name in command_forms.COMMANDS:
-        with subtests.test(name):
-            form = command_forms.command_form(name)
-            options = {parameter.name for parameter in find_command(name).params} - NOT_IN_FORMS
-            fields = {field["name"] for field in form["fields"]}
-            assert fields == options | OF_KEYS.get(name, set())
-            assert form["text"]
-            assert "Examples:" not in form["text"]
-            assert all(field["help"] for field in form["fields"] if field["option"])
-
-
-def test_the_plugin_of_qgis_is_written_once(here):
-    assert "Install from ZIP" in passes("qgis-plugin -o psd-é.zip")
-    assert zipfile.ZipFile("psd-é.zip").testzip() is None
-    assert "--overwrite" in fails(6, "qgis-plugin -o psd-é.zip")
-    passes("qgis-plugin -o psd-é.zip --overwrite")
-    assert "-o must end in .zip" in fails(2, "qgis-plugin -o psd.qgz")
 
 
 NAMES = ("overwrite", "user", "max_contributions", "epsilon", "bounds")

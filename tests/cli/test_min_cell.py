@@ -1,11 +1,11 @@
-"""``--min-cell`` goes from the options to recipes, tallies, plans and releases."""
+"""``--min-cell`` goes from the options to recipes, tallies and releases."""
 
 import pytest
 
 import psd
 from psd.publish.request import BuildRequest
 from psd.publish.request_toml import from_toml, to_toml
-from support.cli_runner import as_json, fails, passes
+from support.cli_runner import as_json, passes
 
 BOUNDS = "--bounds 126.4 37 127.6 38"
 BUILD = f"build rows.csv -o r --epsilon 2 {BOUNDS} --overwrite"
@@ -41,13 +41,3 @@ def test_tallies_and_recipes_keep_it():
             domain = (psd.Domain if bounds else psd.PrivateBounds)(**bounds, min_cell=min_cell)
             request = BuildRequest(domain=domain, epsilon=1, method="auto")
             assert from_toml(to_toml(request)).domain.min_cell == domain.min_cell
-
-
-@pytest.mark.deep
-def test_a_plan_takes_it():
-    plan = "plan --count 500 --runs 1 --epsilon 1 --methods auto --sizes 10%"
-    told = as_json(f"{plan} --area 100 --min-cell 70")
-    assert told["min_cell"] == "70"
-    assert "no cell of a method that adapts to the data is below 70 m a side" in told["words"]
-    assert as_json(f"{plan} {BOUNDS}")["min_cell"] == "5"
-    assert "at most the sides of the bounds" in fails(3, f"{plan} --area 1 --min-cell 2000")

@@ -1,16 +1,13 @@
 """Tables on narrow terminals: words are broken, and no number or heading is cut."""
 
-import re
-
 import geopandas as gpd
 import numpy as np
 import pytest
 import shapely
-from rich.console import Console
 
 import psd
-from psd.apps.planning import plan as planning
-from support.cli_runner import cli, passes, write_points
+from support.cli_runner import passes, write_points
+from support.narrow_terminals import SENTENCES, check_narrow, printed
 from support.releases import as_drawn
 
 DOMAIN = psd.Domain(bounds=(126.4, 37.0, 127.6, 38.0))
@@ -22,9 +19,7 @@ DISTRICTS = [
     for west in (126.412345, 127.012345)
     for south in (37.012345, 37.512345)
 ]
-SMALL_PLAN = "--area 605 --count 5000 --methods quadtree,grid --runs 1 --density uniform"
 COMMANDS = {
-    "plan": f"plan {SMALL_PLAN} --epsilon 0.1,1",
     "top": "top a -k 3 --draws 50",
     "top of regions": "top a -k 3 --draws 50 --polygons d.geojson",
     "query": "query a --polygons d.geojson",
@@ -39,9 +34,7 @@ COMMANDS = {
     "info": "info a",
     "methods": "methods",
 }
-NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*\.?\d*%?(?![\w.])")
 SIDES = "west,south,east,north"
-PLANS = []
 
 
 @pytest.fixture(scope="module")
@@ -73,63 +66,20 @@ def prepared(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def folder(prepared, monkeypatch):
-    """A plan is simulated once: another one has other noise."""
     monkeypatch.chdir(prepared)
-    real = planning.plan
-
-    def plan_once(*args, **options):
-        PLANS[:] = PLANS or [real(*args, **options)]
-        return PLANS[0]
-
-    monkeypatch.setattr(planning, "plan", plan_once)
 
 
-def printed(line, width, monkeypatch):
-    """Output of a command on a terminal of this width."""
-    monkeypatch.setattr(
-        "psd_cli.output.columns.open_console",
-        lambda: Console(width=width, markup=False, highlight=False),
-    )
-    outcome = cli(line)
-    assert outcome.code == 0
-    assert "…" not in outcome.out
-    return outcome
-
-
-def headings(text):
-    """Words above the first row of a table."""
-    lines = [line for line in text.splitlines() if not line.startswith("Expected")]
-    first = next(number for number, line in enumerate(lines) if re.search(r"\d[.,]\d", line))
-    return set(" ".join(lines[:first]).split())
-
-
-def letters(text):
-    """All letters and digits, wherever lines are broken."""
-    return sorted("".join(text.split()))
-
-
-@pytest.mark.parametrize("name", [pytest.param("plan", marks=pytest.mark.deep), *[*COMMANDS][1:]])
+@pytest.mark.parametrize("name", COMMANDS)
 def test_no_number_or_heading_is_cut(name, monkeypatch, subtests):
-    wide = printed(COMMANDS[name], 1_000, monkeypatch)
-    for width in (40, 80, 100):
-        with subtests.test(width=width):
-            narrow = printed(COMMANDS[name], width, monkeypatch)
-            assert set(NUMBER.findall(narrow.out)) <= set(NUMBER.findall(wide.out))
-            if "too narrow" in narrow.err:
-                assert name.split()[0] in ("query", "plan")
-                # A name may stand above.
-                assert headings(narrow.out) - NAMED <= headings(wide.out)
-            else:
-                assert letters(narrow.out) == letters(wide.out)
+    check_narrow(COMMANDS[name], monkeypatch, subtests, extra=NAMED, may_leave_out="query" in name)
 
 
 @pytest.mark.deep
 def test_a_table_of_usual_figures_fits_80_columns(monkeypatch, subtests):
-    for name in ("plan", "top", "query", "query of codes", "quantiles", "info"):
+    for name in ("top", "query", "query of codes", "quantiles", "info"):
         with subtests.test(name):
             lines = printed(COMMANDS[name], 80, monkeypatch).out.splitlines()
-            sentences = ("- ", "Expected", "Each", "median", "for queries")
-            assert max(len(line) for line in lines if not line.startswith(sentences)) <= 80
+            assert max(len(line) for line in lines if not line.startswith(SENTENCES)) <= 80
     outcome = printed(COMMANDS["query of codes"], 80, monkeypatch)
     for heading in ("ward code", "perturbation", "nonuniformity", "relative"):
         assert heading in outcome.out

@@ -1,10 +1,8 @@
 """SeriesRelease on the command line: build, query, info, export and the rest, slice by slice."""
 
 import json
-import os
 
 import geopandas as gpd
-import numpy as np
 import pandas as pd
 import pytest
 import shapely
@@ -13,69 +11,42 @@ import psd
 from psd.ledger.ledger import Ledger
 from psd.privacy.epsilon import NANO
 from support.cli_runner import as_json, check_refusals, cli, fails, passes
+from support.visits_of_months import (
+    BOUNDS,
+    LIMIT,
+    MONTHS,
+    SLICES,
+    SURE,
+    TIMES,
+    TREE,
+    USER,
+    build,
+    built,
+    link,
+    prepare,
+    truth,
+)
 
-BOUNDS = "--bounds 0 0 8 8 --crs EPSG:3857"
-TIMES = "--read time=time --read time_zone=Asia/Seoul"
-SLICES = "--slices 2024-01,2024-02..2024-03"
-USER = "--user user --max-contributions 2"
-LIMIT = "--user user --max-contributions 3 --max-per-slice 1"
-TREE = "--method quadtree --set budget=leaf --set height=3"
-SURE = f"--epsilon 1000 {TREE}"
 ALL = "query s --box 0 0 8 8"
-MONTHS = ["2024-01", "2024-02", "2024-03"]
 
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory):
-    """Visits in three months and after them, some at the very end of a month in Seoul; releases."""
+    """Folder of the visits, of their series and of a single release."""
     folder = tmp_path_factory.mktemp("prepared")
-    rng = np.random.default_rng(2)
-    lines = [
-        f"u{u},{x:.3f},{y:.3f},{np.datetime64('2024-01-31T15:00', 's') + int(t)}Z"
-        for u, x, y, t in zip(
-            rng.integers(0, 9, 300),
-            rng.uniform(0, 8, 300),
-            rng.uniform(0, 8, 300),
-            rng.choice([-1, 0, 40 * 86_400, 80 * 86_400], 300),
-            strict=True,
-        )
-    ]
-    (folder / "v.csv").write_text("user,lon,lat,time\n" + "\n".join(lines) + "\n")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        told = build(SURE)
-        assert told == "wrote s: quadtree, 3 slices, epsilon 1000 per record\n"
-        passes(f"build v.csv -o one {BOUNDS} {SURE}")
+    prepare(folder)
     return folder
 
 
 @pytest.fixture(autouse=True)
 def folder(prepared, here):
-    """Links to the visits, the series s and the single release one, in a folder of its own."""
-    for name in ("v.csv", "s", "one"):
-        os.symlink(prepared / name, here / name)
-    (here / "boxes.csv").write_text("west,south,east,north\n0,0,8,8\n")
+    """Links to these, in a folder of its own."""
+    link(prepared, here)
     return here
-
-
-def build(options, output="s"):
-    return passes(f"build v.csv -o {output} {BOUNDS} {TIMES} {SLICES} {options}")
-
-
-def built(options, output="made"):
-    """What a build says, and its series."""
-    return build(options, output), psd.SeriesRelease.load(output)
 
 
 def totals(series):
     return [round(release.total) for release in series.releases]
-
-
-def truth():
-    """Rows of each slice: midnight in Seoul is 15:00 UTC the day before."""
-    rows = pd.read_csv("v.csv")
-    local = pd.to_datetime(rows["time"]).dt.tz_convert("Asia/Seoul").dt.strftime("%Y-%m")
-    return {name: int((local == name).sum()) for name in MONTHS}
 
 
 def test_users_of_all_slices_or_of_each(subtests):
@@ -111,14 +82,6 @@ def test_users_of_all_slices_with_a_limit_in_each():
     facts = as_json("info made")
     assert (facts["max_contributions"], facts["max_per_slice"]) == (3, 1)
     assert facts["guarantee"] == f"epsilon 1000 per user, {words}"
-
-
-@pytest.mark.deep
-def test_the_sheet_of_the_method_states_a_limit_in_each_slice(folder):
-    build(f"--epsilon 1 {LIMIT}", output="made")
-    passes("methodology made -o sheet.html")
-    words = "at most 3 records of each, at most 1 of them in each time slice"
-    assert words in (folder / "sheet.html").read_text()
 
 
 def tally(name, options):
@@ -174,7 +137,6 @@ SINGLE = (
     "top s -k 2",
     "quantiles s --size 4 4",
     "export s cells.csv",
-    "evaluate s v.csv --read time=time --boxes boxes.csv",
     "difference s s --box 0 0 8 8 --other-slice 2024-01",
 )
 
@@ -236,11 +198,8 @@ REFUSED = [
     (5, "export s x.csv", "series of time slices"),
     (5, "top s", "series of time slices"),
     (5, "quantiles s", "series of time slices"),
-    (5, "evaluate s v.csv", "series of time slices"),
     (5, f"difference s one {BOX}", "series of time slices"),
     (2, "info one --slice 2024-01", "must be given with a series"),
-    (2, "evaluate one v.csv --read time=time", "must be left out"),
-    (2, "evaluate s v.csv --slice 2024-01", "--read time must name the column"),
     (5, "info v.csv --slice 2024-01", "cannot be read as a release"),
     (2, f"{BUILD} --per slice", "--slices must be given with --per slice"),
     (2, f"{BUILD} --slices 2024-01", "--read time must name"),
@@ -270,7 +229,7 @@ def test_refusals(subtests):
     check_refusals(subtests, REFUSED)
 
 
-def test_errors_of_a_slice_need_its_tally():
+def test_a_series_states_its_slices_and_its_bound():
     build(f"{SURE} {USER} --keep-tally kept", output="made")
     facts = as_json("info made")
     assert (facts["epsilon"], facts["bound_per"]) == ("1000", "series")
@@ -278,14 +237,6 @@ def test_errors_of_a_slice_need_its_tally():
     assert [row["slice"] for row in facts["slices"]] == MONTHS
     assert facts["guarantee"] == "epsilon 1000 per user, at most 2 records of each"
     assert "2024-03" in passes("info made")
-    line = "evaluate made v.csv --slice 2024-03 --read time=time"
-    assert "needs --tally, the private tally of its build" in fails(2, line)
-    passes(f"{line} --tally kept --boxes boxes.csv -o errors.csv")
-    found = pd.read_csv("errors.csv", comment="#")
-    assert found["true_count"][0] == truth()["2024-03"]
-    parts = found[[f"true_{n}_error" for n in ("perturbation", "nonuniformity", "bounding")]]
-    assert parts.sum(axis=1)[0] == pytest.approx(found["true_error"][0])
-    assert abs(found["true_perturbation_error"][0]) < 0.01
 
 
 def write_west(name, east):
@@ -314,5 +265,3 @@ def test_slices_go_with_units_and_boundaries(words):
     if "--boundary" in words:
         assert all(release.boundary for release in series.releases)
         assert series.query([(4.5, 0, 8, 8)])["estimate"].max() == 0
-    line = "evaluate made v.csv --slice 2024-02 --read time=time --tally kept --boxes boxes.csv"
-    assert "PRIVATE" in passes(line)

@@ -122,19 +122,10 @@ def test_a_kept_tally_is_one_that_merges(folder, subtests):
     passes("build kept 2 -o both --epsilon 1 --keep-tally k2")
     assert psd.Release.load("both").unit.max_contributions == 8
     table = [
-        (8, "evaluate both v1.csv --tally kept", "is of another release"),
         (8, "merge kept k2 -o x", "repeated"),
         (8, "merge kept 1 -o x", "of the same file"),
     ]
     check_refusals(subtests, table)
-
-
-def test_a_release_is_judged_by_the_tally_that_it_kept(folder):
-    (folder / "boxes.csv").write_text("west,south,east,north\n126.4,37,127.6,38\n")
-    tally(USER, (1, 2))
-    passes("build 1 2 -o both --epsilon 1 --keep-tally k2")
-    line = "evaluate both v1.csv v2.csv --boxes boxes.csv --tally k2"
-    assert "bounding" in passes(line)
 
 
 def prepare(folder):

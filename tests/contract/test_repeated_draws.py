@@ -4,15 +4,12 @@ import os
 
 import numpy as np
 import pandas as pd
-import pytest
 
 import psd
-from psd.apps.local.bulk import system_words
-from psd.apps.local.device import Words
 from psd.mechanisms.random_words import random_words
 from psd.publish.observer import Observer
 from psd.space.domain import Domain
-from support.seeded_system import seeded_system
+from support.seeded_system import check_repeated, seeded_system
 
 DOMAIN = Domain(bounds=(0, 0, 64, 1), crs="EPSG:3857")
 ROWS = pd.DataFrame({"lon": np.arange(64.0), "lat": 0.5, "id": "one"})
@@ -27,25 +24,9 @@ def kept():
     return tallies[0].columns.tolist()
 
 
-@pytest.mark.parametrize(
-    "draw",
-    [
-        lambda: random_words(4).tolist(),
-        lambda: system_words(2, 2).ravel().tolist(),
-        lambda: [Words().word() for _ in range(4)],
-        kept,
-    ],
-    ids=["noise", "bulk", "device", "choice"],
-)
-def test_draws_repeat_with_their_seed(draw):
-    with seeded_system(3):
-        first, more = draw(), draw()
-    with seeded_system(3):
-        assert draw() == first
-    with seeded_system(4):
-        assert draw() != first
-    assert draw() != first
-    assert more != first
+def test_draws_repeat_with_their_seed():
+    check_repeated(lambda: random_words(4).tolist())
+    check_repeated(kept)
 
 
 def test_identifiers_and_forked_processes_draw_from_the_system():

@@ -7,9 +7,9 @@ why there is none. Outside the lists only introductions stand.
 import ast
 import re
 from functools import cache
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from support.pages import ROOT
+
 PAGE = ROOT / "docs" / "privacy" / "guarantee.md"
 
 ITEM = re.compile(r"^(?:- |\d+\. )")

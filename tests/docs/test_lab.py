@@ -3,14 +3,14 @@
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from support.pages import ROOT
+
 pytestmark = pytest.mark.deep
 
-ROOT = Path(__file__).resolve().parents[2]
 LAB = ROOT / "lab"
 PAGE = (LAB / "README.md").read_text("utf-8")
 SCRIPTS = sorted(

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from psd.publish.recipe import Recipe
+from support.pages import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
     path
     for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "data").rglob("*.md")]
@@ -63,7 +63,7 @@ def test_names_of_the_table_of_contributing_stand_in_their_files():
         assert re.search(pattern, (ROOT / path).read_text("utf-8"), re.M), (path, name)
 
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+DOCS = ROOT / "docs"
 
 
 def generate():

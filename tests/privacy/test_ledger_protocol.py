@@ -115,15 +115,6 @@ def test_an_answer_is_paid_before_it_is_drawn(ledger, points, watched):
     assert watched == [1]
 
 
-def test_choices_are_paid_before_they_are_drawn(ledger, points, watched, tmp_path):
-    (tmp_path / "sites.csv").write_text("id,lon,lat\na,0,0\nb,1,1\n")
-    line = ("choose", "site", points, "--candidates", tmp_path / "sites.csv", "--radius", 9000)
-    assert cli(*line, "--best", 2, *paid_by(ledger)).code == 0
-    assert watched == [1, 1]
-    (charge,) = ledger.state().charges.values()
-    assert (charge.loss.epsilon, charge.done) == (10**9, True)
-
-
 # Nothing is read that cannot be paid, and what cannot be read costs nothing
 
 

@@ -85,7 +85,7 @@ def test_tiers_of_a_cascade_follow_from_answers(every, pairs):
 
 
 def test_every_method_is_replayed():
-    """The laws of local protocols are exact in tests/contract/test_local_protocols.py."""
+    """The laws of local protocols are exact in tests/apps/local/test_local_protocols.py."""
     assert {method.values[0].name for method in METHODS} == set(psd.methods())
 
 

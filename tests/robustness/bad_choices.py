@@ -6,6 +6,7 @@ from pathlib import Path
 import geopandas as gpd
 
 from psd.ledger.ledger import Ledger
+from psd_cli.apps import choosing  # noqa: F401 (psd choose)
 from robustness.commands import file, refused, taken
 
 LEDGER, CANDIDATES, BIDS, TARIFFS, REGIONS = "l", "sites.csv", "bids.csv", "tariffs.csv", "z.csv"

@@ -25,6 +25,7 @@ from psd.decompositions.quadtree import Quadtree
 from psd.ingest.sources import Columns
 from psd.ingest.sources import csv as source
 from psd.ledger.ledger import Ledger
+from psd_cli.apps import evaluation  # noqa: F401 (psd compare)
 from robustness.commands import later
 from support.releases import as_drawn
 

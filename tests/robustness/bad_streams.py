@@ -4,6 +4,7 @@ from pathlib import Path
 
 from psd.ingest.sources import Columns
 from psd.ledger.ledger import Ledger
+from psd_cli.apps import streams  # noqa: F401 (psd stream)
 from robustness.commands import file, refused, taken
 from support.cli_runner import passes
 

@@ -20,8 +20,8 @@ def environment():
 
 
 def run_script(name, folder, *words):
-    """Run a script beside this one; the folders of what it killed, and of what was run again."""
-    command = [sys.executable, str(TESTS / "robustness" / name), str(folder), *map(str, words)]
+    """Run a script of the tests; the folders of what it killed, and of what was run again."""
+    command = [sys.executable, str(TESTS / name), str(folder), *map(str, words)]
     ran = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     return sorted(folder.glob("killed-*")), sorted(folder.glob("again-*"))

@@ -78,7 +78,7 @@ def test_four_processes_are_granted_exactly_the_rho_of_a_budget(tmp_path):
 def test_killed_gaussian_charges_are_there_or_not(tmp_path):
     """Whole in both currencies or not at all, and three fit in any case."""
     reached = set()
-    for place in run_script("charge_kills.py", tmp_path, 60)[0]:
+    for place in run_script("robustness/charge_kills.py", tmp_path, 60)[0]:
         ledger = Ledger(place / "city.ledger")
         charges = list(ledger.verify().charges.values())
         assert [charge.loss for charge in charges] == [LOSS] * len(charges)
@@ -131,7 +131,7 @@ def digests(place):
 
 def check_kills(folder, number, method="quadtree"):
     """Kill builds and run some again; returns how far the killed ones came."""
-    places, again = run_script("ledger_kills.py", folder, method, number)
+    places, again = run_script("robustness/ledger_kills.py", folder, method, number)
     assert len(places) == number
     for place in again:
         check_again(place)
@@ -173,7 +173,7 @@ POINTS = {
 
 @pytest.mark.slow
 def test_killed_at_named_points(tmp_path):
-    places, again = run_script("ledger_kills.py", tmp_path, "quadtree", 0, *POINTS)
+    places, again = run_script("robustness/ledger_kills.py", tmp_path, "quadtree", 0, *POINTS)
     assert len(again) == len(POINTS)
     for place in again:
         check_again(place)
@@ -196,7 +196,7 @@ def files_of(place):
 
 @pytest.mark.slow
 def test_killed_while_a_release_and_its_tally_are_replaced(tmp_path):
-    run_script("ledger_kills.py", tmp_path, "quadtree", 0, *OVER)
+    run_script("robustness/ledger_kills.py", tmp_path, "quadtree", 0, *OVER)
     older = files_of(tmp_path / "over")
     assert {*older} == {"r.psd.parquet", "k.tally"}
     for point, (*is_new, mode) in OVER.items():

@@ -88,3 +88,15 @@ def same_draws():
     """Draws that repeat in a module that has this name: what is tested there is no law of them."""
     with seeded_system():
         yield
+
+
+def check_repeated(draw):
+    """Draws repeat with their seed, and with no other; each draw differs from the one before."""
+    with seeded_system(3):
+        first, more = draw(), draw()
+    with seeded_system(3):
+        assert draw() == first
+    with seeded_system(4):
+        assert draw() != first
+    assert draw() != first
+    assert more != first

@@ -157,3 +157,10 @@ def test_guesses_are_chosen_without_the_truth():
     assert made.right == 20
     made = guess_canaries(np.zeros(4), np.ones(4, bool), 0.01)
     assert (made.number, made.right, made.expected) == (0, 0, 0.5)
+
+
+def test_wrong_types_are_refused_with_a_sentence():
+    with pytest.raises(ParameterError, match="method must be an instance"):
+        audit(psd.decompositions.Grid, 1)
+    with pytest.raises(ParameterError, match="unit must be of type PrivacyUnit"):
+        audit("grid", 1, unit="user")

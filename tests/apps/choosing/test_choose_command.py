@@ -7,6 +7,7 @@ import pytest
 
 from psd.accounting import pure_rho, rho_of
 from psd.ledger.ledger import Ledger
+from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.delta import parse_delta
 from psd.privacy.epsilon import NANO
 from psd.privacy.loss import rho_text
@@ -308,3 +309,22 @@ def test_wrong_outputs_and_zones_cost_nothing(subtests, zoned):
         regions(zoned, NAMES, ENDS, far=far)
         ties = [(2, "--regions z.csv --order far --zones 2", told)]
         check_refusals(subtests, ties, *MAPS, *PAY)
+
+
+def test_choices_are_paid_before_they_are_drawn(here, monkeypatch):
+    ledger = Ledger.create("paid.ledger")
+    ledger.register("rows", 10)
+    points = write_points(here / "rows.csv", [(0.5, 0.5), (1.5, -2.5)])
+    write_points(here / "two.csv", [("a", 0, 0), ("b", 1, 1)], "id,lon,lat")
+    watched, draw = [], SecureSampler.draw
+
+    def watching(*question):
+        watched.append(len(ledger.state().charges))
+        return draw(*question)
+
+    monkeypatch.setattr(SecureSampler, "draw", watching)
+    line = "--candidates two.csv --radius 9000 --best 2 --ledger paid.ledger --dataset rows"
+    assert cli(f"choose site {points} {line} --epsilon 1").code == 0
+    assert watched == [1, 1]
+    (charge,) = ledger.state().charges.values()
+    assert (charge.loss.epsilon, charge.done) == (10**9, True)

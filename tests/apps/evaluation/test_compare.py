@@ -178,3 +178,15 @@ def ending(shared, task):
 
 def run_tasks(task, shared, jobs=2):
     return workers.map_tasks(task, shared, range(8), jobs=jobs, done=lambda number: None)
+
+
+WRONG_TYPES = [
+    ("release must be of type Release", lambda: evaluate("r.parquet", points())),
+    ("domain must be a psd.Domain", lambda: small(domain="0 0 8 8")),
+    ("methods must be a list", lambda: small(methods="grid")),
+    ("epsilons must be a list", lambda: small(epsilons=1)),
+]
+
+
+def test_wrong_types_are_refused_with_a_sentence(subtests):
+    refused(subtests, ParameterError, WRONG_TYPES, lambda call: call())

@@ -1,9 +1,13 @@
 """psd evaluate: PRIVATE on screen and in files, parts, tally, refusals."""
 
+import os
+
+import geopandas as gpd
 import pandas as pd
 import pytest
+import shapely
 
-from support.cli_runner import check_refusals, cli, fails, passes
+from support.cli_runner import BOUNDS, CERTAIN, check_refusals, cli, fails, passes, write_points
 
 BUILD = "build v.csv --epsilon 1 --method grid --set size=4 --bounds 0 0 10 10 --overwrite -o"
 USER = "--user user_id --max-contributions 50 --keep-tally"
@@ -58,3 +62,69 @@ def test_refusals(here, subtests):
         (6, "-o x.png --plot x.png", "two outputs have the same path"),
     ]
     check_refusals(subtests, table, "evaluate r v.csv --tally t.private --overwrite")
+
+
+# A user of three rows on one day and one on another, and a user of one row.
+ROWS = [
+    ("a", "2024-02-29 10:00", -1, -1),
+    ("a", "2024-02-29 11:00", -1, -2),
+    ("a", "2024-02-29 23:30", 1, -1),
+    ("a", "2024-03-01 00:30", 1, 1),
+    ("b", "2024-03-01 12:00", 3, 3),
+]
+SURE = "build points.csv -o r --overwrite --set height=1 --keep-tally p.tally"
+DAY = "--per day --read time=at --read time_zone=Asia/Seoul"
+UNITS = ("--count users", f"--max-contributions 2 {DAY}", "--max-contributions auto")
+
+
+@pytest.mark.deep
+def test_releases_of_every_unit_are_evaluated(here, subtests):
+    write_points(here / "points.csv", ROWS, "id,at,lon,lat")
+    line = "evaluate r points.csv --tally p.tally -o e.csv --overwrite"
+    for unit in UNITS:
+        with subtests.test(unit):
+            passes(f"{SURE} --user id {unit}", *CERTAIN, *BOUNDS)
+            passes(line)
+            table = pd.read_csv("e.csv", skiprows=1)
+            parts = ("perturbation", "nonuniformity", "bounding")
+            whole = sum(table[f"true_{part}_error"] for part in parts)
+            assert (whole - table["true_error"]).abs().max() < 1e-6
+            assert table["true_count"].max() <= (2 if unit == UNITS[0] else 5)
+    plot = gpd.GeoDataFrame({"id": ["land"]}, geometry=[shapely.box(-2, -2, 2, 2)], crs="EPSG:4326")
+    plot.to_file("plot.gpkg")
+    passes(f"{SURE} --boundary plot.gpkg", *CERTAIN, *BOUNDS)
+    assert "rebuild with --keep-tally" in fails(2, "evaluate r points.csv -o f.csv")
+    passes(line)
+    assert pd.read_csv("e.csv", skiprows=1)["true_bounding_error"].min() == -1
+
+
+def test_a_release_of_several_tallies_is_judged_by_the_one_that_it_kept(here):
+    (here / "boxes.csv").write_text("id,west,south,east,north\na,0,0,10,10\n")
+    bounds = "--bounds 0 0 10 10 --user user_id --max-contributions 4"
+    for name in ("w", "v"):
+        (here / f"{name}.csv").write_text(f"user_id,lon,lat\n{name},1,1\n{name},2,2\n")
+        passes(f"tally {name}.csv -o {name}.tally {bounds}")
+    passes("build v.tally w.tally -o both --epsilon 1 --keep-tally kept")
+    assert "bounding" in passes("evaluate both v.csv w.csv --boxes boxes.csv --tally kept")
+    passes(f"build v.csv -o one --epsilon 1 {bounds} --keep-tally own")
+    assert "is of another release" in fails(8, "evaluate both v.csv --tally own")
+
+
+@pytest.mark.deep
+def test_private_files_have_no_name_until_they_are_whole(here, monkeypatch):
+    passes(BUILD, "r")
+    seen, sync = [], os.fsync
+
+    def synced(handle):
+        if os.fstat(handle).st_nlink == 0:
+            seen.append(sorted(os.listdir(here)))
+        sync(handle)
+
+    monkeypatch.setattr("psd._util.atomic_write.os.fsync", synced)
+    private = [here / name for name in ("p.csv", "p.html")]
+    for path in private:
+        path.touch(mode=0o644)
+    before = sorted(os.listdir(here))
+    passes("evaluate r v.csv -o p.csv --report p.html --overwrite")
+    assert seen == [before] * 2
+    assert {path.stat().st_mode & 0o777 for path in private} == {0o600}

@@ -9,9 +9,11 @@ from psd.apps.local.bulk import (
     find_answers,
     format_reports,
     randomise_group,
+    system_words,
 )
-from psd.apps.local.device import NANO, WINDOWS, draw_report
+from psd.apps.local.device import NANO, WINDOWS, Words, draw_report
 from support.local import GRID, KARY, Listed, campaign
+from support.seeded_system import check_repeated
 
 PROTOCOLS = [
     KARY,
@@ -88,3 +90,8 @@ def test_the_same_words_give_the_same_groups_numbers_and_texts(subtests):
     for group in (0, 2):
         expected = [three.answer_of(group, *pair) for pair in pairs]
         assert find_answers(three, group, x, y).tolist() == expected
+
+
+def test_draws_repeat_with_their_seed():
+    check_repeated(lambda: system_words(2, 2).ravel().tolist())
+    check_repeated(lambda: [Words().word() for _ in range(4)])

@@ -14,7 +14,7 @@ from psd.apps.planning.figure import _draw_figure
 from psd.apps.planning.plan import MEASURES, default_runs
 from psd.apps.planning.study_area import domain_area_km2, square_domain
 from psd.apps.planning.text import plan_sentences
-from psd.errors import ParameterError
+from psd.errors import DomainError, ParameterError
 from support.plans import quick
 from support.tables import refused
 
@@ -178,3 +178,23 @@ def test_words_name_the_least_size_from_which_on_all_is_good():
     people = found.table[(found.table["epsilon"] == "5") & (found.table["centres"] == "on data")]
     fine = people.loc[people["mean_error"] <= 0.1, "size_km2"]
     assert f"cover {fine.min():.3g} km2" in good
+
+
+WRONG_TYPES = [
+    ("domain must be a psd.Domain", {"domain": 8}),
+    ("epsilons must be a list", {"area_km2": 8, "epsilons": "1"}),
+    ("methods must be an instance", {"area_km2": 8, "methods": [psd.decompositions.Grid]}),
+]
+
+
+def test_wrong_types_are_refused_with_a_sentence(subtests):
+    use = lambda given: psd.plan(9, **{"epsilons": [1]} | given)  # noqa: E731
+    refused(subtests, ParameterError, WRONG_TYPES, use)
+
+
+def test_bounds_that_may_be_degrees_are_refused(subtests):
+    domain = psd.Domain(bounds=(-0.51, 51.28, 0.34, 51.7), crs="EPSG:27700")
+    cells = psd.CellRegions(kind="grid-cells", cells="0.1")
+    for act, first in ((psd.plan, [100]), (psd.plan_regions, cells)):
+        with subtests.test(act.__name__), pytest.raises(DomainError, match="if they are degrees"):
+            act(first, domain=domain, epsilons=["1"])

@@ -8,7 +8,9 @@ import shapely
 from rich.console import Console
 
 import psd
+from psd.apps.planning import plan as planning
 from support.cli_runner import Terminal, as_json, as_table, check_refusals, cli, fails, passes
+from support.narrow_terminals import SENTENCES, check_narrow, printed
 
 QUICK = "plan --area 605 --count 5000 --methods quadtree --runs 1"
 EVEN = f"{QUICK} --density uniform"
@@ -224,3 +226,55 @@ def test_what_is_refused(here, subtests):
     (here / "points.csv").write_text("lon,lat\n1,1\n")
     of_build = [(2, f"{PLACE} {PEOPLE}", "population")]
     check_refusals(subtests, of_build, "build points.csv -o r --epsilon 1")
+
+
+PLAN = "plan --area 100 --count 500 --epsilon 1"
+COARSE = "--methods grid --runs 1 --density uniform"
+
+
+@pytest.mark.deep
+def test_plans_show_both_laws():
+    told = passes(f"{PLAN} --slices 52 --delta 1e-6 {COARSE} --sizes 10%")
+    assert told.count("laplace") == told.count("gaussian") == 1
+    assert "by itself a build chooses" in told
+    plan = as_json(f"{PLAN} --slices 12:max_per_slice=4 --delta 1e-6 {COARSE}")
+    assert (plan["slices"], plan["max_per_slice"], plan["max_contributions"]) == (12, 4, 48)
+    assert plan["chosen"] == [{"epsilon": "1", "method": "grid", "noise": "gaussian"}]
+
+
+@pytest.mark.deep
+def test_a_plan_takes_the_smallest_cell():
+    plan = "plan --count 500 --runs 1 --epsilon 1 --methods auto --sizes 10%"
+    told = as_json(f"{plan} --area 100 --min-cell 70")
+    assert told["min_cell"] == "70"
+    assert "no cell of a method that adapts to the data is below 70 m a side" in told["words"]
+    assert as_json(f"{plan} --bounds 126.4 37 127.6 38")["min_cell"] == "5"
+    assert "at most the sides of the bounds" in fails(3, f"{plan} --area 1 --min-cell 2000")
+
+
+def test_half_of_bounds_is_refused():
+    assert cli("plan", "--bounds", "1,2", "--count", 10, "--epsilon", 1).code == 2
+
+
+@pytest.mark.deep
+def test_no_number_or_heading_is_cut_on_narrow_terminals(monkeypatch, subtests):
+    plans, real = [], planning.plan
+
+    def plan_once(*args, **options):
+        plans[:] = plans or [real(*args, **options)]  # another one has other noise
+        return plans[0]
+
+    monkeypatch.setattr(planning, "plan", plan_once)
+    line = "plan --area 605 --count 5000 --methods quadtree,grid --runs 1 --density uniform"
+    check_narrow(f"{line} --epsilon 0.1,1", monkeypatch, subtests, may_leave_out=True)
+    lines = printed(f"{line} --epsilon 0.1,1", 80, monkeypatch).out.splitlines()
+    assert max(len(line) for line in lines if not line.startswith(SENTENCES)) <= 80
+
+
+def test_numbers_of_slices_are_checked(subtests):
+    table = [
+        (2, "many", "--slices must have a whole number of slices, got 'many'"),
+        (2, "12:max_per_slice=-1", "must have a whole number of max_per_slice, got '-1'"),
+        (2, "0", "--slices must be between 1 and"),
+    ]
+    check_refusals(subtests, table, f"{PLAN} --slices")

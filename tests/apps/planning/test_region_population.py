@@ -9,9 +9,11 @@ import psd
 from psd.apps.planning import region_population
 from psd.apps.planning.region_population import read_populations, region_populations
 from psd.errors import InputDataError, ParameterError
+from psd.regions.inputs import RegionFiles
 from psd.regions.polygon_hierarchy import hierarchy_from_polygons
 from psd.space.boundary import Boundary
 from psd.space.covariate import Covariate
+from support.layers import read_layers, two_layers
 
 DOMAIN = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857")
 
@@ -111,3 +113,11 @@ def test_records_follow_a_covariate_and_lie_inside_an_area():
         assert area is None or (y < 6).all()
         north = people.counts[(people.region == 0) & (y >= 4)].sum() / 1_000
         assert abs(north - share) < 0.06
+
+
+def test_a_layer_of_a_file_is_chosen(tmp_path):
+    first, second = read_layers(
+        lambda path: read_populations(RegionFiles(paths=(str(path),), ids=("id",)), "n"),
+        two_layers(tmp_path / "city.gpkg"),
+    )
+    assert first != second

@@ -1,4 +1,4 @@
-"""The plugin of QGIS: words of a command line, and the real program."""
+"""The plugin of QGIS: forms, words of a command line, the archive, and the real program."""
 
 import io
 import json
@@ -12,10 +12,13 @@ from pathlib import Path
 import pytest
 
 import psd
+from psd._apps import has_command
 from psd.apps.qgis.archive import plugin_archive
 from psd.apps.qgis.plugin import command_line
 from psd.apps.qgis.plugin.command_line import CommandError, check_version, find_command
+from psd_cli.commands import find_command as find_psd_command
 from psd_cli.output.command_forms import COMMANDS, command_form
+from support.cli_runner import fails, passes
 from support.programs import require
 
 TOP = Path(__file__).resolve().parents[3]
@@ -86,7 +89,7 @@ def test_a_command_that_is_not_there_says_how_to_get_it(monkeypatch, tmp_path):
 
 
 def archive():
-    return plugin_archive([command_form(name) for name in COMMANDS])
+    return plugin_archive([command_form(name) for name in filter(has_command, COMMANDS)])
 
 
 def test_the_archive_states_version_and_forms():
@@ -94,7 +97,7 @@ def test_the_archive_states_version_and_forms():
         stated = json.loads(found.read("psd_qgis/forms.json"))
         assert f"version={psd.__version__}\n" in found.read("psd_qgis/metadata.txt").decode()
     assert stated["version"] == psd.__version__
-    assert [form["command"] for form in stated["forms"]] == list(COMMANDS)
+    assert [form["command"] for form in stated["forms"]] == [*filter(has_command, COMMANDS)]
     assert archive() == archive()
     with zipfile.ZipFile(io.BytesIO(plugin_archive([]))) as alone:
         names = alone.namelist()
@@ -202,3 +205,29 @@ def test_qgis_process_knows_the_plugin(plugin, tmp_path):
     done = process("run", "psd:plan", "--", *words)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "quadtree" in (tmp_path / "plan.csv").read_text()
+
+
+# PRIVATE numbers on the screen, the form of what is printed, and the limit for unknown senders.
+NOT_IN_FORMS = {"private_output", "form", "max_nodes"}
+# Keys of options that have a field of their own.
+OF_KEYS = {"build": {"coordinate_resolution", "min_cell", "keep_tally"}}
+
+
+def test_a_form_has_every_option_of_its_command_and_no_command_line(subtests):
+    for name in filter(has_command, COMMANDS):
+        with subtests.test(name):
+            form = command_form(name)
+            options = {parameter.name for parameter in find_psd_command(name).params} - NOT_IN_FORMS
+            fields = {field["name"] for field in form["fields"]}
+            assert fields == options | OF_KEYS.get(name, set())
+            assert form["text"]
+            assert "Examples:" not in form["text"]
+            assert all(field["help"] for field in form["fields"] if field["option"])
+
+
+def test_the_plugin_of_qgis_is_written_once(here):
+    assert "Install from ZIP" in passes("qgis-plugin -o psd-é.zip")
+    assert zipfile.ZipFile("psd-é.zip").testzip() is None
+    assert "--overwrite" in fails(6, "qgis-plugin -o psd-é.zip")
+    passes("qgis-plugin -o psd-é.zip --overwrite")
+    assert "-o must end in .zip" in fails(2, "qgis-plugin -o psd.qgz")

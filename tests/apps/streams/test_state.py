@@ -5,6 +5,7 @@ from functools import partial
 
 import pytest
 
+from psd._util.atomic_write import write_file
 from psd.apps.streams.state import FORMAT, SLICES, Block, StoredAnswer, create_state, opened_state
 from psd.apps.streams.words import WordTape
 from psd.errors import InputDataError, WriteError
@@ -143,3 +144,10 @@ def test_draws_take_their_bytes_from_the_tape(path):
                 draws.append((random_words(5).tolist(), random_bits(20).tolist()))
         assert draws[0] == draws[1]
         assert random_words(5).tolist() != draws[0][0]
+
+
+def test_a_state_is_never_replaced(path):
+    before = path.read_bytes()
+    with pytest.raises(WriteError, match="is never overwritten"):
+        write_file(path, b"new", overwrite=True)
+    assert path.read_bytes() == before

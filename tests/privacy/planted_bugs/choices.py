@@ -8,7 +8,7 @@ from privacy.planted_bugs.bug import around, instead, like, planted, replaced
 from privacy.planted_bugs.selection import asked_with
 from psd.errors import InputDataError
 
-OBJECTIVES = "tests/contract/test_objectives.py::"
+OBJECTIVES = "tests/apps/choosing/objectives/test_objectives.py::"
 LOSS = OBJECTIVES + "test_the_exact_loss_is_at_most_epsilon_and_almost_that"
 UNIT = "tests/apps/choosing/objectives/"
 CURATOR = "tests/unit/curator/test_curator.py::"

@@ -23,7 +23,7 @@ from psd.apps.local.device import (
     keep_threshold,
 )
 
-CONTRACT = "tests/contract/test_local_protocols.py::"
+CONTRACT = "tests/apps/local/test_local_protocols.py::"
 PRIVACY = CONTRACT + "test_privacy_is_exact"
 LAW = CONTRACT + "test_law_is_what_the_device_draws"
 THRESHOLDS = CONTRACT + "test_thresholds_are_the_golden_ones_and_the_largest_that_are_private"
@@ -98,7 +98,7 @@ def true_bit_never_flipped(self):
     return UNIT // 4, UNIT - 1
 
 
-RAPPOR = "tests/contract/test_rappor.py::"
+RAPPOR = "tests/apps/local/test_rappor.py::"
 RAPPOR_LAW = RAPPOR + "test_law_of_settled_bits_and_of_reports_is_what_the_device_draws"
 
 
@@ -342,7 +342,7 @@ def others_with_the_true_answer(self, answer, words):
     return f"[{words.below(self.answers)}]"
 
 
-NUMBERS = "tests/contract/test_number_protocols.py::"
+NUMBERS = "tests/apps/local/test_number_protocols.py::"
 NUMBER_PRIVACY = NUMBERS + "test_privacy_of_numbers_is_exact"
 
 

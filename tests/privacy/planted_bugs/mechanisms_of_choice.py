@@ -5,7 +5,7 @@ import numpy as np
 from privacy.planted_bugs.bug import around, instead, like, planted, together
 
 LOSS = "tests/privacy/test_choice_loss.py::"
-LISTS = "tests/statistical/test_permute_and_flip.py::"
+LISTS = "tests/apps/choosing/test_permute_and_flip.py::"
 UNIT = "tests/unit/"
 FACTOR = "a wrong factor in the exponential mechanism"
 

@@ -1,8 +1,10 @@
-"""All planted bugs, theme by theme."""
+"""All planted bugs, theme by theme; those of an app that is not there are left out."""
 
 from importlib import import_module
+from pathlib import Path
 
-from privacy.planted_bugs.bug import BUGS
+from privacy.planted_bugs import bug
+from support.needed_apps import TESTS, lacks_app
 
 _MODULES = {
     "Noise": ("noise",),
@@ -30,11 +32,16 @@ _MODULES = {
 
 
 def _bugs_of(module):
+    """Bugs of a module whose tests are collected; a module that lacks an app has none."""
+    if lacks_app(Path(bug.__file__).with_name(f"{module}.py")):
+        return []
     name = import_module(f"privacy.planted_bugs.{module}").__name__
-    return [bug for bug in BUGS if bug.plant.__module__ == name]
+    found = [each for each in bug.BUGS if each.plant.__module__ == name]
+    return [each for each in found if not lacks_app(TESTS.parent / each.test.partition("::")[0])]
 
 
 THEMES = {
-    theme: [bug for module in modules for bug in _bugs_of(module)]
+    theme: [each for module in modules for each in _bugs_of(module)]
     for theme, modules in _MODULES.items()
 }
+BUGS = [each for theme in THEMES.values() for each in theme]

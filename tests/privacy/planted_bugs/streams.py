@@ -8,7 +8,7 @@ from psd.errors import LedgerError
 from psd.mechanisms.random_words import system_bytes
 from psd.privacy.unit import PrivacyUnit
 
-REPLAY = "tests/privacy/test_stream_replay.py::"
+REPLAY = "tests/apps/streams/test_stream_replay.py::"
 KILLED = "tests/apps/streams/test_addition.py::test_a_killed_addition_draws_the_same_again"
 
 
@@ -33,7 +33,7 @@ def second_draw_after_a_crash():
 
 COMMAND = "tests/apps/streams/test_stream_command.py::"
 STREAM = "tests/apps/streams/test_stream.py::"
-COUNTED = "tests/privacy/test_counter_loss.py::"
+COUNTED = "tests/apps/streams/test_counter_loss.py::"
 STEPS = COUNTED + "test_a_record_of_any_step_costs_no_more_than_the_totals_were_given"
 
 

@@ -8,7 +8,7 @@ from privacy.planted_bugs.bug import around, instead, planted
 from psd.apps.suggest.shared import differences
 from psd.curator.clipping import STEP_BITS
 
-TESTS = "tests/privacy/test_person_sums.py::"
+TESTS = "tests/apps/suggest/test_person_sums.py::"
 FILE = TESTS + "test_the_file_is_a_function_of_the_noisy_sums"
 CHANGE = TESTS + "test_a_person_changes_each_sum_by_at_most_one_part"
 

@@ -14,7 +14,6 @@ from psd._util import atomic_write as files
 from psd._util.atomic_write import BESIDE_DATABASES, check_free, temporary_target, write_file
 from psd.errors import WriteError
 from psd.ledger.ledger import Ledger
-from support.streams import create
 
 
 def test_a_file_appears_when_the_block_has_ended(tmp_path):
@@ -193,9 +192,8 @@ def test_a_file_that_is_to_replace_another_is_held_until_it_has(target, monkeypa
 
 def test_what_says_what_was_spent_is_never_replaced(tmp_path, subtests):
     Ledger.create(tmp_path / "city.ledger")
-    create(tmp_path)
     (tmp_path / "link").symlink_to(tmp_path / "city.ledger")
-    for name in ("city.ledger", "city.stream", "link"):
+    for name in ("city.ledger", "link"):
         before = (tmp_path / name).read_bytes()
         with subtests.test(name):
             for write in (write_file, write_block):

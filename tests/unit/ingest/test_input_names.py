@@ -48,7 +48,6 @@ def test_tables_and_addresses_have_names_without_passwords(subtests, tmp_path, m
             PostGIS(f"{secret}:5/city?sslmode=require", table="a.v"),
             "table db.example.org:5/city?sslmode=require a.v",
         ),
-        (psd.SparkTable("city.visits"), "table of Spark city.visits"),
         ("hdfs:///city/visits.parquet", "address hdfs:///city/visits.parquet"),
     ]:
         with subtests.test(repr(item)):

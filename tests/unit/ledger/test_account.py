@@ -64,7 +64,6 @@ def test_places_are_known_of_rows_of_text_and_all_others_are_everywhere(subtests
         ["a.csv", "a.gpkg"],
         ["a.csv", "-"],
         [psd.PostGIS(ADDRESS, table="visits_at_home")],
-        [psd.SparkTable("city.visits"), "a.csv"],
         [psd.PostGIS(ADDRESS, query="SELECT lon + 9 AS lon, lat FROM visits")],
         pd.DataFrame({"lon": [], "lat": [], "table": []}),
     ):

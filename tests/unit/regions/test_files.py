@@ -12,9 +12,6 @@ import psd
 from psd._util import plugins
 from psd._util.atomic_write import check_free
 from psd._util.layer_names import file_of
-from psd.apps.choosing.candidate_files import read_catchments
-from psd.apps.choosing.public_regions import read_order, read_public_regions
-from psd.apps.planning.region_population import read_populations
 from psd.errors import DomainError, InputDataError, ParameterError, WriteError
 from psd.publish.bounds_text import bounds_from_text
 from psd.publish.public_files import BoundaryFile, CovariateFile
@@ -26,6 +23,7 @@ from psd.regions.kinds.grid_cells import GridCells, hierarchy_from_grid
 from psd.space.boundary import Boundary
 from psd.space.domain import Domain
 from psd.space.region_repair import describe_polygon, repair_polygons
+from support.layers import read_layers, two_layers
 from support.small_regions import read_again
 from support.tables import refused
 
@@ -128,27 +126,6 @@ def test_a_file_of_regions_must_not_be_an_input_of_records(wards):
     refuse_record_files([str(path)], ["-", "postgresql://host/db", str(wards / "boroughs.geojson")])
 
 
-@pytest.fixture
-def zones(tmp_path):
-    """Two regions, and a gap north of the second one."""
-    shapes = [shapely.box(0, 0, 4, 4), shapely.box(4, 0, 8, 3)]
-    path = tmp_path / "zones.gpkg"
-    gpd.GeoDataFrame({"id": ["b", "a"]}, geometry=shapes, crs="EPSG:3857").to_file(path)
-    return str(path)
-
-
-def test_the_bounds_are_those_of_the_polygons(zones, tmp_path):
-    regions = read_public_regions(zones, crs="EPSG:3857")
-    assert regions.domain.bounds == pytest.approx((0, 0, 8, 4))
-    assert sorted(regions.levels[-1].ids) == ["a", "b"]
-    inside = read_public_regions(zones, crs="EPSG:3857", bounds=(1, 1, 6, 2)).domain.bounds
-    assert inside == (1, 1, 6, 2)
-    with pytest.raises(ParameterError, match="ids"):
-        read_public_regions(zones, crs="EPSG:3857", ids="name")
-    with pytest.raises(InputDataError, match="does not exist"):
-        read_public_regions(str(tmp_path / "none.gpkg"), crs="EPSG:3857")
-
-
 SMALL = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(8, 8))
 BOW = shapely.Polygon([(0, 0), (2, 2), (2, 0), (0, 2)])
 OVERLAP = shapely.MultiPolygon([shapely.box(0, 0, 3, 1), shapely.box(2, 0, 4, 1)])
@@ -211,24 +188,8 @@ def test_a_virtual_raster_is_refused(tmp_path):
         read_raster(tmp_path / "own.tif", Domain(bounds=(0, 0, 1, 1)))
 
 
-@pytest.fixture
-def layers(tmp_path):
-    """A file of two layers, whose first regions are named as their layers."""
-    path = tmp_path / "city.gpkg"
-    for number, name in enumerate(("wards", "school, old")):
-        shapes = [shapely.box(2 * number, 0, 4, 8), shapely.box(4, 0, 8 - 2 * number, 8)]
-        columns = {"id": [name, "b"], "n": [5 + number, 1], "order": [number, 1 - number]}
-        table = gpd.GeoDataFrame(columns, geometry=shapes, crs="EPSG:3857")
-        table.to_file(path, layer=name)
-    return str(path)
-
-
 def areas(path):
     return RegionFiles(paths=(str(path),), ids=("id",), gaps="outside").read(PLANE)
-
-
-def ordered(path):
-    return read_order(str(path), "order", read_public_regions(str(path), crs="EPSG:3857"))
 
 
 READERS = {
@@ -238,24 +199,20 @@ READERS = {
     "a boundary": lambda path: BoundaryFile(path=str(path)).read(PLANE).shape.bounds,
     "a covariate": lambda path: CovariateFile(path=str(path), size=8).read(PLANE).raster.sum(),
     "bounds": lambda path: bounds_from_text(f"of:{path}", "EPSG:3857"),
-    "public regions": lambda path: read_public_regions(str(path), crs="EPSG:3857").domain.bounds,
-    "an order": ordered,
-    "populations": lambda path: read_populations(RegionFiles(paths=(str(path),), ids=("id",)), "n"),
-    "candidates": lambda path: read_catchments(path, crs="EPSG:3857").ids,
     "a number": lambda path: count_features(path, "regions"),
 }
 
 
-def test_a_layer_is_chosen_wherever_a_file_is_read(layers, subtests):
-    """With several layers each reader names them; with a layer each reads it."""
-    for what, read in READERS.items():
-        with subtests.test(what):
-            with pytest.raises(InputDataError, match=r"several layers \(wards, school, old\)"):
-                read(Path(layers))
-            with pytest.raises(InputDataError, match="no layer 'parks'; its layers are wards"):
-                read(Path(f"{layers}:layer=parks"))
-            both = [read(Path(f"{layers}:layer={name}")) for name in ("wards", "school, old")]
-            assert (both[0] == both[1]) == (what == "a number")
+@pytest.fixture
+def layers(tmp_path):
+    """A file of two layers, whose first regions are named as their layers."""
+    return two_layers(tmp_path / "city.gpkg")
+
+
+@pytest.mark.parametrize("what", READERS)
+def test_a_layer_is_chosen_wherever_a_file_is_read(layers, what):
+    both = read_layers(READERS[what], layers)
+    assert (both[0] == both[1]) == (what == "a number")
 
 
 def test_a_file_is_the_same_file_with_a_layer(layers, tmp_path):

@@ -17,7 +17,7 @@ from psd.publish.request_toml import from_toml, public_files, to_toml
 from psd.publish.tally_parts import TallyRequest
 from psd.space.bounds import check_ground, may_be_degrees
 from psd_cli.main import run
-from support.cli_runner import cli, fails, passes, write_points
+from support.cli_runner import fails, passes, write_points
 from support.tables import refused, returned
 
 LONDON = (-0.51, 51.28, 0.34, 51.7)
@@ -60,12 +60,9 @@ def test_numbers_of_degrees_are_known_and_requests_refuse_them(subtests):
     ]
     returned(subtests, table, lambda case: may_be_degrees(*case))
     domain = psd.Domain(bounds=LONDON, crs=BRITAIN)  # a file with such bounds still loads
-    cells = psd.CellRegions(kind="grid-cells", cells="0.1")
     for make in (
         lambda: BuildRequest(domain=domain, epsilon=1, method="auto"),
         lambda: TallyRequest(domain=domain),
-        lambda: psd.plan([100], domain=domain, epsilons=["1"]),
-        lambda: psd.plan_regions(cells, domain=domain, epsilons=["1"]),
     ):
         with pytest.raises(DomainError, match="if they are degrees, write"):
             make()
@@ -201,7 +198,6 @@ def test_commands_take_the_same_texts(tmp_path, wards):
         passes(*built, f"--bounds={bounds}")
         tally = tmp_path / f"{number}.tally"
         passes("tally", tmp_path / "v.csv", "-o", tally, *read, "--bounds", bounds)
-    assert cli("plan", "--bounds", "1,2", "--count", 10, "--epsilon", 1).code == 2
     told = fails(2, *built, "--bounds", "1,2,3")
     assert "--bounds must be four numbers" in told
     told = fails(6, "build", tmp_path / "v.csv", "-o", wards, "--overwrite", "--epsilon", 1,

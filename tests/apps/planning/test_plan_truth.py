@@ -11,7 +11,7 @@ from support.real_sets import BOUNDS
 
 pytestmark = pytest.mark.deep
 
-TOP = Path(__file__).resolve().parents[2]
+TOP = Path(__file__).resolve().parents[3]
 SHARED = TOP.parent / "shared" / "data"
 SEOUL = pytest.param(TOP / "data" / "seoul" / "visits.csv", (126.4, 37, 127.6, 38), id="seoul")
 MISSING = pytest.mark.skipif(not SHARED.is_dir(), reason="folder shared/data missing")

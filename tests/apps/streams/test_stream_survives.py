@@ -51,7 +51,7 @@ STAGES = {
 
 
 def check_kills(folder, method, number):
-    places, _ = run_script("stream_kills.py", folder, method, number)
+    places, _ = run_script("apps/streams/stream_kills.py", folder, method, number)
     assert len(places) == number
     before = psd.load(folder / "before.psd.parquet")
     reached = {check(place, before) for place in places}

@@ -1,0 +1,34 @@
+"""Pages name what is public, and nothing else."""
+
+import re
+from operator import attrgetter
+
+import psd
+from psd._apps import MOVED
+from support.pages import ROOT
+
+MODULES = {"apps", "decompositions", "errors", "testing"}
+APPS = {"choosing", "local", "suggest"}
+PUBLIC = {"psd", *(f"psd.{name}" for name in MODULES), *(f"psd.apps.{name}" for name in APPS)}
+PAGES = sorted(
+    [ROOT / "README.md"]
+    + [page for page in (ROOT / "docs").rglob("*.md") if "contributing" not in page.parts]
+)
+
+
+def test_pages_import_public_modules_and_name_what_exists(subtests):
+    for page in PAGES:
+        blocks = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
+        code = "\n".join(blocks)
+        with subtests.test(str(page.relative_to(ROOT))):
+            assert set(re.findall(r"^\s*(?:from|import) +(psd[\w.]*)", code, re.M)) <= PUBLIC
+            for name in re.findall(r"^\s*from psd import (.*)$", code, re.M):
+                assert {part.strip() for part in name.split(",")} <= set(psd.__all__)
+            for dotted in set(re.findall(r"\bpsd\.[A-Za-z_.]*[A-Za-z_]", code)) - {"psd.parquet"}:
+                assert attrgetter(dotted.partition(".")[2])(psd) is not None
+
+
+def test_the_page_of_moved_names_has_all():
+    page = (ROOT / "docs" / "reference" / "moved.md").read_text("utf-8")
+    rows = re.findall(r"^\| `([^`]+)` \| `([^`]+)` \| [^|]+ \|$", page, re.M)
+    assert dict(rows) == MOVED
