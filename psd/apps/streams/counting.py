@@ -176,7 +176,7 @@ def _filled_builder(
         step=coarsest_step(request.method, domain) if step is None else step,
         area=boundary,
         slices=time_slice,
-        regions=request.regions,
+        strata=request.regions,
         memory=for_rows,
         limits_cells=limits_cells,
     )

@@ -18,7 +18,7 @@ from psd.apps.spark.counts import tally_table
 from psd.apps.spark.expression import parse_rows, to_sql
 from psd.apps.spark.parse import COMPOSED, literal_double
 from psd.errors import DomainError, InputDataError, ParameterError
-from psd.ingest.engine import _expression
+from psd.apps.spark import expression
 from psd.ingest.sources import Columns
 from psd.privacy.unit import PrivacyUnit
 from support import engines
@@ -47,9 +47,9 @@ def by_expression(table, columns, domain, **options):
         return tally_table(
             ibis.table(schema, name="points"),
             lambda query: connection.sql(to_sql(query, "duckdb")).to_arrow_table(),
+            share,
             columns,
             domain,
-            share=share,
             **options,
         )
 
@@ -79,7 +79,7 @@ def test_cell_by_cell(unit, step, tmp_path):
 @pytest.mark.parametrize("case", ["record", "user, coarse", "user-day", "users counted"])
 def test_region_by_region(name, case):
     unit, step = engines.CASES[case]
-    assert_same(unit=unit, step=step, regions=engines.hierarchies()[name])
+    assert_same(unit=unit, step=step, strata=engines.hierarchies()[name])
 
 
 def test_regions_of_rounded_coordinates_and_of_cells():
@@ -92,12 +92,12 @@ def test_regions_of_rounded_coordinates_and_of_cells():
         (rounded, engines.hierarchies(rounded)["polygons"]),
         (plane, cells.read(plane)),
     ):
-        assert_same(ROWS, engines.COLUMNS, space, unit=unit, regions=regions)
+        assert_same(ROWS, engines.COLUMNS, space, unit=unit, strata=regions)
     regions = engines.hierarchies()["polygons"]
     corners = shapely.get_coordinates(regions.shapes())
     middles = (corners[1:] + corners[:-1]) / 2
     x, y = np.concatenate([corners, middles]).clip((126.4, 37.0), (127.6, 38.0)).T
-    assert_same(pa.table({"lon": x, "lat": y}), PLAIN, regions=regions)
+    assert_same(pa.table({"lon": x, "lat": y}), PLAIN, strata=regions)
 
 
 def test_only_coordinates_near_outlines_are_brought_here(monkeypatch):
@@ -109,7 +109,7 @@ def test_only_coordinates_near_outlines_are_brought_here(monkeypatch):
         return assign(self, x, y)
 
     monkeypatch.setattr(type(regions.geometry), "assign", count)
-    by_expression(ROWS, engines.COLUMNS, engines.DOMAIN, unit=RECORD, regions=regions)
+    by_expression(ROWS, engines.COLUMNS, engines.DOMAIN, unit=RECORD, strata=regions)
     assert sum(seen) < 0.25 * len(ROWS)
 
 
@@ -125,7 +125,7 @@ PLANTED = {
 def test_planted_differences_are_noticed(monkeypatch, name, value):
     unit, step = engines.CASES["user"]
     assert_same(unit=unit, step=step)
-    monkeypatch.setattr(_expression, name, value)
+    monkeypatch.setattr(expression, name, value)
     with pytest.raises(AssertionError):
         assert_same(unit=unit, step=step)
 

@@ -109,7 +109,7 @@ def assert_same(spark, data, columns=engines.COLUMNS, **options):
 @pytest.mark.parametrize("case", ["record", "user", "users counted"])
 def test_region_by_region(spark, inputs, name, case):
     unit, step = engines.CASES[case]
-    assert_same(spark, inputs["csv"], unit=unit, step=step, regions=engines.hierarchies()[name])
+    assert_same(spark, inputs["csv"], unit=unit, step=step, strata=engines.hierarchies()[name])
 
 
 def test_a_build_with_regions_leaves_no_table(spark, session, inputs):
