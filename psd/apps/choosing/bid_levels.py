@@ -29,9 +29,9 @@ class BidLevels:
 
     Guarantees
     ----------
-    - The stratum of a record depends on its own bid and coordinates alone. A record without a finite
-      number as its bid is in none; a bid above all prices counts as the largest of them, and one
-      below all of them, also a negative one, reaches none.
+    - The stratum of a record depends on its own bid and coordinates alone. A record without a
+      finite number as its bid is in none; a bid above all prices counts as the largest of them, and
+      one below all of them, also a negative one, reaches none.
 
     Parameters
     ----------

@@ -55,7 +55,8 @@ def tally_table(
       of its own records and the key.
     - Only counts of cells and of refused records leave the engine, and coordinates without their
       users and times, each pair once: with an area or strata those that their rasters leave open,
-      in cells near an outline; with ``columns.input_crs`` those of all records.
+      in cells near an outline, or all if there is no raster; with ``columns.input_crs`` those of
+      all records.
 
     Parameters
     ----------

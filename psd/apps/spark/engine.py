@@ -37,8 +37,8 @@ class Spark:
     ----------
     - Only counts of cells and of refused records are returned, and coordinates, without users and
       times and each pair once: with regions or a boundary those near an outline, and those of all
-      records if they are transformed to another CRS. Messages of Spark, which quote records, are
-      not passed on.
+      records if regions have no raster or coordinates are transformed. Messages of Spark, which
+      quote records, are not passed on.
     - The key of the hash that chooses kept records is in the query, and so in the logs of Spark;
       it keeps the choice unbiased, and privacy does not depend on it.
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from psd._util.arrays import ranges
 from psd.apps.spark.parse import (
     as_integer,
     count_days,
@@ -28,7 +29,6 @@ from psd.apps.spark.parse import (
     strip_characters,
     with_point,
 )
-from psd._util.arrays import ranges
 from psd.ingest.row_hash import PRIME, SALTS, TIME_OFFSET
 from psd.ingest.sources import Columns
 from psd.ingest.sources._point_text import srid_of
@@ -204,8 +204,6 @@ def to_sql(query: Any, dialect: str) -> str:
 def _count_if(condition: Any) -> Any:
     """Count records that satisfy a condition."""
     return as_integer(condition).sum().fill_null(0)
-
-
 
 
 def _add_times(rows: Any) -> Any:
