@@ -156,8 +156,9 @@ SLICED = {
 """Units of records in slices."""
 
 _TURNS = (
-    "1969-12-29", "1970-01-01", "2024-02-29", "2024-03-01", "2024-10-27T00:00",
-    "2024-10-27T01:00", "2024-10-27T02:00", "2024-10-27T03:00", "2024-12-30", "2024-12-31T23:00", "2025-01-01", "2025-01-06",
+    "1969-12-29", "1970-01-01", "2024-02-29", "2024-03-01", "2024-03-31T01:00",
+    "2024-10-27T00:00", "2024-10-27T01:00", "2024-10-27T02:00", "2024-10-27T03:00",
+    "2024-12-30", "2024-12-31T23:00", "2025-01-01", "2025-01-06",
 )  # fmt: skip
 
 
@@ -168,6 +169,7 @@ def turns(number=2000, seed=8):
     moments = np.add.outer(np.array(_TURNS, "datetime64[us]"), steps).ravel()
     x, y = rng.uniform((126.3, 37.0), (127.6, 38.0), (60, 2))[place].T
     user, time = rng.choice([*map(str, range(40))], number), rng.choice(moments, number)
+    x[100], y[100], time[100] = 127.0, 37.5, np.datetime64("2024-10-27T02:00")
     for values in (x, y, user, time):
         values[100:400:3] = values[100]
     return pa.table({"lon": x, "lat": y, "user": user, "time": time})

@@ -18,7 +18,9 @@ from psd.apps.spark.parse import as_integer, is_true, literal_double
 from psd.ingest.strata import HasCertainCells
 
 if TYPE_CHECKING:
-    from psd._util.arrays import Floats, Integers
+    from numpy.typing import NDArray
+
+    from psd._util.arrays import Floats
     from psd.ingest.sources._points import Projection
     from psd.ingest.strata import Area, Strata
     from psd.space.certain_cells import CertainCells
@@ -96,8 +98,8 @@ def _transform(rows: Any, project: Projection, run: Run, share: Share) -> Any:
     x, y = _brought(run, rows.filter(has_place))
     to_x, to_y = project((x, y))
     table = pa.table({"from_x": x, "from_y": y, "to_x": to_x, "to_y": to_y})
-    points = share("points", table)
-    rows = rows.left_join(points, [rows.x == points.from_x, rows.y == points.from_y])
+    places = share("transformed", table)
+    rows = rows.left_join(places, [rows.x == places.from_x, rows.y == places.from_y])
     lost = rows.x.notnull() & rows.y.notnull() & rows.to_x.isnull()
     rows = rows.mutate(undecided=rows.undecided | lost, x=rows.to_x, y=rows.to_y)
     return rows.drop("from_x", "from_y", "to_x", "to_y")
@@ -106,7 +108,7 @@ def _transform(rows: Any, project: Projection, run: Run, share: Share) -> Any:
 def _assign(
     rows: Any,
     name: str,
-    assign: Callable[[Floats, Floats], Integers],
+    assign: Callable[[Floats, Floats], NDArray[Any]],
     cells: CertainCells | None,
     run: Run,
     share: Share,
@@ -156,6 +158,6 @@ def _certain_cells(parts: Area | Strata) -> CertainCells | None:
     return parts.certain_cells() if isinstance(parts, HasCertainCells) else None
 
 
-def _of_area(area: Area) -> Callable[[Floats, Floats], Integers]:
+def _of_area(area: Area) -> Callable[[Floats, Floats], NDArray[Any]]:
     """An area as a stratum: 0 for points inside, -1 for others."""
     return lambda x, y: np.where(area.contains(x, y), 0, -1)

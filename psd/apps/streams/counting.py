@@ -201,7 +201,7 @@ def first_records(
     columns = ("users", "hashes", "columns", "rows", "time")
     rows = replace(rows, **{column: getattr(rows, column)[first] for column in columns})
     records = np.bincount(rows.users, minlength=len(names))
-    width = None if builder.regions is None else builder.domain.lattice[0]
+    width = None if builder.strata is None else builder.domain.lattice[0]
     report = builder.report
     report["over the limit"] = (
         report["read"]

@@ -191,9 +191,14 @@ def test_coordinates_in_another_crs(case):
     options = {"unit": unit, "step": step}
     assert_same(engines.in_metres(ROWS), metres, **options)
     assert_same(ROWS, Columns(user="user", input_crs="EPSG:4326"), engines.PROJECTED, **options)
+
+
+def test_all_that_places_a_record():
     more = {"area": engines.area(), "strata": engines.hierarchies()["a gap"]}
-    sliced = {"slices": engines.SLICES["day"], **more}
-    assert_same(engines.in_metres(engines.turns()), metres, **options, **sliced)
+    metres = Columns(user="user", time="time", input_crs=engines.METRES)
+    unit, slices = engines.SLICED["user, some in each slice"], engines.SLICES["day"]
+    table = engines.in_metres(engines.turns())
+    assert_same(table, metres, unit=unit, slices=slices, **more)
 
 
 def test_points_on_both_sides_of_0_in_another_crs():

@@ -178,7 +178,7 @@ BOUNDED = {"time": "at", "user": "id", "slices": psd.TimeSlices.parse("month", "
     "options",
     [
         {"boundary": SQUARE},
-        {"regions": SQUARE.assign(id=1), "method": "none", "gaps": "outside"},
+        {"regions": psd.CellRegions(kind="grid-cells", cells="2"), "method": "none"},
         {**BOUNDED, "max_contributions": 2},
         {**BOUNDED, "max_contributions": 2, "per": "slice"},
         {**BOUNDED, "max_contributions": 2, "per": "user-slice"},
