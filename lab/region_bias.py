@@ -47,7 +47,7 @@ def in_levels(known: Districts, one: PointSet) -> Districts:
     """The same districts below boroughs and parts of the country."""
     table, parents = three_levels(known.table), ["borough", "part"]
     regions = hierarchy_from_polygons(table, one.domain, ids="district", parents=parents)
-    return replace(known, regions=regions, tally=one.tally(regions=regions))
+    return replace(known, regions=regions, tally=one.tally(strata=regions))
 
 
 def rows(options: argparse.Namespace) -> Iterator[tuple[str, ...]]:

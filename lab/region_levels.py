@@ -80,7 +80,7 @@ def rows(options: argparse.Namespace) -> Iterator[tuple[str, ...]]:
     """One row for each data set, epsilon and level."""
     for one in chosen_sets(options):
         regions = hierarchies(three_levels(districts(one, 600).table), one.domain)
-        tallies = {name: one.tally(regions=each) for name, each in regions.items()}
+        tallies = {name: one.tally(strata=each) for name, each in regions.items()}
         true = [np.bincount(np.asarray(tallies[""].region), tallies[""].counts, regions[""].size)]
         for level in reversed(regions[""].levels[1:]):
             true.insert(0, np.bincount(level.parent, true[0]))

@@ -82,7 +82,7 @@ def districts(one: PointSet, number: int) -> Districts:
     random = np.random.default_rng(_SEED)
     table = voronoi(points[random.choice(len(points), number, replace=False)], domain)
     regions = hierarchy_from_polygons(table, domain, ids="district")
-    tally = one.tally(regions=regions)
+    tally = one.tally(strata=regions)
     ids = regions.levels[0].ids
     crossing = crossing_polygons(points, domain)
     sizes = random.integers(2, 11, _UNIONS)

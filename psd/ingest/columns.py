@@ -52,8 +52,9 @@ class Columns:
     time : str, optional
         Time of the record.
     bid : str, optional
-        Number that the record bids or is willing to pay, for `psd.apps.choosing`. A value that is
-        not a finite number is missing; it never stops a reading.
+        Number that the record bids or is willing to pay, by which strata may count it, see
+        `psd.ingest.strata`. A value that is not a finite number is missing; it never stops a
+        reading.
     time_zone : str
         Zone to whose local time all times are converted; times without a zone are local.
     geometry : str, optional

@@ -14,10 +14,11 @@ from psd._util import plugins
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns
+    from psd.ingest.strata import Area, Strata
     from psd.ingest.tally import Tally
     from psd.privacy.unit import PrivacyUnit
-    from psd.regions.hierarchy import RegionHierarchy
     from psd.space.domain import Domain
+    from psd.space.time_slices import TimeSlices
 
 __all__ = ["Engine", "engine", "engines"]
 
@@ -34,9 +35,26 @@ class Engine(Protocol):
         unit: PrivacyUnit,
         key: bytes | None = None,
         step: tuple[int, int] = (1, 1),
-        regions: RegionHierarchy | None = None,
+        area: Area | None = None,
+        slices: TimeSlices | None = None,
+        strata: Strata | None = None,
     ) -> Tally:
-        """Count kept records per cell, as `psd.ingest.tally_builder.tally_batches` does."""
+        """Count kept records per slice, stratum and cell, as `tally_batches` does.
+
+        Parameters
+        ----------
+        data : object or list of objects
+            As the engine reads it. Private.
+        columns : Columns
+            Names of the columns to read, and the CRS of the coordinates. Public.
+        domain, unit, key, step, area, slices, strata
+            As in `psd.ingest.tally_builder.tally_batches`.
+
+        Raises
+        ------
+        InputDataError
+            If a record, inside the domain or not, is refused; the message quotes no value.
+        """
 
 
 def engines() -> tuple[str, ...]:

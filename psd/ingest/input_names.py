@@ -7,16 +7,17 @@ folders such as ``user=ann`` may take ids and times from their names (Parquet, a
 A person who reads such a file by another hard link would choose its ids.
 
 A table of a database is named by its address, a tally by the random numbers of the runs that
-counted its parts. An input that cannot be recognised again, such as a table in memory, has no name.
+counted its parts. A table of an engine names itself. An input that cannot be recognised again, such
+as a table in memory, has no name.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from psd._util.postgres import display_name
-from psd.apps.spark.tables import SparkTable
 from psd.errors import InputDataError, PsdError
 from psd.ingest.input_paths import (
     STDIN,
@@ -32,10 +33,24 @@ if TYPE_CHECKING:
     import os
     from pathlib import Path
 
-__all__ = ["NAMELESS", "input_names", "tally_names"]
+__all__ = ["NAMELESS", "NamedInput", "input_names", "tally_names"]
 
 NAMELESS = ""
 """Name of an input that cannot be recognised; no dataset registers it."""
+
+
+class NamedInput(ABC):
+    """An input that names itself, such as a table of an engine.
+
+    A base class, since an input in memory may have an attribute for each column of its records.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def input_name(self) -> str:
+        """Name by which a ledger recognises it, equal for equal records. Reads no record."""
 
 
 def input_names(data: Any, *, has_tallies: bool = False) -> tuple[str, ...]:
@@ -73,8 +88,8 @@ def _names_of(item: Any, *, has_tallies: bool) -> Iterator[str]:
             yield _table_name(item.with_schema())
         except PsdError:  # refused when it is read
             yield NAMELESS
-    elif isinstance(item, SparkTable):
-        yield f"table of Spark {item.name}"
+    elif isinstance(item, NamedInput):
+        yield item.input_name
     elif is_path(item) and str(item) != STDIN:
         yield from _file_names(item, has_tallies=has_tallies)
     elif isinstance(item, str) and "://" in item and "@" not in item:

@@ -22,6 +22,7 @@ __all__ = [
     "decode_points",
     "make_projection",
     "point_coordinates",
+    "same_points",
     "stated_crs",
 ]
 
@@ -55,6 +56,11 @@ _NO_CRS = (
 )
 
 
+def same_points(points: Coordinates) -> Coordinates:
+    """Transformation of coordinates that are in the CRS of the domain."""
+    return points
+
+
 def column_projection(columns: Columns, domain: Plane, what: str) -> Projection:
     """Make a function that transforms columns of coordinates, as `make_projection` does.
 
@@ -73,7 +79,7 @@ def column_projection(columns: Columns, domain: Plane, what: str) -> Projection:
         As `make_projection`.
     """
     if columns.input_crs is None:
-        return lambda points: points
+        return same_points
     return make_projection(columns.input_crs, domain, what)
 
 
@@ -137,7 +143,7 @@ def make_projection(crs: Any, domain: Plane, what: str) -> Projection:
         raise DomainError(f"{what} has a CRS that is refused: {error}", name="crs") from None
     try:
         if source.equals(target, ignore_axis_order=True):
-            return lambda points: points
+            return same_points
         with offline():
             transformer = Transformer.from_crs(source, target, always_xy=True)
     except ProjError:
@@ -149,7 +155,8 @@ def make_projection(crs: Any, domain: Plane, what: str) -> Projection:
 
     def project(points: Coordinates) -> Coordinates:
         with offline():
-            x, y = transformer.transform(*points)
+            # 0.0 and -0.0 are one coordinate, also where PROJ takes an angle of it.
+            x, y = transformer.transform(*(values + 0.0 for values in points))
         valid = np.isfinite(x) & np.isfinite(y)
         # Points where the projection is not defined are outside of any bounds.
         missing = np.isnan(points[0]) | np.isnan(points[1])

@@ -57,8 +57,9 @@ class Tally:
     slice : ndarray, shape (n,), int64, or None
         Time slice of each count.
     region : ndarray, shape (n,), int32, or None
-        Lowest region of each count. A record has one lattice cell and one region; the parts of a
-        lattice cell in several regions are counted separately.
+        Stratum of each count, which is the lowest region unless an app counts by others, see
+        `psd.ingest.strata`. A record has one lattice cell and one stratum; the parts of a lattice
+        cell in several strata are counted separately.
     report : dict of str to int
         Records read, without coordinates, outside, over the contribution limit. Private; for the
         private report.

@@ -11,6 +11,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,7 @@ from psd.ingest.contribution_bounding import (
     user_weights,
 )
 from psd.ingest.quadrant_codes import QuadrantCodes
-from psd.ingest.record_filter import Area, RecordFilter
+from psd.ingest.record_filter import RecordFilter
 from psd.ingest.row_hash import user_salts
 from psd.ingest.tally import Batch, Tally
 from psd.ingest.user_ids import normalise_ids
@@ -41,12 +42,11 @@ from psd.privacy.unit import PrivacyUnit
 from psd.space.quadrant_order import QuadrantOrder
 
 if TYPE_CHECKING:
-    from psd.apps.choosing.bid_levels import BidLevels
-    from psd.regions.hierarchy import RegionHierarchy
+    from psd.ingest.strata import Area, Strata
     from psd.space.domain import Domain
     from psd.space.time_slices import TimeSlices
 
-__all__ = ["TallyBuilder", "tally_batches"]
+__all__ = ["TallyBuilder", "check_counting", "tally_batches", "tally_of_codes"]
 
 # Bytes of one worker, which bounds the records of one partition.
 _WORKER_BYTES = 2**29
@@ -63,8 +63,8 @@ class TallyBuilder:
 
     Guarantees
     ----------
-    - Whether a record is dropped (no coordinates, outside the domain, the area, all regions or
-      all slices) depends on that record alone, and so do its cell, region and slice.
+    - Whether a record is dropped (no coordinates, outside the domain, the area, all strata or
+      all slices) depends on that record alone, and so do its cell, stratum and slice.
     - Records of users are stored until all are read; which are kept is a function of the user's
       own records and the key.
 
@@ -80,23 +80,13 @@ class TallyBuilder:
         Public.
     slices : TimeSlices, optional
         Public.
-    regions : RegionHierarchy or BidLevels, optional
-        Public; records are counted by cell and lowest region, or by the level of their bid.
+    strata : Strata, optional
+        Public, such as regions; records are counted by cell and stratum, at the cost of counts by
+        cell, as `psd.ingest.strata.Strata` proves.
     memory : int, optional
         Limit in bytes for records and cells; records of users get a third.
     limits_cells : bool
         Whether occupied cells that do not fit into the limit are refused.
-
-    Notes
-    -----
-    With regions a record is counted under the key (slice, region, cell), where it was counted under
-    (slice, cell) without. The key is a function of this record and of public input, see
-    `psd.regions.hierarchy`: a record has one key or is dropped. So all that holds for counts
-    by cell holds for counts by key, with the keys as the cells of a larger lattice: one record more
-    or less changes the count of one key by one, and the records of a unit that are kept change the
-    counts by at most k in sum, since at most k of them are kept, of whichever keys. A question of
-    the curator about a region reads the keys of this region, so the loss at a key is the sum of
-    epsilon over the questions whose node has this key, as it is at a cell.
     """
 
     def __init__(
@@ -107,34 +97,24 @@ class TallyBuilder:
         step: tuple[int, int] = (1, 1),
         area: Area | None = None,
         slices: TimeSlices | None = None,
-        regions: RegionHierarchy | BidLevels | None = None,
+        strata: Strata | None = None,
         memory: int | None = None,
         limits_cells: bool = True,
     ) -> None:
-        if unit.max_per_slice is not None and slices is None:
-            raise ParameterError(
-                "max_per_slice must be given with slices=, whose records it limits"
-            )
+        check_counting(domain, unit, step, slices, strata)
         self.domain, self.unit, self.step = domain, unit, step
-        self.slices, self.regions = slices, regions
-        self._regions = 0 if regions is None else regions.size
+        self.slices, self.strata = slices, strata
+        self._strata = 0 if strata is None else strata.size
         needs_time = unit.kind == "user-day" or slices is not None
         self._filter = RecordFilter(
-            domain, area=area, slices=slices, needs_time=needs_time, regions=regions
+            domain, area=area, slices=slices, needs_time=needs_time, strata=strata
         )
-        self._columns, self._rows = (
-            -(-size // width) for size, width in zip(domain.lattice, step, strict=True)
-        )
-        self._number = (1 if slices is None else len(slices)) * max(self._regions, 1)
-        cells = self._number * self._columns * self._rows
-        if max(cells, max(self._regions, 1) * domain.lattice[0] * domain.lattice[1]) > 2**62:
-            raise DomainError(
-                f"lattice {domain.lattice[0]} x {domain.lattice[1]} is too fine for {self._number} "
-                f"slices{' times regions' if self._regions else ''}; use a coarser one"
-            )
+        self._columns, self._rows = _blocks(domain, step)
+        parts = (1 if slices is None else len(slices)) * max(self._strata, 1)
+        cells = parts * self._columns * self._rows
         memory_for_cells = memory if limits_cells else None
         self._order: QuadrantOrder | None = None
-        if slices is None and not self._regions and not is_dense(cells, memory_for_cells):
+        if slices is None and not self._strata and not is_dense(cells, memory_for_cells):
             # An adaptive method is drawn on the lattice of these blocks, so they are the cells.
             self._in_blocks = step == domain.cell_step
             lattice = (self._columns, self._rows) if self._in_blocks else domain.lattice
@@ -152,17 +132,17 @@ class TallyBuilder:
         records = self._filter.filter_batch(batch)
         self._inside += len(records.columns)
         if not self.unit.has_user:
-            cells = records.columns, records.rows, records.time, records.region
+            cells = records.columns, records.rows, records.time, records.stratum
             self._counter.add(self._cells(*cells))
             return
-        columns = widen_columns(records.columns, records.region, self.domain.lattice[0])
+        columns = widen_columns(records.columns, records.stratum, self.domain.lattice[0])
         codes = records.rows.astype(np.int64) * self._width + columns
         self._partitions.add_rows(_ids(batch.user), codes, records.time, records.inside)
 
     @property
     def _width(self) -> int:
-        """Columns of the lattice for each region, see `psd.ingest.wide_columns`."""
-        return max(self._regions, 1) * self.domain.lattice[0]
+        """Columns of the lattice for each stratum, see `psd.ingest.wide_columns`."""
+        return max(self._strata, 1) * self.domain.lattice[0]
 
     @property
     def has_read(self) -> bool:
@@ -206,18 +186,8 @@ class TallyBuilder:
             occupied = QuadrantCodes(order=self._order, entries=entries, counts=weights, step=step)
             return Tally.of_codes(occupied, contributions=unit.contributions, report=report)
         codes, counts = self._counter.counts()
-        columns, rows, region, slices = _split_codes(
-            codes, (self._columns, self._rows, max(self._regions, 1)), self.step
-        )
-        return Tally(
-            columns=columns,
-            rows=rows,
-            counts=counts,
-            contributions=unit.contributions,
-            slice=None if self.slices is None else slices.astype(np.int64),
-            region=region if self._regions else None,
-            report=report,
-        )
+        tally = tally_of_codes(codes, counts, self.domain, self.step, self.slices, self.strata)
+        return replace(tally, contributions=unit.contributions, report=report)
 
     def user_rows(self, key: bytes) -> UserRows:
         """Keep the records of users with their ids; can be called once, instead of `build`."""
@@ -229,14 +199,14 @@ class TallyBuilder:
         columns: NDArray[np.integer],
         rows: NDArray[np.integer],
         moment: NDArray[np.int64] | None,
-        region: NDArray[np.integer] | None = None,
+        stratum: NDArray[np.integer] | None = None,
     ) -> NDArray[np.int64]:
-        """Code of the cell in which each record is counted; slice and region come before it.
+        """Code of the cell in which each record is counted; slice and stratum come before it.
 
-        Without a region of each record, columns are those of the wider lattice.
+        Without a stratum of each record, columns are those of the wider lattice.
         """
-        if self._regions and region is None:
-            columns, region = split_columns(columns, self.domain.lattice[0])
+        if self._strata and stratum is None:
+            columns, stratum = split_columns(columns, self.domain.lattice[0])
         if self.step != (1, 1):
             columns, rows = columns // self.step[0], rows // self.step[1]
         if self._order is not None:
@@ -244,12 +214,12 @@ class TallyBuilder:
                 columns, rows = columns * self.step[0], rows * self.step[1]
             return self._order.codes(columns, rows)
         codes = rows.astype(np.int64) * self._columns + columns
-        if region is not None:
-            codes += region.astype(np.int64) * (self._columns * self._rows)
+        if stratum is not None:
+            codes += stratum.astype(np.int64) * (self._columns * self._rows)
         if self.slices is None or moment is None:
             return codes
         slices = self.slices.index(moment.astype("datetime64[us]"))
-        return codes + slices * (max(self._regions, 1) * self._columns * self._rows)
+        return codes + slices * (max(self._strata, 1) * self._columns * self._rows)
 
     def _units(self, partition: UserPartition) -> NDArray[np.int64]:
         """Number of the unit of each record."""
@@ -293,7 +263,7 @@ def tally_batches(
     step: tuple[int, int] = (1, 1),
     area: Area | None = None,
     slices: TimeSlices | None = None,
-    regions: RegionHierarchy | BidLevels | None = None,
+    strata: Strata | None = None,
     memory: int | None = None,
 ) -> Tally:
     """Count the records of a source per lattice cell, at most k records per unit.
@@ -324,9 +294,9 @@ def tally_batches(
         Public part of the domain; records outside of it are dropped.
     slices : TimeSlices, optional
         Public time slices; records outside all of them are dropped.
-    regions : RegionHierarchy or BidLevels, optional
-        Public regions, or levels of bids; records in none of them are dropped, and the others
-        counted by region or level.
+    strata : Strata, optional
+        Public strata, such as regions; records in none of them are dropped, and the others counted
+        by stratum.
     memory : int, optional
         Limit in bytes; more records of users are stored in unnamed files.
 
@@ -348,25 +318,87 @@ def tally_batches(
     """
     unit = PrivacyUnit() if unit is None else unit
     builder = TallyBuilder(
-        domain, unit=unit, step=step, area=area, slices=slices, regions=regions, memory=memory
+        domain, unit=unit, step=step, area=area, slices=slices, strata=strata, memory=memory
     )
     for batch in batches:
         builder.add_batch(batch)
     return builder.build(key)
 
 
+def check_counting(
+    domain: Domain,
+    unit: PrivacyUnit,
+    step: tuple[int, int],
+    slices: TimeSlices | None,
+    strata: Strata | None,
+) -> None:
+    """Check that a code of 62 bits can state slice, stratum and cell of a record.
+
+    Raises
+    ------
+    ParameterError
+        If the records of a user are limited in slices, and there are none.
+    DomainError
+        If the lattice is too fine.
+    """
+    if unit.max_per_slice is not None and slices is None:
+        raise ParameterError("max_per_slice must be given with slices=, whose records it limits")
+    parts = 1 if strata is None else strata.size
+    number = (1 if slices is None else len(slices)) * parts
+    columns, rows = _blocks(domain, step)
+    if max(number * columns * rows, parts * domain.lattice[0] * domain.lattice[1]) > 2**62:
+        raise DomainError(
+            f"lattice {domain.lattice[0]} x {domain.lattice[1]} is too fine for {number} "
+            f"slices{'' if strata is None else ' times regions'}; use a coarser one"
+        )
+
+
+def tally_of_codes(
+    codes: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    domain: Domain,
+    step: tuple[int, int],
+    slices: TimeSlices | None,
+    strata: Strata | None,
+) -> Tally:
+    """Make a tally of ascending codes: ((slice strata + stratum) rows + row) columns + column.
+
+    Parameters
+    ----------
+    codes, counts : ndarray, shape (n,), int64
+        Private.
+    domain, step, slices, strata
+        As in `tally_batches`; columns and rows are blocks of ``step``. Public.
+    """
+    sizes = (*_blocks(domain, step), 1 if strata is None else strata.size)
+    columns, rows, stratum, slice_ = _split_codes(codes, sizes, step)
+    return Tally(
+        columns=columns,
+        rows=rows,
+        counts=counts,
+        slice=None if slices is None else slice_.astype(np.int64),
+        region=None if strata is None else stratum,
+    )
+
+
+def _blocks(domain: Domain, step: tuple[int, int]) -> tuple[int, int]:
+    """Number of blocks of lattice columns, and of rows, that are counted together."""
+    columns, rows = (-(-size // width) for size, width in zip(domain.lattice, step, strict=True))
+    return columns, rows
+
+
 def _split_codes(
     codes: NDArray[np.int64], sizes: tuple[int, int, int], step: tuple[int, int]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-    """Columns, rows, regions and slices of codes; sizes are the numbers of the first three."""
-    columns, rows, region, slices = (np.empty(len(codes), np.int32) for _ in range(4))
+    """Columns, rows, strata and slices of codes; sizes are the numbers of the first three."""
+    columns, rows, strata, slices = (np.empty(len(codes), np.int32) for _ in range(4))
     for start in range(0, len(codes), _CODES_PER_CHUNK):
         part = slice(start, start + _CODES_PER_CHUNK)
         rest, column = _divide(codes[part], sizes[0])
         rest, row = _divide(rest, sizes[1])
-        slices[part], region[part] = _divide(rest, sizes[2])
+        slices[part], strata[part] = _divide(rest, sizes[2])
         columns[part], rows[part] = column * step[0], row * step[1]
-    return columns, rows, region, slices
+    return columns, rows, strata, slices
 
 
 def _divide(codes: NDArray[np.int64], divisor: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

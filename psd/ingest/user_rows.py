@@ -64,7 +64,7 @@ class UserRows:
         return "<UserRows: private>"
 
     def tally(self, slices: TimeSlices | None, width: int | None = None) -> Tally:
-        """Count per cell of the full lattice, and per slice and region.
+        """Count per cell of the full lattice, and per slice and stratum.
 
         Parameters
         ----------

@@ -14,6 +14,7 @@ from psd.ingest.partial_tally import CountedRegions, CountingRules, PartialTally
 from psd.ingest.sources import OnCopy, check_input, check_repeatable, refuse_copy
 from psd.ledger.charges import ChargeRequest
 from psd.privacy.budget import Budget
+from psd.privacy.unit import counted_unit
 from psd.publish.charging import charge_request
 from psd.publish.count_rows import CountedRows, count_rows
 from psd.publish.drawing import coarsest_step
@@ -21,9 +22,9 @@ from psd.publish.request import BuildRequest, ReadRequest
 from psd.space.domain import Domain
 
 if TYPE_CHECKING:
-    from psd.apps.choosing.bid_levels import BidLevels
     from psd.decompositions import Decomposition
     from psd.ingest.engine import Engine
+    from psd.ingest.strata import Strata
     from psd.mechanisms.base import Sampler
     from psd.privacy.budget import Cost
     from psd.privacy.currency import Currency
@@ -75,14 +76,14 @@ class RecordInput:
     limits_cells : bool
         Whether more occupied cells than fit into the limit are refused. How many are occupied
         depends on the records, so with a ledger they are not.
-    bids : BidLevels, optional
-        Levels of bids by which records are counted, in place of regions. Public.
+    strata : Strata, optional
+        By which records are counted, in place of regions. Public.
     """
 
     data: Any
     memory: str | int | None = None
     limits_cells: bool = True
-    bids: BidLevels | None = None
+    strata: Strata | None = None
 
     def paid(self, currency: Currency) -> Cost:
         """Return 0: what these counts cost is spent in the build."""
@@ -129,7 +130,7 @@ class RecordInput:
             on_copy=observer.private_copy,
             memory=memory,
             limits_cells=self.limits_cells,
-            regions=self.bids or request.regions,
+            strata=self.strata or request.regions,
         )
         return _report_counts(counted, observer)
 
@@ -164,8 +165,6 @@ class EngineInput:
         broken_rules = {
             "bounds must be public": isinstance(request.domain, PrivateBounds),
             "max_contributions must be a number": request.contribution_choice is not None,
-            "boundary must be left out": request.boundary is not None,
-            "slices must be left out": request.slices is not None,
         }
         for rule, is_broken in broken_rules.items():
             if is_broken:
@@ -195,10 +194,18 @@ class EngineInput:
         assert not isinstance(domain, PrivateBounds)
         observer.progress("reading")
         step = _method_step(request, observer)
-        # Engines of other packages may have no such argument.
-        more: dict[str, Any] = {} if request.regions is None else {"regions": request.regions}
-        tally = self.engine.tally(self.data, columns, domain, unit=request.unit, step=step, **more)
-        return _report_counts(CountedRows(tally=tally, domain=domain, unit=request.unit), observer)
+        unit = counted_unit(request.unit, request.contribution_scope)
+        tally = self.engine.tally(
+            self.data,
+            columns,
+            domain,
+            unit=unit,
+            step=step,
+            area=boundary,
+            slices=request.slices,
+            strata=request.regions,
+        )
+        return _report_counts(CountedRows(tally=tally, domain=domain, unit=unit), observer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

@@ -16,12 +16,10 @@ from psd.privacy.unit import PrivacyUnit, counted_unit
 from psd.publish.request import ReadRequest
 
 if TYPE_CHECKING:
-    from psd.apps.choosing.bid_levels import BidLevels
-    from psd.ingest.record_filter import Area
+    from psd.ingest.strata import Area, Strata
     from psd.ingest.tally import Tally
     from psd.mechanisms.base import Sampler
     from psd.privacy.budget import Budget
-    from psd.regions.hierarchy import RegionHierarchy
     from psd.space.domain import Domain
 
 __all__ = ["CountedRows", "allot_shares", "count_rows"]
@@ -59,7 +57,7 @@ class _Reading:
     sampler: Sampler
     memory: int | None
     limits_cells: bool
-    regions: RegionHierarchy | BidLevels | None = None
+    strata: Strata | None = None
 
     def count(
         self,
@@ -85,7 +83,7 @@ class _Reading:
             step=step,
             area=area,
             slices=self.request.slices,
-            regions=self.regions,
+            strata=self.strata,
             memory=for_rows,
             limits_cells=self.limits_cells,
         )
@@ -115,7 +113,7 @@ def count_rows(
     on_copy: OnCopy = refuse_copy,
     memory: int | None = None,
     limits_cells: bool = True,
-    regions: RegionHierarchy | BidLevels | None = None,
+    strata: Strata | None = None,
 ) -> CountedRows:
     """Read a source, choose a bound and estimate bounds if the request says so, and tally.
 
@@ -147,8 +145,8 @@ def count_rows(
         Bytes that reading may take, a third of them for the source.
     limits_cells : bool
         As in `psd.ingest.tally_builder.TallyBuilder`. Public.
-    regions : RegionHierarchy or BidLevels, optional
-        Of the domain, which is not private then. Public.
+    strata : Strata, optional
+        Such as regions of the domain, which is not private then. Public.
 
     Returns
     -------
@@ -170,7 +168,7 @@ def count_rows(
         sampler=sampler,
         memory=memory,
         limits_cells=limits_cells,
-        regions=regions,
+        strata=strata,
     )
     if not isinstance(domain, PrivateBounds):
         return reader.count(domain, for_choice, step=step, area=area, on_copy=on_copy)

@@ -152,7 +152,7 @@ def rehearse(request: BuildRequest, inputs: PublicInputs, budget: Budget) -> Non
     unit = counted_unit(request.unit, request.contribution_scope)
     regions = request.regions
     squared = squared_of(budget, request.unit, request.contribution_scope, request.slices)
-    counts = TallyBuilder(domain, unit=unit, slices=request.slices, regions=regions).build()
+    counts = TallyBuilder(domain, unit=unit, slices=request.slices, strata=regions).build()
     if request.slices is not None:
         shares = (len(request.slices), request.unit, request.contribution_scope)
         counts, budget = slice_tally(counts, 0), slice_budgets(budget, *shares)[0]

@@ -207,7 +207,7 @@ def _filled_builder(data: Any, request: TallyRequest, memory: int | None) -> Tal
         unit=counted_unit(request.unit, request.contribution_scope),
         step=request.step,
         slices=request.slices,
-        regions=request.regions,
+        strata=request.regions,
         memory=for_rows,
     )
     for batch in read(data, replace(request.columns, memory=for_parser), request.domain):

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from psd._util.arrays import Floats, Integers
 from psd._util.plugins import load_member
 from psd.errors import ParameterError, ReleaseFormatError
+from psd.space.certain_cells import CertainCells
 from psd.space.domain import Domain
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ __all__ = [
     "KINDS",
     "MAX_NODES",
     "NO_REGION",
-    "CertainCells",
     "RegionGeometry",
     "RegionHierarchy",
     "RegionLevel",
@@ -72,33 +72,6 @@ class RegionLevel:
 
     def __repr__(self) -> str:
         return f"<RegionLevel {self.name}: {len(self):,} regions>"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CertainCells:
-    """Cells of a raster, all of whose points are in one region, or all in none.
-
-    Guarantees
-    ----------
-    - A point whose cell is listed has the region of the cell by `RegionGeometry.assign`. Its cell
-      is floor((y - south) scale_y) side + floor((x - west) scale_x) in doubles, each factor at most
-      side - 1.
-
-    Parameters
-    ----------
-    origin, scale : tuple of float
-        South-west corner, and cells per unit of x and of y.
-    side : int
-        Columns, and rows, of the raster.
-    cell, region : ndarray, shape (n,), int64
-        Cells, and the region of each; -1 for none.
-    """
-
-    origin: tuple[float, float]
-    scale: tuple[float, float]
-    side: int
-    cell: Integers
-    region: Integers
 
 
 class RegionGeometry(ABC):
@@ -244,7 +217,7 @@ class RegionHierarchy:
         """Bounding box of each lowest region in lattice cells, half-open; shape (size, 4)."""
         return self.geometry.boxes()
 
-    def assign(self, x: Floats, y: Floats) -> NDArray[np.int32]:
+    def assign(self, x: Floats, y: Floats, _: Floats | None = None, /) -> NDArray[np.int32]:
         """Index of the lowest region of each point, -1 for none.
 
         Parameters
@@ -252,6 +225,10 @@ class RegionHierarchy:
         x, y : ndarray, shape (n,), float64
             In the CRS of the domain, inside its bounds. Private. With a coordinate resolution the
             rounded coordinates decide, as in `psd.space.boundary`.
+
+        Notes
+        -----
+        Regions are strata, see `psd.ingest.strata`: of a value of the records they know nothing.
         """
         return self.geometry.assign(x, y)
 

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers, ranges
-from psd.regions.hierarchy import NO_REGION, CertainCells
+from psd.regions.hierarchy import NO_REGION
+from psd.space.certain_cells import CertainCells
 from psd.space.even_odd import SideIndex
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ class RegionRaster:
             scale=(self.scale[0] / parts, self.scale[1] / parts),
             side=side,
             cell=certain,
-            region=first.ravel()[certain].astype(np.int64),
+            part=first.ravel()[certain].astype(np.int64),
         )
 
     def _cells(self, x: Floats, y: Floats) -> Integers:

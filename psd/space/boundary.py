@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from psd._util.arrays import Floats
 from psd.errors import DomainError, ParameterError
 from psd.space.boxes import quadrants
+from psd.space.certain_cells import CertainCells
 from psd.space.covariate import MAX_SIDE, Covariate
 from psd.space.crs import explain_proj_errors
 from psd.space.even_odd import SideIndex
@@ -30,6 +31,9 @@ __all__ = ["Boundary", "bounds_of"]
 
 
 _OUTSIDE, _CUT, _INSIDE = 0, 1, 2
+
+# Raster cells on each side of one by which its state is certain, see `Boundary.certain_cells`.
+_AROUND = 3
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -131,6 +135,34 @@ class Boundary:
         x, y = self._probes(x[unclear], y[unclear], columns[unclear], rows[unclear])
         inside[unclear] = self._sides.contains(np.zeros(len(unclear), np.int64), x, y)
         return inside
+
+    def certain_cells(self) -> CertainCells:
+        """Raster cells that decide for all of their points: 0 inside, -1 outside. Public.
+
+        Proof: `contains` asks the raster cells that the lattice cell of a point meets, at most two
+        beside each other along an axis, since no raster cell is narrower than a lattice cell. The
+        cell that `CertainCells` computes is at most two before the first or after the last of them:
+        lattice lines of a coordinate resolution are less than a lattice cell from evenly spaced
+        ones, and rounding moves all by far less. So all that are asked are at most three cells from
+        the computed one, and a cell whose state all cells around it share has the state that
+        `contains` finds.
+        """
+        from scipy import ndimage
+
+        around = 2 * _AROUND + 1
+        lowest, highest = (
+            find(self.state, size=around, mode="nearest")
+            for find in (ndimage.minimum_filter, ndimage.maximum_filter)
+        )
+        cell = np.flatnonzero((lowest == highest) & (self.state != _CUT))
+        domain, side = self.mask.domain, self.state.shape[0]
+        return CertainCells(
+            origin=domain.bounds[:2],
+            scale=(side / domain.width, side / domain.height),
+            side=side,
+            cell=cell,
+            part=np.where(self.state.ravel()[cell] == _INSIDE, 0, -1),
+        )
 
     @cached_property
     def _sides(self) -> SideIndex:

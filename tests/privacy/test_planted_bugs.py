@@ -21,6 +21,7 @@ QUICK = (
 
 # Bugs that the fast tier does not catch, and why.
 NODE = "node runs the device in JavaScript"
+IBIS = "Ibis writes the expression of an engine"
 DEEP_BUGS = {
     "other-options-are-refused": NODE,
     "browser-threshold-rounded-up": NODE,
@@ -33,6 +34,8 @@ DEEP_BUGS = {
     "browser-cap-of-each-campaign-alone": NODE,
     "browser-with-a-lost-store-starts-anew": NODE,
     "browser-report-for-whoever-names-its-campaign": NODE,
+    "limit-of-a-slice-forgotten-by-an-engine": IBIS,
+    "times-outside-all-slices-counted-by-an-engine": IBIS,
 }
 
 

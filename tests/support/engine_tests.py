@@ -9,6 +9,17 @@ from support import engines
 
 USER = PrivacyUnit(kind="user", max_contributions=3)
 
+BOUNDED = {"user": "user", "time": "time", "slices": engines.SLICES["day"]}
+BUILDS = {
+    "in all slices": {"path": "turns", **BOUNDED, "max_contributions": 3},
+    "in each slice": {"path": "turns", **BOUNDED, "max_contributions": 2, "per": "slice"},
+    "user-slice": {"path": "turns", **BOUNDED, "max_contributions": 2, "per": "user-slice"},
+    "limits": {"path": "turns", **BOUNDED, "max_contributions": 4, "max_per_slice": 1},
+    "boundary": {"path": "outline", "boundary": engines.polygons()},
+    "another CRS": {"path": "metres", "input_crs": engines.METRES, "boundary": engines.polygons()},
+}
+"""Options of a build by the words of each, and the input that it reads."""
+
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory):
@@ -32,6 +43,36 @@ def test_cell_by_cell(spark, inputs, kind, unit, step):
 @pytest.mark.parametrize("method", ["quadtree", "grid"])
 def test_the_same_noise_makes_the_same_release(spark, inputs, method):
     engines.assert_same_release(spark, inputs["parquet"], domain=engines.DOMAIN, method=method)
+
+
+@pytest.mark.parametrize("options", BUILDS.values(), ids=BUILDS)
+def test_builds_of_all_options_make_the_same_release(spark, inputs, options):
+    path = inputs[options["path"]]
+    more = {name: value for name, value in options.items() if name != "path"}
+    engines.assert_same_release(spark, path, **{"domain": engines.DOMAIN, "method": "grid", **more})
+
+
+@pytest.mark.usefixtures("quiet")
+@pytest.mark.parametrize("by", engines.SLICES)
+@pytest.mark.parametrize("case", ["user, some in each slice", "user-slice"])
+def test_slice_by_slice(spark, inputs, by, case):
+    path = inputs["turns in text" if by == "week" else "turns"]
+    engines.assert_same(spark, path, unit=engines.SLICED[case], slices=engines.SLICES[by])
+
+
+@pytest.mark.usefixtures("quiet")
+def test_records_in_an_area(spark, inputs):
+    options = {"area": engines.area(), "strata": engines.hierarchies()["a gap"]}
+    engines.assert_same(spark, inputs["outline"], Columns(), **options)
+    engines.assert_same(spark, inputs["csv"], unit=USER, area=options["area"])
+
+
+@pytest.mark.usefixtures("quiet")
+def test_coordinates_in_another_crs(spark, inputs):
+    columns = Columns(user="user", time="time", input_crs=engines.METRES)
+    engines.assert_same(spark, inputs["metres"], columns, unit=USER, area=engines.area())
+    columns = Columns(user="user", input_crs="EPSG:4326")
+    engines.assert_same(spark, inputs["csv"], columns, engines.PROJECTED, unit=USER)
 
 
 @pytest.mark.parametrize("name", engines.ODD)

@@ -6,13 +6,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
+import pyproj
 import shapely
+from shapely.affinity import affine_transform
 
 import psd
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.unit import WEIGHT, PrivacyUnit
 from psd.regions.polygon_hierarchy import hierarchy_from_polygons
+from psd.space.boundary import Boundary
 from psd.testing import SCRIPTS, RecordingSampler
 
 KEY = bytes(range(16))
@@ -58,6 +61,57 @@ def hierarchies(domain=DOMAIN):
     return dict(zip(REGIONS, made, strict=True))
 
 
+_STAR = [(0.1, 0.1), (0.5, 0.25), (1.2, 0.1), (0.75, 0.5), (0.9, 0.9), (0.5, 0.75), (0.1, 1)]
+_AREA = [
+    shapely.Polygon(_STAR, [[(0.4, 0.4), (0.4, 0.6), (0.6, 0.6), (0.6, 0.4)]]),
+    shapely.box(0.9, 0.5, 1, 0.7),
+]
+
+
+def polygons(domain=DOMAIN):
+    """A star with a hole, which leaves the bounds, and a box that ends on them."""
+    west, south, east, north = domain.bounds
+    to_bounds = [east - west, 0, 0, north - south, west, south]
+    shapes = [affine_transform(shape, to_bounds) for shape in _AREA]
+    return gpd.GeoDataFrame(geometry=shapes, crs=domain.crs)
+
+
+def area(domain=DOMAIN):
+    """The boundary of the polygons."""
+    return Boundary.from_polygons(polygons(domain), domain)
+
+
+def on_outline(shape, domain=DOMAIN, number=1500):
+    """Points anywhere in the bounds and on them, on the outline of a shape and beside it."""
+    (west, south, east, north), rng = domain.bounds, np.random.default_rng(6)
+    corners = shapely.get_coordinates(shape)
+    middles = (corners[1:] + corners[:-1]) / 2
+    anywhere = rng.uniform((west, south), (east, north), (number, 2))
+    bounds = anywhere[:60].copy()
+    bounds[:30, 0], bounds[30:, 1] = rng.choice([west, east], 30), rng.choice([south, north], 30)
+    beside = np.nextafter(corners, rng.choice([-np.inf, np.inf], corners.shape))
+    x, y = (
+        np.concatenate([corners, middles, beside, bounds, anywhere])
+        .clip((west, south), (east, north))
+        .T
+    )
+    return pa.table({"lon": x, "lat": y})
+
+
+METRES = "EPSG:5179"
+PROJECTED = psd.Domain(bounds=(902_000.0, 1_890_000.0, 1_007_000.0, 2_000_000.0), crs=METRES)
+
+
+def in_metres(table):
+    """The rows in another CRS; the last are where no place on the ground is."""
+    lon, lat = (table[name].to_numpy() for name in ("lon", "lat"))
+    x, y = pyproj.Transformer.from_crs("EPSG:4326", METRES, always_xy=True).transform(lon, lat)
+    gone = np.isnan(lon) | np.isnan(lat)
+    x, y = np.where(gone, lon, x), np.where(gone, lat, y)
+    x[-4:], y[-4:] = 1e30, (-1e30, 0.0, -0.0, 1e9)
+    return table.set_column(0, "lon", pa.array(x)).set_column(1, "lat", pa.array(y))
+
+
 def edges(domain):
     """Lattice lines, and the doubles on both sides of them."""
     x, y = (domain.edges(axis, _LINES) for axis in (0, 1))
@@ -78,6 +132,46 @@ def rows(number=3000, seed=5):
     hours = rng.integers(0, 24 * 5, number) * np.timedelta64(3_600_000_001, "us")
     time = np.datetime64("1969-12-29T22:00", "us") + hours
     time[100:400:6] = time[100]
+    return pa.table({"lon": x, "lat": y, "user": user, "time": time})
+
+
+SLICES = {
+    name: psd.TimeSlices.parse(name, text)
+    for name, text in {
+        "hour": "1969-12-31T23..1970-01-01T00,2024-10-27T01..2024-10-27T03,2024-12-31T23",
+        "day": "1969-12-28..1970-01-01,2024-02-28,2024-03-01,2024-10-26..2024-10-27,2024-12-31",
+        "week": "1969-W52,1970-W01,2024-W09,2024-W43..2024-W44,2024-W52..2025-W02",
+        "month": "1969-12..1970-01,2024-02..2024-03,2024-10,2024-12..2025-01",
+    }.items()
+}
+
+SLICED = {
+    "record": PrivacyUnit(),
+    "user": PrivacyUnit(kind="user", max_contributions=9),
+    "user, some in each slice": PrivacyUnit(kind="user", max_contributions=9, max_per_slice=2),
+    "user-slice": PrivacyUnit(kind="user-slice", max_contributions=2),
+    "user-day": PrivacyUnit(kind="user-day", max_contributions=2, time_zone="UTC"),
+    "users counted": PrivacyUnit(kind="user", weight=WEIGHT),
+}
+"""Units of records in slices."""
+
+_TURNS = (
+    "1969-12-29", "1970-01-01", "2024-02-29", "2024-03-01", "2024-03-31T01:00",
+    "2024-10-27T00:00", "2024-10-27T01:00", "2024-10-27T02:00", "2024-10-27T03:00",
+    "2024-12-30", "2024-12-31T23:00", "2025-01-01", "2025-01-06",
+)  # fmt: skip
+
+
+def turns(number=2000, seed=8):
+    """Few users at few places, many records alike, where slices begin and a microsecond beside."""
+    rng = np.random.default_rng(seed)
+    place, steps = rng.integers(0, 60, number), np.array([-1, 0, 1], "timedelta64[us]")
+    moments = np.add.outer(np.array(_TURNS, "datetime64[us]"), steps).ravel()
+    x, y = rng.uniform((126.3, 37.0), (127.6, 38.0), (60, 2))[place].T
+    user, time = rng.choice([*map(str, range(40))], number), rng.choice(moments, number)
+    x[100], y[100], time[100] = 127.0, 37.5, np.datetime64("2024-10-27T02:00")
+    for values in (x, y, user, time):
+        values[100:400:3] = values[100]
     return pa.table({"lon": x, "lat": y, "user": user, "time": time})
 
 
@@ -156,6 +250,10 @@ def write_inputs(folder):
     return {
         "csv": str(write_csv(as_text(rows()), folder / "points.csv")),
         "parquet": str(write_parquet(rows(), folder / "points.parquet")),
+        "turns": str(write_parquet(turns(), folder / "turns.parquet")),
+        "turns in text": str(write_csv(as_text(turns()), folder / "turns.csv")),
+        "outline": str(write_parquet(on_outline(area().shape), folder / "outline.parquet")),
+        "metres": str(write_parquet(in_metres(rows()), folder / "metres.parquet")),
     }
 
 
@@ -188,9 +286,11 @@ def write_parquet(table, path):
 
 def assert_equal(one, other):
     """Two tallies cell by cell, with what was left out."""
-    assert (one.region is None) == (other.region is None)
-    for name in ("columns", "rows", "counts", *(["region"] if one.region is not None else [])):
+    for name in ("columns", "rows", "counts", "region", "slice"):
         a, b = getattr(one, name), getattr(other, name)
+        if a is None:
+            assert b is None
+            continue
         assert a.dtype == b.dtype
         np.testing.assert_array_equal(a, b)
     assert len(one.counts) > 50
@@ -313,6 +413,9 @@ def spark_verdicts(url, table, folder):
 
 def facts(release, noise):
     """A release of replayed noise, and what the noise was asked for."""
-    tree = release.tree
-    cells = [getattr(tree, name).tolist() for name in ("boxes", "parent", "count", "epsilon")]
-    return cells, release.parameters, [call.true.tolist() for call in noise.draws]
+    cells = [
+        [getattr(each.tree, name).tolist() for name in ("boxes", "parent", "count", "epsilon")]
+        for each in getattr(release, "releases", (release,))
+    ]
+    stated = [dict(each.parameters) for each in getattr(release, "releases", (release,))]
+    return cells, stated, [call.true.tolist() for call in noise.draws]

@@ -1,7 +1,7 @@
 """Count records by the prices that their bids reach, and by region. Private side.
 
-A level and a region take the place of the region of a release: the key of a record is a public
-function of this record alone, see `psd.ingest.tally_builder.TallyBuilder`.
+A level and a region take the place of the region of a release: they are strata, see
+`psd.ingest.strata`.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class BidLevels:
 
     Guarantees
     ----------
-    - The key of a record depends on its own bid and coordinates alone. A record without a finite
-      number as its bid has no key; a bid above all prices counts as the largest of them, and one
-      below all of them, also a negative one, reaches none.
+    - The stratum of a record depends on its own bid and coordinates alone. A record without a
+      finite number as its bid is in none; a bid above all prices counts as the largest of them, and
+      one below all of them, also a negative one, reaches none.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class BidLevels:
 
     @property
     def size(self) -> int:
-        """Number of keys."""
+        """Number of strata."""
         return self.parts * (len(self.prices) + 1)
 
     def assign(
@@ -59,8 +59,9 @@ class BidLevels:
         x: NDArray[np.float64],
         y: NDArray[np.float64],
         bid: NDArray[np.float64] | None = None,
+        /,
     ) -> NDArray[np.int32]:
-        """Key of each record; -1 for one without a bid, or outside all regions. Private.
+        """Stratum of each record; -1 for one without a bid, or outside all regions. Private.
 
         Raises
         ------
@@ -73,9 +74,9 @@ class BidLevels:
         if self.regions is None:
             return level
         region = self.regions.assign(x, y)
-        key = region.astype(np.int64) * (len(self.prices) + 1) + level
-        keys: NDArray[np.int32] = np.where((level < 0) | (region < 0), -1, key).astype(np.int32)
-        return keys
+        both = region.astype(np.int64) * (len(self.prices) + 1) + level
+        strata: NDArray[np.int32] = np.where((level < 0) | (region < 0), -1, both).astype(np.int32)
+        return strata
 
     def reached(self, tally: Tally, cells: tuple[int, int] = (1, 1)) -> Integers:
         """Number of bids that reach each price or a higher one, by part. Private.
@@ -83,7 +84,7 @@ class BidLevels:
         Parameters
         ----------
         tally : Tally
-            Counted by these keys. Private.
+            Counted by these strata. Private.
         cells : tuple of int
             Columns and rows of the lattice, whose cells are parts as well. Public.
 

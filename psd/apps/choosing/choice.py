@@ -221,7 +221,7 @@ def choose(
         request = replace(request, columns=replace(request.columns or Columns(), bid=column))
     picks = answer(
         request,
-        RecordInput(data=data, memory=memory, bids=levels),
+        RecordInput(data=data, memory=memory, strata=levels),
         _draw,
         account=account,
         sampler=sampler,

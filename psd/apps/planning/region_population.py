@@ -12,7 +12,7 @@ import numpy as np
 from psd._util.arrays import Floats, Integers, sum_by
 from psd.apps.planning._constants import REGION_POINTS, REGION_ROUNDS
 from psd.errors import ParameterError
-from psd.ingest.record_filter import Area
+from psd.ingest.strata import Area
 from psd.ingest.tally import Tally, add_tallies
 from psd.regions.files import read_polygons
 from psd.regions.hierarchy import RegionHierarchy

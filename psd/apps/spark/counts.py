@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psd.apps.spark.expression import count_cells, count_faults, parse_rows
-from psd.apps.spark.regions import Share, add_regions, count_in_regions
-from psd.errors import InputDataError, ParameterError, ResourceError
+from psd.apps.spark.expression import add_slices, count_cells, count_faults, parse_rows
+from psd.apps.spark.places import Run, Share, count_placed, place
+from psd.errors import InputDataError, ResourceError
 from psd.ingest.coordinate_text import number_rule, srid_of
-from psd.ingest.tally import Tally
+from psd.ingest.points import column_projection, same_points
+from psd.ingest.tally_builder import check_counting, tally_of_codes
 
 if TYPE_CHECKING:
+    from psd.ingest.points import Projection
     from psd.ingest.sources import Columns
+    from psd.ingest.strata import Area, Strata
+    from psd.ingest.tally import Tally
     from psd.privacy.unit import PrivacyUnit
-    from psd.regions.hierarchy import RegionHierarchy
     from psd.space.domain import Domain
+    from psd.space.time_slices import TimeSlices
 
 __all__ = ["tally_table"]
-
-Run = Callable[[Any], Any]
-"""Runs an expression and gives an Arrow table."""
 
 _CHANGED = "the input changed while it was read; nothing was published"
 _TIMES = (
@@ -35,14 +36,16 @@ _TIMES = (
 def tally_table(
     table: Any,
     run: Run,
+    share: Share,
     columns: Columns,
     domain: Domain,
     *,
     unit: PrivacyUnit,
     key: bytes | None = None,
     step: tuple[int, int] = (1, 1),
-    regions: RegionHierarchy | None = None,
-    share: Share | None = None,
+    area: Area | None = None,
+    slices: TimeSlices | None = None,
+    strata: Strata | None = None,
 ) -> Tally:
     """Count the records of a table in an engine, as `psd.ingest.tally_builder.tally_batches` does.
 
@@ -50,22 +53,24 @@ def tally_table(
     ----------
     - As those of `psd.ingest.tally_builder.tally_batches`: kept records of a unit are a function
       of its own records and the key.
-    - Only counts of cells and of refused records leave the engine, and with regions the
-      coordinates in raster cells that an outline cuts.
+    - Only counts of cells and of refused records leave the engine, and coordinates without their
+      users and times, each pair once: with an area or strata those that their rasters leave open,
+      in cells near an outline, or all if there is no raster; with ``columns.input_crs`` those of
+      all records.
 
     Parameters
     ----------
     table : ibis.Table
         Columns x and y, and user and time if `columns` names them. Private.
     run : callable
-        Runs an expression in the engine and returns an Arrow table. It is called twice, with
-        regions four times.
+        Runs an expression in the engine and returns an Arrow table. It is called twice; once more
+        for each of a transformation, an area and strata, and once for these together.
+    share : callable
+        Brings a table of Arrow to the engine under a name, and gives its expression of Ibis.
     columns : Columns
-        Names for messages. Public.
-    domain, unit, key, step, regions
+        How text is read, the CRS of the coordinates, and names for messages. Public.
+    domain, unit, key, step, area, slices, strata
         As in `psd.ingest.tally_builder.tally_batches`.
-    share : callable, optional
-        Brings a table to the engine; for regions.
 
     Returns
     -------
@@ -76,45 +81,45 @@ def tally_table(
     ------
     InputDataError
         If a record is refused, wherever it lies.
-    ParameterError
-        If the unit is a user's time slice.
+    DomainError
+        If coordinates cannot be transformed to the CRS of the domain.
     """
-    if unit.kind == "user-slice" or unit.max_per_slice is not None:
-        raise ParameterError("time slices cannot be counted by an engine; build without engine=")
-    if columns.input_crs not in (None, domain.crs):
-        raise ParameterError(
-            f"input_crs must be that of the bounds, {domain.crs}, with an engine, which does not "
-            "transform coordinates; give bounds in the CRS of the columns, or build without engine="
+    check_counting(domain, unit, step, slices, strata)
+    project = _projection(columns, domain)
+    if "time" not in table.columns and (unit.kind == "user-day" or slices is not None):
+        raise InputDataError(
+            "records have no time, and days and slices need one; name its column with time="
         )
-    rows = parse_rows(table, domain, decimal=columns.decimal, is_wkt=columns.wkt is not None)
+    rows = parse_rows(table, domain, columns)
+    if slices is not None:
+        rows = add_slices(rows, slices, domain, share)
     faults = run(count_faults(rows)).to_pylist()[0]
     _check(faults, columns, domain)
     key = secrets.token_bytes(16) if key is None else key
-    if regions is not None and share is not None:
-        rows = add_regions(rows.filter(rows.inside), regions, run, share)
-        counted = run(count_in_regions(rows)).to_pylist()[0]
-        if counted["undecided"]:
+    if any(given is not None for given in (project, area, strata)):
+        rows = place(rows, domain, run, share, project=project, area=area, strata=strata)
+        placed = run(count_placed(rows)).to_pylist()[0]
+        if placed["undecided"]:
             raise ResourceError(_CHANGED)
-        faults["inside"] = counted["inside"]
-    cells = run(count_cells(rows, domain, unit=unit, key=key, step=step))
+        faults["inside"] = placed["inside"]
+    parts = 1 if strata is None else strata.size
+    cells = run(count_cells(rows, domain, unit=unit, key=key, step=step, strata=parts))
     code, number, weight = (
         cells[name].to_numpy().astype(np.int64) for name in ("code", "number", "weight")
     )
-    order = np.argsort(code)
-    along, lines = (-(-size // part) for size, part in zip(domain.lattice, step, strict=True))
-    row, column = np.divmod(code[order], along)
-    region, row = np.divmod(row, lines)
     total = int(number.sum())
     if total > faults["inside"] or (not unit.has_user and total < faults["inside"]):
         raise ResourceError(_CHANGED)
-    return Tally(
-        columns=(column * step[0]).astype(np.int32),
-        rows=(row * step[1]).astype(np.int32),
-        counts=weight[order],
-        contributions=unit.contributions,
-        region=None if regions is None else region.astype(np.int32),
-        report=_report(faults, unit, total),
-    )
+    order = np.argsort(code)
+    tally = tally_of_codes(code[order], weight[order], domain, step, slices, strata)
+    report = _report(faults, unit, total)
+    return replace(tally, contributions=unit.contributions, report=report)
+
+
+def _projection(columns: Columns, domain: Domain) -> Projection | None:
+    """Function that transforms coordinates; None if they are in the CRS of the domain."""
+    project = column_projection(columns, domain, "the input")
+    return None if project is same_points else project
 
 
 def _check(faults: dict[str, int], columns: Columns, domain: Domain) -> None:

@@ -1,7 +1,8 @@
 """Apache Spark: a standalone cluster, Spark in this process, or Spark Connect. Private side.
 
 Records stay on the cluster. One expression, see `psd.apps.spark.expression`, is compiled to
-SQL; only cells with their counts are returned.
+SQL; only cells with their counts are returned, and coordinates that SQL cannot decide about, see
+`psd.apps.spark.places`.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from psd.errors import PsdError
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns
+    from psd.ingest.strata import Area, Strata
     from psd.ingest.tally import Tally
     from psd.privacy.unit import PrivacyUnit
-    from psd.regions.hierarchy import RegionHierarchy
     from psd.space.domain import Domain
+    from psd.space.time_slices import TimeSlices
 
 __all__ = ["Spark", "SparkTable", "open_engine"]
 
@@ -33,8 +35,10 @@ class Spark:
 
     Guarantees
     ----------
-    - Only counts of cells and of refused records are returned, and with regions the coordinates
-      of records near an outline. Messages of Spark, which quote records, are not passed on.
+    - Only counts of cells and of refused records are returned, and coordinates, without users and
+      times and each pair once: with regions or a boundary those near an outline, and those of all
+      records if regions have no raster or coordinates are transformed. Messages of Spark, which
+      quote records, are not passed on.
     - The key of the hash that chooses kept records is in the query, and so in the logs of Spark;
       it keeps the choice unbiased, and privacy does not depend on it.
 
@@ -70,15 +74,20 @@ class Spark:
         unit: PrivacyUnit,
         key: bytes | None = None,
         step: tuple[int, int] = (1, 1),
-        regions: RegionHierarchy | None = None,
+        area: Area | None = None,
+        slices: TimeSlices | None = None,
+        strata: Strata | None = None,
     ) -> Tally:
-        """Count kept records per occupied cell.
+        """Count kept records per slice, stratum and occupied cell.
 
         Parameters
         ----------
         data : str, SparkTable or list of them
             Paths of CSV and Parquet files as the cluster sees them, and names of tables. Private.
-        columns, domain, unit, key, step, regions
+        columns : Columns
+            With an ``input_crs`` other than that of the domain, the coordinates of all records,
+            each pair once, are transformed in this process. Public.
+        domain, unit, key, step, area, slices, strata
             As in `psd.ingest.tally_builder.tally_batches`.
 
         Raises
@@ -99,13 +108,15 @@ class Spark:
                     return tally_table(
                         table,
                         lambda query: spark.sql(to_sql(query, "pyspark")).toArrow(),
+                        share,
                         columns,
                         domain,
                         unit=unit,
                         key=key,
                         step=step,
-                        regions=regions,
-                        share=share,
+                        area=area,
+                        slices=slices,
+                        strata=strata,
                     )
             except PsdError:  # a refusal, some of which are errors of the system too
                 raise

@@ -9,6 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
+from psd._util.arrays import ranges
 from psd.apps.spark.parse import (
     as_integer,
     count_days,
@@ -27,13 +31,17 @@ from psd.apps.spark.parse import (
 )
 from psd.ingest.coordinate_text import srid_of
 from psd.ingest.row_hash import PRIME, SALTS, TIME_OFFSET
+from psd.ingest.sources import Columns
 from psd.ingest.user_ids import INVISIBLE
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from psd.privacy.unit import PrivacyUnit
     from psd.space.domain import Domain
+    from psd.space.time_slices import TimeSlices
 
-__all__ = ["count_cells", "count_faults", "parse_rows", "to_sql"]
+__all__ = ["add_slices", "count_cells", "count_faults", "is_inside", "parse_rows", "to_sql"]
 
 # Characters that sources strip from a field.
 _STRIPPED = {"x": " \t", "y": " \t", "user": INVISIBLE, "time": " \t\n\v\f\r"}
@@ -41,8 +49,8 @@ _STRIPPED = {"x": " \t", "y": " \t", "user": INVISIBLE, "time": " \t\n\v\f\r"}
 _SALT_DIGITS = 7
 
 
-def parse_rows(table: Any, domain: Domain, *, decimal: str = ".", is_wkt: bool = False) -> Any:
-    """Parse records: point, user, time, and the reasons to refuse a record.
+def parse_rows(table: Any, domain: Domain, columns: Columns | None = None) -> Any:
+    """Parse records: point, user, time, whether it is in the bounds, and the reasons to refuse it.
 
     Parameters
     ----------
@@ -50,15 +58,14 @@ def parse_rows(table: Any, domain: Domain, *, decimal: str = ".", is_wkt: bool =
         Columns x and y, and user and time if they are used.
     domain : Domain
         Public.
-    decimal : {".", ","}
-        Decimal sign of coordinates in text. Public.
-    is_wkt : bool
-        Whether x and y are both the column of points in WKT. Public.
+    columns : Columns, optional
+        How text is read; with ``wkt``, x and y are both the column of points. Public.
     """
-    if is_wkt:
-        srid = srid_of(domain.crs, None)
+    columns = Columns() if columns is None else columns
+    if columns.wkt is not None:
+        srid = srid_of(domain.crs, columns.input_crs)
         table = table.mutate(x=point_part(table.x, 1, srid), y=point_part(table.y, 2, srid))
-    elif decimal == ",":
+    elif columns.decimal == ",":
         table = table.mutate(x=with_point(table.x), y=with_point(table.y))
     rows = table.select(
         **{name: strip_characters(_text(table, name), _STRIPPED[name]) for name in table.columns}
@@ -72,13 +79,47 @@ def parse_rows(table: Any, domain: Domain, *, decimal: str = ".", is_wkt: bool =
         read["moment_text"], read["bad_time"], read["aware_time"] = parse_moment(rows.time.lower())
     rows = rows.select(**read)
     bad = {f"bad_{name}": is_bad(rows[f"text_{name}"], rows[name]) for name in ("x", "y")}
-    rows = rows.mutate(inside=_inside(rows, domain), **bad).drop("text_x", "text_y")
+    rows = rows.mutate(inside=is_inside(rows, domain), **bad).drop("text_x", "text_y")
     return _add_times(rows) if "time" in table.columns else rows
 
 
 def _text(table: Any, name: str) -> Any:
     """Column to parse: ids and times as text."""
     return table[name] if name in ("x", "y") else table[name].cast("string")
+
+
+def is_inside(rows: Any, domain: Domain) -> Any:
+    """Whether a record is in the bounds, edges included, and in a slice if there are any."""
+    west, south, east, north = map(literal_double, domain.bounds)
+    within = (rows.x >= west) & (rows.x <= east) & (rows.y >= south) & (rows.y <= north)
+    return is_true(within & rows["slice"].notnull() if "slice" in rows.columns else within)
+
+
+def add_slices(rows: Any, slices: TimeSlices, domain: Domain, share: Callable[..., Any]) -> Any:
+    """Add the time slice of each record, NULL for none; records in none are not inside.
+
+    All hours of the slices, or days if slices are longer, are a table that is joined, so the
+    calendar is that of `psd.space.time_slices`.
+
+    Parameters
+    ----------
+    rows : ibis.Table
+        From `parse_rows`, with times.
+    slices, domain
+        As in `psd.ingest.tally_builder.tally_batches`. Public.
+    share : callable
+        Brings a table to the engine.
+    """
+    by_hour = slices.by == "hour"
+    begin, end = (
+        hours.astype(f"datetime64[{'h' if by_hour else 'D'}]").astype(np.int64)
+        for hours in (slices.begins, slices.ends)
+    )
+    numbers = np.repeat(np.arange(len(slices)), end - begin)
+    table = share("slices", pa.table({"part": ranges(begin, end - begin), "slice": numbers}))
+    rows = rows.mutate(part_of_time=rows.days * 24 + rows.hour % 24 if by_hour else rows.days)
+    rows = rows.left_join(table, rows.part_of_time == table.part).drop("part", "part_of_time")
+    return rows.mutate(inside=is_inside(rows, domain))
 
 
 def count_faults(rows: Any) -> Any:
@@ -101,33 +142,41 @@ def count_faults(rows: Any) -> Any:
 
 
 def count_cells(
-    rows: Any, domain: Domain, *, unit: PrivacyUnit, key: bytes, step: tuple[int, int] = (1, 1)
+    rows: Any,
+    domain: Domain,
+    *,
+    unit: PrivacyUnit,
+    key: bytes,
+    step: tuple[int, int] = (1, 1),
+    strata: int = 1,
 ) -> Any:
     """Count occupied cells: code, number of records, and their weight.
 
-    With a column ``region``, records in none are left out, and the others are counted by cell and
-    region; the code of a region's cells follow those of the region before.
+    With a column ``stratum`` or ``slice``, records are counted by them too. Codes are those of
+    `psd.ingest.tally_builder.tally_of_codes`.
 
     Parameters
     ----------
     rows : ibis.Table
-        From `parse_rows`, and with regions from `psd.apps.spark.regions.add_regions`.
+        From `parse_rows`, and what `add_slices` and `psd.apps.spark.places.place` add.
     domain, unit, key, step
         As in `psd.ingest.tally_builder.tally_batches`. Public, except the key.
+    strata : int
+        Number of strata. Public.
     """
     rows = rows.filter(rows.inside)
     rows = _add_cells(rows, domain)
-    width, by_region = domain.lattice[0], "region" in rows.columns
-    if by_region:  # as in `psd.ingest.wide_columns`
-        rows = rows.filter(rows.region >= 0)
-        rows = rows.mutate(column=rows.region * width + rows.column)
+    width, by_slice = domain.lattice[0], "slice" in rows.columns
+    if "stratum" in rows.columns:  # as in `psd.ingest.wide_columns`
+        rows = rows.mutate(column=rows.stratum * width + rows.column)
     if unit.has_user:
         rows = rows.filter(rows.user.notnull())
         rows = _add_weights(rows, unit) if unit.weight else _keep_smallest(rows, unit, key)
     columns, lines = (-(-size // part) for size, part in zip(domain.lattice, step, strict=True))
     code = rows.row // step[1] * columns + rows.column % width // step[0]
-    if by_region:
-        code += rows.column // width * (columns * lines)
+    code += rows.column // width * (columns * lines)
+    if by_slice:
+        code += rows["slice"] * (strata * columns * lines)
     rows = rows.mutate(code=code.cast("int64"))
     weight = rows.weight.sum() if unit.weight else rows.count()
     return rows.group_by("code").aggregate(number=rows.count(), weight=weight)
@@ -155,13 +204,6 @@ def to_sql(query: Any, dialect: str) -> str:
 def _count_if(condition: Any) -> Any:
     """Count records that satisfy a condition."""
     return as_integer(condition).sum().fill_null(0)
-
-
-def _inside(rows: Any, domain: Domain) -> Any:
-    """Whether a record is in the bounds, edges included."""
-    west, south, east, north = map(literal_double, domain.bounds)
-    within = (rows.x >= west) & (rows.x <= east) & (rows.y >= south) & (rows.y <= north)
-    return is_true(within)
 
 
 def _add_times(rows: Any) -> Any:
@@ -218,13 +260,16 @@ def _add_weights(rows: Any, unit: PrivacyUnit) -> Any:
 
 
 def _keep_smallest(rows: Any, unit: PrivacyUnit, key: bytes) -> Any:
-    """Keep the k records of each unit with the smallest hashes."""
+    """Keep the k records of each unit with the smallest hashes, of the M of each of its slices."""
     import ibis
 
-    moments = rows.moment if "moment" in rows.columns else ibis.literal(0, "int64")
-    days = rows.days if unit.kind == "user-day" else ibis.literal(0, "int64")
+    none = ibis.literal(0, "int64")
+    moments, days, slices = (
+        rows[name] if name in rows.columns else none for name in ("moment", "days", "slice")
+    )
     digest = (ibis.literal(f"{key.hex()}|") + rows.user).hexdigest("md5")
-    rows = rows.select("user", "column", "row", moment=moments, days=days, digest=digest)
+    of_time = {"moment": moments, "days": days, "slice": slices}
+    rows = rows.select("user", "column", "row", digest=digest, **of_time)
     equal = ["user", "column", "row", "moment"]
     rows = rows.mutate(
         occurrence=ibis.row_number().over(group_by=equal, order_by="moment"),
@@ -232,8 +277,14 @@ def _keep_smallest(rows: Any, unit: PrivacyUnit, key: bytes) -> Any:
     )
     rows = _add_hashes(rows)
     order = ["row_hash", "column", "row", "moment", "occurrence"]
-    rows = rows.mutate(rank=ibis.row_number().over(group_by=["user", "days"], order_by=order))
-    return rows.filter(rows["rank"] < unit.max_contributions)
+    by = {"user-day": ["user", "days"], "user-slice": ["user", "slice"]}.get(unit.kind, ["user"])
+    limits = [(by, unit.max_contributions)]
+    if unit.max_per_slice is not None:
+        limits = [(["user", "slice"], unit.max_per_slice), *limits]
+    for group, limit in limits:
+        rows = rows.mutate(rank=ibis.row_number().over(group_by=group, order_by=order))
+        rows = rows.filter(rows["rank"] < limit)
+    return rows
 
 
 def _salt(digest: Any, parse_number: int) -> Any:

@@ -17,6 +17,7 @@ from psd._util.csv_header import AUTOMATIC, DELIMITERS
 from psd._util.wall_clock import check_zone
 from psd.errors import InputDataError, ParameterError
 from psd.ingest.column_names import check_roles, resolve_columns
+from psd.ingest.input_names import NamedInput
 from psd.ingest.input_paths import uncompressed_name
 from psd.ingest.tally_marks import refuse_tally_columns
 
@@ -60,7 +61,7 @@ _TYPES = {
 
 
 @dataclass(frozen=True, slots=True)
-class SparkTable:
+class SparkTable(NamedInput):
     """A table or view in the catalogue of Spark.
 
     Parameters
@@ -75,6 +76,11 @@ class SparkTable:
     """
 
     name: str
+
+    @property
+    def input_name(self) -> str:
+        """See `psd.ingest.input_names.NamedInput`."""
+        return f"table of Spark {self.name}"
 
 
 def read_rows(spark: Any, data: Any, columns: Columns) -> Any:

@@ -176,7 +176,7 @@ def _filled_builder(
         step=coarsest_step(request.method, domain) if step is None else step,
         area=boundary,
         slices=time_slice,
-        regions=request.regions,
+        strata=request.regions,
         memory=for_rows,
         limits_cells=limits_cells,
     )
@@ -201,7 +201,7 @@ def first_records(
     columns = ("users", "hashes", "columns", "rows", "time")
     rows = replace(rows, **{column: getattr(rows, column)[first] for column in columns})
     records = np.bincount(rows.users, minlength=len(names))
-    width = None if builder.regions is None else builder.domain.lattice[0]
+    width = None if builder.strata is None else builder.domain.lattice[0]
     report = builder.report
     report["over the limit"] = (
         report["read"]

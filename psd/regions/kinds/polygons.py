@@ -14,9 +14,10 @@ from psd._util.arrays import Floats, Integers
 from psd._util.threads import map_items
 from psd.errors import ReleaseFormatError
 from psd.regions.cover import overlapping_pairs, polygonal_part
-from psd.regions.hierarchy import NO_REGION, CertainCells, RegionGeometry, RegionLevel
+from psd.regions.hierarchy import NO_REGION, RegionGeometry, RegionLevel
 from psd.regions.raster import RegionRaster
 from psd.regions.table import read_levels, write_levels
+from psd.space.certain_cells import CertainCells
 from psd.space.domain import Domain
 from psd.space.even_odd import SideIndex
 
@@ -113,7 +114,7 @@ class PolygonRegions(RegionGeometry):
         cells = self._raster.certain_cells()
         if not self.elsewhere:
             return cells
-        return replace(cells, region=np.where(cells.region < 0, len(self) - 1, cells.region))
+        return replace(cells, part=np.where(cells.part < 0, len(self) - 1, cells.part))
 
     def _probes(self, x: Floats, y: Floats) -> tuple[Floats, Floats]:
         """Coordinates that decide."""

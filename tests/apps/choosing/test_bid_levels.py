@@ -28,33 +28,33 @@ def batch(bids, x=1.0, user=None):
 
 def test_bids_are_counted_by_the_prices_that_they_reach():
     levels = BidLevels(prices=PRICES)
-    tally = tally_batches([batch(BIDS), batch([5, 5], 9.0)], DOMAIN, regions=levels)
+    tally = tally_batches([batch(BIDS), batch([5, 5], 9.0)], DOMAIN, strata=levels)
     assert levels.reached(tally).tolist() == [[[3, 2, 1]]]
     assert tally.report["without a bid"] == 2
     assert tally.report["outside"] == 2
     assert tally.report["kept"] == 5
-    assert levels.reached(tally_batches([], DOMAIN, regions=levels)).tolist() == [[[0, 0, 0]]]
+    assert levels.reached(tally_batches([], DOMAIN, strata=levels)).tolist() == [[[0, 0, 0]]]
     assert levels.reached(tally_batches([], DOMAIN)).tolist() == [[[0, 0, 0]]]
 
 
 def test_cells_and_regions_are_parts_and_users_are_bounded():
     levels = BidLevels(prices=PRICES)
-    tally = tally_batches([batch([2, 5], [1.0, 3.0]), batch([5], 3.0)], DOMAIN, regions=levels)
+    tally = tally_batches([batch([2, 5], [1.0, 3.0]), batch([5], 3.0)], DOMAIN, strata=levels)
     assert levels.reached(tally, (2, 2))[0].tolist() == [[1, 1, 0], [2, 2, 2], [0] * 3, [0] * 3]
     regions = two_columns(DOMAIN)
     levels = BidLevels(prices=PRICES, regions=regions)
-    tally = tally_batches([batch([2, 5, np.nan], [1.0, 3.0, 3.0])], DOMAIN, regions=levels)
+    tally = tally_batches([batch([2, 5, np.nan], [1.0, 3.0, 3.0])], DOMAIN, strata=levels)
     west, east = (regions.levels[-1].ids.index(name) for name in ("west", "east"))
     assert levels.reached(tally)[[west, east], 0].tolist() == [[1, 1, 0], [1, 1, 1]]
     levels, unit = BidLevels(prices=PRICES), PrivacyUnit(kind="user", max_contributions=1)
     user = pa.array(["a"] * 6 + ["b"])
-    builder = TallyBuilder(DOMAIN, unit=unit, regions=levels)
+    builder = TallyBuilder(DOMAIN, unit=unit, strata=levels)
     builder.add_batch(batch([1, 2, 2, 5, 5, np.nan, 2], user=user))
     reached = levels.reached(builder.build(b"0" * 16))[0, 0]
     assert reached[0] == 2
     assert 1 <= reached[1] <= 2
     with pytest.raises(InputDataError, match="no bids"):
-        tally_batches([Batch(x=np.ones(3), y=np.ones(3))], DOMAIN, regions=levels)
+        tally_batches([Batch(x=np.ones(3), y=np.ones(3))], DOMAIN, strata=levels)
 
 
 VALUES = ["1", "2.5", " 3 ", "", "x", "1_0", "inf", "nan", "-2", "1e2", None]

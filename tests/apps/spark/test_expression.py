@@ -14,11 +14,11 @@ import shapely
 
 import psd
 from psd._util.wall_clock import wall_clock
+from psd.apps.spark import expression, places
 from psd.apps.spark.counts import tally_table
 from psd.apps.spark.expression import parse_rows, to_sql
 from psd.apps.spark.parse import COMPOSED, literal_double
-from psd.errors import DomainError, InputDataError, ParameterError
-from psd.ingest.engine import _expression
+from psd.errors import DomainError, InputDataError, ParameterError, ResourceError
 from psd.ingest.sources import Columns
 from psd.privacy.unit import PrivacyUnit
 from support import engines
@@ -47,9 +47,9 @@ def by_expression(table, columns, domain, **options):
         return tally_table(
             ibis.table(schema, name="points"),
             lambda query: connection.sql(to_sql(query, "duckdb")).to_arrow_table(),
+            share,
             columns,
             domain,
-            share=share,
             **options,
         )
 
@@ -79,7 +79,7 @@ def test_cell_by_cell(unit, step, tmp_path):
 @pytest.mark.parametrize("case", ["record", "user, coarse", "user-day", "users counted"])
 def test_region_by_region(name, case):
     unit, step = engines.CASES[case]
-    assert_same(unit=unit, step=step, regions=engines.hierarchies()[name])
+    assert_same(unit=unit, step=step, strata=engines.hierarchies()[name])
 
 
 def test_regions_of_rounded_coordinates_and_of_cells():
@@ -92,12 +92,12 @@ def test_regions_of_rounded_coordinates_and_of_cells():
         (rounded, engines.hierarchies(rounded)["polygons"]),
         (plane, cells.read(plane)),
     ):
-        assert_same(ROWS, engines.COLUMNS, space, unit=unit, regions=regions)
+        assert_same(ROWS, engines.COLUMNS, space, unit=unit, strata=regions)
     regions = engines.hierarchies()["polygons"]
     corners = shapely.get_coordinates(regions.shapes())
     middles = (corners[1:] + corners[:-1]) / 2
     x, y = np.concatenate([corners, middles]).clip((126.4, 37.0), (127.6, 38.0)).T
-    assert_same(pa.table({"lon": x, "lat": y}), PLAIN, regions=regions)
+    assert_same(pa.table({"lon": x, "lat": y}), PLAIN, strata=regions)
 
 
 def test_only_coordinates_near_outlines_are_brought_here(monkeypatch):
@@ -109,8 +109,126 @@ def test_only_coordinates_near_outlines_are_brought_here(monkeypatch):
         return assign(self, x, y)
 
     monkeypatch.setattr(type(regions.geometry), "assign", count)
-    by_expression(ROWS, engines.COLUMNS, engines.DOMAIN, unit=RECORD, regions=regions)
+    by_expression(ROWS, engines.COLUMNS, engines.DOMAIN, unit=RECORD, strata=regions)
     assert sum(seen) < 0.25 * len(ROWS)
+
+
+@pytest.mark.parametrize("by", engines.SLICES)
+@pytest.mark.parametrize("case", engines.SLICED)
+def test_slice_by_slice(by, case):
+    options = {"unit": engines.SLICED[case], "slices": engines.SLICES[by]}
+    assert_same(engines.turns(), **options)
+
+
+def test_slices_of_regions_and_of_blocks():
+    options = {"slices": engines.SLICES["day"], "step": engines.COARSE}
+    unit = engines.SLICED["user, some in each slice"]
+    for strata in (None, engines.hierarchies()["a gap"]):
+        assert_same(engines.turns(), unit=unit, strata=strata, **options)
+
+
+@pytest.mark.parametrize("by", engines.SLICES)
+def test_slices_of_odd_times_in_text(by, tmp_path):
+    """Leap seconds stay in their slice, and 24:00 is in the next one."""
+    texts = [
+        "2024-12-31 23:59:60",
+        "2024-12-31T24:00",
+        "2024-02-29 24:00:00",
+        "1969-12-31 23:59:60",
+    ]
+    texts += ["2024-10-26 24:00", "2024-10-27T02:59:60.5", "2024-12-29t24:00", "0001-01-01"]
+    x, y = np.random.default_rng(2).uniform((126.5, 37), (127.5, 38), (800, 2)).T
+    columns = {"lon": map(repr, x.tolist()), "lat": map(repr, y.tolist()), "time": texts * 100}
+    table = pa.table({name: list(values) for name, values in columns.items()})
+    path = engines.write_quoted(tmp_path / "points.csv", table)
+    options = {"unit": RECORD, "slices": engines.SLICES[by]}
+    found, local = (
+        count(data, Columns(time="time"), engines.DOMAIN, **options)
+        for count, data in ((by_expression, table), (locally, path))
+    )
+    engines.assert_equal(found, local)
+
+
+@pytest.mark.parametrize("case", ["record", "user, coarse", "users counted"])
+def test_records_in_an_area(case):
+    unit, step = engines.CASES[case]
+    assert_same(unit=unit, step=step, area=engines.area())
+    regions = engines.hierarchies()["polygons"]
+    assert_same(unit=unit, step=step, area=engines.area(), strata=regions)
+
+
+def test_points_on_the_outline_of_an_area():
+    bounds = engines.DOMAIN.bounds
+    for domain in (
+        engines.DOMAIN,
+        psd.Domain(bounds=bounds, coordinate_resolution="0.01"),
+        psd.Domain(bounds=bounds, lattice=(1500, 1025)),
+        psd.Domain(bounds=bounds, lattice=(90, 1024)),
+        psd.Domain(bounds=(0.1, 0.1, 0.7, 0.3), crs="EPSG:3857"),
+    ):
+        area = engines.area(domain)
+        assert_same(engines.on_outline(area.shape, domain), PLAIN, domain, area=area)
+
+
+def test_only_coordinates_near_the_outline_of_an_area_are_brought_here():
+    area, seen = engines.area(), []
+
+    class Seen:
+        certain_cells = staticmethod(area.certain_cells)
+
+        def contains(self, x, y):
+            seen.append(len(x))
+            return area.contains(x, y)
+
+    by_expression(ROWS, engines.COLUMNS, engines.DOMAIN, unit=RECORD, area=Seen())
+    assert 0 < sum(seen) < 0.1 * len(ROWS)
+
+
+@pytest.mark.parametrize("case", ["record", "user, coarse", "users counted"])
+def test_coordinates_in_another_crs(case):
+    unit, step = engines.CASES[case]
+    metres = Columns(user="user", time="time", input_crs=engines.METRES)
+    options = {"unit": unit, "step": step}
+    assert_same(engines.in_metres(ROWS), metres, **options)
+    assert_same(ROWS, Columns(user="user", input_crs="EPSG:4326"), engines.PROJECTED, **options)
+
+
+def test_all_that_places_a_record():
+    more = {"area": engines.area(), "strata": engines.hierarchies()["a gap"]}
+    metres = Columns(user="user", time="time", input_crs=engines.METRES)
+    unit, slices = engines.SLICED["user, some in each slice"], engines.SLICES["day"]
+    table = engines.in_metres(engines.turns())
+    assert_same(table, metres, unit=unit, slices=slices, **more)
+
+
+def test_points_on_both_sides_of_0_in_another_crs():
+    """PROJ takes the angle of a point, which leaps by 360 degrees at the sign of 0."""
+    rng = np.random.default_rng(7)
+    x, y = rng.uniform(-2e6, 2e6, (2, 900))
+    x[::2] = rng.choice([0.0, -0.0], 450)
+    north = psd.Domain(bounds=(-180, 50, 180, 90))
+    assert_same(pa.table({"lon": x, "lat": y}), Columns(input_crs="EPSG:3995"), north)
+
+
+def test_coordinates_stay_where_crs_are_the_same(monkeypatch):
+    monkeypatch.setattr("psd.apps.spark.places._transform", lambda *_: pytest.fail("transformed"))
+    same = Columns(user="user", time="time", input_crs="EPSG:4326")
+    assert_same(ROWS, same, engines.DOMAIN)
+    rounded = psd.Domain(bounds=engines.DOMAIN.bounds, coordinate_resolution="0.001")
+    with pytest.raises(DomainError, match="coordinate_resolution must be left out"):
+        by_expression(ROWS, Columns(input_crs=engines.METRES), rounded, unit=RECORD)
+
+
+def test_an_input_that_changes_while_it_is_placed(monkeypatch):
+    """What is joined to no coordinates was not there when these were brought here."""
+    brought = places._brought
+    monkeypatch.setattr(
+        places, "_brought", lambda *given: [values[1:] for values in brought(*given)]
+    )
+    metres = Columns(user="user", time="time", input_crs=engines.METRES)
+    for columns, more in ((metres, {}), (engines.COLUMNS, {"area": engines.area()})):
+        with pytest.raises(ResourceError, match="changed while it was read"):
+            by_expression(ROWS, columns, engines.DOMAIN, unit=RECORD, **more)
 
 
 PLANTED = {
@@ -125,7 +243,7 @@ PLANTED = {
 def test_planted_differences_are_noticed(monkeypatch, name, value):
     unit, step = engines.CASES["user"]
     assert_same(unit=unit, step=step)
-    monkeypatch.setattr(_expression, name, value)
+    monkeypatch.setattr(expression, name, value)
     with pytest.raises(AssertionError):
         assert_same(unit=unit, step=step)
 
@@ -237,13 +355,13 @@ def test_rows_that_are_refused_wherever_they_lie():
     late = pa.table({"lon": [0.5], "lat": [0.5], "time": ["2024-01-31 10:00:00+09:00"]})
     with pytest.raises(InputDataError, match="offset"):
         by_expression(late, Columns(time="time"), PLANE, unit=RECORD)
+    untimed, slices = pa.table({"lon": [0.5], "lat": [0.5]}), engines.SLICES["day"]
     per_slice = PrivacyUnit(kind="user", max_contributions=2, max_per_slice=1)
-    table = pa.table({"lon": [0.5], "lat": [0.5], "user": ["a"], "time": ["2024-01-31"]})
-    for unit in (PrivacyUnit(kind="user-slice"), per_slice):
-        with pytest.raises(ParameterError, match="time slices"):
-            by_expression(table, engines.COLUMNS, PLANE, unit=unit)
-    with pytest.raises(ParameterError, match=r"input_crs must be that of the bounds, EPSG:3857"):
-        tally_table(None, lambda query: None, Columns(input_crs="EPSG:4326"), PLANE, unit=RECORD)
+    for count, data in ((by_expression, untimed), (locally, untimed.to_pandas())):
+        with pytest.raises(InputDataError, match="name its column with time="):
+            count(data, PLAIN, PLANE, unit=RECORD, slices=slices)
+        with pytest.raises(ParameterError, match="max_per_slice must be given with slices="):
+            count(data, PLAIN, PLANE, unit=per_slice)
 
 
 def test_ids_that_engines_take_are_composed_however_they_are_joined():

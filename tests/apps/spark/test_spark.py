@@ -41,7 +41,7 @@ def spark(url):
 @pytest.mark.parametrize("name", ["polygons", "rounded"])
 def test_region_by_region(spark, inputs, name):
     regions = engines.hierarchies()[name]
-    engines.assert_same(spark, inputs["parquet"], unit=USER, regions=regions)
+    engines.assert_same(spark, inputs["parquet"], unit=USER, strata=regions)
 
 
 def test_several_files_are_one_input(spark, tmp_path):

@@ -63,7 +63,7 @@ def region_of_the_record_before(original, self, x, y):
 def users_bounded_in_each_region(self, partition):
     """The records of a user are bounded in each region, and not in all regions together."""
     _, region = split_columns(partition.codes % self._width, self.domain.lattice[0])
-    return np.unique(partition.users * self._regions + region, return_inverse=True)[1]
+    return np.unique(partition.users * self._strata + region, return_inverse=True)[1]
 
 
 @planted(test=KEYS + "test_order_and_batches_have_no_effect[all-user]")

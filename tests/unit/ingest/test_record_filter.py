@@ -28,8 +28,9 @@ class East:
 class Bands:
     """A region for each column; none in the north, or without a number as the bid."""
 
-    def assign(self, x, y, bid=0.0):
-        return np.where((y < 3) & np.isfinite(bid), x, -1).astype(np.int32)
+    def assign(self, x, y, bid=None, /):
+        has_bid = True if bid is None else np.isfinite(bid)
+        return np.where((y < 3) & has_bid, x, -1).astype(np.int32)
 
 
 def batch(points, times=None):
@@ -38,7 +39,7 @@ def batch(points, times=None):
 
 
 def filter_of(domain=PLANE, **options):
-    plain = {"area": None, "slices": None, "needs_time": False, "regions": None}
+    plain = {"area": None, "slices": None, "needs_time": False, "strata": None}
     return RecordFilter(domain, **{**plain, **options})
 
 
@@ -87,14 +88,14 @@ def test_records_outside_all_slices_are_dropped():
 
 
 def test_a_record_outside_is_reported_as_outside_whatever_its_bid():
-    records = filter_of(slices=SLICES, area=East(), needs_time=True, regions=Bands())
+    records = filter_of(slices=SLICES, area=East(), needs_time=True, strata=Bands())
     points = [(1.5, 1), (3.5, 3), (2.5, 1), (3.5, 1)]  # not in the area, a region, a slice; in all
     times = [TIMES[0], TIMES[0], TIMES[1], TIMES[0]]
     filtered = records.filter_batch(batch(points, times))
     assert filtered.inside.tolist() == [False, False, False, True]
-    assert (cells(filtered), filtered.region.tolist()) == ([(3, 1)], [3])
+    assert (cells(filtered), filtered.stratum.tolist()) == ([(3, 1)], [3])
     assert records.report == {"read": 4, "without coordinates": 0, "outside": 3}
-    records = filter_of(regions=Bands())
+    records = filter_of(strata=Bands())
     bids = np.array([np.nan, np.nan, np.inf, 2.0])
     records.filter_batch(replace(batch([(1, 1), (9, 9), (2, 2), (2, 1)]), bid=bids))
     left = {"without coordinates": 0, "outside": 1, "without a bid": 2}

@@ -178,7 +178,7 @@ def test_cells_are_counted_together_on_a_fine_lattice(subtests):
 class Bands:
     size = 4
 
-    def assign(self, x, y):
+    def assign(self, x, y, value=None, /):
         return np.minimum(x, 3).astype(np.int32)
 
 
@@ -188,7 +188,7 @@ def test_each_record_is_counted_in_its_region_and_slice(subtests):
     for unit, lattice, slices in product(UNITS, ((8, 2), (2**14, 2**11)), (None, DAYS)):
         rows = batch(points, ["u"] * 4, times if slices else None)
         domain = replace(PLANE, lattice=lattice)
-        counted = tally_batches([rows], domain, unit=unit, slices=slices, regions=Bands())
+        counted = tally_batches([rows], domain, unit=unit, slices=slices, strata=Bands())
         days = [1, 1, 1, 0] if slices else [0] * 4
         width, height = lattice[0] // 4, lattice[1] // 2
         expected = [
@@ -206,10 +206,10 @@ def test_each_record_is_counted_in_its_region_and_slice(subtests):
 def test_a_lattice_must_leave_room_for_its_regions_also_in_coarse_cells(monkeypatch):
     domain, step = replace(PLANE, lattice=(2**30, 2**28)), (2**25, 2**25)
     monkeypatch.setattr(Bands, "size", 16)
-    TallyBuilder(domain, unit=RECORD, step=step, regions=Bands())
+    TallyBuilder(domain, unit=RECORD, step=step, strata=Bands())
     monkeypatch.setattr(Bands, "size", 17)
     with pytest.raises(DomainError, match="is too fine for 17 slices times regions"):
-        TallyBuilder(domain, unit=RECORD, step=step, regions=Bands())
+        TallyBuilder(domain, unit=RECORD, step=step, strata=Bands())
 
 
 def test_codes_are_split_in_parts(monkeypatch):

@@ -56,7 +56,7 @@ def batch(table):
 
 def counted(table, regions, unit=RECORD, slices=None, pieces=1, **options):
     parts = [batch(table.iloc[start::pieces]) for start in range(pieces)]
-    options |= {"unit": unit, "key": KEY, "slices": slices, "regions": regions}
+    options |= {"unit": unit, "key": KEY, "slices": slices, "strata": regions}
     return tally_batches(parts, regions.domain, **options)
 
 
@@ -130,7 +130,7 @@ def test_kept_records_of_users_have_wide_columns():
     table, regions = records(1500), hierarchy()
     unit = PrivacyUnit(kind="user", max_contributions=1000)  # a limit that no user reaches
     assert keys(counted(table, regions, unit)) == keys(counted(table, regions))
-    builder = TallyBuilder(PLANE, unit=USER, regions=regions)
+    builder = TallyBuilder(PLANE, unit=USER, strata=regions)
     builder.add_batch(batch(table))
     rows = builder.user_rows(KEY)
     assert isinstance(rows, UserRows)

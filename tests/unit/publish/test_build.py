@@ -11,11 +11,14 @@ import shapely
 
 import psd
 from psd.errors import InputDataError, ParameterError
+from psd.ingest.sources import read
+from psd.ingest.tally_builder import tally_batches
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_release
 from psd.publish.observer import Observer
+from psd.testing import SCRIPTS, RecordingSampler
 from support.privacy.samplers import Echo
 
 DOMAIN = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
@@ -151,14 +154,48 @@ def test_stages_and_private_counts_are_told_to_who_asks(capfd):
 
 def test_what_an_engine_does_not_do_is_refused_before_it_counts(subtests):
     engine = SimpleNamespace(tally=lambda *_, **__: pytest.fail("the engine counted"))
-    months = psd.TimeSlices.parse("month", "2024-01..2024-03")
-    square = gpd.GeoDataFrame(geometry=[shapely.box(0, 0, 1, 1)], crs=3857)
     for arguments, words in (
         ({"domain": psd.PrivateBounds()}, "bounds must be public with an engine"),
         (CHOSEN, "max_contributions must be a number with an engine"),
-        ({"boundary": square}, "boundary must be left out with an engine"),
-        ({"time": "at", "slices": months}, "slices must be left out with an engine"),
         ({"engine": "spark"}, "engine must be an engine"),
     ):
         with subtests.test(words), pytest.raises(ParameterError, match=words):
             build("points.csv", **{"engine": engine, **arguments})
+
+
+class Elsewhere:
+    """An engine, which counts as this process does."""
+
+    def tally(self, data, columns, domain, **how):
+        return tally_batches(read(data, columns, domain), domain, **how)
+
+
+SQUARE = gpd.GeoDataFrame(geometry=[shapely.box(0, 0, 3, 4)], crs=3857)
+BOUNDED = {"time": "at", "user": "id", "slices": psd.TimeSlices.parse("month", "2024-01..2024-03")}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"boundary": SQUARE},
+        {"regions": psd.CellRegions(kind="grid-cells", cells="2"), "method": "none"},
+        {**BOUNDED, "max_contributions": 2},
+        {**BOUNDED, "max_contributions": 2, "per": "slice"},
+        {**BOUNDED, "max_contributions": 2, "per": "user-slice"},
+        {**BOUNDED, "max_contributions": 3, "max_per_slice": 1, "boundary": SQUARE},
+    ],
+    ids=lambda options: " ".join(map(str, options)),
+)
+def test_an_engine_is_given_all_that_decides_what_is_counted(options):
+    """One that left out an argument would count other records of so few places."""
+    rng = np.random.default_rng(1)
+    x, y = rng.integers(0, 9, (2, 400)) + 0.5
+    months = pd.to_datetime("2023-12-01") + pd.to_timedelta(rng.integers(0, 150, 400), unit="D")
+    ids = rng.choice(["a", "b", "c"], 400)
+    table = pd.DataFrame({"lon": x, "lat": y, "id": ids, "at": months})
+    facts = []
+    for engine in (None, Elsewhere()):
+        noise = RecordingSampler(SCRIPTS[1])
+        build(table, engine=engine, sampler=noise, **options)
+        facts.append((len(noise.draws), sum(draw.true.sum() for draw in noise.draws)))
+    assert facts[0] == facts[1]

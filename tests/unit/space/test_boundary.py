@@ -108,6 +108,42 @@ def test_most_points_are_decided_by_the_raster(monkeypatch):
     assert sum(asked) < 200
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"bounds": (0, 0, 8, 8), "lattice": (2**20, 2**20)},
+        {"bounds": (0, 0, 8, 8), "lattice": (1500, 1025)},
+        {"bounds": (0, 0, 8, 8), "lattice": (90, 1024)},
+        {"bounds": (0.0, 0.009, 8.0, 7.991), "coordinate_resolution": "0.01"},
+        {"bounds": (0.0, 0.0, 8.009, 8.009), "coordinate_resolution": "0.02"},
+    ],
+    ids=str,
+)
+def test_certain_cells_are_right_about_all_points(options):
+    """Also of points beside the lines of the raster, and at the bounds."""
+    domain = psd.Domain(crs="EPSG:3857", **options)
+    found = boundary(STAR, shapely.box(7, 3, 8, 9), domain=domain)
+    cells, rng = found.certain_cells(), np.random.default_rng(1)
+    part = np.full(cells.side**2, -2)
+    part[cells.cell] = cells.part
+    sides = []
+    for axis in (0, 1):
+        low, high = domain.bounds[axis], domain.bounds[axis + 2]
+        lines = low + rng.integers(0, cells.side + 1, 20_000) / cells.scale[axis]
+        near = np.concatenate([lines, rng.uniform(low, high, 20_000), [low, high] * 50])
+        near = np.nextafter(near, rng.choice([-np.inf, np.inf], len(near)))
+        sides.append(rng.permutation(near.clip(low, high)))
+    places = [
+        np.minimum(((values - cells.origin[n]) * cells.scale[n]).astype(int), cells.side - 1)
+        for n, values in enumerate(sides)
+    ]
+    certain = part[places[1] * cells.side + places[0]]
+    decided = certain > -2
+    assert np.array_equal(found.contains(*sides)[decided], certain[decided] == 0)
+    assert np.unique(certain[decided]).tolist() == [-1, 0]
+    assert decided.mean() > (0.8 if cells.side > 300 else 0.4)
+
+
 def test_areas_that_share_an_outline_share_no_point_and_overlaps_are_one_area():
     west, east = (boundary(shapely.box(a, 0, a + 4, 8)) for a in (0, 4))
     x, y = (side.ravel() for side in np.meshgrid(np.arange(17) / 2, np.arange(17) / 2))

@@ -70,7 +70,7 @@ def counted(objective, records):
     if objective.bids is None:
         return tally_batches([Batch(x=x, y=y)], objective.domain)
     batch = Batch(x=x, y=y, bid=bid)
-    return tally_batches([batch], objective.domain, regions=objective.bids[1])
+    return tally_batches([batch], objective.domain, strata=objective.bids[1])
 
 
 def data_sets(most=3):

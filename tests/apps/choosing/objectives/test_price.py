@@ -15,7 +15,7 @@ DOMAIN = Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(1, 1))
 def scores(price, bids, x=1.0):
     x = np.broadcast_to(np.asarray(x, np.float64), len(bids)).copy()
     records = Batch(x=x, y=np.ones(len(bids)), bid=np.array(bids, np.float64))
-    tally = tally_batches([records], price.domain, regions=price.bids[1])
+    tally = tally_batches([records], price.domain, strata=price.bids[1])
     return price.scores(tally, price.domain)
 
 

@@ -22,7 +22,7 @@ def on_map(**changes):
 
 def scores(maps, x, y, bids):
     records = Batch(x=np.array(x, np.float64), y=np.array(y, np.float64), bid=np.array(bids, float))
-    tally = tally_batches([records], maps.domain, regions=maps.bids[1])
+    tally = tally_batches([records], maps.domain, strata=maps.bids[1])
     return maps.scores(tally, maps.domain)
 
 

@@ -32,7 +32,7 @@ def tariffs(**changes):
 
 def scores(listed, bids, x):
     records = Batch(x=np.array(x, np.float64), y=np.ones(len(x)), bid=np.array(bids, np.float64))
-    tally = tally_batches([records], listed.domain, regions=listed.bids[1])
+    tally = tally_batches([records], listed.domain, strata=listed.bids[1])
     return (listed.scores(tally, listed.domain) * listed.step).tolist()
 
 

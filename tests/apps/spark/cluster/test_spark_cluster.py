@@ -109,7 +109,7 @@ def assert_same(spark, data, columns=engines.COLUMNS, **options):
 @pytest.mark.parametrize("case", ["record", "user", "users counted"])
 def test_region_by_region(spark, inputs, name, case):
     unit, step = engines.CASES[case]
-    assert_same(spark, inputs["csv"], unit=unit, step=step, regions=engines.hierarchies()[name])
+    assert_same(spark, inputs["csv"], unit=unit, step=step, strata=engines.hierarchies()[name])
 
 
 def test_a_build_with_regions_leaves_no_table(spark, session, inputs):
@@ -148,6 +148,19 @@ def test_moments_are_brought_to_a_zone(spark, tmp_path):
     unit = PrivacyUnit(kind="user-day", max_contributions=2, time_zone="UTC")
     for zone in ("Asia/Seoul", "America/St_Johns"):
         assert_same(spark, path, Columns(user="user", time="time", time_zone=zone), unit=unit)
+
+
+def test_moments_are_in_the_hours_of_a_zone(spark, tmp_path):
+    """The hour that clocks repeat in autumn is one slice, and the one that they skip is empty."""
+    table = engines.turns()
+    table = table.set_column(3, "time", table["time"].cast(pa.timestamp("us", "UTC")))
+    path, zone = str(engines.write_parquet(table, tmp_path / "turns.parquet")), "Europe/Berlin"
+    columns = Columns(user="user", time="time", time_zone=zone)
+    hours = psd.TimeSlices.parse(
+        "hour", "2024-03-31T01..2024-03-31T03,2024-10-27T01..2024-10-27T04", zone
+    )
+    for case in ("record", "user, some in each slice", "user-slice"):
+        assert_same(spark, path, columns, unit=engines.SLICED[case], slices=hours)
 
 
 def test_the_session_is_left_as_it_was(spark, session, url, inputs):

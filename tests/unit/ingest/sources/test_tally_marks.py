@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import psd
+from psd.apps.spark import tables
 from psd.errors import InputDataError
-from psd.ingest.engine import _spark_tables
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally_file import write_tally
 from support.tallies import DOMAIN, VARIANTS, counted
@@ -55,4 +55,4 @@ def test_spark_refuses_the_columns_of_a_tally(tmp_path):
         path = tmp_path / f"{variant}.parquet"
         write_tally(counted(VARIANTS[variant]), path)
         with pytest.raises(InputDataError, match="is a private tally and holds no records"):
-            _spark_tables._frame(session, path, Columns())
+            tables._frame(session, path, Columns())

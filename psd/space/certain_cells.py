@@ -1,0 +1,36 @@
+"""Cells of a public raster that decide for all of their points, so that an engine can join them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from psd._util.arrays import Integers
+
+__all__ = ["CertainCells"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CertainCells:
+    """Cells of a raster, all of whose points are in one part of the domain, or all in none.
+
+    Guarantees
+    ----------
+    - A point whose cell is listed has the part of the cell, by the rule that decides points. Its
+      cell is floor((y - south) scale_y) side + floor((x - west) scale_x) in doubles, each factor at
+      most side - 1.
+
+    Parameters
+    ----------
+    origin, scale : tuple of float
+        South-west corner, and cells per unit of x and of y.
+    side : int
+        Columns, and rows, of the raster.
+    cell, part : ndarray, shape (n,), int64
+        Cells, and the part of each, such as a region; -1 for none.
+    """
+
+    origin: tuple[float, float]
+    scale: tuple[float, float]
+    side: int
+    cell: Integers
+    part: Integers
