@@ -156,7 +156,7 @@ def make_projection(crs: Any, domain: Plane, what: str) -> Projection:
     def project(points: Coordinates) -> Coordinates:
         with offline():
             # 0.0 and -0.0 are one coordinate, also where PROJ takes an angle of it.
-            x, y = transformer.transform(*(values + 0.0 for values in points))
+            x, y = transformer.transform(points[0] + 0.0, points[1] + 0.0)
         valid = np.isfinite(x) & np.isfinite(y)
         # Points where the projection is not defined are outside of any bounds.
         missing = np.isnan(points[0]) | np.isnan(points[1])
