@@ -144,6 +144,7 @@ def test_tests_are_left_out_by_what_they_import_and_none_with_all_apps(without):
     files = [*TESTS.rglob("test_*.py")]
     if all(map(_apps.has_app, USES)):
         assert [path for path in files if lacks_app(path)] == []
+        assert needed_apps(TESTS / "support" / "every_app.py") == {*USES}
         of_planning = apps / "planning" / "test_local_plan.py"
         assert needed_apps(of_planning) == {"evaluation", "local", "planning"}
         by_helper = apps / "streams" / "test_addition.py"

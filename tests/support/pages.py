@@ -8,19 +8,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-# Pages speak of every app, so what reads them needs all.
-from psd.apps import spark  # noqa: F401
-from psd_cli.apps import (  # noqa: F401
-    auditing,
-    choosing,
-    evaluation,
-    local,
-    planning,
-    qgis,
-    streams,
-    suggest,
-    web,
-)
+from support import every_app  # noqa: F401 (pages speak of all)
 from support.postgres import rows
 
 ROOT = Path(__file__).resolve().parents[2]

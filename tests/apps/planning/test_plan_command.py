@@ -228,16 +228,16 @@ def test_what_is_refused(here, subtests):
     check_refusals(subtests, of_build, "build points.csv -o r --epsilon 1")
 
 
-SLICED = "plan --area 100 --count 500 --epsilon 1"
+OF_SLICES = "plan --area 100 --count 500 --epsilon 1"
 COARSE = "--methods grid --runs 1 --density uniform"
 
 
 @pytest.mark.deep
 def test_plans_show_both_laws():
-    told = passes(f"{SLICED} --slices 52 --delta 1e-6 {COARSE} --sizes 10%")
+    told = passes(f"{OF_SLICES} --slices 52 --delta 1e-6 {COARSE} --sizes 10%")
     assert told.count("laplace") == told.count("gaussian") == 1
     assert "by itself a build chooses" in told
-    plan = as_json(f"{SLICED} --slices 12:max_per_slice=4 --delta 1e-6 {COARSE}")
+    plan = as_json(f"{OF_SLICES} --slices 12:max_per_slice=4 --delta 1e-6 {COARSE}")
     assert (plan["slices"], plan["max_per_slice"], plan["max_contributions"]) == (12, 4, 48)
     assert plan["chosen"] == [{"epsilon": "1", "method": "grid", "noise": "gaussian"}]
 
@@ -277,4 +277,4 @@ def test_numbers_of_slices_are_checked(subtests):
         (2, "12:max_per_slice=-1", "must have a whole number of max_per_slice, got '-1'"),
         (2, "0", "--slices must be between 1 and"),
     ]
-    check_refusals(subtests, table, f"{SLICED} --slices")
+    check_refusals(subtests, table, f"{OF_SLICES} --slices")
