@@ -217,7 +217,7 @@ class RegionHierarchy:
         """Bounding box of each lowest region in lattice cells, half-open; shape (size, 4)."""
         return self.geometry.boxes()
 
-    def assign(self, x: Floats, y: Floats, _: Floats | None = None, /) -> NDArray[np.int32]:
+    def assign(self, x: Floats, y: Floats, value: Floats | None = None, /) -> NDArray[np.int32]:
         """Index of the lowest region of each point, -1 for none.
 
         Parameters
@@ -225,10 +225,8 @@ class RegionHierarchy:
         x, y : ndarray, shape (n,), float64
             In the CRS of the domain, inside its bounds. Private. With a coordinate resolution the
             rounded coordinates decide, as in `psd.space.boundary`.
-
-        Notes
-        -----
-        Regions are strata, see `psd.ingest.strata`: of a value of the records they know nothing.
+        value : ndarray, optional
+            Not read; regions are strata, see `psd.ingest.strata`.
         """
         return self.geometry.assign(x, y)
 
