@@ -14,6 +14,7 @@ import pytest
 
 import psd
 import psd_cli
+from support import every_app  # noqa: F401 (apps are named here)
 
 ROOTS = {"psd": Path(psd.__file__).parent, "psd_cli": Path(psd_cli.__file__).parent}
 
