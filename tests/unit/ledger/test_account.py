@@ -14,6 +14,7 @@ from psd.curator.contribution_choice import ContributionChoice
 from psd.curator.private_bounds import PrivateBounds
 from psd.errors import BudgetError, LedgerError, ParameterError
 from psd.ingest.partial_tally import PartOrigin
+from psd.ingest.reading import reading_of
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally_batches
 from psd.ledger.account import Account
@@ -86,8 +87,9 @@ def test_columns_and_a_resolution_that_place_a_row_are_part_of_the_place():
     named = claim("a.csv", columns=columns).region.columns
     assert named == ("reader=csv", "x=home_x", "y=home_y")
     stepped = psd.Domain(bounds=DOMAIN.bounds, coordinate_resolution="0.001")
-    placing = {*claim("a.csv", stepped).region.columns}
-    assert placing - {*BY_COLUMNS} == {"coordinate_resolution=0.001"}
+    of_steps = claim("a.csv", stepped)
+    assert {*of_steps.region.columns} - {*BY_COLUMNS} == {"coordinate_resolution=0.001"}
+    assert of_steps.readings == (reading_of(Columns(), "0.001"),)
 
 
 @pytest.mark.usefixtures("inputs")

@@ -84,6 +84,8 @@ def test_a_region_that_may_be_that_of_a_geometry_is_everywhere():
 
 READING = {"x": "lon", "y": "lat"}
 OF_NO_USER = {**DATASET, "unit": "user", "reading": READING}
+PAID = [*REGISTERED, ("charge", CHARGE)]
+SLICE = ("slice", {"id": "c", "slice": "mon", "draw": "ab", "digests": []})
 NONSENSE = {
     "nothing": ([], 1),
     "no beginning": (REGISTERED[1:], 1),
@@ -93,6 +95,9 @@ NONSENSE = {
     "a budget that falls": ([*REGISTERED, ("raise", {"name": "visits", "budget": 9})], 3),
     "a budget of nothing": ([*REGISTERED, ("raise", {"name": "roads", "budget": 11})], 3),
     "an end of nothing": ([*REGISTERED, ("done", {"id": "c", "digest": None})], 3),
+    "a slice twice": ([*PAID, SLICE, SLICE], 5),
+    "a slice of nothing": ([*REGISTERED, SLICE], 3),
+    "a fault of nothing": ([*REGISTERED, ("fault", {"name": "roads"})], 3),
     "no such dataset": ([*REGISTERED, ("charge", {**CHARGE, "dataset": "other"})], 3),
     "a dataset a second time": ([*REGISTERED, ("register", {**DATASET, "budget": 10**10})], 3),
     "columns twice": ([*REGISTERED, *[("columns", {"name": "visits", "reading": READING})] * 2], 4),
@@ -119,6 +124,8 @@ SLICES = {
     "spans": [["2026-01-01T00", "2026-01-31T23"], ["2026-02-02T00", "2026-02-02T23"]],
 }  # fmt: skip
 
+RHO, TERMS = {"rho": 5, "delta": "2.5e-9"}, {"counter": "tree"}
+
 # One sound body of each kind.
 SOUND = {
     "create": {"id": "me"},
@@ -126,7 +133,9 @@ SOUND = {
     "inputs": {"name": "visits", "inputs": ["ab", "cd"]},
     "columns": {"name": "visits", "reading": READING},
     "raise": {"name": "visits", "budget": 10},
-    "charge": {**CHARGE, "rho": 5, "delta": "2.5e-9", "region": PLACE, "slices": SLICES},
+    "charge": {**CHARGE, **RHO, "region": PLACE, "slices": SLICES, "terms": TERMS},
+    "slice": {"id": "c", "slice": "mon", "draw": "ab", "digests": ["cd"]},
+    "fault": {"name": "visits"},
     "done": {"id": "c", "digest": None},
 }
 
@@ -145,7 +154,7 @@ INPUTS = ([[], ["a", "b"]], [None, "a", [""], ["a", 1], {"a": 1}])
 
 # Fields that entries of older ledgers do not have.
 OPTIONAL = [
-    *(("charge", field) for field in ("files", "slices", "rho", "delta")),
+    *(("charge", field) for field in ("files", "slices", "rho", "delta", "terms")),
     *(("register", field) for field in ("delta", "reading", "inputs")),
 ]
 
@@ -160,6 +169,7 @@ VALUES = {
         [
             *(("create", "id"), ("register", "name"), ("inputs", "name"), ("columns", "name")),
             *(("raise", "name"), ("charge", "id"), ("charge", "dataset"), ("charge", "what")),
+            *(("slice", "id"), ("slice", "slice"), ("slice", "draw"), ("fault", "name")),
             ("done", "id"),
         ],
         NAMES,
@@ -168,7 +178,7 @@ VALUES = {
     **dict.fromkeys([("register", "bound"), ("charge", "bound")], BOUNDS),
     **dict.fromkeys([("register", "delta"), ("charge", "delta")], DELTAS),
     **dict.fromkeys([("register", "reading"), ("columns", "reading")], READINGS),
-    **dict.fromkeys([("register", "inputs"), ("inputs", "inputs")], INPUTS),
+    **dict.fromkeys([("register", "inputs"), ("inputs", "inputs"), ("slice", "digests")], INPUTS),
     ("register", "unit"): (["record", "user"], ["rows", "user-slice", "", None, 1, ["record"]]),
     ("register", "time_zone"): ([None], ["UTC", "", 1, ["UTC"]]),
     ("register", "caps"): (
@@ -180,6 +190,10 @@ VALUES = {
     ("charge", "region"): ([None, PLACE], [[], "all", {}, list(PLACE), {**PLACE, "more": 1}]),
     ("charge", "slices"): ([None, SLICES], [[], "all", {}, list(SLICES), {**SLICES, "more": 1}]),
     ("charge", "files"): TEXTS,
+    ("charge", "terms"): (
+        [{}, TERMS],
+        [None, [], "a", {"": "b"}, {"a": ""}, {**TERMS, "a": 1}, {"a": None}, {"a": ["b"]}],
+    ),
     ("done", "digest"): ([None, "", "ef"], [1, b"ef", ["ef"]]),
 }
 

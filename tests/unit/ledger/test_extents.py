@@ -247,3 +247,5 @@ def test_columns_and_rows_are_not_mistaken_for_each_other():
     assert spent_within(charges, region(99, 2, 103, 3)) == 2
     assert spent_within(charges, region(104, 1.5, 110, 3)) == 4
     assert spent_within(charges, region(106, 0, 107, 3)) == 0
+    in_one = [(region(0, 0, 1, 10), 1), (region(0, 5, 1, 6), 2), (region(0, 7, 1, 8), 2)]
+    assert spent_within(in_one, None) == 3  # the one that begins first ends last

@@ -237,8 +237,12 @@ def test_a_file_under_a_second_name_is_warned_of(ledger, tmp_path):
         ("again", copy, []),  # nothing of the content is kept
     ):
         said = []
-        build(str(data), account=Account(ledger, dataset, warn=said.append))
+        account = Account(ledger, dataset, warn=said.append)
+        build(str(data), account=account)
         assert said == words
+        state = data.stat()
+        account.warn_elsewhere(request_for(1, files=((state.st_dev, state.st_ino),)))
+        assert said == 2 * words
 
 
 MOUNTS = """/dev/vda / ext4 rw 0 0

@@ -216,5 +216,7 @@ def test_a_mechanism_samples_by_its_own_arguments_and_its_public_part_has_no_sco
     assert mechanism.sample() == "answer"
     assert calls == [(mechanism.candidates, mechanism.epsilon, mechanism.sensitivity)]
     assert mechanism_of(GROUPS[0], epsilon=[NANO], sensitivity=[1]).sample() == "answer"
+    of_none = mechanism_of(GROUPS[0], epsilon=[], sensitivity=[]).sample()
+    assert (of_none.shape, of_none.dtype) == ((0,), np.int64)
     assert mechanism.public == ("selection", mechanism.epsilon, mechanism.sensitivity)
     assert mechanism.cost is mechanism.epsilon

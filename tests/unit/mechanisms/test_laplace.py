@@ -12,7 +12,12 @@ from hypothesis import strategies as st
 from psd.mechanisms import geometric, laplace
 from psd.mechanisms.certified_thresholds import Survival, thresholds
 from psd.mechanisms.geometric import LIMIT, _scaled, geometric_each, refuse_beyond_limit
-from psd.mechanisms.laplace import LaplaceMechanism, discrete_laplace, discrete_laplace_each
+from psd.mechanisms.laplace import (
+    LaplaceMechanism,
+    discrete_laplace,
+    discrete_laplace_each,
+    noise_of_scales,
+)
 from psd.privacy.epsilon import NANO
 from support.noise_paths import Tape, enumerate_paths
 
@@ -149,6 +154,7 @@ def test_sizes_and_scales_that_are_refused():
         assert discrete_laplace(1, 2, size).shape == (size,)
         scales = np.arange(1, size + 1)
         assert discrete_laplace_each(scales, np.ones(size, dtype=int)).shape == (size,)
+    assert noise_of_scales(1, np.ones(0, dtype=int)).shape == (0,)
     for numerator, denominator in ((0, 1), (1, 0), (-1, -1), (2**63, 1), (1, 2**63)):
         with pytest.raises(ValueError, match="numerator and denominator must be"):
             discrete_laplace(numerator, denominator, 1)

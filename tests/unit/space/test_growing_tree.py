@@ -82,6 +82,22 @@ def test_the_finished_tree_is_in_level_order_whatever_was_cut_first():
     assert growing.tree(CountNoise.gaussian(3)).noise == CountNoise.gaussian(3)
 
 
+def test_families_of_many_nodes_keep_their_order():
+    """Cells are cut in any order; the tree is that of a queue, which goes from level to level."""
+    growing, random = GrowingTree((2**10, 2**10)), np.random.default_rng(0)
+    for _ in range(100):
+        node = random.choice(np.flatnonzero(~growing.is_cut(np.arange(len(growing.parent)))))
+        ((west, south, east, north),) = growing.boxes_of(np.array([node]))
+        growing.cut(
+            growing.cells(np.array([node])), x=[(west + east) // 2], y=[(south + north) // 2]
+        )
+    queue = [0]
+    for node in queue:
+        queue += np.flatnonzero(growing.parent == node).tolist()
+    assert queue != sorted(queue)
+    assert growing.tree().boxes.tolist() == growing.boxes[queue].tolist()
+
+
 def test_a_cut_says_which_lines_and_which_child_in_each_quadrant():
     tree = GrowingTree((4, 4))
     cut = tree.cut(tree.root(), x=[1])
