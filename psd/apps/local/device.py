@@ -36,13 +36,7 @@ from functools import cached_property, lru_cache
 from itertools import accumulate, count, islice
 from typing import Any, Final, NamedTuple
 
-__all__ = [
-    "DEPTH", "MAX_ANSWERS", "MAX_MASK", "MAX_TABLE", "NANO", "NUMBER_EPSILON", "PLACES",
-    "QUESTIONS", "SHARES", "STEPS", "UNIT", "WINDOWS", "Campaign", "DeviceError", "Group",
-    "HashingDraw", "KaryDraw", "NumberDraw", "Partition", "RapporDraw", "Store", "SubsetDraw",
-    "UnaryDraw", "Words", "answer_place", "campaign_digest", "canonical_json", "check_group",
-    "digits_for", "keyed_words", "lock_store", "mask_text", "parse_nano", "report_line",
-]  # fmt: skip
+__all__ = ["PLACES", "SHARES", "Campaign", "DeviceError"]
 
 UNIT, NANO, SHARES = 2**62, 10**9, 1_000_000  # of probabilities, of epsilon, of the devices
 DEPTH, STEPS = 20, 1_024  # the lattice has 2^20 columns and rows; the range of a number has steps
