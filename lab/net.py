@@ -25,7 +25,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -126,9 +126,9 @@ def merged(names: tuple[str, str], **how: Any) -> Any:
     return psd.build(psd.merge(parts), **rules)
 
 
-def days(last: int, by: str = "day") -> psd.TimeSlices:
+def days(last: int) -> psd.TimeSlices:
     """The first days of March."""
-    return psd.TimeSlices.parse(by, f"2026-03-01..2026-03-{last:02}", "Asia/Seoul")
+    return psd.TimeSlices.parse("day", f"2026-03-01..2026-03-{last:02}", "Asia/Seoul")
 
 
 def weeks() -> psd.TimeSlices:
@@ -153,7 +153,7 @@ COARSE = psd.Domain(bounds=BOUNDS, min_cell="250")
 D = psd.decompositions
 
 BUILDS: dict[str, Callable[[], Any]] = {
-    **{f"method {name}": (lambda name=name: build(name)) for name in psd.methods()},
+    **{f"method {name}": partial(build, name) for name in psd.methods()},
     "grid of 64": lambda: build(D.Grid(size=64), epsilon=0.5),
     "grid, tiny workload": lambda: build(D.Grid(workload="tiny")),
     "quadtree, uniform budget, pruned": lambda: build(D.Quadtree(budget="uniform", prune=20)),
@@ -259,7 +259,7 @@ def values(answers: Any) -> np.ndarray:
     return np.asarray(answers[list(NUMBERS)], np.float64)
 
 
-def answers_of(release: psd.Release) -> Iterator[tuple[str, np.ndarray]]:
+def answers_of(release: Any) -> Iterator[tuple[str, np.ndarray]]:
     """500 answers in each way of answering, and those of the release as a whole."""
     boxes, polygons = questions(release)
     at_once = values(release.query(boxes))
@@ -330,7 +330,7 @@ def numbers_digest(numbers: np.ndarray) -> str:
 
 def record(names: list[str]) -> None:
     """Write what the builds give now."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name in names:
         found = find(name)
         print(f"{name}: {sum(map(len, found.answers.values())):,} answers", file=sys.stderr)

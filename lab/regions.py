@@ -15,6 +15,7 @@ true errors may be published.
 import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 
 import geopandas as gpd
 import numpy as np
@@ -104,7 +105,9 @@ def built(
     """A release with regions and this inside them, or the default without regions."""
     if not inside:
         return draw(known.boxes.counts, known.regions.domain, "auto", epsilon)
-    method = psd.decompositions.Regions(inside=inside, levels_share=share)
+    method = psd.decompositions.Regions(
+        inside=inside, levels_share=None if share is None else Decimal(share)
+    )
     return draw(known.tally, known.regions.domain, method, epsilon, regions=known.regions)
 
 
