@@ -209,6 +209,16 @@ def test_probabilities_are_those_of_the_definition():
     assert log_law([0, -1, -9], 200 * NANO, 1) == pytest.approx([0, -100, -100])
 
 
+def test_a_seed_selects_by_the_weights_of_the_law():
+    """The largest of log-weights plus Gumbel noise; no noise makes up for no candidate."""
+    even = mechanism_of(*GROUPS, **LEVELS).approximate(lambda size: np.full(size, 0.5))
+    assert even.tolist() == [0, -3, 1]
+    mechanism = mechanism_of([(0, 1, 0), (1, 1, -10)], epsilon=[NANO], sensitivity=[1])
+    for gumbel, selected in ((4.9, 0), (5.1, 1)):
+        floats = iter((np.exp(-np.exp([0, -gumbel])), np.ones(1)))
+        assert mechanism.approximate(lambda _, floats=floats: next(floats)).tolist() == [selected]
+
+
 def test_a_mechanism_samples_by_its_own_arguments_and_its_public_part_has_no_score(monkeypatch):
     calls = []
     monkeypatch.setattr(selection, "exponential", lambda *given: calls.append(given) or "answer")

@@ -32,6 +32,8 @@ def test_the_probability_of_above_is_that_of_the_sum_of_the_law():
     mechanism = comparisons([-(10**6), 10**6])
     assert [mechanism.sample().tolist() for _ in range(20)] == [[False, True]] * 20
     assert mechanism.log_probability(np.array([False, True])).tolist() == [0, 0]
+    of_no_noise = comparisons([0, 1], numerator=1).approximate(lambda size: np.full(size, 0.5))
+    assert of_no_noise.tolist() == [False, True]
     name, numerator, denominator = mechanism.public
     assert (name, numerator, denominator.tolist()) == ("threshold", 2 * NANO, [NANO, NANO])
     other = comparisons([-9, 40])

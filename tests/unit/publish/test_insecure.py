@@ -95,7 +95,9 @@ def test_the_stream_of_a_seed_stays_the_same_for_every_mechanism(subtests):
     for name, kind in mechanisms().items():
         sampler, first = SeededSampler(7), kind.neighbours()[0]
         with subtests.test(name):
-            assert [sampler.draw(first).ravel().tolist() for _ in range(4)] == STREAMS[name]
+            draws = [sampler.draw(first) for _ in range(4)]
+            assert [draw.ravel().tolist() for draw in draws] == STREAMS[name]
+            assert {draw.dtype for draw in draws} == {first.sample().dtype}
 
 
 def test_no_ledger_pays_for_it(tmp_path):
