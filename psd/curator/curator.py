@@ -644,9 +644,9 @@ class Curator:
         whatever its other parameters are. (P4) These are functions of public parameters and
         earlier answers, as the objective is: the caller has nothing else. (P5) No function of the
         caller is given a score. What it hands over is a class of `psd.mechanisms`, by identity, and
-        parameters that are numbers and texts, which have no code of their own. The curator copies
-        them before it charges, makes the value after that, and keeps neither value nor scores; the
-        caller gets the answer.
+        parameters that are numbers and texts, which have no code of their own, by names that are
+        texts. The curator copies them and the cells before it checks, makes the value after that,
+        and keeps neither value nor scores; the caller gets the answer.
         Wall: true data are given to `objective.scores`, and scores to a class of `psd.mechanisms`.
         Both are code of the private side with a proof and contract tests, and could keep what they
         are given if they were hostile. So could any other factory, a function or a class that
@@ -685,6 +685,7 @@ class Curator:
         .. [2] McKenna, Sheldon. "Permute-and-Flip: A new mechanism for differentially private
            selection." NeurIPS 2020. https://arxiv.org/abs/2010.12603
         """
+        cells, (nano,) = _copied(cells, epsilon)  # first, so that what is checked is charged
         if cells.nodes.tolist() != [0]:
             raise ParameterError("a choice must be made for the root of a layer, all of the domain")
         if not self.noise.currency.is_pure:  # a sensitivity need not be linear in the records
@@ -697,7 +698,6 @@ class Curator:
                 f"got {shape[0]} and {sensitivity}; use coarser steps of scores, or fewer records "
                 "per user"
             )
-        cells, (nano,) = _copied(cells, epsilon)
         with self._lock:
             self._layer_of(cells)
             self._charge("choose", cells, nano)
@@ -806,6 +806,8 @@ def _unscored(mechanism: UnscoredMechanism, axes: int) -> partial[ScoreMechanism
             f"functools.partial of it, got {getattr(kind, '__name__', type(kind).__name__)}"
         )
     others = {field.name for field in dataclasses.fields(kind)} - {*_FILLED_IN}
+    if not all(type(name) is str for name in copy.keywords):  # or comparing them runs its code
+        raise ParameterError("names of parameters of a mechanism must be texts")
     if copy.args or copy.keywords.keys() != others:
         raise ParameterError(
             f"mechanism must have the parameters {', '.join(sorted(others)) or 'none'} by name, "
@@ -831,7 +833,7 @@ def _check_regions(tally: Tally, regions: Regions) -> None:
 
 
 def _copied(cells: Cells, *values: ArrayLike) -> tuple[Cells, list[NDArray[np.int64]]]:
-    """Copies that the caller cannot change between the charge and the draw."""
+    """Copies that the caller cannot change between check, charge and draw, without its classes."""
     nodes = np.array(cells.nodes)
     copies = [np.array(np.broadcast_to(np.asarray(v, np.int64), nodes.shape)) for v in values]
-    return dataclasses.replace(cells, nodes=nodes), copies
+    return Cells(layer=int(cells.layer), nodes=nodes, boxes=np.array(cells.boxes)), copies

@@ -8,7 +8,9 @@ The other files hold the samplers that the mechanisms use, and ``choice_laws.py`
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 from psd._util import plugins
@@ -17,7 +19,7 @@ __all__ = ["mechanisms"]
 
 
 @cache
-def mechanisms() -> dict[str, type[Any]]:
+def mechanisms() -> Mapping[str, type[Any]]:
     """Return the classes of all mechanisms by the names of their files.
 
     Examples
@@ -28,4 +30,5 @@ def mechanisms() -> dict[str, type[Any]]:
     modules = {
         name: plugins.load(__name__, "mechanism", name) for name in plugins.own_names(__name__)
     }
-    return {name: m.mechanism for name, m in modules.items() if hasattr(m, "mechanism")}
+    found = {name: m.mechanism for name, m in modules.items() if hasattr(m, "mechanism")}
+    return MappingProxyType(found)

@@ -17,7 +17,7 @@ from psd._util.fields import integer_between
 from psd.errors import ParameterError
 from psd.mechanisms.base import Answer, Mechanism, Sampler
 
-__all__ = ["SeededSampler", "refuse_paid"]
+__all__ = ["SeededSampler", "refuse_paid", "refuse_seed"]
 
 
 class SeededSampler:
@@ -81,4 +81,18 @@ def refuse_paid(sampler: Sampler | None, account: object) -> None:
     if account is not None and isinstance(sampler, SeededSampler):
         raise ParameterError(
             "account must be left out with a seeded sampler; its result is not a release"
+        )
+
+
+def refuse_seed(sampler: Sampler | None) -> None:
+    """Refuse a seeded sampler where the result is no release, and would not state it.
+
+    Raises
+    ------
+    ParameterError
+    """
+    if isinstance(sampler, SeededSampler):
+        raise ParameterError(
+            "sampler must be left out, got one with a seed; only a release states that its noise "
+            "is no secret"
         )

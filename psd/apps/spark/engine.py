@@ -7,6 +7,7 @@ SQL; only cells with their counts are returned, and coordinates that SQL cannot 
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from psd.space.time_slices import TimeSlices
 
 __all__ = ["Spark", "SparkTable", "open_engine"]
-
-_VIEW = "psd_rows"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,13 +96,14 @@ class Spark:
         MissingExtraError
             If Ibis or PySpark is not installed.
         """
+        view = f"psd_rows_{secrets.token_hex(8)}"  # builds of one session do not share a view
         with open_session(self.url) as spark:
             try:
                 with (
                     register_view(
-                        read_rows(spark, data, columns), _VIEW, columns.time_zone
+                        read_rows(spark, data, columns), view, columns.time_zone
                     ) as table,
-                    shared_tables(spark, _VIEW) as share,
+                    shared_tables(spark, view) as share,
                 ):
                     return tally_table(
                         table,

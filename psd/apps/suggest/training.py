@@ -24,6 +24,7 @@ from psd.privacy.epsilon import epsilon_text
 from psd.privacy.loss import Loss
 from psd.publish.count_inputs import RecordInput
 from psd.publish.count_rows import CountedRows
+from psd.publish.insecure import refuse_seed
 from psd.publish.observer import SILENT, Observer
 from psd.publish.pipeline import answer
 from psd.publish.request import BuildRequest
@@ -121,6 +122,7 @@ def train_weights(
     """
     grid = RegionGrid.of_release(release, cells)
     request = _request(release.domain, epsilon, user, max_contributions, columns)
+    refuse_seed(sampler)
     source = PersonInput(data=data, memory=memory, delta=parse_delta(delta))
     draw = partial(_draw_weights, grid, source.loss(request))
     return answer(request, source, draw, account=account, sampler=sampler, observer=observer)
@@ -179,6 +181,7 @@ def train_factors(
     """
     grid = RegionGrid.of_release(release, cells)
     request = _request(release.domain, epsilon, user, max_contributions, columns)
+    refuse_seed(sampler)
     source = PersonInput(data=data, memory=memory, delta=parse_delta(delta))
     draw = partial(_draw_factors, grid, source.loss(request))
     return answer(request, source, draw, account=account, sampler=sampler)

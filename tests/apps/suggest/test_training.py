@@ -7,10 +7,11 @@ import pytest
 
 import psd
 from psd.accounting import rho_of
-from psd.apps.suggest.training import train_weights
+from psd.apps.suggest.training import train_factors, train_weights
 from psd.errors import BudgetError, InputDataError, ParameterError
 from psd.ledger.account import Account
 from psd.ledger.ledger import Ledger
+from psd.testing import SeededSampler
 from support.suggestions import CELLS, TRAIN, RecordedSums, city_release, visits
 
 RELEASE = city_release()
@@ -81,3 +82,9 @@ def test_wrong_parameters_and_records_without_ids_are_refused(subtests):
             train(**change)
     with pytest.raises(InputDataError):
         train(visits().assign(id=None))
+
+
+def test_noise_of_a_seed_is_in_no_file_of_weights():
+    for learn in (train_weights, train_factors):
+        with pytest.raises(ParameterError, match="sampler must be left out, got one with a seed"):
+            learn(visits(), RELEASE, sampler=SeededSampler(7), **TRAIN)

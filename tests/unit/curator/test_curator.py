@@ -1,5 +1,6 @@
 """The curator's own: what it notes and hands on, which cells it knows, and limits to the unit."""
 
+from dataclasses import replace
 from functools import partial
 from unittest.mock import Mock
 
@@ -9,6 +10,7 @@ import pytest
 from psd.curator.curator import Curator
 from psd.curator.privtree_split import split_rule
 from psd.errors import BudgetError, InternalError, ParameterError
+from psd.mechanisms import mechanisms
 from psd.mechanisms.base import MAX_SENSITIVITY
 from psd.mechanisms.laplace import LaplaceMechanism
 from psd.mechanisms.permute_and_flip import PermuteAndFlip
@@ -290,6 +292,78 @@ def test_no_function_of_the_caller_is_given_a_score(subtests):
             made.choose(made.root(), objective, mechanism, NANO)
         assert (made.spent, seen, noise.draws) == (0, [], [])
         assert not objective.scores.called
+
+
+class Lie(np.ndarray):
+    """Nodes that are others when they are asked."""
+
+    def tolist(self):
+        return [0]
+
+
+class Name(str):
+    """A name with code of the caller."""
+
+    def __eq__(self, other):
+        raise AssertionError("code of the caller runs")
+
+    __hash__ = str.__hash__
+
+
+class Layer:
+    """A layer that is another one when it is asked again."""
+
+    def __init__(self, *layers):
+        self.layers = list(layers)
+
+    def __ge__(self, other):
+        return True
+
+    __lt__ = __ge__
+
+    def __index__(self):
+        return self.layers.pop(0) if len(self.layers) > 1 else self.layers[0]
+
+
+def test_a_choice_is_charged_to_the_cells_that_were_checked():
+    """The records of the whole domain are scored, so all of it pays, whatever the caller does."""
+    made, _ = curator(side=2, rows=(0,))
+    children = made.cut(made.root(), x=[1], y=[1])
+    lying = replace(children[1:2], nodes=children.nodes[1:2].view(Lie))
+    with pytest.raises(ParameterError, match="root of a layer"):
+        made.choose(lying, Rows(), PermuteAndFlip, NANO)
+    assert made.spent == 0
+    nodes, objective = np.zeros(1, np.int64), Rows()
+
+    def sensitivity(contributions):
+        nodes[0] = children.nodes[1]
+        return contributions
+
+    objective.sensitivity = sensitivity
+    made.choose(replace(children[:1], nodes=nodes), objective, PermuteAndFlip, made.epsilon)
+    with pytest.raises(BudgetError):
+        made.count(children[:1], np.array([1]))
+
+
+def test_cells_are_of_one_layer_from_the_check_to_the_draw():
+    made, noise = curator(side=2, rows=(0,))
+    first, second = made.root(), made.root()
+    made.count(replace(first, layer=Layer(0, 1)), np.array([made.epsilon // 4]))
+    (question,) = made.questions
+    assert question.boxes.tolist() == [[0, 0, *made.domain.lattice]]
+    assert [layer.charges.total > 0 for layer in made._layers] == [True, False]
+    assert len(noise.draws) == 1
+    assert second.layer == 1
+
+
+def test_neither_names_nor_the_table_of_mechanisms_take_code():
+    made, _ = curator(side=2, rows=(0,))
+    named = partial(PriceMaps, **{Name("zones"): (1, 2), "layout": "runs"})
+    with pytest.raises(ParameterError, match="names of parameters"):
+        made.choose(made.root(), Bins(), named, NANO)
+    with pytest.raises(TypeError):
+        mechanisms()["spy"] = Spy
+    assert made.spent == 0
 
 
 def test_what_changes_behind_the_curator_changes_no_choice():
