@@ -28,7 +28,7 @@ from psd.apps.streams.counters import (
 )
 from psd.decompositions.grid import Grid
 from psd.mechanisms.gaussian import GaussianMechanism
-from psd.publish.request_arguments import request_from_arguments
+from psd.publish.request_values import request_from_values
 from psd.space.time_slices import TimeSlices
 
 STEPS = (52, 365, 8760)
@@ -121,8 +121,8 @@ def choices(steps):
         hours = np.datetime64("2026-01-01T00") + np.arange(number)
         slices = TimeSlices(by="hour", names=tuple(map(str, hours)))
         for epsilon in ("0.3", "1", "3"):
-            request = request_from_arguments(
-                domain=(0, 0, 1, 1), epsilon=epsilon, delta="1e-6", noise_law="laplace",
+            request = request_from_values(
+                domain=(0, 0, 1, 1), epsilon=epsilon, delta="1e-6", noise="laplace",
                 method=Grid(size=64), slices=slices, time="t",
             )  # fmt: skip
             chosen = choose_counter(request, "auto")

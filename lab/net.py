@@ -146,7 +146,7 @@ def wards(**how: Any) -> psd.RegionFiles:
 USER = {"user": "user_id", "max_contributions": 4}
 TIME = {"time": "timestamp", "time_zone": "Asia/Seoul"}
 AB, BA = ("first.csv", "second.parquet"), ("second.parquet", "first.csv")
-DELTA = {"delta": "1e-6", "noise_law": "gaussian"}
+DELTA = {"delta": "1e-6", "noise": "gaussian"}
 KOREA = psd.Domain(bounds=(900_000, 1_900_000, 1_010_000, 2_000_000), crs="EPSG:5179")
 ROUNDED = psd.Domain(bounds=BOUNDS, coordinate_resolution="0.001")
 COARSE = psd.Domain(bounds=BOUNDS, min_cell="250")

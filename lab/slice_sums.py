@@ -43,7 +43,7 @@ def series_of(
     """Series with a day at random for each record; with Gaussian noise if there is a delta."""
     law: dict[str, Any] = {
         "delta": delta,
-        "noise_law": "gaussian",
+        "noise": "gaussian",
         "user": "user",
         "max_contributions": days,
         "max_per_slice": 1,

@@ -19,8 +19,8 @@ from ..options.choice import (
     zone_numbers,
 )
 from ..options.command import Command, options_of
-from ..options.ledger import account_of, split_dataset
-from ..options.reading import inputs_of, local_files
+from ..options.ledger import account_of
+from ..options.reading import local_files
 from ..options.values import INTEGER, NUMBER
 from ..output.private_report import make_observer
 from ..output.request_warnings import warn_of_large_epsilon
@@ -64,6 +64,7 @@ def make_choice(
     form: str,
     ledger: str | None,
     dataset: str | None,
+    analyst: str | None,
     report_private: bool,
     output: str | None = None,
     overwrite: bool = False,
@@ -76,7 +77,7 @@ def make_choice(
     ----------
     candidates : Candidates
         Public.
-    inputs, read, form, ledger, dataset, report_private
+    inputs, read, form, ledger, dataset, analyst, report_private
         Options of the command.
     output, overwrite
         File of the picks, which have outlines then.
@@ -87,12 +88,13 @@ def make_choice(
     """
     from psd.apps.choosing import choose
     from psd.privacy.epsilon import epsilon_decimal, parse_epsilon
+    from psd.publish.inputs import inputs_of
     from psd.regions.inputs import refuse_record_files
 
     warn_of_large_epsilon(epsilon_decimal(parse_epsilon(options["epsilon"])))
     reads: list[str | Path] = [*candidates.files, *local_files(inputs), ledger or ""]
     _check_output(output, overwrite=overwrite, reads=reads)
-    account = account_of(ledger, *split_dataset(dataset))
+    account = account_of(ledger, dataset, analyst)
     if account is None:
         raise click.UsageError("--ledger and --dataset must be given; psd choose charges a ledger")
     account.refuse_records(candidates.files)

@@ -10,10 +10,10 @@ import click
 
 from psd._util.csv_text import csv_text
 
-from ..options.area import chosen_bounds, min_cell_option, resolution_option
-from ..options.command import POINT_KEYS, BoundsOption, Command
+from ..options.command import Command
 from ..options.common import RELEASE, overwrite
-from ..options.reading import INPUTS, inputs_of, local_files, read_option
+from ..options.fields import AREA, POINTS, field_options
+from ..options.reading import INPUTS, local_files
 from ..options.tallies import read_slice_tally
 from ..options.time_slices import SLICE, release_at, slice_at
 from ..options.values import INTEGER, parse_settings, split_commas
@@ -38,7 +38,8 @@ __all__ = ["COMMANDS"]
     type=click.Path(),
     help="CSV, XLSX or Parquet file of boxes to query, instead of the eight classes.",
 )
-@read_option(*POINT_KEYS, "time")
+@field_options(*POINTS, "time", into="read")
+@field_options("table", "query")
 @click.option(
     "--tally",
     type=click.Path(),
@@ -59,6 +60,8 @@ def run_evaluate(
     report: str | None,
     overwrite: bool,
     read: dict[str, Any],
+    table: str | None,
+    query: str | None,
 ) -> None:
     """Show the true relative error of a release and its parts. The result is PRIVATE.
 
@@ -74,12 +77,13 @@ def run_evaluate(
       psd evaluate uk.psd.parquet accidents.csv
       psd evaluate seoul.psd.parquet visits.csv --tally seoul.private-tally.parquet \\
           -o errors.private.csv --report errors.private.html
-      psd evaluate year.psd.parquet visits.csv --slice 2024-06 --read time=time --tally year.tally
+      psd evaluate year.psd.parquet visits.csv --slice 2024-06 --time time --tally year.tally
     """  # noqa: D301
     from psd._util.atomic_write import check_targets
     from psd.apps.evaluation.evaluate import PRIVATE_NOTICE, evaluate
     from psd.apps.evaluation.reporting.evaluation_page import RASTER
     from psd.apps.evaluation.reporting.plots import check_plot, check_report
+    from psd.publish.inputs import inputs_of
     from psd.regions.files import read_boxes
 
     input_files = filter(None, (tally, boxes))
@@ -100,7 +104,7 @@ def run_evaluate(
         queries = read_boxes(Path(boxes))[sides].to_numpy() if boxes else None
         stage("evaluating")
         raster = RASTER if report else None
-        data = inputs_of(inputs, read.pop("table", None), read.pop("query", None))
+        data = inputs_of(inputs, table, query)
         private: dict[str, Any] = {"tally": private_tally, "raster": raster, "during": during}
         evaluation = evaluate(loaded, data, boxes=queries, **read, **private)
     _print_summary(evaluation)
@@ -167,14 +171,6 @@ def _write_report(
 @INPUTS
 @click.option("-o", "--output", required=True, type=click.Path(), help="CSV to write; PRIVATE.")
 @click.option(
-    "--bounds",
-    required=True,
-    cls=BoundsOption,
-    group="Options",
-    help="West south east north of the domain, from public knowledge, never from the data; "
-    "also W,S,E,N:crs=CRS and of:FILE, as for `psd build`.",
-)
-@click.option(
     "--methods",
     "names",
     default="all",
@@ -203,21 +199,9 @@ def _write_report(
     metavar="METHOD.KEY=VALUE",
     help="Parameter of one of the methods; may be repeated.",
 )
-@click.option(
-    "--crs",
-    default="EPSG:4326",
-    show_default=True,
-    help="CRS of the bounds and of the coordinate columns.",
-)
-@resolution_option
-@min_cell_option
-@read_option(*POINT_KEYS)
-@click.option("--user", help="Column of user ids: all records of a user are protected together.")
-@click.option(
-    "--max-contributions",
-    type=INTEGER,
-    help="Largest number of records kept of each user; requires --user.",
-)
+@field_options(*AREA, into="area", bounds={"required": True})
+@field_options("user", "max_contributions", *POINTS, into="read")
+@field_options("table", "query")
 @click.option("--jobs", type=INTEGER, help="Parallel processes; one per processor by default.")
 @click.option("--plot", type=click.Path(), help="PNG or SVG of the errors; PRIVATE.")
 @click.option("--report", type=click.Path(), help="HTML page with plots and ranking; PRIVATE.")
@@ -225,7 +209,7 @@ def _write_report(
 def run_compare(
     inputs: tuple[str, ...],
     output: str,
-    bounds: Any,
+    area: dict[str, Any],
     names: str,
     epsilons: str,
     settings: tuple[str, ...],
@@ -233,6 +217,8 @@ def run_compare(
     report: str | None,
     overwrite: bool,
     read: dict[str, Any],
+    table: str | None,
+    query: str | None,
     **options: Any,
 ) -> None:
     """Build several times with each method and epsilon, and show the true errors. PRIVATE.
@@ -251,7 +237,8 @@ def run_compare(
     """  # noqa: D301
     from psd._util.atomic_write import check_targets
     from psd.apps.evaluation.reporting.plots import check_plot, check_report
-    from psd.space.domain import Domain
+    from psd.publish.inputs import inputs_of
+    from psd.publish.request_values import parse_values, public_domain_from_values
 
     check_targets(
         filter(None, (output, plot, report)), overwrite=overwrite, inputs=local_files(inputs)
@@ -263,14 +250,13 @@ def run_compare(
     methods = _named_methods(
         names, parse_settings(settings, "METHOD.KEY=VALUE", "quadtree.height=9")
     )
-    stated = {name: options.pop(name) for name in ("crs", "coordinate_resolution", "min_cell")}
-    chosen = chosen_bounds(bounds, stated["crs"])
-    domain = Domain(bounds=chosen, **{k: text for k, text in stated.items() if text is not None})
+    options |= parse_values({key: read.pop(key) for key in ("max_contributions",) if key in read})
+    domain = public_domain_from_values(parse_values(area))
     with show_builds() as finished:
         from psd.apps.evaluation.compare import COMPARISON_NOTICE, compare
 
         comparison = compare(
-            inputs_of(inputs, read.pop("table", None), read.pop("query", None)),
+            inputs_of(inputs, table, query),
             domain=domain,
             methods=methods,
             epsilons=split_commas(epsilons),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..options.command import Command
-from ..options.named_regions import regions_option
+from ..options.fields import REGIONS, field_options
 from ..options.table import TABLE_OR_JSON, TABLE_OUTPUT
 from ..options.values import INTEGER, NUMBER, parse_integer, split_commas
 from ..output.columns import Column, print_columns, print_facts, print_rows
@@ -36,10 +36,13 @@ __all__ = ["COMMANDS"]
     metavar="W S E N",
     help="Ask for a place: west south east north, from public knowledge, never from the data.",
 )
-@regions_option(
-    "In a campaign they are files, and a point in none of them is outside. By default, --bounds "
-    "are the extent of the regions."
-)
+@field_options(
+    *REGIONS,
+    into="fields",
+    regions={"help": "Ask for regions: polygons of the lowest ones, or a file of each level, top "
+                     "first. A point in none of them is outside. By default, --bounds are their "
+                     "extent."},
+)  # fmt: skip
 @click.option(
     "--options",
     metavar="FILE",
@@ -90,6 +93,7 @@ def design_campaign(
     protocol: str | None,
     settings: tuple[str, ...],
     overwrite: bool,
+    fields: dict[str, Any],
     **question: Any,
 ) -> None:
     """Design a campaign from epsilon and the expected number of devices, and write its file.
@@ -106,7 +110,7 @@ def design_campaign(
     \b
     Examples:
       psd local design -o c.json --bounds 126.4 37 127.6 38 --epsilon 1 --devices 100000
-      psd local design -o c.json --regions wards.gpkg --regions id=ward --epsilon 1 --devices 9000
+      psd local design -o c.json --regions wards.gpkg --region-id ward --epsilon 1 --devices 9000
       psd local design -o c.json --options modes.txt --epsilon 1 --devices 5000
       psd local design -o c.json --range 0 120 --epsilon 1 --devices 5000
       psd local design -o c.json --words --epsilon 1 --devices 100000 --set bits=64
@@ -116,7 +120,7 @@ def design_campaign(
     from psd.apps.local.answer_design import parse_settings
     from psd.apps.local.campaigns import encode_campaign
 
-    subjects = [question["regions"] or question["bounds"], question["options"], question["ends"]]
+    subjects = [fields.get("regions") or question["bounds"], question["options"], question["ends"]]
     if [*subjects, question["words"] or None].count(None) != 3:
         raise click.UsageError(
             "one of --bounds, --regions, --options, --range and --words must be given"
@@ -127,8 +131,8 @@ def design_campaign(
             "rappor, or for --options truth of k-ary"
         )
     stated = {"title": title, "protocol": protocol, "settings": parse_settings(settings)}
-    if question["regions"] is not None:
-        campaign = _design_regions(question, epsilon, devices, stated)
+    if "regions" in fields:
+        campaign = _design_regions(fields, question, epsilon, devices, stated)
     elif question["bounds"] is not None:
         campaign = _design_places(question, epsilon, devices, stated)
     else:
@@ -138,14 +142,19 @@ def design_campaign(
 
 
 def _design_regions(
-    question: dict[str, Any], epsilon: Any, devices: int, stated: dict[str, Any]
+    fields: dict[str, Any],
+    question: dict[str, Any],
+    epsilon: Any,
+    devices: int,
+    stated: dict[str, Any],
 ) -> Campaign:
     """Campaign that asks for named regions."""
     from psd.apps.local.region_design import design_regions, read_regions
-    from psd.publish.region_text import regions_from_table
+    from psd.publish.request_values import parse_values, regions_from_values
 
-    outside = {"gaps": "outside"} if "file" in question["regions"] else {}
-    files = regions_from_table({**outside, **question["regions"]})
+    given = parse_values(fields)
+    is_files = isinstance(given["regions"], tuple)
+    files = regions_from_values({"gaps": "outside", **given} if is_files else given)
     regions = read_regions(files, question["crs"], question["bounds"])
     return design_regions(regions, epsilon, devices, **stated)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,17 +12,9 @@ from click.core import ParameterSource
 
 from psd._util.csv_text import csv_text
 
-from ..options.area import (
-    boundary_option,
-    chosen_bounds,
-    covariate_option,
-    min_cell_option,
-    read_covariate,
-    resolution_option,
-)
-from ..options.command import BoundsOption, Command
+from ..options.command import Command
 from ..options.common import overwrite
-from ..options.named_regions import regions_option
+from ..options.fields import AREA, REGIONS, field_options
 from ..options.table import FORMAT
 from ..options.values import INTEGER, NUMBER, parse_number, parse_settings, split_commas
 from ..output.columns import Column, print_columns, print_left_out
@@ -48,7 +39,8 @@ def run_region_plan(
     plot: str | None,
     *,
     overwrite: bool,
-    regions: dict[str, Any],
+    given: dict[str, Any],
+    population: str | None,
     settings: tuple[str, ...],
     for_relative_error: str | None,
     level: str | None,
@@ -63,7 +55,11 @@ def run_region_plan(
     """
     from psd.apps.planning.figure import check_plan_plot
     from psd.apps.planning.region_plan import plan_regions
-    from psd.publish.request_toml import boundary_from_text, covariate_from_text
+    from psd.publish.request_values import (
+        boundary_from_values,
+        covariate_from_values,
+        regions_from_values,
+    )
 
     methods, stated = split_commas(options["methods"]), options["epsilons"]
     epsilons = [] if stated is None else split_commas(stated)
@@ -83,13 +79,14 @@ def run_region_plan(
     with show_stage() as stage:
         stage("planning regions")
         result = plan_regions(
-            **_inputs(regions),
+            regions=regions_from_values(given),
+            populations=population,
             domain=domain,
             method=_method(methods[0], settings),
             count=options["count"],
             max_contributions=options["max_contributions"],
-            covariate=covariate_from_text(options["covariate"]),
-            boundary=boundary_from_text(options["boundary"]),
+            covariate=covariate_from_values(given),
+            boundary=boundary_from_values(given),
             seed=options["seed"],
             **target,
         )
@@ -108,15 +105,6 @@ def _is_default(name: str) -> bool:
     """Whether an option was left out."""
     source = click.get_current_context().get_parameter_source(name)
     return source is click.core.ParameterSource.DEFAULT
-
-
-def _inputs(table: dict[str, Any]) -> dict[str, Any]:
-    """Regions and the column of populations."""
-    from psd.publish.region_text import regions_from_table
-
-    keys = dict(table)
-    column = keys.pop("population", None)
-    return {"regions": regions_from_table(keys), "populations": column}
 
 
 def _method(inside: str, settings: tuple[str, ...]) -> Any:
@@ -178,15 +166,17 @@ FORMATS = ("table", "csv", "json")
 @click.option(
     "--area", "area_km2", type=NUMBER, metavar="KM2", help="Study area in square kilometres."
 )
-@click.option(
-    "--bounds",
-    cls=BoundsOption,
-    group="Options",
-    help="Study area as bounds, instead of --area; also W,S,E,N:crs=CRS and of:FILE.",
-)
-@click.option("--crs", default="EPSG:4326", show_default=True, help="CRS of the bounds.")
-@resolution_option
-@min_cell_option
+@field_options(
+    *AREA,
+    *REGIONS,
+    "boundary",
+    "covariate",
+    "covariate_column",
+    "covariate_size",
+    into="fields",
+    bounds={"help": "Study area as west south east north, or a FILE of polygons, in place of "
+                    "--area."},
+)  # fmt: skip
 @click.option(
     "--count",
     type=INTEGER,
@@ -207,10 +197,16 @@ FORMATS = ("table", "csv", "json")
 )
 @click.option(
     "--slices",
-    metavar="T[:max_per_slice=M]",
+    metavar="T",
+    type=INTEGER,
     help="Number of time slices of a series; --count is then the number of records in one slice, "
-    "and users are the unit of privacy. A user has at most M records in a slice, by default 1, and "
-    "--max-contributions in all, by default T x M.",
+    "and users are the unit of privacy, with --max-contributions records in all, by default T x M.",
+)
+@click.option(
+    "--max-per-slice",
+    metavar="M",
+    type=INTEGER,
+    help="Largest number of records of a user in one slice; by default 1.",
 )
 @click.option(
     "--delta",
@@ -241,18 +237,17 @@ FORMATS = ("table", "csv", "json")
     metavar="A,B,...",
     help="Assumed distributions of people; the table shows the range over all of them.",
 )
-@covariate_option
-@boundary_option
 @click.option(
     "--runs", type=INTEGER, help="Simulated populations of each density; by default 1 to 5."
 )
 @click.option(
     "--seed", type=INTEGER, default=0, show_default=True, help="Seed of the simulated populations."
 )
-@regions_option(
-    "population=COLUMN: public numbers of the lowest regions, a column of their file; by default "
-    "all regions have the same number. The plan is then of the regions of every level.",
-    "population",
+@click.option(
+    "--population",
+    metavar="COLUMN",
+    help="Public numbers of the lowest --regions, a column of their file; by default all regions "
+    "have the same number. The plan is then of the regions of every level.",
 )
 @click.option(
     "--set",
@@ -275,12 +270,7 @@ FORMATS = ("table", "csv", "json")
 @overwrite
 def run_plan(
     area_km2: float | None,
-    bounds: Any,
-    crs: str,
-    coordinate_resolution: str | None,
-    min_cell: str | None,
-    covariate: str | None,
-    boundary: str | None,
+    fields: dict[str, Any],
     form: str | None,
     output: str | None,
     plot: str | None,
@@ -308,48 +298,51 @@ def run_plan(
       psd plan --bounds 126.4 37 127.6 38 --count 100000 --epsilon 1 --plot plan.png
       psd plan --bounds 126.4 37 127.6 38 --count 100000 --epsilon 1 --covariate people.tif \\
           --methods auto,cascade,adaptive-grid -o plan.csv
-      psd plan --bounds 126.4 37 127.6 38 --regions wards.gpkg --regions id=ward \\
-          --regions parent=district --regions population=people --epsilon 0.1,1
-      psd plan --bounds 126.4 37 127.6 38 --regions wards.gpkg --regions id=ward \\
-          --regions population=people --for-relative-error 5% --level ward
+      psd plan --bounds 126.4 37 127.6 38 --regions wards.gpkg --region-id ward \\
+          --region-parent district --population people --epsilon 0.1,1
+      psd plan --bounds 126.4 37 127.6 38 --regions wards.gpkg --region-id ward \\
+          --population people --for-relative-error 5% --level ward
     """  # noqa: D301
     from psd._util.atomic_write import check_targets
     from psd.apps.planning.figure import check_plan_plot
     from psd.apps.planning.plan import plan
-    from psd.publish.request_toml import public_files
+    from psd.publish.fields import public_files
+    from psd.publish.request_values import covariate_from_values, parse_values
 
     form = output_format(form, output, FORMATS)
     check_targets(
         filter(None, (output, plot)),
         overwrite=overwrite,
-        inputs=public_files({"covariate": covariate, "boundary": boundary}),
+        inputs=public_files(fields),
     )
+    given = parse_values(fields)
     regional = {
-        name: options.pop(name) for name in ("regions", "settings", "for_relative_error", "level")
+        name: options.pop(name)
+        for name in ("population", "settings", "for_relative_error", "level")
     }
-    if regional["regions"]:
-        series = {name: options.pop(name) for name in ("slices", "delta")}
+    if "regions" in given:
+        series = {name: options.pop(name) for name in ("slices", "max_per_slice", "delta")}
         _refuse_with_regions(area_km2=area_km2, **series)
-        domain, _ = _plan_domain(
-            area_km2, bounds, crs, coordinate_resolution=coordinate_resolution, min_cell=min_cell
+        domain, _ = _plan_domain(area_km2, given)
+        run_region_plan(
+            domain, form, output, plot, overwrite=overwrite, given=given, **regional, **options
         )
-        options |= {"covariate": covariate, "boundary": boundary}
-        run_region_plan(domain, form, output, plot, overwrite=overwrite, **regional, **options)
         return
-    _refuse_without_regions(**regional, boundary=boundary)
+    _refuse_without_regions(
+        **regional, **{name: given.get(name) for name in (*REGIONS, "boundary")}
+    )
     if plot:
         check_plan_plot(Path(plot))
     is_local = area_km2 is not None
-    domain, area_km2 = _plan_domain(
-        area_km2, bounds, crs, coordinate_resolution=coordinate_resolution, min_cell=min_cell
-    )
-    if covariate and is_local:
+    domain, area_km2 = _plan_domain(area_km2, given)
+    covariate = covariate_from_values(given)
+    if covariate is not None and is_local:
         raise click.UsageError("--covariate needs a location: give --bounds instead of --area")
-    density = read_covariate(covariate, domain)
+    density = None if covariate is None else covariate.read(domain)
     lists: dict[str, Any] = {
         name: split_commas(options.pop(name)) for name in ("methods", "densities")
     }
-    options |= _slices_of(options.pop("slices"))
+    options = {name: value for name, value in options.items() if value is not None}
     epsilons, sizes = (split_commas(options.pop(name)) for name in ("epsilons", "sizes"))
     with show_builds("simulating populations") as finished:
         result = plan(
@@ -366,20 +359,6 @@ def run_plan(
     _write_plan(result, form, output, overwrite=overwrite)
     if plot:
         _plot_plan(result, plot, overwrite=overwrite)
-
-
-def _slices_of(text: str | None) -> dict[str, int]:
-    """Number of slices, and the bound of each."""
-    from psd.publish.option_text import split_settings
-
-    if text is None:
-        return {}
-    number, settings = split_settings("--slices", text, ("max_per_slice",))
-    texts = {"slices": number, **settings}
-    for name, value in texts.items():
-        if not re.fullmatch(r"\d{1,10}", value, re.ASCII):
-            raise click.UsageError(f"--slices must have a whole number of {name}, got {value!r}")
-    return {name: int(value) for name, value in texts.items()}
 
 
 def _refuse_with_regions(**chosen: object) -> None:
@@ -407,25 +386,22 @@ def _refuse_without_regions(**regional: object) -> None:
 
 def _plan_domain(
     area: float | None,
-    bounds: Any,
-    crs: str,
-    **lattice: str | None,
+    given: dict[str, Any],
 ) -> tuple[Domain, float]:
     """Domain of the plan and its area, from one of the two options."""
     from dataclasses import replace
 
     from psd.apps.planning.study_area import domain_area_km2, square_domain
-    from psd.space.domain import Domain
+    from psd.publish.request_values import public_domain_from_values
 
-    if (area is None) == (bounds is None):
+    if (area is None) == ("bounds" not in given):
         raise click.UsageError("one of --area, in km2, and --bounds must be given")
-    stated: dict[str, Any] = {name: text for name, text in lattice.items() if text is not None}
-    if bounds is None:
-        assert area is not None
-        square = square_domain(area)  # in metres, and so is the resolution
-        return replace(square, **stated), area
-    domain = Domain(bounds=chosen_bounds(bounds, crs), crs=crs, **stated)
-    return domain, domain_area_km2(domain)
+    if area is None:
+        domain = public_domain_from_values(given)
+        return domain, domain_area_km2(domain)
+    square = square_domain(area)  # in metres, and so is the resolution
+    stated = {name: given[name] for name in ("coordinate_resolution", "min_cell") if name in given}
+    return replace(square, **stated), area
 
 
 def _size_share(text: str, area_km2: float) -> float:

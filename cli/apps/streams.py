@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from psd.decompositions import methods
+from psd.publish.fields import FIELDS
 
-from ..options.about import about_option
-from ..options.area import area_options
-from ..options.command import READ_KEYS, Command, chain_options, options_of
-from ..options.ledger import account_of, ledger_options, split_dataset
-from ..options.reading import INPUTS, inputs_of, read_option
-from ..options.recipe import domain_keys
+from ..options.command import Command, chain_options, options_of
+from ..options.fields import LEDGER, field_options
+from ..options.ledger import account_of
+from ..options.reading import INPUTS
 from ..options.table import TABLE_OR_JSON
-from ..options.values import INTEGER, parse_settings
 from ..output.columns import print_facts
 from ..output.terminal import print_warning, show_stage
 
@@ -30,18 +27,17 @@ __all__ = ["COMMANDS"]
 
 
 _STATE = click.argument("state", type=click.Path(dir_okay=False, readable=False))
-_INPUT_KEYS = ("table", "query", "memory")
 _release = options_of("Release")
-_unit = options_of("Unit of privacy")
 _time = options_of("Time")
-_private = options_of("Private output")
 _totals = options_of("Running totals")
 
-# Options whose name is the key of a request.
-_REQUEST_KEYS = (
-    "epsilon", "delta", "noise", "bounds", "crs", "boundary", "regions", "method", "user",
-    "max_contributions", "max_per_slice", "per", "slices", "covariate", "about",
-)  # fmt: skip
+# What a stream states once; a series of users who are counted has no bound to keep.
+_REQUEST = [
+    field.name
+    for field in FIELDS
+    if not field.private and field.name not in ("count", "choice_share", "choice_over",
+                                                "choice_limit", "bounds_share", "bounds_beyond")
+]  # fmt: skip
 
 _CREATE = (
     _totals(
@@ -65,75 +61,36 @@ _CREATE = (
         type=click.Path(),
         help="File of the public series; each added slice writes it anew.",
     ),
-    _release("--epsilon", required=True, help="Epsilon of all slices of the list together."),
-    _release(
-        "--delta",
-        metavar="D",
-        help="Probability with which the slices, or the totals, may reveal more than epsilon "
-        "allows, such as 1e-6: far below one over the number of users, and below 1e-3. Only "
-        "Gaussian noise spends it: that of the slices, or of --counter toeplitz.",
-    ),
-    _release(
-        "--noise",
-        type=click.Choice(["auto", "laplace", "gaussian"]),
-        help="Law of the noise of the slices. auto, the default: with --delta, Gaussian where a "
-        "user is in several slices and it is less. gaussian needs --delta, and its totals are "
-        "sums. The law never changes.",
-    ),
-    _release(
-        "--method",
-        type=click.Choice((*methods(), "none")),
-        help="Method that divides space, the same for every slice; none is for --regions.",
-    ),
-    _release(
-        "--set",
-        "settings",
-        multiple=True,
-        metavar="KEY=VALUE",
-        help="Parameter of the method; may be repeated.",
-    ),
-    about_option,
-    area_options,
-    _time(
-        "--slices",
-        required=True,
-        metavar="NAMES",
-        help="All slices that the stream can have, such as 2026-01-01..2026-12-31. Public, never "
-        "from the data; needs --read time=COLUMN. The list never changes.",
+    field_options(
+        *_REQUEST,
+        into="fields",
+        epsilon={"required": True, "help": "Epsilon of all slices of the list together."},
+        delta={
+            "help": "Probability with which the slices, or the totals, may reveal more than "
+            "epsilon allows, such as 1e-6: far below one over the number of users, and below 1e-3. "
+            "Only Gaussian noise spends it: that of the slices, or of --counter toeplitz."
+        },
+        noise={
+            "help": "Law of the noise of the slices. auto, the default: with --delta, Gaussian "
+            "where a user is in several slices and it is less. gaussian needs --delta, and its "
+            "totals are sums. The law never changes."
+        },
+        slices={
+            "required": True,
+            "help": "All slices that the stream can have, such as 2026-01-01..2026-12-31. Public, "
+            "never from the data; needs --time. The list never changes.",
+        },
+        max_contributions={
+            "help": "Largest number of records kept of each user in all slices, those of earlier "
+            "slices first; or of each day or slice with --per."
+        },
     ),
     _time(
         "--by",
         type=click.Choice(["hour", "day", "week", "month"]),
         help="Length of a slice; by default, as the names in --slices are written.",
     ),
-    _unit(
-        "--user",
-        metavar="COLUMN",
-        help="Column of user ids: all records of a user are protected together. Without it, each "
-        "record is protected separately.",
-    ),
-    _unit(
-        "--max-contributions",
-        metavar="K",
-        type=INTEGER,
-        help="Largest number of records kept of each user in all slices, those of earlier slices "
-        "first; or of each day or slice with --per.",
-    ),
-    _unit(
-        "--max-per-slice",
-        metavar="M",
-        type=INTEGER,
-        help="Largest number of records kept of each user in one slice, of the K in all slices.",
-    ),
-    _unit(
-        "--per",
-        type=click.Choice(["day", "user-slice", "slice", "record"]),
-        help="day: each day of a user is protected separately. user-slice: each slice of a user "
-        "is. slice: K records of a user are kept in each slice, and the slices share epsilon. "
-        "record: each record is protected separately, as without --user.",
-    ),
-    read_option(*(key for key in READ_KEYS if key not in _INPUT_KEYS), "coordinate_resolution"),
-    ledger_options,
+    field_options(*LEDGER),
 )
 
 
@@ -154,7 +111,7 @@ def run_stream(ctx: click.Context) -> None:
     \b
     Examples:
       psd stream create city.stream -o city.psd.parquet --epsilon 1 \\
-          --bounds 126.4 37 127.6 38 --slices 2026-01-01..2026-12-31 --read time=time
+          --bounds 126.4 37 127.6 38 --slices 2026-01-01..2026-12-31 --time time
       psd stream add city.stream monday.csv --slice 2026-01-05
       psd stream status city.stream
     """  # noqa: D301
@@ -165,7 +122,16 @@ def run_stream(ctx: click.Context) -> None:
 @run_stream.command("create", cls=Command, short_help="Create a stream; charge a ledger once.")
 @_STATE
 @chain_options(*_CREATE)
-def create(state: str, output: str, by: str | None, **options: Any) -> None:
+def create(
+    state: str,
+    output: str,
+    by: str | None,
+    fields: dict[str, Any],
+    ledger: str | None,
+    dataset: str | None,
+    analyst: str | None,
+    **totals: Any,
+) -> None:
     """Create a stream for a list of time slices. No record is read.
 
     STATE is PRIVATE: of users it holds ids and numbers of records. With --ledger and --dataset,
@@ -175,12 +141,12 @@ def create(state: str, output: str, by: str | None, **options: Any) -> None:
     Examples:
       psd stream create city.stream -o city.psd.parquet --epsilon 1 \\
           --bounds 126.4 37 127.6 38 --by day --slices 2026-01-01..2026-12-31 \\
-          --method grid --set size=64 --read time=time --read time_zone=Asia/Seoul
+          --method grid --set size=64 --time time --time-zone Asia/Seoul
       psd stream create city.stream -o city.psd.parquet --epsilon 1 \\
-          --bounds 126.4 37 127.6 38 --slices 2026-01..2026-12 --read time=time \\
+          --bounds 126.4 37 127.6 38 --slices 2026-01..2026-12 --time time \\
           --user user_id --max-contributions 4 --ledger city.ledger --dataset visits
       psd stream create city.stream -o city.psd.parquet --epsilon 1 --delta 1e-6 \\
-          --bounds 126.4 37 127.6 38 --slices 2026-01-01..2026-12-31 --read time=time \\
+          --bounds 126.4 37 127.6 38 --slices 2026-01-01..2026-12-31 --time time \\
           --user user_id --max-contributions 52 --max-per-slice 1
     """  # noqa: D301
     from psd.apps.streams.creation import create_stream
@@ -188,10 +154,8 @@ def create(state: str, output: str, by: str | None, **options: Any) -> None:
 
     from ..output.request_warnings import warn_of_request
 
-    ledger, dataset = options.pop("ledger"), options.pop("dataset")
-    totals = {name: options.pop(name) for name in ("totals", "counter")}
-    account = account_of(ledger, *split_dataset(dataset), outputs=[output])
-    request = _request_of(options, by, account)
+    account = account_of(ledger, dataset, analyst, outputs=[output])
+    request = _request_of(fields, by, account)
     warn_of_request(request)
     created = create_stream(state, output, request, account=account, **totals)
     slices = request.slices
@@ -219,14 +183,15 @@ def create(state: str, output: str, by: str | None, **options: Any) -> None:
     is_flag=True,
     help="Leave out slices that come before it and were not added, for good.",
 )
-@read_option(*_INPUT_KEYS)
-@_private("--report-private", is_flag=True, help="Print PRIVATE numbers of records to stderr.")
+@field_options("table", "query", "memory", "report_private")
 def add(
     state: str,
     inputs: tuple[str, ...],
     slice_name: str,
     skip: bool,
-    read: dict[str, Any],
+    table: str | None,
+    query: str | None,
+    memory: str | None,
     report_private: bool,
 ) -> None:
     """Count one slice, draw its noise once, and write the public series anew.
@@ -242,11 +207,11 @@ def add(
       psd stream add city.stream wednesday.csv --slice 2026-01-07 --skip
     """  # noqa: D301
     from psd.apps.streams.stream import Stream
+    from psd.publish.inputs import inputs_of
 
     from ..output.private_report import make_observer
 
-    memory = read.pop("memory", None)
-    data = inputs_of(inputs, read.pop("table", None), read.pop("query", None))
+    data = inputs_of(inputs, table, query)
     stream = Stream(state)
     with show_stage() as stage:
         stream.add(
@@ -293,18 +258,14 @@ def _words(value: Any) -> str:
     return "none" if value is None else str(value)
 
 
-def _request_of(options: dict[str, Any], by: str | None, account: Account | None) -> BuildRequest:
+def _request_of(fields: dict[str, Any], by: str | None, account: Account | None) -> BuildRequest:
     """Request of the options of `psd stream create`; files of records are refused unread."""
-    from psd.publish.request_toml import public_files, request_from_table
+    from psd.publish.fields import public_files
+    from psd.publish.request_values import request_from_values
 
-    settings = parse_settings(options["settings"])
-    table = {key: options[key] for key in _REQUEST_KEYS if options[key] is not None}
-    table |= domain_keys(options["read"], settings)
-    table |= {"set": settings} if settings else {}
-    table |= {"read": options["read"]} if options["read"] else {}
     if account is not None:
-        account.refuse_records(public_files(table, Path.cwd()))
-    request = request_from_table(table)
+        account.refuse_records(public_files(fields, Path.cwd()))
+    request = request_from_values(fields)
     slices = request.slices
     if by is not None and slices is not None and slices.by != by:
         raise click.UsageError(f"--by must be {slices.by} for these --slices, got {by}")

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..options.command import POINT_KEYS, Command, options_of
+from ..options.command import Command
 from ..options.common import RELEASE_OPTION, chosen_max_nodes, overwrite
-from ..options.ledger import account_of, ledger_options, split_dataset
-from ..options.reading import INPUTS, inputs_of, local_files, read_option
+from ..options.fields import LEDGER, POINTS, field_options
+from ..options.ledger import account_of
+from ..options.reading import INPUTS, local_files
 from ..options.table import table_or
-from ..options.unit import unit_options
 from ..options.values import INTEGER
 from ..output.private_report import make_observer
 from ..output.request_warnings import warn_of_large_epsilon
@@ -65,17 +65,18 @@ def run_suggest(ctx: click.Context) -> None:
     show_default=True,
     help="Regions in a row and in a column of the area, 5 to 100.",
 )
-@unit_options(
-    bound="Largest number of records of each user that are read; 4 by default.",
-    per=(),
-    bound_type=INTEGER,
-    without="It must be given.",
+@field_options(
+    "user",
+    "max_contributions",
+    *POINTS,
+    "memory",
+    into="read",
+    user={"required": True, "help": "Column of user ids; the weights protect users."},
+    max_contributions={
+        "help": "Largest number of records of each user that are read; 4 by default."
+    },
 )
-@read_option(*POINT_KEYS, "memory")
-@ledger_options
-@options_of("Private output")(
-    "--report-private", is_flag=True, help="Print PRIVATE reasons for a refusal to stderr."
-)
+@field_options("table", "query", *LEDGER, "report_private")
 @overwrite
 def train(
     inputs: tuple[str, ...],
@@ -85,6 +86,9 @@ def train(
     read: dict[str, Any],
     ledger: str | None,
     dataset: str | None,
+    analyst: str | None,
+    table: str | None,
+    query: str | None,
     report_private: bool,
     **options: Any,
 ) -> None:
@@ -102,16 +106,15 @@ def train(
     from psd.apps.suggest.training import train_weights
     from psd.apps.suggest.weights import write_weights
     from psd.privacy.epsilon import epsilon_decimal, parse_epsilon
+    from psd.publish.inputs import inputs_of
 
-    if options["user"] is None:
-        raise click.UsageError("--user must be given; the weights protect users")
     reads: list[str | Path] = [release, *local_files(inputs), ledger or ""]
     check_free(output, overwrite=overwrite, inputs=reads)
-    account = account_of(ledger, *split_dataset(dataset), (output,))
+    account = account_of(ledger, dataset, analyst, (output,))
     warn_of_large_epsilon(epsilon_decimal(parse_epsilon(options["epsilon"])))
     with show_stage() as stage:
         stage("reading")
-        data = inputs_of(inputs, read.pop("table", None), read.pop("query", None))
+        data = inputs_of(inputs, table, query)
         stated = {name: value for name, value in options.items() if value is not None}
         observer = make_observer(stage, report_private=report_private)
         weights = train_weights(

@@ -6,11 +6,10 @@ from typing import Any
 
 import click
 
-from ..options.area import resolution_option
-from ..options.command import READ_KEYS, Command, options_of
-from ..options.ledger import account_of, ledger_options, split_dataset
-from ..options.reading import INPUTS, inputs_of, read_option
-from ..options.unit import unit_options
+from ..options.command import Command
+from ..options.fields import LEDGER, POINTS, TIMES, UNIT, field_options
+from ..options.ledger import account_of
+from ..options.reading import INPUTS
 from ..options.values import NUMBER
 from ..output.request_warnings import warn_of_large_epsilon
 from ..output.terminal import show_stage
@@ -30,9 +29,8 @@ __all__ = ["command"]
     show_default=True,
     help="CRS of the box and of the coordinate columns.",
 )
-@resolution_option
-@unit_options(bound="Largest number of records of each user in the box.", per=("day",))
-@read_option(*READ_KEYS)
+@field_options("coordinate_resolution", *UNIT, *POINTS, *TIMES, "memory", into="read")
+@field_options("table", "query")
 @click.option(
     "--confidence", type=NUMBER, default=0.95, show_default=True, help="Confidence of the interval."
 )
@@ -44,16 +42,16 @@ __all__ = ["command"]
     show_default=True,
     help="Format of the output.",
 )
-@ledger_options
-@options_of("Private output")(
-    "--report-private", is_flag=True, help="Print PRIVATE numbers of records to stderr."
-)
+@field_options(*LEDGER, "report_private")
 def command(
     inputs: tuple[str, ...],
     read: dict[str, Any],
     form: str,
     ledger: str | None,
     dataset: str | None,
+    analyst: str | None,
+    table: str | None,
+    query: str | None,
     report_private: bool,
     **options: Any,
 ) -> None:
@@ -68,27 +66,27 @@ def command(
     Examples:
       psd ask visits.csv --ledger city.ledger --dataset visits --epsilon 0.1 \\
           --box 126.9 37.5 127.0 37.6
-      psd ask visits.csv --ledger city.ledger --dataset people:analyst=ann --epsilon 0.1 \\
+      psd ask visits.csv --ledger city.ledger --dataset people --analyst ann --epsilon 0.1 \\
           --box 126.9 37.5 127.0 37.6 --user user_id --max-contributions 4
     """  # noqa: D301
     import pandas as pd
 
     from psd.privacy.epsilon import epsilon_decimal, parse_epsilon
+    from psd.publish.inputs import inputs_of
     from psd.publish.single_count import ask
 
     from ..output.private_report import make_observer
     from ..output.tables import write_table
 
-    account = account_of(ledger, *split_dataset(dataset))
+    account = account_of(ledger, dataset, analyst)
     if account is None:
         raise click.UsageError("--ledger and --dataset must be given; psd ask charges a ledger")
     warn_of_large_epsilon(epsilon_decimal(parse_epsilon(options["epsilon"])))
     with show_stage() as stage:
         stage("reading")
-        data = inputs_of(inputs, read.pop("table", None), read.pop("query", None))
-        stated = {name: value for name, value in options.items() if value is not None}
+        data = inputs_of(inputs, table, query)
         observer = make_observer(stage, report_private=report_private)
-        answer = ask(data, account=account, observer=observer, **read, **stated)
+        answer = ask(data, account=account, observer=observer, **read, **options)
     columns = ("estimate", "error", "lower", "upper")
     write_table(
         pd.DataFrame({name: [getattr(answer, name)] for name in columns}),

@@ -6,8 +6,9 @@ from typing import Any
 
 import click
 
-from ..options.command import READ_KEYS, Command
-from ..options.reading import INPUTS, inputs_of, read_option
+from ..options.command import Command
+from ..options.fields import POINTS, TIMES, field_options
+from ..options.reading import INPUTS
 from ..options.table import TABLE_OR_JSON
 from ..options.values import INTEGER, parse_settings
 from ..output.ledger import explain_deltas, print_balances, print_charges
@@ -16,7 +17,7 @@ from ..output.terminal import printable
 __all__ = ["command"]
 
 _FILE = click.argument("file", type=click.Path(readable=False))
-_READ = read_option("user", *(key for key in READ_KEYS if key not in ("table", "query", "memory")))
+_READ = field_options("user", *POINTS, *TIMES, into="read")
 _RESOLUTION = click.option(
     "--coordinate-resolution",
     metavar="STEP",
@@ -77,7 +78,6 @@ def create_ledger(file: str) -> None:
     show_default=True,
     help="Unit of privacy of all its releases.",
 )
-@click.option("--time-zone", help="Time zone of the days, with --unit user-day; UTC by default.")
 @click.option(
     "--max-contributions",
     type=INTEGER,
@@ -111,7 +111,6 @@ def register_dataset(
     dataset: str,
     budget: str,
     unit: Any,
-    time_zone: str | None,
     max_contributions: int | None,
     delta: str | None,
     caps: tuple[str, ...],
@@ -135,8 +134,8 @@ def register_dataset(
     Examples:
       psd ledger register city.ledger accidents --budget 1
       psd ledger register city.ledger trips --budget 2 --delta 1e-6 --unit user \\
-          --read user=user_id
-      psd ledger register city.ledger visits --budget 2 --unit user --read user=user_id \\
+          --user user_id
+      psd ledger register city.ledger visits --budget 2 --unit user --user user_id \\
           --cap ann=1.5 --cap bob=0.5
     """  # noqa: D301
     from psd.ingest.reading import reading_text
@@ -150,7 +149,7 @@ def register_dataset(
         dataset,
         budget,
         unit=unit,
-        time_zone=time_zone,
+        time_zone=read.get("time_zone") if unit == "user-day" else None,
         max_contributions=max_contributions,
         delta=delta,
         caps=cap_texts,
@@ -169,8 +168,10 @@ def register_dataset(
 @_FILE
 @click.argument("dataset")
 @INPUTS
-@read_option("table", "query")
-def register_inputs(file: str, dataset: str, inputs: tuple[str, ...], read: dict[str, Any]) -> None:
+@field_options("table", "query")
+def register_inputs(
+    file: str, dataset: str, inputs: tuple[str, ...], table: str | None, query: str | None
+) -> None:
     """Add inputs that may be read for a dataset; all others are refused before they are read.
 
     Without registered inputs a dataset may be built from any input. A file is recognised by its
@@ -182,8 +183,9 @@ def register_inputs(file: str, dataset: str, inputs: tuple[str, ...], read: dict
       psd ledger inputs city.ledger visits visits.csv february.csv
     """  # noqa: D301
     from psd.ledger.ledger import Ledger
+    from psd.publish.inputs import inputs_of
 
-    data = inputs_of(inputs, read.get("table"), read.get("query"))
+    data = inputs_of(inputs, table, query)
     added = Ledger(file).register_inputs(dataset, data)
     click.echo(f"added {added:,} inputs to {dataset} in {file}; other inputs are refused")
 
@@ -204,7 +206,7 @@ def register_columns(
 
     \b
     Examples:
-      psd ledger columns city.ledger visits --read user=user_id
+      psd ledger columns city.ledger visits --user user_id
     """  # noqa: D301
     from psd.ingest.reading import reading_text
     from psd.ingest.sources import Columns

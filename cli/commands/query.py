@@ -143,7 +143,7 @@ def command(
       psd query seoul.psd.parquet --polygons districts.gpkg --joint
       psd query wards.psd.parquet --all-regions --level district
       psd query wards.psd.parquet --region "North bank" --region Airport --level district --joint
-      psd query wards.psd.parquet --table population.csv:id=ward -o answers.csv
+      psd query wards.psd.parquet --table population.csv --table-id ward -o answers.csv
       psd query year.psd.parquet --box 126.9 37.5 127.0 37.6 --slice 2024-06
       psd query year.psd.parquet --box 126.9 37.5 127.0 37.6 --slices 2024-03..2024-05 --sum
       psd query seoul.psd.parquet --box 126.9 37.5 127.0 37.6 --explain
@@ -165,11 +165,10 @@ def command(
     if form in FILES and not output:
         raise click.UsageError(f"--format {form} needs a file; name it with -o")
     if output:
-        table = (options["table"] or "").rpartition(":id=")
-        files = filter(None, (options["boxes"], options["polygons"], table[0] or table[2]))
+        files = filter(None, (options["boxes"], options["polygons"], options["table"]))
         check_free(output, overwrite=overwrite, inputs=(release, *files))
     certainty: dict[str, Any] = {name: options.pop(name) for name in ("confidence", "threshold")}
-    names = {key: options.pop(key) for key in ("all_regions", "region", "table", "level")}
+    names = {key: options.pop(key) for key in ("all_regions", "region", "table", "table_id", "level")}
     named = named_regions(**names)
     if named is not None:
         _check_named(named, kind, any(options.values()))

@@ -8,23 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from psd.decompositions import methods
-
-from ..options.area import chosen_bounds, min_cell_option, resolution_option
-from ..options.command import READ_KEYS, BoundsOption, Command
+from ..options.command import Command
 from ..options.common import overwrite
-from ..options.named_regions import regions_option
-from ..options.reading import INPUTS, inputs_of, local_files, read_option
-from ..options.time_slices import per_slice_option, slices_option
-from ..options.unit import unit_options
-from ..options.values import INTEGER, parse_settings
+from ..options.fields import AREA, POINTS, REGIONS, TIMES, UNIT, field_options
+from ..options.reading import INPUTS, local_files
 from ..output.request_warnings import warn_of_degrees, warn_of_ids
 from ..output.terminal import show_stage
 
 if TYPE_CHECKING:
     from psd.ingest.partial_tally import PartialTally
     from psd.publish.tally_parts import TallyRequest
-    from psd.space.domain import Domain
 
 __all__ = ["command"]
 
@@ -37,30 +30,14 @@ __all__ = ["command"]
     type=click.Path(),
     help="Folder for one tally per input file; existing tallies are kept.",
 )
-@click.option(
-    "--bounds",
-    required=True,
-    cls=BoundsOption,
-    group="Options",
-    help="West south east north of the domain, or W,S,E,N:crs=CRS or of:FILE, as for `psd build`.",
-)
-@click.option(
-    "--crs",
-    default="EPSG:4326",
-    show_default=True,
-    help="CRS of the bounds, and of coordinate columns without --read input_crs=.",
-)
-@resolution_option
-@min_cell_option
-@regions_option("The build needs the same.")
-@unit_options(
-    bound="Largest number of records kept of each user, or of each day or slice with --per.",
-    per=("day", "slice", "record"),
-    bound_type=INTEGER,
-)
-@slices_option
-@per_slice_option
-@read_option(*READ_KEYS)
+@field_options(
+    *AREA, *REGIONS, *UNIT, *TIMES, "slices", "max_per_slice", *POINTS, "method", "set",
+    into="fields",
+    bounds={"required": True},
+    method={"help": "Method of the later build; the tally is no finer than it needs."},
+    set={"help": "Parameter of --method, such as height=8."},
+)  # fmt: skip
+@field_options("table", "query", "memory")
 @click.option(
     "--key",
     type=click.Path(),
@@ -72,32 +49,19 @@ __all__ = ["command"]
     help="Store the records of users in the tally, so that K holds over merged parts.",
 )
 @click.option("--part", metavar="NAME", help="Name of the part, if the input is not a file.")
-@click.option(
-    "--method",
-    type=click.Choice((*methods(), "none")),
-    help="Method of the later build; the tally is no finer than it needs.",
-)
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Parameter of --method; may be repeated.",
-)
 @overwrite
 def command(
     inputs: tuple[str, ...],
     output: str | None,
     into: str | None,
-    bounds: Any,
-    crs: str,
-    coordinate_resolution: str | None,
-    min_cell: str | None,
+    fields: dict[str, Any],
+    table: str | None,
+    query: str | None,
+    memory: str | None,
     key: str | None,
+    carry_users: bool,
     part: str | None,
     overwrite: bool,
-    read: dict[str, Any],
-    **options: Any,
 ) -> None:
     """Count records into a tally; `psd build` makes the same release of it as of the records.
 
@@ -115,32 +79,30 @@ def command(
           --user user_id --max-contributions 4 --key visits.key --carry-users
     """  # noqa: D301
     from psd._util.atomic_write import check_targets
-    from psd.publish.bounds_text import bounds_file
+    from psd.publish.fields import public_files
+    from psd.publish.inputs import inputs_of
     from psd.publish.recipe import PER_RECORD
-    from psd.publish.region_text import region_files
+    from psd.publish.tallies import tally_request
     from psd.regions.inputs import refuse_record_files
-    from psd.space.domain import USUAL_MIN_CELL, Domain
 
     if (output is None) == (into is None):
         raise click.UsageError(
             "give -o for one tally of all inputs, or --into for one tally per input file"
         )
     records = local_files(inputs)
-    public = [bounds_file(str(bounds)), *region_files(options["regions"])]
-    refuse_record_files(filter(None, public), records)
+    refuse_record_files(public_files(fields), records)
     sources: list[str | Path] = [*records, *filter(None, [key])]
     check_targets(filter(None, (output,)), overwrite=overwrite, inputs=sources)
-    data = inputs_of(inputs, read.pop("table", None), read.pop("query", None))
-    memory = read.pop("memory", None)
-    domain = Domain(
-        bounds=chosen_bounds(bounds, crs),
-        crs=crs,
-        coordinate_resolution=coordinate_resolution,
-        min_cell=USUAL_MIN_CELL if min_cell is None else min_cell,
-    )
-    warn_of_degrees(domain)
-    request = _tally_request(domain, key, options | read)
-    if not request.unit.has_user and options["per"] != PER_RECORD:
+    data = inputs_of(inputs, table, query)
+    if key is not None and "user" not in fields:
+        raise click.UsageError(
+            "--key must be given with --user; records as units of privacy need no key"
+        )
+    if key is None and carry_users:
+        raise click.UsageError("--carry-users must be given with --key, the same key for all parts")
+    request = tally_request(fields, key=key, carry_users=carry_users)
+    warn_of_degrees(request.domain)
+    if not request.unit.has_user and fields.get("per") != PER_RECORD:
         warn_of_ids(data, request.columns)
     with show_stage() as stage:
         stage("reading")
@@ -151,38 +113,6 @@ def command(
             wrote = [Path(output)]
     for path in wrote:
         click.echo(f"wrote {path} (PRIVATE)")
-
-
-def _tally_request(domain: Domain, key: str | None, options: dict[str, Any]) -> TallyRequest:
-    """Request of the options."""
-    from psd.decompositions import method as method_by_name
-    from psd.decompositions import region_method
-    from psd.publish.option_text import slices_from_text
-    from psd.publish.region_text import regions_from_table
-    from psd.publish.tallies import tally_request
-
-    options = {name: value for name, value in options.items() if value is not None}
-    make = region_method if "regions" in options else method_by_name
-    method, settings = options.pop("method", None), options.pop("settings")
-    carry_users, slices = options.pop("carry_users"), options.pop("slices", None)
-    regions = options.pop("regions", None)
-    if settings and method is None:
-        raise click.UsageError("--set must be given with --method")
-    if key is not None and "user" not in options:
-        raise click.UsageError(
-            "--key must be given with --user; records as units of privacy need no key"
-        )
-    if key is None and carry_users:
-        raise click.UsageError("--carry-users must be given with --key, the same key for all parts")
-    return tally_request(
-        options,
-        domain=domain,
-        method=None if method is None else make(method, parse_settings(settings)),
-        slices=slices and slices_from_text(slices, options.get("time_zone", "UTC")),
-        regions=None if regions is None else regions_from_table(regions),
-        key=key,
-        carry_users=carry_users,
-    )
 
 
 def _count_and_write(

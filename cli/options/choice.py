@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..options.area import resolution_option
-from ..options.command import READ_KEYS, chain_options, options_of
-from ..options.ledger import ledger_options
-from ..options.reading import INPUTS, read_option
-from ..options.unit import unit_options
+from ..options.command import chain_options, options_of
+from ..options.fields import LEDGER, POINTS, TIMES, UNIT, field_options
+from ..options.reading import INPUTS
 from ..options.values import parse_integer
 
 if TYPE_CHECKING:
@@ -38,11 +36,8 @@ def choice_options(command: Callable[..., Any]) -> Callable[..., Any]:
             show_default=True,
             help="CRS of the bounds and of coordinate columns.",
         ),
-        resolution_option,
-        unit_options(
-            bound="Largest number of records of each user that are counted.", per=("day",)
-        ),
-        read_option(*READ_KEYS),
+        field_options("coordinate_resolution"),
+        field_options(*UNIT, *POINTS, *TIMES, "table", "query", "memory", into="read"),
         click.option(
             "--format",
             "form",
@@ -51,10 +46,7 @@ def choice_options(command: Callable[..., Any]) -> Callable[..., Any]:
             show_default=True,
             help="Format of the output.",
         ),
-        ledger_options,
-        options_of("Private output")(
-            "--report-private", is_flag=True, help="Print PRIVATE numbers of records to stderr."
-        ),
+        field_options(*LEDGER, "report_private"),
     )(command)
 
 

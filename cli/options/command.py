@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -13,8 +14,6 @@ from psd.errors import PsdError
 from ..options.values import parse_number, rename_arguments
 
 __all__ = [
-    "POINT_KEYS",
-    "READ_KEYS",
     "BoundsOption",
     "Command",
     "Decorator",
@@ -25,32 +24,27 @@ __all__ = [
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-POINT_KEYS = (
-    "x", "y", "wkt", "geometry", "layer", "delimiter", "decimal", "encoding", "skip_rows",
-    "input_crs", "table", "query",
-)  # fmt: skip
-"""Keys of ``--read`` that say where the points are."""
-
-READ_KEYS = (*POINT_KEYS, "time", "time_zone", "memory")
-"""Keys of ``--read``."""
-
 _EDGES = 4
 
-# Arguments of regions, and kinds of cells, by the key of the option.
-_REGIONS = {
-    "ids": "--regions id",
-    "parents": "--regions parent",
-    "populations": "--regions population",
-    **{key: f"--regions {key}" for key in ("gaps", "tolerance", "grid-cells", "h3", "tiles")},
+# Names in messages of classes that the command line makes, and the fields that they have here.
+_OTHER_NAMES = {
+    "ids": "region_id",
+    "parents": "region_parent",
+    "share": "bounds_share",
+    "beyond": "bounds_beyond",
+    "insecure_seed": "seed",
 }
 
 
 class GroupedOption(click.Option):
     """An option under a title of `psd COMMAND --help`."""
 
-    def __init__(self, *names: Any, group: str, **attributes: Any) -> None:
+    def __init__(
+        self, *names: Any, group: str, is_everyday: bool = True, **attributes: Any
+    ) -> None:
         super().__init__(*names, **attributes)
         self.group = group
+        self.is_everyday = is_everyday
 
 
 class BoundsOption(GroupedOption):
@@ -94,26 +88,38 @@ class Command(click.Command):
     Click alone would silently take the last of several values. Errors of the library name
     arguments; `invoke` replaces them by the options of the command.
 
-    Parameters
-    ----------
-    other_spellings : mapping, optional
-        Option by which a key of another option may be written too: ``{"--min-cell": "--set
-        min_cell="}`` takes ``--min-cell 5`` as ``--set min_cell=5``. Without ``=`` at its end, the
-        spelling has no value.
+    Options that are not everyday ones are shown by ``--help-all``.
     """
 
-    def __init__(
-        self, *args: Any, other_spellings: Mapping[str, str] | None = None, **named: Any
-    ) -> None:
-        self.other_spellings = dict(other_spellings or {})
+    def __init__(self, *args: Any, **named: Any) -> None:
         # Click caches the names from the first context, which may have no parent program.
         options = named.get("context_settings") or {}
         named["context_settings"] = {"help_option_names": ["-h", "--help"], **options}
         super().__init__(*args, **named)
+        self.shows_all = False
+        if any(not getattr(param, "is_everyday", True) for param in self.params):
+            self.params.append(
+                click.Option(
+                    ["--help-all"],
+                    is_flag=True,
+                    is_eager=True,
+                    expose_value=False,
+                    callback=self._show_all,
+                    help="Show all options and exit.",
+                )
+            )
+
+    def _show_all(self, ctx: click.Context, param: click.Parameter, value: bool) -> None:
+        """Print the help with all options."""
+        if value:
+            self.shows_all = True
+            click.echo(ctx.get_help())
+            ctx.exit()
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Refuse a repeated option, unless it may be repeated."""
-        args = self._with_words(self._respelled(list(args)))
+        refuse_replaced(self, ctx, args)
+        args = self._with_words(list(args))
         present = self.make_parser(ctx).parse_args(list(args))[2]
         for param in present:
             once = isinstance(param, click.Option) and not (param.multiple or param.is_flag)
@@ -123,21 +129,6 @@ class Command(click.Command):
                     f"{param.opts[-1]} must be given once, got {times} times", ctx
                 )
         return super().parse_args(ctx, args)
-
-    def _respelled(self, args: list[str]) -> list[str]:
-        """Arguments with each other spelling replaced by the option and the key that it means."""
-        plain: list[str] = []
-        waiting = iter(args)
-        for arg in waiting:
-            name, sign, value = arg.partition("=")
-            option, _, key = self.other_spellings.get(name, "").partition(" ")
-            if not option or (sign and not key.endswith("=")):
-                plain.append(arg)
-                continue
-            if key.endswith("=") and not sign:
-                value = next(waiting, "")
-            plain += [option, key + value]
-        return plain
 
     def _with_words(self, args: list[str]) -> list[str]:
         """Arguments with a word for four numbers padded to four arguments."""
@@ -167,28 +158,46 @@ class Command(click.Command):
         # An argument has the name of the variable or of the option, such as methods of --methods.
         options = {name.lstrip("-").replace("-", "_"): name for name in spellings.values()}
         options |= spellings
-        options |= {"noise_law": "--noise"} if "noise" in options else {}
-        options |= {name.lstrip("-").replace("-", "_"): name for name in self.other_spellings}
-        read = {key: f"--read {key}" for key in READ_KEYS} if "read" in options else {}
-        methods = _method_parameters() if "settings" in options else {}
-        regions = _REGIONS if "regions" in options else {}
-        if "all_regions" in options:
-            regions = {"ids": "--region"}
-        if "boundary" in options:
-            regions = {**regions, "repair": "--boundary FILE:repair=yes"}
-        # The first is of psd build.
-        return {"keep_tally": "--keep-tally"} | methods | read | regions | options
+        for name, field in _OTHER_NAMES.items():
+            if field in options:
+                options.setdefault(name, options[field])
+        methods = {} if "--set" not in spellings.values() else _method_parameters()
+        regions = {"ids": "--region"} if "all_regions" in options else {}
+        return {"keep_tally": "--keep-tally", **methods, **options, **regions}
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, those of a group under its title."""
         groups: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
+            is_shown = self.shows_all or getattr(param, "is_everyday", True)
             record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
+            record = record if is_shown else None
             if record is not None:
                 groups.setdefault(getattr(param, "group", "Options"), []).append(record)
         for title in sorted(groups, key=lambda title: title == "Options"):
             with formatter.section(title):
                 formatter.write_dl(groups[title])
+
+
+def refuse_replaced(command: click.Command, ctx: click.Context, args: list[str]) -> None:
+    """Answer an option of before version 0.2.0 with the new one.
+
+    Raises
+    ------
+    UsageError
+    """
+    from ..moved import OPTIONS
+
+    names = {name for param in command.params for name in param.opts}
+    for at, arg in enumerate(args):
+        option, sign, value = arg.partition("=")
+        if not option.startswith("--"):
+            continue
+        value = value if sign else " ".join(args[at + 1 : at + 2])
+        for pattern, new in OPTIONS.items():
+            old, _, form = pattern.partition(" ")
+            if old == option and re.match(form, value) and new.split()[0] in names:
+                raise click.UsageError(f"{old} {value[:40]} is now {new}", ctx)
 
 
 def _is_number(text: str) -> bool:
@@ -201,12 +210,12 @@ def _is_number(text: str) -> bool:
 
 
 def _method_parameters() -> dict[str, str]:
-    """``--set KEY`` of the parameters of all methods, and of post-processing."""
+    """``--set KEY`` of the parameters of all methods."""
     from dataclasses import fields
 
     from psd.decompositions import method_class, methods
 
-    names = {"estimate", "density"}
+    names: set[str] = set()
     for method in methods():
         with suppress(PsdError):  # a method of another package that cannot be loaded
             names |= {field.name for field in fields(method_class(method))}

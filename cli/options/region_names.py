@@ -38,10 +38,12 @@ def region_name_options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--table",
-            metavar="FILE:id=COLUMN",
-            help="Answer the region of each row of a table by the id in a column (id by default). "
-            "CSV, XLSX, Parquet, or any vector format. The answers have the columns and the order "
-            "of the table.",
+            metavar="FILE",
+            help="Answer the region of each row of a table: CSV, XLSX, Parquet, or any vector "
+            "format. The answers have the columns and the order of the table.",
+        ),
+        click.option(
+            "--table-id", metavar="COLUMN", help="Column of the ids in --table; by default id."
         ),
         click.option(
             "--level", metavar="NAME", help="Level of these regions; by default the lowest."
@@ -145,7 +147,12 @@ def beside_shapes(answers: Any, shapes: Any, crs: str) -> Any:
 
 
 def named_regions(
-    *, all_regions: bool, region: tuple[str, ...], table: str | None, level: str | None
+    *,
+    all_regions: bool,
+    region: tuple[str, ...],
+    table: str | None,
+    table_id: str | None,
+    level: str | None,
 ) -> NamedRegions | None:
     """Regions of the options; None without any.
 
@@ -156,9 +163,10 @@ def named_regions(
     InputDataError
         If the table cannot be read.
     """
-    from psd.publish.option_text import split_settings
     from psd.regions.files import read_table
 
+    if table_id is not None and table is None:
+        raise click.UsageError("--table-id must be given with --table")
     chosen = sum(map(bool, (all_regions, region, table)))
     if not chosen:
         if level is not None:
@@ -171,6 +179,4 @@ def named_regions(
         )
     if table is None:
         return NamedRegions(level=level, ids=region or None)
-    path, settings = split_settings("table", table, ("id", "layer"))
-    column = settings.get("id", "id")
-    return NamedRegions(level=level, table=read_table(Path(path)), column=column)
+    return NamedRegions(level=level, table=read_table(Path(table)), column=table_id or "id")

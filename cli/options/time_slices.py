@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 import click
 
-from ..options.command import options_of
 from ..options.common import chosen_max_nodes
-from ..options.values import INTEGER
 
 if TYPE_CHECKING:
     from psd.api.release import Release
@@ -21,11 +19,9 @@ if TYPE_CHECKING:
 __all__ = [
     "OTHER_SLICE",
     "SLICE",
-    "per_slice_option",
     "release_at",
     "release_or_series_at",
     "slice_at",
-    "slices_option",
 ]
 
 SLICE = click.option(
@@ -33,24 +29,6 @@ SLICE = click.option(
 )
 OTHER_SLICE = click.option(
     "--other-slice", metavar="NAME", help="Time slice of OTHER, if OTHER is a series."
-)
-
-_option = options_of("Time")
-
-slices_option = _option(
-    "--slices",
-    metavar="NAMES",
-    help="Publish a series with one release per time slice: months, weeks, days or hours, such as "
-    "2024-01,2024-03..2024-06 or 2024-W05 or 2024-01-31T17. Public, never from the data; needs "
-    "--read time=COLUMN.",
-)
-
-per_slice_option = _option(
-    "--max-per-slice",
-    metavar="M",
-    type=INTEGER,
-    help="Largest number of records kept of each user in one time slice; --max-contributions is "
-    "the largest number in all slices together.",
 )
 
 

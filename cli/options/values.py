@@ -91,7 +91,7 @@ def rename_arguments(message: str, options: Mapping[str, str]) -> str:
 
     Examples
     --------
-    >>> options = {"overwrite": "--overwrite", "layer": "--read layer", "epsilon": "--epsilon"}
+    >>> options = {"overwrite": "--overwrite", "layer": "--layer", "epsilon": "--epsilon"}
     >>> rename_arguments("r.parquet exists; choose another name, or pass overwrite=True", options)
     'r.parquet exists; choose another name, or pass --overwrite'
     >>> rename_arguments("epsilon must be above 0", options)

@@ -12,7 +12,7 @@ import click
 from psd._util.file_endings import check_release_name
 
 from ..options.ledger import account_of
-from ..options.reading import inputs_and_engine
+from ..options.reading import local_files
 from ..options.tallies import tallies_in, write_build_tally
 from ..output.private_report import make_observer
 from ..output.request_warnings import warn_of_ids, warn_of_request
@@ -64,13 +64,15 @@ def save_recipe(recipe: Recipe, path: str, *, overwrite: bool) -> None:
 def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
     """Build, save, sign and export the releases of a recipe, after a check of all of them."""
     from psd._util.atomic_write import check_targets
-    from psd.publish.request_toml import public_files
+    from psd.publish.fields import public_files
+    from psd.publish.inputs import inputs_and_engine
     from psd.regions.inputs import refuse_record_files
 
     private, releases = recipe.private, recipe.releases
-    data, local, engine = inputs_and_engine(
-        private.inputs, private.table, private.query, private.engine
-    )
+    if not private.inputs and (private.table is None or private.engine is None):
+        raise click.MissingParameter(param_hint="'INPUTS...'", param_type="argument")
+    data, engine = inputs_and_engine(private.inputs, private.table, private.query, private.engine)
+    local = local_files(private.inputs) if engine is None else local_paths(private.inputs)
     for release in releases:
         refuse_record_files(public_files(release.table, release.folder), local)
     keys = filter(None, [private.ledger, private.sign_key])
@@ -106,6 +108,12 @@ def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
         _warn_of_ids(data, releases, requests)
     for release, request in zip(releases, requests, strict=True):
         run.publish(release, request)
+
+
+def local_paths(inputs: Sequence[str]) -> list[Path]:
+    """Paths of an engine that may be local."""
+    names = (item.removeprefix("file://") for item in inputs)
+    return [Path(name) for name in names if "://" not in name]
 
 
 def _warn_of_ids(

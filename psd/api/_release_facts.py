@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -36,9 +37,12 @@ class ReleaseFacts:
     ----------
     record : ReleaseRecord
         The published fields.
+    note_saved : callable, optional
+        Called with the path of a saved file: the ledger that paid notes it.
     """
 
     record: ReleaseRecord
+    note_saved: Callable[[str | os.PathLike[str]], None] | None = None
 
     def __repr__(self) -> str:
         return (

@@ -132,6 +132,8 @@ class Release(ReleaseOutputs, ReleaseAnswers):
         """
         check_release_name(path, "path")
         write_release(self.record, path, overwrite=overwrite)
+        if self.note_saved is not None:
+            self.note_saved(path)
 
     @staticmethod
     def load(path: str | os.PathLike[str], *, max_nodes: int = MAX_NODES) -> Release:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -44,6 +44,8 @@ class SeriesRelease:
     ----------
     record : SeriesRecord
         The published fields.
+    note_saved : callable, optional
+        Called with the path of a saved file: the ledger that paid notes it.
 
     Examples
     --------
@@ -59,6 +61,7 @@ class SeriesRelease:
     """
 
     record: SeriesRecord
+    note_saved: Callable[[str | os.PathLike[str]], None] | None = None
 
     @classmethod
     def of(cls, slices: TimeSlices, releases: list[Release] | tuple[Release, ...]) -> SeriesRelease:
@@ -506,6 +509,8 @@ class SeriesRelease:
         """
         check_release_name(path, "path")
         write_series(self.record, path, overwrite=overwrite)
+        if self.note_saved is not None:
+            self.note_saved(path)
 
     @staticmethod
     def load(path: str | os.PathLike[str], *, max_nodes: int = MAX_NODES) -> SeriesRelease:

@@ -65,7 +65,7 @@ def registered_reading(
         raise ParameterError(
             f"columns must name the column of user ids if and only if the unit has users, got "
             f"column {columns.user!r} with unit {unit!r}; write psd.Columns(user=...), or "
-            "--read user=..."
+            "--user ..."
         )
     if unit == "user-day" and columns.time is None:
         raise ParameterError("columns must name the column of times with unit user-day, got none")

@@ -1,30 +1,29 @@
-"""Bounds in a text: four numbers, in any CRS, or those of the polygons in a public file.
+"""Bounds of a text, of the polygons in a public file, or in another CRS than that of a release.
 
-``126.4,37,127.6,38`` are west, south, east and north in the CRS of the release, and
-``126.4,37,127.6,38:crs=EPSG:4326`` in another one; ``of:districts.gpkg`` are the bounds of the
-polygons in a file. Nothing here reads a record.
+Nothing here reads a record.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import re
 from pathlib import Path
 
 import numpy as np
 
-from psd.errors import DomainError
+from psd._util.layer_names import file_of
+from psd.errors import DomainError, ParameterError
 from psd.regions.files import read_polygons
 from psd.space.boundary import bounds_of
 from psd.space.bounds import check_bounds, check_degrees, snap_outward
 from psd.space.crs import check_plane_crs, explain_proj_errors, offline, parse_crs
 from psd.space.shape_transforms import half_turn, seam_longitude
 
-__all__ = ["bounds_file", "bounds_from_text", "transform_bounds"]
+__all__ = ["bounds_from_file", "bounds_from_text", "transform_bounds"]
 
 _NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _BOX = re.compile(rf"\[?\s*({_NUMBER}(?:(?:\s*,\s*|\s+){_NUMBER}){{3}})\s*\]?")
-_FILE, _CRS = "of:", ":crs="
 
 # Steps to which transformed sides are moved outward, in degrees and in units of other CRS. Versions
 # of PROJ differ by less, so that a text has the same bounds everywhere.
@@ -35,57 +34,43 @@ _PLANE = (-math.inf, -math.inf, math.inf, math.inf)
 Bounds = tuple[float, float, float, float]
 
 
-def bounds_file(text: str) -> str | None:
-    """File that a text names; None if it names none.
+def bounds_from_text(text: str) -> Bounds | None:
+    """Return the four numbers of a text; None if it has others.
 
     Examples
     --------
-    >>> bounds_file("of:districts.gpkg"), bounds_file("1,2,3,4")
-    ('districts.gpkg', None)
+    >>> bounds_from_text("126.4,37,127.6,38"), bounds_from_text("districts.gpkg")
+    ((126.4, 37.0, 127.6, 38.0), None)
     """
-    return text.removeprefix(_FILE) if text.startswith(_FILE) else None
+    match = _BOX.fullmatch(text.strip())
+    if match is None:
+        return None
+    west, south, east, north = map(float, re.split(r"\s*,\s*|\s+", match[1]))
+    return west, south, east, north
 
 
-def bounds_from_text(text: str, crs: str) -> Bounds | None:
-    """Bounds in the CRS of a release; None if the text is not of one of the forms.
-
-    Parameters
-    ----------
-    text : str
-        Numbers, numbers with a CRS, or ``of:`` and the path of a file. Public.
-    crs : str
-        CRS of the release. Public.
+def bounds_from_file(path: str, crs: str) -> Bounds:
+    """Bounds of the polygons in a public file, in the CRS of a release.
 
     Raises
     ------
     DomainError
-        If the bounds are not bounds, a CRS is unknown, or the bounds cannot be transformed.
+        If the bounds cannot be transformed.
     InputDataError
-        If the file is missing or cannot be read.
+        If the file cannot be read.
     ParameterError
-        If the file holds other geometries than polygons.
-
-    Examples
-    --------
-    >>> bounds_from_text("126.4,37,127.6,38", "EPSG:4326")
-    (126.4, 37.0, 127.6, 38.0)
-    >>> bounds_from_text("-0.51,51.28,0.34,51.7:crs=EPSG:4326", "EPSG:27700")
-    (503068.0, 154482.0, 563299.0, 202731.0)
+        If there is no such file, or it holds other geometries than polygons.
     """
-    path = bounds_file(text)
-    if path is not None:
-        polygons = read_polygons(Path(path), "bounds")
-        source = parse_crs(polygons.crs)
-        bounds = bounds_of(polygons, crs, "bounds")
-        is_same = source.equals(parse_crs(crs), ignore_axis_order=True)
-        return bounds if is_same else _move_outward(bounds, crs)
-    box, mark, named = text.partition(_CRS)
-    match = _BOX.fullmatch(box.strip())
-    if match is None:
-        return None
-    west, south, east, north = map(float, re.split(r"\s*,\s*|\s+", match[1]))
-    stated = (west, south, east, north)
-    return transform_bounds(stated, named, crs) if mark else stated
+    if not os.path.exists(file_of(path)):
+        raise ParameterError(
+            "bounds must be west, south, east and north, a file of polygons, area-of-use or "
+            f"private, got {path[:80]!r}",
+            name="bounds",
+        )
+    polygons = read_polygons(Path(path), "bounds")
+    bounds = bounds_of(polygons, crs, "bounds")
+    is_same = parse_crs(polygons.crs).equals(parse_crs(crs), ignore_axis_order=True)
+    return bounds if is_same else _move_outward(bounds, crs)
 
 
 def transform_bounds(bounds: Bounds, source: str, target: str) -> Bounds:
@@ -115,7 +100,7 @@ def transform_bounds(bounds: Bounds, source: str, target: str) -> Bounds:
     """
     from pyproj import Transformer
 
-    source, is_degrees = check_plane_crs(source, "crs of the bounds")
+    source, is_degrees = check_plane_crs(source, "bounds_crs")
     is_same = parse_crs(source).equals(parse_crs(target), ignore_axis_order=True)
     if is_degrees and not is_same:
         bounds = _name_once(bounds, half_turn(source))

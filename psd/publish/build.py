@@ -2,81 +2,106 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Unpack, overload
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
+from psd.errors import ParameterError
+from psd.ledger.account import Account
+from psd.publish.fields import FIELDS, public_files
+from psd.publish.inputs import inputs_and_engine
 from psd.publish.observer import SILENT, Observer
 from psd.publish.pipeline import publish
 from psd.publish.public_inputs import check_public_files
-from psd.publish.request_arguments import (
-    DEFAULT_METHOD,
-    BuildArguments,
-    DomainArgument,
-    request_from_arguments,
-)
+from psd.publish.request_values import DEFAULT_METHOD, request_from_values
 
 if TYPE_CHECKING:
     from decimal import Decimal
 
     from psd.api.release import Release
     from psd.api.series import SeriesRelease
+    from psd.curator.contribution_choice import ContributionChoice
+    from psd.curator.private_bounds import PrivateBounds
     from psd.decompositions import Decomposition
     from psd.ingest.engine import Engine
-    from psd.ledger.account import Account
+    from psd.ledger.ledger import Ledger
     from psd.mechanisms.base import Sampler
+    from psd.release.about import About
+    from psd.space.domain import Domain
     from psd.space.time_slices import TimeSlices
 
 __all__ = ["build"]
 
-
-@overload
-def build(
-    data: Any,
-    *,
-    domain: DomainArgument = None,
-    epsilon: str | float | Decimal,
-    method: Decomposition | str = DEFAULT_METHOD,
-    slices: None = None,
-    engine: Engine | None = None,
-    memory: str | int | None = None,
-    account: Account | None = None,
-    sampler: Sampler | None = None,
-    observer: Observer = SILENT,
-    **arguments: Unpack[BuildArguments],
-) -> Release: ...
-
-
-@overload
-def build(
-    data: Any,
-    *,
-    domain: DomainArgument = None,
-    epsilon: str | float | Decimal,
-    method: Decomposition | str = DEFAULT_METHOD,
-    slices: TimeSlices,
-    engine: Engine | None = None,
-    memory: str | int | None = None,
-    account: Account | None = None,
-    sampler: Sampler | None = None,
-    observer: Observer = SILENT,
-    **arguments: Unpack[BuildArguments],
-) -> SeriesRelease: ...
+_PUBLIC = tuple(field.name for field in FIELDS if not field.private)
 
 
 def build(
     data: Any,
     *,
-    domain: DomainArgument = None,
     epsilon: str | float | Decimal,
+    bounds: Any = None,
+    crs: str | None = None,
     method: Decomposition | str = DEFAULT_METHOD,
-    slices: TimeSlices | None = None,
-    engine: Engine | None = None,
+    set: Mapping[str, Any] | None = None,
+    x: str | None = None,
+    y: str | None = None,
+    wkt: str | None = None,
+    geometry: str | None = None,
+    layer: str | None = None,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    skip_rows: int | None = None,
+    input_crs: str | None = None,
+    table: str | None = None,
+    query: str | None = None,
     memory: str | int | None = None,
+    engine: Engine | str | None = None,
+    bounds_crs: str | None = None,
+    bounds_share: str | float | Decimal | None = None,
+    bounds_beyond: int | None = None,
+    lattice: Sequence[int] | None = None,
+    coordinate_resolution: str | float | Decimal | None = None,
+    min_cell: str | float | Decimal | None = None,
+    boundary: Any = None,
+    covariate: Any = None,
+    covariate_column: str | None = None,
+    covariate_size: int | None = None,
+    regions: Any = None,
+    region_id: str | Sequence[str] | None = None,
+    region_parent: str | Sequence[str] | None = None,
+    gaps: Literal["refuse", "elsewhere", "outside"] | None = None,
+    tolerance: float | None = None,
+    repair: bool = False,
+    delta: str | float | Decimal | None = None,
+    noise: Literal["auto", "laplace", "gaussian"] = "auto",
+    estimate: str | None = None,
+    density: str | None = None,
+    about: Mapping[str, str] | About | str | os.PathLike[str] | None = None,
+    user: str | None = None,
+    max_contributions: int | Literal["auto"] | ContributionChoice | None = None,
+    choice_share: str | float | Decimal | None = None,
+    choice_over: int | None = None,
+    choice_limit: int | None = None,
+    per: Literal["day", "user-slice", "slice", "record"] | None = None,
+    count: Literal["records", "users"] = "records",
+    time: str | None = None,
+    time_zone: str | None = None,
+    slices: TimeSlices | str | Sequence[str] | None = None,
+    max_per_slice: int | None = None,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
+    dataset: str | None = None,
+    analyst: str | None = None,
+    domain: Domain | PrivateBounds | tuple[float, float, float, float] | None = None,
     account: Account | None = None,
     sampler: Sampler | None = None,
     observer: Observer = SILENT,
-    **arguments: Unpack[BuildArguments],
 ) -> Release | SeriesRelease:
     """Build a differentially private release of the numbers of records, or users, by location.
+
+    Arguments have the names of the options of ``psd build`` and of the keys of a recipe.
 
     Guarantees
     ----------
@@ -85,48 +110,138 @@ def build(
       twice epsilon for replacing one.
     - It holds the noisy answers, public parameters and nothing else.
     - Reading comes first: an input whose form is refused costs no epsilon. Whether it is refused
-      does not depend on where records lie; with an account the reason is not stated.
-    - With an account, epsilon is charged to it before anything is drawn, or nothing is drawn.
+      does not depend on where records lie; with a ledger the reason is not stated.
+    - With a ledger, epsilon is charged to it before anything is drawn, or nothing is drawn.
     - Every time slice of the list is in the result, with its own noise, even if it has no record.
 
     Parameters
     ----------
     data : object or list of objects
         Points: paths of files (CSV, Parquet, GeoPackage, Shapefile, FlatGeobuf, GeoJSON), folders
-        and patterns, addresses ``s3://`` and ``gs://``, a DataFrame or GeoDataFrame, an array of
-        NumPy, an Arrow stream, a LazyFrame of Polars, a relation of DuckDB, a `psd.DuckDB`, a
-        `psd.PostGIS`. The items of a list are one input. Or tallies of parts, which state domain,
-        unit and slices themselves. Private.
-    domain : Domain, PrivateBounds or tuple of four numbers
-        Bounds, CRS and lattice, never taken from the points; or how bounds are estimated for a
-        share of epsilon, see `psd.curator.private_bounds`. Public.
+        and patterns, addresses ``s3://``, ``gs://`` and ``postgresql://``, a DataFrame or
+        GeoDataFrame, an array of NumPy, an Arrow stream, a LazyFrame of Polars, a relation of
+        DuckDB, a `psd.DuckDB`, a `psd.PostGIS`. The items of a list are one input. Or tallies of
+        parts, which state area, unit and slices themselves. Private.
     epsilon : str, int, float or Decimal
         Epsilon of the release, or of the whole series; see
-        `psd.privacy.epsilon.parse_epsilon`. Public.
+        `psd.privacy.epsilon.parse_epsilon`. Public, as are all arguments that are not said to be
+        private.
+    bounds : four numbers, str or path-like, optional
+        West, south, east, north, such as ``table.total_bounds`` of public polygons, never of the
+        points; a file of polygons; ``"area-of-use"`` of the CRS; or ``"private"``, estimated for a
+        share of epsilon. By default those of the boundary.
+    crs : str, optional
+        CRS of the release, its bounds, and coordinate columns; "EPSG:4326" by default.
     method : Decomposition or str
-        How space is divided, such as ``psd.decompositions.Quadtree(height=8)`` or ``"grid"``.
-        Public.
-    slices : TimeSlices, optional
-        Hours, days, weeks or months that are counted separately; requires ``time``. Never derived
-        from the data. Public.
-    engine : Engine, optional
+        How space is divided, such as ``"grid"`` or ``psd.decompositions.Quadtree(height=8)``. With
+        regions, what is inside the lowest ones: "auto", "cascade" or "none".
+    set : mapping, optional
+        Parameters of a method that is named by text, such as ``{"height": 8}``.
+    x, y : str, optional
+        Coordinate columns; not used if the input has geometries.
+    wkt, geometry, layer : str, optional
+        Column of points as text; column of points, and layer of a file, if there are several.
+    delimiter, decimal, encoding, skip_rows
+        How text files are read, see `psd.Columns`.
+    input_crs : str, optional
+        CRS of the coordinates, if it is not ``crs``.
+    table, query : str, optional
+        Table, or SELECT statement, of an address of a database. Private.
+    memory : str or int, optional
+        Limit on the memory that reading takes, such as ``"2GB"``; see `psd.ingest.memory_limit`.
+    engine : Engine or str, optional
         Where records are read and counted, such as ``psd.Spark(url="spark://node1:7077")``, which
         takes paths as the cluster sees them and `psd.SparkTable`; this process by default. The
         counts are the same, and the release does not state the engine.
-    memory : str or int, optional
-        Limit on the memory that reading takes, such as ``"2GB"``; see `psd.ingest.memory_limit`.
+    bounds_crs : str, optional
+        CRS of the four numbers of ``bounds``, if it is not ``crs``.
+    bounds_share, bounds_beyond
+        Share of epsilon that private bounds cost, and one record in how many may lie beyond each
+        side; see `psd.curator.private_bounds`.
+    lattice : two ints, optional
+        Columns and rows of the lattice that all cells are made of.
+    coordinate_resolution : str, float or Decimal, optional
+        Step to which the coordinates are rounded in the input; see `psd.Domain`.
+    min_cell : str, float or Decimal, optional
+        Smallest side of a cell in metres on the ground; see `psd.Domain`.
+    boundary : path-like, GeoDataFrame, GeoSeries, geometry or Boundary, optional
+        Polygons; records outside are dropped, see `psd.space.boundary`. Never derived from the
+        points.
+    covariate : path-like, GeoDataFrame, GeoSeries or Covariate, optional
+        Density of where people can be, see `psd.space.covariate`; polygons are a mask. Points are
+        assumed to follow it inside the cells, unless ``density`` states otherwise. Never derived
+        from the points.
+    covariate_column, covariate_size
+        Column of weights of the polygons of a file, and columns and rows of the covariate.
+    regions : path-like, GeoDataFrame, str, list of these or RegionHierarchy, optional
+        Public regions that are counted by name; records in none of them are dropped. Files or
+        tables of polygons, the lowest regions or one for each level, top first; or cells, such as
+        ``"h3=5..9"``, ``"tiles=8..14"`` or ``"grid-cells=1km,10km"``. Never derived from the
+        points.
+    region_id, region_parent : str or sequence of str, optional
+        Columns of the ids of regions, and of those of the levels above, the nearest first.
+    gaps : {"refuse", "elsewhere", "outside"}, optional
+        What an area in no region is: an error, one more region, or left out.
+    tolerance : float, optional
+        Width of gaps and overlaps of regions that are accepted, in units of the CRS.
+    repair : bool
+        Whether invalid polygons of regions and boundary are repaired; else they are refused.
+    delta : str, float or Decimal, optional
+        Probability, such as "1e-6", with which the release may reveal more than epsilon allows:
+        far below one over the number of users. Spent by Gaussian noise alone.
+    noise : {"auto", "laplace", "gaussian"}
+        Law of the noise of the counts. With "auto" and a delta, a series has the law with less
+        noise, see `psd.publish.noise_choice.chosen_law`; else it is Laplace, and no delta is spent.
+    estimate, density : str, optional
+        How estimates are made, see `psd.release.post_processing.PostProcessing`; by default as the
+        method defines it.
+    about : mapping of texts or path-like, optional
+        What the publisher states about the release, with keys of `psd.release.about.About`, such as
+        ``{"title": "Visits", "licence": "CC-BY-4.0", "reference_date": "2024-06"}``, or a TOML file
+        of them. Never derived from the points.
+    user : str, optional
+        Column of user ids; makes the user the unit of privacy.
+    max_contributions : int or "auto", optional
+        k, the largest number of records kept of each user, or of each day of a user; requires
+        ``user``. "auto" spends a share of epsilon to choose it, see
+        `psd.curator.contribution_choice`.
+    choice_share, choice_over, choice_limit
+        Share of epsilon of that choice, the number of users with more records that it aims at, and
+        the largest number that it may choose.
+    per : {"day", "user-slice", "slice", "record"}, optional
+        With "day", each day of a user is protected separately: a user with T days has T epsilon.
+        With "user-slice", each time slice of a user is. With "slice", k holds in each time slice,
+        and the slices share epsilon. "record" states the unit without ``user``, so that no warning
+        asks for it.
+    count : {"records", "users"}
+        With "users", all records of a user share one count, and answers are in users.
+    time : str, optional
+        Column of times.
+    time_zone : str, optional
+        Zone of the wall clock that times are converted to; UTC by default.
+    slices : str, sequence of str or TimeSlices, optional
+        Hours, days, weeks or months that are counted separately, such as
+        ``"2026-03-01..2026-03-07"``; requires ``time``. Never derived from the data.
+    max_per_slice : int, optional
+        M, the largest number of records kept of each user in one time slice, of the
+        ``max_contributions`` in all slices together; requires ``slices``. It changes no noise of
+        discrete Laplace law, which is made for all slices together.
+    ledger : path-like or Ledger, optional
+        Ledger that is charged; requires ``dataset``. Saving the release notes it there.
+    dataset, analyst : str, optional
+        Dataset of the ledger, and the analyst who is charged.
+    domain : Domain or PrivateBounds, optional
+        Bounds, CRS, lattice, resolution and smallest cell as one value, in place of their
+        arguments; four numbers are bounds in degrees.
     account : Account, optional
-        Dataset of a ledger that is charged, see `psd.ledger.account.Account`; its `finish` notes
-        that the release was saved.
+        Open account, in place of ``ledger``, ``dataset`` and ``analyst``; its `finish` notes that
+        the release was saved.
     sampler : Sampler, optional
         Source of random draws: `psd.testing.SeededSampler` for demonstrations, which no account is
         charged for, or another one for tests. A release of another sampler than `SecureSampler`
         cannot be saved or exported.
     observer : Observer
         Functions that are called with stages and private counts.
-    **arguments
-        Columns, unit of privacy, post-processing, covariate and boundary, as in
-        `psd.publish.request_arguments.BuildArguments`. Public.
 
     Returns
     -------
@@ -140,27 +255,52 @@ def build(
     InputDataError
         If the input cannot be read.
     BudgetError, LedgerError
-        If the account cannot be charged.
+        If the ledger cannot be charged.
 
     Examples
     --------
     >>> import pandas as pd, psd
-    >>> from psd.decompositions import Quadtree
     >>> points = pd.DataFrame({"lon": [126.98, 127.03], "lat": [37.57, 37.50]})
-    >>> domain = psd.Domain(bounds=(126.40, 37.00, 127.60, 38.00))
-    >>> psd.build(points, domain=domain, epsilon="0.5", method=Quadtree(height=2))
+    >>> bounds = (126.40, 37.00, 127.60, 38.00)
+    >>> psd.build(points, bounds=bounds, epsilon="0.5", method="quadtree", set={"height": 2})
     <Release: quadtree, 21 cells, epsilon 0.5 per record>
     """
-    check_public_files(arguments, data)
-    request = request_from_arguments(
-        domain=domain, epsilon=epsilon, method=method, slices=slices, **arguments
+    stated = locals()
+    values = {name: stated[name] for name in (*_PUBLIC, "domain")}
+    inputs, found = inputs_and_engine(
+        data if isinstance(data, list) else [data], table, query, engine
     )
-    return publish(
+    check_public_files(values, inputs)
+    is_own = account is None and (ledger, dataset, analyst) != (None, None, None)
+    if is_own:
+        account = _open_account(ledger, dataset, analyst, values)
+    elif not (ledger is None and dataset is None and analyst is None):
+        raise ParameterError("ledger and dataset must be left out with account, which has them")
+    request = request_from_values(values)
+    built = publish(
         request,
-        data,
-        engine=engine,
+        inputs,
+        engine=found,
         memory=memory,
         account=account,
         sampler=sampler,
         observer=observer,
     )
+    if is_own and account is not None:
+        return replace(built, note_saved=account.finish)
+    return built
+
+
+def _open_account(
+    ledger: Ledger | str | os.PathLike[str] | None,
+    dataset: str | None,
+    analyst: str | None,
+    values: Mapping[str, Any],
+) -> Account:
+    """Account of a ledger, which is compared with the releases beside it."""
+    if ledger is None or dataset is None:
+        raise ParameterError("ledger and dataset must be given together")
+    account = Account(ledger, dataset, analyst=analyst)
+    account.compare(Path(account.ledger.path).parent)
+    account.refuse_records(public_files(values))
+    return account

@@ -20,9 +20,10 @@ from psd.privacy.budget import Budget
 from psd.publish.charging import PendingCharge
 from psd.publish.count_inputs import CountInput, RecordInput, count_input
 from psd.publish.drawing import draw_release
+from psd.publish.fields import public_files
 from psd.publish.insecure import refuse_paid
 from psd.publish.observer import SILENT, Observer
-from psd.publish.public_inputs import PublicInputs, public_paths, resolve_public_inputs
+from psd.publish.public_inputs import PublicInputs, resolve_public_inputs
 from psd.publish.refusals import rehearse, withhold_faults
 from psd.publish.request import BuildRequest
 from psd.publish.series import draw_series, slice_budgets, squared_of
@@ -162,8 +163,15 @@ def answer(
     refuse_class("sampler", sampler)
     if account is not None:  # a refusal would tell whether files are equal, at no cost
         observer = replace(observer, private_copy=observer.private_fault)
-        files = public_paths(request.region_source, request.boundary, request.covariate)
-        account.refuse_records(files)
+        account.refuse_records(
+            public_files(
+                {
+                    "regions": request.region_source,
+                    "boundary": request.boundary,
+                    "covariate": request.covariate,
+                }
+            )
+        )
     source = _count_input(data, engine, memory, observer, withholds=account is not None)
     source, fault = (source, None) if account is None else _follow_links(source)
     request = source.complete(request)

@@ -9,6 +9,7 @@ from typing import Any
 from psd._util.instances import type_text
 from psd.errors import ParameterError
 from psd.ingest.sources import files_of
+from psd.publish.fields import public_files
 from psd.publish.public_files import BoundaryFile, CovariateFile
 from psd.regions.hierarchy import RegionHierarchy
 from psd.regions.inputs import CellRegions, RegionFiles, refuse_record_files
@@ -23,7 +24,7 @@ __all__ = [
     "check_public_files",
     "covariate_of",
     "default_post_processing",
-    "public_paths",
+    "polygons_of",
     "regions_of",
     "resolve_post_processing",
     "resolve_public_inputs",
@@ -152,8 +153,25 @@ def boundary_of(value: Any, domain: Domain) -> Boundary:
         return value
     if isinstance(value, BoundaryFile):
         return value.read(domain)
+    return Boundary.from_polygons(polygons_of(value, domain.crs), domain)
+
+
+def polygons_of(value: Any, crs: str) -> Any:
+    """Polygons of a boundary: those of its file, a table, or a geometry in the CRS of the release.
+
+    Raises
+    ------
+    ParameterError
+        If the value has another type.
+    """
+    if isinstance(value, BoundaryFile):
+        return value.polygons()
+    if hasattr(value, "geom_type") and not hasattr(value, "geometry"):
+        import geopandas
+
+        return geopandas.GeoSeries([value], crs=crs)
     _check_polygons("boundary", value)
-    return Boundary.from_polygons(value, domain)
+    return value
 
 
 def regions_of(
@@ -179,35 +197,24 @@ def regions_of(
         return value
     if not isinstance(value, RegionFiles | CellRegions):
         raise ParameterError(
-            "regions must be a psd.RegionFiles, psd.CellRegions or psd.RegionHierarchy, got "
-            f"{type_text(value)}",
+            "regions must be paths, a GeoDataFrame, cells such as h3=5..9, or a "
+            f"psd.RegionHierarchy, got {type_text(value)}",
             name="regions",
         )
     if not isinstance(domain, Domain):
-        raise ParameterError("domain must be public bounds with regions, got none or private ones")
+        raise ParameterError("bounds must be public with regions, got none or private ones")
     return value.read(domain, None if boundary is None else boundary_of(boundary, domain))
 
 
-def public_paths(*values: Any) -> list[str]:
-    """Paths of public files among arguments."""
-    paths: list[str] = []
-    for value in values:
-        if isinstance(value, RegionFiles):
-            paths += map(str, value.paths)
-        elif isinstance(value, BoundaryFile | CovariateFile):
-            paths.append(str(value.path))
-    return paths
-
-
-def check_public_files(arguments: Mapping[str, Any], data: Any) -> None:
-    """Refuse public files of these arguments that are inputs of records as well.
+def check_public_files(values: Mapping[str, Any], data: Any) -> None:
+    """Refuse public files of these values of fields that are inputs of records as well.
 
     Raises
     ------
     ParameterError
         See `psd.regions.inputs.refuse_record_files`.
     """
-    paths = public_paths(*map(arguments.get, ("regions", "boundary", "covariate")))
+    paths = public_files(values)
     if paths:
         refuse_record_files(paths, files_of(data if isinstance(data, list) else [data]))
 

@@ -11,34 +11,33 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from psd._util.instances import type_text
 from psd._util.suggestions import check_names
 from psd._util.toml_text import toml_text
 from psd._util.toml_values import check_texts, read_toml, texts_of
 from psd.errors import InputDataError, ParameterError
-from psd.publish.option_text import path_beside, path_within
+from psd.publish.fields import (
+    check_known,
+    field_names,
+    path_beside,
+    path_within,
+    values_of_request,
+)
 from psd.publish.request import BuildRequest
-from psd.publish.request_table import table_from_request
-from psd.publish.request_toml import KEYS, request_from_table
+from psd.publish.request_values import request_from_values
 from psd.space.domain import Domain
 
 __all__ = [
     "PER_RECORD",
     "PRIVATE_KEYS",
-    "PRIVATE_READ_KEYS",
     "PlannedRelease",
     "PrivateInputs",
     "Recipe",
 ]
 
-PRIVATE_KEYS = (
-    "inputs", "read", "engine", "ledger", "dataset", "analyst", "sign_key", "keep_tally",
-    "report_private",
-)  # fmt: skip
+PRIVATE_KEYS = ("inputs", *field_names(private=True), "sign_key")
 """Keys of ``[private]``."""
 
-PRIVATE_READ_KEYS = ("table", "query", "memory")
-"""Keys of ``read`` in ``[private]``."""
+_KEYS = ("output", "export", *field_names(private=False))
 
 PER_RECORD = "record"
 """Word for the unit of a release without users, which no request needs to state."""
@@ -95,19 +94,14 @@ class PrivateInputs:
             If a key does not exist, or its value is of another type.
         """
         table = {key: value for key, value in table.items() if value is not None}
-        check_names("key of private", table, PRIVATE_KEYS)
-        inputs, read = table.pop("inputs", ()), table.pop("read", {})
-        if not isinstance(read, Mapping):
-            raise ParameterError("read of private must be a table of KEY = VALUE")
-        check_names("key of private.read", read, PRIVATE_READ_KEYS)
-        check_texts("private", table, ("engine", "dataset", "analyst"))
-        check_texts("private.read", dict(read), ("table", "query"))
+        check_known("key of private", table, PRIVATE_KEYS)
+        inputs = table.pop("inputs", ())
+        check_texts("private", table, ("engine", "dataset", "analyst", "table", "query"))
         for key in _FILES:
             if key in table:
                 table[key] = path_within(folder, str(table[key]))
         return cls(
             inputs=tuple(path_within(folder, item) for item in texts_of("inputs", inputs)),
-            **read,
             **table,
         )
 
@@ -115,9 +109,7 @@ class PrivateInputs:
         """The table ``[private]``."""
         return {
             "inputs": [path_beside(folder, item) for item in self.inputs],
-            "read": {key: getattr(self, key) for key in PRIVATE_READ_KEYS if getattr(self, key)}
-            or None,
-            "engine": self.engine,
+            **{key: getattr(self, key) for key in ("table", "query", "memory", "engine")},
             **{
                 key: None if getattr(self, key) is None else path_beside(folder, getattr(self, key))
                 for key in _FILES
@@ -158,7 +150,7 @@ class PlannedRelease:
         ParameterError
             If a key does not exist, or there is no output.
         """
-        check_names("key of release", table, ("output", "export", *KEYS))
+        check_known("key of release", table, _KEYS)
         if "output" not in table:
             raise ParameterError(
                 "output must be given for every release; it names the release file"
@@ -166,13 +158,9 @@ class PlannedRelease:
         if "epsilon" not in table:
             raise ParameterError("epsilon must be given for every release, such as 0.5")
         exports = texts_of("export", table.get("export", ()))
-        if not isinstance(table.get("set", {}), Mapping):
-            raise ParameterError(
-                f"set must be a table of KEY = VALUE, got {type_text(table['set'])}"
-            )
         return cls(
             output=path_within(folder, str(table["output"])),
-            table={key: value for key, value in table.items() if key in KEYS},
+            table={key: value for key, value in table.items() if key in field_names()},
             export=tuple(path_within(folder, path) for path in exports),
             folder=folder,
         )
@@ -188,16 +176,16 @@ class PlannedRelease:
         Raises
         ------
         ParameterError
-            As `psd.publish.request_toml.request_from_table`.
+            As `psd.publish.request_values.request_from_values`.
         """
-        return request_from_table(self.table, folder=self.folder, domain=domain)
+        return request_from_values(self.table, folder=self.folder, tallied=domain)
 
     def to_table(self, request: BuildRequest, *, folder: Path | None = None) -> dict[str, Any]:
         """The table ``[release]``, with every field that the request states."""
         return {
             "output": path_beside(folder, self.output),
             "export": [path_beside(folder, path) for path in self.export] or None,
-            **table_from_request(request, folder=folder),
+            **values_of_request(request, folder=folder),
             **({"per": PER_RECORD} if self.table.get("per") == PER_RECORD else {}),
         }
 

@@ -188,7 +188,7 @@ class BuildRequest:
     delta : str, float or Decimal, optional
         Delta that discrete Gaussian noise may spend, see `psd.privacy.delta.parse_delta`; kept as a
         Fraction. With discrete Laplace noise no delta is spent, and none is stated.
-    noise_law : {"auto", "laplace", "gaussian"}
+    noise : {"auto", "laplace", "gaussian"}
         Noise of the counts. With Gaussian noise the loss is counted in rho, at most that of epsilon
         and delta. With "auto" a rule over public parameters chooses, see `law`.
 
@@ -219,7 +219,7 @@ class BuildRequest:
     post_processing: PostProcessing | None = None
     about: About | None = None
     delta: Fraction | None = None
-    noise_law: NoiseChoice = "auto"
+    noise: NoiseChoice = "auto"
 
     def __post_init__(self) -> None:
         """Normalise and check the fields."""
@@ -249,15 +249,15 @@ class BuildRequest:
         """Check delta and the law of the noise, and that epsilon and delta allow some rho."""
         if self.delta is not None and not isinstance(self.delta, Fraction):
             self._assign("delta", parse_delta(self.delta))
-        if self.noise_law not in get_args(NoiseChoice):
+        if self.noise not in get_args(NoiseChoice):
             raise ParameterError(
-                f"noise_law must be one of {', '.join(get_args(NoiseChoice))}, got "
-                f"{str(self.noise_law)[:80]!r}",
-                name="noise_law",
+                f"noise must be one of {', '.join(get_args(NoiseChoice))}, got "
+                f"{str(self.noise)[:80]!r}",
+                name="noise",
             )
-        if self.noise_law == "gaussian" and self.delta is None:
+        if self.noise == "gaussian" and self.delta is None:
             raise ParameterError(
-                'delta must be given with noise_law="gaussian", got none; with at most this '
+                'delta must be given with noise="gaussian", got none; with at most this '
                 "probability more may be revealed than epsilon allows, such as 1e-6",
                 name="delta",
             )
@@ -320,8 +320,8 @@ class BuildRequest:
     @property
     def law(self) -> Law:
         """Law of the noise; that of "auto" by `psd.publish.noise_choice.chosen_law`."""
-        if self.noise_law != "auto":
-            return self.noise_law
+        if self.noise != "auto":
+            return self.noise
         number = 1 if self.slices is None else len(self.slices)
         plan = NoisePlan.of(
             self.nano_epsilon, self.delta, self.unit, self.contribution_scope, number
@@ -333,7 +333,7 @@ class BuildRequest:
         """What was decided about a delta that may be spent; None without delta."""
         if self.delta is None:
             return None
-        by = " (auto)" if self.noise_law == "auto" else ""
+        by = " (auto)" if self.noise == "auto" else ""
         if self.law == "laplace":
             return f"noise is discrete Laplace{by}; no delta is spent, and none is stated"
         return f"noise is discrete Gaussian{by}"
@@ -402,7 +402,7 @@ def _check_rho(nano: int, delta: Fraction) -> None:
     if rho_of(nano, delta) == 0:
         raise ParameterError(
             f"delta must allow a rho of at least 1e-12 with epsilon {epsilon_text(nano)}, got "
-            f'{delta_text(delta)}; raise one of them, or give noise_law="laplace"',
+            f'{delta_text(delta)}; raise one of them, or give noise="laplace"',
             name="delta",
             value=delta_text(delta),
         )

@@ -19,7 +19,7 @@ from psd.ledger.account import Account
 from psd.publish.count_inputs import RecordInput
 from psd.publish.observer import SILENT, Observer
 from psd.publish.pipeline import publish
-from psd.publish.request_arguments import ReadArguments, request_from_arguments
+from psd.publish.request_values import ReadArguments, request_from_values
 from psd.space.domain import Domain
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def ask(
     memory, sampler, observer
         As in `psd.build`.
     **arguments
-        Columns and unit of privacy as in `psd.publish.request_arguments.ReadArguments`. Records of
+        Columns and unit of privacy as in `psd.publish.request_values.ReadArguments`. Records of
         a user are bounded among those in the box. Public.
 
     Returns
@@ -149,11 +149,13 @@ def ask(
     check_instance("account", account, Account, 'psd.Account("city.ledger", "visits")')
     if not 0 < confidence < 1:
         raise ParameterError(f"confidence must be between 0 and 1, got {confidence}")
-    request = request_from_arguments(
-        domain=_box_domain(box, crs, coordinate_resolution),
-        epsilon=epsilon,
-        method=SingleCount(),
-        **arguments,
+    request = request_from_values(
+        {
+            "domain": _box_domain(box, crs, coordinate_resolution),
+            "epsilon": epsilon,
+            "method": SingleCount(),
+            **arguments,
+        }
     )
     source = RecordInput(data=data, memory=memory)
     release = publish(request, source, account=account, sampler=sampler, observer=observer)

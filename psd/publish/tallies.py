@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
+from typing import Any, TypeAlias, Unpack
 
 from psd._util.atomic_write import check_targets
-from psd._util.suggestions import check_names
-from psd.decompositions import as_method, as_region_method
 from psd.errors import ParameterError
 from psd.ingest.hash_key import load_key
 from psd.ingest.partial_tally import PartialTally
@@ -19,19 +17,25 @@ from psd.ingest.partial_tally import merge as merge_tallies
 from psd.ingest.sources import files_of
 from psd.ingest.tally_file import read_tally, write_tally
 from psd.publish.drawing import coarsest_step
-from psd.publish.public_inputs import check_public_files, regions_of
-from psd.publish.request import as_domain
-from psd.publish.request_arguments import DomainArgument, ReadArguments, reading_fields
+from psd.publish.fields import check_known
+from psd.publish.public_inputs import check_public_files
+from psd.publish.request_values import (
+    RequestArguments,
+    hierarchy_from_values,
+    method_from_values,
+    parse_values,
+    public_domain_from_values,
+    reading_from_values,
+    regions_from_values,
+)
 from psd.publish.tally_parts import TallyRequest, tally_rows
-from psd.space.domain import Domain
-
-if TYPE_CHECKING:
-    from psd.decompositions import Decomposition
-    from psd.regions.hierarchy import RegionHierarchy
-    from psd.regions.inputs import CellRegions, RegionFiles
-    from psd.space.time_slices import TimeSlices
 
 __all__ = ["merge", "tally", "tally_request"]
+
+# What a build states about a release, and a tally does not need.
+_OF_THE_BUILD = (
+    "epsilon", "delta", "noise", "estimate", "density", "about", "boundary", "covariate",
+)  # fmt: skip
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
@@ -40,16 +44,12 @@ def tally(
     data: Any,
     output: PathLike | None = None,
     *,
-    domain: DomainArgument,
-    method: Decomposition | str | None = None,
-    slices: TimeSlices | None = None,
-    regions: RegionHierarchy | RegionFiles | CellRegions | None = None,
     key: PathLike | bytes | None = None,
     carry_users: bool = False,
     part: str | None = None,
     memory: str | int | None = None,
     overwrite: bool = False,
-    **arguments: Unpack[ReadArguments],
+    **arguments: Unpack[RequestArguments],
 ) -> PartialTally:
     """Count records per lattice cell, exactly, for a later build. Private.
 
@@ -69,15 +69,6 @@ def tally(
         Points, as in `psd.build`. Private.
     output : path-like, optional
         File to write; PRIVATE.
-    domain : Domain or tuple of four numbers
-        Bounds, CRS and lattice, the same for all parts. Public.
-    method : Decomposition or str, optional
-        The tally then holds only the cells that this method divides, and is smaller; by default
-        it serves every method.
-    slices : TimeSlices, optional
-        Hours, days, weeks or months that are counted separately; requires ``time``.
-    regions : RegionFiles, CellRegions or RegionHierarchy, optional
-        Records are counted by region, for a build with the same ``regions=``. Public.
     key : path-like or bytes, optional
         Key of the hash that chooses the records of a user, or a file with it, which is created if
         it does not exist. By default a random key, which is discarded.
@@ -92,7 +83,9 @@ def tally(
     overwrite : bool
         Whether an existing file is replaced.
     **arguments
-        Columns and unit of privacy, as in `psd.build`.
+        As in `psd.build`, the same for all parts: area (``bounds``, ``crs``, ...), columns, unit of
+        privacy and ``slices``; ``regions``, for a build with the same; and ``method``, to hold only
+        the cells that it divides in a smaller tally, which else serves every method. Public.
 
     Returns
     -------
@@ -122,16 +115,8 @@ def tally(
     >>> psd.build(parts, epsilon=1, method=Quadtree(height=2))
     <Release: quadtree, 21 cells, epsilon 1 per record>
     """
-    check_public_files({**arguments, "regions": regions}, data)
-    request = tally_request(
-        arguments,
-        domain=domain,
-        method=method,
-        slices=slices,
-        regions=regions,
-        key=key,
-        carry_users=carry_users,
-    )
+    check_public_files(arguments, data)
+    request = tally_request(arguments, key=key, carry_users=carry_users)
     if output is not None:
         items = list(data) if isinstance(data, list | tuple) else [data]
         keys = [] if key is None or isinstance(key, bytes) else [key]
@@ -143,12 +128,8 @@ def tally(
 
 
 def tally_request(
-    arguments: Mapping[str, Any],
+    values: Mapping[str, Any],
     *,
-    domain: DomainArgument,
-    method: Decomposition | str | None = None,
-    slices: TimeSlices | None = None,
-    regions: RegionHierarchy | RegionFiles | CellRegions | None = None,
     key: PathLike | bytes | None = None,
     carry_users: bool = False,
 ) -> TallyRequest:
@@ -161,38 +142,38 @@ def tally_request(
     InputDataError
         If the key cannot be read.
     """
-    check_names("argument", arguments, ReadArguments.__annotations__)
-    area = as_domain(domain)
-    if not isinstance(area, Domain):
-        raise ParameterError(
-            "domain must be a psd.Domain or four numbers for a tally, got private bounds or none; "
-            "all parts must have the same public bounds"
-        )
-    if arguments.get("max_contributions") is not None and not isinstance(
-        arguments["max_contributions"], int
+    check_known("argument", values, (*RequestArguments.__annotations__,))
+    for name in _OF_THE_BUILD:
+        if values.get(name) is not None:
+            raise ParameterError(f"{name} must be left out for a tally; the build has it")
+    given = parse_values(values)
+    area = public_domain_from_values(given, values.get("domain"))
+    if given.get("max_contributions") is not None and not isinstance(
+        given["max_contributions"], int
     ):
         raise ParameterError("max_contributions must be a number for a tally; auto needs a build")
-    fields = reading_fields(arguments, slices)
-    if key is not None and not fields["unit"].has_user:
+    reading = reading_from_values(given)
+    if key is not None and not reading["unit"].has_user:
         raise ParameterError(
             "key must be left out without user; only the records of a user are selected by a key"
         )
+    if "set" in given and "method" not in given:
+        raise ParameterError("set must be given with method", name="set")
+    source = regions_from_values(given)
+    step = (1, 1)
+    if "method" in given:
+        step = coarsest_step(method_from_values(given, area, has_regions=source is not None), area)
     return TallyRequest(
         domain=area,
-        unit=fields["unit"],
-        columns=fields["columns"],
-        slices=slices,
-        contribution_scope=fields["contribution_scope"],
-        step=(1, 1) if method is None else coarsest_step(_method(method, regions), area),
-        regions=None if regions is None else regions_of(regions, area),
+        unit=reading["unit"],
+        columns=reading["columns"],
+        slices=reading["slices"],
+        contribution_scope=reading["contribution_scope"],
+        step=step,
+        regions=None if source is None else hierarchy_from_values(source, given, area),
         carry=carry_users,
         key=key if key is None or isinstance(key, bytes) else load_key(key),
     )
-
-
-def _method(value: Decomposition | str, regions: object) -> Decomposition:
-    """Method of the later build, which is another one with regions."""
-    return as_method(value) if regions is None else as_region_method(value)
 
 
 def merge(

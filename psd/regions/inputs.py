@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from psd._util.layer_names import file_of
 from psd._util.plugins import load_member
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from psd.space.boundary import Boundary
     from psd.space.domain import Domain
 
-__all__ = ["CellRegions", "RegionFiles", "refuse_record_files"]
+__all__ = ["CellRegions", "RegionFiles", "RegionSource", "refuse_record_files"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +133,10 @@ class CellRegions:
         make = load_member(KINDS, "kind of regions", self.kind, "hierarchy")
         hierarchy: RegionHierarchy = make(self.cells, domain, boundary=boundary)
         return hierarchy
+
+
+RegionSource: TypeAlias = "RegionHierarchy | RegionFiles | CellRegions"
+"""What regions are made of."""
 
 
 def refuse_record_files(paths: Iterable[str], inputs: Iterable[object]) -> None:

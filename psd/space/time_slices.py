@@ -14,11 +14,14 @@ from numpy.typing import NDArray
 from psd._util.wall_clock import is_zone_name
 from psd.errors import ParameterError
 
-__all__ = ["MAX_SLICES", "By", "TimeSlices", "slice_name"]
+__all__ = ["MAX_SLICES", "By", "TimeSlices", "slice_name", "slices_from_text", "slices_text"]
 
 By = Literal["hour", "day", "week", "month"]
 
 MAX_SLICES = 10_000
+
+# Names of slices by their length.
+_LENGTHS: dict[int, By] = {7: "month", 8: "week", 10: "day", 13: "hour"}
 
 _UNITS = {"hour": "h", "day": "D", "week": "W", "month": "M"}
 _FORMS = {"hour": "2024-01-31T17", "day": "2024-01-31", "week": "2024-W05", "month": "2024-01"}
@@ -205,3 +208,51 @@ def _range(by: By, first: str, last: str) -> list[str]:
         return [slice_name(by, moment) for moment in moments]
     names: list[str] = moments.astype(f"datetime64[{_UNITS[by]}]").astype(str).tolist()
     return names
+
+
+def slices_from_text(text: str, time_zone: str) -> TimeSlices:
+    """Time slices of a text; its form determines their length.
+
+    Parameters
+    ----------
+    text : str
+        Months 2024-01, weeks 2024-W05, days 2024-01-31 or hours 2024-01-31T17, and ranges
+        FIRST..LAST with both ends, separated by commas. Public.
+    time_zone : str
+        Zone of the wall clock. Public.
+
+    Raises
+    ------
+    ParameterError
+        If the names have no such form, or do not ascend.
+
+    Examples
+    --------
+    >>> slices_from_text("2024-01..2024-03", "UTC").by
+    'month'
+    """
+    first = re.split(r",|\.\.", text)[0].strip()
+    by = _LENGTHS.get(len(first))
+    if by is None:
+        raise ParameterError(
+            "slices must be months, weeks, days or hours such as 2024-01, 2024-W05, 2024-01-31 or "
+            f"2024-01-31T17, got {first[:80]!r}"
+        )
+    return TimeSlices.parse(by, text, time_zone)
+
+
+def slices_text(slices: TimeSlices) -> str:
+    """The shortest text of slices, from which `slices_from_text` reads them back.
+
+    Examples
+    --------
+    >>> slices_text(slices_from_text("2024-01..2024-03,2024-05", "UTC"))
+    '2024-01..2024-03,2024-05'
+    """
+    breaks = np.flatnonzero(np.diff(slices.numbers) != 1) + 1
+    runs = np.split(np.arange(len(slices)), breaks)
+    names = slices.names
+    parts = [
+        names[run[0]] if len(run) == 1 else f"{names[run[0]]}..{names[run[-1]]}" for run in runs
+    ]
+    return ",".join(parts)

@@ -85,7 +85,7 @@ def test_counts_are_of_the_rows_inside_in_any_crs_and_of_all_files(here, out):
     passes(*SURE, "--set", "height=1")
     assert counts() == [2, 2, 3, 1]
     write_points(here / "points.csv", [(950_000, 1_950_000)], "east,north")
-    where = "--crs EPSG:5179 --read x=east --read y=north --bounds 900000 1900000 1000000 2000000"
+    where = "--crs EPSG:5179 --x east --y north --bounds 900000 1900000 1000000 2000000"
     passes(f"{BUILD} --set height=1 --overwrite {where}", *CERTAIN)
     assert psd.Release.load("out/r.psd.parquet").domain.crs == "EPSG:5179"
     assert counts() == [0, 0, 0, 1]  # a point on both lines belongs to the north-east
@@ -170,10 +170,10 @@ REFUSED = [
     (2, f"{QUAD} --set height=1 --set height=2", "times"),
     (2, f"{QUAD} --set height=13", "height must be"),
     (2, f"{QUAD} --set height=two", "two"),
-    (2, "--set estimate=mean", "least-squares, posterior"),
-    (2, ("--set", "estimate= "), "least-squares, posterior"),
-    (2, "--set density=posterior", "uniform, smooth"),
-    (2, "--set density=Smooth", "uniform, smooth"),
+    (2, "--estimate mean", "least-squares, posterior"),
+    (2, ("--estimate", " "), "least-squares, posterior"),
+    (2, "--density posterior", "uniform, smooth"),
+    (2, "--density Smooth", "uniform, smooth"),
     (2, "--user lon --max-contributions 0", "0"),
     (2, "--bounds 1 2 3", "4 arguments"),
     (2, "--bounds 1 2 3 x", "is not a number"),
@@ -272,9 +272,9 @@ VIEWS = {
     "": psd.method("auto").post_processing,
     "--method cascade": psd.method("cascade").post_processing,
     QUAD: PostProcessing(),
-    f"{QUAD} --set estimate=posterior": PostProcessing(estimate="posterior"),
-    f"{QUAD} --set density=smooth": PostProcessing(density="smooth"),
-    "--method cascade --set estimate=least-squares --set density=uniform": PostProcessing(),
+    f"{QUAD} --estimate posterior": PostProcessing(estimate="posterior"),
+    f"{QUAD} --density smooth": PostProcessing(density="smooth"),
+    "--method cascade --estimate least-squares --density uniform": PostProcessing(),
 }
 
 

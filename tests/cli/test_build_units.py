@@ -28,7 +28,7 @@ ROWS = [
 ]
 USERS = ("--user", "id", "--count", "users")
 TWO = ("--user", "id", "--max-contributions", 2)
-DAY = ("--per", "day", "--read", "time=at", "--read", "time_zone=Asia/Seoul")
+DAY = ("--per", "day", "--time", "at", "--time-zone", "Asia/Seoul")
 BUILD = ("build points.csv --set height=1 -o", "r", *CERTAIN)
 
 
@@ -113,8 +113,8 @@ def test_a_boundary_is_repaired_where_that_is_chosen():
     plot = plot_of(shapely.Polygon([(-2, -2), (2, 2), (2, -2), (-2, 2)]))
     told = fails(2, *BUILD, *plot, "--overwrite")
     assert "polygon 1 of the boundary (id 'land') is not valid" in told
-    assert "pass --boundary FILE:repair=yes" in told
-    passes(*BUILD, "--boundary", "plot.gpkg:repair=yes", "--overwrite")
+    assert "pass --boundary FILE --repair" in told
+    passes(*BUILD, "--boundary", "plot.gpkg", "--repair", "--overwrite")
     assert facts()["boundary"] == "50.1% of the bounds; records outside were dropped"
     told = fails(2, *BUILD, "--boundary", "plot.gpkg:repair=1", "--overwrite")
     assert "--boundary repair must be yes or no, got '1'" in told
@@ -123,7 +123,9 @@ def test_a_boundary_is_repaired_where_that_is_chosen():
 def test_private_bounds_and_the_area_of_use(here):
     rows = [(126.9 + number / 5000, 37.4 + number % 7 / 50) for number in range(1000)]
     write_points(here / "points.csv", rows)
-    _, release = built("--bounds", "private:share=0.5,beyond=20", where=())
+    _, release = built(
+        "--bounds", "private", "--bounds-share", "0.5", "--bounds-beyond", "20", where=()
+    )
     west, _, east, _ = release.domain.bounds
     assert 126.9 < west < 126.93 < 127.07 < east < 127.1
     assert facts()["parameters"]["bounds_epsilon"] == "500"
@@ -138,17 +140,17 @@ REFUSED = [
     (2, f"{MOST} many", "--max-contributions must be a whole number or auto"),
     (2, f"{MOST} auto:share=2", "--max-contributions: share must be in [0, 1), got 2"),
     (2, f"{MOST} auto:over=-5", "--max-contributions: over must be"),
-    (2, "--read layer=visits", "--read layer"),
-    (2, "--read geometry=geom", "--read geometry"),
+    (2, "--layer visits", "--layer"),
+    (2, "--geometry geom", "--geometry"),
     (2, "--read lair=visits", "key of --read 'lair' does not exist; did you mean 'layer'?"),
-    (8, "--read x=longitude", "no column 'longitude'"),
+    (8, "--x longitude", "no column 'longitude'"),
     (2, "--user user", "--max-contributions must be given with --user; else"),
     (2, "--max-contributions 2", "--user must name the column of user ids with --max-contrib"),
     (2, "--per day", "--user must name the column of user ids with --per"),
 ]
 WITHOUT_BOUNDS = [
-    (2, "--bounds private:share=1.5", "--bounds: share must be in [0, 1), got 1.5"),
-    (2, "--bounds private:share=0.1,beyond=1", "--bounds: beyond must be"),
+    (2, "--bounds private --bounds-share 1.5", "--bounds: share must be in [0, 1), got 1.5"),
+    (2, "--bounds private --bounds-share 0.1 --bounds-beyond 1", "--bounds: beyond must be"),
     (2, "", "got neither; only tallies contain their own bounds"),
     (2, f"{BOX} --bounds area-of-use", "--bounds must be given once, got 2 times"),
 ]

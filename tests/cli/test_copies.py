@@ -96,7 +96,9 @@ def test_private_bounds_questions_and_registered_inputs_with_a_ledger(ledger):
     assert "is not one of them" in fails(9, *build)
     passes("ledger inputs city.ledger rows v2.csv")
     passes(*build)
-    build = "build v.csv v2.csv -o p --epsilon 10 --bounds private:share=0.5,beyond=3"
+    build = (
+        "build v.csv v2.csv -o p --epsilon 10 --bounds private --bounds-share 0.5 --bounds-beyond 3"
+    )
     done = cli(build, *PAID, "--report-private")
     assert done.code == 0, done.err
     assert done.err.count("same content") == 1

@@ -7,7 +7,7 @@ from psd.privacy.delta import failure_text, parse_delta
 from support.cli_runner import as_json, cli, fails, passes
 
 AREA = ("--bounds", 0, 0, 8, 8, "--crs", "EPSG:32652")
-DAYS = ("--read", "time=time", "--slices", "2024-01-01..2024-01-20")
+DAYS = ("--time", "time", "--slices", "2024-01-01..2024-01-20")
 USER = ("--user", "user", "--max-contributions", 20)
 PER_SLICE = ("--max-per-slice", 1)
 DELTA = ("--delta", "1e-6")
@@ -52,7 +52,7 @@ def test_a_series_has_gaussian_noise_where_it_is_less():
         max_contributions=20,
         max_per_slice=1,
         delta="1e-6",
-        noise_law="auto",
+        noise="auto",
     )
     assert made.guarantee_text == guarantee
 
@@ -108,7 +108,7 @@ def test_recipes_and_tallies_hold_what_chooses_the_noise():
 
 def test_a_ledger_with_delta_is_charged_in_rho():
     passes("ledger create c.ledger")
-    columns = "--budget 2 --unit user --read user=user --read time=time"
+    columns = "--budget 2 --unit user --user user --time time"
     passes(f"ledger register c.ledger people {columns}", *DELTA)
     passes(f"ledger register c.ledger pure {columns}")
     paid = (*SERIES, "--ledger", "c.ledger", "--dataset")

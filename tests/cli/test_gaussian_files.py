@@ -14,7 +14,7 @@ AREA = ("--bounds", 0, 0, 8, 8, "--crs", "EPSG:3857")
 TREE = ("--method", "quadtree", "--set", "height=3", "--epsilon", 1)
 GAUSSIAN = ("--delta", "1e-6", "--noise", "gaussian")
 USER = ("--user", "user", "--max-contributions", 4, "--max-per-slice", 1)
-DAYS = ("--read", "time=time", "--slices", "2024-01-01..2024-01-04")
+DAYS = ("--time", "time", "--slices", "2024-01-01..2024-01-04")
 BOX = ("--box", 1, 1, 5, 6)
 
 

@@ -27,35 +27,35 @@ def test_a_build_reads_every_kind(here, subtests):
 def test_the_same_table_of_postgis(postgis):
     execute(postgis, "DROP TABLE IF EXISTS walks")
     ingest(postgis, "walks", pa.Table.from_pandas(ROWS))
-    for given in (("--read", "table=public.walks"), ("--read", "query=SELECT * FROM walks")):
+    for given in (("--table", "public.walks"), ("--query", "SELECT * FROM walks")):
         passes("build", postgis, *given, "-o", "r", "--overwrite", *BUILD)
-    told = fails(8, f"build {postgis} --read table=nothing -o x", *BUILD)
+    told = fails(8, f"build {postgis} --table nothing -o x", *BUILD)
     assert "table nothing of database postgres on the local server names a table" in told
-    told = fails(8, f"build {postgis} {postgis} --read table=walks -o x", *BUILD)
+    told = fails(8, f"build {postgis} {postgis} --table walks -o x", *BUILD)
     assert "repeated" in told
-    told = fails(8, "build postgresql://ann:secret@127.0.0.1:1/db --read table=a -o x", *BUILD)
+    told = fails(8, "build postgresql://ann:secret@127.0.0.1:1/db --table a -o x", *BUILD)
     assert "does not answer" in told
     assert "secret" not in told
     execute(postgis, "DROP TABLE IF EXISTS half")
     ingest(postgis, "half", pa.Table.from_pandas(ROWS.iloc[::2]))
     ROWS.iloc[1::2].to_csv("a.csv", index=False)
-    builds_all_rows(f"{postgis} a.csv --read table=half")
+    builds_all_rows(f"{postgis} a.csv --table half")
 
 
 REFUSED = [
-    (2, "a.parquet --read table=b", "--read table must be given with an input"),
-    (2, ("a.parquet", "--read", "query=SELECT 1"), "--read query must be given with an input"),
-    (2, "postgresql://ann:secret@host/db", "database db on host needs either --read table"),
+    (2, "a.parquet --table b", "--table must be given with an input"),
+    (2, ("a.parquet", "--query", "SELECT 1"), "--query must be given with an input"),
+    (2, "postgresql://ann:secret@host/db", "database db on host needs either --table"),
     (
         2,
-        ("postgresql://h/db", "--read", "table=a", "--read", "query=SELECT 1"),
-        "needs either --read table",
+        ("postgresql://h/db", "--table", "a", "--query", "SELECT 1"),
+        "needs either --table",
     ),
-    (2, "a.parquet --read time=seen --read time_zone=KST", "Asia/Seoul"),
-    (8, "a.parquet --read time=id", "'id' holds text that is not a time"),
-    (8, "a.parquet --read time=when", "no column 'when'"),
-    (2, "a.parquet --read time=lon", "different columns"),
-    (8, "a.parquet --read geometry=place", "no column 'place'"),
+    (2, "a.parquet --time seen --time-zone KST", "Asia/Seoul"),
+    (8, "a.parquet --time id", "'id' holds text that is not a time"),
+    (8, "a.parquet --time when", "no column 'when'"),
+    (2, "a.parquet --time lon", "different columns"),
+    (8, "a.parquet --geometry place", "no column 'place'"),
     (8, "a.parquet a.parquet", "twice"),
     (8, "a.parquet *.parquet", "twice"),
     (8, "nothing/*.parquet", "no file matches"),
@@ -66,7 +66,7 @@ def test_what_is_refused_and_that_times_are_read(subtests):
     ROWS.to_parquet("a.parquet")
     check_refusals(subtests, REFUSED, "build", "-o", "r.psd", *BUILD)
     assert "secret" not in fails(2, f"build {REFUSED[2][1]} -o r.psd", *BUILD)
-    passes("build a.parquet --read time=seen --read time_zone=Asia/Seoul -o r", *BUILD)
+    passes("build a.parquet --time seen --time-zone Asia/Seoul -o r", *BUILD)
 
 
 def test_no_input_is_written_to_and_a_missing_driver_is_named(here, subtests, monkeypatch):
@@ -75,7 +75,7 @@ def test_no_input_is_written_to_and_a_missing_driver_is_named(here, subtests, mo
     table = [(6, "", "read as an input")]
     check_refusals(subtests, table, "build d -o d/0.parquet --overwrite", *BUILD, folder="d")
     monkeypatch.setitem(sys.modules, "adbc_driver_postgresql", None)
-    outcome = cli("build postgresql://h/d --read table=a -o r", *BUILD)
+    outcome = cli("build postgresql://h/d --table a -o r", *BUILD)
     assert outcome.code == 7
     assert "psd-publisher[postgis]" in outcome.err
 
@@ -84,10 +84,10 @@ def test_a_missing_column_is_answered_by_the_option_that_names_it(here):
     write_points(here / "v.csv", [(1, 2, "a")], header="long,lat,who")
     build = ("build v.csv -o r --epsilon 1", *BOUNDS)
     assert fails(8, *build).endswith(
-        "no column 'lon' in the first line; name it by --read x=NAME; its columns are long, lat, "
+        "no column 'lon' in the first line; name it by --x NAME; its columns are long, lat, "
         "who; did you mean 'long'?\n"
     )
-    users = ("--read", "x=long", "--user", "id", "--max-contributions", 1)
+    users = ("--x", "long", "--user", "id", "--max-contributions", 1)
     assert fails(8, *build, *users).endswith(
         "no column 'id' in the first line; name it by --user NAME; its columns are long, lat, who\n"
     )
@@ -122,7 +122,7 @@ def test_with_a_ledger_no_message_names_a_column(here):
 def test_a_registered_delimiter_is_the_only_one(here):
     (here / "v.csv").write_text("lon;lat\n" + "1,5;2\n" * 50)
     passes("ledger create l")
-    read = ("--read", "delimiter=;", "--read", "decimal=,")
+    read = ("--delimiter", ";", "--decimal", ",")
     assert "x=lon y=lat decimal=, delimiter=;" in passes(REGISTER, *read)
     build = ("build v.csv -o r --epsilon 1", *BOUNDS, *PAID)
     assert "is registered with delimiter ';', got 'auto'" in cli(*build, *read[2:]).err

@@ -51,7 +51,7 @@ def test_create_register_status_history_verify(here):
     assert passes(ROWS) == (
         "registered rows in city.ledger: budget 1 per record\nrecords are read by x=lon y=lat\n"
     )
-    people = "--budget 2 --unit user --max-contributions 4 --cap ann=1.5 --read user=user"
+    people = "--budget 2 --unit user --max-contributions 4 --cap ann=1.5 --user user"
     passes(f"ledger register city.ledger people {people}")
     passes(BUILD, *LEDGER[:3], "rows:analyst=ann")
     rows, people = status()
@@ -134,10 +134,10 @@ def test_charges_of_places_apart_do_not_add_up(ledger):
 
 
 def test_series_and_users_are_charged(ledger, here):
-    passes(f"{PEOPLE} --unit user --read user=user")
+    passes(f"{PEOPLE} --unit user --user user")
     rows = [(0.5, 0.5, "a", "2024-01-01"), (1.5, 2.5, "b", "2024-02-01")]
     write_points(here / "points.csv", rows, "lon,lat,user,time")
-    series = "--user user --max-contributions 1 --read time=time --slices 2024-01"
+    series = "--user user --max-contributions 1 --time time --slices 2024-01"
     passes(f"{BUILD} {series}", *OF_PEOPLE)
     passes(f"{BUILD} {series} --per slice --overwrite", *OF_PEOPLE)
     assert [c.what for c in ledger.state().charges.values()] == ["series quadtree"] * 2
@@ -146,7 +146,7 @@ def test_series_and_users_are_charged(ledger, here):
 
 def test_another_column_of_ids_is_refused_and_nothing_is_written(ledger, here):
     write_points(here / "points.csv", [(1, 1, "ann", f"d{i}") for i in range(9)], "lon,lat,who,by")
-    passes(f"{PEOPLE} --unit user --read user=who")
+    passes(f"{PEOPLE} --unit user --user who")
     passes(f"{BUILD} --max-contributions 1 --user who", *OF_PEOPLE)
     there = files(here)
     told = "the registered column of user ids 'who', got 'by'"
@@ -200,7 +200,7 @@ def test_a_lowered_charge_is_found_by_seal_and_release(ledger):
 
 
 def test_names_do_not_control_the_terminal(ledger):
-    said = passes(PEOPLE, "--read", "x=\x1b[2J", "--read", "y=[red]y")
+    said = passes(PEOPLE, "--x", "\x1b[2J", "--y", "[red]y")
     assert "records are read by x=\\x1b[2J y=[red]y" in said
     passes("ledger register city.ledger [red]x[/red] --budget 1")
     shown = passes("ledger status city.ledger")
@@ -221,7 +221,7 @@ def test_columns_of_an_older_ledger_are_entered_after_a_question():
     paid = (*LEDGER[:3], "visits")
     assert "psd ledger columns" in fails(9, BUILD, *paid)
     assert [line["columns"] for line in status()] == ["not registered"]
-    enter = "columns city.ledger visits --read time=t"
+    enter = "columns city.ledger visits --time t"
     asked = CliRunner().invoke(command, enter.split(), input="n\n")
     assert "read by x=lon y=lat time=t, also those of earlier charges" in asked.output
     assert Ledger("city.ledger").state().datasets["visits"].reading is None
@@ -245,7 +245,7 @@ REFUSED = [
     (2, f"{REGISTER} --budget 1 --cap ann", "cap must be NAME=EPSILON, such as ann=0.5, got 'ann'"),
     (2, f"{REGISTER} --budget 1 --budget 2", "2 times"),
     (2, f"{PEOPLE} --unit user", "the column of user ids if and only if"),
-    (2, f"{PEOPLE} --read user=id", "the column of user ids if and only if"),
+    (2, f"{PEOPLE} --user id", "the column of user ids if and only if"),
     (2, f"{PEOPLE} --read uzer=id", "uzer"),
     (9, "ledger columns city.ledger rows --yes", "has registered columns"),
     (9, "ledger columns city.ledger roads --yes", "not registered"),

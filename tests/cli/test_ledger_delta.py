@@ -13,7 +13,7 @@ from support.cli_runner import as_json, check_refusals, fails, passes, write_poi
 from support.ledger_columns import readings_of
 
 USER = PrivacyUnit(kind="user", max_contributions=4)
-REGISTER = "ledger register city.ledger people --budget 2 --unit user --read user=user"
+REGISTER = "ledger register city.ledger people --budget 2 --unit user --user user"
 ASK = (
     "ask points.csv --box 0 0 1 1 --user user --max-contributions 4 --epsilon 0.02 "
     "--ledger city.ledger --dataset people"

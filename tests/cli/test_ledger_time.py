@@ -12,12 +12,12 @@ ROWS = [
     (1.5, 2.5, "b", "2026-01-06T09:00"),
     (1.5, 2.0, "b", "2026-01-06T23:59"),
 ]
-TIMES = ("--read", "time=seen", "--read", "time_zone=Asia/Seoul")
+TIMES = ("--time", "seen", "--time-zone", "Asia/Seoul")
 USER = ("--user", "id", "--max-contributions", 2)
 UNITS = {
     "record": ((), ()),
-    "user-day": (("--read", "user=id"), (*USER, "--per", "day")),
-    "user": (("--read", "user=id"), USER),
+    "user-day": (("--user", "id"), (*USER, "--per", "day")),
+    "user": (("--user", "id"), USER),
 }
 REGISTER = "ledger register city.ledger"
 PAID = "--ledger city.ledger --dataset visits --overwrite"
@@ -101,7 +101,7 @@ def test_the_slices_of_a_charge_are_those_of_the_request_and_not_of_the_data():
 
 OTHERS = {
     "zone": build("record", "2026-01-06", times=TIMES[:2]),
-    "columns": (*build("record", "2026-01-06"), "--read", "x=lat", "--read", "y=lon"),
+    "columns": (*build("record", "2026-01-06"), "--x", "lat", "--y", "lon"),
     "input": build("record", "2026-01-06", data="points.parquet"),
     "no slices": build("record", ""),
 }
@@ -160,7 +160,7 @@ def test_status_says_in_words_what_adds_up():
     register("record")
     assert status()[0]["adds_up"] == "common points and slices"
     passes(f"{REGISTER} roads --budget 1")
-    days = "--unit user-day --time-zone Asia/Seoul --read user=id --read time=seen"
+    days = "--unit user-day --time-zone Asia/Seoul --user id --time seen"
     passes(f"{REGISTER} days --budget 1 {days}")
     assert [row["adds_up"] for row in status()[1:]] == ["common points", "common days"]
     assert "common points and slices" in passes("ledger status city.ledger")
@@ -168,7 +168,7 @@ def test_status_says_in_words_what_adds_up():
 
 def test_clocks_that_change_in_autumn_keep_days_apart(here):
     """The hour that is repeated is one hour of one day, so its rows are in one day's slice."""
-    paris = ("--read", "time=seen", "--read", "time_zone=Europe/Paris")
+    paris = ("--time", "seen", "--time-zone", "Europe/Paris")
     rows = [(0.5, 0.5, "a", f"2026-10-24T{hour}:30:00Z") for hour in (22, 23)]
     rows += [(0.5, 0.5, "a", f"2026-10-25T0{hour}:30:00Z") for hour in (0, 1, 2)]
     write_points(here / "points.csv", rows, "lon,lat,id,seen")

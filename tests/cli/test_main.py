@@ -194,10 +194,8 @@ OPTIONS = {name: f"--{name.replace('_', '-')}" for name in NAMES}
 OPTIONS |= {name: f"--read {name}" for name in ("x", "y", "time", "layer")}
 RENAMED = {
     "a exists; pass overwrite=True": "a exists; pass --overwrite",
-    "pass layer=NAME, one of a, b": "pass --read layer=NAME, one of a, b",
-    'no column "a"; see x=, y=, user=, time=': (
-        'no column "a"; see --read x, --read y, --user, --read time'
-    ),
+    "pass layer=NAME, one of a, b": "pass --layer NAME, one of a, b",
+    'no column "a"; see x=, y=, user=, time=': ('no column "a"; see --x, --y, --user, --time'),
     "epsilon must be above 0": "--epsilon must be above 0",
     "bounds: west 5 is not below east 4": "--bounds: west 5 is not below east 4",
     "the epsilon is too small": "the epsilon is too small",
@@ -207,10 +205,10 @@ RENAMED = {
     "d=1/x.csv has no column": "d=1/x.csv has no column",
     "set height=8": "set height=8",
     "a:crs=EPSG:4326": "a:crs=EPSG:4326",
-    "leave it out with layer=2": "leave it out with --read layer=2",
+    "leave it out with layer=2": "leave it out with --layer 2",
     # What a shell does not pass on stays in quotes.
-    'state layer=";"': 'state --read layer=";"',
-    'state layer="tab"': "state --read layer=tab",
+    'state layer=";"': 'state --layer ";"',
+    'state layer="tab"': "state --layer tab",
 }
 
 

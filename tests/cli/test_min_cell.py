@@ -4,7 +4,7 @@ import pytest
 
 import psd
 from psd.publish.request import BuildRequest
-from psd.publish.request_toml import from_toml, to_toml
+from psd.publish.request_values import from_toml, to_toml
 from support.cli_runner import as_json, passes
 
 BOUNDS = "--bounds 126.4 37 127.6 38"

@@ -11,9 +11,9 @@ import psd
 from support.cli_runner import check_refusals, cli, passes, write_points
 
 BOUNDS = "--bounds -4 -4 4 4"
-REGIONS = "--regions wards.gpkg --regions id=ward --regions gaps=outside"
+REGIONS = "--regions wards.gpkg --region-id ward --gaps outside"
 BUILD = f"build points.csv -o r --epsilon 8 {REGIONS}"
-TIMED = f"{BUILD} --read time=time {BOUNDS}"
+TIMED = f"{BUILD} --time time {BOUNDS}"
 
 # Options of the rows of the table that are "yes", and how a user is counted.
 GOES = {
@@ -23,7 +23,7 @@ GOES = {
     "boundary": "--boundary land.gpkg",
     "covariate": "--covariate land.gpkg",
     "ledger": "--ledger l.ledger --dataset d",
-    "integers": "--set estimate=integer",
+    "integers": "--estimate integer",
     "nothing inside": "--method none",
     "a recipe": "--save-recipe recipe.toml",
 }
@@ -46,7 +46,7 @@ def check_build(*names):
     """Regions are answered after a build with some options."""
     options = " ".join(GOES[name] for name in names)
     if "ledger" in names:
-        user = "--unit user --read user=user" if "--user" in options else ""
+        user = "--unit user --user user" if "--user" in options else ""
         passes("ledger create l.ledger")
         passes(f"ledger register l.ledger d --budget 9 {user}")
     assert "wrote r: regions" in passes(f"{TIMED} {options}")
@@ -98,13 +98,13 @@ def test_each_question_goes_with_each_build(name, subtests):
 WITHOUT_MEANING = [
     (2, "query r --all-regions --nested", "the levels of regions add up already"),
     (2, "query r --all-regions --explain", "they cut no cell"),
-    (2, "query r --table wards.gpkg:id=ward --joint", "whose rows may repeat"),
+    (2, "query r --table wards.gpkg --table-id ward --joint", "whose rows may repeat"),
     (2, "export r x.csv --cells all", "--level names a level of regions"),
     (2, "export r x.csv --size 4 4", "unless output is a raster"),
     (2, "export r x.npy --level ward", "level must be left out if output is a raster"),
     (2, "top r --level street", "level must be one of ward"),
     (2, "top r --by density", "by must be count for the regions of a level"),
-    (2, f"{BUILD} --overwrite --bounds private:share=0.1", "must be public bounds with"),
+    (2, f"{BUILD} --overwrite --bounds private --bounds-share 0.1", "must be public bounds with"),
     (2, f"{BUILD} --overwrite {BOUNDS} --method quadtree", "--method must be one of cascade, auto"),
 ]
 

@@ -9,7 +9,7 @@ from support.cli_runner import as_table, check_refusals, fails, passes, write_po
 BOUNDS = "--bounds -4 -4 4 4"
 BUILD = f"build points.csv -o r --epsilon 1000 {BOUNDS}"
 ROWS = [(-3, -3), (-1, 1), (-1, -1), (1, 1), (3, -3), (3, 3)]
-WARDS = "--regions wards.gpkg --regions id=ward --regions parent=borough"
+WARDS = "--regions wards.gpkg --region-id ward --region-parent borough"
 COUNTS = {"a": 1, "b": 2, "c": 1, "d": 2}
 
 
@@ -28,7 +28,7 @@ def test_a_build_counts_the_regions_of_a_file_or_cells():
     assert "wrote r: regions" in passes(f"{BUILD} {WARDS}")
     assert counts() == COUNTS
     assert counts("borough") == {"west": 3, "east": 3}
-    tiles = "--crs EPSG:4326 --regions grid-cells=4,8 --method none --set estimate=integer"
+    tiles = "--crs EPSG:4326 --regions grid-cells=4,8 --method none --estimate integer"
     passes(f"{BUILD} --overwrite {tiles}")
     release = psd.load("r")
     assert sorted(release.query_regions()["estimate"]) == [1, 1, 2, 2]
@@ -52,12 +52,12 @@ def test_recipes_and_tallies_have_the_regions(here):
 
 
 REFUSED = [
-    (2, "wards.gpkg", "--regions id must be the column that names the regions"),
-    (2, "wards.gpkg id=name", "--regions id must be a column of the regions (ward, borough"),
-    (2, "wards.gpkg id=ward parent=x", "--regions parent must be another column"),
-    (2, "wards.gpkg id=ward gaps=fill", "--regions gaps must be one of"),
+    (2, "wards.gpkg", "--region-id must be the column that names the regions"),
+    (2, "wards.gpkg id=name", "--region-id must be a column of the regions (ward, borough"),
+    (2, "wards.gpkg id=ward parent=x", "--region-parent must be another column"),
+    (2, "wards.gpkg id=ward gaps=fill", "--gaps must be one of"),
     (2, "wards.gpkg id=ward gaps=outside gaps=outside", "gaps must be given once"),
-    (2, "wards.gpkg id=ward tolerance=x", "--regions tolerance must be a length"),
+    (2, "wards.gpkg id=ward tolerance=x", "--tolerance must be a length"),
     (2, "wards.gpkg id=ward repair=x", "--regions repair must be yes or no"),
     (2, "wards.gpkg id=ward grid-cells=1", "got a file and grid-cells"),
     (2, "wards.gpkg ids=ward", "did you mean 'id'"),
@@ -84,9 +84,9 @@ def test_regions_that_are_refused(subtests):
     ]
     check_refusals(subtests, table, BUILD)
     gpd.read_file("wards.gpkg")[:3].to_file("three.gpkg")
-    build = f"{BUILD} --regions three.gpkg --regions id=ward"
-    assert "pass --regions gaps=elsewhere to count" in fails(2, build)
-    passes(f"{build} --regions gaps=elsewhere")
+    build = f"{BUILD} --regions three.gpkg --region-id ward"
+    assert "pass --gaps elsewhere to count" in fails(2, build)
+    passes(f"{build} --gaps elsewhere")
     assert counts() == {"a": 1, "b": 2, "c": 1, "elsewhere": 2}
 
 
@@ -114,14 +114,14 @@ def test_regions_are_answered_by_level_and_by_their_ids(release):
 
 def test_a_table_of_the_caller_is_joined_by_id(release, here, subtests):
     (here / "seats.csv").write_text("ward,seats\nd,4\na,3\nd,1\n")
-    line = "query r --table seats.csv:id=ward"
+    line = "query r --table seats.csv --table-id ward"
     assert list(as_table(line).columns)[:3] == ["ward", "seats", "estimate"]
     rows = answered(line.removeprefix("query "), ("ward", "seats", "estimate"))
     assert rows == [("d", 4, 2), ("a", 3, 1), ("d", 1, 2)]
     passes(f"{line} -o answers.gpkg")
     shapes = gpd.read_file("answers.gpkg", layer="answers")
     assert shapes.geometry[0].bounds == (2, -4, 4, 4)
-    passes("query r --table wards.gpkg:id=ward -o answers.geojson")
+    passes("query r --table wards.gpkg --table-id ward -o answers.geojson")
     assert gpd.read_file("answers.geojson")["seats"].tolist() == [3, 2, 1, 4]
     table = [
         (2, "seats.csv", "column must be one of the table (ward, seats), got 'id'"),
@@ -144,13 +144,13 @@ def test_answers_of_named_regions_and_levels_are_files(release, here, subtests):
 def test_slices_are_answered_by_region(here):
     rows = [(*row, f"2024-0{1 + number % 2}-05") for number, row in enumerate(ROWS)]
     write_points(here / "points.csv", rows, header="lon,lat,time")
-    passes(f"{BUILD} {WARDS} --read time=time --slices 2024-01..2024-02")
+    passes(f"{BUILD} {WARDS} --time time --slices 2024-01..2024-02")
     table = as_table("query r --all-regions --level borough")
     assert table["slice"].tolist() == ["2024-01"] * 2 + ["2024-02"] * 2
     assert table["id"].tolist() == ["west", "east"] * 2
     assert table["estimate"].sum() == pytest.approx(6, abs=0.5)
     (here / "t.csv").write_text("borough\neast\n")
-    line = "r --table t.csv:id=borough --level borough"
+    line = "r --table t.csv --table-id borough --level borough"
     assert answered(line, ("slice", "borough")) == [("2024-01", "east"), ("2024-02", "east")]
     passes(f"query {line} -o a.gpkg")
 

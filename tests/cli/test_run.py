@@ -92,7 +92,7 @@ def test_paths_of_recipes_and_of_all_outputs(folder, monkeypatch):
     assert "out/r.psd.parquet states another epsilon" in fails(9, "run two.toml --overwrite")
 
 
-OPTIONS = "--set height=2 --set estimate=signed --method quadtree --ledger none"
+OPTIONS = "--set height=2 --estimate signed --method quadtree --ledger none"
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_a_dry_run_opens_no_input(folder, monkeypatch, line):
 def test_a_build_is_saved_as_a_recipe(folder):
     recipe = folder / "recipes" / "r.toml"
     recipe.parent.mkdir()
-    build = "build points.csv -o r.psd.parquet --epsilon 0.5 --read memory=1GB --save-recipe"
+    build = "build points.csv -o r.psd.parquet --epsilon 0.5 --memory 1GB --save-recipe"
     assert f"wrote {recipe} (PRIVATE)" in passes(build, recipe, *BOUNDS)
     assert recipe.stat().st_mode & 0o777 == 0o600
     text = recipe.read_text()

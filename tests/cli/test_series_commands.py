@@ -122,7 +122,7 @@ def test_limits_in_each_slice_add_up_and_are_charged_like_none(folder):
     told = passes(f"build a.tally b.tally -o parts {SURE}")
     assert "at most 6 records of each, at most 2 of them in each time slice" in told
     passes("ledger create city.ledger")
-    unit = "--unit user --max-contributions 3 --read user=user"
+    unit = "--unit user --max-contributions 3 --user user"
     passes(f"ledger register city.ledger people --budget 3 {unit} {TIMES}")
     paid = f"--ledger city.ledger --dataset people --epsilon 1 {TREE}"
     build(f"{LIMIT} {paid}", output="with")
@@ -202,13 +202,13 @@ REFUSED = [
     (2, "info one --slice 2024-01", "must be given with a series"),
     (5, "info v.csv --slice 2024-01", "cannot be read as a release"),
     (2, f"{BUILD} --per slice", "--slices must be given with --per slice"),
-    (2, f"{BUILD} --slices 2024-01", "--read time must name"),
+    (2, f"{BUILD} --slices 2024-01", "--time must name"),
     (2, f"{BUILD} {TIMES} --slices 2024-1", "months, weeks, days or hours"),
     (2, f"{BUILD} {TIMES} --slices 2024-01,2024-02-01", "of the form 2024-01 "),
     (2, f"{BUILD} {TIMES} --slices 2024-01 --per slice", "--per slice"),
     (
         2,
-        f"build v.csv -o x --epsilon 1 --bounds private:share=0.1 {TIMES} --slices 2024-01",
+        f"build v.csv -o x --epsilon 1 --bounds private --bounds-share 0.1 {TIMES} --slices 2024-01",
         "--bounds must be public with slices",
     ),
     (
@@ -221,7 +221,7 @@ REFUSED = [
         f"build v.csv -o x --epsilon 0.000000001 {BOUNDS} {TIMES} {USER} {SLICES} --per slice",
         "epsilon must be at least",
     ),
-    (8, f"{BUILD} --read time=user --slices 2024-01-01", "time"),
+    (8, f"{BUILD} --time user --slices 2024-01-01", "time"),
 ]
 
 

@@ -112,7 +112,7 @@ def test_tallies_of_a_pattern_or_a_folder_are_tallies():
         passes(f"tally v{month}.csv -o t/{month}.tally {BOUNDS}")
     for number, data in enumerate(("t/*.tally", "t", "t/[1]*")):
         passes(f"build {data} -o r{number} {SURE}")
-        fails(2, f"build {data} -o x --epsilon 1 --read x=count --read y=row --bounds 0 0 9 9")
+        fails(2, f"build {data} -o x --epsilon 1 --x count --y row --bounds 0 0 9 9")
     assert "tally the records first" in fails(2, f"build t v3.csv -o x {SURE}")
 
 
@@ -136,7 +136,7 @@ def prepare(folder):
         "v2.csv -o other": "--bounds 126 37 128 38",
         "v2.csv -o user": f"{BOUNDS} {USER}",
         "v2.csv -o coarse": f"{BOUNDS} --method quadtree --set height=3",
-        "v2.csv -o months": f"{BOUNDS} --read time=time --slices 2024-01..2024-04",
+        "v2.csv -o months": f"{BOUNDS} --time time --slices 2024-01..2024-04",
         "v1.csv -o carried1": f"{BOUNDS} {USER} --key key1 --carry-users",
         "v2.csv -o carried2": f"{BOUNDS} {USER} --key key2 --carry-users",
     }.items():
@@ -185,12 +185,16 @@ REFUSED = [
     (8, f"{TALLY} -o x {USER} --key v1.csv", "chmod 600"),
     (2, f"{TALLY} -o x --set height=3", "--set must be given with"),
     (2, f"{TALLY} --into t --part p", "--part names one"),
-    (2, f"{TALLY} -o x --slices 2024-01-01", "--read time"),
-    (2, f"{TALLY} -o x --read time=time --slices 2024-01-01 --per slice", "--per slice"),
-    (2, f"{TALLY} -o x --read time=time --slices 2024-01-32", "the form 2024-01-31 "),
+    (2, f"{TALLY} -o x --slices 2024-01-01", "--time"),
+    (2, f"{TALLY} -o x --time time --slices 2024-01-01 --per slice", "--per slice"),
+    (2, f"{TALLY} -o x --time time --slices 2024-01-32", "the form 2024-01-31 "),
     # A bound is chosen privately by a build alone; a tally would silently take the largest one.
     (2, f"{TALLY} -o x --user user_id --max-contributions auto", "is not a whole number"),
-    (2, f"{TALLY} -o x --user user_id --max-contributions auto:limit=5", "is not a whole number"),
+    (
+        2,
+        f"{TALLY} -o x --user user_id --max-contributions auto --choice-limit 5",
+        "is not a whole number",
+    ),
     (2, f"{TALLY} -o x --user user_id --max-contributions 2.5", "is not a whole number"),
 ]
 

@@ -130,7 +130,7 @@ def test_an_app_is_missing_with_one_that_it_uses(without):
 def test_an_engine_of_a_missing_app_is_one_sentence(without, tmp_path):
     rows = write_points(tmp_path / "v.csv", [(1, 1)])
     without("spark")
-    line = "--epsilon 1 --bounds 0 0 4 4 --read engine=spark://host:7077"
+    line = "--epsilon 1 --bounds 0 0 4 4 --engine spark://host:7077"
     assert (
         fails(7, f"build {rows} -o {tmp_path / 'r'} {line}")
         == f"psd: error: engine 'spark' {MISSING.format('spark')} psd\n"

@@ -14,7 +14,7 @@ from psd.privacy.count_noise import CountNoise
 from psd.privacy.unit import PrivacyUnit, squared_sensitivity
 from psd.publish.insecure import SeededSampler
 from psd.publish.pipeline import publish
-from psd.publish.request_arguments import request_from_arguments
+from support.requests import request_of
 from support.noise import LOSS
 
 DOMAIN = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(64, 64))
@@ -37,7 +37,7 @@ def table():
 def request(**arguments):
     """Request with Gaussian noise."""
     made = {"domain": DOMAIN, "epsilon": 1, "method": Quadtree(height=2), **arguments}
-    return replace(request_from_arguments(**made), delta="1e-6", noise_law="gaussian")
+    return replace(request_of(**made), delta="1e-6", noise="gaussian")
 
 
 def paid(folder, **registration):
@@ -130,11 +130,11 @@ def test_noise_has_the_deviation_that_is_stated():
 
 def test_losses_that_do_not_exist_are_refused():
     for changes, message in (
-        ({"delta": None}, 'delta must be given with noise_law="gaussian"'),
+        ({"delta": None}, 'delta must be given with noise="gaussian"'),
         ({"delta": "0.01"}, "delta must be above 0 and below 0.001"),
         ({"delta": "1e-400"}, "delta must be"),
         ({"delta": 0}, "delta must be"),
-        ({"noise_law": "cauchy"}, "noise_law must be one of"),
+        ({"noise": "cauchy"}, "noise_law must be one of"),
         ({"epsilon": "1e-9", "delta": "1e-300"}, "delta must allow a rho of at least 1e-12"),
     ):
         with pytest.raises(ParameterError, match=message):
@@ -142,7 +142,7 @@ def test_losses_that_do_not_exist_are_refused():
 
 
 def test_with_laplace_noise_no_delta_is_spent_or_stated():
-    asked = replace(request(), noise_law="laplace")
+    asked = replace(request(), noise="laplace")
     release = publish(asked, table())
     assert asked.guarantee_text == release.guarantee_text == "epsilon 1 per record"
     assert (release.record.rho, release.record.delta) == (None, None)

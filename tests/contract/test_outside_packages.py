@@ -220,7 +220,7 @@ def test_an_engine_and_a_noise_law_of_others_are_found(outside, command, points,
     register(outside, "psd.engines", "here", "psd_here", ENGINE)
     register(outside, "psd.mechanisms", "twin", "psd_twin", LAW)
     out = tmp_path / "out.psd.parquet"
-    command("build", points, *BOUNDS, "--epsilon", 1, "--read", "engine=here:host:1", "-o", out)
+    command("build", points, *BOUNDS, "--epsilon", 1, "--engine", "here:host:1", "-o", out)
     assert noise_law("twin").reach(1_000_000_000, 1, outside=0.05) == 3
 
 

@@ -48,22 +48,22 @@ SMALL = {
 }
 
 USER = ["--user", "user_id", "--max-contributions"]
-SLICED = ["--read", "time=at", "--slices", "2024-01..2024-03"]
+SLICED = ["--time", "at", "--slices", "2024-01..2024-03"]
 UNITS = {
     "record": ["--per", "record"],
     "user": [*USER, "3"],
     "users": ["--user", "user_id", "--count", "users"],
-    "days": [*USER, "1", "--per", "day", "--read", "time=at"],
+    "days": [*USER, "1", "--per", "day", "--time", "at"],
 }
 WAYS = {
     "auto bound": [*PLACE, *USER, "auto"],
     "boundary": [*PLACE, "--boundary", "../plot.geojson"],
-    "private bounds": ["--bounds", "private:share=0.2"],
+    "private bounds": ["--bounds", "private", "--bounds-share", "0.2"],
     "private bounds, rounded": ["--bounds", "private", "--coordinate-resolution", "0.01"],
     "rounded coordinates": [*PLACE, "--coordinate-resolution", "0.01"],
     "covariate": [*PLACE, "--covariate", "../land.npy"],
     "covariate, not as density": [
-        *PLACE, "--covariate", "../land.npy", "--set", "density=uniform", *USER, "2",
+        *PLACE, "--covariate", "../land.npy", "--density", "uniform", *USER, "2",
     ],
     "series": [*PLACE, *SLICED, *USER, "2"],
     "series of records": [*PLACE, *SLICED],

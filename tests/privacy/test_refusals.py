@@ -63,7 +63,7 @@ FAULTS = {
 }
 PLACES = ((126.98, 37.57), (2.35, 48.86), (200.0, 95.0), ("", ""))
 
-DAILY = ("--user", "user", "--per", "day", "--read", "time=time", "--max-contributions", 1)
+DAILY = ("--user", "user", "--per", "day", "--time", "time", "--max-contributions", 1)
 UNITS = {
     "record": ((), {}),
     "user": (
@@ -72,7 +72,7 @@ UNITS = {
     ),
     "user-day": (DAILY, {"user": "user", "per": "day", "time": "time", "max_contributions": 1}),
 }
-COLUMNS = {"lon": (), "a": ("--read", "x=a", "--read", "y=b")}
+COLUMNS = {"lon": (), "a": ("--x", "a", "--y", "b")}
 BOX = (126, 37, 128, 38)
 LEDGER = ("--ledger", "city.ledger", "--dataset", "rows")
 FAULT = Outcome(8, "", f"psd: error: {UNREADABLE}\n")

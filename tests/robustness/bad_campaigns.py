@@ -21,7 +21,7 @@ OPTIONS = NEW + "--options list.txt"
 TRUTH = OPTIONS.replace("--epsilon 1", "") + " --protocol k-ary --set truth="
 TEXTS = NEW + "--words"
 LAW = TEXTS.replace("--epsilon 1", "") + " --set p=0.5 --set q=0.75"
-REGIONS = NEW + "--regions wards.csv --regions id=ward"
+REGIONS = NEW + "--regions wards.csv --region-id ward"
 DESIGN = NEW + "--bounds 0 0 8 4"
 
 
@@ -185,7 +185,7 @@ CASES = (
         "plan --bounds 0 0 8 4 --epsilon 1 --devices 9999 --points far.csv",
         "points must be inside the bounds", file("far.csv", "lon,lat\n99,99\n")),
     refused("G28-regions-kind", "regions that are map tiles",
-        REGIONS.replace("wards.csv --regions id=ward", "tiles=8"),
+        REGIONS.replace("wards.csv --region-id ward", "tiles=8"),
         "must be files of polygons, got tiles"),
     refused("G30-regions-file", "a missing file of regions", REGIONS, "does not exist", code=8),
     refused("G31-regions-epsilon", "regions and no epsilon", REGIONS.replace("--epsilon 1", ""),

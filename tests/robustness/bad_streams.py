@@ -20,7 +20,7 @@ def create(more="", slices=DAYS, state="b.stream", output="b.psd.parquet"):
     method = "" if "--method" in more else " --method grid"
     epsilon = "" if "--epsilon" in more else " --epsilon 1"
     return (
-        f"create {state} -o {output} --bounds 0 0 8 8 --slices {slices} --read time=time"
+        f"create {state} -o {output} --bounds 0 0 8 8 --slices {slices} --time time"
         f"{epsilon}{method}{more}"
     )
 
@@ -57,7 +57,7 @@ def older_state():
 
 def autumn():
     """A stream of three hours in Berlin, whose clocks show 02:00 to 03:00 twice."""
-    zone = " --read time_zone=Europe/Berlin"
+    zone = " --time-zone Europe/Berlin"
     passes("stream", *create(zone, HOURS, state="h.stream", output="h.psd.parquet").split())
     rows = [f"1,1,2026-10-25T{hour}:30:00Z,u" for hour in ("00", "01")]
     Path(INPUT).write_text("\n".join(["lon,lat,time,user", *rows]) + "\n")

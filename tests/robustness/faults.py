@@ -300,7 +300,7 @@ PUBLIC = ("r.psd.parquet", "cells.gpkg", "cells.geojson", "cells.tif", "a.csv")
 
 def without_mask(args):
     """Write one file of each kind, and the process withholds no permission."""
-    known = "--read x=lon --read y=lat"
+    known = "--x lon --y lat"
     before = os.umask(0)
     try:
         for line in (

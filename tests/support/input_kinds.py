@@ -38,11 +38,9 @@ KINDS = {
     "d": write_parts,
     "d/*.parquet": write_parts,
     "d/0.parquet d/[123].parquet": write_parts,
-    "a.gpkg --read layer=visits": write_layers,
+    "a.gpkg --layer visits": write_layers,
     "a.geojson": lambda: SHAPES.to_file("a.geojson"),
-    "b.parquet --read geometry=place": lambda: SHAPES.rename_geometry("place").to_parquet(
-        "b.parquet"
-    ),
+    "b.parquet --geometry place": lambda: SHAPES.rename_geometry("place").to_parquet("b.parquet"),
 }
 
 

@@ -10,7 +10,7 @@ import psd
 from support.cli_runner import passes
 
 BOUNDS = "--bounds 0 0 8 8 --crs EPSG:3857"
-TIMES = "--read time=time --read time_zone=Asia/Seoul"
+TIMES = "--time time --time-zone Asia/Seoul"
 SLICES = "--slices 2024-01,2024-02..2024-03"
 USER = "--user user --max-contributions 2"
 LIMIT = "--user user --max-contributions 3 --max-per-slice 1"

@@ -338,7 +338,7 @@ def _build_by_library(
     k = plot.unit.max_contributions
     more: dict[str, Any] = {"user": "user", "max_contributions": k} if plot.unit.has_user else {}
     if loss.delta is not None:
-        more |= {"delta": delta_text(loss.delta), "noise_law": "gaussian"}
+        more |= {"delta": delta_text(loss.delta), "noise": "gaussian"}
 
     def make(rows: Path, release: Path) -> None:
         domain = Domain(bounds=plot.bounds, crs="EPSG:3857")

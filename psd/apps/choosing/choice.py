@@ -17,7 +17,7 @@ from psd.privacy.epsilon import NANO, epsilon_decimal
 from psd.publish.count_inputs import RecordInput
 from psd.publish.observer import SILENT, Observer
 from psd.publish.pipeline import answer
-from psd.publish.request_arguments import ReadArguments, request_from_arguments
+from psd.publish.request_values import ReadArguments, request_from_values
 from psd.regions.inputs import refuse_record_files
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def choose(
     memory, sampler, observer
         As in `psd.build`.
     **arguments
-        Columns and unit of privacy as in `psd.publish.request_arguments.ReadArguments`. Records of
+        Columns and unit of privacy as in `psd.publish.request_values.ReadArguments`. Records of
         a user are bounded among those in the domain of the objective. Public.
 
     Returns
@@ -211,8 +211,13 @@ def choose(
     account.refuse_records(files)
     refuse_record_files(files, files_of(data if isinstance(data, list) else [data]))
     chooser = _Chooser(objective)
-    request = request_from_arguments(
-        domain=objective.domain, epsilon=epsilon, method=chooser, **arguments
+    request = request_from_values(
+        {
+            "domain": objective.domain,
+            "epsilon": epsilon,
+            "method": chooser,
+            **arguments,
+        }
     )
     _check_request(request, objective)
     levels = None

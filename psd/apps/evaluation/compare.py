@@ -31,7 +31,7 @@ from psd.privacy.budget import Budget
 from psd.privacy.epsilon import epsilon_text
 from psd.privacy.unit import PrivacyUnit, privacy_unit
 from psd.publish.drawing import draw_release
-from psd.publish.request_arguments import ColumnArguments
+from psd.publish.request_values import ColumnArguments
 from psd.space.domain import Domain, public_domain
 
 if TYPE_CHECKING:

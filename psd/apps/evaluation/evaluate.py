@@ -24,7 +24,7 @@ from psd.errors import InputDataError, ParameterError
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally import Batch, Tally
 from psd.ingest.tally_builder import tally_batches
-from psd.publish.request_arguments import PointArguments
+from psd.publish.request_values import PointArguments
 from psd.publish.series import rows_in_slices
 from psd.query.boxes import box_totals
 from psd.space.box_tree import locate
@@ -123,7 +123,7 @@ def evaluate(
     raster : int, optional
         Columns and rows of a raster, 1 to 256, whose cells are evaluated as further queries.
     **names
-        Where the points are, as in `psd.publish.request_arguments.PointArguments`.
+        Where the points are, as in `psd.publish.request_values.PointArguments`.
 
     Returns
     -------

@@ -80,11 +80,11 @@ def settled_noise(request: BuildRequest, counter: str | None) -> BuildRequest:
     counter : str or None
         Counter of the totals that was named, or "auto"; None without totals. Public.
     """
-    if request.delta is None or request.noise_law != "auto":
+    if request.delta is None or request.noise != "auto":
         return request
     assert request.slices is not None
     may_count = counter not in (None, "slices") and _lies_in_one(request, request.slices)
-    return replace(request, noise_law="laplace" if may_count else request.law)
+    return replace(request, noise="laplace" if may_count else request.law)
 
 
 def noise_text(request: BuildRequest, settled: BuildRequest, counter: Counter | None) -> str | None:
@@ -141,7 +141,7 @@ def choose_counter(
         )
     if counter in COUNTERS[1:] and not request.loss.is_pure:
         raise ParameterError(
-            f'counter must be slices with noise_law="gaussian", got {counter}; the slices have all '
+            f'counter must be slices with noise="gaussian", got {counter}; the slices have all '
             "of rho, and their totals are sums"
         )
     is_sum = not (lies_in_one and request.loss.is_pure)

@@ -29,7 +29,7 @@ from psd.privacy.delta import delta_text
 from psd.privacy.epsilon import epsilon_text
 from psd.publish.charging import PendingCharge
 from psd.publish.refusals import rehearse
-from psd.publish.request_toml import to_toml
+from psd.publish.request_values import request_to_toml
 
 if TYPE_CHECKING:
     from psd.apps.streams.counters import Counter
@@ -109,7 +109,7 @@ def create_stream(
     owed = stream_charge(settled, name, delta)
     statement = {} if account is None else _charge(account, owed)
     plan = StreamPlan(
-        request=to_toml(settled),
+        request=request_to_toml(settled),
         folder=str(folder),
         output=str(outputs[0]),
         totals=str(outputs[1]) if totals else None,

@@ -18,8 +18,9 @@ from psd.errors import InputDataError, LedgerError, ParameterError, PsdError
 from psd.privacy.delta import failure_text, parse_delta
 from psd.privacy.loss import Loss
 from psd.publish.charging import charge_request
+from psd.publish.fields import public_files
 from psd.publish.public_inputs import resolve_public_inputs
-from psd.publish.request_toml import from_toml, public_files, to_toml
+from psd.publish.request_values import request_from_toml, request_to_toml
 from psd.release.digest import canonical_json
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ class StreamPlan:
                     "restore it as it was when the stream was created"
                 )
         try:
-            return from_toml(self.request, folder=Path(self.folder))
+            return request_from_toml(self.request, folder=Path(self.folder))
         except ParameterError as error:
             raise InputDataError(
                 f"state has a request that is none ({error}); restore a copy"
@@ -244,7 +245,7 @@ def file_digests(request: BuildRequest, folder: Path) -> dict[str, str]:
     ParameterError
         If the covariate, the boundary or the regions are an object in memory and not a file.
     """
-    paths = public_files(read_toml("request", to_toml(request)), folder)
+    paths = public_files(read_toml("request", request_to_toml(request)), folder)
     return {path: _file_digest(path) or "" for path in paths}
 
 
@@ -340,8 +341,10 @@ def guarantee_of(request: BuildRequest, delta: str | None) -> str:
 
     Examples
     --------
-    >>> from psd.publish.request_arguments import request_from_arguments
-    >>> request = request_from_arguments(domain=(0, 0, 8, 8), epsilon=1, method="grid")
+    >>> from psd.publish.request_values import request_from_values
+    >>> request = request_from_values(
+    ...     {"domain": (0, 0, 8, 8), "epsilon": 1, "method": "grid"}
+    ... )
     >>> guarantee_of(request, None)
     'epsilon 1 per record'
     """

@@ -31,7 +31,7 @@ __all__ = [
     "opened_state",
 ]
 
-FORMAT = 5
+FORMAT = 6
 
 # Marks an SQLite file as the state of a stream: the bytes "psdS".
 _APPLICATION = 0x70736453

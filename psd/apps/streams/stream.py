@@ -12,19 +12,12 @@ from psd.apps.streams.addition import Addition
 from psd.apps.streams.creation import create_stream
 from psd.apps.streams.plan import StreamPlan, guarantee_of
 from psd.apps.streams.state import opened_state
+from psd.errors import ParameterError
 from psd.publish.observer import SILENT, Observer
-from psd.publish.request_arguments import (
-    DEFAULT_METHOD,
-    BuildArguments,
-    DomainArgument,
-    request_from_arguments,
-)
+from psd.publish.request_values import RequestArguments, request_from_values
 
 if TYPE_CHECKING:
-    from decimal import Decimal
-
     from psd.api.series import SeriesRelease
-    from psd.decompositions import Decomposition
     from psd.ledger.account import Account
     from psd.space.time_slices import TimeSlices
 
@@ -129,14 +122,10 @@ class Stream:
         path: str | os.PathLike[str],
         output: str | os.PathLike[str],
         *,
-        domain: DomainArgument = None,
-        epsilon: str | float | Decimal,
-        slices: TimeSlices,
-        method: Decomposition | str = DEFAULT_METHOD,
         account: Account | None = None,
         totals: bool = False,
         counter: str | None = None,
-        **arguments: Unpack[BuildArguments],
+        **arguments: Unpack[RequestArguments],
     ) -> Stream:
         """Create a stream, and charge its account once for all slices.
 
@@ -146,10 +135,11 @@ class Stream:
             State to write. PRIVATE.
         output : path-like
             File of the public series, which the first addition writes.
-        domain, epsilon, slices, method, **arguments
-            As in `psd.build`; covariate, boundary and regions are files. ``delta`` is what
-            Gaussian noise may spend: the probability with which the slices, or the totals of the
-            counter ``toeplitz``, may tell more of a unit than epsilon allows. ``noise_law`` is the
+        **arguments
+            As in `psd.build`, with ``epsilon`` and ``slices``; covariate, boundary and regions are
+            files. ``delta`` is what Gaussian noise may spend: the probability with which the
+            slices, or the totals of the counter ``toeplitz``, may tell more of a unit than epsilon
+            allows. ``noise`` is the
             law of the noise of the slices, fixed at creation: with "auto" and a delta it is
             Gaussian where a unit in several slices then has less noise. Public.
         account : Account, optional
@@ -176,9 +166,9 @@ class Stream:
         BudgetError, LedgerError
             If the account cannot be charged.
         """
-        request = request_from_arguments(
-            domain=domain, epsilon=epsilon, method=method, slices=slices, **arguments
-        )
+        if arguments.get("slices") is None:
+            raise ParameterError("slices must be given; they are all that the stream can have")
+        request = request_from_values(arguments)
         create_stream(path, output, request, account=account, totals=totals, counter=counter)
         return cls(path)
 

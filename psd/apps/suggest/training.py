@@ -28,7 +28,7 @@ from psd.publish.insecure import refuse_seed
 from psd.publish.observer import SILENT, Observer
 from psd.publish.pipeline import answer
 from psd.publish.request import BuildRequest
-from psd.publish.request_arguments import PointArguments, reading_fields
+from psd.publish.request_values import PointArguments, parse_values, reading_from_values
 from psd.space.domain import Domain
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def train_weights(
     memory, sampler, observer
         As in `psd.build`.
     **columns
-        Names of the coordinate columns, as in `psd.publish.request_arguments.PointArguments`.
+        Names of the coordinate columns, as in `psd.publish.request_values.PointArguments`.
 
     Returns
     -------
@@ -202,7 +202,7 @@ def _request(
         domain=domain,
         epsilon=epsilon,  # type: ignore[arg-type] # normalised there
         method=PersonQuestion(),
-        **reading_fields(arguments, None),
+        **reading_from_values(parse_values(arguments)),
     )
 
 

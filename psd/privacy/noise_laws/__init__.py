@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from psd._util import plugins
 from psd.privacy.currency import Currency
 
-__all__ = ["DISCRETE_GAUSSIAN", "DISCRETE_LAPLACE", "NoiseLaw", "noise_law"]
+__all__ = ["DISCRETE_GAUSSIAN", "DISCRETE_LAPLACE", "NoiseLaw", "noise"]
 
 DISCRETE_LAPLACE = "discrete-laplace"
 """The law of every release whose tree names no other."""

@@ -228,8 +228,8 @@ def test_wrong_prices_tariffs_and_columns_cost_nothing(subtests, bids):
     check_refusals(subtests, WRONG_PRICES, *OF_BIDS, *BOUNDS, *PAY, "--prices")
     check_refusals(subtests, [(3, "--bounds 0 0 0 4", "--bounds")], *ONE[:-5], *PAY)
     check_refusals(subtests, WRONG_TARIFFS, *OF_TARIFFS, *PAY, "--tariffs")
-    told = fails(2, *ONE, *PAY, "--read", "engine=spark://host:7077")
-    assert "--read engine must be left out; psd build alone counts on a cluster" in told
+    told = fails(2, *ONE, *PAY, "--engine", "spark://host:7077")
+    assert "--engine must be left out; psd build alone counts on a cluster" in told
     assert "write the records to Parquet" in told
     line = "choose price b.csv --bid offer"
     assert "could not be read to its end" in fails(8, line, *ONE[1:], *PAY)

@@ -116,7 +116,7 @@ def test_users_are_bounded_and_coordinates_rounded(here):
 
 def test_other_columns_and_crs(here):
     (here / "visits.csv").write_text("a,b\n" + "950000,1950000\n" * 50)
-    where = "--crs EPSG:5179 --read x=a --read y=b --bounds 900000 1900000 1000000 2000000"
+    where = "--crs EPSG:5179 --x a --y b --bounds 900000 1900000 1000000 2000000"
     table, told = compared(*where.split(), "--methods", "grid", "--epsilons", "1", "--runs", 1)
     assert rows_of(told)[0][-2:] == ["-", "1"]  # one run shows no standard error
     assert table["score_error"].isna().all()

@@ -43,7 +43,7 @@ def test_eight_classes_with_files(here):
 REFUSED = [
     (5, "absent absent", "absent"),
     (8, "r absent.csv", "absent.csv"),
-    (8, "r v.csv --read x=east", "east"),
+    (8, "r v.csv --x east", "east"),
     (8, "r v.csv --tally v.csv", "v.csv"),
     (8, "r v.csv --boxes absent", "absent"),
     (2, "r v.csv --plot p.pdf", "p.pdf"),
@@ -73,7 +73,7 @@ ROWS = [
     ("b", "2024-03-01 12:00", 3, 3),
 ]
 SURE = "build points.csv -o r --overwrite --set height=1 --keep-tally p.tally"
-DAY = "--per day --read time=at --read time_zone=Asia/Seoul"
+DAY = "--per day --time at --time-zone Asia/Seoul"
 UNITS = ("--count users", f"--max-contributions 2 {DAY}", "--max-contributions auto")
 
 

@@ -24,7 +24,7 @@ def test_the_three_commands_read_every_kind(here, given):
 def test_the_same_table_of_postgis(postgis, here):
     execute(postgis, "DROP TABLE IF EXISTS runs")
     ingest(postgis, "runs", pa.Table.from_pandas(ROWS))
-    passes("build", postgis, "--read", "table=runs", "-o", "r", *BUILD)
-    for given in (("--read", "table=public.runs"), ("--read", "query=SELECT * FROM runs")):
+    passes("build", postgis, "--table", "runs", "-o", "r", *BUILD)
+    for given in (("--table", "public.runs"), ("--query", "SELECT * FROM runs")):
         assert "score" in passes("evaluate r", postgis, *given)
-    passes(f"compare {postgis} --read table=runs {COMPARE}")
+    passes(f"compare {postgis} --table runs {COMPARE}")

@@ -67,7 +67,7 @@ def test_numbers_are_the_same_in_csv_and_json():
 
 def test_bounds_covariates_and_users():
     np.save("people.npy", np.array([[1, 0], [0, 3]]))
-    where = "--bounds 126.4 37 127.6 38 --covariate people.npy:size=2"
+    where = "--bounds 126.4 37 127.6 38 --covariate people.npy --covariate-size 2"
     found = as_json(f"{EVEN.replace('--area 605', where)} --epsilon 1000 --sizes 25%")
     assert found["area_km2"] == pytest.approx(11_791, rel=0.01)
     counts = {row["centres"]: row["mean_count"] for row in found["expected"]}
@@ -112,10 +112,10 @@ REFUSED_OPTIONS = [
 ]
 
 
-PEOPLE = "--regions population=people"
-OF_WARDS = "--regions wards.gpkg --regions id=ward"
+PEOPLE = "--population people"
+OF_WARDS = "--regions wards.gpkg --region-id ward"
 PLACE = f"--bounds -4 -4 4 4 {OF_WARDS}"
-LEVELS = f"{PLACE} --regions parent=borough"
+LEVELS = f"{PLACE} --region-parent borough"
 PLAN = f"plan {LEVELS} {PEOPLE}"
 ONE = f"{PLAN} --epsilon 1"
 
@@ -197,12 +197,12 @@ WRONG_REGIONS = [
     (2, f"{SOLVED} much", "'much' is not a number"),
     (2, f"{SOLVED} 0.01% --epsilon 1", "on level ward, which epsilon 1 gives, got 0.01 %"),
     (2, f"{SOLVED} 5% --epsilon 1,2", "must be one"),
-    (2, f"{LEVELS} --regions population=bad --epsilon 1", "got '-2' for region 'b'"),
-    (2, f"{LEVELS} --regions population=gaps --epsilon 1", "for region 'b'"),
+    (2, f"{LEVELS} --population bad --epsilon 1", "got '-2' for region 'b'"),
+    (2, f"{LEVELS} --population gaps --epsilon 1", "for region 'b'"),
     (
         2,
-        f"{LEVELS} --regions population=none --epsilon 1",
-        "--regions population must be a column of the regions (ward, borough, people",
+        f"{LEVELS} --population none --epsilon 1",
+        "--population must be a column of the regions (ward, borough, people",
     ),
     (2, f"{GIVEN} --sizes 1%", "--sizes must be left out with"),
     (2, f"{GIVEN} --plot p.pdf", "--plot must end in .png"),
@@ -214,7 +214,7 @@ WRONG_REGIONS = [
     (
         2,
         f"--bounds 0 0 8 8 --crs EPSG:3857 --regions tiles=24 {PEOPLE} --epsilon 1",
-        "--regions population must be a column of files",
+        "--population must be a column of files",
     ),
     (2, f"{OF_AREA} --level a", "given with --regions"),
     (2, f"{OF_AREA} --set a=1", "given with --regions"),
@@ -237,7 +237,7 @@ def test_plans_show_both_laws():
     told = passes(f"{OF_SLICES} --slices 52 --delta 1e-6 {COARSE} --sizes 10%")
     assert told.count("laplace") == told.count("gaussian") == 1
     assert "by itself a build chooses" in told
-    plan = as_json(f"{OF_SLICES} --slices 12:max_per_slice=4 --delta 1e-6 {COARSE}")
+    plan = as_json(f"{OF_SLICES} --slices 12 --max-per-slice 4 --delta 1e-6 {COARSE}")
     assert (plan["slices"], plan["max_per_slice"], plan["max_contributions"]) == (12, 4, 48)
     assert plan["chosen"] == [{"epsilon": "1", "method": "grid", "noise": "gaussian"}]
 

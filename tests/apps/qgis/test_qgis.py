@@ -41,7 +41,7 @@ def test_words_of_a_form():
         "settings": ["height=8", "size=4"], "overwrite": True, "user": "", "crs": None,
     }  # fmt: skip
     assert command_line.words_of(form, values) == [
-        "build", "--epsilon=1", "--bounds", "-1.5,2,3,4:crs=EPSG:4326", "--set=height=8",
+        "build", "--epsilon=1", "--bounds", "-1.5,2,3,4", "--bounds-crs", "EPSG:4326", "--set=height=8",
         "--set=size=4", "--overwrite", "--", "-a.csv", "b.csv",
     ]  # fmt: skip
     values = {"box": ["1 2 3 4", "-5,6,7,8"], "release": "r.psd.parquet"}

@@ -127,7 +127,7 @@ def test_refused_before_anything_is_read(subtests, spark):
 def test_a_tally_that_is_kept_has_no_name_of_a_file_here(url, inputs, tmp_path):
     """Paths are those of the cluster; nobody looks for them on this machine."""
     kept, output = tmp_path / "kept.tally", tmp_path / "out.psd.parquet"
-    words = ("--read", f"engine=spark:{url}", "--keep-tally", kept, "--epsilon", 1)
+    words = ("--engine", f"spark:{url}", "--keep-tally", kept, "--epsilon", 1)
     made = cli("build", inputs["csv"], "-o", output, *words, *BOUNDS)
     assert made.code == 0, made.err
     assert read_tally(kept).origins[0].names == ()
@@ -192,7 +192,7 @@ def test_what_is_found_in_this_process_alone(spark, inputs):
 
 def test_command_line(url, inputs, tmp_path):
     out = tmp_path / "r.psd.parquet"
-    options = ("--read", f"engine=spark:{url}")
+    options = ("--engine", f"spark:{url}")
     args = ("build", inputs["csv"], "-o", out, "--epsilon", 1, *BOUNDS)
     user = ("--user", "user", "--max-contributions", 3)
     said = process(*args, *user, *options, "--report-private")
@@ -207,11 +207,11 @@ def test_command_line_refuses(url, inputs, tmp_path):
     rest = ("-o", tmp_path / "r.psd.parquet", "--epsilon", 1, *BOUNDS)
     args = ("build", inputs["csv"], *rest)
     assert "No such option" in fails(2, *args, "--spark-url", url)
-    fails(2, *args, "--read", "engine=spark")
-    spark = ("--read", f"engine=spark:{url}")
-    assert "--read query" in fails(2, *args, *spark, "--read", "query=SELECT 1")
-    assert "exactly one column 'x'" in fails(8, *args, *spark, "--read", "x=x")
-    no_table = fails(8, "build", *rest, *spark, "--read", "table=no.visits")
+    fails(2, *args, "--engine", "spark")
+    spark = ("--engine", f"spark:{url}")
+    assert "--query" in fails(2, *args, *spark, "--query", "SELECT 1")
+    assert "exactly one column 'x'" in fails(8, *args, *spark, "--x", "x")
+    no_table = fails(8, "build", *rest, *spark, "--table", "no.visits")
     assert "has no such table" in no_table
     assert "Missing argument" in fails(2, "build", *rest)
     target = ("build", f"file://{inputs['csv']}", "-o", inputs["csv"], "--epsilon", 1, *BOUNDS)

@@ -36,7 +36,7 @@ STEPS = (
 
 CREATE = (
     "stream create city.stream -o out/c.psd.parquet --epsilon 1 --bounds 0 0 4 4 --slices "
-    "2026-01-05..2026-01-09 --read time=time --user user --max-contributions 3 "
+    "2026-01-05..2026-01-09 --time time --user user --max-contributions 3 "
     "--ledger city.ledger --dataset visits --method "
 )
 DAYS = ("2026-01-05", "2026-01-06")

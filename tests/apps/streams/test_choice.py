@@ -15,8 +15,8 @@ from psd.ingest.sources import Columns
 from psd.privacy.count_noise import CountNoise
 from psd.privacy.loss import Loss
 from psd.privacy.unit import PrivacyUnit
-from psd.publish.request_arguments import request_from_arguments
-from psd.publish.request_toml import to_toml
+from support.requests import request_of
+from psd.publish.request_values import to_toml
 from support.streams import WEEK
 
 YEAR = psd.TimeSlices.parse("day", "2026-01-01..2026-12-31")
@@ -25,7 +25,7 @@ TALL = Quadtree(height=10, budget="uniform")
 
 
 def request(method=Grid(size=8), **options):  # noqa: B008 - frozen
-    return request_from_arguments(
+    return request_of(
         domain=(0, 0, 8, 8), epsilon=1, method=method, slices=YEAR, time="time",
         **{"delta": "1e-6", **options},
     )  # fmt: skip
@@ -34,7 +34,7 @@ def request(method=Grid(size=8), **options):  # noqa: B008 - frozen
 def test_the_law_of_a_user_of_many_slices_is_gaussian():
     for counter in (None, "slices", "auto"):
         assert settled_noise(request(**USER), counter).noise_law == "gaussian"
-    assert settled_noise(request(**USER, noise_law="laplace"), None).noise_law == "laplace"
+    assert settled_noise(request(**USER, noise="laplace"), None).noise_law == "laplace"
     assert settled_noise(request(**USER, delta=None), None) == request(**USER, delta=None)
     # Totals are sums with the error of these.
     chosen = choose_counter(settled_noise(request(**USER), "auto"), "auto")
@@ -64,7 +64,7 @@ def test_what_is_said_of_a_delta():
 # Facts of a stream: written, read back, and of one request
 
 
-REQUEST = request_from_arguments(
+REQUEST = request_of(
     domain=(0, 0, 8, 8), epsilon="0.5", method="grid", slices=WEEK, time="time", user="id",
     max_contributions=2, per="user-slice",
 )  # fmt: skip
@@ -92,7 +92,7 @@ def test_a_plan_is_read_back():
 
 
 def test_the_guarantee_of_a_stream_states_the_delta_of_its_slices_or_totals():
-    gaussian = replace(REQUEST, delta="1e-6", noise_law="gaussian")
+    gaussian = replace(REQUEST, delta="1e-6", noise="gaussian")
     assert guarantee_of(gaussian, None) == gaussian.guarantee_text
     assert guarantee_of(gaussian, None).startswith("epsilon 0.5 and delta 1e-6 (rho 0.00664")
     assert stream_charge(gaussian).loss == gaussian.loss

@@ -21,7 +21,7 @@ from psd.privacy.epsilon import NANO
 from psd.privacy.loss import Loss
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.public_inputs import PublicInputs
-from psd.publish.request_arguments import request_from_arguments
+from support.requests import request_of
 from psd.release.post_processing import PostProcessing
 from psd.space.domain import Domain
 from psd.space.time_slices import TimeSlices
@@ -52,7 +52,7 @@ def tally(records):
 def draws_of(counter, method, records, skipped=()):
     """All that meets noise for the totals of a week."""
     draws, blocks, last = [], {}, -1
-    request = request_from_arguments(
+    request = request_of(
         domain=DOMAIN, epsilon=1, method=method, slices=SLICES, time="time"
     )
     draw = drawing.SliceDraws(

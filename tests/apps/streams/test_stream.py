@@ -265,7 +265,7 @@ def test_public_files_do_not_change_while_a_stream_grows(tmp_path):
         stream.add(data, DAYS[1])
 
 
-GAUSSIAN = {"epsilon": 1, "delta": "1e-6", "noise_law": "gaussian"}
+GAUSSIAN = {"epsilon": 1, "delta": "1e-6", "noise": "gaussian"}
 USERS = {"user": "user", "max_contributions": 7, "max_per_slice": 1}
 
 
@@ -304,13 +304,13 @@ def test_running_totals_say_so_and_are_not_added_up_again(tmp_path):
 
 
 def test_the_law_is_that_of_the_creation_whatever_auto_would_choose_later(tmp_path, monkeypatch):
-    auto = {**GAUSSIAN, "noise_law": "auto", "method": psd.decompositions.Quadtree(height=2)}
+    auto = {**GAUSSIAN, "noise": "auto", "method": psd.decompositions.Quadtree(height=2)}
     stream = create(tmp_path, **USERS, **auto)
     monkeypatch.setattr(request, "chosen_law", lambda *_: "laplace")
     series = stream.add(day_of(tmp_path, DAYS[0], 3), DAYS[0])
     assert series.releases[0].record.tree.noise == CountNoise.gaussian(7)
     (tmp_path / "pure").mkdir()
-    stream, series = grow(tmp_path / "pure", 1, epsilon=1, delta="1e-6", noise_law="laplace")
+    stream, series = grow(tmp_path / "pure", 1, epsilon=1, delta="1e-6", noise="laplace")
     assert series.releases[0].record.delta is None  # nothing spends it
     assert series.guarantee_text == stream.status().guarantee == "epsilon 1 per record"
 

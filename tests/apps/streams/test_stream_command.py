@@ -10,7 +10,7 @@ from support.cli_runner import as_json, check_refusals, cli, fails, files, passe
 from support.streams import DAYS, day_of, write_rows
 
 OPTIONS = (
-    f"--epsilon 1000 --bounds 0 0 8 8 --slices {DAYS[0]}..{DAYS[-1]} --read time=time "
+    f"--epsilon 1000 --bounds 0 0 8 8 --slices {DAYS[0]}..{DAYS[-1]} --time time "
     "--method grid --set size=2"
 )
 CREATE = f"stream create city.stream -o city.psd.parquet {OPTIONS}"
@@ -133,7 +133,7 @@ def test_a_file_that_was_charged_to_another_dataset_is_warned_of(here):
     assert "also charged" not in cli(ADD).err
     day_of(here, DAYS[1], 5)
     cli(f"build {DAYS[1]}.csv -o b.psd.parquet --epsilon 1 --bounds 0 0 8 8 {PAID} others "
-        "--read time=time --method grid")  # fmt: skip
+        "--time time --method grid")  # fmt: skip
     told = cli(f"stream add city.stream {DAYS[1]}.csv --slice {DAYS[1]}").err
     assert "a file of this input was also charged to dataset 'others'" in told
 

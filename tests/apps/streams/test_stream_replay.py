@@ -22,7 +22,7 @@ from support.privacy.slices_replay import (
     users,
 )
 
-GAUSSIAN = {"delta": "1e-6", "noise_law": "gaussian"}
+GAUSSIAN = {"delta": "1e-6", "noise": "gaussian"}
 
 
 MANY = pytest.param(list(users(2)), marks=pytest.mark.deep)

@@ -106,10 +106,10 @@ def test_what_is_refused(tmp_path, subtests):
         ({"counter": "sums"}, "counter must be one of auto, slices, tree, toeplitz"),
         ({"delta": "1e-2"}, "delta must be above 0 and below 0.001"),
         (
-            {"counter": "tree", "delta": "1e-6", "noise_law": "gaussian"},
-            'counter must be slices with noise_law="gaussian", got tree',
+            {"counter": "tree", "delta": "1e-6", "noise": "gaussian"},
+            'counter must be slices with noise="gaussian", got tree',
         ),
-        ({"noise_law": "gaussian"}, 'delta must be given with noise_law="gaussian"'),
+        ({"noise": "gaussian"}, 'delta must be given with noise="gaussian"'),
         ({"counter": "tree", "user": "user", "max_contributions": 2}, "must be slices where"),
         ({"counter": "tree", "epsilon": "5e-9"}, r'at least 0\.000000006 with counter="tree"'),
     ]

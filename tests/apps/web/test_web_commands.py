@@ -52,7 +52,7 @@ def test_the_page_of_the_method_is_written_once(release, here, subtests):
 
 CLAIM = "epsilon 1 and delta 1e-6 (rho 0.024355970359) per"
 LIMIT = " record; with a probability of at most 1e-6 it may reveal more than epsilon allows"
-DAYS = "--read time=time --slices 2024-01-01..2024-01-04"
+DAYS = "--time time --slices 2024-01-01..2024-01-04"
 USER = "--user user --max-contributions 4 --max-per-slice 1"
 
 

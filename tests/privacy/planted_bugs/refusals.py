@@ -113,7 +113,7 @@ def fault_costs_what_its_build_asks():
 
 
 @planted(test=REFUSALS + "test_a_limit_of_memory_finds_no_record_with_a_ledger")
-@like("--read memory, which told whether a lone record occupies one cell more")
+@like("--memory, which told whether a lone record occupies one cell more")
 @around("psd.publish.pipeline.replace")
 def limit_of_memory_refuses_cells_with_a_ledger(original, source, **changes):
     """The analyst sets the limit of memory, and whether it is exceeded depends on records."""

@@ -18,7 +18,7 @@ from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.publish.charging import charge_request
-from psd.publish.request_arguments import request_from_arguments
+from support.requests import request_of
 from psd.space.boundary import Boundary
 from psd.space.bounds import snap_outward
 from psd.space.covariate import Covariate
@@ -172,7 +172,7 @@ def test_a_bound_and_bounds_can_both_be_found_and_must_leave_some_for_counting()
 
 
 def test_a_resolution_is_claimed_and_left_out_where_coordinates_are_transformed(monkeypatch):
-    claimed = request_from_arguments(domain=PrivateBounds(coordinate_resolution="0.01"), epsilon=1)
+    claimed = request_of(domain=PrivateBounds(coordinate_resolution="0.01"), epsilon=1)
     assert charge_request(claimed).readings[0]["coordinate_resolution"] == "0.01"
     monkeypatch.setattr("psd.publish.count_rows.find_bounds", None)  # nothing is paid for
     points = gpd.GeoDataFrame(geometry=gpd.points_from_xy([127.0], [37.5]), crs="EPSG:4326")

@@ -209,7 +209,7 @@ DAYS = TimeSlices.parse("day", "2026-01-05..2026-01-06")
 
 
 WANTED = BuildRequest(
-    domain=(0, 0, 4, 4), epsilon=1, method="grid", delta="1e-6", noise_law="gaussian",
+    domain=(0, 0, 4, 4), epsilon=1, method="grid", delta="1e-6", noise="gaussian",
     unit=USER, columns=Columns(user="user"),
 )  # fmt: skip
 

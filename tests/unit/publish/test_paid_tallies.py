@@ -70,7 +70,7 @@ def test_what_was_found_is_paid_for_in_every_release(tmp_path, name):
     assert stated == (None if not paid else str(paid / NANO))
 
 
-GAUSSIAN = {"delta": "1e-6", "noise_law": "gaussian"}
+GAUSSIAN = {"delta": "1e-6", "noise": "gaussian"}
 
 
 @pytest.mark.parametrize("name", FOUND)

@@ -13,7 +13,7 @@ from psd.privacy.count_noise import CountNoise
 from psd.publish.observer import Observer
 from psd.publish.public_inputs import PublicInputs
 from psd.publish.refusals import UNREADABLE, rehearse, withhold_faults
-from psd.publish.request_arguments import request_from_arguments
+from support.requests import request_of
 from psd.space.boundary import Boundary
 from psd.space.covariate import Covariate
 from support.price_regions import two_columns
@@ -82,7 +82,7 @@ CHOSEN = {"user": "u", "max_contributions": "auto"}
 
 
 def rehearsed(covariate=None, boundary=None, **arguments):
-    request = request_from_arguments(**{"domain": DOMAIN, "epsilon": 1} | arguments)
+    request = request_of(**{"domain": DOMAIN, "epsilon": 1} | arguments)
     inputs = PublicInputs(
         post_processing=request.post_processing, covariate=covariate, boundary=boundary
     )
@@ -142,7 +142,7 @@ def test_the_method_gets_what_it_gets_in_the_build():
 
 
 def test_noise_in_rho_is_that_of_all_slices():
-    series = {"user": "u", "time": "t", "slices": DAYS, "delta": "1e-6", "noise_law": "gaussian"}
+    series = {"user": "u", "time": "t", "slices": DAYS, "delta": "1e-6", "noise": "gaussian"}
     for limit in ({"max_contributions": 6, "max_per_slice": 2},
                   {"max_contributions": 2, "per": "slice"}):  # fmt: skip
         assert watched(**series, **limit).noise == CountNoise.gaussian(12)

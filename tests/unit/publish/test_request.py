@@ -17,9 +17,9 @@ from psd.ingest.sources import Columns
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.public_files import BoundaryFile, CovariateFile
 from psd.publish.request import BuildRequest, ReadRequest
-from psd.publish.request_arguments import request_from_arguments
+from support.requests import request_of
 from psd.publish.request_table import table_from_request
-from psd.publish.request_toml import from_toml, request_from_table, to_toml
+from psd.publish.request_values import from_toml, request_from_table, to_toml
 from psd.publish.tally_parts import TallyRequest
 from psd.space.time_slices import TimeSlices
 from support.tables import refuses
@@ -31,7 +31,7 @@ CHOSEN = {"user": "id", "max_contributions": "auto"}
 
 
 def request(**arguments):
-    return request_from_arguments(**{"domain": BOUNDS, "epsilon": "0.50"} | arguments)
+    return request_of(**{"domain": BOUNDS, "epsilon": "0.50"} | arguments)
 
 
 REQUESTS = {

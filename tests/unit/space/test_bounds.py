@@ -13,7 +13,7 @@ import psd
 from psd.errors import DomainError, InputDataError, ParameterError
 from psd.publish.bounds_text import bounds_file, bounds_from_text, transform_bounds
 from psd.publish.request import BuildRequest
-from psd.publish.request_toml import from_toml, public_files, to_toml
+from psd.publish.request_values import from_toml, public_files, to_toml
 from psd.publish.tally_parts import TallyRequest
 from psd.space.bounds import check_ground, may_be_degrees
 from psd_cli.main import run
@@ -72,7 +72,7 @@ def test_numbers_of_degrees_are_known_and_requests_refuse_them(subtests):
 def test_commands_refuse_or_warn(tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
     points = write_points(tmp_path / "p.csv", [(0, 51)])
-    options = (*command, points, "-o", "out", "--crs", BRITAIN, "--read", "input_crs=EPSG:4326")
+    options = (*command, points, "-o", "out", "--crs", BRITAIN, "--input-crs", "EPSG:4326")
     message = fails(3, *options, "--bounds=-0.51,51.28,0.34,51.7")
     assert message.endswith("write -0.51,51.28,0.34,51.7:crs=EPSG:4326\n")
     warning = io.StringIO()
@@ -80,7 +80,7 @@ def test_commands_refuse_or_warn(tmp_path, monkeypatch, command):
         assert run([str(each) for each in (*options, "--bounds=-8,49,2,61")]) == 0
     assert warning.getvalue() == (
         "psd: warning: --bounds -8 49 2 61 may be degrees, and --crs EPSG:27700 has none: records "
-        "elsewhere are left out. If they are, write --bounds=-8,49,2,61:crs=EPSG:4326\n"
+        "elsewhere are left out. If they are, write --bounds=-8,49,2,61 --bounds-crs EPSG:4326\n"
     )
 
 
@@ -189,7 +189,7 @@ def test_bounds_that_are_refused(tmp_path, subtests):
 def test_commands_take_the_same_texts(tmp_path, wards):
     write_points(tmp_path / "v.csv", [(-0.1, 51.5)] * 60)
     text = "-0.51,51.28,0.34,51.7:crs=EPSG:4326"
-    read = ("--crs", BRITAIN, "--read", "input_crs=EPSG:4326")
+    read = ("--crs", BRITAIN, "--input-crs", "EPSG:4326")
     out = tmp_path / "r.psd.parquet"
     for number, bounds in enumerate((text, f"of:{wards}")):
         built = ("build", tmp_path / "v.csv", "-o", out, "--overwrite", "--epsilon", 1, *read)
@@ -201,5 +201,5 @@ def test_commands_take_the_same_texts(tmp_path, wards):
     told = fails(2, *built, "--bounds", "1,2,3")
     assert "--bounds must be four numbers" in told
     told = fails(6, "build", tmp_path / "v.csv", "-o", wards, "--overwrite", "--epsilon", 1,
-                 "--bounds", f"of:{wards}")  # fmt: skip
+                 "--bounds", f"{wards}")  # fmt: skip
     assert "read as an input" in told or "ending" in told

@@ -178,7 +178,7 @@ def test_command_line(url, loopback, inputs, tmp_path):
     out = tmp_path / "r.psd.parquet"
     said = process(
         "build", inputs["csv"], "-o", out, "--epsilon", 1, "--bounds", *engines.DOMAIN.bounds,
-        "--user", "user", "--max-contributions", 3, "--read", f"engine=spark:{url}",
+        "--user", "user", "--max-contributions", 3, "--engine", f"spark:{url}",
     )  # fmt: skip
     assert (said.returncode, said.stderr) == (0, "")
     assert said.stdout.startswith(f"wrote {out}")

@@ -1,0 +1,39 @@
+"""Options of before version 0.2.0, each with the one that replaces it, until version 1.0.0."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from psd.publish.fields import FIELDS
+
+__all__ = ["OPTIONS"]
+
+_READ = tuple(field for field in FIELDS if field.group in ("Input", "Time"))
+_REGIONS = {
+    "id": "--region-id", "parent": "--region-parent", "gaps": "--gaps",
+    "tolerance": "--tolerance", "repair": "--repair", "file": "--regions",
+    "population": "--population",
+}  # fmt: skip
+
+OPTIONS: Final[dict[str, str]] = {
+    **{f"--read {field.name.replace('_', '[_-]')}=": field.option for field in _READ},
+    "--read user=": "--user",
+    "--read coordinate[_-]resolution=": "--coordinate-resolution",
+    **{f"--regions {key}=": option for key, option in _REGIONS.items()},
+    "--set min[_-]cell=": "--min-cell",
+    "--set estimate=": "--estimate",
+    "--set density=": "--density",
+    "--private-output report": "--report-private",
+    "--private-output tally=": "--keep-tally",
+    "--dataset .*:analyst=": "--analyst",
+    "--bounds of:": "--bounds FILE",
+    "--bounds private:.*": "--bounds private with --bounds-share and --bounds-beyond",
+    "--bounds .*:crs=": "--bounds-crs",
+    "--max-contributions auto:": "--max-contributions auto with --choice-share and --choice-over",
+    "--boundary .*:(.*,)?repair=": "--repair",
+    "--covariate .*:(.*,)?column=": "--covariate-column",
+    "--covariate .*:(.*,)?size=": "--covariate-size",
+    "--table .*:(.*,)?id=": "--table-id",
+    "--slices .*:max_per_slice=": "--max-per-slice",
+}
+"""The new option by the old one and a pattern of the beginning of its value."""

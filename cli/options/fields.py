@@ -1,0 +1,78 @@
+"""Options of the fields of a request, from `psd.publish.fields.FIELDS`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any
+
+import click
+
+from psd.publish.fields import FIELDS, Field
+
+from ..options.command import BoundsOption, Decorator, GroupedOption, chain_options
+
+__all__ = ["AREA", "LEDGER", "POINTS", "REGIONS", "TIMES", "UNIT", "field_options"]
+
+POINTS = (
+    "x", "y", "wkt", "geometry", "layer", "delimiter", "decimal", "encoding", "skip_rows",
+    "input_crs",
+)  # fmt: skip
+"""Where the points are, and how text is read."""
+
+TIMES = ("time", "time_zone")
+AREA = ("bounds", "bounds_crs", "crs", "coordinate_resolution", "min_cell")
+REGIONS = ("regions", "region_id", "region_parent", "gaps", "tolerance", "repair")
+UNIT = ("user", "max_contributions", "per", "count")
+LEDGER = ("ledger", "dataset", "analyst")
+
+_FIELDS = {field.name: field for field in FIELDS}
+
+
+def field_options(*names: str, into: str | None = None, **changes: Mapping[str, Any]) -> Decorator:
+    """Options of fields.
+
+    Parameters
+    ----------
+    *names : str
+        Of the fields, in the order of the help.
+    into : str, optional
+        Parameter of the command that has the values that were given, by name; by default each
+        field is a parameter of the command, None where it was left out, and False for a flag.
+    **changes : mapping
+        Attributes of the option of a field that differ in this command, such as its help.
+    """
+    options = [_option(_FIELDS[name], **changes.get(name, {})) for name in names]
+    if into is None:
+        return chain_options(*options)
+    target = into
+
+    def gather(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def with_values(*arguments: Any, **options: Any) -> Any:
+            given = {name: options.pop(name) for name in names}
+            given = {name: value for name, value in given.items() if value not in (None, (), False)}
+            return command(*arguments, **{target: given}, **options)
+
+        return chain_options(*options)(with_values)
+
+    return gather
+
+
+def _option(field: Field, **changes: Any) -> Decorator:
+    """Option of a field; its value is a text, a tuple of texts, or True."""
+    attributes: dict[str, Any] = {
+        "cls": BoundsOption if field.name == "bounds" else GroupedOption,
+        "group": field.group,
+        "is_everyday": field.is_everyday,
+        "help": field.help,
+    }
+    if not field.form:
+        attributes |= {"is_flag": True}
+    elif field.choices:
+        attributes["type"] = click.Choice(field.choices)
+    elif field.name != "bounds":
+        attributes["metavar"] = field.form
+    if field.is_list:
+        attributes |= {"multiple": True, "help": f"{field.help} May be repeated."}
+    return click.option(field.option, field.name, **{**attributes, **changes})

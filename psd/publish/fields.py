@@ -1,0 +1,745 @@
+"""The fields of a request: one table, from which all its forms follow.
+
+A field has one name. It is the argument of `psd.build`, the key of a recipe, and, with hyphens, the
+option of the command line. Its texts and values are read by one function in all three, and written
+to recipes and to ``--dry-run`` by another.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from psd._util.plugins import names
+from psd._util.suggestions import check_names
+from psd._util.toml_values import read_toml, texts_of
+from psd.curator.private_bounds import PrivateBounds
+from psd.decompositions import methods
+from psd.decompositions._workload_shares import CLASSES
+from psd.errors import InputDataError, ParameterError
+from psd.ingest.sources import Columns
+from psd.privacy.delta import delta_text
+from psd.privacy.statements import method_parameters
+from psd.publish.public_files import BoundaryFile, CovariateFile
+from psd.regions.hierarchy import KINDS
+from psd.regions.inputs import CellRegions, RegionFiles
+from psd.release.about import ABOUT_KEYS, About, about_from_mapping, about_header
+from psd.space.domain import DEFAULT_LATTICE, USUAL_MIN_CELL, Domain
+from psd.space.time_slices import TimeSlices, slices_text
+
+if TYPE_CHECKING:
+    from psd.publish.request import BuildRequest
+
+__all__ = [
+    "AREA_OF_USE",
+    "AUTO",
+    "FIELDS",
+    "PRIVATE",
+    "REPLACED",
+    "Field",
+    "check_known",
+    "field_names",
+    "is_cells",
+    "is_workload_file",
+    "path_beside",
+    "path_within",
+    "public_files",
+    "values_of_request",
+]
+
+AREA_OF_USE, PRIVATE, AUTO = "area-of-use", "private", "auto"
+"""Words for the bounds of a CRS, for private bounds, and for a privately chosen bound of users."""
+
+_ABOUT_FILE = "file"
+_MAX_ABOUT = 2**17  # bytes; texts of all keys together are shorter
+_WEIGHTS = re.compile(r"\d+( \d+)*", re.ASCII)
+
+Parser = Callable[[str, Any, Path | None], Any]
+Formatter = Callable[["BuildRequest", Path | None], Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """A field of a request.
+
+    Parameters
+    ----------
+    name : str
+        Argument of Python and key of a recipe; the option has hyphens.
+    group : str
+        Title under which the options of a command stand.
+    help : str
+        What it means, one to three sentences.
+    private : bool
+        Whether its value may tell something about records. A private value is in no release,
+        public part of a recipe, ledger, message or log.
+    form : str
+        Form of the value, such as ``NAME`` or ``FILE``; empty for a flag.
+    parse : callable
+        Value of a text, or of an object of Python, by the name of the field and the folder where
+        relative paths begin. By default the value as it is, which its class checks later.
+    value_of : callable, optional
+        Value of the field of a request, for a recipe in a folder; None where it is the default. A
+        private field has none, since no request holds it.
+    choices : tuple of str
+        All values, if these are few.
+    is_list : bool
+        Whether there may be several values: the option is repeated.
+    is_everyday : bool
+        Whether ``--help`` shows it; ``--help-all`` shows all.
+    of_records : bool
+        Whether it says how records are read, so that tallies, which were counted, refuse it.
+    files : callable, optional
+        Public files that a value names.
+    is_argument : bool
+        Whether `psd.build` has it; what else a run leaves behind has other functions in Python.
+    """
+
+    name: str
+    group: str
+    help: str
+    private: bool
+    form: str = "NAME"
+    parse: Parser = lambda name, value, folder: value
+    value_of: Formatter | None = None
+    choices: tuple[str, ...] = ()
+    is_list: bool = False
+    is_everyday: bool = False
+    of_records: bool = False
+    files: Callable[[Any], list[str]] | None = None
+    is_argument: bool = True
+
+    @property
+    def option(self) -> str:
+        """The option of the command line."""
+        return "--" + self.name.replace("_", "-")
+
+
+# Paths.
+
+
+def path_within(folder: Path | None, text: str) -> str:
+    """A path of a recipe, which is relative to the recipe's folder; addresses stay as they are."""
+    if folder is None or "://" in text or text == "-":
+        return text
+    return str(folder / text)
+
+
+def path_beside(folder: Path | None, path: str) -> str:
+    """A path as a recipe in a folder states it: the inverse of `path_within`."""
+    if folder is None or "://" in path or path == "-" or os.path.isabs(path):
+        return path
+    return os.path.relpath(path, folder)
+
+
+def _parse_file(name: str, value: Any, folder: Path | None) -> Any:
+    """A path within the folder; another object stays."""
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    return path_within(folder, value) if isinstance(value, str) else value
+
+
+def _parse_bounds(name: str, value: Any, folder: Path | None) -> Any:
+    """Numbers and words as they are; a path within the folder."""
+    if isinstance(value, str) and (value in (AREA_OF_USE, PRIVATE) or _is_box(value)):
+        return value
+    return _parse_file(name, value, folder)
+
+
+def _is_box(text: str) -> bool:
+    """Whether a text is made of numbers alone."""
+    return re.fullmatch(r"[\[\]\s,.+\-0-9eE]+", text) is not None
+
+
+def is_cells(text: str) -> bool:
+    """Whether a text names regions that are cells, ``KIND=LEVELS``, and not a file.
+
+    Examples
+    --------
+    >>> is_cells("h3=5..9"), is_cells("wards.gpkg")
+    (True, False)
+    """
+    kind, sign, _ = text.partition("=")
+    return bool(sign) and kind in names(KINDS)
+
+
+def _parse_regions(name: str, value: Any, folder: Path | None) -> Any:
+    """Cells of a kind; paths within the folder, as a tuple; another object stays."""
+    items = value if isinstance(value, list | tuple) else (value,)
+    if not all(isinstance(item, str | os.PathLike) for item in items):
+        return value
+    texts = tuple(map(os.fspath, items))
+    if any(map(is_cells, texts)):
+        if len(texts) > 1:
+            raise ParameterError(
+                f"{name} must be files, or one kind of cells, got {' and '.join(texts)}"
+            )
+        kind, _, cells = texts[0].partition("=")
+        return CellRegions(kind=kind, cells=cells)
+    return tuple(path_within(folder, text) for text in texts)
+
+
+# Other values.
+
+
+def _parse_texts(name: str, value: Any, folder: Path | None) -> tuple[str, ...]:
+    """One text or several."""
+    return texts_of(name, value)
+
+
+def _parse_flag(name: str, value: Any, folder: Path | None) -> bool:
+    """Whether a flag is set."""
+    if isinstance(value, bool):
+        return value
+    raise ParameterError(f"{name} must be true or false, got {str(value)[:80]!r}")
+
+
+def _parse_slices(name: str, value: Any, folder: Path | None) -> Any:
+    """A text of slices, or slices."""
+    return value if isinstance(value, TimeSlices) else ",".join(texts_of(name, value))
+
+
+def _parse_bound(name: str, value: Any, folder: Path | None) -> Any:
+    """A whole number, "auto", or how the bound is chosen."""
+    if not isinstance(value, str) or value == AUTO:
+        return value
+    if not re.fullmatch(r"-?\d{1,20}", value, re.ASCII):
+        raise ParameterError(
+            f"{name} must be a whole number or {AUTO}, got {value[:80]!r}", name=name
+        )
+    return int(value)
+
+
+def _parse_number(name: str, value: Any, folder: Path | None) -> Any:
+    """A number of a text, in ASCII."""
+    if not isinstance(value, str):
+        return value
+    try:
+        if value.isascii() and "_" not in value:
+            return float(value) if re.search(r"[.eE]", value) else int(value)
+    except ValueError:
+        pass
+    raise ParameterError(f"{name} must be a number, got {value[:80]!r}", name=name)
+
+
+def _parse_settings(name: str, value: Any, folder: Path | None) -> dict[str, Any]:
+    """Parameters of a method: a mapping, or texts KEY=VALUE, each key once."""
+    if not isinstance(value, Mapping):
+        pairs = [text.partition("=") for text in texts_of(name, value)]
+        for key, sign, text in pairs:
+            if not (key and sign and text):
+                raise ParameterError(
+                    f"{name} must be KEY=VALUE, such as height=8, got {f'{key}{sign}{text}'!r}"
+                )
+            if [key for key, _, _ in pairs].count(key) > 1:
+                raise ParameterError(f"{name} {key} must be given once")
+        value = {key: text for key, _, text in pairs}
+    stated = {key: item for key, item in value.items() if item is not None}
+    workload = stated.get("workload")
+    if isinstance(workload, str) and is_workload_file(workload):
+        stated["workload"] = path_within(folder, workload)
+    return stated
+
+
+def is_workload_file(text: str) -> bool:
+    """Whether a workload is a file, and not a size of boxes or the weights of levels."""
+    return not (text in CLASSES or _WEIGHTS.fullmatch(text))
+
+
+def _parse_about(name: str, value: Any, folder: Path | None) -> About | None:
+    """What the publisher states: a mapping, or texts KEY=VALUE, and a file of them.
+
+    Raises
+    ------
+    ParameterError
+        If a key does not exist or is repeated, or a value is not valid.
+    InputDataError
+        If the file cannot be read.
+    """
+    if isinstance(value, About):
+        return value
+    items: list[tuple[str, Any]] = []
+    for part in [value] if isinstance(value, Mapping | str | os.PathLike) else value:
+        if isinstance(part, Mapping):
+            items += part.items()
+        else:
+            key, sign, text = str(part).partition("=")
+            items.append((key, text) if sign else (_ABOUT_FILE, key))
+    texts: dict[str, Any] = {}
+    for key, text in items:
+        check_names(f"key of {name}", [key], (*ABOUT_KEYS, "license", _ABOUT_FILE))
+        more = _read_about(path_within(folder, str(text))) if key == _ABOUT_FILE else {key: text}
+        for stated, item in more.items():
+            stated = "licence" if stated == "license" else stated
+            if stated in texts:
+                raise ParameterError(f"{name} {stated} must be given once", name=name)
+            if item in (None, ""):
+                raise ParameterError(
+                    f"{name} must be FILE or KEY=VALUE, such as title=Visits, got {stated!r}"
+                )
+            texts[stated] = item
+    return about_from_mapping(texts)
+
+
+def _read_about(path: str) -> dict[str, Any]:
+    """Keys of a TOML file."""
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(_MAX_ABOUT + 1)
+        text = content.decode("utf-8")
+    except (OSError, ValueError):
+        raise InputDataError(f"about file {path} does not exist or is not UTF-8 text") from None
+    if len(content) > _MAX_ABOUT:
+        raise InputDataError(f"about file {path} must have at most {_MAX_ABOUT:,} bytes")
+    table = read_toml("about file", text)
+    check_names("key of about", table, (*ABOUT_KEYS, "license"))
+    return table
+
+
+# Public files that values name.
+
+
+def _one_file(value: Any) -> list[str]:
+    """The path of a text or of a file of a covariate or boundary."""
+    path = value.path if isinstance(value, BoundaryFile | CovariateFile) else value
+    return [path] if isinstance(path, str) else []
+
+
+def _bounds_files(value: Any) -> list[str]:
+    """The file that bounds are read from."""
+    is_file = isinstance(value, str) and value not in (AREA_OF_USE, PRIVATE) and not _is_box(value)
+    return [value] if is_file else []
+
+
+def _region_files(value: Any) -> list[str]:
+    """Files of regions."""
+    paths = value.paths if isinstance(value, RegionFiles) else value
+    return [path for path in paths if isinstance(path, str)] if isinstance(paths, tuple) else []
+
+
+def _workload_files(value: Any) -> list[str]:
+    """The file of a workload."""
+    workload = value.get("workload")
+    return [workload] if isinstance(workload, str) and is_workload_file(workload) else []
+
+
+# Values of a request, for a recipe.
+
+
+def _column(name: str) -> Formatter:
+    """The name of a column, or how text is read; None where it is the default."""
+
+    def value_of(request: BuildRequest, folder: Path | None) -> Any:
+        stated = None if request.columns is None else getattr(request.columns, name)
+        return None if stated == getattr(Columns(), name) else stated
+
+    return value_of
+
+
+def _of_area(value_of: Callable[[Domain | PrivateBounds], Any]) -> Formatter:
+    """A value of the domain, or of how its bounds are estimated; None without either."""
+    return lambda request, folder: None if request.domain is None else value_of(request.domain)
+
+
+def _bounds_value(area: Domain | PrivateBounds) -> Any:
+    """Numbers, or the word for private ones."""
+    return PRIVATE if isinstance(area, PrivateBounds) else list(area.bounds)
+
+
+def _private_bounds(name: str) -> Formatter:
+    """How private bounds are estimated."""
+    return _of_area(lambda area: getattr(area, name, None))
+
+
+def _lattice_value(area: Domain | PrivateBounds) -> Any:
+    """Columns and rows, where they are not the default or that of a resolution."""
+    is_plain = area.lattice == DEFAULT_LATTICE or area.coordinate_resolution is not None
+    return None if is_plain else list(area.lattice)
+
+
+def _min_cell_value(area: Domain | PrivateBounds) -> Any:
+    """Smallest cell of an area; 0 where there is none and the default would set one."""
+    if isinstance(area, PrivateBounds):
+        return None if area.min_cell == USUAL_MIN_CELL else area.min_cell or "0"
+    usual = replace(area, min_cell=USUAL_MIN_CELL).min_cell
+    return area.min_cell or (None if usual is None else "0")
+
+
+def _file_value(name: str, kind: type[BoundaryFile | CovariateFile]) -> Formatter:
+    """The file of a covariate or boundary."""
+
+    def value_of(request: BuildRequest, folder: Path | None) -> str | None:
+        value = getattr(request, name)
+        if value is None:
+            return None
+        if not isinstance(value, kind):
+            raise ParameterError(
+                f"{name} must be a file to be written to a recipe, got an object in memory"
+            )
+        return path_beside(folder, value.path)
+
+    return value_of
+
+
+def _of_covariate(name: str) -> Formatter:
+    """A setting of the file of a covariate; None where it is the default."""
+
+    def value_of(request: BuildRequest, folder: Path | None) -> Any:
+        stated = getattr(request.covariate, name, None)
+        is_file = isinstance(request.covariate, CovariateFile)
+        return stated if is_file and stated != getattr(CovariateFile(path=""), name) else None
+
+    return value_of
+
+
+def _regions_value(request: BuildRequest, folder: Path | None) -> Any:
+    """Files of regions, or cells."""
+    if request.regions is None:
+        return None
+    source = request.region_source
+    if source is None:
+        raise ParameterError(
+            "regions must be files or cells to be written to a recipe, got an object in memory"
+        )
+    if isinstance(source, CellRegions):
+        return f"{source.kind}={source.cells}"
+    return _shortened([path_beside(folder, path) for path in source.paths])
+
+
+def _of_region_files(value_of: Callable[[RegionFiles], Any]) -> Formatter:
+    """A value of files of regions; None without them."""
+    return lambda request, folder: (
+        value_of(request.region_source) if isinstance(request.region_source, RegionFiles) else None
+    )
+
+
+def _repair_value(request: BuildRequest, folder: Path | None) -> bool | None:
+    """Whether a file of polygons is repaired; a valid one is not changed by it."""
+    files = (request.boundary, request.region_source)
+    return any(getattr(file, "repair", False) for file in files) or None
+
+
+def _shortened(texts: list[str] | tuple[str, ...]) -> str | list[str] | None:
+    """The text of a list of one, else the list; None for an empty one."""
+    return (texts[0] if len(texts) == 1 else list(texts)) if texts else None
+
+
+def _settings_value(request: BuildRequest, folder: Path | None) -> dict[str, Any]:
+    """Parameters of the method."""
+    parameters = method_parameters(request.method).items()
+    return {name: value for name, value in parameters if value is not None}
+
+
+def _of_post_processing(name: str) -> Formatter:
+    """How estimates are made, where it is not the default of the method."""
+
+    def value_of(request: BuildRequest, folder: Path | None) -> Any:
+        stated = getattr(request.post_processing, name)
+        return None if stated == getattr(request.default_post_processing, name) else stated
+
+    return value_of
+
+
+def _bound_value(request: BuildRequest, folder: Path | None) -> int | str | None:
+    """The bound of a user, or that it is chosen."""
+    if request.contribution_choice is not None:
+        return AUTO
+    unit = request.unit
+    return unit.max_contributions if unit.has_user and not unit.weight else None
+
+
+def _of_choice(name: str) -> Formatter:
+    """How the bound of a user is chosen."""
+    return lambda request, folder: getattr(request.contribution_choice, name, None)
+
+
+def _per_value(request: BuildRequest, folder: Path | None) -> str | None:
+    """What is protected separately."""
+    if request.contribution_scope == "slice":
+        return "slice"
+    return {"user-day": "day", "user-slice": "user-slice"}.get(request.unit.kind)
+
+
+def _column_field(name: str, text: str, **more: Any) -> Field:
+    """A field of how records are read, which `Columns` has under the same name."""
+    return Field(
+        name=name, group="Input", private=False, of_records=True, help=text,
+        value_of=_column(name), **more,
+    )  # fmt: skip
+
+
+# fmt: off
+FIELDS: Final = (
+    # How records are read. Names of columns are public: a release of a ledger states them.
+    _column_field("x", "Column of x or longitude; by default lon, else longitude, x or easting.",
+                  is_everyday=True),
+    _column_field("y", "Column of y or latitude; by default lat, else latitude, y or northing.",
+                  is_everyday=True),
+    _column_field("wkt", "Column of points as text such as POINT (127.01 37.5), in WKT, EWKT or "
+                         "hexadecimal WKB, instead of x and y."),
+    _column_field("geometry", "Column of points, if an input has several."),
+    _column_field("layer", "Layer of a file, or sheet of a workbook, if it has several."),
+    _column_field("delimiter", "Separator of CSV: , ; tab or |; by default found in the header "
+                               "line.", form="CHAR"),
+    _column_field("decimal", "Decimal sign of numbers in text, . or , (. by default).",
+                  form="CHAR"),
+    _column_field("encoding", "Of CSV: utf-8, utf-16 or windows-1252, which latin-1 means too; by "
+                              "default UTF-8, and UTF-16 by its mark."),
+    _column_field("skip_rows", "Number of lines above the header of CSV or of a sheet.", form="N",
+                  parse=_parse_number),
+    _column_field("input_crs", "CRS of the coordinates, if it is not --crs; they are transformed.",
+                  form="CRS"),
+    Field(name="table", group="Input", private=True, of_records=True,
+          help="Table of an input postgresql://..., such as city.visits, or of Spark."),
+    Field(name="query", group="Input", private=True, of_records=True, form="SELECT",
+          help="SELECT statement of an input postgresql://..., instead of a table."),
+    Field(name="memory", group="Input", private=True, form="SIZE",
+          help="Limit on the memory for reading, such as 2GB."),
+    Field(name="engine", group="Input", private=True, of_records=True, form="NAME:ADDRESS",
+          help="What reads and counts records: duckdb, in this process, or Spark at an address, "
+               "such as spark://host:7077, spark:sc://host:15002 or spark:local[2]. The release "
+               "is the same."),
+    Field(name="bounds", group="Area", private=False, of_records=True, form="W S E N",
+          parse=_parse_bounds, value_of=_of_area(_bounds_value), files=_bounds_files,
+          is_everyday=True,
+          help="West south east north, from public knowledge, never from the data. Or FILE: "
+               "those of public polygons; area-of-use: those in which the CRS is valid; private: "
+               "estimated for a share of epsilon, and the input is read twice."),
+    Field(name="bounds_crs", group="Area", private=False, of_records=True, form="CRS",
+          help="CRS of the four numbers of --bounds, if it is not --crs."),
+    Field(name="bounds_share", group="Area", private=False, of_records=True, form="SHARE",
+          value_of=_private_bounds("share"),
+          help="Share of epsilon that private bounds cost (0.1 by default)."),
+    Field(name="bounds_beyond", group="Area", private=False, of_records=True, form="N",
+          value_of=_private_bounds("beyond"),
+          help="Private bounds leave about one record in N beyond each side (50 by default)."),
+    Field(name="crs", group="Area", private=False, of_records=True, form="CRS", is_everyday=True,
+          value_of=_of_area(lambda area: area.crs),
+          help="CRS of the release, of --bounds and of coordinate columns; by default EPSG:4326."),
+    Field(name="lattice", group="Area", private=False, of_records=True, form="NX,NY",
+          value_of=_of_area(_lattice_value),
+          help="Columns and rows of the lattice that all cells are made of."),
+    Field(name="coordinate_resolution", group="Area", private=False, of_records=True, form="STEP",
+          value_of=_of_area(lambda area: area.coordinate_resolution),
+          help="Step to which the coordinates are rounded in the input, such as 0.0001, in units "
+               "of --crs: a public fact about the source, never found in the data. Cells are no "
+               "smaller, and edges of queries move to the middle between two values."),
+    Field(name="min_cell", group="Area", private=False, form="METRES",
+          value_of=_of_area(_min_cell_value),
+          help="Smallest side on the ground of a cell of a method that adapts to the data, 0 for "
+               "no limit; by default 5, but 0 for a local CRS and for narrower bounds. Sizes "
+               "that are given, such as height=12, are not limited."),
+    Field(name="boundary", group="Area", private=False, of_records=True, form="FILE",
+          parse=_parse_file, value_of=_file_value("boundary", BoundaryFile), files=_one_file,
+          is_everyday=True,
+          help="Public polygons; records outside are dropped. Without --bounds, the bounds are "
+               "theirs. FILE:layer=NAME names a layer, here and for other files."),
+    Field(name="covariate", group="Area", private=False, form="FILE", parse=_parse_file,
+          value_of=_file_value("covariate", CovariateFile), files=_one_file,
+          help="Public raster or polygons that say where people can be; never made from the data."),
+    Field(name="covariate_column", group="Area", private=False, value_of=_of_covariate("column"),
+          help="Column of the weights of the polygons, per unit of area on the ground; without "
+               "it they are a mask."),
+    Field(name="covariate_size", group="Area", private=False, form="N", parse=_parse_number,
+          value_of=_of_covariate("size"),
+          help="Columns and rows to which the covariate is resampled (1024 by default)."),
+    Field(name="regions", group="Regions", private=False, form="FILE", is_list=True,
+          parse=_parse_regions, value_of=_regions_value, files=_region_files, is_everyday=True,
+          help="Public regions that are counted by name; records in none of them are dropped. "
+               "Polygons of the lowest regions, or a file of each level, top first. Or cells: "
+               "grid-cells=1km,10km, h3=5..9, tiles=8..14. --method is then what is inside the "
+               "lowest regions: auto, cascade or none."),
+    Field(name="region_id", group="Regions", private=False, form="COLUMN", is_list=True,
+          parse=_parse_texts, is_everyday=True,
+          value_of=_of_region_files(lambda files: _shortened(files.ids)),
+          help="Column of the ids of regions; one for each file, or for all."),
+    Field(name="region_parent", group="Regions", private=False, form="COLUMN", is_list=True,
+          parse=_parse_texts, value_of=_of_region_files(lambda files: _shortened(files.parents)),
+          help="Column of the ids of the level above, the nearest first."),
+    Field(name="gaps", group="Regions", private=False, choices=("refuse", "elsewhere", "outside"),
+          value_of=_of_region_files(lambda files: None if files.gaps == "refuse" else files.gaps),
+          help="What an area in no region is: an error, which is the default, one more region, "
+               "or left out."),
+    Field(name="tolerance", group="Regions", private=False, form="LENGTH", parse=_parse_number,
+          value_of=_of_region_files(
+              lambda files: files.tolerance and Decimal(repr(files.tolerance))),
+          help="Width of gaps and overlaps of regions that are accepted, in units of --crs."),
+    Field(name="repair", group="Regions", private=False, form="", parse=_parse_flag,
+          value_of=_repair_value,
+          help="Repair invalid polygons, of regions and of the boundary; they are refused "
+               "otherwise, since a repair may change their area."),
+    Field(name="epsilon", group="Release", private=False, form="E", is_everyday=True,
+          value_of=lambda request, folder: request.epsilon,
+          help="Privacy loss of the release, a decimal such as 0.5; smaller is more private, and "
+               "noisier."),
+    Field(name="delta", group="Release", private=False, form="D",
+          value_of=lambda request, folder: request.delta and delta_text(request.delta),
+          help="Probability with which the release may reveal more than epsilon allows, such as "
+               "1e-6: far below one over the number of users, and below 1e-3. Only Gaussian "
+               "noise spends it."),
+    Field(name="noise", group="Release", private=False, choices=("auto", "laplace", "gaussian"),
+          value_of=lambda request, folder: None if request.noise == AUTO else request.noise,
+          help="Law of the noise. auto, the default: with --delta, a series of many slices has "
+               "Gaussian noise if that is less; else Laplace noise, which spends no delta. "
+               "gaussian needs --delta."),
+    Field(name="method", group="Release", private=False, choices=(*methods(), "none"),
+          is_everyday=True, value_of=lambda request, folder: request.method.name,
+          help="Method that divides space; `psd methods` describes all. By default auto."),
+    Field(name="set", group="Release", private=False, form="KEY=VALUE", is_list=True,
+          parse=_parse_settings, value_of=_settings_value, files=_workload_files, is_everyday=True,
+          help="Parameter of the method, such as height=8. workload=FILE.csv divides epsilon in "
+               "favour of the boxes in the file (west,south,east,north); workload=SIZE in favour "
+               "of tiny, small, medium, large or huge boxes. Never chosen by the data."),
+    Field(name="estimate", group="Release", private=False,
+          value_of=_of_post_processing("estimate"),
+          help="How estimates are made of the noisy counts; by default as the method defines."),
+    Field(name="density", group="Release", private=False, value_of=_of_post_processing("density"),
+          help="How people are spread inside a cell; by default as the method defines."),
+    Field(name="about", group="Release", private=False, form="KEY=VALUE|FILE", is_list=True,
+          parse=_parse_about, value_of=lambda request, folder: about_header(request.about),
+          help="What the release states about itself; public, never taken from the data. Keys: "
+               "title, publisher, description, licence (such as CC-BY-4.0), contact, "
+               "reference_date (2024, 2024-06 or 2024-01/2024-06), language (such as en), "
+               "justification (why this epsilon); or a TOML file with them."),
+    Field(name="user", group="Unit of privacy", private=False, of_records=True, form="COLUMN",
+          value_of=_column("user"), is_everyday=True,
+          help="Column of user ids: all records of a user are protected together. Without it, "
+               "each record is protected separately."),
+    Field(name="max_contributions", group="Unit of privacy", private=False, of_records=True,
+          form="K", parse=_parse_bound, value_of=_bound_value, is_everyday=True,
+          help="Largest number of records kept of each user, or of each day or slice with --per. "
+               "auto: chosen privately."),
+    Field(name="choice_share", group="Unit of privacy", private=False, of_records=True,
+          form="SHARE", value_of=_of_choice("share"),
+          help="Share of epsilon that --max-contributions auto costs (0.05 by default)."),
+    Field(name="choice_over", group="Unit of privacy", private=False, of_records=True, form="N",
+          value_of=_of_choice("over"),
+          help="Number of users with more records that --max-contributions auto aims at."),
+    Field(name="choice_limit", group="Unit of privacy", private=False, of_records=True, form="N",
+          value_of=_of_choice("limit"),
+          help="Largest number that --max-contributions auto chooses."),
+    Field(name="per", group="Unit of privacy", private=False, of_records=True,
+          choices=("day", "user-slice", "slice", "record"), value_of=_per_value,
+          help="day: each day of a user is protected separately. user-slice: each slice of a "
+               "user. slice: K records of a user are kept in each slice, and the slices share "
+               "epsilon. record: each record, as without --user; no warning asks for users."),
+    Field(name="count", group="Unit of privacy", private=False, of_records=True,
+          choices=("records", "users"),
+          value_of=lambda request, folder: "users" if request.unit.weight else None,
+          help="records, the default: estimates are numbers of records. users: the records of a "
+               "user have a total weight of 1, so estimates are numbers of users; none is "
+               "dropped."),
+    Field(name="time", group="Time", private=False, of_records=True, form="COLUMN",
+          value_of=_column("time"), is_everyday=True,
+          help="Column of times: timestamps, dates or ISO 8601."),
+    Field(name="time_zone", group="Time", private=False, of_records=True, form="ZONE",
+          value_of=_column("time_zone"),
+          help="Time zone of days and slices, such as Asia/Seoul (UTC by default)."),
+    Field(name="slices", group="Time", private=False, of_records=True, form="NAMES",
+          parse=_parse_slices, is_everyday=True,
+          value_of=lambda request, folder: request.slices and slices_text(request.slices),
+          help="Publish a series with one release for each time slice: months, weeks, days or "
+               "hours, such as 2024-01,2024-03..2024-06, 2024-W05 or 2024-01-31T17. Public, "
+               "never from the data; needs --time."),
+    Field(name="max_per_slice", group="Time", private=False, of_records=True, form="M",
+          parse=_parse_number, value_of=lambda request, folder: request.unit.max_per_slice,
+          help="Largest number of records kept of each user in one slice, of the K in all."),
+    Field(name="ledger", group="Privacy budget", private=True, form="FILE", is_everyday=True,
+          parse=_parse_file,
+          help="Ledger to charge before noise is drawn; `psd ledger create` makes one."),
+    Field(name="dataset", group="Privacy budget", private=True, is_everyday=True,
+          help="Dataset of the ledger whose budget is charged."),
+    Field(name="analyst", group="Privacy budget", private=True,
+          help="Analyst who is charged; must be given if the dataset has caps."),
+    Field(name="report_private", group="Private output", private=True, form="", parse=_parse_flag,
+          is_argument=False,
+          help="Print PRIVATE numbers of records to stderr."),
+    Field(name="keep_tally", group="Private output", private=True, form="FILE", parse=_parse_file,
+          is_argument=False,
+          help="Write the PRIVATE exact tally, for `psd check evaluate`; only its owner may read "
+               "the file."),
+)
+"""All fields, in the order of `psd build --help-all`."""
+# fmt: on
+
+REPLACED: Final = {
+    "read": "keys of their own, such as x, y, time and time_zone",
+    "noise_law": "noise",
+    "private_output": "report_private and keep_tally",
+}
+"""Keys and arguments of before version 0.2.0, and what replaces them."""
+
+
+def field_names(*, private: bool | None = None) -> tuple[str, ...]:
+    """Names of the fields; of the private or the public ones alone where that is asked.
+
+    Examples
+    --------
+    >>> field_names(private=True)[:3]
+    ('table', 'query', 'memory')
+    """
+    return tuple(field.name for field in FIELDS if private in (None, field.private))
+
+
+def check_known(kind: str, given: Mapping[str, Any], known: tuple[str, ...]) -> None:
+    """Refuse names that do not exist, those of older versions with the new name.
+
+    Raises
+    ------
+    ParameterError
+    """
+    for name in given:
+        if name in REPLACED and name not in known:
+            raise ParameterError(f"{kind} {name!r} is now {REPLACED[name]}", name=name)
+    check_names(kind, given, known)
+
+
+def public_files(values: Mapping[str, Any], folder: Path | None = None) -> list[str]:
+    """Public files that values name: of bounds, boundary, covariate, regions and workload.
+
+    Parameters
+    ----------
+    values : mapping
+        By the names of `FIELDS`.
+    folder : Path, optional
+        Where relative paths begin.
+    """
+    files: list[str] = []
+    for field in FIELDS:
+        if field.files is not None and values.get(field.name) is not None:
+            files += field.files(field.parse(field.name, values[field.name], folder))
+    about = values.get("about")
+    if isinstance(about, Mapping):
+        files += [path_within(folder, str(about[_ABOUT_FILE]))] if _ABOUT_FILE in about else []
+    elif about is not None and not isinstance(about, About):
+        texts = [about] if isinstance(about, str | os.PathLike) else about
+        files += [path_within(folder, str(text)) for text in texts if "=" not in str(text)]
+    return files
+
+
+def values_of_request(request: BuildRequest, *, folder: Path | None = None) -> dict[str, Any]:
+    """Values by the names of the public fields, from which the request is made again.
+
+    Parameters
+    ----------
+    request : BuildRequest
+        Public.
+    folder : Path, optional
+        Of the recipe, to which paths are relative.
+
+    Raises
+    ------
+    ParameterError
+        If the covariate, the boundary or the regions are an object in memory and not a file.
+    """
+    values = {
+        field.name: field.value_of(request, folder)
+        for field in FIELDS
+        if field.value_of is not None
+    }
+    return {name: value for name, value in values.items() if value is not None}

@@ -1,0 +1,71 @@
+"""Inputs of records with the table or query that is read of an address, and their engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from psd._apps import load_member
+from psd._util.postgres import is_address
+from psd.errors import ParameterError
+from psd.ingest.engine import Engine
+from psd.ingest.engine import engine as find_engine
+
+__all__ = ["inputs_and_engine", "inputs_of"]
+
+
+def inputs_of(inputs: Sequence[Any], table: str | None, query: str | None) -> list[Any]:
+    """Inputs for the sources: addresses of databases with their table or query, others unchanged.
+
+    Raises
+    ------
+    ParameterError
+        If there is a table or a query, and no address.
+    """
+    addresses = [isinstance(item, str) and is_address(item) for item in inputs]
+    if not any(addresses):
+        for key, value in (("table", table), ("query", query)):
+            if value is not None:
+                raise ParameterError(
+                    f"{key} must be given with an input postgresql://... alone", name=key
+                )
+        return list(inputs)
+    from psd.ingest.sources.postgis import PostGIS
+
+    return [
+        PostGIS(item, table=table, query=query) if is_there else item
+        for item, is_there in zip(inputs, addresses, strict=True)
+    ]
+
+
+def inputs_and_engine(
+    inputs: Sequence[Any], table: str | None, query: str | None, engine: Engine | str | None
+) -> tuple[list[Any], Engine | None]:
+    """Inputs, and the engine that reads them; None for this process.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such engine, or it does not take what is given.
+    """
+    name, address = _parse_engine(engine) if isinstance(engine, str | None) else ("object", "")
+    if name == "duckdb":
+        return inputs_of(inputs, table, query), None
+    if query is not None:
+        raise ParameterError("query must be left out with engine spark:...; give table or paths")
+    tables = [] if table is None else [load_member("SparkTable")(table)]
+    found = find_engine(name, address) if isinstance(engine, str) else engine
+    return [*inputs, *tables], found
+
+
+def _parse_engine(text: str | None) -> tuple[str, str]:
+    """Name and address of an engine."""
+    name, colon, address = (text or "duckdb").partition(":")
+    if name == "duckdb" and not colon:
+        return name, ""
+    if not address:
+        raise ParameterError(
+            f"engine must have an address, such as spark://host:7077, got {name[:80]!r}",
+            name="engine",
+        )
+    return name, f"{name}:{address}" if address.startswith("//") else address

@@ -1,0 +1,559 @@
+"""Make a `BuildRequest` of values by the names of `psd.publish.fields.FIELDS`.
+
+The values are arguments of Python, texts of options, or values of a recipe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any, Literal, TypedDict
+
+from psd._util.instances import check_instance, type_text
+from psd._util.toml_text import toml_text
+from psd._util.toml_values import read_toml, values_of
+from psd.curator.contribution_choice import ContributionChoice
+from psd.curator.private_bounds import PrivateBounds
+from psd.decompositions import Decomposition, as_method, as_region_method, region_method
+from psd.decompositions import method as method_by_name
+from psd.decompositions._workload_shares import weights_for_boxes
+from psd.decompositions.quadtree import Quadtree
+from psd.errors import ParameterError
+from psd.ingest.sources import Columns
+from psd.privacy.unit import Count, PrivacyUnit, privacy_unit
+from psd.publish.bounds_text import bounds_from_file, bounds_from_text, transform_bounds
+from psd.publish.fields import (
+    AREA_OF_USE,
+    AUTO,
+    FIELDS,
+    PRIVATE,
+    check_known,
+    field_names,
+    is_workload_file,
+    values_of_request,
+)
+from psd.publish.public_files import BoundaryFile, CovariateFile
+from psd.publish.public_inputs import (
+    boundary_of,
+    covariate_of,
+    polygons_of,
+    regions_of,
+    resolve_post_processing,
+)
+from psd.publish.request import SLICES_EXAMPLE, BuildRequest, NoiseChoice, as_domain
+from psd.regions.files import read_boxes
+from psd.regions.hierarchy import RegionHierarchy
+from psd.regions.inputs import CellRegions, RegionFiles
+from psd.regions.polygon_hierarchy import hierarchy_from_polygons
+from psd.space.boundary import Boundary, bounds_of
+from psd.space.covariate import Covariate
+from psd.space.domain import DEFAULT_LATTICE, USUAL_MIN_CELL, Domain
+from psd.space.region_repair import repair_polygons
+from psd.space.time_slices import TimeSlices, slices_from_text
+
+__all__ = [
+    "DEFAULT_METHOD",
+    "ColumnArguments",
+    "PointArguments",
+    "ReadArguments",
+    "RequestArguments",
+    "boundary_from_values",
+    "covariate_from_values",
+    "domain_from_values",
+    "hierarchy_from_values",
+    "method_from_values",
+    "parse_values",
+    "public_domain_from_values",
+    "reading_from_values",
+    "regions_from_values",
+    "request_from_toml",
+    "request_from_values",
+    "request_to_toml",
+]
+
+DEFAULT_METHOD = "auto"
+
+_DEFAULT_CRS = "EPSG:4326"
+_COLUMNS = tuple(field.name for field in fields(Columns) if field.name not in ("bid", "memory"))
+_CHOICE = tuple(field.name for field in fields(ContributionChoice))
+_BOUNDS = ("bounds", "bounds_crs", "bounds_share", "bounds_beyond", "crs", "lattice",
+           "coordinate_resolution", "min_cell")  # fmt: skip
+_REGION_SETTINGS = ("region_id", "region_parent", "gaps", "tolerance")
+
+
+class PointArguments(TypedDict, total=False):
+    """Arguments that say where the points are, and how text is read; see `psd.build`."""
+
+    x: str
+    y: str
+    geometry: str | None
+    layer: str | None
+    wkt: str | None
+    delimiter: str
+    decimal: str
+    encoding: str
+    skip_rows: int
+    input_crs: str | None
+
+
+class ColumnArguments(PointArguments, total=False):
+    """Arguments that name the columns of positions and of users; see `psd.build`."""
+
+    user: str | None
+
+
+class ReadArguments(ColumnArguments, total=False):
+    """Arguments that say which records are read, and how many of each user; see `psd.build`."""
+
+    time: str | None
+    time_zone: str
+    max_contributions: int | Literal["auto"] | ContributionChoice | None
+    choice_share: str | float | None
+    choice_over: int | None
+    choice_limit: int | None
+    per: Literal["day", "user-slice", "slice", "record"] | None
+    max_per_slice: int | None
+    count: Count
+
+
+class RequestArguments(ReadArguments, total=False):
+    """All public arguments of a request; see `psd.build`."""
+
+    epsilon: Any
+    domain: Any
+    bounds: Any
+    bounds_crs: str | None
+    bounds_share: str | float | None
+    bounds_beyond: int | None
+    crs: str | None
+    lattice: Any
+    coordinate_resolution: Any
+    min_cell: Any
+    boundary: Any
+    covariate: Any
+    covariate_column: str | None
+    covariate_size: int | None
+    regions: Any
+    region_id: Any
+    region_parent: Any
+    gaps: str | None
+    tolerance: float | None
+    repair: bool
+    delta: Any
+    noise: NoiseChoice
+    method: Any
+    set: Mapping[str, Any] | None
+    estimate: str | None
+    density: str | None
+    about: Any
+    slices: Any
+
+
+def request_from_toml(text: str, *, folder: Path | None = None) -> BuildRequest:
+    """Request of a TOML text with the names of the public fields as keys.
+
+    Raises
+    ------
+    ParameterError
+        If the text is not TOML, or as `request_from_values`.
+
+    Examples
+    --------
+    >>> request = request_from_toml("epsilon = 0.5; bounds = [0, 0, 9, 9]".replace("; ", chr(10)))
+    >>> request_from_toml(request_to_toml(request)) == request
+    True
+    """
+    values = read_toml("request", text)
+    check_known("key", values, field_names(private=False))
+    return request_from_values(values, folder=folder)
+
+
+def request_to_toml(request: BuildRequest, *, folder: Path | None = None) -> str:
+    """TOML text of a request; `request_from_toml` reads it back.
+
+    Raises
+    ------
+    ParameterError
+        As `psd.publish.fields.values_of_request`.
+    """
+    return toml_text(values_of_request(request, folder=folder))
+
+
+def parse_values(values: Mapping[str, Any], folder: Path | None = None) -> dict[str, Any]:
+    """Values as their fields read them; those that are None are left out.
+
+    Raises
+    ------
+    ParameterError
+        If a value is of the wrong form or not one of the choices.
+    InputDataError
+        If the file of ``about`` cannot be read.
+    """
+    parsed: dict[str, Any] = {}
+    for field in FIELDS:
+        value = values.get(field.name)
+        if value is None or (field.is_list and value == ()):
+            continue
+        if isinstance(value, str) and field.choices and value not in field.choices:
+            if field.name == "method":
+                as_method(value)  # says which there are
+            raise ParameterError(
+                f"{field.name} must be one of {', '.join(field.choices)}, got {value[:80]!r}",
+                name=field.name,
+            )
+        parsed[field.name] = field.parse(field.name, value, folder)
+    return parsed
+
+
+def request_from_values(
+    values: Mapping[str, Any], *, folder: Path | None = None, tallied: Domain | None = None
+) -> BuildRequest:
+    """Request of values by the names of the public fields, and ``domain``.
+
+    Parameters
+    ----------
+    values : mapping
+        None counts as left out. ``domain`` is a `psd.Domain`, or four numbers in degrees, in place
+        of the fields of the area; ``method`` may be a decomposition. Public.
+    folder : Path, optional
+        Where relative paths begin.
+    tallied : Domain, optional
+        Of the tallies that are built from; fields about records are then refused.
+
+    Raises
+    ------
+    ParameterError
+        If a field does not exist, has a wrong value, or the fields contradict each other.
+
+    Examples
+    --------
+    >>> bounds = (126.4, 37.0, 127.6, 38.0)
+    >>> request_from_values(
+    ...     {"bounds": bounds, "epsilon": 1, "user": "id", "max_contributions": 4}
+    ... ).guarantee_text
+    'epsilon 1 per user, at most 4 records of each'
+    """
+    check_known("argument", values, (*field_names(private=False), "domain"))
+    given = parse_values(values, folder)
+    if tallied is not None:
+        for field in FIELDS:
+            if field.of_records and not field.private and field.name in given:
+                raise ParameterError(
+                    f"{field.name} must be left out for tallies; it is about rows, and the tallies "
+                    "were counted with their own",
+                    name=field.name,
+                )
+    if "epsilon" not in given:
+        raise ParameterError("epsilon must be given, a decimal such as 0.5", name="epsilon")
+    boundary, covariate = boundary_from_values(given), covariate_from_values(given)
+    area: Domain | PrivateBounds | None
+    if tallied is None:
+        area = domain_from_values(given, values.get("domain"), boundary)
+    else:
+        area = replace(tallied, min_cell=given["min_cell"]) if "min_cell" in given else tallied
+    source = regions_from_values(given)
+    if area is None and isinstance(source, RegionHierarchy):
+        area = source.domain
+    if isinstance(area, Domain):
+        if not isinstance(covariate, Covariate | CovariateFile | None):
+            covariate = covariate_of(covariate, area)
+        if not isinstance(boundary, Boundary | BoundaryFile | None):
+            boundary = boundary_of(boundary, area)
+    method = method_from_values(given, area, has_regions=source is not None)
+    density = given.get("density")
+    if density is None and not (covariate is None and boundary is None):
+        density = "covariate"
+    return BuildRequest(
+        domain=area,
+        epsilon=given["epsilon"],
+        method=method,
+        covariate=covariate,
+        boundary=boundary,
+        regions=None if source is None else hierarchy_from_values(source, given, area, boundary),
+        region_source=source if isinstance(source, RegionFiles | CellRegions) else None,
+        about=given.get("about"),
+        delta=given.get("delta"),
+        noise=given.get("noise", "auto"),
+        post_processing=resolve_post_processing(
+            method, estimate=given.get("estimate"), density=density
+        ),
+        **reading_from_values(given),
+    )
+
+
+def domain_from_values(
+    given: Mapping[str, Any], domain: Any = None, boundary: Any = None
+) -> Domain | PrivateBounds | None:
+    """Domain, or how its bounds are estimated, of parsed values; None where none are given.
+
+    Parameters
+    ----------
+    given : mapping
+        Of `parse_values`.
+    domain : Domain, PrivateBounds or tuple of four numbers, optional
+        In place of the fields of the area.
+    boundary : BoundaryFile or polygons, optional
+        The bounds are those of its polygons where none are given.
+
+    Raises
+    ------
+    ParameterError, DomainError
+        If a value is wrong, or is given in two ways.
+    InputDataError
+        If a file cannot be read.
+    """
+    stated = [name for name in _BOUNDS if name in given]
+    if domain is not None:
+        if stated:
+            raise ParameterError(
+                f"{stated[0]} must be left out with domain, which has it", name=stated[0]
+            )
+        return as_domain(domain)
+    bounds, crs = given.get("bounds"), str(given.get("crs", _DEFAULT_CRS))
+    shape = {
+        "crs": crs,
+        "lattice": _lattice(given.get("lattice", DEFAULT_LATTICE)),
+        "coordinate_resolution": given.get("coordinate_resolution"),
+        "min_cell": given.get("min_cell", USUAL_MIN_CELL),
+    }
+    for name, word in (("bounds_share", PRIVATE), ("bounds_beyond", PRIVATE)):
+        if name in given and not (isinstance(bounds, str) and bounds == word):
+            raise ParameterError(f"{name} must be given with bounds {word} alone", name=name)
+    if isinstance(bounds, str) and bounds == PRIVATE:
+        parts = {key: given[f"bounds_{key}"] for key in ("share", "beyond")
+                 if f"bounds_{key}" in given}  # fmt: skip
+        return PrivateBounds(**shape, **parts)  # type: ignore[arg-type]
+    if isinstance(bounds, str) and bounds == AREA_OF_USE:
+        return Domain.area_of_use(**shape)  # type: ignore[arg-type]
+    if bounds is None:
+        if boundary is None or isinstance(boundary, Boundary):
+            return None
+        bounds = bounds_of(polygons_of(boundary, crs), crs)
+    elif isinstance(bounds, str):
+        bounds = bounds_from_text(bounds) or bounds_from_file(bounds, crs)
+    bounds = values_of("bounds", bounds)
+    if "bounds_crs" in given:
+        bounds = transform_bounds(bounds, str(given["bounds_crs"]), crs)  # type: ignore[arg-type]
+    return Domain(bounds=bounds, **shape)  # type: ignore[arg-type]
+
+
+def public_domain_from_values(given: Mapping[str, Any], domain: Any = None) -> Domain:
+    """Domain of parsed values, which must be there and public.
+
+    Raises
+    ------
+    ParameterError, DomainError, InputDataError
+        As `domain_from_values`.
+    """
+    area = domain_from_values(given, domain)
+    if not isinstance(area, Domain):
+        raise ParameterError(
+            f"bounds must be public here, got {'none' if area is None else 'private ones'}; give "
+            "west, south, east and north",
+            name="bounds",
+        )
+    return area
+
+
+def _lattice(value: Any) -> tuple[Any, ...]:
+    """Columns and rows of a list or a text."""
+    parts = value.split(",") if isinstance(value, str) else values_of("lattice", value)
+    try:
+        return tuple(map(int, parts))
+    except (TypeError, ValueError):
+        raise ParameterError(
+            f"lattice must be two whole numbers, got {str(value)[:80]!r}", name="lattice"
+        ) from None
+
+
+def boundary_from_values(given: Mapping[str, Any]) -> Any:
+    """Boundary; a path as a file."""
+    value = given.get("boundary")
+    if isinstance(value, str):
+        return BoundaryFile(path=value, repair=given.get("repair", False))
+    return repair_polygons(value, "boundary") if _is_repaired(value, given) else value
+
+
+def _is_repaired(value: Any, given: Mapping[str, Any]) -> bool:
+    """Whether a table of polygons is repaired."""
+    return bool(given.get("repair")) and hasattr(value, "geometry")
+
+
+def covariate_from_values(given: Mapping[str, Any]) -> Any:
+    """Covariate; a path as a file."""
+    value = given.get("covariate")
+    parts = {
+        key: given[f"covariate_{key}"] for key in ("column", "size") if f"covariate_{key}" in given
+    }
+    if isinstance(value, str):
+        return CovariateFile(path=value, **parts)
+    for key in parts:
+        raise ParameterError(
+            f"covariate_{key} must be given with the file of a covariate",
+            name=f"covariate_{key}",
+        )
+    return value
+
+
+def regions_from_values(given: Mapping[str, Any]) -> Any:
+    """Regions of parsed values: paths as files; None where there are none.
+
+    Raises
+    ------
+    ParameterError
+        If their columns are missing, or do not go with them.
+    """
+    value = given.get("regions")
+    stated = [name for name in _REGION_SETTINGS if name in given]
+    is_paths = isinstance(value, tuple) and all(isinstance(item, str) for item in value)
+    if not (is_paths or _is_tables(value)):
+        if stated:
+            what = "regions" if value is None else "polygons as regions"
+            raise ParameterError(f"{stated[0]} must be given with {what} alone", name=stated[0])
+        return value
+    ids, parents = given.get("region_id", ()), given.get("region_parent", ())
+    if not ids:
+        raise ParameterError(
+            "region_id must be the column that names the regions, got none", name="region_id"
+        )
+    if parents and len(value) > 1 and is_paths:
+        raise ParameterError(
+            f"region_parent must be left out with a file of each level, got {len(value)} files",
+            name="region_parent",
+        )
+    if not is_paths:
+        return value
+    return RegionFiles(
+        paths=value,
+        ids=ids,
+        parents=parents,
+        tolerance=given.get("tolerance"),
+        gaps=given.get("gaps", "refuse"),
+        repair=given.get("repair", False),
+    )
+
+
+def _is_tables(value: Any) -> bool:
+    """Whether a value is a table of polygons, or one for each level."""
+    items = value if isinstance(value, list | tuple) else [value]
+    return bool(items) and all(hasattr(item, "geometry") for item in items)
+
+
+def hierarchy_from_values(
+    source: Any, given: Mapping[str, Any], area: object, boundary: Any = None
+) -> RegionHierarchy:
+    """Hierarchy of the regions of `regions_from_values`: of files, cells or tables.
+
+    Raises
+    ------
+    ParameterError, DomainError, InputDataError
+        As `psd.regions.polygon_hierarchy.hierarchy_from_polygons`.
+    """
+    if not _is_tables(source):
+        return regions_of(source, area, boundary)
+    if not isinstance(area, Domain):
+        raise ParameterError("bounds must be public with regions, got none or private ones")
+    tables: Any = list(source) if isinstance(source, list | tuple) else [source]
+    if given.get("repair"):
+        tables = [repair_polygons(table, "regions") for table in tables]
+    ids = given["region_id"]
+    return hierarchy_from_polygons(
+        tables[0] if len(tables) == 1 else tables,
+        area,
+        ids=ids[0] if len(ids) == 1 else ids,
+        parents=given.get("region_parent", ()),
+        boundary=None if boundary is None else boundary_of(boundary, area),
+        tolerance=given.get("tolerance"),
+        gaps=given.get("gaps", "refuse"),
+    )
+
+
+def method_from_values(
+    given: Mapping[str, Any], area: object, *, has_regions: bool
+) -> Decomposition:
+    """Method by its name and settings; a workload changes the default method.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such method, or a setting is wrong.
+    """
+    name, settings = given.get("method", DEFAULT_METHOD), given.get("set", {})
+    if not isinstance(name, str):
+        if settings:
+            raise ParameterError(
+                f"set must be left out with a method that is an object, got {type_text(name)}",
+                name="set",
+            )
+        return as_region_method(name) if has_regions else as_method(name)
+    texts = {
+        key: value if isinstance(value, str) else str(value) for key, value in settings.items()
+    }
+    if has_regions:
+        return region_method(name, texts)
+    workload = texts.get("workload")
+    if workload is None:
+        return method_by_name(name, texts)
+    chosen = name if "method" in given else "grid" if workload == "tiny" else Quadtree.name
+    if chosen != Quadtree.name:
+        return method_by_name(chosen, texts)
+    if is_workload_file(workload):
+        texts["workload"] = _level_weights(workload, texts, area)
+    return method_by_name(chosen, {"budget": "workload", **texts})
+
+
+def _level_weights(path: str, settings: Mapping[str, str], area: object) -> str:
+    """Weights of the levels of a quadtree for the boxes in a file."""
+    if not isinstance(area, Domain):
+        raise ParameterError("bounds must be public with a workload file, whose boxes lie in them")
+    boxes = read_boxes(Path(path))[["west", "south", "east", "north"]].to_numpy()
+    height = Quadtree(**{key: text for key, text in settings.items() if key == "height"}).height  # type: ignore[arg-type]
+    return " ".join(map(str, weights_for_boxes(boxes, area, height)))
+
+
+def reading_from_values(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of a `psd.publish.request.ReadRequest` of parsed values.
+
+    Raises
+    ------
+    ParameterError
+        If a value is wrong, or they contradict each other.
+    """
+    names = {name: given[name] for name in _COLUMNS if name in given}
+    slices = given.get("slices")
+    if isinstance(slices, str):
+        slices = slices_from_text(slices, names.get("time_zone", "UTC"))
+    if slices is not None:
+        check_instance("slices", slices, TimeSlices, SLICES_EXAMPLE)
+        names.setdefault("time_zone", slices.time_zone)
+    columns = Columns(**names)
+    bound = given.get("max_contributions")
+    parts = {key: given[f"choice_{key}"] for key in _CHOICE if f"choice_{key}" in given}
+    if parts and bound != AUTO:
+        name = f"choice_{next(iter(parts))}"
+        raise ParameterError(f"{name} must be given with max_contributions {AUTO} alone", name=name)
+    choice = ContributionChoice(**parts) if bound == AUTO else bound
+    choice = choice if isinstance(choice, ContributionChoice) else None
+    per = given.get("per")
+    if per == "record" and columns.user is not None:
+        raise ParameterError(
+            "per must not be record with user, which makes the user the unit of privacy",
+            name="per",
+        )
+    unit: PrivacyUnit = privacy_unit(
+        columns.user,
+        bound if choice is None else choice.limit,
+        per=None if per in ("slice", "record") else per,
+        time=columns.time,
+        time_zone=columns.time_zone,
+        count=given.get("count", "records"),
+        max_per_slice=given.get("max_per_slice"),
+    )
+    return {
+        "columns": columns,
+        "unit": unit,
+        "contribution_choice": choice,
+        "contribution_scope": "slice" if per == "slice" else "series",
+        "slices": slices,
+    }
