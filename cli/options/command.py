@@ -30,8 +30,6 @@ _EDGES = 4
 _OTHER_NAMES = {
     "ids": "region_id",
     "parents": "region_parent",
-    "share": "bounds_share",
-    "beyond": "bounds_beyond",
     "insecure_seed": "seed",
 }
 
@@ -196,7 +194,11 @@ def refuse_replaced(command: click.Command, ctx: click.Context, args: list[str])
         value = value if sign else " ".join(args[at + 1 : at + 2])
         for pattern, new in OPTIONS.items():
             old, _, form = pattern.partition(" ")
-            if old == option and re.match(form, value) and new.split()[0] in names:
+            if (
+                old == option
+                and re.match(form, value)
+                and (new.split()[0] in names or new[0] != "-")
+            ):
                 raise click.UsageError(f"{old} {value[:40]} is now {new}", ctx)
 
 

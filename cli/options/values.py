@@ -74,7 +74,7 @@ LIMITS = _option_type(_parse_limits, "share[,share]")
 """Type of an option that takes the limits of classes."""
 
 # Arguments of the library as its messages write them, such as overwrite=True, layer= or user="id".
-_ARGUMENT = re.compile(r"(?<![\w./:])([a-z_]+)=(True\b|[A-Z]+\b|\d+\b|\"[^\"]*\")?(?![\w=%/])")
+_ARGUMENT = re.compile(r"(?<![\w./:-])([a-z_]+)=(True\b|[A-Z]+\b|\d+\b|\"[^\"]*\")?(?![\w=%/])")
 _SHELL = re.compile(r"[;|&<>*?$\s]")
 """Characters that a shell does not pass on without quotes."""
 

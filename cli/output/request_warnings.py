@@ -44,8 +44,7 @@ def warn_of_degrees(domain: Domain) -> None:
         edges = [f"{edge:.10g}" for edge in domain.bounds]
         print_warning(
             f"--bounds {' '.join(edges)} may be degrees, and --crs {domain.crs[:80]} has none: "
-            f"records elsewhere are left out. If they are, write --bounds={','.join(edges)}"
-            ":crs=EPSG:4326"
+            "records elsewhere are left out. If they are, give --bounds-crs EPSG:4326"
         )
 
 

@@ -61,7 +61,7 @@ def bounds_from_file(path: str, crs: str) -> Bounds:
     ParameterError
         If there is no such file, or it holds other geometries than polygons.
     """
-    if not os.path.exists(file_of(path)):
+    if not file_of(path).suffix and not os.path.exists(file_of(path)):  # no name of a file
         raise ParameterError(
             "bounds must be west, south, east and north, a file of polygons, area-of-use or "
             f"private, got {path[:80]!r}",

@@ -15,6 +15,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from psd._util.instances import type_text
 from psd._util.plugins import names
 from psd._util.suggestions import check_names
 from psd._util.toml_values import read_toml, texts_of
@@ -230,14 +231,19 @@ def _parse_number(name: str, value: Any, folder: Path | None) -> Any:
 def _parse_settings(name: str, value: Any, folder: Path | None) -> dict[str, Any]:
     """Parameters of a method: a mapping, or texts KEY=VALUE, each key once."""
     if not isinstance(value, Mapping):
+        if not isinstance(value, str | list | tuple):
+            raise ParameterError(
+                f"{name} must be a table of KEY = VALUE, got {type_text(value)}", name=name
+            )
         pairs = [text.partition("=") for text in texts_of(name, value)]
         for key, sign, text in pairs:
             if not (key and sign and text):
                 raise ParameterError(
                     f"{name} must be KEY=VALUE, such as height=8, got {f'{key}{sign}{text}'!r}"
                 )
-            if [key for key, _, _ in pairs].count(key) > 1:
-                raise ParameterError(f"{name} {key} must be given once")
+            times = [key for key, _, _ in pairs].count(key)
+            if times > 1:
+                raise ParameterError(f"{name} {key} must be given once, got {times} times")
         value = {key: text for key, _, text in pairs}
     stated = {key: item for key, item in value.items() if item is not None}
     workload = stated.get("workload")

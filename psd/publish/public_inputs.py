@@ -12,7 +12,7 @@ from psd.ingest.sources import files_of
 from psd.publish.fields import public_files
 from psd.publish.public_files import BoundaryFile, CovariateFile
 from psd.regions.hierarchy import RegionHierarchy
-from psd.regions.inputs import CellRegions, RegionFiles, refuse_record_files
+from psd.regions.inputs import CellRegions, RegionFiles, RegionSource, refuse_record_files
 from psd.release.post_processing import PostProcessing
 from psd.space.boundary import Boundary
 from psd.space.covariate import Covariate, check_covariate
@@ -22,6 +22,7 @@ __all__ = [
     "PublicInputs",
     "boundary_of",
     "check_public_files",
+    "check_regions",
     "covariate_of",
     "default_post_processing",
     "polygons_of",
@@ -174,6 +175,22 @@ def polygons_of(value: Any, crs: str) -> Any:
     return value
 
 
+def check_regions(value: Any) -> RegionSource:
+    """Return what regions are made of; another type is refused.
+
+    Raises
+    ------
+    ParameterError
+    """
+    if isinstance(value, RegionHierarchy | RegionFiles | CellRegions):
+        return value
+    raise ParameterError(
+        "regions must be paths, a GeoDataFrame, cells such as h3=5..9, or a psd.RegionHierarchy, "
+        f"got {type_text(value)}",
+        name="regions",
+    )
+
+
 def regions_of(
     value: Any, domain: object, boundary: Boundary | BoundaryFile | None = None
 ) -> RegionHierarchy:
@@ -195,15 +212,11 @@ def regions_of(
     """
     if isinstance(value, RegionHierarchy):
         return value
-    if not isinstance(value, RegionFiles | CellRegions):
-        raise ParameterError(
-            "regions must be paths, a GeoDataFrame, cells such as h3=5..9, or a "
-            f"psd.RegionHierarchy, got {type_text(value)}",
-            name="regions",
-        )
+    source = check_regions(value)
     if not isinstance(domain, Domain):
         raise ParameterError("bounds must be public with regions, got none or private ones")
-    return value.read(domain, None if boundary is None else boundary_of(boundary, domain))
+    assert not isinstance(source, RegionHierarchy)
+    return source.read(domain, None if boundary is None else boundary_of(boundary, domain))
 
 
 def check_public_files(values: Mapping[str, Any], data: Any) -> None:

@@ -5,7 +5,8 @@ The values are arguments of Python, texts of options, or values of a recipe.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypedDict
@@ -36,6 +37,7 @@ from psd.publish.fields import (
 from psd.publish.public_files import BoundaryFile, CovariateFile
 from psd.publish.public_inputs import (
     boundary_of,
+    check_regions,
     covariate_of,
     polygons_of,
     regions_of,
@@ -195,9 +197,8 @@ def parse_values(values: Mapping[str, Any], folder: Path | None = None) -> dict[
         value = values.get(field.name)
         if value is None or (field.is_list and value == ()):
             continue
-        if isinstance(value, str) and field.choices and value not in field.choices:
-            if field.name == "method":
-                as_method(value)  # says which there are
+        is_text = isinstance(value, str) and field.name != "method"  # which says what there is
+        if is_text and field.choices and value not in field.choices:
             raise ParameterError(
                 f"{field.name} must be one of {', '.join(field.choices)}, got {value[:80]!r}",
                 name=field.name,
@@ -311,31 +312,37 @@ def domain_from_values(
             )
         return as_domain(domain)
     bounds, crs = given.get("bounds"), str(given.get("crs", _DEFAULT_CRS))
-    shape = {
+    shape: dict[str, Any] = {
         "crs": crs,
         "lattice": _lattice(given.get("lattice", DEFAULT_LATTICE)),
         "coordinate_resolution": given.get("coordinate_resolution"),
         "min_cell": given.get("min_cell", USUAL_MIN_CELL),
     }
-    for name, word in (("bounds_share", PRIVATE), ("bounds_beyond", PRIVATE)):
-        if name in given and not (isinstance(bounds, str) and bounds == word):
-            raise ParameterError(f"{name} must be given with bounds {word} alone", name=name)
-    if isinstance(bounds, str) and bounds == PRIVATE:
-        parts = {key: given[f"bounds_{key}"] for key in ("share", "beyond")
-                 if f"bounds_{key}" in given}  # fmt: skip
-        return PrivateBounds(**shape, **parts)  # type: ignore[arg-type]
-    if isinstance(bounds, str) and bounds == AREA_OF_USE:
-        return Domain.area_of_use(**shape)  # type: ignore[arg-type]
-    if bounds is None:
+    bounds = bounds_from_text(bounds) or bounds if isinstance(bounds, str) else bounds
+    word = bounds if isinstance(bounds, str) else None
+    parts = {key: f"bounds_{key}" for key in ("share", "beyond") if f"bounds_{key}" in given}
+    for name in parts.values():
+        if word != PRIVATE:
+            raise ParameterError(f'{name} must be given with bounds="{PRIVATE}"', name=name)
+    if "bounds_crs" in given:
+        if bounds is None or word is not None:
+            raise ParameterError(
+                "bounds_crs must be given with four numbers as bounds=; a file has its own",
+                name="bounds_crs",
+            )
+        bounds = transform_bounds(values_of("bounds", bounds), str(given["bounds_crs"]), crs)
+    if word == PRIVATE:
+        with _named_with("bounds_"):
+            return PrivateBounds(**shape, **{key: given[name] for key, name in parts.items()})
+    if word == AREA_OF_USE:
+        return Domain.area_of_use(**shape)
+    if word is not None:
+        bounds = bounds_from_file(word, crs)
+    elif bounds is None:
         if boundary is None or isinstance(boundary, Boundary):
             return None
         bounds = bounds_of(polygons_of(boundary, crs), crs)
-    elif isinstance(bounds, str):
-        bounds = bounds_from_text(bounds) or bounds_from_file(bounds, crs)
-    bounds = values_of("bounds", bounds)
-    if "bounds_crs" in given:
-        bounds = transform_bounds(bounds, str(given["bounds_crs"]), crs)  # type: ignore[arg-type]
-    return Domain(bounds=bounds, **shape)  # type: ignore[arg-type]
+    return Domain(bounds=values_of("bounds", bounds), **shape)
 
 
 def public_domain_from_values(given: Mapping[str, Any], domain: Any = None) -> Domain:
@@ -390,7 +397,7 @@ def covariate_from_values(given: Mapping[str, Any]) -> Any:
         return CovariateFile(path=value, **parts)
     for key in parts:
         raise ParameterError(
-            f"covariate_{key} must be given with the file of a covariate",
+            f"covariate_{key} must be given with covariate=, a file",
             name=f"covariate_{key}",
         )
     return value
@@ -404,14 +411,16 @@ def regions_from_values(given: Mapping[str, Any]) -> Any:
     ParameterError
         If their columns are missing, or do not go with them.
     """
-    value = given.get("regions")
+    value: Any = given.get("regions")
     stated = [name for name in _REGION_SETTINGS if name in given]
     is_paths = isinstance(value, tuple) and all(isinstance(item, str) for item in value)
     if not (is_paths or _is_tables(value)):
         if stated:
-            what = "regions" if value is None else "polygons as regions"
-            raise ParameterError(f"{stated[0]} must be given with {what} alone", name=stated[0])
-        return value
+            raise ParameterError(
+                f"{stated[0]} must be given with polygons as regions=, which have columns",
+                name=stated[0],
+            )
+        return None if value is None else check_regions(value)
     ids, parents = given.get("region_id", ()), given.get("region_parent", ())
     if not ids:
         raise ParameterError(
@@ -436,6 +445,8 @@ def regions_from_values(given: Mapping[str, Any]) -> Any:
 
 def _is_tables(value: Any) -> bool:
     """Whether a value is a table of polygons, or one for each level."""
+    if isinstance(value, RegionHierarchy):
+        return False
     items = value if isinstance(value, list | tuple) else [value]
     return bool(items) and all(hasattr(item, "geometry") for item in items)
 
@@ -512,6 +523,15 @@ def _level_weights(path: str, settings: Mapping[str, str], area: object) -> str:
     return " ".join(map(str, weights_for_boxes(boxes, area, height)))
 
 
+@contextmanager
+def _named_with(prefix: str) -> Iterator[None]:
+    """Messages about a part begin with the name of its field."""
+    try:
+        yield
+    except ParameterError as error:
+        raise ParameterError(f"{prefix}{error}", name=None) from None
+
+
 def reading_from_values(given: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of a `psd.publish.request.ReadRequest` of parsed values.
 
@@ -532,13 +552,14 @@ def reading_from_values(given: Mapping[str, Any]) -> dict[str, Any]:
     parts = {key: given[f"choice_{key}"] for key in _CHOICE if f"choice_{key}" in given}
     if parts and bound != AUTO:
         name = f"choice_{next(iter(parts))}"
-        raise ParameterError(f"{name} must be given with max_contributions {AUTO} alone", name=name)
-    choice = ContributionChoice(**parts) if bound == AUTO else bound
+        raise ParameterError(f'{name} must be given with max_contributions="{AUTO}"', name=name)
+    with _named_with("choice_"):
+        choice = ContributionChoice(**parts) if bound == AUTO else bound
     choice = choice if isinstance(choice, ContributionChoice) else None
     per = given.get("per")
     if per == "record" and columns.user is not None:
         raise ParameterError(
-            "per must not be record with user, which makes the user the unit of privacy",
+            "per must not be record with user=, which makes the user the unit of privacy",
             name="per",
         )
     unit: PrivacyUnit = privacy_unit(

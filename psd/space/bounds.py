@@ -187,8 +187,8 @@ def check_ground(bounds: tuple[float, float, float, float], crs: str) -> None:
         west, south, east, north = (f"{edge:.10g}" for edge in bounds)
         raise DomainError(
             f"bounds must be at least 1 m wide and high in {crs[:80]}, got {west} {south} {east} "
-            f"{north}, which is {width:.3g} x {height:.3g} m; if they are degrees, write "
-            f"{west},{south},{east},{north}:crs=EPSG:4326",
+            f"{north}, which is {width:.3g} x {height:.3g} m; if they are degrees, give "
+            'bounds_crs="EPSG:4326"',
             name="bounds",
             value=bounds,
         )

@@ -87,8 +87,8 @@ def test_the_unit_stands_everywhere_with_its_price(subtests):
     assert facts()["levels"][1]["noise_per_cell"] < 0.01
     passes("export r r.csv")
     assert pd.read_csv("r.csv")["estimate"].sum() == pytest.approx(2, abs=0.1)
-    bound = "auto:share=0.25,over=1,limit=3"
-    told, release = built("--user", "id", "--max-contributions", bound)
+    chosen = "--choice-share 0.25 --choice-over 1 --choice-limit 3".split()
+    told, release = built("--user", "id", "--max-contributions", "auto", *chosen)
     # One of two users has more rows than 1, 2 or 3; at this epsilon that is found for sure.
     assert release.unit.max_contributions in (1, 2, 3)
     assert f"at most {release.unit.max_contributions} records of each" in told
@@ -113,11 +113,11 @@ def test_a_boundary_is_repaired_where_that_is_chosen():
     plot = plot_of(shapely.Polygon([(-2, -2), (2, 2), (2, -2), (-2, 2)]))
     told = fails(2, *BUILD, *plot, "--overwrite")
     assert "polygon 1 of the boundary (id 'land') is not valid" in told
-    assert "pass --boundary FILE --repair" in told
+    assert "pass --repair" in told
     passes(*BUILD, "--boundary", "plot.gpkg", "--repair", "--overwrite")
     assert facts()["boundary"] == "50.1% of the bounds; records outside were dropped"
     told = fails(2, *BUILD, "--boundary", "plot.gpkg:repair=1", "--overwrite")
-    assert "--boundary repair must be yes or no, got '1'" in told
+    assert "--boundary plot.gpkg:repair=1 is now --repair" in told
 
 
 def test_private_bounds_and_the_area_of_use(here):
@@ -138,19 +138,21 @@ BOX = "--bounds -4 -4 4 4"
 MOST = "--user id --max-contributions"
 REFUSED = [
     (2, f"{MOST} many", "--max-contributions must be a whole number or auto"),
-    (2, f"{MOST} auto:share=2", "--max-contributions: share must be in [0, 1), got 2"),
-    (2, f"{MOST} auto:over=-5", "--max-contributions: over must be"),
+    (2, f"{MOST} auto --choice-share 2", "--choice-share must be in [0, 1), got 2"),
+    (2, f"{MOST} auto --choice-over -5", "--choice-over must be"),
+    (2, f"{MOST} auto:over=5", "is now --max-contributions auto with --choice-share"),
+    (2, f"{MOST} 5 --choice-over 5", "--choice-over must be given with --max-contributions auto"),
     (2, "--layer visits", "--layer"),
     (2, "--geometry geom", "--geometry"),
-    (2, "--read lair=visits", "key of --read 'lair' does not exist; did you mean 'layer'?"),
+    (2, "--read lair=visits", "is now options of their own"),
     (8, "--x longitude", "no column 'longitude'"),
     (2, "--user user", "--max-contributions must be given with --user; else"),
     (2, "--max-contributions 2", "--user must name the column of user ids with --max-contrib"),
     (2, "--per day", "--user must name the column of user ids with --per"),
 ]
 WITHOUT_BOUNDS = [
-    (2, "--bounds private --bounds-share 1.5", "--bounds: share must be in [0, 1), got 1.5"),
-    (2, "--bounds private --bounds-share 0.1 --bounds-beyond 1", "--bounds: beyond must be"),
+    (2, "--bounds private --bounds-share 1.5", "--bounds-share must be in [0, 1), got 1.5"),
+    (2, "--bounds private --bounds-share 0.1 --bounds-beyond 1", "--bounds-beyond must be"),
     (2, "", "got neither; only tallies contain their own bounds"),
     (2, f"{BOX} --bounds area-of-use", "--bounds must be given once, got 2 times"),
 ]

@@ -53,7 +53,7 @@ def test_create_register_status_history_verify(here):
     )
     people = "--budget 2 --unit user --max-contributions 4 --cap ann=1.5 --user user"
     passes(f"ledger register city.ledger people {people}")
-    passes(BUILD, *LEDGER[:3], "rows:analyst=ann")
+    passes(BUILD, *LEDGER[:3], "rows", "--analyst", "ann")
     rows, people = status()
     empty = ("delta", "budget_rho", "spent_rho", "left_rho", "largest_pure", "raised")
     assert {rows.pop(name) for name in (*empty, "left_of_caps")} == {""}
@@ -235,7 +235,8 @@ REGISTER = "ledger register city.ledger a"
 REFUSED = [
     (2, f"{BUILD} --ledger city.ledger", "must be given together"),
     (2, f"{BUILD} --dataset rows", "must be given together"),
-    (2, f"{BUILD} {PAID}:analyst=", "must be a name"),
+    (2, f"{BUILD} {PAID} --analyst=", "must be a name"),
+    (2, f"{BUILD} {PAID}:analyst=ann", "is now --analyst"),
     (2, f"{ASK} --epsilon 1", "--ledger and --dataset must be given"),
     (2, f"{ASK} {PAID}", "--epsilon"),
     (2, f"{ASK} --epsilon 0 {PAID}", "must be above 0"),
@@ -246,7 +247,8 @@ REFUSED = [
     (2, f"{REGISTER} --budget 1 --budget 2", "2 times"),
     (2, f"{PEOPLE} --unit user", "the column of user ids if and only if"),
     (2, f"{PEOPLE} --user id", "the column of user ids if and only if"),
-    (2, f"{PEOPLE} --read uzer=id", "uzer"),
+    (2, f"{PEOPLE} --uzer id", "uzer"),
+    (2, f"{PEOPLE} --read user=id", "is now --user"),
     (9, "ledger columns city.ledger rows --yes", "has registered columns"),
     (9, "ledger columns city.ledger roads --yes", "not registered"),
     (2, "ledger spend city.ledger", "No such command"),

@@ -32,8 +32,7 @@ def points(here):
 
 
 def register(unit, times=TIMES):
-    zone = ("--time-zone", "Asia/Seoul") if unit == "user-day" else ()
-    passes(f"{REGISTER} visits --budget 1 --unit {unit}", *UNITS[unit][0], *times, *zone)
+    passes(f"{REGISTER} visits --budget 1 --unit {unit}", *UNITS[unit][0], *times)
 
 
 def build(unit, slices, epsilon="0.6", data="points.csv", times=TIMES, bounds=BOUNDS):

@@ -149,6 +149,9 @@ def test_help_of_every_command(subtests):
         with subtests.test(name):
             text = passes(name, "--help")
             assert text == passes(name, "-h")
+            if "--help-all" in text:
+                assert len(text.splitlines()) <= 105
+                text = passes(name, "--help-all")
             for parameter in find_command(name).params:
                 is_option = isinstance(parameter, click.Option)
                 names = parameter.opts if is_option else [parameter.human_readable_name]
@@ -191,7 +194,7 @@ def test_each_method_with_its_parameters(subtests):
 
 NAMES = ("overwrite", "user", "max_contributions", "epsilon", "bounds")
 OPTIONS = {name: f"--{name.replace('_', '-')}" for name in NAMES}
-OPTIONS |= {name: f"--read {name}" for name in ("x", "y", "time", "layer")}
+OPTIONS |= {name: f"--{name}" for name in ("x", "y", "time", "layer")}
 RENAMED = {
     "a exists; pass overwrite=True": "a exists; pass --overwrite",
     "pass layer=NAME, one of a, b": "pass --layer NAME, one of a, b",

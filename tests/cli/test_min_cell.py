@@ -4,7 +4,8 @@ import pytest
 
 import psd
 from psd.publish.request import BuildRequest
-from psd.publish.request_values import from_toml, to_toml
+from psd.publish.request_values import request_from_toml as from_toml
+from psd.publish.request_values import request_to_toml as to_toml
 from support.cli_runner import as_json, passes
 
 BOUNDS = "--bounds 126.4 37 127.6 38"

@@ -59,7 +59,7 @@ def prepared(tmp_path_factory):
         passes("ledger create city.ledger")
         passes(f"ledger register {visits} 2.123456 --cap ann=1.654321")
         passes(f"ledger raise {visits} 3.123456")
-        paid = "--ledger city.ledger --dataset visits-of-the-spring:analyst=ann"
+        paid = "--ledger city.ledger --dataset visits-of-the-spring --analyst ann"
         passes(f"build v.csv -o paid --epsilon 0.123456 {paid} --bounds", *DOMAIN.bounds)
     return folder
 

@@ -104,7 +104,7 @@ WITHOUT_MEANING = [
     (2, "export r x.npy --level ward", "level must be left out if output is a raster"),
     (2, "top r --level street", "level must be one of ward"),
     (2, "top r --by density", "by must be count for the regions of a level"),
-    (2, f"{BUILD} --overwrite --bounds private --bounds-share 0.1", "must be public bounds with"),
+    (2, f"{BUILD} --overwrite --bounds private --bounds-share 0.1", "must be public with regions"),
     (2, f"{BUILD} --overwrite {BOUNDS} --method quadtree", "--method must be one of cascade, auto"),
 ]
 

@@ -31,7 +31,8 @@ export = ["cells.csv"]
 epsilon = 1
 bounds = [-4, -4, 4, 4]
 method = "quadtree"
-set = {height = 2, estimate = "signed"}
+set = {height = 2}
+estimate = "signed"
 """
 PAID = '[private]\ninputs = "points.csv"\nledger = "l"\ndataset = "rows"\n'
 SECOND = RECIPE[RECIPE.index("[release]") :].replace("[release]", "[[release]]")
@@ -141,21 +142,23 @@ REFUSED = [
         2,
         "export must be left out",
         EPSILON,
-        f'{EPSILON}\nslices = "2024-01"\nread = {{time = "t"}}',
+        f'{EPSILON}\nslices = "2024-01"\ntime = "t"',
     ),
     (2, "inputs must be a list", '["points.csv"]', "5"),
     (2, "engine of private must be a text", "[release]", "engine = 5\n[release]"),
     (2, "dataset of private must be a text", "[release]", "dataset = 5\n[release]"),
-    (2, "table of private.read must be", "[release]", "read = {table = 5}\n[release]"),
+    (2, "table of private must be", "[release]", "table = 5\n[release]"),
+    (2, "'read' is now keys of their own", "[release]", "read = {table = 5}\n[release]"),
+    (2, "'read' is now keys of their own", EPSILON, f"{EPSILON}\nread = {{x = 5}}"),
     (2, "export must be a list", '["cells.csv"]', "5"),
     (2, "bounds must be a list", "[-4, -4, 4, 4]", "5"),
     (2, "lattice must be a list", EPSILON, f"{EPSILON}\nlattice = 5"),
     (2, "slices must be a list", EPSILON, f"{EPSILON}\nslices = 5"),
-    (2, "set must be a table", '{height = 2, estimate = "signed"}', "5"),
+    (2, "set must be a table", "{height = 2}", "5"),
     (8, "does not exist or cannot be reached", '["points.csv"]', LONG),
     (8, "does not exist or is not a file", EPSILON, f"{EPSILON}\nboundary = {LONG}"),
     (8, "does not exist or is not a file", EPSILON, f"{EPSILON}\ncovariate = {LONG}"),
-    (2, "regions must be a table", EPSILON, f"{EPSILON}\nregions = 5"),
+    (2, "regions must be paths", EPSILON, f"{EPSILON}\nregions = 5"),
     (
         3,
         "bounds",

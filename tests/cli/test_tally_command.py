@@ -189,13 +189,9 @@ REFUSED = [
     (2, f"{TALLY} -o x --time time --slices 2024-01-01 --per slice", "--per slice"),
     (2, f"{TALLY} -o x --time time --slices 2024-01-32", "the form 2024-01-31 "),
     # A bound is chosen privately by a build alone; a tally would silently take the largest one.
-    (2, f"{TALLY} -o x --user user_id --max-contributions auto", "is not a whole number"),
-    (
-        2,
-        f"{TALLY} -o x --user user_id --max-contributions auto --choice-limit 5",
-        "is not a whole number",
-    ),
-    (2, f"{TALLY} -o x --user user_id --max-contributions 2.5", "is not a whole number"),
+    (2, f"{TALLY} -o x --user user_id --max-contributions auto", "must be a number for a tally"),
+    (2, f"{TALLY} -o x --user user_id --choice-limit 5", "No such option '--choice-limit'"),
+    (2, f"{TALLY} -o x --user user_id --max-contributions 2.5", "must be a whole number"),
 ]
 
 

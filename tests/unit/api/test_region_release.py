@@ -427,7 +427,7 @@ def test_regions_that_cannot_be_given_are_refused(rows, tmp_path, subtests):
         psd.tally(path, domain=PLANE, regions=files)
     table = [
         ("must not be an input of records", {"data": path, "regions": files}),
-        ("domain must be public bounds with regions", {"domain": None, "regions": files}),
+        ("bounds must be public with regions", {"domain": None, "regions": files}),
         (r"regions must be a psd\.RegionFiles", {"regions": wards()}),
         ("must cover the bounds", {"regions": files}),
     ]
