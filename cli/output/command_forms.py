@@ -23,7 +23,7 @@ COMMANDS = {
 
 # PRIVATE numbers on the screen, which the log of a program would keep; --format follows the file;
 # the limit of nodes is for senders that are not trusted.
-_LEFT_OUT = {"private_output", "report_private", "form", "max_nodes"}
+_LEFT_OUT = {"report_private", "form", "max_nodes", "help_all"}
 
 _RELEASES = "Releases (*.psd.parquet)"
 _WRITTEN = {
@@ -37,9 +37,9 @@ _WRITTEN = {
 _FILES = {"release", "boxes", "ledger", "boundary", "covariate"}
 _CRS = {"crs", "polygons_crs"}
 
-# Fields that are open at once; the others are under "Advanced".
+# Fields that are open at once; the others are under "Advanced". Those of a build are its everyday
+# options.
 _FIRST = {
-    "build": {"bounds", "method", "user", "max_contributions"},
     "query": {"polygons", "all_regions", "level"},
     "export": {"level", "crs"},
     "plan": {"area_km2", "bounds", "count", "epsilons"},
@@ -63,8 +63,7 @@ def command_form(name: str) -> dict[str, Any]:
     """
     command = find_command(name)
     title, loads = COMMANDS[name]
-    params = [*command.params, *_keys_as_options(command)]
-    fields = [_field(name, each) for each in params if each.name not in _LEFT_OUT]
+    fields = [_field(name, each) for each in command.params if each.name not in _LEFT_OUT]
     return {
         "command": name,
         "title": title,
@@ -72,16 +71,6 @@ def command_form(name: str) -> dict[str, Any]:
         "loads": loads,
         "fields": sorted(fields, key=lambda field: field["advanced"]),
     }
-
-
-def _keys_as_options(command: click.Command) -> list[click.Option]:
-    """Options that are other spellings of a key with a value, such as --keep-tally."""
-    spellings: dict[str, str] = getattr(command, "other_spellings", {})
-    return [
-        click.Option([name], help=f"The same as {key}VALUE.")
-        for name, key in spellings.items()
-        if key.endswith("=")
-    ]
 
 
 def _plain_help(command: click.Command) -> str:
@@ -107,8 +96,15 @@ def _field(command: str, parameter: click.Parameter) -> dict[str, Any]:
         "multiple": parameter.multiple,
         "size": max(parameter.nargs, 1),
         "files": _WRITTEN.get((command, name), ""),
-        "advanced": not (required or not option or name in _FIRST[command]),
+        "advanced": not (required or not option or _is_first(command, parameter)),
     }
+
+
+def _is_first(command: str, parameter: click.Parameter) -> bool:
+    """Whether a field is open at once."""
+    if command in _FIRST:
+        return parameter.name in _FIRST[command]
+    return isinstance(parameter, GroupedOption) and parameter.is_everyday
 
 
 def _kind(command: str, parameter: click.Parameter) -> str:

@@ -34,7 +34,9 @@ def estimates(*boxes):
 
 def test_answers_follow_the_covariate_which_the_release_needs_no_more(here):
     land = polygons(here / "land.gpkg", people=[1, 3])
-    passes(*FLAT, "--covariate", f"{land}", "--covariate-column", "people", "--covariate-size", "32")
+    passes(
+        *FLAT, "--covariate", f"{land}", "--covariate-column", "people", "--covariate-size", "32"
+    )
     land.unlink()
     boxes = [(-4, -4, 0, 0), (-4, 0, 0, 4), (0, -4, 4, 4), (-4, -4, -2, 0), (-4, -4, 4, 4)]
     assert estimates(*boxes) == pytest.approx([5, 15, 0, 2.5, 20], abs=0.1)

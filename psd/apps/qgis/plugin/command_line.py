@@ -56,11 +56,14 @@ def _option_words(field: Mapping[str, Any], value: Any) -> Iterator[str]:
         yield field["option"]
         return
     for text in value if isinstance(value, list) else [str(value)]:
-        if field["size"] == 1 or field["kind"] == "bounds":
+        if field["kind"] == "bounds":
+            edges, _, crs = text.partition(":crs=")  # of an extent on the map
+            yield from (field["option"], edges)
+            yield from (f"--bounds-crs={crs}",) if crs else ()
+            continue
+        if field["size"] == 1:
             # A value that begins with - would be read as an option if it stood apart.
-            yield from (
-                (field["option"], text) if field["size"] > 1 else (f"{field['option']}={text}",)
-            )
+            yield f"{field['option']}={text}"
             continue
         numbers = text.replace(",", " ").split()
         if len(numbers) != field["size"]:
