@@ -121,10 +121,10 @@ def choices(steps):
         hours = np.datetime64("2026-01-01T00") + np.arange(number)
         slices = TimeSlices(by="hour", names=tuple(map(str, hours)))
         for epsilon in ("0.3", "1", "3"):
-            request = request_from_values(
-                domain=(0, 0, 1, 1), epsilon=epsilon, delta="1e-6", noise="laplace",
-                method=Grid(size=64), slices=slices, time="t",
-            )  # fmt: skip
+            request = request_from_values({
+                "domain": (0, 0, 1, 1), "epsilon": epsilon, "delta": "1e-6", "noise": "laplace",
+                "method": Grid(size=64), "slices": slices, "time": "t",
+            })  # fmt: skip
             chosen = choose_counter(request, "auto")
             errors = (f"{error:.1f}" for error in chosen.errors.values())
             yield (f"{number:,}", epsilon, *errors, chosen.name)

@@ -117,8 +117,8 @@ def planned(known: Districts, epsilon: str) -> tuple[str, ...]:
     expected = psd.plan_regions(
         known.regions,
         domain=known.regions.domain,
-        epsilons=[epsilon],
-        populations=known.true.tolist(),
+        epsilon=[epsilon],
+        population=known.true.tolist(),
     ).table
     return f"{expected['error'][0]:.1f}", f"{expected['mean_error'][0]:.4f}", ""
 

@@ -61,17 +61,17 @@ def run_region_plan(
         regions_from_values,
     )
 
-    methods, stated = split_commas(options["methods"]), options["epsilons"]
+    methods, stated = split_commas(options["methods"]), options["epsilon"]
     epsilons = [] if stated is None else split_commas(stated)
     if not _is_default("methods") and len(methods) > 1:
         raise click.UsageError("--methods must be one of auto, cascade and none with --regions")
-    if for_relative_error is None and options["epsilons"] is None:
+    if for_relative_error is None and options["epsilon"] is None:
         raise click.UsageError("--epsilon or --for-relative-error must be given")
     if for_relative_error is None and level is not None:
         raise click.UsageError("--level must be given with --for-relative-error")
     if for_relative_error is not None and len(epsilons) > 1:
         raise click.UsageError("--epsilon must be one with --for-relative-error, the largest")
-    target: dict[str, Any] = {"epsilons": epsilons, "level": level}
+    target: dict[str, Any] = {"epsilon": epsilons, "level": level}
     if for_relative_error is not None:
         target["for_relative_error"] = _share(for_relative_error)
     if plot:
@@ -80,7 +80,7 @@ def run_region_plan(
         stage("planning regions")
         result = plan_regions(
             regions=regions_from_values(given),
-            populations=population,
+            population=population,
             domain=domain,
             method=_method(methods[0], settings),
             count=options["count"],
@@ -163,9 +163,7 @@ FORMATS = ("table", "csv", "json")
 
 
 @click.command("plan", cls=Command)
-@click.option(
-    "--area", "area_km2", type=NUMBER, metavar="KM2", help="Study area in square kilometres."
-)
+@click.option("--area", type=NUMBER, metavar="KM2", help="Study area in square kilometres.")
 @field_options(
     *AREA,
     *REGIONS,
@@ -185,7 +183,7 @@ FORMATS = ("table", "csv", "json")
 )
 @click.option(
     "--epsilon",
-    "epsilons",
+    "epsilon",
     metavar="E,F,...",
     help="Epsilons, separated by commas; with --for-relative-error the largest that is accepted, "
     "by default 10.",
@@ -231,7 +229,6 @@ FORMATS = ("table", "csv", "json")
 )
 @click.option(
     "--density",
-    "densities",
     default="uniform,clustered,coastal,places",
     show_default=True,
     metavar="A,B,...",
@@ -269,7 +266,7 @@ FORMATS = ("table", "csv", "json")
 )
 @overwrite
 def run_plan(
-    area_km2: float | None,
+    area: float | None,
     fields: dict[str, Any],
     form: str | None,
     output: str | None,
@@ -322,8 +319,8 @@ def run_plan(
     }
     if "regions" in given:
         series = {name: options.pop(name) for name in ("slices", "max_per_slice", "delta")}
-        _refuse_with_regions(area_km2=area_km2, **series)
-        domain, _ = _plan_domain(area_km2, given)
+        _refuse_with_regions(area=area, **series)
+        domain, _ = _plan_domain(area, given)
         run_region_plan(
             domain, form, output, plot, overwrite=overwrite, given=given, **regional, **options
         )
@@ -333,25 +330,25 @@ def run_plan(
     )
     if plot:
         check_plan_plot(Path(plot))
-    is_local = area_km2 is not None
-    domain, area_km2 = _plan_domain(area_km2, given)
+    is_local = area is not None
+    domain, area = _plan_domain(area, given)
     covariate = covariate_from_values(given)
     if covariate is not None and is_local:
         raise click.UsageError("--covariate needs a location: give --bounds instead of --area")
-    density = None if covariate is None else covariate.read(domain)
+    public = None if covariate is None else covariate.read(domain)
     lists: dict[str, Any] = {
-        name: split_commas(options.pop(name)) for name in ("methods", "densities")
+        name: split_commas(options.pop(name)) for name in ("methods", "density")
     }
     options = {name: value for name, value in options.items() if value is not None}
-    epsilons, sizes = (split_commas(options.pop(name)) for name in ("epsilons", "sizes"))
+    epsilons, sizes = (split_commas(options.pop(name)) for name in ("epsilon", "sizes"))
     with show_builds("simulating populations") as finished:
         result = plan(
             options.pop("count"),
             domain=domain,
-            area_km2=area_km2,
-            epsilons=epsilons,
-            sizes=[_size_share(text, area_km2) for text in sizes],
-            covariate=density,
+            area=area,
+            epsilon=epsilons,
+            sizes=[_size_share(text, area) for text in sizes],
+            covariate=public,
             progress=finished,
             **lists,
             **options,
@@ -364,10 +361,10 @@ def run_plan(
 def _refuse_with_regions(**chosen: object) -> None:
     """Refuse options of a plan by size of query."""
     context = click.get_current_context()
-    for name in (*(name for name, value in chosen.items() if value), "sizes", "densities", "runs"):
+    for name in (*(name for name, value in chosen.items() if value), "sizes", "density", "runs"):
         source = context.get_parameter_source(name)
         if name in chosen or source == ParameterSource.COMMANDLINE:
-            option = {"area_km2": "area", "densities": "density"}.get(name, name)
+            option = name
             raise click.UsageError(
                 f"--{option} must be left out with --regions, whose plan is of named regions"
             )
@@ -379,7 +376,7 @@ def _refuse_without_regions(**regional: object) -> None:
         if value:
             option = {"settings": "set"}.get(name, name.replace("_", "-"))
             raise click.UsageError(f"--{option} must be given with --regions")
-    for name, param in (("count", "--count"), ("epsilons", "--epsilon")):
+    for name, param in (("count", "--count"), ("epsilon", "--epsilon")):
         if click.get_current_context().params[name] is None:
             raise click.UsageError(f"Missing option '{param}'.")
 
@@ -404,16 +401,14 @@ def _plan_domain(
     return replace(square, **stated), area
 
 
-def _size_share(text: str, area_km2: float) -> float:
+def _size_share(text: str, area: float) -> float:
     """Share of the area, from km2 or from a text with %."""
     if text.endswith("%"):
         return parse_number(text[:-1].strip()) / 100
     size = parse_number(text)
-    if size > area_km2:
-        raise click.UsageError(
-            f"--sizes must be at most the area, {area_km2:,.6g} km2, got {text} km2"
-        )
-    return size / area_km2
+    if size > area:
+        raise click.UsageError(f"--sizes must be at most the area, {area:,.6g} km2, got {text} km2")
+    return size / area
 
 
 def _write_plan(result: Plan, form: str, output: str | None, *, overwrite: bool) -> None:

@@ -42,7 +42,7 @@ _CRS = {"crs", "polygons_crs"}
 _FIRST = {
     "query": {"polygons", "all_regions", "level"},
     "export": {"level", "crs"},
-    "plan": {"area_km2", "bounds", "count", "epsilons"},
+    "plan": {"area", "bounds", "count", "epsilon"},
 }
 
 

@@ -6,5 +6,5 @@ from psd.apps.planning.study_area import square_domain
 
 def quick(count=2_000, **arguments):
     """A plan of a square of 100 km2, at epsilon 1 unless it is said."""
-    options = {"domain": square_domain(100.0), "methods": ["quadtree"], "densities": ["uniform"]}
-    return plan(count, **{**options, "epsilons": ["1"], "runs": 1, **arguments})
+    options = {"domain": square_domain(100.0), "methods": ["quadtree"], "density": ["uniform"]}
+    return plan(count, **{**options, "epsilon": ["1"], "runs": 1, **arguments})

@@ -4,43 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
-from typing import TypeVar
+from typing import Any, TypeAlias, TypeVar
 
-from psd._util.instances import type_text
 from psd.decompositions import Decomposition, as_method
 from psd.errors import ParameterError
 from psd.privacy.epsilon import epsilon_text, parse_epsilon
 from psd.privacy.statements import method_parameters
 
-__all__ = ["check_distinct", "parse_epsilons", "resolve_methods"]
+__all__ = ["Epsilon", "check_distinct", "listed", "parse_epsilons", "resolve_methods"]
 
 T = TypeVar("T")
 
+Epsilon: TypeAlias = str | int | float | Decimal
+"""An epsilon, as `psd.privacy.epsilon.parse_epsilon` takes it."""
 
-def parse_epsilons(epsilons: Sequence[str | float | Decimal]) -> tuple[int, ...]:
-    """Return nano-epsilons, each once.
+
+def listed(value: Any) -> list[Any]:
+    """Values of a list; a value alone is a list of one.
+
+    Examples
+    --------
+    >>> listed("0.5"), listed(["0.1", 1])
+    (['0.5'], ['0.1', 1])
+    """
+    is_list = isinstance(value, Iterable) and not isinstance(value, str)
+    return list(value) if is_list else [value]
+
+
+def parse_epsilons(
+    epsilons: Epsilon | Sequence[Epsilon], name: str = "epsilons"
+) -> tuple[int, ...]:
+    """Return nano-epsilons, each once; messages call them by the name.
 
     Raises
     ------
     ParameterError
-        If it is not a list, or a value is wrong or repeated.
+        If a value is wrong or repeated.
 
     Examples
     --------
     >>> parse_epsilons(["0.1", 1])
     (100000000, 1000000000)
     """
-    _check_list("epsilons", epsilons, '["0.1", "1"]')
-    nano = [parse_epsilon(value) for value in epsilons]
-    return check_distinct("epsilons", nano, [epsilon_text(value) for value in nano])
-
-
-def _check_list(argument: str, values: object, example: str) -> None:
-    """Refuse a single value instead of a list; a text would be read letter by letter."""
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise ParameterError(
-            f"{argument} must be a list, got {type_text(values)}; write {example}", name=argument
-        )
+    nano = [parse_epsilon(value) for value in listed(epsilons)]
+    return check_distinct(name, nano, [epsilon_text(value) for value in nano])
 
 
 def check_distinct(argument: str, values: Sequence[T], names: Sequence[str]) -> tuple[T, ...]:
@@ -75,17 +82,18 @@ def check_distinct(argument: str, values: Sequence[T], names: Sequence[str]) -> 
     return tuple(values)
 
 
-def resolve_methods(methods: Sequence[str | Decomposition]) -> tuple[Decomposition, ...]:
+def resolve_methods(
+    methods: str | Decomposition | Sequence[str | Decomposition],
+) -> tuple[Decomposition, ...]:
     """Return methods by name or value, each once.
 
     Raises
     ------
     ParameterError
-        If it is not a list, or is empty; or if a method is unknown, is a class instead of an
+        If the list is empty; or if a method is unknown, is a class instead of an
         instance, is repeated or has a field that is not declared public.
     """
-    _check_list("methods", methods, '["quadtree"]')
-    resolved = [_resolve_method(item) for item in methods]
+    resolved = [_resolve_method(item) for item in listed(methods)]
     for each in resolved:
         method_parameters(each)
     return check_distinct("methods", resolved, [each.name for each in resolved])

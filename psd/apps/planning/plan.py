@@ -10,14 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from psd._util.fields import integer_between
 from psd._util.suggestions import check_names
-from psd.apps.evaluation.arguments import check_distinct, parse_epsilons, resolve_methods
+from psd.apps.evaluation.arguments import (
+    Epsilon,
+    check_distinct,
+    listed,
+    parse_epsilons,
+    resolve_methods,
+)
 from psd.apps.evaluation.workload import AREAS
 from psd.apps.planning._constants import METHODS, RECORDS_IN_ALL_RUNS
 from psd.apps.planning.planned_series import PlannedSeries, UserArguments
@@ -27,6 +32,7 @@ from psd.apps.planning.study_area import domain_area_km2, square_domain
 from psd.decompositions import Decomposition
 from psd.errors import ParameterError
 from psd.privacy.epsilon import epsilon_text
+from psd.publish.request_values import domain_from_values, parse_values
 from psd.space.bounds import check_ground
 from psd.space.covariate import Covariate
 from psd.space.domain import Domain, public_domain
@@ -100,12 +106,14 @@ class Plan:
 def plan(
     count: int,
     *,
+    epsilon: Epsilon | Sequence[Epsilon],
+    area: float | None = None,
+    bounds: Any = None,
+    crs: str | None = None,
     domain: Domain | tuple[float, float, float, float] | None = None,
-    epsilons: Sequence[str | float | Decimal],
-    area_km2: float | None = None,
     methods: Sequence[str | Decomposition] = METHODS,
     sizes: Sequence[float] = AREAS,
-    densities: Sequence[str] = DENSITIES,
+    density: str | Sequence[str] = DENSITIES,
     covariate: Covariate | None = None,
     runs: int | None = None,
     seed: int = 0,
@@ -125,18 +133,21 @@ def plan(
     count : int
         Expected number of records, 1 to 10^11. Public: a guess or a published figure, never
         counted in the data.
-    domain : Domain or tuple of four numbers, optional
-        Study area; by default a square of the area. With a coordinate resolution, the simulated
-        records are rounded to it.
-    epsilons : sequence of str, int, float or Decimal
+    epsilon : str, int, float, Decimal or sequence of these
         Epsilons of the builds, each once.
-    area_km2 : float, optional
-        Area of the domain; by default that on the ground. Required without a domain.
+    area : float, optional
+        Study area in km2: a square of this area, or the size of the bounds, which by default have
+        their area on the ground.
+    bounds, crs : optional
+        Study area, as in `psd.build`.
+    domain : Domain or tuple of four numbers, optional
+        Study area as one value. With a coordinate resolution, the simulated records are rounded to
+        it.
     methods : sequence of str or Decomposition
         Methods, each once.
     sizes : sequence of float
         Shares of the area that queries cover, in (0, 1], each once.
-    densities : sequence of {"uniform", "clustered", "coastal", "places"}
+    density : {"uniform", "clustered", "coastal", "places"} or sequence of these
         Assumed densities, each once; see `psd.apps.planning.population.AssumedDensity`.
     covariate : Covariate, optional
         Public density. The assumed densities then apply only inside the cells of its raster. The
@@ -171,33 +182,35 @@ def plan(
     >>> import psd
     >>> expected = psd.plan(
     ...     10_000,
-    ...     area_km2=100.0,
-    ...     epsilons=["1"],
+    ...     area=100.0,
+    ...     epsilon=1,
     ...     methods=["quadtree"],
-    ...     densities=["uniform"],
+    ...     density="uniform",
     ...     sizes=[0.01],
     ...     runs=1,
     ... )
     >>> expected.table[["method", "centres", "size_km2"]].values.tolist()
     [['quadtree', 'anywhere', 1.0], ['quadtree', 'on data', 1.0]]
     """
-    domain, area_km2 = _study_area(domain, area_km2)
+    stated = domain_from_values(parse_values({"bounds": bounds, "crs": crs}), domain)
+    domain, area_km2 = _study_area(stated, area)
     check_names("argument", users, UserArguments.__annotations__)
     series, bound = PlannedSeries.of(**users)
     request = PlanRequest(
         domain=domain,
         area_km2=area_km2,
         count=integer_between(1, MAX_RECORDS)("count", count),
-        epsilons=parse_epsilons(epsilons),
+        epsilons=parse_epsilons(epsilon, "epsilon"),
         methods=resolve_methods(methods),
         shares=_check_sizes(sizes),
         max_contributions=bound,
         series=series,
     )
     _ = request.unit  # refuses bounds that contradict each other
+    names = listed(density)
     assumed = [
         AssumedDensity(kind=kind, covariate=covariate)
-        for kind in check_distinct("densities", densities, list(densities))
+        for kind in check_distinct("density", names, list(names))
     ]
     if runs is None:
         runs = default_runs(request.count)
@@ -249,16 +262,14 @@ def _run_builds(
     return errors
 
 
-def _study_area(
-    domain: Domain | tuple[float, float, float, float] | None, area_km2: float | None
-) -> tuple[Domain, float]:
+def _study_area(domain: object, area_km2: float | None) -> tuple[Domain, float]:
     """Domain and area, of which one follows from the other."""
     if domain is not None:
         area = public_domain(domain)
         check_ground(area.bounds, area.crs)
         return area, domain_area_km2(area) if area_km2 is None else area_km2
     if area_km2 is None:
-        raise ParameterError("domain or area_km2 must be given, got neither")
+        raise ParameterError("area, in km2, or bounds must be given, got neither")
     return square_domain(area_km2), area_km2
 
 

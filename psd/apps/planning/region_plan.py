@@ -15,7 +15,7 @@ import numpy as np
 
 from psd._util.arrays import Floats, sum_by
 from psd._util.fields import integer_between
-from psd.apps.evaluation.arguments import parse_epsilons
+from psd.apps.evaluation.arguments import Epsilon, parse_epsilons
 from psd.apps.planning._constants import MAX_PLAN_EPSILON, SOLVE_STEPS
 from psd.apps.planning.plan import MAX_RECORDS
 from psd.apps.planning.region_population import (
@@ -34,11 +34,12 @@ from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_release
 from psd.publish.insecure import SeededSampler
 from psd.publish.public_inputs import PublicInputs, regions_of, resolve_public_inputs
+from psd.publish.request_values import parse_values, public_domain_from_values
 from psd.query.reliability import judge_estimates, relative_to, reliability_limits
 from psd.regions.hierarchy import RegionHierarchy
 from psd.regions.inputs import CellRegions, RegionFiles
 from psd.space.bounds import check_ground
-from psd.space.domain import Domain, public_domain
+from psd.space.domain import Domain
 from psd.space.region_tree import RegionTree
 
 if TYPE_CHECKING:
@@ -99,9 +100,11 @@ class _Request:
 def plan_regions(
     regions: RegionHierarchy | RegionFiles | CellRegions,
     *,
-    domain: Domain | tuple[float, float, float, float],
-    epsilons: Sequence[str | float | Decimal] = (),
-    populations: Populations = None,
+    epsilon: Epsilon | Sequence[Epsilon] = (),
+    bounds: Any = None,
+    crs: str | None = None,
+    domain: Domain | tuple[float, float, float, float] | None = None,
+    population: Populations = None,
     count: int | None = None,
     method: str | Regions = "auto",
     max_contributions: int | None = None,
@@ -115,19 +118,21 @@ def plan_regions(
 
     Guarantees
     ----------
-    - Reads no records: public regions and populations, and what is drawn from a seed. The same
+    - Reads no records: public regions and population, and what is drawn from a seed. The same
       arguments give the same plan.
 
     Parameters
     ----------
     regions : RegionHierarchy, RegionFiles or CellRegions
         Public regions, as of `psd.build`.
-    domain : Domain or tuple of four numbers
-        Of the release.
-    epsilons : sequence of str, int, float or Decimal
+    epsilon : str, int, float, Decimal or sequence of these
         Epsilons of the plan, each once. With a relative error the largest that may be the solution,
         10 by default.
-    populations : str, mapping or sequence, optional
+    bounds, crs : optional
+        Of the release, as in `psd.build`.
+    domain : Domain or tuple of four numbers, optional
+        Of the release, as one value.
+    population : str, mapping or sequence, optional
         Public numbers of the lowest regions: a column of their file, numbers by id, or numbers in
         the order of the hierarchy. By default all regions have the same number.
     count : int, optional
@@ -171,27 +176,27 @@ def plan_regions(
     >>> expected = psd.plan_regions(
     ...     psd.CellRegions(kind="grid-cells", cells="2,4"),
     ...     domain=psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857"),
-    ...     epsilons=["1"],
+    ...     epsilon=1,
     ...     count=16_000,
     ...     method="none",
     ... )
     >>> expected.table[["level", "regions", "error"]].round(1).values.tolist()
     [['4m', 4, 2.5], ['2m', 16, 2.5]]
     """
-    domain = public_domain(domain)
-    check_ground(domain.bounds, domain.crs)
+    area = public_domain_from_values(parse_values({"bounds": bounds, "crs": crs}), domain)
+    check_ground(area.bounds, area.crs)
     method = as_region_method(method)
     inputs = resolve_public_inputs(
-        domain, method.post_processing, covariate=covariate, boundary=boundary
+        area, method.post_processing, covariate=covariate, boundary=boundary
     )
-    hierarchy = regions_of(regions, domain, inputs.boundary)
-    if isinstance(populations, str):
+    hierarchy = regions_of(regions, area, inputs.boundary)
+    if isinstance(population, str):
         if isinstance(regions, RegionHierarchy):
-            raise ParameterError("populations must be numbers with a psd.RegionHierarchy")
-        populations = read_populations(regions, populations)
+            raise ParameterError("population must be numbers with a psd.RegionHierarchy")
+        population = read_populations(regions, population)
     if count is not None:
         count = integer_between(1, MAX_RECORDS)("count", count)
-    expected = region_populations(hierarchy, populations, count)
+    expected = region_populations(hierarchy, population, count)
     k = max_contributions
     unit = PrivacyUnit() if k is None else PrivacyUnit(kind="user", max_contributions=k)
     seed = integer_between(0, 2**32 - 1)("seed", seed)
@@ -219,15 +224,15 @@ def plan_regions(
     solved = None
     if for_relative_error is not None:
         tier = len(names) - 1 if level is None else names.index(level)
-        largest = parse_epsilons(epsilons or (MAX_PLAN_EPSILON,))
+        largest = parse_epsilons(epsilon or (MAX_PLAN_EPSILON,), "epsilon")
         if len(largest) > 1:
             raise ParameterError(
-                f"epsilons must be one with for_relative_error, the largest that may be the "
+                f"epsilon must be one with for_relative_error, the largest that may be the "
                 f"solution, got {len(largest)}",
-                name="epsilons",
+                name="epsilon",
             )
         solved = _solve(request, _check_error(for_relative_error), tier, largest[0])
-    nanos = parse_epsilons(epsilons) if solved is None else (solved,)
+    nanos = parse_epsilons(epsilon, "epsilon") if solved is None else (solved,)
     return RegionPlan(
         table=_plan_table(request, nanos),
         count=float(expected.sum()),

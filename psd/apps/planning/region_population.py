@@ -41,7 +41,7 @@ def read_populations(regions: RegionFiles | CellRegions, column: str) -> dict[st
     """
     if not isinstance(regions, RegionFiles):
         raise ParameterError(
-            f"populations must be a column of files of regions, got {column[:80]!r}; regions of "
+            f"population must be a column of files of regions, got {column[:80]!r}; regions of "
             "kind " + str(getattr(regions, "kind", type(regions).__name__)) + " have no columns"
         )
     table = read_polygons(Path(regions.paths[-1]), "regions")
@@ -49,7 +49,7 @@ def read_populations(regions: RegionFiles | CellRegions, column: str) -> dict[st
     for name in (column, regions.ids[-1]):
         if name not in columns:
             raise ParameterError(
-                f"populations must be a column of the regions ({', '.join(columns)[:200]}), got "
+                f"population must be a column of the regions ({', '.join(columns)[:200]}), got "
                 f"{name[:80]!r}"
             )
     ids = id_texts(table[regions.ids[-1]], regions.ids[-1])
@@ -66,7 +66,7 @@ def _numbers(values: Any, ids: Sequence[str]) -> list[float]:
             number = np.nan
         if not 0 <= number <= MAX_POPULATION:
             raise ParameterError(
-                f"populations must be numbers from 0 to {MAX_POPULATION:.0e}, got "
+                f"population must be numbers from 0 to {MAX_POPULATION:.0e}, got "
                 f"{str(value)[:80]!r} for region {str(name)[:80]!r}; a missing one must be stated "
                 "as 0"
             )
@@ -108,20 +108,20 @@ def region_populations(
         missing = [name for name in ids if name not in stated]
         if missing:
             raise ParameterError(
-                f"populations must have a number for each lowest region, got none for "
+                f"population must have a number for each lowest region, got none for "
                 f"{missing[0][:80]!r} ({len(missing):,} of {len(ids):,} have none)"
             )
         numbers = _numbers([stated[name] for name in ids], ids)
     else:
         if isinstance(populations, str) or len(populations) != len(ids):
             raise ParameterError(
-                f"populations must be one number for each of {len(ids):,} lowest regions"
+                f"population must be one number for each of {len(ids):,} lowest regions"
             )
         numbers = _numbers(populations, ids)
     expected = np.array(numbers, np.float64)
     total = float(expected.sum())
     if total <= 0:
-        raise ParameterError("populations must have a sum above 0")
+        raise ParameterError("population must have a sum above 0")
     return expected if count is None else expected * (count / total)
 
 

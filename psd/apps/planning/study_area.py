@@ -26,7 +26,7 @@ def square_domain(area_km2: float) -> Domain:
     """
     if not 0 < area_km2 <= MAX_KM2:
         raise ParameterError(
-            f"area_km2 must be above 0 and at most {MAX_KM2:,.0f}, the surface of the Earth, "
+            f"area must be above 0 and at most {MAX_KM2:,.0f}, the surface of the Earth, "
             f"got {area_km2:g}"
         )
     side = 1_000 * float(np.sqrt(area_km2))

@@ -183,8 +183,6 @@ def run_tasks(task, shared, jobs=2):
 WRONG_TYPES = [
     ("release must be of type Release", lambda: evaluate("r.parquet", points())),
     ("domain must be a psd.Domain", lambda: small(domain="0 0 8 8")),
-    ("methods must be a list", lambda: small(methods="grid")),
-    ("epsilons must be a list", lambda: small(epsilons=1)),
 ]
 
 

@@ -32,7 +32,7 @@ def test_flat_grid_and_uniform_density_have_their_closed_form():
     count, cells, share, epsilon, k = 100_000, 8, 0.01, 0.05, 2
     flat = psd.decompositions.Quadtree(height=3, budget="leaf")  # 8 x 8 leaves, and no smoothing
     options = {"sizes": [share], "max_contributions": k, "runs": 20}
-    found = quick(count, epsilons=[epsilon], methods=[flat], **options).table
+    found = quick(count, epsilon=[epsilon], methods=[flat], **options).table
     random = np.random.default_rng(8)
     x, y = random.random((2, 1_000))
     boxes = draw_workload(x, y, (0, 0, 1, 1), areas=[share], per_class=4_000).boxes
@@ -54,9 +54,9 @@ def test_flat_grid_and_uniform_density_have_their_closed_form():
 @pytest.mark.deep
 def test_table_has_a_row_of_everything_asked_for():
     found = quick(
-        epsilons=["0.5", "2"],
+        epsilon=["0.5", "2"],
         methods=["quadtree", psd.decompositions.Grid(size=4)],
-        densities=["uniform", "places"],
+        density=["uniform", "places"],
         sizes=[0.25, 0.01],
         domain=square_domain(40.0),
     )
@@ -78,7 +78,7 @@ def test_table_has_a_row_of_everything_asked_for():
         assert (row["mean_error_low"], row["mean_error_high"]) == (errors.min(), errors.max())
     # With an epsilon whose noise is nearly surely 0 all is decided.
     first, again, other = (
-        quick(epsilons=[1000], methods=[psd.decompositions.Grid(size=4)], seed=seed).table
+        quick(epsilon=[1000], methods=[psd.decompositions.Grid(size=4)], seed=seed).table
         for seed in (4, 4, 5)
     )
     assert first.equals(again)
@@ -93,7 +93,7 @@ def test_builds_are_counted_and_no_data_is_read(monkeypatch):
     ):
         monkeypatch.setattr(f"psd.{place}", lambda *a, **k: pytest.fail("data was read"))
     told = []
-    quick(epsilons=["1", "2"], runs=2, progress=lambda *numbers: told.append(numbers))
+    quick(epsilon=["1", "2"], runs=2, progress=lambda *numbers: told.append(numbers))
     assert told == [(done, 4) for done in range(5)]
 
 
@@ -108,7 +108,7 @@ def test_areas():
         area = domain_area_km2(psd.Domain(bounds=bounds, crs=crs))
         assert area == pytest.approx(km2, rel=within)
     assert domain_area_km2(square_domain(12.5)) == pytest.approx(12.5)
-    words = "area_km2 must be above 0 and at most 520,000,000, the surface of the Earth"
+    words = "area must be above 0 and at most 520,000,000, the surface of the Earth"
     for area in (0, -1, float("nan"), float("inf"), 6e8):
         with pytest.raises(ParameterError, match=words):
             square_domain(area)
@@ -117,12 +117,12 @@ def test_areas():
 
 GRIDS = ["grid", psd.decompositions.Grid(size=3)]
 WRONG = [
-    ("domain or area_km2 must be given", {"domain": None}),
+    ("area, in km2, or bounds must be given", {"domain": None}),
     ("count must be between", {"count": 0}, {"count": 10**12}),
     ("must be an integer", {"count": 1.5}),
-    ("epsilons must have at least one value", {"epsilons": []}),
-    ("epsilons must have each value once, got 1 2 times", {"epsilons": ["1", "1.0"]}),
-    ("epsilon", {"epsilons": ["0"]}),
+    ("epsilon must have at least one value", {"epsilon": []}),
+    ("epsilon must have each value once, got 1 2 times", {"epsilon": ["1", "1.0"]}),
+    ("epsilon", {"epsilon": ["0"]}),
     ("methods must have at least one value", {"methods": []}),
     ("methods must have each value once, got grid 2 times", {"methods": GRIDS}),
     ("magic", {"methods": ["magic"]}),
@@ -130,8 +130,8 @@ WRONG = [
     ("at most 100 % of the area, got 101 %", {"sizes": [1.01]}),
     ("got nan %", {"sizes": [float("nan")]}),
     ("sizes must have each value once, got 0.1 2 times", {"sizes": [0.1, 0.1]}),
-    ("density must be one of uniform, .*got 'even'", {"densities": ["even"]}),
-    ("densities must have each value once, got uniform 2 times", {"densities": ["uniform"] * 2}),
+    ("density must be one of uniform, .*got 'even'", {"density": ["even"]}),
+    ("density must have each value once, got uniform 2 times", {"density": ["uniform"] * 2}),
     *(
         (name, {name: value})
         for name, value in (("max_contributions", 0), ("runs", 0), ("seed", -1))
@@ -149,7 +149,7 @@ def test_refusals_before_anything_is_drawn(monkeypatch, subtests):
 def test_a_thousand_million_records_need_modest_memory():
     script = """
 from support.plans import quick
-found = quick(10**9, densities=["clustered"], sizes=[0.01])
+found = quick(10**9, density=["clustered"], sizes=[0.01])
 assert found.table["mean_count"].max() > 10**7
 # Not ru_maxrss, which counts what the process that started this one had.
 print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
@@ -170,7 +170,7 @@ def test_the_picture_explains_its_bands_and_its_line():
 
 
 def test_words_name_the_least_size_from_which_on_all_is_good():
-    found = quick(200_000, epsilons=["0.001", "5"], sizes=[0.1, 0.01, 0.0001])
+    found = quick(200_000, epsilon=["0.001", "5"], sizes=[0.1, 0.01, 0.0001])
     bad, good = plan_sentences(found)
     assert bad.startswith("at epsilon 0.001, quadtree: queries centred on people have a mean")
     assert "even at the largest size; at 10 km2 it is up to" in bad
@@ -182,13 +182,12 @@ def test_words_name_the_least_size_from_which_on_all_is_good():
 
 WRONG_TYPES = [
     ("domain must be a psd.Domain", {"domain": 8}),
-    ("epsilons must be a list", {"area_km2": 8, "epsilons": "1"}),
-    ("methods must be an instance", {"area_km2": 8, "methods": [psd.decompositions.Grid]}),
+    ("methods must be an instance", {"area": 8, "methods": [psd.decompositions.Grid]}),
 ]
 
 
 def test_wrong_types_are_refused_with_a_sentence(subtests):
-    use = lambda given: psd.plan(9, **{"epsilons": [1]} | given)  # noqa: E731
+    use = lambda given: psd.plan(9, **{"epsilon": [1]} | given)  # noqa: E731
     refused(subtests, ParameterError, WRONG_TYPES, use)
 
 
@@ -197,4 +196,4 @@ def test_bounds_that_may_be_degrees_are_refused(subtests):
     cells = psd.CellRegions(kind="grid-cells", cells="0.1")
     for act, first in ((psd.plan, [100]), (psd.plan_regions, cells)):
         with subtests.test(act.__name__), pytest.raises(DomainError, match="if they are degrees"):
-            act(first, domain=domain, epsilons=["1"])
+            act(first, domain=domain, epsilon=["1"])

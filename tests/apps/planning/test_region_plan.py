@@ -46,7 +46,7 @@ def planned(**options):
 def test_the_prediction_is_the_error_of_builds(regions, inside, slack, k):
     method = Regions(inside=inside)
     expected = psd.plan_regions(
-        regions, domain=DOMAIN, epsilons=["0.5"], populations=PEOPLE, method=method,
+        regions, domain=DOMAIN, epsilon=["0.5"], population=PEOPLE, method=method,
         max_contributions=None if k == 1 else k,
     ).table.set_index("level")  # fmt: skip
     unit = PrivacyUnit() if k == 1 else PrivacyUnit(kind="user", max_contributions=k)
@@ -68,7 +68,7 @@ def test_the_prediction_is_the_error_of_builds(regions, inside, slack, k):
 
 
 def test_a_plan_states_levels_populations_and_classes():
-    table = planned(epsilons=["0.01", 1], method="none").table
+    table = planned(epsilon=["0.01", 1], method="none").table
     assert table.epsilon.tolist() == ["0.01", "0.01", "1", "1"]
     assert table.level.tolist() == ["4m", "2m"] * 2
     assert table.regions.tolist() == [4, 16] * 2
@@ -77,9 +77,9 @@ def test_a_plan_states_levels_populations_and_classes():
     assert (table.good + table.use_with_care + table.poor == table.regions).all()
     assert table.good.tolist() == [4, 0, 4, 16]
     assert table.error[0] == pytest.approx(100 * table.error[2], rel=0.02)
-    first, again = (planned(epsilons=["1"], seed=7).table for _ in range(2))
+    first, again = (planned(epsilon=["1"], seed=7).table for _ in range(2))
     assert first.equals(again)
-    table = planned(epsilons=["1"], populations=[0] * 8 + [5] * 8, method="none").table
+    table = planned(epsilon=["1"], population=[0] * 8 + [5] * 8, method="none").table
     lowest = table.set_index("level").loc["2m"]
     assert lowest.poor == 8
     assert np.isfinite(lowest.mean_error)
@@ -90,17 +90,17 @@ def test_a_plan_states_levels_populations_and_classes():
 @pytest.mark.parametrize("level", ["4m", None])
 def test_the_solved_epsilon_gives_the_error_and_a_smaller_one_does_not(method, target, level):
     options = {"level": level, "method": method}
-    solved = planned(for_relative_error=target, epsilons=[100], **options)
+    solved = planned(for_relative_error=target, epsilon=[100], **options)
     rows = solved.table.set_index("level")
     assert solved.solved == Decimal(rows.epsilon.iloc[0])
     assert rows.mean_error[level or "2m"] <= target
-    less = planned(epsilons=[solved.solved * Decimal("0.97")], **options).table
+    less = planned(epsilon=[solved.solved * Decimal("0.97")], **options).table
     assert less.set_index("level").mean_error[level or "2m"] > 0.97 * target
     digits = str(solved.solved).replace(".", "").strip("0")
     assert len(digits) <= 3
 
 
-ONE = {"epsilons": ["1"]}
+ONE = {"epsilon": ["1"]}
 REFUSED = [
     ("level must be one of 4m, 2m, got 'ward'", {"for_relative_error": 0.05, "level": "ward"}),
     (
@@ -109,15 +109,15 @@ REFUSED = [
     ),
     (
         r"must be at least 0\.\d+ % on level 2m, which epsilon 2 gives, got 0.0001 %",
-        {"for_relative_error": 1e-6, "epsilons": [2]},
+        {"for_relative_error": 1e-6, "epsilon": [2]},
     ),
-    ("epsilons must be one with", {"for_relative_error": 0.1, "epsilons": [1, 2]}),
+    ("epsilon must be one with", {"for_relative_error": 0.1, "epsilon": [1, 2]}),
     ("(covariate|boundary) must be", {**ONE, "covariate": 7}, {**ONE, "boundary": 7}),
-    ("epsilons must have at least one value", {}),
+    ("epsilon must have at least one value", {}),
     ("count must be the expected number", {**ONE, "count": None}),
     ("count", {**ONE, "count": 0}),
     ("max_contributions", {**ONE, "max_contributions": 0}),
-    ("must be a column of files", {**ONE, "populations": "people"}),
+    ("must be a column of files", {**ONE, "population": "people"}),
     ("method must be one of", {**ONE, "method": "grid"}),
 ]
 
@@ -125,4 +125,4 @@ REFUSED = [
 def test_what_is_refused(regions, subtests):
     refused(subtests, ParameterError, REFUSED, lambda options: planned(**options))
     with pytest.raises(ParameterError, match=r"numbers with a psd\.RegionHierarchy"):
-        psd.plan_regions(regions, domain=DOMAIN, populations="people", **ONE)
+        psd.plan_regions(regions, domain=DOMAIN, population="people", **ONE)

@@ -41,7 +41,7 @@ def hierarchy(gaps="elsewhere"):
 def test_a_column_is_read_by_id(files, tmp_path):
     numbers = read_populations(files(people=[10, 0, 30.5, "40"]), "people")
     assert numbers == {"a": 10, "b": 0, "c": 30.5, "d": 40}
-    words = r"populations must be numbers from 0 .* region 'c'"
+    words = r"population must be numbers from 0 .* region 'c'"
     for value in (-1, None, float("nan"), "many", 1e13):
         with pytest.raises(ParameterError, match=words):
             read_populations(files(people=[1.0, 2.0, value, 4.0]), "people")
