@@ -23,12 +23,12 @@ from psd.curator.private_bounds import PrivateBounds
 from psd.decompositions import methods
 from psd.decompositions._workload_shares import CLASSES
 from psd.errors import InputDataError, ParameterError
-from psd.ingest.sources import Columns
+from psd.ingest.sources import Columns, files_of
 from psd.privacy.delta import delta_text
 from psd.privacy.statements import method_parameters
 from psd.publish.public_files import BoundaryFile, CovariateFile
 from psd.regions.hierarchy import KINDS
-from psd.regions.inputs import CellRegions, RegionFiles
+from psd.regions.inputs import CellRegions, RegionFiles, refuse_record_files
 from psd.release.about import ABOUT_KEYS, About, about_from_mapping, about_header
 from psd.space.domain import DEFAULT_LATTICE, USUAL_MIN_CELL, Domain
 from psd.space.time_slices import TimeSlices, slices_text
@@ -44,6 +44,7 @@ __all__ = [
     "REPLACED",
     "Field",
     "check_known",
+    "check_public_files",
     "field_names",
     "is_cells",
     "is_workload_file",
@@ -726,6 +727,19 @@ def public_files(values: Mapping[str, Any], folder: Path | None = None) -> list[
         texts = [about] if isinstance(about, str | os.PathLike) else about
         files += [path_within(folder, str(text)) for text in texts if "=" not in str(text)]
     return files
+
+
+def check_public_files(values: Mapping[str, Any], data: Any) -> None:
+    """Refuse public files of these values of fields that are inputs of records as well.
+
+    Raises
+    ------
+    ParameterError
+        See `psd.regions.inputs.refuse_record_files`.
+    """
+    paths = public_files(values)
+    if paths:
+        refuse_record_files(paths, files_of(data if isinstance(data, list) else [data]))
 
 
 def values_of_request(request: BuildRequest, *, folder: Path | None = None) -> dict[str, Any]:

@@ -195,7 +195,7 @@ def parse_values(values: Mapping[str, Any], folder: Path | None = None) -> dict[
     parsed: dict[str, Any] = {}
     for field in FIELDS:
         value = values.get(field.name)
-        if value is None or (field.is_list and value == ()):
+        if value is None or (isinstance(value, tuple) and not value):
             continue
         is_text = isinstance(value, str) and field.name != "method"  # which says what there is
         if is_text and field.choices and value not in field.choices:
