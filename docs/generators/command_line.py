@@ -13,7 +13,7 @@ from psd_cli.main import SECTIONS, cli
 HEAD = """\
 # Command line
 
-`psd COMMAND --help` prints the same text. `python -m psd` runs the command, too.
+`psd COMMAND --help` prints the same text, or `--help-all` where a command has many options. `python -m psd` runs the command, too.
 [Exit codes](exit-codes.md) are listed separately.
 
 This page is generated from the commands by `python docs/generate.py`.
@@ -81,7 +81,7 @@ def _options(command: click.Command, context: click.Context) -> str:
         record = param.get_help_record(context)
         if record is not None:
             names, text = record
-            row = f"| `{_cell(names)}` | {_cell(_escaped(text))} |"
+            row = f"| `{cell_text(names)}` | {cell_text(_escaped(text))} |"
             groups.setdefault(getattr(param, "group", "Options"), []).append(row)
     return "\n".join(
         "\n".join([f"| {title} | |", "|---|---|", *groups[title], ""])
@@ -89,7 +89,7 @@ def _options(command: click.Command, context: click.Context) -> str:
     )
 
 
-def _cell(text: str) -> str:
+def cell_text(text: str) -> str:
     """Text that ends no cell of a table."""
     return text.replace("|", "\\|")
 
