@@ -13,7 +13,7 @@ from ..options.reading import INPUTS, inputs_of, read_option
 from ..options.unit import unit_options
 from ..options.values import NUMBER
 from ..output.request_warnings import warn_of_large_epsilon
-from ..output.terminal import show_stage
+from ..output.terminal import print_success, show_stage
 
 __all__ = ["command"]
 
@@ -98,4 +98,4 @@ def command(
     )
     account.finish()
     if form == "table":
-        click.echo(f"ledger head {account.head}")
+        print_success(f"ledger head {account.head}")

@@ -1,4 +1,4 @@
-"""psd build: from locations to a release file."""
+"""psd build: from locations, or a recipe, to release files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from psd.decompositions import methods
 
 from ..options.about import about_option
 from ..options.area import area_options
-from ..options.command import READ_KEYS, Command, chain_options, options_of
+from ..options.command import READ_KEYS, Command, GroupedOption, chain_options, options_of
 from ..options.common import overwrite
 from ..options.ledger import ledger_options
 from ..options.noise import noise_options
@@ -73,7 +73,52 @@ _SPELLINGS = {
 }
 
 
-@click.command("build", cls=Command, other_spellings=_SPELLINGS)
+@click.command("build", cls=Command)
+@click.argument("recipe", type=click.Path())
+@click.option("--dry-run", is_flag=True)
+@overwrite
+def _build_recipe(recipe: str, dry_run: bool, overwrite: bool) -> None:
+    """Build the releases of a recipe."""
+    from psd.publish.recipe import Recipe
+
+    from ..output.publishing import print_requests, run_recipe
+
+    loaded = Recipe.load(recipe)
+    if dry_run:
+        print_requests(loaded)
+    else:
+        run_recipe(loaded, overwrite=overwrite)
+
+
+class _Build(Command):
+    """A build by options, or of a recipe, which states them."""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        """Context of the command, or of `_build_recipe` where the input ends in .toml."""
+        ctx = click.Context(self, info_name=info_name, parent=parent, **extra)
+        values, _, present = self.make_parser(ctx).parse_args(self.plain_args(args))
+        inputs = values.get("inputs")
+        if not isinstance(inputs, tuple) or not any(str(i).endswith(".toml") for i in inputs):
+            return super().make_context(info_name, args, parent, **extra)
+        if len(inputs) > 1:
+            raise click.UsageError("a recipe must be the only input; it states the others", ctx)
+        for param in present:
+            if isinstance(param, GroupedOption) and param.name != "dry_run":
+                raise click.UsageError(
+                    f"{max(param.opts, key=len)} must be left out with a recipe, which states it; "
+                    "--dry-run and --overwrite alone stand beside it",
+                    ctx,
+                )
+        return _build_recipe.make_context(info_name, args, parent, **extra)
+
+
+@click.command("build", cls=_Build, other_spellings=_SPELLINGS)
 @SOURCES
 @chain_options(*_OPTIONS)
 def command(inputs: tuple[str, ...], **options: Any) -> None:
@@ -88,6 +133,35 @@ def command(inputs: tuple[str, ...], **options: Any) -> None:
 
     With --ledger and --dataset, epsilon is charged to the budget of the dataset before noise is
     drawn. If the budget does not suffice, nothing is built. A charge is never undone.
+
+    The input may also be a recipe, a TOML file, beside which --dry-run and --overwrite alone may
+    stand. A table [release], or several tables [[release]], state what is published: output,
+    export (a list of files), and the options of this command as keys, with _ in place of -. The
+    table [private] has the keys inputs, ledger, dataset, analyst, engine, keep_tally,
+    report_private and sign_key, and read with the keys table, query and memory; its content never
+    enters a release. Relative paths start at the folder of the recipe. Unknown keys are errors. All
+    releases are checked before the first is built, then signed and exported. Each costs its
+    epsilon.
+
+    \b
+    A recipe:
+      [private]
+      inputs = ["visits.csv"]
+      ledger = "city.ledger"
+      dataset = "visits"
+      sign_key = "office.pem"
+
+    \b
+      [release]
+      output = "seoul.psd.parquet"
+      export = ["seoul.gpkg"]
+      epsilon = 1
+      bounds = [126.4, 37, 127.6, 38]
+      user = "user_id"
+      max_contributions = 4
+      method = "quadtree"
+      set = {height = 8}
+      read = {x = "lon", y = "lat"}
 
     \b
     Examples:
@@ -126,6 +200,7 @@ def command(inputs: tuple[str, ...], **options: Any) -> None:
           --about title="Visits in Seoul" --about licence=CC-BY-4.0 --about reference_date=2024
       psd build visits.csv -o seoul.psd.parquet --epsilon 1 \\
           --bounds 126.4 37 127.6 38 --save-recipe seoul.toml --dry-run
+      psd build seoul.toml
     """  # noqa: D301
     from ..output.publishing import print_requests, run_recipe, save_recipe
 

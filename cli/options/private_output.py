@@ -37,6 +37,6 @@ private_output_option = options_of("Private output")(
     metavar="report|tally=FILE",
     callback=_parse,
     help="report: print PRIVATE numbers of records to stderr (--report-private is the same). "
-    "tally=FILE: write the PRIVATE exact tally, for `psd evaluate`; only its owner may read the "
-    "file (--keep-tally FILE is the same).",
+    "tally=FILE: write the PRIVATE exact tally, for `psd check evaluate`; only its owner may read "
+    "the file (--keep-tally FILE is the same).",
 )

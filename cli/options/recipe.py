@@ -38,7 +38,7 @@ def recipe_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--save-recipe",
             type=click.Path(),
             metavar="FILE",
-            help="Write these options as a recipe for `psd run`. PRIVATE: it names the inputs.",
+            help="Write these options as a recipe for `psd build`. PRIVATE: it names the inputs.",
         ),
     )(command)
 

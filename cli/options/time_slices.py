@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     Loaded = TypeVar("Loaded", Release, SeriesRelease)
 
 __all__ = [
-    "OTHER_SLICE",
     "SLICE",
     "per_slice_option",
     "release_at",
@@ -30,9 +29,6 @@ __all__ = [
 
 SLICE = click.option(
     "--slice", "slice_name", metavar="NAME", help="Time slice of a series, such as 2024-06."
-)
-OTHER_SLICE = click.option(
-    "--other-slice", metavar="NAME", help="Time slice of OTHER, if OTHER is a series."
 )
 
 _option = options_of("Time")

@@ -163,5 +163,5 @@ def test_messages_name_the_option(subtests):
     built()
     built(*USERS, name="users")
     for more in ("", " --ratio"):
-        told = fails(2, f"difference r users --box -4 -4 4 4{more}")
+        told = fails(2, f"query r --difference users --box -4 -4 4 4{more}")
         assert "both releases must count users or both records" in told

@@ -27,7 +27,7 @@ DRAWING = {"methodology", "plot"} & READING
 @pytest.fixture(autouse=True)
 def files(release, here):
     (here / "p.csv").write_text("lon,lat\n1,1\n")
-    passes("keygen k.pem")
+    passes("sign new k.pem")
 
 
 def line(name):

@@ -226,8 +226,8 @@ def test_a_form_has_every_option_of_its_command_and_no_command_line(subtests):
 
 
 def test_the_plugin_of_qgis_is_written_once(here):
-    assert "Install from ZIP" in passes("qgis-plugin -o psd-é.zip")
+    assert "Install from ZIP" in passes("qgis -o psd-é.zip")
     assert zipfile.ZipFile("psd-é.zip").testzip() is None
-    assert "--overwrite" in fails(6, "qgis-plugin -o psd-é.zip")
-    passes("qgis-plugin -o psd-é.zip --overwrite")
-    assert "-o must end in .zip" in fails(2, "qgis-plugin -o psd.qgz")
+    assert "--overwrite" in fails(6, "qgis -o psd-é.zip")
+    passes("qgis -o psd-é.zip --overwrite")
+    assert "-o must end in .zip" in fails(2, "qgis -o psd.qgz")

@@ -54,7 +54,7 @@ class CommandAlgorithm(QgsProcessingAlgorithm):
     Parameters
     ----------
     form : dict
-        As `psd qgis-plugin` writes it.
+        As `psd qgis` writes it.
     version : str
         Oldest version of `psd` that has these options.
     stated_command : callable

@@ -111,7 +111,7 @@ def check_version(command: str, version: str) -> None:
     if _parts(match[1]) < _parts(version):
         raise CommandError(
             f"{command} must be of version {version} or later, got {match[1]}; update it, or make "
-            "the plugin again by its `psd qgis-plugin`"
+            "the plugin again by its `psd qgis`"
         )
 
 
