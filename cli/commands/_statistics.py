@@ -15,7 +15,14 @@ from ..output.tables import FORMATS, state_source, write_table
 from ..output.terminal import show_stage
 from ..output.text_files import output_format
 
-__all__ = ["SHAPES", "STATISTICS", "refuse_strange", "statistic_options", "write_statistic"]
+__all__ = [
+    "SHAPES",
+    "STATISTICS",
+    "TITLES",
+    "refuse_strange",
+    "statistic_options",
+    "write_statistic",
+]
 
 _COMMON = {"release", "slice_name", "form", "output", "overwrite", "max_nodes"}
 SHAPES = {"box", "boxes", "polygons", "polygons_crs", "repair"}
@@ -36,9 +43,8 @@ _OWN = {
 }
 """Parameters that have no meaning without one of them."""
 
-_top, _breaks, _draws, _difference = map(
-    options_of, ("Top cells", "Class breaks", "Top cells and class breaks", "Difference")
-)
+TITLES = ("Top cells", "Class breaks", "Top cells and class breaks", "Difference")
+_top, _breaks, _draws, _difference = map(options_of, TITLES)
 
 statistic_options = chain_options(
     _top(

@@ -1,4 +1,4 @@
-"""psd query --joint and --nested, psd query --top, quantiles, difference and raster exports."""
+"""psd query --joint, --nested, --top, --quantiles, --difference, and raster exports."""
 
 import json
 
@@ -106,8 +106,17 @@ def test_what_is_refused(other, subtests):
         (2, f"query {R} --box -4 -4 5 5 {FIRST} --nested", "parent"),
         (2, f"{JOINT} --nested", ""),
         (2, f"query {R} --top 10 --size 2 2 --boxes b.csv", ""),
-        (2, f"query {R} --top 5 --size 2 2", "-k must be"),
+        (2, f"query {R} --top 5 --size 2 2", "--top must be"),
         (2, f"query {R} --difference {R}", ""),
+        (2, f"query {R} --top 3 --joint", "at most one of --joint"),
+        (2, f"query {R} --top 3 --quantiles", "at most one of --joint"),
+        (2, f"query {R} --top 3 --confidence 0.9", "--confidence must be left out with --top"),
+        (2, f"query {R} --quantiles {FIRST}", "--box must be left out with --quantiles"),
+        (2, f"query {R} --difference {R} --all-regions", "--all-regions must be left out with"),
+        (2, f"query {R} {FIRST} --by count", "--by must be left out without --top"),
+        (2, f"query {R} {FIRST} --seed 0", "left out without --top or --quantiles"),
+        (2, f"query {R} {FIRST} --ratio", "--ratio must be left out without --difference"),
+        (2, f"query {R} --top 3 --format geojson", "--format must be table, csv or json with"),
         (3, f"query {R} --difference taller {THREE}", "bounds"),
         (2, f"query {R} --difference {R} {THREE}", "independent"),
         (2, f"export {R} a.csv --size 4 6", "size"),

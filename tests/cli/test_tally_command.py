@@ -1,4 +1,4 @@
-"""psd tally, psd tally, and builds of their tallies: outcomes, refusals, and nothing said."""
+"""psd tally of records and of tallies, and builds of them: outcomes, and what is refused."""
 
 import io
 import os
@@ -158,10 +158,10 @@ REFUSED = [
     (8, "build a other -o x --epsilon 1", "bounds, CRS, lattice or"),
     (8, "build a a -o x --epsilon 1", "repeated"),
     (8, "build a linked -o x --epsilon 1", "of the same file"),
-    (8, "tally cut b -o x", "is not a tally"),
+    (2, "tally cut b -o x", "tally the records first"),
     (8, "tally broken b -o x", "is damaged"),
     (8, "tally absent b -o x", "does not exist"),
-    (8, "tally v1.csv b -o x", "is not a tally"),
+    (2, "tally v1.csv b -o x", "tally the records first"),
     (8, "tally a user -o x", "units of privacy"),
     (8, "tally a walled -o x", "different boundaries"),
     (8, "tally a coarse -o x", "steps of the lattice"),
@@ -176,6 +176,11 @@ REFUSED = [
     (2, "build a -o x", "--epsilon"),
     (6, "tally a b -o a --overwrite", "read as an input"),
     (6, "tally a b -o other", "exists"),
+    (2, "tally a b", "-o must be given with tallies"),
+    (2, "tally a b --into t", "--into must be left out with tallies, which state how"),
+    (2, f"tally a b -o x {BOUNDS}", "--bounds must be left out with tallies"),
+    (2, "tally a b -o x --read x=lon", "--read must be left out with tallies"),
+    (2, "tally v1.csv -o x", "--bounds must be given; only tallies state their own"),
     (2, TALLY, "give -o"),
     (2, f"{TALLY} -o x --into t", "give -o"),
     (6, f"{TALLY} --into y", "does not exist"),

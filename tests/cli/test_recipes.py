@@ -103,7 +103,7 @@ def test_a_dry_run_opens_no_input(folder, monkeypatch, line):
     there = files(folder)
     opened, real = [], builtins.open
     monkeypatch.setattr(builtins, "open", lambda *a, **n: opened.append(a[0]) or real(*a, **n))
-    told = passes(f"{line} --dry-run", *(BOUNDS if "build" in line else ()))
+    told = passes(f"{line} --dry-run", *(BOUNDS if "points" in line else ()))
     assert told.startswith("# epsilon 1 per record\n[release]\n")
     assert "points" not in told
     assert "height = 2" in told
@@ -170,6 +170,10 @@ def test_refusals(folder, subtests):
         (folder / "release.toml").write_text(RECIPE.replace(*change))
         check_refusals(subtests, [(code, "", told)], "build release.toml")
     check_refusals(subtests, [(8, "", "recipe no.toml does not exist")], "build no.toml")
+    for option in ("-o r", "--epsilon 1", "--read x=a", "--save-recipe s.toml", "--min-cell 2"):
+        told = fails(2, f"build release.toml {option}")
+        assert "must be left out with a recipe, which states it; --dry-run and" in told
+    assert "a recipe must be the only input" in fails(2, "build release.toml points.csv")
     text = RECIPE.replace("[release]", f"sign_key = {LONG}\n[release]")
     (folder / "release.toml").write_text(text)
     assert cli("build release.toml").err.endswith("does not exist or is not a file\n")
