@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import warnings
 from importlib import import_module
+from pathlib import Path
 
 import click
 import numpy as np
@@ -194,12 +195,16 @@ def test_examples_are_command_lines_that_parse(subtests):
         parse(words)
 
 
+MOVED_PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "moved.md"
+
+
 def test_old_words_are_answered_by_new_ones_that_exist(subtests):
-    there = dict(every_command())
+    there, page = dict(every_command()), MOVED_PAGE.read_text(encoding="utf-8")
     assert psd.__version__ < "1" or not MOVED
     for old, new in MOVED.items():
         with subtests.test(old):
             assert old not in there
+            assert f"| `psd {old}` | `psd {new}` |\n" in page
             told = f"psd: error: psd {old} is now psd {new}; it goes with version 1.0.0\n"
             words = [old.replace("RELEASE", "r.psd.parquet"), "--key", "k"]
             assert fails(2, *words) == told
