@@ -17,6 +17,7 @@ from psd import _apps, errors
 from psd.version import __version__
 
 from .commands import find_command
+from .options.command import Group
 from .output.terminal import printable
 
 __all__ = ["EXIT_CODES", "cli", "main"]
@@ -25,48 +26,37 @@ __all__ = ["EXIT_CODES", "cli", "main"]
 SECTIONS: dict[str, dict[str, str]] = {
     "Publish": {
         "plan": "Predict errors from public parameters, before data is read.",
-        "build": "Build a differentially private release of locations.",
-        "run": "Build the releases of a recipe file.",
-        "tally": "Count part of the records for a later build (PRIVATE).",
-        "merge": "Merge tallies into one (PRIVATE).",
+        "build": "Build a differentially private release, or those of a recipe.",
+        "tally": "Count part of the records, or merge tallies (PRIVATE).",
         "stream": "Grow a series by one time slice at a time.",
         "ask": "Answer one count, charged to a ledger.",
         "choose": "Choose among public candidates, charged to a ledger.",
     },
+    "On devices": {
+        "suggest": "Suggest places, from weights learnt with privacy.",
+        "local": "Collect places that devices randomise themselves.",
+    },
     "Use a release": {
-        "query": "Count in boxes and polygons, with predicted errors.",
-        "difference": "Compare regions in two releases, with errors.",
-        "top": "Rank cells by count, with probabilities.",
-        "quantiles": "Class breaks for a heat map, with errors.",
+        "query": "Count in regions, compare releases, rank cells, with errors.",
         "export": "Write the cells for a GIS program.",
         "map": "Write a page with a map that answers drawn areas.",
         "plot": "Draw a map of a release, or small maps of a series.",
-        "suggest": "Suggest places, from weights learnt with privacy.",
         "info": "Show the parameters and the guarantee of a release.",
-        "methodology": "Write the sheet of method of a release, a page for readers.",
-        "qgis-plugin": "Write the plugin that has these commands in QGIS.",
     },
-    "Without a curator": {
-        "local": "Collect places that devices randomise themselves.",
-    },
-    "Check": {
-        "evaluate": "Compare a release with its data (PRIVATE).",
-        "compare": "Compare methods on the data (PRIVATE).",
-        "methods": "List the methods and their parameters.",
-        "audit": "Test the guarantee by attacks on synthetic data.",
-    },
-    "Sign and account": {
-        "keygen": "Make a key that signs releases.",
-        "sign": "Sign a release.",
-        "verify": "Check the digest and the signature of a release.",
+    "Check and account": {
+        "check": "Measure true errors (PRIVATE), and attack the guarantee.",
         "ledger": "Manage the privacy budgets of datasets.",
-        "account": "Add up what several spendings cost together.",
+        "sign": "Sign releases, and check their signatures.",
+    },
+    "Look up and install": {
+        "methods": "List the methods and their parameters.",
+        "qgis": "Write the plugin that has these commands in QGIS.",
     },
 }
 COMMANDS = {name: line for section in SECTIONS.values() for name, line in section.items()}
 
 # Commands that may charge a ledger.
-CHARGING = ("build", "run", "ask", "choose", "stream", "suggest")
+CHARGING = ("build", "ask", "choose", "stream", "suggest")
 
 EXIT_CODES: dict[type[errors.PsdError], int] = {
     errors.ParameterError: 2,
@@ -96,7 +86,7 @@ class Interrupted(click.Abort):
     """Ctrl-C or a signal to end; its text is the message."""
 
 
-class Commands(click.Group):
+class Commands(Group):
     """Commands by name, each in a module that is imported when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -127,15 +117,10 @@ class Commands(click.Group):
             raise Interrupted(_interrupt_message(ctx.invoked_subcommand)) from None
 
 
-@click.command(
-    cls=Commands,
-    invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+@click.command(cls=Commands)
 @click.version_option(__version__, prog_name="psd")
 @click.option("--debug", is_flag=True, help="Print the traceback of an internal error.")
-@click.pass_context
-def cli(ctx: click.Context, debug: bool) -> None:
+def cli(debug: bool) -> None:
     """Publish how many people are where, with differential privacy.
 
     \b
@@ -145,11 +130,9 @@ def cli(ctx: click.Context, debug: bool) -> None:
       psd COMMAND --help
 
     \b
-    Shell completion in bash (zsh_source and fish_source for zsh and fish):
-      eval "$(_PSD_COMPLETE=bash_source psd)"
+    Shell completion in bash (zsh and fish too):
+      eval "$(psd info --completion bash)"
     """  # noqa: D301
-    if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
 
 
 def main(args: Sequence[str] | None = None) -> None:

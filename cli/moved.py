@@ -1,12 +1,32 @@
-"""Options of before version 0.2.0, each with the one that replaces it, until version 1.0.0."""
+"""Commands and options of before version 0.2.0, and what replaces them, until version 1.0.0."""
 
 from __future__ import annotations
 
 from typing import Final
 
+import click
+
 from psd.publish.fields import FIELDS
 
-__all__ = ["OPTIONS"]
+__all__ = ["COMMANDS", "OPTIONS", "refuse_moved"]
+
+COMMANDS: Final = {
+    "account": "ledger account",
+    "audit": "check audit",
+    "compare": "check compare",
+    "difference": "query RELEASE --difference OTHER",
+    "evaluate": "check evaluate",
+    "keygen": "sign new",
+    "merge": "tally TALLIES",
+    "methodology": "info RELEASE --sheet FILE",
+    "qgis-plugin": "qgis",
+    "quantiles": "query RELEASE --quantiles",
+    "run": "build RECIPE.toml",
+    "sign RELEASE": "sign file RELEASE",
+    "top": "query RELEASE --top N",
+    "verify": "sign check",
+}
+"""New words after `psd` by the old ones; what the user writes in their place is in capitals."""
 
 _READ = tuple(field for field in FIELDS if field.group in ("Input", "Time"))
 _REGIONS = {
@@ -38,3 +58,17 @@ OPTIONS: Final[dict[str, str]] = {
     "--read ": "options of their own, such as --x, --y, --time and --time-zone",
 }
 """The new option by the old one and a pattern of the beginning of its value."""
+
+
+def refuse_moved(words: str) -> None:
+    """Answer old words with the new ones.
+
+    Raises
+    ------
+    UsageError
+        If the words are in the table.
+    """
+    if words in COMMANDS:
+        raise click.UsageError(
+            f"psd {words} is now psd {COMMANDS[words]}; it goes with version 1.0.0"
+        )

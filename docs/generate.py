@@ -29,6 +29,7 @@ def _page_of(module: str) -> Callable[[], str]:
 PAGES: dict[str, Callable[[], str]] = {
     "reference/command-line.md": _page_of("generators.command_line"),
     "reference/fields.md": _page_of("generators.fields"),
+    "reference/psd.1": _page_of("generators.man_page"),
     "reference/api.md": _page_of("generators.api"),
     "reference/exit-codes.md": _page_of("generators.exit_codes"),
     "reference/file-format.md": _page_of("generators.file_format"),

@@ -22,7 +22,7 @@ INTRODUCTION = """# Audit table
 
 Made by `{command}` (psd {version}).
 
-Each row is `psd audit --method METHOD --epsilon {epsilon} --pairs {pairs}`, with `--unit user
+Each row is `psd check audit --method METHOD --epsilon {epsilon} --pairs {pairs}`, with `--unit user
 --max-contributions 4` where the unit is a user. The columns of canaries and pairs have the lower
 bound on epsilon and, after the slash, what this attack would see of a sound build; for pairs, the
 better of the two directions. Reach is the largest loss of a pair of builds that was met, by the
@@ -36,7 +36,7 @@ USER = ("--unit", "user", "--max-contributions", "4")
 
 def audited(method: str, user: bool, options: argparse.Namespace) -> dict[str, Any]:
     """What the command says."""
-    words = ["audit", "--method", method, "--epsilon", options.epsilon, "--format", "json"]
+    words = ["check", "audit", "--method", method, "--epsilon", options.epsilon, "--format", "json"]
     words += ["--pairs", str(options.pairs), *(USER if user else ())]
     ended = subprocess.run(
         [sys.executable, "-m", "psd_cli", *words],

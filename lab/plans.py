@@ -23,7 +23,7 @@ Made by `{command}` (psd {version}).
 The columns `least` and `most` have the smallest and largest mean relative error that `psd plan`
 expects over its assumed densities. It uses the number of records, rounded to two digits, and
 nothing else of a data set. The column `true` has the true error, on the rectangles of
-`psd compare`. Figures are means of {runs} populations and of {runs} builds.
+`psd check compare`. Figures are means of {runs} populations and of {runs} builds.
 
 """
 

@@ -39,9 +39,11 @@ __all__ = [
     "FAMILIES",
     "MEMBERS",
     "MOVED",
+    "OPTIONS",
     "USES",
     "VARIANTS",
     "answer_old_names",
+    "apps_of",
     "check_app",
     "has_app",
     "has_command",
@@ -79,19 +81,21 @@ MEMBERS: Final = {
 """Names of `psd` that an app has, and their modules; of `psd.apps` where a name has a dot."""
 
 COMMANDS: Final = {
-    "audit": "auditing",
+    "check audit": "auditing",
+    "check compare": "evaluation",
+    "check evaluate": "evaluation",
     "choose": "choosing",
-    "compare": "evaluation",
-    "evaluate": "evaluation",
     "local": "local",
     "map": "web",
-    "methodology": "web",
     "plan": "planning",
-    "qgis-plugin": "qgis",
+    "qgis": "qgis",
     "stream": "streams",
     "suggest": "suggest",
 }
 """Commands of the apps; the modules of `psd_cli.apps` have the names of the apps."""
+
+OPTIONS: Final = {"info --sheet": "web"}
+"""Options of commands of the core that an app carries out."""
 
 FAMILIES: Final = {"psd.apps.choosing.objectives": "psd.objectives"}
 """Families of variants that are of an app, and their groups of entry points."""
@@ -117,9 +121,15 @@ def has_app(name: str) -> bool:
     return found and all(map(has_app, USES[name]))
 
 
+def apps_of(command: str) -> list[str]:
+    """App of a command, or apps of the commands below it; none of the core."""
+    return [app for name, app in COMMANDS.items() if f"{name} ".startswith(f"{command} ")]
+
+
 def has_command(name: str) -> bool:
-    """Whether a command is of the core, or of an app that is there."""
-    return name not in COMMANDS or has_app(COMMANDS[name])
+    """Whether a command is of the core, or it or one below it is of an app that is there."""
+    apps = apps_of(name)
+    return not apps or any(map(has_app, apps))
 
 
 def check_app(name: str, *, what: str) -> None:

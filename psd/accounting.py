@@ -6,7 +6,7 @@ up, also if a question depends on earlier answers. Here rho is a whole number of
 sums are exact. Every cost is rounded up, every budget is rounded down, and an epsilon that is
 stated is rounded up: the promise is never larger than the proof.
 
-`psd account` prints these numbers for other people's spendings too.
+`psd ledger account` prints these numbers for other people's spendings too.
 
 References
 ----------

@@ -34,9 +34,10 @@ import contextlib, io, sys
 from importlib.util import find_spec
 import psd
 from psd.errors import MissingExtraError
+from psd._apps import COMMANDS as OF_APPS
 from psd_cli.main import COMMANDS, run
 
-apps, names, commands = (set(words.split()) for words in sys.argv[1:])
+apps, names, commands = (set(filter(None, words.split(","))) for words in sys.argv[1:])
 assert not any(find_spec("psd.apps") and find_spec(f"psd.apps.{app}") for app in apps)
 
 def outcome(*words):
@@ -51,9 +52,10 @@ for name in psd.__all__:
     except MissingExtraError as error:
         assert name in names, f"psd.{name}: {error}"
 assert outcome("--help") == (0, "")
-for name in COMMANDS:
-    code, said = outcome(name, "--help")
-    missing = name in commands
+for name in {*COMMANDS, *OF_APPS}:
+    code, said = outcome(*name.split(), "--help")
+    below = {each for each in OF_APPS if each.startswith(f"{name} ")}
+    missing = name in commands or below and below <= commands
     right = code == 7 and said.count("\\n") == 1 if missing else (code, said) == (0, "")
     assert right, f"psd {name} --help: {code} {said}"
 """
@@ -88,7 +90,7 @@ def checks(apps, every):
     python, tests = sys.executable, [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     named = [name for name, module in MEMBERS.items() if module.split(".")[2] in apps]
     commands = [name for name, app in COMMANDS.items() if app in apps]
-    yield "names", [python, "-c", NAMES, " ".join(apps), " ".join(named), " ".join(commands)]
+    yield "names", [python, "-c", NAMES, *map(",".join, (apps, named, commands))]
     yield "collection", [*tests, "-n", "0", "--co", "-m", "not nightly and not spark"]
     yield "README", ["bash", "-c", readme_commands()]
     if every:

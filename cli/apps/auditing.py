@@ -1,4 +1,4 @@
-"""psd audit: attacks on builds of synthetic data, compared with the epsilon that they claim."""
+"""psd check audit: attacks on builds of synthetic data, compared with their epsilon."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS"]
 
 
-@click.command("audit", cls=Command)
+@click.command("audit", cls=Command, short_help="Attack builds of synthetic data.")
 @click.option("--method", required=True, type=click.Choice(methods()), help="Method to audit.")
 @click.option(
     "--epsilon", required=True, help="Epsilon of each build; attacks are strongest at 1 to 2."
@@ -109,10 +109,10 @@ def run_audit(
 
     \b
     Examples:
-      psd audit --method quadtree --epsilon 1
-      psd audit --method quadtree --epsilon 1 --delta 1e-6
-      psd audit --method kd-standard --epsilon 2 --set height=1 --set structure_share=0.9
-      psd audit --method grid --epsilon 1 --unit user --max-contributions 4 --format json
+      psd check audit --method quadtree --epsilon 1
+      psd check audit --method quadtree --epsilon 1 --delta 1e-6
+      psd check audit --method kd-standard --epsilon 2 --set height=1 --set structure_share=0.9
+      psd check audit --method grid --epsilon 1 --unit user --max-contributions 4 --format json
     """  # noqa: D301
     from psd._util.processes import available_processors
     from psd.apps.auditing.audit import audit
@@ -218,4 +218,4 @@ def _print_audit(outcome: Audit) -> None:
     )
 
 
-COMMANDS = {"audit": run_audit}
+COMMANDS = {"check audit": run_audit}

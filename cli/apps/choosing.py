@@ -18,14 +18,14 @@ from ..options.choice import (
     choice_options,
     zone_numbers,
 )
-from ..options.command import Command, options_of
+from ..options.command import Command, Group, options_of
 from ..options.ledger import account_of
 from ..options.reading import local_files
 from ..options.values import INTEGER, NUMBER
 from ..output.private_report import make_observer
 from ..output.request_warnings import warn_of_large_epsilon
 from ..output.tables import write_table
-from ..output.terminal import show_stage
+from ..output.terminal import print_success, show_stage
 from ..output.text_files import write_text
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def _show(choice: Choice, unit: str, form: str, account: Account) -> None:
     if form == "table":
         for line in show_notes(choice, unit):
             click.echo(line)
-        click.echo(f"ledger head {account.head}")
+        print_success(f"ledger head {account.head}")
 
 
 def show_notes(choice: Choice, unit: str) -> list[str]:
@@ -214,13 +214,8 @@ _prices = _candidates(
 )
 
 
-@click.group(
-    "choose",
-    invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-@click.pass_context
-def run_choose(ctx: click.Context) -> None:
+@click.group("choose", cls=Group)
+def run_choose() -> None:
     """Choose among public candidates by private records, and charge epsilon to a ledger.
 
     A choice names a candidate that records score high, for one charge, without a release. It prints
@@ -235,8 +230,6 @@ def run_choose(ctx: click.Context) -> None:
       psd choose price bids.csv --bid bid --prices 0.5..20/0.5 --bounds 126.8 37.4 127.2 37.7 \\
           --epsilon 0.5 --ledger city.ledger --dataset bids
     """  # noqa: D301
-    if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
 
 
 @run_choose.command("site", cls=Command, short_help="Choose sites by the records near them.")

@@ -1,4 +1,4 @@
-"""psd evaluate and psd compare: true errors of releases and methods; PRIVATE, for the holder."""
+"""psd check evaluate and compare: true errors of releases and methods; PRIVATE."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..options.tallies import read_slice_tally
 from ..options.time_slices import SLICE, release_at, slice_at
 from ..options.values import INTEGER, parse_settings, split_commas
 from ..output.columns import Column, print_columns, print_left_out
-from ..output.terminal import show_builds, show_stage
+from ..output.terminal import print_success, show_builds, show_stage
 
 if TYPE_CHECKING:
     from psd.api.release import Release
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS"]
 
 
-@click.command("evaluate", cls=Command)
+@click.command("evaluate", cls=Command, short_help="Show true errors of a release.")
 @RELEASE
 @SLICE
 @INPUTS
@@ -74,10 +74,11 @@ def run_evaluate(
 
     \b
     Examples:
-      psd evaluate uk.psd.parquet accidents.csv
-      psd evaluate seoul.psd.parquet visits.csv --tally seoul.private-tally.parquet \\
+      psd check evaluate uk.psd.parquet accidents.csv
+      psd check evaluate seoul.psd.parquet visits.csv --tally seoul.private-tally.parquet \\
           -o errors.private.csv --report errors.private.html
-      psd evaluate year.psd.parquet visits.csv --slice 2024-06 --time time --tally year.tally
+      psd check evaluate year.psd.parquet visits.csv --slice 2024-06 --time time \\
+          --tally year.tally
     """  # noqa: D301
     from psd._util.atomic_write import check_targets
     from psd.apps.evaluation.evaluate import PRIVATE_NOTICE, evaluate
@@ -141,7 +142,7 @@ def _write_answers(evaluation: Evaluation, output: str, *, overwrite: bool) -> N
     rows = csv_text(evaluation.answers)
     content = f"# {PRIVATE_NOTICE}\n{rows}".encode()
     write_file(output, content, overwrite=overwrite, mode=0o600)
-    click.echo(f"wrote {output} (PRIVATE)")
+    print_success(f"wrote {output} (PRIVATE)")
 
 
 def _plot_errors(evaluation: Evaluation, output: str, *, overwrite: bool) -> None:
@@ -152,7 +153,7 @@ def _plot_errors(evaluation: Evaluation, output: str, *, overwrite: bool) -> Non
     with temporary_target(output, overwrite=overwrite) as target:
         target.touch(mode=0o600)
         plot_evaluation(evaluation, target)
-    click.echo(f"wrote {output} (PRIVATE)")
+    print_success(f"wrote {output} (PRIVATE)")
 
 
 def _write_report(
@@ -164,10 +165,10 @@ def _write_report(
 
     content = evaluation_page(evaluation, release).encode()
     write_file(output, content, overwrite=overwrite, mode=0o600)
-    click.echo(f"wrote {output} (PRIVATE)")
+    print_success(f"wrote {output} (PRIVATE)")
 
 
-@click.command("compare", cls=Command)
+@click.command("compare", cls=Command, short_help="Show true errors of methods.")
 @INPUTS
 @click.option("-o", "--output", required=True, type=click.Path(), help="CSV to write; PRIVATE.")
 @click.option(
@@ -223,14 +224,14 @@ def run_compare(
 ) -> None:
     """Build several times with each method and epsilon, and show the true errors. PRIVATE.
 
-    Errors are mean relative errors in the eight classes of boxes of `psd evaluate`; the score is
-    their geometric mean, with its standard error over the runs. With --max-contributions, records
-    that are left out count as error. No release is written.
+    Errors are mean relative errors in the eight classes of boxes of `psd check evaluate`; the
+    score is their geometric mean, with its standard error over the runs. With --max-contributions,
+    records that are left out count as error. No release is written.
 
     \b
     Examples:
-      psd compare accidents.csv --bounds -7.6 49.8 1.9 60.9 -o errors.private.csv
-      psd compare visits.csv --bounds 126.4 37 127.6 38 --methods quadtree,grid \\
+      psd check compare accidents.csv --bounds -7.6 49.8 1.9 60.9 -o errors.private.csv
+      psd check compare visits.csv --bounds 126.4 37 127.6 38 --methods quadtree,grid \\
           --epsilons 0.1,0.5,1 --runs 5 --set quadtree.height=9 \\
           --user user_id --max-contributions 4 \\
           -o errors.private.csv --plot errors.private.png --report errors.private.html
@@ -357,7 +358,7 @@ def _save_files(
         if report:
             open_private(report).write_text(comparison_page(comparison), encoding="utf-8")
     for name in filter(None, (output, plot, report)):
-        click.echo(f"wrote {name} (PRIVATE)")
+        print_success(f"wrote {name} (PRIVATE)")
 
 
-COMMANDS = {"evaluate": run_evaluate, "compare": run_compare}
+COMMANDS = {"check evaluate": run_evaluate, "check compare": run_compare}

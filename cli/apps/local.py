@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..options.command import Command
+from ..options.command import Command, Group
 from ..options.fields import REGIONS, field_options
 from ..options.table import TABLE_OR_JSON, TABLE_OUTPUT
 from ..options.values import INTEGER, NUMBER, parse_integer, split_commas
 from ..output.columns import Column, print_columns, print_facts, print_rows
 from ..output.tables import FORMATS, write_table
-from ..output.terminal import show_builds
+from ..output.terminal import print_success, show_builds
 from ..output.text_files import output_format
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def design_campaign(
     else:
         campaign = _design_answers(question, epsilon, devices, stated)
     write_file(output, encode_campaign(campaign), overwrite=overwrite)
-    click.echo(f"wrote {output}; campaign {campaign.digest}")
+    print_success(f"wrote {output}; campaign {campaign.digest}")
 
 
 def _design_regions(
@@ -302,13 +302,8 @@ _CAMPAIGN = click.argument("campaign", type=click.Path(readable=False))
 _OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 
 
-@click.group(
-    "local",
-    invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-@click.pass_context
-def command(ctx: click.Context) -> None:
+@click.group("local", cls=Group)
+def command() -> None:
     """Collect places without a trusted curator: every device randomises its own answer.
 
     A campaign is a public file. Devices answer it with the program of `psd local client`, and send
@@ -324,8 +319,6 @@ def command(ctx: click.Context) -> None:
       psd local next c.json parts -o c2.json
       psd local aggregate c4.json parts4 -o seoul.psd.parquet
     """  # noqa: D301
-    if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
 
 
 command.add_command(design_campaign)
@@ -450,7 +443,7 @@ def write_client(output: str, js: bool, overwrite: bool) -> None:
 
     client(output, js=js, overwrite=overwrite)
     use = "load it in a page, its first lines say what it offers"
-    click.echo(f"wrote {output}; {use if js else f'run it with python -I {output} --help'}")
+    print_success(f"wrote {output}; {use if js else f'run it with python -I {output} --help'}")
 
 
 @command.command("store", cls=Command, short_help="Create the store of a device.")
@@ -468,7 +461,7 @@ def create_store(store: str, cap: str) -> None:
     from psd.apps.local.randomization import create_store
 
     create_store(store, cap)
-    click.echo(f"wrote {store} (PRIVATE); without it the device does not answer")
+    print_success(f"wrote {store} (PRIVATE); without it the device does not answer")
 
 
 @command.command("randomize", cls=Command, short_help="Answer a campaign, as a device does.")
@@ -522,7 +515,7 @@ def randomize_answer(
             )
         columns = {"x": x, "y": y, "value": value}
         count = randomize(campaign, rows, output, **columns, store=store, overwrite=overwrite)
-        click.echo(f"wrote {output}: {count:,} reports")
+        print_success(f"wrote {output}: {count:,} reports")
         return
     if store is None or [at, text, nowhere or None].count(None) != 2 or output:
         raise click.UsageError("--store must be given, with one of --at, --answer and --nowhere")
@@ -664,12 +657,12 @@ def aggregate_reports(
     if question not in PLACES:
         rows = tabulate(campaign, folder)
         write_file(output, encode_table(rows), overwrite=overwrite)
-        click.echo(f"wrote {output}: {len(rows):,} rows")
+        print_success(f"wrote {output}: {len(rows):,} rows")
         return
     release = aggregate(campaign, folder)
     release.save(output, overwrite=overwrite)
     reports = release.record.local.reports if release.record.local else 0
-    click.echo(f"wrote {output}: {reports:,} reports, {release.guarantee_text}")
+    print_success(f"wrote {output}: {reports:,} reports, {release.guarantee_text}")
 
 
 def _write_words(
@@ -684,7 +677,7 @@ def _write_words(
     rows = tabulate_words(campaign, folder, read_list(words, "words"), level=level)
     write_file(output, encode_table(rows), overwrite=overwrite)
     present = sum(row.present for row in rows)
-    click.echo(f"wrote {output}: {len(rows):,} words, {present:,} present at level {level:g}")
+    print_success(f"wrote {output}: {len(rows):,} words, {present:,} present at level {level:g}")
 
 
 @command.command("protocols", cls=Command, short_help="List the protocols.")

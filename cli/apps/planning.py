@@ -18,7 +18,7 @@ from ..options.fields import AREA, REGIONS, field_options
 from ..options.table import FORMAT
 from ..options.values import INTEGER, NUMBER, parse_number, parse_settings, split_commas
 from ..output.columns import Column, print_columns, print_left_out
-from ..output.terminal import printable, show_builds, show_stage
+from ..output.terminal import print_success, printable, show_builds, show_stage
 from ..output.text_files import output_format, write_text
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def _plot_region_plan(result: RegionPlan, path: str, *, overwrite: bool) -> None
 
     with temporary_target(path, overwrite=overwrite) as target:
         plot_region_plan(result, target)
-    click.echo(f"wrote {path}")
+    print_success(f"wrote {path}")
 
 
 FORMATS = ("table", "csv", "json")
@@ -492,7 +492,7 @@ def _plot_plan(result: Plan, path: str, *, overwrite: bool) -> None:
 
     with temporary_target(path, overwrite=overwrite) as target:
         plot_plan(result, target)
-    click.echo(f"wrote {path}")
+    print_success(f"wrote {path}")
 
 
 COMMANDS = {"plan": run_plan}

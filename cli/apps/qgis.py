@@ -1,4 +1,4 @@
-"""psd qgis-plugin: the commands in the toolbox of QGIS."""
+"""psd qgis: the commands in the toolbox of QGIS."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import click
 
 from ..options.command import Command
 from ..options.common import overwrite
+from ..output.terminal import print_success
 
 __all__ = ["COMMANDS"]
 
 
-@click.command("qgis-plugin", cls=Command)
+@click.command("qgis", cls=Command)
 @click.option("-o", "--output", type=click.Path(), required=True, help="Zip file to write.")
 @overwrite
-def run_qgis_plugin(output: str, overwrite: bool) -> None:
+def run_qgis(output: str, overwrite: bool) -> None:
     """Write the plugin for QGIS, a zip file.
 
     In QGIS 3.22 or later choose Plugins > Manage and Install Plugins > Install from ZIP. The
@@ -23,7 +24,7 @@ def run_qgis_plugin(output: str, overwrite: bool) -> None:
 
     \b
     Examples:
-      psd qgis-plugin -o psd-qgis.zip
+      psd qgis -o psd-qgis.zip
     """  # noqa: D301
     from psd._apps import has_command
     from psd._util.atomic_write import check_free, write_file
@@ -36,7 +37,9 @@ def run_qgis_plugin(output: str, overwrite: bool) -> None:
     check_free(output, overwrite=overwrite)
     archive = plugin_archive([command_form(name) for name in filter(has_command, COMMANDS)])
     write_file(output, archive, overwrite=overwrite)
-    click.echo(f"wrote {output}; in QGIS: Plugins > Manage and Install Plugins > Install from ZIP")
+    print_success(
+        f"wrote {output}; in QGIS: Plugins > Manage and Install Plugins > Install from ZIP"
+    )
 
 
-COMMANDS = {"qgis-plugin": run_qgis_plugin}
+COMMANDS = {"qgis": run_qgis}

@@ -10,13 +10,13 @@ import click
 
 from psd.publish.fields import FIELDS
 
-from ..options.command import Command, chain_options, options_of
+from ..options.command import Command, Group, chain_options, options_of
 from ..options.fields import LEDGER, field_options
 from ..options.ledger import account_of
 from ..options.reading import INPUTS
 from ..options.table import TABLE_OR_JSON
 from ..output.columns import print_facts
-from ..output.terminal import print_warning, show_stage
+from ..output.terminal import print_success, print_warning, show_stage
 
 if TYPE_CHECKING:
     from psd.apps.streams.stream import StreamStatus
@@ -94,13 +94,8 @@ _CREATE = (
 )
 
 
-@click.group(
-    "stream",
-    invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-@click.pass_context
-def run_stream(ctx: click.Context) -> None:
+@click.group("stream", cls=Group)
+def run_stream() -> None:
     """Grow a series by one time slice at a time, under one epsilon.
 
     Create a stream once, for a fixed list of slices: a ledger is charged for all of them. Then add
@@ -115,8 +110,6 @@ def run_stream(ctx: click.Context) -> None:
       psd stream add city.stream monday.csv --slice 2026-01-05
       psd stream status city.stream
     """  # noqa: D301
-    if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
 
 
 @run_stream.command("create", cls=Command, short_help="Create a stream; charge a ledger once.")
@@ -169,7 +162,7 @@ def create(
     if created.counter is not None:
         click.echo(created.counter.text)
     if account is not None:
-        click.echo(f"ledger head {account.head}")
+        print_success(f"ledger head {account.head}")
 
 
 @run_stream.command("add", cls=Command, short_help="Add one slice to the public series.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..options.command import Command
+from ..options.command import Command, Group
 from ..options.common import RELEASE_OPTION, chosen_max_nodes, overwrite
 from ..options.fields import LEDGER, POINTS, field_options
 from ..options.ledger import account_of
@@ -17,7 +17,7 @@ from ..options.values import INTEGER
 from ..output.private_report import make_observer
 from ..output.request_warnings import warn_of_large_epsilon
 from ..output.tables import write_table
-from ..output.terminal import show_stage
+from ..output.terminal import print_success, show_stage
 
 if TYPE_CHECKING:
     from psd.api.release import Release
@@ -25,13 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS"]
 
 
-@click.group(
-    "suggest",
-    invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-@click.pass_context
-def run_suggest(ctx: click.Context) -> None:
+@click.group("suggest", cls=Group)
+def run_suggest() -> None:
     """Suggest places to a person whose places never leave the device.
 
     `train` runs where the records are, and learns a few shared weights with privacy. `places` runs
@@ -43,8 +38,6 @@ def run_suggest(ctx: click.Context) -> None:
           --epsilon 0.3 --delta 1e-6 -o city.weights.json
       psd suggest places own.csv --release city.psd.parquet --weights city.weights.json -k 20
     """  # noqa: D301
-    if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
 
 
 @run_suggest.command("train", cls=Command, short_help="Learn shared weights from records.")
@@ -121,10 +114,10 @@ def train(
             data, _load(release), account=account, observer=observer, **read, **stated
         )
     write_weights(weights, output, overwrite=overwrite)
-    click.echo(f"wrote {output}")
+    print_success(f"wrote {output}")
     if account is not None:
         account.finish()
-        click.echo(f"ledger head {account.head}")
+        print_success(f"ledger head {account.head}")
 
 
 @run_suggest.command("places", cls=Command, short_help="Rank regions for one person.")

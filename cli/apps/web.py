@@ -1,4 +1,4 @@
-"""psd map and psd methodology: pages of a release for its readers."""
+"""psd map and psd info --sheet: pages of a release for its readers."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ..options.command import Command
 from ..options.common import RELEASE, overwrite
 from ..options.time_slices import SLICE, release_or_series_at
 from ..options.values import INTEGER, LIMITS
-from ..output.terminal import show_stage
+from ..output.terminal import print_success, show_stage
 
 if TYPE_CHECKING:
     import geopandas
 
-__all__ = ["COMMANDS"]
+__all__ = ["COMMANDS", "write_sheet"]
 
 
 @click.command("map", cls=Command)
@@ -84,7 +84,7 @@ def run_map(
         stage("drawing")
         page = map_page(loaded, regions=table, title=title, level=level, threshold=threshold)
     write_file(output, page.encode("utf-8"), overwrite=overwrite)
-    click.echo(f"wrote {output}")
+    print_success(f"wrote {output}")
 
 
 def _check_options(output: str, regions: str | None, regions_crs: str | None) -> None:
@@ -102,29 +102,13 @@ def _polygons(path: str | None, crs: str | None) -> geopandas.GeoDataFrame | Non
     return None if path is None else read_polygons(Path(path), "regions", crs=crs)
 
 
-@click.command("methodology", cls=Command)
-@RELEASE
-@SLICE
-@click.option("-o", "--output", type=click.Path(), required=True, help="HTML file to write.")
-@overwrite
-def run_methodology(release: str, slice_name: str | None, output: str, overwrite: bool) -> None:
-    """Write a page that says what a release protects, and how accurate it is.
-
-    The page is for a board and for readers: the guarantee, epsilon as odds, predicted errors by
-    size, maps, how the release was built, and how to cite it. It is one file, which prints well and
-    loads nothing. It is made of the release alone and may be published with it. What `psd build
-    --about` stated is on it. Pictures need the extra `plot`.
-
-    \b
-    Examples:
-      psd methodology seoul.psd.parquet -o sheet.html
-      psd methodology year.psd.parquet -o sheet.html --overwrite
-    """  # noqa: D301
+def write_sheet(release: str, slice_name: str | None, output: str, *, overwrite: bool) -> None:
+    """Write the sheet of method of a release or a series."""
     from psd._util.atomic_write import check_free, write_file
     from psd.apps.web.methodology import methodology_page
 
     if not output.lower().endswith((".html", ".htm")):
-        raise click.UsageError(f"-o must end in .html, got {output}; the sheet is a page")
+        raise click.UsageError(f"--sheet must end in .html, got {output}; the sheet is a page")
     check_free(output, overwrite=overwrite, inputs=(release,))
     with show_stage() as stage:
         stage("reading")
@@ -132,7 +116,7 @@ def run_methodology(release: str, slice_name: str | None, output: str, overwrite
         stage("drawing")
         page = methodology_page(loaded)
     write_file(output, page.encode("utf-8"), overwrite=overwrite)
-    click.echo(f"wrote {output}")
+    print_success(f"wrote {output}")
 
 
-COMMANDS = {"map": run_map, "methodology": run_methodology}
+COMMANDS = {"map": run_map}

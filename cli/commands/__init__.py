@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib
+from types import ModuleType
 from typing import cast
 
 import click
 
 from psd import _apps
 
-__all__ = ["find_command"]
+__all__ = ["find_command", "module_of_app"]
 
 
 def find_command(name: str) -> click.Command:
@@ -18,11 +19,23 @@ def find_command(name: str) -> click.Command:
     Raises
     ------
     MissingExtraError
-        If it is of an app that is not there.
+        If it, or all that is below it, is of an app that is not there.
     """
-    if name not in _apps.COMMANDS:
-        module = importlib.import_module(f"psd_cli.commands.{name.replace('-', '_')}")
-        return cast(click.Command, module.command)
-    app = _apps.COMMANDS[name]
-    _apps.check_app(app, what=f"psd {name}")
-    return cast(click.Command, importlib.import_module(f"psd_cli.apps.{app}").COMMANDS[name])
+    if not _apps.has_command(name):
+        _apps.check_app(_apps.apps_of(name)[0], what=f"psd {name}")
+    if name in _apps.COMMANDS:
+        module = module_of_app(_apps.COMMANDS[name], what=f"psd {name}")
+        return cast(click.Command, module.COMMANDS[name])
+    return cast(click.Command, importlib.import_module(f"psd_cli.commands.{name}").command)
+
+
+def module_of_app(app: str, *, what: str) -> ModuleType:
+    """Import what an app has on the command line.
+
+    Raises
+    ------
+    MissingExtraError
+        If the app is not there; the message says what needs it.
+    """
+    _apps.check_app(app, what=what)
+    return importlib.import_module(f"psd_cli.apps.{app}")

@@ -12,7 +12,7 @@ from ..options.ledger import account_of
 from ..options.reading import INPUTS
 from ..options.values import NUMBER
 from ..output.request_warnings import warn_of_large_epsilon
-from ..output.terminal import show_stage
+from ..output.terminal import print_success, show_stage
 
 __all__ = ["command"]
 
@@ -96,4 +96,4 @@ def command(
     )
     account.finish()
     if form == "table":
-        click.echo(f"ledger head {account.head}")
+        print_success(f"ledger head {account.head}")

@@ -1,4 +1,4 @@
-"""psd build: from locations to a release file."""
+"""psd build: from locations, or a recipe, to release files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import click
 
 from psd.publish.fields import FIELDS
 
-from ..options.command import Command, options_of
+from ..options.command import Command, GroupedOption, options_of
 from ..options.common import overwrite
 from ..options.fields import field_options
 from ..options.reading import SOURCES
@@ -23,6 +23,51 @@ _NAMES = [field.name for field in sorted(FIELDS, key=lambda field: _GROUPS.index
 
 
 @click.command("build", cls=Command)
+@click.argument("recipe", type=click.Path())
+@click.option("--dry-run", is_flag=True)
+@overwrite
+def _build_recipe(recipe: str, dry_run: bool, overwrite: bool) -> None:
+    """Build the releases of a recipe."""
+    from psd.publish.recipe import Recipe
+
+    from ..output.publishing import print_requests, run_recipe
+
+    loaded = Recipe.load(recipe)
+    if dry_run:
+        print_requests(loaded)
+    else:
+        run_recipe(loaded, overwrite=overwrite)
+
+
+class _Build(Command):
+    """A build by options, or of a recipe, which states them."""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        """Context of the command, or of `_build_recipe` where the input ends in .toml."""
+        ctx = click.Context(self, info_name=info_name, parent=parent, **extra)
+        values, _, present = self.make_parser(ctx).parse_args(self.plain_args(ctx, args))
+        inputs = values.get("inputs")
+        if not isinstance(inputs, tuple) or not any(str(i).endswith(".toml") for i in inputs):
+            return super().make_context(info_name, args, parent, **extra)
+        if len(inputs) > 1:
+            raise click.UsageError("a recipe must be the only input; it states the others", ctx)
+        for param in present:
+            if isinstance(param, GroupedOption) and param.name != "dry_run":
+                raise click.UsageError(
+                    f"{max(param.opts, key=len)} must be left out with a recipe, which states it; "
+                    "--dry-run and --overwrite alone stand beside it",
+                    ctx,
+                )
+        return _build_recipe.make_context(info_name, args, parent, **extra)
+
+
+@click.command("build", cls=_Build)
 @SOURCES
 @options_of("Release")(
     "-o", "--output", required=True, type=click.Path(), help="Release file to write."
@@ -46,16 +91,18 @@ def command(
     and a charge is never undone. Except with --report-private, the output does not depend on the
     data.
 
+    An input that ends in .toml is a recipe: tables [release] with output, export and the names of
+    these options as keys, and a table [private] with inputs, ledger, dataset and sign_key.
+
     \b
     Examples:
       psd build visits.csv -o seoul.psd.parquet --epsilon 1 \\
           --bounds 126.4 37 127.6 38 --user user_id --max-contributions 4
-      psd build taxi.csv -o taxi.psd.parquet --epsilon 0.5 --crs EPSG:5179 --x x --y y \\
-          --bounds 900000 1900000 1000000 2000000 --method quadtree --set height=9
       psd build visits.csv -o wards.psd.parquet --epsilon 1 --bounds 126.4 37 127.6 38 \\
           --regions wards.gpkg --region-id ward --time time --slices 2024-01..2024-12
       psd build visits.csv -o seoul.psd.parquet --epsilon 0.5 --boundary seoul.gpkg \\
           --ledger city.ledger --dataset visits
+      psd build release.toml
     """  # noqa: D301
     from ..output.publishing import print_requests, run_recipe
     from ..output.publishing import save_recipe as write_recipe

@@ -9,7 +9,7 @@ from ..options.common import RELEASE, overwrite
 from ..options.reliability import unreliable_options
 from ..options.time_slices import SLICE, release_at
 from ..options.values import INTEGER, cell_level
-from ..output.terminal import show_stage
+from ..output.terminal import print_success, show_stage
 
 __all__ = ["command"]
 
@@ -122,7 +122,7 @@ def command(
                 table=table,
                 overwrite=overwrite,
             )
-    click.echo(f"wrote {target}")
+    print_success(f"wrote {target}")
 
 
 def _refuse_cells(**chosen: object) -> None:

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from psd import _apps
 from psd.export._catalogue import STANDARDS
+from psd.version import __version__
 
-from ..options.command import Command
+from ..commands import module_of_app
+from ..options.command import Command, options_of, refuse_others
 from ..options.common import RELEASE
 from ..options.table import table_or
 from ..options.time_slices import SLICE, release_or_series_at
@@ -22,9 +25,71 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
+_sheet = options_of("Sheet of method")
+_program = options_of("About the program")
+
+
+def _print_versions(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    """Print the versions, and leave."""
+    if value:
+        print_facts(_versions())
+        ctx.exit()
+
+
+def _versions() -> dict[str, str]:
+    """Versions of psd, of Python and of the libraries that it uses, and the platform."""
+    import platform
+    import re
+    from contextlib import suppress
+    from importlib import metadata
+
+    found = {"psd": __version__, "Python": platform.python_version()}
+    with suppress(metadata.PackageNotFoundError):  # a copy that was not installed
+        for line in metadata.requires("psd-publisher") or ():
+            name = re.split(r"[^\w.-]", line)[0]
+            is_tool = re.search(r'extra == "(test|deep|lint|fuzz|lab|data|mutation)"', line)
+            with suppress(metadata.PackageNotFoundError):
+                found |= {} if is_tool else {name: metadata.version(name)}
+    return {**found, "platform": platform.platform()}
+
+
+def _print_completion(ctx: click.Context, param: click.Parameter, shell: str | None) -> None:
+    """Print the script that completes words in a shell, and leave."""
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell) if shell else None
+    if kind is not None:
+        click.echo(kind(ctx.find_root().command, {}, "psd", "_PSD_COMPLETE").source())
+        ctx.exit()
+
+
 @click.command("info", cls=Command)
 @RELEASE
 @SLICE
+@_sheet(
+    "--sheet",
+    type=click.Path(),
+    metavar="FILE",
+    help="Write a page that says what the release protects and how accurate it is; must end in "
+    ".html.",
+)
+@_sheet("--overwrite", is_flag=True, help="Replace the page if it exists.")
+@_program(
+    "--versions",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_versions,
+    help="Print the versions of psd, Python and the libraries, and the platform; needs no release.",
+)
+@_program(
+    "--completion",
+    type=click.Choice(["bash", "zsh", "fish"]),
+    is_eager=True,
+    expose_value=False,
+    callback=_print_completion,
+    help="Print the script that completes commands and options in a shell; needs no release.",
+)
 @table_or(
     "json",
     *STANDARDS,
@@ -32,8 +97,15 @@ __all__ = ["command"]
     "DCAT-AP in JSON-LD. registry: fields of the public registry of deployments of differential "
     "privacy.",
 )
-def command(release: str, slice_name: str | None, form: str) -> None:
+def command(
+    release: str, slice_name: str | None, sheet: str | None, overwrite: bool, form: str
+) -> None:
     """Show title, method, guarantee, domain and levels of a release.
+
+    With --sheet, write a page for a board and for readers: the guarantee, epsilon as odds,
+    predicted errors by size, maps, how the release was built, and how to cite it. It is one file,
+    which prints well and loads nothing. It is made of the release alone and may be published with
+    it. What `psd build --about` stated is on it. Pictures need the extra `plot`.
 
     \b
     Examples:
@@ -41,7 +113,15 @@ def command(release: str, slice_name: str | None, form: str) -> None:
       psd info seoul.psd.parquet --format json
       psd info seoul.psd.parquet --format stac
       psd info year.psd.parquet --slice 2024-06
+      psd info seoul.psd.parquet --sheet sheet.html
     """  # noqa: D301
+    if sheet is not None:
+        refuse_others({"slice_name", "sheet", "overwrite", "max_nodes"}, "with --sheet")
+        pages = module_of_app(_apps.OPTIONS["info --sheet"], what="psd info --sheet")
+        pages.write_sheet(release, slice_name, sheet, overwrite=overwrite)
+        return
+    if overwrite:
+        raise click.UsageError("--overwrite must be given with --sheet")
     from psd.api.release import Release
 
     from ..output import series as series_info

@@ -6,13 +6,14 @@ from typing import Any
 
 import click
 
-from ..options.command import Command
+from ..commands._account import account
+from ..options.command import Command, Group
 from ..options.fields import POINTS, TIMES, field_options
 from ..options.reading import INPUTS
 from ..options.table import TABLE_OR_JSON
 from ..options.values import INTEGER, parse_settings
 from ..output.ledger import explain_deltas, print_balances, print_charges
-from ..output.terminal import printable
+from ..output.terminal import print_success, printable
 
 __all__ = ["command"]
 
@@ -25,16 +26,11 @@ _RESOLUTION = click.option(
 )
 
 
-@click.group(
-    "ledger",
-    invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-@click.pass_context
-def command(ctx: click.Context) -> None:
+@click.group("ledger", cls=Group)
+def command() -> None:
     """Keep the budgets of datasets, and every charge to them, in a file.
 
-    Create a ledger once, and register each dataset once. `psd build`, `psd run` and `psd ask`
+    Create a ledger once, and register each dataset once. `psd build` and `psd ask`
     with --ledger then charge epsilon before they draw noise. A charge is never undone, also if
     the build fails after it. The charges to a dataset never exceed its budget.
 
@@ -45,9 +41,8 @@ def command(ctx: click.Context) -> None:
       psd ledger status city.ledger
       psd ledger history city.ledger visits
       psd ledger verify city.ledger
+      psd ledger account --delta 1e-6 --pure 0.1x52
     """  # noqa: D301
-    if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
 
 
 @command.command("create", cls=Command, short_help="Create a ledger.")
@@ -62,7 +57,7 @@ def create_ledger(file: str) -> None:
     from psd.ledger.ledger import Ledger
 
     Ledger.create(file)
-    click.echo(f"wrote {file}; keep it as long as you keep the data")
+    print_success(f"wrote {file}; keep it as long as you keep the data")
 
 
 @command.command("register", cls=Command, short_help="Add a dataset with its budget.")
@@ -159,8 +154,8 @@ def register_dataset(
     )
     entered = ledger.state().dataset(dataset)
     failing = "" if entered.delta is None else f" and delta {delta_text(entered.delta)}"
-    click.echo(f"registered {dataset} in {file}: budget {budget}{failing} per {unit}")
-    click.echo(f"records are read by {printable(reading_text(entered.reading or {}))}")
+    print_success(f"registered {dataset} in {file}: budget {budget}{failing} per {unit}")
+    print_success(f"records are read by {printable(reading_text(entered.reading or {}))}")
     explain_deltas([entered])
 
 
@@ -187,7 +182,7 @@ def register_inputs(
 
     data = inputs_of(inputs, table, query)
     added = Ledger(file).register_inputs(dataset, data)
-    click.echo(f"added {added:,} inputs to {dataset} in {file}; other inputs are refused")
+    print_success(f"added {added:,} inputs to {dataset} in {file}; other inputs are refused")
 
 
 @command.command("columns", cls=Command, short_help="Enter how the records of a dataset are read.")
@@ -225,7 +220,7 @@ def register_columns(
             abort=True,
         )
     ledger.register_columns(dataset, columns, coordinate_resolution=step)
-    click.echo(f"registered in {file}: records of {dataset} are read by {text}")
+    print_success(f"registered in {file}: records of {dataset} are read by {text}")
 
 
 @command.command("raise", cls=Command, short_help="Raise the budget of a dataset.")
@@ -244,7 +239,7 @@ def raise_budget(file: str, dataset: str, budget: str) -> None:
     from psd.ledger.ledger import Ledger
 
     Ledger(file).raise_budget(dataset, budget)
-    click.echo(f"raised {dataset} in {file}: budget {budget}")
+    print_success(f"raised {dataset} in {file}: budget {budget}")
 
 
 @command.command("status", cls=Command, short_help="Show the rest of each budget.")
@@ -354,4 +349,7 @@ def seal_ledger(file: str, key: str) -> None:
     from psd.ledger.seal import seal_path
 
     sealed = Ledger(file).seal(key)
-    click.echo(f"wrote {seal_path(file)}: entries 1 to {sealed:,} are sealed")
+    print_success(f"wrote {seal_path(file)}: entries 1 to {sealed:,} are sealed")
+
+
+command.add_command(account)

@@ -13,7 +13,7 @@ from ..options.command import Command
 from ..options.common import RELEASE, overwrite
 from ..options.time_slices import SLICE, release_or_series_at
 from ..options.values import INTEGER, LIMITS, cell_level
-from ..output.terminal import show_stage
+from ..output.terminal import print_success, show_stage
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -98,7 +98,7 @@ def command(
         figure = _draw(loaded, level, kind=kind, outline=shapes, threshold=threshold)
         content = _content(figure, ending, dpi)
     write_file(output, content, overwrite=overwrite)
-    click.echo(f"wrote {output}")
+    print_success(f"wrote {output}")
 
 
 def _outline(path: str) -> Any:

@@ -1,4 +1,4 @@
-"""psd tally: count part of the records for a later build; the file is PRIVATE."""
+"""psd tally: count part of the records for a later build, or merge tallies; PRIVATE."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..options.command import Command
+from ..options.command import Command, refuse_others
 from ..options.common import overwrite
 from ..options.fields import AREA, POINTS, REGIONS, TIMES, UNIT, field_options
 from ..options.reading import INPUTS, local_files
+from ..options.tallies import read_tallies, tally_files
 from ..output.request_warnings import warn_of_degrees, warn_of_ids
-from ..output.terminal import show_stage
+from ..output.terminal import print_success, show_stage
 
 if TYPE_CHECKING:
     from psd.ingest.partial_tally import PartialTally
@@ -33,7 +34,6 @@ __all__ = ["command"]
 @field_options(
     *AREA, *REGIONS, *UNIT, *TIMES, "slices", "max_per_slice", *POINTS, "method", "set",
     into="fields",
-    bounds={"required": True},
     method={"help": "Method of the later build; the tally is no finer than it needs."},
     set={"help": "Parameter of --method, such as height=8."},
 )  # fmt: skip
@@ -72,11 +72,16 @@ def command(
     all parts; without them, K holds in each part, and the bounds of the parts add up. With
     --into, files whose tally exists are not read again.
 
+    Inputs may also be tallies: they are merged into one, for `psd build` or for further merges.
+    Tallies can be merged if they have the same bounds, CRS, coordinate resolution, lattice, unit of
+    privacy and time slices, and no part in common. They state how their records were counted.
+
     \b
     Examples:
       psd tally january.csv -o january.tally --bounds 126.4 37 127.6 38
       psd tally parts/*.csv --into tallies --bounds 126.4 37 127.6 38 \\
           --user user_id --max-contributions 4 --key visits.key --carry-users
+      psd tally january.tally february.tally -o winter.tally
     """  # noqa: D301
     from psd._util.atomic_write import check_targets
     from psd.publish.fields import public_files
@@ -85,6 +90,17 @@ def command(
     from psd.publish.tallies import tally_request
     from psd.regions.inputs import refuse_record_files
 
+    tallies = tally_files(inputs)
+    if tallies is not None:
+        refuse_others(
+            {"output", "overwrite"}, "with tallies, which state how their records were counted"
+        )
+        if output is None:
+            raise click.UsageError("-o must be given with tallies, which are merged into one")
+        _merge(tallies, output, overwrite=overwrite)
+        return
+    if "bounds" not in fields:
+        raise click.UsageError("--bounds must be given; only tallies state their own")
     if (output is None) == (into is None):
         raise click.UsageError(
             "give -o for one tally of all inputs, or --into for one tally per input file"
@@ -112,7 +128,23 @@ def command(
             _count_and_write(data, request, part, output, memory, overwrite=overwrite)
             wrote = [Path(output)]
     for path in wrote:
-        click.echo(f"wrote {path} (PRIVATE)")
+        print_success(f"wrote {path} (PRIVATE)")
+
+
+def _merge(tallies: Sequence[str | Path], output: str, *, overwrite: bool) -> None:
+    """Merge tallies into one."""
+    from psd._util.atomic_write import check_targets
+    from psd.ingest.tally_file import write_tally
+
+    check_targets([output], overwrite=overwrite, inputs=tallies)
+    with show_stage() as stage:
+        stage("reading")
+        tally = read_tallies(list(map(str, tallies)))
+        stage("writing")
+        write_tally(tally, output, overwrite=overwrite)
+    print_success(f"wrote {output} (PRIVATE)")
+    if tally.unit.has_user:
+        print_success(f"({tally.unit.guarantee_text})")
 
 
 def _count_and_write(

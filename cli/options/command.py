@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
 import click
 
+from psd._util.suggestions import check_names
 from psd.errors import PsdError
 
+from ..moved import refuse_moved
 from ..options.values import parse_number, rename_arguments
+from ..output.terminal import TALK
 
 __all__ = [
     "BoundsOption",
     "Command",
     "Decorator",
+    "Group",
     "GroupedOption",
     "chain_options",
     "options_of",
+    "refuse_others",
 ]
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -80,6 +85,43 @@ def chain_options(*options: Decorator) -> Decorator:
     return apply_options
 
 
+def refuse_others(allowed: Container[str], why: str) -> None:
+    """Refuse options of the command line whose parameters are not allowed.
+
+    Raises
+    ------
+    UsageError
+        For the first of them; the reason ends the sentence.
+    """
+    ctx = click.get_current_context()
+    for param in ctx.command.params:
+        name = str(param.name)
+        is_given = ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+        if isinstance(param, click.Option) and is_given and name not in allowed:
+            raise click.UsageError(f"{_longest(param)} must be left out {why}", ctx)
+
+
+def _longest(param: click.Parameter) -> str:
+    """Spelling of an option that says most."""
+    return max(param.opts, key=len)
+
+
+def _set_talk(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    """Store how much the command says."""
+    if value and ctx.meta.setdefault(TALK, param.name) != param.name:
+        raise click.UsageError("at most one of --quiet and --verbose must be given", ctx)
+
+
+_TALK_OPTIONS = [
+    click.Option(names, is_flag=True, expose_value=False, callback=_set_talk, help=text)
+    for names, text in (
+        (["-q", "--quiet"], "Print no progress and no line of success."),
+        (["-v", "--verbose"], "Print the seconds of each stage."),
+    )
+]
+"""Options of every command, and of `psd` itself."""
+
+
 class Command(click.Command):
     """A command that refuses repeated options, lists options by group and maps argument names.
 
@@ -116,8 +158,7 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Refuse a repeated option, unless it may be repeated."""
-        refuse_replaced(self, ctx, args)
-        args = self._with_words(list(args))
+        args = self.plain_args(ctx, args)
         present = self.make_parser(ctx).parse_args(list(args))[2]
         for param in present:
             once = isinstance(param, click.Option) and not (param.multiple or param.is_flag)
@@ -127,6 +168,15 @@ class Command(click.Command):
                     f"{param.opts[-1]} must be given once, got {times} times", ctx
                 )
         return super().parse_args(ctx, args)
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Options of the command, and those of all commands."""
+        return [*super().get_params(ctx), *_TALK_OPTIONS]
+
+    def plain_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Arguments as the parser takes them; an old option is answered by the new one."""
+        refuse_replaced(self, ctx, args)
+        return self._with_words(list(args))
 
     def _with_words(self, args: list[str]) -> list[str]:
         """Arguments with a word for four numbers padded to four arguments."""
@@ -149,7 +199,7 @@ class Command(click.Command):
     def _options_by_argument(self) -> dict[str, str]:
         """Option of each argument of the library."""
         spellings = {
-            str(param.name): max(param.opts, key=len)
+            str(param.name): _longest(param)
             for param in self.params
             if isinstance(param, click.Option)
         }
@@ -200,6 +250,53 @@ def refuse_replaced(command: click.Command, ctx: click.Context, args: list[str])
                 and (new.split()[0] in names or new[0] != "-")
             ):
                 raise click.UsageError(f"{old} {value[:40]} is now {new}", ctx)
+
+
+class Group(click.Group):
+    """Commands under a name; without one of them, it prints its help.
+
+    An old word is answered by the new one, and an unknown one by the closest that exists.
+    """
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        named["context_settings"] = {"help_option_names": ["-h", "--help"]}
+        named["invoke_without_command"] = True
+        super().__init__(*args, **named)
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Options of the group, and those of all commands."""
+        return [*super().get_params(ctx), *_TALK_OPTIONS]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the options before the command."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption:
+            refuse_moved(f"{ctx.info_name} RELEASE")
+            raise
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Command of the first word; see the class for words that are none."""
+        word, path = args[0], str(ctx.info_name) if ctx.parent else ""
+        if not word.startswith("-") and self.get_command(ctx, word) is None:
+            refuse_moved(f"{path} {word}".strip())
+            if any(mark in word for mark in "./\\"):  # a file
+                refuse_moved(f"{path} RELEASE")
+            check_names(
+                "command",
+                [f"{path} {word}".strip()],
+                [f"{path} {name}".strip() for name in self.list_commands(ctx)],
+            )
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command, or print the help."""
+        result = super().invoke(ctx)
+        if ctx.invoked_subcommand is None:
+            click.echo(ctx.get_help())
+        return result
 
 
 def _is_number(text: str) -> bool:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from psd.privacy.loss import Loss
     from psd.publish.observer import Observer
 
-__all__ = ["read_slice_tally", "read_tallies", "tallies_in", "write_build_tally"]
+__all__ = ["read_slice_tally", "read_tallies", "tallies_in", "tally_files", "write_build_tally"]
 
 
 def tallies_in(
@@ -39,27 +39,15 @@ def tallies_in(
     BudgetError, LedgerError
         If the account cannot be charged; no count was read then.
     """
-    from psd.errors import InputDataError
     from psd.ingest.input_names import tally_names
-    from psd.ingest.sources import resolve_inputs
-    from psd.ingest.tally_file import is_tally, read_headers
+    from psd.ingest.tally_file import read_headers
     from psd.ledger.charges import ChargeRequest
     from psd.publish.charging import PendingCharge, slices_of_tallies, tally_readings
     from psd.publish.refusals import withhold_faults
 
-    try:
-        files = resolve_inputs(list(inputs))  # of folders and patterns, too
-    except InputDataError:
-        if any(map(is_tally, inputs)):
-            raise  # names a repeated file
-        return None  # reading the records has the same fault
-    which = [is_tally(item) for item in files]
-    if not any(which):
+    files = tally_files(inputs)
+    if files is None:
         return None
-    if not all(which):
-        raise click.UsageError(
-            "inputs must be all tallies or all records, got both; tally the records first"
-        )
     if account is None:
         return read_tallies(files)
 
@@ -88,7 +76,35 @@ def tallies_in(
     )
 
 
-def read_tallies(inputs: Sequence[str], *, on_copy: OnCopy | None = None) -> PartialTally:
+def tally_files(inputs: Sequence[str]) -> list[str | Path] | None:
+    """Files of the inputs, also of folders and patterns, if they are tallies; None of records.
+
+    Raises
+    ------
+    UsageError
+        If only some inputs are tallies.
+    InputDataError
+        If a file is repeated or missing.
+    """
+    from psd.errors import InputDataError
+    from psd.ingest.sources import resolve_inputs
+    from psd.ingest.tally_file import is_tally
+
+    try:
+        files = resolve_inputs(list(inputs))
+    except InputDataError:
+        if any(map(is_tally, inputs)):
+            raise  # names a repeated file
+        return None  # reading the records has the same fault
+    which = [is_tally(item) for item in files]
+    if any(which) and not all(which):
+        raise click.UsageError(
+            "inputs must be all tallies or all records, got both; tally the records first"
+        )
+    return files if any(which) else None
+
+
+def read_tallies(inputs: Sequence[str | Path], *, on_copy: OnCopy | None = None) -> PartialTally:
     """Tally of several files together; files of equal content are refused without ``on_copy``."""
     from psd.ingest.partial_tally import merge
     from psd.ingest.tally_file import read_tally

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     Loaded = TypeVar("Loaded", Release, SeriesRelease)
 
 __all__ = [
-    "OTHER_SLICE",
     "SLICE",
     "release_at",
     "release_or_series_at",
@@ -26,9 +25,6 @@ __all__ = [
 
 SLICE = click.option(
     "--slice", "slice_name", metavar="NAME", help="Time slice of a series, such as 2024-06."
-)
-OTHER_SLICE = click.option(
-    "--other-slice", metavar="NAME", help="Time slice of OTHER, if OTHER is a series."
 )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from ..commands import find_command
+from ..commands._statistics import TITLES
 from ..options.command import BoundsOption, GroupedOption
 
 __all__ = ["COMMANDS", "command_form"]
@@ -63,7 +64,12 @@ def command_form(name: str) -> dict[str, Any]:
     """
     command = find_command(name)
     title, loads = COMMANDS[name]
-    fields = [_field(name, each) for each in command.params if each.name not in _LEFT_OUT]
+    fields = [
+        _field(name, each)
+        for each in command.params
+        # A form of `psd query` writes a layer, and statistics are tables.
+        if each.name not in _LEFT_OUT and getattr(each, "group", "") not in TITLES
+    ]
     return {
         "command": name,
         "title": title,

@@ -16,7 +16,7 @@ from ..options.reading import local_files
 from ..options.tallies import tallies_in, write_build_tally
 from ..output.private_report import make_observer
 from ..output.request_warnings import warn_of_ids, warn_of_request
-from ..output.terminal import show_stage
+from ..output.terminal import print_success, show_stage
 
 if TYPE_CHECKING:
     from psd.api.release import Release
@@ -58,7 +58,7 @@ def save_recipe(recipe: Recipe, path: str, *, overwrite: bool) -> None:
     check_free(path, overwrite=overwrite)
     text = recipe.to_toml(folder=Path(path).parent)
     write_file(path, text.encode(), overwrite=overwrite, mode=0o600)
-    click.echo(f"wrote {path} (PRIVATE)")
+    print_success(f"wrote {path} (PRIVATE)")
 
 
 def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
@@ -181,13 +181,13 @@ class _Run:
             if self.account is not None:
                 self.account.finish(release.output)
             self._keep_tally(counted, built, release.output, request)
-        click.echo(f"wrote {release.output}: {_method_text(built)}, {built.guarantee_text}")
+        print_success(f"wrote {release.output}: {_method_text(built)}, {built.guarantee_text}")
         if request.noise_text is not None:
-            click.echo(request.noise_text)
+            print_success(request.noise_text)
         if self.account is not None:
-            click.echo(f"ledger head {self.account.head}")
+            print_success(f"ledger head {self.account.head}")
         if self.private.keep_tally:
-            click.echo(f"wrote {self.private.keep_tally} (PRIVATE)")
+            print_success(f"wrote {self.private.keep_tally} (PRIVATE)")
         self._sign_and_export(built, release)
 
     def _keep_tally(
@@ -212,10 +212,10 @@ class _Run:
 
         if self.private.sign_key is not None:
             signature = sign(release.output, self.private.sign_key, overwrite=self.overwrite)
-            click.echo(f"wrote {signature}")
+            print_success(f"wrote {signature}")
         for path in release.export:
             built.export(path, overwrite=self.overwrite)  # type: ignore[union-attr] # no series here
-            click.echo(f"wrote {path}")
+            print_success(f"wrote {path}")
 
 
 def _method_text(release: Any) -> str:

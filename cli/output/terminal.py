@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -13,12 +14,30 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 __all__ = [
+    "TALK",
     "open_console",
+    "print_success",
     "print_warning",
     "printable",
     "show_builds",
     "show_stage",
 ]
+
+
+TALK = "psd.talk"
+"""Key of a context: ``quiet`` or ``verbose``, where an option says so."""
+
+
+def _talk() -> str:
+    """How much the running command says."""
+    ctx = click.get_current_context(silent=True)
+    return "" if ctx is None else str(ctx.meta.get(TALK, ""))
+
+
+def print_success(text: str) -> None:
+    """Print what was done, unless --quiet is given."""
+    if _talk() != "quiet":
+        click.echo(text)
 
 
 def print_warning(text: str) -> None:
@@ -46,12 +65,34 @@ def open_console() -> Console:
 
 
 @contextmanager
+def _timed_stages() -> Iterator[Callable[[str], None]]:
+    """Print the seconds of each stage when the next begins, and those of the last at the end."""
+    running, begun = "", time.monotonic()
+
+    def enter(stage: str) -> None:
+        nonlocal running, begun
+        if stage == running:
+            return
+        if running:
+            click.echo(f"{running}: {time.monotonic() - begun:.1f} s", err=True)
+        running, begun = stage, time.monotonic()
+
+    yield enter
+    enter("")
+
+
+@contextmanager
 def show_stage() -> Iterator[Callable[[str], None]]:
     """Show the running stage and the time since the start on stderr, if it is a terminal.
 
-    There is no share of what is read: it would tell how many records there are.
+    There is no share of what is read: it would tell how many records there are. With --verbose,
+    each stage leaves a line with its seconds.
     """
-    if not sys.stderr.isatty():
+    if _talk() == "verbose":
+        with _timed_stages() as enter:
+            yield enter
+        return
+    if _talk() or not sys.stderr.isatty():
         yield lambda stage: None
         return
     from rich.console import Console
@@ -65,8 +106,13 @@ def show_stage() -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def show_builds(first: str = "reading") -> Iterator[Callable[[int, int], None]]:
-    """Show the number of finished builds on stderr, if it is a terminal."""
-    if not sys.stderr.isatty():
+    """Show the number of finished builds on stderr, if it is a terminal; see `show_stage`."""
+    if _talk() == "verbose":
+        with _timed_stages() as enter:
+            enter(first)
+            yield lambda done, total: enter("building")
+        return
+    if _talk() or not sys.stderr.isatty():
         yield lambda done, total: None
         return
     from rich.console import Console

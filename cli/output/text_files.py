@@ -9,6 +9,8 @@ import click
 
 from psd._util.file_endings import contradicts
 
+from ..output.terminal import print_success
+
 __all__ = ["output_format", "write_text"]
 
 
@@ -53,4 +55,4 @@ def write_text(text: str, output: str | None, *, overwrite: bool) -> None:
         return
     with temporary_target(output, overwrite=overwrite) as target:
         target.write_text(text, encoding="utf-8")
-    click.echo(f"wrote {output}")
+    print_success(f"wrote {output}")

@@ -10,11 +10,17 @@ import click
 
 from psd_cli.main import SECTIONS, cli
 
+OF_ALL = ("quiet", "verbose", "help")
+"""Options of every command, which stand below `psd` alone."""
+
 HEAD = """\
 # Command line
 
-`psd COMMAND --help` prints the same text, or `--help-all` where a command has many options. `python -m psd` runs the command, too.
-[Exit codes](exit-codes.md) are listed separately.
+`psd COMMAND --help` prints the same text, `--help-all` where a command has many options, and so does the manual page [psd.1](psd.1), by
+`man docs/reference/psd.1`. `python -m psd` runs the command, too. Every command has the options
+`--quiet`, `--verbose` and `--help` of `psd` itself. `psd info --versions` and
+`psd info --completion SHELL` need no release. [Exit codes](exit-codes.md) are listed separately;
+[commands that moved](moved.md#commands) are answered by their new names.
 
 This page is generated from the commands by `python docs/generate.py`.
 """
@@ -26,7 +32,7 @@ def page() -> str:
     for section, commands in SECTIONS.items():
         parts.append(f"\n**{section}**\n")
         parts += [f"- [`psd {name}`](#psd-{name}): {line}" for name, line in commands.items()]
-    parts.append("\n## psd\n\n" + _options(cli, _context(cli, "psd")))
+    parts.append("\n## psd\n\n" + _options(cli, context_of(cli, "psd")))
     for name in (name for commands in SECTIONS.values() for name in commands):
         command = cli.get_command(click.Context(cli), name)
         assert command is not None
@@ -36,7 +42,7 @@ def page() -> str:
 
 def _command(command: click.Command, name: str, depth: int) -> Iterator[str]:
     """Text of a command, and of the commands below it."""
-    context = _context(command, name)
+    context = context_of(command, name)
     yield f"\n{'#' * depth} {name}\n"
     yield f"```text\n{' '.join(command.get_usage(context).split())}\n```\n"
     yield _description(command.help or "")
@@ -48,7 +54,7 @@ def _command(command: click.Command, name: str, depth: int) -> Iterator[str]:
             yield from _command(below, f"{name} {child}", depth + 1)
 
 
-def _context(command: click.Command, name: str) -> click.Context:
+def context_of(command: click.Command, name: str) -> click.Context:
     """Context in which a command describes itself under a name."""
     return click.Context(command, info_name=name, **command.context_settings)
 
@@ -79,7 +85,7 @@ def _options(command: click.Command, context: click.Context) -> str:
     groups: dict[str, list[str]] = {}
     for param in command.get_params(context):
         record = param.get_help_record(context)
-        if record is not None:
+        if record is not None and (command is cli or param.name not in OF_ALL):
             names, text = record
             row = f"| `{cell_text(names)}` | {cell_text(_escaped(text))} |"
             groups.setdefault(getattr(param, "group", "Options"), []).append(row)

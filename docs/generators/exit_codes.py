@@ -28,7 +28,7 @@ them. A usage error of the command line, such as an unknown option, has exit cod
 `ResourceError` is an `InputDataError` with the same exit code: memory, disk or an engine gave out
 while the input was read.
 
-With a ledger (`psd build`, `psd run` and `psd ask` with `--ledger`, `account=` in Python), every
+With a ledger (`psd build` and `psd ask` with `--ledger`, `account=` in Python), every
 fault of the input that shows after reading began has exit code 8 and one fixed sentence, without a
 reason. [What a refused build reveals](../privacy/guarantee.md#what-a-refused-build-reveals) says
 why.

@@ -261,13 +261,14 @@ def _read_signature(path: Path) -> dict[str, str]:
     is_signature = isinstance(body, dict) and body.keys() == _FIELDS.keys() | {"version"}
     if not is_signature or type(body["version"]) is not int or body["version"] != VERSION:
         raise ReleaseFormatError(
-            f"signature must be a file that psd sign wrote, got {path}; it is of another kind or "
-            "of another version",
+            f"signature must be a file that psd sign file wrote, got {path}; it is of another kind "
+            "or of another version",
             path=path,
         )
     if not all(_is_hex(body[name], length) for name, length in _FIELDS.items()):
         raise ReleaseFormatError(
-            f"signature must be a file that psd sign wrote, got {path}; it is damaged", path=path
+            f"signature must be a file that psd sign file wrote, got {path}; it is damaged",
+            path=path,
         )
     fields: dict[str, str] = body
     return fields
@@ -285,7 +286,7 @@ def _private_key(path: Name) -> Ed25519PrivateKey:
         path, lambda pem: _import_serialization().load_pem_private_key(pem, password=None)
     )
     if not isinstance(key, ed25519.Ed25519PrivateKey):
-        raise ParameterError(f"key {path} must be a private Ed25519 key; psd keygen makes one")
+        raise ParameterError(f"key {path} must be a private Ed25519 key; psd sign new makes one")
     if os.name == "posix" and stat.S_IMODE(Path(path).stat().st_mode) & 0o077:
         raise ParameterError(f"key {path} may be read by others; make it private: chmod 600")
     private: Ed25519PrivateKey = key
@@ -298,7 +299,7 @@ def _public_key(path: Name) -> Ed25519PublicKey:
     key = _load_key(path, lambda pem: _import_serialization().load_pem_public_key(pem))
     if not isinstance(key, ed25519.Ed25519PublicKey):
         raise ParameterError(
-            f"key {path} must be a public Ed25519 key; psd keygen writes it to a file whose name "
+            f"key {path} must be a public Ed25519 key; psd sign new writes it to a file whose name "
             "ends in .pub.pem"
         )
     public: Ed25519PublicKey = key

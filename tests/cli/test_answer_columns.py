@@ -178,7 +178,7 @@ def test_pages_and_screens_have_the_texts():
 
 @pytest.mark.deep
 def test_joint_answers_and_rankings_have_the_columns_too(subtests):
-    for line in ("query r --joint", "top r -k 1"):
+    for line in ("query r --joint", "query r --top 1"):
         with subtests.test(line):
             told = json.loads(passes(f"{line} --polygons p.parquet --format json"))
             row = (told["answers"] if isinstance(told, dict) else told)[-1]

@@ -49,7 +49,7 @@ def test_a_coordinate_resolution_is_declared_and_stated(out, here):
     boxes = [(-1, -1, -0.9, -0.9), (-1.5, -1.5, -1, -1), (-1.4, -1.4, -1.1, -1.1)]
     assert release.query(boxes).estimate.round().tolist() == [1, 0, 0]
     assert 'coordinate_resolution = "0.5"' in (here / "recipe.toml").read_text()
-    passes("run recipe.toml --overwrite")
+    passes("build recipe.toml --overwrite")
     assert psd.Release.load(out).domain == release.domain
 
 

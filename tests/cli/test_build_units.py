@@ -87,7 +87,7 @@ def test_the_unit_stands_everywhere_with_its_price(subtests):
     assert facts()["levels"][1]["noise_per_cell"] < 0.01
     passes("export r r.csv")
     assert pd.read_csv("r.csv")["estimate"].sum() == pytest.approx(2, abs=0.1)
-    chosen = "--choice-share 0.25 --choice-over 1 --choice-limit 3".split()
+    chosen = ["--choice-share", "0.25", "--choice-over", "1", "--choice-limit", "3"]
     told, release = built("--user", "id", "--max-contributions", "auto", *chosen)
     # One of two users has more rows than 1, 2 or 3; at this epsilon that is found for sure.
     assert release.unit.max_contributions in (1, 2, 3)
@@ -167,5 +167,5 @@ def test_messages_name_the_option(subtests):
     built()
     built(*USERS, name="users")
     for more in ("", " --ratio"):
-        told = fails(2, f"difference r users --box -4 -4 4 4{more}")
+        told = fails(2, f"query r --difference users --box -4 -4 4 4{more}")
         assert "both releases must count users or both records" in told

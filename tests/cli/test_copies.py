@@ -54,7 +54,7 @@ def test_a_file_beside_its_compressed_form_is_refused_unread(ledger, here):
     for name in ("v.csv", "v2.csv", "v3.csv.gz"):
         passes(f"tally {name} -o {name}.tally", *BOUNDS)
     for other in ("v2.csv", "v3.csv.gz"):
-        assert "of the same file" in fails(8, f"merge v.csv.tally {other}.tally -o m")
+        assert "of the same file" in fails(8, f"tally v.csv.tally {other}.tally -o m")
 
 
 def outcome(folder, content):

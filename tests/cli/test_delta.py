@@ -96,7 +96,7 @@ def test_recipes_and_tallies_hold_what_chooses_the_noise():
     told = build(*options, "--noise", "gaussian", "--save-recipe", "r.toml")
     assert 'delta = "1e-6"\nnoise = "gaussian"' in told
     assert SAID in told
-    assert "epsilon 1 and delta 1e-6" in passes("run r.toml")
+    assert "epsilon 1 and delta 1e-6" in passes("build r.toml")
     plain = build(*options)
     assert 'delta = "1e-6"' in plain
     assert "noise =" not in plain

@@ -36,11 +36,11 @@ def files(tmp_path_factory):
 
 
 def test_signatures_and_every_format_state_the_claim(files, here, subtests):
-    passes("keygen office.pem")
+    passes("sign new office.pem")
     for name in ("first", "series"):
         (here / name).write_bytes(files[name].read_bytes())
-        passes("sign", name, "--key", "office.pem")
-        told = passes("verify", name, "--key", "office.pub.pem")
+        passes("sign file", name, "--key", "office.pem")
+        told = passes("sign check", name, "--key", "office.pub.pem")
         assert "the content matches the signature" in told
     for ending in ("csv", "geojson", "gpkg", "parquet", "npy", "xlsx"):
         with subtests.test(ending):
@@ -63,22 +63,24 @@ def test_rasters_are_written(files, here):
 
 @pytest.mark.parametrize("other", ["second", "plain"])
 def test_differences_add_the_variances_of_both_laws(files, other):
-    (row,) = as_json("difference", files["first"], files[other], *BOX)
+    (row,) = as_json("query", files["first"], "--difference", files[other], *BOX)
     parts = [as_json("query", files[name], *BOX)[0] for name in ("first", other)]
     for kind in ("perturbation_error", "nonuniformity_error"):
         assert row[kind] == pytest.approx(math.hypot(*(part[kind] for part in parts)), rel=1e-6)
     assert row["lower"] < row["difference"] < row["upper"]
-    (share,) = as_json("difference", files["first"], files[other], *BOX, "--ratio")
+    (share,) = as_json("query", files["first"], "--difference", files[other], *BOX, "--ratio")
     assert share["lower"] < share["ratio"] < share["upper"]
 
 
 def test_slices_have_differences_quantiles_and_top_cells(files):
     slices = ("--slice", "2024-01-01", "--other-slice", "2024-01-03")
-    (row,) = as_json("difference", files["series"], files["series"], *slices, *BOX)
+    (row,) = as_json("query", files["series"], "--difference", files["series"], *slices, *BOX)
     assert row["error"] > 0
     for name, words in (("first", ()), ("series", ("--slice", "2024-01-02"))):
-        assert all(row["error"] >= 0 for row in as_json("quantiles", files[name], *words))
-        best = as_json("top", files[name], *words)
+        assert all(
+            row["error"] >= 0 for row in as_json("query", files[name], "--quantiles", *words)
+        )
+        best = as_json("query", files[name], "--top", 10, *words)
         assert all(row["error"] > 0 and 0 <= row["probability"] <= 1 for row in best)
     series = psd.load(files["series"])
     answers = pd.concat([series[name].query([(1, 1, 5, 6)]) for name in series])
@@ -92,5 +94,5 @@ def test_releases_with_a_delta_are_not_joined_to_a_series(files, here):
         with pytest.raises(ParameterError, match="got one with a delta; build a series with"):
             psd.SeriesRelease.of(slices, releases)
     assert psd.SeriesRelease.of(slices, [plain, plain]).epsilon == 2
-    told = fails(8, "merge", files["first"], files["second"], "-o", "m.tally")
-    assert "is not a tally of psd" in told
+    told = fails(2, "tally", files["first"], files["second"], "-o", "m.tally")
+    assert "--bounds must be given; only tallies state their own" in told

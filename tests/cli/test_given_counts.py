@@ -15,9 +15,9 @@ COMMANDS = (
     f"query r --joint {BOX}",
     f"query r --nested {BOX}",
     f"query r --explain {BOX}",
-    "top r -k 1",
-    "quantiles r --classes 2",
-    f"difference r other {BOX}",
+    "query r --top 1",
+    "query r --quantiles --classes 2",
+    f"query r --difference other {BOX}",
 )
 
 

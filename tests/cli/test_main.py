@@ -4,12 +4,15 @@ import dataclasses
 import pkgutil
 import re
 import shlex
+import subprocess
 import warnings
 from importlib import import_module
+from pathlib import Path
 
 import click
 import numpy as np
 import pytest
+from click.shell_completion import get_completion_class
 
 import psd
 import psd_cli.apps
@@ -21,18 +24,31 @@ from psd.decompositions import method_class, methods
 from psd_cli.commands import find_command
 from psd_cli.main import CHARGING, COMMANDS, EXIT_CODES, main
 from psd_cli.main import cli as group
+from psd_cli.moved import COMMANDS as MOVED
 from psd_cli.options.values import LIMITS, rename_arguments
-from support.cli_runner import check_refusals, cli, fails, passes
+from support.cli_runner import (
+    BOUNDS,
+    Terminal,
+    check_refusals,
+    cli,
+    every_command,
+    fails,
+    parse,
+    passes,
+    process,
+    write_points,
+)
 
 SHOWN = {name: COMMANDS[name] for name in group.list_commands(None)}
 
 
 def modules_with_a_command():
-    core = {module.name for module in pkgutil.iter_modules(psd_cli.commands.__path__)}
+    modules = {module.name for module in pkgutil.iter_modules(psd_cli.commands.__path__)}
+    core = {name for name in modules if not name.startswith("_")}
     apps = {module.name for module in pkgutil.iter_modules(psd_cli.apps.__path__)}
     of_apps = {name for app in apps for name in import_module(f"psd_cli.apps.{app}").COMMANDS}
     assert of_apps == {name for name, app in _apps.COMMANDS.items() if app in apps}
-    return {name.replace("_", "-") for name in core} | of_apps
+    return {name for name in core | of_apps if " " not in name and _apps.has_command(name)}
 
 
 def test_help_and_wrong_usage(subtests, here):
@@ -46,7 +62,10 @@ def test_help_and_wrong_usage(subtests, here):
 
 
 WRONG = [
-    (2, "publish", "publish"),
+    (2, "publish", "command 'publish' does not exist; use one of plan, build"),
+    (2, "bulid x.csv", "command 'bulid' does not exist; did you mean 'build'?"),
+    (2, "ledger statsu", "command 'ledger statsu' does not exist; did you mean 'ledger status'?"),
+    (2, "-q info x -v", "at most one of --quiet and --verbose must be given"),
     (2, "--nope", "--nope"),
     (2, "info", "RELEASE"),
     (2, "info a b", "b"),
@@ -145,14 +164,14 @@ def examples(text):
 
 
 def test_help_of_every_command(subtests):
-    for name, sentence in SHOWN.items():
+    for name, command in every_command():
         with subtests.test(name):
             text = passes(name, "--help")
             assert text == passes(name, "-h")
             if "--help-all" in text:
-                assert len(text.splitlines()) <= 105
+                assert len(text.splitlines()) <= 115
                 text = passes(name, "--help-all")
-            for parameter in find_command(name).params:
+            for parameter in command.params:
                 is_option = isinstance(parameter, click.Option)
                 names = parameter.opts if is_option else [parameter.human_readable_name]
                 assert all(spelling in text for spelling in names)
@@ -160,22 +179,96 @@ def test_help_of_every_command(subtests):
                     assert (parameter.help or "").strip().endswith("."), parameter.opts
             # Defaults are texts that may be typed.
             assert not re.search(r"\[default: \(|\[default: [^]]*, ", " ".join(text.split()))
-            assert sentence in passes("--help")
-            assert sentence.endswith(".")
+    for sentence in SHOWN.values():
+        assert sentence in passes("--help")
+        assert sentence.endswith(".")
 
 
 def test_examples_are_command_lines_that_parse(subtests):
-    for name in SHOWN:
+    for name, _ in every_command():
         with subtests.test(name):
             found = examples(passes(name, "--help"))
             assert found
-            for prog, sub, *args in found:
-                assert (prog, sub) == ("psd", name)
-                find_command(name).make_context(name, args)
+            for prog, *words in found:
+                assert (prog, words[: name.count(" ") + 1]) == ("psd", name.split())
+                parse(words)
     found = [line for line in examples(passes("--help")) if "COMMAND" not in line]
     assert [line[1] for line in found] == ["build", "query"]
-    for _, sub, *args in found:
-        find_command(sub).make_context(sub, args)
+    for _, *words in found:
+        parse(words)
+
+
+MOVED_PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "moved.md"
+
+
+def test_old_words_are_answered_by_new_ones_that_exist(subtests):
+    there, page = dict(every_command()), MOVED_PAGE.read_text(encoding="utf-8")
+    assert psd.__version__ < "1" or not MOVED
+    for old, new in MOVED.items():
+        with subtests.test(old):
+            assert old not in there
+            assert f"| `psd {old}` | `psd {new}` |\n" in page
+            told = f"psd: error: psd {old} is now psd {new}; it goes with version 1.0.0\n"
+            words = [old.replace("RELEASE", "r.psd.parquet"), "--key", "k"]
+            assert fails(2, *words) == told
+            names = " ".join(re.findall(r"(?<!\S)[a-z]+", new))
+            # Only a command of an app may not be there.
+            assert names in there or names in _apps.COMMANDS
+            params = there[names].params if names in there else ()
+            options = {name for param in params for name in param.opts}
+            assert {*re.findall(r"--[a-z-]+", new)} <= options
+    assert "psd sign file" in fails(2, "sign --key k r.psd.parquet")
+
+
+TALK = "build p.csv -o {} --epsilon 1 --method grid"
+
+
+def test_quiet_and_verbose_before_and_after_a_command(here, subtests):
+    write_points(here / "p.csv", [(1, 1)])
+    passes(TALK.format("r"), *BOUNDS)
+    for n, line in enumerate((f"-q {TALK}", f"{TALK} -q", f"{TALK} --quiet")):
+        with subtests.test(line):
+            assert passes(line.format(f"q{n}"), *BOUNDS) == ""
+            assert (here / f"q{n}").exists()
+    assert "exists" in fails(6, f"-q {TALK.format('r')}", *BOUNDS)
+    assert passes("-q query r --box 0 0 1 1 --format csv")  # an answer is no line of success
+    for n, line in enumerate((f"-v {TALK}", f"{TALK} -v")):
+        with subtests.test(line):
+            told = cli(line.format(f"v{n}"), *BOUNDS)
+            assert told.out.startswith(f"wrote v{n}")
+            stages = re.findall(r"(.+): \d+\.\d s\n", told.err)
+            assert stages == ["reading", "counting with noise", "writing"]
+            assert told.err.count("\n") == len(stages)
+
+
+def test_quiet_shows_no_progress_on_a_terminal(here):
+    write_points(here / "p.csv", [(1, 1)])
+    assert cli(TALK.format("r"), *BOUNDS, stderr=(shown := Terminal())).code == 0
+    assert "writing" in shown.getvalue()
+    assert cli(f"-q {TALK.format('s')}", *BOUNDS, stderr=(silent := Terminal())).code == 0
+    assert silent.getvalue() == ""
+
+
+def test_versions_and_completion_need_no_release(here, subtests):
+    shown = dict(line.split(maxsplit=1) for line in passes("info --versions").splitlines())
+    assert shown["psd"].strip() == psd.__version__
+    assert {"Python", "numpy", "click", "platform"} <= {*shown}
+    assert not {"pytest", "ruff"} & {*shown}
+    assert "/" not in "".join(shown.values())
+    for shell in ("zsh", "fish"):
+        with subtests.test(shell):
+            assert f"_PSD_COMPLETE={shell}_complete" in passes(f"info --completion {shell}")
+    assert "is not one of" in fails(2, "info --completion csh")
+    kind = get_completion_class("zsh")
+    words = kind(group, {}, "psd", "_PSD_COMPLETE").get_completions(["check"], "e")
+    assert [word.value for word in words] == ["evaluate"] * _apps.has_app("evaluation")
+
+
+@pytest.mark.deep
+def test_the_completion_of_bash_is_a_script_of_bash(here):
+    (here / "c.bash").write_text(process("info --completion bash").stdout)
+    subprocess.run(["bash", "-n", "c.bash"], check=True)
+    assert "_PSD_COMPLETE=bash_complete" in (here / "c.bash").read_text()
 
 
 def test_each_method_with_its_parameters(subtests):

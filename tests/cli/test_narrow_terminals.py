@@ -20,15 +20,15 @@ DISTRICTS = [
     for south in (37.012345, 37.512345)
 ]
 COMMANDS = {
-    "top": "top a -k 3 --draws 50",
-    "top of regions": "top a -k 3 --draws 50 --polygons d.geojson",
+    "top": "query a --top 3 --draws 50",
+    "top of regions": "query a --top 3 --draws 50 --polygons d.geojson",
     "query": "query a --polygons d.geojson",
     "query of codes": "query a --boxes codes.csv",
     "query --joint": "query a --polygons d.geojson --joint",
     "query --explain": "query a --boxes boxes.csv --explain",
     "query --nested": "query a --box 126.5 37.1 126.6 37.2 --box 126.4 37 127.6 38 --nested",
-    "difference": "difference a b --boxes boxes.csv",
-    "quantiles": "quantiles a --size 8 8 --draws 20",
+    "difference": "query a --difference b --boxes boxes.csv",
+    "quantiles": "query a --quantiles --size 8 8 --draws 20",
     "ledger status": "ledger status city.ledger",
     "ledger history": "ledger history city.ledger",
     "info": "info a",

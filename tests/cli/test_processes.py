@@ -36,15 +36,15 @@ def test_commands_print_what_they_print_in_this_process(release, subtests):
             ended = process(line)
             assert (ended.returncode, ended.stderr, ended.stdout) == (0, "", passes(line))
     assert files(release.parent) == [release.name]
-    ended = process("top r.psd.parquet -k 2")
+    ended = process("query r.psd.parquet --top 2")
     assert (ended.returncode, ended.stderr) == (0, "")
     ended = process("export r.psd.parquet 칸.gpkg")
     assert (ended.returncode, ended.stderr, ended.stdout) == (0, "", "wrote 칸.gpkg\n")
     ended = process("nope")
     assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1)
-    for line in ("keygen k.pem", "sign r.psd.parquet --key k.pem"):
+    for line in ("sign new k.pem", "sign file r.psd.parquet --key k.pem"):
         assert process(line).returncode == 0
-    done = process("verify r.psd.parquet --key k.pub.pem")
+    done = process("sign check r.psd.parquet --key k.pub.pem")
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -75,9 +75,9 @@ ASKED = (
     f"query r {BOX} --explain",
     "query r --polygons land.gpkg",
     "query r --all-regions --joint",
-    "top r -k 2 --draws 20",
-    "top r -k 2 --draws 20 --size 3 3",
-    "quantiles r --size 4 4 --draws 5",
+    "query r --top 2 --draws 20",
+    "query r --top 2 --draws 20 --size 3 3",
+    "query r --quantiles --size 4 4 --draws 5",
     "export r wards.csv",
     "export r wards.npy --size 4 4",
 )
@@ -102,8 +102,8 @@ WITHOUT_MEANING = [
     (2, "export r x.csv --cells all", "--level names a level of regions"),
     (2, "export r x.csv --size 4 4", "unless output is a raster"),
     (2, "export r x.npy --level ward", "level must be left out if output is a raster"),
-    (2, "top r --level street", "level must be one of ward"),
-    (2, "top r --by density", "by must be count for the regions of a level"),
+    (2, "query r --top 10 --level street", "level must be one of ward"),
+    (2, "query r --top 10 --by density", "by must be count for the regions of a level"),
     (2, f"{BUILD} --overwrite --bounds private --bounds-share 0.1", "must be public with regions"),
     (2, f"{BUILD} --overwrite {BOUNDS} --method quadtree", "--method must be one of cascade, auto"),
 ]

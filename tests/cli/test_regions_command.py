@@ -40,9 +40,9 @@ def test_recipes_and_tallies_have_the_regions(here):
     passes(f"{BUILD} {WARDS} --method none --set weights=1,4 --save-recipe r.toml")
     text = (here / "r.toml").read_text()
     assert 'regions = "wards.gpkg"\nregion_id = "ward"\nregion_parent = "borough"' in text
-    passes("run r.toml --overwrite")
+    passes("build r.toml --overwrite")
     assert counts() == COUNTS
-    assert 'regions = "wards.gpkg"' in passes("run r.toml --dry-run")
+    assert 'regions = "wards.gpkg"' in passes("build r.toml --dry-run")
     passes(f"tally points.csv -o t.tally {BOUNDS} {WARDS}")
     build = "build t.tally --epsilon 1000"
     passes(f"{build} -o r --overwrite {WARDS}")

@@ -85,7 +85,7 @@ def test_a_column_that_is_named_like_an_id_asks_for_the_unit():
 def test_the_warning_depends_on_recipes_and_not_on_records(here):
     passes(*build_of("ids.csv", "--per record --save-recipe r.toml --dry-run"))
     assert 'per = "record"' in (here / "r.toml").read_text()
-    assert stderr_of("run r.toml") == ""
+    assert stderr_of("build r.toml") == ""
     for rows in ([], [(1, 1, "a", 1)], [(9, 9, "b", 1)] * 9):
         write_points(here / "ids.csv", rows, IDS)
         assert "(user_id)" in stderr_of(*build_of("ids.csv"))

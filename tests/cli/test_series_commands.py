@@ -93,7 +93,7 @@ def test_a_limit_in_each_slice_by_recipe_and_by_tally(folder):
     limit = f"{USER} --max-per-slice 1"
     told = build(f"{SURE} {limit} --dry-run --save-recipe r.toml", output="made")
     assert "max_per_slice = 1" in told
-    passes("run r.toml")
+    passes("build r.toml")
     assert psd.SeriesRelease.load("made").unit.max_per_slice == 1
     keyed = "--key k.key --carry-users"
     rows = (folder / "v.csv").read_text().splitlines(keepends=True)
@@ -134,10 +134,10 @@ SINGLE = (
     "query s --box 0 0 4 4 --explain",
     "query s --box 0 0 4 4 --box 4 4 8 8 --joint",
     "info s",
-    "top s -k 2",
-    "quantiles s --size 4 4",
+    "query s --top 2",
+    "query s --quantiles --size 4 4",
     "export s cells.csv",
-    "difference s s --box 0 0 8 8 --other-slice 2024-01",
+    "query s --difference s --box 0 0 8 8 --other-slice 2024-01",
 )
 
 
@@ -196,9 +196,9 @@ REFUSED = [
     (2, f"query s {BOX} --explain", "single release; name a slice"),
     (2, f"query s {BOX} --nested", "single release; name a slice"),
     (5, "export s x.csv", "series of time slices"),
-    (5, "top s", "series of time slices"),
-    (5, "quantiles s", "series of time slices"),
-    (5, f"difference s one {BOX}", "series of time slices"),
+    (5, "query s --top 10", "series of time slices"),
+    (5, "query s --quantiles", "series of time slices"),
+    (5, f"query s --difference one {BOX}", "series of time slices"),
     (2, "info one --slice 2024-01", "must be given with a series"),
     (5, "info v.csv --slice 2024-01", "cannot be read as a release"),
     (2, f"{BUILD} --per slice", "--slices must be given with --per slice"),
@@ -208,7 +208,7 @@ REFUSED = [
     (2, f"{BUILD} {TIMES} --slices 2024-01 --per slice", "--per slice"),
     (
         2,
-        f"build v.csv -o x --epsilon 1 --bounds private --bounds-share 0.1 {TIMES} --slices 2024-01",
+        f"build v.csv -o x --epsilon 1 --bounds private {TIMES} --slices 2024-01",
         "--bounds must be public with slices",
     ),
     (

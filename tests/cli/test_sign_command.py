@@ -1,4 +1,4 @@
-"""psd keygen, sign and verify: who vouches for a release, and what is refused."""
+"""psd sign: who vouches for a release, and what is refused."""
 
 import json
 import stat
@@ -20,14 +20,14 @@ from psd.release.signing import sign, signature_name
 from support.cli_runner import check_refusals, cli, fails, files, passes, three_by_three
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-SIGN = "sign r.psd.parquet --key office.pem"
-VERIFY = "verify r.psd.parquet --key office.pub.pem"
+SIGN = "sign file r.psd.parquet --key office.pem"
+VERIFY = "sign check r.psd.parquet --key office.pub.pem"
 
 
 @pytest.fixture(autouse=True)
 def place(release, here):
     """A folder with a release and a key, in which the commands run."""
-    said = passes("keygen office.pem")
+    said = passes("sign new office.pem")
     assert said == "wrote office.pem (PRIVATE) and office.pub.pem (public)\n"
     return here
 
@@ -39,7 +39,7 @@ def test_an_office_signs_and_a_reader_verifies(place, release):
     matches = "the content matches the signature of the key in office.pub.pem"
     assert passes(VERIFY).splitlines() == [digest, matches]
     unsigned = "the content matches the digest; no signature was checked (see --key)"
-    assert passes("verify r.psd.parquet").splitlines() == [digest, unsigned]
+    assert passes("sign check r.psd.parquet").splitlines() == [digest, unsigned]
     assert release.read_bytes() == before
     names = ["office.pem", "office.pub.pem", "r.psd.parquet", "r.psd.parquet.sig"]
     assert files(place) == names
@@ -54,16 +54,16 @@ def test_a_private_key_is_for_its_owner_and_never_overwritten(place, subtests):
         (6, "office.pub.pem", "a key is never overwritten"),
         (6, ".", "is a folder"),
     ]
-    check_refusals(subtests, table, "keygen")
+    check_refusals(subtests, table, "sign new")
     (place / "office.pem").rename("kept.pem")
-    check_refusals(subtests, [(6, "office.pem", "office.pub.pem exists")], "keygen")
+    check_refusals(subtests, [(6, "office.pem", "office.pub.pem exists")], "sign new")
 
 
 def test_a_series_is_signed_likewise(place):
     months = psd.TimeSlices.parse("month", "2024-01..2024-02")
     psd.SeriesRelease.of(months, (three_by_three(), three_by_three())).save("s")
-    passes("sign s --key office.pem")
-    passes("verify s --key office.pub.pem")
+    passes("sign file s --key office.pem")
+    passes("sign check s --key office.pub.pem")
     (place / "s.sig").replace("r.psd.parquet.sig")
     assert "must be of digest" in fails(5, VERIFY)
 
@@ -96,7 +96,7 @@ def test_other_signatures_are_refused(place, subtests):
     target.write_text(signed + " " * 5000 + "more")
     assert "another version" in fails(5, VERIFY)
     target.write_bytes(b"\xff" * 64)
-    assert "must be a file that psd sign wrote, got r.psd.parquet.sig" in fails(5, VERIFY)
+    assert "must be a file that psd sign file wrote, got r.psd.parquet.sig" in fails(5, VERIFY)
 
 
 def test_a_signature_elsewhere_is_named(place, subtests):
@@ -107,7 +107,7 @@ def test_a_signature_elsewhere_is_named(place, subtests):
     sign("r.psd.parquet", "office.pem")
     (place / "r.psd.parquet.sig").rename("of-the-office.sig")
     passes(VERIFY, "--signature", "of-the-office.sig")
-    assert "--key" in fails(2, "verify r.psd.parquet --signature of-the-office.sig")
+    assert "--key" in fails(2, "sign check r.psd.parquet --signature of-the-office.sig")
 
 
 def pem(private, encryption=None):
@@ -130,10 +130,10 @@ def test_keys_that_cannot_be_used_are_refused(place, subtests):
         (place / name).chmod(0o600)
     table = [(2, name, "must be a private Ed25519 key") for name in unusable]
     table += [(2, "absent.pem", "does not exist"), (2, ".", "is not a file")]
-    check_refusals(subtests, table, "sign r.psd.parquet --key")
+    check_refusals(subtests, table, "sign file r.psd.parquet --key")
     del unusable["public.pem"]
     table = [(2, name, "must be a public") for name in (*unusable, "office.pem")]
-    check_refusals(subtests, table, "verify r.psd.parquet --key")
+    check_refusals(subtests, table, "sign check r.psd.parquet --key")
     (place / "office.pem").chmod(0o640)
     check_refusals(subtests, [(2, "", "chmod 600")], SIGN)
 
@@ -145,16 +145,16 @@ def test_sound_and_older_releases_alone_are_signed(release, place):
     release.write_bytes(content)
     said = fails(5, SIGN)
     assert "digest" in said or "epsilon" in said
-    assert "digest" in fails(5, "verify r.psd.parquet") or "epsilon" in said
+    assert "digest" in fails(5, "sign check r.psd.parquet") or "epsilon" in said
     assert not signature_name("r.psd.parquet").exists()
     (place / "old").write_bytes((GOLDEN / "seoul.format-3.psd.parquet").read_bytes())
-    assert "without a digest" in fails(5, "verify old")
-    passes("sign old --key office.pem")
-    passes("verify old --key office.pub.pem")
+    assert "without a digest" in fails(5, "sign check old")
+    passes("sign file old --key office.pem")
+    passes("sign check old --key office.pub.pem")
 
 
 def test_without_cryptography_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.asymmetric", None)
-    for line in ("keygen k.pem", SIGN):
+    for line in ("sign new k.pem", SIGN):
         assert "psd-publisher[sign]" in fails(7, line)
-    assert cli("verify r.psd.parquet").code == 0
+    assert cli("sign check r.psd.parquet").code == 0

@@ -1,4 +1,4 @@
-"""psd query --joint and --nested, psd top, quantiles, difference and raster exports."""
+"""psd query --joint, --nested, --top, --quantiles, --difference, and raster exports."""
 
 import json
 
@@ -105,11 +105,20 @@ def test_what_is_refused(other, subtests):
     table = [
         (2, f"query {R} --box -4 -4 5 5 {FIRST} --nested", "parent"),
         (2, f"{JOINT} --nested", ""),
-        (2, f"top {R} --size 2 2 --boxes b.csv", ""),
-        (2, f"top {R} -k 5 --size 2 2", "-k must be"),
-        (2, f"difference {R} {R}", ""),
-        (3, f"difference {R} taller {THREE}", "bounds"),
-        (2, f"difference {R} {R} {THREE}", "independent"),
+        (2, f"query {R} --top 10 --size 2 2 --boxes b.csv", ""),
+        (2, f"query {R} --top 5 --size 2 2", "--top must be"),
+        (2, f"query {R} --difference {R}", ""),
+        (2, f"query {R} --top 3 --joint", "at most one of --joint"),
+        (2, f"query {R} --top 3 --quantiles", "at most one of --joint"),
+        (2, f"query {R} --top 3 --confidence 0.9", "--confidence must be left out with --top"),
+        (2, f"query {R} --quantiles {FIRST}", "--box must be left out with --quantiles"),
+        (2, f"query {R} --difference {R} --all-regions", "--all-regions must be left out with"),
+        (2, f"query {R} {FIRST} --by count", "--by must be left out without --top"),
+        (2, f"query {R} {FIRST} --seed 0", "left out without --top or --quantiles"),
+        (2, f"query {R} {FIRST} --ratio", "--ratio must be left out without --difference"),
+        (2, f"query {R} --top 3 --format geojson", "--format must be table, csv or json with"),
+        (3, f"query {R} --difference taller {THREE}", "bounds"),
+        (2, f"query {R} --difference {R} {THREE}", "independent"),
         (2, f"export {R} a.csv --size 4 6", "size"),
         (2, f"export {R} b.npy --cells all", "leaves"),
     ]
@@ -118,21 +127,21 @@ def test_what_is_refused(other, subtests):
 
 def test_top_of_cells_rasters_and_regions(here):
     expected = loaded().top(2)
-    lines = passes(f"top {R} -k 2").splitlines()
+    lines = passes(f"query {R} --top 2").splitlines()
     assert lines[-2].split()[0] == "1"
     assert lines[0].split()[-1] == "probability"
-    for table in (as_table(f"top {R} -k 2"), pd.DataFrame(as_json(f"top {R} -k 2"))):
+    for table in (as_table(f"query {R} --top 2"), pd.DataFrame(as_json(f"query {R} --top 2"))):
         pd.testing.assert_frame_equal(table, expected, check_dtype=False)
-    assert as_table(f"top {R} -k 4 --size 2 2").estimate.sum() == pytest.approx(22)
+    assert as_table(f"query {R} --top 4 --size 2 2").estimate.sum() == pytest.approx(22)
     write_points(here / "b.csv", [("a", *BOXES[0]), ("b", *BOXES[1])], f"id,{SIDES}")
-    assert as_table(f"top {R} -k 1 --boxes b.csv").id.tolist() == ["b"]
+    assert as_table(f"query {R} --top 1 --boxes b.csv").id.tolist() == ["b"]
     shape = gpd.GeoDataFrame({"name": ["x"]}, geometry=[shapely.box(*BOXES[1])], crs="EPSG:4326")
     shape.to_file("p.gpkg")
-    assert "x" in passes(f"top {R} -k 1 --polygons p.gpkg")
+    assert "x" in passes(f"query {R} --top 1 --polygons p.gpkg")
 
 
 def test_quantiles_rasters_and_differences(other):
-    line = f"quantiles {R} --classes 3 --size 3 3"
+    line = f"query {R} --quantiles --classes 3 --size 3 3"
     expected = loaded().quantiles(3, size=(3, 3))
     assert len(passes(line).splitlines()) == 3
     for table in (as_table(line), pd.DataFrame(as_json(line))):
@@ -140,14 +149,14 @@ def test_quantiles_rasters_and_differences(other):
     assert passes(f"export {R} a.npy --size 4 6") == "wrote a.npy\n"
     assert np.load("a.npy").shape == (3, 6, 4)
     for verb, name in ((psd.difference, ""), (psd.ratio, "--ratio")):
-        line = f"difference {R} other {THREE} {name}"
+        line = f"query {R} --difference other {THREE} {name}"
         pd.testing.assert_frame_equal(as_table(line), verb(loaded(), other, BOXES))
         assert (name.removeprefix("--") or "difference") in passes(line).split()
 
 
 def test_output_files(release, other, here, subtests):
     (here / "r").write_bytes(release.read_bytes())  # its name says nothing of its format
-    for line in ("top r -k 3", "quantiles r", f"difference r other {THREE}"):
+    for line in ("query r --top 3", "query r --quantiles", f"query r --difference other {THREE}"):
         with subtests.test(line):
             assert passes(f"{line} -o a.csv") == "wrote a.csv\n"
             assert (here / "a.csv").read_text() == passes(f"{line} --format csv")

@@ -1,4 +1,4 @@
-"""psd tally, psd merge, and builds of their tallies: outcomes, refusals, and nothing said."""
+"""psd tally of records and of tallies, and builds of them: outcomes, and what is refused."""
 
 import io
 import os
@@ -56,7 +56,7 @@ def test_tallies_of_rounded_coordinates():
     rounded = "--coordinate-resolution 1e-4"
     tally(rounded, (1, 2))
     tally(months=[3])
-    fails(8, "merge 1 3 -o t/13")
+    fails(8, "tally 1 3 -o t/13")
     passes(f"build 1 2 -o r {SURE}")
     assert psd.Release.load("r").domain.coordinate_resolution == "0.0001"
     told = fails(2, f"build 1 -o s {SURE} {rounded}")
@@ -65,13 +65,13 @@ def test_tallies_of_rounded_coordinates():
 
 def test_merged_step_by_step(folder, subtests):
     tally(USER)
-    told = passes("merge 1 2 -o m")
+    told = passes("tally 1 2 -o m")
     assert told == "wrote m (PRIVATE)\n(per user, at most 8 records of each)\n"
     assert mode(folder / "m") == 0o600
     told = passes("build m 3 -o r --epsilon 1")
     assert told == "wrote r: auto, epsilon 1 per user, at most 12 records of each\n"
     assert psd.Release.load("r").unit.max_contributions == 12
-    table = [(8, f"{verb} m 1 -o x", "would count twice") for verb in (f"build {SURE}", "merge")]
+    table = [(8, f"{verb} m 1 -o x", "would count twice") for verb in (f"build {SURE}", "tally")]
     check_refusals(subtests, table)
 
 
@@ -122,8 +122,8 @@ def test_a_kept_tally_is_one_that_merges(folder, subtests):
     passes("build kept 2 -o both --epsilon 1 --keep-tally k2")
     assert psd.Release.load("both").unit.max_contributions == 8
     table = [
-        (8, "merge kept k2 -o x", "repeated"),
-        (8, "merge kept 1 -o x", "of the same file"),
+        (8, "tally kept k2 -o x", "repeated"),
+        (8, "tally kept 1 -o x", "of the same file"),
     ]
     check_refusals(subtests, table)
 
@@ -158,24 +158,29 @@ REFUSED = [
     (8, "build a other -o x --epsilon 1", "bounds, CRS, lattice or"),
     (8, "build a a -o x --epsilon 1", "repeated"),
     (8, "build a linked -o x --epsilon 1", "of the same file"),
-    (8, "merge cut b -o x", "is not a tally"),
-    (8, "merge broken b -o x", "is damaged"),
-    (8, "merge absent b -o x", "does not exist"),
-    (8, "merge v1.csv b -o x", "is not a tally"),
-    (8, "merge a user -o x", "units of privacy"),
-    (8, "merge a walled -o x", "different boundaries"),
-    (8, "merge a coarse -o x", "steps of the lattice"),
+    (2, "tally cut b -o x", "tally the records first"),
+    (8, "tally broken b -o x", "is damaged"),
+    (8, "tally absent b -o x", "does not exist"),
+    (2, "tally v1.csv b -o x", "tally the records first"),
+    (8, "tally a user -o x", "units of privacy"),
+    (8, "tally a walled -o x", "different boundaries"),
+    (8, "tally a coarse -o x", "steps of the lattice"),
     (2, "build coarse -o x --epsilon 1 --method quadtree --set height=4", "divide no finer"),
-    (8, "merge a months -o x", "different time slices"),
-    (8, "merge carried1 carried2 -o x", "different keys"),
+    (8, "tally a months -o x", "different time slices"),
+    (8, "tally carried1 carried2 -o x", "different keys"),
     (2, "build a v3.csv -o x --epsilon 1", "tally the records first"),
     (2, "build a -o x --epsilon 1 --bounds 0 0 1 1", "--bounds must be left out"),
     (2, "build a -o x --epsilon 1 --user user_id", "--user must be left out"),
     (2, "build a -o x --epsilon 1 --slices 2024-01", "--slices must be left out"),
     (2, "build v1.csv -o x --epsilon 1", "--bounds must be given"),
     (2, "build a -o x", "--epsilon"),
-    (6, "merge a b -o a --overwrite", "read as an input"),
-    (6, "merge a b -o other", "exists"),
+    (6, "tally a b -o a --overwrite", "read as an input"),
+    (6, "tally a b -o other", "exists"),
+    (2, "tally a b", "-o must be given with tallies"),
+    (2, "tally a b --into t", "--into must be left out with tallies, which state how"),
+    (2, f"tally a b -o x {BOUNDS}", "--bounds must be left out with tallies"),
+    (2, "tally a b -o x --x lon", "--x must be left out with tallies"),
+    (2, "tally v1.csv -o x", "--bounds must be given; only tallies state their own"),
     (2, TALLY, "give -o"),
     (2, f"{TALLY} -o x --into t", "give -o"),
     (6, f"{TALLY} --into y", "does not exist"),
@@ -214,4 +219,4 @@ def test_an_input_of_no_file_needs_a_name(folder, monkeypatch):
     assert "part must name an input" in fails(2, f"tally - -o x {BOUNDS}")
     passes(f"tally - -o x {BOUNDS} --part January")
     passes(f"tally v2.csv -o y {BOUNDS} --part January")
-    assert "of the same name" in fails(8, "merge x y -o z")
+    assert "of the same name" in fails(8, "tally x y -o z")

@@ -64,7 +64,7 @@ def test_query_shows_the_text_of_a_release_as_it_is(subtests, here):
     table = gpd.GeoDataFrame({"name": [CLOSING, "b"], CLOSING: [1, 2]}, geometry=shapes, crs=4326)
     table.to_parquet("d.parquet")
     assert CLOSING in shown("query r.psd.parquet --polygons d.parquet")
-    assert CLOSING in shown("top r.psd.parquet -k 2 --polygons d.parquet")
+    assert CLOSING in shown("query r.psd.parquet --top 2 --polygons d.parquet")
     assert CLOSING in fails(5, "info", CLOSING)
     (here / "[" / "d]").write_bytes(b"PAR1")
     told = fails(5, "query [/d] --box -4 -1 5 5")

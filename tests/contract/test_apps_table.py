@@ -13,7 +13,7 @@ import pytest
 
 import psd
 from psd import _apps
-from psd._apps import COMMANDS, FAMILIES, MEMBERS, MOVED, USES, VARIANTS
+from psd._apps import COMMANDS, FAMILIES, MEMBERS, MOVED, OPTIONS, USES, VARIANTS
 from psd.errors import MissingExtraError
 from support.cli_runner import cli, fails, passes, write_points
 from support.needed_apps import TESTS, lacks_app, needed_apps
@@ -43,7 +43,7 @@ def without(monkeypatch):
 def test_each_name_of_the_table_is_of_an_app():
     variants = [module for family in VARIANTS.values() for module in family.values()]
     assert {*map(app_of, [*MEMBERS.values(), *variants, *FAMILIES, *MOVED.values()])} <= {*USES}
-    assert {*COMMANDS.values()} <= {*USES}
+    assert {*COMMANDS.values(), *OPTIONS.values()} <= {*USES}
     assert {used for each in USES.values() for used in each} <= {*USES}
     folders = {path.name for path in Path(psd.apps.__path__[0]).iterdir() if path.is_dir()}
     assert {name for name in USES if _apps.has_app(name)} == folders - {"__pycache__"}
@@ -118,6 +118,24 @@ def test_a_command_of_a_missing_app_is_one_sentence_and_not_listed(without):
         line for line in shown.splitlines() if line.startswith("  plan ")
     }
     assert cli("methods --help").code == 0
+
+
+def test_a_group_shows_what_is_there_of_several_apps_and_goes_with_the_last(without):
+    without("evaluation")
+    told = f"psd: error: psd check compare {MISSING.format('evaluation')} psd\n"
+    assert fails(7, "check compare x.csv") == told
+    lines = [line.split()[:1] for line in passes("check").splitlines()]
+    assert ["audit"] in lines
+    assert ["compare"] not in lines
+    without("auditing")
+    assert fails(7, "check --help").startswith("psd: error: psd check must have the app 'auditing'")
+    assert "  check " not in passes("--help")
+
+
+def test_an_option_of_a_missing_app_is_one_sentence(without):
+    without("web")
+    told = f"psd: error: psd info --sheet {MISSING.format('web')} psd\n"
+    assert fails(7, "info r.psd.parquet --sheet s.html") == told
 
 
 def test_an_app_is_missing_with_one_that_it_uses(without):

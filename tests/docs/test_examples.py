@@ -22,7 +22,7 @@ import psd.testing
 from psd._util import plugins
 from psd.decompositions import methods, register
 from psd.ledger.ledger import Ledger
-from psd_cli.main import cli
+from support.cli_runner import parse
 from support.pages import INSTALLS, ROOT, blocks, command_lines, run_page, run_shell
 from support.postgres import execute, ingest, rows
 
@@ -41,18 +41,6 @@ FILE = re.compile(
 POSTGIS = "needs a PostGIS server"
 METHOD = "docs/contributing/method.md"
 ADDRESS = "postgresql://ann@db.example.org/city"
-
-
-def parse(words):
-    """Parse a command line as click does, without running it."""
-    group = cli
-    while True:
-        name, *words = words
-        command = group.get_command(None, name)
-        assert command is not None, name
-        if not hasattr(command, "get_command"):
-            return command.make_context(name, words)
-        group = command
 
 
 def test_blocks_have_a_language_and_commands_parse(subtests):

@@ -183,7 +183,10 @@ def test_what_is_made_of_releases_does_not_either(method, world):
     suffixes, release = ("gpkg", "parquet", "geojson", "csv"), "r.psd.parquet"
     then = [["export", release, f"cells.{suffix}"] for suffix in suffixes]
     then += [["export", release, "cells.npy", "--size", "4", "4"], ["info", release]]
-    then += [["verify", release], ["query", release, "--box", "126.9", "37.4", "127.2", "37.7"]]
+    then += [
+        ["sign", "check", release],
+        ["query", release, "--box", "126.9", "37.4", "127.2", "37.7"],
+    ]
     words = ["--method", method, *SMALL.get(method, []), *PLACE]
     # Libraries log what they look up for the first time in a process, such as a CRS.
     world("once", [build("d.csv", words), *then])

@@ -497,8 +497,8 @@ def test_a_recipe_and_tallies_say_the_same_sentence(room):
     write(room.folder / "good.csv", BASE)
     for name, bounds in (("a", BOX), ("b", (126, 37, 128, 39))):
         assert cli("tally", "good.csv", "-o", f"{name}.tally", "--bounds", *bounds).code == 0
-    assert cli("merge", "a.tally", "-o", "m.tally").code == 0
-    assert cli("run", "r.toml") == FAULT
+    assert cli("tally", "a.tally", "-o", "m.tally").code == 0
+    assert cli("build", "r.toml") == FAULT
     for other in ("b.tally", "m.tally"):
         line = ("build", "a.tally", other, "-o", "r.psd", "--epsilon", 1)
         assert cli(*line, *LEDGER) == FAULT

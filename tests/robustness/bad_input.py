@@ -25,7 +25,7 @@ from psd.decompositions.quadtree import Quadtree
 from psd.ingest.sources import Columns
 from psd.ingest.sources import csv as source
 from psd.ledger.ledger import Ledger
-from psd_cli.apps import evaluation  # noqa: F401 (psd compare)
+from psd_cli.apps import evaluation  # noqa: F401 (psd check compare)
 from robustness.commands import later
 from support.releases import as_drawn
 
@@ -38,7 +38,7 @@ WORLD = ("--bounds", "-180", "-90", "180", "90")
 DEFAULTS = {
     "build": (("-o", OUTPUT), ("--epsilon", "1"), WORLD, ("--method", "quadtree"),
         ("--set", "height=1")),
-    "compare": (("-o", OUTPUT), ("--epsilons", "1"), WORLD, ("--methods", "grid,quadtree"),
+    "check compare": (("-o", OUTPUT), ("--epsilons", "1"), WORLD, ("--methods", "grid,quadtree"),
         ("--runs", "1")),
     "query": (("-o", ANSWERS),),
 }  # fmt: skip
@@ -81,7 +81,7 @@ class Case:
     @property
     def args(self):
         """Command line after `psd`."""
-        line, options = [self.command, self.input], shlex.split(self.options)
+        line, options = [*self.command.split(), self.input], shlex.split(self.options)
         for option, *values in DEFAULTS.get(self.command, ()):
             if option not in options and INSTEAD.get(option) not in options:
                 line += [option, *values]
@@ -161,7 +161,7 @@ def valued(option, values, between=" "):
     return [f"{option}{between}{value}" for value in values.split()]
 
 
-uncompared = partial(wrong, command="compare")
+uncompared = partial(wrong, command="check compare")
 
 
 def flat(table):
@@ -776,7 +776,8 @@ UNITS = (
     wrong("U04-order", "numbers with commas in another order", "west below east",
         "--bounds 9,0,0,9", code=3),
     wrong("U04-no-crs", "a CRS of the bounds that does not exist",
-        "crs of the bounds must be a coordinate reference", "--bounds=0,0,9,9 --bounds-crs EPSG:0", code=3),
+        "bounds-crs must be a coordinate reference",
+        "--bounds=0,0,9,9 --bounds-crs EPSG:0", code=3),
     wrong("U04-far", "bounds beyond where the CRS of the release is used", "bounds",
         "--crs EPSG:5179 --bounds=0,-89,1,-88 --bounds-crs EPSG:4326", code=3),
     wrong("U04-metres", "degrees as bounds of a CRS in metres",
@@ -870,7 +871,7 @@ COVARIATES = (
         "the covariate lies outside the bounds", polygons(EUROPE), options=KOREA, code=3),
     excluded("K05-column", "no such column", "one of the covariate (people), got 'Leute'",
         polygons(BOX, people=1), settings=":column=Leute"),
-    excluded("K06-size", "`--covariate land.npy --covariate-size 2000`", "must be between 1 and 1024",
+    excluded("K06-size", "`--covariate-size 2000`", "must be between 1 and 1024",
         array([1, 1]), file="land.npy", settings=":size=2000"),
     *(
         kept(f"K07-{end}", given, 3, beside(file, content), options=f"--covariate {file}{settings}")
@@ -1059,7 +1060,7 @@ tested where they are read. The first letter of a case is its group in the check
 | P | a parameter |
 | U | the unit of privacy and the area |
 | K | a public covariate |
-| E | `psd compare`, which reads files and values as `psd build` does |
+| E | `psd check compare`, which reads files and values as `psd build` does |
 | Q | a query |
 | F | the file system and the process |
 | L | a ledger that has to pay |
@@ -1074,7 +1075,7 @@ tested where they are read. The first letter of a case is its group in the check
 
 Unless the row says otherwise, the command is
 
-- for E: `psd compare points.csv -o errors.csv --epsilons 1 --methods grid,quadtree --runs 1
+- for E: `psd check compare points.csv -o errors.csv --epsilons 1 --methods grid,quadtree --runs 1
   --bounds -180 -90 180 90`;
 - for Q: `psd query world.psd.parquet -o answers.csv`, of a release within the same
   bounds; WKT comes with `--polygons p.wkt --polygons-crs EPSG:4326`;

@@ -306,8 +306,9 @@ def without_mask(args):
         for line in (
             "ledger create out/l",
             f"tally {INPUT} -o out/t --bounds 0 0 4 4",
-            f"evaluate {OUTPUT} {INPUT} -o out/e.csv --plot out/e.png --report out/e.html {known}",
-            f"compare {INPUT} -o out/c.csv --plot out/c.png --epsilons 1 --bounds 0 0 4 4 "
+            f"check evaluate {OUTPUT} {INPUT} -o out/e.csv --plot out/e.png "
+            f"--report out/e.html {known}",
+            f"check compare {INPUT} -o out/c.csv --plot out/c.png --epsilons 1 --bounds 0 0 4 4 "
             "--methods grid --runs 1 --jobs 1",
             f"export {OUTPUT} out/cells.gpkg",
             f"export {OUTPUT} out/cells.geojson",
@@ -489,7 +490,7 @@ PROCESSES = (
         f"cannot write out/cells.{ending}", f"export {OUTPUT} out/cells.{ending}", run=within(50),
         deep=ending == "tif") for ending in FORMATS),
     Fault("F01-evaluation", "no room for an evaluation", 6, "cannot write out/e.csv",
-        args=f"evaluate {OUTPUT} {INPUT} -o out/e.csv", run=within(10)),
+        args=f"check evaluate {OUTPUT} {INPUT} -o out/e.csv", run=within(10)),
     Fault("F01-screen", "standard output is a full disk", 6, "cannot write to standard output",
         args=QUERY, run=process(streams="full")),
     Fault("F01-answer", "the same, for an answer that was paid", 6,

@@ -13,6 +13,7 @@ from pathlib import Path
 import pandas as pd
 
 import psd
+from psd_cli.main import cli as group
 from psd_cli.main import run
 from support.releases import as_drawn
 
@@ -41,6 +42,26 @@ class Terminal(io.StringIO):
 
     def isatty(self):
         return True
+
+
+def every_command(within=group, path=""):
+    """Words of each command, those below others too, and the command."""
+    for name in within.list_commands(None):
+        command = within.get_command(None, name)
+        yield f"{path}{name}", command
+        if hasattr(command, "list_commands"):
+            yield from every_command(command, f"{path}{name} ")
+
+
+def parse(words):
+    """Context of a command line as click parses it, without a run."""
+    command = group
+    while True:
+        name, *words = words
+        command = command.get_command(None, name)
+        assert command is not None, name
+        if not hasattr(command, "get_command") or not words:
+            return command.make_context(name, words)
 
 
 def words(*args):

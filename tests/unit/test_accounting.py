@@ -168,7 +168,7 @@ def test_laws_of_losses_are_composed():
     together = accounting.Composition.of(MILLIONTH, pure=pure, samples=[training], rho=10**9)
     assert together.composed == half + accounting.epsilon_of(10**9, MILLIONTH / 2)
     assert accounting.compose_losses(pure, [training], Fraction(1, 10**10)) is None
-    found = as_json("account --delta 1e-5 --sampled 0.01,1,1000")
+    found = as_json("ledger account --delta 1e-5 --sampled 0.01,1,1000")
     assert found["smallest_bound"] == "losses composed"
     assert found["epsilon"] == found["losses_composed"]
 

@@ -380,8 +380,8 @@ def _reading_section(release: Release | SeriesRelease) -> str:
         paragraph(
             "Do not read single small cells: an estimate of a few records may be noise alone. Add "
             "cells up, or ask for a larger area; the relative error falls. Do not compare two "
-            "estimates whose intervals overlap without psd difference, which states the error of "
-            "the difference."
+            "estimates whose intervals overlap without psd query --difference, which states the "
+            "error of the difference."
         ),
     )
 
@@ -400,7 +400,7 @@ def _citation_section(release: Release | SeriesRelease) -> str:
         "How to cite it",
         paragraph(". ".join(part.rstrip(".") for part in parts if part) + "."),
         paragraph(
-            "psd verify compares a file with this digest. This sheet was made by psd "
+            "psd sign check compares a file with this digest. This sheet was made by psd "
             f"{__version__}."
         ),
     )

@@ -1,4 +1,4 @@
-"""psd audit: rows, outcomes, faults and refusals."""
+"""psd check audit: rows, outcomes, faults and refusals."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ import pytest
 from psd.mechanisms.laplace import LaplaceMechanism
 from support.cli_runner import as_json, check_refusals, cli, passes
 
-SMALL = "audit --method grid --epsilon 1 --set size=16 --canaries 256"
+SMALL = "check audit --method grid --epsilon 1 --set size=16 --canaries 256"
 FAST = f"{SMALL} --runs 2 --pairs 0"
 SURE = f"{FAST} --confidence 0.999999"
 HEADINGS = ["attack", "samples", "seen", "lower", "upper", "expected", "verdict"]
@@ -67,4 +67,4 @@ def test_faults_and_refusals_have_exit_codes(monkeypatch, subtests, here):
     assert "above the claim" in outcome.out
     assert outcome.err.startswith("psd: error: grid is not private as claimed: epsilon is over ")
     assert outcome.err.count("\n") == 1
-    check_refusals(subtests, WRONG_AUDITS, "audit --method grid --epsilon 1")
+    check_refusals(subtests, WRONG_AUDITS, "check audit --method grid --epsilon 1")

@@ -1,4 +1,4 @@
-"""psd compare: PRIVATE on screen and in files, refusals, and nothing left by an interrupt."""
+"""psd check compare: PRIVATE on screen and in files, refusals, and nothing left by an interrupt."""
 
 import contextlib
 import os
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.deep
 BOUNDS = ("--bounds", 0, 0, 10, 10)
 SMALL = ("--methods", "grid,quadtree", "--set", "quadtree.height=3", "--set", "grid.size=4")
 QUICK = (*BOUNDS, *SMALL, "--runs", 2, "--jobs", 1)
-COMPARE = "compare visits.csv -o e.csv"
+COMPARE = "check compare visits.csv -o e.csv"
 PLOTTED = f"{COMPARE} --plot e.png"
 
 
@@ -146,7 +146,7 @@ def test_overwrite_rules(here, monkeypatch):
         "psd.apps.evaluation.compare.read", lambda *a: pytest.fail("the input was read")
     )
     assert "exists" in fails(6, *args)
-    same = ("compare visits.csv --overwrite", *QUICK, "-o")
+    same = ("check compare visits.csv --overwrite", *QUICK, "-o")
     assert "two outputs have the same path" in fails(6, *same, "e.svg", "--plot", "e.svg")
     assert "read as an input" in fails(6, *same, "visits.csv")
     assert "read as an input" in fails(6, *same, "e.csv", "--plot", "visits.csv")

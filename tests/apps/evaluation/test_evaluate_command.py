@@ -1,4 +1,4 @@
-"""psd evaluate: PRIVATE on screen and in files, parts, tally, refusals."""
+"""psd check evaluate: PRIVATE on screen and in files, parts, tally, refusals."""
 
 import os
 
@@ -22,7 +22,7 @@ def visits(here):
 @pytest.mark.deep
 def test_eight_classes_with_files(here):
     passes(BUILD, "r")
-    line = "evaluate r v.csv -o e.csv --plot e.png"
+    line = "check evaluate r v.csv -o e.csv --plot e.png"
     told = passes(line)
     assert "PRIVATE" in told
     assert "reveals something about the data that epsilon does not cover" in told
@@ -32,12 +32,12 @@ def test_eight_classes_with_files(here):
     assert {(here / name).stat().st_mode & 0o777 for name in ("e.csv", "e.png")} == {0o600}
     assert "exists" in fails(6, line)
     (here / "boxes.csv").write_text("id,west,south,east,north\na,0,0,10,10\n")
-    assert "given" in passes("evaluate r v.csv --boxes boxes.csv")
+    assert "given" in passes("check evaluate r v.csv --boxes boxes.csv")
     passes(BUILD, "r", *USER.split(), "t.private")
     assert (here / "t.private").stat().st_mode & 0o777 == 0o600
-    told = fails(2, "evaluate r v.csv")
+    told = fails(2, "check evaluate r v.csv")
     assert "needs --tally, the private tally of its build" in told
-    assert "bounding" in passes("evaluate r v.csv --tally t.private --boxes boxes.csv")
+    assert "bounding" in passes("check evaluate r v.csv --tally t.private --boxes boxes.csv")
 
 
 REFUSED = [
@@ -53,7 +53,7 @@ REFUSED = [
 
 def test_refusals(here, subtests):
     passes(BUILD, "r")
-    check_refusals(subtests, REFUSED, "evaluate")
+    check_refusals(subtests, REFUSED, "check evaluate")
     assert cli(BUILD, "both", "--keep-tally", here / "." / "both").code == 6
     assert not (here / "both").exists()
     passes(BUILD, "r", *USER.split(), "t.private")
@@ -61,7 +61,7 @@ def test_refusals(here, subtests):
         (6, "-o t.private", "t.private"),
         (6, "-o x.png --plot x.png", "two outputs have the same path"),
     ]
-    check_refusals(subtests, table, "evaluate r v.csv --tally t.private --overwrite")
+    check_refusals(subtests, table, "check evaluate r v.csv --tally t.private --overwrite")
 
 
 # A user of three rows on one day and one on another, and a user of one row.
@@ -80,7 +80,7 @@ UNITS = ("--count users", f"--max-contributions 2 {DAY}", "--max-contributions a
 @pytest.mark.deep
 def test_releases_of_every_unit_are_evaluated(here, subtests):
     write_points(here / "points.csv", ROWS, "id,at,lon,lat")
-    line = "evaluate r points.csv --tally p.tally -o e.csv --overwrite"
+    line = "check evaluate r points.csv --tally p.tally -o e.csv --overwrite"
     for unit in UNITS:
         with subtests.test(unit):
             passes(f"{SURE} --user id {unit}", *CERTAIN, *BOUNDS)
@@ -93,7 +93,7 @@ def test_releases_of_every_unit_are_evaluated(here, subtests):
     plot = gpd.GeoDataFrame({"id": ["land"]}, geometry=[shapely.box(-2, -2, 2, 2)], crs="EPSG:4326")
     plot.to_file("plot.gpkg")
     passes(f"{SURE} --boundary plot.gpkg", *CERTAIN, *BOUNDS)
-    assert "rebuild with --keep-tally" in fails(2, "evaluate r points.csv -o f.csv")
+    assert "rebuild with --keep-tally" in fails(2, "check evaluate r points.csv -o f.csv")
     passes(line)
     assert pd.read_csv("e.csv", skiprows=1)["true_bounding_error"].min() == -1
 
@@ -105,9 +105,9 @@ def test_a_release_of_several_tallies_is_judged_by_the_one_that_it_kept(here):
         (here / f"{name}.csv").write_text(f"user_id,lon,lat\n{name},1,1\n{name},2,2\n")
         passes(f"tally {name}.csv -o {name}.tally {bounds}")
     passes("build v.tally w.tally -o both --epsilon 1 --keep-tally kept")
-    assert "bounding" in passes("evaluate both v.csv w.csv --boxes boxes.csv --tally kept")
+    assert "bounding" in passes("check evaluate both v.csv w.csv --boxes boxes.csv --tally kept")
     passes(f"build v.csv -o one --epsilon 1 {bounds} --keep-tally own")
-    assert "is of another release" in fails(8, "evaluate both v.csv --tally own")
+    assert "is of another release" in fails(8, "check evaluate both v.csv --tally own")
 
 
 @pytest.mark.deep
@@ -125,6 +125,6 @@ def test_private_files_have_no_name_until_they_are_whole(here, monkeypatch):
     for path in private:
         path.touch(mode=0o644)
     before = sorted(os.listdir(here))
-    passes("evaluate r v.csv -o p.csv --report p.html --overwrite")
+    passes("check evaluate r v.csv -o p.csv --report p.html --overwrite")
     assert seen == [before] * 2
     assert {path.stat().st_mode & 0o777 for path in private} == {0o600}

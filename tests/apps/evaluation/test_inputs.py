@@ -1,4 +1,4 @@
-"""Inputs of every kind: psd evaluate and psd compare read what psd build reads."""
+"""Inputs of every kind: psd check evaluate and psd check compare read what psd build reads."""
 
 import pyarrow as pa
 import pytest
@@ -17,8 +17,8 @@ def test_the_three_commands_read_every_kind(here, given):
     (here / "d").mkdir()
     KINDS[given]()
     builds_all_rows(given)
-    assert "score" in passes(f"evaluate r {given}")
-    assert "score" in passes(f"compare {given} {COMPARE}")
+    assert "score" in passes(f"check evaluate r {given}")
+    assert "score" in passes(f"check compare {given} {COMPARE}")
 
 
 def test_the_same_table_of_postgis(postgis, here):
@@ -26,5 +26,5 @@ def test_the_same_table_of_postgis(postgis, here):
     ingest(postgis, "runs", pa.Table.from_pandas(ROWS))
     passes("build", postgis, "--table", "runs", "-o", "r", *BUILD)
     for given in (("--table", "public.runs"), ("--query", "SELECT * FROM runs")):
-        assert "score" in passes("evaluate r", postgis, *given)
-    passes(f"compare {postgis} --table runs {COMPARE}")
+        assert "score" in passes("check evaluate r", postgis, *given)
+    passes(f"check compare {postgis} --table runs {COMPARE}")

@@ -41,7 +41,7 @@ def campaign(folder, here):
 
 
 def test_the_release_is_queried_like_any_other(campaign):
-    for command in ("query r.psd.parquet --box 0 0 4 4", "verify r.psd.parquet"):
+    for command in ("query r.psd.parquet --box 0 0 4 4", "sign check r.psd.parquet"):
         outcome = cli(command)
         assert outcome.code == 0, (command, outcome.err)
     assert psd.load("r.psd.parquet").unit.kind == "report"
@@ -151,7 +151,7 @@ def test_refusals(campaign, subtests):
 @pytest.mark.deep
 def test_joint_answers_and_a_plan_as_a_table_a_file_or_json(campaign, here):
     assert "as it is" in cli("query r.psd.parquet --box 0 0 4 4 --explain").out
-    for verb, options in (("top", "-k 2"), ("quantiles", ""), ("export", "cells.gpkg")):
+    for verb, options in (("query", "--top 2"), ("query", "--quantiles"), ("export", "cells.gpkg")):
         assert cli(f"{verb} r.psd.parquet {options}").code == 0
     (here / "public.csv").write_text("lon,lat\n" + "1,1\n2,3\n" * 50)
     line = f"local plan {BOUNDS} --devices 2000 --epsilon 2 --runs 1 --points public.csv"

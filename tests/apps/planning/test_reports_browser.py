@@ -29,9 +29,9 @@ def pages(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         passes(f"build -o r --epsilon 1 {BOUNDS}", visits)
-        passes("evaluate r --report evaluate.html", visits)
+        passes("check evaluate r --report evaluate.html", visits)
         quick = "--report compare.html --methods grid,quadtree --runs 2 --jobs 1"
-        passes(f"compare -o c.csv {BOUNDS} {quick}", visits)
+        passes(f"check compare -o c.csv {BOUNDS} {quick}", visits)
         plan = "--count 1000 --methods grid --density uniform --runs 1"
         passes(f"plan --area 100 --epsilon 1 {plan} --plot plan.html")
     return folder

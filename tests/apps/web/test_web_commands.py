@@ -1,4 +1,4 @@
-"""psd map and methodology: pages that browsers open."""
+"""psd map and psd info --sheet: pages that browsers open."""
 
 import geopandas as gpd
 import pytest
@@ -37,17 +37,19 @@ WRONG_MAPS = [
 @pytest.mark.deep
 def test_the_page_of_the_method_is_written_once(release, here, subtests):
     page = here / "sheet of the method ü.html"
-    assert passes("methodology", release, "-o", page) == f"wrote {page}\n"
+    assert passes("info", release, "--sheet", page) == f"wrote {page}\n"
     text = page.read_text(encoding="utf-8")
     assert "epsilon 1 per record" in text
     assert str(here) not in text
-    assert "--overwrite" in fails(6, "methodology", release, "-o", page)
-    passes("methodology", release, "-o", page, "--overwrite")
+    assert "--overwrite" in fails(6, "info", release, "--sheet", page)
+    passes("info", release, "--sheet", page, "--overwrite")
     table = [
-        (2, "r.psd.parquet -o sheet.pdf", "must end in .html"),
-        (5, "none.psd.parquet -o x.html", "none.psd.parquet"),
+        (2, "r.psd.parquet --sheet sheet.pdf", "must end in .html"),
+        (5, "none.psd.parquet --sheet x.html", "none.psd.parquet"),
+        (2, "r.psd.parquet --sheet x.html --format json", "--format must be left out with --sheet"),
+        (2, "r.psd.parquet --overwrite", "--overwrite must be given with --sheet"),
     ]
-    check_refusals(subtests, table, "methodology")
+    check_refusals(subtests, table, "info")
 
 
 CLAIM = "epsilon 1 and delta 1e-6 (rho 0.024355970359) per"
@@ -67,8 +69,8 @@ def test_pages_state_the_claim_of_gaussian_noise_and_a_limit_in_each_slice(here)
     )
     for name, words in (("first", ""), ("series", f"{DAYS} {USER}")):
         passes(f"{build} --delta 1e-6 --noise gaussian {words} -o {name}")
-        for page in ("map", "methodology"):
-            passes(f"{page} {name} -o {name}-{page}.html")
+        for page, line in (("map", "map {} -o"), ("sheet", "info {} --sheet")):
+            passes(line.format(name), f"{name}-{page}.html")
             text = (here / f"{name}-{page}.html").read_text(encoding="utf-8")
             assert CLAIM + (LIMIT if name == "first" else " user") in text
             limit = "at most 4 records of each, at most 1 of them in each time slice"

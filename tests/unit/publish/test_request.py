@@ -17,11 +17,11 @@ from psd.ingest.sources import Columns
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.public_files import BoundaryFile, CovariateFile
 from psd.publish.request import BuildRequest, ReadRequest
-from support.requests import request_of
 from psd.publish.request_table import table_from_request
 from psd.publish.request_values import from_toml, request_from_table, to_toml
 from psd.publish.tally_parts import TallyRequest
 from psd.space.time_slices import TimeSlices
+from support.requests import request_of
 from support.tables import refuses
 
 BOUNDS = (126.4, 37.0, 127.6, 38.0)

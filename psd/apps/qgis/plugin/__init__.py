@@ -1,6 +1,6 @@
 """Plugin of QGIS: the commands of `psd` in the Processing toolbox.
 
-`psd qgis-plugin` packs this folder. QGIS runs it in its own Python, so it imports nothing of the
+`psd qgis` packs this folder. QGIS runs it in its own Python, so it imports nothing of the
 library: it fills in forms, and runs the command `psd` in the environment where that is installed.
 """
 

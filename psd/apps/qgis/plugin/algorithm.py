@@ -54,9 +54,9 @@ class CommandAlgorithm(QgsProcessingAlgorithm):
     Parameters
     ----------
     form : dict
-        As `psd qgis-plugin` writes it.
+        As `psd qgis` writes it.
     version : str
-        Oldest version of `psd` that has these options.
+        Version of the plugin; `psd` must be of the same minor version.
     stated_command : callable
         The setting of the plugin.
     """

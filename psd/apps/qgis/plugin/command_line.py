@@ -18,7 +18,7 @@ _SECONDS_BETWEEN_LOOKS = 0.2
 
 
 class CommandError(Exception):
-    """The command is not there, is too old, was stopped, or refused; the text says which."""
+    """The command is not there, of another version, was stopped or refused; the text says which."""
 
 
 def words_of(form: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:
@@ -98,12 +98,12 @@ def find_command(stated: str) -> str:
 
 
 def check_version(command: str, version: str) -> None:
-    """Refuse a command that is older than the forms of the plugin.
+    """Refuse a command of another minor version than the plugin, whose forms are of its own.
 
     Raises
     ------
     CommandError
-        If it is older, or no `psd`.
+        If it is of another minor version, or no `psd`.
     """
     text = run_command([command, "--version"])[0]
     match = re.fullmatch(r"psd, version (\S+)", text.strip())
@@ -111,16 +111,12 @@ def check_version(command: str, version: str) -> None:
         raise CommandError(
             f"{command} must be the command psd, got a program that prints {text.strip()[:80]!r}"
         )
-    if _parts(match[1]) < _parts(version):
+    minor, found = (".".join(text.split(".")[:2]) for text in (version, match[1]))
+    if found != minor:
         raise CommandError(
-            f"{command} must be of version {version} or later, got {match[1]}; update it, or make "
-            "the plugin again by its `psd qgis-plugin`"
+            f"{command} must be of version {minor} as the plugin, got {match[1]}; install that "
+            "version, or make the plugin again by its `psd qgis`"
         )
-
-
-def _parts(version: str) -> tuple[int, ...]:
-    """Numbers of a version."""
-    return tuple(map(int, re.findall(r"\d+", version)[:3]))
 
 
 def run_command(words: list[str], stopped: Callable[[], bool] = lambda: False) -> tuple[str, str]:

@@ -67,7 +67,7 @@ class MapAlgorithm(QgsProcessingAlgorithm):
     Parameters
     ----------
     version : str
-        Oldest version of `psd` that the plugin takes.
+        Version of the plugin; `psd` must be of the same minor version.
     stated_command : callable
         The setting of the plugin.
     """

@@ -18,7 +18,7 @@ COMMAND_SETTING = "PSD_COMMAND"
 
 
 def read_forms() -> dict[str, Any]:
-    """The forms that `psd qgis-plugin` wrote, with the version of `psd` that wrote them."""
+    """The forms that `psd qgis` wrote, with the version of `psd` that wrote them."""
     table: dict[str, Any] = json.loads((FOLDER / "forms.json").read_text(encoding="utf-8"))
     return table
 

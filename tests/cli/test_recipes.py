@@ -1,4 +1,4 @@
-"""psd run, and psd build with --dry-run, --save-recipe and --about."""
+"""psd build of a recipe, and with --dry-run, --save-recipe and --about."""
 
 import builtins
 import json
@@ -47,20 +47,20 @@ def folder(here):
 
 
 def test_a_recipe_is_built_exported_and_signed(folder):
-    told = passes("run release.toml")
+    told = passes("build release.toml")
     assert told == "wrote r.psd.parquet: quadtree, epsilon 1 per record\nwrote cells.csv\n"
     release = psd.Release.load("r.psd.parquet")
     assert (release.parameters["height"], release.post_processing.estimate) == (2, "signed")
     assert len(pd.read_csv("cells.csv")) == 16
-    passes("keygen office.pem")
+    passes("sign new office.pem")
     text = RECIPE.replace("[private]\n", '[private]\nsign_key = "office.pem"\n')
     (folder / "release.toml").write_text(text)
-    assert "wrote r.psd.parquet.sig" in passes("run release.toml --overwrite")
-    passes("verify r.psd.parquet --key office.pub.pem")
-    recipe = passes("run release.toml --dry-run")
+    assert "wrote r.psd.parquet.sig" in passes("build release.toml --overwrite")
+    passes("sign check r.psd.parquet --key office.pub.pem")
+    recipe = passes("build release.toml --dry-run")
     (folder / "again.toml").write_text('[private]\ninputs = "points.csv"\n' + recipe)
-    assert passes("run again.toml --dry-run") == recipe
-    passes("run again.toml --overwrite")
+    assert passes("build again.toml --dry-run") == recipe
+    passes("build again.toml --overwrite")
     before = files(folder)
     passes("tally points.csv -o t", *BOUNDS)
     told = passes("build t -o r --epsilon 1 --method grid --dry-run")
@@ -72,7 +72,7 @@ def test_several_releases_are_charged_each(folder):
     ledger = Ledger.create("l")
     ledger.register("rows", budget="1.5")
     (folder / "two.toml").write_text(PAID + FIRST + SECOND)
-    told = passes("run two.toml")
+    told = passes("build two.toml")
     assert [line.split(":")[0].partition(" head")[0] for line in told.splitlines()] == [
         "wrote s.psd.parquet", "ledger", "wrote others.csv",
         "wrote r.psd.parquet", "ledger", "wrote cells.csv",
@@ -80,7 +80,7 @@ def test_several_releases_are_charged_each(folder):
     charges = ledger.state().charges.values()
     assert [charge.loss.epsilon for charge in charges] == [5 * 10**8, 10**9]
     assert all(charge.done for charge in charges)
-    assert "left" in fails(4, "run two.toml --overwrite")
+    assert "left" in fails(4, "build two.toml --overwrite")
 
 
 def test_paths_of_recipes_and_of_all_outputs(folder, monkeypatch):
@@ -88,23 +88,23 @@ def test_paths_of_recipes_and_of_all_outputs(folder, monkeypatch):
     ledger.register("rows", budget=9)
     (folder / "out").mkdir()
     (folder / "two.toml").write_text(PAID + FIRST + SECOND.replace("r.psd", "out/r.psd"))
-    passes("run two.toml")
+    passes("build two.toml")
     edit_charge(ledger, 5, epsilon=1)
-    assert "out/r.psd.parquet states another epsilon" in fails(9, "run two.toml --overwrite")
+    assert "out/r.psd.parquet states another epsilon" in fails(9, "build two.toml --overwrite")
 
 
 OPTIONS = "--set height=2 --estimate signed --method quadtree --ledger none"
 
 
 @pytest.mark.parametrize(
-    "line", ["run release.toml", f"build points.csv -o r --epsilon 1 {OPTIONS}"]
+    "line", ["build release.toml", f"build points.csv -o r --epsilon 1 {OPTIONS}"]
 )
 def test_a_dry_run_opens_no_input(folder, monkeypatch, line):
     (folder / "points.csv").unlink()
     there = files(folder)
     opened, real = [], builtins.open
     monkeypatch.setattr(builtins, "open", lambda *a, **n: opened.append(a[0]) or real(*a, **n))
-    told = passes(f"{line} --dry-run", *(BOUNDS if "build" in line else ()))
+    told = passes(f"{line} --dry-run", *(BOUNDS if "points" in line else ()))
     assert told.startswith("# epsilon 1 per record\n[release]\n")
     assert "points" not in told
     assert "height = 2" in told
@@ -122,8 +122,8 @@ def test_a_build_is_saved_as_a_recipe(folder):
     text = recipe.read_text()
     assert 'inputs = ["../points.csv"]' in text
     assert str(folder) not in text
-    assert "exists" in fails(6, "run", recipe)
-    passes("run", recipe, "--overwrite")
+    assert "exists" in fails(6, "build", recipe)
+    passes("build", recipe, "--overwrite")
     assert "exists" in fails(6, build, recipe, *BOUNDS)
 
 
@@ -171,11 +171,15 @@ REFUSED = [
 def test_refusals(folder, subtests):
     for code, told, *change in REFUSED:
         (folder / "release.toml").write_text(RECIPE.replace(*change))
-        check_refusals(subtests, [(code, "", told)], "run release.toml")
-    check_refusals(subtests, [(8, "", "recipe no.toml does not exist")], "run no.toml")
+        check_refusals(subtests, [(code, "", told)], "build release.toml")
+    check_refusals(subtests, [(8, "", "recipe no.toml does not exist")], "build no.toml")
+    for option in ("-o r", "--epsilon 1", "--x a", "--save-recipe s.toml", "--min-cell 2"):
+        told = fails(2, f"build release.toml {option}")
+        assert "must be left out with a recipe, which states it; --dry-run and" in told
+    assert "a recipe must be the only input" in fails(2, "build release.toml points.csv")
     text = RECIPE.replace("[release]", f"sign_key = {LONG}\n[release]")
     (folder / "release.toml").write_text(text)
-    assert cli("run release.toml").err.endswith("does not exist or is not a file\n")
+    assert cli("build release.toml").err.endswith("does not exist or is not a file\n")
 
 
 BUILD = ("build points.csv -o r.psd.parquet --epsilon 1 --method grid", *BOUNDS)
@@ -205,7 +209,7 @@ def test_keys_are_stated_and_shown_and_go_into_a_recipe(here):
     recipe = ("--save-recipe", "r.toml", "--dry-run")
     assert 'title = "Visits"' in passes(*BUILD, *about(**STATED), *recipe)
     assert '[release.about]\ntitle = "Visits"\n' in (here / "r.toml").read_text()
-    passes("run r.toml")
+    passes("build r.toml")
     assert stated() == STATED
     assert as_json("info r.psd.parquet")["about"] == STATED
     lines = [line.split() for line in passes("info r.psd.parquet").splitlines()[:4]]
@@ -222,7 +226,7 @@ def test_recipes_name_files_in_their_folders_and_tallies_have_it(here):
         '[private]\ninputs = ["../points.csv"]\n[release]\noutput = "../s.psd.parquet"\n'
         'epsilon = 1\nbounds = [-4, -4, 4, 4]\nabout = {file = "about.toml", language = "ko"}\n'
     )
-    passes("run sub/r.toml")
+    passes("build sub/r.toml")
     assert stated("s.psd.parquet")["language"] == "ko"
     passes("tally points.csv -o t.tally", *BOUNDS)
     passes("build t.tally -o r.psd.parquet --epsilon 1 --about title=Visits")

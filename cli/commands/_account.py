@@ -1,4 +1,4 @@
-"""psd account: what several spendings on the same people cost together."""
+"""psd ledger account: what several spendings on the same people cost together."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from ..output.columns import print_facts
 if TYPE_CHECKING:
     from psd.accounting import Composition, SampledGaussian
 
-__all__ = ["command"]
+__all__ = ["account"]
 
 MOST_TIMES = 10**9
 LEAST_MULTIPLIER, LARGEST_MULTIPLIER = Fraction(1, 100), Fraction(10**9)
 
 
-@click.command("account", cls=Command)
+@click.command("account", cls=Command, short_help="Add up several spendings.")
 @click.option(
     "--delta",
     required=True,
@@ -61,7 +61,7 @@ LEAST_MULTIPLIER, LARGEST_MULTIPLIER = Fraction(1, 100), Fraction(10**9)
     "as in DP-FTRL; may be repeated.",
 )
 @TABLE_OR_JSON
-def command(
+def account(
     delta: str,
     pure: tuple[str, ...],
     gaussian: tuple[str, ...],
@@ -82,9 +82,10 @@ def command(
 
     \b
     Examples:
-      psd account --delta 1e-6 --pure 0.1x52
-      psd account --delta 1e-5 --sampled 0.01,1,1000
-      psd account --delta 1e-6 --pure 0.1x52 --gaussian 5x10 --sampled 0.01,1,1000 --tree 365,10
+      psd ledger account --delta 1e-6 --pure 0.1x52
+      psd ledger account --delta 1e-5 --sampled 0.01,1,1000
+      psd ledger account --delta 1e-6 --pure 0.1x52 --gaussian 5x10 \\
+          --sampled 0.01,1,1000 --tree 365,10
     """  # noqa: D301
     from psd.accounting import Composition
     from psd.privacy.delta import delta_text, parse_delta

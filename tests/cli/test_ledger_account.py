@@ -1,4 +1,4 @@
-"""psd account: what it prints, and what it refuses."""
+"""psd ledger account: what it prints, and what it refuses."""
 
 import pytest
 
@@ -9,7 +9,7 @@ ALL = "--pure 0.1x52 --gaussian 5x10 --sampled 0.01,1,1000 --tree 365,10"
 
 
 def facts(words, delta="1e-6"):
-    return as_json(f"account --delta {delta} {words}")
+    return as_json(f"ledger account --delta {delta} {words}")
 
 
 def test_spendings_have_both_bounds(monkeypatch):
@@ -24,7 +24,7 @@ def test_spendings_have_both_bounds(monkeypatch):
         "with a probability of at most 1e-6, these spendings together may reveal more of a person "
         "than epsilon says"
     )
-    table = passes("account --delta 1e-6", *ALL.split())
+    table = passes("ledger account --delta 1e-6", *ALL.split())
     assert all(text in table for text in ("5.790939974", "9.441723842", "0.504783549792"))
     found = facts("--pure 0.1x12")
     assert found["smallest_bound"] == "epsilons added"
@@ -74,4 +74,4 @@ def test_other_words_are_refused_in_a_sentence(subtests, here):
     deltas = [(2, f"--delta {delta} {ALL}", told) for delta, told in REFUSED_DELTAS]
     others = [(2, f"--delta 1e-6 {words}", told) for words, told in REFUSED]
     missing = (2, ALL, "Missing option '--delta'")
-    check_refusals(subtests, [*deltas, *others, missing], "account")
+    check_refusals(subtests, [*deltas, *others, missing], "ledger account")

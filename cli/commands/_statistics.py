@@ -1,0 +1,176 @@
+"""psd query --top, --quantiles and --difference: their options, and the tables that they give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from ..options.command import chain_options, options_of, refuse_others
+from ..options.regions import read_regions
+from ..options.time_slices import release_at
+from ..options.values import INTEGER
+from ..output.answers import warn_of_regions_beyond
+from ..output.tables import FORMATS, state_source, write_table
+from ..output.terminal import show_stage
+from ..output.text_files import output_format
+
+__all__ = [
+    "SHAPES",
+    "STATISTICS",
+    "TITLES",
+    "refuse_strange",
+    "statistic_options",
+    "write_statistic",
+]
+
+_COMMON = {"release", "slice_name", "form", "output", "overwrite", "max_nodes"}
+SHAPES = {"box", "boxes", "polygons", "polygons_crs", "repair"}
+"""Parameters of boxes and polygons."""
+
+STATISTICS = {
+    "top": {"k", "by", "size", "draws", "seed", "level", *SHAPES},
+    "quantiles": {"quantiles", "classes", "weight", "size", "draws", "seed", "confidence"},
+    "difference": {"difference", "ratio", "other_slice", "confidence", *SHAPES},
+}
+"""Parameters that each takes, beside those of every query."""
+
+_OWN = {
+    "top": {"by"},
+    "quantiles": {"classes", "weight"},
+    "top or --quantiles": {"size", "draws", "seed"},
+    "difference": {"ratio", "other_slice"},
+}
+"""Parameters that have no meaning without one of them."""
+
+TITLES = ("Top cells", "Class breaks", "Top cells and class breaks", "Difference")
+_top, _breaks, _draws, _difference = map(options_of, TITLES)
+
+statistic_options = chain_options(
+    _top(
+        "--top",
+        "k",
+        type=INTEGER,
+        metavar="N",
+        help="Rank the cells, or the given boxes, polygons or regions of --level, and list the "
+        "first N, each with the probability that it is among them.",
+    ),
+    _top(
+        "--by", type=click.Choice(["count", "density"]), help="Quantity to rank by; by default "
+        "count.",
+    ),
+    _breaks("--quantiles", is_flag=True, help="Give class breaks of density for a heat map."),
+    _breaks("--classes", type=INTEGER, help="Number of classes; 5 by default."),
+    _breaks(
+        "--weight",
+        type=click.Choice(["area", "people"]),
+        help="Whether classes have equal areas, the default, or equal numbers of people.",
+    ),
+    _draws(
+        "--size",
+        nargs=2,
+        type=INTEGER,
+        metavar="C R",
+        help="Columns and rows of a raster, whose cells are ranked in place of those of the "
+        "release, or classified (64 64 by default).",
+    ),
+    _draws(
+        "--draws",
+        type=INTEGER,
+        help="Number of Monte Carlo draws; 2000 by default with --top, 100 with --quantiles.",
+    ),
+    _draws("--seed", type=INTEGER, help="Seed of the draws; 0 by default."),
+    _difference(
+        "--difference",
+        type=click.Path(dir_okay=False),
+        metavar="OTHER",
+        help="Subtract the counts in the release OTHER from those in RELEASE.",
+    ),
+    _difference("--ratio", is_flag=True, help="Divide the counts instead of subtracting them."),
+    _difference(
+        "--other-slice", metavar="NAME", help="Time slice of OTHER, if OTHER is a series."
+    ),
+)  # fmt: skip
+
+
+def refuse_strange(kind: str) -> None:
+    """Refuse options that have no meaning for a kind of query.
+
+    Raises
+    ------
+    UsageError
+        For the first of them.
+    """
+    if kind in STATISTICS:
+        refuse_others(STATISTICS[kind] | _COMMON, f"with --{kind}")
+        return
+    names = {str(param.name) for param in click.get_current_context().command.params}
+    for owner, own in _OWN.items():
+        refuse_others(names - own, f"without --{owner}")
+
+
+def write_statistic(
+    kind: str,
+    release: str,
+    slice_name: str | None,
+    form: str | None,
+    output: str | None,
+    *,
+    overwrite: bool,
+    options: dict[str, Any],
+) -> None:
+    """Show or write the table of one of `STATISTICS`."""
+    from psd._util.atomic_write import check_free
+
+    if form not in (None, *FORMATS):
+        raise click.UsageError(f"--format must be table, csv or json with --{kind}, got {form}")
+    form = output_format(form, output, FORMATS)
+    shapes = {name: options[name] for name in SHAPES}
+    if kind == "top" and sum(map(bool, (*shapes.values(), options["size"], options["level"]))) > 1:
+        raise click.UsageError(
+            "at most one of --size, --level, --box, --boxes and --polygons must be given with --top"
+        )
+    if output:
+        files = (options["difference"], options["boxes"], options["polygons"])
+        check_free(output, overwrite=overwrite, inputs=(release, *filter(None, files)))
+    has_regions = kind == "difference" or any(shapes.values())
+    regions = read_regions(**shapes) if has_regions else None
+    # Defaults are those of the library.
+    stated = {name: options[name] for name in STATISTICS[kind] - SHAPES - {"ratio", kind}}
+    stated = {name: value for name, value in stated.items() if value is not None}
+    with show_stage() as stage:
+        stage("reading")
+        loaded = release_at(release, slice_name)
+        sources = [loaded.source]
+        if kind == "difference":
+            from psd.api import differences as between
+
+            other = release_at(
+                options["difference"], stated.pop("other_slice", None), "--other-slice"
+            )
+            sources.append(other.source)
+            stage("answering")
+            verb = between.ratio if options["ratio"] else between.difference
+            table = verb(loaded, other, regions, **stated)
+        elif kind == "quantiles":
+            stage("drawing")
+            table = loaded.quantiles(**stated)
+        else:
+            _check_level(loaded, options["level"])
+            stage("drawing")
+            table = loaded.top(regions=regions, **stated)
+    if kind == "difference":
+        warn_of_regions_beyond(loaded, regions)
+    state_source(table, *sources)
+    write_table(table, form, output, overwrite=overwrite)
+
+
+def _check_level(loaded: Any, level: str | None) -> None:
+    """Refuse a level of a release without regions."""
+    from psd.api.region_release import RegionRelease
+
+    if level is not None and not isinstance(loaded, RegionRelease):
+        raise click.UsageError(
+            f"--level must be used with a release that counts regions by name, got {level!r} with "
+            "a release without any"
+        )
