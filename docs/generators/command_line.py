@@ -16,11 +16,11 @@ OF_ALL = ("quiet", "verbose", "help")
 HEAD = """\
 # Command line
 
-`psd COMMAND --help` prints the same text, `--help-all` where a command has many options, and so does the manual page [psd.1](psd.1), by
-`man docs/reference/psd.1`. `python -m psd` runs the command, too. Every command has the options
-`--quiet`, `--verbose` and `--help` of `psd` itself. `psd info --versions` and
-`psd info --completion SHELL` need no release. [Exit codes](exit-codes.md) are listed separately;
-[commands that moved](moved.md#commands) are answered by their new names.
+`psd COMMAND --help` prints the same text, `--help-all` where a command has many options, and so
+does the manual page [psd.1](psd.1), by `man docs/reference/psd.1`. `python -m psd` runs the
+command, too. Every command has the options `--quiet`, `--verbose` and `--help` of `psd` itself.
+`psd info --versions` and `psd info --completion SHELL` need no release. [Exit codes](exit-codes.md)
+are listed separately; [commands that moved](moved.md#commands) are answered by their new names.
 
 This page is generated from the commands by `python docs/generate.py`.
 """

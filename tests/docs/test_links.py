@@ -84,9 +84,10 @@ def test_page_is_what_the_generator_writes(name):
     assert written == GENERATED[name](), "run: python docs/generate.py"
 
 
-def test_the_recipe_of_the_help_loads(tmp_path):
-    (code,) = re.findall(r"```toml\n(.*?)```", GENERATED["reference/command-line.md"](), re.S)
+def test_the_recipe_of_the_guide_loads(tmp_path):
+    text = (DOCS / "guide" / "recipes.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```toml\n(.*?)```", text, re.S)
     path = tmp_path / "release.toml"
     path.write_text(code, encoding="utf-8")
     (release,) = Recipe.load(path).releases
-    assert Path(release.output).name == "seoul.psd.parquet"
+    assert Path(release.output).name == "visits.psd.parquet"
