@@ -18,10 +18,10 @@ from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.publish.charging import charge_request
-from support.requests import request_of
 from psd.space.boundary import Boundary
 from psd.space.bounds import snap_outward
 from psd.space.covariate import Covariate
+from support.requests import request_of
 from support.tables import refuses
 
 KOREA = Covariate(raster=np.ones((2, 2), np.uint16), domain=psd.Domain(bounds=(126, 37, 127, 38)))

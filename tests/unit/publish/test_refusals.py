@@ -13,10 +13,10 @@ from psd.privacy.count_noise import CountNoise
 from psd.publish.observer import Observer
 from psd.publish.public_inputs import PublicInputs
 from psd.publish.refusals import UNREADABLE, rehearse, withhold_faults
-from support.requests import request_of
 from psd.space.boundary import Boundary
 from psd.space.covariate import Covariate
 from support.price_regions import two_columns
+from support.requests import request_of
 
 FORM = [errors.InputDataError("column 'lon' must be numeric"), errors.DomainError("no CRS")]
 OTHER = [
