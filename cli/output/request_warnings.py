@@ -45,7 +45,7 @@ def warn_of_degrees(domain: Domain) -> None:
         print_warning(
             f"--bounds {' '.join(edges)} may be degrees, and --crs {domain.crs[:80]} has none: "
             f"records elsewhere are left out. If they are, write --bounds={','.join(edges)}"
-            ":crs=EPSG:4326"
+            " --bounds-crs EPSG:4326"
         )
 
 

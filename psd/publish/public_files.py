@@ -53,8 +53,8 @@ class CovariateFile:
         object.__setattr__(self, "size", size)
         if self.column is not None and self._is_raster:
             raise ParameterError(
-                f"covariate_column must be left out for a raster, got {self.column!r}; only polygons "
-                "have columns",
+                f"covariate_column must be left out for a raster, got {self.column!r}; only "
+                "polygons have columns",
                 name="covariate_column",
             )
 

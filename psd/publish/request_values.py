@@ -559,10 +559,9 @@ def reading_from_values(given: Mapping[str, Any]) -> dict[str, Any]:
             raise ParameterError(
                 f"{name} must be given with max_contributions {AUTO} alone", name=name
             )
-    choice = (
-        _with_parts(ContributionChoice, "choice", _CHOICE, given, {}) if bound == AUTO else bound
-    )
-    choice = choice if isinstance(choice, ContributionChoice) else None
+    choice = bound if isinstance(bound, ContributionChoice) else None
+    if bound == AUTO:
+        choice = _with_parts(ContributionChoice, "choice", _CHOICE, given, {})
     per = given.get("per")
     if per == "record" and columns.user is not None:
         raise ParameterError(

@@ -91,11 +91,8 @@ def test_a_repair_is_of_polygons(subtests):
     assert boundary == BoundaryFile(path="city.gpkg", repair=True)
     assert not of_values(boundary="city.gpkg", repair=False).boundary.repair
     bow = shapely.Polygon([(126.5, 37.1), (127.5, 37.9), (127.5, 37.1), (126.5, 37.9)])
-    for polygons in (
-        bow,
-        gpd.GeoSeries([bow], crs=4326),
-        gpd.GeoDataFrame(geometry=[bow], crs=4326),
-    ):
+    series = gpd.GeoSeries([bow], crs="EPSG:4326")
+    for polygons in (bow, series, gpd.GeoDataFrame(geometry=series)):
         with subtests.test(type(polygons)):
             assert of_values(boundary=polygons, repair=True).boundary.mask is not None
             with pytest.raises(PsdError, match="polygon 1 of the boundary is not valid"):
@@ -105,10 +102,7 @@ def test_a_repair_is_of_polygons(subtests):
         ({"repair": True}, alone),
         ({"repair": True, "regions": "tiles=8"}, alone),
         ({"repair": "yes", "boundary": "city.gpkg"}, "repair must be true or false, got 'yes'"),
-        (
-            {"boundary": "city.gpkg:repair=yes", "bounds": None},
-            "city.gpkg:repair=yes does not exist",
-        ),
+        ({"boundary": "a.gpkg:repair=yes", "bounds": None}, "a.gpkg:repair=yes does not exist"),
     ]
     refuses(subtests, of_values, rows)
 
@@ -183,7 +177,7 @@ def test_what_values_refuse(subtests):
         ({"bounds": (1, 2, 3), "bounds_crs": "EPSG:3857"}, "bounds must be four numbers"),
         ({"bounds": list("west"), "bounds_crs": "EPSG:3857"}, "bounds must be four numbers"),
         ({"domain": BOUNDS}, "bounds must be left out with domain"),
-        ({"domain": BOUNDS, "bounds": None, "crs": "EPSG:3857"}, "crs must be left out with domain"),
+        ({"domain": BOUNDS, "bounds": None, "crs": "EPSG:3857"}, "crs must be left out with"),
         ({"lattice": "8,x"}, "lattice must be two whole numbers"),
         ({"lattice": (8.5, 8)}, "lattice must have 1 to"),
         ({"read": "x"}, "argument 'read' is now keys of their own"),
@@ -192,7 +186,7 @@ def test_what_values_refuse(subtests):
         ({"z": "lon"}, "argument 'z' does not exist"),
         ({"table": "t"}, "argument 'table' does not exist"),
         ({"ledger": "t"}, "argument 'ledger' does not exist"),
-        ({**auto, "max_contributions": True}, "must be an integer, got True"),
+        ({**auto, "max_contributions": True}, "must be an integer, got 'True'"),
         ({**auto, "max_contributions": "auto:share=0.1"}, "must be a whole number or auto"),
         ({**auto, "max_contributions": 4, "choice_over": 9}, "choice_over must be given with"),
         ({**auto, "choice_share": "x"}, "^choice_share must be a decimal number"),
@@ -206,7 +200,7 @@ def test_what_values_refuse(subtests):
         ({"set": {"estimate": "signed"}}, "has no parameter 'estimate'"),
         ({"set": "height"}, "set must be KEY=VALUE"),
         ({"set": ["height=3", "height=4"]}, "set height must be given once"),
-        ({"set": {"height": 3}, "method": Quadtree()}, "set must be left out with a method that is"),
+        ({"set": {"height": 3}, "method": Quadtree()}, "set must be left out with a method"),
         ({"covariate": "a.npy", "covariate_column": "x"}, "only polygons have columns"),
         ({"covariate": "a.npy", "covariate_size": 0}, "covariate_size must be between 1 and"),
         ({"covariate_column": "x"}, "covariate_column must be given with the file"),
@@ -227,13 +221,13 @@ def test_what_values_refuse(subtests):
         ({"about": {"title": ""}}, "about title must have 1 to 200 characters"),
         ({"about": ["title=a", {"title": "b"}]}, "about title must be given once"),
     ]  # fmt: skip
-    refuses(subtests, of_values, rows)
-    # An error names the field for programs.
-    for values, _ in rows:
-        with subtests.test(values), pytest.raises(PsdError) as raised:
-            of_values(**values)
-        name = getattr(raised.value, "name", None)
-        assert name is None or str(raised.value).startswith((name, "argument", "key", "about"))
+    for values, words in rows:
+        with subtests.test(words, values=values):
+            with pytest.raises(PsdError, match=words) as raised:
+                of_values(**values)
+            # Programs find the name of the field that the message names.
+            name = getattr(raised.value, "name", None)
+            assert name is None or name in str(raised.value)
     with pytest.raises(PsdError, match="'read' is now keys of their own"):
         request_from_toml("epsilon = 1\nread = {x = 'lon'}")
 
