@@ -196,10 +196,7 @@ def parse_values(values: Mapping[str, Any], folder: Path | None = None) -> dict[
         value = values.get(field.name)
         if value is None or (isinstance(value, tuple) and not value and field.is_list):
             continue
-        is_chosen = isinstance(value, str) or field.name != "method"  # which may be an object
-        if field.choices and is_chosen and value not in field.choices:
-            if field.name == "method":
-                as_method(value)  # says which there are
+        if field.choices and value not in field.choices and field.name != "method":
             raise ParameterError(
                 f"{field.name} must be one of {', '.join(field.choices)}, got {str(value)[:80]!r}",
                 name=field.name,
