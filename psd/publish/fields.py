@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from psd._util.instances import type_text
 from psd._util.plugins import names
 from psd._util.suggestions import check_names
-from psd._util.toml_values import read_toml, texts_of
+from psd._util.toml_values import read_toml, texts_of, values_of
 from psd.curator.private_bounds import PrivateBounds
 from psd.decompositions import methods
 from psd.decompositions._workload_shares import CLASSES
@@ -167,7 +167,12 @@ def is_cells(text: str) -> bool:
     (True, False)
     """
     kind, sign, _ = text.partition("=")
-    return bool(sign) and kind in names(KINDS)
+    return bool(sign) and kind in _kinds()
+
+
+def _kinds() -> list[str]:
+    """Kinds of regions that are cells."""
+    return [kind for kind in names(KINDS) if kind != "polygons"]
 
 
 def _parse_regions(name: str, value: Any, folder: Path | None) -> Any:
@@ -183,6 +188,9 @@ def _parse_regions(name: str, value: Any, folder: Path | None) -> Any:
             )
         kind, _, cells = texts[0].partition("=")
         return CellRegions(kind=kind, cells=cells)
+    for text in texts:
+        if re.fullmatch(r"[\w-]+=[^/\\]*", text) and not os.path.exists(path_within(folder, text)):
+            check_names("kind of regions", [text.partition("=")[0]], _kinds())
     return tuple(path_within(folder, text) for text in texts)
 
 
@@ -220,7 +228,7 @@ def _parse_bound(name: str, value: Any, folder: Path | None) -> Any:
 def _parse_number(name: str, value: Any, folder: Path | None) -> Any:
     """A number of a text, in ASCII."""
     if not isinstance(value, str):
-        return value
+        return float(value) if isinstance(value, Decimal) else value  # of TOML
     try:
         if value.isascii() and "_" not in value:
             return float(value) if re.search(r"[.eE]", value) else int(value)
@@ -248,6 +256,7 @@ def _parse_settings(name: str, value: Any, folder: Path | None) -> dict[str, Any
         value = {key: text for key, _, text in pairs}
     stated = {key: item for key, item in value.items() if item is not None}
     workload = stated.get("workload")
+    workload = os.fspath(workload) if isinstance(workload, os.PathLike) else workload
     if isinstance(workload, str) and is_workload_file(workload):
         stated["workload"] = path_within(folder, workload)
     return stated
@@ -271,11 +280,18 @@ def _parse_about(name: str, value: Any, folder: Path | None) -> About | None:
     if isinstance(value, About):
         return value
     items: list[tuple[str, Any]] = []
-    for part in [value] if isinstance(value, Mapping | str | os.PathLike) else value:
+    is_one = isinstance(value, Mapping | str | os.PathLike)
+    for part in [value] if is_one else values_of(name, value):
         if isinstance(part, Mapping):
-            items += part.items()
+            items += ((key, item) for key, item in part.items() if item is not None)
+        elif isinstance(part, os.PathLike):
+            items.append((_ABOUT_FILE, part))
         else:
             key, sign, text = str(part).partition("=")
+            if sign and not text:
+                raise ParameterError(
+                    f"{name} must be FILE or KEY=VALUE, such as title=Visits, got {part!r}"
+                )
             items.append((key, text) if sign else (_ABOUT_FILE, key))
     texts: dict[str, Any] = {}
     for key, text in items:
@@ -285,10 +301,6 @@ def _parse_about(name: str, value: Any, folder: Path | None) -> About | None:
             stated = "licence" if stated == "license" else stated
             if stated in texts:
                 raise ParameterError(f"{name} {stated} must be given once", name=name)
-            if item in (None, ""):
-                raise ParameterError(
-                    f"{name} must be FILE or KEY=VALUE, such as title=Visits, got {stated!r}"
-                )
             texts[stated] = item
     return about_from_mapping(texts)
 
@@ -725,7 +737,11 @@ def public_files(values: Mapping[str, Any], folder: Path | None = None) -> list[
         files += [path_within(folder, str(about[_ABOUT_FILE]))] if _ABOUT_FILE in about else []
     elif about is not None and not isinstance(about, About):
         texts = [about] if isinstance(about, str | os.PathLike) else about
-        files += [path_within(folder, str(text)) for text in texts if "=" not in str(text)]
+        files += [
+            path_within(folder, str(text))
+            for text in texts
+            if isinstance(text, os.PathLike) or "=" not in str(text)
+        ]
     return files
 
 

@@ -49,12 +49,13 @@ class CovariateFile:
 
     def __post_init__(self) -> None:
         """Check the fields."""
-        size = integer_between(1, MAX_SIDE)("size of the covariate", self.size)
+        size = integer_between(1, MAX_SIDE)("covariate_size", self.size)
         object.__setattr__(self, "size", size)
         if self.column is not None and self._is_raster:
             raise ParameterError(
-                f"column of the covariate must be left out for a raster, got {self.column!r}; "
-                "only polygons have columns"
+                f"covariate_column must be left out for a raster, got {self.column!r}; only "
+                "polygons have columns",
+                name="covariate_column",
             )
 
     @property

@@ -49,6 +49,7 @@ from psd.regions.hierarchy import RegionHierarchy
 from psd.regions.inputs import CellRegions, RegionFiles
 from psd.regions.polygon_hierarchy import hierarchy_from_polygons
 from psd.space.boundary import Boundary, bounds_of
+from psd.space.bounds import four_numbers
 from psd.space.covariate import Covariate
 from psd.space.domain import DEFAULT_LATTICE, USUAL_MIN_CELL, Domain
 from psd.space.region_repair import repair_polygons
@@ -195,12 +196,11 @@ def parse_values(values: Mapping[str, Any], folder: Path | None = None) -> dict[
     parsed: dict[str, Any] = {}
     for field in FIELDS:
         value = values.get(field.name)
-        if value is None or (isinstance(value, tuple) and not value):
+        if value is None or (isinstance(value, tuple) and not value and field.is_list):
             continue
-        is_text = isinstance(value, str) and field.name != "method"  # which says what there is
-        if is_text and field.choices and value not in field.choices:
+        if field.choices and value not in field.choices and field.name != "method":
             raise ParameterError(
-                f"{field.name} must be one of {', '.join(field.choices)}, got {value[:80]!r}",
+                f"{field.name} must be one of {', '.join(field.choices)}, got {str(value)[:80]!r}",
                 name=field.name,
             )
         parsed[field.name] = field.parse(field.name, value, folder)
@@ -318,31 +318,48 @@ def domain_from_values(
         "coordinate_resolution": given.get("coordinate_resolution"),
         "min_cell": given.get("min_cell", USUAL_MIN_CELL),
     }
-    bounds = bounds_from_text(bounds) or bounds if isinstance(bounds, str) else bounds
     word = bounds if isinstance(bounds, str) else None
-    parts = {key: f"bounds_{key}" for key in ("share", "beyond") if f"bounds_{key}" in given}
-    for name in parts.values():
-        if word != PRIVATE:
+    for name in ("bounds_share", "bounds_beyond"):
+        if name in given and word != PRIVATE:
             raise ParameterError(f'{name} must be given with bounds="{PRIVATE}"', name=name)
-    if "bounds_crs" in given:
-        if bounds is None or word is not None:
-            raise ParameterError(
-                "bounds_crs must be given with four numbers as bounds=; a file has its own",
-                name="bounds_crs",
-            )
-        bounds = transform_bounds(values_of("bounds", bounds), str(given["bounds_crs"]), crs)
+    numbers = bounds if word is None else bounds_from_text(word)
+    if "bounds_crs" in given and numbers is None:
+        raise ParameterError(
+            "bounds_crs must be given with four numbers as bounds=; a file has its own",
+            name="bounds_crs",
+        )
     if word == PRIVATE:
-        with _named_with("bounds_"):
-            return PrivateBounds(**shape, **{key: given[name] for key, name in parts.items()})
+        private: PrivateBounds = _with_parts(
+            PrivateBounds, "bounds", ("share", "beyond"), given, shape
+        )
+        return private
     if word == AREA_OF_USE:
         return Domain.area_of_use(**shape)
-    if word is not None:
-        bounds = bounds_from_file(word, crs)
-    elif bounds is None:
+    if bounds is None:
         if boundary is None or isinstance(boundary, Boundary):
             return None
-        bounds = bounds_of(polygons_of(boundary, crs), crs)
-    return Domain(bounds=values_of("bounds", bounds), **shape)
+        numbers = bounds_of(polygons_of(boundary, crs), crs)
+    elif numbers is None:
+        numbers = bounds_from_file(str(bounds), crs)
+    numbers = values_of("bounds", numbers)
+    if "bounds_crs" in given:
+        numbers = transform_bounds(four_numbers(numbers), str(given["bounds_crs"]), crs)
+    return Domain(bounds=numbers, **shape)
+
+
+def _with_parts(
+    kind: type[Any], prefix: str, keys: tuple[str, ...], given: Mapping[str, Any],
+    others: Mapping[str, Any],
+) -> Any:  # fmt: skip
+    """An object of the fields ``PREFIX_KEY``, whose errors name them so."""
+    parts = {key: given[f"{prefix}_{key}"] for key in keys if f"{prefix}_{key}" in given}
+    try:
+        return kind(**parts, **others)
+    except ParameterError as error:
+        key = str(error).partition(" ")[0]
+        if key not in parts:
+            raise
+        raise ParameterError(f"{prefix}_{error}", name=f"{prefix}_{key}") from None
 
 
 def public_domain_from_values(given: Mapping[str, Any], domain: Any = None) -> Domain:
@@ -365,10 +382,11 @@ def public_domain_from_values(given: Mapping[str, Any], domain: Any = None) -> D
 
 def _lattice(value: Any) -> tuple[Any, ...]:
     """Columns and rows of a list or a text."""
-    parts = value.split(",") if isinstance(value, str) else values_of("lattice", value)
+    if not isinstance(value, str):
+        return values_of("lattice", value)
     try:
-        return tuple(map(int, parts))
-    except (TypeError, ValueError):
+        return tuple(map(int, value.split(",")))
+    except ValueError:
         raise ParameterError(
             f"lattice must be two whole numbers, got {str(value)[:80]!r}", name="lattice"
         ) from None
@@ -379,12 +397,9 @@ def boundary_from_values(given: Mapping[str, Any]) -> Any:
     value = given.get("boundary")
     if isinstance(value, str):
         return BoundaryFile(path=value, repair=given.get("repair", False))
-    return repair_polygons(value, "boundary") if _is_repaired(value, given) else value
-
-
-def _is_repaired(value: Any, given: Mapping[str, Any]) -> bool:
-    """Whether a table of polygons is repaired."""
-    return bool(given.get("repair")) and hasattr(value, "geometry")
+    if not given.get("repair") or isinstance(value, Boundary | BoundaryFile | None):
+        return value
+    return repair_polygons(polygons_of(value, str(given.get("crs", _DEFAULT_CRS))), "boundary")
 
 
 def covariate_from_values(given: Mapping[str, Any]) -> Any:
@@ -415,6 +430,10 @@ def regions_from_values(given: Mapping[str, Any]) -> Any:
     stated = [name for name in _REGION_SETTINGS if name in given]
     is_paths = isinstance(value, tuple) and all(isinstance(item, str) for item in value)
     if not (is_paths or _is_tables(value)):
+        if given.get("repair") and "boundary" not in given:
+            raise ParameterError(
+                "repair must be given with polygons as regions= or boundary=", name="repair"
+            )
         if stated:
             raise ParameterError(
                 f"{stated[0]} must be given with polygons as regions=, which have columns",
@@ -506,7 +525,9 @@ def method_from_values(
     workload = texts.get("workload")
     if workload is None:
         return method_by_name(name, texts)
-    chosen = name if "method" in given else "grid" if workload == "tiny" else Quadtree.name
+    chosen = name
+    if name == DEFAULT_METHOD:
+        chosen = "grid" if workload == "tiny" else Quadtree.name
     if chosen != Quadtree.name:
         return method_by_name(chosen, texts)
     if is_workload_file(workload):
@@ -549,13 +570,12 @@ def reading_from_values(given: Mapping[str, Any]) -> dict[str, Any]:
         names.setdefault("time_zone", slices.time_zone)
     columns = Columns(**names)
     bound = given.get("max_contributions")
-    parts = {key: given[f"choice_{key}"] for key in _CHOICE if f"choice_{key}" in given}
-    if parts and bound != AUTO:
-        name = f"choice_{next(iter(parts))}"
-        raise ParameterError(f'{name} must be given with max_contributions="{AUTO}"', name=name)
-    with _named_with("choice_"):
-        choice = ContributionChoice(**parts) if bound == AUTO else bound
-    choice = choice if isinstance(choice, ContributionChoice) else None
+    for name in (f"choice_{key}" for key in _CHOICE):
+        if name in given and bound != AUTO:
+            raise ParameterError(f'{name} must be given with max_contributions="{AUTO}"', name=name)
+    choice = bound if isinstance(bound, ContributionChoice) else None
+    if bound == AUTO:
+        choice = _with_parts(ContributionChoice, "choice", _CHOICE, given, {})
     per = given.get("per")
     if per == "record" and columns.user is not None:
         raise ParameterError(

@@ -61,8 +61,9 @@ class RegionFiles:
         """Check the number of columns."""
         if not self.paths or len(self.ids) not in (1, len(self.paths)):
             raise ParameterError(
-                f"ids must be one column, or one for each of {len(self.paths)} files, got "
-                f"{len(self.ids)}"
+                f"region_id must be one column, or one for each of {len(self.paths)} files, got "
+                f"{len(self.ids)}",
+                name="region_id",
             )
 
     def read(self, domain: Domain, boundary: Boundary | None = None) -> RegionHierarchy:

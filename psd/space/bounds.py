@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import cache
+from typing import Any
 
 from psd.errors import DomainError
 from psd.space.crs import explain_proj_errors, metres_per_unit, parse_crs
@@ -15,6 +16,7 @@ __all__ = [
     "check_bounds",
     "check_degrees",
     "check_ground",
+    "four_numbers",
     "may_be_degrees",
     "meets_area_of_use",
     "snap_outward",
@@ -24,8 +26,8 @@ _SHORTEST_SIDE = 1.0
 """Metres; coordinates of records are no more exact."""
 
 
-def check_bounds(bounds: tuple[float, ...]) -> tuple[float, float, float, float]:
-    """Check for four finite numbers, west < east and south < north."""
+def four_numbers(bounds: tuple[Any, ...]) -> tuple[float, float, float, float]:
+    """Check for four numbers."""
     try:
         west, south, east, north = (float(edge) for edge in bounds)
     except (TypeError, ValueError, OverflowError):
@@ -33,6 +35,12 @@ def check_bounds(bounds: tuple[float, ...]) -> tuple[float, float, float, float]
             f"bounds must be four numbers, west south east north, got {str(bounds)[:80]}",
             name="bounds",
         ) from None
+    return west, south, east, north
+
+
+def check_bounds(bounds: tuple[float, ...]) -> tuple[float, float, float, float]:
+    """Check for four finite numbers, west < east and south < north."""
+    west, south, east, north = four_numbers(bounds)
     if not all(math.isfinite(edge) for edge in (west, south, east, north)):
         raise DomainError(
             f"bounds must be finite, got {west} {south} {east} {north}", name="bounds", value=bounds

@@ -15,7 +15,7 @@ from psd.errors import ParameterError
 from psd.space.region_checks import check_kinds, check_sizes
 
 if TYPE_CHECKING:
-    import geopandas
+    pass
 
 __all__ = ["describe_polygon", "repair_polygons"]
 
@@ -43,19 +43,19 @@ def describe_polygon(table: Any, index: int, what: str) -> str:
     return f"{text} ({label} {str(table[label].iloc[index])[:_LONGEST]!r})"
 
 
-def repair_polygons(table: geopandas.GeoDataFrame, what: str) -> geopandas.GeoDataFrame:
+def repair_polygons(table: Any, what: str) -> Any:
     """Make invalid polygons valid; the others stay as they are.
 
     Parameters
     ----------
-    table : GeoDataFrame
+    table : GeoDataFrame or GeoSeries
         Polygons. Public.
     what : str
         Name of the file in messages.
 
     Returns
     -------
-    GeoDataFrame
+    GeoDataFrame or GeoSeries
 
     Raises
     ------
@@ -87,7 +87,9 @@ def repair_polygons(table: geopandas.GeoDataFrame, what: str) -> geopandas.GeoDa
             f"{describe_polygon(table, int(lost[0]), what)} has no area when it is repaired; "
             "remove it"
         )
-    return table.set_geometry(shapes, crs=table.crs)
+    if hasattr(table, "set_geometry"):
+        return table.set_geometry(shapes, crs=table.crs)
+    return type(table)(shapes, index=table.index, crs=table.crs)
 
 
 def _make_valid(shapes: NDArray[np.object_]) -> NDArray[np.object_]:

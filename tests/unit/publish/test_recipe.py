@@ -1,23 +1,25 @@
 """Recipes: the tables of a TOML file, and what in them is private."""
 
+from decimal import Decimal
+
 import pytest
 
-from psd.errors import ParameterError, PsdError
+from psd.errors import PsdError
+from psd.publish.fields import FIELDS, public_files
+from psd.publish.public_inputs import regions_of
 from psd.publish.recipe import PrivateInputs, Recipe
-from psd.publish.region_text import (
-    region_files,
-    region_keys,
-    regions_from_table,
-    table_from_regions,
-)
+from psd.publish.request import BuildRequest
+from psd.publish.request_values import parse_values, regions_from_values
 from psd.regions.inputs import CellRegions, RegionFiles
+from psd.space.domain import Domain
 
 TEXT = """
 [private]
 inputs = ["visits.csv", "postgresql://h/db", "-"]
 ledger = "city.ledger"
 dataset = "visits"
-read = {table = "public.visits", memory = "2GB"}
+table = "public.visits"
+memory = "2GB"
 
 [[release]]
 output = "a.psd.parquet"
@@ -58,11 +60,11 @@ def test_paths_begin_at_the_folder_of_the_recipe(tmp_path):
     with pytest.raises(PsdError, match="does not exist"):
         Recipe.load(tmp_path / "missing.toml")
     # So do those of regions.
-    regions = regions_from_table(WARDS, tmp_path)
+    regions = regions_of_table(WARDS, tmp_path)
     assert regions.paths == (str(tmp_path / "wards.gpkg"),)
-    assert region_files(WARDS, tmp_path) == list(regions.paths)
-    assert table_from_regions(regions, tmp_path)["file"] == str(tmp_path / "wards.gpkg")
-    assert region_files(None) == region_files({"h3": "5"}) == []
+    assert public_files(WARDS, tmp_path) == list(regions.paths)
+    assert table_of_regions(regions, tmp_path)["regions"] == str(tmp_path / "wards.gpkg")
+    assert public_files({}) == public_files({"regions": "h3=5"}) == []
 
 
 def test_what_is_refused(subtests):
@@ -76,8 +78,12 @@ def test_what_is_refused(subtests):
         ("[release]\nepsilon = 1", "output must be given"),
         ("[release]\noutput = 'a'\nepsilom = 1", "did you mean 'epsilon'"),
         ("[private]\ninput = 'a'\n[release]\noutput = 'a'", "did you mean 'inputs'"),
-        ("[private]\nread = 'x'\n[release]\noutput = 'a'", "read of private must be a table"),
-        ("[private]\nread = {x = 'lon'}\n[release]\noutput = 'a'", "key of private.read 'x'"),
+        ("[private]\nread = 'x'\n[release]\noutput = 'a'", "'read' is now keys of their own"),
+        ("[private]\nx = 'lon'\n[release]\noutput = 'a'", "key of private 'x' does not exist"),
+        ("[release]\noutput = 'a'\nread = {x = 'lon'}", "key of release 'read' is now keys of"),
+        ("[release]\noutput = 'a'\ntable = 't'", "key of release 'table' does not exist"),
+        ("[release]\noutput = 'a'\nnoise_law = 'laplace'", "'noise_law' is now noise"),
+        ("[private]\nprivate_output = 'report'", "is now report_private and keep_tally"),
         (two.replace("'b'", "'a'"), "output must differ"),
         ("[private]\nkeep_tally = 't'\n" + two, "keep_tally must be left out"),
     ):
@@ -85,10 +91,10 @@ def test_what_is_refused(subtests):
             Recipe.from_toml(text)
 
 
-# Regions as the table of a recipe, and back
+# Regions as keys of a recipe, and back
 
 
-WARDS = {"file": "wards.gpkg", "id": "ward", "parent": ["borough", "region"]}
+WARDS = {"regions": "wards.gpkg", "region_id": "ward", "region_parent": ["borough", "region"]}
 
 REGIONS = {
     "cells": CellRegions(kind="grid-cells", cells="1km,10km"),
@@ -100,33 +106,36 @@ REGIONS = {
     ),
 }
 
+NAMES = ("regions", "region_id", "region_parent", "gaps", "tolerance", "repair")
 
-def test_a_table_and_back(subtests):
+
+def regions_of_table(table, folder=None):
+    return regions_from_values(parse_values(table, folder))
+
+
+def table_of_regions(regions, folder=None):
+    """Values of a request with these regions; no file is read."""
+    request = BuildRequest(domain=(0, 0, 9, 9), epsilon=1, method="grid")
+    for name, value in (("regions", regions), ("region_source", regions)):
+        object.__setattr__(request, name, value)
+    values = {
+        field.name: field.value_of(request, folder) for field in FIELDS if field.name in NAMES
+    }
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def test_keys_and_back(subtests, tmp_path):
     for name, regions in REGIONS.items():
         with subtests.test(name):
-            assert regions_from_table(table_from_regions(regions)) == regions
+            assert regions_of_table(table_of_regions(regions)) == regions
     # Values of a recipe are texts, numbers or lists.
-    assert regions_from_table({"h3": 7}) == CellRegions(kind="h3", cells="7")
-    assert regions_from_table({"grid-cells": ["1km", "10km"]}) == REGIONS["cells"]
-    assert regions_from_table({**WARDS, "tolerance": "1e-3", "repair": "yes"}).tolerance == 0.001
-    assert region_keys()[:6] == ("file", "id", "parent", "tolerance", "gaps", "repair")
-
-
-def test_tables_that_are_refused(subtests):
-    for table, words in (
-        ("wards.gpkg", "regions must be a table of KEY = VALUE"),
-        ({}, "got none of them"),
-        ({"id": "ward"}, "got none of them"),
-        ({**WARDS, "h3": "5"}, "got a file and h3"),
-        ({"tiles": "8", "h3": "5"}, "got tiles and h3"),
-        ({"tile": "8"}, "did you mean 'tiles'"),
-        ({"tiles": "8", "id": "ward"}, "regions id must be left out with tiles"),
-        ({"file": "wards.gpkg"}, "ids must be the column that names the regions"),
-        ({**WARDS, "id": ["a", "b"]}, "ids must be one column, or one for each of 1 files"),
-        ({**WARDS, "file": ["a", "b"]}, "parents must be left out with a file of each level"),
-        ({**WARDS, "tolerance": "wide"}, "tolerance must be a length, 0 or above, got 'wide'"),
-        ({**WARDS, "repair": "maybe"}, "regions repair must be yes or no, got 'maybe'"),
-        ({**WARDS, "file": 5}, "file must be a list"),
-    ):
-        with subtests.test(table=table), pytest.raises(ParameterError, match=words):
-            regions_from_table(table)
+    assert regions_of_table({"regions": "h3=7"}) == CellRegions(kind="h3", cells="7")
+    for tolerance in ("1e-3", Decimal("0.001")):
+        assert regions_of_table({**WARDS, "tolerance": tolerance}).tolerance == 0.001
+    rows = [
+        ({"regions": "polygons=8"}, "kind of regions 'polygons' does not exist"),
+        ({"regions": ["wards.gpkg", 5]}, "regions must be paths"),
+    ]
+    for table, words in rows:
+        with subtests.test(table=table), pytest.raises(PsdError, match=words):
+            regions_of(regions_of_table(table), Domain(bounds=(0, 0, 9, 9)))

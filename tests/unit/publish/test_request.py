@@ -3,22 +3,22 @@
 import dataclasses
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import geopandas as gpd
 import pytest
 import shapely
 
 import psd
-from psd.curator.contribution_choice import ContributionChoice
 from psd.curator.private_bounds import PrivateBounds
 from psd.decompositions import Quadtree
 from psd.errors import PsdError
 from psd.ingest.sources import Columns
 from psd.privacy.unit import PrivacyUnit
+from psd.publish.fields import values_of_request
 from psd.publish.public_files import BoundaryFile, CovariateFile
 from psd.publish.request import BuildRequest, ReadRequest
-from psd.publish.request_table import table_from_request
-from psd.publish.request_values import from_toml, request_from_table, to_toml
+from psd.publish.request_values import request_from_toml, request_from_values, request_to_toml
 from psd.publish.tally_parts import TallyRequest
 from psd.space.time_slices import TimeSlices
 from support.requests import request_of
@@ -34,57 +34,12 @@ def request(**arguments):
     return request_of(**{"domain": BOUNDS, "epsilon": "0.50"} | arguments)
 
 
-REQUESTS = {
-    "records": {},
-    "a domain": {"domain": psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(8, 8))},
-    "rounded coordinates": {"domain": psd.Domain(bounds=BOUNDS, coordinate_resolution="0.0001")},
-    "private bounds": {"domain": PrivateBounds(share="0.2", beyond=20)},
-    "rounded private bounds": {
-        "domain": PrivateBounds(crs="EPSG:5179", coordinate_resolution="0.10")
-    },
-    "a method": {"method": Quadtree(height=3, prune=32)},
-    "a workload": {"method": Quadtree(height=1, budget="workload", workload="1 3")},
-    "users": USER,
-    "a chosen bound": CHOSEN,
-    "a described choice": {
-        "user": "id",
-        "max_contributions": ContributionChoice(share=".1", over=9),
-    },
-    "days": {**USER, "per": "day", "time": "at", "time_zone": "Asia/Seoul"},
-    "counted users": {"user": "id", "count": "users"},
-    "slices": {"slices": MONTHS, "time": "at"},
-    "a limit in each slice": {**USER, "slices": MONTHS, "time": "at", "max_per_slice": 2},
-    "a bound per slice": {**USER, "slices": MONTHS, "time": "at", "per": "slice"},
-    "columns": {"x": "east", "y": "north", "geometry": "geom", "layer": "visits"},
-    "post-processing": {"method": "cascade", "estimate": "signed", "density": "uniform"},
-    "a covariate": {"covariate": CovariateFile(path="land.gpkg", column="people", size=64)},
-    "a repaired boundary": {"boundary": BoundaryFile(path="old.gpkg", repair=True)},
-    "a boundary": {"boundary": BoundaryFile(path="city: old.gpkg"), "density": "uniform"},
-}
-
-
-def test_toml_and_back(subtests):
-    for name, arguments in REQUESTS.items():
-        with subtests.test(name):
-            given = request(**arguments)
-            text = to_toml(given)
-            assert from_toml(text) == given
-            assert hash(from_toml(text)) == hash(given)
-            assert to_toml(from_toml(text)) == text
-            assert eval(repr(given.epsilon), {"Decimal": type(given.epsilon)}) == given.epsilon
-    # The keys are those of the command line.
-    table = table_from_request(request(**REQUESTS["a described choice"], method="grid"))
-    assert table["max_contributions"] == "auto:share=0.1,over=9,limit=1000"
-    assert request_from_table({**table, "max_contributions": "4"}).unit.max_contributions == 4
-    assert from_table(bounds="area-of-use").domain.bounds[0] == -180
-
-
-def from_table(**table):
-    return request_from_table({"epsilon": 1, "bounds": list(BOUNDS), **table})
+def of_values(**values):
+    return request_of(**{"epsilon": 1, "bounds": list(BOUNDS), **values})
 
 
 def test_a_request_is_frozen_and_says_its_guarantee():
-    given = request(**REQUESTS["a bound per slice"])
+    given = request(**USER, slices=MONTHS, time="at", per="slice")
     with pytest.raises(dataclasses.FrozenInstanceError):
         given.epsilon = 2
     assert given.guarantee_text.startswith("epsilon 0.5 per user, at most 4 records of each")
@@ -94,27 +49,31 @@ def test_a_request_is_frozen_and_says_its_guarantee():
 
 def test_paths_begin_at_the_folder_of_the_recipe(tmp_path):
     given = request(covariate=CovariateFile(path=str(tmp_path / "land.npy")))
-    table = {"epsilon": 1, "bounds": list(BOUNDS), "covariate": "land.npy:size=9"}
-    found = request_from_table(table, folder=tmp_path).covariate
-    assert found == CovariateFile(path=str(tmp_path / "land.npy"), size=9)
-    assert str(tmp_path / "land.npy") in to_toml(given, folder=tmp_path)
+    table = {"covariate": "land.npy", "covariate_size": 9, "boundary": Path("old.gpkg")}
+    table |= {"epsilon": 1, "bounds": list(BOUNDS), "about": "about.toml"}
+    (tmp_path / "about.toml").write_text("title = 'Visits'")
+    found = request_from_values(table, folder=tmp_path)
+    assert found.boundary == BoundaryFile(path=str(tmp_path / "old.gpkg"))
+    assert found.about.title == "Visits"
+    assert found.covariate == CovariateFile(path=str(tmp_path / "land.npy"), size=9)
+    assert str(tmp_path / "land.npy") in request_to_toml(given, folder=tmp_path)
     # Polygons in memory are no file.
     polygons = gpd.GeoSeries([shapely.box(*BOUNDS)], crs="EPSG:4326")
     for name in ("covariate", "boundary"):
         given = request(**{name: polygons})
         with pytest.raises(PsdError, match=f"{name} must be a file to be written"):
-            to_toml(given)
+            request_to_toml(given)
 
 
 def test_a_coordinate_resolution_is_a_key_beside_the_bounds(subtests):
-    given = from_table(coordinate_resolution="1e-3")
+    given = of_values(coordinate_resolution="1e-3")
     assert given.domain == psd.Domain(bounds=BOUNDS, coordinate_resolution="0.001")
-    stated = table_from_request(given)
-    assert (stated["lattice"], stated["coordinate_resolution"]) == (None, "0.001")
-    assert 'coordinate_resolution = "0.001"' in to_toml(given)
-    text = to_toml(given).replace('"0.001"', "0.001")
-    assert from_toml(text) == given
-    everywhere = from_table(bounds="area-of-use", coordinate_resolution="1e-3").domain
+    stated = values_of_request(given)
+    assert ("lattice" in stated, stated["coordinate_resolution"]) == (False, "0.001")
+    assert 'coordinate_resolution = "0.001"' in request_to_toml(given)
+    text = request_to_toml(given).replace('"0.001"', "0.001")
+    assert request_from_toml(text) == given
+    everywhere = of_values(bounds="area-of-use", coordinate_resolution="1e-3").domain
     assert everywhere.lattice == (360_001, 180_001)
     left_out = "lattice must be left out with coordinate_resolution"
     stepped = {"coordinate_resolution": "1e-3", "lattice": [64, 64]}
@@ -124,19 +83,28 @@ def test_a_coordinate_resolution_is_a_key_beside_the_bounds(subtests):
         ({"bounds": "private", "coordinate_resolution": "1e-8"}, "1 to 2\\^30 values"),
         ({"coordinate_resolution": "fine"}, "must be a decimal number above 0"),
     ]
-    refuses(subtests, from_table, rows)
+    refuses(subtests, of_values, rows)
 
 
-def test_a_repair_is_of_a_boundary(subtests):
-    boundary = from_table(boundary="city.gpkg:repair=yes").boundary
+def test_a_repair_is_of_polygons(subtests):
+    boundary = of_values(boundary="city.gpkg", repair=True).boundary
     assert boundary == BoundaryFile(path="city.gpkg", repair=True)
-    plain = from_table(boundary="city.gpkg")
-    assert from_table(boundary="city.gpkg:repair=no") == plain
+    assert not of_values(boundary="city.gpkg", repair=False).boundary.repair
+    bow = shapely.Polygon([(126.5, 37.1), (127.5, 37.9), (127.5, 37.1), (126.5, 37.9)])
+    series = gpd.GeoSeries([bow], crs="EPSG:4326")
+    for polygons in (bow, series, gpd.GeoDataFrame(geometry=series)):
+        with subtests.test(type(polygons).__name__):
+            assert of_values(boundary=polygons, repair=True).boundary.mask is not None
+            with pytest.raises(PsdError, match="polygon 1 of the boundary is not valid"):
+                of_values(boundary=polygons)
+    alone = "repair must be given with polygons as regions= or boundary="
     rows = [
-        ({"repair": True}, "key 'repair' does not exist"),
-        ({"boundary": "city.gpkg:repair=1"}, "boundary repair must be yes or no, got '1'"),
+        ({"repair": True}, alone),
+        ({"repair": True, "regions": "tiles=8"}, alone),
+        ({"repair": "yes", "boundary": "city.gpkg"}, "repair must be true or false, got 'yes'"),
+        ({"boundary": "a.gpkg:repair=yes", "bounds": None}, "a.gpkg:repair=yes does not exist"),
     ]
-    refuses(subtests, from_table, rows)
+    refuses(subtests, of_values, rows)
 
 
 IN_UTC = Columns(user="id", time="at")
@@ -153,7 +121,8 @@ def test_what_is_refused(subtests):
         ({"method": Quadtree}, r"got the class Quadtree; write Quadtree\(\)"),
         ({"method": 7}, "must be a name or a decomposition"),
         ({"method": "quadtre"}, "quadtre"),
-        ({"slices": "2024-01"}, "slices must be of type TimeSlices"),
+        ({"slices": "2024"}, "slices must be months, weeks, days or hours"),
+        ({"slices": 2024}, "slices must be a list"),
         ({"slices": MONTHS}, "time must name the column"),
         ({**sliced, "time_zone": "UTC"}, "time_zone must be that of the"),
         ({**sliced, "domain": PrivateBounds()}, "must be public with slices"),
@@ -183,34 +152,103 @@ def test_what_is_refused(subtests):
         assert ReadRequest(columns=columns, unit=unit).columns.time_zone == zone
 
 
-def test_what_a_table_refuses(subtests):
+def test_what_values_refuse(subtests):
     with pytest.raises(PsdError, match="epsilon must be given"):
-        request_from_table({})
+        request_from_values({})
+    auto = {"user": "id", "max_contributions": "auto"}
+    wards = {"regions": "wards.gpkg", "region_id": "ward"}
+    texts = "must be west, south, east and north, a file of polygons, area-of-use or private, got "
+    four = "bounds_crs must be given with four numbers as bounds="
     rows = [
         ({"bound": 4}, "did you mean 'bounds'"),
-        ({"bounds": "somewhere"}, "must be four numbers, area-of-use or private"),
-        ({"bounds": "private:shard=0.1"}, "did you mean 'share'"),
-        ({"read": "x"}, "read must be a table"),
-        ({"read": {"z": "lon"}}, "key of read 'z' does not exist"),
-        ({"read": {"table": "t"}}, "key of read 'table' does not exist"),
-        ({"max_contributions": True}, "must be a whole number"),
+        ({"bounds": "somewhere"}, f"{texts}'somewhere'"),
+        ({"bounds": "of:city.gpkg"}, "of:city.gpkg does not exist or is not a file"),
+        ({"bounds": "private:share=0.1"}, "private:share=0.1 does not exist or is not a file"),
+        ({"bounds": "1,2,3,4:crs=EPSG:4326"}, f"{texts}'1,2,3,4:crs=EPSG:4326'"),
+        ({"bounds": 5}, "bounds must be a list"),
+        ({"bounds_share": "0.2"}, "bounds_share must be given with bounds=\"private\""),
+        ({"bounds": "private", "bounds_share": "x"}, "^bounds_share must be a decimal number"),
+        ({"bounds": "private", "bounds_beyond": "x"}, "^bounds_beyond must be an integer"),
+        ({"bounds": "private", "lattice": [0, 1]}, "^lattice must have"),
+        ({"bounds": "private", "bounds_crs": "EPSG:4326"}, four),
+        ({"bounds": "area-of-use", "bounds_crs": "EPSG:4326"}, four),
+        ({"bounds": "city.gpkg", "bounds_crs": "EPSG:4326"}, four),
+        ({"bounds": None, "bounds_crs": "EPSG:4326"}, four),
+        ({"bounds": (1, 2, 3), "bounds_crs": "EPSG:3857"}, "bounds must be four numbers"),
+        ({"bounds": list("west"), "bounds_crs": "EPSG:3857"}, "bounds must be four numbers"),
+        ({"domain": BOUNDS}, "bounds must be left out with domain"),
+        ({"domain": BOUNDS, "bounds": None, "crs": "EPSG:3857"}, "crs must be left out with"),
+        ({"lattice": "8,x"}, "lattice must be two whole numbers"),
+        ({"lattice": (8.5, 8)}, "lattice must have 1 to"),
+        ({"read": "x"}, "argument 'read' is now keys of their own"),
+        ({"noise_law": "laplace"}, "argument 'noise_law' is now noise"),
+        ({"private_output": "report"}, "is now report_private and keep_tally"),
+        ({"z": "lon"}, "argument 'z' does not exist"),
+        ({"table": "t"}, "argument 'table' does not exist"),
+        ({"ledger": "t"}, "argument 'ledger' does not exist"),
+        ({**auto, "max_contributions": True}, "must be an integer, got 'True'"),
+        ({**auto, "max_contributions": "auto:share=0.1"}, "must be a whole number or auto"),
+        ({**auto, "max_contributions": 4, "choice_over": 9}, "choice_over must be given with"),
+        ({**auto, "choice_share": "x"}, "^choice_share must be a decimal number"),
+        ({**auto, "choice_over": -1}, "^choice_over must be between"),
+        ({**auto, "per": 5}, "per must be one of day, user-slice, slice, record, got '5'"),
+        ({"noise": "cauchy"}, "noise must be one of auto, laplace, gaussian, got 'cauchy'"),
+        ({"count": "all"}, "count must be one of records, users, got 'all'"),
+        ({"skip_rows": "three"}, "skip_rows must be a number, got 'three'"),
         ({"slices": "2024"}, "must be months, weeks, days or hours"),
         ({"set": {"workload": "boxes.csv"}, "bounds": None}, "public with a workload"),
-        ({"covariate": "a.npy:column=x"}, "only polygons have columns"),
-    ]
-    refuses(subtests, from_table, rows)
+        ({"set": {"estimate": "signed"}}, "has no parameter 'estimate'"),
+        ({"set": "height"}, "set must be KEY=VALUE"),
+        ({"set": ["height=3", "height=4"]}, "set height must be given once"),
+        ({"set": {"height": 3}, "method": Quadtree()}, "set must be left out with a method"),
+        ({"covariate": "a.npy", "covariate_column": "x"}, "only polygons have columns"),
+        ({"covariate": "a.npy", "covariate_size": 0}, "covariate_size must be between 1 and"),
+        ({"covariate_column": "x"}, "covariate_column must be given with covariate="),
+        ({"regions": "w.gpkg"}, "region_id must be the column that names the regions, got none"),
+        ({"regions": ["h3=5", "tiles=8"]}, "must be files, or one kind of cells, got h3=5 and"),
+        ({"regions": ["a.gpkg", "tiles=8"]}, "must be files, or one kind of cells, got a.gpkg"),
+        ({"regions": "tile=8"}, "did you mean 'tiles'"),
+        ({"regions": {"file": "w.gpkg"}}, "regions must be paths, .* got a value of type dict"),
+        ({"regions": "tiles=8", "region_id": "id"}, "region_id must be given with polygons"),
+        ({"gaps": "outside"}, "gaps must be given with polygons as regions="),
+        ({**wards, "gaps": "all"}, "gaps must be one of refuse, elsewhere, outside, got 'all'"),
+        ({**wards, "region_id": ["a", "b"]}, "region_id must be one column, or one for each of 1"),
+        ({**wards, "regions": ["a", "b"], "region_parent": "c"}, "region_parent must be left out"),
+        ({**wards, "tolerance": "wide"}, "tolerance must be a number, got 'wide'"),
+        ({"about": 5}, "about must be a list"),
+        ({"about": "titl=a"}, "did you mean 'title'"),
+        ({"about": "title="}, "about must be FILE or KEY=VALUE, .* got 'title='"),
+        ({"about": {"title": ""}}, "about title must have 1 to 200 characters"),
+        ({"about": ["title=a", {"title": "b"}]}, "about title must be given once"),
+    ]  # fmt: skip
+    for values, words in rows:
+        with subtests.test(words, values=values):
+            with pytest.raises(PsdError, match=words) as raised:
+                of_values(**values)
+            # Programs find the name of the field that the message names.
+            name = getattr(raised.value, "name", None)
+            assert name is None or name in str(raised.value)
+    with pytest.raises(PsdError, match="'read' is now keys of their own"):
+        request_from_toml("epsilon = 1\nread = {x = 'lon'}")
+
+
+def test_a_workload_changes_the_default_method_in_every_form():
+    for method in ({}, {"method": "auto"}):
+        assert of_values(**method, set={"workload": "medium"}).method.budget == "workload"
+        assert of_values(**method, set={"workload": "tiny"}).method.name == "grid"
+    assert of_values(method="auto", set={"cells": 99}).method.name == "auto"
 
 
 def test_tallies_state_what_is_about_rows():
     domain = psd.Domain(bounds=BOUNDS)
     for key, value in (("bounds", list(BOUNDS)), ("user", "id"), ("slices", "2024-01")):
         with pytest.raises(PsdError, match=f"{key} must be left out for tallies"):
-            request_from_table({"epsilon": 1, key: value}, domain=domain)
+            request_from_values({"epsilon": 1, key: value}, tallied=domain)
     unit = PrivacyUnit(kind="user", max_contributions=3)
     reading = ReadRequest(columns=None, unit=unit, slices=MONTHS)
     given = BuildRequest(epsilon=1, method="grid").complete(domain, reading)
     assert (given.domain, given.unit.max_contributions) == (domain, 3)
-    assert "user" not in to_toml(given)
+    assert "user" not in request_to_toml(given)
     with pytest.raises(PsdError, match="bounds must be left out for tallies"):
         request().complete(psd.Domain(bounds=(0, 0, 1, 1)), reading)
 
@@ -220,8 +258,8 @@ def test_a_recipe_states_how_text_is_read():
         "wkt": "geom", "delimiter": "tab", "decimal": ",", "encoding": "windows-1252",
         "skip_rows": 3, "input_crs": "EPSG:4326",
     }  # fmt: skip
-    table = {"epsilon": 1, "bounds": [0, 0, 9, 9], "crs": "EPSG:3857", "read": read}
-    request = request_from_table(table)
+    table = {"epsilon": 1, "bounds": [0, 0, 9, 9], "crs": "EPSG:3857", **read}
+    request = request_from_values(table)
     assert request.columns == Columns(**read)
-    assert from_toml(to_toml(request)) == request
-    assert request_from_table({**table, "read": {**read, "skip_rows": "3"}}) == request
+    assert request_from_toml(request_to_toml(request)) == request
+    assert request_from_values({**table, "skip_rows": "3"}) == request

@@ -11,9 +11,10 @@ from shapely import LineString, MultiPolygon, box
 
 import psd
 from psd.errors import DomainError, InputDataError, ParameterError
-from psd.publish.bounds_text import bounds_file, bounds_from_text, transform_bounds
+from psd.publish.bounds_text import bounds_from_file, bounds_from_text, transform_bounds
+from psd.publish.fields import public_files
 from psd.publish.request import BuildRequest
-from psd.publish.request_values import from_toml, public_files, to_toml
+from psd.publish.request_values import request_from_toml, request_to_toml
 from psd.publish.tally_parts import TallyRequest
 from psd.space.bounds import check_ground, may_be_degrees
 from psd_cli.main import run
@@ -38,7 +39,7 @@ def test_bounds_narrower_than_a_metre_are_refused(subtests):
                 check_ground(bounds, crs)
             assert str(raised.value) == (
                 f"bounds must be at least 1 m wide and high in {crs}, got {text}, which is {size}; "
-                f"if they are degrees, write {text.replace(' ', ',')}:crs=EPSG:4326"
+                'if they are degrees, give bounds_crs="EPSG:4326"'
             )
             assert raised.value.value == bounds
     for bounds, crs in (
@@ -64,7 +65,7 @@ def test_numbers_of_degrees_are_known_and_requests_refuse_them(subtests):
         lambda: BuildRequest(domain=domain, epsilon=1, method="auto"),
         lambda: TallyRequest(domain=domain),
     ):
-        with pytest.raises(DomainError, match="if they are degrees, write"):
+        with pytest.raises(DomainError, match="if they are degrees, give"):
             make()
 
 
@@ -74,7 +75,7 @@ def test_commands_refuse_or_warn(tmp_path, monkeypatch, command):
     points = write_points(tmp_path / "p.csv", [(0, 51)])
     options = (*command, points, "-o", "out", "--crs", BRITAIN, "--input-crs", "EPSG:4326")
     message = fails(3, *options, "--bounds=-0.51,51.28,0.34,51.7")
-    assert message.endswith("write -0.51,51.28,0.34,51.7:crs=EPSG:4326\n")
+    assert message.endswith("if they are degrees, give --bounds-crs EPSG:4326\n")
     warning = io.StringIO()
     with redirect_stderr(warning):
         assert run([str(each) for each in (*options, "--bounds=-8,49,2,61")]) == 0
@@ -98,15 +99,25 @@ def wards(tmp_path):
 def test_four_numbers_and_other_words(subtests):
     plain = "1,2,3.5,4", "1 2 3.5 4", "[1, 2, 3.5, 4]", "+1.,2e0,35e-1,4", " 1 , 2 , 3.5 , 4 "
     table = [
-        ((1, 2, 3.5, 4), *plain, "1,2,3.5,4:crs=EPSG:4326", "1,2,3.5,4:crs=OGC:CRS84"),
-        (None, "1,2,3", "1,2,3,4,5", "everywhere", "a,b,c,d", "1_0,2,3,4", "private:share=.1", ""),
+        ((1, 2, 3.5, 4), *plain),
+        (
+            None,
+            "1,2,3",
+            "1,2,3,4,5",
+            "everywhere",
+            "a,b,c,d",
+            "1_0,2,3,4",
+            "1,2,3.5,4:crs=EPSG:4326",
+            "",
+        ),
     ]
-    returned(subtests, table, lambda text: bounds_from_text(text, "EPSG:4326"))
+    returned(subtests, table, bounds_from_text)
+    for crs in ("EPSG:4326", "OGC:CRS84"):
+        assert transform_bounds((1, 2, 3.5, 4), crs, "EPSG:4326") == (1, 2, 3.5, 4)
 
 
 def test_the_outline_is_inside_the_transformed_bounds():
-    text = ",".join(map(str, DEGREES)) + ":crs=EPSG:4326"
-    west, south, east, north = bounds_from_text(text, BRITAIN)
+    west, south, east, north = transform_bounds(DEGREES, "EPSG:4326", BRITAIN)
     assert (west, south, east, north) == METRES
     x, y = (np.linspace(DEGREES[axis], DEGREES[axis + 2], 500) for axis in (0, 1))
     corners = np.array(DEGREES).reshape(2, 2)
@@ -130,76 +141,97 @@ def test_the_outline_is_inside_the_transformed_bounds():
 
 def test_bounds_across_longitude_180(tmp_path):
     """They are bounds where the CRS of the release is not cut inside them."""
-    pacific = bounds_from_text("170,-22,-170,-12:crs=EPSG:4326", "EPSG:3832")
-    assert (
-        pacific == bounds_from_text("170,-22,180,-12:crs=EPSG:4326", "EPSG:3832")[:2] + pacific[2:]
-    )
+
+    def moved(bounds, crs="EPSG:3832"):
+        return transform_bounds(bounds, "EPSG:4326", crs)
+
+    pacific = moved((170, -22, -170, -12))
+    assert pacific == moved((170, -22, 180, -12))[:2] + pacific[2:]
     assert pacific[2] == 4452780
     parts = MultiPolygon([box(170, -22, 180, -12), box(-180, -22, -170, -12)])
     gpd.GeoSeries([parts], crs="EPSG:4326").to_file(tmp_path / "fiji.gpkg")
-    assert bounds_from_text(f"of:{tmp_path / 'fiji.gpkg'}", "EPSG:3832") == pacific
-    for same in ("170,-22,190,-12", "-190,-22,-170,-12"):
-        assert bounds_from_text(f"{same}:crs=EPSG:4326", "EPSG:3832") == pacific
-    for text, crs, meridian in (
-        ("170,-22,-170,-12", "EPSG:3857", "180"),
-        ("-40,-22,-20,-12", "EPSG:3832", "-30"),
+    assert bounds_from_file(str(tmp_path / "fiji.gpkg"), "EPSG:3832") == pacific
+    for same in ((170, -22, 190, -12), (-190, -22, -170, -12)):
+        assert moved(same) == pacific
+    for bounds, crs, meridian in (
+        ((170, -22, -170, -12), "EPSG:3857", "180"),
+        ((-40, -22, -20, -12), "EPSG:3832", "-30"),
     ):
         with pytest.raises(DomainError, match=f"must not cross longitude {meridian} in {crs}"):
-            bounds_from_text(f"{text}:crs=EPSG:4326", crs)
-    world = bounds_from_text("-180,-80,180,80:crs=EPSG:4326", "EPSG:3832")
+            moved(bounds, crs)
+    world = moved((-180, -80, 180, 80))
     assert world[2] - world[0] > 4e7
 
 
 def test_polygons_of_a_file_and_recipes(wards):
-    assert bounds_from_text(f"of:{wards}", "EPSG:4326") == DEGREES
-    bounds = bounds_from_text(f"of:{wards}", BRITAIN)
+    assert bounds_from_file(str(wards), "EPSG:4326") == DEGREES
+    bounds = bounds_from_file(str(wards), BRITAIN)
     exact = gpd.read_file(wards).to_crs(BRITAIN).total_bounds
     assert list(bounds) == [*np.floor(exact[:2]), *np.ceil(exact[2:])]
-    assert bounds_file(f"of:{wards}") == str(wards)
-    text = "epsilon = 1\ncrs = 'EPSG:27700'\nbounds = {!r}\n"
-    request = from_toml(text.format("-0.51,51.28,0.34,51.7:crs=EPSG:4326"))
-    assert request.domain.bounds == METRES
-    assert from_toml(to_toml(request)) == request
-    named = from_toml(text.format("of:wards.gpkg"), folder=wards.parent)
-    assert named.domain.bounds == bounds_from_text(f"of:{wards}", BRITAIN)
-    assert public_files({"bounds": "of:wards.gpkg"}, wards.parent) == [str(wards)]
+    text = "epsilon = 1\ncrs = 'EPSG:27700'\n{}\n"
+    for numbers in (list(DEGREES), "'-0.51,51.28,0.34,51.7'"):
+        stated = f"bounds = {numbers}\nbounds_crs = 'EPSG:4326'"
+        request = request_from_toml(text.format(stated))
+        assert request.domain.bounds == METRES
+        assert request_from_toml(request_to_toml(request)) == request
+    named = request_from_toml(text.format("bounds = 'wards.gpkg'"), folder=wards.parent)
+    assert named.domain.bounds == bounds
+    layer = request_from_toml(text.format("bounds = 'wards.gpkg:layer=wards'"), folder=wards.parent)
+    assert layer == named
+    assert public_files({"bounds": "wards.gpkg"}, wards.parent) == [str(wards)]
+    assert public_files({"bounds": wards}) == [str(wards)]
+    for value in (DEGREES, "-0.51,51.28,0.34,51.7", "area-of-use", "private"):
+        assert public_files({"bounds": value}) == []
 
 
 def test_bounds_that_are_refused(tmp_path, subtests):
-    def use(text):
-        return psd.Domain(bounds=bounds_from_text(text, BRITAIN), crs=BRITAIN)
+    def use(case):
+        bounds, crs = case
+        return psd.Domain(bounds=transform_bounds(bounds, crs, BRITAIN), crs=BRITAIN)
 
     table = [
-        ("crs of the bounds must be a coordinate reference", "1,2,3,4:crs=EPSG:0"),
-        ("crs of the bounds must be", "1,2,3,4:crs="),
-        ("west below east", "3,2,1,4:crs=EPSG:4326"),
-        ("latitudes within 90", "1,2,3,400:crs=EPSG:4326"),
-        ("cannot be transformed", '1,2,3,4:crs=LOCAL_CS["a",UNIT["metre",1]]'),
-        ("cannot be transformed|area of use", "100,-89,120,-80:crs=EPSG:4326"),
+        ("bounds_crs must be a coordinate reference", ((1, 2, 3, 4), "EPSG:0")),
+        ("bounds_crs must be", ((1, 2, 3, 4), "")),
+        ("west below east", ((3, 2, 1, 4), "EPSG:4326")),
+        ("latitudes within 90", ((1, 2, 3, 400), "EPSG:4326")),
+        ("cannot be transformed", ((1, 2, 3, 4), 'LOCAL_CS["a",UNIT["metre",1]]')),
+        ("cannot be transformed|area of use", ((100, -89, 120, -80), "EPSG:4326")),
     ]
     refused(subtests, DomainError, table, use)
-    refused(subtests, InputDataError, [("no.gpkg", "of:no.gpkg")], use)
     lines = gpd.GeoDataFrame(geometry=[LineString([(0, 0), (1, 1)])], crs="EPSG:4326")
     lines.to_file(tmp_path / "l.gpkg")
-    with pytest.raises(ParameterError, match="bounds must hold polygons only"):
-        bounds_from_text(f"of:{tmp_path / 'l.gpkg'}", BRITAIN)
+    (tmp_path / "text.gpkg").write_text("polygons")
+    files = [
+        (ParameterError, "a file of polygons, area-of-use or private, got 'no.gpkg'", "no.gpkg"),
+        (ParameterError, "got 'of:", f"of:{tmp_path / 'l.gpkg'}"),
+        (ParameterError, "bounds must hold polygons only", str(tmp_path / "l.gpkg")),
+        (InputDataError, "text.gpkg", str(tmp_path / "text.gpkg")),
+    ]
+    for error, words, path in files:
+        with subtests.test(path), pytest.raises(error, match=words):
+            bounds_from_file(path, BRITAIN)
 
 
 @pytest.mark.deep
-def test_commands_take_the_same_texts(tmp_path, wards):
+def test_commands_take_the_same_values(tmp_path, wards):
     write_points(tmp_path / "v.csv", [(-0.1, 51.5)] * 60)
-    text = "-0.51,51.28,0.34,51.7:crs=EPSG:4326"
     read = ("--crs", BRITAIN, "--input-crs", "EPSG:4326")
     out = tmp_path / "r.psd.parquet"
-    for number, bounds in enumerate((text, f"of:{wards}")):
-        built = ("build", tmp_path / "v.csv", "-o", out, "--overwrite", "--epsilon", 1, *read)
-        passes(*built, "--bounds", bounds)
-        assert psd.load(out).bounds == bounds_from_text(bounds, BRITAIN)
-        passes(*built, f"--bounds={bounds}")
+    build = ("build", tmp_path / "v.csv", "-o", out, "--overwrite", "--epsilon", 1, *read)
+    texts = "-0.51,51.28,0.34,51.7", "-0.51 51.28 0.34 51.7"
+    degrees = [("--bounds", text, "--bounds-crs", "EPSG:4326") for text in texts]
+    degrees.append((f"--bounds={texts[0]}", "--bounds-crs", "EPSG:4326"))
+    cases = [(bounds, METRES) for bounds in degrees]
+    cases.append((("--bounds", wards), bounds_from_file(str(wards), BRITAIN)))
+    for number, (bounds, wanted) in enumerate(cases):
+        passes(*build, *bounds)
+        assert psd.load(out).bounds == wanted
         tally = tmp_path / f"{number}.tally"
-        passes("tally", tmp_path / "v.csv", "-o", tally, *read, "--bounds", bounds)
-    told = fails(2, *built, "--bounds", "1,2,3")
-    assert "--bounds must be four numbers" in told
+        passes("tally", tmp_path / "v.csv", "-o", tally, *read, *bounds)
+    told = fails(2, *build, "--bounds", "1,2,3")
+    assert "--bounds must be west, south, east and north" in told
+    told = fails(2, *build, "--bounds", "-0.51,51.28,0.34,51.7:crs=EPSG:4326")
+    assert "--bounds-crs" in told
     told = fails(6, "build", tmp_path / "v.csv", "-o", wards, "--overwrite", "--epsilon", 1,
                  "--bounds", f"{wards}")  # fmt: skip
     assert "read as an input" in told or "ending" in told
