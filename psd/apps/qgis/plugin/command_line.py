@@ -18,7 +18,7 @@ _SECONDS_BETWEEN_LOOKS = 0.2
 
 
 class CommandError(Exception):
-    """The command is not there, of another version, was stopped or refused; the text says which."""
+    """The command is not there, of another version, stopped, or refused; the text says which."""
 
 
 def words_of(form: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:
