@@ -246,14 +246,14 @@ def request_from_values(
     if "epsilon" not in given:
         raise ParameterError("epsilon must be given, a decimal such as 0.5", name="epsilon")
     boundary, covariate = boundary_from_values(given), covariate_from_values(given)
+    source = regions_from_values(given)
+    own = source.domain if isinstance(source, RegionHierarchy) else None
     area: Domain | PrivateBounds | None
     if tallied is None:
-        area = domain_from_values(given, values.get("domain"), boundary)
+        shape = boundary if own is None else None  # whose bounds are those of the release
+        area = domain_from_values(given, values.get("domain"), shape) or own
     else:
         area = replace(tallied, min_cell=given["min_cell"]) if "min_cell" in given else tallied
-    source = regions_from_values(given)
-    if area is None and isinstance(source, RegionHierarchy):
-        area = source.domain
     if isinstance(area, Domain):
         if not isinstance(covariate, Covariate | CovariateFile | None):
             covariate = covariate_of(covariate, area)
@@ -457,7 +457,7 @@ def regions_from_values(given: Mapping[str, Any]) -> Any:
 def _is_tables(value: Any) -> bool:
     """Whether a value is a table of polygons, or one for each level."""
     items = value if isinstance(value, list | tuple) else [value]
-    return bool(items) and all(hasattr(item, "geometry") for item in items)
+    return bool(items) and all(hasattr(item, "iloc") for item in items)
 
 
 def hierarchy_from_values(

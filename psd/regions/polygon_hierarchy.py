@@ -35,7 +35,7 @@ MAX_POLYGONS = 2**18
 _MAX_VERTICES = 2**24
 
 # Regions in files are repaired where the caller chooses that.
-_ADVICE = "repair it first, or with --repair (repair of psd.RegionFiles)"
+_ADVICE = "repair it first, or pass repair=True"
 
 _GAPS = ("refuse", "elsewhere", "outside")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from psd.errors import InputDataError, ParameterError
-from psd.publish.bounds_text import bounds_from_text
+from psd.publish.bounds_text import bounds_from_file
 from psd.regions.files import read_polygons
 from psd.regions.hierarchy import RegionHierarchy
 from psd.regions.inputs import RegionFiles
@@ -44,8 +44,7 @@ def read_public_regions(
         As `psd.regions.polygon_hierarchy.hierarchy_from_polygons`.
     """
     if bounds is None:
-        bounds = bounds_from_text(f"of:{path}", crs)
-        assert bounds is not None
+        bounds = bounds_from_file(path, crs)
     domain = Domain(bounds=bounds, crs=crs, min_cell=None)
     return RegionFiles(paths=(path,), ids=(ids,), gaps="outside").read(domain)
 

@@ -162,7 +162,7 @@ def test_what_values_refuse(subtests):
     rows = [
         ({"bound": 4}, "did you mean 'bounds'"),
         ({"bounds": "somewhere"}, f"{texts}'somewhere'"),
-        ({"bounds": "of:city.gpkg"}, f"{texts}'of:city.gpkg'"),
+        ({"bounds": "of:city.gpkg"}, "of:city.gpkg does not exist"),
         ({"bounds": "private:share=0.1"}, f"{texts}'private:share=0.1'"),
         ({"bounds": "1,2,3,4:crs=EPSG:4326"}, f"{texts}'1,2,3,4:crs=EPSG:4326'"),
         ({"bounds": 5}, "bounds must be a list"),

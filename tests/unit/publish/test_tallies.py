@@ -70,8 +70,8 @@ def test_wrong_arguments_are_refused_with_their_name(subtests):
     for arguments, message in (
         ({"part": None}, "part must name"),
         ({"part": ""}, "part must be 1 to 100"),
-        ({"domain": None}, "domain must be a psd.Domain or four numbers"),
-        ({"domain": psd.PrivateBounds()}, "domain must be a psd.Domain"),
+        ({"domain": None}, "bounds must be public here, got none"),
+        ({"domain": psd.PrivateBounds()}, "bounds must be public here, got private ones"),
         ({"domain": "0 0 8 8"}, "domain must be a psd.Domain"),
         ({"method": psd.decompositions.Grid}, "method must be an instance"),
         ({"user": "who", "max_contributions": "auto"}, "must be a number"),
