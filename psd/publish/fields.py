@@ -244,8 +244,9 @@ def _parse_settings(name: str, value: Any, folder: Path | None) -> dict[str, Any
                 raise ParameterError(
                     f"{name} must be KEY=VALUE, such as height=8, got {f'{key}{sign}{text}'!r}"
                 )
-            if [key for key, _, _ in pairs].count(key) > 1:
-                raise ParameterError(f"{name} {key} must be given once")
+            times = [key for key, _, _ in pairs].count(key)
+            if times > 1:
+                raise ParameterError(f"{name} {key} must be given once, got {times} times")
         value = {key: text for key, _, text in pairs}
     stated = {key: item for key, item in value.items() if item is not None}
     workload = stated.get("workload")

@@ -319,11 +319,11 @@ def domain_from_values(
     word = bounds if isinstance(bounds, str) else None
     for name in ("bounds_share", "bounds_beyond"):
         if name in given and word != PRIVATE:
-            raise ParameterError(f"{name} must be given with bounds {PRIVATE} alone", name=name)
+            raise ParameterError(f'{name} must be given with bounds="{PRIVATE}" alone', name=name)
     numbers = bounds if word is None else bounds_from_text(word)
     if "bounds_crs" in given and numbers is None:
         raise ParameterError(
-            "bounds_crs must be given with four numbers as bounds alone", name="bounds_crs"
+            "bounds_crs must be given with bounds= of four numbers alone", name="bounds_crs"
         )
     if word == PRIVATE:
         return _with_parts(PrivateBounds, "bounds", ("share", "beyond"), given, shape)
@@ -406,7 +406,7 @@ def covariate_from_values(given: Mapping[str, Any]) -> Any:
         return CovariateFile(path=value, **parts)
     for key in parts:
         raise ParameterError(
-            f"covariate_{key} must be given with the file of a covariate",
+            f"covariate_{key} must be given with a file as covariate= alone",
             name=f"covariate_{key}",
         )
     return value
@@ -426,10 +426,10 @@ def regions_from_values(given: Mapping[str, Any]) -> Any:
     if not (is_paths or _is_tables(value)):
         if given.get("repair") and "boundary" not in given:
             raise ParameterError(
-                "repair must be given with polygons as regions or boundary alone", name="repair"
+                "repair must be given with polygons as regions= or boundary= alone", name="repair"
             )
         if stated:
-            what = "regions" if value is None else "polygons as regions"
+            what = "regions=" if value is None else "polygons as regions="
             raise ParameterError(f"{stated[0]} must be given with {what} alone", name=stated[0])
         return value
     ids, parents = given.get("region_id", ()), given.get("region_parent", ())
@@ -543,6 +543,8 @@ def reading_from_values(given: Mapping[str, Any]) -> dict[str, Any]:
         If a value is wrong, or they contradict each other.
     """
     names = {name: given[name] for name in _COLUMNS if name in given}
+    if "wkt" in names and ("x" in names or "y" in names):
+        raise ParameterError("x= and y= must be left out with wkt=, which has both", name="wkt")
     slices = given.get("slices")
     if isinstance(slices, str):
         slices = slices_from_text(slices, names.get("time_zone", "UTC"))
@@ -554,7 +556,7 @@ def reading_from_values(given: Mapping[str, Any]) -> dict[str, Any]:
     for name in (f"choice_{key}" for key in _CHOICE):
         if name in given and bound != AUTO:
             raise ParameterError(
-                f"{name} must be given with max_contributions {AUTO} alone", name=name
+                f'{name} must be given with max_contributions="{AUTO}" alone', name=name
             )
     choice = bound if isinstance(bound, ContributionChoice) else None
     if bound == AUTO:
@@ -562,7 +564,7 @@ def reading_from_values(given: Mapping[str, Any]) -> dict[str, Any]:
     per = given.get("per")
     if per == "record" and columns.user is not None:
         raise ParameterError(
-            "per must not be record with user, which makes the user the unit of privacy",
+            "per must not be record with user=, which makes the user the unit of privacy",
             name="per",
         )
     unit: PrivacyUnit = privacy_unit(
