@@ -6,8 +6,6 @@ from typing import Final
 
 import click
 
-from psd.publish.fields import FIELDS
-
 __all__ = ["COMMANDS", "OPTIONS", "refuse_moved"]
 
 COMMANDS: Final = {
@@ -28,7 +26,12 @@ COMMANDS: Final = {
 }
 """New words after `psd` by the old ones; what the user writes in their place is in capitals."""
 
-_READ = tuple(field for field in FIELDS if field.group in ("Input", "Time"))
+# As text, so that the help of `psd` imports nothing for it.
+_READ = (
+    "x", "y", "wkt", "geometry", "layer", "delimiter", "decimal", "encoding", "skip_rows",
+    "input_crs", "table", "query", "memory", "engine", "time", "time_zone", "user",
+    "coordinate_resolution",
+)  # fmt: skip
 _REGIONS = {
     "id": "--region-id", "parent": "--region-parent", "gaps": "--gaps",
     "tolerance": "--tolerance", "repair": "--repair", "file": "--regions",
@@ -36,9 +39,7 @@ _REGIONS = {
 }  # fmt: skip
 
 OPTIONS: Final[dict[str, str]] = {
-    **{f"--read {field.name.replace('_', '[_-]')}=": field.option for field in _READ},
-    "--read user=": "--user",
-    "--read coordinate[_-]resolution=": "--coordinate-resolution",
+    **{f"--read {key.replace('_', '[_-]')}=": "--" + key.replace("_", "-") for key in _READ},
     **{f"--regions {key}=": option for key, option in _REGIONS.items()},
     "--set min[_-]cell=": "--min-cell",
     "--set estimate=": "--estimate",

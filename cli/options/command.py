@@ -228,7 +228,7 @@ class Command(click.Command):
 
 
 def refuse_replaced(command: click.Command, ctx: click.Context, args: list[str]) -> None:
-    """Answer an option of before version 0.2.0 with the new one.
+    """Answer an option of before version 0.2.0, or of `psd build` alone, by a sentence.
 
     Raises
     ------
@@ -250,6 +250,12 @@ def refuse_replaced(command: click.Command, ctx: click.Context, args: list[str])
                 and (new.split()[0] in names or new[0] != "-")
             ):
                 raise click.UsageError(f"{old} {value[:40]} is now {new}", ctx)
+        if option == "--engine" and option not in names and "--x" in names:
+            raise click.UsageError(
+                "--engine must be left out; psd build alone counts on a cluster; write the records "
+                "to Parquet there, and name these files",
+                ctx,
+            )
 
 
 class Group(click.Group):

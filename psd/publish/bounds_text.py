@@ -6,7 +6,6 @@ Nothing here reads a record.
 from __future__ import annotations
 
 import math
-import os
 import re
 from pathlib import Path
 
@@ -57,11 +56,12 @@ def bounds_from_file(path: str, crs: str) -> Bounds:
     DomainError
         If the bounds cannot be transformed.
     InputDataError
-        If the file cannot be read.
+        If the file does not exist or cannot be read.
     ParameterError
-        If there is no such file, or it holds other geometries than polygons.
+        If the text is not the name of a file, or the file holds other geometries than polygons.
     """
-    if not file_of(path).suffix and not os.path.exists(file_of(path)):  # no name of a file
+    file = Path(file_of(path))
+    if not (file.exists() or re.fullmatch(r"\.[A-Za-z]\w*", file.suffix)):
         raise ParameterError(
             "bounds must be west, south, east and north, a file of polygons, area-of-use or "
             f"private, got {path[:80]!r}",

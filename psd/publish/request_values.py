@@ -248,14 +248,14 @@ def request_from_values(
     if "epsilon" not in given:
         raise ParameterError("epsilon must be given, a decimal such as 0.5", name="epsilon")
     boundary, covariate = boundary_from_values(given), covariate_from_values(given)
+    source = regions_from_values(given)
+    own = source.domain if isinstance(source, RegionHierarchy) else None
     area: Domain | PrivateBounds | None
     if tallied is None:
-        area = domain_from_values(given, values.get("domain"), boundary)
+        shape = boundary if own is None else None  # whose bounds are those of the release
+        area = domain_from_values(given, values.get("domain"), shape) or own
     else:
         area = replace(tallied, min_cell=given["min_cell"]) if "min_cell" in given else tallied
-    source = regions_from_values(given)
-    if area is None and isinstance(source, RegionHierarchy):
-        area = source.domain
     if isinstance(area, Domain):
         if not isinstance(covariate, Covariate | CovariateFile | None):
             covariate = covariate_of(covariate, area)
@@ -321,12 +321,11 @@ def domain_from_values(
     word = bounds if isinstance(bounds, str) else None
     for name in ("bounds_share", "bounds_beyond"):
         if name in given and word != PRIVATE:
-            raise ParameterError(f'{name} must be given with bounds="{PRIVATE}"', name=name)
+            raise ParameterError(f'{name} must be given with bounds="{PRIVATE}" alone', name=name)
     numbers = bounds if word is None else bounds_from_text(word)
     if "bounds_crs" in given and numbers is None:
         raise ParameterError(
-            "bounds_crs must be given with four numbers as bounds=; a file has its own",
-            name="bounds_crs",
+            "bounds_crs must be given with bounds= of four numbers alone", name="bounds_crs"
         )
     if word == PRIVATE:
         private: PrivateBounds = _with_parts(
@@ -412,7 +411,7 @@ def covariate_from_values(given: Mapping[str, Any]) -> Any:
         return CovariateFile(path=value, **parts)
     for key in parts:
         raise ParameterError(
-            f"covariate_{key} must be given with covariate=, a file",
+            f"covariate_{key} must be given with a file as covariate= alone",
             name=f"covariate_{key}",
         )
     return value
@@ -432,13 +431,11 @@ def regions_from_values(given: Mapping[str, Any]) -> Any:
     if not (is_paths or _is_tables(value)):
         if given.get("repair") and "boundary" not in given:
             raise ParameterError(
-                "repair must be given with polygons as regions= or boundary=", name="repair"
+                "repair must be given with polygons as regions= or boundary= alone", name="repair"
             )
         if stated:
-            raise ParameterError(
-                f"{stated[0]} must be given with polygons as regions=, which have columns",
-                name=stated[0],
-            )
+            what = "regions=" if value is None else "polygons as regions="
+            raise ParameterError(f"{stated[0]} must be given with {what} alone", name=stated[0])
         return None if value is None else check_regions(value)
     ids, parents = given.get("region_id", ()), given.get("region_parent", ())
     if not ids:
@@ -467,7 +464,7 @@ def _is_tables(value: Any) -> bool:
     if isinstance(value, RegionHierarchy):
         return False
     items = value if isinstance(value, list | tuple) else [value]
-    return bool(items) and all(hasattr(item, "geometry") for item in items)
+    return bool(items) and all(hasattr(item, "iloc") for item in items)
 
 
 def hierarchy_from_values(
@@ -562,6 +559,8 @@ def reading_from_values(given: Mapping[str, Any]) -> dict[str, Any]:
         If a value is wrong, or they contradict each other.
     """
     names = {name: given[name] for name in _COLUMNS if name in given}
+    if "wkt" in names and ("x" in names or "y" in names):
+        raise ParameterError("x= and y= must be left out with wkt=, which has both", name="wkt")
     slices = given.get("slices")
     if isinstance(slices, str):
         slices = slices_from_text(slices, names.get("time_zone", "UTC"))
@@ -572,7 +571,9 @@ def reading_from_values(given: Mapping[str, Any]) -> dict[str, Any]:
     bound = given.get("max_contributions")
     for name in (f"choice_{key}" for key in _CHOICE):
         if name in given and bound != AUTO:
-            raise ParameterError(f'{name} must be given with max_contributions="{AUTO}"', name=name)
+            raise ParameterError(
+                f'{name} must be given with max_contributions="{AUTO}" alone', name=name
+            )
     choice = bound if isinstance(bound, ContributionChoice) else None
     if bound == AUTO:
         choice = _with_parts(ContributionChoice, "choice", _CHOICE, given, {})

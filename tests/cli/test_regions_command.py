@@ -60,7 +60,7 @@ REFUSED = [
     (2, f"{WARD} --gaps outside --gaps outside", "--gaps must be given once"),
     (2, f"{WARD} --tolerance x", "--tolerance must be a number, got 'x'"),
     (2, f"{WARD} --regions grid-cells=1", "got wards.gpkg and grid-cells=1"),
-    (2, "--region-id ward", "--region-id must be given with polygons as --regions"),
+    (2, "--region-id ward", "--region-id must be given with --regions"),
     (2, "--regions tiles=3 --region-id ward", "given with polygons as --regions"),
     (2, "--regions wards.gpkg --regions id=ward", "--regions id=ward is now --region-id"),
     (8, "--regions none.gpkg --region-id ward", "none.gpkg does not exist or is not a file"),

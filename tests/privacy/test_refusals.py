@@ -540,7 +540,8 @@ def test_a_part_is_empty_if_no_record_was_read(room):
 @pytest.mark.parametrize("column", ["x=user", "time=day", "x=none"])
 def test_a_reading_that_is_not_registered_is_charged_before_a_record_is_read(room, column):
     """Whether a column holds numbers or times in range would be told at no cost."""
-    code, _, err = room.build(BASE, BOX, ("--read", column), paid=True)[:3]
+    name, _, value = column.partition("=")
+    code, _, err = room.build(BASE, BOX, (f"--{name}", value), paid=True)[:3]
     assert (code, UNREADABLE in err) == (8, True)
     spent = [nano for nano, _ in room.charges()]
     assert len(spent) == 2

@@ -81,9 +81,10 @@ class Case:
     @property
     def args(self):
         """Command line after `psd`."""
-        line, options = [*self.command.split(), self.input], shlex.split(self.options)
+        line, options = [self.command, self.input], shlex.split(self.options)
+        names = {option.partition("=")[0] for option in options}
         for option, *values in DEFAULTS.get(self.command, ()):
-            if option not in options and INSTEAD.get(option) not in options:
+            if option not in names and INSTEAD.get(option) not in names:
                 line += [option, *values]
         line += ["--overwrite"] if self.overwrite else []
         line += ["--report-private"] if self.command == "build" and not self.code else []
@@ -283,9 +284,9 @@ def without_crs(path):
     gpd.GeoSeries([shapely.box(0, 0, 9, 9)]).to_frame("geometry").to_parquet(path)
 
 
-def excluded(name, given, told, *contents, file="land.geojson", settings="", options="", code=2):
+def excluded(name, given, told, *contents, file="land.geojson", options="", code=2):
     """A covariate that is refused."""
-    options = f"--covariate {file}{settings} {options}"
+    options = f"--covariate {file} {options}"
     contents = [beside(file, content) for content in contents]
     return unread(name, given, told, *contents, code=code, options=options)
 
@@ -755,20 +756,24 @@ UNITS = (
         "--user must name", "--count users", "--max-contributions auto"),
     kept("U03-auto", "a bound that is chosen; every row of its own user", 3, users("u", "v", "w"),
         options="--user user --max-contributions auto"),
-    wrong("U03-key", "a setting that does not exist", "did you mean 'share'?",
+    wrong("U03-key", "a setting that does not exist", "'--choice-share'",
         "--user user --max-contributions auto --choice-shore 0.1", content=users("u")),
     *(
-        wrong(f"U03-{name}", f"`--max-contributions auto:{settings}`", told,
-            f"--user user --max-contributions auto:{settings}", content=users("u"))
+        wrong(f"U03-{name}", f"`--max-contributions {settings}`", told,
+            f"--user user --max-contributions {settings}", content=users("u"))
         for name, settings, told in (
-            ("share-0", "share=0", "share must be above 0"),
-            ("limit", "limit=0", "must be between 1 and"),
-            ("twice", "share=0.1,share=0.2", "share twice"),
+            ("share-0", "auto --choice-share 0", "--choice-share must be above 0"),
+            ("limit", "auto --choice-limit 0", "--choice-limit must be between 1 and"),
+            ("twice", "auto --choice-share 0.1 --choice-share 0.2",
+                "--choice-share must be given once, got 2 times"),
+            ("number", "4 --choice-share 0.1", "must be given with --max-contributions auto"),
+            ("old", "auto:share=0.1", "is now --max-contributions auto with --choice-share"),
         )
     ),
     allowed("U04-area", "", "--bounds area-of-use", "--bounds -180,-90,180,90"),
     wrong("U04-word", "a word that is no kind of bounds, or three numbers with commas",
-        "must be four numbers, area-of-use or private", "--bounds everywhere", "--bounds 0,0,9"),
+        "a file of polygons, area-of-use or private, got", "--bounds everywhere",
+        "--bounds 0,0,9"),
     kept("U04-crs", "bounds in another CRS than the release", 1, table("126.98,37.57"), options=
         "--crs EPSG:5179 --input-crs EPSG:4326 --bounds=126,37,128,38 --bounds-crs EPSG:4326"),
     kept("U04-file", "the bounds of public polygons", 1, beside("b.geojson", SQUARE),
@@ -776,12 +781,14 @@ UNITS = (
     wrong("U04-order", "numbers with commas in another order", "west below east",
         "--bounds 9,0,0,9", code=3),
     wrong("U04-no-crs", "a CRS of the bounds that does not exist",
-        "bounds-crs must be a coordinate reference",
-        "--bounds=0,0,9,9 --bounds-crs EPSG:0", code=3),
+        "--bounds-crs must be a coordinate reference", "--bounds=0,0,9,9 --bounds-crs EPSG:0",
+        code=3),
+    wrong("U04-no-numbers", "a CRS of bounds that are no numbers", "with --bounds of four numbers",
+        "--bounds private --bounds-crs EPSG:4326", "--bounds b.geojson --bounds-crs EPSG:4326"),
     wrong("U04-far", "bounds beyond where the CRS of the release is used", "bounds",
         "--crs EPSG:5179 --bounds=0,-89,1,-88 --bounds-crs EPSG:4326", code=3),
     wrong("U04-metres", "degrees as bounds of a CRS in metres",
-        "write -0.5,51.3,0.3,51.7:crs=EPSG:4326",
+        "if they are degrees, give --bounds-crs EPSG:4326",
         "--crs EPSG:27700 --bounds -0.5,51.3,0.3,51.7", code=3),
     wrong("U04-no-file", "no such file of polygons, of the bounds or of a boundary",
         "does not exist", "--bounds b.geojson", "--boundary b.geojson", code=8),
@@ -800,11 +807,13 @@ UNITS = (
     wrong("U04-area-crs", "the area of use of a CRS without a place on the earth", "area of use",
         """--bounds area-of-use --crs 'LOCAL_CS["mine",UNIT["metre",1]]'""", code=3),
     *(
-        wrong(f"U04-{name}", "", told, f"--bounds private:{settings}")
+        wrong(f"U04-{name}", "", told, f"--bounds {settings}")
         for name, settings, told in (
-            ("share-0", "share=0", "share must be above 0"),
-            ("key", "beyound=9", "did you mean 'beyond'?"),
-            ("epsilon", "share=0.1 --epsilon 1e-8", "bounds is below 1e-9"),
+            ("share-0", "private --bounds-share 0", "--bounds-share must be above 0"),
+            ("key", "private --bounds-beyound 9", "'--bounds-beyond'"),
+            ("epsilon", "private --bounds-share 0.1 --epsilon 1e-8", "bounds is below 1e-9"),
+            ("public", "0,0,9,9 --bounds-share 0.1", "must be given with --bounds private"),
+            ("old", "private:share=0.1", "is now --bounds private with --bounds-share"),
         )
     ),
     allowed("U05-box", "a boundary, whose box is the bounds, or within bounds",
@@ -832,7 +841,7 @@ UNITS = (
                 f"{USERS} {SLICED} --max-per-slice 3"),
             ("zero", "0", "--max-per-slice must be between 1 and",
                 f"{USERS} {SLICED} --max-per-slice 0"),
-            ("text", "that is no number", "not a whole number",
+            ("text", "that is no number", "must be a number, got 'one'",
                 f"{USERS} {SLICED} --max-per-slice one"),
             ("slices", "without `--slices`", "--slices must be given with --max-per-slice",
                 f"{USERS} --max-per-slice 1"),
@@ -870,17 +879,20 @@ COVARIATES = (
     excluded("K04-elsewhere", "polygons outside the bounds",
         "the covariate lies outside the bounds", polygons(EUROPE), options=KOREA, code=3),
     excluded("K05-column", "no such column", "one of the covariate (people), got 'Leute'",
-        polygons(BOX, people=1), settings=":column=Leute"),
-    excluded("K06-size", "`--covariate-size 2000`", "must be between 1 and 1024",
-        array([1, 1]), file="land.npy", settings=":size=2000"),
+        polygons(BOX, people=1), options="--covariate-column Leute"),
+    excluded("K05-old", "", "is now --covariate-column", polygons(BOX, people=1),
+        file="land.geojson:column=people"),
+    excluded("K06-size", "`--covariate land.npy --covariate-size 2000`",
+        "--covariate-size must be between 1 and 1024",
+        array([1, 1]), file="land.npy", options="--covariate-size 2000"),
     *(
         kept(f"K07-{end}", given, 3, beside(file, content), options=f"--covariate {file}{settings}")
         for end, given, file, settings, content in (
             ("mask", "polygons", "land.geojson", "", polygons(BOX)),
-            ("weights", "polygons with weights", "land.geojson", ":column=people",
+            ("weights", "polygons with weights", "land.geojson", " --covariate-column people",
                 polygons(BOX, EUROPE, people=2)),
             ("array", "an array over the bounds", "land.npy", "", array([0, 1], [0, 0])),
-            ("grid", "an ASCII grid", "land.asc", ":size=64",
+            ("grid", "an ASCII grid", "land.asc", " --covariate-size 64",
                 with_crs(grid(0, 1, 2, 0), "EPSG:4326")),
         )
     ),

@@ -81,7 +81,7 @@ CASES = (
     refused("S07-large", "`--delta 0.1`", f"{TRAIN} --epsilon 1 --delta 0.1",
         "--delta must be above 0 and below 0.001, got 0.1"),
     refused("S08-user", "no user ids", TRAINED.replace("--user id --max-contributions 4", ""),
-        "--user must be given"),
+        "Missing option '--user'"),
     taken("S08-bound", "no contribution bound: 4", TRAINED.replace("--max-contributions 4", ""),
         makes=MAKES),
 )

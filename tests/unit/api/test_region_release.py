@@ -428,7 +428,8 @@ def test_regions_that_cannot_be_given_are_refused(rows, tmp_path, subtests):
     table = [
         ("must not be an input of records", {"data": path, "regions": files}),
         ("bounds must be public with regions", {"domain": None, "regions": files}),
-        (r"regions must be a psd\.RegionFiles", {"regions": wards()}),
+        ("region_id must be the column that names the regions", {"regions": wards()}),
+        (r"regions must be .* psd\.RegionHierarchy, got a value of type int", {"regions": 5}),
         ("must cover the bounds", {"regions": files}),
     ]
     known = {"data": rows, "domain": PLANE, "epsilon": 1, "x": "x", "y": "y"}

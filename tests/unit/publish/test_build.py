@@ -157,7 +157,8 @@ def test_what_an_engine_does_not_do_is_refused_before_it_counts(subtests):
     for arguments, words in (
         ({"domain": psd.PrivateBounds()}, "bounds must be public with an engine"),
         (CHOSEN, "max_contributions must be a number with an engine"),
-        ({"engine": "spark"}, "engine must have an address"),
+        ({"engine": "spark"}, "engine must have an address, such as"),
+        ({"engine": "flink:somewhere"}, "engine must be one of"),
         ({"engine": 5}, "engine must be an engine"),
     ):
         with subtests.test(words), pytest.raises(ParameterError, match=words):

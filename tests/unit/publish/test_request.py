@@ -97,7 +97,7 @@ def test_a_repair_is_of_polygons(subtests):
             assert of_values(boundary=polygons, repair=True).boundary.mask is not None
             with pytest.raises(PsdError, match="polygon 1 of the boundary is not valid"):
                 of_values(boundary=polygons)
-    alone = "repair must be given with polygons as regions= or boundary="
+    alone = "repair must be given with polygons as regions= or boundary= alone"
     rows = [
         ({"repair": True}, alone),
         ({"repair": True, "regions": "tiles=8"}, alone),
@@ -158,15 +158,15 @@ def test_what_values_refuse(subtests):
     auto = {"user": "id", "max_contributions": "auto"}
     wards = {"regions": "wards.gpkg", "region_id": "ward"}
     texts = "must be west, south, east and north, a file of polygons, area-of-use or private, got "
-    four = "bounds_crs must be given with four numbers as bounds="
+    four = "bounds_crs must be given with bounds= of four numbers alone"
     rows = [
         ({"bound": 4}, "did you mean 'bounds'"),
         ({"bounds": "somewhere"}, f"{texts}'somewhere'"),
-        ({"bounds": "of:city.gpkg"}, "of:city.gpkg does not exist or is not a file"),
-        ({"bounds": "private:share=0.1"}, "private:share=0.1 does not exist or is not a file"),
+        ({"bounds": "of:city.gpkg"}, "of:city.gpkg does not exist"),
+        ({"bounds": "private:share=0.1"}, f"{texts}'private:share=0.1'"),
         ({"bounds": "1,2,3,4:crs=EPSG:4326"}, f"{texts}'1,2,3,4:crs=EPSG:4326'"),
         ({"bounds": 5}, "bounds must be a list"),
-        ({"bounds_share": "0.2"}, "bounds_share must be given with bounds=\"private\""),
+        ({"bounds_share": "0.2"}, 'bounds_share must be given with bounds="private" alone'),
         ({"bounds": "private", "bounds_share": "x"}, "^bounds_share must be a decimal number"),
         ({"bounds": "private", "bounds_beyond": "x"}, "^bounds_beyond must be an integer"),
         ({"bounds": "private", "lattice": [0, 1]}, "^lattice must have"),
@@ -203,14 +203,14 @@ def test_what_values_refuse(subtests):
         ({"set": {"height": 3}, "method": Quadtree()}, "set must be left out with a method"),
         ({"covariate": "a.npy", "covariate_column": "x"}, "only polygons have columns"),
         ({"covariate": "a.npy", "covariate_size": 0}, "covariate_size must be between 1 and"),
-        ({"covariate_column": "x"}, "covariate_column must be given with covariate="),
+        ({"covariate_column": "x"}, "covariate_column must be given with a file"),
         ({"regions": "w.gpkg"}, "region_id must be the column that names the regions, got none"),
         ({"regions": ["h3=5", "tiles=8"]}, "must be files, or one kind of cells, got h3=5 and"),
         ({"regions": ["a.gpkg", "tiles=8"]}, "must be files, or one kind of cells, got a.gpkg"),
         ({"regions": "tile=8"}, "did you mean 'tiles'"),
         ({"regions": {"file": "w.gpkg"}}, "regions must be paths, .* got a value of type dict"),
         ({"regions": "tiles=8", "region_id": "id"}, "region_id must be given with polygons"),
-        ({"gaps": "outside"}, "gaps must be given with polygons as regions="),
+        ({"gaps": "outside"}, "gaps must be given with regions= alone"),
         ({**wards, "gaps": "all"}, "gaps must be one of refuse, elsewhere, outside, got 'all'"),
         ({**wards, "region_id": ["a", "b"]}, "region_id must be one column, or one for each of 1"),
         ({**wards, "regions": ["a", "b"], "region_parent": "c"}, "region_parent must be left out"),

@@ -13,7 +13,7 @@ from psd._util import plugins
 from psd._util.atomic_write import check_free
 from psd._util.layer_names import file_of
 from psd.errors import DomainError, InputDataError, ParameterError, WriteError
-from psd.publish.bounds_text import bounds_from_text
+from psd.publish.bounds_text import bounds_from_file
 from psd.publish.public_files import BoundaryFile, CovariateFile
 from psd.publish.raster_files import read_raster
 from psd.regions.files import count_features, read_boxes, read_polygons, read_table
@@ -85,7 +85,7 @@ def test_invalid_polygons_are_repaired_if_that_is_chosen(tmp_path):
     bowtie = shapely.Polygon([(0, 0), (8, 8), (8, 0), (0, 8)])
     gpd.GeoDataFrame({"id": ["a"]}, geometry=[bowtie], crs="EPSG:3857").to_file(tmp_path / "a.gpkg")
     files = {"paths": (str(tmp_path / "a.gpkg"),), "ids": ("id",), "gaps": "outside"}
-    with pytest.raises(ParameterError, match=r"region 1 is not valid .*; repair it .* repair=yes"):
+    with pytest.raises(ParameterError, match=r"region 1 is not valid .*; repair it .* repair=True"):
         RegionFiles(**files).read(PLANE)
     assert RegionFiles(**files, repair=True).read(PLANE).size == 1
     path = str(tmp_path / "plot.gpkg")
@@ -198,7 +198,7 @@ READERS = {
     "regions": lambda path: areas(path).digest,
     "a boundary": lambda path: BoundaryFile(path=str(path)).read(PLANE).shape.bounds,
     "a covariate": lambda path: CovariateFile(path=str(path), size=8).read(PLANE).raster.sum(),
-    "bounds": lambda path: bounds_from_text(f"of:{path}", "EPSG:3857"),
+    "bounds": lambda path: bounds_from_file(str(path), "EPSG:3857"),
     "a number": lambda path: count_features(path, "regions"),
 }
 

@@ -81,7 +81,7 @@ def test_commands_refuse_or_warn(tmp_path, monkeypatch, command):
         assert run([str(each) for each in (*options, "--bounds=-8,49,2,61")]) == 0
     assert warning.getvalue() == (
         "psd: warning: --bounds -8 49 2 61 may be degrees, and --crs EPSG:27700 has none: records "
-        "elsewhere are left out. If they are, write --bounds=-8,49,2,61 --bounds-crs EPSG:4326\n"
+        "elsewhere are left out. If they are, give --bounds-crs EPSG:4326\n"
     )
 
 
@@ -202,8 +202,15 @@ def test_bounds_that_are_refused(tmp_path, subtests):
     lines.to_file(tmp_path / "l.gpkg")
     (tmp_path / "text.gpkg").write_text("polygons")
     files = [
-        (ParameterError, "a file of polygons, area-of-use or private, got 'no.gpkg'", "no.gpkg"),
-        (ParameterError, "got 'of:", f"of:{tmp_path / 'l.gpkg'}"),
+        (InputDataError, "no.gpkg does not exist", "no.gpkg"),
+        (InputDataError, "of:l.gpkg does not exist", "of:l.gpkg"),
+        (
+            ParameterError,
+            "a file of polygons, area-of-use or private, got 'everywhere'",
+            "everywhere",
+        ),
+        (ParameterError, "got '1.5,2,3'", "1.5,2,3"),
+        (ParameterError, "got 'private:share=0.1'", "private:share=0.1"),
         (ParameterError, "bounds must hold polygons only", str(tmp_path / "l.gpkg")),
         (InputDataError, "text.gpkg", str(tmp_path / "text.gpkg")),
     ]
