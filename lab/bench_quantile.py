@@ -43,7 +43,7 @@ def ours(x: np.ndarray, epsilon: str) -> Callable[[], float]:
 
     def draw() -> float:
         curator = Curator(counts, DOMAIN, budget=Budget(nano), sampler=SecureSampler())
-        line = curator.quantile(curator.root(), axis=0, epsilon=nano)
+        line = curator.quantile(curator.root(), axis=0, loss=nano)
         return float(DOMAIN.edges(0, line)[0])
 
     return draw

@@ -218,7 +218,7 @@ def _level_rows(release: Release) -> list[dict[str, Any]]:
     """Cells, measured cells, and largest epsilon and its noise for each level."""
     from psd.estimation.local_measurements import measure_record
 
-    currency = release.tree.noise.currency
+    measure = release.tree.noise.measure
     rows, noise, measured = [], release.tree.noise, measure_record(release.record)
     for depth, level in enumerate(release.tree.levels):
         nano = int(release.tree.epsilon[level].max())
@@ -233,7 +233,7 @@ def _level_rows(release: Release) -> list[dict[str, Any]]:
                 "level": depth,
                 "cells": level.stop - level.start,
                 "measured": int((release.tree.epsilon[level] > 0).sum()),
-                currency.name: currency.text(nano) or "0",
+                measure.name: measure.text(nano) or "0",
                 "noise_per_cell": round(deviation, 2) if nano else None,
             }
         )
@@ -266,9 +266,9 @@ def _path_text(release: Release) -> str:
     if record.local is not None:
         text = epsilon_text(record.epsilon)
         return f"Each device is in one level, and a report costs epsilon {text}."
-    currency = release.tree.noise.currency
-    total = currency.text(record.epsilon if record.rho is None else record.rho)
+    measure = release.tree.noise.measure
+    total = measure.text(record.epsilon if record.rho is None else record.rho)
     return (
-        f"Column {currency.name} is the largest of each level. On every path from the root\n"
-        f"to a leaf, {currency.name} adds up to at most {total}."
+        f"Column {measure.name} is the largest of each level. On every path from the root\n"
+        f"to a leaf, {measure.name} adds up to at most {total}."
     )

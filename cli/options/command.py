@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from psd._util.suggestions import check_names
+from psd._util.closest_name import check_names
 from psd.errors import PsdError
 
 from ..moved import refuse_moved

@@ -43,7 +43,7 @@ def tallies_in(
     from psd.ingest.tally_file import read_headers
     from psd.ledger.charges import ChargeRequest
     from psd.publish.charging import PendingCharge, slices_of_tallies, tally_readings
-    from psd.publish.refusals import withhold_faults
+    from psd.publish.refusals import mask_errors
 
     files = tally_files(inputs)
     if files is None:
@@ -54,7 +54,7 @@ def tallies_in(
     def ignore_copy(message: str) -> None:
         """Leave the report to the second reading."""
 
-    stated = withhold_faults(lambda: read_headers(files, on_copy=ignore_copy), observer)
+    stated = mask_errors(lambda: read_headers(files, on_copy=ignore_copy), observer)
     charges = [
         PendingCharge(
             account,
@@ -69,7 +69,7 @@ def tallies_in(
         )
         for loss in losses_of(stated)
     ]
-    return withhold_faults(
+    return mask_errors(
         lambda: read_tallies(files, on_copy=observer.private_fault),
         observer,
         charge=charges[0].charge_fault,

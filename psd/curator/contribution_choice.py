@@ -155,7 +155,7 @@ def choose_contribution_bound(
     budget.spend(price)
     selection = ExponentialMechanism(
         candidates=candidates,
-        epsilon=budget.currency.of_selections(np.array([price])),
+        epsilon=budget.measure.of_selections(np.array([price])),
         sensitivity=np.array([1]),
     )
     return int(sampler.draw(selection)[0])
@@ -163,7 +163,7 @@ def choose_contribution_bound(
 
 def _epsilon_of(budget: Budget) -> int:
     """Nano-epsilon of a release; in rho, that of pure mechanisms which cost as much."""
-    return int(budget.currency.of_pure(np.array([budget.release_total]))[0])
+    return int(budget.measure.of_pure(np.array([budget.release_total]))[0])
 
 
 def _users_over(over: NDArray[np.int64], target: int) -> NDArray[np.int64]:

@@ -28,8 +28,8 @@ from psd.mechanisms.exponential_mechanism import Candidates, ExponentialMechanis
 from psd.mechanisms.noisy_counts import count_mechanism
 from psd.privacy.budget import Budget
 from psd.privacy.count_noise import CountNoise
-from psd.privacy.currency import Currency
 from psd.privacy.epsilon import NANO
+from psd.privacy.loss_measure import LossMeasure
 from psd.space.bin_grid import BinGrid
 from psd.space.box_tree import Tree
 from psd.space.domain import Domain
@@ -68,7 +68,7 @@ class ChargedQuestion:
         Name of the curator's method.
     boxes : ndarray, shape (n, 4), int64
         Cells of the question.
-    epsilon : ndarray, shape (n,), int64
+    loss : ndarray, shape (n,), int64
         Nano-epsilon charged to each cell, or units of 1e-12 of rho.
     curve : int
         Order of the Hilbert curve whose codes the columns of the boxes are; 0 for the lattice.
@@ -79,7 +79,7 @@ class ChargedQuestion:
 
     kind: str
     boxes: NDArray[np.int64]
-    epsilon: NDArray[np.int64]
+    loss: NDArray[np.int64]
     curve: int = 0
     regions: NDArray[np.int64] | None = None
 
@@ -112,7 +112,7 @@ class Curator:
     domain : Domain
         Public.
     budget : Budget
-        What is left of it is for all questions together, in its currency. Public.
+        What is left of it is for all questions together, in its loss measure. Public.
     sampler : Sampler
         Draws the answers; for a release, `psd.mechanisms.sampler.SecureSampler`.
     covariate : Covariate, optional
@@ -198,16 +198,16 @@ class Curator:
         self._declared: dict[str, int | str] = {}
         self._lock = threading.RLock()
         self.domain = domain
-        self.epsilon = budget.left
+        self.loss = budget.left
         self.covariate = covariate
         self.boundary = boundary
         self.regions = regions
         self.contributions = tally.contributions
-        self.noise = _noise_of(tally, budget.currency, squared_sensitivity)
+        self.noise = _noise_of(tally, budget.measure, squared_sensitivity)
 
     @property
     def spent(self) -> int:
-        """Largest sum charged to a lattice point so far, in the currency; layers add up."""
+        """Largest sum charged to a lattice point so far, in the loss measure; layers add up."""
         return sum(layer.charges.total for layer in self._layers)
 
     @property
@@ -347,7 +347,7 @@ class Curator:
             else self.covariate.mass(growing.boxes_of(nodes)) * share
         )
 
-    def count(self, cells: Cells, epsilon: ArrayLike) -> NDArray[np.int64]:
+    def count(self, cells: Cells, loss: ArrayLike) -> NDArray[np.int64]:
         """Noisy number of records in each cell.
 
         Sensitivity: k, the maximum number of records of one user; 1 where a record is the unit.
@@ -363,8 +363,8 @@ class Curator:
         ----------
         cells : Cells
             Cells to count, each once.
-        epsilon : array_like of int, shape () or (n,)
-            Nano-epsilon for each cell, above 0.
+        loss : array_like of int, shape () or (n,)
+            Charged for each cell, above 0: nano-epsilon, or 1e-12 of rho.
 
         Returns
         -------
@@ -385,16 +385,16 @@ class Curator:
            Mechanisms." STOC 2009. https://doi.org/10.1145/1536414.1536464
         .. [2] Canonne, Kamath, Steinke, NeurIPS 2020, theorem 4. https://arxiv.org/abs/2004.00010
         """
-        cells, (nano,) = _copied(cells, epsilon)
+        cells, (loss,) = _own_copy(cells, loss)
         with self._lock:
             growing, points = self._layer_of(cells)
             inside, counts = self._inside_boundary(growing, cells), np.zeros(len(cells), np.int64)
-            cells, nano = cells[inside], nano[inside]
-            if growing.epsilon[cells.nodes].any():
+            cells, loss = cells[inside], loss[inside]
+            if growing.loss[cells.nodes].any():
                 raise ParameterError("a cell is counted twice; measure once with the sum")
-            self._charge("count", cells, nano)
-            noisy = self._sampler.draw(count_mechanism(self.noise, points.count(cells.nodes), nano))
-            growing.measure(cells.nodes, noisy, nano)
+            self._charge("count", cells, loss)
+            noisy = self._sampler.draw(count_mechanism(self.noise, points.count(cells.nodes), loss))
+            growing.measure(cells.nodes, noisy, loss)
             counts[inside] = noisy
             return counts
 
@@ -403,7 +403,7 @@ class Curator:
         cells: Cells,
         *,
         axis: int,
-        epsilon: ArrayLike,
+        loss: ArrayLike,
         p: ArrayLike = 1,
         q: ArrayLike = 2,
     ) -> NDArray[np.int64]:
@@ -428,8 +428,8 @@ class Curator:
             Cells to divide.
         axis : int
             0 for a line of constant x, 1 for y.
-        epsilon : array_like of int, shape () or (n,)
-            Nano-epsilon for each cell, above 0.
+        loss : array_like of int, shape () or (n,)
+            Charged for each cell, above 0: nano-epsilon, or 1e-12 of rho.
         p, q : array_like of int, shape () or (n,)
             The quantile p/q, 0 < p < q; 1/2 is the median.
 
@@ -456,24 +456,24 @@ class Curator:
         """
         if axis not in (0, 1):
             raise ParameterError(f"axis must be 0 for x or 1 for y, got {axis}")
-        cells, (nano, p, q) = _copied(cells, epsilon, p, q)
+        cells, (loss, p, q) = _own_copy(cells, loss, p, q)
         if ((p <= 0) | (p >= q) | (q > _MAX_QUANTILE)).any():
             raise ParameterError(f"p and q must be integers with 0 < p < q <= {_MAX_QUANTILE}")
         with self._lock:
             growing, points = self._layer_of(cells)
             inside = self._inside_boundary(growing, cells)
             lines = growing.cells(cells.nodes).middle(axis)
-            cells, nano, p, q = cells[inside], nano[inside], p[inside], q[inside]
-            self._charge("quantile", cells, nano)
+            cells, loss, p, q = cells[inside], loss[inside], p[inside], q[inside]
+            self._charge("quantile", cells, loss)
             if len(cells):
                 ends = growing.boxes_of(cells.nodes)[:, [axis, axis + 2]]
                 scores = points.rank_scores(cells.nodes, ends, axis, p, q)
                 sensitivity = np.maximum(p, q - p) * self.noise.sensitivity
-                lines[inside] = self._select(scores, nano, sensitivity)
+                lines[inside] = self._select(scores, loss, sensitivity)
             return lines
 
     def homogeneous_split(
-        self, cells: Cells, *, axis: int, epsilon: ArrayLike, bins: int, lines: int
+        self, cells: Cells, *, axis: int, loss: ArrayLike, bins: int, lines: int
     ) -> NDArray[np.int64]:
         """Lattice line that makes the density of both of its sides about as even as possible.
 
@@ -498,8 +498,8 @@ class Curator:
             Cells to divide.
         axis : int
             0 for a line of constant x, 1 for y.
-        epsilon : array_like of int, shape () or (n,)
-            Nano-epsilon for each cell, above 0.
+        loss : array_like of int, shape () or (n,)
+            Charged for each cell, above 0: nano-epsilon, or 1e-12 of rho.
         bins : int
             Bins per side of the domain, 1 to 1,024; a cell has those that it meets. Public.
         lines : int
@@ -530,29 +530,29 @@ class Curator:
             raise ParameterError(f"axis must be 0 for x or 1 for y, got {axis}")
         if not (1 <= bins <= _MAX_BINS and lines >= 1):
             raise ParameterError(f"bins must be between 1 and {_MAX_BINS}, and lines at least 1")
-        cells, (nano,) = _copied(cells, epsilon)
+        cells, (loss,) = _own_copy(cells, loss)
         with self._lock:
             growing, points = self._layer_of(cells)
             inside = self._inside_boundary(growing, cells)
             chosen = growing.boxes_of(cells.nodes)[:, axis]
-            cells, nano = cells[inside], nano[inside]
-            self._charge("homogeneous_split", cells, nano)
+            cells, loss = cells[inside], loss[inside]
+            self._charge("homogeneous_split", cells, loss)
             if len(cells):
                 boxes, lattice = growing.boxes_of(cells.nodes), (*growing.boxes[0, 2:].tolist(),)
                 grid = BinGrid(lattice=lattice, bins=bins)
                 scores = points.division_scores(cells.nodes, boxes, axis, grid, lines)
                 sensitivity = np.full(len(cells), 2 * self.noise.sensitivity)
-                chosen[inside] = self._select(scores, nano, sensitivity)
+                chosen[inside] = self._select(scores, loss, sensitivity)
             return chosen
 
-    def _select(self, scores: Candidates, nano: Integers, sensitivity: Integers) -> Integers:
+    def _select(self, scores: Candidates, loss: Integers, sensitivity: Integers) -> Integers:
         """Draw selections that were charged."""
-        epsilon = self.noise.currency.of_selections(nano)
+        epsilon = self.noise.measure.of_selections(loss)
         return self._sampler.draw(
             ExponentialMechanism(candidates=scores, epsilon=epsilon, sensitivity=sensitivity)
         )
 
-    def privtree_shape(self, cells: Cells, epsilon: ArrayLike, *, height: int) -> Cells:
+    def privtree_shape(self, cells: Cells, loss: ArrayLike, *, height: int) -> Cells:
         """Grow each cell into a tree that is deep where points are dense, without counts.
 
         A node v at a depth below its own cell is split, both axes halved, if
@@ -587,8 +587,8 @@ class Curator:
         ----------
         cells : Cells
             Cells to grow from, none of them cut before.
-        epsilon : array_like of int, shape () or (n,)
-            Nano-epsilon for each cell, above 0.
+        loss : array_like of int, shape () or (n,)
+            Charged for each cell, above 0: nano-epsilon, or 1e-12 of rho.
         height : int
             Maximum number of levels below each cell. Public.
 
@@ -611,15 +611,15 @@ class Curator:
            Decompositions." SIGMOD 2016. https://doi.org/10.1145/2882903.2882928
         .. [2] Bun, Steinke, TCC 2016, proposition 3.3. https://arxiv.org/abs/1605.02065
         """
-        cells, (nano,) = _copied(cells, epsilon)
+        cells, (loss,) = _own_copy(cells, loss)
         if height < 0:
             raise ParameterError(f"height must be at least 0, got {height}")
         with self._lock:
             growing, points = self._layer_of(cells)
             if growing.is_cut(cells.nodes).any():
                 raise ParameterError("a cell that was cut before cannot be grown; grow its leaves")
-            self._charge("privtree_shape", cells, nano)
-            rule = split_rule(self.noise.currency.of_pure(nano), self.noise.sensitivity)
+            self._charge("privtree_shape", cells, loss)
+            rule = split_rule(self.noise.measure.of_pure(loss), self.noise.sensitivity)
             is_limited = self.boundary is not None or growing.regions is not None
             inside = partial(self._inside_boundary, growing) if is_limited else None
             return grow(growing, points, cells, rule, height, self._sampler, inside)
@@ -629,7 +629,7 @@ class Curator:
         cells: Cells,
         objective: CandidateScores,
         mechanism: UnscoredMechanism,
-        epsilon: int,
+        loss: int,
     ) -> NDArray[np.int64]:
         """Public candidate that the records of the domain score high, by a mechanism of the caller.
 
@@ -662,7 +662,7 @@ class Curator:
         mechanism : UnscoredMechanism
             Class of `psd.mechanisms` over scores, or `functools.partial` of it with all of its
             parameters but scores, epsilon, sensitivity and is_monotone. Public.
-        epsilon : int
+        loss : int
             Nano-epsilon of the choice, above 0.
 
         Returns
@@ -685,10 +685,10 @@ class Curator:
         .. [2] McKenna, Sheldon. "Permute-and-Flip: A new mechanism for differentially private
            selection." NeurIPS 2020. https://arxiv.org/abs/2010.12603
         """
-        cells, (nano,) = _copied(cells, epsilon)  # first, so that what is checked is charged
+        cells, (amounts,) = _own_copy(cells, loss)  # first, so that what is checked is charged
         if cells.nodes.tolist() != [0]:
             raise ParameterError("a choice must be made for the root of a layer, all of the domain")
-        if not self.noise.currency.is_pure:  # a sensitivity need not be linear in the records
+        if not self.noise.measure.is_pure:  # a sensitivity need not be linear in the records
             raise ParameterError("a choice must be paid in epsilon, got a budget in rho")
         shape, sensitivity = objective.shape, objective.sensitivity(self.contributions)
         unscored, is_monotone = _unscored(mechanism, len(shape)), objective.is_monotone
@@ -700,13 +700,13 @@ class Curator:
             )
         with self._lock:
             self._layer_of(cells)
-            self._charge("choose", cells, nano)
+            self._charge("choose", cells, amounts)
             scores = np.asarray(objective.scores(self._tally, self.domain), np.int64)
             if scores.shape != shape:
                 raise InternalError("an objective must score each of its candidates once")
             choice = unscored(
                 scores=scores,
-                epsilon=int(nano[0]),
+                epsilon=int(amounts[0]),
                 sensitivity=sensitivity,
                 is_monotone=is_monotone,
             )
@@ -740,25 +740,25 @@ class Curator:
             return inside
         return inside & (self.boundary.mass(growing.boxes_of(cells.nodes)) > 0)
 
-    def _charge(self, kind: str, cells: Cells, nano: NDArray[np.int64]) -> None:
+    def _charge(self, kind: str, cells: Cells, loss: NDArray[np.int64]) -> None:
         """Charge a question to its cells and record it, or refuse it and change nothing."""
-        currency = self.noise.currency
-        if (nano <= 0).any():
+        measure = self.noise.measure
+        if (loss <= 0).any():
             raise ParameterError(
-                f"{currency.name} of a question must be above 0; leave out cells with "
-                f"{currency.name} 0"
+                f"{measure.name} of a question must be above 0; leave out cells with "
+                f"{measure.name} 0"
             )
-        smallest = nano.min(initial=currency.largest, keepdims=True)
-        if self.noise.sensitivity * NANO > int(currency.of_pure(smallest)[0]) * _MAX_SCALE:
+        smallest = loss.min(initial=measure.largest, keepdims=True)
+        if self.noise.sensitivity * NANO > int(measure.of_pure(smallest)[0]) * _MAX_SCALE:
             raise ParameterError(
-                f"{currency.name} {currency.text(int(smallest[0]))} of a question is too small for "
+                f"{measure.name} {measure.text(int(smallest[0]))} of a question is too small for "
                 f"{self.contributions} records per user; the noise would exceed every count"
             )
         layer = self._layers[cells.layer]
         limit = self._budget.left + layer.charges.total
-        if not layer.charges.charge(cells.nodes, nano, limit, self._budget.spend):
+        if not layer.charges.charge(cells.nodes, loss, limit, self._budget.spend):
             raise BudgetError(
-                f"a question would spend more than {currency.name} {currency.text(self.epsilon)} "
+                f"a question would spend more than {measure.name} {measure.text(self.loss)} "
                 "at some point; the method asks for more than its budget"
             )
         growing = layer.growing
@@ -766,7 +766,7 @@ class Curator:
             ChargedQuestion(
                 kind=kind,
                 boxes=growing.boxes_of(cells.nodes),
-                epsilon=nano,
+                loss=loss,
                 curve=growing.curve,
                 regions=None if growing.regions is None else growing.spans[cells.nodes],
             )
@@ -777,9 +777,9 @@ class Curator:
         return self._layers[layer].growing.tree(self.noise)
 
 
-def _noise_of(tally: Tally, currency: Currency, squared_sensitivity: int | None) -> CountNoise:
+def _noise_of(tally: Tally, measure: LossMeasure, squared_sensitivity: int | None) -> CountNoise:
     """Noise of counts: by k in epsilon, by the squared sensitivity in rho."""
-    if currency.is_pure:
+    if measure.is_pure:
         if squared_sensitivity is not None:
             raise ParameterError("squared_sensitivity must be left out without a budget in rho")
         return CountNoise.laplace(tally.contributions)
@@ -832,7 +832,7 @@ def _check_regions(tally: Tally, regions: Regions) -> None:
         raise ParameterError("regions must be those that the tally was counted by")
 
 
-def _copied(cells: Cells, *values: ArrayLike) -> tuple[Cells, list[NDArray[np.int64]]]:
+def _own_copy(cells: Cells, *values: ArrayLike) -> tuple[Cells, list[NDArray[np.int64]]]:
     """Copies that the caller cannot change between check, charge and draw, without its classes."""
     nodes = np.array(cells.nodes)
     copies = [np.array(np.broadcast_to(np.asarray(v, np.int64), nodes.shape)) for v in values]

@@ -47,7 +47,7 @@ class PathCharges:
     def charge(
         self,
         nodes: NDArray[np.int64],
-        nano: NDArray[np.int64],
+        loss: NDArray[np.int64],
         limit: int,
         pay: Callable[[int], None] = lambda increase: None,
     ) -> bool:
@@ -57,7 +57,7 @@ class PathCharges:
         ----------
         nodes : ndarray, shape (n,), int64
             Different nodes.
-        nano : ndarray, shape (n,), int64
+        loss : ndarray, shape (n,), int64
             Nano-epsilon for each, above 0.
         limit : int
             Largest total allowed for this tree.
@@ -77,11 +77,11 @@ class PathCharges:
         """
         if int(np.count_nonzero(self._marked(nodes))) < len(nodes):
             raise ParameterError("cells of one question must differ, got one twice")
-        if int(nano.max(initial=0)) > limit:  # also keeps the sums below far from overflow
+        if int(loss.max(initial=0)) > limit:  # also keeps the sums below far from overflow
             return False
         charged, path = self._extended(self._nodes), self._extended(self._path)
-        charged[nodes] += nano
-        path[nodes] += nano
+        charged[nodes] += loss
+        path[nodes] += loss
         self._raise_paths(charged, path, nodes)
         if int(path[0]) > limit:
             return False

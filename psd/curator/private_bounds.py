@@ -159,7 +159,7 @@ def find_bounds(counts: Tally, request: PrivateBounds, budget: Budget, sampler: 
     for side, (axis, p) in enumerate(
         ((0, 1), (1, 1), (0, request.beyond - 1), (1, request.beyond - 1))
     ):
-        sides[side] = curator.quantile(root, axis=axis, epsilon=each, p=p, q=request.beyond)[0]
+        sides[side] = curator.quantile(root, axis=axis, loss=each, p=p, q=request.beyond)[0]
     for axis in (0, 1):
         if sides[axis] >= sides[axis + 2]:
             sides[axis], sides[axis + 2] = 0, outer.lattice[axis]

@@ -107,7 +107,7 @@ def split_rule(epsilon: NDArray[np.int64], contributions: int) -> SplitRule:
     """
     numerator = 7 * contributions * NANO
     different, which = np.unique(epsilon, return_inverse=True)
-    deltas = [_ceil(Fraction(numerator, 3 * int(nano)) * _LN_4) for nano in different]
+    deltas = [_ceil(Fraction(numerator, 3 * int(loss)) * _LN_4) for loss in different]
     return SplitRule(
         numerator=numerator,
         denominator=3 * epsilon,

@@ -26,9 +26,9 @@ __all__ = ["Curator", "Decomposition"]
 class Curator(Protocol):
     """Questions that a decomposition may ask about the points.
 
-    Answers are noisy, lines and cells are public. Every question states its cost in nano-epsilon
+    Answers are noisy, lines and cells are public. Every question states its loss in nano-epsilon
     (units of 1e-9), and is charged to every point of its cells; a question that would take any
-    point above `epsilon` raises `psd.errors.BudgetError` before anything is drawn. The costs of
+    point above `loss` raises `psd.errors.BudgetError` before anything is drawn. The costs of
     questions about disjoint cells do not add up.
 
     Guarantees
@@ -45,8 +45,8 @@ class Curator(Protocol):
         """
 
     @property
-    def epsilon(self) -> int:
-        """Nano-epsilon for all questions together. Public."""
+    def loss(self) -> int:
+        """Loss for all questions together: nano-epsilon, or 1e-12 of rho. Public."""
 
     @property
     def contributions(self) -> int:
@@ -83,20 +83,20 @@ class Curator(Protocol):
         whose line is on an edge of the cell, is not cut.
         """
 
-    def count(self, cells: Cells, epsilon: ArrayLike) -> NDArray[np.int64]:
+    def count(self, cells: Cells, loss: ArrayLike) -> NDArray[np.int64]:
         """Noisy number of records in each cell; a cell can be counted once."""
 
     def quantile(
-        self, cells: Cells, *, axis: int, epsilon: ArrayLike, p: ArrayLike = 1, q: ArrayLike = 2
+        self, cells: Cells, *, axis: int, loss: ArrayLike, p: ArrayLike = 1, q: ArrayLike = 2
     ) -> NDArray[np.int64]:
         """Lattice line below which about p/q of each cell's records lie; the median by default."""
 
     def homogeneous_split(
-        self, cells: Cells, *, axis: int, epsilon: ArrayLike, bins: int, lines: int
+        self, cells: Cells, *, axis: int, loss: ArrayLike, bins: int, lines: int
     ) -> NDArray[np.int64]:
         """Lattice line that makes the density on both sides about as even as possible."""
 
-    def privtree_shape(self, cells: Cells, epsilon: ArrayLike, *, height: int) -> Cells:
+    def privtree_shape(self, cells: Cells, loss: ArrayLike, *, height: int) -> Cells:
         """Leaves of trees that grow deep where points are dense; the counts are not returned."""
 
     def inside_boundary(self, cells: Cells) -> NDArray[np.bool_]:

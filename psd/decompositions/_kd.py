@@ -44,7 +44,7 @@ def build_kd(curator: Curator, *, height: int, private: int, structure_share: De
         Share of epsilon for the medians, the same for each private level.
     """
     cut, counts = kd_shares(
-        curator.epsilon, height=height, private=private, structure_share=structure_share
+        curator.loss, height=height, private=private, structure_share=structure_share
     )
     cells = curator.root()
     for depth, share in enumerate(counts):
@@ -54,7 +54,7 @@ def build_kd(curator: Curator, *, height: int, private: int, structure_share: De
             break
         axis = depth % 2
         if cut and depth < private:
-            line = curator.quantile(cells, axis=axis, epsilon=cut)
+            line = curator.quantile(cells, axis=axis, loss=cut)
         else:
             line = cells.middle(axis)
         cells = curator.cut(cells, **{"xy"[axis]: line})

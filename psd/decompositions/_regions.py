@@ -161,16 +161,16 @@ class Regions:
 
     def build(self, curator: Curator) -> Tree:
         """Count the total, then every level of regions, then cells inside the lowest ones."""
-        root, (left, paid) = curator.root(), split_total(curator.epsilon, self._total_share)
+        root, (left, paid) = curator.root(), split_total(curator.loss, self._total_share)
         total = int(curator.count(root, paid)[0])
         levels = curator.cut_regions(root)
         for_levels = left
         if self.inside != "none":
-            signal = curator.noise.signal(max(total, 1), curator.epsilon)
+            signal = curator.noise.signal_to_noise(max(total, 1), curator.loss)
             part = self.levels_share or default_share(signal / len(levels[-1]))
-            for_levels = min(max(int(curator.epsilon * part), len(levels)), left)
-        currency = curator.noise.currency
-        curator.declare(f"levels_{currency.name}", currency.text(for_levels))
+            for_levels = min(max(int(curator.loss * part), len(levels)), left)
+        measure = curator.noise.measure
+        curator.declare(f"levels_{measure.name}", measure.text(for_levels))
         shares = self._level_shares(for_levels, len(levels))
         counts = [curator.count(cells, nano) for cells, nano in zip(levels, shares, strict=True)]
         if left > for_levels:
@@ -198,7 +198,7 @@ class Regions:
         """Divide the lowest regions in which records can lie."""
         signal = CASCADE_SIGNAL
         if self.inside == "auto":
-            expected = curator.noise.signal(total, epsilon)
+            expected = curator.noise.signal_to_noise(total, epsilon)
             signal = min(max(signal, math.ceil(expected / AUTO_CELLS)), _MAX_SIGNAL)
             curator.declare("signal", signal)
         possible = curator.inside_boundary(regions)

@@ -116,11 +116,11 @@ class AdaptiveGrid:
     def build(self, curator: Curator) -> Tree:
         """Pay for the size unless it is stated; count the first grid; cut its cells; count."""
         root = curator.root()
-        size, left = self.size, curator.epsilon
+        size, left = self.size, curator.loss
         if size is None:
             left, paid = split_total(left, self.total_share)
             total = int(curator.count(root, paid)[0])
-            size = first_size(curator.noise.signal(total, left))
+            size = first_size(curator.noise.signal_to_noise(total, left))
         cells = cut_grid(curator.cut, root, curator.domain.lattice, (size, size))
         first = int(left * Fraction(self.first_share))
         if first:
@@ -133,7 +133,7 @@ def _divide_cells(curator: Curator, cells: Cells, first: int, second: int) -> Ce
     """Count the first grid and cut its cells as finely as their noisy counts allow."""
     counts = curator.count(cells, first)
     finest = (cells.boxes[:, 2:] - cells.boxes[:, :2]).max(axis=1)
-    sizes = second_sizes(curator.noise.signal(counts, second), finest)
+    sizes = second_sizes(curator.noise.signal_to_noise(counts, second), finest)
     return cut_grids(curator.cut, cells, sizes[:, None])
 
 

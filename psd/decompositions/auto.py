@@ -97,13 +97,13 @@ class Auto:
 
     def build(self, curator: Curator) -> Tree:
         """Pay for the total, pick, declare the pick, and build."""
-        left, paid = split_total(curator.epsilon, self.look_share)
+        left, paid = split_total(curator.loss, self.look_share)
         root = curator.root()
         total = int(curator.count(root, paid)[0])
-        currency = curator.noise.currency
-        curator.declare(f"look_{currency.name}", currency.text(paid))
+        measure = curator.noise.measure
+        curator.declare(f"look_{measure.name}", measure.text(paid))
         curator.declare("look_total", total)
-        expected_signal = curator.noise.signal(total, left)
+        expected_signal = curator.noise.signal_to_noise(total, left)
         columns, rows = curator.domain.lattice
         if (
             expected_signal >= Cascade().signal * columns * rows

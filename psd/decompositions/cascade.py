@@ -130,7 +130,7 @@ class Cascade:
 
     def build(self, curator: Curator) -> Tree:
         """Count the total, then divide the domain by it."""
-        left, total, root = curator.epsilon, 0, curator.root()
+        left, total, root = curator.loss, 0, curator.root()
         if left > 1:
             left, paid = split_total(left, self.total_share)
             total = int(curator.count(root, paid)[0])
@@ -193,7 +193,7 @@ class Cascade:
         max_steps: int,
     ) -> _Plan:
         """Levels down to the next tier of each node, the epsilon of that tier, and the rest."""
-        signal = noise.signal(counts, left)
+        signal = noise.signal_to_noise(counts, left)
         levels = 0.5 * np.log2(np.maximum(signal / (self.signal * rough), 0.25))
         levels = np.maximum(levels, least)
         now = self._tier_share(left)

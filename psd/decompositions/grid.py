@@ -119,12 +119,12 @@ class Grid:
     def build(self, curator: Curator) -> Tree:
         """Find the size by a noisy total unless it is stated, then count every cell once."""
         root = curator.root()
-        left = curator.epsilon
+        left = curator.loss
         if self.size is None:
-            left, paid = split_total(curator.epsilon, self.total_share)
+            left, paid = split_total(curator.loss, self.total_share)
             total = int(curator.count(root, paid)[0])
             rule = tiny_size if self.workload else guideline_size
-            side = rule(curator.noise.signal(total, left))
+            side = rule(curator.noise.signal_to_noise(total, left))
             # The caller chose no size, so the smallest cell of the domain is a limit.
             columns, rows = (min(side, n) for n in curator.domain.blocks.coarse_lattice)
         else:

@@ -108,11 +108,11 @@ class HilbertRTree:
 
     def build(self, curator: Curator) -> Tree:
         """Find the height by a noisy total unless stated; cut intervals; count their squares."""
-        root, left, height = curator.root(), curator.epsilon, self.height
+        root, left, height = curator.root(), curator.loss, self.height
         if height is None:
             left, paid = split_total(left, self.total_share)
             total = int(curator.count(root, paid)[0])
-            height = height_for(curator.noise.signal(total, left))
+            height = height_for(curator.noise.signal_to_noise(total, left))
             root = curator.cut(root)  # the root is counted already; its squares are other cells
         median = int(left * Fraction(self.structure_share)) // height
         order = min(self.order, max(1, (max(curator.domain.lattice) - 1).bit_length()))
@@ -126,7 +126,7 @@ def _cut_intervals(curator: Curator, height: int, median: int, order: int) -> ND
     """Ends of intervals of codes, 0 and 4^order included, by private medians."""
     cells = curator.curve(order)
     for _ in range(height):
-        line = curator.quantile(cells, axis=0, epsilon=median) if median else cells.middle(0)
+        line = curator.quantile(cells, axis=0, loss=median) if median else cells.middle(0)
         cells = curator.cut(cells, x=line)
     return np.unique(cells.boxes[:, [0, 2]])
 

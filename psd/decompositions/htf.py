@@ -105,11 +105,11 @@ class HTF:
 
     def build(self, curator: Curator) -> Tree:
         """Find the height by a noisy total unless stated; cut and count level by level."""
-        cells, left, height, paid = curator.root(), curator.epsilon, self.height, 0
+        cells, left, height, paid = curator.root(), curator.loss, self.height, 0
         if height is None:
             left, paid = split_total(left, self.total_share)
             total = int(curator.count(cells, paid)[0])
-            height = height_for(curator.noise.signal(total, left))
+            height = height_for(curator.noise.signal_to_noise(total, left))
         line = int(left * Fraction(self.structure_share)) // height
         counts = geometric_shares(left - height * line, height + (not paid), fanout=2)
         # Nano-epsilon that a cell has not spent on lines; its leaves spend it.
@@ -132,7 +132,7 @@ class HTF:
         lines = cells.middle(axis)
         if selectable.any():
             lines[selectable] = curator.homogeneous_split(
-                cells[selectable], axis=axis, epsilon=line, bins=self.bins, lines=self.lines
+                cells[selectable], axis=axis, loss=line, bins=self.bins, lines=self.lines
             )
         parts = 1 + (lines > cells.boxes[:, axis])
         return (

@@ -98,11 +98,11 @@ class HTree:
 
     def build(self, curator: Curator) -> Tree:
         """Find the size by a noisy total unless stated; cut and count slabs and their pieces."""
-        root, left, size = curator.root(), curator.epsilon, self.size
+        root, left, size = curator.root(), curator.loss, self.size
         if size is None:
             left, paid = split_total(left, self.total_share)
             total = int(curator.count(root, paid)[0])
-            size = granularity(curator.noise.signal(total, left - self._structure(left)))
+            size = granularity(curator.noise.signal_to_noise(total, left - self._structure(left)))
         structure = self._structure(left)
         first = int(structure * HTREE_FIRST_AXIS)
         slab_share, piece_share = weighted_shares(left - structure, (1 << 64, cube_root(size)))
@@ -148,7 +148,7 @@ def _cut_quantiles(
         cells, parts, spent = cells[~last], parts[~last], spent[~last]
         low = parts // 2
         if share and len(cells):
-            line = curator.quantile(cells, axis=axis, epsilon=share, p=low, q=parts)
+            line = curator.quantile(cells, axis=axis, loss=share, p=low, q=parts)
         else:
             line = cells.middle(axis)
         cells = curator.cut(cells, **{"xy"[axis]: line})

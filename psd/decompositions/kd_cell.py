@@ -103,9 +103,9 @@ class KDCell:
     def build(self, curator: Curator) -> Tree:
         """Count the grid on a layer of its own; cut by it from the root down; count the nodes."""
         cells = curator.root()
-        structure = int(curator.epsilon * Fraction(self.structure_share))
+        structure = int(curator.loss * Fraction(self.structure_share))
         grid = NoisyGrid.count(curator, self.resolution, structure)
-        left = curator.epsilon - structure
+        left = curator.loss - structure
         for depth, level in enumerate(geometric_shares(left, self.height + 1, fanout=2)):
             ends = grid.is_uniform(cells, left) | (depth == self.height)
             curator.count(cells[ends], left)

@@ -77,11 +77,11 @@ class PrivTree:
 
     def build(self, curator: Curator) -> Tree:
         """Ask for the shape, then count its leaves."""
-        structure = int(curator.epsilon * Fraction(self.structure_share)) if self.height else 0
+        structure = int(curator.loss * Fraction(self.structure_share)) if self.height else 0
         leaves = curator.root()
         if structure:
             leaves = curator.privtree_shape(leaves, structure, height=self.height)
-        curator.count(leaves, curator.epsilon - structure)
+        curator.count(leaves, curator.loss - structure)
         return curator.tree()
 
 

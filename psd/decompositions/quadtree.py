@@ -120,7 +120,7 @@ class Quadtree:
 
     def build(self, curator: Curator) -> Tree:
         """Quarter from the root down, and count every level that has a share."""
-        *inner, leaf = self.level_shares(curator.epsilon)
+        *inner, leaf = self.level_shares(curator.loss)
         cells = curator.root()
         for share in inner:
             if share:

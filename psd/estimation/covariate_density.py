@@ -19,7 +19,7 @@ from psd._util.arrays import Floats, Integers, sum_by
 from psd.estimation.density import CoordinateTransform
 from psd.space.box_tree import Tree
 from psd.space.covariate import Covariate
-from psd.space.polygon_areas import Outlines
+from psd.space.polygon_areas import ClippedPolygons
 from psd.space.polygon_pieces import cover_by_pieces
 from psd.space.region_tree import RegionTree
 
@@ -105,7 +105,7 @@ class CovariateDensity:
         self,
         tree: Tree,
         node: Integers,
-        outlines: Outlines,
+        outlines: ClippedPolygons,
         which: Integers,
         from_lattice: CoordinateTransform,
     ) -> Floats:

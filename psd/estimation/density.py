@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from psd._util.arrays import Floats, Integers
 from psd.estimation.constants import DENSITY_RASTER, EVEN_SHARE, SMOOTHING_PASSES
 from psd.space.box_tree import Tree
-from psd.space.polygon_areas import Outlines, divide_outlines
+from psd.space.polygon_areas import ClippedPolygons, divide_outlines
 
 __all__ = [
     "PARTS",
@@ -86,7 +86,7 @@ class Density(Protocol):
         self,
         tree: Tree,
         node: Integers,
-        outlines: Outlines,
+        outlines: ClippedPolygons,
         which: Integers,
         from_lattice: CoordinateTransform,
     ) -> Floats:
@@ -98,7 +98,7 @@ class Density(Protocol):
             Cells.
         node : ndarray, shape (n,), int64
             Leaves.
-        outlines : Outlines
+        outlines : ClippedPolygons
             Polygons in cells.
         which : ndarray, shape (n,), int64
             Index of the polygon in each leaf.
@@ -180,7 +180,7 @@ class SmoothDensity:
         self,
         tree: Tree,
         node: Integers,
-        outlines: Outlines,
+        outlines: ClippedPolygons,
         which: Integers,
         from_lattice: CoordinateTransform,
     ) -> Floats:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers
-from psd.estimation.alignment import (
+from psd.estimation.boundary_error import (
     PATTERN_SHAPE,
     LinePattern,
     column_records,
@@ -33,7 +33,7 @@ from psd.estimation.families import divisions
 from psd.estimation.fit_cache import FitCache
 from psd.estimation.integer_counts import round_counts, rounding_variance, uniform_of_digest
 from psd.estimation.least_squares import Estimates, infer_counts, prune_counts
-from psd.estimation.line_divisions import line_squares
+from psd.estimation.line_position import line_squares
 from psd.estimation.local_measurements import measure_record
 from psd.estimation.nonuniformity import overdispersion_by_level
 from psd.estimation.posterior import PART_NODES, posterior_counts

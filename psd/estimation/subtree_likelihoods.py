@@ -214,7 +214,7 @@ def _likelihood_around(
 ) -> Likelihood:
     """Likelihood of a count by a noisy count or an estimate of it."""
     low, step = grid(np.maximum(center, -3 * deviation), deviation)
-    misfit = noise.misfit(center - points(low, step), rate)
+    misfit = noise.negative_log_likelihood(center - points(low, step), rate)
     return normalise(low, step, np.exp(misfit.min(axis=0) - misfit))
 
 
@@ -235,11 +235,11 @@ def _include_noisy_count(
     joined: Likelihood, count: Floats, rate: Floats, noise: CountNoise
 ) -> Likelihood:
     """Likelihood from the children, and from the node's own noisy count, on a fresh grid."""
-    precision, from_kids = noise.precision(rate), joined.deviation**-2
+    precision, from_kids = noise.inverse_variance(rate), joined.deviation**-2
     mean = (joined.mean * from_kids + count * precision) / (from_kids + precision)
     low, step = grid(mean, 1.2 / np.sqrt(from_kids + precision))
     at = points(low, step)
-    misfit = noise.misfit(count - at, rate)
+    misfit = noise.negative_log_likelihood(count - at, rate)
     value = joined.across(at) * np.exp(misfit.min(axis=0) - misfit)
     # Where the two contradict each other beyond all points, the mean of both stands.
     lost = value.max(axis=0) <= 0

@@ -88,7 +88,7 @@ def fit_unevenness(
         Of its parent's records that each node has if they lie as they are taken to.
     by_lines : ndarray, shape (nodes,), float64, optional
         What records along lines explain of S, per squared record of a node
-        (`psd.estimation.line_moments.line_squares`); nothing where not given.
+        (`psd.estimation.line_covariance.line_squares`); nothing where not given.
 
     Notes
     -----

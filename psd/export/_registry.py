@@ -84,10 +84,10 @@ def _accounting(described: Described) -> str:
         return "epsilon is stated by the publisher; the library did not draw the counts"
     if record.local is not None:
         return "each device sends one report, of one level, so epsilon is that of a report"
-    parts = [_COMPOSITION[record.tree.noise.currency.is_pure]]
+    parts = [_COMPOSITION[record.tree.noise.measure.is_pure]]
     spent = [name for name in record.parameters if name in BUDGET_STATEMENTS]
     if any(name.endswith(("epsilon", "rho")) for name in spent):
-        name = record.tree.noise.currency.name
+        name = record.tree.noise.measure.name
         parts.append(f"{name} includes what was spent before the method began")
     if described.slices is not None:
         parts.append(f"epsilon is that of all {len(described.slices):,} time slices together")

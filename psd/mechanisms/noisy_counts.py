@@ -25,7 +25,7 @@ def count_mechanism(noise: CountNoise, true: Integers, loss: Integers) -> Mechan
     true : ndarray, shape (n,), int64
         Counts. **Private.**
     loss : ndarray, shape (n,), int64
-        Loss of each count in parts of the currency of the noise, above 0. **Public.**
+        Loss of each count in parts of the measure of the noise, above 0. **Public.**
     """
     return _MECHANISMS[noise.law](noise, true, loss)
 

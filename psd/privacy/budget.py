@@ -10,9 +10,9 @@ from typing import TypeAlias
 import numpy as np
 
 from psd.errors import BudgetError, InternalError, ParameterError
-from psd.privacy.currency import EPSILON, RHO, Currency
 from psd.privacy.epsilon import parse_epsilon
 from psd.privacy.loss import Loss
+from psd.privacy.loss_measure import EPSILON, RHO, LossMeasure
 from psd.privacy.statements import BUDGET_STATEMENTS, SELECTIONS
 
 __all__ = ["Budget", "Cost", "Statement", "spent_before_counting"]
@@ -84,7 +84,7 @@ class Budget:
         parent: Budget | None = None,
     ) -> None:
         self._loss = total if isinstance(total, Loss) else None
-        self._currency = parent.currency if parent else _currency_of(self._loss)
+        self._currency = parent.measure if parent else _measure_of(self._loss)
         if isinstance(total, Loss):
             total = total.epsilon if total.is_pure else total.rho
         if not 0 <= spent <= total:
@@ -97,7 +97,7 @@ class Budget:
         self._statement: dict[str, int | str] = {}
 
     @property
-    def currency(self) -> Currency:
+    def measure(self) -> LossMeasure:
         """What the costs are counted in: epsilon, or rho."""
         return self._currency
 
@@ -201,7 +201,7 @@ class Budget:
             )
         return self._part(name, draws * each, states)
 
-    def withhold(self, name: str, amount: Cost) -> None:
+    def reserve(self, name: str, amount: Cost) -> None:
         """Take out what was spent earlier on the counts that the release is made from.
 
         Raises
@@ -228,7 +228,7 @@ class Budget:
         return Budget(amount, parent=self)
 
     def _text(self, amount: Cost) -> str:
-        """Name of the currency and an amount."""
+        """Name of the measure and an amount."""
         return f"{self._currency.name} {self._currency.text(amount)}"
 
     def in_parallel(self, number: int) -> tuple[Budget, ...]:
@@ -251,7 +251,7 @@ class Budget:
         return tuple(Budget(each, parent=self) for _ in range(number))
 
 
-def _currency_of(loss: Loss | None) -> Currency:
+def _measure_of(loss: Loss | None) -> LossMeasure:
     """Epsilon of a pure loss, rho of another one."""
     return EPSILON if loss is None or loss.is_pure else RHO
 
@@ -268,8 +268,8 @@ def spent_before_counting(statement: Mapping[str, int | str | None]) -> Cost:
     -----
     What is paid in rho, the choice of a limit and the four sides of private bounds, are draws of
     the exponential mechanism. The epsilon of one that costs rho_c is sqrt(8 rho_c), the parameter
-    that it was drawn with (`psd.privacy.currency.Currency.of_selections`), and the epsilons of the
-    draws add up.
+    that it was drawn with (`psd.privacy.loss_measure.LossMeasure.of_selections`), and the epsilons
+    of the draws add up.
 
     Examples
     --------

@@ -14,7 +14,7 @@ from psd.errors import ParameterError
 from psd.privacy.noise_laws import DISCRETE_GAUSSIAN, DISCRETE_LAPLACE, NoiseLaw, noise_law
 
 if TYPE_CHECKING:
-    from psd.privacy.currency import Currency
+    from psd.privacy.loss_measure import LossMeasure
 
 __all__ = ["CountNoise"]
 
@@ -76,13 +76,13 @@ class CountNoise:
 
         In rho the squared sensitivity is stated, and does not follow from k.
         """
-        squared = contributions**2 if self.currency.is_pure else self.squared_sensitivity
+        squared = contributions**2 if self.measure.is_pure else self.squared_sensitivity
         return replace(self, squared_sensitivity=squared)
 
     @property
-    def currency(self) -> Currency:
+    def measure(self) -> LossMeasure:
         """What the loss of a count is counted in."""
-        return self._law.currency
+        return self._law.measure
 
     @property
     def sensitivity(self) -> int:
@@ -95,7 +95,7 @@ class CountNoise:
         Parameters
         ----------
         loss : ndarray, shape (n,), int64
-            Loss paid for each count, in parts of the currency; 0 where it was not measured.
+            Loss paid for each count, in parts of the measure; 0 where it was not measured.
         """
         variance = self._law.variance(loss, self.squared_sensitivity)
         return variance if self.factor == 1 else variance * float(self.factor)
@@ -117,29 +117,29 @@ class CountNoise:
         rate: NDArray[np.float64] = scale**2 / self.variance(loss)
         return rate
 
-    def misfit(
+    def negative_log_likelihood(
         self, distance: NDArray[np.float64], rate: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Minus the log-likelihood at distances from a noisy count, 0 at distance 0."""
-        return self._likelihood.misfit(distance, rate)
+        return self._likelihood.negative_log_likelihood(distance, rate)
 
-    def precision(self, rate: NDArray[np.float64]) -> NDArray[np.float64]:
+    def inverse_variance(self, rate: NDArray[np.float64]) -> NDArray[np.float64]:
         """About the inverse of the variance of the noise; 0 where the rate is 0."""
-        return self._likelihood.precision(rate)
+        return self._likelihood.inverse_variance(rate)
 
-    def reach(self, loss: int, outside: float) -> int:
+    def tail_bound(self, loss: int, outside: float) -> int:
         """Least integer t that drawn noise exceeds in magnitude with at most a probability."""
-        return self._law.reach(loss, self.squared_sensitivity, outside)
+        return self._law.tail_bound(loss, self.squared_sensitivity, outside)
 
     @overload
-    def signal(self, count: int, loss: int) -> float: ...
+    def signal_to_noise(self, count: int, loss: int) -> float: ...
 
     @overload
-    def signal(
+    def signal_to_noise(
         self, count: NDArray[np.integer], loss: int | NDArray[np.int64]
     ) -> NDArray[np.float64]: ...
 
-    def signal(
+    def signal_to_noise(
         self, count: int | NDArray[np.integer], loss: int | NDArray[np.int64]
     ) -> float | NDArray[np.float64]:
         """Counts, at least 0, times sqrt(2) over the standard deviation of their noise.
@@ -152,15 +152,15 @@ class CountNoise:
         count : int or ndarray, shape (n,)
             Noisy counts.
         loss : int or ndarray, shape (n,), int64
-            Loss that will be paid for each count, in parts of the currency.
+            Loss that will be paid for each count, in parts of the measure.
 
         Examples
         --------
-        >>> CountNoise.laplace(2).signal(100, 500_000_000)
+        >>> CountNoise.laplace(2).signal_to_noise(100, 500_000_000)
         25.0
         """
         least = max(count, 0) if isinstance(count, int) else np.maximum(count, 0)
-        signal = self._law.signal(least, loss, self.squared_sensitivity)
+        signal = self._law.signal_to_noise(least, loss, self.squared_sensitivity)
         signal = signal if self.factor == 1 else signal / float(self.factor) ** 0.5
         return float(signal) if isinstance(count, int) else signal
 

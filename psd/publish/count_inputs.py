@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from psd.ingest.strata import Strata
     from psd.mechanisms.base import Sampler
     from psd.privacy.budget import Cost
-    from psd.privacy.currency import Currency
+    from psd.privacy.loss_measure import LossMeasure
     from psd.publish.observer import Observer
     from psd.regions.hierarchy import RegionHierarchy
     from psd.space.boundary import Boundary
@@ -39,7 +39,7 @@ __all__ = ["CountInput", "EngineInput", "RecordInput", "TallyInput", "count_inpu
 class CountInput(Protocol):
     """Input of a build."""
 
-    def paid(self, currency: Currency) -> Cost:
+    def paid(self, measure: LossMeasure) -> Cost:
         """What was spent earlier on these counts; it is part of the release."""
 
     def complete(self, request: BuildRequest) -> BuildRequest:
@@ -85,7 +85,7 @@ class RecordInput:
     limits_cells: bool = True
     strata: Strata | None = None
 
-    def paid(self, currency: Currency) -> Cost:
+    def paid(self, measure: LossMeasure) -> Cost:
         """Return 0: what these counts cost is spent in the build."""
         return 0
 
@@ -150,7 +150,7 @@ class EngineInput:
     data: Any
     engine: Engine
 
-    def paid(self, currency: Currency) -> Cost:
+    def paid(self, measure: LossMeasure) -> Cost:
         """Return 0: nothing was estimated."""
         return 0
 
@@ -227,7 +227,7 @@ class TallyInput:
 
     tally: PartialTally
 
-    def paid(self, currency: Currency) -> Cost:
+    def paid(self, measure: LossMeasure) -> Cost:
         """What earlier builds spent on a contribution bound or on bounds.
 
         Proof in rho: all of it was paid for draws of the exponential mechanism. Those of one part
@@ -239,7 +239,7 @@ class TallyInput:
         .. [1] Cesar, Rogers. "Bounding, Concentrating, and Truncating." ALT 2021.
            https://arxiv.org/abs/2004.07223
         """
-        if currency.is_pure:
+        if measure.is_pure:
             return self.tally.paid
         return sum(selection_rho(origin.paid) for origin in self.tally.origins)
 
@@ -264,10 +264,10 @@ class TallyInput:
     def _check_paid(self, request: BuildRequest) -> None:
         """Refuse an epsilon of which nothing is left for counts."""
         budget = Budget(request.loss)
-        paid = self.paid(budget.currency)
+        paid = self.paid(budget.measure)
         if paid >= budget.total:
-            spent = budget.currency.text(paid)
-            least = f"above {spent}" if budget.currency.is_pure else f"large enough for rho {spent}"
+            spent = budget.measure.text(paid)
+            least = f"above {spent}" if budget.measure.is_pure else f"large enough for rho {spent}"
             raise ParameterError(
                 f"epsilon must be {least}, which private bounds or a chosen bound of these tallies "
                 f"cost, got {request.epsilon:f}; give more, or count the records with public ones"

@@ -155,7 +155,7 @@ def draw_release(
 
 def _loss_fields(budget: Budget) -> dict[str, Any]:
     """Epsilon of the record of a release; in rho, that of the whole release, with delta and rho."""
-    if budget.currency.is_pure:
+    if budget.measure.is_pure:
         return {"epsilon": budget.total}
     return {"epsilon": budget.loss.epsilon, "delta": budget.loss.delta, "rho": budget.loss.rho}
 

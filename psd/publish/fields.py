@@ -15,9 +15,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from psd._util.closest_name import check_names
 from psd._util.instances import type_text
 from psd._util.plugins import names
-from psd._util.suggestions import check_names
 from psd._util.toml_values import read_toml, texts_of, values_of
 from psd.curator.private_bounds import PrivateBounds
 from psd.decompositions import methods

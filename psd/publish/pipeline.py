@@ -24,7 +24,7 @@ from psd.publish.fields import public_files
 from psd.publish.insecure import refuse_paid
 from psd.publish.observer import SILENT, Observer
 from psd.publish.public_inputs import PublicInputs, resolve_public_inputs
-from psd.publish.refusals import rehearse, withhold_faults
+from psd.publish.refusals import dry_run_method, mask_errors
 from psd.publish.request import BuildRequest
 from psd.publish.series import draw_series, slice_budgets, squared_of
 from psd.space.domain import Domain
@@ -198,11 +198,11 @@ def answer(
     if fault is not None:  # after the ledger, which may refuse the build for another reason
         raise fault
     source.check_public(request)
-    rehearse(request, inputs, _budget_of(request, source))
+    dry_run_method(request, inputs, _budget_of(request, source))
     if not pending.reads_as_registered:
         budget.open()
         pending.charge_fault()  # whether these columns can be read is one bit, at a fixed price
-    return withhold_faults(count_and_draw, observer, charge=pending.charge_fault)
+    return mask_errors(count_and_draw, observer, charge=pending.charge_fault)
 
 
 def _budget_of(
@@ -213,9 +213,9 @@ def _budget_of(
 ) -> Budget:
     """Budget of a request, without what was spent earlier on the counts of its source."""
     budget = Budget(request.loss, on_first_spend=on_first_spend)
-    paid = source.paid(budget.currency)
+    paid = source.paid(budget.measure)
     if paid:
-        budget.withhold("counting", paid)
+        budget.reserve("counting", paid)
     return budget
 
 
@@ -232,7 +232,7 @@ def _count_input(
     def count_of_data() -> CountInput:
         return count_input(data, engine=engine, memory=memory, on_copy=observer.private_copy)
 
-    return withhold_faults(count_of_data, observer) if withholds else count_of_data()
+    return mask_errors(count_of_data, observer) if withholds else count_of_data()
 
 
 def _follow_links(source: CountInput) -> tuple[CountInput, InputDataError | None]:

@@ -3,7 +3,7 @@
 The rule: the exit of a build, its message, the ledger and the set of its files are the same for
 every input of the same form, wherever the records lie.
 
-1. Public parameters and the paths of inputs are checked before anything is read, `rehearse`.
+1. Public parameters and the paths of inputs are checked before anything is read, `dry_run_method`.
 2. While records are read, a refusal is a function of their form: whether a file is a CSV, a
    coordinate is a number, an id or a time is there. The form is checked over all records, by rules
    that read no bounds, no boundary, no slices and no counts. Records that lie outside are dropped
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from psd.publish.public_inputs import PublicInputs
     from psd.publish.request import BuildRequest
 
-__all__ = ["UNREADABLE", "rehearse", "withhold_faults"]
+__all__ = ["UNREADABLE", "dry_run_method", "mask_errors"]
 
 T = TypeVar("T")
 
@@ -80,7 +80,7 @@ _FORM = (InputDataError, DomainError)
 _PUBLIC = (ParameterError, BudgetError, LedgerError, MissingExtraError, RandomnessError)
 
 
-def withhold_faults(
+def mask_errors(
     work: Callable[[], T], observer: Observer, *, charge: Callable[[], object] | None = None
 ) -> T:
     """Do work that reads an input for an account, and replace its faults by one sentence.
@@ -124,7 +124,7 @@ def _reason(fault: Exception) -> str:
     return str(fault) if isinstance(fault, PsdError) else f"it failed with {type(fault).__name__}"
 
 
-def rehearse(request: BuildRequest, inputs: PublicInputs, budget: Budget) -> None:
+def dry_run_method(request: BuildRequest, inputs: PublicInputs, budget: Budget) -> None:
     """Build once from no records at all, so that parameters are refused before a charge.
 
     Nothing of the data is read, no random number is drawn and the result is dropped.

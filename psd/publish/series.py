@@ -58,7 +58,7 @@ def slice_budgets(
     ParameterError
         As `check_shares`.
     """
-    if not budget.currency.is_pure:  # the bound of a slice is in the sensitivity
+    if not budget.measure.is_pure:  # the bound of a slice is in the sensitivity
         counted_unit(unit, scope)
         return budget.in_parallel(slices)
     check_shares(budget.left, slices, unit, scope)
@@ -157,7 +157,7 @@ def squared_of(
     budget: Budget, unit: PrivacyUnit, scope: ContributionScope, slices: TimeSlices | None
 ) -> int | None:
     """Squared sensitivity of a budget in rho; None of one in epsilon."""
-    if budget.currency.is_pure:
+    if budget.measure.is_pure:
         return None
     return squared_sensitivity(unit, scope, 1 if slices is None else len(slices))
 

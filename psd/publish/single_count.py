@@ -62,7 +62,7 @@ class SingleCount:
 
     def build(self, curator: Curator) -> Tree:
         """Count the domain with all of epsilon."""
-        curator.count(curator.root(), curator.epsilon)
+        curator.count(curator.root(), curator.loss)
         return curator.tree()
 
 
@@ -176,7 +176,7 @@ def _answer(release: Release, confidence: float) -> Answer:
     """Noisy count with its error, in records or users."""
     count, epsilon = int(release.tree.count[0]), int(release.tree.epsilon[0])
     unit, noise = release.unit, release.tree.noise
-    reach = noise.reach(epsilon, 1 - confidence)
+    reach = noise.tail_bound(epsilon, 1 - confidence)
     variance = noise.variance(np.array([epsilon]))[0]
     return Answer(
         estimate=count / unit.scale,

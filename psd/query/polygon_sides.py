@@ -121,7 +121,7 @@ def find_sides(shapes: NDArray[np.object_], domain: Domain) -> Sides:
 
 
 def _find_outlines(shapes: NDArray[np.object_], domain: Domain) -> _Outlines:
-    """Outlines of polygons in lattice units."""
+    """ClippedPolygons of polygons in lattice units."""
     import shapely
 
     parts, of_shape = shapely.get_parts(shapes, return_index=True)

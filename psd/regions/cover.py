@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from psd._util.arrays import Integers
 from psd.errors import ParameterError
 from psd.space.domain import Domain
-from psd.space.even_odd import SideIndex
+from psd.space.even_odd import EdgeIndex
 
 __all__ = [
     "check_overlaps",
@@ -106,7 +106,7 @@ def polygonal_part(shapes: NDArray[np.object_]) -> NDArray[np.object_]:
 
 
 def share_sides(
-    polygons: NDArray[np.object_], sides: SideIndex, domain: Domain, tolerance: float
+    polygons: NDArray[np.object_], sides: EdgeIndex, domain: Domain, tolerance: float
 ) -> bool:
     """Whether polygons that are beside each other inside the bounds have their sides in common.
 

@@ -15,7 +15,7 @@ from psd.regions.ids import check_ids, id_texts
 from psd.regions.kinds.polygons import PolygonRegions
 from psd.regions.parents import order_levels, parents_by_area, parents_by_columns
 from psd.space.domain import Domain
-from psd.space.even_odd import SideIndex
+from psd.space.even_odd import EdgeIndex
 from psd.space.region_checks import to_release_crs
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def hierarchy_from_polygons(
             f'{gap.area / area.area:.2%} of the area in no region; pass gaps="elsewhere" to count '
             'it as one region, gaps="outside" to leave its records out, or a boundary'
         )
-    sides = SideIndex.from_polygons(polygons)
+    sides = EdgeIndex.from_polygons(polygons)
     shared = share_sides(polygons, sides, domain, tolerance)
     elsewhere = gap is not None and gaps == "elsewhere"
     if elsewhere:

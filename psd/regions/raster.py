@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from psd._util.arrays import Floats, Integers, ranges
 from psd.regions.hierarchy import NO_REGION
 from psd.space.certain_cells import CertainCells
-from psd.space.even_odd import SideIndex
+from psd.space.even_odd import EdgeIndex
 
 if TYPE_CHECKING:
     from psd.space.domain import Domain
@@ -44,7 +44,7 @@ class RegionRaster:
 
     Guarantees
     ----------
-    - The polygon of a point is the first one that contains it by `SideIndex.contains`.
+    - The polygon of a point is the first one that contains it by `EdgeIndex.contains`.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class RegionRaster:
         First candidate of each cell with an outline.
     candidates : ndarray, shape (k,), int32
         Polygons that may contain points of the cell, ascending in each.
-    sides : SideIndex
+    sides : EdgeIndex
         Sides of all polygons.
     """
 
@@ -65,13 +65,13 @@ class RegionRaster:
     state: NDArray[np.int32]
     begin: Integers
     candidates: NDArray[np.int32]
-    sides: SideIndex
+    sides: EdgeIndex
 
     @classmethod
     def from_polygons(
         cls,
         shapes: NDArray[np.object_],
-        sides: SideIndex,
+        sides: EdgeIndex,
         domain: Domain,
         *,
         overlaps: Integers,
@@ -83,7 +83,7 @@ class RegionRaster:
         ----------
         shapes : ndarray of geometries, shape (n,)
             Valid polygons in the CRS of the domain.
-        sides : SideIndex
+        sides : EdgeIndex
             Of these polygons.
         domain : Domain
             Whose bounds the raster covers.

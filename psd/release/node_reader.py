@@ -146,7 +146,7 @@ class _Nodes:
         """Check nodes of the tree that begins at a row; those before them were checked."""
         tree = slice(first, stop)
         arrays = self.boxes[tree], self.parent[tree], self.level[tree], self.epsilon[tree]
-        check_next_nodes(*arrays, start - first, self.noise.currency)
+        check_next_nodes(*arrays, start - first, self.noise.measure)
 
     def tree(self, first: int, stop: int) -> Tree:
         """Tree of some of the nodes; its arrays are not copied."""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from psd._util import plugins
 from psd.errors import ParameterError
 from psd.privacy.count_noise import CountNoise
-from psd.privacy.currency import RHO
 from psd.privacy.delta import delta_text, parse_delta
+from psd.privacy.loss_measure import RHO
 from psd.privacy.noise_laws import noise_law
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def is_noise(value: object) -> bool:
         return False
     if not isinstance(value["law"], str) or value["law"] not in plugins.own_names(_LAWS):
         return False
-    squared, is_pure = value["squared_sensitivity"], noise_law(value["law"]).currency.is_pure
+    squared, is_pure = value["squared_sensitivity"], noise_law(value["law"]).measure.is_pure
     return (
         type(squared) is int
         and 0 < squared <= _LARGEST
@@ -83,7 +83,7 @@ def noise_fields(value: dict[str, Any] | None) -> dict[str, Any]:
         squared_sensitivity=value["squared_sensitivity"],
         factor=Fraction(value["factor"]),
     )
-    if noise.currency.is_pure:
+    if noise.measure.is_pure:
         return {"noise": noise, "rho": None, "delta": None}
     return {"noise": noise, "rho": _rho_of(value["rho"]), "delta": parse_delta(value["delta"])}
 

@@ -175,9 +175,9 @@ class ReleaseRecord:
 
     def _check_loss(self) -> None:
         """Check rho and delta, and that no path spends more than the release."""
-        currency = self.tree.noise.currency
+        measure = self.tree.noise.measure
         is_pure = self.rho is None and self.delta is None
-        if is_pure != currency.is_pure or (self.rho is None) != (self.delta is None):
+        if is_pure != measure.is_pure or (self.rho is None) != (self.delta is None):
             raise ParameterError(
                 "rho and delta must be given if and only if the noise of the counts is charged in "
                 "rho"
@@ -185,8 +185,8 @@ class ReleaseRecord:
         largest = self.epsilon if self.rho is None else self.loss.rho
         if self.local is None and self.tree.max_path_epsilon > largest:
             raise ParameterError(
-                f"the counts on a path from the root must spend at most {currency.name} "
-                f"{currency.text(largest)}, got {currency.text(self.tree.max_path_epsilon)}"
+                f"the counts on a path from the root must spend at most {measure.name} "
+                f"{measure.text(largest)}, got {measure.text(self.tree.max_path_epsilon)}"
             )
 
     def _fit_noise(self) -> None:

@@ -19,7 +19,7 @@ from psd.space.boxes import quadrants
 from psd.space.certain_cells import CertainCells
 from psd.space.covariate import MAX_SIDE, Covariate
 from psd.space.crs import explain_proj_errors
-from psd.space.even_odd import SideIndex
+from psd.space.even_odd import EdgeIndex
 from psd.space.shape_transforms import transform_shapes
 
 if TYPE_CHECKING:
@@ -165,9 +165,9 @@ class Boundary:
         )
 
     @cached_property
-    def _sides(self) -> SideIndex:
+    def _sides(self) -> EdgeIndex:
         """Sides of the polygon."""
-        return SideIndex.from_polygons(np.array([self.shape], dtype=object))
+        return EdgeIndex.from_polygons(np.array([self.shape], dtype=object))
 
     def _probes(
         self, x: Floats, y: Floats, columns: NDArray[np.int32], rows: NDArray[np.int32]

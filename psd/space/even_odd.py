@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers, ranges, sum_by
-from psd.space.polygon_areas import Outlines, clip_sides, polygon_sides
+from psd.space.polygon_areas import ClippedPolygons, clip_sides, polygon_sides
 
-__all__ = ["SideIndex"]
+__all__ = ["EdgeIndex"]
 
 # Pairs of a point or box and a side that are looked at together, about 300 MB.
 _PAIRS_PER_BATCH = 2**21
@@ -35,7 +35,7 @@ _TINY = 1e-280
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SideIndex:
+class EdgeIndex:
     """Sides of polygons, entered into strips along y of each polygon.
 
     Guarantees
@@ -180,7 +180,7 @@ class SideIndex:
             cut = part.start + np.flatnonzero(is_cut[part])
             pairs = np.flatnonzero(is_cut[box])
             owner = np.searchsorted(cut, box[pairs])
-            outlines: Outlines = clip_sides(self.sides[:, side[pairs]], owner, boxes[cut])
+            outlines: ClippedPolygons = clip_sides(self.sides[:, side[pairs]], owner, boxes[cut])
             share[cut] = outlines.fraction
         # Others are inside or outside, as their middle is.
         clear = np.flatnonzero(~is_cut)

@@ -121,7 +121,7 @@ class GrowingTree:
         self.parent = np.array([-1])
         self.level = np.array([0])
         self.count = np.array([0])
-        self.epsilon = np.array([0])
+        self.loss = np.array([0])
         self.spans = np.array([[0, 0]])
         self.regions: Regions | None = None
         # Shares inside the region, of the nodes for which they were computed; else NaN.
@@ -228,7 +228,7 @@ class GrowingTree:
         self.level = np.concatenate([self.level, level])
         self.spans = np.concatenate([self.spans, spans])
         self.count = np.concatenate([self.count, zeros])
-        self.epsilon = np.concatenate([self.epsilon, zeros])
+        self.loss = np.concatenate([self.loss, zeros])
         self._inside = np.concatenate([self._inside, np.full(len(parent), np.nan)])
         self._is_cut = np.concatenate([self._is_cut, zeros.astype(bool)])
 
@@ -269,11 +269,11 @@ class GrowingTree:
         return self._inside[nodes]
 
     def measure(
-        self, nodes: NDArray[np.int64], counts: NDArray[np.int64], nano: NDArray[np.int64]
+        self, nodes: NDArray[np.int64], counts: NDArray[np.int64], loss: NDArray[np.int64]
     ) -> None:
         """Store the noisy counts of nodes, and the loss that was paid for each."""
         self.count[nodes] = counts
-        self.epsilon[nodes] = nano
+        self.loss[nodes] = loss
 
     def _mask(self, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Mark nodes in an array over all nodes."""
@@ -290,19 +290,19 @@ class GrowingTree:
         if self.curve:
             raise ParameterError("a tree of a curve has no boxes; count squares on a lattice")
         boxes, parent, level = self.boxes, self.parent, self.level
-        count, epsilon = self.count, self.epsilon
+        count, loss = self.count, self.loss
         if not self._is_level_order():
             order = self._level_order()
             rank = np.empty_like(order)
             rank[order] = np.arange(len(order))
-            boxes, level, count, epsilon = boxes[order], level[order], count[order], epsilon[order]
+            boxes, level, count, loss = boxes[order], level[order], count[order], loss[order]
             parent = np.where(parent[order] < 0, -1, rank[parent[order]])
         arrays: dict[str, Any] = {
             "boxes": boxes.astype(np.int32),
             "parent": parent.astype(np.int32),
             "level": level.astype(np.int16),
             "count": count,
-            "epsilon": epsilon,
+            "epsilon": loss,
             "noise": noise,
         }
         return (

@@ -38,7 +38,7 @@ class Hierarchy:
     count : ndarray, shape (n,), int64
         Noisy count; 0 where the node is not measured.
     epsilon : ndarray, shape (n,), int64
-        Loss paid for the count, in parts of the currency of the noise: nano-epsilon, or units of
+        Loss paid for the count, in parts of the measure of the noise: nano-epsilon, or units of
         1e-12 of rho; 0 where the node is not measured.
     noise : CountNoise
         Noise of the counts.
@@ -83,7 +83,7 @@ class Hierarchy:
 
     @cached_property
     def max_path_epsilon(self) -> int:
-        """Largest sum of losses from the root to a leaf, in parts of the currency."""
+        """Largest sum of losses from the root to a leaf, in parts of the measure."""
         spent = self.epsilon.copy()
         for level in self.levels[1:]:
             spent[level] += spent[self.parent[level]]
@@ -116,8 +116,8 @@ def topology_rules(hierarchy: Hierarchy) -> Iterator[tuple[str, bool]]:
     yield "a parent is missing or comes after its child", _parents_in_order(hierarchy.parent)
     yield "a level is not one below its parent's", _levels_in_order(hierarchy)
     yield f"it has more than {MAX_LEVELS} levels", int(hierarchy.level[-1]) < MAX_LEVELS
-    currency = hierarchy.noise.currency
-    yield f"{currency.one_text} is negative or above 1,000", _losses_in_range(hierarchy)
+    measure = hierarchy.noise.measure
+    yield f"{measure.one_text} is negative or above 1,000", _losses_in_range(hierarchy)
     yield "an unmeasured node has a count", not hierarchy.count[hierarchy.epsilon == 0].any()
 
 
@@ -136,5 +136,5 @@ def _levels_in_order(hierarchy: Hierarchy) -> bool:
 
 def _losses_in_range(hierarchy: Hierarchy) -> bool:
     """Whether every loss is one that could be asked for, so that no path's sum overflows."""
-    loss, largest = hierarchy.epsilon, hierarchy.noise.currency.largest
+    loss, largest = hierarchy.epsilon, hierarchy.noise.measure.largest
     return bool(((loss >= 0) & (loss <= largest)).all())

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.errors import ReleaseFormatError
-from psd.privacy.currency import Currency
+from psd.privacy.loss_measure import LossMeasure
 from psd.space.box_tree import MAX_CHILDREN
 from psd.space.boxes import all_inside, any_empty
 from psd.space.hierarchy import MAX_LEVELS
@@ -27,7 +27,7 @@ def check_next_nodes(
     level: NDArray[np.int16],
     epsilon: NDArray[np.int64],
     start: int,
-    currency: Currency,
+    measure: LossMeasure,
 ) -> None:
     """Refuse nodes that cannot follow the ones before them.
 
@@ -37,7 +37,7 @@ def check_next_nodes(
         All nodes of a tree so far, as in `psd.space.box_tree.Tree`.
     start : int
         First of the nodes that were not checked yet.
-    currency : Currency
+    measure : LossMeasure
         What the losses of the nodes are counted in.
 
     Raises
@@ -45,7 +45,7 @@ def check_next_nodes(
     ReleaseFormatError
         With the first rule that is broken.
     """
-    for rule, holds in _rules(boxes, parent, level, epsilon, start, currency):
+    for rule, holds in _rules(boxes, parent, level, epsilon, start, measure):
         if not holds:
             raise ReleaseFormatError(f"not a tree of cells: {rule}; the file is damaged or foreign")
 
@@ -56,7 +56,7 @@ def _rules(
     level: NDArray[np.int16],
     epsilon: NDArray[np.int64],
     start: int,
-    currency: Currency,
+    measure: LossMeasure,
 ) -> Iterator[tuple[str, bool]]:
     """Yield each rule and whether it holds; a rule may be evaluated only if all before it hold."""
     if start == 0:
@@ -76,8 +76,8 @@ def _rules(
     yield f"it has more than {MAX_LEVELS} levels", int(level[-1]) < MAX_LEVELS
     spent = epsilon[start:]
     yield (
-        f"{currency.one_text} is negative or above 1,000",
-        bool(((spent >= 0) & (spent <= currency.largest)).all()),
+        f"{measure.one_text} is negative or above 1,000",
+        bool(((spent >= 0) & (spent <= measure.largest)).all()),
     )
     yield "a box is empty", not any_empty(boxes[start:])
     yield "the children of a node do not tile it", all_inside(boxes[first:], boxes.take(above, 0))

@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers, ranges, sum_by
 
-__all__ = ["Outlines", "clip_outlines", "clip_sides", "divide_outlines", "polygon_sides"]
+__all__ = ["ClippedPolygons", "clip_outlines", "clip_sides", "divide_outlines", "polygon_sides"]
 
 # Fractions this close to 0 or 1 are rounding errors.
 _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Outlines:
+class ClippedPolygons:
     """Sides of polygons inside boxes: pair i is polygon i in box i.
 
     Parameters
@@ -80,7 +80,7 @@ class Outlines:
         return fraction
 
 
-def clip_outlines(shapes: NDArray[np.object_], boxes: Floats) -> Outlines:
+def clip_outlines(shapes: NDArray[np.object_], boxes: Floats) -> ClippedPolygons:
     """Clip polygons to boxes.
 
     Parameters
@@ -100,7 +100,7 @@ def clip_outlines(shapes: NDArray[np.object_], boxes: Floats) -> Outlines:
     return clip_sides(*polygon_sides(shapes), boxes)
 
 
-def clip_sides(sides: Floats, owner: Integers, boxes: Floats) -> Outlines:
+def clip_sides(sides: Floats, owner: Integers, boxes: Floats) -> ClippedPolygons:
     """Clip sides of polygons to boxes.
 
     Parameters
@@ -118,13 +118,13 @@ def clip_sides(sides: Floats, owner: Integers, boxes: Floats) -> Outlines:
     return _clip(sides[:, rising], owner[rising], *no_steps, np.zeros(len(boxes)), boxes)
 
 
-def divide_outlines(larger: Outlines, parent: Integers, boxes: Floats) -> Outlines:
+def divide_outlines(larger: ClippedPolygons, parent: Integers, boxes: Floats) -> ClippedPolygons:
     """Clip outlines to smaller boxes inside theirs.
 
     Parameters
     ----------
-    larger : Outlines
-        Outlines in larger boxes.
+    larger : ClippedPolygons
+        ClippedPolygons in larger boxes.
     parent : ndarray, shape (n,), int64
         Number of the larger box that each box lies in.
     boxes : ndarray, shape (n, 4), float64
@@ -132,7 +132,7 @@ def divide_outlines(larger: Outlines, parent: Integers, boxes: Floats) -> Outlin
 
     Returns
     -------
-    Outlines
+    ClippedPolygons
     """
     side, owner = _inherit(larger.owner, parent, len(larger.boxes))
     step, step_owner = _inherit(larger.step_owner, parent, len(larger.boxes))
@@ -199,7 +199,7 @@ def _clip(
     step_owner: Integers,
     base: Floats,
     boxes: Floats,
-) -> Outlines:
+) -> ClippedPolygons:
     """Clip sides and steps that may reach beyond the boxes."""
     edges = np.ascontiguousarray(boxes.T)
     sides, owner = _clip_to_rows(sides, owner, edges)
@@ -214,7 +214,7 @@ def _clip(
         y, change, np.concatenate([step_owner, owner[beyond], owner[beyond]]), edges
     )
     within = np.stack([np.maximum(x0, west), enter, np.minimum(x1, east), leave, sign])
-    return Outlines(
+    return ClippedPolygons(
         boxes=boxes,
         base=base + settled,
         sides=within[:, inner],

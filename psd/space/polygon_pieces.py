@@ -13,7 +13,7 @@ import numpy as np
 
 from psd._util.arrays import Floats, Integers
 from psd.space.boxes import quadrants
-from psd.space.polygon_areas import Outlines, divide_outlines
+from psd.space.polygon_areas import ClippedPolygons, divide_outlines
 
 __all__ = ["Pieces", "cover_by_pieces"]
 
@@ -38,13 +38,13 @@ class Pieces:
 
 
 def cover_by_pieces(
-    outlines: Outlines, parent: Integers, boxes: Floats, to_crs: Callable[[Floats], Floats]
+    outlines: ClippedPolygons, parent: Integers, boxes: Floats, to_crs: Callable[[Floats], Floats]
 ) -> Iterator[Pieces]:
     """Cover polygons by pieces, each of one density.
 
     Parameters
     ----------
-    outlines : Outlines
+    outlines : ClippedPolygons
         Polygons in boxes.
     parent : ndarray, shape (n,), int64
         Which of these boxes each of ``boxes`` lies in.

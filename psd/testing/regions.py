@@ -160,5 +160,5 @@ def spent_by_key(
         if question.regions is not None:
             first, stop = question.regions.T[:, :, None]
             inside &= (region >= first) & (region < stop)
-        total += (inside * question.epsilon[:, None]).sum(axis=0)
+        total += (inside * question.loss[:, None]).sum(axis=0)
     return total

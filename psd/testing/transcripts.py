@@ -140,7 +140,7 @@ class _TranscriptSampler:
         draw = _describe_draw(mechanism)
         questions = () if self.curator is None else self.curator.questions
         draw.question = len(questions)
-        draw.charge = int(questions[-1].epsilon.max(initial=0)) if questions else 0
+        draw.charge = int(questions[-1].loss.max(initial=0)) if questions else 0
         answer: Answer = self.answer(draw)
         draw.answer = answer.copy()
         self.draws.append(draw)

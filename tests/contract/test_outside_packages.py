@@ -221,7 +221,7 @@ def test_an_engine_and_a_noise_law_of_others_are_found(outside, command, points,
     register(outside, "psd.mechanisms", "twin", "psd_twin", LAW)
     out = tmp_path / "out.psd.parquet"
     command("build", points, *BOUNDS, "--epsilon", 1, "--engine", "here:host:1", "-o", out)
-    assert noise_law("twin").reach(1_000_000_000, 1, outside=0.05) == 3
+    assert noise_law("twin").tail_bound(1_000_000_000, 1, outside=0.05) == 3
 
 
 FAULTS = {
@@ -229,7 +229,7 @@ FAULTS = {
         'public_field(4, integer_between(1, 12), "there are',
         'int(4) or str("there are',
     ),
-    "epsilon that is left": ("curator.epsilon)", "curator.epsilon // 2)"),
+    "epsilon that is left": ("curator.loss)", "curator.loss // 2)"),
     "a pick that was not declared": (
         "return curator.tree()",
         "curator.declare('columns', 4)\n        return curator.tree()",

@@ -62,9 +62,7 @@ def test_scores_are_those_of_the_bins(seed):
     cells = curator.root()
     for depth in range(4):
         axis = depth % 2
-        lines = curator.homogeneous_split(
-            cells, axis=axis, epsilon=NANO // 8, bins=bins, lines=most
-        )
+        lines = curator.homogeneous_split(cells, axis=axis, loss=NANO // 8, bins=bins, lines=most)
         call = recorder.draws[-1]
         for place, box in enumerate(cells.boxes.tolist()):
             here = call.group == place
@@ -103,9 +101,7 @@ def largest_change(side, k, rows=3, bins=1024):
             calls = []
             for axis in (0, 1):
                 curator, recorder = asked(data, side, k=k)
-                curator.homogeneous_split(
-                    curator.root(), axis=axis, epsilon=1, bins=bins, lines=1023
-                )
+                curator.homogeneous_split(curator.root(), axis=axis, loss=1, bins=bins, lines=1023)
                 calls.append(recorder.draws[0].true)
             scores[data] = np.concatenate(calls)
         return scores[data]
@@ -136,7 +132,7 @@ def test_the_sensitivity_is_attained_where_bins_are_many():
 
 def test_sensitivity_of_a_division_carries_k():
     curator, recorder = asked((), 3, k=5)
-    curator.homogeneous_split(curator.root(), axis=0, epsilon=NANO, bins=3, lines=3)
+    curator.homogeneous_split(curator.root(), axis=0, loss=NANO, bins=3, lines=3)
     assert recorder.draws[0].sensitivity.tolist() == [10]
 
 
@@ -144,16 +140,16 @@ def test_a_division_outside_its_range_is_refused_before_the_charge():
     curator, _ = asked((), 3)
     for axis, bins, lines in ((2, 4, 4), (-1, 4, 4), (0, 0, 4), (0, 1025, 4), (0, 4, 0)):
         with pytest.raises(ParameterError):
-            curator.homogeneous_split(curator.root(), axis=axis, epsilon=1, bins=bins, lines=lines)
+            curator.homogeneous_split(curator.root(), axis=axis, loss=1, bins=bins, lines=lines)
     assert curator.spent == 0
 
 
 def test_a_division_beyond_the_budget_is_refused():
     curator, recorder = asked((), 3)
     root = curator.root()
-    curator.homogeneous_split(root, axis=0, epsilon=NANO - 1, bins=3, lines=3)
+    curator.homogeneous_split(root, axis=0, loss=NANO - 1, bins=3, lines=3)
     with pytest.raises(BudgetError):
-        curator.homogeneous_split(root, axis=1, epsilon=2, bins=3, lines=3)
+        curator.homogeneous_split(root, axis=1, loss=2, bins=3, lines=3)
     assert (curator.spent, len(recorder.draws)) == (NANO - 1, 1)
 
 

@@ -36,7 +36,7 @@ def test_scores_are_those_of_the_definition(seed):
         axis = depth % 2
         q = random.integers(2, 9, len(cells))
         p = random.integers(1, q)
-        lines = curator.quantile(cells, axis=axis, epsilon=NANO // 8, p=p, q=q)
+        lines = curator.quantile(cells, axis=axis, loss=NANO // 8, p=p, q=q)
         call = recorder.draws[-1]
         for place, box in enumerate(cells.boxes.tolist()):
             here = call.group == place
@@ -61,32 +61,32 @@ def test_a_quantile_outside_its_range_is_refused_before_the_charge():
     curator, _ = asked()
     for p, q in ((0, 2), (2, 2), (3, 2), (-1, 2), (1, 2**17)):
         with pytest.raises(ParameterError, match="0 < p < q"):
-            curator.quantile(curator.root(), axis=0, epsilon=1, p=p, q=q)
+            curator.quantile(curator.root(), axis=0, loss=1, p=p, q=q)
     for axis in (-1, 2):
         with pytest.raises(ParameterError, match="axis"):
-            curator.quantile(curator.root(), axis=axis, epsilon=1)
+            curator.quantile(curator.root(), axis=axis, loss=1)
     assert curator.spent == 0
-    assert curator.quantile(curator.root()[:0], axis=0, epsilon=1).tolist() == []
+    assert curator.quantile(curator.root()[:0], axis=0, loss=1).tolist() == []
 
 
 def test_a_quantile_beyond_the_budget_is_refused():
     curator, recorder = asked()
     root = curator.root()
-    curator.quantile(root, axis=0, epsilon=6)
+    curator.quantile(root, axis=0, loss=6)
     with pytest.raises(BudgetError):
-        curator.quantile(root, axis=1, epsilon=5)
+        curator.quantile(root, axis=1, loss=5)
     assert (curator.spent, len(recorder.draws)) == (6, 1)
 
 
 def test_sensitivity_carries_k():
     curator, recorder = asked(NANO, k=5)
-    curator.quantile(curator.root(), axis=0, epsilon=NANO, p=1, q=3)
+    curator.quantile(curator.root(), axis=0, loss=NANO, p=1, q=3)
     assert recorder.draws[0].sensitivity.tolist() == [10]
 
 
 def test_the_log_keeps_what_was_charged():
     curator, _ = asked()
     epsilon = np.array([4])
-    curator.quantile(curator.root(), axis=0, epsilon=epsilon)
+    curator.quantile(curator.root(), axis=0, loss=epsilon)
     epsilon[0] = 10
     assert curator.questions[0].epsilon.tolist() == [4]

@@ -35,19 +35,19 @@ def grid_over_quadtree(curator):
     for _ in range(2):
         cells = curator.root()
         cells = curator.cut(cells, x=cells.middle(0), y=cells.middle(1))
-        curator.count(cells, curator.epsilon)
+        curator.count(cells, curator.loss)
 
 
 def grid_that_steers_a_kd_tree(curator):
     cells = curator.root()
-    x, y = NoisyGrid.count(curator, 2, curator.epsilon).medians(cells, 0)
-    curator.count(curator.cut(cells, x=x, y=y), curator.epsilon)
+    x, y = NoisyGrid.count(curator, 2, curator.loss).medians(cells, 0)
+    curator.count(curator.cut(cells, x=x, y=y), curator.loss)
 
 
 def median_on_the_curve(curator):
     cells = curator.root()
-    curator.quantile(curator.curve(2), axis=0, epsilon=curator.epsilon)
-    curator.count(curator.cut(cells, x=cells.middle(0)), curator.epsilon)
+    curator.quantile(curator.curve(2), axis=0, loss=curator.loss)
+    curator.count(curator.cut(cells, x=cells.middle(0)), curator.loss)
 
 
 def boxes_of_intervals(curator):
@@ -55,7 +55,7 @@ def boxes_of_intervals(curator):
     for x, y in ((1, None), (None, 1)):
         root = curator.root()
         lines = {"x": None if x is None else [x], "y": None if y is None else [y]}
-        curator.count(curator.cut(root, **lines)[:1], curator.epsilon)
+        curator.count(curator.cut(root, **lines)[:1], curator.loss)
 
 
 LAYERS = (grid_over_quadtree, grid_that_steers_a_kd_tree, median_on_the_curve, boxes_of_intervals)

@@ -81,7 +81,7 @@ def test_a_question_above_rho_is_refused_before_it_is_drawn():
 def test_epsilon_of_a_loss_in_rho_is_not_spent():
     """A budget of (1, 1e-6) is .024 in rho: nano-epsilons are no parts of it."""
     curator, recorder = small_curator(budget=LOSS)
-    assert curator.epsilon == LOSS.rho
+    assert curator.loss == LOSS.rho
     with pytest.raises(BudgetError):
         curator.count(curator.root(), 10**12)
     assert not recorder.draws

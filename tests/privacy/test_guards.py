@@ -101,7 +101,7 @@ class Hinted:
     name: ClassVar[str] = "hinted"
 
     def build(self, asked):
-        asked.count(asked.root(), asked.epsilon)
+        asked.count(asked.root(), asked.loss)
         return asked.tree()
 
 

@@ -76,7 +76,7 @@ def test_the_finished_tree_is_sound_and_holds_every_node(rng):
     check_tree(tree, LATTICE)  # level order, contiguous families, children that tile
     nodes = []
     for made in (growing, tree):
-        rows = np.column_stack([made.boxes, made.level, made.count, made.epsilon])
+        rows = np.column_stack([made.boxes, made.level, made.count, made.loss])
         pairs = np.column_stack([rows[1:], rows[made.parent[1:]]])
         nodes.append((sorted(rows.tolist()), sorted(pairs.tolist())))
     assert nodes[0] == nodes[1]

@@ -86,7 +86,7 @@ def test_division_of_the_curator():
     weights = np.exp(-2 * np.array(uneven) / 4)
 
     def ask(curator, root):
-        return curator.homogeneous_split(root, axis=0, epsilon=epsilon, bins=8, lines=7)
+        return curator.homogeneous_split(root, axis=0, loss=epsilon, bins=8, lines=7)
 
     assert lines_have_law(side, rows, epsilon, weights, ask)
 
@@ -102,6 +102,6 @@ def test_quantile_of_the_curator(p, q):
     ]
 
     def ask(curator, root):
-        return curator.quantile(root, axis=0, epsilon=NANO, p=p, q=q)
+        return curator.quantile(root, axis=0, loss=NANO, p=p, q=q)
 
     assert lines_have_law(side, rows, NANO, weights, ask)

@@ -34,10 +34,10 @@ def spent(questions, side: int) -> np.ndarray:
         x0, y0, x1, y1 = question.boxes.T
         if question.curve:
             line = np.zeros(4**question.curve + 1, np.int64)
-            np.add.at(line, x0, question.epsilon)
-            np.add.at(line, x1, -question.epsilon)
+            np.add.at(line, x0, question.loss)
+            np.add.at(line, x1, -question.loss)
             total += line.cumsum()[codes(side, question.curve)]
             continue
         for x, y, sign in ((x0, y0, 1), (x1, y0, -1), (x0, y1, -1), (x1, y1, 1)):
-            np.add.at(plane, (x, y), sign * question.epsilon)
+            np.add.at(plane, (x, y), sign * question.loss)
     return total + plane.cumsum(0).cumsum(1)[:-1, :-1]

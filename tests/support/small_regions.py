@@ -69,11 +69,11 @@ class Stepwise:
     def build(self, curator):
         root = curator.root()
         levels = curator.cut_regions(root)
-        part = curator.epsilon // (len(levels) + 2)
+        part = curator.loss // (len(levels) + 2)
         curator.count(root, part)
         for cells in levels:
             counts = curator.count(cells, part)
-        left = curator.epsilon - part * (len(levels) + 1)
+        left = curator.loss - part * (len(levels) + 1)
         cells = curator.cut(cells, x=cells.middle(0), y=cells.middle(1))
         deep = (counts > 1)[curator.tree().region[cells.nodes]]
         below = curator.cut(cells[deep], x=cells[deep].middle(0), y=cells[deep].middle(1))

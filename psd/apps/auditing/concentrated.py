@@ -11,8 +11,8 @@ from fractions import Fraction
 import numpy as np
 
 from psd.mechanisms.threshold import ThresholdMechanism
-from psd.privacy.currency import RHO
 from psd.privacy.epsilon import NANO
+from psd.privacy.loss_measure import RHO
 from psd.testing.transcripts import Draw, LeakError
 
 __all__ = ["transcript_rho"]

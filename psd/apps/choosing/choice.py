@@ -115,7 +115,7 @@ class _Chooser:
     def ask(self, curator: Curator) -> tuple[Pick, ...]:
         """Choose by draws of equal epsilon, each after the answers of those before."""
         objective, picks = self.objective, list[Pick]()
-        each, cells = curator.epsilon // objective.draws, curator.root()
+        each, cells = curator.loss // objective.draws, curator.root()
         for _ in range(objective.draws):
             answer = curator.choose(cells, objective, objective.mechanism, each)
             rows, objective = objective.pick(answer)

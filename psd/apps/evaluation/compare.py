@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from psd._util.closest_name import check_names
 from psd._util.fields import integer_between
 from psd._util.processes import available_processors, map_tasks
-from psd._util.suggestions import check_names
 from psd.apps.evaluation._constants import EPSILONS, RUNS
 from psd.apps.evaluation.arguments import parse_epsilons, resolve_methods
 from psd.apps.evaluation.evaluate import class_errors, geometric_mean

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from psd._util.closest_name import check_names
 from psd._util.fields import integer_between
-from psd._util.suggestions import check_names
 from psd.apps.evaluation.arguments import (
     Epsilon,
     check_distinct,

@@ -36,7 +36,7 @@ from psd.apps.streams.plan import (
 )
 from psd.apps.streams.state import SLICES, TOTALS, Block, State, StoredAnswer
 from psd.apps.streams.totals import Total, sum_of_slices
-from psd.apps.streams.words import WordTape
+from psd.apps.streams.words import RandomTape
 from psd.errors import InputDataError, LedgerError, ParameterError
 from psd.ingest.sources import check_input, resolve_inputs
 from psd.ledger.account import Account
@@ -46,7 +46,7 @@ from psd.mechanisms.random_words import bytes_from, system_bytes
 from psd.privacy.delta import parse_delta
 from psd.publish.charging import charge_request
 from psd.publish.observer import Observer
-from psd.publish.refusals import withhold_faults
+from psd.publish.refusals import mask_errors
 from psd.release.record import ReleaseRecord
 from psd.space.time_slices import TimeSlices
 
@@ -176,7 +176,7 @@ class Addition:
             account.warn_elsewhere(charge_request(self.request, data))
 
         def count_and_draw() -> _Answer:
-            with bytes_from(WordTape(self.state, number)):
+            with bytes_from(RandomTape(self.state, number)):
                 counted = self._count(number, data, inputs, memory, observer, account)
                 observer.progress("counting with noise")
                 return self._draw(number, counted, inputs)
@@ -185,7 +185,7 @@ class Addition:
             if account is None:
                 return work()
             charge = partial(account.charge_fault, fault_charge(self.request))
-            return withhold_faults(work, observer, charge=charge)
+            return mask_errors(work, observer, charge=charge)
 
         answer = withheld(count_and_draw)
         pairs = zip(self.outputs, answer.records, strict=True)

@@ -28,7 +28,7 @@ from psd.privacy.budget import Budget
 from psd.privacy.delta import delta_text
 from psd.privacy.epsilon import epsilon_text
 from psd.publish.charging import PendingCharge
-from psd.publish.refusals import rehearse
+from psd.publish.refusals import dry_run_method
 from psd.publish.request_values import request_to_toml
 
 if TYPE_CHECKING:
@@ -159,9 +159,9 @@ def _rehearse(request: BuildRequest, counter: Counter | None) -> None:
             f'epsilon must be at least {epsilon_text(2 * levels)} with counter="tree", half of it '
             f"1e-9 for each level of its blocks, got {epsilon_text(total)}"
         )
-    rehearse(request, inputs, Budget(request.loss if part == total else part))
+    dry_run_method(request, inputs, Budget(request.loss if part == total else part))
     if counter == "tree":
-        rehearse(request, inputs, Budget(total - part).in_sequence(levels)[0])
+        dry_run_method(request, inputs, Budget(total - part).in_sequence(levels)[0])
 
 
 def _charge(account: Account, owed: ChargeRequest) -> dict[str, Any]:

@@ -174,7 +174,7 @@ class SliceDraws:
         total = budget.total
         slices = slices_part(total, self.counter)
         if slices < total:
-            budget.withhold(withheld, slices if withheld == "slices" else total - slices)
+            budget.reserve(withheld, slices if withheld == "slices" else total - slices)
         return budget
 
     @property

@@ -13,13 +13,13 @@ from __future__ import annotations
 from psd.apps.streams.state import State
 from psd.mechanisms.random_words import system_bytes
 
-__all__ = ["WordTape"]
+__all__ = ["RandomTape"]
 
 # Bytes that are stored at once; a fixed grid of 4,096 cells takes about half of them.
 _BLOCK = 2**17
 
 
-class WordTape:
+class RandomTape:
     """Gives the random bytes of a slice in order, those of an earlier run first.
 
     Parameters

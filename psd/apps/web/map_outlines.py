@@ -1,4 +1,4 @@
-"""Outlines of countries around a release, from Natural Earth, in the CRS of the release."""
+"""ClippedPolygons of countries around a release, from Natural Earth, in the CRS of the release."""
 
 from __future__ import annotations
 

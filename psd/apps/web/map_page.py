@@ -191,7 +191,7 @@ def _groups(first: Release, regions: geopandas.GeoDataFrame | None) -> list[Regi
 
 
 def _outlines(first: Release, groups: list[RegionGroup]) -> dict[str, Any]:
-    """Outlines of regions, and with all digits those that cells are clipped to."""
+    """ClippedPolygons of regions, and with all digits those that cells are clipped to."""
     drawn = outline_arrays(groups)
     if isinstance(first, RegionRelease) and answers_drawn_areas(first):
         return {**drawn, **lowest_outlines(first)}

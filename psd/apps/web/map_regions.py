@@ -175,7 +175,7 @@ def answers_drawn_areas(release: Release) -> bool:
 
 
 def lowest_outlines(release: RegionRelease) -> dict[str, NDArray[Any]]:
-    """Outlines of the lowest regions with all digits, by which cells are clipped."""
+    """ClippedPolygons of the lowest regions with all digits, by which cells are clipped."""
     parts = _outlines(_turned(release.regions_tree.region_shapes))
     return dict(zip(("begin", "ends", "x", "y"), parts, strict=True))
 
@@ -194,7 +194,7 @@ def _turned(shapes: NDArray[np.object_]) -> NDArray[np.object_]:
 
 
 def outline_arrays(groups: Sequence[RegionGroup]) -> dict[str, NDArray[Any]]:
-    """Outlines of groups: of each its rings by region, where they end, and their vertices.
+    """ClippedPolygons of groups: of each its rings by region, where they end, and their vertices.
 
     Rings are not closed; the outer ring of a polygon stands before its holes.
     """

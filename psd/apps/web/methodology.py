@@ -331,7 +331,7 @@ def _map_section(release: Release | SeriesRelease, shown: Release) -> str:
 def _method_section(release: Release | SeriesRelease, shown: Release) -> str:
     """How the release was built."""
     record, domain = shown.record, release.domain
-    currency = shown.tree.noise.currency.name
+    measure = shown.tree.noise.measure.name
     paper = f" ({method_class(release.method).paper})" if release.method in methods() else ""
     steps = ", ".join(f"{key} {value}" for key, value in dict(shown.parameters).items() if value)
     rows = [
@@ -355,8 +355,8 @@ def _method_section(release: Release | SeriesRelease, shown: Release) -> str:
         paragraph(
             "The area was divided into a tree of cells. The records of each cell were counted, and "
             "noise was added to each count. Counts of a cell and of its parts were then made "
-            f"consistent, which uses no data. No place is in cells whose {currency}s sum to more "
-            f"than the {currency} of the release."
+            f"consistent, which uses no data. No place is in cells whose {measure}s sum to more "
+            f"than the {measure} of the release."
         ),
         table_block("", ("", ""), rows, "words"),
     )

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util import plugins
-from psd.privacy.currency import Currency
+from psd.privacy.loss_measure import LossMeasure
 
 __all__ = ["DISCRETE_GAUSSIAN", "DISCRETE_LAPLACE", "NoiseLaw", "noise"]
 
@@ -29,7 +29,7 @@ class NoiseLaw(Protocol):
     """A distribution of integer noise, by the privacy loss that was paid for each count."""
 
     @property
-    def currency(self) -> Currency:
+    def measure(self) -> LossMeasure:
         """What the loss is counted in."""
 
     def variance(self, loss: NDArray[np.int64], squared_sensitivity: int) -> NDArray[np.float64]:
@@ -38,7 +38,7 @@ class NoiseLaw(Protocol):
         Parameters
         ----------
         loss : ndarray, int64
-            Loss paid for each count, in parts of the currency; 0 where a count was not measured.
+            Loss paid for each count, in parts of the measure; 0 where a count was not measured.
         squared_sensitivity : int
             Square of the largest change of the counts by one unit of privacy: k^2 in epsilon, k
             times the largest number of records that one question sees in rho.
@@ -73,28 +73,28 @@ class NoiseLaw(Protocol):
             Amount of one counted user, or 1 where records are counted.
         """
 
-    def misfit(
+    def negative_log_likelihood(
         self, distance: NDArray[np.float64], rate: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Minus the log-likelihood at distances from a noisy count, 0 at distance 0."""
 
-    def precision(self, rate: NDArray[np.float64]) -> NDArray[np.float64]:
+    def inverse_variance(self, rate: NDArray[np.float64]) -> NDArray[np.float64]:
         """About the inverse of the variance of the noise; 0 where the rate is 0."""
 
-    def reach(self, loss: int, squared_sensitivity: int, outside: float) -> int:
+    def tail_bound(self, loss: int, squared_sensitivity: int, outside: float) -> int:
         """Least integer t such that the noise exceeds t in magnitude with at most a probability.
 
         Parameters
         ----------
         loss : int
-            In parts of the currency, above 0.
+            In parts of the measure, above 0.
         squared_sensitivity : int
             As in `variance`.
         outside : float
             The probability, in (0, 1).
         """
 
-    def signal(
+    def signal_to_noise(
         self,
         count: int | NDArray[np.integer],
         loss: int | NDArray[np.int64],
@@ -117,7 +117,7 @@ def noise_law(name: str) -> NoiseLaw:
 
     Examples
     --------
-    >>> noise_law("discrete-laplace").reach(1_000_000_000, 1, outside=0.05)
+    >>> noise_law("discrete-laplace").tail_bound(1_000_000_000, 1, outside=0.05)
     3
     """
     law: NoiseLaw = plugins.load(__name__, "noise law", name).law

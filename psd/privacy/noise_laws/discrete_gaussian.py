@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from psd.privacy.currency import RHO, Currency
+from psd.privacy.loss_measure import RHO, LossMeasure
 
 __all__ = ["DiscreteGaussian", "law"]
 
@@ -40,7 +40,7 @@ class DiscreteGaussian:
 
     __slots__ = ()
 
-    currency: ClassVar[Currency] = RHO
+    measure: ClassVar[LossMeasure] = RHO
 
     def variance(self, loss: NDArray[np.int64], squared_sensitivity: int) -> NDArray[np.float64]:
         """Variance of the noise; see `psd.privacy.noise_laws.NoiseLaw`."""
@@ -62,7 +62,7 @@ class DiscreteGaussian:
     ) -> NDArray[np.float64]:
         """Logarithm of the probability of noise; see `psd.privacy.noise_laws.NoiseLaw`."""
         rate = self.rate(loss, squared_sensitivity)
-        density: NDArray[np.float64] = -_log_total(1 / rate) - self.misfit(
+        density: NDArray[np.float64] = -_log_total(1 / rate) - self.negative_log_likelihood(
             np.asarray(noise, np.float64), rate
         )
         return density
@@ -75,18 +75,18 @@ class DiscreteGaussian:
         rate: NDArray[np.float64] = np.asarray(loss, np.float64) * unit
         return rate
 
-    def misfit(
+    def negative_log_likelihood(
         self, distance: NDArray[np.float64], rate: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Minus the log-likelihood at distances; see `psd.privacy.noise_laws.NoiseLaw`."""
         misfit: NDArray[np.float64] = rate * distance**2 / 2
         return misfit
 
-    def precision(self, rate: NDArray[np.float64]) -> NDArray[np.float64]:
+    def inverse_variance(self, rate: NDArray[np.float64]) -> NDArray[np.float64]:
         """About the inverse of the variance; see `psd.privacy.noise_laws.NoiseLaw`."""
         return rate
 
-    def reach(self, loss: int, squared_sensitivity: int, outside: float) -> int:
+    def tail_bound(self, loss: int, squared_sensitivity: int, outside: float) -> int:
         """Least t that the noise exceeds so rarely; see `psd.privacy.noise_laws.NoiseLaw`.
 
         Beyond standard deviations of 4,096 the tail is that of the normal law, half a unit
@@ -104,7 +104,7 @@ class DiscreteGaussian:
         beyond = np.append(tails[1:], 0.0) / (tails[0] - 1)
         return int(np.argmax(beyond <= outside))
 
-    def signal(
+    def signal_to_noise(
         self,
         count: int | NDArray[np.integer],
         loss: int | NDArray[np.int64],

@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from psd.privacy.currency import EPSILON, Currency
 from psd.privacy.epsilon import NANO
+from psd.privacy.loss_measure import EPSILON, LossMeasure
 
 __all__ = ["DiscreteLaplace", "law"]
 
@@ -32,7 +32,7 @@ class DiscreteLaplace:
 
     __slots__ = ()
 
-    currency: ClassVar[Currency] = EPSILON
+    measure: ClassVar[LossMeasure] = EPSILON
 
     def variance(self, loss: NDArray[np.int64], squared_sensitivity: int) -> NDArray[np.float64]:
         """Variance of the noise; see `psd.privacy.noise_laws.NoiseLaw`."""
@@ -60,25 +60,25 @@ class DiscreteLaplace:
         rate: NDArray[np.float64] = loss * scale / (NANO * math.isqrt(squared_sensitivity))
         return rate
 
-    def misfit(
+    def negative_log_likelihood(
         self, distance: NDArray[np.float64], rate: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Minus the log-likelihood at distances; see `psd.privacy.noise_laws.NoiseLaw`."""
         misfit: NDArray[np.float64] = rate * np.abs(distance)
         return misfit
 
-    def precision(self, rate: NDArray[np.float64]) -> NDArray[np.float64]:
+    def inverse_variance(self, rate: NDArray[np.float64]) -> NDArray[np.float64]:
         """About the inverse of the variance; see `psd.privacy.noise_laws.NoiseLaw`."""
         precision: NDArray[np.float64] = rate**2 / 2
         return precision
 
-    def reach(self, loss: int, squared_sensitivity: int, outside: float) -> int:
+    def tail_bound(self, loss: int, squared_sensitivity: int, outside: float) -> int:
         """Least t that the noise exceeds so rarely; see `psd.privacy.noise_laws.NoiseLaw`."""
         rate = loss / (NANO * math.isqrt(squared_sensitivity))
         odds = math.log(2 / (outside * (1 + math.exp(-rate))))
         return max(math.ceil(odds / rate - 1), 0)
 
-    def signal(
+    def signal_to_noise(
         self,
         count: int | NDArray[np.integer],
         loss: int | NDArray[np.int64],

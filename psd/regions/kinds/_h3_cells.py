@@ -120,7 +120,7 @@ def expected_cells(domain: Domain, resolution: int) -> float:
 
 
 def cell_polygons(cells: Integers) -> tuple[NDArray[np.object_], Floats]:
-    """Outlines of cells in degrees, and how far their sides may be from straight lines.
+    """ClippedPolygons of cells in degrees, and how far their sides may be from straight lines.
 
     Sides are arcs of great circles. The bound is twice the distance of the middle of the arc from
     the middle of the straight line.

@@ -35,7 +35,7 @@ from psd.regions.kinds._h3_cells import (
 )
 from psd.regions.kinds._numbered_levels import NumberedLevels
 from psd.space.domain import Domain
-from psd.space.even_odd import SideIndex
+from psd.space.even_odd import EdgeIndex
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -113,7 +113,7 @@ class H3Cells(RegionGeometry):
         for rows, outline, polygons, reach in self._outlines(region):
             corners = self.domain.from_lattice(boxes[rows])
             corners += reach[outline][:, None] * np.array([-1, -1, 1, 1])
-            met[rows] = SideIndex.from_polygons(polygons).meets(outline, corners)
+            met[rows] = EdgeIndex.from_polygons(polygons).meets(outline, corners)
         return met
 
     def clipped_area(self, region: Integers, boxes: Integers) -> Floats:
@@ -121,7 +121,7 @@ class H3Cells(RegionGeometry):
         area = (boxes[:, 2:] - boxes[:, :2]).prod(axis=1).astype(np.float64)
         for rows, outline, polygons, _ in self._outlines(region):
             corners = self.domain.from_lattice(boxes[rows])
-            area[rows] *= SideIndex.from_polygons(polygons).fractions(outline, corners)
+            area[rows] *= EdgeIndex.from_polygons(polygons).fractions(outline, corners)
         return np.asarray(area)
 
     def _outlines(self, region: Integers) -> Any:

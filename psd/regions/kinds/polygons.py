@@ -19,7 +19,7 @@ from psd.regions.raster import RegionRaster
 from psd.regions.table import read_levels, write_levels
 from psd.space.certain_cells import CertainCells
 from psd.space.domain import Domain
-from psd.space.even_odd import SideIndex
+from psd.space.even_odd import EdgeIndex
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -74,9 +74,9 @@ class PolygonRegions(RegionGeometry):
         return len(self.polygons)
 
     @cached_property
-    def _sides(self) -> SideIndex:
+    def _sides(self) -> EdgeIndex:
         """Sides of all polygons."""
-        return SideIndex.from_polygons(self.polygons)
+        return EdgeIndex.from_polygons(self.polygons)
 
     @cached_property
     def _raster(self) -> RegionRaster:

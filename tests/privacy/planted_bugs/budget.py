@@ -62,9 +62,9 @@ def one_level_too_many(self, curator):
     """Epsilon is divided by the height where height + 1 levels are counted."""
     cells = curator.root()
     for _ in range(self.height):
-        curator.count(cells, curator.epsilon // self.height)
+        curator.count(cells, curator.loss // self.height)
         cells = curator.cut(cells, x=cells.middle(0), y=cells.middle(1))
-    curator.count(cells, curator.epsilon // self.height)
+    curator.count(cells, curator.loss // self.height)
     return curator.tree()
 
 
@@ -81,7 +81,7 @@ def second_cut(self, nodes):
 def second_count(original, self, cells, epsilon):
     """A cell is counted again, and the charge before is forgotten."""
     layer = self._layers[cells.layer]
-    layer.growing.epsilon[cells.nodes] = layer.charges._nodes[cells.nodes] = 0
+    layer.growing.loss[cells.nodes] = layer.charges._nodes[cells.nodes] = 0
     layer.charges._path[:] = 0
     return original(self, cells, epsilon)
 

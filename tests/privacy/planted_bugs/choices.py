@@ -59,7 +59,7 @@ def choice_by_any_factory(mechanism, axes):
 
 @planted(test=CURATOR + "test_cells_are_of_one_layer_from_the_check_to_the_draw")
 @like("a fact that is checked and read again when it is used")
-@instead("psd.curator.curator._copied")
+@instead("psd.curator.curator._own_copy")
 def cells_of_the_caller(cells, *values):
     """The curator copies the numbers, and keeps the cells that the caller made."""
     return cells, [np.array(np.broadcast_to(value, cells.nodes.shape)) for value in values]

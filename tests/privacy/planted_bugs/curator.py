@@ -43,11 +43,11 @@ def quarters(curator, cells):
 def prunes_on_true_counts(self, curator):
     """Empty nodes are not divided, so that the shape shows where no record is."""
     cells = curator.root()
-    curator.count(cells, curator.epsilon // 2)
+    curator.count(cells, curator.loss // 2)
     cells = quarters(curator, cells)
-    curator.count(cells, curator.epsilon // 4)
+    curator.count(cells, curator.loss // 4)
     cells = quarters(curator, cells[true_counts(curator, cells) > 0])
-    curator.count(cells, curator.epsilon // 4)
+    curator.count(cells, curator.loss // 4)
     return curator.tree()
 
 
@@ -56,7 +56,7 @@ def prunes_on_true_counts(self, curator):
 def omits_empty_cells(self, curator):
     """Only occupied cells are published, so that each of them betrays a record."""
     cells = quarters(curator, curator.root())
-    curator.count(cells[true_counts(curator, cells) > 0], curator.epsilon)
+    curator.count(cells[true_counts(curator, cells) > 0], curator.loss)
     return curator.tree()
 
 
@@ -66,7 +66,7 @@ def cuts_at_the_data(self, curator):
     """A cut line is the westernmost record."""
     last = curator.domain.lattice[0] - 1
     west = int(curator._tally.columns.min(initial=last))
-    curator.count(curator.cut(curator.root(), x=np.array([west])), curator.epsilon)
+    curator.count(curator.cut(curator.root(), x=np.array([west])), curator.loss)
     return curator.tree()
 
 
@@ -75,9 +75,9 @@ def cuts_at_the_data(self, curator):
 def size_of_the_exact_total(self, curator):
     """The size of a grid follows from the exact N."""
     root = curator.root()
-    size = guideline_size(40 * int(true_counts(curator, root)[0]) * curator.epsilon / NANO)
+    size = guideline_size(40 * int(true_counts(curator, root)[0]) * curator.loss / NANO)
     cells = cut_grid(curator.cut, root, curator.domain.lattice, (size, size))
-    curator.count(cells, curator.epsilon)
+    curator.count(cells, curator.loss)
     return curator.tree()
 
 
@@ -87,7 +87,7 @@ def first_grid_of_the_exact_total():
 
     @around("psd.decompositions.adaptive_grid.AdaptiveGrid.build")
     def build(original, self, curator):
-        size = first_size(200 * int(curator._tally.counts.sum()) * curator.epsilon / NANO)
+        size = first_size(200 * int(curator._tally.counts.sum()) * curator.loss / NANO)
         return original(AdaptiveGrid(size=size), curator)
 
     # Without the lower limit of a first grid, its size shows on a small lattice.
@@ -99,7 +99,7 @@ def first_grid_of_the_exact_total():
 @instead("psd.decompositions.adaptive_grid.AdaptiveGrid.build")
 def second_grids_of_exact_counts(self, curator):
     """The cells of a counted grid are cut as their exact counts deserve."""
-    half = curator.epsilon // 2
+    half = curator.loss // 2
     cells = cut_grid(curator.cut, curator.root(), curator.domain.lattice, (2, 2))
     curator.count(cells, half)
     signal = 40 * true_counts(curator, cells) * half / NANO

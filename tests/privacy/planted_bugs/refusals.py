@@ -92,14 +92,14 @@ def times_are_checked_inside_alone(original, self, batch):
 
 @planted(test=REFUSALS + "test_faults_of_all_kinds_show_the_same_with_a_ledger")
 @like("messages that describe data to whoever may spend a budget")
-@instead("psd.publish.pipeline.withhold_faults")
+@instead("psd.publish.pipeline.mask_errors")
 def reason_is_shown_with_a_ledger(work, observer, *, charge=None):
     """A build with a ledger says which column of the input is wrong, and how."""
     return work()
 
 
 @planted(test=SHORT + "[user-memory]", like="costs that are charged on success alone")
-@around("psd.publish.pipeline.withhold_faults")
+@around("psd.publish.pipeline.mask_errors")
 def lack_of_memory_is_free(original, work, observer, *, charge=None):
     """A build that runs out of memory, which depends on what lies inside, is not charged."""
     return original(work, observer)
@@ -124,7 +124,7 @@ def limit_of_memory_refuses_cells_with_a_ledger(original, source, **changes):
 @planted(test=PUBLIC + "[method]", like="checks that come with the first use")
 def parameters_are_checked_after_reading():
     """Parameters of a method are first used after records were read and epsilon was charged."""
-    return replaced("psd.publish.pipeline.rehearse", lambda *_: None)
+    return replaced("psd.publish.pipeline.dry_run_method", lambda *_: None)
 
 
 @planted(

@@ -27,7 +27,7 @@ def k_anew_in_each_slice(first, builder, unit, day, key, contributions):
 def second_draw_after_a_crash():
     """A slice that a killed process has drawn is drawn anew."""
     return replaced(
-        "psd.apps.streams.words.WordTape.__call__", lambda self, size: system_bytes(size)
+        "psd.apps.streams.words.RandomTape.__call__", lambda self, size: system_bytes(size)
     )
 
 
@@ -65,7 +65,7 @@ USERS = REPLAY + "test_a_user_costs_exactly_the_rho_of_gaussian_slices"
 
 
 @planted(test=USERS + "[most-three rows in three slices]")
-@like("a charge of one currency for noise of another")
+@like("a charge of one measure for noise of another")
 @around("psd.apps.streams.drawing.Budget")
 def gaussian_charge_for_pure_slices(sound, loss, **more):
     """Slices of a stream are charged as Gaussian noise, and drawn with pure epsilon."""
@@ -180,7 +180,7 @@ def verify_reads_no_slices(path, charge):
 
 
 @planted(test=RESTORED + "test_what_a_state_may_spend_is_that_of_the_charge")
-@like("a charge of one currency for noise of another")
+@like("a charge of one measure for noise of another")
 def state_of_a_stream_is_believed():
     """A state that was edited spends what it says, whatever was paid for."""
     return replaced("psd.apps.streams.addition.check_paid", lambda *_: None)

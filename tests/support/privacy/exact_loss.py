@@ -145,8 +145,8 @@ class OneCut:
     q: int
 
     def build(self, curator):
-        share = curator.epsilon * 999 // 1000
+        share = curator.loss * 999 // 1000
         root = curator.root()
-        line = curator.quantile(root, axis=0, epsilon=share, p=self.p, q=self.q)
-        curator.count(curator.cut(root, x=line), curator.epsilon - share)
+        line = curator.quantile(root, axis=0, loss=share, p=self.p, q=self.q)
+        curator.count(curator.cut(root, x=line), curator.loss - share)
         return curator.tree()

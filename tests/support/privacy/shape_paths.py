@@ -29,7 +29,7 @@ class ShapeAlone:
     height: int = LEVELS
 
     def build(self, curator):
-        curator.privtree_shape(curator.root(), curator.epsilon, height=self.height)
+        curator.privtree_shape(curator.root(), curator.loss, height=self.height)
         return curator.tree()
 
 

@@ -72,13 +72,13 @@ def test_questions_are_noted_by_their_names_and_in_whole_numbers():
     made, _ = curator(side=4)
     root = made.root()
     made.count(root, np.array([NANO // 4], np.int32))
-    made.quantile(root, axis=0, epsilon=[NANO // 4])
-    made.homogeneous_split(root, axis=0, epsilon=NANO // 4, bins=4, lines=3)
+    made.quantile(root, axis=0, loss=[NANO // 4])
+    made.homogeneous_split(root, axis=0, loss=NANO // 4, bins=4, lines=3)
     made.privtree_shape(root, NANO // 4, height=1)
     kinds = [question.kind for question in made.questions]
     assert kinds == ["count", "quantile", "homogeneous_split", "privtree_shape"]
-    assert {question.epsilon.dtype for question in made.questions} == {np.dtype(np.int64)}
-    assert [question.epsilon.tolist() for question in made.questions] == [[NANO // 4]] * 4
+    assert {question.loss.dtype for question in made.questions} == {np.dtype(np.int64)}
+    assert [question.loss.tolist() for question in made.questions] == [[NANO // 4]] * 4
 
 
 def test_counts_are_whole_numbers_also_where_nobody_is():
@@ -136,10 +136,10 @@ def test_cells_that_nobody_was_given_are_refused(subtests):
 
 def test_the_finest_quantile_is_a_fraction_of_2_to_the_14_and_the_largest_scale_2_to_the_42():
     made, noise = curator()
-    made.quantile(made.root(), axis=0, epsilon=NANO // 2, p=1, q=2**14)
+    made.quantile(made.root(), axis=0, loss=NANO // 2, p=1, q=2**14)
     assert noise.draws[0].sensitivity.tolist() == [2**14 - 1]
     with pytest.raises(ParameterError, match="0 < p < q <= 16384"):
-        made.quantile(made.root(), axis=0, epsilon=NANO // 2, p=1, q=2**14 + 1)
+        made.quantile(made.root(), axis=0, loss=NANO // 2, p=1, q=2**14 + 1)
     k = 2**33
     made, noise = curator(k=k)
     with pytest.raises(ParameterError, match="too small for 8589934592 records per user"):
@@ -195,7 +195,7 @@ def test_a_choice_is_charged_to_the_whole_domain_before_it_is_drawn():
     assert made.choose(root, Rows(), PermuteAndFlip, NANO // 2) in range(3)
     (question,) = made.questions
     assert (question.kind, question.boxes.tolist()) == ("choose", [[0, 0, 3, 3]])
-    assert (question.epsilon.tolist(), made.spent) == ([NANO // 2], NANO // 2)
+    assert (question.loss.tolist(), made.spent) == ([NANO // 2], NANO // 2)
     [mechanism] = [draw.mechanism for draw in noise.draws]
     assert (mechanism.sensitivity, mechanism.is_monotone) == (2, True)
     with pytest.raises(BudgetError):
@@ -340,7 +340,7 @@ def test_a_choice_is_charged_to_the_cells_that_were_checked():
         return contributions
 
     objective.sensitivity = sensitivity
-    made.choose(replace(children[:1], nodes=nodes), objective, PermuteAndFlip, made.epsilon)
+    made.choose(replace(children[:1], nodes=nodes), objective, PermuteAndFlip, made.loss)
     with pytest.raises(BudgetError):
         made.count(children[:1], np.array([1]))
 
@@ -348,7 +348,7 @@ def test_a_choice_is_charged_to_the_cells_that_were_checked():
 def test_cells_are_of_one_layer_from_the_check_to_the_draw():
     made, noise = curator(side=2, rows=(0,))
     first, second = made.root(), made.root()
-    made.count(replace(first, layer=Layer(0, 1)), np.array([made.epsilon // 4]))
+    made.count(replace(first, layer=Layer(0, 1)), np.array([made.loss // 4]))
     (question,) = made.questions
     assert question.boxes.tolist() == [[0, 0, *made.domain.lattice]]
     assert [layer.charges.total > 0 for layer in made._layers] == [True, False]

@@ -47,7 +47,7 @@ def test_scores_on_the_finest_curve_are_exact():
     cells = curator.curve(MAX_ORDER)
     own = lattice_codes(counts.columns, counts.rows, LARGE.lattice, MAX_ORDER)
     for _ in range(3):
-        lines = curator.quantile(cells, axis=0, epsilon=NANO // 4)
+        lines = curator.quantile(cells, axis=0, loss=NANO // 4)
         for place, (first, _, last, _) in enumerate(cells.boxes.tolist()):
             here = (noise.seen.group == place) & (noise.seen.length > 0)
             starts, sizes = noise.seen.first[here], noise.seen.length[here]
@@ -68,7 +68,7 @@ def test_scores_on_the_finest_curve_are_exact():
 def test_a_curve_comes_on_top_of_a_lattice_and_has_no_tree():
     curator = curator_of(small_tally(3, (0,)), small_domain(3), epsilon=10)
     root, curve = curator.root(), curator.curve(2)
-    curator.quantile(curve, axis=0, epsilon=6)
+    curator.quantile(curve, axis=0, loss=6)
     with pytest.raises(BudgetError):
         curator.count(root, 5)
     curator.count(root, 4)

@@ -92,14 +92,14 @@ def test_a_first_share_of_nothing_leaves_one_grid():
         noise = made_up(lambda n: np.full(n, 10**6), None)
         method = AdaptiveGrid(size=4, first_share=share)
         curator, _ = run_method(method, small_tally(8, ()), small_domain(8), epsilon, noise)
-        asked = [(q.boxes.shape, set(q.epsilon.tolist())) for q in curator.questions]
+        asked = [(q.boxes.shape, set(q.loss.tolist())) for q in curator.questions]
         assert asked == [((16, 4), {epsilon})]
 
 
 def test_the_total_is_a_measurement_and_is_paid_for():
     noise = RecordingSampler(Script("low", lambda step, true: np.zeros_like(true), None))
     curator, tree = run_method(AdaptiveGrid(), small_tally(64, ()), small_domain(64), NANO, noise)
-    asked = [int(q.epsilon[0]) for q in curator.questions]
+    asked = [int(q.loss[0]) for q in curator.questions]
     assert asked == [NANO // 50, NANO * 49 // 100, NANO * 49 // 100]
     assert tree.epsilon[0] == NANO // 50
 

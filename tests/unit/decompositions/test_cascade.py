@@ -73,7 +73,7 @@ def test_nobody_is_sixteen_cells_below_the_total():
 
 def test_without_a_share_for_steps_there_is_one_tier_below_the_total():
     curator, _ = built(Cascade(signal=1, step_share=Decimal(0)), side=64, script=MANY)
-    assert len([q for q in curator.questions if len(q.epsilon)]) == 2
+    assert len([q for q in curator.questions if len(q.loss)]) == 2
 
 
 def test_tiers_are_disjoint_and_levels_between_them_are_free():

@@ -52,7 +52,7 @@ def test_an_even_block_is_cut_off_from_emptiness():
 
 def test_height_follows_from_a_noisy_total():
     for total, k, height in ((140_000, 1, 16), (140_000, 16, 12), (-5, 1, 1), (10**15, 1, 20)):
-        assert height_for(CountNoise.laplace(k).signal(total, NANO)) == height
+        assert height_for(CountNoise.laplace(k).signal_to_noise(total, NANO)) == height
 
 
 def test_a_height_that_nobody_pays_for_is_refused():

@@ -48,7 +48,7 @@ def test_every_cell_of_the_grid_is_counted_empty_ones_too(rows):
     method = KDCell(resolution=4, height=2)
     curator, _ = run_method(method, small_tally(8, rows), small_domain(8), NANO, RecordingSampler())
     question = curator.questions[0]
-    assert set(question.epsilon.tolist()) == {3 * NANO // 10}
+    assert set(question.loss.tolist()) == {3 * NANO // 10}
     corners = {(int(x), int(y)) for x, y in question.boxes[:, :2]}
     assert corners == {(x, y) for x in (0, 2, 4, 6) for y in (0, 2, 4, 6)}
 

@@ -7,11 +7,16 @@ import pytest
 import shapely
 
 import psd
-from psd.estimation.alignment import LinePattern, fit_lines, line_deviation
+from psd.estimation.boundary_error import LinePattern, fit_lines, line_deviation
 from psd.estimation.coordinate_step import CoordinateStep, detect_step
 from psd.estimation.families import divisions
 from psd.estimation.least_squares import infer_counts
-from psd.estimation.line_moments import WIDTHS, common_variance_by_width, halvings, lie_apart
+from psd.estimation.line_covariance import (
+    WIDTHS,
+    common_variance_by_width,
+    halvings,
+    has_unshared_lines,
+)
 from psd.estimation.unevenness import fit_unevenness
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import tally_batches
@@ -340,7 +345,7 @@ def release_on_a_line(name):
 def is_apart(release):
     model = release.model
     found = divisions(release.tree, model.estimates, model.parent_shares)
-    return lie_apart(release.tree, found, release.domain.lattice)
+    return has_unshared_lines(release.tree, found, release.domain.lattice)
 
 
 @pytest.mark.deep

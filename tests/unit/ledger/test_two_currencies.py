@@ -84,7 +84,7 @@ def test_gaussian_charges_fit_up_to_the_last_part_of_rho(ledger):
 
 
 def test_linear_and_rho_charges_are_not_mixed(ledger):
-    """Epsilon 1 and rho of epsilon 1 would both be half a budget, each in its currency."""
+    """Epsilon 1 and rho of epsilon 1 would both be half a budget, each in its measure."""
     ledger.charge("people", request(Loss.pure(NANO)))
     with pytest.raises(BudgetError):
         ledger.charge("people", request(GAUSSIAN))

@@ -14,8 +14,8 @@ from psd.accounting import selection_rho
 from psd.decompositions.quadtree import Quadtree
 from psd.errors import BudgetError, InternalError, LedgerError, ParameterError
 from psd.privacy.budget import Budget, spent_before_counting
-from psd.privacy.currency import EPSILON, RHO
 from psd.privacy.loss import Loss
+from psd.privacy.loss_measure import EPSILON, RHO
 from psd.privacy.statements import (
     BUDGET_STATEMENTS,
     RECEIPT_STATEMENTS,
@@ -110,8 +110,8 @@ def test_shares_are_of_the_total_and_what_is_not_left_is_refused():
         budget.allot("bounds", Fraction(6, 10))
     assert (budget.left, list(budget.statement)) == (40, ["bound_epsilon"])
     with pytest.raises(BudgetError):
-        budget.withhold("counting", 41)
-    budget.withhold("counting", 40)
+        budget.reserve("counting", 41)
+    budget.reserve("counting", 40)
     assert budget.left == 0
     assert spent_before_counting(budget.statement) == 100
 
@@ -135,7 +135,7 @@ def test_what_is_stated_was_declared():
 
 def test_parts_in_parallel_each_have_all_that_is_left():
     budget = Budget(100)
-    budget.withhold("counting", 30)
+    budget.reserve("counting", 30)
     parts = budget.in_parallel(3)
     assert [(part.total, part.left) for part in parts] == [(100, 70)] * 3
     assert budget.left == 0
@@ -177,12 +177,12 @@ def test_a_loss_is_counted_in_its_currency():
     loss = Loss.gaussian(10**9, Fraction(1, 10**6))
     budget = Budget(loss)
     for each in (budget, *budget.in_parallel(2)):
-        assert (each.currency, each.total, each.loss) == (RHO, loss.rho, loss)
+        assert (each.measure, each.total, each.loss) == (RHO, loss.rho, loss)
     for total in (1000, Loss.pure(1000)):
         budget = Budget(total)
-        assert (budget.currency, budget.total, budget.loss) == (EPSILON, 1000, Loss.pure(1000))
+        assert (budget.measure, budget.total, budget.loss) == (EPSILON, 1000, Loss.pure(1000))
         part = budget.allot("bound", Fraction(1, 20))
-        assert (part.currency, part.total, part.loss) == (EPSILON, 50, Loss.pure(50))
+        assert (part.measure, part.total, part.loss) == (EPSILON, 50, Loss.pure(50))
 
 
 # Names under which a release states its budget, and methods that may not take them

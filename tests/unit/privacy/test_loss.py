@@ -9,10 +9,10 @@ import pytest
 
 from psd.errors import ParameterError
 from psd.privacy.count_noise import CountNoise
-from psd.privacy.currency import EPSILON, RHO
 from psd.privacy.delta import failure_text
 from psd.privacy.epsilon import NANO
 from psd.privacy.loss import Loss, largest_pure_epsilon, rho_text, rho_within
+from psd.privacy.loss_measure import EPSILON, RHO
 
 DELTA = Fraction(1, 10**6)
 
@@ -72,8 +72,8 @@ LOSSES = np.array([0, NANO // 2, NANO])
 
 
 def test_the_currency_and_the_sensitivity_of_each_law():
-    assert CountNoise().currency is EPSILON
-    assert CountNoise.gaussian(1).currency is RHO
+    assert CountNoise().measure is EPSILON
+    assert CountNoise.gaussian(1).measure is RHO
     # The sensitivity of a pure law follows from the unit.
     assert CountNoise().for_contributions(5) == CountNoise.laplace(5)
     assert CountNoise.gaussian(7).for_contributions(5) == CountNoise.gaussian(7)
@@ -88,7 +88,9 @@ def test_the_currency_and_the_sensitivity_of_each_law():
 def test_a_factor_multiplies_the_variance(noise):
     totals = dataclasses.replace(noise, factor=Fraction(5, 2))
     np.testing.assert_allclose(totals.variance(LOSSES), 2.5 * noise.variance(LOSSES))
-    assert totals.signal(100, NANO) == pytest.approx(noise.signal(100, NANO) / math.sqrt(2.5))
+    assert totals.signal_to_noise(100, NANO) == pytest.approx(
+        noise.signal_to_noise(100, NANO) / math.sqrt(2.5)
+    )
 
 
 @pytest.mark.parametrize("noise", NOISES, ids=str)
@@ -96,9 +98,9 @@ def test_the_likelihood_of_computed_counts_is_normal(noise):
     noise = dataclasses.replace(noise, factor=Fraction(4))
     variance, rate = noise.variance(LOSSES), noise.rate(LOSSES, scale=2)
     assert rate[0] == 0
-    np.testing.assert_allclose(noise.precision(rate)[1:], 4 / variance[1:])
+    np.testing.assert_allclose(noise.inverse_variance(rate)[1:], 4 / variance[1:])
     distance = np.array([3.0])
-    misfit = noise.misfit(distance, rate[1:])
+    misfit = noise.negative_log_likelihood(distance, rate[1:])
     np.testing.assert_allclose(misfit, (2 * distance) ** 2 / (2 * variance[1:]))
     density = noise.log_density(2 * distance, LOSSES[1:])
     np.testing.assert_allclose(misfit, noise.log_density(0 * distance, LOSSES[1:]) - density)
@@ -107,9 +109,11 @@ def test_the_likelihood_of_computed_counts_is_normal(noise):
 def test_the_signal_is_the_count_over_the_scale_of_laplace_noise_of_the_same_variance():
     """N sqrt(2) / sd: at sd 10 a count of 1,000 has 141.4."""
     noise = CountNoise.laplace(4)
-    assert noise.signal(1_000, NANO // 2) == 125.0
-    assert noise.signal(np.array([-3, 8]), np.array([NANO, NANO])).tolist() == [0.0, 2.0]
-    assert CountNoise.gaussian(4).signal(1_000, PICO // 50) == pytest.approx(100 * math.sqrt(2))
+    assert noise.signal_to_noise(1_000, NANO // 2) == 125.0
+    assert noise.signal_to_noise(np.array([-3, 8]), np.array([NANO, NANO])).tolist() == [0.0, 2.0]
+    assert CountNoise.gaussian(4).signal_to_noise(1_000, PICO // 50) == pytest.approx(
+        100 * math.sqrt(2)
+    )
 
 
 # Currencies: texts of amounts, and the epsilon that an amount pays for
@@ -119,7 +123,7 @@ AMOUNTS = [1, 7, 999_999, 24_355_970_359, PICO, 1_000 * PICO]
 
 
 def test_texts(subtests):
-    for currency, amount, text in (
+    for measure, amount, text in (
         (EPSILON, NANO, "1"),
         (EPSILON, 1, "0.000000001"),
         (RHO, 1, "0.000000000001"),
@@ -127,8 +131,8 @@ def test_texts(subtests):
         (RHO, 0, "0"),
     ):
         with subtests.test(text):
-            assert currency.text(amount) == text
-            assert Fraction(currency.decimal(amount)) == Fraction(amount, currency.parts)
+            assert measure.text(amount) == text
+            assert Fraction(measure.decimal(amount)) == Fraction(amount, measure.parts)
 
 
 def test_epsilon_pays_for_itself_and_amounts_keep_their_shape_and_type():

@@ -16,8 +16,8 @@ from psd.ingest.tally import Tally
 from psd.ingest.tally_file import read_tally, write_tally
 from psd.ledger.ledger import Ledger
 from psd.mechanisms.sampler import SecureSampler
-from psd.privacy.currency import EPSILON, RHO
 from psd.privacy.epsilon import NANO, epsilon_text
+from psd.privacy.loss_measure import EPSILON, RHO
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.count_inputs import TallyInput
 from psd.publish.observer import Observer

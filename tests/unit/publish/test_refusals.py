@@ -12,7 +12,7 @@ from psd.privacy.budget import Budget
 from psd.privacy.count_noise import CountNoise
 from psd.publish.observer import Observer
 from psd.publish.public_inputs import PublicInputs
-from psd.publish.refusals import UNREADABLE, rehearse, withhold_faults
+from psd.publish.refusals import UNREADABLE, dry_run_method, mask_errors
 from psd.space.boundary import Boundary
 from psd.space.covariate import Covariate
 from support.price_regions import two_columns
@@ -42,7 +42,7 @@ def run(error):
     events = []
     observer = Observer(private_fault=events.append)
     with pytest.raises(errors.PsdError) as raised:
-        withhold_faults(raising(error), observer, charge=lambda: events.append("charged"))
+        mask_errors(raising(error), observer, charge=lambda: events.append("charged"))
     return raised.value, events
 
 
@@ -64,15 +64,15 @@ def test_each_fault_is_the_same_sentence_and_its_reason_is_reported_after_the_ch
 def test_a_charge_that_is_refused_is_told_and_an_interrupt_is_no_fault():
     lacking, charged = raising(MemoryError()), lambda: pytest.fail("it was charged")
     with pytest.raises(errors.BudgetError, match="too little"):
-        withhold_faults(lacking, Observer(), charge=raising(errors.BudgetError("too little")))
+        mask_errors(lacking, Observer(), charge=raising(errors.BudgetError("too little")))
     with pytest.raises(errors.InputDataError, match=UNREADABLE):  # before counts are read
-        withhold_faults(lacking, Observer())
+        mask_errors(lacking, Observer())
     with pytest.raises(KeyboardInterrupt):
-        withhold_faults(raising(KeyboardInterrupt()), Observer(), charge=charged)
+        mask_errors(raising(KeyboardInterrupt()), Observer(), charge=charged)
     # Work that succeeds is neither charged nor reported.
     events = []
     observer = Observer(private_fault=events.append)
-    assert withhold_faults(lambda: 7, observer, charge=lambda: events.append("charged")) == 7
+    assert mask_errors(lambda: 7, observer, charge=lambda: events.append("charged")) == 7
     assert events == []
 
 
@@ -86,7 +86,7 @@ def rehearsed(covariate=None, boundary=None, **arguments):
     inputs = PublicInputs(
         post_processing=request.post_processing, covariate=covariate, boundary=boundary
     )
-    rehearse(request, inputs, Budget(request.loss))
+    dry_run_method(request, inputs, Budget(request.loss))
 
 
 @pytest.mark.parametrize("method", psd.methods())
@@ -130,7 +130,7 @@ def test_the_method_gets_what_it_gets_in_the_build():
     polygons = gpd.GeoSeries([shapely.box(0, 0, 2, 4)], crs=DOMAIN.crs)
     boundary = Boundary.from_polygons(polygons, DOMAIN)
     first, second = watched(covariate, epsilon="0.5"), watched(None, boundary)
-    assert (first.covariate, first.boundary, first.epsilon) == (covariate, None, 500_000_000)
+    assert (first.covariate, first.boundary, first.loss) == (covariate, None, 500_000_000)
     assert second.boundary is boundary.mask
     # Private bounds are rehearsed on their lattice.
     assert watched(domain=psd.PrivateBounds(lattice=(64, 32))).domain.lattice == (64, 32)

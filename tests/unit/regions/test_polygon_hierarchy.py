@@ -17,7 +17,7 @@ from psd.regions.cover import overlapping_pairs
 from psd.regions.hierarchy import RegionHierarchy, RegionLevel
 from psd.regions.polygon_hierarchy import hierarchy_from_polygons
 from psd.space.boundary import Boundary
-from psd.space.even_odd import SideIndex
+from psd.space.even_odd import EdgeIndex
 from support.forged_releases import with_value
 from support.small_regions import cells_of, checked_places, read_again
 from support.tables import refused
@@ -317,7 +317,7 @@ def test_overlaps_within_the_tolerance_belong_to_the_first_region_and_gaps_to_th
     found = regions_of(poke, shapely.box(4, 0, 8, 8), tolerance=0.2)
     x, y = np.meshgrid(np.linspace(3.9, 4.2, 200), np.linspace(3, 5, 100))
     region = found.assign(x.ravel(), y.ravel())
-    sides = SideIndex.from_polygons(np.array([poke]))
+    sides = EdgeIndex.from_polygons(np.array([poke]))
     inside = sides.contains(np.zeros(x.size, int), x.ravel(), y.ravel())
     assert np.array_equal(region == 0, inside)
     assert set(region.tolist()) == {0, 1}

@@ -21,7 +21,7 @@ from psd.privacy.epsilon import NANO
 from psd.space.boundary import Boundary, bounds_of
 from psd.space.box_tree import Tree
 from psd.space.covariate import Covariate
-from psd.space.even_odd import SideIndex
+from psd.space.even_odd import EdgeIndex
 from psd.testing import SCRIPTS, RecordingSampler, small_domain
 from support.releases import changed, decode, encode
 from support.small_regions import cells_of
@@ -98,9 +98,9 @@ def test_no_point_is_held_in_a_cell_that_is_known_to_be_empty(corner, size, opti
 def test_most_points_are_decided_by_the_raster(monkeypatch):
     domain = dataclasses.replace(PLANE, lattice=(2**20, 2**20))
     found, asked = boundary(STAR, domain=domain), []
-    original = SideIndex.contains
+    original = EdgeIndex.contains
     monkeypatch.setattr(
-        SideIndex, "contains", lambda *args: asked.append(len(args[1])) or original(*args)
+        EdgeIndex, "contains", lambda *args: asked.append(len(args[1])) or original(*args)
     )
     x, y = np.random.default_rng(1).uniform(0, 8, (2, 20_000))
     held = found.contains(x, y)
@@ -218,8 +218,8 @@ def test_cells_outside_are_not_drawn_and_not_charged():
     assert curator.tree().epsilon.tolist() == [0, NANO, 0]
     # Nothing was charged there, however often it is asked about.
     assert curator.count(halves[1:], NANO).tolist() == [0]
-    assert curator.quantile(halves[1:], axis=1, epsilon=NANO).tolist() == [4]
-    split = curator.homogeneous_split(halves[1:], axis=0, epsilon=NANO, bins=4, lines=3)
+    assert curator.quantile(halves[1:], axis=1, loss=NANO).tolist() == [4]
+    split = curator.homogeneous_split(halves[1:], axis=0, loss=NANO, bins=4, lines=3)
     assert split.tolist() == [4]
     assert sum(len(call.true) for call in noise.draws) == 1
     assert curator.spent == NANO

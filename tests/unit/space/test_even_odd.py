@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from psd.space import even_odd
-from psd.space.even_odd import SideIndex
+from psd.space.even_odd import EdgeIndex
 
 STAR = shapely.Polygon([(1, 1), (4, 2), (7, 1), (6, 4), (7, 7), (4, 6), (1, 7), (2, 4)])
 RING = shapely.box(0, 0, 6, 6).difference(shapely.box(2, 2, 4, 4))
 
 
 def index(*shapes):
-    return SideIndex.from_polygons(np.array(shapes, dtype=object))
+    return EdgeIndex.from_polygons(np.array(shapes, dtype=object))
 
 
 def oracle(shape, x, y):
@@ -103,7 +103,7 @@ def test_shares_of_boxes_are_those_of_geos(monkeypatch, batch):
     corner, size = rng.uniform(-1, 8, (300, 2)), rng.uniform(0.01, 3, (300, 2))
     boxes, polygon = np.hstack([corner, corner + size]), rng.integers(0, 2, 300)
     shapes = np.array([STAR, RING], dtype=object)
-    found = SideIndex.from_polygons(shapes)
+    found = EdgeIndex.from_polygons(shapes)
     common = shapely.area(shapely.intersection(shapes[polygon], shapely.box(*boxes.T)))
     assert np.allclose(found.fractions(polygon, boxes), common / size.prod(axis=1), atol=1e-12)
     assert np.array_equal(found.meets(polygon, boxes), common > 0)

@@ -73,7 +73,7 @@ def test_the_finished_tree_is_in_level_order_whatever_was_cut_first():
     tree = growing.tree()
     assert tree.parent.tolist() == [-1, 0, 0, 1, 1, 2, 2]
     assert tree.count.tolist() == [0, 10, 20, 15, 16, 23, 24]
-    assert tree.epsilon.tolist() == [0, 1, 2, 5, 6, 3, 4]
+    assert tree.loss.tolist() == [0, 1, 2, 5, 6, 3, 4]
     assert tree.boxes[5].tolist() == [2, 0, 4, 1]
     check_tree(tree, (4, 4))
     growing = GrowingTree(LATTICE)

@@ -40,7 +40,7 @@ def boxes_of(rng, number):
 
 
 def inside_of(shape, boxes):
-    """Outlines of one shape in many boxes."""
+    """ClippedPolygons of one shape in many boxes."""
     whole = clip_outlines(np.array([shape]), WORLD[None])
     return divide_outlines(whole, np.zeros(len(boxes), np.int64), boxes)
 

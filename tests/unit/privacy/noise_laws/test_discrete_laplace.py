@@ -19,8 +19,8 @@ LAWS = {name: noise_law(name) for name in plugins.names("psd.privacy.noise_laws"
 def loss_of(law, fineness, squared):
     """Loss at which sqrt(2) over the standard deviation is about this, in parts."""
     sensitivity = math.sqrt(squared)
-    amount = fineness * sensitivity if law.currency.is_pure else (fineness * sensitivity) ** 2 / 4
-    return np.array([round(amount * law.currency.parts)])
+    amount = fineness * sensitivity if law.measure.is_pure else (fineness * sensitivity) ** 2 / 4
+    return np.array([round(amount * law.measure.parts)])
 
 
 def probabilities(law, rate, squared):
@@ -51,7 +51,7 @@ def test_the_interval_is_the_shortest_that_covers(subtests):
             return 2 * np.exp(law.log_density(terms, loss, 1)).sum()
 
         with subtests.test(name, rate=rate, outside=outside):
-            reach = law.reach(int(loss[0]), 1, outside)
+            reach = law.tail_bound(int(loss[0]), 1, outside)
             assert beyond(reach) <= outside * (1 + 1e-9)
             assert reach == 0 or beyond(reach - 1) > outside * (1 - 1e-9)
 
@@ -63,8 +63,8 @@ def test_the_misfit_is_that_of_the_density(law):
     for scale in (1, 720_720):
         squared = (3 * scale) ** 2
         rate = law.rate(loss, squared, scale)
-        assert rate[0] == law.precision(rate)[0] == 0
-        misfit = law.misfit(distance, rate[1:, None])
+        assert rate[0] == law.inverse_variance(rate)[0] == 0
+        misfit = law.negative_log_likelihood(distance, rate[1:, None])
         density = law.log_density(distance * scale, loss[1:, None], squared)
         expected = density.max(axis=1, keepdims=True) - density
         np.testing.assert_allclose(misfit, expected, rtol=1e-9, atol=1e-9)
@@ -75,18 +75,18 @@ def test_the_misfit_is_that_of_the_density(law):
 def test_precision_and_signal_follow_from_the_variance_where_noise_is_wide(law):
     """The signal is N sqrt(2) over the deviation; a count without a loss has no signal."""
     loss = loss_of(law, 0.01, 1)
-    precision = law.precision(law.rate(loss, 1))
+    precision = law.inverse_variance(law.rate(loss, 1))
     assert precision[0] * law.variance(loss, 1)[0] == pytest.approx(1, rel=1e-3)
     loss = loss_of(law, 0.01, 12)
     deviation = math.sqrt(law.variance(loss, 12)[0])
-    signal = law.signal(np.array([100]), loss, 12)[0]
+    signal = law.signal_to_noise(np.array([100]), loss, 12)[0]
     assert signal * deviation == pytest.approx(100 * math.sqrt(2), rel=0.2)
     assert np.isinf(law.variance(np.array([0]), 1)[0])
-    assert law.signal(np.array([5]), np.array([0]), 1)[0] == 0
+    assert law.signal_to_noise(np.array([5]), np.array([0]), 1)[0] == 0
 
 
 def test_the_signal_of_laplace_noise_is_the_count_over_its_scale():
-    assert noise_law(DISCRETE_LAPLACE).signal(30, NANO // 2, 9) == 5.0
+    assert noise_law(DISCRETE_LAPLACE).signal_to_noise(30, NANO // 2, 9) == 5.0
     with pytest.raises(ParameterError, match="discrete-laplace"):
         noise_law("uniform")
 
@@ -120,8 +120,10 @@ def test_variance_is_that_of_the_exact_law():
 def test_reach_is_the_same_on_both_sides_of_the_limit_of_sums():
     for deviation in (4_095, 4_097):
         reach = math.ceil(1.959963984540054 * deviation - 0.5)
-        assert law.reach(PICO // 2, deviation**2, 0.05) == reach
-    assert CountNoise.gaussian(100).reach(PICO // 2, 0.05) == 20  # 1.96 deviations, less a half
+        assert law.tail_bound(PICO // 2, deviation**2, 0.05) == reach
+    assert (
+        CountNoise.gaussian(100).tail_bound(PICO // 2, 0.05) == 20
+    )  # 1.96 deviations, less a half
 
 
 def test_densities_of_pairs_of_noise_and_loss():

@@ -1,6 +1,6 @@
 """What lines do to the divisions of single cells, from the noisy counts.
 
-Where `psd.estimation.line_moments` sees records along lines, the children of a cell deviate from
+Where `psd.estimation.line_covariance` sees records along lines, the children of a cell deviate from
 their shares for this reason as well, and tell where in the cell the line is.
 """
 
@@ -11,7 +11,7 @@ import numpy as np
 from psd._util.arrays import Floats
 from psd.estimation.constants import PAIRS_ERRORS
 from psd.estimation.families import Divisions
-from psd.estimation.line_moments import WIDTHS, halvings
+from psd.estimation.line_covariance import WIDTHS, halvings
 from psd.space.box_tree import Tree
 
 __all__ = ["line_squares", "side_factors"]

@@ -25,13 +25,13 @@ from psd.estimation.constants import (
 from psd.estimation.coordinate_step import CoordinateStep, detect_step
 from psd.estimation.families import divisions
 from psd.estimation.least_squares import Estimates
-from psd.estimation.line_divisions import side_factors
-from psd.estimation.line_moments import (
+from psd.estimation.line_covariance import (
     WIDTHS,
     common_variance_by_width,
     halvings,
-    lie_apart,
+    has_unshared_lines,
 )
+from psd.estimation.line_position import side_factors
 from psd.space.box_tree import Tree
 from psd.space.domain import DEFAULT_LATTICE, Domain
 
@@ -66,7 +66,7 @@ class LinePattern:
     factor : ndarray, shape (2, `WIDTHS`), float64
         Factor of the variance of cuts by where in cells lines are, in the same order.
     apart : bool
-        Whether cells have no lines in common (`psd.estimation.line_moments.lie_apart`).
+        Whether cells have no lines in common (`psd.estimation.line_covariance.has_unshared_lines`).
     """
 
     step: CoordinateStep
@@ -113,7 +113,7 @@ def fit_lines(tree: Tree, estimates: Estimates, share: Floats, domain: Domain) -
         common[axis] = common_variance_by_width(tree, divided, axis, domain.lattice)
         if common[axis].any():
             factor[axis] = side_factors(tree, divided, axis, domain.lattice)
-    apart = lie_apart(tree, along, domain.lattice)
+    apart = has_unshared_lines(tree, along, domain.lattice)
     return LinePattern(step=step, common=common, factor=factor, apart=apart)
 
 
@@ -149,7 +149,7 @@ def line_deviation(
     spread: it is taken to be half of the eighth power of the overdispersion.
 
     Where the lines of leaves are on their sides, cuts err more, and where they are in the middle,
-    less (`psd.estimation.line_divisions.side_factors`).
+    less (`psd.estimation.line_position.side_factors`).
 
     The columns of a lattice that was chosen are no part of it: see `column_records`.
     """

@@ -26,7 +26,7 @@ from psd.estimation.constants import (
 from psd.estimation.families import Divisions
 from psd.space.box_tree import Tree
 
-__all__ = ["WIDTHS", "common_variance_by_width", "halvings", "lie_apart"]
+__all__ = ["WIDTHS", "common_variance_by_width", "halvings", "has_unshared_lines"]
 
 WIDTHS = 64
 """Widths of cells that are told apart, by halvings of the domain."""
@@ -93,7 +93,9 @@ def common_variance_by_width(
     return _profile(product, counts, np.sqrt(square), pairs)
 
 
-def lie_apart(tree: Tree, along: tuple[Divisions, Divisions], lattice: tuple[int, int]) -> bool:
+def has_unshared_lines(
+    tree: Tree, along: tuple[Divisions, Divisions], lattice: tuple[int, int]
+) -> bool:
     """Whether hardly any two cells are divided by one line, so that products tell nothing.
 
     Parameters

@@ -6,8 +6,8 @@ import pytest
 import psd
 from psd.estimation.families import divisions
 from psd.estimation.least_squares import infer_counts
-from psd.estimation.line_divisions import line_squares, side_factors
-from psd.estimation.line_moments import WIDTHS
+from psd.estimation.line_covariance import WIDTHS
+from psd.estimation.line_position import line_squares, side_factors
 from psd.space.box_tree import locate
 
 

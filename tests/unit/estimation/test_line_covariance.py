@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from psd.estimation.constants import LAGS
-from psd.estimation.line_moments import _pairs, halvings
+from psd.estimation.line_covariance import _pairs, halvings
 
 LATTICE = (1024, 1024)
 

@@ -1,6 +1,6 @@
 """What the loss of a release is counted in: epsilon of pure privacy, or rho of zCDP.
 
-The curator, the decompositions and the release file move integers of one currency. Nothing but
+The curator, the decompositions and the release file move integers of one measure. Nothing but
 this module says what a part of it is worth.
 """
 
@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from psd.privacy.epsilon import MAX_EPSILON, NANO
 
-__all__ = ["EPSILON", "RHO", "Currency"]
+__all__ = ["EPSILON", "RHO", "LossMeasure"]
 
 _PICO: Final = 10**12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Currency:
+class LossMeasure:
     """A measure of privacy loss that adds up, in whole parts.
 
     Parameters
@@ -115,8 +115,8 @@ class Currency:
         return np.array(roots, np.int64)[which.reshape(amounts.shape)]
 
 
-EPSILON: Final = Currency(name="epsilon", parts=NANO)
+EPSILON: Final = LossMeasure(name="epsilon", parts=NANO)
 """Nano-epsilon of pure differential privacy."""
 
-RHO: Final = Currency(name="rho", parts=_PICO)
+RHO: Final = LossMeasure(name="rho", parts=_PICO)
 """Parts of 1e-12 of rho of zero-concentrated differential privacy."""
