@@ -297,7 +297,7 @@ def counts_digest(releases: list[psd.Release]) -> str:
     """Digest of the cells and the counts of releases."""
     hashed = hashlib.sha256()
     for release in releases:
-        for name in ("boxes", "parent", "level", "count", "epsilon"):
+        for name in ("boxes", "parent", "level", "count", "loss"):
             hashed.update(np.ascontiguousarray(getattr(release.tree, name)).tobytes())
     return hashed.hexdigest()
 

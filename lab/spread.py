@@ -36,7 +36,7 @@ def queries(one: PointSet, each: int) -> np.ndarray:
 
 def answers(release: psd.Release, count: np.ndarray, boxes: np.ndarray) -> np.ndarray:
     """What the cells of a release answer in its view if these are their counts."""
-    tree = replace(release.tree, count=np.where(release.tree.epsilon > 0, count, 0))
+    tree = replace(release.tree, count=np.where(release.tree.loss > 0, count, 0))
     return changed(release, tree=tree).query(boxes)["estimate"].to_numpy()
 
 
@@ -49,11 +49,11 @@ def ratios(
     release: psd.Release, true: np.ndarray, boxes: np.ndarray, draws: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Spread and distance of the answers over their predicted errors, for every class."""
-    measured = release.tree.epsilon > 0
+    measured = release.tree.loss > 0
     count = true.copy()
     drawn = []
     for _ in range(draws):
-        count[measured] = noisy_counts(true[measured], release.tree.epsilon[measured])
+        count[measured] = noisy_counts(true[measured], release.tree.loss[measured])
         drawn.append(answers(release, count, boxes))
     predicted = release.query(boxes)["perturbation_error"].to_numpy()
     distance = np.array(drawn) - answers(release, true, boxes)

@@ -191,7 +191,7 @@ def stand_in(record):
     numbers = np.random.default_rng()
     nodes = len(record.tree)
     noise = numbers.geometric(CHANCE, nodes) - numbers.geometric(CHANCE, nodes)
-    counts = np.where(record.tree.epsilon > 0, numbers.poisson(1, nodes) + noise, 0)
+    counts = np.where(record.tree.loss > 0, numbers.poisson(1, nodes) + noise, 0)
     return replace(record, tree=replace(record.tree, count=counts))
 
 
@@ -199,7 +199,7 @@ def blocks_after(step, counter, tally, tree):
     """Blocks that a counter keeps after a step: of the square root, those of the step alone."""
     kept = {"tree": blocks_of(step + 1), "toeplitz": [(0, step)]}.get(counter, [])
     noise = np.rint(np.random.default_rng().normal(0, SPREAD, len(tree)))
-    numbers = np.where(tree.epsilon > 0, noise, 0)
+    numbers = np.where(tree.loss > 0, noise, 0)
     return {at: packed(tally, numbers) for at in kept}
 
 

@@ -28,9 +28,9 @@ from support.releases import changed
 def drawn_again(release, truth, rng):
     """The release with other noise."""
     tree = release.tree
-    p = -np.expm1(-np.maximum(tree.epsilon, 1) / NANO)
+    p = -np.expm1(-np.maximum(tree.loss, 1) / NANO)
     noise = rng.geometric(p) - rng.geometric(p)
-    count = np.where(tree.epsilon > 0, truth + noise, 0)
+    count = np.where(tree.loss > 0, truth + noise, 0)
     names = ("boxes", "parent", "level", "epsilon")
     return changed(release, tree=Tree(count=count, **{n: getattr(tree, n) for n in names}))
 

@@ -221,7 +221,7 @@ def _level_rows(release: Release) -> list[dict[str, Any]]:
     measure = release.tree.noise.measure
     rows, noise, measured = [], release.tree.noise, measure_record(release.record)
     for depth, level in enumerate(release.tree.levels):
-        nano = int(release.tree.epsilon[level].max())
+        nano = int(release.tree.loss[level].max())
         unit = release.unit
         deviation = (
             float(noise.variance(np.array([nano]))[0] ** 0.5) / unit.scale
@@ -232,7 +232,7 @@ def _level_rows(release: Release) -> list[dict[str, Any]]:
             {
                 "level": depth,
                 "cells": level.stop - level.start,
-                "measured": int((release.tree.epsilon[level] > 0).sum()),
+                "measured": int((release.tree.loss[level] > 0).sum()),
                 measure.name: measure.text(nano) or "0",
                 "noise_per_cell": round(deviation, 2) if nano else None,
             }

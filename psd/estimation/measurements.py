@@ -40,5 +40,5 @@ def measure_counts(tree: Hierarchy, scale: int) -> Measurements:
     scale : int
         Amount that one record or user adds to a count.
     """
-    variance = tree.noise.variance(tree.epsilon) / scale**2
+    variance = tree.noise.variance(tree.loss) / scale**2
     return Measurements(value=tree.count / scale, variance=variance)

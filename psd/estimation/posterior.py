@@ -142,7 +142,7 @@ def posterior_counts(
     """
     noisy = NoisyCounts(
         count=tree.count / scale,
-        rate=tree.noise.rate(tree.epsilon, scale),
+        rate=tree.noise.rate(tree.loss, scale),
         noise=tree.noise,
     )
     if empty is not None:

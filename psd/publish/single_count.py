@@ -174,7 +174,7 @@ def _box_domain(
 
 def _answer(release: Release, confidence: float) -> Answer:
     """Noisy count with its error, in records or users."""
-    count, epsilon = int(release.tree.count[0]), int(release.tree.epsilon[0])
+    count, epsilon = int(release.tree.count[0]), int(release.tree.loss[0])
     unit, noise = release.unit, release.tree.noise
     reach = noise.tail_bound(epsilon, 1 - confidence)
     variance = noise.variance(np.array([epsilon]))[0]

@@ -142,7 +142,7 @@ def _with_cells(model: CountModel, tree: Tree, epsilon: int) -> CountModel:
 
     A covariate stays, since cells outside a boundary are empty without being counted.
     """
-    record, spent = model.record, tree.max_path_epsilon
+    record, spent = model.record, tree.max_path_loss
     loss = {"epsilon": spent} if record.rho is None else {"epsilon": epsilon, "rho": spent}
     plain = replace(record, tree=tree, **loss, post_processing=PostProcessing())  # type: ignore[arg-type]
     return CountModel(record=plain)
@@ -151,7 +151,7 @@ def _with_cells(model: CountModel, tree: Tree, epsilon: int) -> CountModel:
 def _noise_variance(model: CountModel, times: int, fraction_of: FractionOf) -> float:
     """Variance of the noise for the same cells with a multiple of the epsilon."""
     tree, epsilon = model.tree, model.record.epsilon * times
-    scaled = replace(tree, epsilon=_losses_at(model.record, tree, times))
+    scaled = replace(tree, loss=_losses_at(model.record, tree, times))
     again = traverse(scaled, 1, fraction_of(model))
     plain = _with_cells(model, scaled, epsilon)
     return _variance_within(model, plain, model.estimates.count, again)
@@ -160,9 +160,9 @@ def _noise_variance(model: CountModel, times: int, fraction_of: FractionOf) -> f
 def _losses_at(record: ReleaseRecord, tree: Tree, times: int) -> Integers:
     """Losses of the counts with a multiple of the epsilon, and the same delta."""
     if record.rho is None or record.delta is None:
-        return tree.epsilon * times
+        return tree.loss * times
     ratio = fractions.Fraction(rho_of(record.epsilon * times, record.delta), record.rho)
-    losses: Integers = np.floor(tree.epsilon * float(ratio)).astype(np.int64)
+    losses: Integers = np.floor(tree.loss * float(ratio)).astype(np.int64)
     return losses
 
 
@@ -209,11 +209,11 @@ def _without_outside(model: CountModel, tree: Tree) -> Tree:
     """The same cells, with no epsilon on those outside the boundary, or outside their region."""
     record = model.record
     if isinstance(tree, RegionTree):
-        tree = replace(tree, epsilon=np.where(tree.clipped_area > 0, tree.epsilon, 0))
+        tree = replace(tree, loss=np.where(tree.clipped_area > 0, tree.loss, 0))
     if not record.boundary or record.covariate is None:
         return tree
     is_empty = record.covariate.mass(tree.boxes) == 0
-    return replace(tree, epsilon=np.where(is_empty, 0, tree.epsilon))
+    return replace(tree, loss=np.where(is_empty, 0, tree.loss))
 
 
 def refine_leaves(tree: Tree, leaves: Integers) -> tuple[Tree, Integers]:
@@ -238,8 +238,8 @@ def refine_leaves(tree: Tree, leaves: Integers) -> tuple[Tree, Integers]:
     parts = [(west, south, x, y), (x, south, east, y), (west, y, x, north), (x, y, east, north)]
     quarters = np.stack([np.stack(part, axis=1) for part in parts], axis=1).reshape(-1, 4)
     owner = np.repeat(leaves, 4)
-    epsilon = tree.epsilon.copy()
-    epsilon[leaves] = 0
+    loss = tree.loss.copy()
+    loss[leaves] = 0
     level = np.concatenate([tree.level, tree.level[owner] + 1])
     parent = np.concatenate([tree.parent, owner])
     order, rank = _level_order(level, parent)
@@ -250,7 +250,7 @@ def refine_leaves(tree: Tree, leaves: Integers) -> tuple[Tree, Integers]:
         parent=np.where(parent[order] < 0, -1, rank[parent[order]]),
         level=level[order],
         count=np.zeros(len(order), np.int64),
-        epsilon=np.concatenate([epsilon, tree.epsilon[owner]])[order],
+        loss=np.concatenate([loss, tree.loss[owner]])[order],
     )
     return finer, origin
 

@@ -38,7 +38,7 @@ _ARRAYS = {
     "parent": "int32",
     "level": "int16",
     "count": "int64",
-    "epsilon": "int64",
+    "loss": "int64",
 }
 
 _TYPES: dict[str, tuple[type, ...]] = {

@@ -53,12 +53,12 @@ def record_from_counts(
     count, epsilon = np.zeros(len(tree), np.int64), np.zeros(len(tree), np.int64)
     count[nodes], epsilon[nodes] = values, _nano_epsilons(epsilons, nodes.shape)
     counted = Tree(
-        boxes=tree.boxes, parent=tree.parent, level=tree.level, count=count, epsilon=epsilon
+        boxes=tree.boxes, parent=tree.parent, level=tree.level, count=count, loss=epsilon
     )
     return ReleaseRecord(
         tree=counted,
         domain=replace(domain, min_cell=None),  # a rule of methods; given counts have none
-        epsilon=max(counted.max_path_epsilon, 1),
+        epsilon=max(counted.max_path_loss, 1),
         method=GIVEN_METHOD,
         unit=unit,
         source="given",

@@ -46,7 +46,7 @@ class Nodes(Protocol):
         """Noisy count of each, or 0."""
 
     @property
-    def epsilon(self) -> NDArray[Any]:
+    def loss(self) -> NDArray[Any]:
         """Loss of each count."""
 
 
@@ -55,8 +55,8 @@ def canonical_json(header: Mapping[str, Any]) -> bytes:
 
     Examples
     --------
-    >>> canonical_json({"unit": "record", "epsilon": "0.5"})
-    b'{"epsilon": "0.5", "unit": "record"}'
+    >>> canonical_json({"unit": "record", "loss": "0.5"})
+    b'{"loss": "0.5", "unit": "record"}'
     """
     return json.dumps(header, allow_nan=False, sort_keys=True).encode()
 
@@ -118,4 +118,4 @@ def _node_arrays(tree: Nodes) -> Iterator[NDArray[Any]]:
     yield np.ascontiguousarray(tree.parent, "<i4")
     yield np.ascontiguousarray(tree.level, "<i2")
     yield np.ascontiguousarray(tree.count, "<i8")
-    yield np.ascontiguousarray(tree.epsilon, "<i8")
+    yield np.ascontiguousarray(tree.loss, "<i8")

@@ -254,8 +254,8 @@ def columns_of(tree: Tree) -> list[pa.Array]:
         *(to_arrow(side) for side in tree.boxes.T),
         to_arrow(tree.parent),
         to_arrow(tree.level),
-        to_arrow(tree.count, tree.epsilon != 0),
-        to_arrow(tree.epsilon),
+        to_arrow(tree.count, tree.loss != 0),
+        to_arrow(tree.loss),
     ]
 
 

@@ -91,7 +91,7 @@ class StoredNodes:
     parent: NDArray[np.int32]
     level: NDArray[np.int16]
     count: NDArray[np.int64]
-    epsilon: NDArray[np.int64]
+    loss: NDArray[np.int64]
 
 
 def nodes_of(table: pa.Table) -> StoredNodes:
@@ -102,7 +102,7 @@ def nodes_of(table: pa.Table) -> StoredNodes:
         parent=from_arrow(columns["parent"]),
         level=from_arrow(columns["level"]),
         count=nulls_as_zeros(columns["count"])[0],
-        epsilon=from_arrow(table.columns[-1].chunk(0)),
+        loss=from_arrow(table.columns[-1].chunk(0)),
     )
 
 
@@ -158,6 +158,6 @@ class _Nodes:
             parent=self.parent[rows],
             level=self.level[rows],
             count=self.count[rows],
-            epsilon=self.epsilon[rows],
+            loss=self.epsilon[rows],
             noise=self.noise,
         )

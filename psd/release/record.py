@@ -153,7 +153,7 @@ class ReleaseRecord:
             )
         self._check_local()
         outside = self.outside
-        if outside is not None and self.tree.epsilon[outside].any():
+        if outside is not None and self.tree.loss[outside].any():
             raise ParameterError("a cell outside the boundary was counted")
         if not self.domain.blocks.keeps(self.tree.boxes):
             raise ParameterError(
@@ -183,10 +183,10 @@ class ReleaseRecord:
                 "rho"
             )
         largest = self.epsilon if self.rho is None else self.loss.rho
-        if self.local is None and self.tree.max_path_epsilon > largest:
+        if self.local is None and self.tree.max_path_loss > largest:
             raise ParameterError(
                 f"the counts on a path from the root must spend at most {measure.name} "
-                f"{measure.text(largest)}, got {measure.text(self.tree.max_path_epsilon)}"
+                f"{measure.text(largest)}, got {measure.text(self.tree.max_path_loss)}"
             )
 
     def _fit_noise(self) -> None:
@@ -213,7 +213,7 @@ class ReleaseRecord:
                 "estimate must be least-squares or signed for a local release, got posterior; its "
                 "prior is for noisy counts, not for reports"
             )
-        if self.boundary or (self.tree.epsilon > self.epsilon).any():
+        if self.boundary or (self.tree.loss > self.epsilon).any():
             raise ParameterError(
                 "a local release must have no boundary, and no level above its epsilon"
             )
@@ -222,7 +222,7 @@ class ReleaseRecord:
             if level.level >= len(self.tree.levels):
                 raise ParameterError("a level of the reports must be one of the tree")
             reports[self.tree.levels[level.level]] = level.reports
-        is_counted = self.tree.epsilon > 0
+        is_counted = self.tree.loss > 0
         if (
             (is_counted != (reports > 0)).any()
             or (self.tree.count > reports).any()

@@ -31,7 +31,7 @@ class Tree(Hierarchy):
     ----------
     boxes : ndarray, shape (n, 4), int32
         West, south, east, north lattice lines of each node, half-open.
-    parent, level, count, epsilon, noise
+    parent, level, count, loss, noise
         As in `psd.space.hierarchy.Hierarchy`.
     """
 

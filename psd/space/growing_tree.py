@@ -302,7 +302,7 @@ class GrowingTree:
             "parent": parent.astype(np.int32),
             "level": level.astype(np.int16),
             "count": count,
-            "epsilon": loss,
+            "loss": loss,
             "noise": noise,
         }
         return (

@@ -37,7 +37,7 @@ class Hierarchy:
         Steps from the root, which has level 0.
     count : ndarray, shape (n,), int64
         Noisy count; 0 where the node is not measured.
-    epsilon : ndarray, shape (n,), int64
+    loss : ndarray, shape (n,), int64
         Loss paid for the count, in parts of the measure of the noise: nano-epsilon, or units of
         1e-12 of rho; 0 where the node is not measured.
     noise : CountNoise
@@ -47,12 +47,12 @@ class Hierarchy:
     parent: NDArray[np.int32]
     level: NDArray[np.int16]
     count: NDArray[np.int64]
-    epsilon: NDArray[np.int64]
+    loss: NDArray[np.int64]
     noise: CountNoise = CountNoise()  # noqa: RUF009 - frozen
 
     def __post_init__(self) -> None:
         """Give every array its type and make it read-only."""
-        types = {"parent": "int32", "level": "int16", "count": "int64", "epsilon": "int64"}
+        types = {"parent": "int32", "level": "int16", "count": "int64", "loss": "int64"}
         for name, dtype in types.items():
             object.__setattr__(self, name, read_only_copy(getattr(self, name), dtype))
 
@@ -82,9 +82,9 @@ class Hierarchy:
         return tuple(slice(int(a), int(b)) for a, b in itertools.pairwise(ends))
 
     @cached_property
-    def max_path_epsilon(self) -> int:
+    def max_path_loss(self) -> int:
         """Largest sum of losses from the root to a leaf, in parts of the measure."""
-        spent = self.epsilon.copy()
+        spent = self.loss.copy()
         for level in self.levels[1:]:
             spent[level] += spent[self.parent[level]]
         return int(spent.max())
@@ -118,7 +118,7 @@ def topology_rules(hierarchy: Hierarchy) -> Iterator[tuple[str, bool]]:
     yield f"it has more than {MAX_LEVELS} levels", int(hierarchy.level[-1]) < MAX_LEVELS
     measure = hierarchy.noise.measure
     yield f"{measure.one_text} is negative or above 1,000", _losses_in_range(hierarchy)
-    yield "an unmeasured node has a count", not hierarchy.count[hierarchy.epsilon == 0].any()
+    yield "an unmeasured node has a count", not hierarchy.count[hierarchy.loss == 0].any()
 
 
 def _parents_in_order(parent: NDArray[np.int32]) -> bool:
@@ -136,5 +136,5 @@ def _levels_in_order(hierarchy: Hierarchy) -> bool:
 
 def _losses_in_range(hierarchy: Hierarchy) -> bool:
     """Whether every loss is one that could be asked for, so that no path's sum overflows."""
-    loss, largest = hierarchy.epsilon, hierarchy.noise.measure.largest
+    loss, largest = hierarchy.loss, hierarchy.noise.measure.largest
     return bool(((loss >= 0) & (loss <= largest)).all())

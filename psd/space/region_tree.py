@@ -35,7 +35,7 @@ class RegionTree(Tree):
         Lattice box of each cell, and the one around each region; those of several regions overlap.
     regions : Regions
         Public hierarchy of the named nodes.
-    parent, level, count, epsilon, noise
+    parent, level, count, loss, noise
         As in `psd.space.hierarchy.Hierarchy`.
     """
 
@@ -76,7 +76,7 @@ class RegionTree(Tree):
     @cached_property
     def outside(self) -> NDArray[np.bool_]:
         """Leaves that no record of their region can lie in; they are empty in every data set."""
-        empty: NDArray[np.bool_] = self.is_leaf & (self.epsilon == 0) & (self.region >= 0)
+        empty: NDArray[np.bool_] = self.is_leaf & (self.loss == 0) & (self.region >= 0)
         cells = np.flatnonzero(empty)
         empty[cells] = ~self.regions.meets(self.region[cells], self.boxes[cells].astype(np.int64))
         return empty
@@ -105,7 +105,7 @@ def named_tree(tree: Tree, regions: Regions) -> RegionTree:
         parent=tree.parent,
         level=tree.level,
         count=tree.count,
-        epsilon=tree.epsilon,
+        loss=tree.loss,
         noise=tree.noise,
         regions=regions,
     )

@@ -157,7 +157,7 @@ def _check_pair(first: QueryIndex, second: QueryIndex) -> None:
             )
     if (first.model.record.unit.scale == 1) != (second.model.record.unit.scale == 1):
         raise ParameterError("both releases must count users or both records, got one of each")
-    names = ("boxes", "parent", "count", "epsilon")
+    names = ("boxes", "parent", "count", "loss")
     trees = first.model.tree, second.model.tree
     if all(np.array_equal(getattr(trees[0], n), getattr(trees[1], n)) for n in names):
         raise ParameterError(

@@ -167,7 +167,7 @@ def check_tree_is_sound(
     x, y = tree.boxes[tree.is_leaf, :2].T
     spent = spent_by_cell(curator.questions, SIDE)[x, y]
     _expect(bool((spent == NANO).all()), "must spend exactly epsilon on every leaf")
-    _expect(tree.max_path_epsilon <= NANO, "must measure no path for more than epsilon")
+    _expect(tree.max_path_loss <= NANO, "must measure no path for more than epsilon")
     estimates = infer_counts(tree)
     for values in (estimates.signed, estimates.count):
         children = np.bincount(tree.parent[1:], values[1:], len(tree))
@@ -192,7 +192,7 @@ def check_counts(method: Decomposition) -> None:
     rows = np.random.default_rng(7).integers(0, SIDE * SIDE, 200)
     tally = small_tally(SIDE, rows.tolist())
     tree = run_method(method, tally, small_domain(SIDE), NANO, RecordingSampler()).tree
-    measured = tree.epsilon > 0
+    measured = tree.loss > 0
     _expect(bool(measured.any()), "must count a cell")
     x, y = rows % SIDE, rows // SIDE
     x0, y0, x1, y1 = tree.boxes[measured].T[:, :, None]

@@ -94,7 +94,7 @@ def test_the_unit_stands_everywhere_with_its_price(subtests):
     assert f"at most {release.unit.max_contributions} records of each" in told
     stated = facts()["parameters"]
     assert (stated["bound_epsilon"], stated["bound_over"], stated["bound_most"]) == ("250", 1, 3)
-    assert release.tree.max_path_epsilon == 750 * 10**9
+    assert release.tree.max_path_loss == 750 * 10**9
 
 
 def test_a_boundary_is_a_place_where_nobody_else_is(plot):

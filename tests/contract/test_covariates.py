@@ -49,7 +49,7 @@ def built(method, rows, *, epsilon=NANO, side=SIDE, **shape):
 
 
 def spent_on_paths(tree):
-    spent = tree.epsilon.copy()
+    spent = tree.loss.copy()
     for level in tree.levels[1:]:
         spent[level] += spent[tree.parent[level]]
     return spent[tree.is_leaf]
@@ -102,7 +102,7 @@ def test_a_cascade_divides_no_empty_cell(columns, share):
     # Wholly empty cells are leaves, and their parents are not wholly empty.
     assert tree.is_leaf[empty].all()
     assert (known.mass(tree.boxes[tree.parent[empty]]) > 0).all()
-    assert (tree.epsilon[empty] > 0).all()
+    assert (tree.loss[empty] > 0).all()
     assert (spent_on_paths(tree) == 9 * NANO).all()
     assert len(tree) > 4 * len(empty)
 

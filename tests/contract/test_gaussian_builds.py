@@ -58,7 +58,7 @@ def test_a_release_states_epsilon_delta_and_rho(tmp_path):
     release = publish(request(user="id", max_contributions=3), table())
     assert release.record.loss == LOSS
     assert release.tree.noise == CountNoise.gaussian(9)
-    assert release.tree.max_path_epsilon == LOSS.rho
+    assert release.tree.max_path_loss == LOSS.rho
     assert release.guarantee_text == (
         f"{STATED} per user, at most 3 records of each; "
         "with a probability of at most 1e-6 it may reveal more than epsilon allows"
@@ -79,7 +79,7 @@ def test_every_slice_has_all_of_rho_and_the_noise_of_k_times_cap(subtests):
             built = series(**bounds)
             noises = {release.tree.noise for release in built.releases}
             assert noises == {CountNoise.gaussian(squared)}
-            assert {release.tree.max_path_epsilon for release in built.releases} == {LOSS.rho}
+            assert {release.tree.max_path_loss for release in built.releases} == {LOSS.rho}
             assert built.record.epsilon == LOSS.epsilon
             assert built.guarantee_text.startswith(f"{STATED} per user")
 
@@ -99,7 +99,7 @@ def test_the_squared_sensitivity_of_units():
 @pytest.mark.parametrize("method", ["auto", "privtree", "kd-standard", "hilbert-rtree", "htf"])
 def test_methods_share_out_rho_as_they_share_out_epsilon(method):
     release = publish(request(method=method), table())
-    assert 0 < release.tree.max_path_epsilon <= LOSS.rho
+    assert 0 < release.tree.max_path_loss <= LOSS.rho
     assert release.record.rho == LOSS.rho
     assert not any("epsilon" in name for name in release.parameters)
 
@@ -109,7 +109,7 @@ def test_a_chosen_limit_and_private_bounds_are_paid_in_rho():
     release = publish(asked, table())
     stated = release.parameters
     paid = Fraction(stated["bound_rho"]) + Fraction(stated["bounds_rho"])
-    spent = Fraction(release.tree.max_path_epsilon, 10**12)
+    spent = Fraction(release.tree.max_path_loss, 10**12)
     assert paid > 0
     assert paid + spent <= Fraction(LOSS.rho, 10**12)
     assert "bound_epsilon" not in stated
@@ -121,8 +121,8 @@ def test_noise_has_the_deviation_that_is_stated():
     """2,000 empty cells against 12.8, S / sqrt(2 rho) of two records: false alarms below 1e-6."""
     method = psd.decompositions.Grid(size=45)
     release = publish(request(method=method, user="id", max_contributions=2), table()[:0])
-    measured = release.tree.epsilon > 0
-    variance = release.tree.noise.variance(release.tree.epsilon[measured])
+    measured = release.tree.loss > 0
+    variance = release.tree.noise.variance(release.tree.loss[measured])
     squares = release.tree.count[measured] ** 2 / variance
     assert len(squares) == 45**2
     assert abs(squares.sum() - len(squares)) < 6.1 * (2 * len(squares)) ** 0.5

@@ -75,7 +75,7 @@ def test_the_stored_release_answers_the_stored_numbers(subtests):
 
 def test_the_stored_release_is_the_one_that_was_made():
     release, made = psd.Release.load(FILE), made_once()
-    for name in ("boxes", "parent", "level", "count", "epsilon"):
+    for name in ("boxes", "parent", "level", "count", "loss"):
         assert np.array_equal(getattr(release.tree, name), getattr(made.tree, name))
     assert release.domain == made.domain
     assert (release.unit.kind, release.unit.max_contributions) == ("user", 2)
@@ -238,7 +238,7 @@ def test_a_release_with_regions_of_format_7():
         check_answers(table, answers, rel=1e-9)
     loaded, made = psd.load(REGIONS), regions_made_once()
     assert loaded.digest == REGIONS_DIGEST
-    for name in ("boxes", "parent", "level", "count", "epsilon"):
+    for name in ("boxes", "parent", "level", "count", "loss"):
         assert np.array_equal(getattr(loaded.tree, name), getattr(made.tree, name))
     assert loaded.tree.regions.digest == made.tree.regions.digest
 

@@ -105,12 +105,12 @@ def test_questions_are_those_of_the_scalar_plan(method, side, script, epsilon, k
     rows = np.random.default_rng(side).integers(0, side * side, 900) ** 2 // (side * side)
     tally, recorder = small_tally(side, tuple(rows), k), RecordingSampler(script)
     curator, tree = run_method(method, tally, small_domain(side), epsilon, recorder)
-    measured = np.flatnonzero(tree.epsilon)
+    measured = np.flatnonzero(tree.loss)
     made = {(int(tree.level[node]), (*tree.boxes[node].tolist(),)): node for node in measured}
     told, depths = {}, {}
     for (depth, box), node in made.items():
-        told[box, int(tree.epsilon[node]), depth] = int(tree.count[node])
-        depths.setdefault((box, int(tree.epsilon[node])), []).append(depth)
+        told[box, int(tree.loss[node]), depth] = int(tree.count[node])
+        depths.setdefault((box, int(tree.loss[node])), []).append(depth)
 
     def count_of(box, nano):
         # Cells that are counted twice have a chain of themselves; the twin takes them in order.
@@ -121,6 +121,6 @@ def test_questions_are_those_of_the_scalar_plan(method, side, script, epsilon, k
         found.sort()
     asked = asked_by_twin(method, side, epsilon, k, count_of)
     assert sorted(asked) == sorted(
-        (depth, box, int(tree.epsilon[node])) for (depth, box), node in made.items()
+        (depth, box, int(tree.loss[node])) for (depth, box), node in made.items()
     )
     assert curator.spent == epsilon

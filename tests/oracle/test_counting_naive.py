@@ -263,6 +263,6 @@ def test_a_release_does_not_depend_on_the_form_of_its_counts(name, method, monke
         curator = Curator(form, domain, budget=Budget(10**9), sampler=SeededSampler(11))
         trees.append(psd.decompositions.method(method).build(curator))
     for tree in trees[1:]:
-        for field in ("boxes", "parent", "level", "count", "epsilon"):
+        for field in ("boxes", "parent", "level", "count", "loss"):
             values = getattr(tree, field)
             assert values.tobytes() == getattr(trees[0], field).tobytes()

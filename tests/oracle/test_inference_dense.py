@@ -48,7 +48,7 @@ def test_uniform_budgets_give_the_consistent_tree_of_opendp():
             parent=tree.parent,
             level=tree.level,
             count=noisy,
-            epsilon=np.full(len(tree), NANO),
+            loss=np.full(len(tree), NANO),
         )
         assert (tree.children[~tree.is_leaf] == 4).all()
         # Level order with families together is the order of a heap of fan-out four.

@@ -122,13 +122,13 @@ def tree_of(sizes, count, epsilon):
             boxes.append(box)
             parent.append(node)
             level.append(level[node] + 1)
-    return Tree(boxes=boxes, parent=parent, level=level, count=count, epsilon=epsilon)
+    return Tree(boxes=boxes, parent=parent, level=level, count=count, loss=epsilon)
 
 
 def naive_likelihoods(tree, contributions):
     """Likelihood of every node, leaves first."""
-    rate = tree.epsilon / (NANO * contributions)
-    noise = np.sqrt(noise_variance(tree.epsilon[tree.epsilon > 0], contributions))
+    rate = tree.loss / (NANO * contributions)
+    noise = np.sqrt(noise_variance(tree.loss[tree.loss > 0], contributions))
     step = FINE * noise.min()
     top = max(tree.count.max(), 0) * 2 + 30 * noise.max()
     x = step * np.arange(int(top / step))

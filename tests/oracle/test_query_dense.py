@@ -66,7 +66,7 @@ def test_errors_are_numbers_for_extreme_budgets():
             parent=shape.parent,
             level=shape.level,
             count=shape.count,
-            epsilon=np.where(shape.epsilon > 0, 10**exponent * NANO, 0).astype(int),
+            loss=np.where(shape.epsilon > 0, 10**exponent * NANO, 0).astype(int),
         )
         table = release_of(tree).query(random_queries(rng, LATTICE, 30))
         numbers = table.drop(columns=["id", "quality"]).to_numpy(float)
@@ -93,7 +93,7 @@ def test_errors_are_the_spread_of_answers_when_the_noise_is_drawn_again():
             parent=shape.parent,
             level=shape.level,
             count=np.where(shape.epsilon > 0, truth + noise[draw], 0),
-            epsilon=shape.epsilon,
+            loss=shape.epsilon,
         )
         answers[draw] = weights @ infer_counts(tree).signed[tree.is_leaf]
     release = changed(release_of(shape), post_processing=SIGNED)

@@ -86,8 +86,8 @@ def test_cells_that_do_not_meet_their_region_are_empty_at_no_cost():
     tree = curator.tree()
     assert tree.outside.any()
     assert not tree.count[tree.outside].any()
-    assert not tree.epsilon[tree.outside].any()
-    assert (tree.epsilon[tree.is_leaf & ~tree.outside] > 0).all()
+    assert not tree.loss[tree.outside].any()
+    assert (tree.loss[tree.is_leaf & ~tree.outside] > 0).all()
 
 
 def region_curator(name, keys=(), tally=None):

@@ -64,7 +64,7 @@ def test_charges_between_cuts_cost_the_same(rng):
         growing.cut(cells, x=cells.middle(0), y=cells.middle(1))
         assert paths.total == dearest_point(growing.boxes, paths.of_nodes)
     growing.measure(np.arange(len(growing.parent)), 0 * paths.of_nodes, paths.of_nodes)
-    assert growing.tree().max_path_epsilon == paths.total
+    assert growing.tree().max_path_loss == paths.total
 
 
 @for_seeds(60)

@@ -47,12 +47,12 @@ def record(columns, rows, **choice):
         parent=tree.parent,
         level=tree.level,
         count=zeros,
-        epsilon=zeros + 10**8,
+        loss=zeros + 10**8,
     )
     return ReleaseRecord(
         tree=counted,
         domain=DOMAIN,
-        epsilon=counted.max_path_epsilon,
+        epsilon=counted.max_path_loss,
         method="given",
         post_processing=PostProcessing(**choice),
     )

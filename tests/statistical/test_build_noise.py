@@ -38,6 +38,6 @@ def test_each_level_has_the_noise_of_its_own_epsilon(level):
     def level_p_value():
         tree = empty_tree(psd.decompositions.Quadtree(height=8), NANO)
         nodes = tree.levels[level]
-        return discrete_laplace_p_value(tree.count[nodes], NANO / int(tree.epsilon[nodes][0]))
+        return discrete_laplace_p_value(tree.count[nodes], NANO / int(tree.loss[nodes][0]))
 
     assert holds(level_p_value)

@@ -35,9 +35,9 @@ def signed_joint(tree, boxes, **options):
 
 def redrawn(tree, truth, rng):
     """The same tree with noise drawn for its counts."""
-    p = -np.expm1(-np.maximum(tree.epsilon, 1) / NANO)
+    p = -np.expm1(-np.maximum(tree.loss, 1) / NANO)
     noise = rng.geometric(p) - rng.geometric(p)
-    return replace(tree, count=np.where(tree.epsilon > 0, truth.astype(int) + noise, 0))
+    return replace(tree, count=np.where(tree.loss > 0, truth.astype(int) + noise, 0))
 
 
 @pytest.fixture(scope="module")

@@ -50,13 +50,13 @@ def built(method, contributions):
 
 
 def with_counts(tree, count):
-    return dataclasses.replace(tree, count=np.where(tree.epsilon > 0, count, 0))
+    return dataclasses.replace(tree, count=np.where(tree.loss > 0, count, 0))
 
 
 def drawn(rng, tree, contributions):
     """Counts with discrete Laplace noise at the epsilon of each node, shape (draws, measured)."""
-    measured = tree.epsilon > 0
-    p = -np.expm1(-tree.epsilon[measured] / (NANO * contributions))
+    measured = tree.loss > 0
+    p = -np.expm1(-tree.loss[measured] / (NANO * contributions))
     shape = (DRAWS, int(measured.sum()))
     return tree.count[measured] + rng.geometric(p, shape) - rng.geometric(p, shape)
 
@@ -84,7 +84,7 @@ def redrawn(release):
 def check_spread(release, boxes, counts, answers):
     """Compare the variance of answers with the one that a release of the first counts predicts."""
     first = np.zeros(len(release.tree), np.int64)
-    first[release.tree.epsilon > 0] = counts[0]
+    first[release.tree.loss > 0] = counts[0]
     again = changed(release, tree=with_counts(release.tree, first)).query(boxes)
     assert again["estimate"].to_numpy() == pytest.approx(answers[0].clip(0), rel=1e-9, abs=1e-6)
 
@@ -111,7 +111,7 @@ def test_predicted_variances_are_those_of_answers_over_redraws(method, contribut
         release = changed(release, inference=1)
     boxes, weights, counts = redrawn(release)
     # What each measured count adds to each answer: least squares is linear in the counts.
-    each = np.eye(len(release.tree))[release.tree.epsilon > 0]
+    each = np.eye(len(release.tree))[release.tree.loss > 0]
     answers = counts @ np.array([weights @ leaves_of(release, count) for count in each])
     spread = check_spread(release, boxes, counts, answers)
     # And the answers are not off on average.
@@ -133,7 +133,7 @@ def test_variances_hold_where_weights_follow_counts(name, settings, contribution
     answers = np.empty((DRAWS, QUERIES))
     count = np.zeros(len(release.tree), np.int64)
     for draw, measured in enumerate(counts):
-        count[release.tree.epsilon > 0] = measured
+        count[release.tree.loss > 0] = measured
         answers[draw] = weights @ leaves_of(release, count, settled=True)
     spread = check_spread(release, boxes, counts, answers)
     expected = weights @ leaves_of(release, release.tree.count)
@@ -156,7 +156,7 @@ def test_errors_are_predicted_where_few_cells_are_full(name, estimate):
     counts, noisy = drawn(rng, with_counts(tree, full), 1), np.zeros(len(tree), np.int64)
     true, predicted, least_squares = np.zeros((3, 60, QUERIES))
     for draw in range(60):
-        noisy[tree.epsilon > 0] = counts[draw]
+        noisy[tree.loss > 0] = counts[draw]
         signed, published = (
             release_of(with_counts(tree, noisy), name, view).query(boxes)
             for view in ("signed", estimate)

@@ -417,7 +417,7 @@ def spark_verdicts(url, table, folder):
 def facts(release, noise):
     """A release of replayed noise, and what the noise was asked for."""
     cells = [
-        [getattr(each.tree, name).tolist() for name in ("boxes", "parent", "count", "epsilon")]
+        [getattr(each.tree, name).tolist() for name in ("boxes", "parent", "count", "loss")]
         for each in getattr(release, "releases", (release,))
     ]
     stated = [dict(each.parameters) for each in getattr(release, "releases", (release,))]

@@ -34,7 +34,7 @@ def gaussian_record(squared_sensitivity=12, **fields):
     tree = replace(
         cells,
         count=counts,
-        epsilon=np.where(cells.is_leaf, LOSS.rho, 0),
+        loss=np.where(cells.is_leaf, LOSS.rho, 0),
         noise=CountNoise.gaussian(squared_sensitivity),
     )
     loss = {"epsilon": LOSS.epsilon, "rho": LOSS.rho, "delta": LOSS.delta}

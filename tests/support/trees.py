@@ -78,7 +78,7 @@ def random_tree(
         if len(leaves) and rng.random() < unknown_leaf:
             epsilon[rng.choice(leaves)] = 0
     count = np.where(epsilon > 0, rng.integers(-20, top, len(parent)), 0)
-    return Tree(boxes=boxes, parent=parent, level=level, count=count, epsilon=epsilon)
+    return Tree(boxes=boxes, parent=parent, level=level, count=count, loss=epsilon)
 
 
 def release_of(tree, *, contributions=1, crs=METRES):
@@ -86,7 +86,7 @@ def release_of(tree, *, contributions=1, crs=METRES):
     return release_from(
         tree=tree,
         domain=domain_of(tuple(int(n) for n in tree.boxes[0, 2:]), crs),
-        epsilon=tree.max_path_epsilon,
+        epsilon=tree.max_path_loss,
         method="test",
         unit=PrivacyUnit(kind="user", max_contributions=contributions)
         if contributions > 1
@@ -105,8 +105,8 @@ def leaf_matrix(tree):
 
 def dense_least_squares(tree, contributions=1):
     """Estimates of all leaves and their covariance, by an orthogonal factorisation."""
-    measured = tree.epsilon > 0
-    deviation = np.sqrt(noise_variance(tree.epsilon[measured], contributions))
+    measured = tree.loss > 0
+    deviation = np.sqrt(noise_variance(tree.loss[measured], contributions))
     q, r = np.linalg.qr(leaf_matrix(tree)[measured] / deviation[:, None])
     inverse = np.linalg.inv(r)
     return inverse @ (q.T @ (tree.count[measured] / deviation)), inverse @ inverse.T

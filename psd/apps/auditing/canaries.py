@@ -97,9 +97,9 @@ class Plot:
         """
         tree, k = release.tree, self.unit.contributions
         first, number = self._points_in_cells(tree, release.domain.lattice)
-        alone = (number.prod(axis=0) == 1) & (tree.epsilon > 0)
+        alone = (number.prod(axis=0) == 1) & (tree.loss > 0)
         off = tree.count[alone] - self.others * k
-        loss, noise = tree.epsilon[alone], tree.noise
+        loss, noise = tree.loss[alone], tree.noise
         nearer = noise.log_density(off - k, loss) - noise.log_density(off, loss)
         point = first[1][alone] * self.side + first[0][alone]
         odds = np.zeros(self.side**2)

@@ -199,18 +199,18 @@ def _observe(trees: list[Tree], fixed: Tally) -> Samples:
 
 def _tree_shape(tree: Tree) -> int:
     """Hash of the cells of a tree and their epsilons."""
-    content = tree.boxes.tobytes() + tree.epsilon.tobytes()
+    content = tree.boxes.tobytes() + tree.loss.tobytes()
     return int.from_bytes(blake2b(content, digest_size=8).digest(), signed=True)
 
 
 def _log_odds_of_counts(tree: Tree, fixed: Tally) -> float:
     """Log-odds of the unit from the counts of all cells that contain its position."""
     x0, y0, x1, y1 = tree.boxes.T
-    hit = (x1 == _COLUMNS) & (y1 == _ROWS) & (tree.epsilon > 0)
+    hit = (x1 == _COLUMNS) & (y1 == _ROWS) & (tree.loss > 0)
     inside = (fixed.columns >= x0[hit, None]) & (fixed.rows >= y0[hit, None])
     off = tree.count[hit] - (inside * fixed.counts).sum(axis=1)
     k = fixed.contributions
-    loss, noise = tree.epsilon[hit], tree.noise
+    loss, noise = tree.loss[hit], tree.noise
     nearer = noise.log_density(off - k, loss) - noise.log_density(off, loss)
     return float(nearer.sum())
 

@@ -41,7 +41,7 @@ def grid_tree(
     grown = grow_tree(cells)
     count, epsilon = _on_levels(campaign, support, grown.level, grown.at)
     tree = Tree(
-        boxes=grown.boxes, parent=grown.parent, level=grown.level, count=count, epsilon=epsilon
+        boxes=grown.boxes, parent=grown.parent, level=grown.level, count=count, loss=epsilon
     )
     return tree, grown.at
 
@@ -59,7 +59,7 @@ def region_tree(
         parent=frame.parent.astype(np.int32),
         level=frame.level.astype(np.int16),
         count=count,
-        epsilon=epsilon,
+        loss=epsilon,
         regions=regions,
     )
     return tree, at

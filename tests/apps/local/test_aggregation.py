@@ -38,7 +38,7 @@ def test_a_local_release_is_saved_and_loaded(release, tmp_path):
     assert loaded.digest == release.digest
     assert (loaded.source, loaded.unit.kind, loaded.epsilon) == ("local", "report", 2)
     assert loaded.query([BOUNDS]).equals(release.query([BOUNDS]))
-    assert loaded.tree.max_path_epsilon > 2 * NANO  # a level each, not the sum of a path
+    assert loaded.tree.max_path_loss > 2 * NANO  # a level each, not the sum of a path
 
 
 def test_a_local_release_has_no_posterior(release):

@@ -23,7 +23,7 @@ def test_each_partition_is_a_level_of_a_tree():
         grown = grow_tree(partitions)
         none = np.zeros(len(grown.keys), np.int64)
         shape = {"boxes": grown.boxes, "parent": grown.parent, "level": grown.level}
-        tree = Tree(**shape, count=none, epsilon=none)
+        tree = Tree(**shape, count=none, loss=none)
         check_tree(tree, (2**20, 2**20))
         assert len(grown.at) == len(partitions)
         for level, cells in zip(grown.at, partitions, strict=True):

@@ -19,5 +19,5 @@ def test_counts_stand_on_the_levels_of_their_groups():
     assert tree.count[tree.named(0)].tolist() == [7, 8]
     assert tree.count[tree.named(1)].tolist() == list(range(size))
     named = np.concatenate([tree.named(0), tree.named(1)])
-    assert set(np.flatnonzero(tree.epsilon)) == set(named.tolist())
+    assert set(np.flatnonzero(tree.loss)) == set(named.tolist())
     assert [int(tree.level[tree.named(tier)[0]]) for tier in (0, 1)] == at

@@ -133,7 +133,7 @@ def test_the_perturbation_error_is_predicted(epsilon):
         true = np.bincount(locate(tree, columns, rows), minlength=len(tree)).astype(float)
         for level in reversed(tree.levels[1:]):
             np.add.at(true, tree.parent[level], true[level])
-        nodes = np.flatnonzero(tree.epsilon > 0)
+        nodes = np.flatnonzero(tree.loss > 0)
         z = (estimates.signed[nodes] - true[nodes]) ** 2 / estimates.variance[nodes]
         squares.append(z.mean())
     assert 0.8 < np.mean(squares) < 1.2

@@ -169,7 +169,7 @@ def test_another_content_of_a_slice_alone_is_found(tmp_path):
     release = psd.load(tmp_path / "city.psd.parquet")[DAYS[1]]
     release.save(tmp_path / "alone" / "day.psd.parquet")
     ledger.verify(releases=tmp_path / "alone")
-    other = replace(release.tree, count=release.tree.count + 5 * (release.tree.epsilon > 0))
+    other = replace(release.tree, count=release.tree.count + 5 * (release.tree.loss > 0))
     changed(release, tree=other).save(tmp_path / "alone" / "day.psd.parquet", overwrite=True)
     with pytest.raises(LedgerError, match="another content than ledger"):
         ledger.verify(releases=tmp_path / "alone")

@@ -57,4 +57,4 @@ def test_gaussian_slices_spend_exactly_rho_at_every_point(unit, bound):
     )
     for curator, tree in drawn:
         assert (spent(curator.questions, 2) == loss.rho).all()
-        assert (tree.max_path_epsilon, tree.noise) == (loss.rho, noise)
+        assert (tree.max_path_loss, tree.noise) == (loss.rho, noise)

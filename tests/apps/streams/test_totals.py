@@ -60,7 +60,7 @@ def test_totals_state_the_variance_of_their_noise(tmp_path):
         own = {"totals_epsilon": "0.5"} if counter == "tree" else {}
         assert own.items() <= dict(series.releases[0].parameters).items()
         # A block has a third of half of epsilon: 7 slices are in blocks of 1, 2 and 4.
-        nano = {int(e) for r in summed.releases for e in r.record.tree.epsilon if e}
+        nano = {int(e) for r in summed.releases for e in r.record.tree.loss if e}
         assert nano == ({10**9} if counter == "slices" else {10**9 // 2 // 3})
 
 

@@ -112,8 +112,8 @@ def dense_covariance(release, ids):
     design[leaves, np.arange(len(leaves))] = 1
     for level in tree.levels[:0:-1]:
         np.add.at(design, tree.parent[level], design[level])
-    measured = tree.epsilon > 0
-    variance = tree.noise.variance(tree.epsilon[measured])
+    measured = tree.loss > 0
+    variance = tree.noise.variance(tree.loss[measured])
     inverse = np.linalg.inv(design[measured].T / variance @ design[measured])
     weight = design[nodes_of(release, ids)].sum(axis=0)
     return weight @ inverse @ weight

@@ -28,20 +28,20 @@ def given(tree, counts, epsilons, **options):
 def test_counts_of_the_leaves_or_of_every_node(tree):
     release = given(tree, [1, 2, 3, 4], "0.5")
     assert release.tree.count.tolist() == [0, 1, 2, 3, 4]
-    assert release.tree.epsilon.tolist() == [0] + [NANO // 2] * 4
+    assert release.tree.loss.tolist() == [0] + [NANO // 2] * 4
     assert release.record.epsilon == NANO // 2
     assert (release.method, release.source, release.unit.kind) == ("given", "given", "record")
     assert release.total == pytest.approx(10)
     # The given tree stays as it was.
     assert not tree.count.any()
-    assert not tree.epsilon.any()
+    assert not tree.loss.any()
     release = given(tree, [9, 1, 2, 3, 4], ["0.25", 1, 0.5, np.float64(0.5), 1])
     assert release.tree.count.tolist() == [9, 1, 2, 3, 4]
-    assert release.tree.epsilon.tolist() == [NANO // 4, NANO, NANO // 2, NANO // 2, NANO]
+    assert release.tree.loss.tolist() == [NANO // 4, NANO, NANO // 2, NANO // 2, NANO]
     assert release.record.epsilon == NANO // 4 + NANO
     # An epsilon of 0 says that a node is not measured.
     for zero in (0, 0.0):
-        assert given(tree, [0, 1, 2, 3, 4], [zero, 1, 1, 1, 1]).tree.epsilon[0] == 0
+        assert given(tree, [0, 1, 2, 3, 4], [zero, 1, 1, 1, 1]).tree.loss[0] == 0
 
 
 def test_counts_that_do_not_fit_are_refused(tree, subtests):

@@ -110,7 +110,7 @@ def test_a_long_chain_of_cells_is_walked_without_recursion():
     epsilon = np.zeros(depth + 2, np.int64)
     epsilon[-2:] = 10**9
     count = np.where(epsilon > 0, 10, 0)
-    tree = psd.Tree(boxes=boxes, parent=parent, level=level, count=count, epsilon=epsilon)
+    tree = psd.Tree(boxes=boxes, parent=parent, level=level, count=count, loss=epsilon)
     found = release_of(tree)
     lattice = np.array([[0.0, 0, 2.5, 4], [0, 0, 1, 4]])
     sums = compiled.walk_query_totals(found.index.flat_tree, found.estimates.count, lattice)

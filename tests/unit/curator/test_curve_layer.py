@@ -126,9 +126,9 @@ def test_a_large_lattice_gives_a_sound_tree_with_the_counts_of_its_boxes():
     tree = HilbertRTree().build(curator)
     check_tree(tree, LARGE.lattice)
     assert curator.spent == NANO
-    x0, y0, x1, y1 = tree.boxes[tree.epsilon > 0].T[:, :, None]
+    x0, y0, x1, y1 = tree.boxes[tree.loss > 0].T[:, :, None]
     x, y = counts.columns, counts.rows
     true = ((x >= x0) & (x < x1) & (y >= y0) & (y < y1)) @ counts.counts
-    assert tree.count[tree.epsilon > 0].tolist() == true.tolist()
+    assert tree.count[tree.loss > 0].tolist() == true.tolist()
     # Disjoint squares: all but the root's own count add up to it.
     assert tree.count[tree.is_leaf].sum() == tree.count[0]

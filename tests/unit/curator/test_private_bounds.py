@@ -78,7 +78,7 @@ def test_bounds_are_near_the_quantiles():
     stated = {k: v for k, v in release.parameters.items() if k.startswith("bounds")}
     assert stated == {"bounds_epsilon": "0.2", "bounds_beyond": 100}
     assert release.record.epsilon == NANO
-    assert release.tree.max_path_epsilon == NANO * 8 // 10
+    assert release.tree.max_path_loss == NANO * 8 // 10
     assert release.total == pytest.approx(49_000, abs=1_500)
 
 
@@ -167,7 +167,7 @@ def test_a_bound_and_bounds_can_both_be_found_and_must_leave_some_for_counting()
     who = {"user": "u", "max_contributions": ContributionChoice(share="0.1", over=2000)}
     how = {"domain": PrivateBounds(share="0.2"), "epsilon": 2, "method": "grid"}
     release = build(seoul(40_000, k=3), **how, **who)
-    assert release.tree.max_path_epsilon == 2 * NANO * 7 // 10
+    assert release.tree.max_path_loss == 2 * NANO * 7 // 10
     assert {"bound_epsilon", "bounds_epsilon"} <= set(release.parameters)
 
 

@@ -92,7 +92,7 @@ def test_the_answer_is_the_shape_alone():
     ]  # fmt: skip
     tree = asked.tree()
     assert not tree.count.any()
-    assert not tree.epsilon.any()
+    assert not tree.loss.any()
 
 
 def test_depth_counts_from_the_cells_that_were_asked():

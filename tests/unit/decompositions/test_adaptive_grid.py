@@ -61,7 +61,7 @@ def test_least_squares_is_the_constrained_inference_of_the_paper(alpha):
     method = AdaptiveGrid(size=3, first_share=alpha)
     _, tree = run_method(method, small_tally(60, (0,)), small_domain(60), NANO // 100, noise)
     signed, a = infer_counts(tree).signed, float(alpha)
-    first = np.flatnonzero((tree.epsilon > 0) & ~tree.is_leaf)
+    first = np.flatnonzero((tree.loss > 0) & ~tree.is_leaf)
     assert len(first) == 9
     sizes = set()
     for node in first:
@@ -84,7 +84,7 @@ def test_a_cell_with_few_points_is_counted_again_by_itself():
     curator, tree = run_method(method, small_tally(8, ()), small_domain(8), NANO, noise)
     assert [len(question.boxes) for question in curator.questions] == [4, 4]
     assert np.array_equal(curator.questions[0].boxes, curator.questions[1].boxes)
-    assert tree.epsilon.tolist() == [0, *[3 * NANO // 10] * 4, *[7 * NANO // 10] * 4]
+    assert tree.loss.tolist() == [0, *[3 * NANO // 10] * 4, *[7 * NANO // 10] * 4]
 
 
 def test_a_first_share_of_nothing_leaves_one_grid():
@@ -101,7 +101,7 @@ def test_the_total_is_a_measurement_and_is_paid_for():
     curator, tree = run_method(AdaptiveGrid(), small_tally(64, ()), small_domain(64), NANO, noise)
     asked = [int(q.loss[0]) for q in curator.questions]
     assert asked == [NANO // 50, NANO * 49 // 100, NANO * 49 // 100]
-    assert tree.epsilon[0] == NANO // 50
+    assert tree.loss[0] == NANO // 50
 
 
 def test_a_total_without_a_share_is_refused():

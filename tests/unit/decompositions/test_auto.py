@@ -62,7 +62,7 @@ def test_a_total_below_zero_is_no_record():
 
 def test_the_look_stays_as_the_count_of_the_root():
     _, tree = stated(1_234)
-    assert (tree.count[0], tree.epsilon[0]) == (1_234, NANO // 50)
+    assert (tree.count[0], tree.loss[0]) == (1_234, NANO // 50)
 
 
 def test_pick_and_price_stand_in_the_release(tmp_path):

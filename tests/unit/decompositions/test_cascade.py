@@ -23,7 +23,7 @@ def built(method, *, side=16, rows=(), epsilon=NANO, k=1, script=SCRIPTS[0]):
 
 def paths(tree):
     """Nano-epsilon from the root to each leaf."""
-    spent = tree.epsilon.copy()
+    spent = tree.loss.copy()
     for level in tree.levels[1:]:
         spent[level] += spent[tree.parent[level]]
     return set(spent[tree.is_leaf].tolist())
@@ -68,7 +68,7 @@ def test_the_height_is_kept(height):
 def test_nobody_is_sixteen_cells_below_the_total():
     _, tree = built(Cascade())
     assert len(tree) == 1 + 4 + 16
-    assert tree.epsilon.tolist() == [NANO // 50, *[0] * 4, *[NANO - NANO // 50] * 16]
+    assert tree.loss.tolist() == [NANO // 50, *[0] * 4, *[NANO - NANO // 50] * 16]
 
 
 def test_without_a_share_for_steps_there_is_one_tier_below_the_total():
@@ -78,9 +78,9 @@ def test_without_a_share_for_steps_there_is_one_tier_below_the_total():
 
 def test_tiers_are_disjoint_and_levels_between_them_are_free():
     curator, tree = built(Cascade(signal=1), side=64, script=MANY)
-    depths = sorted(set(tree.level[tree.epsilon > 0].tolist()))
+    depths = sorted(set(tree.level[tree.loss > 0].tolist()))
     assert len(depths) > 2
-    assert (tree.epsilon[np.isin(tree.level, depths, invert=True)] == 0).all()
+    assert (tree.loss[np.isin(tree.level, depths, invert=True)] == 0).all()
     assert curator.spent == NANO
 
 

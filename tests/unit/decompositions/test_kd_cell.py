@@ -102,7 +102,7 @@ def test_a_leaf_spends_what_the_levels_below_would_have_had():
     tally = small_tally(4, (0,) * 5_000 + (1,) * 50)
     curator, tree = run_method(method, tally, small_domain(4), NANO, RecordingSampler())
     shares = geometric_shares(NANO // 2, 7, fanout=2)
-    for level, epsilon, is_leaf in zip(tree.level, tree.epsilon, tree.is_leaf, strict=True):
+    for level, epsilon, is_leaf in zip(tree.level, tree.loss, tree.is_leaf, strict=True):
         assert epsilon == (sum(shares[level:]) if is_leaf else shares[level])
     assert len(set(tree.level[tree.is_leaf].tolist())) > 2
     assert curator.spent == NANO
@@ -114,7 +114,7 @@ def test_without_a_grid_the_domain_is_one_cell():
             KDCell(**settings), small_tally(8, (1, 2)), small_domain(8), epsilon, RecordingSampler()
         )
         asked = len(curator.questions[0].boxes)
-        assert (len(tree), tree.epsilon.tolist(), asked) == (1, [epsilon], 1)
+        assert (len(tree), tree.loss.tolist(), asked) == (1, [epsilon], 1)
 
 
 @pytest.mark.parametrize("lattice", [(1, 9), (9, 1), (3, 17), (1_000, 7)])

@@ -29,7 +29,7 @@ def spent_on_levels(run):
     """Epsilon of the root and of each level."""
     tree = run.tree
     tiers = range(len(tree.regions.levels))
-    return [tree.epsilon[0] / NANO, *(tree.epsilon[tree.named(t)].max() / NANO for t in tiers)]
+    return [tree.loss[0] / NANO, *(tree.loss[tree.named(t)].max() / NANO for t in tiers)]
 
 
 BAD_SETTINGS = (
@@ -87,7 +87,7 @@ def test_every_path_spends_exactly_epsilon(name, inside, epsilon):
     for script in SCRIPTS:
         run = built(Regions(inside=inside), name, epsilon=epsilon, script=script)
         tree = run.tree
-        spent = tree.epsilon.copy()
+        spent = tree.loss.copy()
         for level in tree.levels[1:]:
             spent[level] += spent[tree.parent[level]]
         assert set(spent[tree.is_leaf & ~tree.outside].tolist()) == {epsilon}
@@ -140,5 +140,5 @@ def test_each_level_is_at_least_as_exact_as_its_own_count(inside):
     estimates = infer_counts(tree, empty=tree.outside, settled=True)
     for tier in range(3):
         nodes = tree.named(tier)
-        alone = noise_variance(tree.epsilon[nodes], 1)
+        alone = noise_variance(tree.loss[nodes], 1)
         assert (estimates.variance[nodes] <= alone * 1.0001).all()

@@ -151,7 +151,7 @@ def test_unused_levels_are_not_asked():
     curator, tree = run_method(
         method, small_tally(4, (0,)), small_domain(4), NANO, RecordingSampler()
     )
-    assert tree.epsilon[tree.level == 0].tolist() == [0]
+    assert tree.loss[tree.level == 0].tolist() == [0]
     assert [len(question.boxes) for question in curator.questions] == [4, 16]
     assert curator.spent == NANO
 

@@ -175,7 +175,7 @@ def test_thin_leaves_side_by_side_have_sound_shares():
         parent=[-1, 0, 0],
         level=[0, 1, 1],
         count=[0, 1, 1],
-        epsilon=[0, 10**9, 10**9],
+        loss=[0, 10**9, 10**9],
     )
     found = shares(tree, np.array([50.0, 50.0]))
     assert np.isfinite(found).all()

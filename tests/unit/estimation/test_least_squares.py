@@ -35,7 +35,7 @@ def strips(count, epsilon, *, below=0):
         parent=[-1] + [0] * children + [1] * below,
         level=[0] + [1] * children + [2] * below,
         count=count,
-        epsilon=np.array(epsilon) * NANO,
+        loss=np.array(epsilon) * NANO,
     )
 
 
@@ -84,7 +84,7 @@ def test_contributions_scale_the_variances_and_not_the_estimates():
 
 
 def test_a_lone_root_is_its_count():
-    tree = Tree(boxes=[[0, 0, 1, 1]], parent=[-1], level=[0], count=[-7], epsilon=[NANO])
+    tree = Tree(boxes=[[0, 0, 1, 1]], parent=[-1], level=[0], count=[-7], loss=[NANO])
     estimates = infer_counts(tree)
     assert estimates.signed.tolist() == [-7]
     assert estimates.count.tolist() == [0]
@@ -146,8 +146,8 @@ def test_both_views_add_up_and_the_second_is_not_negative(seed):
 
 def test_the_view_is_the_signed_one_where_that_has_no_negative_number():
     shape = random_tree(np.random.default_rng(3), height=4)
-    count, epsilon = (np.where(shape.is_leaf, v, 0) for v in (np.arange(len(shape)), shape.epsilon))
-    tree = replace(shape, count=count, epsilon=epsilon)
+    count, epsilon = (np.where(shape.is_leaf, v, 0) for v in (np.arange(len(shape)), shape.loss))
+    tree = replace(shape, count=count, loss=epsilon)
     estimates = infer_counts(tree)
     assert estimates.signed[tree.is_leaf] == pytest.approx(tree.count[tree.is_leaf])
     assert estimates.count == pytest.approx(estimates.signed, rel=1e-12)
@@ -191,7 +191,7 @@ def test_areas_of_different_sizes_get_different_shares():
         parent=[-1, 0, 0],
         level=[0, 1, 1],
         count=[8, 8, 0],
-        epsilon=[NANO] * 3,
+        loss=[NANO] * 3,
     )
     assert prune_counts(tree, infer_counts(tree), 100, areas(tree)) == pytest.approx([8, 2, 6])
 

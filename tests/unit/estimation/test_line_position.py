@@ -20,7 +20,7 @@ def family(boxes, counts, side):
         parent=np.array([-1] + [0] * (len(boxes) - 1)),
         level=np.array([0] + [1] * (len(boxes) - 1)),
         count=counts,
-        epsilon=np.full(len(boxes), 10**12),
+        loss=np.full(len(boxes), 10**12),
     )
     return tree, infer_counts(tree)
 

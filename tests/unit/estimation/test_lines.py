@@ -236,7 +236,7 @@ def alternating_tree(axes):
         parent=parent,
         level=level,
         count=np.zeros(len(boxes), np.int64),
-        epsilon=np.where(level == len(axes), 10**9, 0),
+        loss=np.where(level == len(axes), 10**9, 0),
     )
 
 
@@ -276,7 +276,7 @@ def test_overdispersion_beside_lines_is_that_along_them():
     exact[tree.is_leaf] = 1000 * ((tree.boxes[tree.is_leaf, :2] // 16 % 2) == [1, 0]).all(axis=1)
     for level in reversed(tree.levels[1:]):
         np.add.at(exact, tree.parent[level], exact[level])
-    estimates = infer_counts(replace(tree, count=exact, epsilon=np.full(len(tree), 10**11)))
+    estimates = infer_counts(replace(tree, count=exact, loss=np.full(len(tree), 10**11)))
     share, lowest = np.where(tree.parent >= 0, 0.25, 1.0), tree.level == tree.level.max()
     phi = [
         fit_unevenness(tree, estimates, share, np.full(len(tree), lines)).spread[lowest]
@@ -315,7 +315,7 @@ def test_a_family_counts_for_a_small_part_of_its_level_at_most():
     exact[crowded] = 3200
     for level in reversed(tree.levels[1:]):
         np.add.at(exact, tree.parent[level], exact[level])
-    estimates = infer_counts(replace(tree, count=exact, epsilon=np.full(len(tree), 10**11)))
+    estimates = infer_counts(replace(tree, count=exact, loss=np.full(len(tree), 10**11)))
     share = np.where(tree.parent >= 0, 0.25, 1.0)
     spread = fit_unevenness(tree, estimates, share).spread[tree.is_leaf]
     assert spread == pytest.approx(np.full(256, 0.015 / (0.015 + 0.5)), abs=0.01)

@@ -51,4 +51,4 @@ def test_the_root_is_what_is_not_outside():
     assert min(shares) <= inside <= max(shares)
     single = [share_variance(np.array(inside), v, local.reports) for v in local.levels]
     assert measured.variance[0] < min(single) * local.reports**2
-    assert np.isinf(measured.variance[release.tree.epsilon == 0][1:]).all()
+    assert np.isinf(measured.variance[release.tree.loss == 0][1:]).all()

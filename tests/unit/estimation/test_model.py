@@ -83,9 +83,7 @@ def test_leaves_outside_a_boundary_have_no_records():
     east = tree.boxes[:, 0] >= 2
     release = changed(
         RELEASE,
-        tree=replace(
-            tree, count=np.where(east, 0, tree.count), epsilon=np.where(east, 0, tree.epsilon)
-        ),
+        tree=replace(tree, count=np.where(east, 0, tree.count), loss=np.where(east, 0, tree.loss)),
         covariate=boundary.release_covariate(None),
         boundary=True,
     )

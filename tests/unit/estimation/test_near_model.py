@@ -37,7 +37,7 @@ def release(seed=0, **choice):
         ReleaseRecord(
             tree=tree,
             domain=DOMAIN,
-            epsilon=tree.max_path_epsilon,
+            epsilon=tree.max_path_loss,
             method="given",
             post_processing=PostProcessing(**choice),
         )

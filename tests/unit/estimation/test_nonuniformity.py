@@ -39,7 +39,7 @@ def test_a_query_along_own_edges_has_no_nonuniformity_error(lattice):
 def test_nonuniformity_error_of_a_cut_leaf_by_hand():
     # A lone root knows nothing about its inside: phi is 1, all or nothing.
     domain = domain_of((4, 4))
-    tree = Tree(boxes=[[0, 0, 4, 4]], parent=[-1], level=[0], count=[0], epsilon=[0])
+    tree = Tree(boxes=[[0, 0, 4, 4]], parent=[-1], level=[0], count=[0], loss=[0])
     release = psd.Release.from_counts(tree, [50], 2.0, domain=domain)
     row = release.query([(0, 0, 1, 4)]).loc[0]
     assert row["estimate"] == pytest.approx(12.5)
@@ -92,7 +92,7 @@ def noisy(tree, count, epsilon, rng):
         parent=tree.parent,
         level=tree.level,
         count=count + noise,
-        epsilon=np.full(len(tree), round(epsilon * NANO)),
+        loss=np.full(len(tree), round(epsilon * NANO)),
     )
 
 

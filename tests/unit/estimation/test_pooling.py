@@ -100,7 +100,7 @@ def divided(random):
         parent=np.concatenate([[-1], np.zeros(STRIPS, int), 1 + owner]),
         level=np.repeat([0, 1, 2], sizes),
         count=np.concatenate([[0], first, leaves]),
-        epsilon=np.repeat([0, EPSILON, EPSILON], sizes),
+        loss=np.repeat([0, EPSILON, EPSILON], sizes),
     )
     return tree, int((part * WIDTH // 105).sum())
 

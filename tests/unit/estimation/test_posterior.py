@@ -28,7 +28,7 @@ def posterior_of(tree, contributions=1):
 
 def with_values(tree, count, epsilon):
     """The same cells with other measurements."""
-    return replace(tree, count=np.where(np.asarray(epsilon) > 0, count, 0), epsilon=epsilon)
+    return replace(tree, count=np.where(np.asarray(epsilon) > 0, count, 0), loss=epsilon)
 
 
 def check_sound(tree, counts, contributions=1):
@@ -63,7 +63,7 @@ def measured_trees(draw):
     some = draw(st.lists(st.tuples(nanos, sizes), min_size=1, max_size=6))
     which = rng.integers(0, len(some), len(tree))
     epsilon, count = np.array(some, np.int64)[which].T
-    return with_values(tree, count, np.where(tree.epsilon > 0, epsilon, 0))
+    return with_values(tree, count, np.where(tree.loss > 0, epsilon, 0))
 
 
 @pytest.mark.deep
@@ -87,7 +87,7 @@ def test_a_family_under_one_epsilon(nano, counts):
 
 def test_a_lone_root_keeps_its_estimate_and_chains_pass_it_through():
     for count, nano in itertools.product([-7, 0, 3, 10**12], [1, NANO, 1000 * NANO]):
-        tree = Tree(boxes=[[0, 0, 1, 1]], parent=[-1], level=[0], count=[count], epsilon=[nano])
+        tree = Tree(boxes=[[0, 0, 1, 1]], parent=[-1], level=[0], count=[count], loss=[nano])
         assert posterior_of(tree).tolist() == [max(count, 0)]
     for epsilon in np.array([[1, 0, 0], [0, 0, 1], [1, 1, 1], [0, 2, 5]]):
         chain = Tree(
@@ -95,7 +95,7 @@ def test_a_lone_root_keeps_its_estimate_and_chains_pass_it_through():
             parent=[-1, 0, 1],
             level=[0, 1, 2],
             count=np.array([9, 14, 5]) * (epsilon > 0),
-            epsilon=epsilon * NANO,
+            loss=epsilon * NANO,
         )
         counts = posterior_of(chain)
         assert counts.tolist() == [counts[0]] * 3
@@ -111,7 +111,7 @@ def test_a_chain_within_a_tree_changes_nothing_beside_it():
         parent=[*plain.parent, 1],
         level=[*plain.level, 2],
         count=[12, 0, 1, -2, 3, 9],
-        epsilon=[NANO, 0, NANO, NANO, NANO, NANO],
+        loss=[NANO, 0, NANO, NANO, NANO, NANO],
     )
     counts = posterior_of(chained)
     assert counts[5] == counts[1]
@@ -121,7 +121,7 @@ def test_a_chain_within_a_tree_changes_nothing_beside_it():
 @pytest.mark.parametrize("seed", range(5))
 def test_all_noise_negative_leaves_nothing(seed):
     tree = random_tree(np.random.default_rng(seed), height=4)
-    negative = with_values(tree, -np.abs(tree.count) - 1, tree.epsilon)
+    negative = with_values(tree, -np.abs(tree.count) - 1, tree.loss)
     assert posterior_of(negative).tolist() == [0.0] * len(tree)
 
 
@@ -173,7 +173,7 @@ def test_where_little_is_noise_it_is_least_squares(seed, nano):
     leaves = np.where(tree.is_leaf, rng.integers(2_000, 9_000, len(tree)), 0)
     for level in reversed(tree.levels[1:]):
         np.add.at(leaves, tree.parent[level], leaves[level])
-    epsilon = np.where(tree.epsilon > 0, nano, 0)
+    epsilon = np.where(tree.loss > 0, nano, 0)
     noise = np.rint(rng.laplace(0, NANO / nano, len(tree))).astype(int)
     tree = with_values(tree, leaves + noise, epsilon)
     deviation = float(noise_variance(np.array([nano]), 1)[0] ** 0.5)
@@ -227,7 +227,7 @@ def test_chunks_change_no_bit(chunk, monkeypatch):
 
 def test_shared_likelihoods_change_no_bit(monkeypatch):
     tree = random_tree(np.random.default_rng(3), lattice=(4096,) * 2, height=6, leaf_share=0.2)
-    tree = with_values(tree, tree.count // 50, tree.epsilon)
+    tree = with_values(tree, tree.count // 50, tree.loss)
     counts = posterior_of(tree)
     monkeypatch.setattr(
         subtree_likelihoods, "_distinct", lambda code, _: (np.arange(len(code)),) * 2
@@ -245,8 +245,8 @@ def test_distinct_codes_have_an_example_each():
 
 def test_contributions_are_a_smaller_epsilon():
     tree = random_tree(np.random.default_rng(9), top=40)
-    fifth = with_values(tree, tree.count, tree.epsilon // 5)
-    fivefold = with_values(tree, tree.count, fifth.epsilon * 5)
+    fifth = with_values(tree, tree.count, tree.loss // 5)
+    fivefold = with_values(tree, tree.count, fifth.loss * 5)
     assert posterior_of(fivefold, 5) == pytest.approx(posterior_of(fifth, 1), rel=1e-6, abs=1e-9)
 
 

@@ -23,7 +23,7 @@ def comb(length):
     parent[3:] = np.repeat(2 * np.arange(1, length), 2)
     level = np.concatenate([[0], np.repeat(np.arange(1, length + 1), 2)])
     ones = np.ones(2 * length + 1, int)
-    return Hierarchy(parent=parent, level=level, count=ones, epsilon=ones * 10**9)
+    return Hierarchy(parent=parent, level=level, count=ones, loss=ones * 10**9)
 
 
 @pytest.mark.parametrize("tree", [*trees(), comb(40)])
@@ -56,7 +56,7 @@ def test_parts_are_small_where_the_tree_allows_it():
 def test_medians_in_parts_are_the_same_to_the_last_bit(tree, most, monkeypatch):
     epsilon = np.where(tree.is_leaf | (tree.level == 1), 10**8, 0)
     count = np.where(epsilon, np.random.default_rng(1).integers(-9, 60, len(tree)), 0)
-    noisy = Hierarchy(parent=tree.parent, level=tree.level, count=count, epsilon=epsilon)
+    noisy = Hierarchy(parent=tree.parent, level=tree.level, count=count, loss=epsilon)
     estimates = infer_counts(noisy)
     together = module.posterior_counts(noisy, estimates)
     monkeypatch.setattr(module, "_MOST_KEPT", most)
@@ -70,7 +70,7 @@ def test_medians_below_a_known_top_are_the_same_to_the_last_bit(tree, most, monk
         parent=tree.parent,
         level=tree.level,
         count=np.random.default_rng(2).integers(-9, 60, len(tree)),
-        epsilon=np.full(len(tree), 10**8),
+        loss=np.full(len(tree), 10**8),
     )
     estimates = infer_counts(noisy)
     together = module.posterior_counts(noisy, estimates)

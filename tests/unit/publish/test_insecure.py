@@ -30,7 +30,7 @@ def build(data=POINTS, **more):
 @pytest.mark.parametrize("method", psd.methods())
 def test_a_seed_repeats_every_method(method):
     first, again = (build(method=method).tree for _ in range(2))
-    for field in ("boxes", "parent", "count", "epsilon"):
+    for field in ("boxes", "parent", "count", "loss"):
         assert np.array_equal(getattr(first, field), getattr(again, field))
     other = build(method=method, sampler=SeededSampler(8)).tree
     assert other.boxes.shape != first.boxes.shape or (other.count != first.count).any()

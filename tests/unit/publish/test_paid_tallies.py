@@ -85,7 +85,7 @@ def test_what_was_found_in_rho_is_paid_for_as_the_epsilon_of_its_draws(tmp_path,
     release = build(kept, epsilon="0.9")
     stated = release.parameters.get("counting_epsilon")
     assert stated == (epsilon_text(kept.paid) if kept.paid else None)
-    assert release.tree.max_path_epsilon <= release.record.epsilon - kept.paid
+    assert release.tree.max_path_loss <= release.record.epsilon - kept.paid
 
 
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
@@ -95,7 +95,7 @@ def test_gaussian_releases_pay_in_rho_for_what_was_found(tmp_path, law, subtests
         paid, release = selection_rho(kept.paid), build(kept, **GAUSSIAN)
         with subtests.test(name):
             assert release.record.rho == 24_355_970_359
-            assert release.tree.max_path_epsilon == release.record.rho - paid
+            assert release.tree.max_path_loss == release.record.rho - paid
             assert release.parameters.get("counting_rho") == (RHO.text(paid) if paid else None)
             assert "counting_epsilon" not in release.parameters
 

@@ -49,7 +49,7 @@ def test_more_epsilon_is_a_release_of_more_epsilon():
     rng, release = next(releases())
     [box] = random_queries(rng, LATTICE, 1)
     [found] = release.explain(box)
-    tree = replace(release.tree, epsilon=release.tree.epsilon * 5)
+    tree = replace(release.tree, loss=release.tree.loss * 5)
     dearer = changed(release, tree=tree, epsilon=release.record.epsilon * 5).query(box)
     at = found.remedies.set_index("change")["perturbation_error"]["5 times the epsilon"]
     assert at == pytest.approx(dearer.loc[0, "perturbation_error"], rel=1e-12)
@@ -74,8 +74,8 @@ def test_a_refined_tree_is_a_tree_with_quarters():
         quarters = np.bincount(origin, minlength=len(tree)) == 5
         assert np.flatnonzero(quarters).tolist() == leaves.tolist()
         assert np.bincount(origin[finer.is_leaf], finer.area[finer.is_leaf]).sum() == tree.area[0]
-        assert (finer.epsilon[np.isin(origin, leaves) & ~finer.is_leaf] == 0).all()
-        assert finer.max_path_epsilon == tree.max_path_epsilon
+        assert (finer.loss[np.isin(origin, leaves) & ~finer.is_leaf] == 0).all()
+        assert finer.max_path_loss == tree.max_path_loss
 
 
 def test_a_query_of_whole_cells_has_nothing_to_refine():

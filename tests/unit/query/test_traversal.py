@@ -25,7 +25,7 @@ TREE = Tree(
     parent=np.array([-1, 0, 0, 0, 0, 1, 1, 1, 1]),
     level=np.array([0, 1, 1, 1, 1, 2, 2, 2, 2]),
     count=np.array([100, 40, 30, 20, 10, 4, 3, 2, 1]),
-    epsilon=np.full(9, NANO),
+    loss=np.full(9, NANO),
 )
 VALUES = np.array([100.0, 40, 30, 20, 10, 16, 12, 8, 4])
 

@@ -60,7 +60,7 @@ def content():
 
 PROMISES = ["epsilon", "unit", "source"]
 FIELDS = [*PROMISES, "domain", "method", "parameters", "post_processing", "library", "inference"]
-ARRAYS = ["boxes", "parent", "level", "count", "epsilon"]
+ARRAYS = ["boxes", "parent", "level", "count", "loss"]
 
 
 def same(a, b):
@@ -97,7 +97,7 @@ def test_random_and_deep_releases_come_back(subtests):
     assert decode(encode(release)).domain == release.domain
     steps = np.arange(256)
     nano, boxes = np.where(steps == 255, 10**9, 0), np.tile([0, 0, 8, 8], (256, 1))
-    tree = psd.Tree(boxes=boxes, parent=steps - 1, level=steps, count=nano * 0, epsilon=nano)
+    tree = psd.Tree(boxes=boxes, parent=steps - 1, level=steps, count=nano * 0, loss=nano)
     deep = release_of(tree)
     assert deep.model.unevenness.spread.shape == (len(deep.tree),)
     assert same(decode(encode(deep)), deep)

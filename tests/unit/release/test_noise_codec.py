@@ -120,7 +120,7 @@ def test_headers_that_are_not_valid(subtests):
     other = {"tree": replace(tree, noise=CountNoise())}
     table = [("rho and delta must be given if and only if", *parts, other)]
     refused(subtests, ParameterError, table, lambda fields: gaussian_record(**fields))
-    huge = replace(tree, epsilon=np.where(tree.epsilon > 0, 1_000 * 10**12 + 1, 0))
+    huge = replace(tree, loss=np.where(tree.loss > 0, 1_000 * 10**12 + 1, 0))
     with pytest.raises(ReleaseFormatError, match="a rho is negative or above 1,000"):
         gaussian_record(tree=huge)
 

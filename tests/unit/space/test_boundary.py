@@ -184,8 +184,8 @@ def test_what_is_no_boundary_and_a_count_outside_it_are_refused(subtests):
     grid = psd.decompositions.Grid(size=8)
     release = psd.build(table, domain=PLANE, epsilon=1, method=grid, boundary=series(STAR))
     outside = np.flatnonzero(release.model.outside & release.tree.is_leaf)[0]
-    fields = {name: getattr(release.tree, name).copy() for name in ("count", "epsilon")}
-    fields["epsilon"][outside] = NANO
+    fields = {name: getattr(release.tree, name).copy() for name in ("count", "loss")}
+    fields["loss"][outside] = NANO
     tree = dataclasses.replace(release.tree, **fields)
     with pytest.raises(ParameterError, match="outside the boundary"):
         changed(release, tree=tree)
@@ -215,7 +215,7 @@ def test_cells_outside_are_not_drawn_and_not_charged():
     assert curator.count(halves, NANO).tolist() == [2 + 40, 0]
     assert sum(len(call.true) for call in noise.draws) == 1
     assert curator.questions[0].boxes.tolist() == [[0, 0, 4, 8]]
-    assert curator.tree().epsilon.tolist() == [0, NANO, 0]
+    assert curator.tree().loss.tolist() == [0, NANO, 0]
     # Nothing was charged there, however often it is asked about.
     assert curator.count(halves[1:], NANO).tolist() == [0]
     assert curator.quantile(halves[1:], axis=1, loss=NANO).tolist() == [4]
@@ -239,7 +239,7 @@ def test_every_method_knows_that_nobody_is_outside(method):
     outside = release.model.outside & release.tree.is_leaf
     assert outside.any() or method in ("auto", "privtree", "kd-standard", "hilbert-rtree", "htf")
     assert not release.estimates.count[outside].any()
-    assert not release.tree.epsilon[release.model.outside].any()
+    assert not release.tree.loss[release.model.outside].any()
     table = release.query([(0, 0, 0.9, 8), (0, 0, 8, 0.9), (0, 0, 8, 8)])
     numbers = table[["estimate", "error", "lower", "upper"]].to_numpy()
     assert not numbers[:2].any()
@@ -257,9 +257,9 @@ def with_empty_leaves(seed):
     tree = random_tree(np.random.default_rng(seed), height=4)
     empty = tree.is_leaf & (np.random.default_rng(seed).random(len(tree)) < 0.4)
     fields = {name: getattr(tree, name) for name in ("boxes", "parent", "level")}
-    count, epsilon = np.where(empty, 0, tree.count), np.where(empty, 0, tree.epsilon)
-    known = Tree(**fields, count=count, epsilon=epsilon)
-    counted = Tree(**fields, count=count, epsilon=np.where(empty, 90 * NANO, epsilon))
+    count, epsilon = np.where(empty, 0, tree.count), np.where(empty, 0, tree.loss)
+    known = Tree(**fields, count=count, loss=epsilon)
+    counted = Tree(**fields, count=count, loss=np.where(empty, 90 * NANO, epsilon))
     return known, counted, empty
 
 

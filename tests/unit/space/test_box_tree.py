@@ -21,7 +21,7 @@ def sound():
         "parent": np.array([-1, 0, 0, 0, 0, 4, 4]),
         "level": np.array([0, 1, 1, 1, 1, 2, 2]),
         "count": np.array([0, 3, -1, 0, 5, 2, 2]),
-        "epsilon": np.array([0, 1, 1, 1, 1, 1, 1]) * 10**8,
+        "loss": np.array([0, 1, 1, 1, 1, 1, 1]) * 10**8,
     }
 
 
@@ -34,17 +34,17 @@ def test_a_sound_tree_passes_and_knows_its_shape():
     assert tree.is_leaf.tolist() == [False, True, True, True, False, True, True]
     assert tree.levels == (slice(0, 1), slice(1, 5), slice(5, 7))
     assert tree.area.tolist() == [16, 4, 4, 4, 4, 2, 2]
-    assert tree.max_path_epsilon == 2 * 10**8
-    tree = Tree(boxes=[[0, 0, 4, 4]], parent=[-1], level=[0], count=[3], epsilon=[5])
+    assert tree.max_path_loss == 2 * 10**8
+    tree = Tree(boxes=[[0, 0, 4, 4]], parent=[-1], level=[0], count=[3], loss=[5])
     check_tree(tree, LATTICE)
     assert tree.is_leaf.all()
     assert tree.levels == (slice(0, 1),)
-    assert tree.max_path_epsilon == 5
+    assert tree.max_path_loss == 5
     tree = Tree(**sound())
     assert list(_rules(tree, LATTICE)) == [(rule, True) for rule in RULES]
     floats = Tree(**{name: array.astype(float) for name, array in sound().items()})
     for tree in (Tree(**sound()), floats):
-        arrays = [tree.boxes, tree.parent, tree.level, tree.count, tree.epsilon]
+        arrays = [tree.boxes, tree.parent, tree.level, tree.count, tree.loss]
         kinds = ["int32", "int32", "int16", "int64", "int64"]
         assert [str(array.dtype) for array in arrays] == kinds
         for array in arrays:
@@ -118,10 +118,10 @@ DAMAGE = {
     "box turned round": (set_at("boxes", 5, [3, 2, 2, 4]), "empty"),
     "box without height": (set_at("boxes", 5, [2, 4, 3, 4]), "empty"),
     "five children": (five_children, "more than four"),
-    "negative epsilon": (set_at("epsilon", 3, -1), "epsilon"),
-    "epsilon above 1,000": (set_at("epsilon", 3, 10**12 + 1), "epsilon"),
+    "negative epsilon": (set_at("loss", 3, -1), "epsilon"),
+    "epsilon above 1,000": (set_at("loss", 3, 10**12 + 1), "epsilon"),
     # Added to the root's epsilon it would wrap round below zero.
-    "epsilon that overflows": (set_at("epsilon", 3, 2**63 - 1), "epsilon"),
+    "epsilon that overflows": (set_at("loss", 3, 2**63 - 1), "epsilon"),
     "a count without epsilon": (set_at("count", 0, 1), "unmeasured"),
     "children leave a gap": (set_at("boxes", 6, [3, 2, 4, 3]), "tile"),
     "children overlap": (set_at("boxes", 6, [2, 2, 4, 4]), "tile"),
@@ -165,9 +165,9 @@ def test_random_trees_are_sound_and_know_their_dearest_path():
         for leaf in np.flatnonzero(tree.is_leaf):
             path, node = 0, leaf
             while node >= 0:
-                path, node = path + int(tree.epsilon[node]), tree.parent[node]
+                path, node = path + int(tree.loss[node]), tree.parent[node]
             spent.append(path)
-        assert tree.max_path_epsilon == max(spent)
+        assert tree.max_path_loss == max(spent)
         # Places are found in their leaves.
         places = rng.integers(0, 64, (500, 2)).astype(np.int32)
         boxes = tree.boxes[locate(tree, *places.T)]
@@ -191,15 +191,15 @@ RULES = [
 
 def test_the_largest_epsilon_and_lattice_and_any_order_of_children_are_taken():
     arrays = sound()
-    arrays["epsilon"][1] = 10**12
+    arrays["loss"][1] = 10**12
     for places in ([1, 2, 3], [5, 6]):
-        for name in ("boxes", "count", "epsilon"):
+        for name in ("boxes", "count", "loss"):
             arrays[name][places] = arrays[name][places[::-1]]
     check_tree(Tree(**arrays), LATTICE)
     # The areas differ by 1 in 2^62, which no float would notice.
     side = 2**31 - 1
     whole = [[0, 0, side, side], [0, 0, side, side - 1], [0, side - 1, side, side]]
-    tree = {"parent": [-1, 0, 0], "level": [0, 1, 1], "count": [0] * 3, "epsilon": [0] * 3}
+    tree = {"parent": [-1, 0, 0], "level": [0, 1, 1], "count": [0] * 3, "loss": [0] * 3}
     check_tree(Tree(boxes=whole, **tree), (side, side))
     gap = [*whole[:2], [0, side - 1, side - 1, side]]
     with pytest.raises(ReleaseFormatError, match="tile"):
@@ -229,7 +229,7 @@ def chain(levels, box=(0, 0, 4, 4)):
     boxes = np.tile([0, 0, 4, 4], (levels, 1))
     boxes[-1] = box
     none, places = np.zeros(levels), np.arange(levels)
-    return Tree(boxes=boxes, parent=places - 1, level=places, count=none, epsilon=none)
+    return Tree(boxes=boxes, parent=places - 1, level=places, count=none, loss=none)
 
 
 def test_no_node_has_five_children_and_no_tree_is_deeper_than_256_levels():

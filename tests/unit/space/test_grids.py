@@ -35,7 +35,7 @@ def test_a_grid_has_its_cells_and_no_wide_family(subtests):
             check_tree(tree, lattice)
             assert len(leaves) == cells[0] * cells[1]
             assert tree.children.max() <= 4
-            assert not tree.epsilon.any()
+            assert not tree.loss.any()
             # The lines are those of an even division, rounded down to the lattice.
             for axis, m in enumerate(cells):
                 lines = [i * lattice[axis] // m for i in range(m + 1)]

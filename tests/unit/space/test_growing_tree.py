@@ -108,7 +108,7 @@ def test_a_cut_says_which_lines_and_which_child_in_each_quadrant():
     assert cut.lines.tolist() == [[1, 2], [2, 4]]
     assert cut.child.tolist() == [[3, -1, 4, -1], [5, 6, -1, -1]]
     # What grows stays whole numbers.
-    arrays = (tree.boxes, tree.parent, tree.level, tree.count, tree.epsilon)
+    arrays = (tree.boxes, tree.parent, tree.level, tree.count, tree.loss)
     assert {array.dtype for array in arrays} == {np.dtype(np.int64)}
     cut = tree.is_cut(np.arange(5))
     assert (cut.tolist(), cut.dtype) == ([True, True, True, False, False], bool)

@@ -28,7 +28,7 @@ def sevens(rng, *, height=2, unmeasured_root=False, epsilon=NANO, top=300):
     noisy = count + np.rint(rng.laplace(0, NANO / epsilon, len(level))).astype(np.int64)
     if unmeasured_root:
         spent[0] = noisy[0] = 0
-    return Hierarchy(parent=parent, level=level, count=noisy, epsilon=spent), count
+    return Hierarchy(parent=parent, level=level, count=noisy, loss=spent), count
 
 
 def sums_of_children(hierarchy, values):
@@ -60,13 +60,13 @@ def test_estimates_of_seven_children_are_dense_add_up_and_are_not_negative(seed)
 
 
 def test_damage_of_a_hierarchy_is_refused(subtests):
-    sound = {"parent": [-1, 0, 0], "level": [0, 1, 1], "count": [0, 2, 3], "epsilon": [0, 1, 1]}
+    sound = {"parent": [-1, 0, 0], "level": [0, 1, 1], "count": [0, 2, 3], "loss": [0, 1, 1]}
     check_hierarchy(Hierarchy(**sound))
     table = [
         ("parent is missing", {"parent": [-1, 0, 2]}),
         ("level", {"level": [0, 1, 2]}),
         ("unmeasured", {"count": [1, 0, 0]}),
-        ("epsilon", {"epsilon": [0, -1, 1]}),
+        ("epsilon", {"loss": [0, -1, 1]}),
     ]
     damaged = [(rule, Hierarchy(**sound | changes)) for rule, changes in table]
     refused(subtests, ReleaseFormatError, damaged, check_hierarchy)
@@ -74,4 +74,4 @@ def test_damage_of_a_hierarchy_is_refused(subtests):
     check_hierarchy(hierarchy)
     assert hierarchy.children[~hierarchy.is_leaf].tolist() == [7] * 8
     assert hierarchy.first_child[:8].tolist() == [1, *range(8, 57, 7)]
-    assert hierarchy.max_path_epsilon == 3 * NANO
+    assert hierarchy.max_path_loss == 3 * NANO

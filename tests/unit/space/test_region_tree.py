@@ -95,7 +95,7 @@ def test_other_trees_and_hierarchies_are_refused(subtests):
         ("tile", {"boxes": moved(tree, last)}),
         ("whole lattice", {"boxes": moved(tree, 0)}),
         ("no node", {"regions": strips((40,), 4)}),
-        ("epsilon", {"epsilon": np.full(last + 1, -1)}),
+        ("epsilon", {"loss": np.full(last + 1, -1)}),
     ]
     made = partial(replace, tree)
     refused(subtests, ReleaseFormatError, table, lambda own: check_cells(made(**own), LATTICE))

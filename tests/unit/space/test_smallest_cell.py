@@ -196,7 +196,7 @@ def test_counts_are_those_of_the_lattice_cells_in_each_cell(domain, name):
         in_blocks = drawn(domain, name, counted, ExactSampler())
         np.testing.assert_array_equal(tree.boxes, in_blocks.boxes)
         np.testing.assert_array_equal(tree.count, in_blocks.count)
-    for node in np.flatnonzero(tree.epsilon):
+    for node in np.flatnonzero(tree.loss):
         west, south, east, north = tree.boxes[node]
         inside = (fine.columns >= west) & (fine.columns < east)
         inside &= (fine.rows >= south) & (fine.rows < north)
@@ -210,5 +210,5 @@ def test_the_same_answers_give_the_same_cells_on_other_data(domain, name):
     first = drawn(domain, name, tally_batches([odd_rows(domain)], domain), recorder)
     other = Batch(x=np.array([domain.bounds[0]]), y=np.array([domain.bounds[3]]))
     again = drawn(domain, name, tally_batches([other], domain), ReplayingSampler(recorder.draws))
-    for field in ("boxes", "parent", "level", "count", "epsilon"):
+    for field in ("boxes", "parent", "level", "count", "loss"):
         np.testing.assert_array_equal(getattr(first, field), getattr(again, field))
