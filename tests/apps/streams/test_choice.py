@@ -16,7 +16,7 @@ from psd.privacy.count_noise import CountNoise
 from psd.privacy.loss import Loss
 from psd.privacy.unit import PrivacyUnit
 from support.requests import request_of
-from psd.publish.request_values import to_toml
+from psd.publish.request_values import request_to_toml
 from support.streams import WEEK
 
 YEAR = psd.TimeSlices.parse("day", "2026-01-01..2026-12-31")
@@ -69,7 +69,7 @@ REQUEST = request_of(
     max_contributions=2, per="user-slice",
 )  # fmt: skip
 PLAN = StreamPlan(
-    request=to_toml(REQUEST),
+    request=request_to_toml(REQUEST),
     folder="/",
     output="/city.psd.parquet",
     key="00" * 32,
