@@ -134,7 +134,7 @@ def test_losses_that_do_not_exist_are_refused():
         ({"delta": "0.01"}, "delta must be above 0 and below 0.001"),
         ({"delta": "1e-400"}, "delta must be"),
         ({"delta": 0}, "delta must be"),
-        ({"noise": "cauchy"}, "noise_law must be one of"),
+        ({"noise": "cauchy"}, "noise must be one of"),
         ({"epsilon": "1e-9", "delta": "1e-300"}, "delta must allow a rho of at least 1e-12"),
     ):
         with pytest.raises(ParameterError, match=message):

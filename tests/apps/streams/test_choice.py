@@ -33,8 +33,8 @@ def request(method=Grid(size=8), **options):  # noqa: B008 - frozen
 
 def test_the_law_of_a_user_of_many_slices_is_gaussian():
     for counter in (None, "slices", "auto"):
-        assert settled_noise(request(**USER), counter).noise_law == "gaussian"
-    assert settled_noise(request(**USER, noise="laplace"), None).noise_law == "laplace"
+        assert settled_noise(request(**USER), counter).noise == "gaussian"
+    assert settled_noise(request(**USER, noise="laplace"), None).noise == "laplace"
     assert settled_noise(request(**USER, delta=None), None) == request(**USER, delta=None)
     # Totals are sums with the error of these.
     chosen = choose_counter(settled_noise(request(**USER), "auto"), "auto")
@@ -45,9 +45,9 @@ def test_the_law_of_a_user_of_many_slices_is_gaussian():
     # per level, Gaussian slices are somewhat better.
     tall = request(TALL)
     assert tall.law == "gaussian"
-    assert settled_noise(tall, "auto").noise_law == "laplace"
-    assert settled_noise(tall, "slices").noise_law == "gaussian"
-    assert settled_noise(tall, None).noise_law == "gaussian"
+    assert settled_noise(tall, "auto").noise == "laplace"
+    assert settled_noise(tall, "slices").noise == "gaussian"
+    assert settled_noise(tall, None).noise == "gaussian"
 
 
 def test_what_is_said_of_a_delta():
