@@ -30,8 +30,7 @@ _EDGES = 4
 _OTHER_NAMES = {
     "ids": "region_id",
     "parents": "region_parent",
-    "share": "bounds_share",
-    "beyond": "bounds_beyond",
+    "populations": "population",
     "insecure_seed": "seed",
 }
 

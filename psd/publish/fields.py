@@ -2,7 +2,8 @@
 
 A field has one name. It is the argument of `psd.build`, the key of a recipe, and, with hyphens, the
 option of the command line. Its texts and values are read by one function in all three, and written
-to recipes and to ``--dry-run`` by another.
+to recipes and to ``--dry-run`` by another. Commands read the table for their help, those of a
+device too, so nothing that reads records or draws is imported with it.
 """
 
 from __future__ import annotations
@@ -18,11 +19,9 @@ from typing import TYPE_CHECKING, Any, Final
 from psd._util.plugins import names
 from psd._util.suggestions import check_names
 from psd._util.toml_values import read_toml, texts_of, values_of
-from psd.curator.private_bounds import PrivateBounds
 from psd.decompositions import methods
 from psd.decompositions._workload_shares import CLASSES
 from psd.errors import InputDataError, ParameterError
-from psd.ingest.sources import Columns
 from psd.privacy.delta import delta_text
 from psd.privacy.statements import method_parameters
 from psd.publish.public_files import BoundaryFile, CovariateFile
@@ -33,6 +32,7 @@ from psd.space.domain import DEFAULT_LATTICE, USUAL_MIN_CELL, Domain
 from psd.space.time_slices import TimeSlices, slices_text
 
 if TYPE_CHECKING:
+    from psd.curator.private_bounds import PrivateBounds
     from psd.publish.request import BuildRequest
 
 __all__ = [
@@ -348,8 +348,10 @@ def _column(name: str) -> Formatter:
     """The name of a column, or how text is read; None where it is the default."""
 
     def value_of(request: BuildRequest, folder: Path | None) -> Any:
-        stated = None if request.columns is None else getattr(request.columns, name)
-        return None if stated == getattr(Columns(), name) else stated
+        if request.columns is None:
+            return None
+        stated = getattr(request.columns, name)
+        return None if stated == getattr(type(request.columns)(), name) else stated
 
     return value_of
 
@@ -361,7 +363,7 @@ def _of_area(value_of: Callable[[Domain | PrivateBounds], Any]) -> Formatter:
 
 def _bounds_value(area: Domain | PrivateBounds) -> Any:
     """Numbers, or the word for private ones."""
-    return PRIVATE if isinstance(area, PrivateBounds) else list(area.bounds)
+    return list(area.bounds) if isinstance(area, Domain) else PRIVATE
 
 
 def _private_bounds(name: str) -> Formatter:
@@ -377,7 +379,7 @@ def _lattice_value(area: Domain | PrivateBounds) -> Any:
 
 def _min_cell_value(area: Domain | PrivateBounds) -> Any:
     """Smallest cell of an area; 0 where there is none and the default would set one."""
-    if isinstance(area, PrivateBounds):
+    if not isinstance(area, Domain):
         return None if area.min_cell == USUAL_MIN_CELL else area.min_cell or "0"
     usual = replace(area, min_cell=USUAL_MIN_CELL).min_cell
     return area.min_cell or (None if usual is None else "0")

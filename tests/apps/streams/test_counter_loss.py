@@ -52,9 +52,7 @@ def tally(records):
 def draws_of(counter, method, records, skipped=()):
     """All that meets noise for the totals of a week."""
     draws, blocks, last = [], {}, -1
-    request = request_of(
-        domain=DOMAIN, epsilon=1, method=method, slices=SLICES, time="time"
-    )
+    request = request_of(domain=DOMAIN, epsilon=1, method=method, slices=SLICES, time="time")
     draw = drawing.SliceDraws(
         request=request,
         inputs=PublicInputs(post_processing=PostProcessing()),
