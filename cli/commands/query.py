@@ -168,9 +168,7 @@ def command(
         files = filter(None, (options["boxes"], options["polygons"], options["table"]))
         check_free(output, overwrite=overwrite, inputs=(release, *files))
     certainty: dict[str, Any] = {name: options.pop(name) for name in ("confidence", "threshold")}
-    names = {
-        key: options.pop(key) for key in ("all_regions", "region", "table", "table_id", "level")
-    }
+    names = {key: options.pop(key) for key in ("all_regions", "region", "table", "table_id", "level")}
     named = named_regions(**names)
     if named is not None:
         _check_named(named, kind, any(options.values()))

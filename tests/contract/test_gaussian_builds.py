@@ -14,8 +14,8 @@ from psd.privacy.count_noise import CountNoise
 from psd.privacy.unit import PrivacyUnit, squared_sensitivity
 from psd.publish.insecure import SeededSampler
 from psd.publish.pipeline import publish
-from support.requests import request_of
 from support.noise import LOSS
+from support.requests import request_of
 
 DOMAIN = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(64, 64))
 DAYS = psd.TimeSlices.parse("day", "2024-01-01..2024-01-04")

@@ -15,8 +15,8 @@ from psd.ingest.sources import Columns
 from psd.privacy.count_noise import CountNoise
 from psd.privacy.loss import Loss
 from psd.privacy.unit import PrivacyUnit
-from support.requests import request_of
 from psd.publish.request_values import request_to_toml
+from support.requests import request_of
 from support.streams import WEEK
 
 YEAR = psd.TimeSlices.parse("day", "2026-01-01..2026-12-31")

@@ -21,10 +21,10 @@ from psd.privacy.epsilon import NANO
 from psd.privacy.loss import Loss
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.public_inputs import PublicInputs
-from support.requests import request_of
 from psd.release.post_processing import PostProcessing
 from psd.space.domain import Domain
 from psd.space.time_slices import TimeSlices
+from support.requests import request_of
 from support.streams import create, day_of
 
 DELTA = Fraction(1, 10**6)
