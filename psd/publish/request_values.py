@@ -310,7 +310,7 @@ def domain_from_values(
             )
         return as_domain(domain)
     bounds, crs = given.get("bounds"), str(given.get("crs", _DEFAULT_CRS))
-    shape = {
+    shape: dict[str, Any] = {
         "crs": crs,
         "lattice": _lattice(given.get("lattice", DEFAULT_LATTICE)),
         "coordinate_resolution": given.get("coordinate_resolution"),
@@ -326,9 +326,12 @@ def domain_from_values(
             "bounds_crs must be given with bounds= of four numbers alone", name="bounds_crs"
         )
     if word == PRIVATE:
-        return _with_parts(PrivateBounds, "bounds", ("share", "beyond"), given, shape)
+        private: PrivateBounds = _with_parts(
+            PrivateBounds, "bounds", ("share", "beyond"), given, shape
+        )
+        return private
     if word == AREA_OF_USE:
-        return Domain.area_of_use(**shape)  # type: ignore[arg-type]
+        return Domain.area_of_use(**shape)
     if bounds is None:
         if boundary is None or isinstance(boundary, Boundary):
             return None
@@ -338,7 +341,7 @@ def domain_from_values(
     numbers = values_of("bounds", numbers)
     if "bounds_crs" in given:
         numbers = transform_bounds(four_numbers(numbers), str(given["bounds_crs"]), crs)
-    return Domain(bounds=numbers, **shape)  # type: ignore[arg-type]
+    return Domain(bounds=numbers, **shape)
 
 
 def _with_parts(
@@ -420,7 +423,7 @@ def regions_from_values(given: Mapping[str, Any]) -> Any:
     ParameterError
         If their columns are missing, or do not go with them.
     """
-    value = given.get("regions")
+    value: Any = given.get("regions")
     stated = [name for name in _REGION_SETTINGS if name in given]
     is_paths = isinstance(value, tuple) and all(isinstance(item, str) for item in value)
     if not (is_paths or _is_tables(value)):
