@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from psd._util.instances import type_text
 from psd.errors import ParameterError
-from psd.ingest.sources import files_of
-from psd.publish.fields import public_files
 from psd.publish.public_files import BoundaryFile, CovariateFile
 from psd.regions.hierarchy import RegionHierarchy
-from psd.regions.inputs import CellRegions, RegionFiles, refuse_record_files
+from psd.regions.inputs import CellRegions, RegionFiles
 from psd.release.post_processing import PostProcessing
 from psd.space.boundary import Boundary
 from psd.space.covariate import Covariate, check_covariate
@@ -21,7 +18,6 @@ from psd.space.domain import Domain
 __all__ = [
     "PublicInputs",
     "boundary_of",
-    "check_public_files",
     "covariate_of",
     "default_post_processing",
     "polygons_of",
@@ -204,19 +200,6 @@ def regions_of(
     if not isinstance(domain, Domain):
         raise ParameterError("bounds must be public with regions, got none or private ones")
     return value.read(domain, None if boundary is None else boundary_of(boundary, domain))
-
-
-def check_public_files(values: Mapping[str, Any], data: Any) -> None:
-    """Refuse public files of these values of fields that are inputs of records as well.
-
-    Raises
-    ------
-    ParameterError
-        See `psd.regions.inputs.refuse_record_files`.
-    """
-    paths = public_files(values)
-    if paths:
-        refuse_record_files(paths, files_of(data if isinstance(data, list) else [data]))
 
 
 def _check_polygons(name: str, value: Any, others: str = "") -> None:
