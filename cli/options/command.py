@@ -35,6 +35,7 @@ _EDGES = 4
 _OTHER_NAMES = {
     "ids": "region_id",
     "parents": "region_parent",
+    "populations": "population",
     "insecure_seed": "seed",
 }
 

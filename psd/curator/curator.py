@@ -364,7 +364,7 @@ class Curator:
         cells : Cells
             Cells to count, each once.
         loss : array_like of int, shape () or (n,)
-            Charged for each cell, above 0: nano-epsilon, or 1e-12 of rho.
+            Charged for each cell, above 0: loss-epsilon, or 1e-12 of rho.
 
         Returns
         -------
@@ -429,7 +429,7 @@ class Curator:
         axis : int
             0 for a line of constant x, 1 for y.
         loss : array_like of int, shape () or (n,)
-            Charged for each cell, above 0: nano-epsilon, or 1e-12 of rho.
+            Charged for each cell, above 0: loss-epsilon, or 1e-12 of rho.
         p, q : array_like of int, shape () or (n,)
             The quantile p/q, 0 < p < q; 1/2 is the median.
 
@@ -499,7 +499,7 @@ class Curator:
         axis : int
             0 for a line of constant x, 1 for y.
         loss : array_like of int, shape () or (n,)
-            Charged for each cell, above 0: nano-epsilon, or 1e-12 of rho.
+            Charged for each cell, above 0: loss-epsilon, or 1e-12 of rho.
         bins : int
             Bins per side of the domain, 1 to 1,024; a cell has those that it meets. Public.
         lines : int
@@ -588,7 +588,7 @@ class Curator:
         cells : Cells
             Cells to grow from, none of them cut before.
         loss : array_like of int, shape () or (n,)
-            Charged for each cell, above 0: nano-epsilon, or 1e-12 of rho.
+            Charged for each cell, above 0: loss-epsilon, or 1e-12 of rho.
         height : int
             Maximum number of levels below each cell. Public.
 

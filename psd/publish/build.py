@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from psd.errors import ParameterError
 from psd.ledger.account import Account
-from psd.publish.fields import FIELDS, check_public_files, public_files
-from psd.publish.inputs import inputs_and_engine
+from psd.publish.fields import FIELDS, public_files
+from psd.publish.inputs import check_public_files, inputs_and_engine
 from psd.publish.observer import SILENT, Observer
 from psd.publish.pipeline import publish
 from psd.publish.request_values import DEFAULT_METHOD, request_from_values

@@ -2,7 +2,8 @@
 
 A field has one name. It is the argument of `psd.build`, the key of a recipe, and, with hyphens, the
 option of the command line. Its texts and values are read by one function in all three, and written
-to recipes and to ``--dry-run`` by another.
+to recipes and to ``--dry-run`` by another. Commands read the table for their help, those of a
+device too, so nothing that reads records or draws is imported with it.
 """
 
 from __future__ import annotations
@@ -19,21 +20,20 @@ from psd._util.closest_name import check_names
 from psd._util.instances import type_text
 from psd._util.plugins import names
 from psd._util.toml_values import read_toml, texts_of, values_of
-from psd.curator.private_bounds import PrivateBounds
 from psd.decompositions import methods
 from psd.decompositions._workload_shares import CLASSES
 from psd.errors import InputDataError, ParameterError
-from psd.ingest.sources import Columns, files_of
 from psd.privacy.delta import delta_text
 from psd.privacy.statements import method_parameters
 from psd.publish.public_files import BoundaryFile, CovariateFile
 from psd.regions.hierarchy import KINDS
-from psd.regions.inputs import CellRegions, RegionFiles, refuse_record_files
+from psd.regions.inputs import CellRegions, RegionFiles
 from psd.release.about import ABOUT_KEYS, About, about_from_mapping, about_header
 from psd.space.domain import DEFAULT_LATTICE, USUAL_MIN_CELL, Domain
 from psd.space.time_slices import TimeSlices, slices_text
 
 if TYPE_CHECKING:
+    from psd.curator.private_bounds import PrivateBounds
     from psd.publish.request import BuildRequest
 
 __all__ = [
@@ -44,7 +44,6 @@ __all__ = [
     "REPLACED",
     "Field",
     "check_known",
-    "check_public_files",
     "field_names",
     "is_cells",
     "is_workload_file",
@@ -354,8 +353,10 @@ def _column(name: str) -> Formatter:
     """The name of a column, or how text is read; None where it is the default."""
 
     def value_of(request: BuildRequest, folder: Path | None) -> Any:
-        stated = None if request.columns is None else getattr(request.columns, name)
-        return None if stated == getattr(Columns(), name) else stated
+        if request.columns is None:
+            return None
+        stated = getattr(request.columns, name)
+        return None if stated == getattr(type(request.columns)(), name) else stated
 
     return value_of
 
@@ -367,7 +368,7 @@ def _of_area(value_of: Callable[[Domain | PrivateBounds], Any]) -> Formatter:
 
 def _bounds_value(area: Domain | PrivateBounds) -> Any:
     """Numbers, or the word for private ones."""
-    return PRIVATE if isinstance(area, PrivateBounds) else list(area.bounds)
+    return list(area.bounds) if isinstance(area, Domain) else PRIVATE
 
 
 def _private_bounds(name: str) -> Formatter:
@@ -383,7 +384,7 @@ def _lattice_value(area: Domain | PrivateBounds) -> Any:
 
 def _min_cell_value(area: Domain | PrivateBounds) -> Any:
     """Smallest cell of an area; 0 where there is none and the default would set one."""
-    if isinstance(area, PrivateBounds):
+    if not isinstance(area, Domain):
         return None if area.min_cell == USUAL_MIN_CELL else area.min_cell or "0"
     usual = replace(area, min_cell=USUAL_MIN_CELL).min_cell
     return area.min_cell or (None if usual is None else "0")
@@ -743,19 +744,6 @@ def public_files(values: Mapping[str, Any], folder: Path | None = None) -> list[
             if isinstance(text, os.PathLike) or "=" not in str(text)
         ]
     return files
-
-
-def check_public_files(values: Mapping[str, Any], data: Any) -> None:
-    """Refuse public files of these values of fields that are inputs of records as well.
-
-    Raises
-    ------
-    ParameterError
-        See `psd.regions.inputs.refuse_record_files`.
-    """
-    paths = public_files(values)
-    if paths:
-        refuse_record_files(paths, files_of(data if isinstance(data, list) else [data]))
 
 
 def values_of_request(request: BuildRequest, *, folder: Path | None = None) -> dict[str, Any]:

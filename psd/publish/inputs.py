@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from psd._apps import load_member
@@ -10,8 +10,24 @@ from psd._util.postgres import is_address
 from psd.errors import ParameterError
 from psd.ingest.engine import Engine
 from psd.ingest.engine import engine as find_engine
+from psd.ingest.sources import files_of
+from psd.publish.fields import public_files
+from psd.regions.inputs import refuse_record_files
 
-__all__ = ["inputs_and_engine", "inputs_of"]
+__all__ = ["check_public_files", "inputs_and_engine", "inputs_of"]
+
+
+def check_public_files(values: Mapping[str, Any], data: Any) -> None:
+    """Refuse public files of these values of fields that are inputs of records as well.
+
+    Raises
+    ------
+    ParameterError
+        See `psd.regions.inputs.refuse_record_files`.
+    """
+    paths = public_files(values)
+    if paths:
+        refuse_record_files(paths, files_of(data if isinstance(data, list) else [data]))
 
 
 def inputs_of(inputs: Sequence[Any], table: str | None, query: str | None) -> list[Any]:

@@ -48,7 +48,7 @@ PARAMETERS = [
     (lambda: build(epsilon=0), "epsilon", 0),
     (lambda: build(domain="d"), "domain", None),
     (lambda: build(method=psd.decompositions.Grid), "method", None),
-    (lambda: psd.tally("p.csv", epsilom=1), "epsilom", None),
+    (lambda: psd.tally([], domain=DOMAIN, usr="id"), "usr", None),
 ]
 DOMAINS = [
     (lambda: psd.Domain(bounds=(1, 0, 0, 1)), "bounds", (1, 0, 0, 1)),

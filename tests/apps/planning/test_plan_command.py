@@ -106,7 +106,7 @@ REFUSED_OPTIONS = [
     (2, "--methods magic", "magic"),
     (2, "--density even", "must be one of uniform"),
     (2, "--covariate x.npy", "give --bounds"),
-    (2, "--covariate x.npy", "--covariate needs a location"),
+    (2, "--covariate x.npy:column=y", "is now --covariate-column"),
     (2, "--plot p.pdf", "--plot must end in .png, .svg or .html, got p.pdf"),
     (2, "-o p.txt", "--format csv or json"),
 ]
@@ -207,7 +207,7 @@ WRONG_REGIONS = [
     (2, f"{GIVEN} --sizes 1%", "--sizes must be left out with"),
     (2, f"{GIVEN} --plot p.pdf", "--plot must end in .png"),
     (2, f"{OF_AREA} --boundary b", "given with --regions"),
-    (8, f"{GIVEN} --boundary none.gpkg", "none.gpkg does not exist"),
+    (2, f"{GIVEN} --boundary wards.gpkg:repair=yes", "is now --repair"),
     (2, f"{OF_WARDS} {PEOPLE} --epsilon 1 --area 9", "--area must be left out with"),
     (2, f"{GIVEN} --methods none,auto", "--methods must be one of"),
     (2, f"{GIVEN} --methods grid", "must be one of"),
@@ -273,8 +273,8 @@ def test_no_number_or_heading_is_cut_on_narrow_terminals(monkeypatch, subtests):
 
 def test_numbers_of_slices_are_checked(subtests):
     table = [
-        (2, "many", "'many' is not a whole number"),
-        (2, "12:max_per_slice=-1", "is now --max-per-slice"),
+        (2, "many", "'--slices': 'many' is not a whole number"),
+        (2, "12:max_per_slice=2", "is now --max-per-slice"),
         (2, "0", "--slices must be between 1 and"),
     ]
     check_refusals(subtests, table, f"{OF_SLICES} --slices")

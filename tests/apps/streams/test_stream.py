@@ -173,7 +173,7 @@ def test_what_a_stream_does_not_offer(tmp_path, subtests):
     rows = [
         ({"user": "user", "count": "users"}, "count must be records in a stream"),
         ({"user": "user", "max_contributions": "auto"}, "max_contributions must be a number"),
-        ({"slices": None}, "slices must be given"),
+        ({"slices": None}, "slices must be given; they are all that the stream can have"),
         ({"domain": psd.PrivateBounds(crs="EPSG:4326")}, "bounds must be public with slices"),
         ({"time": None}, "time must name the column of times"),
     ]

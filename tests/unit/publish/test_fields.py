@@ -1,6 +1,8 @@
 """The table of the fields: every form of a request follows from it, and nothing private leaves."""
 
 import inspect
+import subprocess
+import sys
 import typing
 from dataclasses import replace
 from pathlib import Path
@@ -81,6 +83,17 @@ def test_python_has_the_fields():
     assert request_of(**{**left_out, "bounds": BOUNDS}, epsilon=1) == request_of(
         bounds=BOUNDS, epsilon=1
     )
+
+
+def test_the_table_imports_nothing_that_reads_records_or_draws():
+    """Commands of a device import it for their help."""
+    rooms = "ingest", "mechanisms", "curator", "ledger", "api", "apps"
+    script = f"""
+import sys, psd.publish.fields
+sys.exit(str([n for n in sys.modules if n.startswith(tuple("psd." + n for n in {rooms}))]))
+"""
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert ended.stderr == "[]\n"
 
 
 # A request and its values
