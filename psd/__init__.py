@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         train_factors,
         train_weights,
     )
+    from psd.api.answers import Answers
     from psd.api.differences import difference, ratio
     from psd.api.loading import load
     from psd.api.release import Release
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Account",
+    "Answers",
     "CellRegions",
     "Columns",
     "ContributionChoice",
@@ -110,6 +112,7 @@ __all__ = [
 # The module of each name; imported when first used, so that the command line starts at once.
 _MODULES = {
     "Account": "psd.ledger.account",
+    "Answers": "psd.api.answers",
     "CellRegions": "psd.regions.inputs",
     "Columns": "psd.ingest.sources",
     "ContributionChoice": "psd.curator.contribution_choice",

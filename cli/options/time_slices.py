@@ -17,15 +17,56 @@ if TYPE_CHECKING:
     Loaded = TypeVar("Loaded", Release, SeriesRelease)
 
 __all__ = [
+    "EACH",
     "SLICE",
+    "WHEN",
     "release_at",
     "release_or_series_at",
+    "release_when",
     "slice_at",
 ]
 
 SLICE = click.option(
     "--slice", "slice_name", metavar="NAME", help="Time slice of a series, such as 2024-06."
 )
+
+
+WHEN = click.option(
+    "--when",
+    metavar="WINDOW",
+    help="Window of a series, such as 2024-06 or 2024-06..2024-08, both ends included. It must "
+    "begin and end where slices do; all slices by default.",
+)
+
+EACH = click.option(
+    "--each",
+    type=click.Choice(["slice"]),
+    help="Answer the slices of a series one by one; by default together, one answer for each area.",
+)
+
+
+def release_when(path: str, when: str | None) -> Release:
+    """Release of a file, or the one slice of a series that a window is.
+
+    Raises
+    ------
+    UsageError
+        If a window of a single release is named, or one of several slices.
+    ReleaseFormatError
+        If the file is not a release, or is a series and no window is named.
+    """
+    from psd.api.series import SeriesRelease
+
+    if when is None or not _is_series(path):
+        return release_at(path, when, "--when")
+    series = SeriesRelease.load(path, max_nodes=chosen_max_nodes())
+    found = series.slices.window(when)
+    if len(found) > 1:
+        raise click.UsageError(
+            f"--when must be one time slice for this question, got {when[:80]}, which is "
+            f"{len(found):,}"
+        )
+    return _note_source(series.releases[found[0]])
 
 
 def release_or_series_at(path: str, name: str | None) -> Release | SeriesRelease:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from psd.api._release_facts import ReleaseFacts
+from psd.errors import ParameterError
 from psd.query.reliability import Threshold
-from psd.space.regions import attach_crs
 
 if TYPE_CHECKING:
     import geopandas
     import pandas
 
-    from psd.query.explain import Explanation
-    from psd.query.joint import Joint
+    from psd.api.answers import Answers
     from psd.statistics.raster import Raster
 
 __all__ = ["ReleaseAnswers"]
@@ -28,62 +26,101 @@ class ReleaseAnswers(ReleaseFacts):
 
     def query(
         self,
-        regions: Any,
+        areas: Any = None,
         *,
+        when: str | None = None,
+        each: Literal["slice"] | None = None,
+        level: str | None = None,
+        id: str | None = None,
         crs: Any = None,
         confidence: float = 0.95,
         threshold: Threshold = 0.3,
-    ) -> pandas.DataFrame | geopandas.GeoDataFrame:
-        """Estimate the counts of regions, with predicted errors.
+    ) -> Answers:
+        """Estimate the counts of areas, with predicted errors.
 
         Parameters
         ----------
-        regions : polygons or boxes
-            Polygons: a GeoDataFrame or GeoSeries; or one or several shapely geometries, objects
-            with ``__geo_interface__``, texts of WKT or EWKT, or GeoJSON as text or mapping. Their
-            vertices are transformed to the CRS of the release, after lines are divided into pieces
-            of at most 1/1000 of the longer side of the domain. Boxes: one ``(west, south, east,
-            north)``, an array of shape (n, 4), or a DataFrame with these columns, in the CRS of the
-            release.
+        areas : boxes, polygons, names of regions, a table, or a file, optional
+            Boxes: one ``(west, south, east, north)``, an array of shape (n, 4), or a DataFrame
+            with these columns, in the CRS of the release. Polygons: a GeoDataFrame or GeoSeries;
+            or one or several shapely geometries, objects with ``__geo_interface__``, texts of WKT
+            or EWKT, or GeoJSON as text or mapping. Their vertices are transformed to the CRS of
+            the release, after lines are divided into pieces of at most 1/1000 of the longer side
+            of the domain. Names: the id of a region of `level`, or several; a list among them is
+            the union of its regions. A table: a DataFrame with a column `id` of these names. A
+            file: its path, of polygons, of boxes, or with `id` of such a table. A text is WKT or
+            GeoJSON, else the id of a region, else a path. By default, all regions of `level`.
+        when : str, optional
+            Window of a release with time slices: a month, week, day or hour, or ``FIRST..LAST``
+            with both ends, such as ``"2024-02..2024-04"``. It is made of whole slices. All of them
+            by default.
+        each : {"slice"}, optional
+            Answer every slice, one after another, with a first column ``slice``. By default, the
+            slices are answered together, with one answer for each area.
+        level : str, optional
+            Name of the level of regions by name; the lowest one by default.
+        id : str, optional
+            Column of a table with ids of regions; numbers without a fraction are read as integers.
         crs : any CRS that pyproj understands, optional
-            CRS of polygons that do not state one; it is never guessed. Tables and EWKT state
-            theirs, and GeoJSON is in EPSG:4326 unless its ``crs`` member names another.
-            ``release.domain.crs`` is the CRS of the release.
+            CRS of polygons that do not state one. Tables and EWKT state theirs; GeoJSON is in
+            EPSG:4326 unless its ``crs`` member names another; one shapely geometry is in the CRS
+            of the release. It is never guessed otherwise.
         confidence : float
             Confidence level of the intervals ``lower`` to ``upper``, in (0, 1).
         threshold : float or tuple of two floats
             Largest relative error that counts as ``reliable``; or the largest one of a good
-            estimate, and that of a reliable one, such as ``(0.165, 0.333)``. By default an estimate
-            is good up to 0.12, or up to the threshold if that is less.
+            estimate, and that of a reliable one, such as ``(0.165, 0.333)``. By default an
+            estimate is good up to 0.12, or up to the threshold if that is less.
 
         Returns
         -------
-        DataFrame or GeoDataFrame
-            For a table, the caller's columns and index, followed by the answer's columns; for a
-            GeoSeries its geometry and index. The answer's columns, in the order of the regions, are
-            ``id`` (not for a GeoDataFrame), ``estimate,
-            perturbation_error, nonuniformity_error, error, lower, upper,
-            relative_perturbation_error, relative_nonuniformity_error, relative_error, reliable,
-            quality``. Errors are predicted standard deviations in records; where users are counted,
-            all of these are in users. Relative errors are divided by the estimate, and infinite
-            where it is 0 and the error is not. An answer is reliable if its relative error is at
-            most the threshold and its interval lies above 0. Its quality is ``good``, ``use with
-            care`` or, if it is not reliable, ``poor``.
+        psd.api.answers.Answers
+            The table of answers, and what follows from it: totals, joint intervals, explanations.
+            Of several slices together, the estimate is the sum of the unbiased estimates of the
+            slices, cut at 0, so it is not the sum of the answers of each slice, which are cut one
+            by one. The noise of different slices is independent: its variances are added. What is
+            uneven inside a cell is alike in many slices: the standard deviations are added.
 
         Raises
         ------
         ParameterError
-            If a region is malformed, not valid, too large, or lies outside the domain.
+            If an area is malformed, not valid, too large, or lies outside the domain; a level or
+            an id does not exist; `when` or `each` is given and the release has no time; a window
+            is not made of slices; or slices that are running totals of a stream would be added.
         DomainError
             If a CRS is missing or unknown.
-        """
-        from psd.api._answer_tables import with_columns_of
-        from psd.query import answer_regions
+        InputDataError
+            If a file cannot be read.
 
-        answers = answer_regions(
-            self.index, regions, crs=crs, confidence=confidence, threshold=threshold
+        Examples
+        --------
+        >>> import psd
+        >>> domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
+        >>> tree = psd.grid_tree(domain, 2)
+        >>> release = psd.Release.from_counts(tree, [5, 1, 0, 2], 1.0, domain=domain)
+        >>> release.query([(0, 0, 2, 1), (0, 0, 1, 2)])["estimate"].round(1).tolist()
+        [6.0, 5.0]
+        >>> release.query("POLYGON((0 0, 2 0, 2 2, 0 0))", crs="EPSG:3857")["reliable"].item()
+        False
+        """
+        from psd.api.answers import answer_question
+        from psd.query.areas import read_areas
+
+        for name, value in (("when", when), ("each", each)):
+            if value is not None:
+                raise ParameterError(
+                    f"{name} must be left out, got {str(value)[:80]!r}; the release has no time "
+                    "slices",
+                    name=name,
+                )
+        return answer_question(
+            read_areas(areas, self.domain, self.tree, level=level, column=id, crs=crs),
+            {"": self},
+            each=None,
+            guarantee=self.guarantee_text,
+            confidence=confidence,
+            threshold=threshold,
         )
-        return with_columns_of(regions, answers, crs)
 
     def estimate(self, boxes: Any) -> NDArray[np.float64]:
         """Estimate the counts of many boxes, without errors.
@@ -130,90 +167,9 @@ class ReleaseAnswers(ReleaseFacts):
 
         return box_estimates(self.index, boxes)
 
-    def joint(
-        self,
-        regions: Any,
-        *,
-        crs: Any = None,
-        confidence: float = 0.95,
-        threshold: Threshold = 0.3,
-    ) -> Joint:
-        """Answer regions together, with their covariance, for totals, differences and ratios.
-
-        Parameters
-        ----------
-        regions : GeoDataFrame, GeoSeries, geometries, boxes or DataFrame of boxes
-            As in `query`, at most 5,000.
-        crs : any CRS that pyproj understands, optional
-            As in `query`.
-        confidence : float
-            Confidence level of each interval ``lower`` to ``upper``, and of all intervals
-            ``joint_lower`` to ``joint_upper`` together, in (0, 1).
-        threshold : float or tuple of two floats
-            As in `query`.
-
-        Returns
-        -------
-        Joint
-            See `psd.query.joint.Joint`.
-
-        Raises
-        ------
-        ParameterError
-            If a region is malformed or lies outside the domain, or there are too many.
-        DomainError
-            If a CRS is missing.
-        """
-        from psd.api._answer_tables import with_columns_of
-        from psd.query.joint import answer_jointly
-
-        shapes = attach_crs(regions, crs, self.domain)
-        joint = answer_jointly(self.index, shapes, confidence=confidence, threshold=threshold)
-        return replace(joint, answers=with_columns_of(regions, joint.answers, crs))
-
-    def explain(self, regions: Any, *, crs: Any = None) -> list[Explanation]:
-        """Explain the error of each answer, and what would reduce it.
-
-        Parameters
-        ----------
-        regions : GeoDataFrame, GeoSeries, geometries, boxes or DataFrame of boxes
-            As in `query`; each takes as long as some thousand answers.
-        crs : any CRS that pyproj understands, optional
-            As in `query`.
-
-        Returns
-        -------
-        list of Explanation
-            In the order of the regions; see `psd.query.explain.Explanation`.
-
-        Raises
-        ------
-        ParameterError
-            If a region is malformed or lies outside the domain.
-        DomainError
-            If a CRS is missing.
-
-        Examples
-        --------
-        >>> import psd
-        >>> domain = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
-        >>> tree = psd.grid_tree(domain, 2)
-        >>> release = psd.Release.from_counts(tree, [500, 100, 0, 200], 1.0, domain=domain)
-        >>> [found] = release.explain([(0, 0, 1, 2)])
-        >>> found.noise_share < 0.01
-        True
-        >>> found.remedies[["change", "error"]].round(1).values.tolist()[-1]
-        ['cells half as wide at its edge', 2.0]
-        """
-        from psd.query.explain import explain_regions
-
-        regions = attach_crs(regions, crs, self.domain)
-        self.query(regions)  # refuses regions that cannot be answered
-        return explain_regions(self.model, regions)
-
     def nested(
         self,
-        regions: Any,
+        areas: Any,
         *,
         parents: ArrayLike | None = None,
         crs: Any = None,
@@ -224,7 +180,7 @@ class ReleaseAnswers(ReleaseFacts):
 
         Parameters
         ----------
-        regions : GeoDataFrame, GeoSeries, geometries, boxes or DataFrame of boxes
+        areas : boxes or polygons
             As in `query`, each inside the next; or a table with columns ``id`` and ``parent``,
             the id of the region that each lies in.
         parents : array_like of int, optional
@@ -246,14 +202,16 @@ class ReleaseAnswers(ReleaseFacts):
         ParameterError
             If a region does not lie inside its parent, or regions of one parent overlap.
         """
-        from psd.api._answer_tables import with_columns_of
+        from psd.query.areas import read_areas
         from psd.statistics.nested import answer_nested
 
-        shapes = attach_crs(regions, crs, self.domain)
-        answers = answer_nested(
-            self.index, shapes, parents=parents, confidence=confidence, threshold=threshold
+        return answer_nested(
+            self.index,
+            read_areas(areas, self.domain, self.tree, crs=crs),
+            parents=parents,
+            confidence=confidence,
+            threshold=threshold,
         )
-        return with_columns_of(regions, answers, crs)
 
     def raster(self, columns: int, rows: int) -> Raster:
         """Counts, densities and errors of equal cells over the domain.
@@ -314,19 +272,19 @@ class ReleaseAnswers(ReleaseFacts):
         DataFrame or GeoDataFrame
             k rows by falling estimate: ``rank``, the sides of the cell or the caller's columns,
             ``estimate, error, density`` (of cells, per square kilometre of ground) and
-            ``probability``. Errors are assumed to be jointly normal, with the covariance of
-            `joint`, and all true counts to be equally likely beforehand.
+            ``probability``. Errors are assumed to be jointly normal, with the covariance
+            of `Answers.joint`, and all true counts to be equally likely beforehand.
 
         Raises
         ------
         ParameterError
             If an argument is out of range.
         """
+        from psd.query.areas import read_areas
         from psd.statistics.top_cells import rank_top
 
-        if regions is not None:
-            regions = attach_crs(regions, crs, self.domain)
-        return rank_top(self.index, k, size=size, regions=regions, by=by, draws=draws, seed=seed)
+        areas = None if regions is None else read_areas(regions, self.domain, self.tree, crs=crs)
+        return rank_top(self.index, k, size=size, areas=areas, by=by, draws=draws, seed=seed)
 
     def quantiles(
         self,

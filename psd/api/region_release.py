@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from psd.api.release import Release
@@ -18,8 +17,6 @@ from psd.space.region_tree import RegionTree
 if TYPE_CHECKING:
     import geopandas
     import pandas
-
-    from psd.query.joint import Joint
 
 __all__ = ["RegionRelease", "release_of"]
 
@@ -58,120 +55,6 @@ class RegionRelease(Release):
     def levels(self) -> tuple[str, ...]:
         """Names of the levels of regions, the highest first."""
         return tuple(level.name for level in self.regions_tree.regions.levels)
-
-    def query_regions(
-        self,
-        level: str | None = None,
-        ids: Sequence[str | Sequence[str]] | None = None,
-        *,
-        confidence: float = 0.95,
-        threshold: Threshold = 0.3,
-    ) -> pandas.DataFrame:
-        """Estimate the counts of named regions, with predicted errors.
-
-        Parameters
-        ----------
-        level : str, optional
-            Name of the level; the lowest one by default.
-        ids : sequence of str, or of sequences of str, optional
-            Ids of regions of the level; several together for the union of these regions. All
-            regions of the level by default.
-        confidence, threshold : float
-            As in `psd.Release.query`.
-
-        Returns
-        -------
-        DataFrame
-            Columns as from `psd.Release.query`, in the order of the ids. No cell is covered in
-            part, so the error is that of the noise.
-
-        Raises
-        ------
-        ParameterError
-            If a level or an id does not exist, or an id of a union is repeated.
-        """
-        from psd.query.region_nodes import answer_named_regions
-
-        check_levels(confidence, threshold)
-        return answer_named_regions(
-            self.model,
-            self.regions_tree,
-            level=level,
-            ids=ids,
-            confidence=confidence,
-            threshold=threshold,
-        )
-
-    def query_table(
-        self,
-        table: pandas.DataFrame,
-        column: str = "id",
-        *,
-        level: str | None = None,
-        confidence: float = 0.95,
-        threshold: Threshold = 0.3,
-    ) -> pandas.DataFrame:
-        """Estimate the counts of the regions that the rows of a table name.
-
-        Parameters
-        ----------
-        table : DataFrame or GeoDataFrame
-            Rows with the id of a region. Public.
-        column : str
-            Column of the ids; numbers without a fraction are read as integers.
-        level, confidence, threshold
-            As in `query_regions`.
-
-        Returns
-        -------
-        DataFrame or GeoDataFrame
-            The columns, rows and order of the table, with those of the answers after them.
-
-        Raises
-        ------
-        ParameterError
-            If there is no such column, an id does not exist, or a column has the name of one of
-            the answers.
-        """
-        from psd.api._answer_tables import join_answers, region_ids
-
-        answers = self.query_regions(
-            level, region_ids(table, column), confidence=confidence, threshold=threshold
-        )
-        joined: pandas.DataFrame = join_answers(table, answers)
-        return joined
-
-    def joint_regions(
-        self,
-        level: str | None = None,
-        ids: Sequence[str | Sequence[str]] | None = None,
-        *,
-        confidence: float = 0.95,
-        threshold: Threshold = 0.3,
-    ) -> Joint:
-        """Answer named regions together, with their covariance; see `psd.Release.joint`.
-
-        Parameters
-        ----------
-        level, ids, confidence, threshold
-            As in `query_regions`; at most 5,000 answers.
-
-        Raises
-        ------
-        ParameterError
-            If a level or an id does not exist, or there are too many.
-        """
-        from psd.query.named_joint import answer_named_jointly
-
-        check_levels(confidence, threshold)
-        return answer_named_jointly(
-            self.model,
-            self.regions_tree,
-            level=level,
-            ids=ids,
-            confidence=confidence,
-            threshold=threshold,
-        )
 
     def top(
         self,
@@ -215,7 +98,7 @@ class RegionRelease(Release):
                 f"by must be count for the regions of a level, got {by!r}; size= ranks the cells "
                 "of a raster by density"
             )
-        return rank_jointly(self.joint_regions(level), k, draws=draws, seed=seed)
+        return rank_jointly(self.query(level=level).joint(), k, draws=draws, seed=seed)
 
     def to_geopandas(  # type: ignore[override] # levels have names
         self, level: str | None = None, *, confidence: float = 0.95, threshold: Threshold = 0.3
@@ -227,13 +110,13 @@ class RegionRelease(Release):
         level : str, optional
             Name of the level; the lowest one by default.
         confidence, threshold : float
-            As in `query_regions`.
+            As in `query`.
 
         Returns
         -------
         GeoDataFrame
-            Columns as from `query_regions`, ``density`` (per square kilometre of ground, or square
-            unit of a local CRS), and the polygons, in the CRS of the release.
+            Columns as those of `Answers.table`, ``density`` (per square kilometre of ground, or
+            square unit of a local CRS), and the polygons, in the CRS of the release.
 
         Raises
         ------

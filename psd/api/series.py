@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from psd._util.file_endings import check_release_name
-from psd.api.region_release import RegionRelease, release_of
+from psd.api.region_release import release_of
 from psd.api.release import Release
 from psd.errors import ParameterError
 from psd.privacy.epsilon import epsilon_text
@@ -25,8 +25,9 @@ from psd.space.time_slices import TimeSlices
 
 if TYPE_CHECKING:
     import geopandas
-    import pandas
     from matplotlib.figure import Figure
+
+    from psd.api.answers import Answers
 
 __all__ = ["SeriesRelease"]
 
@@ -56,7 +57,8 @@ class SeriesRelease:
     >>> counts = [[5, 1, 0, 2], [7, 1, 0, 2]]
     >>> releases = [psd.Release.from_counts(tree, c, 1.0, domain=domain) for c in counts]
     >>> series = psd.SeriesRelease.of(months, releases)
-    >>> series.query([(0, 0, 2, 1)])[["slice", "estimate"]].round(1).values.tolist()
+    >>> answers = series.query([(0, 0, 2, 1)], each="slice")
+    >>> answers.table[["slice", "estimate"]].round(1).values.tolist()
     [['2024-01', 6.0], ['2024-02', 8.0]]
     """
 
@@ -187,118 +189,71 @@ class SeriesRelease:
 
     def query(
         self,
-        regions: Any,
+        areas: Any = None,
         *,
+        when: str | None = None,
+        each: Literal["slice"] | None = None,
+        level: str | None = None,
+        id: str | None = None,
         crs: Any = None,
         confidence: float = 0.95,
         threshold: Threshold = 0.3,
-    ) -> pandas.DataFrame | geopandas.GeoDataFrame:
-        """Query every slice; the answers follow one another, with a first column ``slice``.
+    ) -> Answers:
+        """Estimate the counts of areas, with predicted errors.
 
         Parameters
         ----------
-        regions, crs, confidence, threshold
-            As in `Release.query`.
+        areas : boxes, polygons, names of regions, a table, or a file, optional
+            Boxes: one ``(west, south, east, north)``, an array of shape (n, 4), or a DataFrame
+            with these columns, in the CRS of the release. Polygons: a GeoDataFrame or GeoSeries;
+            or one or several shapely geometries, objects with ``__geo_interface__``, texts of WKT
+            or EWKT, or GeoJSON as text or mapping. Their vertices are transformed to the CRS of
+            the release, after lines are divided into pieces of at most 1/1000 of the longer side
+            of the domain. Names: the id of a region of `level`, or several; a list among them is
+            the union of its regions. A table: a DataFrame with a column `id` of these names. A
+            file: its path, of polygons, of boxes, or with `id` of such a table. A text is WKT or
+            GeoJSON, else the id of a region, else a path. By default, all regions of `level`.
+        when : str, optional
+            Window of a release with time slices: a month, week, day or hour, or ``FIRST..LAST``
+            with both ends, such as ``"2024-02..2024-04"``. It is made of whole slices. All of them
+            by default.
+        each : {"slice"}, optional
+            Answer every slice, one after another, with a first column ``slice``. By default, the
+            slices are answered together, with one answer for each area.
+        level : str, optional
+            Name of the level of regions by name; the lowest one by default.
+        id : str, optional
+            Column of a table with ids of regions; numbers without a fraction are read as integers.
+        crs : any CRS that pyproj understands, optional
+            CRS of polygons that do not state one. Tables and EWKT state theirs; GeoJSON is in
+            EPSG:4326 unless its ``crs`` member names another; one shapely geometry is in the CRS
+            of the release. It is never guessed otherwise.
+        confidence : float
+            Confidence level of the intervals ``lower`` to ``upper``, in (0, 1).
+        threshold : float or tuple of two floats
+            Largest relative error that counts as ``reliable``; or the largest one of a good
+            estimate, and that of a reliable one, such as ``(0.165, 0.333)``. By default an
+            estimate is good up to 0.12, or up to the threshold if that is less.
 
         Returns
         -------
-        DataFrame or GeoDataFrame
-            As from `Release.query`, for each slice.
-        """
-        options = {"crs": crs, "confidence": confidence, "threshold": threshold}
-        named = zip(self, self.releases, strict=True)
-        return stack_answers({name: release.query(regions, **options) for name, release in named})
-
-    def query_regions(
-        self,
-        level: str | None = None,
-        ids: Sequence[str | Sequence[str]] | None = None,
-        *,
-        confidence: float = 0.95,
-        threshold: Threshold = 0.3,
-    ) -> pandas.DataFrame:
-        """Named regions of every slice, one after another, with a first column ``slice``.
-
-        Parameters
-        ----------
-        level, ids, confidence, threshold
-            As in `psd.api.region_release.RegionRelease.query_regions`.
-
-        Raises
-        ------
-        ParameterError
-            If the releases have no named regions, or as there.
-        """
-        options: dict[str, Any] = {"confidence": confidence, "threshold": threshold}
-        return stack_answers(
-            {name: r.query_regions(level, ids, **options) for name, r in self._named_regions()}
-        )
-
-    def query_table(
-        self,
-        table: pandas.DataFrame,
-        column: str = "id",
-        *,
-        level: str | None = None,
-        confidence: float = 0.95,
-        threshold: Threshold = 0.3,
-    ) -> pandas.DataFrame:
-        """Regions of a table of the caller, for every slice, with a first column ``slice``.
-
-        Parameters
-        ----------
-        table, column, level, confidence, threshold
-            As in `psd.api.region_release.RegionRelease.query_table`.
-
-        Raises
-        ------
-        ParameterError
-            If the releases have no named regions, or as there.
-        """
-        options: dict[str, Any] = {"confidence": confidence, "threshold": threshold}
-        return stack_answers(
-            {
-                name: r.query_table(table, column, level=level, **options)
-                for name, r in self._named_regions()
-            }
-        )
-
-    def total(
-        self,
-        regions: Any,
-        first: str | None = None,
-        last: str | None = None,
-        *,
-        crs: Any = None,
-        confidence: float = 0.95,
-        threshold: Threshold = 0.3,
-    ) -> pandas.DataFrame | geopandas.GeoDataFrame:
-        """Estimate the counts of regions in several slices together, one answer per region.
-
-        Guarantees
-        ----------
-        - The sum over one slice is the answer of that slice.
-
-        Parameters
-        ----------
-        regions, crs, confidence, threshold
-            As in `Release.query`.
-        first, last : str, optional
-            Names of the first and the last slice, both included; those of the series by default.
-
-        Returns
-        -------
-        DataFrame or GeoDataFrame
-            As from `Release.query`. The estimate is the sum of the unbiased estimates of the
-            slices, cut at 0, so it is not the sum of the answers of `query`, which are cut one by
-            one. The noise of different slices is independent: its variances are added. What is
+        psd.api.answers.Answers
+            The table of answers, and what follows from it: totals, joint intervals, explanations.
+            Of several slices together, the estimate is the sum of the unbiased estimates of the
+            slices, cut at 0, so it is not the sum of the answers of each slice, which are cut one
+            by one. The noise of different slices is independent: its variances are added. What is
             uneven inside a cell is alike in many slices: the standard deviations are added.
 
         Raises
         ------
         ParameterError
-            If a slice from first to last is not in the series, the slices are running totals of a
-            stream, or as `Release.query`.
+            If an area is malformed, not valid, too large, or lies outside the domain; a level or
+            an id does not exist; `when` or `each` is given and the release has no time; a window
+            is not made of slices; or slices that are running totals of a stream would be added.
+        DomainError
+            If a CRS is missing or unknown.
+        InputDataError
+            If a file cannot be read.
 
         Examples
         --------
@@ -309,110 +264,37 @@ class SeriesRelease:
         >>> counts = [[5, 1, 0, 2], [7, 1, 0, 2]]
         >>> releases = [psd.Release.from_counts(tree, c, 1.0, domain=domain) for c in counts]
         >>> series = psd.SeriesRelease.of(months, releases)
-        >>> answers = series.total([(0, 0, 2, 1)], "2024-01", "2024-02")
-        >>> answers[["estimate", "perturbation_error"]].round(2).values.tolist()
+        >>> answers = series.query([(0, 0, 2, 1)], when="2024-01..2024-02")
+        >>> answers.table[["estimate", "perturbation_error"]].round(2).values.tolist()
         [[14.0, 2.71]]
+        >>> series.query([(0, 0, 2, 1)], each="slice")["estimate"].round(1).tolist()
+        [6.0, 8.0]
         """
-        from psd.api._answer_tables import with_columns_of
-        from psd.query.slice_sums import answer_slice_sums
+        from psd.api.answers import answer_question
+        from psd.query.areas import read_areas
 
-        slices = [release.index for _, release in self._between(first, last)]
-        answers = answer_slice_sums(
-            slices, regions, crs=crs, confidence=confidence, threshold=threshold
-        )
-        return with_columns_of(regions, answers, crs)
-
-    def total_regions(
-        self,
-        level: str | None = None,
-        ids: Sequence[str | Sequence[str]] | None = None,
-        first: str | None = None,
-        last: str | None = None,
-        *,
-        confidence: float = 0.95,
-        threshold: Threshold = 0.3,
-    ) -> pandas.DataFrame:
-        """Named regions of several slices together, one answer per region.
-
-        Parameters
-        ----------
-        level, ids, confidence, threshold
-            As in `psd.api.region_release.RegionRelease.query_regions`.
-        first, last : str, optional
-            As in `total`, and so are the errors.
-
-        Raises
-        ------
-        ParameterError
-            If the releases have no named regions, a slice is not in the series, or as there.
-        """
-        from psd.query.slice_sums import answer_named_sums
-
-        names = [name for name, _ in self._between(first, last)]
-        slices = [(r.model, r.regions_tree) for name, r in self._named_regions() if name in names]
-        return answer_named_sums(slices, level, ids, confidence=confidence, threshold=threshold)
-
-    def total_table(
-        self,
-        table: pandas.DataFrame,
-        column: str = "id",
-        first: str | None = None,
-        last: str | None = None,
-        *,
-        level: str | None = None,
-        confidence: float = 0.95,
-        threshold: Threshold = 0.3,
-    ) -> pandas.DataFrame:
-        """Regions of a table of the caller, for several slices together.
-
-        Parameters
-        ----------
-        table, column, level, confidence, threshold
-            As in `psd.api.region_release.RegionRelease.query_table`.
-        first, last : str, optional
-            As in `total`.
-
-        Raises
-        ------
-        ParameterError
-            If the releases have no named regions, a slice is not in the series, or as there.
-        """
-        from psd.api._answer_tables import join_answers, region_ids
-
-        options: dict[str, Any] = {"confidence": confidence, "threshold": threshold}
-        answers = self.total_regions(level, region_ids(table, column), first, last, **options)
-        joined: pandas.DataFrame = join_answers(table, answers)
-        return joined
-
-    def _between(self, first: str | None, last: str | None) -> list[tuple[str, Release]]:
-        """Names and releases from one slice to another, all of which must be in the series."""
-        if self.record.are_running_totals:
+        if each not in (None, "slice"):
+            raise ParameterError(
+                f"each must be 'slice' or left out, got {str(each)[:80]!r}", name="each"
+            )
+        first = self.releases[0]
+        asked = read_areas(areas, first.domain, first.tree, level=level, column=id, crs=crs)
+        chosen = range(len(self)) if when is None else self.slices.window(when)
+        if each is None and len(chosen) > 1 and self.record.are_running_totals:
             raise ParameterError(
                 "slices must be counts to be added up, got running totals, each of which counts "
-                "the slices before it too; query one slice, or add up those of the other file of "
-                "the stream"
+                'the slices before it too; ask with when= for one slice, or with each="slice", or '
+                "add up those of the other file of the stream",
+                name="when",
             )
-        names = self.slices.names
-        ends = f"{first or names[0]}..{last or names[-1]}"
-        between = TimeSlices.parse(self.slices.by, ends, self.slices.time_zone).names
-        if first is None and last is None:
-            between = names
-        for name in between:
-            if name not in names:
-                raise ParameterError(
-                    f"slices must be among the {len(names)} from {names[0]} to {names[-1]}; "
-                    f"{name!r} is not in this series"
-                )
-        return [(name, self[name]) for name in between]
-
-    def _named_regions(self) -> Iterator[tuple[str, RegionRelease]]:
-        """Names and releases of the slices, which must have named regions."""
-        for name, release in zip(self, self.releases, strict=True):
-            if not isinstance(release, RegionRelease):
-                raise ParameterError(
-                    "query_regions must be used with a series that was built with regions="
-                )
-            yield name, release
+        return answer_question(
+            asked,
+            {self.slices.names[number]: self.releases[number] for number in chosen},
+            each=each,
+            guarantee=self.guarantee_text,
+            confidence=confidence,
+            threshold=threshold,
+        )
 
     def catalogue(
         self,
@@ -536,24 +418,3 @@ class SeriesRelease:
         series = SeriesRelease(record)
         vars(series)["digest"] = digest
         return series
-
-
-def stack_answers(
-    answers: dict[str, pandas.DataFrame | geopandas.GeoDataFrame],
-) -> pandas.DataFrame | geopandas.GeoDataFrame:
-    """Tables of the slices, one after another, with the name of the slice in front.
-
-    Raises
-    ------
-    ParameterError
-        If the caller's regions have a column ``slice``.
-    """
-    import pandas
-
-    for name, table in answers.items():
-        if "slice" in table.columns:
-            raise ParameterError(
-                "regions must not have a column slice, which the answers add; rename it"
-            )
-        table.insert(0, "slice", name)
-    return pandas.concat(list(answers.values()))

@@ -10,7 +10,8 @@ from psd.errors import ParameterError
 from psd.export._answers import write_answers
 from psd.export._formats import find_format, is_database, is_raster
 from psd.export._reliability import check_treatment, treat_unreliable
-from psd.query.region_nodes import answer_named_regions
+from psd.query.areas import answer_areas, read_areas
+from psd.query.index import QueryIndex
 from psd.query.reliability import Threshold
 from psd.space.ground_areas import area_unit, ground_densities, shape_ground_areas
 from psd.space.shape_transforms import transform_table
@@ -35,11 +36,11 @@ def named_regions_table(
     """Regions of a level with estimates and polygons; see `RegionRelease.to_geopandas`."""
     import geopandas as gpd
 
-    answers = answer_named_regions(
-        model, tree, level=level, ids=None, confidence=confidence, threshold=threshold
+    regions = read_areas(None, model.domain, tree, level=level)
+    answers = regions.table(
+        answer_areas([QueryIndex(model=model)], regions, confidence=confidence, threshold=threshold)
     )
-    names = [named.name for named in tree.regions.levels]
-    shapes = tree.regions.shapes(-1 if level is None else names.index(level))
+    shapes = regions.shapes(model.domain)
     areas = shape_ground_areas(model.domain, shapes)
     answers.insert(2, "density", ground_densities(answers["estimate"].to_numpy(), areas))
     if model.record.source != "curator":
