@@ -95,7 +95,7 @@ def measured(method: str, path: Path, boxes: np.ndarray, runs: int) -> tuple[lis
     loading = cpu_seconds(lambda: ready(release))
     some = boxes[: len(boxes) // 10]
     found = (
-        cpu_seconds(lambda: release.query(some), runs),
+        cpu_seconds(lambda: release.query(some).table, runs),
         cpu_seconds(lambda: release.estimate(boxes), runs),
     )
     both, alone = (seconds * len(boxes) / 10**6 for seconds in limits(method))

@@ -43,7 +43,7 @@ def of_regions(inside: str) -> Way:
     def counts(known: Districts, epsilon: str) -> np.ndarray:
         release = built(known, epsilon, inside)
         assert isinstance(release, RegionRelease)
-        return release.query_regions()["estimate"].to_numpy()
+        return release.query()["estimate"].to_numpy()
 
     return counts
 

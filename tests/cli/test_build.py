@@ -47,7 +47,7 @@ def test_a_coordinate_resolution_is_declared_and_stated(out, here):
     assert '"coordinate_resolution": "0.5"' in passes("info", out, "--format", "json")
     # The point at (-1, -1) is on the near edges of the first box and on the far ones of the second.
     boxes = [(-1, -1, -0.9, -0.9), (-1.5, -1.5, -1, -1), (-1.4, -1.4, -1.1, -1.1)]
-    assert release.query(boxes).estimate.round().tolist() == [1, 0, 0]
+    assert release.query(boxes).table.estimate.round().tolist() == [1, 0, 0]
     assert 'coordinate_resolution = "0.5"' in (here / "recipe.toml").read_text()
     passes("build recipe.toml --overwrite")
     assert psd.Release.load(out).domain == release.domain

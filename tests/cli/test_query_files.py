@@ -52,7 +52,7 @@ def answered(name, *options, regions="d.parquet"):
 
 
 def expected():
-    return psd.load("r").query(gpd.read_parquet("d.parquet"))
+    return psd.load("r").query(gpd.read_parquet("d.parquet")).table
 
 
 def read_json(path):

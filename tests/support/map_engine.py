@@ -265,7 +265,7 @@ def stated(answers):
 
 def joint_totals(release, unions):
     """Totals of unions of disjoint regions; all regions are answered together."""
-    joint = release.joint(np.concatenate(unions))
+    joint = release.query(np.concatenate(unions)).joint()
     owner = np.repeat(np.arange(len(unions)), [len(union) for union in unions])
     totals = [joint.combine((owner == number).astype(float)) for number in range(len(unions))]
     return np.concatenate([stated(total) for total in totals])

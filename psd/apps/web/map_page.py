@@ -216,7 +216,7 @@ def _given_answers(release: Release, group: RegionGroup, threshold: Threshold) -
     import geopandas as gpd
 
     shapes = gpd.GeoSeries(group.shapes, crs=release.domain.crs)
-    answers = release.query(shapes, threshold=threshold)
+    answers = release.query(shapes, threshold=threshold).table
     return np.concatenate([answers[name].to_numpy(np.float64) for name in _ANSWERS])
 
 

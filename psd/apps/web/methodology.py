@@ -279,7 +279,7 @@ def _errors_by_level(release: RegionRelease) -> pandas.DataFrame:
 
     rows: list[dict[str, Any]] = []
     for level in release.levels:
-        answers = release.query_regions(level, threshold=_THRESHOLD)
+        answers = release.query(level=level, threshold=_THRESHOLD).table
         median = answers[["estimate", "error", "relative_error"]].median()
         shares = answers["quality"].value_counts(normalize=True)
         rows.append(

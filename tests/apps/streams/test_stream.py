@@ -283,7 +283,7 @@ def test_gaussian_slices_have_the_noise_of_k_cap_and_state_the_whole_loss(tmp_pa
     counts = [release.record.tree.count for release in series.releases]
     assert summed.releases[1].record.tree.count.tolist() == sum(counts).tolist()
     box = [(0, 0, 8, 8)]
-    [total], [answer] = (each.query(box).to_dict("records") for each in (
+    [total], [answer] = (each.query(box).table.to_dict("records") for each in (
         summed.releases[1], summed.releases[0]))  # fmt: skip
     assert total["perturbation_error"] == pytest.approx(answer["perturbation_error"] * 2**0.5)
 
@@ -296,11 +296,11 @@ def test_running_totals_say_so_and_are_not_added_up_again(tmp_path):
     one = summed[DAYS[1]]
     assert one.metadata["counts"] == "records, summed over this time slice and all before it"
     assert round(one.total) == 18
-    for ends in [(), (DAYS[0], DAYS[1])]:
+    for when in (None, f"{DAYS[0]}..{DAYS[1]}"):
         with pytest.raises(ParameterError, match="counts to be added up, got running totals"):
-            summed.total([BOUNDS], *ends)
+            summed.query([BOUNDS], when=when)
     assert series.record.counted_text == series[DAYS[1]].metadata["counts"] == "records"
-    assert series.total([BOUNDS])["estimate"].round().tolist() == [18]
+    assert series.query([BOUNDS])["estimate"].round().tolist() == [18]
 
 
 def test_the_law_is_that_of_the_creation_whatever_auto_would_choose_later(tmp_path, monkeypatch):

@@ -91,7 +91,7 @@ def test_gaussian_noise_of_slices_is_stated():
     assert stated in passes(ADD)
     facts = as_json("info city.psd.parquet")
     assert (facts["epsilon"], facts["delta"], facts["guarantee"]) == ("1", "1e-6", stated)
-    assert as_json(f"query city.psd.parquet {BOX} --sum")
+    assert as_json(f"query city.psd.parquet {BOX}")
 
 
 def test_running_totals_are_named_and_not_summed():
@@ -100,8 +100,8 @@ def test_running_totals_are_named_and_not_summed():
     counts = "records, summed over each time slice and all before it"
     assert as_json("info city.totals.psd.parquet")["counts"] == counts
     query = f"query city.totals.psd.parquet {BOX}"
-    assert cli(query).err == f"(counts are {counts})\n"
-    assert "got running totals" in fails(2, f"{query} --sum")
+    assert cli(f"{query} --each slice").err == f"(counts are {counts})\n"
+    assert "got running totals" in fails(2, query)
 
 
 def test_a_ledger_is_charged_rho_once(here):

@@ -208,23 +208,23 @@ def test_a_series_states_one_charge(tmp_path):
 
 def test_queries_answer_slice_by_slice_with_the_columns_of_polygons():
     series = made(PrivacyUnit())
-    answers = series.query([(0, 0, 8, 8), (0, 0, 4, 4)])
+    answers = series.query([(0, 0, 8, 8), (0, 0, 4, 4)], each="slice").table
     assert answers.columns[0] == "slice"
     assert answers["slice"].tolist() == [n for n in MONTHS for _ in range(2)]
     for name in series:
-        own = series[name].query([(0, 0, 8, 8), (0, 0, 4, 4)])
+        own = series[name].query([(0, 0, 8, 8), (0, 0, 4, 4)]).table
         part = answers[answers["slice"] == name].drop(columns="slice")
         assert part.equals(own)
     table = gpd.GeoDataFrame(
         {"name": ["a"]}, geometry=[shapely.box(1, 1, 5, 5)], crs=DOMAIN.crs, index=[7]
     )
-    answers = made().query(table)
+    answers = made().query(table, each="slice").table
     assert isinstance(answers, gpd.GeoDataFrame)
     assert answers.index.tolist() == [7] * 4
     assert answers.columns[:2].tolist() == ["slice", "name"]
     assert "slice" not in table.columns
     with pytest.raises(ParameterError, match="column slice"):
-        made().query(table.assign(slice=1))
+        made().query(table.assign(slice=1), each="slice")
 
 
 def rewritten(series, change=lambda header: header, table=lambda table: table):

@@ -61,7 +61,7 @@ def test_parts_that_were_counted_by_regions_give_their_build(tmp_path, name):
     release = found if tally.slice is None else found["2024-01"]
     used = slice(None) if tally.slice is None else tally.slice == 0
     expected = np.bincount(tally.region[used], tally.counts[used], minlength=4)
-    assert release.query_regions()["estimate"].to_numpy() == pytest.approx(expected, abs=1e-6)
+    assert release.query()["estimate"].to_numpy() == pytest.approx(expected, abs=1e-6)
     without = counted(dataclasses.replace(how, regions=None, carry=False), part="d")
     for parts, regions, words in (
         (tallies, None, "must be those by which the tallies were counted, got none"),
