@@ -143,7 +143,7 @@ def test_boxes_series_pages_and_spreadsheets_say_what_they_are(folder, monkeypat
     months = psd.TimeSlices.parse("month", "2024-01..2024-02")
     series = psd.SeriesRelease.of(months, [psd.load("r")] * 2)
     series.save("s")
-    passes("query s --polygons d.parquet -o s.xlsx")
+    passes("query s --polygons d.parquet --each slice -o s.xlsx")
     assert pd.read_excel("s.xlsx")["slice"].tolist() == ["2024-01"] * 3 + ["2024-02"] * 3
     about = dict(openpyxl.load_workbook("s.xlsx")["about"].values)
     assert (about["epsilon"], about["digest"]) == ("2", series.digest)

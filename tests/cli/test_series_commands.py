@@ -64,7 +64,7 @@ def test_users_of_all_slices_or_of_each(subtests):
             assert text.endswith(told)
             total_found = round(sum(release.total for release in series.releases))
             assert total_found == total  # one day in each month
-            table = cli("query made --box 0 0 8 8")
+            table = cli("query made --box 0 0 8 8 --each slice")
             assert ("in each slice" in table.err) == ("slice" in per)
             assert table.out.count("2024-0") == 3
     facts = as_json("info made")

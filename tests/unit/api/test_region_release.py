@@ -205,7 +205,7 @@ def test_other_regions_are_refused(rows, regions, subtests):
         ("different ids", {"areas": [["w00", "w00"]]}),
         ("confidence", {"confidence": 2}),
     ]
-    refused(subtests, ParameterError, table, lambda options: release.query(**options))
+    refused(subtests, ParameterError, table, lambda options: release.query(**options).table)
 
 
 def test_what_does_not_go_with_regions_is_refused(rows, regions, subtests):
@@ -451,5 +451,5 @@ def test_a_table_of_the_caller_keeps_its_columns_and_order(rows, regions, subtes
         subtests,
         ParameterError,
         faults,
-        lambda areas, id: release.query(areas, id=id, level="borough"),
+        lambda areas, id: release.query(areas, id=id, level="borough").table,
     )

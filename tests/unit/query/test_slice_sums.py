@@ -116,7 +116,7 @@ def test_sums_of_nearly_empty_slices_are_not_too_large():
     """A sum of published answers, which are never negative, would be far above the truth."""
     data, _ = series(days=28, epsilon=0.05, records=1)
     empty = [(12.0, 12.0, 16.0, 16.0)]
-    total = data.query(empty)
+    total = data.query(empty).table
     published = data.query(empty, each="slice")["estimate"].sum()
     assert total["estimate"].iloc[0] < 0.7 * published
     assert total["lower"].iloc[0] == 0
@@ -133,7 +133,7 @@ def test_intervals_cover_where_all_slices_are_uneven_alike():
     for seed in range(16):
         data, points = series(days=6, seed=seed, towns=6)
         inside = count(points, boxes)
-        total = data.query(boxes)
+        total = data.query(boxes).table
         own += int(((total["lower"] <= inside) & (inside <= total["upper"])).sum())
         uneven = np.sqrt(sum(r.query(boxes)["nonuniformity_error"] ** 2 for r in data.releases))
         width = 1.96 * np.hypot(total["perturbation_error"], uneven)
@@ -147,7 +147,7 @@ def test_a_window_is_made_of_slices_of_any_length():
     month = data.query(BOXES, when="2024-01").table
     days = data.query(BOXES, when="2024-01-01..2024-01-31").table
     assert month.equals(days)
-    each = data.query(BOXES, when="2024-W02", each="slice")
+    each = data.query(BOXES, when="2024-W02", each="slice").table
     assert each["slice"].tolist() == [f"2024-01-{day:02}" for day in range(8, 15) for _ in BOXES]
     assert data.query(BOXES, when=" 2024-W01 .. 2024-01-09 ").slices.keys() == set(
         data.slices.names[:9]
@@ -183,7 +183,7 @@ def test_a_gap_between_slices_is_refused_unless_all_are_added():
     data, _ = series(days=2)
     months = psd.TimeSlices.parse("month", "2024-01,2024-03")
     gap = psd.SeriesRelease.of(months, list(data.releases))
-    assert len(gap.query(BOXES)) == 3
+    assert len(gap.query(BOXES).table) == 3
     with pytest.raises(ParameterError, match="there are none from 2024-02-01 to 2024-03-01"):
         gap.query(BOXES, when="2024-01..2024-03")
 

@@ -119,11 +119,11 @@ def test_ways_that_need_to_be_told_their_crs(release, subtests):
 def test_one_shape_is_in_the_crs_of_the_release_and_several_say_theirs(release):
     expected = expected_of(release, SEVERAL)
     for way in (
-        release.query(SEVERAL),
-        release.query(SEVERAL, crs=release.domain.crs),
-        release.query(shapely.set_srid(SEVERAL, 4326)),
+        release.query(SEVERAL).table,
+        release.query(SEVERAL, crs=release.domain.crs).table,
+        release.query(shapely.set_srid(SEVERAL, 4326)).table,
     ):
-        assert plain(way.table).equals(expected)
+        assert plain(way).equals(expected)
     [away] = gpd.GeoSeries([SEVERAL], crs=DEGREES).to_crs(METRES)
     near = pytest.approx(expected["estimate"][0], rel=1e-4)
     assert release.query(away, crs=METRES)["estimate"][0] == near
