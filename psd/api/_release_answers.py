@@ -115,7 +115,7 @@ class ReleaseAnswers(ReleaseFacts):
                 )
         return answer_question(
             read_areas(areas, self.domain, self.tree, level=level, column=id, crs=crs),
-            {"": self},
+            {"": self.index},
             each=None,
             guarantee=self.guarantee_text,
             confidence=confidence,

@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.axes import Axes
 
-    from psd.api.release import Release
     from psd.query.derived import Derived
     from psd.query.explain import Explanation
+    from psd.query.index import QueryIndex
     from psd.query.joint import Joint
+    from psd.space.domain import Domain
 
 __all__ = ["Answers", "answer_question"]
 
@@ -41,7 +42,7 @@ class Answers:
     ----------
     areas : psd.query.areas.Areas
         What was asked about.
-    slices : mapping of str to Release
+    slices : mapping of str to psd.query.index.QueryIndex
         The time slices that were answered, by name; one release without time has an empty name.
     blocks : mapping of str to dict of arrays
         Columns of answers: of each slice by its name, or of all slices together, with an empty
@@ -67,7 +68,7 @@ class Answers:
     """
 
     areas: Areas
-    slices: Mapping[str, Release]
+    slices: Mapping[str, QueryIndex]
     blocks: Mapping[str, dict[str, Any]]
     guarantee: str
     confidence: float
@@ -140,9 +141,9 @@ class Answers:
         """
         from psd.query.joint import answer_jointly
 
-        release = self._one_slice("joint answers")
+        index = self._one_slice("joint answers")
         return answer_jointly(
-            release.index, self.areas, confidence=self.confidence, threshold=self.threshold
+            index, self.areas, confidence=self.confidence, threshold=self.threshold
         )
 
     def total(self) -> Derived:
@@ -258,8 +259,8 @@ class Answers:
         """
         from psd.export._views import explore_release
 
-        [release, *_] = self.slices.values()
-        return explore_release(release.model, self._drawn(column), column, tiles=tiles)
+        [index, *_] = self.slices.values()
+        return explore_release(index.model, self._drawn(column), column, tiles=tiles)
 
     def _repr_html_(self) -> str:
         """The table and the guarantee, in notebooks."""
@@ -280,12 +281,12 @@ class Answers:
         return table.__arrow_c_stream__(requested_schema)
 
     @property
-    def _domain(self) -> Any:
+    def _domain(self) -> Domain:
         """Domain of every slice."""
-        return next(iter(self.slices.values())).domain
+        return next(iter(self.slices.values())).model.domain
 
-    def _one_slice(self, what: str) -> Release:
-        """The release that was answered, if it is one."""
+    def _one_slice(self, what: str) -> QueryIndex:
+        """The release, or the only slice, that was answered."""
         if len(self.slices) > 1:
             raise ParameterError(
                 f"when must be one time slice for {what}, such as {next(iter(self.slices))}, got "
@@ -311,7 +312,7 @@ class Answers:
 
 def answer_question(
     areas: Areas,
-    slices: Mapping[str, Release],
+    slices: Mapping[str, QueryIndex],
     *,
     each: str | None,
     guarantee: str,
@@ -321,15 +322,11 @@ def answer_question(
     """Answer areas for all slices together, or for each; see `Release.query`."""
     certainty: dict[str, Any] = {"confidence": confidence, "threshold": threshold}
     if each is None:
-        indexes = [release.index for release in slices.values()]
-        blocks = {"": answer_areas(indexes, areas, **certainty)}
+        blocks = {"": answer_areas(list(slices.values()), areas, **certainty)}
     else:
         if "slice" in getattr(areas.given, "columns", ()):
             raise ParameterError(
                 "areas must not have a column slice, which the answers add; rename it"
             )
-        blocks = {
-            name: answer_areas([release.index], areas, **certainty)
-            for name, release in slices.items()
-        }
+        blocks = {name: answer_areas([index], areas, **certainty) for name, index in slices.items()}
     return Answers(areas=areas, slices=slices, blocks=blocks, guarantee=guarantee, **certainty)

@@ -289,7 +289,7 @@ class SeriesRelease:
             )
         return answer_question(
             asked,
-            {self.slices.names[number]: self.releases[number] for number in chosen},
+            {self.slices.names[number]: self.releases[number].index for number in chosen},
             each=each,
             guarantee=self.guarantee_text,
             confidence=confidence,
