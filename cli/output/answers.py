@@ -181,7 +181,8 @@ def _count_beyond(areas: Areas, domain: Domain) -> int:
     from psd.query.areas import BoxAreas, NamedAreas
 
     if isinstance(areas, NamedAreas):
-        return int((areas.tree.regions.part_outside > _SLACK).sum())
+        regions: Any = areas.tree.regions
+        return int((regions.part_outside > _SLACK).sum())
     if isinstance(areas, BoxAreas):
         sides = areas.boxes
     else:

@@ -166,12 +166,14 @@ class PolygonAreas:
 
         if isinstance(self.given, gpd.GeoDataFrame):
             _check_free(self.given, columns)
-            return self.given.assign(**columns)
+            beside: pandas.DataFrame = self.given.assign(**columns)
+            return beside
         if not isinstance(self.given, gpd.GeoSeries):
             return pd.DataFrame({"id": self.labels(), **columns})
-        return gpd.GeoDataFrame(
+        joined: pandas.DataFrame = gpd.GeoDataFrame(
             {"id": self.labels()}, geometry=self.given.array, index=self.given.index
         ).assign(**columns)
+        return joined
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
