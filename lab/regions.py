@@ -24,7 +24,6 @@ from common import counts_in_shapes, draw, holds, study, whole_numbers, write_ta
 from data_sets import PointSet, add_sets, chosen_sets
 
 import psd
-from psd.api.region_release import RegionRelease
 from psd.apps.evaluation.evaluate import class_errors, geometric_mean
 from psd.apps.evaluation.true_counts import TrueCounts
 from psd.ingest.tally import Tally
@@ -114,7 +113,7 @@ def built(
 def measured(known: Districts, epsilon: str, share: str | None) -> tuple[float, ...]:
     """Figures of one build of each kind: errors, coverage in percent, scores."""
     release, default = built(known, epsilon, "auto", share), built(known, epsilon)
-    assert isinstance(release, RegionRelease)
+    assert release.levels
     answers, plain = release.query().table, default.query(known.table).table
     base = np.maximum(known.true, 1)
     errors = [np.abs(each["estimate"].to_numpy() - known.true) / base for each in (answers, plain)]

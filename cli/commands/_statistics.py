@@ -157,7 +157,7 @@ def write_statistic(
         else:
             _check_level(loaded, options["level"])
             stage("drawing")
-            table = loaded.top(regions=regions, **stated)
+            table = loaded.top(areas=regions, **stated)
     if kind == "difference":
         from psd.query.areas import read_areas
 
@@ -170,9 +170,7 @@ def write_statistic(
 
 def _check_level(loaded: Any, level: str | None) -> None:
     """Refuse a level of a release without regions."""
-    from psd.api.region_release import RegionRelease
-
-    if level is not None and not isinstance(loaded, RegionRelease):
+    if level is not None and not loaded.levels:
         raise click.UsageError(
             f"--level must be used with a release that counts regions by name, got {level!r} with "
             "a release without any"

@@ -212,8 +212,7 @@ def command(
             release_when(release, when) if kind == "nested" else release_or_series_at(release, None)
         )
         stage("answering")
-        is_near = not kind and hasattr(loaded, "with_near_fit")
-        answers: Answers = (loaded.with_near_fit() if is_near else loaded).query(
+        answers: Answers = (loaded if kind else loaded.with_near_fit()).query(
             **asked, when=None if kind == "nested" else when, each=each, **certainty
         )
         joint = answers.joint() if kind == "joint" else None

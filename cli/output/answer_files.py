@@ -11,7 +11,6 @@ from psd._util.csv_text import csv_text
 
 if TYPE_CHECKING:
     from psd.api.release import Release
-    from psd.api.series import SeriesRelease
     from psd.query.reliability import Threshold
 
 __all__ = [
@@ -28,7 +27,7 @@ _CAPTION = "Errors are predicted standard deviations."
 
 
 def answers_metadata(
-    loaded: Release | SeriesRelease, unreliable: str, confidence: float, threshold: Threshold
+    loaded: Release, unreliable: str, confidence: float, threshold: Threshold
 ) -> dict[str, str]:
     """What a file of answers states: the guarantee, and what its columns mean."""
     from psd.query.reliability import reliability_limits

@@ -20,23 +20,21 @@ if TYPE_CHECKING:
     import geopandas
 
     from psd.estimation.model import CountModel
-    from psd.space.region_tree import RegionTree
 
 __all__ = ["export_regions", "named_regions_table"]
 
 
 def named_regions_table(
     model: CountModel,
-    tree: RegionTree,
-    level: str | None,
+    level: int | str | None,
     *,
     confidence: float,
     threshold: Threshold,
 ) -> geopandas.GeoDataFrame:
-    """Regions of a level with estimates and polygons; see `RegionRelease.to_geopandas`."""
+    """Regions of a level with estimates and polygons; see `Release.to_geopandas`."""
     import geopandas as gpd
 
-    regions = read_areas(None, model.domain, tree, level=level)
+    regions = read_areas(None, model.domain, model.tree, level=level)
     answers = regions.table(
         answer_areas([QueryIndex(model=model)], regions, confidence=confidence, threshold=threshold)
     )
@@ -59,7 +57,7 @@ def export_regions(
     threshold: Threshold,
     overwrite: bool,
 ) -> None:
-    """Write the table of a level; see `RegionRelease.export`."""
+    """Write the table of a level; see `Release.export`."""
     limits = check_treatment(unreliable, threshold)
     writer = find_format(path)
     if is_raster(writer) or is_database(writer):

@@ -267,7 +267,7 @@ def read_areas(
     domain: Domain,
     tree: Tree,
     *,
-    level: str | None = None,
+    level: int | str | None = None,
     column: str | None = None,
     crs: Any = None,
 ) -> Areas:
@@ -279,8 +279,8 @@ def read_areas(
         Boxes, polygons, names, a table or a file.
     domain, tree : Domain, Tree
         Of the release.
-    level : str, optional
-        Level of regions by name.
+    level : int or str, optional
+        Level of regions by name; a number is refused.
     column : str, optional
         Column of a table with ids of regions.
     crs : any CRS that pyproj understands, optional
@@ -330,7 +330,7 @@ def _polygon_areas(given: Any, domain: Domain, crs: Any) -> PolygonAreas:
     return PolygonAreas(given=given, polygons=to_release_crs(shapes, domain))
 
 
-def _named_areas(given: Any, tree: Tree, level: str | None, column: str | None) -> NamedAreas:
+def _named_areas(given: Any, tree: Tree, level: int | str | None, column: str | None) -> NamedAreas:
     """Regions by name: all of a level, those of ids, or those of a column of a table."""
     if not isinstance(tree, RegionTree):
         raise ParameterError(
@@ -364,7 +364,7 @@ def _ids_in(table: Any, column: str) -> list[str]:
     return id_texts(table[column], column)
 
 
-def _are_names(given: Any, tree: Tree, level: str | None) -> bool:
+def _are_names(given: Any, tree: Tree, level: int | str | None) -> bool:
     """Whether areas are meant as ids of regions: texts that are no geometry, or lists of them."""
     if level is None and not isinstance(tree, RegionTree):
         return False
@@ -377,7 +377,7 @@ def _are_names(given: Any, tree: Tree, level: str | None) -> bool:
     )
 
 
-def _file_name(given: Any, tree: Tree, level: str | None) -> Path | None:
+def _file_name(given: Any, tree: Tree, level: int | str | None) -> Path | None:
     """Path of a file that areas name; None for a text that is a geometry or the id of a region."""
     if isinstance(given, os.PathLike):
         return Path(given)

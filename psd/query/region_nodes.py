@@ -49,7 +49,7 @@ class NamedQueries:
 
 
 def find_named_regions(
-    tree: RegionTree, level: str | None, ids: Sequence[Any] | None
+    tree: RegionTree, level: int | str | None, ids: Sequence[Any] | None
 ) -> NamedQueries:
     """Find regions of a level by their ids; all of them without ids.
 
@@ -113,12 +113,12 @@ def member_fraction(tree: RegionTree, query: Integers, region: Integers) -> Frac
     return fraction
 
 
-def _tier(tree: RegionTree, level: str | None) -> int:
+def _tier(tree: RegionTree, level: int | str | None) -> int:
     """Index of a level by its name; the lowest one if none is given."""
     names = [named.name for named in tree.regions.levels]
     if level is None:
         return len(names) - 1
-    if level not in names:
+    if not isinstance(level, str) or level not in names:
         raise ParameterError(
             f"level must be one of {', '.join(names)}, got {str(level)[:80]!r}", name="level"
         )

@@ -239,7 +239,7 @@ def check_release(method: Decomposition) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "release.psd.parquet"
         release.save(path)
-        again = psd.Release.load(path)
+        again = psd.load(path)
     same = again.query(boxes).table.equals(release.query(boxes).table)
     _expect(same, "must give the same answers from a file")
     stated = {**method_parameters(method)}

@@ -94,7 +94,7 @@ def test_releases_with_a_delta_are_not_joined_to_a_series(files, here):
     slices = psd.TimeSlices.parse("day", "2024-01-01..2024-01-02")
     for releases in ([first, first], [plain, first]):
         with pytest.raises(ParameterError, match="got one with a delta; build a series with"):
-            psd.SeriesRelease.of(slices, releases)
-    assert psd.SeriesRelease.of(slices, [plain, plain]).epsilon == 2
+            psd.Release.from_slices(slices, releases)
+    assert psd.Release.from_slices(slices, [plain, plain]).epsilon == 2
     told = fails(2, "tally", files["first"], files["second"], "-o", "m.tally")
     assert "--bounds must be given; only tallies state their own" in told

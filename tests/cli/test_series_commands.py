@@ -1,4 +1,4 @@
-"""SeriesRelease on the command line: build, query, info, export and the rest, slice by slice."""
+"""Release on the command line: build, query, info, export and the rest, slice by slice."""
 
 import json
 
@@ -94,7 +94,7 @@ def test_a_limit_in_each_slice_by_recipe_and_by_tally(folder):
     told = build(f"{SURE} {limit} --dry-run --save-recipe r.toml", output="made")
     assert "max_per_slice = 1" in told
     passes("build r.toml")
-    assert psd.SeriesRelease.load("made").unit.max_per_slice == 1
+    assert psd.load("made").unit.max_per_slice == 1
     keyed = "--key k.key --carry-users"
     rows = (folder / "v.csv").read_text().splitlines(keepends=True)
     for name, part in (("a", rows[1::2]), ("b", rows[2::2]), ("all", rows[1:])):
@@ -102,7 +102,7 @@ def test_a_limit_in_each_slice_by_recipe_and_by_tally(folder):
         tally(name, f"{limit} {keyed}")
     passes(f"build a.tally b.tally -o parts {SURE}")
     passes(f"build all.tally -o whole {SURE}")
-    parts, whole = (psd.SeriesRelease.load(name) for name in ("parts", "whole"))
+    parts, whole = (psd.load(name) for name in ("parts", "whole"))
     assert parts.guarantee_text == whole.guarantee_text
     assert "at most 2 records of each, at most 1 of them" in whole.guarantee_text
     cells = [(c, 0, c + 1, 8) for c in range(8)]
@@ -151,7 +151,7 @@ def test_one_slice_is_a_release_to_every_command(subtests):
     february = truth()["2024-02"]
     assert round(as_json("info s --slice 2024-02")["estimated_total"]) == february
     assert round(pd.read_csv("cells.csv")["estimate"].sum()) == february
-    psd.SeriesRelease.load("s")["2024-02"].save("feb")
+    psd.load("s")["2024-02"].save("feb")
     own = passes("query feb --box 0 0 4 4 --format csv")
     assert own == passes("query s --box 0 0 4 4 --format csv --when 2024-02")
 

@@ -42,7 +42,7 @@ def other():
 
 
 def loaded():
-    return psd.Release.load(R)
+    return psd.load(R)
 
 
 def test_joint_csv_and_json_are_the_library_s():

@@ -65,7 +65,7 @@ def test_a_release_states_epsilon_delta_and_rho(tmp_path):
     )
     assert release.guarantee_text == request(user="id", max_contributions=3).guarantee_text
     release.save(tmp_path / "r.psd.parquet")
-    assert psd.Release.load(tmp_path / "r.psd.parquet").digest == release.digest
+    assert psd.load(tmp_path / "r.psd.parquet").digest == release.digest
 
 
 def test_every_slice_has_all_of_rho_and_the_noise_of_k_times_cap(subtests):

@@ -39,7 +39,7 @@ release = psd.Release.from_counts(psd.grid_tree(domain, 4), list(range(16)), 1.0
 import tempfile, shapely
 with tempfile.TemporaryDirectory() as folder:
     release.save(folder + "/r.psd.parquet")
-    release = psd.Release.load(folder + "/r.psd.parquet")
+    release = psd.load(folder + "/r.psd.parquet")
     for suffix in ("gpkg", "parquet", "geojson", "csv"):
         release.export(folder + "/cells." + suffix)
 release.query([(0, 0, 1, 1)]).table; release.query(shapely.box(0, 0, 1, 1), crs=domain.crs).table

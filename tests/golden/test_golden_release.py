@@ -16,7 +16,7 @@ import pytest
 import shapely
 
 import psd
-from psd.api.region_release import RegionRelease
+from psd.api.release import Release
 from psd.errors import ReleaseFormatError
 from psd.privacy.count_noise import CountNoise
 from psd.privacy.epsilon import NANO
@@ -68,13 +68,13 @@ def test_the_stored_release_answers_the_stored_numbers(subtests):
     answers = stored("seoul")
     for path in (FILE, FORMAT_3, FORMAT_2):
         with subtests.test(path.name):
-            table = psd.Release.load(path).query(BOXES, confidence=0.9).table
+            table = psd.load(path).query(BOXES, confidence=0.9).table
             assert list(table.columns) == ["id", *answers]
             check_answers(table, answers, abs=1e-12)
 
 
 def test_the_stored_release_is_the_one_that_was_made():
-    release, made = psd.Release.load(FILE), made_once()
+    release, made = psd.load(FILE), made_once()
     for name in ("boxes", "parent", "level", "count", "epsilon"):
         assert np.array_equal(getattr(release.tree, name), getattr(made.tree, name))
     assert release.domain == made.domain
@@ -101,15 +101,15 @@ def test_what_each_format_added_and_that_older_files_are_written_anew(tmp_path):
     assert fourth == third | {"format": 4, "library": fourth["library"]}
     assert [b"psd-digest" in footer for footer in footers] == [False, False, False, True]
     with pytest.raises(ReleaseFormatError, match=r"format version 1 is not known.* reads 2 to 11"):
-        psd.Release.load(FORMAT_1)
+        psd.load(FORMAT_1)
     for path in (FORMAT_2, FORMAT_3):
-        psd.Release.load(path).save(tmp_path / path.name)
+        psd.load(path).save(tmp_path / path.name)
         written = pq.read_schema(tmp_path / path.name).metadata[b"psd"]
         assert json.loads(written)["format"] == 4
 
 
 def test_statements_of_the_publisher_and_losses_in_rho():
-    release = psd.Release.load(GOLDEN / "about.format-9.psd.parquet")
+    release = psd.load(GOLDEN / "about.format-9.psd.parquet")
     assert release.digest == "5fc305a7cba9d88aa89777c9fbb362707fc064eef23015e2acc01120319d4e0b"
     assert release.about == {
         "title": "Visits in Seoul, 방문",
@@ -119,7 +119,7 @@ def test_statements_of_the_publisher_and_losses_in_rho():
         "language": "ko",
     }
     check_answers(release.query([(126.4, 37, 127, 37.5)]).table, {"estimate": [60.0]})
-    series = psd.SeriesRelease.load(GOLDEN / "gaussian.format-11.psd.parquet")
+    series = psd.load(GOLDEN / "gaussian.format-11.psd.parquet")
     assert series.digest == "8147b98198bc578686a10493f862de70f664f54c0227b67746e760579383c6b1"
     assert series.guarantee_text == (
         "epsilon 1 and delta 1e-6 (rho 0.024355970359) per user, at most 3 records of each, at "
@@ -145,7 +145,7 @@ def test_a_smallest_cell(tmp_path):
 
 
 def test_a_local_release():
-    release = psd.Release.load(GOLDEN / "local.format-8.psd.parquet")
+    release = psd.load(GOLDEN / "local.format-8.psd.parquet")
     assert release.digest == "9828742659b35bc0008636b1fba85346d72d962472214fbb9351f27dff899e49"
     boxes = [(0, 0, 8, 4), (1.3, 0.2, 4.4, 3.1), (2, 1, 3, 2), (6, 2, 8, 4)]
     table, answers = release.query(boxes, confidence=0.9).table, stored("local")
@@ -224,7 +224,7 @@ def regions_made_once():
         method="given",
         post_processing=PostProcessing(estimate="posterior"),
     )
-    return RegionRelease(record)
+    return Release(record)
 
 
 def tables_of(release):

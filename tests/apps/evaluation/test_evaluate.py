@@ -123,7 +123,7 @@ def test_tally_file_is_marked_private_and_closed(kept, tmp_path):
     for name in ("columns", "rows", "counts", "contributions"):
         assert np.array_equal(getattr(found.tally, name), getattr(tally.counts, name))
     with pytest.raises(psd.PsdError, match="PRIVATE tally"):
-        psd.Release.load(path)
+        psd.load(path)
     _, release, path = kept
     again = tmp_path / "again.psd.parquet"
     of_users(points())[0].save(again)

@@ -18,7 +18,7 @@ import shapely
 
 import psd
 from psd._util.wall_clock import zone_rules
-from psd.api.series import SeriesRelease
+from psd.api.release import Release
 from psd.apps.streams import addition
 from psd.apps.streams.state import State
 from psd.errors import InputDataError, LedgerError, ParameterError
@@ -76,7 +76,7 @@ def test_a_file_that_is_gone_or_damaged_is_written_anew(tmp_path, change):
     assert loaded.digest == series.digest
     days = replace(loaded.slices, names=DAYS[:3])
     first = replace(loaded.record, slices=days, releases=loaded.record.releases[:3])
-    SeriesRelease(first).save(tmp_path / "first.psd.parquet")
+    Release(first).save(tmp_path / "first.psd.parquet")
     assert (tmp_path / "first.psd.parquet").read_bytes() == content
 
 
@@ -100,9 +100,9 @@ def test_slices_that_were_added_and_series_that_were_returned_stay_what_they_wer
     before, after = (series.releases[0].record.tree.count.tolist() for series in (first, second))
     assert before == after != second.releases[1].record.tree.count.tolist()
     assert len({release.library for release in second.releases}) == 1
-    assert isinstance(first, SeriesRelease)
+    assert first.slices is not None
     assert list(first) == [DAYS[0]]
-    assert repr(first) == "<SeriesRelease: 1 slices by day, grid, epsilon 0.1 per record>"
+    assert repr(first) == "<Release: 1 slices by day, grid, epsilon 0.1 per record>"
     assert copy.deepcopy(first).digest == first.digest
 
 

@@ -13,7 +13,7 @@ import shapely
 from playwright import sync_api
 
 import psd
-from psd.api.series import SeriesRelease
+from psd.api.release import Release
 from psd.apps.web.map_page import map_page
 from psd.testing import SeededSampler
 from psd.testing.releases import release_from_counts
@@ -297,7 +297,7 @@ def test_slices_of_a_series_have_their_own_answers(opened):
         rows, slices=psd.TimeSlices.parse("month", "2024-01..2024-02"), time="time", epsilon="1",
         domain=DOMAIN, sampler=SeededSampler(7),
     )  # fmt: skip
-    series = SeriesRelease(drawn(series).record)
+    series = Release(drawn(series).record)
     page = opened(map_page(series))
     shape = {"box": [126.8, 37.4, 127.0, 37.6]}
     for number, name in [(1, "2024-02"), (0, "2024-01")]:

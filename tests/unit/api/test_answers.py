@@ -22,7 +22,7 @@ def release():
 
 @pytest.fixture(scope="module")
 def series(release):
-    return psd.SeriesRelease.of(MONTHS, [release, grid_release(np.full((4, 4), 30))])
+    return psd.Release.from_slices(MONTHS, [release, grid_release(np.full((4, 4), 30))])
 
 
 def shapes():

@@ -292,7 +292,7 @@ def test_top_ranks_the_regions_of_a_level(rows, regions, subtests):
     assert top["probability"].between(0, 1).all()
     assert len(release.top(16, draws=50)) == 16
     assert len(release.top(3, size=(5, 5), draws=50)) == 3
-    assert len(release.top(1, regions=BOXES, draws=50)) == 1
+    assert len(release.top(1, areas=BOXES, draws=50)) == 1
     table = [
         ("k must be an integer from 1 to 16", {"k": 17}),
         ("by must be count", {"k": 1, "by": "density"}),
@@ -335,7 +335,7 @@ def test_rasters_of_cells_are_exported(rows, regions, tmp_path, ending):
 def test_regions_are_a_table_with_their_polygons(rows, regions):
     release = built(rows, regions)
     for level in ("ward", "borough", None):
-        table, answers = release.to_geopandas(level), release.query(level=level).table
+        table, answers = release.to_geopandas(level=level), release.query(level=level).table
         for name in ("id", "estimate"):
             assert table[name].tolist() == answers[name].tolist()
         assert table.crs == "EPSG:3857"
@@ -349,7 +349,7 @@ def test_regions_are_a_table_with_their_polygons(rows, regions):
 
 def test_regions_are_exported(rows, regions, tmp_path, subtests):
     release = built(rows, regions)
-    expected = release.to_geopandas("borough")
+    expected = release.to_geopandas(level="borough")
     for ending, read in {
         "gpkg": partial(gpd.read_file, layer="regions"),
         "parquet": gpd.read_parquet,

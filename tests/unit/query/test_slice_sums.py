@@ -45,7 +45,7 @@ def series(days=5, epsilon=1.0, seed=3, records=400, towns=1):
         counts.append(points)
     last = np.datetime64("2024-01-01") + days - 1
     slices = psd.TimeSlices.parse("day", f"2024-01-01..{last}")
-    return psd.SeriesRelease.of(slices, releases), np.concatenate(counts)
+    return psd.Release.from_slices(slices, releases), np.concatenate(counts)
 
 
 def test_unbiased_estimates_and_variances_of_noise_are_added():
@@ -182,7 +182,7 @@ def test_windows_that_are_not_made_of_slices_are_refused(subtests):
 def test_a_gap_between_slices_is_refused_unless_all_are_added():
     data, _ = series(days=2)
     months = psd.TimeSlices.parse("month", "2024-01,2024-03")
-    gap = psd.SeriesRelease.of(months, list(data.releases))
+    gap = psd.Release.from_slices(months, list(data.releases))
     assert len(gap.query(BOXES).table) == 3
     with pytest.raises(ParameterError, match="there are none from 2024-02-01 to 2024-03-01"):
         gap.query(BOXES, when="2024-01..2024-03")

@@ -83,7 +83,7 @@ def test_releases_in_epsilon_alone_keep_their_format_and_column():
 def test_a_series_has_one_noise_and_is_not_joined_of_releases():
     days = TimeSlices.parse("day", "2024-01-01..2024-01-02")
     record = gaussian_record()
-    series = psd.SeriesRelease(SeriesRecord(slices=days, releases=(record, record), scope="slice"))
+    series = psd.Release(SeriesRecord(slices=days, releases=(record, record), scope="slice"))
     content = encode(series)
     assert columns_of(content)[-1] == "loss"
     again = decode_series(content)
@@ -93,7 +93,7 @@ def test_a_series_has_one_noise_and_is_not_joined_of_releases():
     with pytest.raises(ParameterError, match="differ in the noise of their counts"):
         SeriesRecord(slices=days, releases=(record, gaussian_record(13)))
     with pytest.raises(ParameterError, match="must have losses in epsilon to be joined"):
-        psd.SeriesRelease.of(days, [psd.Release(record)] * 2)
+        psd.Release.from_slices(days, [psd.Release(record)] * 2)
 
 
 def test_headers_that_are_not_valid(subtests):

@@ -55,11 +55,11 @@ def test_top_by_density_ranks_small_leaves_first():
 def test_top_regions_keep_their_table():
     shapes = [shapely.box(0, 0, 1, 1), shapely.box(2, 2, 3, 3), shapely.box(0, 2, 3, 3)]
     table = gpd.GeoDataFrame({"name": list("abc")}, geometry=shapes, crs="EPSG:3857")
-    found = grid_release(SOUTH_UP).top(2, regions=table)
+    found = grid_release(SOUTH_UP).top(2, areas=table)
     assert list(found.columns) == ["rank", "name", "geometry", "estimate", "error", "probability"]
     assert found.name.tolist() == ["c", "b"]
     assert (found.probability > 0.99).all()
-    boxes = grid_release(SOUTH_UP).top(1, regions=[(0, 0, 1, 1), (1, 1, 2, 2)])
+    boxes = grid_release(SOUTH_UP).top(1, areas=[(0, 0, 1, 1), (1, 1, 2, 2)])
     assert boxes.id.tolist() == [2]
 
 
