@@ -940,18 +940,9 @@ class Release:
             )
             table.attrs = release_metadata(self._one())
             return table
-        table = cells_table(self.model, cells, level=self._cell_level(level), threshold=threshold)
+        table = cells_table(self.model, cells, level=level, threshold=threshold)
         table.attrs = release_metadata(self._one())
         return CellTable.of(table, self.model)
-
-    def _cell_level(self, level: int | str | None) -> int | None:
-        """Level of cells, which is a number."""
-        if isinstance(level, str):
-            raise ParameterError(
-                f"level must be a number for a release without regions, got {level[:80]!r}",
-                name="level",
-            )
-        return level
 
     def _check_cells(self, cells: str) -> None:
         """Refuse a choice of cells where regions are meant."""
@@ -1324,7 +1315,7 @@ class Release:
             self.model,
             path,
             cells=cells,
-            level=self._cell_level(level),
+            level=level,
             size=size,
             band=band,
             crs=crs,

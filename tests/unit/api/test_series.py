@@ -22,9 +22,9 @@ from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
 from psd.privacy.unit import PrivacyUnit, counted_unit
 from psd.publish.series import draw_series, slice_tally
-from psd.release.file import SERIES_KEY
+from psd.release.file import SERIES_KEY, read_release
 from psd.release.post_processing import PostProcessing
-from psd.release.series_file import is_series
+from psd.release.series_file import is_series, read_series
 from psd.space.covariate import Covariate
 from support.forged_releases import file_of, stamped, table_of
 from support.releases import changed, encode
@@ -150,10 +150,16 @@ def test_a_slice_saved_alone_is_a_release_and_a_series_is_none(tmp_path):
     assert psd.load(tmp_path / "feb").total == series["2024-02"].total
     series.save(tmp_path / "s")
     assert [is_series(tmp_path / name) for name in ("feb", "s", "absent")] == [False, True, False]
+    assert [psd.load(tmp_path / name).slices for name in ("feb", "s")] == [None, MONTHS]
     with pytest.raises(ReleaseFormatError, match="single release and not a series"):
-        psd.load(tmp_path / "feb")
+        read_series(tmp_path / "feb")
     with pytest.raises(ReleaseFormatError, match="series of time slices and not a single release"):
-        psd.load(tmp_path / "s")
+        read_release(tmp_path / "s")
+    for ask in (lambda: series.model, lambda: series.total, lambda: series.to_geopandas()):
+        with pytest.raises(ParameterError, match="must be one time slice for this, got 4; take"):
+            ask()
+    with pytest.raises(ParameterError, match="release must have time slices, got one without"):
+        series["2024-02"]["2024-02"]
     with pytest.raises(ParameterError, match="'2024-05' is not in this series"):
         series["2024-05"]
     before = (tmp_path / "s").read_bytes()

@@ -67,8 +67,8 @@ def test_top_refuses(subtests):
     rows = [
         *(({"k": k}, f"k must be an integer from 1 to .*, got {k}") for k in (0, 10, 2.0)),
         ({"k": 5, "size": (2, 2)}, "number of cells"),
-        ({"k": 2, "regions": [(0, 0, 1, 1)]}, "number of regions"),
-        ({"k": 1, "regions": [(0, 0, 1, 1)], "size": (2, 2)}, "size"),
+        ({"k": 2, "areas": [(0, 0, 1, 1)]}, "number of regions"),
+        ({"k": 1, "areas": [(0, 0, 1, 1)], "size": (2, 2)}, "size"),
         ({"k": 1, "by": "people"}, "by"),
         ({"k": 1, "draws": 0}, "draws"),
         ({"k": 1, "seed": -1}, "seed"),
