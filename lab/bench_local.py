@@ -247,7 +247,7 @@ def accuracy(options):
                         one.bounds, drawn[:, 0], drawn[:, 1], epsilon, options.rounds
                     )
                     true = true_counts(drawn, np.ones(size), queries)
-                    answers = release.query(queries.boxes)
+                    answers = release.query(queries.boxes).table
                     estimates = answers["estimate"].to_numpy()
                     errors.append(relative_errors(queries, estimates, true, size))
                     covered.append(holds(answers, true).mean())

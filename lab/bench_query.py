@@ -91,11 +91,11 @@ def peer(release: psd.Release, boxes: np.ndarray) -> float:
 
 def measured(method: str, path: Path, boxes: np.ndarray, runs: int) -> tuple[list[str], bool]:
     """One row of the table, and whether both limits were kept."""
-    release = psd.Release.load(path)
+    release = psd.load(path)
     loading = cpu_seconds(lambda: ready(release))
     some = boxes[: len(boxes) // 10]
     found = (
-        cpu_seconds(lambda: release.query(some), runs),
+        cpu_seconds(lambda: release.query(some).table, runs),
         cpu_seconds(lambda: release.estimate(boxes), runs),
     )
     both, alone = (seconds * len(boxes) / 10**6 for seconds in limits(method))

@@ -45,7 +45,7 @@ def measured(
     covers, widths = [], []
     for _ in range(options.runs):
         release = draw(known.counts, one.domain, method, epsilon)
-        answers = release.query(known.queries.boxes, confidence=options.confidence)
+        answers = release.query(known.queries.boxes, confidence=options.confidence).table
         width = answers["upper"].to_numpy() - answers["lower"].to_numpy()
         covers.append(means_by_class(known.queries.classes, holds(answers, known.true)))
         widths.append(means_by_class(known.queries.classes, width))

@@ -118,16 +118,18 @@ def _districts(variant: Variant, xy: Floats, number: int) -> tuple[NDArray[np.ob
 
 def measure(release: psd.Release, truth: Truth) -> Measures:
     """Compare the answers of a release with the truth."""
-    answers = release.query(truth.boxes, confidence=0.95)
+    answers = release.query(truth.boxes, confidence=0.95).table
     covers = _covers(answers, truth.true)
     shapes = _covers(
-        release.query(truth.shapes, crs=release.domain.crs, confidence=0.95), truth.in_shapes
+        release.query(truth.shapes, crs=release.domain.crs, confidence=0.95).table, truth.in_shapes
     )
     exact = box_totals(release.index, exact_counts(release.tree, truth.counts), truth.boxes)
     estimate = answers["estimate"].to_numpy()
     populated = truth.true >= POPULATED
     inner = {
-        level: _mean(_covers(release.query(truth.boxes, confidence=level), truth.true)[populated])
+        level: _mean(
+            _covers(release.query(truth.boxes, confidence=level).table, truth.true)[populated]
+        )
         for level in (0.8, 0.5)
     }
     nonempty = truth.true > 0

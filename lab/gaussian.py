@@ -132,7 +132,7 @@ def measured(folder: Path | None, delta: str, cell: Cell) -> dict[str, float]:
         unit=cell.unit,
         squared_sensitivity=squared_of(budget, cell.unit, "series", slices),
     )
-    covered = holds(release.query(truth.queries.boxes), truth.true)
+    covered = holds(release.query(truth.queries.boxes).table, truth.true)
     classes = means_by_class(truth.queries.classes, covered)
     return {
         "score": geometric_mean(class_errors(release, truth)),

@@ -262,18 +262,20 @@ def values(answers: Any) -> np.ndarray:
 def answers_of(release: Any) -> Iterator[tuple[str, np.ndarray]]:
     """500 answers in each way of answering, and those of the release as a whole."""
     boxes, polygons = questions(release)
-    at_once = values(release.query(boxes))
-    drawn = values(release.query(polygons, crs=release.crs))
+    at_once = values(release.query(boxes).table)
+    drawn = values(release.query(polygons, crs=release.crs).table)
     yield "boxes", at_once
     yield "polygons", drawn
-    compiled = release.query(np.tile(boxes, (-(-MANY // BOXES), 1)))
+    compiled = release.query(np.tile(boxes, (-(-MANY // BOXES), 1))).table
     yield "many boxes", values(compiled)[:BOXES]
-    near = [type(release)(release.record).with_near_fit().query(box[None]) for box in boxes[:NEAR]]
+    near = [
+        type(release)(release.record).with_near_fit().query(box[None]).table for box in boxes[:NEAR]
+    ]
     yield "near", np.concatenate([values(one) for one in near])
     yield "cells", np.asarray(release.estimates.count, np.float64)[:BOXES, None]
-    yield "joint", release.joint(boxes[:8]).covariance
+    yield "joint", release.query(boxes[:8]).joint().covariance
     for level in getattr(release, "levels", ()):
-        yield f"level {level}", values(release.query_regions(level))
+        yield f"level {level}", values(release.query(level=level).table)
 
 
 class Difference(NamedTuple):
@@ -306,14 +308,14 @@ def find(name: str) -> Found:
     """Build once, and ask."""
     with draws_of(SAME.get(name, name)) as drawn:
         made = BUILDS[name]()
-    if isinstance(made, psd.Release):
+    if made.slices is None:
         return Found(drawn.digest, counts_digest([made]), dict(answers_of(made)))
     answers: dict[str, np.ndarray] = {}
     for slice_name in (next(iter(made)), list(made)[-1]):
         for part, numbers in answers_of(made[slice_name]):
             answers[f"{slice_name}: {part}"] = numbers
     boxes, _ = questions(made.releases[0])
-    answers["total"] = values(made.total(boxes[:50]))
+    answers["total"] = values(made.query(boxes[:50]).table)
     return Found(drawn.digest, counts_digest(list(made.releases)), answers)
 
 

@@ -82,7 +82,7 @@ def rows(variant: Variant, options: argparse.Namespace) -> Iterator[tuple[str, .
 
 def measure(release: psd.Release, shapes: Shapes, true: Points) -> tuple[float, float]:
     """Share that is covered, and predicted over true error."""
-    answers = release.query(shapes, crs=release.domain.crs)
+    answers = release.query(shapes, crs=release.domain.crs).table
     estimate, error = answers["estimate"].to_numpy(), answers["error"].to_numpy()
     ratio = float(((error**2).mean() / ((estimate - true) ** 2).mean()) ** 0.5)
     return float(holds(answers, true).mean()), ratio

@@ -23,7 +23,6 @@ from data_sets import chosen_sets
 from regions import Districts, built, districts, parser
 
 import psd
-from psd.api.region_release import RegionRelease
 from psd.mechanisms.laplace import LaplaceMechanism
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.epsilon import parse_epsilon
@@ -42,8 +41,8 @@ def of_regions(inside: str) -> Way:
 
     def counts(known: Districts, epsilon: str) -> np.ndarray:
         release = built(known, epsilon, inside)
-        assert isinstance(release, RegionRelease)
-        return release.query_regions()["estimate"].to_numpy()
+        assert release.levels
+        return release.query()["estimate"].to_numpy()
 
     return counts
 

@@ -24,7 +24,6 @@ from common import counts_in_shapes, draw, holds, study, whole_numbers, write_ta
 from data_sets import PointSet, add_sets, chosen_sets
 
 import psd
-from psd.api.region_release import RegionRelease
 from psd.apps.evaluation.evaluate import class_errors, geometric_mean
 from psd.apps.evaluation.true_counts import TrueCounts
 from psd.ingest.tally import Tally
@@ -114,15 +113,15 @@ def built(
 def measured(known: Districts, epsilon: str, share: str | None) -> tuple[float, ...]:
     """Figures of one build of each kind: errors, coverage in percent, scores."""
     release, default = built(known, epsilon, "auto", share), built(known, epsilon)
-    assert isinstance(release, RegionRelease)
-    answers, plain = release.query_regions(), default.query(known.table)
+    assert release.levels
+    answers, plain = release.query().table, default.query(known.table).table
     base = np.maximum(known.true, 1)
     errors = [np.abs(each["estimate"].to_numpy() - known.true) / base for each in (answers, plain)]
     index = {name: number for number, name in enumerate(known.regions.levels[0].ids)}
-    together = release.query_regions(ids=known.unions)
+    together = release.query(known.unions).table
     sums = np.array([known.true[[index[name] for name in union]].sum() for union in known.unions])
     scores = [geometric_mean(class_errors(each, known.boxes)) for each in (release, default)]
-    across = release.query(known.crossing)
+    across = release.query(known.crossing).table
     pairs = ((answers, known.true), (together, sums), (across, known.crossing_true))
     covers = [100 * float(holds(each, true).mean()) for each, true in pairs]
     return (*(error.mean() for error in errors), *covers, *scores)

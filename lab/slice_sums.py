@@ -7,7 +7,7 @@ Every record gets a day at random, from a public seed, so a record is in one sli
 has all of epsilon. With a delta every record is of a user of its own, who may have one in each
 slice, and the noise is Gaussian noise for that. The boxes are those of the usual workload, half
 of them centred on points, and their true counts are of all days together. For each row: the share
-of 95 % intervals of `SeriesRelease.total` that hold the true count, in percent; the same if
+of 95 % intervals of `Release.total` that hold the true count, in percent; the same if
 unevenness were added like noise; and the root mean square error in records of the sum of unbiased
 estimates, which `total` gives, and of the sum of published answers, which are never negative.
 """
@@ -39,7 +39,7 @@ Floats = NDArray[np.float64]
 
 def series_of(
     x: Floats, y: Floats, domain: psd.Domain, days: int, epsilon: str, method: str, delta: str
-) -> psd.SeriesRelease:
+) -> psd.Release:
     """Series with a day at random for each record; with Gaussian noise if there is a delta."""
     law: dict[str, Any] = {
         "delta": delta,
@@ -62,7 +62,7 @@ def series_of(
     )
 
 
-def covered(totals: QueryTotals, series: psd.SeriesRelease, true: Floats) -> NDArray[np.bool_]:
+def covered(totals: QueryTotals, series: psd.Release, true: Floats) -> NDArray[np.bool_]:
     """Whether the intervals of totals hold the true counts."""
     answers = answer_columns(totals, series.releases[0].model, confidence=0.95, threshold=0.3)
     return (answers["lower"] <= true) & (true <= answers["upper"])

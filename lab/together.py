@@ -38,7 +38,7 @@ def drawn_again(release, truth, rng):
 def together(release, truth, boxes, count):
     """Share of the draws in which all intervals hold, single ones and joint ones."""
     release = changed(release, post_processing=PostProcessing(estimate="signed"))
-    joint = release.joint(boxes)
+    joint = release.query(boxes).joint()
     deviation = np.sqrt(np.diagonal(joint.perturbation_covariance))
     level = simultaneous_level(joint.perturbation_covariance / np.outer(deviation, deviation), 0.95)
     lattice = release.domain.to_lattice(np.array(boxes, float))
@@ -101,7 +101,7 @@ def main():
     timed("top 10 of 400 x 250", lambda: built.top(10, size=(400, 250)))
     timed("class breaks of 64 x 64", lambda: built.quantiles(5))
     for m in (100, 1000, 5000):
-        timed(f"{m:,} joint answers", lambda m=m: built.joint(boxes[:m]))
+        timed(f"{m:,} joint answers", lambda m=m: built.query(boxes[:m]).joint())
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ HEADER = ("data", "epsilon", "method", "score 1", "score 2", "ratio", "covered 1
 
 def figures(release: psd.Release, known: TrueCounts) -> tuple[float, np.ndarray]:
     """Score of a release, and its coverage by class in percent."""
-    answers, classes = release.query(known.queries.boxes), known.queries.classes
+    answers, classes = release.query(known.queries.boxes).table, known.queries.classes
     error = np.abs(answers["estimate"].to_numpy() - known.true) / known.base
     score = geometric_mean(means_by_class(classes, error))
     return score, 100 * means_by_class(classes, holds(answers, known.true))

@@ -90,7 +90,7 @@ def rows(options: argparse.Namespace, one: PointSet) -> Iterator[tuple[str, ...]
                 for _ in range(options.runs):
                     release = draw(truth.counts, one.domain, method, epsilon)
                     for shown, view in views(called, release):
-                        covered = holds(view.query(truth.queries.boxes), truth.true)
+                        covered = holds(view.query(truth.queries.boxes).table, truth.true)
                         covered = 100 * means_by_class(classes, covered)
                         runs.setdefault(shown, []).append((class_errors(view, truth), covered))
                 for shown, builds in runs.items():

@@ -30,10 +30,9 @@ if TYPE_CHECKING:
         train_factors,
         train_weights,
     )
+    from psd.api.answers import Answers
     from psd.api.differences import difference, ratio
-    from psd.api.loading import load
-    from psd.api.release import Release
-    from psd.api.series import SeriesRelease
+    from psd.api.release import Release, load
     from psd.curator.contribution_choice import ContributionChoice
     from psd.curator.private_bounds import PrivateBounds
     from psd.decompositions import method, methods
@@ -59,6 +58,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Account",
+    "Answers",
     "CellRegions",
     "Columns",
     "ContributionChoice",
@@ -74,7 +74,6 @@ __all__ = [
     "RegionFiles",
     "RegionHierarchy",
     "Release",
-    "SeriesRelease",
     "Spark",
     "SparkTable",
     "Stream",
@@ -110,6 +109,7 @@ __all__ = [
 # The module of each name; imported when first used, so that the command line starts at once.
 _MODULES = {
     "Account": "psd.ledger.account",
+    "Answers": "psd.api.answers",
     "CellRegions": "psd.regions.inputs",
     "Columns": "psd.ingest.sources",
     "ContributionChoice": "psd.curator.contribution_choice",
@@ -125,14 +125,13 @@ _MODULES = {
     "RegionFiles": "psd.regions.inputs",
     "RegionHierarchy": "psd.regions.hierarchy",
     "Release": "psd.api.release",
-    "SeriesRelease": "psd.api.series",
     "TimeSlices": "psd.space.time_slices",
     "Tree": "psd.space.box_tree",
     "ask": "psd.publish.single_count",
     "build": "psd.publish.build",
     "difference": "psd.api.differences",
     "grid_tree": "psd.space.grids",
-    "load": "psd.api.loading",
+    "load": "psd.api.release",
     "merge": "psd.publish.tallies",
     "method": "psd.decompositions",
     "methods": "psd.decompositions",
@@ -156,7 +155,7 @@ def __getattr__(name: str) -> Any:
         return _apps.load_member(name)
     if name in _MODULES:
         return getattr(importlib.import_module(_MODULES[name]), name)
-    now = _apps.MOVED.get(f"psd.{name}")
+    now = "psd.Release" if name == "SeriesRelease" else _apps.MOVED.get(f"psd.{name}")
     raise AttributeError(
         f"module 'psd' has no attribute {name!r}" if now is None else f"psd.{name} is {now} now"
     )

@@ -38,6 +38,7 @@ __all__ = [
     "COMMANDS",
     "FAMILIES",
     "MEMBERS",
+    "METHODS",
     "MOVED",
     "OPTIONS",
     "USES",
@@ -93,6 +94,9 @@ COMMANDS: Final = {
     "suggest": "suggest",
 }
 """Commands of the apps; the modules of `psd_cli.apps` have the names of the apps."""
+
+METHODS: Final = {"map": "psd.apps.web.map_page", "sheet": "psd.apps.web.methodology"}
+"""Modules of apps that carry out methods of `psd.Release`."""
 
 OPTIONS: Final = {"info --sheet": "web"}
 """Options of commands of the core that an app carries out."""

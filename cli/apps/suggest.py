@@ -152,12 +152,11 @@ def rank_places(
 
 def _load(path: str) -> Release:
     """Release of a file; a series has no single density."""
-    from psd.api.loading import load
-    from psd.api.series import SeriesRelease
+    from psd.api.release import load
     from psd.errors import ReleaseFormatError
 
     loaded = load(path, max_nodes=chosen_max_nodes())
-    if isinstance(loaded, SeriesRelease):
+    if loaded.slices is not None:
         raise ReleaseFormatError(
             f"{path} must be a single release, got a series of time slices; its density changes"
         )

@@ -8,9 +8,8 @@ import click
 
 from ..options.command import chain_options, options_of, refuse_others
 from ..options.regions import read_regions
-from ..options.time_slices import release_at
+from ..options.time_slices import release_at, release_when
 from ..options.values import INTEGER
-from ..output.answers import warn_of_regions_beyond
 from ..output.tables import FORMATS, state_source, write_table
 from ..output.terminal import show_stage
 from ..output.text_files import output_format
@@ -24,7 +23,7 @@ __all__ = [
     "write_statistic",
 ]
 
-_COMMON = {"release", "slice_name", "form", "output", "overwrite", "max_nodes"}
+_COMMON = {"release", "when", "form", "output", "overwrite", "max_nodes"}
 SHAPES = {"box", "boxes", "polygons", "polygons_crs", "repair"}
 """Parameters of boxes and polygons."""
 
@@ -112,7 +111,7 @@ def refuse_strange(kind: str) -> None:
 def write_statistic(
     kind: str,
     release: str,
-    slice_name: str | None,
+    when: str | None,
     form: str | None,
     output: str | None,
     *,
@@ -140,7 +139,7 @@ def write_statistic(
     stated = {name: value for name, value in stated.items() if value is not None}
     with show_stage() as stage:
         stage("reading")
-        loaded = release_at(release, slice_name)
+        loaded = release_when(release, when)
         sources = [loaded.source]
         if kind == "difference":
             from psd.api import differences as between
@@ -158,18 +157,20 @@ def write_statistic(
         else:
             _check_level(loaded, options["level"])
             stage("drawing")
-            table = loaded.top(regions=regions, **stated)
+            table = loaded.top(areas=regions, **stated)
     if kind == "difference":
-        warn_of_regions_beyond(loaded, regions)
+        from psd.query.areas import read_areas
+
+        from ..output.answers import warn_of_areas_beyond
+
+        warn_of_areas_beyond(read_areas(regions, loaded.domain, loaded.tree), loaded.domain)
     state_source(table, *sources)
     write_table(table, form, output, overwrite=overwrite)
 
 
 def _check_level(loaded: Any, level: str | None) -> None:
     """Refuse a level of a release without regions."""
-    from psd.api.region_release import RegionRelease
-
-    if level is not None and not isinstance(loaded, RegionRelease):
+    if level is not None and not loaded.levels:
         raise click.UsageError(
             f"--level must be used with a release that counts regions by name, got {level!r} with "
             "a release without any"

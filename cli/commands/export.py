@@ -85,7 +85,6 @@ def command(
     """  # noqa: D301
     from psd._util.atomic_write import check_free
     from psd._util.postgres import display_name
-    from psd.api.region_release import RegionRelease
     from psd.export import find_format, is_database
 
     target = output
@@ -97,7 +96,7 @@ def command(
         stage("reading")
         loaded = release_at(release, slice_name)
         stage("writing")
-        if isinstance(loaded, RegionRelease):
+        if loaded.levels:
             _refuse_cells(cells=cells != "leaves", table=table)
             loaded.export(
                 output,

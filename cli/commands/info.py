@@ -122,16 +122,17 @@ def command(
         return
     if overwrite:
         raise click.UsageError("--overwrite must be given with --sheet")
-    from psd.api.release import Release
 
     from ..output import series as series_info
 
     loaded = release_or_series_at(release, slice_name)
+    from psd.release.series import SeriesRecord
+
     if form in STANDARDS:
         click.echo(json.dumps(loaded.catalogue(form, file=release), indent=2))  # type: ignore[arg-type]
         return
-    if not isinstance(loaded, Release):
-        series_info.print_series(loaded, form)
+    if isinstance(loaded.record, SeriesRecord):
+        series_info.print_series(loaded, loaded.record, form)
         return
     if form == "json":
         click.echo(json.dumps({**_release_facts(loaded), "levels": _level_rows(loaded)}, indent=2))
@@ -181,7 +182,7 @@ def loss_facts(metadata: dict[str, str]) -> dict[str, str]:
 
 def _local_facts(release: Release) -> dict[str, Any]:
     """Facts about the reports of a local release; of other releases there are none."""
-    local = release.record.local
+    local = release.model.record.local
     if local is None:
         return {}
     rows = [
@@ -219,13 +220,13 @@ def _level_rows(release: Release) -> list[dict[str, Any]]:
     from psd.estimation.local_measurements import measure_record
 
     measure = release.tree.noise.measure
-    rows, noise, measured = [], release.tree.noise, measure_record(release.record)
+    rows, noise, measured = [], release.tree.noise, measure_record(release.model.record)
     for depth, level in enumerate(release.tree.levels):
         nano = int(release.tree.loss[level].max())
         unit = release.unit
         deviation = (
             float(noise.variance(np.array([nano]))[0] ** 0.5) / unit.scale
-            if release.record.local is None
+            if release.model.record.local is None
             else float(measured.variance[level].min() ** 0.5)
         )
         rows.append(
@@ -251,7 +252,7 @@ def _print_facts(release: Release) -> None:
         facts[name] = " ".join(map(str, shown)) if isinstance(shown, list) else str(shown)
     print_facts(facts)
     click.echo()
-    if release.record.local is not None:
+    if release.model.record.local is not None:
         print_rows(_local_facts(release)["protocols"])
         click.echo()
     print_rows(_level_rows(release))
@@ -262,7 +263,7 @@ def _path_text(release: Release) -> str:
     """Why the epsilons of the levels may have a larger sum than that of the release."""
     from psd.privacy.epsilon import epsilon_text
 
-    record = release.record
+    record = release.model.record
     if record.local is not None:
         text = epsilon_text(record.epsilon)
         return f"Each device is in one level, and a report costs epsilon {text}."

@@ -112,15 +112,10 @@ def _draw(loaded: Any, level: str | None, **options: Any) -> Figure:
     """Figure of a release or of a series, without a screen."""
     import matplotlib as mpl
 
-    from psd.api.region_release import RegionRelease
-    from psd.api.series import SeriesRelease
-
     mpl.use("agg")
-    is_series = isinstance(loaded, SeriesRelease)
-    first = loaded.releases[0] if is_series else loaded
-    options["level"] = level if isinstance(first, RegionRelease) else cell_level(level)
+    options["level"] = level if loaded.levels else cell_level(level)
     drawn = loaded.plot(**options)
-    figure: Figure = drawn if is_series else drawn.figure
+    figure: Figure = drawn if loaded.slices is not None else drawn.figure
     return figure
 
 

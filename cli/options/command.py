@@ -211,7 +211,7 @@ class Command(click.Command):
             if field in options:
                 options.setdefault(name, options[field])
         methods = {} if "--set" not in spellings.values() else _method_parameters()
-        regions = {"ids": "--region"} if "all_regions" in options else {}
+        regions = {"ids": "--region", "id": "--table-id"} if "all_regions" in options else {}
         return {"keep_tally": "--keep-tally", **methods, **options, **regions}
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -250,7 +250,8 @@ def refuse_replaced(command: click.Command, ctx: click.Context, args: list[str])
                 and re.match(form, value)
                 and (new.split()[0] in names or new[0] != "-")
             ):
-                raise click.UsageError(f"{old} {value[:40]} is now {new}", ctx)
+                words = f"{old} {value[:40]}" if form else old
+                raise click.UsageError(f"{words} is now {new}", ctx)
         if option == "--engine" and option not in names and "--x" in names:
             raise click.UsageError(
                 "--engine must be left out; psd build alone counts on a cluster; write the records "

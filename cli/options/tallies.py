@@ -10,7 +10,6 @@ import click
 
 if TYPE_CHECKING:
     from psd.api.release import Release
-    from psd.api.series import SeriesRelease
     from psd.ingest.partial_tally import PartialTally
     from psd.ingest.sources import Columns, OnCopy
     from psd.ingest.tally import Tally
@@ -116,7 +115,7 @@ def read_tallies(inputs: Sequence[str | Path], *, on_copy: OnCopy | None = None)
 def write_build_tally(
     path: str,
     tally: PartialTally | Tally,
-    built: Release | SeriesRelease,
+    built: Release,
     release: str,
     data: Sequence[Any],
     columns: Columns | None,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,15 +10,16 @@ from ..options.common import chosen_max_nodes
 
 if TYPE_CHECKING:
     from psd.api.release import Release
-    from psd.api.series import SeriesRelease
     from psd.space.time_slices import TimeSlices
 
-    Loaded = TypeVar("Loaded", Release, SeriesRelease)
 
 __all__ = [
+    "EACH",
     "SLICE",
+    "WHEN",
     "release_at",
     "release_or_series_at",
+    "release_when",
     "slice_at",
 ]
 
@@ -28,20 +28,40 @@ SLICE = click.option(
 )
 
 
-def release_or_series_at(path: str, name: str | None) -> Release | SeriesRelease:
-    """Release of a file, slice of a series, or the series where no slice is named.
+WHEN = click.option(
+    "--when",
+    metavar="WINDOW",
+    help="Window of a series, such as 2024-06 or 2024-06..2024-08, both ends included. It must "
+    "begin and end where slices do; all slices by default.",
+)
+
+EACH = click.option(
+    "--each",
+    type=click.Choice(["slice"]),
+    help="Answer the slices of a series one by one; by default together, one answer for each area.",
+)
+
+
+def release_or_series_at(path: str, name: str | None, option: str = "--slice") -> Release:
+    """Release of a file, or the time slice of it that an option names.
 
     What every command reads passes through here, so each notes counts that were given.
-    """
-    from psd.api.series import SeriesRelease
 
-    if name is None and _is_series(path):
-        return _note_source(SeriesRelease.load(path, max_nodes=chosen_max_nodes()))
-    return release_at(path, name)
+    Raises
+    ------
+    UsageError
+        If a slice of a release without time is named.
+    """
+    loaded = _load(path)
+    if name is not None and loaded.slices is None:
+        raise click.UsageError(
+            f"{option} must be given with a series, but {path} is a single release"
+        )
+    return _note_source(loaded.with_cache() if name is None else loaded[name])
 
 
 def release_at(path: str, name: str | None, option: str = "--slice") -> Release:
-    """Release of a file, or the slice of a series that an option names.
+    """Release of a file, which must be without time unless an option names a slice.
 
     Raises
     ------
@@ -50,54 +70,61 @@ def release_at(path: str, name: str | None, option: str = "--slice") -> Release:
     ReleaseFormatError
         If the file is not a release, or is a series and no slice is named.
     """
-    from psd.api.release import Release
-    from psd.api.series import SeriesRelease
-    from psd.errors import ReleaseFormatError
+    loaded = release_or_series_at(path, name, option)
+    return _check_single(loaded, path, option)
 
-    if name is None and _is_series(path):
-        raise ReleaseFormatError(
-            f"{path} is a series of time slices and not a single release; name a slice with "
-            f"{option}"
-        )
-    if name is None:
-        return _note_source(_single_release(path).with_cache())
-    if not _is_series(path):
-        # Reports a file that is not a release either.
-        Release.load(path, max_nodes=chosen_max_nodes())
+
+def release_when(path: str, when: str | None) -> Release:
+    """Release of a file, or the one time slice that a window is; see `release_at`.
+
+    Raises
+    ------
+    UsageError
+        If a window of several slices is named, or one of a single release.
+    """
+    loaded = _load(path)
+    if when is None or loaded.slices is None:
+        return release_at(path, when, "--when")
+    found = loaded.slices.window(when)
+    if len(found) > 1:
         raise click.UsageError(
-            f"{option} must be given with a series, but {path} is a single release"
+            f"--when must be one time slice for this question, got {when[:80]}, which is "
+            f"{len(found):,}"
         )
-    return _note_source(SeriesRelease.load(path, max_nodes=chosen_max_nodes())[name])
-
-
-def _single_release(path: str) -> Release:
-    """Release of a file, with regions or without; its reader refuses what is no plain file."""
-    from psd.api.loading import load
-    from psd.api.release import Release
-
-    if not os.path.isfile(path):
-        return Release.load(path, max_nodes=chosen_max_nodes())
-    return cast("Release", load(path, max_nodes=chosen_max_nodes()))  # the caller saw no series
-
-
-def _note_source(loaded: Loaded) -> Loaded:
-    """Print the guarantee to standard error if the counts are not of the curator."""
-    if loaded.source != "curator":
-        click.echo(f"({loaded.guarantee_text})", err=True)
-    return loaded
-
-
-def _is_series(path: str) -> bool:
-    """Whether a file is a series; only plain files are opened, because a pipe may not end."""
-    from psd.release.series_file import is_series
-
-    return os.path.isfile(path) and is_series(path)
+    return _note_source(loaded.releases[found[0]])
 
 
 def slice_at(path: str, name: str) -> TimeSlices:
     """The slice of a series that is named, by itself."""
     from dataclasses import replace
 
-    from psd.api.series import SeriesRelease
+    slices = _load(path).slices
+    if slices is None:
+        raise click.UsageError(f"--slice must be given with a series, but {path} is none")
+    return replace(slices, names=(name,))
 
-    return replace(SeriesRelease.load(path, max_nodes=chosen_max_nodes()).slices, names=(name,))
+
+def _load(path: str) -> Release:
+    """Release of a file."""
+    from psd.api.release import Release
+
+    return Release.load(path, max_nodes=chosen_max_nodes())
+
+
+def _check_single(loaded: Release, path: str, option: str) -> Release:
+    """Refuse time slices where one of them must be named."""
+    from psd.errors import ReleaseFormatError
+
+    if loaded.slices is not None:
+        raise ReleaseFormatError(
+            f"{path} is a series of time slices and not a single release; name a slice with "
+            f"{option}"
+        )
+    return loaded
+
+
+def _note_source(loaded: Release) -> Release:
+    """Print the guarantee to standard error if the counts are not of the curator."""
+    if loaded.source != "curator":
+        click.echo(f"({loaded.guarantee_text})", err=True)
+    return loaded

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from typing import TYPE_CHECKING, Any
 
 from psd._util.csv_text import csv_text
 
 if TYPE_CHECKING:
-    import pandas
-
     from psd.api.release import Release
-    from psd.api.series import SeriesRelease
     from psd.query.reliability import Threshold
 
 __all__ = [
-    "add_geometry",
     "answers_metadata",
     "answers_page",
     "answers_text",
+    "columns_text",
     "in_degrees",
     "plain_answers",
-    "treat_answers",
 ]
 
 
@@ -29,7 +27,7 @@ _CAPTION = "Errors are predicted standard deviations."
 
 
 def answers_metadata(
-    loaded: Release | SeriesRelease, unreliable: str, confidence: float, threshold: Threshold
+    loaded: Release, unreliable: str, confidence: float, threshold: Threshold
 ) -> dict[str, str]:
     """What a file of answers states: the guarantee, and what its columns mean."""
     from psd.query.reliability import reliability_limits
@@ -40,20 +38,6 @@ def answers_metadata(
         **reliability_limits(threshold).texts,
         "unreliable": unreliable,
     }
-
-
-def treat_answers(
-    answers: Any,
-    regions: Any,
-    loaded: Release | SeriesRelease,
-    unreliable: str,
-    threshold: Threshold,
-) -> Any:
-    """Answers with their geometry, marked or without those that are not reliable."""
-    from psd.export import treat_unreliable
-
-    shapes = add_geometry(answers, regions, loaded.domain.crs)
-    return treat_unreliable(shapes, unreliable, threshold)
 
 
 def answers_text(answers: Any, form: str, metadata: dict[str, str] | None = None) -> str:
@@ -70,21 +54,14 @@ def answers_text(answers: Any, form: str, metadata: dict[str, str] | None = None
     return csv_text(plain) if form == "csv" else json_text(finite_errors(plain))
 
 
-def add_geometry(answers: pandas.DataFrame, regions: Any, crs: str) -> Any:
-    """Answers with the polygon in its CRS, or the box in that of the release, as geometry."""
-    import geopandas as gpd
-    import numpy as np
-    import shapely
-
-    from psd.query.boxes import parse_boxes
-
-    from ..options.region_names import beside_shapes
-
-    if isinstance(answers, gpd.GeoDataFrame):
-        return answers
-    shapes = shapely.box(*parse_boxes(regions)[0].T)
-    shapes = np.resize(shapes, len(answers))  # again for every slice of a series
-    return beside_shapes(answers, shapes, crs)
+def columns_text(columns: dict[str, Any]) -> str:
+    """Columns as CSV text, without pandas."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    lists = [values if isinstance(values, list) else values.tolist() for values in columns.values()]
+    writer.writerows(zip(*lists, strict=True))
+    return text.getvalue()
 
 
 def in_degrees(answers: Any) -> Any:

@@ -12,15 +12,15 @@ from ..output.terminal import print_warning, printable
 if TYPE_CHECKING:
     import pandas
 
-    from psd.api.release import Release
-    from psd.api.series import SeriesRelease
+    from psd.query.areas import Areas
+    from psd.space.domain import Domain
 
 __all__ = [
     "column_texts",
     "identifying_columns",
     "print_answer_columns",
     "print_answers",
-    "warn_of_regions_beyond",
+    "warn_of_areas_beyond",
 ]
 
 # Columns that a narrow terminal leaves out, in this order, so that no number is cut.
@@ -31,6 +31,9 @@ _ESSENTIAL = ("perturbation_error", "nonuniformity_error", "error")
 
 # Letters of texts that are shown beside an id.
 _LONGEST_NAME = 40
+
+# Share of a length or an area that rounding may put beyond the bounds.
+_SLACK = 1e-9
 
 # Columns that stand in the second line of an answer, below others, before any is left out.
 _PAIRS = {
@@ -160,9 +163,9 @@ def _value_text(name: str, value: Any) -> str:
     return f"{value:,.1f}" if isinstance(value, float) and name != "id" else printable(str(value))
 
 
-def warn_of_regions_beyond(loaded: Release | SeriesRelease, regions: Any) -> None:
-    """Warn that an answer leaves out the parts of regions beyond the bounds."""
-    beyond = _count_regions_beyond(loaded, regions)
+def warn_of_areas_beyond(areas: Areas, domain: Domain) -> None:
+    """Warn that an answer leaves out the parts of areas beyond the bounds."""
+    beyond = _count_beyond(areas, domain)
     if beyond:
         regions_text = "1 region reaches" if beyond == 1 else f"{beyond:,} regions reach"
         print_warning(
@@ -171,23 +174,22 @@ def warn_of_regions_beyond(loaded: Release | SeriesRelease, regions: Any) -> Non
         )
 
 
-def _count_regions_beyond(loaded: Release | SeriesRelease, regions: Any) -> int:
-    """Number of regions that are not entirely inside the bounds."""
+def _count_beyond(areas: Areas, domain: Domain) -> int:
+    """Number of areas, or of the lowest regions, that are not entirely inside the bounds."""
     import numpy as np
-    import shapely
 
-    from psd.query.boxes import parse_boxes
-    from psd.space.region_checks import reproject
+    from psd.query.areas import BoxAreas, NamedAreas
 
-    from ..options.region_names import NamedRegions
-
-    if isinstance(regions, NamedRegions):
-        return regions.count_beyond(loaded)
-    if hasattr(regions, "geometry"):
-        sides = shapely.bounds(reproject(regions.geometry, loaded.domain))
+    if isinstance(areas, NamedAreas):
+        regions: Any = areas.tree.regions
+        return int((regions.part_outside > _SLACK).sum())
+    if isinstance(areas, BoxAreas):
+        sides = areas.boxes
     else:
-        sides = parse_boxes(regions)[0]
-    low, high = np.array(loaded.domain.bounds[:2]), np.array(loaded.domain.bounds[2:])
-    slack = 1e-9 * (high - low)
+        import shapely
+
+        sides = shapely.bounds(areas.shapes(domain))
+    low, high = np.array(domain.bounds[:2]), np.array(domain.bounds[2:])
+    slack = _SLACK * (high - low)
     outside = (sides[:, :2] < low - slack).any(axis=1) | (sides[:, 2:] > high + slack).any(axis=1)
     return int(outside.sum())

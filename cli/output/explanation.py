@@ -15,13 +15,24 @@ if TYPE_CHECKING:
 
     from psd.query.explain import Explanation
 
-__all__ = ["explanations_json", "print_explanation"]
+__all__ = ["explanations_json", "print_explanations"]
 
 # Cut cells that are printed; JSON has all of them.
 _SHOWN = 5
 
 
-def print_explanation(answer: Any, explanation: Explanation) -> None:
+def print_explanations(answers: pandas.DataFrame, explanations: list[Explanation]) -> None:
+    """Print the explanation of each answer for people."""
+    from psd.query.answer_table import COLUMNS
+
+    named = answers.columns.isin(["id", "name", "NAME", *COLUMNS])
+    if explanations:
+        rows = answers.loc[:, named].iterrows()
+        for (_, answer), explanation in zip(rows, explanations, strict=True):
+            _print_explanation(answer, explanation)
+
+
+def _print_explanation(answer: Any, explanation: Explanation) -> None:
     """Print one explanation for people."""
     click.echo()
     click.echo(_headline(answer, explanation))

@@ -20,7 +20,6 @@ from ..output.terminal import print_success, show_stage
 
 if TYPE_CHECKING:
     from psd.api.release import Release
-    from psd.api.series import SeriesRelease
     from psd.ingest.engine import Engine
     from psd.ingest.partial_tally import PartialTally
     from psd.ingest.tally import Tally
@@ -193,7 +192,7 @@ class _Run:
     def _keep_tally(
         self,
         counted: list[Tally],
-        built: Release | SeriesRelease,
+        built: Release,
         output: str,
         request: BuildRequest,
     ) -> None:
@@ -206,7 +205,7 @@ class _Run:
             overwrite=self.overwrite,
         )  # fmt: skip
 
-    def _sign_and_export(self, built: Release | SeriesRelease, release: PlannedRelease) -> None:
+    def _sign_and_export(self, built: Release, release: PlannedRelease) -> None:
         """Write the signature and the exports of a release file."""
         from psd.release.signing import sign
 
@@ -214,13 +213,14 @@ class _Run:
             signature = sign(release.output, self.private.sign_key, overwrite=self.overwrite)
             print_success(f"wrote {signature}")
         for path in release.export:
-            built.export(path, overwrite=self.overwrite)  # type: ignore[union-attr] # no series here
+            built.export(path, overwrite=self.overwrite)
             print_success(f"wrote {path}")
 
 
 def _method_text(release: Any) -> str:
     """Method, and the number of slices where there are any."""
-    if not hasattr(release, "slices"):
+    slices = getattr(release, "slices", None)
+    if slices is None:
         return str(release.method)
-    number = "1 slice" if len(release) == 1 else f"{len(release)} slices"
+    number = "1 slice" if len(slices) == 1 else f"{len(slices)} slices"
     return f"{release.method}, {number}"

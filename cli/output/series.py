@@ -10,14 +10,15 @@ import click
 from ..output.columns import print_facts, print_rows
 
 if TYPE_CHECKING:
-    from psd.api.series import SeriesRelease
+    from psd.api.release import Release
+    from psd.release.series import SeriesRecord
 
 __all__ = ["print_series"]
 
 
-def print_series(series: SeriesRelease, form: str) -> None:
+def print_series(series: Release, record: SeriesRecord, form: str) -> None:
     """Facts of the series and one line per slice, for people or for programs."""
-    facts, rows = _series_facts(series), _slice_rows(series)
+    facts, rows = _series_facts(series, record), _slice_rows(series)
     if form == "json":
         click.echo(json.dumps({**facts, "slices": rows}, indent=2))
         return
@@ -31,7 +32,7 @@ def print_series(series: SeriesRelease, form: str) -> None:
     print_rows(rows)
 
 
-def _series_facts(series: SeriesRelease) -> dict[str, Any]:
+def _series_facts(series: Release, record: SeriesRecord) -> dict[str, Any]:
     """Facts about all slices together."""
     from psd.privacy.epsilon import epsilon_text
 
@@ -39,17 +40,17 @@ def _series_facts(series: SeriesRelease) -> dict[str, Any]:
     return {
         "about": series.about,
         "method": first.method,
-        "epsilon": epsilon_text(series.record.epsilon),
+        "epsilon": epsilon_text(record.epsilon),
         **{name: series.metadata[name] for name in ("delta", "rho") if name in series.metadata},
         "unit": series.unit.kind,
         "guarantee": series.guarantee_text,
         "source": series.source,
-        "counts": series.record.counted_text,
+        "counts": record.counted_text,
         "max_contributions": series.unit.max_contributions,
         "max_per_slice": series.unit.max_per_slice or "none",
-        "bound_per": series.scope,
-        "slices_by": series.slices.by,
-        "time_zone": series.slices.time_zone,
+        "bound_per": record.scope,
+        "slices_by": record.slices.by,
+        "time_zone": record.slices.time_zone,
         "bounds": list(series.domain.bounds),
         "crs": series.domain.crs,
         "lattice": list(series.domain.lattice),
@@ -62,7 +63,7 @@ def _series_facts(series: SeriesRelease) -> dict[str, Any]:
     }
 
 
-def _slice_rows(series: SeriesRelease) -> list[dict[str, Any]]:
+def _slice_rows(series: Release) -> list[dict[str, Any]]:
     """Name, size, epsilon and total of every slice; with a delta, epsilon is of all together."""
     from psd.privacy.epsilon import epsilon_text
 

@@ -23,7 +23,7 @@ def main() -> None:
         sys.exit("usage: python docs/assets/maps.py RELEASE FOLDER")
     mpl.use("agg")
     release, folder = psd.load(sys.argv[1]), Path(sys.argv[2])
-    if not isinstance(release, psd.Release):
+    if release.slices is not None:
         sys.exit("maps.py draws a single release, not a series")
     districts = gpd.read_file(HERE.parents[1] / "data" / "seoul" / "districts.geojson")
     folder.mkdir(parents=True, exist_ok=True)

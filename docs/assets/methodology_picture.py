@@ -22,7 +22,7 @@ def main() -> None:
     """Draw the sheet on a screen, and its first printed pages."""
     if len(sys.argv) != 3:
         sys.exit("usage: python docs/assets/methodology_picture.py RELEASE FOLDER")
-    release, folder = psd.Release.load(sys.argv[1]), Path(sys.argv[2])
+    release, folder = psd.load(sys.argv[1]), Path(sys.argv[2])
     with tempfile.TemporaryDirectory() as place:
         page, printed = Path(place) / "sheet.html", Path(place) / "sheet.pdf"
         page.write_text(methodology_page(release), encoding="utf-8")

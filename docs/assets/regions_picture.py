@@ -14,7 +14,6 @@ import numpy as np
 import shapely
 
 import psd
-from psd.api.region_release import RegionRelease
 
 WINDOW = (126.92, 37.47, 127.095, 37.615)
 
@@ -27,10 +26,10 @@ def main() -> None:
     from matplotlib import pyplot as plt
 
     release = psd.load(sys.argv[1])
-    if not isinstance(release, RegionRelease):
+    if not release.levels:
         sys.exit("regions_picture.py draws a release with regions")
     tree, domain = release.regions_tree, release.domain
-    wards, districts = release.to_geopandas("ward"), release.to_geopandas("district")
+    wards, districts = (release.to_geopandas(level=name) for name in ("ward", "district"))
     wards, districts = (t[t["id"] != "elsewhere"] for t in (wards, districts))
     leaf = np.flatnonzero(tree.is_leaf & np.isin(tree.region, wards.index))
     low, high = np.array(domain.bounds[:2] * 2), np.array(domain.bounds[2:] * 2)

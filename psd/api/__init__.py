@@ -1,1 +1,1 @@
-"""`Release` and `SeriesRelease`, the objects that users work with. Public."""
+"""`Release` and `Release`, the objects that users work with. Public."""

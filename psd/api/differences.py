@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from psd._util.instances import check_instance
 from psd.api.release import Release
+from psd.query.areas import read_areas
 from psd.statistics.differences import CountPair, count_pair, differences, ratios
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ __all__ = ["difference", "ratio"]
 def difference(
     first: Release,
     second: Release,
-    regions: Any,
+    areas: Any,
     *,
     crs: Any = None,
     confidence: float = 0.95,
@@ -28,7 +29,7 @@ def difference(
     ----------
     first, second : Release
         Releases of the same domain, with independent noise.
-    regions : GeoDataFrame, GeoSeries, geometries, boxes or DataFrame of boxes
+    areas : boxes, polygons, names of regions, a table, or a file
         As in `Release.query`.
     crs : any CRS that pyproj understands, optional
         As in `Release.query`.
@@ -64,13 +65,13 @@ def difference(
     >>> psd.difference(a, b, [(0, 0, 2, 1)])[["difference", "error"]].round(1).values.tolist()
     [[8.0, 2.7]]
     """
-    return differences(_pair(first, second, regions, crs, confidence))
+    return differences(_pair(first, second, areas, crs, confidence))
 
 
 def ratio(
     first: Release,
     second: Release,
-    regions: Any,
+    areas: Any,
     *,
     crs: Any = None,
     confidence: float = 0.95,
@@ -81,7 +82,7 @@ def ratio(
     ----------
     first, second : Release
         Releases of the same domain, with independent noise.
-    regions : GeoDataFrame, GeoSeries, geometries, boxes or DataFrame of boxes
+    areas : boxes, polygons, names of regions, a table, or a file
         As in `Release.query`.
     crs : any CRS that pyproj understands, optional
         As in `Release.query`.
@@ -111,11 +112,12 @@ def ratio(
     >>> psd.ratio(a, b, [(0, 0, 2, 1)])[["ratio", "lower", "upper"]].round(2).values.tolist()
     [[1.8, 1.73, 1.88]]
     """
-    return ratios(_pair(first, second, regions, crs, confidence))
+    return ratios(_pair(first, second, areas, crs, confidence))
 
 
-def _pair(first: Release, second: Release, regions: Any, crs: Any, confidence: float) -> CountPair:
-    """Counts of the regions in both releases."""
+def _pair(first: Release, second: Release, areas: Any, crs: Any, confidence: float) -> CountPair:
+    """Counts of the areas in both releases."""
     for name, release in (("first", first), ("second", second)):
         check_instance(name, release, Release, 'psd.load("r.psd.parquet")')
-    return count_pair(first.index, second.index, regions, crs=crs, confidence=confidence)
+    asked = read_areas(areas, first.domain, first.tree, crs=crs)
+    return count_pair(first.index, second.index, asked, confidence=confidence)

@@ -26,7 +26,7 @@ def cells_table(
     model: CountModel,
     cells: str = "leaves",
     *,
-    level: int | None = None,
+    level: int | str | None = None,
     threshold: Threshold = 0.3,
 ) -> geopandas.GeoDataFrame:
     """Cells with estimates and boxes as geometry; see `Release.to_geopandas`.
@@ -65,7 +65,7 @@ def cells_table(
     )
 
 
-def _select_cells(tree: Tree, cells: str, level: int | None) -> Integers:
+def _select_cells(tree: Tree, cells: str, level: int | str | None) -> Integers:
     """Nodes of a table: the leaves, all of them, or those that tile the domain at a level."""
     if level is None:
         return np.flatnonzero(tree.is_leaf) if cells == "leaves" else np.arange(len(tree))

@@ -49,8 +49,9 @@ def draw_series(
     guarantee: str,
     outline: Any,
     threshold: Threshold,
+    cmap: Any = None,
 ) -> Figure:
-    """Draw tables of cells, or of named regions, by slice; see `SeriesRelease.plot`.
+    """Draw tables of cells, or of named regions, by slice; see `Release.plot`.
 
     Parameters
     ----------
@@ -58,8 +59,8 @@ def draw_series(
         Of any slice, for the domain and the units.
     cells : mapping
         Table of each slice.
-    kind, outline, threshold
-        As in `SeriesRelease.plot`.
+    kind, outline, threshold, cmap
+        As in `Release.plot`.
     guarantee : str
         Of the series.
     """
@@ -83,7 +84,7 @@ def draw_series(
     tables = list(cells.values())
     values = np.concatenate([shown_values(table, kind) for table in tables])
     areas = np.concatenate([shapely.area(table.geometry.to_numpy()) for table in tables])
-    classes = classes_of(model, kind, values, areas)
+    classes = classes_of(model, kind, values, areas).recoloured(cmap)
     for axes, (name, table) in zip(grid.flat, cells.items(), strict=False):
         shown = fill_cells(axes, table, kind, classes)
         frame_map(axes, model.domain, outline)

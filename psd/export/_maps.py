@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import shapely
 from psd._util.colours import RELIABILITY, RELIABILITY_LEVELS, class_breaks, class_colours
 from psd._util.extras import require_matplotlib
 from psd._util.fields import choice
+from psd.errors import ParameterError
 from psd.query.reliability import QUALITIES, Limits, Threshold, reliability_limits
 from psd.space.ground_areas import area_unit, east_west_scale, ground_width
 from psd.space.shape_transforms import transform_table
@@ -74,6 +75,26 @@ class Classes:
 
         return ListedColormap(list(self.colours)), BoundaryNorm(self.edges, len(self.colours))
 
+    def recoloured(self, cmap: Any) -> Classes:
+        """The same classes in colours of a colour map of matplotlib, if one is given.
+
+        Raises
+        ------
+        ParameterError
+            If there is none of that name.
+        """
+        if cmap is None:
+            return self
+        from matplotlib import colormaps, colors
+
+        if isinstance(cmap, str) and cmap not in colormaps:
+            raise ParameterError(
+                f"cmap must be a colour map of matplotlib, such as viridis, got {cmap[:80]!r}"
+            )
+        chosen, number = colormaps.get_cmap(cmap), len(self.colours)
+        colours = tuple(colors.to_hex(chosen((at + 0.5) / number)) for at in range(number))
+        return replace(self, colours=colours)
+
 
 def classes_of(model: CountModel, kind: str, values: Any, areas: Any = None) -> Classes:
     """Classes of a column of cells.
@@ -125,6 +146,7 @@ def draw_release(
     outline: Any,
     threshold: Threshold,
     axes: Axes | None,
+    cmap: Any = None,
 ) -> Axes:
     """Draw a table of cells, or of named regions; see `Release.plot`."""
     require_matplotlib("a map")
@@ -134,7 +156,7 @@ def draw_release(
 
         _, axes = pyplot.subplots(figsize=(7, 5.5), layout="compressed")
     areas = shapely.area(cells.geometry.to_numpy())
-    classes = classes_of(model, kind, shown_values(cells, kind), areas)
+    classes = classes_of(model, kind, shown_values(cells, kind), areas).recoloured(cmap)
     shown = fill_cells(axes, cells, kind, classes)
     add_key(axes.figure, axes, shown, classes, kind, reliability_limits(threshold))
     frame_map(axes, model.domain, outline)

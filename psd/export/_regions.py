@@ -10,7 +10,8 @@ from psd.errors import ParameterError
 from psd.export._answers import write_answers
 from psd.export._formats import find_format, is_database, is_raster
 from psd.export._reliability import check_treatment, treat_unreliable
-from psd.query.region_nodes import answer_named_regions
+from psd.query.areas import answer_areas, read_areas
+from psd.query.index import QueryIndex
 from psd.query.reliability import Threshold
 from psd.space.ground_areas import area_unit, ground_densities, shape_ground_areas
 from psd.space.shape_transforms import transform_table
@@ -19,27 +20,25 @@ if TYPE_CHECKING:
     import geopandas
 
     from psd.estimation.model import CountModel
-    from psd.space.region_tree import RegionTree
 
 __all__ = ["export_regions", "named_regions_table"]
 
 
 def named_regions_table(
     model: CountModel,
-    tree: RegionTree,
-    level: str | None,
+    level: int | str | None,
     *,
     confidence: float,
     threshold: Threshold,
 ) -> geopandas.GeoDataFrame:
-    """Regions of a level with estimates and polygons; see `RegionRelease.to_geopandas`."""
+    """Regions of a level with estimates and polygons; see `Release.to_geopandas`."""
     import geopandas as gpd
 
-    answers = answer_named_regions(
-        model, tree, level=level, ids=None, confidence=confidence, threshold=threshold
+    regions = read_areas(None, model.domain, model.tree, level=level)
+    answers = regions.table(
+        answer_areas([QueryIndex(model=model)], regions, confidence=confidence, threshold=threshold)
     )
-    names = [named.name for named in tree.regions.levels]
-    shapes = tree.regions.shapes(-1 if level is None else names.index(level))
+    shapes = regions.shapes(model.domain)
     areas = shape_ground_areas(model.domain, shapes)
     answers.insert(2, "density", ground_densities(answers["estimate"].to_numpy(), areas))
     if model.record.source != "curator":
@@ -58,7 +57,7 @@ def export_regions(
     threshold: Threshold,
     overwrite: bool,
 ) -> None:
-    """Write the table of a level; see `RegionRelease.export`."""
+    """Write the table of a level; see `Release.export`."""
     limits = check_treatment(unreliable, threshold)
     writer = find_format(path)
     if is_raster(writer) or is_database(writer):

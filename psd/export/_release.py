@@ -37,7 +37,7 @@ class _Choices:
     """What a caller chooses about the content of an export."""
 
     cells: str
-    level: int | None
+    level: int | str | None
     size: tuple[int, int] | None
     band: str | None
     crs: Any
@@ -50,7 +50,7 @@ def export_release(
     path: str | os.PathLike[str],
     *,
     cells: Literal["leaves", "all"] = "leaves",
-    level: int | None = None,
+    level: int | str | None = None,
     size: tuple[int, int] | None = None,
     band: Literal["count", "density", "error", "classes"] | None = None,
     crs: Any = None,

@@ -32,8 +32,16 @@ _PICTURE = 96
 """Columns and rows of the small picture in a notebook."""
 
 
-_SHOWN = ("estimate", "perturbation_error", "density", "relative_error", "reliable", "quality")
-"""What an interactive map says of a cell."""
+_SHOWN = (
+    "id",
+    "estimate",
+    "perturbation_error",
+    "density",
+    "relative_error",
+    "reliable",
+    "quality",
+)
+"""What an interactive map says of a cell or an area."""
 
 
 def html_of(model: CountModel, *, picture: bool = True) -> str:
@@ -79,7 +87,7 @@ def _picture(model: CountModel) -> str:
 def explore_release(
     model: CountModel, cells: geopandas.GeoDataFrame, kind: str, *, tiles: Any
 ) -> folium.Map:
-    """Interactive map; see `Release.explore`."""
+    """Interactive map of cells or of areas; see `Release.explore` and `Answers.explore`."""
     choice(*KINDS)("kind", kind)
     try:
         import folium
@@ -94,7 +102,9 @@ def explore_release(
     areas = shapely.area(cells.geometry.to_numpy())
     classes = classes_of(model, kind, values, areas)
     number = np.digitize(values, classes.edges[1:-1])
-    shown = transform_table(finite_errors(cells[[*_SHOWN, "geometry"]]), "EPSG:4326").round(3)
+    names = [name for name in _SHOWN if name in cells]
+    shown = finite_errors(cells[[*names, cells.geometry.name]])
+    shown = transform_table(shown, "EPSG:4326").round(3)
     shown["colour"] = [classes.colours[each] for each in number]
     west, south, east, north = (float(side) for side in shown.total_bounds)
     drawn = folium.Map(tiles=tiles)
@@ -102,7 +112,7 @@ def explore_release(
     folium.GeoJson(
         shown.to_json(),
         style_function=_style,
-        tooltip=folium.GeoJsonTooltip(list(_SHOWN)),
+        tooltip=folium.GeoJsonTooltip(names),
     ).add_to(drawn)
     StepColormap(
         list(classes.colours),

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
     from psd.api.release import Release
-    from psd.api.series import SeriesRelease
     from psd.curator.contribution_choice import ContributionChoice
     from psd.curator.private_bounds import PrivateBounds
     from psd.decompositions import Decomposition
@@ -97,7 +96,7 @@ def build(
     account: Account | None = None,
     sampler: Sampler | None = None,
     observer: Observer = SILENT,
-) -> Release | SeriesRelease:
+) -> Release:
     """Build a differentially private release of the numbers of records, or users, by location.
 
     Arguments have the names of the options of ``psd build`` and of the keys of a recipe.
@@ -244,7 +243,7 @@ def build(
 
     Returns
     -------
-    Release or SeriesRelease
+    Release
         A series if there are slices.
 
     Raises

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psd.api.region_release import release_of
 from psd.api.release import Release
 from psd.curator.curator import Curator
 from psd.decompositions import Decomposition
@@ -150,7 +149,7 @@ def draw_release(
         source=noise_origin(sampler),
         about=about,
     )
-    return release_of(record)
+    return Release(record)
 
 
 def _loss_fields(budget: Budget) -> dict[str, Any]:

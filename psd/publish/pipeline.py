@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from psd.api.release import Release
-    from psd.api.series import SeriesRelease
     from psd.ingest.engine import Engine
     from psd.mechanisms.base import Sampler
     from psd.privacy.budget import Statement
@@ -68,7 +67,7 @@ def publish(
     account: Account | None = None,
     sampler: Sampler | None = None,
     observer: Observer = SILENT,
-) -> Release | SeriesRelease:
+) -> Release:
     """Build the release of a request.
 
     Guarantees
@@ -105,7 +104,7 @@ def publish(
 
     Returns
     -------
-    Release or SeriesRelease
+    Release
         A series if the request, or its tallies, have slices.
 
     Raises
@@ -265,7 +264,7 @@ def _draw(
     inputs: PublicInputs,
     budget: Budget,
     sampler: Sampler,
-) -> Release | SeriesRelease:
+) -> Release:
     """Draw the release of the counts, or the series of their slices."""
     scope = request.contribution_scope
     common: dict[str, Any] = {

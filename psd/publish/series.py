@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psd.api.series import SeriesRelease
+from psd.api.release import Release
 from psd.decompositions import Decomposition
 from psd.errors import InputDataError, ParameterError
 from psd.ingest.tally import Batch, Tally
@@ -75,7 +75,7 @@ def draw_series(
     method: Decomposition,
     unit: PrivacyUnit,
     **common: Any,
-) -> SeriesRelease:
+) -> Release:
     """Draw the series of records that were tallied by slice.
 
     Guarantees
@@ -102,7 +102,7 @@ def draw_series(
 
     Returns
     -------
-    SeriesRelease
+    Release
 
     Raises
     ------
@@ -148,9 +148,9 @@ def draw_series(
         )
         for number, part in enumerate(budgets)
     ]
-    # Not `SeriesRelease.of`, which adds the epsilons: a record is in the tally of one slice only.
-    records = tuple(release.record for release in releases)
-    return SeriesRelease(SeriesRecord(slices=slices, releases=records, scope=scope))
+    # Not `Release.of`, which adds the epsilons: a record is in the tally of one slice only.
+    records = tuple(release.model.record for release in releases)
+    return Release(SeriesRecord(slices=slices, releases=records, scope=scope))
 
 
 def squared_of(

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from psd._util.wall_clock import zone_rules
-from psd.api.series import SeriesRelease
+from psd.api.release import Release
 from psd.errors import ParameterError
 from psd.ingest.hash_key import key_fingerprint
 from psd.ingest.input_paths import STDIN, is_csv, is_path, refuse_changes
@@ -38,6 +38,7 @@ from psd.privacy.budget import spent_before_counting
 from psd.privacy.unit import ContributionScope, PrivacyUnit, counted_unit
 from psd.publish.request import ReadRequest
 from psd.release.region_codec import regions_of
+from psd.release.series import SeriesRecord
 from psd.space.bounds import check_ground
 
 if TYPE_CHECKING:
@@ -268,7 +269,7 @@ def _content_digests(path: Path) -> Iterator[str]:
 
 def tally_of_build(
     counts: Tally,
-    built: Release | SeriesRelease,
+    built: Release,
     data: Sequence[Any],
     *,
     columns: Columns,
@@ -280,7 +281,7 @@ def tally_of_build(
     ----------
     counts : Tally
         Counts of the build. Private.
-    built : Release or SeriesRelease
+    built : Release
         Release of the build.
     data : sequence
         Inputs of the build.
@@ -289,13 +290,15 @@ def tally_of_build(
     release : Path
         Saved release.
     """
-    slices = built.slices if isinstance(built, SeriesRelease) else None
+    slices = built.slices
     unit = built.unit
     rules = CountingRules(
         domain=built.domain,
         unit=unit,
         slices=slices,
-        contribution_scope=built.scope if isinstance(built, SeriesRelease) else "series",
+        contribution_scope=built.record.scope
+        if isinstance(built.record, SeriesRecord)
+        else "series",
         time_zone=None if columns.time is None else columns.time_zone,
         boundary=_boundary_digest(built),
         regions=CountedRegions.of(_regions_of(built)),
@@ -314,21 +317,21 @@ def tally_of_build(
     return PartialTally(rules=rules, origins=(origin,), counts=counts, release=file_digest(release))
 
 
-def _spent_before_counting(built: Release | SeriesRelease) -> int:
+def _spent_before_counting(built: Release) -> int:
     """Nano-epsilon that a build has spent before it counted, as its release states."""
-    first = built.releases[0] if isinstance(built, SeriesRelease) else built
+    first = built.releases[0]
     return spent_before_counting(first.parameters)
 
 
-def _regions_of(built: Release | SeriesRelease) -> RegionHierarchy | None:
+def _regions_of(built: Release) -> RegionHierarchy | None:
     """Regions of a build; records in none of them were dropped."""
-    first = built.releases[0] if isinstance(built, SeriesRelease) else built
-    return regions_of(first.record)
+    first = built.releases[0]
+    return regions_of(first.model.record)
 
 
-def _boundary_digest(built: Release | SeriesRelease) -> str | None:
+def _boundary_digest(built: Release) -> str | None:
     """Digest of the boundary of a build; records outside of it were dropped."""
-    first = built.releases[0] if isinstance(built, SeriesRelease) else built
+    first = built.releases[0]
     if not first.boundary or first.covariate is None:
         return None
     return blake2b(first.covariate.raster.tobytes(), digest_size=32).hexdigest()

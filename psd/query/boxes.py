@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 
 from psd.errors import ParameterError
 from psd.estimation.near_model import near_model
-from psd.query.answer_table import answer_columns
 from psd.query.constants import COMPILED_FROM
 from psd.query.region_cells import region_box_fraction
-from psd.query.reliability import Threshold
 from psd.query.totals import QueryTotals, concatenate, query_totals
 from psd.query.traversal import Fraction, Traversal, traverse_within, weighted_total
 from psd.space.boxes import SIDES
@@ -22,15 +20,11 @@ from psd.space.region_tree import RegionTree
 from psd.space.shape_transforms import half_turn
 
 if TYPE_CHECKING:
-    import pandas
-
     from psd.estimation.model import CountModel
     from psd.query.index import QueryIndex
     from psd.space.domain import Domain
 
 __all__ = [
-    "answer_boxes",
-    "box_columns",
     "box_estimates",
     "box_totals",
     "checked_totals",
@@ -164,51 +158,6 @@ def box_fraction(model: CountModel, boxes: NDArray[np.float64]) -> Fraction:
         return share, area
 
     return fraction
-
-
-def answer_boxes(
-    index: QueryIndex,
-    boxes: NDArray[np.float64],
-    ids: list[Any],
-    *,
-    confidence: float,
-    threshold: Threshold,
-) -> pandas.DataFrame:
-    """Answer boxes; parts outside the domain are ignored.
-
-    Parameters
-    ----------
-    index : QueryIndex
-        Of the release.
-    boxes : ndarray, shape (n, 4), float64
-        West, south, east, north in the CRS of the release.
-    ids : list, length n
-        Ids of the answers.
-    confidence, threshold : float
-        As in `Release.query`.
-
-    Returns
-    -------
-    DataFrame
-        ``id`` and the columns of `psd.query.answer_table.COLUMNS`.
-    """
-    import pandas as pd
-
-    return pd.DataFrame(box_columns(index, boxes, ids, confidence=confidence, threshold=threshold))
-
-
-def box_columns(
-    index: QueryIndex,
-    boxes: NDArray[np.float64],
-    ids: list[Any],
-    *,
-    confidence: float,
-    threshold: Threshold,
-) -> dict[str, Any]:
-    """Answer boxes in columns, which takes no pandas; see `answer_boxes`."""
-    totals = checked_totals(index, boxes, ids)
-    columns = answer_columns(totals, index.model, confidence=confidence, threshold=threshold)
-    return {"id": ids, **columns}
 
 
 def checked_totals(index: QueryIndex, boxes: NDArray[np.float64], ids: list[Any]) -> QueryTotals:

@@ -10,18 +10,20 @@ import fractions
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers
 from psd.accounting import rho_of
+from psd.errors import ParameterError
 from psd.estimation.model import CountModel
 from psd.estimation.nonuniformity import nonuniformity_variance, shift_variance
 from psd.estimation.published_covariance import published_covariance
 from psd.privacy.epsilon import MAX_EPSILON, NANO
-from psd.query.boxes import box_fraction, parse_boxes
+from psd.query.areas import Areas, BoxAreas, PolygonAreas
+from psd.query.boxes import box_fraction
 from psd.query.constants import FINER_SHIFT
 from psd.query.polygon_sides import Sides
 from psd.query.polygons import outline_sides, polygon_fraction
@@ -30,14 +32,12 @@ from psd.query.traversal import Fraction, Traversal, perturbation_variance, trav
 from psd.release.post_processing import PostProcessing
 from psd.release.record import ReleaseRecord
 from psd.space.box_tree import Tree
-from psd.space.region_checks import to_release_crs
 from psd.space.region_tree import RegionTree
-from psd.space.regions import is_region, regions_table
 
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Explanation", "explain_answer", "explain_regions", "refine_leaves"]
+__all__ = ["Explanation", "explain_answer", "explain_areas", "refine_leaves"]
 
 _TINY = 1e-300
 
@@ -72,17 +72,28 @@ class Explanation:
     remedies: pandas.DataFrame
 
 
-def explain_regions(model: CountModel, regions: Any) -> list[Explanation]:
-    """One explanation for each region; see `Release.explain`."""
-    if is_region(regions):
-        shapes = to_release_crs(regions_table(regions, None), model.domain)
+def explain_areas(model: CountModel, areas: Areas) -> list[Explanation]:
+    """One explanation for each area; see `psd.api.answers.Answers.explain`.
+
+    Raises
+    ------
+    ParameterError
+        If they are regions by name.
+    """
+    if isinstance(areas, PolygonAreas):
         return [
             explain_answer(
                 model, partial(polygon_fraction, shapes=shape), sides=outline_sides(model, shape)
             )
-            for shape in shapes[:, None]
+            for shape in areas.polygons[:, None]
         ]
-    sides = model.domain.to_lattice(parse_boxes(regions)[0])
+    if not isinstance(areas, BoxAreas):
+        raise ParameterError(
+            "areas must be boxes or polygons to be explained, got regions by name; they cut no "
+            "cell, so all of their error is noise, which a larger epsilon, or a larger "
+            "levels_share, would reduce"
+        )
+    sides = model.domain.to_lattice(areas.boxes)
     return [
         explain_answer(model, partial(box_fraction, boxes=box[None]), box[None]) for box in sides
     ]

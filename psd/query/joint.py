@@ -6,28 +6,28 @@ from the covariance of the answers, and so does the level at which all intervals
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from psd._util.arrays import Floats
 from psd.errors import ParameterError
+from psd.query.answer_table import answer_columns, check_levels
 from psd.query.covariance import nonuniformity_covariance, perturbation_covariance
 from psd.query.derived import Derived, combine_answers, divide_answers
-from psd.query.region_overlaps import Regions, prepare_regions
+from psd.query.region_overlaps import check_size
 from psd.query.reliability import Threshold
 from psd.query.simultaneous import simultaneous_level
 
 if TYPE_CHECKING:
     import pandas
 
-    from psd.estimation.model import CountModel
+    from psd.query.areas import Areas
     from psd.query.index import QueryIndex
 
-__all__ = ["Joint", "answer_jointly", "join_answers"]
+__all__ = ["Joint", "answer_jointly"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -43,7 +43,7 @@ class Joint:
     Parameters
     ----------
     answers : DataFrame or GeoDataFrame, m rows
-        As from `Release.query`, and ``joint_lower, joint_upper``: all m of these intervals hold
+        As in `Answers.table`, and ``joint_lower, joint_upper``: all m of these intervals hold
         together with probability ``confidence``.
     perturbation_covariance : ndarray, shape (m, m), float64
         Of the errors from the noise, in records squared; exact for signed estimates.
@@ -62,7 +62,7 @@ class Joint:
     >>> domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
     >>> tree = psd.grid_tree(domain, 2)
     >>> release = psd.Release.from_counts(tree, [50, 10, 0, 20], 1.0, domain=domain)
-    >>> joint = release.joint([(0, 0, 1, 1), (1, 0, 2, 1)])
+    >>> joint = release.query([(0, 0, 1, 1), (1, 0, 2, 1)]).joint()
     >>> np.diagonal(joint.covariance).round(2).tolist()
     [2.01, 2.01]
     >>> total = joint.total()
@@ -157,58 +157,35 @@ class Joint:
 
 
 def answer_jointly(
-    index: QueryIndex, regions: Any, *, confidence: float, threshold: Threshold
+    index: QueryIndex, areas: Areas, *, confidence: float, threshold: Threshold
 ) -> Joint:
-    """Answer regions with the covariance of the answers; see `Release.joint`."""
-    from psd.query import answer_regions
+    """Answer areas with the covariance of the answers.
 
-    prepared = prepare_regions(index.model, regions)
-
-    def answer(confidence: float) -> Any:
-        return answer_regions(index, regions, confidence=confidence, threshold=threshold)
-
-    return join_answers(index.model, prepared, answer, confidence)
-
-
-def join_answers(
-    model: CountModel, regions: Regions, answer: Callable[[float], Any], confidence: float
-) -> Joint:
-    """Join the answers of regions with their covariance.
-
-    Parameters
-    ----------
-    model : CountModel
-        Model of the cells.
-    regions : Regions
-        m of them.
-    answer : callable
-        Gives the m answers for a confidence.
-    confidence : float
-        Of single intervals, and of all joint ones together.
+    Raises
+    ------
+    ParameterError
+        If there are too many, or the caller's table has a column of the answers.
     """
-    answers = answer(confidence)
+    check_levels(confidence, threshold)
+    check_size(len(areas))
+    model, totals, regions = index.model, areas.totals(index), areas.overlaps(index.model)
     noise = perturbation_covariance(model, regions)
     spread = nonuniformity_covariance(model, regions)
     level = simultaneous_level(correlation(noise + spread), confidence)
+    columns, together = (
+        answer_columns(totals, model, confidence=each, threshold=threshold)
+        for each in (confidence, level)
+    )
+    joint = {"joint_lower": together["lower"], "joint_upper": together["upper"]}
     pairs = regions.overlapping_pairs()
     return Joint(
-        answers=_add_joint_intervals(answers, answer(level)),
+        answers=areas.table({**columns, **joint}),
         perturbation_covariance=noise,
         nonuniformity_covariance=spread,
         confidence=confidence,
         level=level,
         overlap=(int(pairs[0, 0]), int(pairs[0, 1])) if len(pairs) else None,
     )
-
-
-def _add_joint_intervals(answers: Any, together: Any) -> Any:
-    """Add the joint intervals to the answers."""
-    for name in ("joint_lower", "joint_upper"):
-        if name in answers.columns:
-            raise ParameterError(
-                f"regions must not have a column {name}, which the answers add; rename it"
-            )
-    return answers.assign(joint_lower=together["lower"], joint_upper=together["upper"])
 
 
 def correlation(covariance: Floats) -> Floats:

@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers
 from psd.errors import ParameterError
-from psd.query.answer_table import COLUMNS, answer_columns
 from psd.query.polygon_sides import Sides, find_sides
 from psd.query.polygon_values import has_few_values, value_shares
 from psd.query.region_cells import RegionPieces, is_clipped
 from psd.query.region_unions import with_unions
-from psd.query.reliability import Threshold
 from psd.query.totals import QueryTotals, concatenate, query_totals
 from psd.query.traversal import Fraction, Traversal, traverse
 from psd.space.polygon_areas import clip_outlines, divide_outlines
-from psd.space.region_checks import outline_lengths, to_release_crs
+from psd.space.region_checks import outline_lengths
 from psd.space.region_tree import RegionTree
-from psd.space.regions import regions_table
 
 if TYPE_CHECKING:
-    import geopandas
-    import pandas
-
     from psd.estimation.model import CountModel
 
 __all__ = [
-    "answer_polygons",
-    "beside_polygons",
     "outline_sides",
     "polygon_fraction",
     "polygon_totals",
@@ -43,55 +34,21 @@ _POLYGONS_PER_BATCH = 256
 _SIDES = 2**19
 
 
-def answer_polygons(
-    model: CountModel,
-    regions: Any,
-    *,
-    crs: Any = None,
-    confidence: float,
-    threshold: Threshold,
-) -> pandas.DataFrame | geopandas.GeoDataFrame:
-    """Answer table for polygons; parts outside the domain are ignored.
+def polygon_totals(model: CountModel, shapes: NDArray[np.object_]) -> QueryTotals:
+    """Query totals of polygons.
 
     Parameters
     ----------
     model : CountModel
-        Model of the cells.
-    regions : GeoDataFrame, GeoSeries, region or sequence of regions
-        Polygons and multi-polygons, as in `psd.space.regions.regions_table`. They are brought
-        to the CRS of the release by their vertices, after lines are divided at 1/1000 of the
-        domain.
-    crs : any CRS that pyproj understands, optional
-        Of regions that carry none.
-    confidence, threshold : float
-        As in `Release.query`.
-
-    Returns
-    -------
-    DataFrame or GeoDataFrame
-        For a GeoDataFrame the caller's columns and index, then
-        `psd.query.answer_table.COLUMNS`; else ``id`` and these columns.
-    """
-    totals = polygon_totals(model, regions, crs=crs)
-    columns = answer_columns(totals, model, confidence=confidence, threshold=threshold)
-    return beside_polygons(regions, columns)
-
-
-def polygon_totals(model: CountModel, regions: Any, *, crs: Any = None) -> QueryTotals:
-    """Query totals of polygons; see `answer_polygons`.
+        Of the release.
+    shapes : ndarray of geometries, shape (m,)
+        Valid polygons and multi-polygons in the CRS of the release.
 
     Raises
     ------
     ParameterError
-        If a region is not valid or lies outside the domain, or the caller's table has a column of
-        the answers.
+        If one lies outside the domain.
     """
-    clash = [name for name in COLUMNS if name in getattr(regions, "columns", ())]
-    if clash:
-        raise ParameterError(
-            f"regions must not have a column {clash[0]}, which the answers add; rename it"
-        )
-    shapes = to_release_crs(regions_table(regions, crs), model.domain)
     chunks = _split_batches(model, shapes)
     _check_inside(model, chunks)
     return concatenate(
@@ -105,18 +62,6 @@ def polygon_totals(model: CountModel, regions: Any, *, crs: Any = None) -> Query
 def outline_sides(model: CountModel, shapes: NDArray[np.object_]) -> Sides | None:
     """Sides of polygons; None where no records lie along lines."""
     return None if model.line_deviation is None else find_sides(shapes, model.domain)
-
-
-def beside_polygons(
-    regions: Any, columns: Mapping[str, NDArray[Any]]
-) -> pandas.DataFrame | geopandas.GeoDataFrame:
-    """Columns of answers beside those of the caller's table, or with ids 1, 2, ..."""
-    import pandas as pd
-
-    if not hasattr(regions, "columns"):
-        return pd.DataFrame({"id": np.arange(1, len(columns["estimate"]) + 1), **columns})
-    table: geopandas.GeoDataFrame = regions.assign(**columns)
-    return table
 
 
 def _split_batches(model: CountModel, shapes: NDArray[np.object_]) -> list[NDArray[np.object_]]:

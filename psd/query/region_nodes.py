@@ -12,21 +12,14 @@ import numpy as np
 
 from psd._util.arrays import Floats, Integers, ranges
 from psd.errors import ParameterError
-from psd.query.answer_table import answer_columns
-from psd.query.reliability import Threshold
-from psd.query.totals import query_totals
 from psd.query.traversal import Fraction, Traversal, traverse
 from psd.space.region_tree import RegionTree
 
 if TYPE_CHECKING:
-    import pandas
-
-    from psd.estimation.model import CountModel
     from psd.space.region_frame import NamedLevel
 
 __all__ = [
     "NamedQueries",
-    "answer_named_regions",
     "find_named_regions",
     "member_fraction",
     "union_traversal",
@@ -34,24 +27,6 @@ __all__ = [
 
 # Ids that are compared with one that does not exist, for its message.
 _MAX_SUGGESTIONS = 10_000
-
-
-def answer_named_regions(
-    model: CountModel,
-    tree: RegionTree,
-    *,
-    level: str | None,
-    ids: Sequence[Any] | None,
-    confidence: float,
-    threshold: Threshold,
-) -> pandas.DataFrame:
-    """Answer regions of one level, or unions of them; see `psd.api.region_release`."""
-    import pandas as pd
-
-    queries = find_named_regions(tree, level, ids)
-    totals = query_totals(model, union_traversal(tree, queries))
-    columns = answer_columns(totals, model, confidence=confidence, threshold=threshold)
-    return pd.DataFrame({"id": list(queries.labels), **columns})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +49,7 @@ class NamedQueries:
 
 
 def find_named_regions(
-    tree: RegionTree, level: str | None, ids: Sequence[Any] | None
+    tree: RegionTree, level: int | str | None, ids: Sequence[Any] | None
 ) -> NamedQueries:
     """Find regions of a level by their ids; all of them without ids.
 
@@ -138,12 +113,12 @@ def member_fraction(tree: RegionTree, query: Integers, region: Integers) -> Frac
     return fraction
 
 
-def _tier(tree: RegionTree, level: str | None) -> int:
+def _tier(tree: RegionTree, level: int | str | None) -> int:
     """Index of a level by its name; the lowest one if none is given."""
     names = [named.name for named in tree.regions.levels]
     if level is None:
         return len(names) - 1
-    if level not in names:
+    if not isinstance(level, str) or level not in names:
         raise ParameterError(
             f"level must be one of {', '.join(names)}, got {str(level)[:80]!r}", name="level"
         )

@@ -14,20 +14,18 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers
 from psd.errors import ParameterError
-from psd.query.boxes import box_fraction, parse_boxes
+from psd.query.boxes import box_fraction
 from psd.query.line_matrix import line_matrix
 from psd.query.polygon_sides import side_matrix
 from psd.query.polygons import outline_sides, traverse_polygons
 from psd.query.traversal import Traversal, traverse
-from psd.space.region_checks import to_release_crs
-from psd.space.regions import is_region, regions_table
 
 if TYPE_CHECKING:
     from scipy import sparse
 
     from psd.estimation.model import CountModel
 
-__all__ = ["MAX_REGIONS", "Polygons", "Regions", "check_size", "cut_leaves", "prepare_regions"]
+__all__ = ["MAX_REGIONS", "Boxes", "Polygons", "Regions", "check_size", "cut_leaves"]
 
 MAX_REGIONS = 5_000
 """Maximum number of regions whose covariances are computed together: a matrix of 200 MB."""
@@ -58,24 +56,6 @@ class Regions(Protocol):
 
     def lie_within(self, inner: Integers, outer: Integers) -> NDArray[np.bool_]:
         """Whether regions lie inside others, up to rounding, shape (n,)."""
-
-
-def prepare_regions(model: CountModel, regions: Any) -> Regions:
-    """Prepare regions that `Release.query` has checked.
-
-    Raises
-    ------
-    ParameterError
-        If there are more than `MAX_REGIONS`.
-    """
-    prepared: Regions
-    if is_region(regions):
-        shapes = to_release_crs(regions_table(regions, None), model.domain)
-        prepared = Polygons(model=model, shapes=shapes)
-    else:
-        prepared = Boxes(model=model, sides=model.domain.to_lattice(parse_boxes(regions)[0]))
-    check_size(len(prepared))
-    return prepared
 
 
 def check_size(number: int) -> None:

@@ -135,7 +135,7 @@ def sign(release: Name, key: Name, *, overwrite: bool = False, max_nodes: int = 
     >>> psd.Release.from_counts(tree, [5, 1, 0, 2], 1.0, domain=domain).save(path)
     >>> public = new_key(folder.name + "/office.pem")
     >>> signature = sign(path, folder.name + "/office.pem")
-    >>> verify(path, public) == psd.Release.load(path).digest
+    >>> verify(path, public) == psd.load(path).digest
     True
     >>> folder.cleanup()
     """

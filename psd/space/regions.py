@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from psd.space.domain import Domain
 
-__all__ = ["MAX_TEXT", "attach_crs", "check_box_crs", "is_region", "regions_table"]
+__all__ = ["MAX_TEXT", "check_box_crs", "is_region", "regions_table"]
 
 MAX_TEXT = 50_000_000
 """Limit of the characters of a text; larger regions belong in a GIS file."""
@@ -63,15 +63,6 @@ def check_box_crs(crs: Any, domain: Domain) -> None:
         raise DomainError(
             f"crs of boxes must be that of the release, {domain.crs}; for another CRS give polygons"
         )
-
-
-def attach_crs(regions: Any, crs: Any, domain: Domain) -> Any:
-    """Attach a CRS to polygons; see `regions_table` for what is refused."""
-    if not is_region(regions):
-        check_box_crs(crs, domain)
-        return regions
-    shapes = regions_table(regions, crs)
-    return regions.set_geometry(shapes) if hasattr(regions, "columns") else shapes
 
 
 def regions_table(regions: Any, crs: Any = None) -> geopandas.GeoSeries:

@@ -147,6 +147,67 @@ class TimeSlices:
         at = np.minimum(np.searchsorted(self.numbers, numbers), len(self.numbers) - 1)
         return np.where(self.numbers[at] == numbers, at, -1)
 
+    def window(self, text: str) -> list[int]:
+        """Numbers of the slices that a window of time is made of.
+
+        Parameters
+        ----------
+        text : str
+            A month, week, day or hour, or a range ``FIRST..LAST`` with both ends.
+
+        Raises
+        ------
+        ParameterError
+            If it does not begin and end where slices do, or some of its time is in no slice; the
+            message names the nearest edges.
+
+        Examples
+        --------
+        >>> TimeSlices.parse("day", "2024-01-01..2024-03-31").window("2024-02")[::14]
+        [31, 45, 59]
+        """
+        first, dots, last = (part.strip() for part in str(text).partition(".."))
+        try:
+            ends = [slices_from_text(each, self.time_zone) for each in (first, last or first)]
+        except ParameterError:
+            ends = []
+        if not ends or any(len(each) > 1 for each in ends) or bool(dots) != bool(last):
+            raise ParameterError(
+                "when must be a month, week, day or hour such as 2024-01, 2024-W05, 2024-01-31 or "
+                f"2024-01-31T17, or FIRST..LAST, got {str(text)[:80]!r}",
+                name="when",
+            )
+        begin, end = ends[0].begins[0], ends[1].ends[0]
+        if begin >= end:
+            raise ParameterError(f"when must run forward, got {first}..{last}", name="when")
+        begins, stops = self.begins, self.ends
+        inside = np.flatnonzero((begins >= begin) & (stops <= end))
+        if begin not in begins or end not in stops or not len(inside):
+            low = begins[np.abs(begins - begin).argmin()]
+            after = stops[stops > low]
+            high = after[np.abs(after - end).argmin()]
+            raise ParameterError(
+                f"when must begin and end where slices do, got {first}{dots}{last}, from "
+                f"{_moment(begin)} to {_moment(end)}; the nearest edges are {_moment(low)} and "
+                f"{_moment(high)}",
+                name="when",
+            )
+        gap = np.flatnonzero(begins[inside[1:]] != stops[inside[:-1]])
+        if len(gap):
+            low, high = stops[inside[gap[0]]], begins[inside[gap[0] + 1]]
+            raise ParameterError(
+                f"when must be made of slices, got {first}{dots}{last}; there are none from "
+                f"{_moment(low)} to {_moment(high)}",
+                name="when",
+            )
+        return [int(number) for number in inside]
+
+
+def _moment(time: np.datetime64) -> str:
+    """A moment as a day, or as an hour inside one."""
+    text = str(time.astype("datetime64[h]"))
+    return text.removesuffix("T00")
+
 
 def slice_name(by: By, moment: np.datetime64) -> str:
     """Name of the slice that holds a moment.

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from psd._util.arrays import Floats
 from psd.errors import DomainError, ParameterError
-from psd.query import answer_regions
+from psd.query.areas import Areas, answer_areas
 from psd.query.derived import fieller_interval, two_sided_quantile
-from psd.space.regions import attach_crs
 
 if TYPE_CHECKING:
     import pandas
@@ -20,11 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CountPair", "count_pair", "differences", "ratios"]
 
-_ANSWERS = (
-    "estimate", "perturbation_error", "nonuniformity_error", "error", "lower", "upper",
-    "relative_perturbation_error", "relative_nonuniformity_error", "relative_error", "reliable",
-    "quality",
-)  # fmt: skip
+_ADDED = ("first", "second", "difference", "ratio")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -52,7 +47,7 @@ class CountPair:
 
 
 def count_pair(
-    first: QueryIndex, second: QueryIndex, regions: Any, *, crs: Any, confidence: float
+    first: QueryIndex, second: QueryIndex, areas: Areas, *, confidence: float
 ) -> CountPair:
     """Query both releases; the arguments are those of `psd.difference`.
 
@@ -63,31 +58,28 @@ def count_pair(
     Raises
     ------
     DomainError
-        If bounds, CRS, coordinate resolution or lattice differ, or the CRS of the regions is
-        missing.
+        If bounds, CRS, coordinate resolution or lattice differ.
     ParameterError
         If a region is malformed or outside, one release counts users and the other records, both
         are the same release, or a column of the regions has the name of a column of the result.
     """
-    regions = attach_crs(regions, crs, first.model.domain)
     _check_pair(first, second)
     answers = [
-        answer_regions(index, regions, confidence=confidence, threshold=0.3)
+        answer_areas([index], areas, confidence=confidence, threshold=0.3)
         for index in (first, second)
     ]
-    x, y = (table["estimate"].to_numpy(np.float64) for table in answers)
+    x, y = (columns["estimate"] for columns in answers)
     noise, spread = (
-        np.stack([table[name].to_numpy(np.float64) ** 2 for table in answers])
+        np.stack([columns[name] ** 2 for columns in answers])
         for name in ("perturbation_error", "nonuniformity_error")
     )
-    table = answers[0].drop(columns=list(_ANSWERS))
-    clash = [name for name in ("first", "second", "difference", "ratio") if name in table.columns]
+    clash = [name for name in _ADDED if name in getattr(areas.given, "columns", ())]
     if clash:
         raise ParameterError(
-            f"regions must not have a column {clash[0]}, which the answers add; rename it"
+            f"areas must not have a column {clash[0]}, which the answers add; rename it"
         )
     return CountPair(
-        table=table.assign(first=x, second=y),
+        table=areas.table({"first": x, "second": y}),
         first=x,
         second=y,
         noise=noise,

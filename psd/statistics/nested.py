@@ -12,12 +12,12 @@ from psd.errors import ParameterError
 from psd.estimation.least_squares import LEAST_SLOPE, project_families
 from psd.query.derived import two_sided_quantile
 from psd.query.joint import Joint, answer_jointly
-from psd.query.region_overlaps import prepare_regions
 from psd.query.reliability import Threshold
 
 if TYPE_CHECKING:
     import pandas
 
+    from psd.query.areas import Areas
     from psd.query.index import QueryIndex
 
 __all__ = ["answer_nested"]
@@ -25,7 +25,7 @@ __all__ = ["answer_nested"]
 
 def answer_nested(
     index: QueryIndex,
-    regions: Any,
+    areas: Areas,
     *,
     parents: ArrayLike | None,
     confidence: float,
@@ -45,14 +45,13 @@ def answer_nested(
         the same parent, or the parents form a circle.
     """
     for name in ("ring", "ring_error", "ring_lower", "ring_upper"):
-        if name in getattr(regions, "columns", ()):
+        if name in getattr(areas.given, "columns", ()):
             raise ParameterError(
-                f"regions must not have a column {name}, which the answers add; rename it"
+                f"areas must not have a column {name}, which the answers add; rename it"
             )
-    prepared = prepare_regions(index.model, regions)
-    together = answer_jointly(index, regions, confidence=confidence, threshold=threshold)
-    parent = _parent_numbers(regions, parents, len(prepared))
-    _check_nesting(parent, prepared)
+    together = answer_jointly(index, areas, confidence=confidence, threshold=threshold)
+    parent = _parent_numbers(areas.given, parents, len(areas))
+    _check_nesting(parent, areas.overlaps(index.model))
     rings = _ring_weights(parent)
     estimate, ring = _project_regions(together, parent, rings)
     variance = np.einsum("ij,ij->i", rings @ together.covariance, rings)

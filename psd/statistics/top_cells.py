@@ -16,6 +16,7 @@ from psd.statistics.overlay import Overlay, leaf_overlay, raster_overlay
 if TYPE_CHECKING:
     import pandas
 
+    from psd.query.areas import Areas
     from psd.query.index import QueryIndex
     from psd.query.joint import Joint
 
@@ -31,7 +32,7 @@ def rank_top(
     k: int,
     *,
     size: tuple[int, int] | None,
-    regions: Any,
+    areas: Areas | None,
     by: str,
     draws: int,
     seed: int,
@@ -51,11 +52,11 @@ def rank_top(
 
     check_draws(draws, seed)
     choice("count", "density")("by", by)
-    if regions is not None:
+    if areas is not None:
         if size is not None or by != "count":
             raise ParameterError("size must be left out and by must be count if regions are ranked")
-        k = _check_k(k, len(regions), "regions")
-        together = answer_jointly(index, regions, confidence=0.95, threshold=0.3)
+        k = _check_k(k, len(areas), "regions")
+        together = answer_jointly(index, areas, confidence=0.95, threshold=0.3)
         return rank_jointly(together, k, draws=draws, seed=seed)
     model = index.model
     overlay = raster_overlay(model, *size) if size else leaf_overlay(model)

@@ -348,7 +348,7 @@ def test_python_gives_the_types_and_the_index_back(subtests):
         "period": pd.period_range("2024-01", periods=2, freq="M").array,
     }  # fmt: skip
     table = square(**columns).set_index(pd.Index(["k", "l"], name="key"))
-    answers = release.query(table)
+    answers = release.query(table).table
     assert answers.index.name == "key"
     for name in table.columns:
         with subtests.test(name):

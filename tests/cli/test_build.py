@@ -35,22 +35,22 @@ def out(here):
 
 def counts(path="out/r.psd.parquet"):
     """Counts of the leaves: south-west, south-east, north-west, north-east."""
-    release = psd.Release.load(path)
+    release = psd.load(path)
     return release.tree.count[release.tree.is_leaf].tolist()
 
 
 def test_a_coordinate_resolution_is_declared_and_stated(out, here):
     passes(*SURE, "--coordinate-resolution", "0.50", "--save-recipe", "recipe.toml")
-    release = psd.Release.load(out)
+    release = psd.load(out)
     assert release.domain == psd.Domain(bounds=(-4, -4, 4, 4), coordinate_resolution="0.5")
     assert release.domain.lattice == (17, 17)
     assert '"coordinate_resolution": "0.5"' in passes("info", out, "--format", "json")
     # The point at (-1, -1) is on the near edges of the first box and on the far ones of the second.
     boxes = [(-1, -1, -0.9, -0.9), (-1.5, -1.5, -1, -1), (-1.4, -1.4, -1.1, -1.1)]
-    assert release.query(boxes).estimate.round().tolist() == [1, 0, 0]
+    assert release.query(boxes).table.estimate.round().tolist() == [1, 0, 0]
     assert 'coordinate_resolution = "0.5"' in (here / "recipe.toml").read_text()
     passes("build recipe.toml --overwrite")
-    assert psd.Release.load(out).domain == release.domain
+    assert psd.load(out).domain == release.domain
 
 
 def test_a_coordinate_resolution_is_refused_where_coordinates_are_transformed(out):
@@ -66,7 +66,7 @@ def test_a_release_in_place_of_an_older_one_and_one_line(out):
     out.write_bytes(b"an older release")
     told = passes(BUILD, "--epsilon", "0.5", *SMALL[3:-1], "height=2", "--overwrite")
     assert told == "wrote out/r.psd.parquet: quadtree, epsilon 0.5 per record\n"
-    release = psd.Release.load(out)
+    release = psd.load(out)
     assert (release.method, release.unit.kind) == ("quadtree", "record")
     assert release.record.epsilon == 500_000_000
     assert dict(release.parameters) == {
@@ -87,7 +87,7 @@ def test_counts_are_of_the_rows_inside_in_any_crs_and_of_all_files(here, out):
     write_points(here / "points.csv", [(950_000, 1_950_000)], "east,north")
     where = "--crs EPSG:5179 --x east --y north --bounds 900000 1900000 1000000 2000000"
     passes(f"{BUILD} --set height=1 --overwrite {where}", *CERTAIN)
-    assert psd.Release.load("out/r.psd.parquet").domain.crs == "EPSG:5179"
+    assert psd.load("out/r.psd.parquet").domain.crs == "EPSG:5179"
     assert counts() == [0, 0, 0, 1]  # a point on both lines belongs to the north-east
     write_points(here / "points.csv", ROWS)
     write_points(here / "more.csv", [(1, "x", 1)], "lat,note,lon")
@@ -99,7 +99,7 @@ def test_counts_are_of_the_rows_inside_in_any_crs_and_of_all_files(here, out):
     told = passes(build, out, *CERTAIN, *BOUNDS)
     assert told.endswith("quadtree, epsilon 1000 per user, at most 3 records of each\n")
     assert counts() == [3]
-    unit = psd.Release.load(out).unit
+    unit = psd.load(out).unit
     assert (unit.kind, unit.max_contributions) == ("user", 3)
 
 
@@ -122,13 +122,13 @@ def test_boxes_are_those_that_were_asked_for(out, subtests, here):
     for options, (method, parameters) in DECLARED.items():
         with subtests.test(options):
             passes(f"{BUILD} --epsilon 1 --overwrite {options}", *BOUNDS)
-            release = psd.Release.load(out)
+            release = psd.load(out)
             assert release.method == method
             assert parameters.items() <= dict(release.parameters).items()
     boxes = here / "plans-of-ours.csv"
     boxes.write_text("id,west,south,east,north\na,-4,-4,0,0\nb,-4,0,0,4\nc,0,0,99,99\n")
     passes(f"{BUILD} --epsilon 1 --overwrite --set workload={boxes} --set height=2", *BOUNDS)
-    release = psd.Release.load(out)
+    release = psd.load(out)
     # Quarters alone: next to nothing is left for what is above and below them.
     assert release.parameters["budget"] == "workload"
     root, quarters, leaves = map(int, str(release.parameters["workload"]).split())
@@ -282,4 +282,4 @@ def test_views_are_those_that_were_asked_for(out, subtests):
     for options, view in VIEWS.items():
         with subtests.test(options):
             passes(f"{BUILD} --epsilon 1 --overwrite {options}", *BOUNDS)
-            assert psd.Release.load(out).post_processing == view
+            assert psd.load(out).post_processing == view

@@ -49,7 +49,7 @@ def plot(here):
 
 def built(*options, where=BOUNDS, name="r"):
     told = passes(BUILD[0], name, *CERTAIN, *where, *options, "--overwrite")
-    return told, psd.Release.load(name)
+    return told, psd.load(name)
 
 
 def facts():

@@ -36,7 +36,7 @@ def test_a_series_has_gaussian_noise_where_it_is_less():
     )
     assert guarantee in told
     assert "noise is discrete Gaussian (auto)" in told
-    series = psd.SeriesRelease.load("r.psd.parquet")
+    series = psd.load("r.psd.parquet")
     assert series.guarantee_text == guarantee
     noise = series.releases[0].tree.noise
     assert (noise.law, noise.squared_sensitivity) == ("discrete-gaussian", 20)

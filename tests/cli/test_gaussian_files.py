@@ -73,18 +73,20 @@ def test_differences_add_the_variances_of_both_laws(files, other):
 
 
 def test_slices_have_differences_quantiles_and_top_cells(files):
-    slices = ("--slice", "2024-01-01", "--other-slice", "2024-01-03")
+    slices = ("--when", "2024-01-01", "--other-slice", "2024-01-03")
     (row,) = as_json("query", files["series"], "--difference", files["series"], *slices, *BOX)
     assert row["error"] > 0
-    for name, words in (("first", ()), ("series", ("--slice", "2024-01-02"))):
+    for name, words in (("first", ()), ("series", ("--when", "2024-01-02"))):
         assert all(
             row["error"] >= 0 for row in as_json("query", files[name], "--quantiles", *words)
         )
         best = as_json("query", files[name], "--top", 10, *words)
         assert all(row["error"] > 0 and 0 <= row["probability"] <= 1 for row in best)
     series = psd.load(files["series"])
-    answers = pd.concat([series[name].query([(1, 1, 5, 6)]) for name in series])
-    assert series.query([(1, 1, 5, 6)])["estimate"].tolist() == answers["estimate"].tolist()
+    answers = pd.concat([series[name].query([(1, 1, 5, 6)]).table for name in series])
+    assert answers["estimate"].tolist() == (
+        series.query([(1, 1, 5, 6)], each="slice")["estimate"].tolist()
+    )
 
 
 def test_releases_with_a_delta_are_not_joined_to_a_series(files, here):
@@ -92,7 +94,7 @@ def test_releases_with_a_delta_are_not_joined_to_a_series(files, here):
     slices = psd.TimeSlices.parse("day", "2024-01-01..2024-01-02")
     for releases in ([first, first], [plain, first]):
         with pytest.raises(ParameterError, match="got one with a delta; build a series with"):
-            psd.SeriesRelease.of(slices, releases)
-    assert psd.SeriesRelease.of(slices, [plain, plain]).epsilon == 2
+            psd.Release.from_slices(slices, releases)
+    assert psd.Release.from_slices(slices, [plain, plain]).epsilon == 2
     told = fails(2, "tally", files["first"], files["second"], "-o", "m.tally")
     assert "--bounds must be given; only tallies state their own" in told

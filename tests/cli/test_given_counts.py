@@ -34,7 +34,7 @@ def test_every_command_prints_the_source_to_people(subtests):
             assert outcome.code == 0
             assert NOTE in outcome.err.splitlines()
     months = psd.TimeSlices.parse("month", "2024-01..2024-02")
-    psd.SeriesRelease.of(months, (psd.load("r"), psd.load("r"))).save("s")
+    psd.Release.from_slices(months, (psd.load("r"), psd.load("r"))).save("s")
     for name in "rs":
         facts = json.loads(cli(f"info {name} --format json").out)
         assert facts["source"] == "given"

@@ -26,7 +26,7 @@ def test_json_and_tables_hold_the_facts(release):
         "lattice": [3, 3],
         "coordinate_resolution": "none",
         "min_cell": "none",
-        "cells": len(psd.Release.load(release).tree),
+        "cells": len(psd.load(release).tree),
         "leaves": 9,
         "estimated_total": 22.0,
         "total_perturbation_error": pytest.approx(4.1, abs=0.05),  # sqrt(9 * 1.841)
@@ -35,7 +35,7 @@ def test_json_and_tables_hold_the_facts(release):
         "covariate": "none",
         "boundary": "none",
         "library": psd.__version__,
-        "digest": psd.Release.load(release).digest,
+        "digest": psd.load(release).digest,
     }
     assert [level["level"] for level in levels] == list(range(len(levels)))
     assert sum(level["cells"] for level in levels) == facts["cells"]

@@ -22,7 +22,7 @@ def folder(here):
         for counts in (np.arange(16) * 100, np.arange(16)[::-1] * 10)
     ]
     releases[0].save("r")
-    psd.SeriesRelease.of(psd.TimeSlices.parse("month", "2024-01..2024-02"), releases).save("s")
+    psd.Release.from_slices(psd.TimeSlices.parse("month", "2024-01..2024-02"), releases).save("s")
     return here
 
 

@@ -56,7 +56,7 @@ def test_names_of_files_are_no_patterns(here):
     ended = process("build", *args)
     assert (ended.returncode, without_request_warnings(ended.stderr)) == (0, "")
     assert ended.stdout == "wrote 공개.psd.parquet: quadtree, epsilon 1000 per record\n"
-    tree = psd.Release.load("공개.psd.parquet").tree
+    tree = psd.load("공개.psd.parquet").tree
     assert tree.count[tree.is_leaf].tolist() == [0, 1, 1, 0]
 
 

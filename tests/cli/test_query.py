@@ -62,7 +62,7 @@ def test_formats_tell_what_the_library_does():
     assert table["estimate"].round(9)[0] == 19
     assert list(table.columns) == ["id", *COLUMNS]
     boxes = [UPPER_TWO_ROWS, *OTHERS]
-    pd.testing.assert_frame_equal(table, psd.Release.load("r.psd.parquet").query(boxes))
+    pd.testing.assert_frame_equal(table, psd.load("r.psd.parquet").query(boxes).table)
     records = as_json(SEVERAL)
     assert [list(record) for record in records] == [["id", *COLUMNS]] * 4
     pd.testing.assert_frame_equal(pd.DataFrame(records), table, rtol=1e-8)
@@ -153,7 +153,7 @@ def test_boxes_of_a_file_in_its_order_with_its_ids_or_numbered(here):
     path = here / "boxes.csv"
     rows = [("007", *OTHERS[1]), ("7", *OTHERS[0]), ("NA", *UPPER_TWO_ROWS)]
     write_points(path, rows, f"id,{SIDES}")
-    expected = psd.Release.load("r.psd.parquet").query([row[1:] for row in rows])
+    expected = psd.load("r.psd.parquet").query([row[1:] for row in rows]).table
     for mark in ("", "\ufeff"):  # with and without the mark that spreadsheets put first
         path.write_text(mark + path.read_text(encoding="utf-8-sig"), encoding="utf-8")
         table = as_table(f"{QUERY} --boxes boxes.csv", dtype={"id": str}, keep_default_na=False)
@@ -221,7 +221,7 @@ def of_polygons(table, name):
 
 
 def test_polygons_answer_as_the_boxes_they_are(subtests):
-    expected = psd.Release.load("r.psd.parquet").query([UPPER_TWO_ROWS, OTHERS[1]])
+    expected = psd.load("r.psd.parquet").query([UPPER_TWO_ROWS, OTHERS[1]]).table
     for name in ("d.gpkg", "d.geojson", "d.parquet"):
         with subtests.test(name):
             line = of_polygons(districts(people=[3, 4]), name)

@@ -52,7 +52,7 @@ def answered(name, *options, regions="d.parquet"):
 
 
 def expected():
-    return psd.load("r").query(gpd.read_parquet("d.parquet"))
+    return psd.load("r").query(gpd.read_parquet("d.parquet")).table
 
 
 def read_json(path):
@@ -141,9 +141,9 @@ def test_boxes_series_pages_and_spreadsheets_say_what_they_are(folder, monkeypat
     # Its own columns are those of answers; that is all that is wrong with it.
     assert "must not have a column estimate" in fails(2, "query r --polygons cells.gpkg")
     months = psd.TimeSlices.parse("month", "2024-01..2024-02")
-    series = psd.SeriesRelease.of(months, [psd.load("r")] * 2)
+    series = psd.Release.from_slices(months, [psd.load("r")] * 2)
     series.save("s")
-    passes("query s --polygons d.parquet -o s.xlsx")
+    passes("query s --polygons d.parquet --each slice -o s.xlsx")
     assert pd.read_excel("s.xlsx")["slice"].tolist() == ["2024-01"] * 3 + ["2024-02"] * 3
     about = dict(openpyxl.load_workbook("s.xlsx")["about"].values)
     assert (about["epsilon"], about["digest"]) == ("2", series.digest)

@@ -49,7 +49,7 @@ def folder(here):
 def test_a_recipe_is_built_exported_and_signed(folder):
     told = passes("build release.toml")
     assert told == "wrote r.psd.parquet: quadtree, epsilon 1 per record\nwrote cells.csv\n"
-    release = psd.Release.load("r.psd.parquet")
+    release = psd.load("r.psd.parquet")
     assert (release.parameters["height"], release.post_processing.estimate) == (2, "signed")
     assert len(pd.read_csv("cells.csv")) == 16
     passes("sign new office.pem")

@@ -50,8 +50,8 @@ def check_build(*names):
         passes("ledger create l.ledger")
         passes(f"ledger register l.ledger d --budget 9 {user}")
     assert "wrote r: regions" in passes(f"{TIMED} {options}")
-    answers = psd.load("r").query_regions()
-    assert answers["id"].tolist() == list("abcd") * (2 if "slices" in names else 1)
+    answers = psd.load("r").query().table
+    assert answers["id"].tolist() == list("abcd")
     assert np.isfinite(answers["estimate"]).all()
     if "integers" in names:
         assert (answers["estimate"] % 1 == 0).all()
@@ -87,10 +87,10 @@ ASKED = (
 @pytest.mark.parametrize("name", [name for name in GOES if name not in ("ledger", "a recipe")])
 def test_each_question_goes_with_each_build(name, subtests):
     passes(f"{TIMED} {GOES[name]}")
-    of_slice = " --slice 2024-01" if name == "slices" else ""
     for line in ASKED:
         with subtests.test(line):
-            outcome = cli(line + of_slice)
+            option = "--slice" if line.startswith("export") else "--when"
+            outcome = cli(line + f" {option} 2024-01" * (name == "slices"))
             assert outcome.code == 0, outcome.err
             assert outcome.out
 
@@ -98,7 +98,6 @@ def test_each_question_goes_with_each_build(name, subtests):
 WITHOUT_MEANING = [
     (2, "query r --all-regions --nested", "the levels of regions add up already"),
     (2, "query r --all-regions --explain", "they cut no cell"),
-    (2, "query r --table wards.gpkg --table-id ward --joint", "whose rows may repeat"),
     (2, "export r x.csv --cells all", "--level names a level of regions"),
     (2, "export r x.csv --size 4 4", "unless output is a raster"),
     (2, "export r x.npy --level ward", "level must be left out if output is a raster"),

@@ -21,7 +21,7 @@ def points(wards):
 
 def counts(level=None):
     """Rounded counts of the regions of a level by their ids."""
-    answers = psd.load("r").query_regions(level)
+    answers = psd.load("r").query(level=level).table
     return dict(zip(answers["id"], answers["estimate"].round().astype(int), strict=True))
 
 
@@ -32,7 +32,7 @@ def test_a_build_counts_the_regions_of_a_file_or_cells():
     tiles = "--crs EPSG:4326 --regions grid-cells=4,8 --method none --estimate integer"
     passes(f"{BUILD} --overwrite {tiles}")
     release = psd.load("r")
-    assert sorted(release.query_regions()["estimate"]) == [1, 1, 2, 2]
+    assert sorted(release.query()["estimate"]) == [1, 1, 2, 2]
     assert release.post_processing.estimate == "integer"
 
 
@@ -121,7 +121,7 @@ def test_a_table_of_the_caller_is_joined_by_id(release, here, subtests):
     passes("query r --table wards.gpkg --table-id ward -o answers.geojson")
     assert gpd.read_file("answers.geojson")["seats"].tolist() == [3, 2, 1, 4]
     table = [
-        (2, "seats.csv", "column must be one of the table (ward, seats), got 'id'"),
+        (2, "seats.csv", "--table-id must be one of the columns of areas (ward, seats), got 'id'"),
         (6, "wards.gpkg --table-id ward -o wards.gpkg", "wards.gpkg"),
     ]
     check_refusals(subtests, table, "query r --table")
@@ -142,12 +142,12 @@ def test_slices_are_answered_by_region(here):
     rows = [(*row, f"2024-0{1 + number % 2}-05") for number, row in enumerate(ROWS)]
     write_points(here / "points.csv", rows, header="lon,lat,time")
     passes(f"{BUILD} {WARDS} --time time --slices 2024-01..2024-02")
-    table = as_table("query r --all-regions --level borough")
+    table = as_table("query r --all-regions --level borough --each slice")
     assert table["slice"].tolist() == ["2024-01"] * 2 + ["2024-02"] * 2
     assert table["id"].tolist() == ["west", "east"] * 2
     assert table["estimate"].sum() == pytest.approx(6, abs=0.5)
     (here / "t.csv").write_text("borough\neast\n")
-    line = "r --table t.csv --table-id borough --level borough"
+    line = "r --table t.csv --table-id borough --level borough --each slice"
     assert answered(line, ("slice", "borough")) == [("2024-01", "east"), ("2024-02", "east")]
     passes(f"query {line} -o a.gpkg")
 
@@ -166,4 +166,4 @@ def test_questions_about_names_that_are_refused(release, subtests):
     check_refusals(subtests, WRONG_NAMES, "query r")
     passes(f"{BUILD} --method quadtree --overwrite")
     told = fails(2, "query r --all-regions")
-    assert "must be used with a release that counts regions by name" in told
+    assert "the release counts no regions by name" in told

@@ -1,4 +1,4 @@
-"""SeriesRelease on the command line: build, query, info, export and the rest, slice by slice."""
+"""Release on the command line: build, query, info, export and the rest, slice by slice."""
 
 import json
 
@@ -64,7 +64,7 @@ def test_users_of_all_slices_or_of_each(subtests):
             assert text.endswith(told)
             total_found = round(sum(release.total for release in series.releases))
             assert total_found == total  # one day in each month
-            table = cli("query made --box 0 0 8 8")
+            table = cli("query made --box 0 0 8 8 --each slice")
             assert ("in each slice" in table.err) == ("slice" in per)
             assert table.out.count("2024-0") == 3
     facts = as_json("info made")
@@ -94,7 +94,7 @@ def test_a_limit_in_each_slice_by_recipe_and_by_tally(folder):
     told = build(f"{SURE} {limit} --dry-run --save-recipe r.toml", output="made")
     assert "max_per_slice = 1" in told
     passes("build r.toml")
-    assert psd.SeriesRelease.load("made").unit.max_per_slice == 1
+    assert psd.load("made").unit.max_per_slice == 1
     keyed = "--key k.key --carry-users"
     rows = (folder / "v.csv").read_text().splitlines(keepends=True)
     for name, part in (("a", rows[1::2]), ("b", rows[2::2]), ("all", rows[1:])):
@@ -102,11 +102,13 @@ def test_a_limit_in_each_slice_by_recipe_and_by_tally(folder):
         tally(name, f"{limit} {keyed}")
     passes(f"build a.tally b.tally -o parts {SURE}")
     passes(f"build all.tally -o whole {SURE}")
-    parts, whole = (psd.SeriesRelease.load(name) for name in ("parts", "whole"))
+    parts, whole = (psd.load(name) for name in ("parts", "whole"))
     assert parts.guarantee_text == whole.guarantee_text
     assert "at most 2 records of each, at most 1 of them" in whole.guarantee_text
     cells = [(c, 0, c + 1, 8) for c in range(8)]
-    answers = [series.query(cells)["estimate"].round().tolist() for series in (parts, whole)]
+    answers = [
+        series.query(cells, each="slice")["estimate"].round().tolist() for series in (parts, whole)
+    ]
     assert answers[0] == answers[1]
     assert round(sum(release.total for release in whole.releases)) == 9 * 2
     tally("b", f"{USER} --max-per-slice 2 {keyed}")
@@ -144,34 +146,38 @@ SINGLE = (
 def test_one_slice_is_a_release_to_every_command(subtests):
     for line in SINGLE:
         with subtests.test(line):
-            assert passes(f"{line} --slice 2024-02")
+            option = "--when" if line.startswith("query") else "--slice"
+            assert passes(f"{line} {option} 2024-02")
     february = truth()["2024-02"]
     assert round(as_json("info s --slice 2024-02")["estimated_total"]) == february
     assert round(pd.read_csv("cells.csv")["estimate"].sum()) == february
-    psd.SeriesRelease.load("s")["2024-02"].save("feb")
+    psd.load("s")["2024-02"].save("feb")
     own = passes("query feb --box 0 0 4 4 --format csv")
-    assert own == passes("query s --box 0 0 4 4 --format csv --slice 2024-02")
+    assert own == passes("query s --box 0 0 4 4 --format csv --when 2024-02")
 
 
 def test_answers_and_sums_are_of_the_slices_of_the_wall_clock(folder):
     boxes = f"{ALL} --box 0 0 4 4"
-    answers = as_json(f"{boxes} --sum")
+    answers = as_json(boxes)
     assert [answer["id"] for answer in answers] == [1, 2]
     assert "slice" not in answers[0]
     assert round(answers[0]["estimate"]) == sum(truth().values())
-    answers = as_json(f"{boxes} --sum --slices 2024-02..2024-03")
+    answers = as_json(f"{boxes} --when 2024-02..2024-03")
     assert round(answers[0]["estimate"]) == truth()["2024-02"] + truth()["2024-03"]
-    assert "a.csv" in passes(f"{boxes} --slices 2024-02 --sum -o a.csv")
-    own = passes(f"{boxes} --slice 2024-02 --format csv")
+    assert "a.csv" in passes(f"{boxes} --when 2024-02 -o a.csv")
+    psd.load("s")["2024-02"].save("february")
+    own = passes("query february --box 0 0 8 8 --box 0 0 4 4 --format csv")
     assert (folder / "a.csv").read_text() == own
-    assert "flag" in passes(f"{boxes} --sum --unreliable mark")
-    passes(f"{boxes} --sum -o a.gpkg")
+    assert "flag" in passes(f"{boxes} --unreliable mark")
+    passes(f"{boxes} -o a.gpkg")
     gpd.GeoSeries([shapely.box(0, 0, 8, 8)], crs="EPSG:3857").to_file("shape.gpkg")
-    answers = as_json("query s --polygons shape.gpkg --sum")
+    answers = as_json("query s --polygons shape.gpkg")
     assert round(answers[0]["estimate"]) == sum(truth().values())
-    assert {row["slice"]: round(row["estimate"]) for row in as_json(ALL)} == truth()
+    assert {
+        row["slice"]: round(row["estimate"]) for row in as_json(f"{ALL} --each slice")
+    } == truth()
     assert min(truth().values()) > 10
-    line = f"{ALL} --box 1 1 2 2"
+    line = f"{ALL} --box 1 1 2 2 --each slice"
     passes(f"{line} -o all.csv")
     table = pd.read_csv("all.csv")
     assert table.columns[:2].tolist() == ["slice", "id"]
@@ -184,17 +190,21 @@ def test_answers_and_sums_are_of_the_slices_of_the_wall_clock(folder):
 BOX = "--box 0 0 1 1"
 BUILD = f"build v.csv -o x --epsilon 1 {BOUNDS}"
 REFUSED = [
-    (2, f"query s {BOX} --slice 2024-04", "'2024-04' is not in this series"),
-    (2, f"query s {BOX} --slices 2024-02..2024-05 --sum", "'2024-04' is not in this series"),
-    (2, f"query s {BOX} --slices 2024-01-01 --sum", "of the form 2024-01 "),
-    (2, f"query s {BOX} --slices 2024-03..2024-01 --sum", "must run forward"),
-    (2, f"query s {BOX} --slices 2024-01", "must be given with --sum"),
-    (2, f"query s {BOX} --slice 2024-01 --sum", "must be left out with --sum"),
-    (2, f"query one {BOX} --sum", "must be used with a series"),
-    (2, f"query s {BOX} --sum --joint", "at most one of"),
-    (2, f"query s {BOX} --joint", "single release; name a slice"),
-    (2, f"query s {BOX} --explain", "single release; name a slice"),
-    (2, f"query s {BOX} --nested", "single release; name a slice"),
+    (2, f"query s {BOX} --when 2024-04", "edges are 2024-03-01 and 2024-04-01"),
+    (2, f"query s {BOX} --when 2024-02..2024-05", "--when must begin and end where slices do"),
+    (2, f"query s {BOX} --when 2024-01-01", "edges are 2024-01-01 and 2024-02-01"),
+    (2, f"query s {BOX} --when 2024-03..2024-01", "--when must run forward"),
+    (2, f"query s {BOX} --when 2024-1", "--when must be a month, week, day or hour"),
+    (2, f"query s {BOX} --slice 2024-01", "--slice is now --when WINDOW"),
+    (2, f"query s {BOX} --slices 2024-01", "--slices is now --when FIRST..LAST"),
+    (2, f"query s {BOX} --sum", "--sum is now --each slice left out"),
+    (2, f"query one {BOX} --when 2024-01", "--when must be left out, got '2024-01'"),
+    (2, f"query one {BOX} --each slice", "--each must be left out, got 'slice'"),
+    (2, f"query s {BOX} --joint", "--when must be one time slice for joint answers"),
+    (2, f"query s {BOX} --explain", "--when must be one time slice for explanations"),
+    (2, f"query s {BOX} --nested --when 2024-01..2024-02", "--when must be one time slice"),
+    (2, "query s --top 2 --when 2024-01..2024-02", "--when must be one time slice"),
+    (5, f"query s {BOX} --nested", "single release; name a slice with --when"),
     (5, "export s x.csv", "series of time slices"),
     (5, "query s --top 10", "series of time slices"),
     (5, "query s --quantiles", "series of time slices"),

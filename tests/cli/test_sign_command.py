@@ -35,7 +35,7 @@ def place(release, here):
 def test_an_office_signs_and_a_reader_verifies(place, release):
     before = release.read_bytes()
     assert passes(SIGN) == "wrote r.psd.parquet.sig\n"
-    digest = f"digest {psd.Release.load(release).digest}"
+    digest = f"digest {psd.load(release).digest}"
     matches = "the content matches the signature of the key in office.pub.pem"
     assert passes(VERIFY).splitlines() == [digest, matches]
     unsigned = "the content matches the digest; no signature was checked (see --key)"
@@ -61,7 +61,7 @@ def test_a_private_key_is_for_its_owner_and_never_overwritten(place, subtests):
 
 def test_a_series_is_signed_likewise(place):
     months = psd.TimeSlices.parse("month", "2024-01..2024-02")
-    psd.SeriesRelease.of(months, (three_by_three(), three_by_three())).save("s")
+    psd.Release.from_slices(months, (three_by_three(), three_by_three())).save("s")
     passes("sign file s --key office.pem")
     passes("sign check s --key office.pub.pem")
     (place / "s.sig").replace("r.psd.parquet.sig")

@@ -42,12 +42,12 @@ def other():
 
 
 def loaded():
-    return psd.Release.load(R)
+    return psd.load(R)
 
 
 def test_joint_csv_and_json_are_the_library_s():
     table = as_table(JOINT)
-    joint = loaded().joint(BOXES)
+    joint = loaded().query(BOXES).joint()
     names = [f"covariance_{n}" for n in (1, 2, 3)]
     assert list(table.columns) == [*joint.answers.columns, *names]
     np.testing.assert_allclose(table[names], joint.covariance, rtol=1e-9, atol=1e-9)

@@ -45,7 +45,7 @@ def tally(options="", months=(1, 2, 3)):
 
 
 def counts(path):
-    return psd.Release.load(path).tree.count.tolist()
+    return psd.load(path).tree.count.tolist()
 
 
 def mode(path):
@@ -58,7 +58,7 @@ def test_tallies_of_rounded_coordinates():
     tally(months=[3])
     fails(8, "tally 1 3 -o t/13")
     passes(f"build 1 2 -o r {SURE}")
-    assert psd.Release.load("r").domain.coordinate_resolution == "0.0001"
+    assert psd.load("r").domain.coordinate_resolution == "0.0001"
     told = fails(2, f"build 1 -o s {SURE} {rounded}")
     assert "--coordinate-resolution must be left out for tallies" in told
 
@@ -70,7 +70,7 @@ def test_merged_step_by_step(folder, subtests):
     assert mode(folder / "m") == 0o600
     told = passes("build m 3 -o r --epsilon 1")
     assert told == "wrote r: auto, epsilon 1 per user, at most 12 records of each\n"
-    assert psd.Release.load("r").unit.max_contributions == 12
+    assert psd.load("r").unit.max_contributions == 12
     table = [(8, f"{verb} m 1 -o x", "would count twice") for verb in (f"build {SURE}", "tally")]
     check_refusals(subtests, table)
 
@@ -82,7 +82,7 @@ def test_carried_users_keep_the_bound(folder):
     passes(f"build whole.tally -o whole {SURE}")
     passes(f"build 1 2 3 -o carried {SURE}")
     assert counts("whole") == counts("carried")
-    assert {psd.Release.load(p).unit.max_contributions for p in ("whole", "carried")} == {4}
+    assert {psd.load(p).unit.max_contributions for p in ("whole", "carried")} == {4}
     assert mode(folder / "key") == 0o600
     release = (folder / "carried").read_bytes()
     secrets = ((folder / "key").read_bytes().strip(), b"blake2b", b"v1.csv", b"u3")
@@ -120,7 +120,7 @@ def test_a_kept_tally_is_one_that_merges(folder, subtests):
     passes(f"build v1.csv -o r --epsilon 1 {BOUNDS} {USER} --keep-tally kept")
     tally(USER, (1, 2))
     passes("build kept 2 -o both --epsilon 1 --keep-tally k2")
-    assert psd.Release.load("both").unit.max_contributions == 8
+    assert psd.load("both").unit.max_contributions == 8
     table = [
         (8, "tally kept k2 -o x", "repeated"),
         (8, "tally kept 1 -o x", "of the same file"),

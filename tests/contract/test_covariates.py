@@ -62,8 +62,8 @@ def test_releases_come_back_and_keep_their_totals(method, rows):
     loaded = decode(encode(release))
     assert encode(loaded) == encode(release)
     boxes = [(0, 0, SIDE, SIDE), (0, 0, 5.5, 7.25), (5.5, 0, SIDE, 7.25), (0, 7.25, SIDE, SIDE)]
-    answers = loaded.query(boxes)
-    assert answers.equals(release.query(boxes))
+    answers = loaded.query(boxes).table
+    assert answers.equals(release.query(boxes).table)
     assert answers["estimate"][0] == release.total
     assert answers["estimate"][1:].sum() == pytest.approx(release.total, rel=1e-9, abs=1e-9)
     shapes = [shapely.box(*box) for box in boxes]

@@ -58,11 +58,11 @@ def test_a_coordinate_resolution_of_any_lattice_is_built_and_no_cell_is_below_it
     release = psd.build(
         pd.DataFrame({"x": x, "y": y}), domain=domain, epsilon=100, method=name, x="x", y="y"
     )
-    assert release.query([bounds]).estimate[0] == pytest.approx(300, abs=3)
+    assert release.query([bounds]).table.estimate[0] == pytest.approx(300, abs=3)
     middle = [(*bounds[:2], (bounds[0] + bounds[2]) / 2, bounds[3])]
     expected = (x < middle[0][2]).sum()
     if domain.lattice[0] < 100:  # every value is a cell at this epsilon
-        assert release.query(middle).estimate[0] == pytest.approx(expected, abs=25)
+        assert release.query(middle).table.estimate[0] == pytest.approx(expected, abs=25)
     assert release.raster(3, 2).count.sum() == pytest.approx(release.total, abs=1e-6)
 
 

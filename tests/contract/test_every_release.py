@@ -66,12 +66,12 @@ def test_every_feature_answers(kind):
         release = built.with_post_processing(view)
         for regions in ([BOX], TRIANGLE):
             crs = DOMAIN.crs if regions is TRIANGLE else None
-            answers = release.query(regions, crs=crs)
+            answers = release.query(regions, crs=crs).table
             assert np.isfinite(answers[["estimate", "error", "lower", "upper"]]).all(axis=None)
-            [explanation] = release.explain(regions, crs=crs)
+            [explanation] = release.query(regions, crs=crs).explain()
             as_it_is = explanation.remedies.iloc[0]
             assert as_it_is["error"] == pytest.approx(answers["error"][0], rel=1e-6)
-            joint = release.joint(regions, crs=crs).answers
+            joint = release.query(regions, crs=crs).joint().answers
             assert joint["estimate"].tolist() == answers["estimate"].tolist()
         assert (release.nested(NESTED)["ring"] >= 0).all()
         assert release.estimate([BOX])[0] == pytest.approx(release.query([BOX])["estimate"][0])
@@ -79,7 +79,7 @@ def test_every_feature_answers(kind):
 
 def test_more_epsilon_helps_also_where_a_boundary_leaves_cells_uncounted():
     release = build("boundary")
-    [explanation] = release.explain([(0, 0, 4, 4)])
+    [explanation] = release.query([(0, 0, 4, 4)]).explain()
     errors = explanation.remedies.set_index("change")["perturbation_error"]
     assert errors["10 times the epsilon"] < errors["2 times the epsilon"] < errors["as it is"]
 

@@ -65,7 +65,7 @@ def test_a_release_states_epsilon_delta_and_rho(tmp_path):
     )
     assert release.guarantee_text == request(user="id", max_contributions=3).guarantee_text
     release.save(tmp_path / "r.psd.parquet")
-    assert psd.Release.load(tmp_path / "r.psd.parquet").digest == release.digest
+    assert psd.load(tmp_path / "r.psd.parquet").digest == release.digest
 
 
 def test_every_slice_has_all_of_rho_and_the_noise_of_k_times_cap(subtests):
@@ -166,6 +166,6 @@ def test_a_dataset_without_delta_refuses_gaussian_noise(tmp_path):
 
 def test_explained_errors_fall_with_epsilon():
     release = publish(request(), table(), sampler=SeededSampler(2))
-    (explained,) = release.explain([(0.2, 0.2, 3.1, 3.3)])
+    (explained,) = release.query([(0.2, 0.2, 3.1, 3.3)]).explain()
     noise = explained.remedies.set_index("change")["perturbation_error"]
     assert 0 < noise["2 times the epsilon"] < 0.8 * noise["as it is"]

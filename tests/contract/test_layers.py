@@ -39,12 +39,12 @@ release = psd.Release.from_counts(psd.grid_tree(domain, 4), list(range(16)), 1.0
 import tempfile, shapely
 with tempfile.TemporaryDirectory() as folder:
     release.save(folder + "/r.psd.parquet")
-    release = psd.Release.load(folder + "/r.psd.parquet")
+    release = psd.load(folder + "/r.psd.parquet")
     for suffix in ("gpkg", "parquet", "geojson", "csv"):
         release.export(folder + "/cells." + suffix)
-release.query([(0, 0, 1, 1)]); release.query(shapely.box(0, 0, 1, 1), crs=domain.crs)
+release.query([(0, 0, 1, 1)]).table; release.query(shapely.box(0, 0, 1, 1), crs=domain.crs).table
 release.to_geopandas("all")
-release.joint([(0, 0, 1, 1)]).total(); release.nested([(0, 0, 1, 1), (0, 0, 2, 2)])
+release.query([(0, 0, 1, 1)]).joint().total(); release.nested([(0, 0, 1, 1), (0, 0, 2, 2)])
 release.raster(3, 3); release.top(2, size=(3, 3)); release.quantiles(3, size=(3, 3))
 import geopandas, numpy, psd.space.boundary
 west = geopandas.GeoSeries([shapely.box(0, 0, 2, 4)], crs=domain.crs)

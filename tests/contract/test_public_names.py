@@ -18,8 +18,7 @@ FUNCTIONS = {
     "methods", "plan", "tally",
 }  # fmt: skip
 CLASSES = {
-    "Columns", "Covariate", "Domain", "Ledger", "PrivacyUnit", "Release", "SeriesRelease",
-    "Stream", "TimeSlices",
+    "Columns", "Covariate", "Domain", "Ledger", "PrivacyUnit", "Release", "Stream", "TimeSlices",
 }  # fmt: skip
 LOOK = """
 import importlib, pkgutil

@@ -61,7 +61,7 @@ def test_the_page_leads_to_a_map(tmp_path, monkeypatch):
     release = psd.load(folder / "stops.psd.parquet")
     assert (release.crs, release.epsilon) == ("EPSG:27700", 1)
     # Estimates are the true counts and noise, so every stop is in its own square.
-    true, found = true_counts(5000), release.query_regions("5km").set_index("id")["estimate"]
+    true, found = true_counts(5000), release.query(level="5km").table.set_index("id")["estimate"]
     names = [f"CRS27700RES5000mN{5000 * int(y)}E{5000 * int(x)}" for x, y in true.index]
     assert np.abs(found[names].to_numpy() - true.to_numpy()).max() < 40
     squares = gpd.read_file(folder / "stops.gpkg", layer="regions")

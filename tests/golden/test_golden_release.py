@@ -16,7 +16,7 @@ import pytest
 import shapely
 
 import psd
-from psd.api.region_release import RegionRelease
+from psd.api.release import Release
 from psd.errors import ReleaseFormatError
 from psd.privacy.count_noise import CountNoise
 from psd.privacy.epsilon import NANO
@@ -68,13 +68,13 @@ def test_the_stored_release_answers_the_stored_numbers(subtests):
     answers = stored("seoul")
     for path in (FILE, FORMAT_3, FORMAT_2):
         with subtests.test(path.name):
-            table = psd.Release.load(path).query(BOXES, confidence=0.9)
+            table = psd.load(path).query(BOXES, confidence=0.9).table
             assert list(table.columns) == ["id", *answers]
             check_answers(table, answers, abs=1e-12)
 
 
 def test_the_stored_release_is_the_one_that_was_made():
-    release, made = psd.Release.load(FILE), made_once()
+    release, made = psd.load(FILE), made_once()
     for name in ("boxes", "parent", "level", "count", "loss"):
         assert np.array_equal(getattr(release.tree, name), getattr(made.tree, name))
     assert release.domain == made.domain
@@ -101,15 +101,15 @@ def test_what_each_format_added_and_that_older_files_are_written_anew(tmp_path):
     assert fourth == third | {"format": 4, "library": fourth["library"]}
     assert [b"psd-digest" in footer for footer in footers] == [False, False, False, True]
     with pytest.raises(ReleaseFormatError, match=r"format version 1 is not known.* reads 2 to 11"):
-        psd.Release.load(FORMAT_1)
+        psd.load(FORMAT_1)
     for path in (FORMAT_2, FORMAT_3):
-        psd.Release.load(path).save(tmp_path / path.name)
+        psd.load(path).save(tmp_path / path.name)
         written = pq.read_schema(tmp_path / path.name).metadata[b"psd"]
         assert json.loads(written)["format"] == 4
 
 
 def test_statements_of_the_publisher_and_losses_in_rho():
-    release = psd.Release.load(GOLDEN / "about.format-9.psd.parquet")
+    release = psd.load(GOLDEN / "about.format-9.psd.parquet")
     assert release.digest == "5fc305a7cba9d88aa89777c9fbb362707fc064eef23015e2acc01120319d4e0b"
     assert release.about == {
         "title": "Visits in Seoul, 방문",
@@ -118,8 +118,8 @@ def test_statements_of_the_publisher_and_losses_in_rho():
         "reference_date": "2024-01/2024-06",
         "language": "ko",
     }
-    check_answers(release.query([(126.4, 37, 127, 37.5)]), {"estimate": [60.0]})
-    series = psd.SeriesRelease.load(GOLDEN / "gaussian.format-11.psd.parquet")
+    check_answers(release.query([(126.4, 37, 127, 37.5)]).table, {"estimate": [60.0]})
+    series = psd.load(GOLDEN / "gaussian.format-11.psd.parquet")
     assert series.digest == "8147b98198bc578686a10493f862de70f664f54c0227b67746e760579383c6b1"
     assert series.guarantee_text == (
         "epsilon 1 and delta 1e-6 (rho 0.024355970359) per user, at most 3 records of each, at "
@@ -130,7 +130,7 @@ def test_statements_of_the_publisher_and_losses_in_rho():
     assert (first.rho, first.delta) == (24_355_970_359, Fraction(1, 10**6))
     assert first.tree.noise == CountNoise.gaussian(3)
     answer = {"estimate": [81.089414], "lower": [59.800292], "upper": [102.378536]}
-    check_answers(series["2024-01-02"].query([(126.4, 37, 127, 37.5)]), answer, abs=1e-5)
+    check_answers(series["2024-01-02"].query([(126.4, 37, 127, 37.5)]).table, answer, abs=1e-5)
 
 
 def test_a_smallest_cell(tmp_path):
@@ -139,16 +139,16 @@ def test_a_smallest_cell(tmp_path):
     assert (release.domain.min_cell, release.domain.cell_step) == ("250", (4096, 4096))
     assert release.digest == answers.pop("digest")
     assert {*answers} == {"estimate", "perturbation_error"}
-    check_answers(release.query([*BOXES[:2], (126.96, 37.54, 126.97, 37.55)]), answers)
+    check_answers(release.query([*BOXES[:2], (126.96, 37.54, 126.97, 37.55)]).table, answers)
     release.save(tmp_path / "r")
     assert psd.load(tmp_path / "r").digest == release.digest
 
 
 def test_a_local_release():
-    release = psd.Release.load(GOLDEN / "local.format-8.psd.parquet")
+    release = psd.load(GOLDEN / "local.format-8.psd.parquet")
     assert release.digest == "9828742659b35bc0008636b1fba85346d72d962472214fbb9351f27dff899e49"
     boxes = [(0, 0, 8, 4), (1.3, 0.2, 4.4, 3.1), (2, 1, 3, 2), (6, 2, 8, 4)]
-    table, answers = release.query(boxes, confidence=0.9), stored("local")
+    table, answers = release.query(boxes, confidence=0.9).table, stored("local")
     assert {*table.columns} == {"id", *answers}
     check_answers(table, answers)
     local = release.record.local
@@ -172,7 +172,7 @@ def test_a_release_of_an_earlier_inference_answers_as_before(tmp_path):
     places = [(126.96, 37.54, 126.97, 37.55), BOXES[3], (127.0, 37.2, 127.6, 37.4), BOXES[5]]
     assert list(answers) == [f"{view.estimate} {view.density}" for view in VIEWS]
     for view, columns in zip(VIEWS, answers.values(), strict=True):
-        table = changed(release, post_processing=view).query([*BOXES[:3], *places])
+        table = changed(release, post_processing=view).query([*BOXES[:3], *places]).table
         assert list(table.columns) == ["id", *columns]
         check_answers(table, columns)
     release.save(tmp_path / "r")
@@ -224,12 +224,14 @@ def regions_made_once():
         method="given",
         post_processing=PostProcessing(estimate="posterior"),
     )
-    return RegionRelease(record)
+    return Release(record)
 
 
 def tables_of(release):
     """Every number of the answer tables."""
-    return [release.query_regions(level, ids, confidence=0.9)[OF_REGIONS] for level, ids in QUERIES]
+    return [
+        release.query(ids, level=level, confidence=0.9).table[OF_REGIONS] for level, ids in QUERIES
+    ]
 
 
 def test_a_release_with_regions_of_format_7():
@@ -245,7 +247,7 @@ def test_a_release_with_regions_of_format_7():
 
 if __name__ == "__main__":
     made_once().save(FILE, overwrite=True)
-    table = made_once().query(BOXES, confidence=0.9).drop(columns="id")
+    table = made_once().query(BOXES, confidence=0.9).table.drop(columns="id")
     answers = {name: values.tolist() for name, values in table.items()}
     (GOLDEN / "seoul.answers.json").write_text(json.dumps(answers, indent=1) + "\n")
     release = regions_made_once()

@@ -6,7 +6,6 @@ import pytest
 import shapely
 
 from psd.query.covariance import nonuniformity_covariance, perturbation_covariance
-from psd.query.region_overlaps import prepare_regions
 from psd.release.post_processing import PostProcessing
 from psd.statistics.error_draws import _nonuniformity_sampler, draw_node_errors, innovation_tree
 from psd.statistics.overlay import leaf_overlay, raster_overlay
@@ -55,7 +54,7 @@ def test_covariance_is_that_of_dense_algebra(kind):
         boxes = random_queries(rng, LATTICE, 12)
         weights = np.array([leaf_fractions(tree, box) for box in boxes])
         dense = weights @ dense_least_squares(tree, contributions)[1] @ weights.T
-        joint = release.joint(boxes)
+        joint = release.query(boxes).joint()
         scale = np.sqrt(np.outer(np.diagonal(dense), np.diagonal(dense)))
         assert np.abs(joint.perturbation_covariance - dense).max() <= 1e-9 * scale.max()
         naive = naive_nonuniformity(release, boxes)
@@ -81,7 +80,7 @@ def test_counts_above_zero_have_the_covariance_of_the_published_counts(kind, est
         nodes = published_noise(release)
         leaves = np.flatnonzero(tree.is_leaf)
         dense = weights @ nodes[np.ix_(leaves, leaves)] @ weights.T
-        joint = release.joint(boxes)
+        joint = release.query(boxes).joint()
         assert np.abs(joint.perturbation_covariance - dense).max() <= 1e-9 * dense.max()
         assert np.diagonal(dense) == pytest.approx(
             joint.answers.perturbation_error**2, rel=1e-9, abs=1e-9
@@ -101,7 +100,8 @@ def test_medians_of_version_1_have_the_covariance_of_least_squares(kind):
     boxes = random_queries(rng, LATTICE, 12)
     medians = changed(release_of(tree), post_processing=PostProcessing(estimate="posterior"))
     first, second = (
-        changed(medians, inference=version).query(boxes).perturbation_error for version in (1, 2)
+        changed(medians, inference=version).query(boxes).table.perturbation_error
+        for version in (1, 2)
     )
     weights = np.array([leaf_fractions(tree, box) for box in boxes])
     dense = weights @ dense_least_squares(tree)[1] @ weights.T
@@ -118,7 +118,10 @@ def test_polygons_covary_as_the_boxes_that_they_are(density):
         release = changed(release_of(tree), post_processing=PostProcessing(density=density))
         boxes = random_queries(rng, LATTICE, 6)
         polygons = gpd.GeoSeries(shapely.box(*boxes.T), crs=release.domain.crs)
-        ways = [prepare_regions(release.model, boxes), prepare_regions(release.model, polygons)]
+        ways = [
+            release.query(boxes).areas.overlaps(release.model),
+            release.query(polygons).areas.overlaps(release.model),
+        ]
         assert np.array_equal(ways[0].overlapping_pairs(), ways[1].overlapping_pairs())
         for covariance in (perturbation_covariance, nonuniformity_covariance):
             a, b = (covariance(release.model, way) for way in ways)
@@ -191,7 +194,7 @@ def test_cells_of_a_raster_are_what_queries_answer(view):
         release = changed(release_of(tree, contributions=2), post_processing=view)
         columns, rows = (int(n) for n in rng.integers(1, 20, 2))
         for overlay in (raster_overlay(release.model, columns, rows), leaf_overlay(release.model)):
-            answers = release.query(release.domain.from_lattice(overlay.boxes))
+            answers = release.query(release.domain.from_lattice(overlay.boxes)).table
             counts = overlay.counts()
             assert counts.sum() == pytest.approx(release.estimates.count[0], rel=1e-9, abs=1e-9)
             assert np.maximum(counts, 0) == pytest.approx(answers.estimate, rel=1e-9, abs=1e-9)

@@ -7,7 +7,6 @@ from unit.estimation.test_lines import points, release_of_points
 from psd.query.boxes import _traversals
 from psd.query.compiled_walk import walk_query_totals
 from psd.query.covariance import nonuniformity_covariance
-from psd.query.region_overlaps import prepare_regions
 from psd.query.totals import concatenate, query_totals
 from psd.release.post_processing import PostProcessing
 from psd.statistics.error_draws import _nonuniformity_sampler
@@ -52,7 +51,9 @@ def test_both_walks_and_the_sum_over_leaves_agree(release):
 
 def test_joint_answers_have_the_errors_of_queries(release):
     boxes = boxes_of(release, 30)
-    covariance = nonuniformity_covariance(release.model, prepare_regions(release.model, boxes))
+    covariance = nonuniformity_covariance(
+        release.model, release.query(boxes).areas.overlaps(release.model)
+    )
     errors = release.query(boxes)["nonuniformity_error"]
     assert np.sqrt(np.diagonal(covariance)) == pytest.approx(errors.to_numpy(), rel=1e-7)
 
@@ -61,7 +62,7 @@ def test_neighbours_err_in_opposite_directions_along_their_common_line(release):
     west, south, east, north = release.domain.bounds
     middle = west + 0.5031 * (east - west)
     halves = [(west, south, middle, north), (middle, south, east, north)]
-    joint = release.joint(halves)
+    joint = release.query(halves).joint()
     both = joint.nonuniformity_covariance
     assert both.sum() == pytest.approx(0, abs=1e-6 * both[0, 0])
     assert both[0, 0] > 0

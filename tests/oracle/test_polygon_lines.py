@@ -11,8 +11,6 @@ from unit.estimation.test_lines import points, release_of_points
 from oracle.test_line_errors import boxes_of
 from psd.query.constants import SLANTING_SHIFT
 from psd.query.covariance import nonuniformity_covariance
-from psd.query.polygons import polygon_totals
-from psd.query.region_overlaps import prepare_regions
 from psd.release.post_processing import PostProcessing
 from support.releases import changed
 
@@ -75,10 +73,10 @@ def naive_variance(release, shape):
 def test_a_rectangle_has_the_error_of_a_box(release):
     boxes = boxes_of(release, 60)
     rectangles = series(release, shapely.box(*boxes.T))
-    of_boxes, of_polygons = release.query(boxes), release.query(rectangles)
+    of_boxes, of_polygons = release.query(boxes).table, release.query(rectangles).table
     for column in ("estimate", "nonuniformity_error", "lower", "upper"):
         assert of_polygons[column].to_numpy() == pytest.approx(of_boxes[column], rel=1e-6, abs=1e-6)
-    assert polygon_totals(release.model, rectangles).line_variance.mean() > 0
+    assert release.query(rectangles).areas.totals(release.index).line_variance.mean() > 0
 
 
 def test_holes_parts_steps_and_slanting_sides_are_those_of_the_naive_way(release):
@@ -97,7 +95,7 @@ def test_holes_parts_steps_and_slanting_sides_are_those_of_the_naive_way(release
         [shapely.box(*at[:2], *at[:2] + 0.05), shapely.box(*at[2:], *at[2:] + 0.05)]
     )
     shapes = [box, box.difference(hole), middle, steps, beyond, parts, box.reverse()]
-    totals = polygon_totals(release.model, series(release, shapes))
+    totals = release.query(series(release, shapes)).areas.totals(release.index)
     whole = shapely.box(*release.domain.bounds)
     clipped = [shapely.intersection(shape, whole) for shape in shapes]
     expected = [naive_variance(release, shape) for shape in clipped]
@@ -110,7 +108,7 @@ def test_a_side_in_pieces_is_one_side(release):
     box = shapely.box(west + 0.1031, south + 0.1047, west + 0.7013, south + 0.6029)
     for shape in (box, shapely.affinity.rotate(box, 20)):
         both = series(release, [shape, shapely.segmentize(shape, 0.01)])
-        whole, divided = polygon_totals(release.model, both).line_variance
+        whole, divided = release.query(both).areas.totals(release.index).line_variance
         assert whole > 0
         # A slanting cut changes its share of a cell from piece to piece.
         assert divided == pytest.approx(whole, rel=1e-6 if shape is box else 0.05)
@@ -120,17 +118,21 @@ def test_a_side_that_hardly_slants_is_upright(release):
     west, south, *_ = release.domain.bounds
     square = shapely.box(west + 0.2031, south + 0.2047, west + 0.6013, south + 0.6029)
     turned = [shapely.affinity.rotate(square, degrees) for degrees in (0, 0.01, 45)]
-    upright, nearly, slanting = polygon_totals(release.model, series(release, turned)).line_variance
+    upright, nearly, slanting = (
+        release.query(series(release, turned)).areas.totals(release.index).line_variance
+    )
     assert nearly == pytest.approx(upright, rel=0.1)
     assert 0 < slanting != pytest.approx(upright, rel=0.05)
 
 
 def test_joint_answers_have_the_errors_of_queries(release):
     shapes = series(release, shapely.box(*boxes_of(release, 12).T))
-    covariance = nonuniformity_covariance(release.model, prepare_regions(release.model, shapes))
+    covariance = nonuniformity_covariance(
+        release.model, release.query(shapes).areas.overlaps(release.model)
+    )
     errors = release.query(shapes)["nonuniformity_error"]
     assert np.sqrt(np.diagonal(covariance)) == pytest.approx(errors.to_numpy(), rel=1e-6)
-    boxes = prepare_regions(release.model, boxes_of(release, 12))
+    boxes = release.query(boxes_of(release, 12)).areas.overlaps(release.model)
     of_boxes = nonuniformity_covariance(release.model, boxes)
     assert np.abs(covariance - of_boxes).max() < 1e-6 * of_boxes.max()
 
@@ -139,7 +141,7 @@ def test_neighbours_err_in_opposite_directions_along_their_common_line(release):
     west, south, east, north = release.domain.bounds
     middle = west + 0.5031 * (east - west)
     halves = [(west, south, middle, north), (middle, south, east, north)]
-    joint = release.joint(series(release, [shapely.box(*half) for half in halves]))
+    joint = release.query(series(release, [shapely.box(*half) for half in halves])).joint()
     both = joint.nonuniformity_covariance
     assert both.sum() == pytest.approx(0, abs=1e-6 * both[0, 0])
     assert both[0, 0] > 0
@@ -147,5 +149,5 @@ def test_neighbours_err_in_opposite_directions_along_their_common_line(release):
 
 def test_an_explanation_has_the_error_of_the_answer(release):
     shape = series(release, [shapely.box(*boxes_of(release, 1)[0])])
-    told = release.explain(shape)[0].remedies["nonuniformity_error"].iloc[0]
+    told = release.query(shape).explain()[0].remedies["nonuniformity_error"].iloc[0]
     assert told == pytest.approx(release.query(shape)["nonuniformity_error"].iloc[0], rel=1e-9)

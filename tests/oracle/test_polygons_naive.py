@@ -98,7 +98,7 @@ def test_answers_and_both_errors_are_those_of_the_naive_way(density, seed):
         post_processing=PostProcessing(density=density),
     )
     given = shapes(rng)
-    table = release.query(given, crs=METRES)
+    table = release.query(given, crs=METRES).table
     weights = np.array([leaf_shares(release, shape) for shape in given])
     assert ((weights > 0) & (weights < 1)).sum() > 100
     count = release.estimates.count[tree.is_leaf]

@@ -41,9 +41,9 @@ def test_answers_and_errors_are_those_of_brute_force(kind):
         leaf = release.estimates.count[tree.is_leaf]
         phi, lump = release.model.unevenness.spread[tree.is_leaf], release.model.unevenness.lump
         spread = weights * (1 - weights) * leaf * (lump + phi * leaf)
-        table = release.query(boxes)
+        table = release.query(boxes).table
         assert list(table.estimate) == pytest.approx(weights @ leaf, rel=1e-9, abs=1e-9)
-        signed = changed(release, post_processing=SIGNED).query(boxes)
+        signed = changed(release, post_processing=SIGNED).query(boxes).table
         assert list(signed.perturbation_error) == pytest.approx(deviation, rel=1e-9)
         covariance = published_noise(release)[np.ix_(tree.is_leaf, tree.is_leaf)]
         deviation = np.sqrt(np.einsum("ij,jk,ik->i", weights, covariance, weights))
@@ -68,7 +68,7 @@ def test_errors_are_numbers_for_extreme_budgets():
             count=shape.count,
             loss=np.where(shape.epsilon > 0, 10**exponent * NANO, 0).astype(int),
         )
-        table = release_of(tree).query(random_queries(rng, LATTICE, 30))
+        table = release_of(tree).query(random_queries(rng, LATTICE, 30)).table
         numbers = table.drop(columns=["id", "quality"]).to_numpy(float)
         assert not np.isnan(numbers).any()
         relative = [name for name in table if name.startswith("relative")]
@@ -97,7 +97,7 @@ def test_errors_are_the_spread_of_answers_when_the_noise_is_drawn_again():
         )
         answers[draw] = weights @ infer_counts(tree).signed[tree.is_leaf]
     release = changed(release_of(shape), post_processing=SIGNED)
-    predicted = release.query(boxes).perturbation_error.to_numpy() ** 2
+    predicted = release.query(boxes).table.perturbation_error.to_numpy() ** 2
     centred = answers - answers.mean(axis=0)
     spread, fourth = (centred**2).mean(axis=0), (centred**4).mean(axis=0)
     standard_error = np.sqrt((fourth - spread**2) / draws)
@@ -116,6 +116,6 @@ def test_answers_are_additive_for_the_covariance_too():
         west, east = (leaf_fractions(tree, box) for box in [(3, 5, x, 60), (x, 5, 61.5, 60)])
         whole, *halves = release.query(
             [(3, 5, 61.5, 60), (3, 5, x, 60), (x, 5, 61.5, 60)]
-        ).perturbation_error
+        ).table.perturbation_error
         together = sum(half**2 for half in halves) + 2 * west @ covariance @ east
         assert whole == pytest.approx(math.sqrt(together), rel=1e-9)

@@ -94,7 +94,10 @@ def test_boxes_are_answered_by_shares_of_mass(seed):
 def test_polygons_are_answered_as_the_boxes_that_they_are(seed):
     made = release(seed, height=seed % 4)
     boxes = random_queries(np.random.default_rng(seed), (16, 16), 30)
-    by_box, by_polygon = made.query(boxes), made.query(shapely.box(*boxes.T), crs=made.domain.crs)
+    by_box, by_polygon = (
+        made.query(boxes).table,
+        made.query(shapely.box(*boxes.T), crs=made.domain.crs).table,
+    )
     for name in ("estimate", "error", "lower", "upper"):
         difference = (by_box[name] - by_polygon[name]).abs()
         assert (difference <= 1e-9 * (1 + by_box[name].abs())).all()

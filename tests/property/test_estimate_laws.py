@@ -52,7 +52,7 @@ ENGINES = {
         walk_query_totals(release.index.flat_tree, release.estimates.count, boxes).estimate
     ),
     "as asked": psd.Release.estimate,
-    "query": lambda release, boxes: release.query(boxes).estimate.to_numpy(),
+    "query": lambda release, boxes: release.query(boxes).table.estimate.to_numpy(),
 }
 EACH_ENGINE = pytest.mark.parametrize("ask", ENGINES.values(), ids=ENGINES)
 numbers = st.one_of(
@@ -128,7 +128,7 @@ def boxes(draw, most):
 @law
 @given(trees, wide_lines(2), wide_lines(2), st.floats(0.01, 0.99))
 def test_every_row_is_consistent_in_itself(release, x, y, confidence):
-    row = release.query([(x[0], y[0], x[1], y[1])], confidence=confidence).loc[0]
+    row = release.query([(x[0], y[0], x[1], y[1])], confidence=confidence).table.loc[0]
     assert 0 <= row["lower"] <= row["estimate"] + 1e-9
     assert row["estimate"] <= row["upper"]
     assert max(row["perturbation_error"], row["nonuniformity_error"]) <= row["error"]
@@ -140,7 +140,7 @@ def test_every_row_is_consistent_in_itself(release, x, y, confidence):
 @given(st.lists(st.integers(-50, 1000), min_size=16, max_size=16), st.integers(1, 4))
 def test_the_whole_domain_is_the_root(counts, size):
     release = grid_release(np.reshape(counts[: size * size], (size, size)))
-    answer = release.query([(0, 0, size, size)]).loc[0]
+    answer = release.query([(0, 0, size, size)]).table.loc[0]
     assert answer["estimate"] == pytest.approx(max(sum(counts[: size * size]), 0))
     assert answer["nonuniformity_error"] == 0
 
@@ -149,8 +149,8 @@ def test_the_whole_domain_is_the_root(counts, size):
 @given(trees, wide_lines(4), wide_lines(3))
 def test_a_total_of_disjoint_boxes_is_their_union(release, x, y):
     parts = [(x[i], y[j], x[i + 1], y[j + 1]) for i in range(3) for j in range(2)]
-    whole = release.query([(x[0], y[0], x[-1], y[-1])]).loc[0]
-    joint = release.joint(parts)
+    whole = release.query([(x[0], y[0], x[-1], y[-1])]).table.loc[0]
+    joint = release.query(parts).joint()
     total = joint.total()
     assert total.estimate == pytest.approx(whole["estimate"], rel=1e-9, abs=1e-9)
     assert total.perturbation_error == pytest.approx(whole["perturbation_error"], rel=1e-9)
@@ -163,7 +163,7 @@ def test_a_total_of_disjoint_boxes_is_their_union(release, x, y):
 @settings(law, max_examples=30)
 @given(trees, boxes(8), st.floats(0.5, 0.99))
 def test_matrices_are_covariances_and_intervals_are_wider(release, regions, confidence):
-    joint = release.joint(regions, confidence=confidence)
+    joint = release.query(regions, confidence=confidence).joint()
     for part in (joint.perturbation_covariance, joint.nonuniformity_covariance):
         assert np.array_equal(part, part.T) or np.allclose(part, part.T, rtol=1e-12)
         assert np.linalg.eigvalsh(part).min() >= -1e-9 * max(part.max(), 1)
@@ -176,7 +176,7 @@ def test_matrices_are_covariances_and_intervals_are_wider(release, regions, conf
 @settings(law, max_examples=30)
 @given(trees, boxes(6), st.data())
 def test_combinations_are_linear(release, regions, data):
-    joint = release.joint(regions)
+    joint = release.query(regions).joint()
     i, j = (data.draw(st.integers(0, len(regions) - 1)) for _ in range(2))
     forth, back = joint.difference(i, j), joint.difference(j, i)
     assert forth.estimate == pytest.approx(-back.estimate)

@@ -38,13 +38,13 @@ def cut(patch, share):
 
 def flipped(args):
     """Flip one bit in each of many places in turn, and in the end one of the epsilon."""
-    content, release = Path(OUTPUT).read_bytes(), psd.Release.load(OUTPUT)
+    content, release = Path(OUTPUT).read_bytes(), psd.load(OUTPUT)
     for place in range(0, len(content), 7):
         damaged = bytearray(content)
         damaged[place] ^= 1 << place % 8
         Path(OUTPUT).write_bytes(damaged)
         with contextlib.suppress(ReleaseFormatError):
-            assert psd.Release.load(OUTPUT).digest == release.digest
+            assert psd.load(OUTPUT).digest == release.digest
     Path(OUTPUT).write_bytes(content.replace(b'"epsilon": "1"', b'"epsilon": "3"'))
     return here(args)
 
@@ -196,7 +196,7 @@ def many_boxes(patch, number):
 def loaded(args):
     """Load in Python, for no argument of a command can hold NUL."""
     try:
-        psd.Release.load("out/\0r.psd.parquet")
+        psd.load("out/\0r.psd.parquet")
     except ReleaseFormatError as error:
         return Outcome(5, "", f"psd: error: {error}\n".replace("\0", ""))
 

@@ -63,7 +63,7 @@ def check_accepted(case, folder, patch):
     empty = [line.startswith("PRIVATE, do not publish: no record was counted") for line in hint]
     assert empty == ([True] if "read 0," not in counted and not case.kept else [])
     assert files(folder / "out") == [Path(OUTPUT).name]
-    assert psd.Release.load(OUTPUT).epsilon > 0
+    assert psd.load(OUTPUT).epsilon > 0
     assert not any(field in outcome.out for field in case.fields)
     assert SECRET.encode() not in Path(OUTPUT).read_bytes()
 

@@ -82,7 +82,7 @@ def check_files(fault, before):
     name = Path(OUTPUT).name
     if fault.args.startswith("build") and (fault.code == 0 or fault.written):
         assert {*after} == {*before, name}
-        assert psd.Release.load(OUTPUT).record.epsilon in (NANO, 11 * NANO)
+        assert psd.load(OUTPUT).record.epsilon in (NANO, 11 * NANO)
         assert after[name] != before.get(name)
     elif fault.setup.__name__ == "appearing":
         assert {*after} == {name}

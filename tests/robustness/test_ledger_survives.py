@@ -104,10 +104,10 @@ def check_left(place):
     drawn = (place / "drawn").exists()
     assert charges or not (drawn or left), "drawn or written, and not charged"
     if left:
-        psd.Release.load(place / "out" / "r.psd.parquet")
+        psd.load(place / "out" / "r.psd.parquet")
     done = bool(charges) and charges[0].done
     if done:
-        assert charges[0].digest == psd.Release.load(place / "out" / "r.psd.parquet").digest
+        assert charges[0].digest == psd.load(place / "out" / "r.psd.parquet").digest
     return bool(charges), drawn, bool(left), done
 
 
@@ -117,9 +117,9 @@ def check_again(place):
     before = digests(killed)
     release = killed / "out" / "r.psd.parquet"
     if release.exists():
-        assert before in ([None], [psd.Release.load(release).digest])
-        before = [psd.Release.load(release).digest]
-    assert digests(place) == [*before, psd.Release.load(place / "out" / "r.psd.parquet").digest]
+        assert before in ([None], [psd.load(release).digest])
+        before = [psd.load(release).digest]
+    assert digests(place) == [*before, psd.load(place / "out" / "r.psd.parquet").digest]
 
 
 def digests(place):
@@ -201,7 +201,7 @@ def test_killed_while_a_release_and_its_tally_are_replaced(tmp_path):
     assert {*older} == {"r.psd.parquet", "k.tally"}
     for point, (*is_new, mode) in OVER.items():
         found = files_of(tmp_path / f"{point}-killed")
-        psd.Release.load(found["r.psd.parquet"])
+        psd.load(found["r.psd.parquet"])
         read_tally(found["k.tally"])
         whole = [found.pop(name) for name in ("r.psd.parquet", "k.tally")]
         changed = [path.read_bytes() != older[path.name].read_bytes() for path in whole]

@@ -30,7 +30,7 @@ def unmeasured(shape, epsilon):
 def signed_joint(tree, boxes, **options):
     """Joint answers of a release whose errors are those of least squares."""
     release = changed(release_of(tree), post_processing=PostProcessing(estimate="signed"))
-    return release.joint(boxes, **options)
+    return release.query(boxes, **options).joint()
 
 
 def redrawn(tree, truth, rng):

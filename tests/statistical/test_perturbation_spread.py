@@ -85,7 +85,7 @@ def check_spread(release, boxes, counts, answers):
     """Compare the variance of answers with the one that a release of the first counts predicts."""
     first = np.zeros(len(release.tree), np.int64)
     first[release.tree.loss > 0] = counts[0]
-    again = changed(release, tree=with_counts(release.tree, first)).query(boxes)
+    again = changed(release, tree=with_counts(release.tree, first)).query(boxes).table
     assert again["estimate"].to_numpy() == pytest.approx(answers[0].clip(0), rel=1e-9, abs=1e-6)
 
     predicted = again["perturbation_error"].to_numpy() ** 2

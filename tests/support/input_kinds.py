@@ -46,5 +46,5 @@ KINDS = {
 
 def builds_all_rows(given):
     passes(f"build {given} -o r --overwrite", *BUILD)
-    release = psd.Release.load("r")
+    release = psd.load("r")
     assert release.estimates.count[release.tree.is_leaf].sum() == pytest.approx(100)

@@ -18,8 +18,7 @@ import pytest
 import shapely
 
 import psd
-from psd.api.region_release import RegionRelease
-from psd.api.series import SeriesRelease
+from psd.api.release import Release
 from psd.apps.local.aggregation import counted_groups, release_of
 from psd.apps.local.campaign_design import design
 from psd.apps.web.map_arrays import pack_arrays, release_arrays, release_numbers
@@ -60,9 +59,9 @@ def built(data=None, *, domain=DOMAIN, method="auto", **options):
 
 def drawn(release):
     """The same release, or series, as if its noise had not come from a seed."""
-    if isinstance(release, SeriesRelease):
+    if release.slices is not None:
         releases = tuple(replace(each, source="curator") for each in release.record.releases)
-        return SeriesRelease(replace(release.record, releases=releases))
+        return Release(replace(release.record, releases=releases))
     return type(release)(replace(release.record, source="curator"))
 
 
@@ -233,7 +232,7 @@ def run_engine(folder, release, queries, pairs=()):
             pytest.fail("node is not installed: apt-get install nodejs")
         pytest.skip("node is not installed")
     packed = pack_arrays(release_arrays(release))
-    exact = lowest_outlines(release) if isinstance(release, RegionRelease) else {}
+    exact = lowest_outlines(release) if release.levels else {}
     given = {
         "outlines": {name: values.tolist() for name, values in exact.items()},
         "text": packed.text,
@@ -265,7 +264,7 @@ def stated(answers):
 
 def joint_totals(release, unions):
     """Totals of unions of disjoint regions; all regions are answered together."""
-    joint = release.joint(np.concatenate(unions))
+    joint = release.query(np.concatenate(unions)).joint()
     owner = np.repeat(np.arange(len(unions)), [len(union) for union in unions])
     totals = [joint.combine((owner == number).astype(float)) for number in range(len(unions))]
     return np.concatenate([stated(total) for total in totals])

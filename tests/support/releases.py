@@ -3,7 +3,7 @@
 import dataclasses
 
 import psd
-from psd.api.series import SeriesRelease
+from psd.api.release import Release
 from psd.release import file, series_file
 from psd.release.record import ReleaseRecord
 
@@ -25,7 +25,7 @@ def as_drawn(release):
 
 def encode(release):
     """Bytes of the file of a release, or of a series."""
-    if isinstance(release, SeriesRelease):
+    if release.slices is not None:
         return series_file.encode_series(release.record)
     return file.encode_release(release.record)
 
@@ -37,7 +37,7 @@ def decode(content, name="release"):
 
 def decode_series(content, name="series"):
     """Series of the bytes of a file."""
-    return _with_digest(SeriesRelease, *series_file.decode_series(content, name))
+    return _with_digest(Release, *series_file.decode_series(content, name))
 
 
 def _with_digest(kind, record, digest):

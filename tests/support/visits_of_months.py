@@ -53,7 +53,7 @@ def build(options, output="s"):
 
 def built(options, output="made"):
     """What a build says, and its series."""
-    return build(options, output), psd.SeriesRelease.load(output)
+    return build(options, output), psd.load(output)
 
 
 def truth():

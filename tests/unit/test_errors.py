@@ -67,10 +67,10 @@ def test_parameters_domains_files_budgets_and_extras_are_named(subtests, tmp_pat
                 assert (refused.value.name, refused.value.value) == (name, value)
     path, release = tmp_path / "r.psd.parquet", psd.testing.release_from_counts([[5]])
     with pytest.raises(errors.ReleaseFormatError) as refused:
-        psd.Release.load(path)
+        psd.load(path)
     assert refused.value.path == path
     path.write_bytes(encode_release(release.record)[:-9])
-    for load in (psd.load, psd.Release.load, psd.SeriesRelease.load):
+    for load in (psd.load, psd.Release.load, psd.Release.load):
         with pytest.raises(errors.ReleaseFormatError) as refused:
             load(path)
         assert refused.value.path == path

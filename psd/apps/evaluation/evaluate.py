@@ -274,7 +274,7 @@ def _evaluate_queries(
     scale = release.unit.scale
     truth = true_counts(queries, points, counts, release.domain, bounded=bounded, scale=scale)
     boxes, true, in_tally = truth.queries.boxes, truth.true, truth.bounded
-    predicted = release.query(boxes, confidence=CONFIDENCE)
+    predicted = release.query(boxes, confidence=CONFIDENCE).table
     exact = box_totals(release.index, _exact_cell_counts(release, truth.counts) / scale, boxes)
     estimate = predicted["estimate"].to_numpy()
     parts = {

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.declared_parameters import NO_PARAMETERS
-from psd.api.region_release import release_of as region_release_of
 from psd.api.release import Release
 from psd.apps.local.campaigns import explain_device, load_campaign
 from psd.apps.local.counting import GroupCounts, count_support
@@ -205,7 +204,7 @@ def release_of(campaign: Campaign, groups: Sequence[Counted], repeated: int = 0)
     tree, at = make(
         campaign, [group.cells for group in groups], [group.support for group in groups]
     )
-    return region_release_of(_record(campaign, groups, tree, at, repeated))
+    return Release(_record(campaign, groups, tree, at, repeated))
 
 
 def _record(

@@ -13,7 +13,7 @@ from pyarrow import ArrowException
 
 from psd._util.atomic_write import write_file
 from psd._util.untrusted_parquet import MAX_ROWS, read_bytes
-from psd.api.series import SeriesRelease
+from psd.api.release import Release
 from psd.apps.streams.state import State, StoredAnswer
 from psd.errors import InputDataError, ReleaseFormatError
 from psd.privacy.unit import ContributionScope
@@ -28,7 +28,7 @@ from psd.space.time_slices import TimeSlices
 __all__ = ["Output", "PublishedSeries"]
 
 
-class PublishedSeries(SeriesRelease):
+class PublishedSeries(Release):
     """A series as it was published, decoded when it is first used. Public.
 
     Parameters

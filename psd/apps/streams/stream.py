@@ -17,7 +17,7 @@ from psd.publish.observer import SILENT, Observer
 from psd.publish.request_values import RequestArguments, request_from_values
 
 if TYPE_CHECKING:
-    from psd.api.series import SeriesRelease
+    from psd.api.release import Release
     from psd.ledger.account import Account
     from psd.space.time_slices import TimeSlices
 
@@ -102,7 +102,7 @@ class Stream:
     >>> monday = pd.DataFrame({"lon": [126.9], "lat": [37.5], "seen": ["2026-01-05 08:30"]})
     >>> monday["seen"] = pd.to_datetime(monday["seen"])
     >>> stream.add(monday, "2026-01-05")
-    <SeriesRelease: 1 slices by day, grid, epsilon 1 per record>
+    <Release: 1 slices by day, grid, epsilon 1 per record>
     >>> stream.status().next
     '2026-01-06'
     >>> folder.cleanup()
@@ -181,7 +181,7 @@ class Stream:
         memory: str | int | None = None,
         observer: Observer = SILENT,
         warn: Callable[[str], None] | None = None,
-    ) -> SeriesRelease:
+    ) -> Release:
         """Count one slice, draw its noise, and write the public series anew.
 
         Parameters
@@ -202,7 +202,7 @@ class Stream:
 
         Returns
         -------
-        SeriesRelease
+        Release
             The series with the slice. If a process was killed after it drew this slice and before
             it published it, the same answer is published now.
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psd.api.region_release import RegionRelease
 from psd.api.release import Release
 from psd.apps.web.map_arrays import (
     PackedArrays,
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     import geopandas
 
     from psd._util.arrays import Floats
-    from psd.api.series import SeriesRelease
+    from psd.api.release import Release
     from psd.space.domain import Domain
 
 __all__ = ["ENGINE_SCRIPTS", "MAX_MAP_CELLS", "map_page"]
@@ -71,7 +70,7 @@ _ANSWERS = ("estimate", "perturbation_error", "nonuniformity_error", "lower", "u
 
 
 def map_page(
-    release: Release | SeriesRelease,
+    release: Release,
     *,
     regions: geopandas.GeoDataFrame | None = None,
     title: str | None = None,
@@ -90,7 +89,7 @@ def map_page(
 
     Parameters
     ----------
-    release : Release or SeriesRelease
+    release : Release
         Shown with a slider for its time slices.
     regions : GeoDataFrame, optional
         Public polygons to choose from, with a CRS; ``id`` and ``name`` are read.
@@ -124,7 +123,7 @@ def map_page(
     data = {
         **_facts(release, first, title, threshold),
         "drawing": level is None and answers_drawn_areas(first),
-        "hasCells": not isinstance(first, RegionRelease),
+        "hasCells": not first.levels,
         "cut": level,
         "outlines": country_outlines(first.domain),
         "groups": [group.to_json() for group in groups],
@@ -138,16 +137,15 @@ def map_page(
     return _document(data, packed, shapes)
 
 
-def _slices(release: Release | SeriesRelease) -> list[tuple[str, Release]]:
+def _slices(release: Release) -> list[tuple[str, Release]]:
     """Names and releases of the time slices; one without a name for a single release."""
-    if isinstance(release, Release):
-        return [("", release)]
-    return list(zip(release, release.releases, strict=True))
+    names = [""] if release.slices is None else release.slices.names
+    return list(zip(names, release.releases, strict=True))
 
 
 def _check(first: Release, regions: Any, level: int | None) -> None:
     """Refuse arguments that do not fit the release."""
-    if isinstance(first, RegionRelease) and (regions is not None or level is not None):
+    if first.levels and (regions is not None or level is not None):
         name = "regions" if regions is not None else "level"
         raise ParameterError(f"{name} must be left out for a release that has regions of its own")
     if level is None:
@@ -166,7 +164,7 @@ def _check_size(releases: list[Release], level: int | None) -> None:
         return
     depth = range(int(releases[0].tree.level.max()))
     fits = [at for at in depth if sum(_cells(each, at) for each in releases) <= MAX_MAP_CELLS]
-    tree_alone = not isinstance(releases[0], RegionRelease)
+    tree_alone = not releases[0].levels
     advice = (
         f"--level {fits[-1]} shows larger cells" if fits and tree_alone else "build fewer cells"
     )
@@ -185,7 +183,7 @@ def _cells(release: Release, level: int | None) -> int:
 
 def _groups(first: Release, regions: geopandas.GeoDataFrame | None) -> list[RegionGroup]:
     """Regions to choose from."""
-    if isinstance(first, RegionRelease):
+    if first.levels:
         return release_regions(first)
     return [] if regions is None else [given_regions(first, regions)]
 
@@ -193,7 +191,7 @@ def _groups(first: Release, regions: geopandas.GeoDataFrame | None) -> list[Regi
 def _outlines(first: Release, groups: list[RegionGroup]) -> dict[str, Any]:
     """ClippedPolygons of regions, and with all digits those that cells are clipped to."""
     drawn = outline_arrays(groups)
-    if isinstance(first, RegionRelease) and answers_drawn_areas(first):
+    if first.levels and answers_drawn_areas(first):
         return {**drawn, **lowest_outlines(first)}
     return drawn
 
@@ -216,7 +214,7 @@ def _given_answers(release: Release, group: RegionGroup, threshold: Threshold) -
     import geopandas as gpd
 
     shapes = gpd.GeoSeries(group.shapes, crs=release.domain.crs)
-    answers = release.query(shapes, threshold=threshold)
+    answers = release.query(shapes, threshold=threshold).table
     return np.concatenate([answers[name].to_numpy(np.float64) for name in _ANSWERS])
 
 
@@ -227,7 +225,7 @@ def _classes(
     level: int | None,
 ) -> dict[str, Any]:
     """Breaks of the colours, by level of the cells and by group of regions."""
-    if isinstance(releases[0], RegionRelease):
+    if releases[0].levels:
         cells = []
     else:
         deepest = max(int(each.tree.level.max()) for each in releases)
@@ -244,7 +242,7 @@ def _classes(
 
 
 def _facts(
-    release: Release | SeriesRelease, first: Release, title: str | None, threshold: Threshold
+    release: Release, first: Release, title: str | None, threshold: Threshold
 ) -> dict[str, Any]:
     """What the page states, and the numbers of its plane."""
     domain, limits = first.domain, reliability_limits(threshold)

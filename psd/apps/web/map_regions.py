@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats
-from psd.api.region_release import RegionRelease
 from psd.api.release import Release
 from psd.errors import ParameterError
 from psd.query.region_overlaps import Polygons
@@ -128,7 +127,7 @@ def _clipped_areas(domain: Domain, shapes: NDArray[np.object_]) -> Floats:
     return shape_ground_areas(domain, np.asarray(inside, object))
 
 
-def release_regions(release: RegionRelease) -> list[RegionGroup]:
+def release_regions(release: Release) -> list[RegionGroup]:
     """Regions of each level of a release, the lowest one first.
 
     Raises
@@ -168,14 +167,14 @@ def answers_drawn_areas(release: Release) -> bool:
     With named regions it needs the outlines of the lowest ones, which are not too many, and cells
     of equal size.
     """
-    if not isinstance(release, RegionRelease):
+    if not release.levels:
         return True
     few = release.regions_tree.regions.size <= MAX_MAP_REGIONS
     return few and release.domain.coordinate_resolution is None
 
 
-def lowest_outlines(release: RegionRelease) -> dict[str, NDArray[Any]]:
-    """ClippedPolygons of the lowest regions with all digits, by which cells are clipped."""
+def lowest_outlines(release: Release) -> dict[str, NDArray[Any]]:
+    """Outlines of the lowest regions with all digits, by which cells are clipped."""
     parts = _outlines(_turned(release.regions_tree.region_shapes))
     return dict(zip(("begin", "ends", "x", "y"), parts, strict=True))
 

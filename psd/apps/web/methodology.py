@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from psd._util.extras import require_matplotlib
 from psd._util.html import figure_block, page, paragraph, section, table_block
-from psd.api.region_release import RegionRelease
 from psd.api.release import Release
 from psd.apps.web.size_accuracy import SQUARES, errors_by_size
 from psd.decompositions import method_class, methods
@@ -19,7 +18,8 @@ from psd.version import __version__
 if TYPE_CHECKING:
     import pandas
 
-    from psd.api.series import SeriesRelease
+    from psd.api.release import Release
+    from psd.space.time_slices import TimeSlices
 
 __all__ = ["methodology_page"]
 
@@ -41,7 +41,7 @@ _PROTECTED = {
 }
 
 
-def methodology_page(release: Release | SeriesRelease) -> str:
+def methodology_page(release: Release) -> str:
     """Make the sheet of method of a release or a series as an HTML text.
 
     Guarantees
@@ -51,7 +51,7 @@ def methodology_page(release: Release | SeriesRelease) -> str:
 
     Parameters
     ----------
-    release : Release or SeriesRelease
+    release : Release
         Errors and the map of a series are those of its middle slice.
 
     Raises
@@ -81,21 +81,20 @@ def methodology_page(release: Release | SeriesRelease) -> str:
     return page(title, body, lead="Sheet of method: what is published, how, and how exactly.")
 
 
-def _shown(release: Release | SeriesRelease) -> Release:
+def _shown(release: Release) -> Release:
     """The release, or the middle slice of a series."""
-    if isinstance(release, Release):
-        return release
-    return release.releases[len(release) // 2]
+    return release.releases[len(release.releases) // 2]
 
 
-def _shown_text(release: Release | SeriesRelease) -> str:
+def _shown_text(release: Release) -> str:
     """Which slice of a series a section is about; empty for a single release."""
-    if isinstance(release, Release):
+    if release.slices is None:
         return ""
-    return f" Of the {len(release)} time slices, {list(release)[len(release) // 2]} is shown."
+    names = release.slices.names
+    return f" Of the {len(names)} time slices, {names[len(names) // 2]} is shown."
 
 
-def _summary_section(release: Release | SeriesRelease) -> str:
+def _summary_section(release: Release) -> str:
     """What the publisher states, and the guarantee."""
     labels = {
         "publisher": "Publisher",
@@ -110,18 +109,18 @@ def _summary_section(release: Release | SeriesRelease) -> str:
         *stated,
         ("Counts", release.record.counted_text),
         ("Area", _area_text(release)),
-        *([] if isinstance(release, Release) else [("Time slices", _slices_text(release))]),
+        *([] if release.slices is None else [("Time slices", _slices_text(release.slices))]),
         ("Guarantee", release.guarantee_text),
     ]
     return section("In short", table_block("", ("", ""), rows, "words"))
 
 
-def _area_text(release: Release | SeriesRelease) -> str:
+def _area_text(release: Release) -> str:
     """Bounds and CRS."""
     return f"{', '.join(f'{side:.9g}' for side in release.domain.bounds)} ({_crs_text(release)})"
 
 
-def _crs_text(release: Release | SeriesRelease) -> str:
+def _crs_text(release: Release) -> str:
     """CRS by its code, or its name where it is text of many lines."""
     from psd.space.crs import parse_crs
 
@@ -129,13 +128,13 @@ def _crs_text(release: Release | SeriesRelease) -> str:
     return crs if len(crs) <= 40 else str(parse_crs(crs).name)
 
 
-def _slices_text(series: SeriesRelease) -> str:
+def _slices_text(slices: TimeSlices) -> str:
     """Number of slices, the first and the last one."""
-    names = list(series)
-    return f"{len(names)} by {series.slices.by}, from {names[0]} to {names[-1]}"
+    names = slices.names
+    return f"{len(names)} by {slices.by}, from {names[0]} to {names[-1]}"
 
 
-def _protection_section(release: Release | SeriesRelease) -> str:
+def _protection_section(release: Release) -> str:
     """What the guarantee says, and what it does not."""
     unit = release.unit
     local = unit.kind == "report"
@@ -168,7 +167,7 @@ def _protection_section(release: Release | SeriesRelease) -> str:
     )
 
 
-def _delta_text(release: Release | SeriesRelease) -> str:
+def _delta_text(release: Release) -> str:
     """What may happen with probability delta; nothing without a delta."""
     delta = release.record.delta
     if delta is None:
@@ -179,13 +178,13 @@ def _delta_text(release: Release | SeriesRelease) -> str:
     )
 
 
-def _justification(release: Release | SeriesRelease) -> list[str]:
+def _justification(release: Release) -> list[str]:
     """Why the publisher chose this epsilon, if stated."""
     text = release.about.get("justification")
     return [] if text is None else [paragraph(f"Why this epsilon: {text}")]
 
 
-def _odds_section(release: Release | SeriesRelease) -> str:
+def _odds_section(release: Release) -> str:
     """Epsilon as a factor of odds and as probabilities after the release."""
     epsilon = float(release.epsilon)
     factor = Decimal(release.epsilon).exp()
@@ -212,7 +211,7 @@ def _odds_section(release: Release | SeriesRelease) -> str:
     )
 
 
-def _subject(release: Release | SeriesRelease) -> str:
+def _subject(release: Release) -> str:
     """One unit of privacy in words."""
     return {
         "record": "a certain record",
@@ -248,7 +247,7 @@ def _relative(error: float) -> str:
     return "-" if math.isinf(error) else f"{float(f'{100 * error:.3g}'):,g}%"
 
 
-def _accuracy_section(release: Release | SeriesRelease, shown: Release) -> str:
+def _accuracy_section(release: Release, shown: Release) -> str:
     """Predicted errors by size, or by level of regions."""
     limits = reliability_limits(_THRESHOLD)
     blocks = [
@@ -258,7 +257,7 @@ def _accuracy_section(release: Release | SeriesRelease, shown: Release) -> str:
             f"covers in part.{_shown_text(release)}"
         )
     ]
-    if isinstance(shown, RegionRelease):
+    if shown.levels:
         blocks.append(_error_table("Regions, by level.", "level", _errors_by_level(shown)))
     blocks.append(
         _error_table(
@@ -273,13 +272,13 @@ def _accuracy_section(release: Release | SeriesRelease, shown: Release) -> str:
     return section("How accurate it is", *blocks)
 
 
-def _errors_by_level(release: RegionRelease) -> pandas.DataFrame:
+def _errors_by_level(release: Release) -> pandas.DataFrame:
     """Medians and classes of quality of the regions of each level."""
     import pandas as pd
 
     rows: list[dict[str, Any]] = []
     for level in release.levels:
-        answers = release.query_regions(level, threshold=_THRESHOLD)
+        answers = release.query(level=level, threshold=_THRESHOLD).table
         median = answers[["estimate", "error", "relative_error"]].median()
         shares = answers["quality"].value_counts(normalize=True)
         rows.append(
@@ -308,7 +307,7 @@ def _error_table(caption: str, first: str, errors: pandas.DataFrame) -> str:
     return table_block(caption, headings, rows)
 
 
-def _map_section(release: Release | SeriesRelease, shown: Release) -> str:
+def _map_section(release: Release, shown: Release) -> str:
     """Maps of the density and of the quality."""
     from matplotlib.figure import Figure
 
@@ -319,18 +318,18 @@ def _map_section(release: Release | SeriesRelease, shown: Release) -> str:
     }
     for kind, caption in captions.items():
         figure = Figure(figsize=(7, 5.5), layout="constrained")
-        shown.plot(kind, axes=figure.subplots())
+        shown.plot(kind, ax=figure.subplots())
         figures.append((figure, f"Map of the {kind} of the cells.", caption))
     return section(
         "The map",
-        *([] if isinstance(release, Release) else [paragraph(_shown_text(release).strip())]),
+        *([] if release.slices is None else [paragraph(_shown_text(release).strip())]),
         figure_block(figures, private=False),
     )
 
 
-def _method_section(release: Release | SeriesRelease, shown: Release) -> str:
+def _method_section(release: Release, shown: Release) -> str:
     """How the release was built."""
-    record, domain = shown.record, release.domain
+    record, domain = shown.model.record, release.domain
     measure = shown.tree.noise.measure.name
     paper = f" ({method_class(release.method).paper})" if release.method in methods() else ""
     steps = ", ".join(f"{key} {value}" for key, value in dict(shown.parameters).items() if value)
@@ -362,7 +361,7 @@ def _method_section(release: Release | SeriesRelease, shown: Release) -> str:
     )
 
 
-def _reading_section(release: Release | SeriesRelease) -> str:
+def _reading_section(release: Release) -> str:
     """How to use the numbers."""
     limited = release.unit.kind != "record" and not release.unit.weight
     limit = (
@@ -386,7 +385,7 @@ def _reading_section(release: Release | SeriesRelease) -> str:
     )
 
 
-def _citation_section(release: Release | SeriesRelease) -> str:
+def _citation_section(release: Release) -> str:
     """How to cite the release, and its digest."""
     about = release.about
     parts = [

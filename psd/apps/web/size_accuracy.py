@@ -68,7 +68,7 @@ def errors_by_size(release: Release) -> pandas.DataFrame:
     areas = np.array(_AREAS if in_km2 else [share * total for share in _SHARES])
     rows = []
     for area in areas[areas <= total / 4]:
-        answers = release.query(_squares(release, float(area)))
+        answers = release.query(_squares(release, float(area))).table
         median = answers[["estimate", "error", "relative_error"]].median()
         shares = answers["quality"].value_counts(normalize=True)
         size = f"{area:,g} km²" if in_km2 else f"{100 * area / total:g}% of the area"

@@ -98,7 +98,7 @@ def test_raster_asks_about_every_cell_once_and_intervals_are_those_of_the_releas
     table = points()
     release = built(table, psd.decompositions.Quadtree(height=4))
     found = evaluate(release, table, boxes=BOXES[1:3]).answers
-    answers = release.query(found[["west", "south", "east", "north"]].to_numpy())
+    answers = release.query(found[["west", "south", "east", "north"]].to_numpy()).table
     for name in ("lower", "upper", "perturbation_error", "nonuniformity_error", "error"):
         assert np.array_equal(found[name], answers[name])
 
@@ -123,7 +123,7 @@ def test_tally_file_is_marked_private_and_closed(kept, tmp_path):
     for name in ("columns", "rows", "counts", "contributions"):
         assert np.array_equal(getattr(found.tally, name), getattr(tally.counts, name))
     with pytest.raises(psd.PsdError, match="PRIVATE tally"):
-        psd.Release.load(path)
+        psd.load(path)
     _, release, path = kept
     again = tmp_path / "again.psd.parquet"
     of_users(points())[0].save(again)

@@ -37,7 +37,7 @@ def test_a_local_release_is_saved_and_loaded(release, tmp_path):
     assert loaded.record.local == release.record.local
     assert loaded.digest == release.digest
     assert (loaded.source, loaded.unit.kind, loaded.epsilon) == ("local", "report", 2)
-    assert loaded.query([BOUNDS]).equals(release.query([BOUNDS]))
+    assert loaded.query([BOUNDS]).table.equals(release.query([BOUNDS]).table)
     assert loaded.tree.max_path_loss > 2 * NANO  # a level each, not the sum of a path
 
 
@@ -45,7 +45,7 @@ def test_a_local_release_has_no_posterior(release):
     with pytest.raises(ParameterError, match="estimate must be least-squares or signed"):
         changed(release, post_processing=PostProcessing(estimate="posterior"))
     assert changed(release, post_processing=PostProcessing(estimate="signed")).total > 0
-    (explanation,) = release.explain([(1, 1, 3, 3)])
+    (explanation,) = release.query([(1, 1, 3, 3)]).explain()
     assert explanation.remedies["change"].tolist() == ["as it is"]
 
 
@@ -88,7 +88,7 @@ def test_estimates_are_near_the_truth(release):
         off = abs(made.total - inside.sum())
         assert off < deviations * made.estimates.variance[0] ** 0.5
     boxes = [(2, 1, 4, 3), (0, 0, 4, 4)]
-    answers = release.query(boxes)
+    answers = release.query(boxes).table
     off = np.abs(answers["estimate"] - sum_inside(x, y, boxes))
     assert (off < 6 * answers["error"]).all()
 

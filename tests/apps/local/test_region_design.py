@@ -104,13 +104,13 @@ def test_devices_become_a_release_of_named_regions(tmp_path):
     inside = (x >= 0) & (x <= 8) & (y >= 0) & (y <= 4)
     lowest = regions.assign(x[inside], y[inside])
     for level, parent in (("ward", np.arange(regions.size)), ("district", regions.ancestors(0))):
-        answers = release.query_regions(level).set_index("id")
+        answers = release.query(level=level).table.set_index("id")
         true = np.bincount(parent[lowest[lowest >= 0]])
         ids = list(regions.levels[["district", "ward"].index(level)].ids)
         answers = answers.loc[ids]
         covers = (answers["lower"] <= true) & (true <= answers["upper"])
         assert covers.mean() >= 0.9
-    total = release.query([(0, 0, 8, 4)]).iloc[0]
+    total = release.query([(0, 0, 8, 4)]).table.iloc[0]
     assert total["lower"] <= (lowest >= 0).sum() <= total["upper"]
 
 

@@ -153,7 +153,7 @@ def test_sums_do_not_drift():
     for _ in range(60):
         release = all_rounds(design(BOUNDS, 4, 10_000), x, y)[1]
         signed = release.with_post_processing(PostProcessing(estimate="signed"))
-        answer = signed.query([box]).iloc[0]
+        answer = signed.query([box]).table.iloc[0]
         errors.append(
             (answer["estimate"] - sum_inside(x, y, box)[0]) / answer["perturbation_error"]
         )
@@ -241,7 +241,7 @@ def test_real_devices_from_start_to_end(tmp_path, devices):
         chances += [chance_of(*counts, *rates) for counts in zip(support, true, strict=True)]
     assert min(chances) > 5e-5 / len(chances)
     boxes = [(0, 0, 4, 4), (2, 1, 3, 2), (0, 0, 8, 2), (4, 0, 8, 4)]
-    answers = release.query(boxes, confidence=1 - 1e-6)
+    answers = release.query(boxes, confidence=1 - 1e-6).table
     true = sum_inside(x, y, boxes)
     assert ((answers["lower"] <= true) & (true <= answers["upper"])).all()
 

@@ -19,8 +19,8 @@ def test_statistics_of_a_local_release(estimate, density):
     release = changed(local, post_processing=PostProcessing(estimate=estimate, density=density))
     assert np.isfinite(release.raster(3, 5).error).all()
     halves = [(0, 0, 3.3, 4), (3.3, 0, 8, 4)]
-    whole = release.query([(0, 0, 8, 4)]).loc[0]
-    total = release.joint(halves).total()
+    whole = release.query([(0, 0, 8, 4)]).table.loc[0]
+    total = release.query(halves).joint().total()
     assert total.perturbation_error == pytest.approx(whole["perturbation_error"], rel=1e-9)
     top = release.top(2, size=(3, 3), draws=20)
     assert ((top.probability >= 0) & (top.probability <= 1)).all()

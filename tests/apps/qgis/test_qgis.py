@@ -174,7 +174,7 @@ def test_from_errors_and_records_to_a_styled_map_in_qgis(plugin, tmp_path):
                       "OUTPUT": str(tmp_path / "plan.csv")}),
     )  # fmt: skip
     assert built["OUTPUT"] == release
-    loaded = psd.Release.load(release)
+    loaded = psd.load(release)
     assert loaded.about["title"] == "Visits in Seoul"
     assert loaded.about["licence"] == "CC-BY-4.0"
     assert loaded.bounds == (126.4, 37.0, 127.6, 38.0)

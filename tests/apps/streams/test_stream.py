@@ -18,7 +18,7 @@ import shapely
 
 import psd
 from psd._util.wall_clock import zone_rules
-from psd.api.series import SeriesRelease
+from psd.api.release import Release
 from psd.apps.streams import addition
 from psd.apps.streams.state import State
 from psd.errors import InputDataError, LedgerError, ParameterError
@@ -76,7 +76,7 @@ def test_a_file_that_is_gone_or_damaged_is_written_anew(tmp_path, change):
     assert loaded.digest == series.digest
     days = replace(loaded.slices, names=DAYS[:3])
     first = replace(loaded.record, slices=days, releases=loaded.record.releases[:3])
-    SeriesRelease(first).save(tmp_path / "first.psd.parquet")
+    Release(first).save(tmp_path / "first.psd.parquet")
     assert (tmp_path / "first.psd.parquet").read_bytes() == content
 
 
@@ -100,9 +100,9 @@ def test_slices_that_were_added_and_series_that_were_returned_stay_what_they_wer
     before, after = (series.releases[0].record.tree.count.tolist() for series in (first, second))
     assert before == after != second.releases[1].record.tree.count.tolist()
     assert len({release.library for release in second.releases}) == 1
-    assert isinstance(first, SeriesRelease)
+    assert first.slices is not None
     assert list(first) == [DAYS[0]]
-    assert repr(first) == "<SeriesRelease: 1 slices by day, grid, epsilon 0.1 per record>"
+    assert repr(first) == "<Release: 1 slices by day, grid, epsilon 0.1 per record>"
     assert copy.deepcopy(first).digest == first.digest
 
 
@@ -283,7 +283,7 @@ def test_gaussian_slices_have_the_noise_of_k_cap_and_state_the_whole_loss(tmp_pa
     counts = [release.record.tree.count for release in series.releases]
     assert summed.releases[1].record.tree.count.tolist() == sum(counts).tolist()
     box = [(0, 0, 8, 8)]
-    [total], [answer] = (each.query(box).to_dict("records") for each in (
+    [total], [answer] = (each.query(box).table.to_dict("records") for each in (
         summed.releases[1], summed.releases[0]))  # fmt: skip
     assert total["perturbation_error"] == pytest.approx(answer["perturbation_error"] * 2**0.5)
 
@@ -296,11 +296,11 @@ def test_running_totals_say_so_and_are_not_added_up_again(tmp_path):
     one = summed[DAYS[1]]
     assert one.metadata["counts"] == "records, summed over this time slice and all before it"
     assert round(one.total) == 18
-    for ends in [(), (DAYS[0], DAYS[1])]:
+    for when in (None, f"{DAYS[0]}..{DAYS[1]}"):
         with pytest.raises(ParameterError, match="counts to be added up, got running totals"):
-            summed.total([BOUNDS], *ends)
+            summed.query([BOUNDS], when=when)
     assert series.record.counted_text == series[DAYS[1]].metadata["counts"] == "records"
-    assert series.total([BOUNDS])["estimate"].round().tolist() == [18]
+    assert series.query([BOUNDS])["estimate"].round().tolist() == [18]
 
 
 def test_the_law_is_that_of_the_creation_whatever_auto_would_choose_later(tmp_path, monkeypatch):

@@ -74,7 +74,7 @@ def test_weeks_are_slices():
     assert "2 slices by week, epsilon" in passes(f"{weeks} --by week")
     passes(f"{OF_FIRST} 2026-W02")
     assert as_json("info city.psd.parquet")["slices_by"] == "week"
-    answer = passes(f"query city.psd.parquet {BOX} --format csv")
+    answer = passes(f"query city.psd.parquet {BOX} --each slice --format csv")
     assert answer.splitlines()[1].startswith("2026-W02,1,5")
 
 
@@ -91,7 +91,7 @@ def test_gaussian_noise_of_slices_is_stated():
     assert stated in passes(ADD)
     facts = as_json("info city.psd.parquet")
     assert (facts["epsilon"], facts["delta"], facts["guarantee"]) == ("1", "1e-6", stated)
-    assert as_json(f"query city.psd.parquet {BOX} --sum")
+    assert as_json(f"query city.psd.parquet {BOX}")
 
 
 def test_running_totals_are_named_and_not_summed():
@@ -100,8 +100,10 @@ def test_running_totals_are_named_and_not_summed():
     counts = "records, summed over each time slice and all before it"
     assert as_json("info city.totals.psd.parquet")["counts"] == counts
     query = f"query city.totals.psd.parquet {BOX}"
-    assert cli(query).err == f"(counts are {counts})\n"
-    assert "got running totals" in fails(2, f"{query} --sum")
+    assert cli(f"{query} --each slice").err == f"(counts are {counts})\n"
+    passes(f"{OF_FIRST} {DAYS[1]} --skip")
+    assert "got running totals" in fails(2, query)
+    assert cli(f"{query} --when {DAYS[1]}").code == 0
 
 
 def test_a_ledger_is_charged_rho_once(here):

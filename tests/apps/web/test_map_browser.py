@@ -13,7 +13,7 @@ import shapely
 from playwright import sync_api
 
 import psd
-from psd.api.series import SeriesRelease
+from psd.api.release import Release
 from psd.apps.web.map_page import map_page
 from psd.testing import SeededSampler
 from psd.testing.releases import release_from_counts
@@ -149,7 +149,7 @@ def has_the_answer_of_its_polygon(page, release):
     """Draw a polygon; give its answer by the library, which is that of the page."""
     [shape] = polygon_drawn(page, (250, 200), (480, 240), (520, 420), (300, 500))
     polygon = shapely.Polygon(shape["polygons"][0][0])
-    expected = stated(release.query([polygon], crs=4326))[0]
+    expected = stated(release.query([polygon], crs=4326).table)[0]
     assert close(answer(page, [shape]), expected)
     return expected
 
@@ -179,7 +179,7 @@ def test_drawn_polygons_and_boxes_have_the_joint_answer_unless_they_overlap(open
     box_drawn(page, (200, 200), (360, 330))
     boxes = [shape["box"] for shape in box_drawn(page, (420, 300), (560, 430))]
     assert len(boxes) == 2
-    total = stated(RELEASE.joint(np.array(boxes)).total())[0]
+    total = stated(RELEASE.query(np.array(boxes)).joint().total())[0]
     assert close(answer(page, shapes(page)), total)
     assert f"{total[0]:,.0f} records" in words(page, "2")
     box_drawn(page, (300, 250), (460, 350))
@@ -209,7 +209,7 @@ def test_a_walk_by_keys_alone_draws_a_box(opened, text):
         until(lambda: middle(page), lambda now: now[axis] != before[axis] and not now[2])  # noqa: B023
     page.keyboard.press("Enter")
     [shape] = shapes(page)
-    assert close(answer(page, [shape]), stated(RELEASE.query([shape["box"]]))[0])
+    assert close(answer(page, [shape]), stated(RELEASE.query([shape["box"]]).table)[0])
     assert "records" in words(page)
 
 
@@ -225,7 +225,7 @@ def test_a_box_by_numbers_has_its_answer(opened, text):
     page.fill("#box-east", "127.1")
     page.press("#box-north", "Enter")
     assert shapes(page) == [{"box": [126.6, 37.2, 127.1, 37.9]}]
-    expected = stated(RELEASE.query([(126.6, 37.2, 127.1, 37.9)]))[0]
+    expected = stated(RELEASE.query([(126.6, 37.2, 127.1, 37.9)]).table)[0]
     assert f"{expected[0]:,.0f} records" in words(page)
 
 
@@ -242,11 +242,11 @@ def test_regions_are_chosen_by_click_and_by_key_for_a_joint_answer(opened, wards
     assert page.locator("#choices input").count() == 1
     page.focus("#choices input")
     page.keyboard.press("Space")
-    total = RELEASE.joint(WARDS.geometry[:2]).total()
+    total = RELEASE.query(WARDS.geometry[:2]).joint().total()
     assert f"{total.estimate:,.0f} records" in words(page, "2")
     assert page.inner_text("#chosen") == "2 of 3 chosen"
     page = opened(wards_text)
-    for index, expected in enumerate(stated(RELEASE.query(WARDS.geometry))):
+    for index, expected in enumerate(stated(RELEASE.query(WARDS.geometry).table)):
         shape = {"polygons": [[np.array(WARDS.geometry[index].exterior.coords).tolist()]]}
         assert close(answer(page, [shape]), expected)
 
@@ -256,7 +256,7 @@ def test_named_regions_are_chosen_and_areas_over_them_are_drawn(opened):
     page = opened(map_page(release))
     page.mouse.click(300, 300)
     chosen = page.evaluate("[...psdMap.state.chosen]")
-    answers = release.query_regions()
+    answers = release.query().table
     estimate = answers["estimate"][chosen[0]]
     assert (f"{estimate:,.0f}" if estimate >= 100 else f"{estimate:.3g}") in words(page)
     has_the_answer_of_its_polygon(page, release)
@@ -297,14 +297,14 @@ def test_slices_of_a_series_have_their_own_answers(opened):
         rows, slices=psd.TimeSlices.parse("month", "2024-01..2024-02"), time="time", epsilon="1",
         domain=DOMAIN, sampler=SeededSampler(7),
     )  # fmt: skip
-    series = SeriesRelease(drawn(series).record)
+    series = Release(drawn(series).record)
     page = opened(map_page(series))
     shape = {"box": [126.8, 37.4, 127.0, 37.6]}
     for number, name in [(1, "2024-02"), (0, "2024-01")]:
         page.locator("#slice").fill(str(number))
         page.wait_for_selector(f"#slice[data-shown='{number}']", timeout=PATIENCE * 1000)
         assert page.inner_text("#slice-text") == name
-        assert close(answer(page, [shape]), stated(series[name].query([shape["box"]]))[0])
+        assert close(answer(page, [shape]), stated(series[name].query([shape["box"]]).table)[0])
 
 
 def test_a_release_without_a_place_on_earth_has_its_plane(opened):
@@ -312,7 +312,7 @@ def test_a_release_without_a_place_on_earth_has_its_plane(opened):
     release = release_from_counts(np.arange(64).reshape(8, 8) * 9, domain=domain)
     page = opened(map_page(release))
     [shape] = box_drawn(page, (200, 200), (400, 420))
-    assert close(answer(page, [shape]), stated(release.query([shape["box"]]))[0])
+    assert close(answer(page, [shape]), stated(release.query([shape["box"]]).table)[0])
     page = opened(map_page(RELEASE, level=2))
     assert "down to level 2" in page.inner_text("#limits")
     assert not page.is_visible("#draw-box")

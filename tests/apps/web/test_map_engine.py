@@ -47,8 +47,8 @@ def test_a_thousand_answers_are_those_of_the_library(kind, tmp_path):
     queries += [[box_of(box) for box in union] for union in strips]
     found, result = run_engine(tmp_path, release, queries)
     expected = [
-        stated(release.query(boxes)),
-        stated(release.query(polygons, crs=release.domain.crs)),
+        stated(release.query(boxes).table),
+        stated(release.query(polygons, crs=release.domain.crs).table),
         joint_totals(release, strips),
     ]
     assert difference(found, np.concatenate(expected)) < 1e-9
@@ -70,7 +70,7 @@ def test_polygons_that_cut_the_same_cells_have_the_joint_answer(kind, tmp_path):
             unions.append(inside)
     found, _ = run_engine(tmp_path, release, [[polygon_of(p) for p in each] for each in unions])
     expected = [
-        stated(release.joint(gpd.GeoSeries(each, crs=release.domain.crs)).total())
+        stated(release.query(gpd.GeoSeries(each, crs=release.domain.crs)).joint().total())
         for each in unions
     ]
     assert len(unions) > 20
@@ -102,7 +102,7 @@ def test_polygons_that_are_unions_of_regions_are_answered_from_their_nodes(kind,
     # Their corners moved a little, by less than the tolerance.
     moved = [each.buffer(-1e-6 * np.sqrt(each.area)) for each in unions]
     found, _ = run_engine(tmp_path, release, [[polygon_of(each)] for each in moved])
-    expected = stated(release.query(moved, crs=release.domain.crs))
+    expected = stated(release.query(moved, crs=release.domain.crs).table)
     assert len(unions) > len(shapes)
     assert (expected[:, 2] == 0).all()  # without an error of cut cells
     assert difference(found, expected) < 1e-9
@@ -114,6 +114,6 @@ def test_named_nodes_have_the_answers_of_regions(tmp_path):
         nodes = release.regions_tree.named(number).tolist()
         queries = [[{"nodes": [node]}] for node in nodes] + [[{"nodes": [n]} for n in nodes]]
         found, _ = run_engine(tmp_path, release, queries)
-        assert difference(found[:-1], stated(release.query_regions(level))) < 1e-9
-        total = release.joint_regions(level).total()
+        assert difference(found[:-1], stated(release.query(level=level).table)) < 1e-9
+        total = release.query(level=level).joint().total()
         assert difference(found[-1:], stated(total)) < 1e-9

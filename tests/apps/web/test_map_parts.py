@@ -186,6 +186,6 @@ def test_outlines_are_rings_turned_to_the_left():
     groups = release_regions(release)
     assert [group.name for group in groups] == list(reversed(release.levels))
     for group in groups:
-        answers = release.query_regions(group.name)
+        answers = release.query(level=group.name).table
         assert group.ids == answers["id"].tolist()
         assert release.estimates.count[group.nodes] == pytest.approx(answers["estimate"])

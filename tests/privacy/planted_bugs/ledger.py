@@ -12,7 +12,7 @@ from pathlib import Path
 
 from privacy.planted_bugs.bug import around, instead, like, planted, replaced, together
 from psd.accounting import selection_rho
-from psd.api.series import SeriesRelease
+from psd.api.release import Release
 from psd.errors import BudgetError
 from psd.ledger.charged_slices import slices_of
 from psd.ledger.entries import entry, replay_entries
@@ -311,11 +311,11 @@ def seals_of_any_chain():
 
 @planted(test="tests/unit/api/test_series.py::test_joined_builds_of_the_same_records_state_the_sum")
 @like("30 builds of the same records, joined to a series of the epsilon of one")
-@instead("psd.api.series.SeriesRelease.of")
+@instead("psd.api.release.Release.from_slices")
 def releases_joined_as_disjoint(_, slices, releases):
     """Releases of the same records are joined as if no record were in two of them."""
     records = tuple(release.record for release in releases)
-    return SeriesRelease(SeriesRecord(slices=slices, releases=records))
+    return Release(SeriesRecord(slices=slices, releases=records))
 
 
 @planted(test="tests/unit/api/test_series.py::test_a_series_states_one_charge")

@@ -266,6 +266,6 @@ def test_files_are_written_where_no_folder_is_opened(tmp_path, monkeypatch, syst
     release.save(tmp_path / "release")
     release.export(tmp_path / "cells.gpkg")
     Ledger.create(tmp_path / "ledger").register("rows", 1)
-    assert psd.Release.load(tmp_path / "release").total == release.total
+    assert psd.load(tmp_path / "release").total == release.total
     names = sorted(path.name for path in tmp_path.iterdir())
     assert names == ["cells.gpkg", "ledger", "release"]

@@ -18,7 +18,7 @@ def test_an_ending_of_another_format():
 
 def test_a_release_is_not_named_like_another_file(tmp_path):
     release = grid_release(SOUTH_UP)
-    series = psd.SeriesRelease.of(psd.TimeSlices.parse("month", "2024-01..2024-01"), [release])
+    series = psd.Release.from_slices(psd.TimeSlices.parse("month", "2024-01..2024-01"), [release])
     for name in ("r.gpkg", "r.CSV", "r.txt", "r.json", "r.kml"):
         for saved in (release, series):
             with pytest.raises(ParameterError, match=r"path must end in \.parquet"):

@@ -110,7 +110,7 @@ def test_releases_of_this_library_are_within_the_limit_or_do_not_shrink_too_far(
 
 def test_a_series_is_bounded_likewise():
     months = psd.TimeSlices.parse("month", "2024-01..2024-02")
-    made = psd.SeriesRelease.of(months, (release_of(random_tree(rng())),) * 2)
+    made = psd.Release.from_slices(months, (release_of(random_tree(rng())),) * 2)
     content = packed(bomb(pq.read_schema(pa.BufferReader(encode(made)))))
     with pytest.raises(ReleaseFormatError, match="made to fill memory"):
         decode_series(content)
@@ -253,7 +253,7 @@ def test_a_key_that_is_there_twice_is_refused_whichever_value_is_read(key):
     made, read = release_of(random_tree(rng())), decode
     if key == b"psd-series":
         months = psd.TimeSlices.parse("month", "2024-01..2024-01")
-        made, read = psd.SeriesRelease.of(months, (made,)), decode_series
+        made, read = psd.Release.from_slices(months, (made,)), decode_series
     content = encode(made)
     own = pq.read_metadata(pa.BufferReader(content)).metadata[key]
     values = (own, own.replace(b'"epsilon": "1"', b'"epsilon": "9"'), b"")
@@ -271,7 +271,7 @@ def test_a_release_that_says_it_is_a_series_as_well_is_refused(tmp_path, first):
     series, own = {b"psd-series": b"{}"}, dict(table.schema.metadata)
     both = table.replace_schema_metadata({**series, **own} if first else {**own, **series})
     pq.write_table(both, tmp_path / "r")
-    for load in (psd.load, psd.Release.load, psd.SeriesRelease.load):
+    for load in (psd.load, psd.Release.load, psd.Release.load):
         with pytest.raises(ReleaseFormatError, match="keys that a release does not have"):
             load(tmp_path / "r")
 

@@ -60,7 +60,7 @@ def true_counts(rows, regions, level=-1):
 def test_answers_are_near_the_counts_of_the_rule(rows, regions, method):
     release = built(rows, regions, method, epsilon=100)
     for tier, level in enumerate(release.levels):
-        answers = release.query_regions(level)
+        answers = release.query(level=level).table
         assert answers["id"].tolist() == list(regions.levels[tier].ids)
         assert answers["estimate"].to_numpy() == pytest.approx(
             true_counts(rows, regions, tier), abs=3
@@ -80,18 +80,18 @@ def test_every_level_adds_up(rows, regions, method):
         assert boroughs.sum() == pytest.approx(view.estimates.count[0])
         if estimate != "signed":
             assert view.estimates.count.min() >= 0
-            assert view.query_regions("ward")["estimate"].sum() == pytest.approx(view.total)
+            assert view.query(level="ward")["estimate"].sum() == pytest.approx(view.total)
 
 
 def test_unions_have_the_estimate_of_their_parts_and_the_covariance_of_the_tree(rows, regions):
     release = built(rows, regions, "none", epsilon="0.5", estimate="signed")
-    single = release.query_regions("ward").set_index("id")
+    single = release.query(level="ward").table.set_index("id")
     parts = [["w00", "w01", "w10", "w11"], ["w22", "w00"], ["w33"]]
-    union = release.query_regions("ward", ids=parts)
+    union = release.query(parts, level="ward").table
     assert union["id"].tolist() == ["w00 + w01 + w10 + w11", "w22 + w00", "w33"]
     sums = [release.estimates.signed[nodes_of(release, part)].sum() for part in parts]
     np.testing.assert_allclose(union["estimate"], np.maximum(sums, 0), atol=1e-9)
-    [borough] = release.query_regions("borough", ids=["b00"])["error"]
+    [borough] = release.query(["b00"], level="borough")["error"]
     assert union["error"][0] == pytest.approx(borough)
     assert union["error"][2] == pytest.approx(single.loc["w33", "error"])
     assert (union["nonuniformity_error"] == 0).all()
@@ -123,13 +123,13 @@ def test_records_in_no_region_are_dropped_before_every_question(rows, regions):
     corner = pd.DataFrame({"x": np.full(3_000, 7.9), "y": np.full(3_000, 7.9)})
     release = built(pd.concat([rows, corner]), regions, epsilon=200)
     assert release.total == pytest.approx(true_counts(rows, regions).sum(), abs=2)
-    assert len(built(corner, regions).query_regions()) == 16
+    assert len(built(corner, regions).query().table) == 16
     outline = gpd.GeoSeries([shapely.box(0, 0, 4, 8)], crs="EPSG:3857")
     cells = psd.CellRegions(kind="grid-cells", cells="2")
     release = built(rows, cells, "none", epsilon=100, domain=PLANE, boundary=outline)
-    assert len(release.query_regions()) == 8
+    assert len(release.query().table) == 8
     inside = rows["x"] < 4
-    assert release.query_regions()["estimate"].sum() == pytest.approx(inside.sum(), abs=10)
+    assert release.query()["estimate"].sum() == pytest.approx(inside.sum(), abs=10)
 
 
 def with_users(rows):
@@ -145,11 +145,11 @@ def test_users_are_bounded_and_counted_in_regions(rows, regions, method):
     options = {"epsilon": 400, "user": "u"}
     release = built(users, regions, method, **options, count="records", max_contributions=4)
     expected = true_counts(rows, regions)
-    assert release.query_regions()["estimate"].to_numpy() == pytest.approx(expected, abs=5)
+    assert release.query()["estimate"].to_numpy() == pytest.approx(expected, abs=5)
     release = built(users, regions, method, **options, count="users")
     region = regions.assign(rows["x"].to_numpy(), rows["y"].to_numpy())
     held = users["u"][region >= 0].nunique()
-    total = release.query_regions("borough")["estimate"].sum()
+    total = release.query(level="borough")["estimate"].sum()
     assert total == pytest.approx(held, abs=0.1 * held)
 
 
@@ -163,34 +163,34 @@ def test_each_slice_has_its_regions_and_sums_over_slices_answer_them(rows, regio
     again = psd.load(tmp_path / "series.psd.parquet")
     assert again.digest == series.digest
     for day, time in zip(series, sorted(users["t"].unique()), strict=True):
-        answers = series[day].query_regions()
-        pd.testing.assert_frame_equal(again[day].query_regions(), answers)
+        answers = series[day].query().table
+        pd.testing.assert_frame_equal(again[day].query().table, answers)
         expected = true_counts(users[users["t"] == time], regions)
         assert answers["estimate"].to_numpy() == pytest.approx(expected, abs=4)
-    total = series.total_regions()
+    total = series.query().table
     assert total["estimate"].to_numpy() == pytest.approx(true_counts(users, regions), abs=6)
-    noise = sum(series[day].query_regions()["perturbation_error"] ** 2 for day in DAYS)
+    noise = sum(series[day].query()["perturbation_error"] ** 2 for day in DAYS)
     assert (total["perturbation_error"] ** 2).to_numpy() == pytest.approx(noise, rel=0.5)
-    one = series.total_regions(None, None, "2024-01-02", "2024-01-02")
-    pd.testing.assert_frame_equal(one, series["2024-01-02"].query_regions())
+    one = series.query(when="2024-01-02").table
+    pd.testing.assert_frame_equal(one, series["2024-01-02"].query().table)
     table = pd.DataFrame({"area": total["id"][::-1].to_numpy()})
-    beside = series.total_table(table, "area")
+    beside = series.query(table, id="area").table
     assert beside["estimate"].tolist() == total["estimate"][::-1].tolist()
     assert list(beside["area"]) == list(table["area"])
-    with pytest.raises(ParameterError, match="'2024-01-03' is not in this series"):
-        series.total_regions(None, None, "2024-01-02", "2024-01-03")
+    with pytest.raises(ParameterError, match="the nearest edges are 2024-01-02 and 2024-01-03"):
+        series.query(when="2024-01-02..2024-01-03")
 
 
 def test_a_boundary_drops_records_of_regions_and_a_covariate_none(rows, regions):
     boundary = gpd.GeoSeries([shapely.box(0, 0, 8, 3.5)], crs="EPSG:3857")
     release = built(rows, regions, epsilon=200, boundary=boundary)
     inside = rows[rows["y"] < 3.5]
-    answers = release.query_regions("ward").set_index("id")
+    answers = release.query(level="ward").table.set_index("id")
     assert answers["estimate"].to_numpy() == pytest.approx(true_counts(inside, regions), abs=2)
     assert answers.loc["w20", ["estimate", "upper"]].tolist() == [0, 0]
     assert release.query([(0, 4, 8, 8)])["upper"].tolist() == [0]
     covariate = gpd.GeoSeries([shapely.box(0, 0, 8, 6)], crs="EPSG:3857")
-    answers = built(rows, regions, epsilon=200, covariate=covariate).query_regions("ward")
+    answers = built(rows, regions, epsilon=200, covariate=covariate).query(level="ward").table
     expected = true_counts(rows, regions)
     assert answers["estimate"].to_numpy() == pytest.approx(expected, abs=2)
 
@@ -199,15 +199,13 @@ def test_other_regions_are_refused(rows, regions, subtests):
     release = built(rows, regions, "none")
     table = [
         ("level must be one of borough, ward, got 'county'", {"level": "county"}),
-        (r"must be those of level ward, got 'w0'; did you mean 'w\d+'\?", {"ids": ["w0"]}),
-        (r"got 'Bank'; the level has \d+ ids, the first is 'w00'", {"ids": ["Bank"]}),
-        (r"got '7'; the level has \d+ ids", {"ids": [7]}),
-        ("borough, got 'w00'; it is one of level ward", {"level": "borough", "ids": ["w00"]}),
-        ("different ids", {"ids": [["w00", "w00"]]}),
-        ("ids", {"ids": [[]]}),
+        (r"must be those of level ward, got 'w0'; did you mean 'w\d+'\?", {"areas": ["w0"]}),
+        (r"got 'Bank'; the level has \d+ ids, the first is 'w00'", {"areas": "Bank"}),
+        ("borough, got 'w00'; it is one of level ward", {"level": "borough", "areas": ["w00"]}),
+        ("different ids", {"areas": [["w00", "w00"]]}),
         ("confidence", {"confidence": 2}),
     ]
-    refused(subtests, ParameterError, table, lambda options: release.query_regions(**options))
+    refused(subtests, ParameterError, table, lambda options: release.query(**options).table)
 
 
 def test_what_does_not_go_with_regions_is_refused(rows, regions, subtests):
@@ -232,7 +230,7 @@ def test_joint_answers_have_the_errors_of_single_ones(rows, regions, method):
     release = built(rows, regions, method)
     polygons = gpd.GeoSeries([shapely.box(*box).buffer(-0.1) for box in BOXES], crs="EPSG:3857")
     for asked in (BOXES, polygons):
-        joint, single = release.joint(asked), release.query(asked)
+        joint, single = release.query(asked).joint(), release.query(asked).table
         assert np.diag(joint.covariance) == pytest.approx(single["error"].to_numpy() ** 2)
         assert np.linalg.eigvalsh(joint.covariance).min() > -1e-6
         assert (joint.answers["joint_upper"] >= single["upper"] - 1e-9).all()
@@ -240,19 +238,19 @@ def test_joint_answers_have_the_errors_of_single_ones(rows, regions, method):
 
 def test_named_regions_are_answered_jointly_and_nested_ones_add_up(rows, regions):
     release = built(rows, regions)
-    joint = release.joint_regions("borough")
-    single = release.query_regions("borough")
+    joint = release.query(level="borough").joint()
+    single = release.query(level="borough").table
     assert joint.answers["id"].tolist() == single["id"].tolist()
     assert np.diag(joint.covariance) == pytest.approx(single["error"].to_numpy() ** 2)
     assert (joint.nonuniformity_covariance == 0).all()
     assert joint.total().estimate == pytest.approx(release.total)
-    union = release.query_regions("borough", ids=[["b00", "b01"]])
-    first = release.joint_regions("borough", ["b00", "b01"])
+    union = release.query([["b00", "b01"]], level="borough").table
+    first = release.query(["b00", "b01"], level="borough").joint()
     assert first.total().error == pytest.approx(union["error"][0])
-    overlapping = release.joint_regions("borough", [["b00", "b01"], "b01", "b11"])
+    overlapping = release.query([["b00", "b01"], "b01", "b11"], level="borough").joint()
     assert overlapping.overlap == (0, 1)
     with pytest.raises(ParameterError, match="got 'county'"):
-        release.joint_regions("county")
+        release.query(level="county").joint()
     answers = built(rows, regions).nested([(3, 3, 5, 5), (2.5, 2.5, 6, 6.5), (0, 0, 8, 8)])
     estimate, ring = answers["estimate"].to_numpy(), answers["ring"].to_numpy()
     assert estimate == pytest.approx(np.cumsum(ring))
@@ -270,7 +268,7 @@ def test_a_raster_has_the_answers_of_its_cells(rows, regions, method):
     release = built(rows, regions, method)
     raster = release.raster(7, 5)
     assert raster.count.sum() == pytest.approx(release.total)
-    answers = release.query(boxes_of(7, 5))
+    answers = release.query(boxes_of(7, 5)).table
     for name in ("estimate", "perturbation_error", "nonuniformity_error"):
         band = raster.count if name == "estimate" else getattr(raster, name)
         assert band.ravel() == pytest.approx(answers[name].to_numpy(), rel=1e-6, abs=1e-6)
@@ -288,13 +286,13 @@ def test_a_raster_of_rounded_coordinates_has_the_answers_of_its_cells(rows):
 def test_top_ranks_the_regions_of_a_level(rows, regions, subtests):
     release = built(rows, regions)
     top = release.top(2, level="borough", draws=200)
-    answers = release.query_regions("borough").sort_values("estimate", ascending=False)
+    answers = release.query(level="borough").table.sort_values("estimate", ascending=False)
     assert top["id"].tolist() == answers["id"].tolist()[:2]
     assert top["rank"].tolist() == [1, 2]
     assert top["probability"].between(0, 1).all()
     assert len(release.top(16, draws=50)) == 16
     assert len(release.top(3, size=(5, 5), draws=50)) == 3
-    assert len(release.top(1, regions=BOXES, draws=50)) == 1
+    assert len(release.top(1, areas=BOXES, draws=50)) == 1
     table = [
         ("k must be an integer from 1 to 16", {"k": 17}),
         ("by must be count", {"k": 1, "by": "density"}),
@@ -310,14 +308,14 @@ def test_top_ranks_the_regions_of_a_level(rows, regions, subtests):
 @pytest.mark.parametrize("method", ["cascade", "none"])
 def test_errors_are_explained(rows, regions, method):
     release = built(rows, regions, method)
-    [explanation] = release.explain([(1.1, 1.1, 5.3, 6.2)])
-    answer = release.query([(1.1, 1.1, 5.3, 6.2)])
+    [explanation] = release.query([(1.1, 1.1, 5.3, 6.2)]).explain()
+    answer = release.query([(1.1, 1.1, 5.3, 6.2)]).table
     remedies = explanation.remedies.set_index("change")["error"]
     assert remedies["as it is"] == pytest.approx(answer["error"][0])
     assert remedies["10 times the epsilon"] < remedies["as it is"]
     assert "cells half as wide at its edge" in remedies
     assert len(explanation.cut)
-    [whole] = release.explain(gpd.GeoSeries([wards().geometry[0]], crs="EPSG:3857"))
+    [whole] = release.query(gpd.GeoSeries([wards().geometry[0]], crs="EPSG:3857")).explain()
     assert whole.cut.empty
     assert whole.noise_share == 1
 
@@ -337,7 +335,7 @@ def test_rasters_of_cells_are_exported(rows, regions, tmp_path, ending):
 def test_regions_are_a_table_with_their_polygons(rows, regions):
     release = built(rows, regions)
     for level in ("ward", "borough", None):
-        table, answers = release.to_geopandas(level), release.query_regions(level)
+        table, answers = release.to_geopandas(level=level), release.query(level=level).table
         for name in ("id", "estimate"):
             assert table[name].tolist() == answers[name].tolist()
         assert table.crs == "EPSG:3857"
@@ -351,7 +349,7 @@ def test_regions_are_a_table_with_their_polygons(rows, regions):
 
 def test_regions_are_exported(rows, regions, tmp_path, subtests):
     release = built(rows, regions)
-    expected = release.to_geopandas("borough")
+    expected = release.to_geopandas(level="borough")
     for ending, read in {
         "gpkg": partial(gpd.read_file, layer="regions"),
         "parquet": gpd.read_parquet,
@@ -409,14 +407,14 @@ def test_regions_are_given_by_files_or_by_the_name_of_cells(rows, regions, tmp_p
     release = built(rows, files, "none", **options)
     assert release.regions_tree.regions.digest == regions.digest
     expected = true_counts(rows, regions)
-    assert release.query_regions()["estimate"].to_numpy() == pytest.approx(expected, abs=3)
+    assert release.query()["estimate"].to_numpy() == pytest.approx(expected, abs=3)
     cells = psd.CellRegions(kind="grid-cells", cells="2,4")
     release = built(rows, cells, "none", **options)
     assert release.levels == ("4m", "2m")
     tally = psd.tally(rows, domain=PLANE, regions=cells, x="x", y="y", part="a")
     again = psd.build(tally, regions=cells, method="none", **options)
-    expected = release.query_regions()["estimate"].to_numpy()
-    assert again.query_regions()["estimate"].to_numpy() == pytest.approx(expected, abs=6)
+    expected = release.query()["estimate"].to_numpy()
+    assert again.query()["estimate"].to_numpy() == pytest.approx(expected, abs=6)
 
 
 def test_regions_that_cannot_be_given_are_refused(rows, tmp_path, subtests):
@@ -439,15 +437,20 @@ def test_regions_that_cannot_be_given_are_refused(rows, tmp_path, subtests):
 def test_a_table_of_the_caller_keeps_its_columns_and_order(rows, regions, subtests):
     release = built(rows, regions)
     table = pd.DataFrame({"code": ["b11", "b00", "b11"], "seats": [1, 2, 3]}, index=[7, 8, 9])
-    answers = release.query_table(table, "code", level="borough")
+    answers = release.query(table, id="code", level="borough").table
     assert answers.index.tolist() == [7, 8, 9]
     assert answers.columns[:3].tolist() == ["code", "seats", "estimate"]
-    expected = release.query_regions("borough", table["code"].tolist())
+    expected = release.query(table["code"].tolist(), level="borough").table
     assert answers["estimate"].tolist() == expected["estimate"].tolist()
     faults = [
-        ("table must be a DataFrame", [1]),
-        ("column must be one of the table .code, seats., got 'id'", table),
+        ("areas must be a DataFrame", [1], "code"),
+        ("id must be one of the columns of areas .code, seats., got 'id'", table, "id"),
         ("ids must be those of level borough, got '1'", table, "seats"),
         ("must not have a column error", table.assign(error=1), "code"),
     ]
-    refused_calls(subtests, ParameterError, faults, partial(release.query_table, level="borough"))
+    refused_calls(
+        subtests,
+        ParameterError,
+        faults,
+        lambda areas, id: release.query(areas, id=id, level="borough").table,
+    )

@@ -39,13 +39,13 @@ def test_estimates_are_those_of_query(release, subtests):
         found = release.estimate(boxes)
         with subtests.test(size=size):
             assert (found.dtype, found.shape) == (np.float64, (size,))
-            expected = release.query(boxes).estimate.tolist()
+            expected = release.query(boxes).table.estimate.tolist()
             assert found.tolist() == pytest.approx(expected, rel=1e-9)
 
 
 def test_boxes_come_in_every_shape_that_query_takes_and_others_are_refused(release, subtests):
     box = (1.5, 2, 30, 40)
-    expected = release.query(box).estimate.tolist()
+    expected = release.query(box).table.estimate.tolist()
     sides = dict(zip(("west", "south", "east", "north"), box, strict=True))
     for same in (box, [box], np.array([box]), pd.DataFrame([sides])):
         assert release.estimate(same).tolist() == pytest.approx(expected, rel=1e-12)
@@ -75,7 +75,7 @@ def test_without_numba_the_answers_are_the_same(release, monkeypatch):
     monkeypatch.delattr("psd.query.compiled_walk", raising=False)
     assert engine._compiled_engine(release.index, 5000) is None
     boxes = queries(1500)
-    slow, slowly = release.query(boxes), release.estimate(boxes)
+    slow, slowly = release.query(boxes).table, release.estimate(boxes)
     sums = compiled.walk_query_totals(
         release.index.flat_tree, release.estimates.count, release.domain.to_lattice(boxes)
     )
@@ -87,11 +87,11 @@ def test_without_numba_the_answers_are_the_same(release, monkeypatch):
 
 def test_only_many_boxes_are_compiled_and_chunks_of_them_answer_like_one(release, monkeypatch):
     boxes = queries(2000)
-    whole, alone = release.query(boxes), release.estimate(boxes)
+    whole, alone = release.query(boxes).table, release.estimate(boxes)
     monkeypatch.setattr(compiled, "_BOXES_PER_BATCH", 300)
-    pd.testing.assert_frame_equal(release.query(boxes), whole, rtol=1e-12)
+    pd.testing.assert_frame_equal(release.query(boxes).table, whole, rtol=1e-12)
     monkeypatch.setattr(compiled, "_ROOM", 1)
-    pd.testing.assert_frame_equal(release.query(boxes), whole, rtol=1e-12)
+    pd.testing.assert_frame_equal(release.query(boxes).table, whole, rtol=1e-12)
     assert release.estimate(boxes).tolist() == pytest.approx(alone.tolist(), rel=1e-12)
     walk = Mock(wraps=compiled.walk_query_totals)
     monkeypatch.setattr(compiled, "walk_query_totals", walk)

@@ -22,9 +22,9 @@ from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
 from psd.privacy.unit import PrivacyUnit, counted_unit
 from psd.publish.series import draw_series, slice_tally
-from psd.release.file import SERIES_KEY
+from psd.release.file import SERIES_KEY, read_release
 from psd.release.post_processing import PostProcessing
-from psd.release.series_file import is_series
+from psd.release.series_file import is_series, read_series
 from psd.space.covariate import Covariate
 from support.forged_releases import file_of, stamped, table_of
 from support.releases import changed, encode
@@ -63,9 +63,9 @@ def test_each_slice_counts_its_own_rows():
     for name in series:
         assert series[name].total == pytest.approx(np.count_nonzero(inside & (months == name)))
     assert list(series) == list(MONTHS.names)
-    assert len(series) == 4
+    assert len(series.slices) == 4
     assert series.record.epsilon == SURE
-    assert repr(series) == "<SeriesRelease: 4 slices by month, quadtree, epsilon 1000 per record>"
+    assert repr(series) == "<Release: 4 slices by month, quadtree, epsilon 1000 per record>"
     data = rows(2_000)
     together, each = made(data=data), made(bound="slice", data=data)
     totals = [sum(release.total for release in s.releases) for s in (together, each)]
@@ -131,14 +131,14 @@ def test_the_file_gives_the_same_series(tmp_path, subtests):
     ):
         series = made(bound=bound, method=method)
         series.save(tmp_path / "s.psd.parquet", overwrite=True)
-        again = psd.SeriesRelease.load(tmp_path / "s.psd.parquet")
+        again = psd.load(tmp_path / "s.psd.parquet")
         with subtests.test(method=method):
             assert again.slices == series.slices
             assert encode(again) == encode(series)
     known = Covariate(domain=DOMAIN, raster=np.array([[0, 1], [2, 3]], np.uint16))
     series = made(covariate=known, post_processing=PostProcessing(density="covariate"))
     series.save(tmp_path / "s")
-    read = psd.SeriesRelease.load(tmp_path / "s")
+    read = psd.load(tmp_path / "s")
     assert all(np.array_equal(r.covariate.raster, known.raster) for r in read.releases)
     box = [(0, 0, 3, 3)]
     assert read.query(box)["estimate"].tolist() == series.query(box)["estimate"].tolist()
@@ -147,13 +147,19 @@ def test_the_file_gives_the_same_series(tmp_path, subtests):
 def test_a_slice_saved_alone_is_a_release_and_a_series_is_none(tmp_path):
     series = made()
     series["2024-02"].save(tmp_path / "feb")
-    assert psd.Release.load(tmp_path / "feb").total == series["2024-02"].total
+    assert psd.load(tmp_path / "feb").total == series["2024-02"].total
     series.save(tmp_path / "s")
     assert [is_series(tmp_path / name) for name in ("feb", "s", "absent")] == [False, True, False]
+    assert [psd.load(tmp_path / name).slices for name in ("feb", "s")] == [None, MONTHS]
     with pytest.raises(ReleaseFormatError, match="single release and not a series"):
-        psd.SeriesRelease.load(tmp_path / "feb")
+        read_series(tmp_path / "feb")
     with pytest.raises(ReleaseFormatError, match="series of time slices and not a single release"):
-        psd.Release.load(tmp_path / "s")
+        read_release(tmp_path / "s")
+    for ask in (lambda: series.model, lambda: series.total, lambda: series.to_geopandas()):
+        with pytest.raises(ParameterError, match="must be one time slice for this, got 4; take"):
+            ask()
+    with pytest.raises(ParameterError, match="release must have time slices, got one without"):
+        series["2024-02"]["2024-02"]
     with pytest.raises(ParameterError, match="'2024-05' is not in this series"):
         series["2024-05"]
     before = (tmp_path / "s").read_bytes()
@@ -166,7 +172,7 @@ def test_a_slice_saved_alone_is_a_release_and_a_series_is_none(tmp_path):
 @pytest.mark.parametrize("unit", [PrivacyUnit(), K3, PrivacyUnit(kind="user", weight=6)])
 def test_releases_that_are_joined_may_count_the_same_records(unit):
     """The epsilons of releases that any code joins add up, in the object, the text and the file."""
-    joined = psd.SeriesRelease.of(MONTHS, [made(unit).releases[0]] * 4)
+    joined = psd.Release.from_slices(MONTHS, [made(unit).releases[0]] * 4)
     for series in (joined, decode(encode(joined))):
         assert series.record.epsilon == 4 * SURE
         assert series.guarantee_text.startswith(f"epsilon 4000 {unit.guarantee_text}")
@@ -177,7 +183,7 @@ def test_joined_builds_of_the_same_records_state_the_sum(tmp_path):
     table = pd.DataFrame({"lon": [1.0] * 5, "lat": [1.0] * 5})
     options = {"domain": (0, 0, 2, 2), "epsilon": 1, "method": "grid"}
     builds = [psd.build(table, **options) for _ in MONTHS]
-    joined = psd.SeriesRelease.of(MONTHS, builds)
+    joined = psd.Release.from_slices(MONTHS, builds)
     assert (joined.source, joined.guarantee_text) == ("curator", "epsilon 4 per record")
     ledger = psd.Ledger.create(tmp_path / "l")
     ledger.register("rows", 10)
@@ -185,7 +191,7 @@ def test_joined_builds_of_the_same_records_state_the_sum(tmp_path):
     paid = [psd.build(table, **options, account=account) for _ in MONTHS]
     for releases in (paid, [paid[0]] * 4, [*builds[:3], paid[0]]):
         with pytest.raises(ParameterError, match="must not state a charge of a ledger"):
-            psd.SeriesRelease.of(MONTHS, releases)
+            psd.Release.from_slices(MONTHS, releases)
 
 
 def test_a_series_states_one_charge(tmp_path):
@@ -203,28 +209,28 @@ def test_a_series_states_one_charge(tmp_path):
         path.write_bytes(rewritten(built, edit(parameters=[*receipts[:3], last])))
         assert (read_receipt(path) is not None) == is_sound
         with contextlib.nullcontext() if is_sound else pytest.raises(ReleaseFormatError):
-            psd.SeriesRelease.load(path)
+            psd.load(path)
 
 
 def test_queries_answer_slice_by_slice_with_the_columns_of_polygons():
     series = made(PrivacyUnit())
-    answers = series.query([(0, 0, 8, 8), (0, 0, 4, 4)])
+    answers = series.query([(0, 0, 8, 8), (0, 0, 4, 4)], each="slice").table
     assert answers.columns[0] == "slice"
     assert answers["slice"].tolist() == [n for n in MONTHS for _ in range(2)]
     for name in series:
-        own = series[name].query([(0, 0, 8, 8), (0, 0, 4, 4)])
+        own = series[name].query([(0, 0, 8, 8), (0, 0, 4, 4)]).table
         part = answers[answers["slice"] == name].drop(columns="slice")
         assert part.equals(own)
     table = gpd.GeoDataFrame(
         {"name": ["a"]}, geometry=[shapely.box(1, 1, 5, 5)], crs=DOMAIN.crs, index=[7]
     )
-    answers = made().query(table)
+    answers = made().query(table, each="slice").table
     assert isinstance(answers, gpd.GeoDataFrame)
     assert answers.index.tolist() == [7] * 4
     assert answers.columns[:2].tolist() == ["slice", "name"]
     assert "slice" not in table.columns
     with pytest.raises(ParameterError, match="column slice"):
-        made().query(table.assign(slice=1))
+        made().query(table.assign(slice=1), each="slice")
 
 
 def rewritten(series, change=lambda header: header, table=lambda table: table):
@@ -303,10 +309,10 @@ def test_damaged_files_are_refused(tmp_path):
     for cut in (0, 3, len(content) // 2, len(content) - 1):
         path.write_bytes(content[:cut])
         with pytest.raises(ReleaseFormatError):
-            psd.SeriesRelease.load(path)
+            psd.load(path)
     for at in range(4, len(content), 97):
         path.write_bytes(content[:at] + bytes([content[at] ^ 255]) + content[at + 1 :])
         with contextlib.suppress(ReleaseFormatError):  # and no other error
-            psd.SeriesRelease.load(path)
+            psd.load(path)
     with pytest.raises(ReleaseFormatError, match="does not exist"):
-        psd.SeriesRelease.load(tmp_path / "absent")
+        psd.load(tmp_path / "absent")

@@ -76,7 +76,7 @@ def test_pick_and_price_stand_in_the_release(tmp_path):
     assert release.parameters["look_total"] == release.tree.count[0]
     assert release.post_processing == PostProcessing(estimate="posterior", density="smooth")
     release.save(tmp_path / "r.psd.parquet")
-    assert psd.Release.load(tmp_path / "r.psd.parquet").parameters == release.parameters
+    assert psd.load(tmp_path / "r.psd.parquet").parameters == release.parameters
 
 
 def test_a_look_for_nothing_is_refused():

@@ -70,5 +70,5 @@ def test_joint_answers_have_the_same_error(shape):
     boxes = [[0.26, 0.19, 0.37, 0.28], [0.3, 0.1, 0.52, 0.71]]
     boxes = boxes if shape == "box" else boxes * 600
     errors = built.query(boxes)["nonuniformity_error"].to_numpy()[:2]
-    joint = built.joint(boxes[:2]).nonuniformity_covariance
+    joint = built.query(boxes[:2]).joint().nonuniformity_covariance
     assert errors == pytest.approx(np.sqrt(np.diag(joint)), rel=1e-9)

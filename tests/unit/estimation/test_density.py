@@ -271,7 +271,10 @@ def test_rectangles_as_boxes_and_as_polygons_have_one_answer(seed, density):
     release, lattice = releases(seed, density)
     boxes = random_queries(np.random.default_rng(seed), lattice, 60)
     shapes = [shapely.box(*box) for box in boxes]
-    first, second = release.query(boxes).estimate, release.query(shapes, crs=METRES).estimate
+    first, second = (
+        release.query(boxes).table.estimate,
+        release.query(shapes, crs=METRES).table.estimate,
+    )
     assert second.to_numpy() == pytest.approx(first.to_numpy(), rel=1e-9, abs=1e-9)
 
 
@@ -285,7 +288,7 @@ def test_a_tiling_of_the_domain_has_the_total(seed, density, estimate):
     rng = np.random.default_rng(seed)
     x, y = (np.sort([0, *rng.uniform(0, side, 6), side]) for side in lattice)
     tiles = [(x[i], y[j], x[i + 1], y[j + 1]) for i in range(7) for j in range(7)]
-    answers = release.query(tiles).estimate
+    answers = release.query(tiles).table.estimate
     assert answers.min() >= -1e-9
     assert answers.sum() == pytest.approx(release.total, rel=1e-9)
 
@@ -294,7 +297,7 @@ def test_a_tiling_of_the_domain_has_the_total(seed, density, estimate):
 def test_cells_of_the_release_keep_their_counts_under_a_smooth_density():
     release, _ = releases(1, "smooth")
     leaves = release.tree.is_leaf
-    answers = release.query(release.tree.boxes[leaves].astype(float)).estimate
+    answers = release.query(release.tree.boxes[leaves].astype(float)).table.estimate
     assert answers.to_numpy() == pytest.approx(release.estimates.count[leaves], abs=1e-9)
 
 
@@ -304,9 +307,9 @@ def test_density_is_higher_towards_a_full_neighbour():
     tree = psd.grid_tree(domain, (2, 1))
     release = psd.Release.from_counts(tree, [10, 1000], 1.0, domain=domain)
     near, far = (3, 0, 4, 4), (0, 0, 1, 4)
-    even = release.query([near, far]).estimate
+    even = release.query([near, far]).table.estimate
     release = changed(release, post_processing=PostProcessing(density="smooth"))
-    smooth = release.query([near, far]).estimate
+    smooth = release.query([near, far]).table.estimate
     assert even[0] == pytest.approx(even[1])
     assert smooth[0] > 2 * smooth[1]
 
@@ -316,5 +319,5 @@ def test_the_plain_lattice_cell():
     domain = domain_of((1, 1))
     release = psd.Release.from_counts(psd.grid_tree(domain, 1), [8], 1.0, domain=domain)
     release = changed(release, post_processing=PostProcessing(density="smooth"))
-    answers = release.query([(0, 0, 0.5, 1), (0.25, 0.25, 0.5, 0.5)]).estimate
+    answers = release.query([(0, 0, 0.5, 1), (0.25, 0.25, 0.5, 0.5)]).table.estimate
     assert answers.to_numpy() == pytest.approx([4, 0.5])

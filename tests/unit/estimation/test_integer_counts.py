@@ -74,7 +74,7 @@ def release():
 
 
 def test_answers_of_regions_are_integers_that_add_up(release, tmp_path):
-    wards, boroughs = release.query_regions("ward"), release.query_regions("borough")
+    wards, boroughs = release.query(level="ward").table, release.query(level="borough").table
     for table in (wards, boroughs):
         assert (table["estimate"] % 1 == 0).all()
         assert (table["estimate"] >= 0).all()
@@ -84,13 +84,13 @@ def test_answers_of_regions_are_integers_that_add_up(release, tmp_path):
     assert sums.sum() == release.total
     path = tmp_path / "r.psd.parquet"
     release.save(path)
-    pd.testing.assert_frame_equal(psd.load(path).query_regions("ward"), wards)
+    pd.testing.assert_frame_equal(psd.load(path).query(level="ward").table, wards)
 
 
 def test_errors_have_the_variance_of_rounding(release):
     real = release.with_post_processing(PostProcessing(estimate="posterior"))
-    added = rounding_variance(real.query_regions()["estimate"].to_numpy())
-    integer, plain = (r.query_regions()["error"] ** 2 for r in (release, real))
+    added = rounding_variance(real.query()["estimate"].to_numpy())
+    integer, plain = (r.query()["error"] ** 2 for r in (release, real))
     np.testing.assert_allclose(integer, plain + added)
 
 

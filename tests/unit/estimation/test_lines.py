@@ -201,7 +201,7 @@ def test_a_polygon_across_cells_of_a_coarse_lattice_is_covered():
     corner = np.array(BOUNDS[:2])
     corners = [np.array([(0, 0), (1, share), (1, 0)]) for share in np.linspace(0.2, 1, 40)]
     shapes = [shapely.Polygon(part + corner) for part in corners]
-    answers = release.query(shapes, crs=release.domain.crs)
+    answers = release.query(shapes, crs=release.domain.crs).table
     true = np.array([shapely.contains_xy(s, *(xy + corner).T).sum() for s in shapes])
     assert ((answers["lower"] <= true) & (true <= answers["upper"])).mean() > 0.9
 
@@ -354,10 +354,10 @@ def test_leaves_that_lie_apart_are_wrong_together(name):
     release, boxes, true = release_on_a_line(name)
     assert is_apart(release)
     # Intervals of 24 builds cover 82 to 100 % of the boxes, and 7 to 77 % with independent errors.
-    together = covered(release.query(boxes), true)
+    together = covered(release.query(boxes).table, true)
     alone = changed(release)
     vars(alone.model)["line_deviation"] = None
-    assert together > max(0.75, covered(alone.query(boxes), true) + 0.1)
+    assert together > max(0.75, covered(alone.query(boxes).table, true) + 0.1)
 
 
 def covered(answers, true):
@@ -387,8 +387,8 @@ def test_records_of_a_chosen_lattice_are_in_the_middle_of_its_cells():
     tree = psd.grid_tree(domain, 8)
     release = psd.Release.from_counts(tree, np.arange(64) + 100, 10.0, domain=domain)
     lattice = np.array([[1.25, 2, 3, 5], [1.75, 2, 3, 5]])
-    with_column, without = release.query(release.domain.from_lattice(lattice)).itertuples()
-    column, both = release.query(domain.from_lattice(np.array([[1, 2, 2, 5], [1, 2, 3, 5]])))[
+    with_column, without = release.query(release.domain.from_lattice(lattice)).table.itertuples()
+    column, both = release.query(domain.from_lattice(np.array([[1, 2, 2, 5], [1, 2, 3, 5]]))).table[
         "estimate"
     ]
     # All records of the column are on one side of the line, in place of a quarter of them.
@@ -396,7 +396,7 @@ def test_records_of_a_chosen_lattice_are_in_the_middle_of_its_cells():
     assert without.nonuniformity_error == pytest.approx(with_column.nonuniformity_error)
     assert with_column.lower <= both <= with_column.upper
     assert without.lower <= both - column <= without.upper
-    along = release.query(release.domain.from_lattice(np.rint(lattice)))
+    along = release.query(release.domain.from_lattice(np.rint(lattice))).table
     assert (along["nonuniformity_error"] == 0).all()
 
 
@@ -416,7 +416,9 @@ def test_wide_leaves_err_by_the_place_of_a_side_in_its_column(first, place):
     release = release_of_coarse_leaves()
     west = first + place
     box, leaves = [[west, 8, 20, 20]], [[4, 8, 8, 20]]
-    found, whole = (release.query(release.domain.from_lattice(np.array(b))) for b in (box, leaves))
+    found, whole = (
+        release.query(release.domain.from_lattice(np.array(b))).table for b in (box, leaves)
+    )
     # Three leaves lie one above the other, each with four columns.
     wrong = whole["estimate"][0] / 4 * min(place, 1 - place)
     assert found["nonuniformity_error"][0] == pytest.approx(wrong, rel=1e-9, abs=1e-6)

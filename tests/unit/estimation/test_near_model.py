@@ -66,8 +66,8 @@ def check_equal(near, full):
 def test_answers_are_those_of_the_fit_of_all_cells(seed, estimate, density):
     full = release(seed, estimate=estimate, density=density)
     for box in BOXES:
-        check_equal(full.with_near_fit().query(box), full.query(box))
-    check_equal(full.with_near_fit().query(BOXES), full.query(BOXES))
+        check_equal(full.with_near_fit().query(box).table, full.query(box).table)
+    check_equal(full.with_near_fit().query(BOXES).table, full.query(BOXES).table)
 
 
 @pytest.mark.deep
@@ -102,7 +102,7 @@ def test_all_cells_are_fitted_where_that_is_as_fast(change, monkeypatch):
 def test_a_release_of_version_1_is_fitted_as_before():
     old = Release(replace(release(estimate="posterior", density="smooth").record, inference=1))
     assert near_model(old.model, SMALL) is old.model
-    assert old.with_near_fit().query(BOXES).equals(old.query(BOXES))
+    assert old.with_near_fit().query(BOXES).table.equals(old.query(BOXES).table)
 
 
 @pytest.mark.deep
@@ -139,7 +139,9 @@ def joined(monkeypatch):
 
 
 def near_answer(box, **choice):
-    return release(**{"estimate": "posterior", **choice}).with_cache().with_near_fit().query(box)
+    return (
+        release(**{"estimate": "posterior", **choice}).with_cache().with_near_fit().query(box).table
+    )
 
 
 @pytest.mark.deep
@@ -150,7 +152,7 @@ def test_the_next_box_is_answered_from_the_first_levels_of_the_cache(
 ):
     choice = {"estimate": estimate, "density": density}
     full = release(**choice)
-    expected = [full.query(box) for box in BOXES]
+    expected = [full.query(box).table for box in BOXES]
     joined.clear()
     for box, answer in zip(BOXES, expected, strict=True):
         check_equal(near_answer(box, **choice), answer)
@@ -161,7 +163,7 @@ def test_the_next_box_is_answered_from_the_first_levels_of_the_cache(
 
 def test_a_fit_of_all_cells_leaves_the_first_levels_to_boxes(folder, joined):
     full = release(estimate="posterior", density="uniform").with_cache()
-    expected = full.query(BOXES[3])
+    expected = full.query(BOXES[3]).table
     joined.clear()
     check_equal(near_answer(BOXES[3], density="uniform"), expected)
     assert 0 < sum(joined) < len(full.tree) / 2

@@ -29,7 +29,7 @@ def test_a_query_along_own_edges_has_no_nonuniformity_error(lattice):
     tree = psd.grid_tree(domain, 9)
     release = psd.Release.from_counts(tree, np.arange(81), 1.0, domain=domain)
     cells = release.to_geopandas("all").geometry.bounds.to_numpy()
-    table = release.query(cells)
+    table = release.query(cells).table
     assert (table.nonuniformity_error == 0).all()
     assert list(table.estimate) == pytest.approx(release.estimates.count)
     variance = release.model.noise_covariance.variance
@@ -41,10 +41,10 @@ def test_nonuniformity_error_of_a_cut_leaf_by_hand():
     domain = domain_of((4, 4))
     tree = Tree(boxes=[[0, 0, 4, 4]], parent=[-1], level=[0], count=[0], loss=[0])
     release = psd.Release.from_counts(tree, [50], 2.0, domain=domain)
-    row = release.query([(0, 0, 1, 4)]).loc[0]
+    row = release.query([(0, 0, 1, 4)]).table.loc[0]
     assert row["estimate"] == pytest.approx(12.5)
     assert row["nonuniformity_error"] == pytest.approx(math.sqrt(50 * 0.25 * 0.75 * (3 + 50)))
-    first = changed(release, inference=1).query([(0, 0, 1, 4)]).loc[0]
+    first = changed(release, inference=1).query([(0, 0, 1, 4)]).table.loc[0]
     assert first["nonuniformity_error"] == pytest.approx(
         math.sqrt(50 * 0.25 * 0.75 * (4 + 0.8 * 50))
     )
@@ -55,7 +55,7 @@ def test_nonuniformity_error_of_a_cut_leaf_by_hand():
 def test_nonuniformity_errors_of_several_cut_leaves_add_in_squares():
     release = changed(grid_release([[8, 8], [8, 8]]), inference=1)
     phi = overdispersion_by_level(release.tree, release.estimates)[1]
-    row = release.query([(0.5, 0.5, 1.25, 2)]).loc[0]
+    row = release.query([(0.5, 0.5, 1.25, 2)]).table.loc[0]
     fractions = [0.25, 0.5, 0.125, 0.25]
     expected = sum(8 * f * (1 - f) * (4 + 0.8 * phi * 8) for f in fractions)
     assert row["nonuniformity_error"] == pytest.approx(math.sqrt(expected))

@@ -32,7 +32,7 @@ def release(about=ABOUT, **domain):
 
 def series(about=None, time_zone="Asia/Seoul", by="month", names="2024-01..2024-03"):
     slices = psd.TimeSlices.parse(by, names, time_zone)
-    return psd.SeriesRelease.of(slices, [release(about)] * len(slices))
+    return psd.Release.from_slices(slices, [release(about)] * len(slices))
 
 
 @pytest.fixture

@@ -221,7 +221,7 @@ def test_csv_has_the_sides_in_the_crs_of_the_release(request, tmp_path, place, c
     assert table[sides].to_numpy().tolist() == expected.geometry.bounds.to_numpy().tolist()
     assert b"\r" not in (tmp_path / "out.csv").read_bytes()
     # The table answers for its own cells when it is asked about them.
-    assert list(release.query(table).estimate) == pytest.approx(table.estimate.tolist())
+    assert list(release.query(table).table.estimate) == pytest.approx(table.estimate.tolist())
 
 
 TEXTS = {

@@ -33,7 +33,7 @@ def series(number=3):
         for n in range(number)
     ]
     hours = [f"2024-01-{1 + n // 24:02}T{n % 24:02}" for n in range(number)]
-    return psd.SeriesRelease.of(psd.TimeSlices(by="hour", names=tuple(hours)), releases)
+    return psd.Release.from_slices(psd.TimeSlices(by="hour", names=tuple(hours)), releases)
 
 
 def maps_of(figure):

@@ -80,7 +80,7 @@ def test_the_scale_bar_is_as_long_as_it_says(seoul):
 def test_outlines_of_another_crs_levels_and_other_axes(seoul):
     district = gpd.GeoSeries([shapely.box(126.8, 37.4, 127.1, 37.7)], crs="EPSG:4326")
     _, axes = plt.subplots()
-    assert seoul.plot(axes=axes, level=0, outline=district.to_crs("EPSG:5179")) is axes
+    assert seoul.plot(ax=axes, level=0, outline=district.to_crs("EPSG:5179")) is axes
     cells, outline = axes.collections
     assert len(cells.get_paths()) == 1
     np.testing.assert_allclose(outline.get_paths()[0].get_extents().bounds,

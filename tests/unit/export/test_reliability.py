@@ -20,12 +20,14 @@ def release():
 def test_a_cell_is_reliable_if_a_query_of_it_is(release):
     table = release.to_geopandas()
     boxes = table.geometry.bounds.to_numpy()
-    answers = release.query(boxes)
+    answers = release.query(boxes).table
     assert table.relative_error.tolist() == pytest.approx(answers.relative_error.tolist())
     assert table.quality.tolist() == answers.quality.tolist()
     assert table.reliable.tolist() == answers.reliable.tolist()
     stricter = release.to_geopandas(threshold=0.01)
-    assert stricter.reliable.tolist() == release.query(boxes, threshold=0.01).reliable.tolist()
+    assert (
+        stricter.reliable.tolist() == release.query(boxes, threshold=0.01).table.reliable.tolist()
+    )
     assert 0 < stricter.reliable.sum() < 9
 
 

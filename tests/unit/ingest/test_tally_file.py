@@ -63,7 +63,7 @@ def test_a_tally_is_kept_from_others_and_from_overwriting(tmp_path):
     assert read_origins([tmp_path / "a", tmp_path / "b"])[0] == seven  # the unit of all of them
     write_tally(counted(), tmp_path / "t")
     with pytest.raises(psd.PsdError, match="PRIVATE tally"):
-        psd.Release.load(tmp_path / "t")
+        psd.load(tmp_path / "t")
     assert not is_tally(tmp_path)
     assert not is_tally(tmp_path / "absent")
 

@@ -219,7 +219,7 @@ def states(ledger):
 def test_a_digest_is_noted_once_with_the_charge_that_paid_it(ledger, tmp_path, monkeypatch):
     account = Account(ledger, "rows")
     first, second = saved(account, tmp_path / "a", "0.1"), saved(account, tmp_path / "b", "0.2")
-    digests = [psd.Release.load(path).digest for path in (first, second)]
+    digests = [psd.load(path).digest for path in (first, second)]
     account.finish(first)
     assert states(ledger) == [(NANO // 10, True, digests[0]), (NANO // 5, False, None)]
     account.finish(second)

@@ -63,11 +63,11 @@ def worked_example(rows, grid):
 def test_worked_example_answers_19_for_15(grid):
     noisy, upper = worked_example(NOISY, grid)
     exact, _ = worked_example(TRUE, grid)
-    answer, real = (release.query([upper]).loc[0, "estimate"] for release in (noisy, exact))
+    answer, real = (release.query([upper]).table.loc[0, "estimate"] for release in (noisy, exact))
     assert answer == pytest.approx(19, abs=1e-9)
     assert real == pytest.approx(15, abs=1e-9)
     assert f"{abs(real - answer) / real:.1%}" == "26.7%"
-    assert noisy.query([upper]).loc[0, "nonuniformity_error"] == 0
+    assert noisy.query([upper]).table.loc[0, "nonuniformity_error"] == 0
     assert noisy.total == pytest.approx(22, abs=1e-9)
     assert exact.total == pytest.approx(21, abs=1e-9)
 
@@ -76,7 +76,7 @@ def test_worked_example_answers_19_for_15(grid):
 
 
 def test_columns_their_order_and_their_kinds(release):
-    table = release.query([(0, 0, 1.5, 2), (1, 1, 3, 3)])
+    table = release.query([(0, 0, 1.5, 2), (1, 1, 3, 3)]).table
     assert list(table.columns) == COLUMNS
     assert table["id"].tolist() == [1, 2]
     assert all(table[name].dtype == float for name in COLUMNS[1:-2])
@@ -103,7 +103,7 @@ def test_ids_of_a_table_are_kept():
     boxes = pd.DataFrame(
         {"id": ["b", "a"], "west": 0, "south": 0, "east": [1, 2], "north": 1}, index=[7, 3]
     )
-    table = grid_release([[1, 2], [3, 4]]).query(boxes)
+    table = grid_release([[1, 2], [3, 4]]).query(boxes).table
     assert table["id"].tolist() == ["b", "a"]
     assert table["estimate"].tolist() == pytest.approx([1, 3])
 
@@ -112,7 +112,7 @@ def test_no_box_gives_an_empty_table(release, subtests):
     sides = pd.DataFrame(columns=["west", "south", "east", "north"])
     for regions in ([], np.empty((0, 4)), sides):
         with subtests.test(type(regions).__name__):
-            table = release.query(regions)
+            table = release.query(regions).table
             assert len(table) == 0
             given = getattr(regions, "columns", ())
             assert [name for name in table.columns if name not in given] == COLUMNS
@@ -121,10 +121,10 @@ def test_no_box_gives_an_empty_table(release, subtests):
 def test_more_boxes_than_are_walked_down_at_once(release):
     rng = np.random.default_rng(2)
     corners = np.sort(rng.random((1300, 2, 2)) * 4, axis=1).reshape(-1, 4)
-    together = release.query(corners)
+    together = release.query(corners).table
     assert together["id"].tolist() == list(range(1, 1301))
     for place in (0, 511, 512, 1023, 1024, 1299):
-        alone = release.query(corners[place])
+        alone = release.query(corners[place]).table
         assert together.iloc[place, 1:].tolist() == pytest.approx(alone.iloc[0, 1:].tolist())
 
 
@@ -140,7 +140,7 @@ def test_boxes_that_meet_many_cells_are_walked_down_fewer_at_once(
     share = np.sort(np.random.default_rng(2).random((40, 2, 2)), axis=1)
     low, size = np.array([west, south]), np.array([east - west, north - south])
     boxes = np.concatenate([low + size * share[:, 0], low + size * share[:, 1]], axis=1)
-    together = made.query(boxes)
+    together = made.query(boxes).table
     walked, original = [], module.traverse_within
     monkeypatch.setattr(module, "_PAIRS_PER_BATCH", pairs)
     monkeypatch.setattr(module, "_PAIRS_PER_CHUNK", chunk)
@@ -150,7 +150,7 @@ def test_boxes_that_meet_many_cells_are_walked_down_fewer_at_once(
         return original(tree, queries, *others)
 
     monkeypatch.setattr(module, "traverse_within", traverse_within)
-    assert made.query(boxes).equals(together)
+    assert made.query(boxes).table.equals(together)
     assert walked[0] == 40
     assert min(walked) < 40
     if pairs == 1:
@@ -216,7 +216,7 @@ def test_a_box_beyond_the_domain_is_answered_for_its_part_inside(release, subtes
         ((-1e308, -1e308, 1e308, 1e308), (0, 0, 4, 4)),
     ):
         with subtests.test(box):
-            assert release.query(box).equals(release.query(inside))
+            assert release.query(box).table.equals(release.query(inside).table)
 
 
 def test_a_box_that_goes_on_at_the_other_end_of_the_world_is_refused(subtests):
@@ -238,14 +238,14 @@ def test_a_box_that_goes_on_at_the_other_end_of_the_world_is_refused(subtests):
                 release.query([box])
         for box, count in answered:
             with subtests.test(box):
-                assert release.query([box]).estimate.item() == pytest.approx(count, abs=0.1)
+                assert release.query([box]).table.estimate.item() == pytest.approx(count, abs=0.1)
 
 
 # --- errors -------------------------------------------------------------------------------
 
 
 def test_errors_intervals_and_relative_errors_follow_from_the_two_parts(release):
-    table = release.query([(0, 0, 1.5, 2.5), (0, 0, 4, 4), (1, 0, 1.5, 1)], confidence=0.9)
+    table = release.query([(0, 0, 1.5, 2.5), (0, 0, 4, 4), (1, 0, 1.5, 1)], confidence=0.9).table
     error = np.hypot(table.perturbation_error, table.nonuniformity_error)
     base = table.estimate
     assert list(table.error) == pytest.approx(error)
@@ -262,16 +262,16 @@ def test_errors_intervals_and_relative_errors_follow_from_the_two_parts(release)
 
 def test_reliable_is_at_or_under_the_threshold(release):
     box = (0, 0, 3.5, 4)
-    relative = release.query(box).loc[0, "relative_error"]
-    assert release.query(box, threshold=relative).loc[0, "reliable"]
-    assert not release.query(box, threshold=np.nextafter(relative, 0)).loc[0, "reliable"]
+    relative = release.query(box).table.loc[0, "relative_error"]
+    assert release.query(box, threshold=relative).table.loc[0, "reliable"]
+    assert not release.query(box, threshold=np.nextafter(relative, 0)).table.loc[0, "reliable"]
 
 
 def test_lower_is_never_below_zero_and_intervals_grow_with_confidence():
     release = grid_release([[0, -5], [-3, 1]], 0.1)
     widths = []
     for confidence in (1e-12, 0.5, 0.95, np.nextafter(1, 0)):
-        table = release.query([(0, 0, 1, 1), (0, 0, 2, 2)], confidence=confidence)
+        table = release.query([(0, 0, 1, 1), (0, 0, 2, 2)], confidence=confidence).table
         assert (table.lower >= 0).all()
         assert (table.lower <= table.estimate).all()
         assert np.isfinite(table.upper).all()
@@ -283,7 +283,7 @@ def test_the_relative_error_of_nothing_is_infinite():
     release = grid_release([[0, 0], [0, 0]], 1)
     signed = grid_release([[-40, 0], [0, 5_000_000]], 1)
     for each, box in ((release, (0, 0, 2, 2)), (signed, (0, 0, 1, 1))):
-        answer = each.query([box]).iloc[0]
+        answer = each.query([box]).table.iloc[0]
         assert answer.estimate == 0
         assert answer.error > 0
         assert np.isinf(answer.relative_error)
@@ -296,14 +296,14 @@ def test_the_relative_error_of_nothing_is_infinite():
 
 def test_a_small_estimate_in_a_large_release_is_judged_by_itself():
     release = grid_release([[3, 0], [0, 5_000_000]], 1)
-    answer = release.query([(0, 0, 1, 1)]).iloc[0]
+    answer = release.query([(0, 0, 1, 1)]).table.iloc[0]
     assert answer.relative_error == pytest.approx(answer.error / answer.estimate)
     assert answer.quality == "poor"
 
 
 def test_the_whole_domain_is_the_root():
     release = release_of(random_tree(np.random.default_rng(5), height=4))
-    table = release.query([(0, 0, 64, 64)])
+    table = release.query([(0, 0, 64, 64)]).table
     assert table.loc[0, "estimate"] == pytest.approx(release.total)
     deviation = math.sqrt(release.estimates.variance[0])
     assert table.loc[0, "perturbation_error"] == pytest.approx(deviation)

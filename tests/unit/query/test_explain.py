@@ -31,8 +31,8 @@ def releases():
 def test_the_parts_are_those_of_the_answer():
     for rng, release in releases():
         boxes = random_queries(rng, LATTICE, 8)
-        table = release.query(boxes)
-        for (_, row), found in zip(table.iterrows(), release.explain(boxes), strict=True):
+        table = release.query(boxes).table
+        for (_, row), found in zip(table.iterrows(), release.query(boxes).explain(), strict=True):
             now = found.remedies.iloc[0]
             for name in ("perturbation_error", "nonuniformity_error", "error"):
                 assert now[name] == pytest.approx(row[name], rel=1e-9, abs=1e-9)
@@ -48,9 +48,9 @@ def test_the_parts_are_those_of_the_answer():
 def test_more_epsilon_is_a_release_of_more_epsilon():
     rng, release = next(releases())
     [box] = random_queries(rng, LATTICE, 1)
-    [found] = release.explain(box)
+    [found] = release.query(box).explain()
     tree = replace(release.tree, loss=release.tree.loss * 5)
-    dearer = changed(release, tree=tree, epsilon=release.record.epsilon * 5).query(box)
+    dearer = changed(release, tree=tree, epsilon=release.record.epsilon * 5).query(box).table
     at = found.remedies.set_index("change")["perturbation_error"]["5 times the epsilon"]
     assert at == pytest.approx(dearer.loc[0, "perturbation_error"], rel=1e-12)
 
@@ -58,7 +58,7 @@ def test_more_epsilon_is_a_release_of_more_epsilon():
 def test_more_epsilon_than_there_may_be_is_not_offered():
     _, release = next(releases())
     dear = changed(release, epsilon=900 * 10**9)
-    [found] = dear.explain((0, 0, 10.5, 10.5))
+    [found] = dear.query((0, 0, 10.5, 10.5)).explain()
     assert found.remedies["change"].tolist() == ["as it is", "cells half as wide at its edge"]
 
 
@@ -80,7 +80,7 @@ def test_a_refined_tree_is_a_tree_with_quarters():
 
 def test_a_query_of_whole_cells_has_nothing_to_refine():
     _, release = next(releases())
-    [found] = release.explain((0, 0, 64, 64))
+    [found] = release.query((0, 0, 64, 64)).explain()
     assert len(found.cut) == 0
     assert found.noise_share == 1
     assert found.remedies["nonuniformity_error"].eq(0).all()
@@ -91,7 +91,10 @@ def test_a_polygon_is_explained_as_the_box_that_it_is():
     for rng, release in releases():
         boxes = random_queries(rng, LATTICE, 3)
         shapes = list(shapely.box(*boxes.T))
-        ways = release.explain(boxes), release.explain(shapes, crs=release.domain.crs)
+        ways = (
+            release.query(boxes).explain(),
+            release.query(shapes, crs=release.domain.crs).explain(),
+        )
         for one, other in zip(*ways, strict=True):
             for name in ("perturbation_error", "nonuniformity_error"):
                 assert one.remedies[name].to_numpy() == pytest.approx(

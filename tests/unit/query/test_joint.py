@@ -26,22 +26,22 @@ def release():
 def test_polygons_keep_their_columns_and_index(release):
     shapes = [shapely.box(0, 0, 1, 1), shapely.Point(2, 2).buffer(1.5)]
     table = gpd.GeoDataFrame({"name": ["a", "b"]}, geometry=shapes, crs="EPSG:3857", index=[7, 3])
-    answers = release.joint(table).answers
+    answers = release.query(table).joint().answers
     assert answers.index.tolist() == [7, 3]
     assert list(answers.columns[-2:]) == ["joint_lower", "joint_upper"]
     assert "name" in answers
     with pytest.raises(ParameterError, match="joint_lower"):
-        release.joint(table.assign(joint_lower=1))
+        release.query(table.assign(joint_lower=1)).joint()
 
 
 def test_touching_polygons_do_not_overlap(release):
     shapes = [shapely.box(0, 0, 1.7, 4), shapely.box(1.7, 0, 4, 4), shapely.box(0, 3, 4, 4)]
-    assert release.joint(shapes[:2], crs=release.domain.crs).overlap is None
-    assert release.joint(shapes, crs=release.domain.crs).overlap == (0, 2)
+    assert release.query(shapes[:2], crs=release.domain.crs).joint().overlap is None
+    assert release.query(shapes, crs=release.domain.crs).joint().overlap == (0, 2)
 
 
 def test_no_regions(release):
-    joint = release.joint(np.empty((0, 4)))
+    joint = release.query(np.empty((0, 4))).joint()
     assert len(joint) == 0
     assert joint.covariance.shape == (0, 0)
     assert joint.total().estimate == 0
@@ -50,11 +50,11 @@ def test_no_regions(release):
 def test_too_many_regions(release, monkeypatch):
     monkeypatch.setattr(regions_module, "MAX_REGIONS", 2)
     with pytest.raises(ParameterError, match="at most 2 for joint answers, got 3"):
-        release.joint([(0, 0, 1, 1)] * 3)
+        release.query([(0, 0, 1, 1)] * 3).joint()
 
 
 def test_what_joint_answers_refuse(release, subtests):
-    joint = release.joint([(0, 0, 1, 1), (2, 0, 4, 2)])
+    joint = release.query([(0, 0, 1, 1), (2, 0, 4, 2)]).joint()
     for weights in ([1], [[1, 1]], [1, math.nan], [1, 1, 1]):
         with subtests.test(weights), pytest.raises(ParameterError, match="weights"):
             joint.combine(weights)
@@ -64,7 +64,7 @@ def test_what_joint_answers_refuse(release, subtests):
 
 
 def test_disjoint_cells_do_not_covary(release):
-    joint = release.joint([(0, 0, 1, 1), (2, 0, 4, 2)])
+    joint = release.query([(0, 0, 1, 1), (2, 0, 4, 2)]).joint()
     assert joint.covariance == pytest.approx(np.diag([VARIANCE, 4 * VARIANCE]), abs=1e-9)
     assert joint.correlation == pytest.approx(np.eye(2), abs=1e-9)
     total = joint.total()
@@ -75,7 +75,7 @@ def test_disjoint_cells_do_not_covary(release):
 
 
 def test_shared_cells_covary_by_what_is_shared(release):
-    joint = release.joint([(0, 0, 2, 1), (1, 0, 3, 1)])
+    joint = release.query([(0, 0, 2, 1), (1, 0, 3, 1)]).joint()
     assert joint.covariance[0, 1] == pytest.approx(VARIANCE)
     assert joint.difference(0, 1).error == pytest.approx(math.sqrt(2 * VARIANCE))
     assert joint.overlap == (0, 1)
@@ -85,7 +85,7 @@ def test_shared_cells_covary_by_what_is_shared(release):
 
 
 def test_two_halves_of_a_cell_vary_against_each_other(release):
-    joint = release.joint([(0, 0, 0.5, 1), (0.5, 0, 1, 1)])
+    joint = release.query([(0, 0, 0.5, 1), (0.5, 0, 1, 1)]).joint()
     spread = joint.nonuniformity_covariance
     assert spread[0, 1] == pytest.approx(-spread[0, 0])
     assert spread[0, 0] > 0
@@ -103,7 +103,7 @@ def test_a_matrix_that_is_no_covariance_is_repaired():
 
 
 def test_a_ratio(release):
-    joint = release.joint([(0, 0, 2, 2), (2, 2, 4, 4)])
+    joint = release.query([(0, 0, 2, 2), (2, 2, 4, 4)]).joint()
     ratio = joint.ratio(0, 1)
     x, y = joint.answers.estimate
     assert ratio.estimate == pytest.approx(x / y)
@@ -117,7 +117,7 @@ def test_a_ratio(release):
 def test_a_ratio_over_nothing():
     domain = domain_of((2, 2))
     release = psd.Release.from_counts(psd.grid_tree(domain, 2), [90, 0, 0, 0], 1.0, domain=domain)
-    ratio = release.joint([(0, 0, 1, 1), (0, 1, 1, 2)]).ratio(0, 1)
+    ratio = release.query([(0, 0, 1, 1), (0, 1, 1, 2)]).joint().ratio(0, 1)
     assert math.isnan(ratio.estimate)
     assert ratio.error == math.inf
     assert 0 < ratio.lower < ratio.upper == math.inf

@@ -72,13 +72,13 @@ def test_boxes_are_counted_exactly_where_every_value_is_measured(name):
     release, points, count = measured(name)
     boxes = random_boxes(release.domain)
     expected = [count_in_box(release.domain, points, count, box) for box in boxes]
-    answers = release.query(boxes)
+    answers = release.query(boxes).table
     assert answers.estimate.to_numpy() == pytest.approx(np.array(expected, float), abs=1e-6)
     assert (answers.nonuniformity_error == 0).all()
     assert release.estimate(boxes) == pytest.approx(np.array(expected, float), abs=1e-6)
     # One at a time, without the compiled walk and the table of sums.
     for box, value in list(zip(boxes, expected, strict=True))[:5]:
-        assert release.query([box]).estimate[0] == pytest.approx(value, abs=1e-6)
+        assert release.query([box]).table.estimate[0] == pytest.approx(value, abs=1e-6)
 
 
 @pytest.mark.deep
@@ -90,7 +90,7 @@ def test_a_polygon_that_is_a_box_has_the_answer_of_the_box(name, size, view):
     boxes = random_boxes(release.domain)
     west, south, east, north = boxes.T
     shapes = gpd.GeoSeries(shapely.box(west, south, east, north), crs=METRES)
-    by_box, by_polygon = release.query(boxes), release.query(shapes)
+    by_box, by_polygon = release.query(boxes).table, release.query(shapes).table
     for column in ("estimate", "perturbation_error", "nonuniformity_error"):
         assert by_polygon[column].to_numpy() == pytest.approx(
             by_box[column].to_numpy(), rel=1e-6, abs=1e-6
@@ -99,22 +99,22 @@ def test_a_polygon_that_is_a_box_has_the_answer_of_the_box(name, size, view):
 
 def test_a_box_between_two_values_is_empty_without_an_error():
     release, _, _ = measured("values at the bounds")
-    answer = release.query([(0.12, 2.0, 0.18, 4.0)]).iloc[0]
+    answer = release.query([(0.12, 2.0, 0.18, 4.0)]).table.iloc[0]
     assert (answer.estimate, answer.error, answer.lower, answer.upper) == (0, 0, 0, 0)
     thin = gpd.GeoSeries([shapely.box(0.12, 2.0, 0.18, 4.0)], crs=METRES)
-    answer = release.query(thin).iloc[0]
+    answer = release.query(thin).table.iloc[0]
     assert (answer.estimate, answer.error) == (0, 0)
 
 
 def test_empty_boxes_are_explained_and_answered_jointly():
     release, _, _ = measured("values at the bounds", (5, 4))
     empty, filled = (0.12, 2.4, 0.18, 3.9), (-0.5, 2.3, 0.5, 4.0)
-    explained = release.explain([empty, filled])
+    explained = release.query([empty, filled]).explain()
     assert [len(found.inside) + len(found.cut) > 0 for found in explained] == [False, True]
     assert (explained[0].remedies.error == 0).all()
-    joint = release.joint([empty, filled])
+    joint = release.query([empty, filled]).joint()
     assert joint.covariance[0].tolist() == [0, 0]
-    assert joint.total().estimate == pytest.approx(release.query([filled]).estimate[0])
+    assert joint.total().estimate == pytest.approx(release.query([filled]).table.estimate[0])
     assert release.nested([empty, filled]).estimate[0] == 0
 
 
@@ -138,7 +138,7 @@ def test_polygons_that_tile_share_no_value(size):
     outer = [(west, south), (east, south), (east, north), (west, north)]
     parts = [shapely.Polygon([centre, inner[n], inner[n - 3]]) for n in range(4)]
     parts += [shapely.Polygon([inner[n], outer[n], outer[n - 3], inner[n - 3]]) for n in range(4)]
-    answers = release.query(gpd.GeoSeries(parts, crs=METRES))
+    answers = release.query(gpd.GeoSeries(parts, crs=METRES)).table
     assert answers.estimate.sum() == pytest.approx(count.sum(), abs=1e-5)
     if size is None:
         clear = [shapely.contains_xy(shapely.buffer(p, -1e-3), *points) for p in parts]
@@ -154,7 +154,7 @@ def test_polygons_hold_the_values_inside_them():
         shapely.convex_hull(shapely.MultiPoint(rng.uniform((-50, -50), (750, 950), (6, 2))))
         for _ in range(40)
     ]
-    answers = release.query(gpd.GeoSeries(shapes, crs=METRES))
+    answers = release.query(gpd.GeoSeries(shapes, crs=METRES)).table
     expected = [count[shapely.contains_xy(shape, *points)].sum() for shape in shapes]
     assert answers.estimate.to_numpy() == pytest.approx(np.array(expected, float), abs=1e-5)
     assert (answers.nonuniformity_error == 0).all()
@@ -163,9 +163,9 @@ def test_polygons_hold_the_values_inside_them():
 def test_leaves_of_more_values_are_measured_by_area(monkeypatch):
     release, _, _ = measured("a large step", (3, 3))
     shape = gpd.GeoSeries([shapely.Polygon([(10, 10), (310, 50), (140, 500)])], crs=METRES)
-    by_value = release.query(shape).estimate[0]
+    by_value = release.query(shape).table.estimate[0]
     monkeypatch.setattr(polygon_values, "MAX_VALUES", 10)
-    by_area = release.query(shape).estimate[0]
+    by_area = release.query(shape).table.estimate[0]
     assert by_area != by_value
     assert by_area == pytest.approx(by_value, rel=0.2)
 
@@ -176,9 +176,11 @@ def test_the_batches_do_not_change_an_answer(monkeypatch):
     shape = gpd.GeoSeries(
         [shapely.Point(0, 3).buffer(0.8), shapely.Point(0, 3).buffer(0.3)], crs=METRES
     )
-    together = release.query(shape)
+    together = release.query(shape).table
     monkeypatch.setattr(polygon_values, "_VALUES_PER_BATCH", 7)
-    assert release.query(shape).estimate.to_numpy() == pytest.approx(together.estimate.to_numpy())
+    assert release.query(shape).table.estimate.to_numpy() == pytest.approx(
+        together.estimate.to_numpy()
+    )
 
 
 @pytest.mark.deep
@@ -194,7 +196,7 @@ def test_cells_of_a_raster_are_what_queries_answer(name, size, raster, view):
     row, column = np.divmod(np.arange(raster[0] * raster[1]), raster[0])
     boxes = np.stack([x[column], y[row], x[column + 1], y[row + 1]], axis=1)
     assert release.domain.from_lattice(overlay.boxes) == pytest.approx(boxes, rel=1e-9, abs=1e-9)
-    answers, counts = release.query(boxes), overlay.counts()
+    answers, counts = release.query(boxes).table, overlay.counts()
     assert counts.sum() == pytest.approx(count.sum(), abs=1e-5)
     assert np.maximum(counts, 0) == pytest.approx(answers.estimate.to_numpy(), rel=1e-9, abs=1e-6)
     assert np.sqrt(overlay.perturbation_variance()) == pytest.approx(

@@ -11,7 +11,6 @@ import shapely
 import psd
 from psd.errors import DomainError, ParameterError
 from psd.query.answer_table import COLUMNS
-from psd.query.polygons import polygon_totals
 from psd.release.post_processing import PostProcessing
 from support.releases import changed
 from support.trees import METRES, random_queries, random_tree, release_of
@@ -69,11 +68,11 @@ def test_polygons_are_answered_as_by_intersection_with_every_leaf(release):
     made = shapes(np.random.default_rng(9))
     assert sum(shape.geom_type == "MultiPolygon" for shape in made) > 3
     assert sum(len(shape.interiors) for shape in made if shape.geom_type == "Polygon") > 8
-    table = release.query(made, crs=METRES)
+    table = release.query(made, crs=METRES).table
     leaf = release.tree.is_leaf
     count = release.estimates.count[leaf]
     phi, lump = release.model.unevenness.spread[leaf], release.model.unevenness.lump
-    lines = polygon_totals(release.model, made, crs=METRES).line_variance
+    lines = release.query(made, crs=METRES).areas.totals(release.index).line_variance
     for shape, row, line in zip(made, table.itertuples(), lines, strict=True):
         f = naive_fractions(release, shape)
         assert row.estimate == pytest.approx(f @ count, rel=1e-9, abs=1e-9)
@@ -84,8 +83,8 @@ def test_polygons_are_answered_as_by_intersection_with_every_leaf(release):
 def test_a_box_given_as_a_polygon_is_answered_as_the_box(release):
     boxes = random_queries(np.random.default_rng(10), (SIZE, SIZE), 60)
     boxes = np.vstack([boxes, [[0, 0, SIZE, SIZE], [-5, 3, 20, 90]]])
-    by_box = release.query(boxes)
-    by_polygon = release.query(list(shapely.box(*boxes.T)), crs=METRES)
+    by_box = release.query(boxes).table
+    by_polygon = release.query(list(shapely.box(*boxes.T)), crs=METRES).table
     assert list(by_polygon.columns) == list(by_box.columns)
     assert by_polygon["id"].tolist() == by_box["id"].tolist()
     numbers = list(COLUMNS[:-2])
@@ -95,7 +94,7 @@ def test_a_box_given_as_a_polygon_is_answered_as_the_box(release):
 
 def test_own_cells_given_as_polygons_are_the_cells(seoul):
     cells = seoul.to_geopandas("all")[["geometry"]]
-    answers = seoul.query(cells)
+    answers = seoul.query(cells).table
     assert list(answers.estimate) == pytest.approx(seoul.estimates.count)
     assert list(answers.perturbation_error) == pytest.approx(np.sqrt(seoul.estimates.variance))
     assert (answers.nonuniformity_error == 0).all()
@@ -105,7 +104,7 @@ def test_own_cells_given_as_polygons_are_the_cells(seoul):
 @pytest.mark.parametrize("density", ["uniform", "smooth"])
 def test_polygons_that_cut_no_leaf_are_answered_by_every_density(release, density):
     viewed = changed(release, post_processing=PostProcessing(density=density))
-    whole = viewed.query([shapely.box(0, 0, SIZE, SIZE)], crs=METRES)
+    whole = viewed.query([shapely.box(0, 0, SIZE, SIZE)], crs=METRES).table
     assert whole["estimate"][0] == viewed.total
     leaf = np.flatnonzero(release.tree.is_leaf)[0]
     exactly = shapely.box(*release.tree.boxes[leaf])
@@ -118,7 +117,7 @@ SQUARE = shapely.box(1, 1, 30.5, 20)
 
 
 def test_ways_to_give_one_polygon(release, subtests):
-    expected = release.query([SQUARE.bounds])
+    expected = release.query([SQUARE.bounds]).table
     for name, regions in {
         "one polygon": SQUARE,
         "list": [SQUARE],
@@ -129,7 +128,7 @@ def test_ways_to_give_one_polygon(release, subtests):
         "clockwise": SQUARE.reverse(),
     }.items():
         with subtests.test(name):
-            table = release.query(regions, crs=METRES)
+            table = release.query(regions, crs=METRES).table
             assert list(table.columns) == ["id", *COLUMNS]
             assert table["id"].tolist() == [1]
             assert table.estimate[0] == pytest.approx(expected.estimate[0])
@@ -144,14 +143,16 @@ def test_the_callers_columns_and_index_are_kept(release):
         crs="EPSG:3857",
     )
     before = regions.copy()
-    answers = release.query(regions)
+    answers = release.query(regions).table
     assert isinstance(answers, gpd.GeoDataFrame)
     assert list(answers.columns) == ["name", "id", "geometry", *COLUMNS]
     assert answers.index.tolist() == ["x", "x"]
     assert answers[["name", "id", "geometry"]].equals(before)
     assert regions.equals(before)
     assert answers.crs == "EPSG:3857"
-    assert answers.estimate.iloc[0] == pytest.approx(release.query(SQUARE, crs=METRES).estimate[0])
+    assert answers.estimate.iloc[0] == pytest.approx(
+        release.query(SQUARE, crs=METRES).table.estimate[0]
+    )
 
 
 @pytest.mark.parametrize("index", [["b", "a"], ["x", "x"]])
@@ -159,12 +160,12 @@ def test_the_callers_columns_and_index_are_kept(release):
 def test_index_and_geometry_of_a_series_are_kept(release, index, stated):
     shapes = [SQUARE, shapely.box(0, 0, 5, 5)]
     regions = gpd.GeoSeries(shapes, index=index, crs="EPSG:3857" if stated else None, name="error")
-    answers = release.query(regions, crs=None if stated else METRES)
+    answers = release.query(regions, crs=None if stated else METRES).table
     assert list(answers.columns) == ["id", "geometry", *COLUMNS]
     assert answers.index.tolist() == index
     assert answers.geometry.tolist() == shapes
     assert answers.crs == "EPSG:3857"
-    assert answers.estimate.tolist() == release.query(shapes, crs=METRES).estimate.tolist()
+    assert answers.estimate.tolist() == release.query(shapes, crs=METRES).table.estimate.tolist()
 
 
 @pytest.mark.parametrize("ids", [True, False])
@@ -172,20 +173,20 @@ def test_index_and_columns_of_boxes_are_kept(release, ids):
     sides = {"west": [1, 0], "south": [1, 0], "east": [30.5, 5], "north": [20, 5]}
     named = {"id": ["p", "q"]} if ids else {}
     boxes = pd.DataFrame(sides | {"estimate": [1, 2], "town": ["A", "B"]} | named, index=[7, 7])
-    answers = release.query(boxes)
+    answers = release.query(boxes).table
     columns = [*sides, "town", "id"] if ids else ["id", *sides, "town"]
     assert list(answers.columns) == [*columns, *COLUMNS]
     assert answers["id"].tolist() == (["p", "q"] if ids else [1, 2])
     assert answers.index.tolist() == [7, 7]
-    expected = release.query(boxes[list(sides)].to_numpy())
+    expected = release.query(boxes[list(sides)].to_numpy()).table
     assert answers.estimate.tolist() == expected.estimate.tolist()
 
 
 def test_names_of_columns(release):
     square = gpd.GeoDataFrame({"shape": [SQUARE]}, geometry="shape", crs=METRES)
-    answers = release.query(square)
+    answers = release.query(square).table
     assert (answers.geometry.name, len(answers)) == ("shape", 1)
-    nothing = release.query(gpd.GeoDataFrame({"name": []}, geometry=[], crs=METRES))
+    nothing = release.query(gpd.GeoDataFrame({"name": []}, geometry=[], crs=METRES)).table
     assert len(nothing) == 0
     assert list(nothing.columns) == ["name", "geometry", *COLUMNS]
     for column in ("estimate", "reliable"):  # they would be overwritten
@@ -207,8 +208,8 @@ def test_regions_in_metres_are_brought_to_degrees(seoul):
     fine = shapely.segmentize(shapely.box(west, south, east, north), 0.001)
     for crs in ("EPSG:5179", "EPSG:3857"):
         metres = gpd.GeoSeries([fine], crs="EPSG:4326").to_crs(crs)
-        expected = seoul.query([(west, south, east, north)]).loc[0]
-        answer = seoul.query(metres).loc[0]
+        expected = seoul.query([(west, south, east, north)]).table.loc[0]
+        answer = seoul.query(metres).table.loc[0]
         assert answer["estimate"] == pytest.approx(expected["estimate"], rel=1e-5)
         assert answer["perturbation_error"] == pytest.approx(
             expected["perturbation_error"], rel=1e-3
@@ -222,9 +223,9 @@ def test_long_lines_are_divided_before_they_are_brought_over(seoul):
     regions = gpd.GeoSeries([square], crs="EPSG:5179")
     corners = regions.to_crs("EPSG:4326")
     dense = gpd.GeoSeries([shapely.segmentize(square, 50)], crs="EPSG:5179").to_crs("EPSG:4326")
-    expected = seoul.query(dense).estimate[0]
-    assert abs(seoul.query(corners).estimate[0] - expected) > 1e-4 * expected
-    assert seoul.query(regions).estimate[0] == pytest.approx(expected, rel=1e-7)
+    expected = seoul.query(dense).table.estimate[0]
+    assert abs(seoul.query(corners).table.estimate[0] - expected) > 1e-4 * expected
+    assert seoul.query(regions).table.estimate[0] == pytest.approx(expected, rel=1e-7)
 
 
 def test_the_answer_stays_in_the_callers_crs(seoul):
@@ -234,7 +235,7 @@ def test_the_answer_stays_in_the_callers_crs(seoul):
         index=[5, 5],
         crs="EPSG:4326",
     ).to_crs("EPSG:5179")
-    answers = seoul.query(regions)
+    answers = seoul.query(regions).table
     assert answers.crs == "EPSG:5179"
     assert answers.geometry.equals(regions.geometry)
     assert answers.index.tolist() == [5, 5]
@@ -243,8 +244,8 @@ def test_the_answer_stays_in_the_callers_crs(seoul):
 def test_axis_order_is_x_before_y_whatever_the_authority_says(seoul):
     # EPSG:4326 is latitude first for the authority; so is EPSG:4019.
     regions = gpd.GeoSeries([shapely.box(126.6, 37.2, 126.9, 37.4)], crs="EPSG:4019")
-    expected = seoul.query([(126.6, 37.2, 126.9, 37.4)]).estimate[0]
-    assert seoul.query(regions).estimate[0] == pytest.approx(expected, rel=1e-4)
+    expected = seoul.query([(126.6, 37.2, 126.9, 37.4)]).table.estimate[0]
+    assert seoul.query(regions).table.estimate[0] == pytest.approx(expected, rel=1e-4)
 
 
 # --- what is refused ----------------------------------------------------------------------
@@ -288,6 +289,6 @@ def test_a_missing_shape_in_another_crs_is_refused_too(seoul):
 
 
 def test_a_part_outside_is_not_answered_for(release):
-    inside = release.query(shapely.box(50, 50, 64, 64), crs=METRES).iloc[0, 1:]
-    reaching = release.query(shapely.box(50, 50, 1000, 1000), crs=METRES).iloc[0, 1:]
+    inside = release.query(shapely.box(50, 50, 64, 64), crs=METRES).table.iloc[0, 1:]
+    reaching = release.query(shapely.box(50, 50, 1000, 1000), crs=METRES).table.iloc[0, 1:]
     assert list(reaching) == pytest.approx(list(inside))

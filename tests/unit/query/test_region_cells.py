@@ -47,7 +47,7 @@ BOXES = [(0, 0, 8, 8), (1, 1, 2.5, 3), (3.01, 0.2, 7.3, 6.6), (4, 4, 4.01, 4.01)
 
 @pytest.mark.parametrize("box", BOXES)
 def test_a_box_takes_the_share_of_each_part(release, box):
-    [answer] = release.query([box]).to_dict("records")
+    [answer] = release.query([box]).table.to_dict("records")
     assert answer["estimate"] == pytest.approx(expected(release, shapely.box(*box)), abs=1e-6)
     assert release.estimate([box]) == pytest.approx(answer["estimate"])
     assert answer["lower"] <= answer["estimate"] <= answer["upper"]
@@ -67,16 +67,16 @@ def test_many_boxes_have_the_answers_of_each(release):
 def test_a_polygon_takes_the_share_of_each_part(release, seed):
     points = np.random.default_rng(seed).uniform(0, 8, (6, 2))
     polygon = shapely.convex_hull(shapely.multipoints(points))
-    [answer] = release.query([polygon], crs="EPSG:3857").to_dict("records")
+    [answer] = release.query([polygon], crs="EPSG:3857").table.to_dict("records")
     assert answer["estimate"] == pytest.approx(expected(release, polygon), abs=1e-6)
     assert answer["nonuniformity_error"] > 0
 
 
 def test_polygons_of_regions_have_the_answers_of_the_regions(release):
-    shapes, named = release.tree.regions.shapes(), release.query_regions()
+    shapes, named = release.tree.regions.shapes(), release.query().table
     union = shapely.union_all(shapes[[2, 5]])
-    answers = release.query([*shapes, union], crs="EPSG:3857")
-    together = release.query_regions(ids=[[named["id"][2], named["id"][5]]])
+    answers = release.query([*shapes, union], crs="EPSG:3857").table
+    together = release.query([[named["id"][2], named["id"][5]]]).table
     for name in ("estimate", "error", "upper"):
         both = [*named[name], *together[name]]
         np.testing.assert_allclose(answers[name], both, rtol=1e-6, atol=1e-6)
@@ -85,7 +85,7 @@ def test_polygons_of_regions_have_the_answers_of_the_regions(release):
 def test_a_box_is_answered_as_the_polygon_with_its_sides(release):
     box = (1.3, 2.2, 6.1, 7.7)
     [by_box], [by_polygon] = (
-        release.query([query], crs="EPSG:3857" if number else None).to_dict("records")
+        release.query([query], crs="EPSG:3857" if number else None).table.to_dict("records")
         for number, query in enumerate((box, shapely.box(*box)))
     )
     for name in ("estimate", "error", "upper"):

@@ -40,7 +40,7 @@ def release(request, wards):
 
 def assert_answered_as(release, polygons, ids):
     """Polygons have the answers of unions of regions, to the bit."""
-    answers, named = release.query(polygons), release.query_regions(ids=ids)
+    answers, named = release.query(polygons).table, release.query(ids).table
     for name in ("estimate", "error", "perturbation_error", "lower", "upper"):
         assert answers[name].tolist() == named[name].tolist()
     assert (answers["nonuniformity_error"] == 0).all()
@@ -89,12 +89,12 @@ def test_a_small_polygon_inside_a_region_is_no_union(release, wards):
     spot = np.array([wards.geometry[4].centroid.buffer(1e-4)], dtype=object)
     is_union, *_ = find_unions(release.tree, spot)
     assert not is_union.any()
-    answer = release.query(list(spot), crs=wards.crs)
+    answer = release.query(list(spot), crs=wards.crs).table
     assert answer["nonuniformity_error"].min() > 0
 
 
 def test_a_polygon_without_a_region_has_no_records(release):
-    [answer] = release.query([shapely.box(127.8, 37.2, 128, 37.4)], crs="EPSG:4326").to_dict(
+    [answer] = release.query([shapely.box(127.8, 37.2, 128, 37.4)], crs="EPSG:4326").table.to_dict(
         "records"
     )
     assert (answer["estimate"], answer["error"]) == (0, 0)

@@ -45,7 +45,9 @@ def test_limits_of_a_caller():
 def test_an_interval_that_holds_0_makes_an_estimate_poor():
     release = grid_release([[20, 0], [0, 900]], "0.5")
     box = [(0, 0, 1, 1)]
-    usual, sure = (release.query(box, confidence=level).iloc[0] for level in (0.95, 1 - 1e-12))
+    usual, sure = (
+        release.query(box, confidence=level).table.iloc[0] for level in (0.95, 1 - 1e-12)
+    )
     assert usual.lower > 0
     assert usual.quality == "use with care"
     assert sure.lower == 0

@@ -45,7 +45,7 @@ def series(days=5, epsilon=1.0, seed=3, records=400, towns=1):
         counts.append(points)
     last = np.datetime64("2024-01-01") + days - 1
     slices = psd.TimeSlices.parse("day", f"2024-01-01..{last}")
-    return psd.SeriesRelease.of(slices, releases), np.concatenate(counts)
+    return psd.Release.from_slices(slices, releases), np.concatenate(counts)
 
 
 def test_unbiased_estimates_and_variances_of_noise_are_added():
@@ -77,16 +77,16 @@ def test_unevenness_is_the_largest_that_any_correlation_gives():
 def test_a_sum_over_one_slice_is_its_answer():
     data, _ = series()
     for regions in (BOXES, gpd.GeoSeries([shapely.box(1.5, 2, 7, 9)], crs="EPSG:3857")):
-        one = data.total(regions, "2024-01-03", "2024-01-03")
-        answer = data["2024-01-03"].query(regions)
+        one = data.query(regions, when="2024-01-03").table
+        answer = data["2024-01-03"].query(regions).table
         assert list(one.columns) == list(answer.columns)
         assert one[list(NAMES)].to_numpy() == pytest.approx(answer[list(NAMES)].to_numpy())
 
 
 def test_a_sum_is_that_of_the_slices_between():
     data, _ = series()
-    named = data.total(BOXES, "2024-01-02", "2024-01-04")
-    parts = [data[f"2024-01-0{day}"].query(BOXES) for day in (2, 3, 4)]
+    named = data.query(BOXES, when="2024-01-02..2024-01-04").table
+    parts = [data[f"2024-01-0{day}"].query(BOXES).table for day in (2, 3, 4)]
     signed = [changed(data[f"2024-01-0{day}"], post_processing=SIGNED) for day in (2, 3, 4)]
     noise = np.sqrt(sum(view.query(BOXES)["perturbation_error"] ** 2 for view in signed))
     assert named["perturbation_error"].to_numpy() == pytest.approx(noise)
@@ -98,15 +98,16 @@ def test_a_sum_is_that_of_the_slices_between():
 
 def test_all_slices_are_added_by_default():
     data, _ = series()
-    everything = data.total(BOXES)["estimate"]
-    assert everything.tolist() == data.total(BOXES, "2024-01-01", "2024-01-05")["estimate"].tolist()
+    everything = data.query(BOXES)["estimate"]
+    named = data.query(BOXES, when="2024-01-01..2024-01-05")["estimate"]
+    assert everything.tolist() == named.tolist()
     assert everything.iloc[2] == pytest.approx(2000, abs=60)
 
 
 def test_boxes_and_polygons_have_the_same_sums():
     data, _ = series()
     shapes = gpd.GeoSeries(shapely.box(*BOXES.T), crs="EPSG:3857")
-    by_shape, by_box = data.total(shapes), data.total(BOXES)
+    by_shape, by_box = data.query(shapes).table, data.query(BOXES).table
     assert by_shape["estimate"].to_numpy() == pytest.approx(by_box["estimate"].to_numpy())
     assert by_shape.geometry.tolist() == shapes.tolist()
 
@@ -115,8 +116,8 @@ def test_sums_of_nearly_empty_slices_are_not_too_large():
     """A sum of published answers, which are never negative, would be far above the truth."""
     data, _ = series(days=28, epsilon=0.05, records=1)
     empty = [(12.0, 12.0, 16.0, 16.0)]
-    total = data.total(empty)
-    published = data.query(empty)["estimate"].sum()
+    total = data.query(empty).table
+    published = data.query(empty, each="slice")["estimate"].sum()
     assert total["estimate"].iloc[0] < 0.7 * published
     assert total["lower"].iloc[0] == 0
 
@@ -132,7 +133,7 @@ def test_intervals_cover_where_all_slices_are_uneven_alike():
     for seed in range(16):
         data, points = series(days=6, seed=seed, towns=6)
         inside = count(points, boxes)
-        total = data.total(boxes)
+        total = data.query(boxes).table
         own += int(((total["lower"] <= inside) & (inside <= total["upper"])).sum())
         uneven = np.sqrt(sum(r.query(boxes)["nonuniformity_error"] ** 2 for r in data.releases))
         width = 1.96 * np.hypot(total["perturbation_error"], uneven)
@@ -141,34 +142,62 @@ def test_intervals_cover_where_all_slices_are_uneven_alike():
     assert independent < 0.9 * 48
 
 
-@pytest.mark.parametrize(
-    ("ends", "sentence"),
-    [
-        (
-            ("2024-01-02", "2024-01-09"),
-            "slices must be among the 5 .*'2024-01-06' is not in this series",
-        ),
-        (("2023-12-31", "2024-01-02"), "slices must .*'2023-12-31' is not in this series"),
-        (("2024-01", "2024-02"), "2024-01"),
-        (("2024-01-04", "2024-01-02"), "2024-01-04"),
-    ],
-)
-def test_slices_that_the_series_does_not_have_are_refused(ends, sentence):
+def test_a_window_is_made_of_slices_of_any_length():
+    data, _ = series(days=35)
+    month = data.query(BOXES, when="2024-01").table
+    days = data.query(BOXES, when="2024-01-01..2024-01-31").table
+    assert month.equals(days)
+    each = data.query(BOXES, when="2024-W02", each="slice").table
+    assert each["slice"].tolist() == [f"2024-01-{day:02}" for day in range(8, 15) for _ in BOXES]
+    assert data.query(BOXES, when=" 2024-W01 .. 2024-01-09 ").slices.keys() == set(
+        data.slices.names[:9]
+    )
+
+
+def test_windows_that_are_not_made_of_slices_are_refused(subtests):
     data, _ = series()
-    with pytest.raises(ParameterError, match=sentence):
-        data.total(BOXES, *ends)
+    months = psd.TimeSlices.parse("month", "2024-01..2024-03")
+    table = [
+        ("got 2024-01-02..2024-01-09, .* edges are 2024-01-02 and 2024-01-06$",
+         data.slices, "2024-01-02..2024-01-09"),
+        ("got 2023-12-31..2024-01-02, .* edges are 2024-01-01 and 2024-01-03$",
+         data.slices, "2023-12-31..2024-01-02"),
+        ("got 2024-01, from 2024-01-01 to 2024-02-01; .* 2024-01-01 and 2024-01-06$",
+         data.slices, "2024-01"),
+        ("from 2024-01-02T05 to 2024-01-02T06; .* 2024-01-02 and 2024-01-03$",
+         data.slices, "2024-01-02T05"),
+        ("edges are 2024-02-01 and 2024-03-01$", months, "2024-02-03"),
+        ("edges are 2024-03-01 and 2024-04-01$", months, "2025-07"),
+        ("when must run forward", data.slices, "2024-01-04..2024-01-02"),
+        *(("when must be a month, week, day or hour", months, text) for text in (
+            "2024-01,2024-02", "2024-1", "..", "2024-01..", "", 5)),
+    ]  # fmt: skip
+    for sentence, slices, text in table:
+        with subtests.test(text), pytest.raises(ParameterError, match=sentence):
+            slices.window(text)
+    with pytest.raises(ParameterError, match="the nearest edges"):
+        data.query(BOXES, when="2024-01")
 
 
 def test_a_gap_between_slices_is_refused_unless_all_are_added():
     data, _ = series(days=2)
     months = psd.TimeSlices.parse("month", "2024-01,2024-03")
-    gap = psd.SeriesRelease.of(months, list(data.releases))
-    assert len(gap.total(BOXES)) == 3
-    with pytest.raises(ParameterError, match="'2024-02' is not in this series"):
-        gap.total(BOXES, "2024-01", "2024-03")
+    gap = psd.Release.from_slices(months, list(data.releases))
+    assert len(gap.query(BOXES).table) == 3
+    with pytest.raises(ParameterError, match="there are none from 2024-02-01 to 2024-03-01"):
+        gap.query(BOXES, when="2024-01..2024-03")
 
 
 def test_named_regions_need_a_series_that_has_them():
     data, _ = series()
-    with pytest.raises(ParameterError, match="regions="):
-        data.total_regions()
+    with pytest.raises(ParameterError, match="counts no regions by name"):
+        data.query()
+
+
+def test_time_of_a_release_without_slices_is_refused(subtests):
+    data, _ = series(days=1)
+    for name, value in (("when", "2024-01"), ("each", "slice")):
+        with subtests.test(name), pytest.raises(ParameterError, match=f"{name} must be left out"):
+            data.releases[0].query(BOXES, **{name: value})
+    with pytest.raises(ParameterError, match="each must be 'slice' or left out, got 'month'"):
+        data.query(BOXES, each="month")

@@ -132,7 +132,7 @@ def test_a_build_and_its_series_state_what_is_given(tmp_path):
     series = psd.load(tmp_path / "s.psd.parquet")
     assert series.about == series["2024-02"].about == ABOUT
     with pytest.raises(ParameterError, match="differ in about"):
-        psd.SeriesRelease.of(months, [release(title="a"), release(title="b")])
+        psd.Release.from_slices(months, [release(title="a"), release(title="b")])
 
 
 @pytest.mark.deep

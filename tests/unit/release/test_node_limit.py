@@ -24,14 +24,13 @@ MONTHS = psd.TimeSlices.parse("month", "2024-01..2024-03")
 
 @pytest.fixture(params=["release", "series"])
 def path(request, tmp_path):
-    made = MADE if request.param == "release" else psd.SeriesRelease.of(MONTHS, [MADE] * 3)
+    made = MADE if request.param == "release" else psd.Release.from_slices(MONTHS, [MADE] * 3)
     made.save(tmp_path / "r")
     return tmp_path / "r"
 
 
 def loaders(path):
-    kind = psd.SeriesRelease if isinstance(psd.load(path), psd.SeriesRelease) else psd.Release
-    return psd.load, kind.load, lambda path, **limit: verify(path, **limit)
+    return psd.load, psd.Release.load, lambda path, **limit: verify(path, **limit)
 
 
 def test_the_limit_is_of_all_nodes_together_and_may_be_set(path, subtests):
@@ -70,7 +69,7 @@ def test_four_million_nodes_are_read_by_default_and_no_more():
 def test_a_file_has_no_more_bytes_than_its_nodes_take(path):
     with path.open("r+b") as file:
         file.truncate(2**26 + 64 * 50 + 1)
-    for load in (psd.Release.load, psd.SeriesRelease.load):
+    for load in (psd.Release.load, psd.Release.load):
         with pytest.raises(ReleaseFormatError, match=r"at most 67,112,064 bytes .* 67,112,065;"):
             load(path, max_nodes=50)
         with pytest.raises(ReleaseFormatError, match="cannot be read as a release"):

@@ -21,7 +21,7 @@ MONTHS = psd.TimeSlices.parse("month", "2024-01..2024-03")
 
 def made(kind):
     release = release_of(random_tree(np.random.default_rng(3)))
-    return release if kind == "release" else psd.SeriesRelease.of(MONTHS, [release] * 3)
+    return release if kind == "release" else psd.Release.from_slices(MONTHS, [release] * 3)
 
 
 READ = {"release": decode, "series": decode_series}

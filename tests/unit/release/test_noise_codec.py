@@ -46,7 +46,7 @@ def test_a_gaussian_release_is_read_as_it_was_written():
     assert again.guarantee_text.startswith("epsilon 1 and delta 1e-6 (rho 0.024355970359) per")
     assert again.estimates.variance[1:] == pytest.approx(12 / (2 * LOSS.rho / 10**12))
     box = (0, 0, 1, 1)
-    assert again.query([box]).equals(release.query([box]))
+    assert again.query([box]).table.equals(release.query([box]).table)
     record = gaussian_record()
     noise = replace(record.tree.noise, factor=Fraction(7, 3))
     release = psd.Release(replace(record, tree=replace(record.tree, noise=noise)))
@@ -83,7 +83,7 @@ def test_releases_in_epsilon_alone_keep_their_format_and_column():
 def test_a_series_has_one_noise_and_is_not_joined_of_releases():
     days = TimeSlices.parse("day", "2024-01-01..2024-01-02")
     record = gaussian_record()
-    series = psd.SeriesRelease(SeriesRecord(slices=days, releases=(record, record), scope="slice"))
+    series = psd.Release(SeriesRecord(slices=days, releases=(record, record), scope="slice"))
     content = encode(series)
     assert columns_of(content)[-1] == "loss"
     again = decode_series(content)
@@ -93,7 +93,7 @@ def test_a_series_has_one_noise_and_is_not_joined_of_releases():
     with pytest.raises(ParameterError, match="differ in the noise of their counts"):
         SeriesRecord(slices=days, releases=(record, gaussian_record(13)))
     with pytest.raises(ParameterError, match="must have losses in epsilon to be joined"):
-        psd.SeriesRelease.of(days, [psd.Release(record)] * 2)
+        psd.Release.from_slices(days, [psd.Release(record)] * 2)
 
 
 def test_headers_that_are_not_valid(subtests):

@@ -83,7 +83,7 @@ def test_another_view_of_a_release_keeps_everything_but_the_answers(subtests):
             assert np.array_equal(other.estimates.signed, first.estimates.signed)
             assert np.array_equal(other.estimates.variance, first.estimates.variance)
             assert (other.model.density is None) == (density == "uniform")
-            same = other.query(box).estimate[0] == first.query(box).estimate[0]
+            same = other.query(box).table.estimate[0] == first.query(box).table.estimate[0]
             assert same == (view == PostProcessing())
             again = other.with_post_processing(PostProcessing())
-            assert again.query(box).equals(first.query(box))
+            assert again.query(box).table.equals(first.query(box).table)

@@ -46,7 +46,7 @@ def test_given_counts_are_given_again_after_loading(make, tmp_path):
         release.save(path)
         release = psd.load(path)
     assert release.with_post_processing(release.post_processing).source == "given"
-    series = decode_series(encode(psd.SeriesRelease.of(MONTHS, (make(), make()))))
+    series = decode_series(encode(psd.Release.from_slices(MONTHS, (make(), make()))))
     assert series.source == "given"
     assert series.guarantee_text == "epsilon 2 per record" + NOTE
     assert repr(series).endswith(f"epsilon 2 per record{NOTE}>")
@@ -68,7 +68,7 @@ def test_a_release_of_the_curator_says_nothing_more_in_the_lowest_format():
 
 def test_given_counts_do_not_become_the_curators_by_mistake():
     with pytest.raises(ParameterError, match="differ in source"):
-        psd.SeriesRelease.of(MONTHS, (renamed(), changed(renamed(), source="curator")))
+        psd.Release.from_slices(MONTHS, (renamed(), changed(renamed(), source="curator")))
     with pytest.raises(ParameterError, match="source must not be curator for method 'given'"):
         dataclasses.replace(given().record, source="curator")
     fields = {field.name: field.default for field in dataclasses.fields(ReleaseRecord)}

@@ -42,7 +42,7 @@ def covariate():
 
 
 def series():
-    return psd.SeriesRelease.of(MONTHS, (made(), made()))
+    return psd.Release.from_slices(MONTHS, (made(), made()))
 
 
 def counts():
@@ -175,7 +175,7 @@ def test_what_a_release_works_out_is_neither_an_attribute_of_somebody_nor_export
     _ = release.digest, release.index.mesh, release.tree.area
     _ = release.model.unevenness, release.model.line_deviation, release.model.published_covariance
     release.save(tmp_path / "r.psd.parquet")
-    assert psd.Release.load(tmp_path / "r.psd.parquet").digest == release.digest
+    assert psd.load(tmp_path / "r.psd.parquet").digest == release.digest
     release = made()
     release.export(tmp_path / "before.csv")
     truth = dataclasses.replace(release.estimates, count=release.estimates.count + 1000)

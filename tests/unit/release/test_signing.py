@@ -48,7 +48,7 @@ def test_public_parts_and_signatures_are_named_after_keys_and_releases(tmp_path,
 
 
 def test_what_was_signed_is_verified_and_is_a_digest_with_a_domain_before_it(folder):
-    digest = psd.Release.load("r.psd.parquet").digest
+    digest = psd.load("r.psd.parquet").digest
     assert verify("r.psd.parquet") == digest
     assert sign("r.psd.parquet", "office.pem") == signature_name("r.psd.parquet")
     assert verify("r.psd.parquet", "office.pub.pem") == digest
@@ -57,7 +57,7 @@ def test_what_was_signed_is_verified_and_is_a_digest_with_a_domain_before_it(fol
     body = json.loads(sign("r.psd.parquet", "office.pem").read_text())
     assert sorted(body) == ["digest", "key", "signature", "version"]
     public = load_pem_public_key((folder / "office.pub.pem").read_bytes())
-    signed = b"psd signature of a release 1\n" + psd.Release.load("r.psd.parquet").digest.encode()
+    signed = b"psd signature of a release 1\n" + psd.load("r.psd.parquet").digest.encode()
     public.verify(bytes.fromhex(body["signature"]), signed)
 
 

@@ -77,7 +77,6 @@ WITHOUT_CRS = {
     "WKT with heights": lambda shape: shapely.force_3d(shape, 5).wkt,
     "list of WKT": lambda shape: [shape.wkt],
     "array of WKT": lambda shape: np.array([shape.wkt]),
-    "shape": lambda shape: shape,
     "tuple of shapes": lambda shape: (shape,),
     "interface": interface,
     "list of interfaces": lambda shape: [interface(shape)],
@@ -86,7 +85,7 @@ WITHOUT_CRS = {
 
 
 def expected_of(release, *shapes):
-    return plain(release.query(gpd.GeoSeries(list(shapes), crs=DEGREES)))
+    return plain(release.query(gpd.GeoSeries(list(shapes), crs=DEGREES)).table)
 
 
 @pytest.mark.parametrize("shape", [SQUARE, HOLED, SEVERAL], ids=["square", "hole", "parts"])
@@ -99,8 +98,8 @@ def test_ways_that_say_their_crs(release, shape, subtests):
             read = regions_table(given)
             assert read.crs.equals(DEGREES, ignore_axis_order=True)
             assert read.iloc[0].equals_exact(shape, 1e-12)
-            assert plain(release.query(given)).equals(expected)
-            assert plain(release.query(given, crs=DEGREES)).equals(expected)
+            assert plain(release.query(given).table).equals(expected)
+            assert plain(release.query(given, crs=DEGREES).table).equals(expected)
 
 
 def test_ways_that_need_to_be_told_their_crs(release, subtests):
@@ -113,15 +112,28 @@ def test_ways_that_need_to_be_told_their_crs(release, subtests):
             assert is_region(given)
             with pytest.raises(DomainError, match="no CRS; pass crs="):
                 release.query(given)
-            assert plain(release.query(given, crs=release.domain.crs)).equals(expected)
+            assert plain(release.query(given, crs=release.domain.crs).table).equals(expected)
             assert release.query(make(away), crs=METRES)["estimate"][0] == near
+
+
+def test_one_shape_is_in_the_crs_of_the_release_and_several_say_theirs(release):
+    expected = expected_of(release, SEVERAL)
+    for way in (
+        release.query(SEVERAL).table,
+        release.query(SEVERAL, crs=release.domain.crs).table,
+        release.query(shapely.set_srid(SEVERAL, 4326)).table,
+    ):
+        assert plain(way).equals(expected)
+    [away] = gpd.GeoSeries([SEVERAL], crs=DEGREES).to_crs(METRES)
+    near = pytest.approx(expected["estimate"][0], rel=1e-4)
+    assert release.query(away, crs=METRES)["estimate"][0] == near
 
 
 def test_a_crs_that_is_said_goes_before_the_default_of_geojson_and_not_before_its_own(release):
     there = gpd.GeoSeries([SQUARE], crs=DEGREES).to_crs(METRES)
-    expected = plain(release.query(there))
-    assert plain(release.query(geojson(there[0]), crs=METRES)).equals(expected)
-    assert plain(release.query(collection(there[0], crs=named(METRES)))).equals(expected)
+    expected = plain(release.query(there).table)
+    assert plain(release.query(geojson(there[0]), crs=METRES).table).equals(expected)
+    assert plain(release.query(collection(there[0], crs=named(METRES))).table).equals(expected)
     with pytest.raises(DomainError, match="must have one CRS"):
         release.query(collection(there[0], crs=named(METRES)), crs=DEGREES)
     domain = psd.Domain(bounds=(900_000, 1_900_000, 1_000_000, 2_000_000), crs=METRES)
@@ -134,10 +146,10 @@ def test_a_crs_that_is_said_goes_before_the_default_of_geojson_and_not_before_it
     assert by_json == by_table == pytest.approx(made.query(shape)["estimate"][0], rel=1e-3)
     ways = [geojson(SQUARE), f"SRID=4326;{HOLED.wkt}", shapely.set_srid(SEVERAL, 4326)]
     expected = expected_of(release, SQUARE, HOLED, SEVERAL)
-    assert plain(release.query(ways)).equals(expected)
-    assert plain(release.query(collection(SQUARE, HOLED, SEVERAL))).equals(expected)
+    assert plain(release.query(ways).table).equals(expected)
+    assert plain(release.query(collection(SQUARE, HOLED, SEVERAL)).table).equals(expected)
     assert release.query([collection(SQUARE, HOLED), feature(SEVERAL)])["id"].tolist() == [1, 2, 3]
-    assert len(release.query(collection())) == 0
+    assert len(release.query(collection()).table) == 0
 
 
 def test_a_crs_that_is_refused(release, subtests):
@@ -153,9 +165,13 @@ def test_a_crs_that_is_refused(release, subtests):
         ("a coordinate reference", collection(SQUARE, crs=named("x")), None),
         ("crs of boxes must be", [SQUARE.bounds], METRES),
     ]
-    refused_calls(subtests, DomainError, table, lambda given, crs: release.query(given, crs=crs))
+    refused_calls(
+        subtests, DomainError, table, lambda given, crs: release.query(given, crs=crs).table
+    )
     # Boxes may be said to be where they are.
-    assert release.query([SQUARE.bounds], crs="OGC:CRS84").equals(release.query([SQUARE.bounds]))
+    assert release.query([SQUARE.bounds], crs="OGC:CRS84").table.equals(
+        release.query([SQUARE.bounds]).table
+    )
 
 
 OPEN = [[126.5, 37.2], [126.9, 37.2], [126.9, 37.7], [126.5, 37.7]]
@@ -252,7 +268,7 @@ def test_entangled_sides_are_counted_first(release, monkeypatch, subtests):
         (r"sides beside each other, got [\d,]+ of 60,001 v", spikes(30_000)),
         ("sides beside each other", shapely.MultiPolygon(nested)),
     ]
-    refused(subtests, ParameterError, table, lambda shape: release.query(shape, crs=DEGREES))
+    refused(subtests, ParameterError, table, lambda shape: release.query(shape, crs=DEGREES).table)
 
 
 def test_vertices_are_counted_while_sides_are_divided(release, monkeypatch):
@@ -304,7 +320,9 @@ def test_polygons_across_longitude_180_are_answered_and_beyond_a_crs_refused():
     made = release_from_counts(np.arange(16).reshape(4, 4), domain=domain)
     across = shapely.box(-1e6, -1e6, 1e6, 1e6)
     here = shapely.box(-3e6, -1e6, -1e6, 1e6)
-    assert len(made.query([here, across], crs="EPSG:3832")) == 2  # its middle is 150 degrees east
+    assert (
+        len(made.query([here, across], crs="EPSG:3832").table) == 2
+    )  # its middle is 150 degrees east
     across = shapely.affinity.translate(across, 3.3e6)
     both = made.query([here, across], crs="EPSG:3832")["estimate"]
     degrees = Transformer.from_crs("EPSG:3832", DEGREES, always_xy=True)

@@ -16,7 +16,7 @@ def test_two_releases():
     boxes = [(0, 0, 1, 1), (0, 0, 3, 3)]
     table = psd.difference(first, second, boxes)
     assert table.difference.tolist() == pytest.approx([20, 900])
-    variances = [release.query(boxes).error ** 2 for release in (first, second)]
+    variances = [release.query(boxes).table.error ** 2 for release in (first, second)]
     assert (table.error**2).tolist() == pytest.approx((variances[0] + variances[1]).tolist())
     assert (table.upper - table.lower).tolist() == pytest.approx(
         (2 * 1.959964 * table.error).tolist()

@@ -43,7 +43,7 @@ def test_a_hierarchy_by_ids_and_by_numbers():
 def test_rings_are_not_negative_where_cells_are():
     release = grid_release([[9, -30, 4], [-8, 50, -9], [2, 3, -20]])
     release = release.with_post_processing(PostProcessing(estimate="signed"))
-    assert release.query([CHAIN[1]]).estimate[0] < release.query([CHAIN[0]]).estimate[0]
+    assert release.query([CHAIN[1]]).table.estimate[0] < release.query([CHAIN[0]]).table.estimate[0]
     table = release.nested(CHAIN)
     assert (table.ring >= 0).all()
     assert table.estimate.is_monotonic_increasing

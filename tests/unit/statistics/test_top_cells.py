@@ -55,11 +55,11 @@ def test_top_by_density_ranks_small_leaves_first():
 def test_top_regions_keep_their_table():
     shapes = [shapely.box(0, 0, 1, 1), shapely.box(2, 2, 3, 3), shapely.box(0, 2, 3, 3)]
     table = gpd.GeoDataFrame({"name": list("abc")}, geometry=shapes, crs="EPSG:3857")
-    found = grid_release(SOUTH_UP).top(2, regions=table)
+    found = grid_release(SOUTH_UP).top(2, areas=table)
     assert list(found.columns) == ["rank", "name", "geometry", "estimate", "error", "probability"]
     assert found.name.tolist() == ["c", "b"]
     assert (found.probability > 0.99).all()
-    boxes = grid_release(SOUTH_UP).top(1, regions=[(0, 0, 1, 1), (1, 1, 2, 2)])
+    boxes = grid_release(SOUTH_UP).top(1, areas=[(0, 0, 1, 1), (1, 1, 2, 2)])
     assert boxes.id.tolist() == [2]
 
 
@@ -67,8 +67,8 @@ def test_top_refuses(subtests):
     rows = [
         *(({"k": k}, f"k must be an integer from 1 to .*, got {k}") for k in (0, 10, 2.0)),
         ({"k": 5, "size": (2, 2)}, "number of cells"),
-        ({"k": 2, "regions": [(0, 0, 1, 1)]}, "number of regions"),
-        ({"k": 1, "regions": [(0, 0, 1, 1)], "size": (2, 2)}, "size"),
+        ({"k": 2, "areas": [(0, 0, 1, 1)]}, "number of regions"),
+        ({"k": 1, "areas": [(0, 0, 1, 1)], "size": (2, 2)}, "size"),
         ({"k": 1, "by": "people"}, "by"),
         ({"k": 1, "draws": 0}, "draws"),
         ({"k": 1, "seed": -1}, "seed"),

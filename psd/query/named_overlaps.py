@@ -1,63 +1,24 @@
-"""Joint answers of named regions and unions of them, which cut no cell."""
+"""What named regions and unions of them have in common; they cut no cell."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from psd._util.arrays import Floats, Integers
-from psd.query.joint import Joint, join_answers
-from psd.query.region_nodes import (
-    NamedQueries,
-    answer_named_regions,
-    find_named_regions,
-    union_traversal,
-)
-from psd.query.region_overlaps import check_size
+from psd.query.region_nodes import NamedQueries, union_traversal
 from psd.query.traversal import Traversal
 from psd.space.region_tree import RegionTree
 
-if TYPE_CHECKING:
-    from psd.estimation.model import CountModel
-    from psd.query.reliability import Threshold
-
-__all__ = ["answer_named_jointly"]
-
-
-def answer_named_jointly(
-    model: CountModel,
-    tree: RegionTree,
-    *,
-    level: str | None,
-    ids: Sequence[Any] | None,
-    confidence: float,
-    threshold: Threshold,
-) -> Joint:
-    """Answer named regions with the covariance of the answers; see `psd.api.region_release`.
-
-    Raises
-    ------
-    ParameterError
-        If a level or an id does not exist, or there are too many regions.
-    """
-    queries = find_named_regions(tree, level, ids)
-    check_size(len(queries.rows))
-
-    def answer(confidence: float) -> Any:
-        return answer_named_regions(
-            model, tree, level=level, ids=ids, confidence=confidence, threshold=threshold
-        )
-
-    return join_answers(model, _NamedUnions(tree=tree, queries=queries), answer, confidence)
+__all__ = ["NamedUnions"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _NamedUnions:
+class NamedUnions:
     """Unions of regions of a level; see `psd.query.region_overlaps.Regions`."""
 
     tree: RegionTree

@@ -1,0 +1,332 @@
+"""`Answers`: what `Release.query` gives, and what follows from it. Public."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from psd.errors import ParameterError
+from psd.query.answer_table import COLUMNS
+from psd.query.areas import Areas, answer_areas, beside_shapes
+from psd.query.reliability import Threshold
+
+if TYPE_CHECKING:
+    import folium
+    import geopandas
+    import pandas
+    from matplotlib.axes import Axes
+
+    from psd.query.derived import Derived
+    from psd.query.explain import Explanation
+    from psd.query.index import QueryIndex
+    from psd.query.joint import Joint
+    from psd.space.domain import Domain
+
+__all__ = ["Answers", "answer_question"]
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Answers:
+    """Estimated counts of areas, with predicted errors; made by `Release.query`.
+
+    Guarantees
+    ----------
+    - All of it is post-processing: it reads the release alone and costs no epsilon.
+    - `joint`, `total` and `explain` are computed when they are asked for.
+
+    Parameters
+    ----------
+    areas : psd.query.areas.Areas
+        What was asked about.
+    slices : mapping of str to psd.query.index.QueryIndex
+        The time slices that were answered, by name; one release without time has an empty name.
+    blocks : mapping of str to dict of arrays
+        Columns of answers: of each slice by its name, or of all slices together, with an empty
+        name.
+    guarantee : str
+        Epsilon and unit of privacy.
+    confidence, threshold
+        As in `Release.query`.
+
+    Examples
+    --------
+    >>> import psd
+    >>> domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
+    >>> tree = psd.grid_tree(domain, 2)
+    >>> release = psd.Release.from_counts(tree, [50, 10, 0, 20], 1.0, domain=domain)
+    >>> answers = release.query([(0, 0, 1, 1), (1, 0, 2, 1)])
+    >>> len(answers), answers["estimate"].round(1).tolist()
+    (2, [50.0, 10.0])
+    >>> answers.table[["id", "error", "quality"]].round(2).values.tolist()
+    [[1, 1.42, 'good'], [2, 1.42, 'use with care']]
+    >>> round(answers.total().estimate, 1)
+    60.0
+    """
+
+    areas: Areas
+    slices: Mapping[str, QueryIndex]
+    blocks: Mapping[str, dict[str, Any]]
+    guarantee: str
+    confidence: float
+    threshold: Threshold
+
+    __iter__ = None
+    """A table is not a sequence of rows; `table` has rows and columns."""
+
+    def __len__(self) -> int:
+        """Number of answers."""
+        return len(self.areas) * len(self.blocks)
+
+    def __getitem__(self, name: str) -> pandas.Series[Any]:
+        """One column of the table."""
+        return self.table[name]
+
+    def __repr__(self) -> str:
+        return f"{self.table!r}\n<Answers: {len(self):,}, {self.guarantee}>"
+
+    @cached_property
+    def table(self) -> pandas.DataFrame | geopandas.GeoDataFrame:
+        """Answers in the order of the areas, beside what the caller gave.
+
+        For a table, its columns, index and CRS, followed by the columns of the answers; for a
+        GeoSeries its geometry and index. The columns of the answers are ``id`` (not beside a table
+        of polygons or of ids), ``estimate, perturbation_error, nonuniformity_error, error, lower,
+        upper, relative_perturbation_error, relative_nonuniformity_error, relative_error, reliable,
+        quality``; with ``each="slice"``, the first column is ``slice``. Errors are predicted
+        standard deviations in records; where users are counted, all of these are in users.
+        Relative errors are divided by the estimate, and infinite where it is 0 and the error is
+        not. An answer is reliable if its relative error is at most the threshold and its interval
+        lies above 0. Its quality is ``good``, ``use with care`` or, if it is not reliable,
+        ``poor``.
+        """
+        if "" in self.blocks:
+            return self.areas.table(self.blocks[""])
+        import pandas
+
+        parts = []
+        for name, columns in self.blocks.items():
+            part = self.areas.table(columns)
+            part.insert(0, "slice", name)
+            parts.append(part)
+        return pandas.concat(parts)
+
+    @property
+    def arrays(self) -> dict[str, Any]:
+        """The columns of the answers alone, with ids, as lists and arrays; needs no pandas."""
+        blocks = list(self.blocks.values())
+        ids = self.areas.labels()
+        named = {"id": np.resize(np.array(ids, object), len(self)).tolist()}
+        if "" not in self.blocks:
+            names = [name for name in self.blocks for _ in range(len(self.areas))]
+            named = {"slice": names, **named}
+        return {**named, **{n: np.concatenate([each[n] for each in blocks]) for n in COLUMNS}}
+
+    def joint(self) -> Joint:
+        """Answer the areas together, with their covariance, for differences and ratios.
+
+        Returns
+        -------
+        psd.query.joint.Joint
+            Its ``answers`` are `table` with ``joint_lower, joint_upper``: all of these intervals
+            hold together with the confidence of the query.
+
+        Raises
+        ------
+        ParameterError
+            If there are more than 5,000 areas, or several time slices were answered.
+        """
+        from psd.query.joint import answer_jointly
+
+        index = self._one_slice("joint answers")
+        return answer_jointly(
+            index, self.areas, confidence=self.confidence, threshold=self.threshold
+        )
+
+    def total(self) -> Derived:
+        """All areas together: the answer to their union, with its error.
+
+        Returns
+        -------
+        psd.query.derived.Derived
+            ``estimate, perturbation_error, nonuniformity_error, error, lower, upper``.
+
+        Raises
+        ------
+        ParameterError
+            If areas overlap, so that points in both would be counted twice; or as in `joint`.
+        """
+        return self.joint().total()
+
+    def explain(self) -> list[Explanation]:
+        """Explain the error of each answer, and what would reduce it.
+
+        Returns
+        -------
+        list of psd.query.explain.Explanation
+            In the order of the areas; each takes as long as some thousand answers.
+
+        Raises
+        ------
+        ParameterError
+            If the areas are regions by name, or several time slices were answered.
+
+        Examples
+        --------
+        >>> import psd
+        >>> domain = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
+        >>> tree = psd.grid_tree(domain, 2)
+        >>> release = psd.Release.from_counts(tree, [500, 100, 0, 200], 1.0, domain=domain)
+        >>> [found] = release.query([(0, 0, 1, 2)]).explain()
+        >>> found.noise_share < 0.01
+        True
+        >>> found.remedies[["change", "error"]].round(1).values.tolist()[-1]
+        ['cells half as wide at its edge', 2.0]
+        """
+        from psd.query.explain import explain_areas
+
+        return explain_areas(self._one_slice("explanations").model, self.areas)
+
+    def to_geopandas(self) -> geopandas.GeoDataFrame:
+        """`table` with the geometry of each area, in the CRS of the caller or of the release."""
+        return beside_shapes(self.table, self.areas, self._domain)
+
+    def plot(
+        self, column: str = "estimate", *, ax: Axes | None = None, cmap: Any = "viridis"
+    ) -> Axes:
+        """Draw the areas in the colours of a column, with matplotlib.
+
+        Parameters
+        ----------
+        column : str
+            A column of `table`. Relative errors that are infinite are left blank.
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure.
+        cmap : str or matplotlib Colormap
+            Colours.
+
+        Returns
+        -------
+        matplotlib Axes
+
+        Raises
+        ------
+        ParameterError
+            If there is no such column, or several time slices were answered one by one.
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        from psd._util.extras import require_matplotlib
+
+        require_matplotlib("a map of answers")
+        shapes = self._drawn(column)
+        values = shapes[column]
+        if values.dtype.kind == "f":
+            values = values.where(np.isfinite(values))
+        drawn: Axes = shapes.plot(column=values, ax=ax, cmap=cmap, legend=True)
+        drawn.set_title(f"{column.replace('_', ' ')}\n{self.guarantee}".replace("$", r"\$"))
+        drawn.title.set_fontsize(10)
+        return drawn
+
+    def explore(
+        self,
+        column: Literal["estimate", "relative_error", "reliable", "quality"] = "estimate",
+        *,
+        tiles: Any = None,
+    ) -> folium.Map:
+        """Make an interactive map of the areas for a notebook, with folium.
+
+        Parameters
+        ----------
+        column : {"estimate", "relative_error", "reliable", "quality"}
+            What the colours show.
+        tiles : str or folium.TileLayer, optional
+            Background, as in `Release.explore`.
+
+        Returns
+        -------
+        folium.Map
+
+        Raises
+        ------
+        ParameterError
+            If there is no such column, or several time slices were answered one by one.
+        MissingExtraError
+            If folium is not installed.
+        """
+        from psd.export._views import explore_release
+
+        [index, *_] = self.slices.values()
+        return explore_release(index.model, self._drawn(column), column, tiles=tiles)
+
+    def _repr_html_(self) -> str:
+        """The table and the guarantee, in notebooks."""
+        from html import escape
+
+        shown: Any = self.table
+        return f"{shown._repr_html_()}<p>{len(self):,} answers, {escape(self.guarantee)}</p>"
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Stream `table` to libraries that read Arrow; geometries are WKB (GeoArrow)."""
+        import geopandas as gpd
+        import pyarrow as pa
+
+        if isinstance(self.table, gpd.GeoDataFrame):
+            shapes = self.table.to_arrow(index=False, geometry_encoding="WKB")
+            return shapes.__arrow_c_stream__(requested_schema)
+        table = pa.Table.from_pandas(self.table, preserve_index=False)
+        return table.__arrow_c_stream__(requested_schema)
+
+    @property
+    def _domain(self) -> Domain:
+        """Domain of every slice."""
+        return next(iter(self.slices.values())).model.domain
+
+    def _one_slice(self, what: str) -> QueryIndex:
+        """The release, or the only slice, that was answered."""
+        if len(self.slices) > 1:
+            raise ParameterError(
+                f"when must be one time slice for {what}, such as {next(iter(self.slices))}, got "
+                f"{len(self.slices)} together",
+                name="when",
+            )
+        return next(iter(self.slices.values()))
+
+    def _drawn(self, column: str) -> geopandas.GeoDataFrame:
+        """Areas with one row each, and the column."""
+        if len(self.blocks) > 1:
+            raise ParameterError(
+                "each must be left out for a map, which shows one answer for each area; ask with "
+                "when= for the slices to show"
+            )
+        shapes = self.to_geopandas()
+        if column not in shapes.columns:
+            raise ParameterError(
+                f"column must be one of the answers, such as estimate, got {str(column)[:80]!r}"
+            )
+        return shapes
+
+
+def answer_question(
+    areas: Areas,
+    slices: Mapping[str, QueryIndex],
+    *,
+    each: str | None,
+    guarantee: str,
+    confidence: float,
+    threshold: Threshold,
+) -> Answers:
+    """Answer areas for all slices together, or for each; see `Release.query`."""
+    certainty: dict[str, Any] = {"confidence": confidence, "threshold": threshold}
+    if each is None:
+        blocks = {"": answer_areas(list(slices.values()), areas, **certainty)}
+    else:
+        if "slice" in getattr(areas.given, "columns", ()):
+            raise ParameterError(
+                "areas must not have a column slice, which the answers add; rename it"
+            )
+        blocks = {name: answer_areas([index], areas, **certainty) for name, index in slices.items()}
+    return Answers(areas=areas, slices=slices, blocks=blocks, guarantee=guarantee, **certainty)

@@ -1,0 +1,413 @@
+"""What is asked about: boxes, polygons, or regions by name, read once for every question.
+
+Kinds of areas differ in how their totals are found, in what they have in common, and in the table
+that their answers stand in. Everything else is written once for all.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd._util.arrays import Floats
+from psd._util.instances import type_text
+from psd._util.layer_names import split_layer
+from psd.errors import ParameterError
+from psd.query.answer_table import COLUMNS, answer_columns, check_levels
+from psd.query.boxes import checked_totals, parse_boxes
+from psd.query.region_nodes import NamedQueries, find_named_regions, union_traversal
+from psd.query.reliability import Threshold
+from psd.query.slice_sums import sum_over_slices
+from psd.query.totals import QueryTotals, query_totals
+from psd.space.region_checks import to_release_crs
+from psd.space.region_tree import RegionTree
+from psd.space.regions import check_box_crs, is_region, regions_table
+
+if TYPE_CHECKING:
+    import geopandas
+    import pandas
+
+    from psd.estimation.model import CountModel
+    from psd.query.index import QueryIndex
+    from psd.query.region_overlaps import Regions
+    from psd.space.box_tree import Tree
+    from psd.space.domain import Domain
+
+__all__ = [
+    "Areas",
+    "BoxAreas",
+    "NamedAreas",
+    "PolygonAreas",
+    "answer_areas",
+    "beside_shapes",
+    "read_areas",
+]
+
+# How WKT, EWKT and GeoJSON begin.
+_GEOMETRY = re.compile(
+    r"[\ufeff\s]*(?:[{\[]|SRID\s*=|(?:MULTI)?(?:POINT|LINESTRING|POLYGON|CURVE|SURFACE)"
+    r"[\sZM]*(?:\(|EMPTY)|(?:LINEARRING|GEOMETRYCOLLECTION)[\sZM]*(?:\(|EMPTY))",
+    re.IGNORECASE,
+)
+
+
+class Areas(Protocol):
+    """Areas of one kind, in the order of the caller."""
+
+    @property
+    def given(self) -> Any:
+        """What the caller gave."""
+
+    def __len__(self) -> int: ...
+
+    def totals(self, index: QueryIndex) -> QueryTotals:
+        """Totals over the cells of each area; an area that cannot be answered is refused."""
+
+    def overlaps(self, model: CountModel) -> Regions:
+        """What areas have in common, for their covariance."""
+
+    def shapes(self, domain: Domain) -> NDArray[np.object_]:
+        """Geometries in the CRS of the release, shape (n,)."""
+
+    def labels(self) -> Any:
+        """Id of each area."""
+
+    def table(self, columns: Mapping[str, Any]) -> pandas.DataFrame:
+        """Columns of answers with the index and the columns of the caller."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BoxAreas:
+    """Boxes in the CRS of the release, shape (n, 4), with their ids."""
+
+    given: Any
+    boxes: Floats
+    ids: list[Any]
+
+    def __len__(self) -> int:
+        return len(self.boxes)
+
+    def totals(self, index: QueryIndex) -> QueryTotals:
+        """Totals; see `Areas`."""
+        return checked_totals(index, self.boxes, self.ids)
+
+    def overlaps(self, model: CountModel) -> Regions:
+        """What boxes have in common; see `Areas`."""
+        from psd.query.region_overlaps import Boxes
+
+        return Boxes(model=model, sides=model.domain.to_lattice(self.boxes))
+
+    def shapes(self, domain: Domain) -> NDArray[np.object_]:
+        """Boxes as polygons; see `Areas`."""
+        import shapely
+
+        shapes: NDArray[np.object_] = shapely.box(*self.boxes.T)
+        return shapes
+
+    def labels(self) -> list[Any]:
+        """Ids of the caller, or 1, 2, ..."""
+        return self.ids
+
+    def table(self, columns: Mapping[str, Any]) -> pandas.DataFrame:
+        """Answers; columns of the caller that have the name of one of them are left out."""
+        import pandas as pd
+
+        if not hasattr(self.given, "columns"):
+            return pd.DataFrame({"id": self.ids, **columns})
+        names = [name for name in self.given if name == "id" or name not in columns]
+        table = self.given[names]
+        if "id" not in names:
+            table = table.assign(id=self.ids)[["id", *names]]
+        joined: pandas.DataFrame = table.assign(**columns)
+        return joined
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PolygonAreas:
+    """Valid polygons in the CRS of the release; what the caller gave has a CRS."""
+
+    given: Any
+    polygons: NDArray[np.object_]
+
+    def __len__(self) -> int:
+        return len(self.polygons)
+
+    def totals(self, index: QueryIndex) -> QueryTotals:
+        """Totals; see `Areas`."""
+        from psd.query.polygons import polygon_totals
+
+        return polygon_totals(index.model, self.polygons)
+
+    def overlaps(self, model: CountModel) -> Regions:
+        """What polygons have in common; see `Areas`."""
+        from psd.query.region_overlaps import Polygons
+
+        return Polygons(model=model, shapes=self.polygons)
+
+    def shapes(self, domain: Domain) -> NDArray[np.object_]:
+        """Polygons; see `Areas`."""
+        return self.polygons
+
+    def labels(self) -> Any:
+        """1, 2, ..., for polygons have no ids but those in the caller's columns."""
+        return np.arange(1, len(self) + 1)
+
+    def table(self, columns: Mapping[str, Any]) -> pandas.DataFrame:
+        """Answers beside a table or a series of geometries, or with ids 1, 2, ..."""
+        import geopandas as gpd
+        import pandas as pd
+
+        if isinstance(self.given, gpd.GeoDataFrame):
+            _check_free(self.given, columns)
+            beside: pandas.DataFrame = self.given.assign(**columns)
+            return beside
+        if not isinstance(self.given, gpd.GeoSeries):
+            return pd.DataFrame({"id": self.labels(), **columns})
+        joined: pandas.DataFrame = gpd.GeoDataFrame(
+            {"id": self.labels()}, geometry=self.given.array, index=self.given.index
+        ).assign(**columns)
+        return joined
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NamedAreas:
+    """Regions of a level, or unions of them; in a column of the caller's table if one is given."""
+
+    given: Any
+    tree: RegionTree
+    queries: NamedQueries
+
+    def __len__(self) -> int:
+        return len(self.queries.rows)
+
+    def totals(self, index: QueryIndex) -> QueryTotals:
+        """Totals; see `Areas`."""
+        tree = index.model.tree  # of a series, that of each slice
+        if not isinstance(tree, RegionTree):
+            raise ParameterError(_NO_REGIONS)
+        return query_totals(index.model, union_traversal(tree, self.queries))
+
+    def overlaps(self, model: CountModel) -> Regions:
+        """What unions have in common; see `Areas`."""
+        from psd.query.named_overlaps import NamedUnions
+
+        return NamedUnions(tree=self.tree, queries=self.queries)
+
+    def shapes(self, domain: Domain) -> NDArray[np.object_]:
+        """Polygons of the regions, clipped to the bounds; see `Areas`."""
+        import shapely
+
+        shapes = self.tree.regions.shapes(self.queries.tier)
+        parts = [shapes[list(row)] for row in self.queries.rows]
+        return np.array(
+            [part[0] if len(part) == 1 else shapely.union_all(part) for part in parts], object
+        )
+
+    def labels(self) -> list[str]:
+        """Ids of the regions; those of a union with plus signs between them."""
+        return list(self.queries.labels)
+
+    def table(self, columns: Mapping[str, Any]) -> pandas.DataFrame:
+        """Answers beside the rows of the caller's table, or with the ids."""
+        import pandas as pd
+
+        if not hasattr(self.given, "columns"):
+            return pd.DataFrame({"id": self.labels(), **columns})
+        _check_free(self.given, columns)
+        joined: pandas.DataFrame = self.given.assign(**columns)
+        return joined
+
+
+_NO_REGIONS = (
+    "areas must be boxes, polygons or a file of them, got regions by name; the release counts no "
+    "regions"
+)
+
+
+def answer_areas(
+    slices: Sequence[QueryIndex], areas: Areas, *, confidence: float, threshold: Threshold
+) -> dict[str, Any]:
+    """Answer areas, for several time slices together; see `Release.query`.
+
+    Returns
+    -------
+    dict of str to ndarray, shape (areas,)
+        `psd.query.answer_table.COLUMNS`.
+    """
+    check_levels(confidence, threshold)
+    totals = sum_over_slices([areas.totals(index) for index in slices])
+    return answer_columns(totals, slices[0].model, confidence=confidence, threshold=threshold)
+
+
+def beside_shapes(table: Any, areas: Areas, domain: Domain) -> geopandas.GeoDataFrame:
+    """Answers with the geometries of their areas, unless the caller's table has some.
+
+    Answers of several slices repeat them. The new column has a name that no other one has.
+    """
+    import geopandas as gpd
+
+    if isinstance(table, gpd.GeoDataFrame):
+        return table
+    shapes = np.resize(areas.shapes(domain), len(table))
+    name = "geometry"
+    while name in table:
+        name += "_of_region"
+    return gpd.GeoDataFrame(table.assign(**{name: shapes}), geometry=name, crs=domain.crs)
+
+
+def read_areas(
+    given: Any,
+    domain: Domain,
+    tree: Tree,
+    *,
+    level: int | str | None = None,
+    column: str | None = None,
+    crs: Any = None,
+) -> Areas:
+    """Read what a caller asks about; the arguments are those of `Release.query`.
+
+    Parameters
+    ----------
+    given : Any
+        Boxes, polygons, names, a table or a file.
+    domain, tree : Domain, Tree
+        Of the release.
+    level : int or str, optional
+        Level of regions by name; a number is refused.
+    column : str, optional
+        Column of a table with ids of regions.
+    crs : any CRS that pyproj understands, optional
+        Of polygons that state none.
+
+    Raises
+    ------
+    ParameterError
+        If they are malformed or not valid, a level or an id does not exist, or an argument does
+        not go with them.
+    DomainError
+        If a CRS is missing or unknown.
+    InputDataError
+        If a file cannot be read.
+    """
+    if not hasattr(given, "columns") and hasattr(given, "to_list") and not is_region(given):
+        given = given.to_list()  # a series of ids or of texts
+    path = _file_name(given, tree, level)
+    if path is not None:
+        given = _read_file(path, crs, is_table=column is not None)
+    if given is None or column is not None or _are_names(given, tree, level):
+        return _named_areas(given, tree, level, column)
+    if level is not None:
+        raise ParameterError(
+            f"level must be left out unless areas are regions by name, got {str(level)[:80]!r}"
+        )
+    if is_region(given):
+        return _polygon_areas(given, domain, crs)
+    check_box_crs(crs, domain)
+    boxes, ids = parse_boxes(given)
+    return BoxAreas(given=given, boxes=boxes, ids=ids)
+
+
+def _polygon_areas(given: Any, domain: Domain, crs: Any) -> PolygonAreas:
+    """Polygons; one shapely geometry without an SRID is in the CRS of the release."""
+    import geopandas as gpd
+    import shapely
+
+    if crs is None and isinstance(given, shapely.Geometry) and not shapely.get_srid(given):
+        crs = domain.crs
+    _check_free(given, COLUMNS)
+    shapes = regions_table(given, crs)
+    if isinstance(given, gpd.GeoDataFrame):
+        given = given.set_geometry(shapes)
+    elif isinstance(given, gpd.GeoSeries):
+        given = shapes
+    return PolygonAreas(given=given, polygons=to_release_crs(shapes, domain))
+
+
+def _named_areas(given: Any, tree: Tree, level: int | str | None, column: str | None) -> NamedAreas:
+    """Regions by name: all of a level, those of ids, or those of a column of a table."""
+    if not isinstance(tree, RegionTree):
+        raise ParameterError(
+            "areas must be given, as boxes, polygons or a file of them; the release counts no "
+            "regions by name, of which all could be answered"
+            if given is None
+            else _NO_REGIONS
+        )
+    if column is not None:
+        ids: Any = _ids_in(given, column)
+        _check_free(given, COLUMNS)
+    else:
+        ids = [given] if isinstance(given, str) else given
+    return NamedAreas(given=given, tree=tree, queries=find_named_regions(tree, level, ids))
+
+
+def _ids_in(table: Any, column: str) -> list[str]:
+    """Ids of regions in a column of a table."""
+    from psd.regions.ids import id_texts
+
+    if not hasattr(table, "columns"):
+        raise ParameterError(
+            f"areas must be a DataFrame, or a file of a table, with id=, got {type_text(table)}"
+        )
+    if column not in table.columns:
+        names = ", ".join(map(str, table.columns))
+        raise ParameterError(
+            f"id must be one of the columns of areas ({names[:200] or 'none'}), got "
+            f"{str(column)[:80]!r}"
+        )
+    return id_texts(table[column], column)
+
+
+def _are_names(given: Any, tree: Tree, level: int | str | None) -> bool:
+    """Whether areas are meant as ids of regions: texts that are no geometry, or lists of them."""
+    if level is None and not isinstance(tree, RegionTree):
+        return False
+    rows = [given] if isinstance(given, str) else given
+    if not isinstance(rows, list | tuple | np.ndarray) or not len(rows):
+        return False
+    texts = [text for row in rows for text in (row if isinstance(row, list | tuple) else [row])]
+    return bool(texts) and not any(
+        not isinstance(text, str) or _GEOMETRY.match(text) for text in texts
+    )
+
+
+def _file_name(given: Any, tree: Tree, level: int | str | None) -> Path | None:
+    """Path of a file that areas name; None for a text that is a geometry or the id of a region."""
+    if isinstance(given, os.PathLike):
+        return Path(given)
+    if not isinstance(given, str) or _GEOMETRY.match(given):
+        return None
+    levels = tree.regions.levels if isinstance(tree, RegionTree) else ()
+    if any(given in named.ids for named in levels if level in (None, named.name)):
+        return None
+    return Path(given) if os.path.isfile(split_layer(Path(given))[0]) else None
+
+
+def _read_file(path: Path, crs: Any, *, is_table: bool) -> Any:
+    """Table of a file: of ids of regions, of polygons, or of boxes."""
+    from psd._util.csv_header import match_name
+    from psd.regions import files
+
+    if is_table:
+        return files.read_table(path, "areas")
+    if path.suffix.lower() in (".csv", ".xlsx", ".parquet"):
+        table = files.read_table(path, "areas")
+        names = [str(name) for name in table.columns]
+        if not hasattr(table, "geometry") and match_name("wkt", names) is None:
+            return files.read_boxes(path)
+    return files.read_polygons(path, "areas", crs=crs)
+
+
+def _check_free(table: Any, names: Any) -> None:
+    """Refuse a table with a column that the answers add."""
+    for name in names:
+        if name in getattr(table, "columns", ()):
+            raise ParameterError(
+                f"areas must not have a column {name}, which the answers add; rename it"
+            )
