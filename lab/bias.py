@@ -57,10 +57,12 @@ def errors(release: psd.Release, true: np.ndarray, boxes: np.ndarray) -> np.ndar
 
 def variants(release: psd.Release, options: argparse.Namespace) -> Iterator[psd.Release]:
     """The same counts with a uniform density and the estimates of each version."""
-    choice = release.record.post_processing
+    choice = release.model.record.post_processing
     even = replace(choice, density="uniform", estimate=options.view or choice.estimate)
     for version in options.versions:
-        yield psd.Release(replace(release.record, post_processing=even, inference=int(version)))
+        yield psd.Release(
+            replace(release.model.record, post_processing=even, inference=int(version))
+        )
 
 
 def figures(errors: np.ndarray) -> tuple[float, float, float]:

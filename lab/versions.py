@@ -41,7 +41,7 @@ def rows(options: argparse.Namespace, one: PointSet) -> Iterator[tuple[str, ...]
             for _ in range(options.builds):
                 release = draw(known.counts, one.domain, method, epsilon)
                 views = [
-                    figures(psd.Release(replace(release.record, inference=version)), known)
+                    figures(psd.Release(replace(release.model.record, inference=version)), known)
                     for version in INFERENCE_VERSIONS
                 ]
                 scores.append([score for score, _ in views])
