@@ -74,5 +74,5 @@ def named_regions(
             "of one level"
         )
     if table is None:
-        return {"areas": list(region) or None, "level": level}
+        return {"areas": [[name] for name in region] or None, "level": level}
     return {"areas": read_table(Path(table)), "id": table_id or "id", "level": level}

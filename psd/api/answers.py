@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -226,8 +227,13 @@ class Answers:
         values = shapes[column]
         if values.dtype.kind == "f":
             values = values.where(np.isfinite(values))
+        if ax is None:
+            from matplotlib import pyplot
+
+            _, ax = pyplot.subplots(figsize=(7, 5.5), layout="compressed")
         drawn: Axes = shapes.plot(column=values, ax=ax, cmap=cmap, legend=True)
-        drawn.set_title(f"{column.replace('_', ' ')}\n{self.guarantee}".replace("$", r"\$"))
+        title = "\n".join([column.replace("_", " "), *textwrap.wrap(self.guarantee, 60)])
+        drawn.set_title(title.replace("$", r"\$"))
         drawn.title.set_fontsize(10)
         return drawn
 

@@ -365,16 +365,21 @@ def _ids_in(table: Any, column: str) -> list[str]:
 
 
 def _are_names(given: Any, tree: Tree, level: int | str | None) -> bool:
-    """Whether areas are meant as ids of regions: texts that are no geometry, or lists of them."""
-    if level is None and not isinstance(tree, RegionTree):
-        return False
+    """Whether areas are meant as ids of regions.
+
+    Lists in a list, and texts beside a level, can be nothing else; another text is an id of a
+    release with regions, unless it is a geometry.
+    """
     rows = [given] if isinstance(given, str) else given
     if not isinstance(rows, list | tuple | np.ndarray) or not len(rows):
         return False
+    unions = [row for row in rows if isinstance(row, list | tuple)]
     texts = [text for row in rows for text in (row if isinstance(row, list | tuple) else [row])]
-    return bool(texts) and not any(
-        not isinstance(text, str) or _GEOMETRY.match(text) for text in texts
-    )
+    if not texts or not all(isinstance(text, str) for text in texts):
+        return False
+    if unions or level is not None:
+        return True
+    return isinstance(tree, RegionTree) and not any(map(_GEOMETRY.match, texts))
 
 
 def _file_name(given: Any, tree: Tree, level: int | str | None) -> Path | None:

@@ -182,8 +182,8 @@ def _wkt(number: int, text: str) -> tuple[Any, Any]:
     except (shapely.errors.ShapelyError, UnicodeError, NotImplementedError) as error:
         reason = re.sub(r"^\w+Exception: ", "", str(error))[:120]
         raise ParameterError(
-            f"region {number} cannot be read as GeoJSON or WKT ({reason}); read a file with "
-            "geopandas.read_file"
+            f"region {number} cannot be read as GeoJSON or WKT ({reason}); a file is named by a "
+            "path that exists"
         ) from None
     return shape, f"EPSG:{srid[1]}" if srid else None
 

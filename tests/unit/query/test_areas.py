@@ -85,6 +85,9 @@ def test_a_text_is_a_geometry_then_a_name_then_a_path(named, folder, subtests):
     ):
         with subtests.test(text=text):
             assert type(named.query(text, **options).areas) is kind
+    # Lists and a level say that texts are names; a text of WKT alone is none.
+    for areas, level in (([["Point (east)"]], None), ("Point (east)", "id")):
+        assert named.query(areas, level=level)["estimate"].round().tolist() == [50]
     # A name that is also the beginning of WKT is told by its column.
     table = pd.DataFrame({"ward": ["Point (east)", "west"]}, index=[4, 2])
     answers = named.query(table, id="ward").table
@@ -99,6 +102,7 @@ def test_what_cannot_be_asked_is_refused_in_a_sentence(plain, named, folder, sub
         (plain, "areas must be given", None, {}),
         (plain, "got regions by name", "west", {"level": "id"}),
         (plain, "got regions by name", boxes, {"id": "ward"}),
+        (plain, "got regions by name", [["west"]], {}),
         (plain, "cannot be read as GeoJSON or WKT", "nothing", {}),
         (plain, "west is missing", boxes, {}),
         (plain, "level must be left out", [(0, 0, 1, 1)], {"level": "id"}),

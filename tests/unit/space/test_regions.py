@@ -196,7 +196,7 @@ def test_regions_that_are_refused(release, subtests):
     mixed = {"type": "GeometryCollection", "geometries": []}
     letters = b"POLYGON EMPTY".decode("utf-16-be", "ignore")
     for says, *regions in (
-        ("geopandas.read_file", "districts.gpkg"),
+        ("a path that exists", "districts.gpkg"),
         (UNREADABLE, "", "POLYGON((126.5 37.2", "POLYGON((1 1, 2 2))", "\udc80"),
         ("do not form a closed", text_of(OPEN)),
         ("must not be empty", "POLYGON EMPTY", "MULTIPOLYGON EMPTY", polygon()),
