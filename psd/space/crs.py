@@ -222,8 +222,8 @@ def explain_proj_errors(what: str, crs: Any) -> Iterator[None]:
         yield
     except ProjError:
         raise DomainError(
-            f"{what} cannot be transformed to {str(crs)[:80]}; is one of the two a local CRS, or one "
-            "whose projection PROJ cannot compute?"
+            f"{what} cannot be transformed to {str(crs)[:80]}; is one of the two a local CRS, or "
+            "one whose projection PROJ cannot compute?"
         ) from None
 
 

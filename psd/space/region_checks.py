@@ -98,7 +98,8 @@ def to_release_crs(
     finite = np.isfinite(shapely.bounds(moved)).all(axis=1)
     if not finite.all():
         raise DomainError(
-            f"region {_first(~finite)} cannot be expressed in {domain.crs}; {beyond_world(domain.crs)}"
+            f"region {_first(~finite)} cannot be expressed in {domain.crs}; "
+            + beyond_world(domain.crs)
         )
     _check(moved, " in the CRS of the release")
     _check_lengths(moved, domain)
