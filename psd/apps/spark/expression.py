@@ -80,7 +80,7 @@ def parse_rows(table: Any, domain: Domain, columns: Columns | None = None) -> An
     rows = rows.select(**read)
     bad = {f"bad_{name}": is_bad(rows[f"text_{name}"], rows[name]) for name in ("x", "y")}
     rows = rows.mutate(inside=is_inside(rows, domain), **bad).drop("text_x", "text_y")
-    return _add_times(rows) if "time" in table.columns else rows
+    return _add_times(rows, columns.time_zone) if "time" in table.columns else rows
 
 
 def _text(table: Any, name: str) -> Any:
@@ -206,10 +206,10 @@ def _count_if(condition: Any) -> Any:
     return as_integer(condition).sum().fill_null(0)
 
 
-def _add_times(rows: Any) -> Any:
+def _add_times(rows: Any, zone: str) -> Any:
     """Add times as microseconds and as days."""
     rows = rows.mutate(**split_moment(rows.moment_text))
-    good = is_true(is_valid_moment(rows)) | rows.moment_text.isnull()
+    good = is_true(is_valid_moment(rows, zone)) | rows.moment_text.isnull()
     rows = rows.mutate(days=count_days(rows), bad_time=rows.bad_time | ~good)
     return rows.mutate(moment=count_microseconds(rows))
 

@@ -136,7 +136,7 @@ def test_slices_of_odd_times_in_text(by, tmp_path):
         "2024-02-29 24:00:00",
         "1969-12-31 23:59:60",
     ]
-    texts += ["2024-10-26 24:00", "2024-10-27T02:59:60.5", "2024-12-29t24:00", "0001-01-01"]
+    texts += ["2024-10-26 24:00", "2024-10-27T02:59:59.5", "2024-12-29t24:00", "0001-01-01"]
     x, y = np.random.default_rng(2).uniform((126.5, 37), (127.5, 38), (800, 2)).T
     columns = {"lon": map(repr, x.tolist()), "lat": map(repr, y.tolist()), "time": texts * 100}
     table = pa.table({name: list(values) for name, values in columns.items()})
@@ -338,6 +338,25 @@ def test_odd_fields_are_taken_or_refused_alike(name, tmp_path):
         )
         np.testing.assert_array_equal(moments, wall_clock(table["time"], "UTC").astype(np.int64))
         assert table.num_rows > 10
+
+
+def test_leap_seconds_are_those_of_the_offsets_of_a_zone(subtests):
+    """Of all minutes of a day the engine takes the same as this process."""
+    texts = [f"2016-12-31 {minute // 60:02}:{minute % 60:02}:60" for minute in range(1440)]
+    table = engines.beside_sound_ones("time", texts)
+    for zone, expected in (("UTC", 1), ("Asia/Seoul", 2), ("Asia/Kathmandu", 2)):
+        columns = Columns(user="user", time="time", time_zone=zone)
+        refused = engines.duckdb_verdicts(
+            table, lambda rows, c=columns: parse_rows(rows, PLANE, c).select("bad_time")
+        )
+        taken = [text for text, bad in zip(texts, refused, strict=True) if not bad]
+        assert len(taken) == expected, zone
+        assert wall_clock(taken, zone).astype(str).tolist() == [
+            f"{text[:10]}T{text[11:16]}:59.999999" for text in taken
+        ]
+        for text in set(texts[::90]) - set(taken):
+            with subtests.test(zone, text=text), pytest.raises(InputDataError):
+                wall_clock([text], zone)
 
 
 def test_rows_that_are_refused_wherever_they_lie():
