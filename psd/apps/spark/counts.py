@@ -88,7 +88,7 @@ def tally_table(
     project = _projection(columns, domain)
     if "time" not in table.columns and (unit.kind == "user-day" or slices is not None):
         raise InputDataError(
-            "records have no time, and days and slices need one; name its column with time="
+            "records have no time, and days and slices need one; name its column with time=NAME"
         )
     rows = parse_rows(table, domain, columns)
     if slices is not None:

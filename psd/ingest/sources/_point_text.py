@@ -51,7 +51,7 @@ def decode_point_text(array: Any, name: str, srid: int | None, *, where: str = "
     if not (is_text or kind == pa.string_view() or pa.types.is_null(kind)):
         raise InputDataError(
             f"column {name!r}{where} must hold points in WKT as text, got type {kind}; name "
-            "geometries by geometry="
+            "geometries by geometry=NAME"
         )
     try:
         texts = array.cast(pa.large_string())

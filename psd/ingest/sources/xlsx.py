@@ -147,7 +147,7 @@ def _open_sheet(path: Path, requested: str | None, *, has_formulas: bool = False
             raise InputDataError(f"{path} has no sheet {requested!r}; its sheets are {names}")
         candidates = list(sheets) if requested is None else [requested]
         if len(candidates) != 1:
-            raise InputDataError(f"{path} has several sheets: {names}; choose one with layer=")
+            raise InputDataError(f"{path} has several sheets: {names}; choose one with layer=NAME")
         yield sheets[candidates[0]]
 
 

@@ -377,7 +377,7 @@ def test_rows_that_are_refused_wherever_they_lie():
     untimed, slices = pa.table({"lon": [0.5], "lat": [0.5]}), engines.SLICES["day"]
     per_slice = PrivacyUnit(kind="user", max_contributions=2, max_per_slice=1)
     for count, data in ((by_expression, untimed), (locally, untimed.to_pandas())):
-        with pytest.raises(InputDataError, match="name its column with time="):
+        with pytest.raises(InputDataError, match="name its column with time=NAME"):
             count(data, PLAIN, PLANE, unit=RECORD, slices=slices)
         with pytest.raises(ParameterError, match="max_per_slice must be given with slices="):
             count(data, PLAIN, PLANE, unit=per_slice)
