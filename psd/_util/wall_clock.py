@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "NAMED_ZONE",
     "OFFSET",
+    "WHITE_SPACE",
     "check_zone",
     "day",
     "hour",
@@ -43,6 +44,12 @@ _FORMATS = "2024-01-31, 2024-01-31 10:00:00 or 2024-01-31T10:00:00+09:00"
 
 # What databases and spreadsheets write for a missing time.
 _MISSING = ("", "na", "n/a", "nan", "nat", "null", "none", "-", r"\n")
+
+WHITE_SPACE = (
+    "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006"
+    "\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+)
+"""White space of Unicode, which is removed around a time."""
 
 OFFSET = r"z|(?:utc|gmt)?[+-](?:0[0-9]|1[0-5])(?::?[0-5][0-9])?|utc|gmt"
 """Pattern of an offset in small letters, in the syntax that RE2, Java and Rust share."""
@@ -303,7 +310,7 @@ def _parsed(array: Any, zone: str, column: str) -> Times:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    texts = pc.utf8_lower(pc.utf8_trim_whitespace(array))
+    texts = pc.utf8_lower(pc.utf8_trim(array, characters=WHITE_SPACE))
     texts = pc.if_else(pc.is_in(texts, value_set=pa.array(_MISSING)), None, texts)
     parts = pc.extract_regex(texts, _ISO)
     if parts.null_count == texts.null_count:

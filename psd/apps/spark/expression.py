@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from psd._util.arrays import ranges
+from psd._util.wall_clock import WHITE_SPACE
 from psd.apps.spark.parse import (
     as_integer,
     count_days,
@@ -29,7 +30,7 @@ from psd.apps.spark.parse import (
     strip_characters,
     with_point,
 )
-from psd.ingest.coordinate_text import srid_of
+from psd.ingest.coordinate_text import SPACES, srid_of
 from psd.ingest.row_hash import PRIME, SALTS, TIME_OFFSET
 from psd.ingest.sources import Columns
 from psd.ingest.user_ids import INVISIBLE
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["add_slices", "count_cells", "count_faults", "is_inside", "parse_rows", "to_sql"]
 
 # Characters that sources strip from a field.
-_STRIPPED = {"x": " \t", "y": " \t", "user": INVISIBLE, "time": " \t\n\v\f\r"}
+_STRIPPED = {"x": SPACES, "y": SPACES, "user": INVISIBLE, "time": WHITE_SPACE}
 
 _SALT_DIGITS = 7
 

@@ -18,7 +18,7 @@ from psd.apps.spark import expression, places
 from psd.apps.spark.counts import tally_table
 from psd.apps.spark.expression import parse_rows, to_sql
 from psd.apps.spark.parse import COMPOSED, literal_double
-from psd.errors import DomainError, InputDataError, ParameterError, ResourceError
+from psd.errors import DomainError, InputDataError, InternalError, ParameterError, ResourceError
 from psd.ingest.sources import Columns
 from psd.privacy.unit import PrivacyUnit
 from support import engines
@@ -315,6 +315,36 @@ def test_odd_points_and_commas_are_read_or_refused_alike(values, options, tmp_pa
         assert both[0] == both[1], value
         alike.append(isinstance(both[0], str))
     assert 3 < sum(alike) < len(values) - 3
+
+
+def test_an_infinite_number_has_the_sentence_of_this_process(subtests):
+    for name in ("lon", "lat"):
+        table = pa.table({"lon": [0.5, 0.5], "lat": [0.5, 0.5]} | {name: [0.5, np.inf]})
+        told = []
+        for count in (by_expression, locally):
+            with pytest.raises(InputDataError) as raised:
+                count(table, PLAIN, PLANE, unit=RECORD)
+            told.append(str(raised.value))
+        with subtests.test(name):
+            assert told == [f"column {name!r} must be finite; remove or repair infinite values"] * 2
+
+
+def test_joins_that_would_double_records_are_refused(monkeypatch):
+    """A user's limit would hide the second copy of a record."""
+    options = {"unit": ONE, "area": engines.area()}
+    assert_same(**options)
+    run = ibis.Table.distinct
+    monkeypatch.setattr(ibis.Table, "distinct", lambda table: run(table).union(run(table)))
+    with pytest.raises(InternalError, match="a pair of coordinates twice"):
+        by_expression(ROWS, engines.COLUMNS, engines.DOMAIN, **options)
+    monkeypatch.undo()
+    whole = places.place
+    doubled = lambda rows, *given, **more: whole(rows, *given, **more).pipe(  # noqa: E731
+        lambda placed: placed.union(placed)
+    )
+    monkeypatch.setattr("psd.apps.spark.counts.place", doubled)
+    with pytest.raises(ResourceError, match="the input changed"):
+        by_expression(ROWS, engines.COLUMNS, engines.DOMAIN, **options)
 
 
 @pytest.mark.parametrize("name", engines.ODD)
