@@ -18,7 +18,7 @@ from psd.version import __version__
 
 from .commands import find_command
 from .options.command import Group
-from .output.terminal import printable
+from .output.terminal import print_warning, printable
 
 __all__ = ["EXIT_CODES", "cli", "main"]
 
@@ -164,7 +164,10 @@ def _interrupt_message(name: str | None) -> str:
 def run(args: list[str]) -> int:
     """Exit code of a command line; errors are one line on stderr."""
     try:
-        cli.main(args, prog_name="psd", standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", errors.PsdWarning)
+            warnings.showwarning = lambda message, *_, **__: print_warning(str(message))
+            cli.main(args, prog_name="psd", standalone_mode=False)
     except errors.PsdError as error:
         return _print_error(str(error), _exit_code(type(error)))
     except click.UsageError as error:

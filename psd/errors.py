@@ -1,4 +1,4 @@
-"""The errors of the library; the command line turns each kind into an exit code.
+"""The errors of the library, and its warning; the command line turns each kind into an exit code.
 
 A message is one sentence that names the argument, the value (never private data) and the
 likely cause. Attributes hold the same for programs. If a builtin error fits, it is the second base,
@@ -23,6 +23,7 @@ __all__ = [
     "MissingExtraError",
     "ParameterError",
     "PsdError",
+    "PsdWarning",
     "RandomnessError",
     "ReleaseFormatError",
     "ResourceError",
@@ -165,3 +166,17 @@ class ResourceError(InputDataError):
 
 class InternalError(PsdError, AssertionError):
     """The library contradicts itself: a defect, to be reported; holds no data."""
+
+
+class PsdWarning(UserWarning):
+    """What a file lacks that a caller asked for, by public input alone.
+
+    Guarantees
+    ----------
+    - Neither the message nor whether there is one depends on a record.
+
+    Examples
+    --------
+    >>> issubclass(PsdWarning, UserWarning)
+    True
+    """

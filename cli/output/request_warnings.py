@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "odds_text",
     "warn_of_degrees",
+    "warn_of_empty_corners",
     "warn_of_ids",
     "warn_of_large_epsilon",
     "warn_of_request",
@@ -28,12 +29,14 @@ _GROUPS = ("", " thousand", " million", " billion", " trillion")
 
 
 def warn_of_request(request: BuildRequest) -> None:
-    """Warn of a large epsilon, and of bounds that may be degrees."""
+    """Warn of a large epsilon, and of bounds that may be degrees or reach beyond the world."""
     from psd.space.domain import Domain
 
     warn_of_large_epsilon(request.epsilon)
     if isinstance(request.domain, Domain):
         warn_of_degrees(request.domain)
+        if request.boundary is None and request.covariate is None and request.regions is None:
+            warn_of_empty_corners(request.domain)
 
 
 def warn_of_degrees(domain: Domain) -> None:
@@ -45,6 +48,18 @@ def warn_of_degrees(domain: Domain) -> None:
         print_warning(
             f"--bounds {' '.join(edges)} may be degrees, and --crs {domain.crs[:80]} has none: "
             "records elsewhere are left out. If they are, give --bounds-crs EPSG:4326"
+        )
+
+
+def warn_of_empty_corners(domain: Domain) -> None:
+    """Warn of bounds that reach beyond the world of a projection, where nobody is."""
+    from psd.space.bounds import beyond_the_world
+
+    if beyond_the_world(domain.bounds, domain.crs):
+        print_warning(
+            f"--bounds reach beyond the world of {domain.crs[:80]}, where nobody is: cells at its "
+            "rim are taken to be filled evenly, so answers there are too low. Give --boundary FILE "
+            "with a polygon of the area"
         )
 
 

@@ -1,15 +1,16 @@
 """Local times in one public time zone, from which time slices are made.
 
 Sources hold times as Arrow timestamps, dates or ISO 8601 text, with an offset or without. All
-become local (wall clock) times of the zone. In text, UTC and GMT are the offset 0, a leap second is
-the last microsecond of its minute, so that it stays in its hour and day, and 24:00 is the midnight
-that ends its day, with which the next one begins.
+become local (wall clock) times of the zone. In text, UTC and GMT are the offset 0, a leap second
+(23:59:60 in UTC) is the last microsecond of its minute, so that it stays in its hour and day, and
+24:00 is the midnight that ends its day, with which the next one begins.
 """
 
 from __future__ import annotations
 
 import re
 import zoneinfo
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from hashlib import blake2b
 from importlib.resources import files
@@ -28,10 +29,12 @@ if TYPE_CHECKING:
 __all__ = [
     "NAMED_ZONE",
     "OFFSET",
+    "WHITE_SPACE",
     "check_zone",
     "day",
     "hour",
     "is_zone_name",
+    "leap_minutes",
     "month",
     "wall_clock",
     "zone_rules",
@@ -41,6 +44,12 @@ _FORMATS = "2024-01-31, 2024-01-31 10:00:00 or 2024-01-31T10:00:00+09:00"
 
 # What databases and spreadsheets write for a missing time.
 _MISSING = ("", "na", "n/a", "nan", "nat", "null", "none", "-", r"\n")
+
+WHITE_SPACE = (
+    "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006"
+    "\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+)
+"""White space of Unicode, which is removed around a time."""
 
 OFFSET = r"z|(?:utc|gmt)?[+-](?:0[0-9]|1[0-5])(?::?[0-5][0-9])?|utc|gmt"
 """Pattern of an offset in small letters, in the syntax that RE2, Java and Rust share."""
@@ -66,6 +75,7 @@ _RANGE = (np.datetime64("0001-01-01", "us"), np.datetime64("9999-12-31T23:59:59.
 # year that libraries have, even if their year in UTC is 0 or 10000.
 _CYCLE = np.timedelta64(146_097, "D")
 _EARLY, _LATE = np.datetime64("1000-01-01", "us"), np.datetime64("9000-01-01", "us")
+_MINUTE, _DAY_MINUTES = np.timedelta64(1, "m"), 1440
 _LONGEST_OFFSET = np.timedelta64(2, "D")
 
 
@@ -146,6 +156,32 @@ def zone_rules(zone: str) -> str:
     path = next((folder / name for folder in folders if (folder / name).is_file()), None)
     content = (files("tzdata") / "zoneinfo" / name) if path is None else path
     return blake2b(content.read_bytes(), digest_size=8).hexdigest()
+
+
+@cache
+def leap_minutes(zone: str) -> tuple[int, ...]:
+    """Minutes of the local day that a leap second may end: 23:59 in UTC, by all offsets of a zone.
+
+    Offsets are those at the ends of months since 1972, when leap seconds began, to 2037.
+
+    Parameters
+    ----------
+    zone : str
+        Name in the IANA database. Public.
+
+    Examples
+    --------
+    >>> [f"{minute // 60}:{minute % 60}" for minute in leap_minutes("Europe/London")]
+    ['0:59', '23:59']
+    """
+    rules = ZoneInfo(check_zone(zone))
+    ends = [
+        datetime(year, month, 1, tzinfo=UTC) - timedelta(minutes=1)
+        for year in range(1972, 2038)
+        for month in range(1, 13)
+    ]
+    local = (end.astimezone(rules) for end in ends)
+    return tuple(sorted({time.hour * 60 + time.minute for time in local if not time.second}))
 
 
 def wall_clock(values: Any, zone: str, *, column: str = "time") -> Times:
@@ -274,13 +310,14 @@ def _parsed(array: Any, zone: str, column: str) -> Times:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    texts = pc.utf8_lower(pc.utf8_trim_whitespace(array))
+    texts = pc.utf8_lower(pc.utf8_trim(array, characters=WHITE_SPACE))
     texts = pc.if_else(pc.is_in(texts, value_set=pa.array(_MISSING)), None, texts)
     parts = pc.extract_regex(texts, _ISO)
     if parts.null_count == texts.null_count:
         day, minute, second, offset = (pc.struct_field(parts, name) for name in _PARTS)
         second = pc.if_else(pc.equal(second, ""), "00", pc.replace_substring(second, ",", "."))
-        second = pc.if_else(pc.starts_with(second, "60"), "59.999999", second)
+        is_leap = pc.starts_with(second, "60")
+        second = pc.if_else(is_leap, "59.999999", second)
         clock = pc.binary_join_element_wise(
             pc.if_else(pc.equal(minute, ""), "00:00", minute), second, ":"
         )
@@ -293,15 +330,22 @@ def _parsed(array: Any, zone: str, column: str) -> Times:
         else:
             ends = pc.fill_null(is_end, False).to_numpy(zero_copy_only=False)
             moments = _microseconds(times, column) + ends.astype("timedelta64[D]")
-            return _with_offsets(moments, offset, zone)
+            shift, is_written = _shifts(offset)
+            leap = np.flatnonzero(pc.fill_null(is_leap, False).to_numpy(zero_copy_only=False))
+            clocks = (moments[leap] - moments[leap].astype("datetime64[D]")) // _MINUTE
+            in_utc = (clocks - shift[leap].astype(np.int64)) % _DAY_MINUTES == _DAY_MINUTES - 1
+            if np.where(is_written[leap], in_utc, np.isin(clocks, leap_minutes(zone))).all():
+                moments[is_written] = _local(moments[is_written] - shift[is_written], zone)
+                result: NDArray[np.datetime64] = moments
+                return result
     raise InputDataError(
         f"column {column!r} holds text that is not a time in ISO 8601; times look like {_FORMATS}, "
         "and seconds since 1970 must be converted first"
     )
 
 
-def _with_offsets(times: Times, offset: Any, zone: str) -> Times:
-    """Convert times that have an offset to the zone; leave the others."""
+def _shifts(offset: Any) -> tuple[NDArray[np.timedelta64], NDArray[np.bool_]]:
+    """Offsets from UTC in minutes, and whether each is written; those that are not are 0."""
     import pyarrow.compute as pc
 
     texts = pc.dictionary_encode(pc.fill_null(offset, ""))
@@ -309,9 +353,7 @@ def _with_offsets(times: Times, offset: Any, zone: str) -> Times:
     which = texts.indices.to_numpy()
     shift = np.array([_offset(text) for text in offsets], "timedelta64[m]")[which]
     written = np.array([text != "" for text in offsets], bool)[which]
-    times = times.copy()
-    times[written] = _local(times[written] - shift[written], zone)
-    return times
+    return shift, written
 
 
 def _offset(text: str) -> int:

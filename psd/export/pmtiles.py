@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from psd.errors import PsdWarning
 from psd.export._gdal import layer_bytes
 from psd.export._metadata import describe
 from psd.space.shape_transforms import transform_table
@@ -35,9 +37,18 @@ def write(table: geopandas.GeoDataFrame, path: Path) -> None:
     """Write tiles of zoom 0 to the zoom at which the smallest polygon can be seen.
 
     Polygons are cut at the edges of tiles, so a program that sums the features of a file counts
-    some of them twice. What lies beyond 85.06 degrees of latitude is in no tile.
+    some of them twice. What lies beyond 85.05 degrees of latitude is in no tile, with a warning.
     """
     plane = transform_table(table, FIXED_CRS)
+    ends = plane.geometry.bounds
+    beyond = int(((ends.maxy > _WORLD / 2 + 1) | (ends.miny < -_WORLD / 2 - 1)).sum())
+    if beyond:
+        warnings.warn(
+            f"{beyond:,} of {len(plane):,} shapes reach beyond 85.05 degrees of latitude, where "
+            "map tiles end; the part beyond is not in the file, and .gpkg holds it",
+            PsdWarning,
+            stacklevel=2,
+        )
     parts = plane.geometry.explode(index_parts=False).bounds.dropna().to_numpy()
     sides = np.clip(parts, -_WORLD / 2, _WORLD / 2)
     path.write_bytes(

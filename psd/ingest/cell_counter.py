@@ -145,8 +145,8 @@ class _Sparse:
         codes, counts = parts[0] if len(parts) == 1 else _sum_by_code(parts)
         if self._exceeds(len(self._codes) + len(codes)):
             raise ResourceError(
-                "the occupied cells exceed the memory limit; raise memory=, use a coarser lattice, "
-                "or a method whose cells do not depend on data, such as quadtree"
+                "the occupied cells exceed the memory limit; raise memory=SIZE, use a coarser "
+                "lattice, or a method whose cells do not depend on data, such as quadtree"
             )
         if len(self._codes):
             codes, counts = _sum_by_code([(self._codes, self._counts), (codes, counts)])

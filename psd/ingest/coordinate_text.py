@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DECIMAL",
     "MISSING",
+    "SPACES",
     "empty_pattern",
     "number_rule",
     "point_pattern",
@@ -26,6 +27,9 @@ DECIMAL = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 
 MISSING = {"", "na", "n/a", "nan", "-nan", "null", "none", "-", r"\n"}
 """What spreadsheets and databases write for a missing number or point, in lower case."""
+
+SPACES = " \t\n\v\f\r"
+"""What is removed around a number or a mark of a missing one: what DuckDB removes."""
 
 _NUMBER = DECIMAL.replace("(", "(?:")
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from psd.ingest.columns import Columns
 
 __all__ = [
+    "FINITE_RULE",
     "Coordinates",
     "Projection",
     "check_finite",
@@ -28,6 +29,9 @@ __all__ = [
 
 Coordinates = tuple[NDArray[np.float64], NDArray[np.float64]]
 Projection = Callable[[Coordinates], Coordinates]
+
+FINITE_RULE = "must be finite; remove or repair infinite values"
+"""Rule for a column of coordinates that are numbers, for messages."""
 
 
 class Plane(Protocol):
@@ -179,7 +183,7 @@ def _check_rounding(domain: Plane, what: str) -> None:
 def check_finite(name: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Refuse infinite coordinates, which come from a division or an overflow."""
     if np.isinf(values).any():
-        raise InputDataError(f"column {name!r} must be finite; remove or repair infinite values")
+        raise InputDataError(f"column {name!r} {FINITE_RULE}")
     return values
 
 

@@ -88,7 +88,7 @@ class RecordFilter:
         """Select the records of a batch that are counted."""
         if batch.time is None and self._needs_time:
             raise InputDataError(
-                "records have no time, and days and slices need one; name its column with time="
+                "records have no time, and days and slices need one; name its column with time=NAME"
             )
         if batch.time is not None and np.isnat(batch.time).any():
             raise InputDataError("records have no time; remove them, or build without time=")

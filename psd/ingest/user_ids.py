@@ -6,16 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from psd._util.wall_clock import WHITE_SPACE
+
 __all__ = ["ID_RULES", "INVISIBLE", "MISSING", "normalise_ids"]
 
 ID_RULES = "nfc-1"
 """Name of the rules of `normalise_ids`. Other rules define other users, so need another name."""
 
-# White space of Unicode, and zero-width characters that editors and exports insert.
-INVISIBLE = (
-    "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006"
-    "\u2007\u2008\u2009\u200a\u200b\u200c\u200d\u2028\u2029\u202f\u205f\u2060\u3000\ufeff"
-)
+# White space, and zero-width characters that editors and exports insert.
+INVISIBLE = WHITE_SPACE + "\u200b\u200c\u200d\u2060\ufeff"
 
 # Marks of a missing id, in lower case.
 MISSING = ("", "null", "nan", "none", "<na>", r"\n")

@@ -200,7 +200,7 @@ class UserPartitions:
             return
         raise WriteError(
             f"records that exceed the memory limit cannot be stored in {tempfile.gettempdir()}: "
-            f"{reason}; free some space, name another folder by TMPDIR, or raise memory="
+            f"{reason}; free some space, name another folder by TMPDIR, or raise memory=SIZE"
         )
 
     def _write(self) -> None:

@@ -181,7 +181,8 @@ def rows_in_slices(batches: Iterable[Batch], slices: TimeSlices) -> Iterator[Bat
     for batch in batches:
         if batch.time is None:
             raise InputDataError(
-                "the input must have times to be counted by time slice; name the column with time="
+                "the input must have times to be counted by time slice; name the column with "
+                "time=NAME"
             )
         inside = slices.index(batch.time) >= 0
         yield Batch(x=batch.x[inside], y=batch.y[inside])

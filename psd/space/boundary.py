@@ -18,7 +18,7 @@ from psd.errors import DomainError, ParameterError
 from psd.space.boxes import quadrants
 from psd.space.certain_cells import CertainCells
 from psd.space.covariate import MAX_SIDE, Covariate
-from psd.space.crs import explain_proj_errors
+from psd.space.crs import beyond_world, explain_proj_errors
 from psd.space.even_odd import EdgeIndex
 from psd.space.shape_transforms import transform_shapes
 
@@ -234,7 +234,9 @@ def bounds_of(
         moved = transform_shapes(original, shapes.crs, crs, tolerance=0.1)
         west, south, east, north = map(float, shapely.total_bounds(moved))
     if not np.isfinite([west, south, east, north]).all():
-        raise DomainError(f"the {name} is empty, or cannot be expressed in {crs}")
+        raise DomainError(
+            f"the {name} is empty, or cannot be expressed in {crs}; {beyond_world(crs)}"
+        )
     return west, south, east, north
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyproj import CRS
 
 __all__ = [
+    "beyond_world",
     "check_plane_crs",
     "explain_proj_errors",
     "metres_per_unit",
@@ -221,5 +222,14 @@ def explain_proj_errors(what: str, crs: Any) -> Iterator[None]:
         yield
     except ProjError:
         raise DomainError(
-            f"{what} cannot be transformed to {str(crs)[:80]}; is one of the two a local CRS?"
+            f"{what} cannot be transformed to {str(crs)[:80]}; is one of the two a local CRS, or "
+            "one whose projection PROJ cannot compute?"
         ) from None
+
+
+def beyond_world(crs: Any) -> str:
+    """Likely cause why shapes have no finite coordinates in a CRS, or far too many vertices."""
+    return (
+        f"does it reach a pole or an edge of the world where its CRS or {str(crs)[:80]} has no "
+        "place? Clip it to the bounds of the release"
+    )

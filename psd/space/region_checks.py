@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import sum_by
 from psd.errors import DomainError, ParameterError
-from psd.space.crs import explain_proj_errors
+from psd.space.crs import beyond_world, explain_proj_errors
 from psd.space.shape_transforms import metres_of, transform_shapes
 
 if TYPE_CHECKING:
@@ -97,7 +97,10 @@ def to_release_crs(
     moved = reproject(shapes, domain)
     finite = np.isfinite(shapely.bounds(moved)).all(axis=1)
     if not finite.all():
-        raise DomainError(f"region {_first(~finite)} cannot be expressed in {domain.crs}")
+        raise DomainError(
+            f"region {_first(~finite)} cannot be expressed in {domain.crs}; "
+            + beyond_world(domain.crs)
+        )
     _check(moved, " in the CRS of the release")
     _check_lengths(moved, domain)
     return moved

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers
 from psd.errors import DomainError, ParameterError
-from psd.space.crs import explain_proj_errors, metres_per_unit, offline, parse_crs
+from psd.space.crs import beyond_world, explain_proj_errors, metres_per_unit, offline, parse_crs
 
 if TYPE_CHECKING:
     import geopandas
@@ -348,8 +348,8 @@ def _check_number(present: Integers, added: Integers, most: int) -> None:
     if (vertices > most).any():
         raise ParameterError(
             f"region {int(np.argmax(vertices > most)) + 1} must have at most {most:,} vertices "
-            "once its sides are divided to be reprojected; simplify it, or reproject it to the "
-            "CRS of the release"
+            f"once its sides are divided to be reprojected; {beyond_world('that of the release')}, "
+            "or simplify it"
         )
 
 

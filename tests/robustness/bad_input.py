@@ -736,12 +736,13 @@ UNITS = (
     kept("U01-forms", "times in UTC or GMT, a leap second, and 24:00", 6,
         table(*(f"1.5,2.5,{user},{time}" for user, time in enumerate((
             "2024-02-29 15:00:00 UTC", "2024-02-29T15:00:00Z", "2024-02-29 15:00 GMT",
-            "2024-03-01T00:00+09:00[Asia/Seoul]", "2024-02-29T23:59:60", "2024-02-29 24:00"))),
+            "2024-03-01T00:00+09:00[Asia/Seoul]", "2024-02-29T23:59:60Z", "2024-02-29 24:00"))),
             header="lon,lat,user,seen_at"), options=f"{USERS} {DAY}"),
-    unread("U01-other-forms", "times with am or pm, seconds since 1970, another name of a zone, or "
-        "a minute after 24:00", "not a time in ISO 8601",
+    unread("U01-other-forms", "times with am or pm, seconds since 1970, another name of a zone, "
+        "a minute after 24:00, or a second 60 at noon", "not a time in ISO 8601",
         *(table(f"1.5,2.5,u,{time}", header="lon,lat,user,seen_at") for time in (
-            "2024-02-29 03:00 PM", "1709218800", "2024-02-29 15:00 KST", "2024-02-29 24:01")),
+            "2024-02-29 03:00 PM", "1709218800", "2024-02-29 15:00 KST", "2024-02-29 24:01",
+            "2024-02-29 12:30:60")),
         options=f"{USERS} {DAY}", **NAMED),
     unread("U01-no-time", "a row without a time", "records have no time",
         table("1.5,2.5,u,2024-03-01", "1.5,2.5,u,", header="lon,lat,user,seen_at"),

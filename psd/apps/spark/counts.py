@@ -12,7 +12,7 @@ from psd.apps.spark.expression import add_slices, count_cells, count_faults, par
 from psd.apps.spark.places import Run, Share, count_placed, place
 from psd.errors import InputDataError, ResourceError
 from psd.ingest.coordinate_text import number_rule, srid_of
-from psd.ingest.points import column_projection, same_points
+from psd.ingest.points import FINITE_RULE, column_projection, same_points
 from psd.ingest.tally_builder import check_counting, tally_of_codes
 
 if TYPE_CHECKING:
@@ -88,18 +88,20 @@ def tally_table(
     project = _projection(columns, domain)
     if "time" not in table.columns and (unit.kind == "user-day" or slices is not None):
         raise InputDataError(
-            "records have no time, and days and slices need one; name its column with time="
+            "records have no time, and days and slices need one; name its column with time=NAME"
         )
     rows = parse_rows(table, domain, columns)
     if slices is not None:
         rows = add_slices(rows, slices, domain, share)
     faults = run(count_faults(rows)).to_pylist()[0]
-    _check(faults, columns, domain)
+    are_texts = tuple(table[axis].type().is_string() for axis in ("x", "y"))
+    _check(faults, columns, domain, are_texts)
     key = secrets.token_bytes(16) if key is None else key
     if any(given is not None for given in (project, area, strata)):
         rows = place(rows, domain, run, share, project=project, area=area, strata=strata)
         placed = run(count_placed(rows)).to_pylist()[0]
-        if placed["undecided"]:
+        most = faults["inside" if project is None else "read"]  # no join adds a record
+        if placed["undecided"] or placed["rows"] > most:
             raise ResourceError(_CHANGED)
         faults["inside"] = placed["inside"]
     parts = 1 if strata is None else strata.size
@@ -122,14 +124,16 @@ def _projection(columns: Columns, domain: Domain) -> Projection | None:
     return None if project is same_points else project
 
 
-def _check(faults: dict[str, int], columns: Columns, domain: Domain) -> None:
+def _check(
+    faults: dict[str, int], columns: Columns, domain: Domain, are_texts: tuple[bool, ...]
+) -> None:
     """Refuse the records that this process would refuse, in the same order."""
     points = (columns.x, columns.y) if columns.wkt is None else (columns.wkt, columns.wkt)
-    for axis, name in zip(("x", "y"), points, strict=True):
+    for axis, name, is_text in zip(("x", "y"), points, are_texts, strict=True):
         if faults[f"bad_{axis}"]:
-            raise InputDataError(
-                f"column {name!r} {number_rule(columns, srid_of(domain.crs, columns.input_crs))}"
-            )
+            srid = srid_of(domain.crs, columns.input_crs)
+            rule = number_rule(columns, srid) if is_text else FINITE_RULE
+            raise InputDataError(f"column {name!r} {rule}")
     _check_times(faults, columns)
     _check_users(faults, columns)
 

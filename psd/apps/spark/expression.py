@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from psd._util.arrays import ranges
+from psd._util.wall_clock import WHITE_SPACE
 from psd.apps.spark.parse import (
     as_integer,
     count_days,
@@ -29,7 +30,7 @@ from psd.apps.spark.parse import (
     strip_characters,
     with_point,
 )
-from psd.ingest.coordinate_text import srid_of
+from psd.ingest.coordinate_text import SPACES, srid_of
 from psd.ingest.row_hash import PRIME, SALTS, TIME_OFFSET
 from psd.ingest.sources import Columns
 from psd.ingest.user_ids import INVISIBLE
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["add_slices", "count_cells", "count_faults", "is_inside", "parse_rows", "to_sql"]
 
 # Characters that sources strip from a field.
-_STRIPPED = {"x": " \t", "y": " \t", "user": INVISIBLE, "time": " \t\n\v\f\r"}
+_STRIPPED = {"x": SPACES, "y": SPACES, "user": INVISIBLE, "time": WHITE_SPACE}
 
 _SALT_DIGITS = 7
 
@@ -80,7 +81,7 @@ def parse_rows(table: Any, domain: Domain, columns: Columns | None = None) -> An
     rows = rows.select(**read)
     bad = {f"bad_{name}": is_bad(rows[f"text_{name}"], rows[name]) for name in ("x", "y")}
     rows = rows.mutate(inside=is_inside(rows, domain), **bad).drop("text_x", "text_y")
-    return _add_times(rows) if "time" in table.columns else rows
+    return _add_times(rows, columns.time_zone) if "time" in table.columns else rows
 
 
 def _text(table: Any, name: str) -> Any:
@@ -206,10 +207,10 @@ def _count_if(condition: Any) -> Any:
     return as_integer(condition).sum().fill_null(0)
 
 
-def _add_times(rows: Any) -> Any:
+def _add_times(rows: Any, zone: str) -> Any:
     """Add times as microseconds and as days."""
     rows = rows.mutate(**split_moment(rows.moment_text))
-    good = is_true(is_valid_moment(rows)) | rows.moment_text.isnull()
+    good = is_true(is_valid_moment(rows, zone)) | rows.moment_text.isnull()
     rows = rows.mutate(days=count_days(rows), bad_time=rows.bad_time | ~good)
     return rows.mutate(moment=count_microseconds(rows))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from psd._util.wall_clock import NAMED_ZONE, OFFSET
+from psd._util.wall_clock import NAMED_ZONE, OFFSET, leap_minutes
 from psd.ingest import user_ids
 from psd.ingest.coordinate_text import DECIMAL, MISSING, empty_pattern, point_pattern
 
@@ -158,8 +158,8 @@ def split_moment(text: Any) -> dict[str, Any]:
     return {name: text.substr(*position).cast("int64") for name, position in _POSITIONS.items()}
 
 
-def is_valid_moment(rows: Any) -> Any:
-    """Whether the numbers of a time are a valid date and time of day."""
+def is_valid_moment(rows: Any, zone: str) -> Any:
+    """Whether the numbers of a time are a valid date and time of day in a zone."""
     import ibis
 
     year, month = rows.year, rows.month
@@ -168,7 +168,8 @@ def is_valid_moment(rows: Any) -> Any:
     days = ibis.ifelse(month.isin((4, 6, 9, 11)), 30, 31)
     date = (year >= 1) & month.between(1, 12) & (rows.day >= 1)
     date &= rows.day <= ibis.ifelse(month == 2, february, days)
-    is_clock = (rows.hour < 24) & (rows.minute < 60) & (rows.second <= 60)
+    is_leap = (rows.second == 60) & (rows.hour * 60 + rows.minute).isin(leap_minutes(zone))
+    is_clock = (rows.hour < 24) & (rows.minute < 60) & ((rows.second < 60) | is_leap)
     is_end = (rows.hour == 24) & (rows.minute + rows.second + rows.micro == 0)
     is_end &= (year < 9999) | (month < 12) | (rows.day < 31)
     return date & (is_clock | is_end)

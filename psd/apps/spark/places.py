@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from psd.apps.spark.expression import is_inside
 from psd.apps.spark.parse import as_integer, is_true, literal_double
+from psd.errors import InternalError
 from psd.ingest.strata import HasCertainCells
 
 if TYPE_CHECKING:
@@ -85,8 +86,9 @@ def place(
 
 
 def count_placed(rows: Any) -> Any:
-    """Aggregate to one row: records that are counted, and those that were not decided about."""
+    """Aggregate to one row: all records, those counted, and those that were not decided about."""
     return rows.aggregate(
+        rows=rows.count(),
         inside=as_integer(rows.inside).sum().fill_null(0),
         undecided=as_integer(rows.undecided).sum().fill_null(0),
     )
@@ -150,6 +152,11 @@ def _brought(run: Run, rows: Any) -> tuple[Floats, Floats]:
     """Different pairs of coordinates of records."""
     pairs = run(rows.select("x", "y").distinct())
     x, y = (pairs[name].to_numpy().astype(np.float64) for name in ("x", "y"))
+    # What is found about a pair is joined to its records: of two equal pairs each would count.
+    if len(np.unique(np.column_stack([x, y]).view(np.complex128))) < len(x):
+        raise InternalError(
+            "the engine gave a pair of coordinates twice; it would join records twice"
+        )
     return x, y
 
 

@@ -123,7 +123,7 @@ def _check_request(items: list[Any], columns: Columns) -> None:
         )
     if columns.geometry is not None or columns.layer is not None:
         raise ParameterError(
-            "geometry= and layer= are not supported by the engine spark; name x= and y="
+            "geometry= and layer= are not supported by the engine spark; name x=NAME and y=NAME"
         )
     if columns.encoding not in ("auto", "utf-8") or columns.skip_rows:
         raise ParameterError(

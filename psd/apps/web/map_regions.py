@@ -174,7 +174,7 @@ def answers_drawn_areas(release: Release) -> bool:
 
 
 def lowest_outlines(release: Release) -> dict[str, NDArray[Any]]:
-    """Outlines of the lowest regions with all digits, by which cells are clipped."""
+    """ClippedPolygons of the lowest regions with all digits, by which cells are clipped."""
     parts = _outlines(_turned(release.regions_tree.region_shapes))
     return dict(zip(("begin", "ends", "x", "y"), parts, strict=True))
 

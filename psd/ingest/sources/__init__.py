@@ -195,7 +195,7 @@ def _check_used(columns: Columns, used: set[str]) -> None:
     if columns.geometry is not None and "geometry" not in used:
         raise ParameterError(
             "geometry= must be left out unless an input has a column of points; name coordinates "
-            "(x=, y=)"
+            "(x=NAME, y=NAME)"
         )
 
 

@@ -137,7 +137,7 @@ def find_columns(
         if len(geometries) > 1:
             raise InputDataError(
                 f"{what} has several columns of geometries: {', '.join(geometries)}; choose one "
-                "with geometry="
+                "with geometry=NAME"
             )
         (geometry,) = geometries
     chosen = Layout(what=what, columns=columns, geometry=geometry, project=lambda points: points)

@@ -38,6 +38,7 @@ __all__ = [
     "check_signature",
     "has_wide_mark",
     "read_header",
+    "refuse_xml",
 ]
 
 _MAX_HEADER = 2**20
@@ -109,13 +110,26 @@ def check_markup(path: Path, start: bytes) -> None:
     ------
     HeaderError
     """
+    refuse_xml(path, start)
     text = start.removeprefix(_BYTE_ORDER_MARK).lstrip()
-    if text.startswith(b"<"):
+    if text.startswith((b"{", b"[{", b"\x1e")):
+        raise HeaderError(f"{path} must be a table of points such as CSV, got {_JSON}")
+
+
+def refuse_xml(path: Path, start: bytes) -> None:
+    """Refuse a file that begins as XML, whatever its name ends in, by what it is.
+
+    Raises
+    ------
+    HeaderError
+    """
+    text = start.replace(b"\0", b"")  # of UTF-16
+    for mark in (_BYTE_ORDER_MARK, *_WIDE_MARKS):
+        text = text.removeprefix(mark)
+    if text.lstrip().startswith(b"<"):
         element = _ELEMENT.search(text)
         description = _ELEMENTS.get(element[1] if element else b"", "XML")
         raise HeaderError(f"{path} must be a table of points such as CSV, got {description}")
-    if text.startswith((b"{", b"[{", b"\x1e")):
-        raise HeaderError(f"{path} must be a table of points such as CSV, got {_JSON}")
 
 
 def has_wide_mark(start: bytes) -> bool:
@@ -208,7 +222,8 @@ def _header_line(path: Path, skipped: int) -> str:
     except UnicodeDecodeError:
         pass
     raise HeaderError(
-        f"{path} is not in UTF-8; save it as CSV in UTF-8, or state encoding=, such as windows-1252"
+        f"{path} is not in UTF-8; save it as CSV in UTF-8, or state what it has, such as "
+        'encoding="windows-1252"'
     )
 
 

@@ -136,7 +136,7 @@ def _open_text(path: Path, encoding: str, skipped: int) -> Iterator[io.TextIOWra
     except UnicodeError:
         pass  # raised below, so that no context carries the message, which quotes bytes
     name = _NAMES.get(encoding, "UTF-8")
-    raise InputDataError(f"{path} is not in {name}; state its encoding=, such as windows-1252")
+    raise InputDataError(f'{path} is not in {name}; state its own, such as encoding="windows-1252"')
 
 
 def _skip_lines(path: Path, text: io.TextIOWrapper, skipped: int) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psd.errors import InputDataError
-from psd.ingest.coordinate_text import MISSING, empty_pattern, point_pattern, point_rule
+from psd.ingest.coordinate_text import MISSING, SPACES, empty_pattern, point_pattern, point_rule
 from psd.ingest.points import point_coordinates
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def decode_point_text(array: Any, name: str, srid: int | None, *, where: str = "
     if not (is_text or kind == pa.string_view() or pa.types.is_null(kind)):
         raise InputDataError(
             f"column {name!r}{where} must hold points in WKT as text, got type {kind}; name "
-            "geometries by geometry="
+            "geometries by geometry=NAME"
         )
     try:
         texts = array.cast(pa.large_string())
@@ -71,7 +71,7 @@ def decode_point_text(array: Any, name: str, srid: int | None, *, where: str = "
         others = others.filter(
             pc.invert(pc.match_substring_regex(others, rf"\A{empty_pattern(srid)}\z"))
         )
-        marks = {text.strip(" \t").lower() for text in others.unique().to_pylist()}
+        marks = {text.strip(SPACES).lower() for text in others.unique().to_pylist()}
     except (pa.ArrowException, _OtherGeometryError):
         marks = {"?"}  # the message may quote a value
     if marks <= MISSING and not (np.isinf(x).any() or np.isinf(y).any()):

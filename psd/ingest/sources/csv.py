@@ -23,7 +23,7 @@ from psd._util.arrays import from_arrow
 from psd._util.wall_clock import wall_clock
 from psd.errors import InputDataError, InternalError, PsdError, ResourceError
 from psd.ingest import input_paths
-from psd.ingest.coordinate_text import MISSING, number_rule, srid_of
+from psd.ingest.coordinate_text import MISSING, SPACES, number_rule, srid_of
 from psd.ingest.duckdb_session import apply_settings, open_session
 from psd.ingest.points import Projection, column_projection
 from psd.ingest.sources._csv_file import CsvContent, find_compression, scan_content
@@ -276,7 +276,9 @@ def _all_missing(texts: Any) -> bool:
     """Whether all texts are usual marks of a missing number."""
     if texts.null_count == len(texts):
         return True
-    return {text.strip(" \t").lower() for text in texts.drop_null().unique().to_pylist()} <= MISSING
+    return {
+        text.strip(SPACES).lower() for text in texts.drop_null().unique().to_pylist()
+    } <= MISSING
 
 
 def _has_nul(ids: Any) -> bool:

@@ -69,7 +69,7 @@ class PostGIS:
         if not is_address(self.url):
             raise ParameterError("url must begin with postgresql://")
         if (self.table is None) == (self.query is None):
-            raise ParameterError(f"{display_name(self.url)} needs either table= or query=")
+            raise ParameterError(f"{display_name(self.url)} needs either table=NAME or query=TEXT")
         if self.table is not None:
             quote_table(self.table)
 

@@ -15,6 +15,7 @@ from psd.errors import InputDataError
 from psd.ingest.column_names import resolve_columns
 from psd.ingest.input_paths import file_kind, refuse_changes
 from psd.ingest.sources._arrow import check_names, find_columns
+from psd.ingest.sources._csv_header import START, refuse_xml
 from psd.ingest.sources._faults import fault_class
 from psd.ingest.tally_marks import refuse_private_footer
 from psd.regions.files import refuse_pointers
@@ -80,6 +81,8 @@ def _layer(path: Path, requested: str | None) -> str:
 
     refuse_private_footer(path, footer_keys(path))  # some builds of GDAL read Parquet
     refuse_pointers(path, "input")
+    with path.open("rb") as file:
+        refuse_xml(path, file.read(START))
     try:
         with _quiet():
             types = {str(name): geometry for name, geometry in pyogrio.list_layers(path)}
@@ -91,7 +94,7 @@ def _layer(path: Path, requested: str | None) -> str:
     spatial = [name for name, geometry in types.items() if geometry] or list(types)
     candidates = [requested] if requested else spatial
     if len(candidates) != 1:
-        raise InputDataError(f"{path} has several layers: {names}; choose one with layer=")
+        raise InputDataError(f"{path} has several layers: {names}; choose one with layer=NAME")
     (name,) = candidates
     if types[name] and not types[name].startswith(_POINTS):
         raise InputDataError(

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from psd._util.wall_clock import wall_clock
 from psd.errors import InputDataError, MissingExtraError
 from psd.ingest.column_names import check_roles, refuse_two_pairs, resolve_columns
-from psd.ingest.coordinate_text import DECIMAL, MISSING, number_rule, srid_of
+from psd.ingest.coordinate_text import DECIMAL, MISSING, SPACES, number_rule, srid_of
 from psd.ingest.input_paths import file_kind, refuse_changes
 from psd.ingest.points import Projection, column_projection
 from psd.ingest.sources._arrow import check_names
@@ -147,7 +147,7 @@ def _open_sheet(path: Path, requested: str | None, *, has_formulas: bool = False
             raise InputDataError(f"{path} has no sheet {requested!r}; its sheets are {names}")
         candidates = list(sheets) if requested is None else [requested]
         if len(candidates) != 1:
-            raise InputDataError(f"{path} has several sheets: {names}; choose one with layer=")
+            raise InputDataError(f"{path} has several sheets: {names}; choose one with layer=NAME")
         yield sheets[candidates[0]]
 
 
@@ -248,7 +248,7 @@ def _number(cell: Any, decimal: str) -> float:
         return float(cell) if abs(cell) < 2**1023 else np.inf
     if not isinstance(cell, str):
         return np.inf
-    text = cell.strip(" \t")
+    text = cell.strip(SPACES)
     if text.lower() in MISSING:
         return np.nan
     if decimal == ",":

@@ -18,7 +18,7 @@ from psd.apps.spark import expression, places
 from psd.apps.spark.counts import tally_table
 from psd.apps.spark.expression import parse_rows, to_sql
 from psd.apps.spark.parse import COMPOSED, literal_double
-from psd.errors import DomainError, InputDataError, ParameterError, ResourceError
+from psd.errors import DomainError, InputDataError, InternalError, ParameterError, ResourceError
 from psd.ingest.sources import Columns
 from psd.privacy.unit import PrivacyUnit
 from support import engines
@@ -136,7 +136,7 @@ def test_slices_of_odd_times_in_text(by, tmp_path):
         "2024-02-29 24:00:00",
         "1969-12-31 23:59:60",
     ]
-    texts += ["2024-10-26 24:00", "2024-10-27T02:59:60.5", "2024-12-29t24:00", "0001-01-01"]
+    texts += ["2024-10-26 24:00", "2024-10-27T02:59:59.5", "2024-12-29t24:00", "0001-01-01"]
     x, y = np.random.default_rng(2).uniform((126.5, 37), (127.5, 38), (800, 2)).T
     columns = {"lon": map(repr, x.tolist()), "lat": map(repr, y.tolist()), "time": texts * 100}
     table = pa.table({name: list(values) for name, values in columns.items()})
@@ -317,6 +317,36 @@ def test_odd_points_and_commas_are_read_or_refused_alike(values, options, tmp_pa
     assert 3 < sum(alike) < len(values) - 3
 
 
+def test_an_infinite_number_has_the_sentence_of_this_process(subtests):
+    for name in ("lon", "lat"):
+        table = pa.table({"lon": [0.5, 0.5], "lat": [0.5, 0.5]} | {name: [0.5, np.inf]})
+        told = []
+        for count in (by_expression, locally):
+            with pytest.raises(InputDataError) as raised:
+                count(table, PLAIN, PLANE, unit=RECORD)
+            told.append(str(raised.value))
+        with subtests.test(name):
+            assert told == [f"column {name!r} must be finite; remove or repair infinite values"] * 2
+
+
+def test_joins_that_would_double_records_are_refused(monkeypatch):
+    """A user's limit would hide the second copy of a record."""
+    options = {"unit": ONE, "area": engines.area()}
+    assert_same(**options)
+    run = ibis.Table.distinct
+    monkeypatch.setattr(ibis.Table, "distinct", lambda table: run(table).union(run(table)))
+    with pytest.raises(InternalError, match="a pair of coordinates twice"):
+        by_expression(ROWS, engines.COLUMNS, engines.DOMAIN, **options)
+    monkeypatch.undo()
+    whole = places.place
+    doubled = lambda rows, *given, **more: whole(rows, *given, **more).pipe(  # noqa: E731
+        lambda placed: placed.union(placed)
+    )
+    monkeypatch.setattr("psd.apps.spark.counts.place", doubled)
+    with pytest.raises(ResourceError, match="the input changed"):
+        by_expression(ROWS, engines.COLUMNS, engines.DOMAIN, **options)
+
+
 @pytest.mark.parametrize("name", engines.ODD)
 def test_odd_fields_are_taken_or_refused_alike(name, tmp_path):
     values = engines.ODD[name]
@@ -340,6 +370,25 @@ def test_odd_fields_are_taken_or_refused_alike(name, tmp_path):
         assert table.num_rows > 10
 
 
+def test_leap_seconds_are_those_of_the_offsets_of_a_zone(subtests):
+    """Of all minutes of a day the engine takes the same as this process."""
+    texts = [f"2016-12-31 {minute // 60:02}:{minute % 60:02}:60" for minute in range(1440)]
+    table = engines.beside_sound_ones("time", texts)
+    for zone, expected in (("UTC", 1), ("Asia/Seoul", 2), ("Asia/Kathmandu", 2)):
+        columns = Columns(user="user", time="time", time_zone=zone)
+        refused = engines.duckdb_verdicts(
+            table, lambda rows, c=columns: parse_rows(rows, PLANE, c).select("bad_time")
+        )
+        taken = [text for text, bad in zip(texts, refused, strict=True) if not bad]
+        assert len(taken) == expected, zone
+        assert wall_clock(taken, zone).astype(str).tolist() == [
+            f"{text[:10]}T{text[11:16]}:59.999999" for text in taken
+        ]
+        for text in set(texts[::90]) - set(taken):
+            with subtests.test(zone, text=text), pytest.raises(InputDataError):
+                wall_clock([text], zone)
+
+
 def test_rows_that_are_refused_wherever_they_lie():
     for user in ("e\u0301", "é\u0301", "a\0b", "ά", "\U0001f600", "a\ufffd"):
         for second in (0.5, 9):  # inside and outside
@@ -358,7 +407,7 @@ def test_rows_that_are_refused_wherever_they_lie():
     untimed, slices = pa.table({"lon": [0.5], "lat": [0.5]}), engines.SLICES["day"]
     per_slice = PrivacyUnit(kind="user", max_contributions=2, max_per_slice=1)
     for count, data in ((by_expression, untimed), (locally, untimed.to_pandas())):
-        with pytest.raises(InputDataError, match="name its column with time="):
+        with pytest.raises(InputDataError, match="name its column with time=NAME"):
             count(data, PLAIN, PLANE, unit=RECORD, slices=slices)
         with pytest.raises(ParameterError, match="max_per_slice must be given with slices="):
             count(data, PLAIN, PLANE, unit=per_slice)

@@ -8,8 +8,8 @@ from pmtiles.reader import MemorySource, Reader, all_tiles
 from pmtiles.tile import Compression, TileType
 
 import psd
-from psd.errors import PsdError
-from support.cli_runner import passes
+from psd.errors import PsdError, PsdWarning
+from support.cli_runner import cli, passes
 from support.releases import as_drawn
 
 pytestmark = pytest.mark.deep
@@ -64,9 +64,21 @@ def test_answers_of_queries_are_tiles_too(release, tmp_path):
 def test_the_poles_are_cut_off(tmp_path):
     earth = psd.Domain(bounds=(-180, -90, 180, 90))
     release = psd.Release.from_counts(psd.grid_tree(earth, 4), np.arange(16), 1, domain=earth)
-    release.export(tmp_path / "a.pmtiles")
+    with pytest.warns(PsdWarning, match="8 of 16 shapes reach beyond 85.05 degrees"):
+        release.export(tmp_path / "a.pmtiles")
     header = Reader(MemorySource((tmp_path / "a.pmtiles").read_bytes())).header()
     assert header["max_lat_e7"] / 1e7 <= 85.06
+    as_drawn(release).save(tmp_path / "r")
+    polar, near = ("--box", 0, 86, 9, 87), ("--box", 0, 84, 9, 85)
+    for told, line in (
+        ("8 of 16 shapes", ("export", tmp_path / "r", tmp_path / "b.pmtiles")),
+        ("1 of 2 shapes", ("query", tmp_path / "r", *polar, *near, "-o", tmp_path / "c.pmtiles")),
+    ):
+        outcome = cli(*line)
+        assert outcome.code == 0
+        assert outcome.err.startswith(f"psd: warning: {told} reach beyond 85.05 degrees")
+        assert outcome.err.count("\n") == 1
+    passes("query", tmp_path / "r", *near, "-o", tmp_path / "d.pmtiles")
 
 
 def test_a_local_crs_has_no_tiles(tmp_path):

@@ -226,12 +226,12 @@ def build(**more):
 def test_builds_take_tables_of_polygons():
     wards = {"regions": HALVES, "region_id": "ward", "method": "none"}
     flat = build(**wards)
-    assert flat.query_regions()["id"].tolist() == ["w", "e"]
+    assert flat.query()["id"].tolist() == ["w", "e"]
     nested = build(**wards, region_parent="city")
     city = HALVES.dissolve("city", as_index=False)
     levels = build(**{**wards, "regions": [city, HALVES], "region_id": ["city", "ward"]})
     for release in (nested, levels):
-        assert release.query_regions(level="city")["id"].tolist() == ["c"]
+        assert release.query(level="city")["id"].tolist() == ["c"]
     city_bounds = {"bounds": HALVES.total_bounds}
     assert build(**wards, **city_bounds).bounds == BOUNDS
     for boundary in (HALVES, HALVES.geometry, HALVES.union_all()):
@@ -248,7 +248,7 @@ def test_builds_take_paths_and_texts(tmp_path, monkeypatch):
         assert build(boundary=land, bounds=None).bounds == BOUNDS
         assert build(bounds=land).bounds == BOUNDS
         regions = {"regions": land, "region_id": "ward", "method": "none"}
-        assert build(**regions).query_regions()["id"].tolist() == ["w", "e"]
+        assert build(**regions).query()["id"].tolist() == ["w", "e"]
         for about in (kind("about.toml"), {"file": "about.toml"}):
             assert build(about=about).about == ABOUT
     assert build(about=ABOUT).about == ABOUT

@@ -179,3 +179,8 @@ def test_a_crs_without_coordinates_x_and_y_is_refused_with_its_reason(subtests):
 
 def one_point(crs):
     return gpd.GeoDataFrame(geometry=[Point(0.5, 0.5)], crs=crs)
+
+
+def test_a_projection_that_proj_cannot_compute_is_refused_with_its_cause():
+    with pytest.raises(DomainError, match="or one whose projection PROJ cannot compute"):
+        psd.Domain(bounds=(-5e6, -5e6, 5e6, 5e6), crs="ESRI:54099")

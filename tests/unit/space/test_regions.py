@@ -12,6 +12,7 @@ from pyproj import Transformer
 import psd
 from psd.errors import DomainError, ParameterError
 from psd.space import region_checks as placing
+from psd.space.polygon_areas import clip_outlines
 from psd.space.region_checks import MAX_VERTICES
 from psd.space.regions import MAX_TEXT, is_region, regions_table
 from psd.testing import release_from_counts
@@ -334,5 +335,37 @@ def test_polygons_across_longitude_180_are_answered_and_beyond_a_crs_refused():
     assert beyond[0] == pytest.approx(parts.sum(), rel=1e-9)
     domain = psd.Domain(bounds=(0, 0, 1e7, 1e7), crs="EPSG:3857")
     made = release_from_counts([[0, 1], [2, 3]], domain=domain)
-    with pytest.raises(DomainError, match="region 1 cannot be expressed in EPSG:3857"):
+    told = r"region 1 cannot be expressed in EPSG:3857; does it reach a pole .* Clip it"
+    with pytest.raises(DomainError, match=told):
         made.query(shapely.box(0, 0, 9, 95), crs=DEGREES)
+
+
+def test_a_polygon_around_the_far_pole_is_refused_with_its_cause():
+    domain = psd.Domain(bounds=(-5e6, -5e6, 5e6, 5e6), crs="EPSG:3031")
+    made = release_from_counts([[0, 1], [2, 3]], domain=domain)
+    told = "500,000 vertices once .* does it reach a pole .* has no place"
+    with pytest.raises(ParameterError, match=told):
+        made.query(shapely.box(-180, -90, 180, 90), crs=DEGREES)
+    assert made.query(shapely.box(-180, -90, 180, 0), crs=DEGREES)["estimate"][0] == 6
+
+
+def test_parts_that_meet_at_longitude_180_cover_what_the_whole_covers():
+    domain = psd.Domain(bounds=(2_226_389, -2_500_000, 4_452_779, -1_300_000), crs="EPSG:3832")
+    counts = np.random.default_rng(3).integers(0, 50, (8, 8))
+    made = release_from_counts(counts, domain=domain)
+    cut = shapely.MultiPolygon([shapely.box(178, -20, 180, -15), shapely.box(-180, -20, -178, -15)])
+    mercator = Transformer.from_crs(DEGREES, "EPSG:3832", always_xy=True)
+    whole = shapely.box(*mercator.transform(178, -20), *mercator.transform(-178, -15))
+    columns, rows = (np.linspace(*domain.bounds[axis::2], 9) for axis in (0, 1))
+    west, south = np.meshgrid(columns[:-1], rows[:-1])
+    cells = shapely.box(west, south, west + columns[1] - columns[0], south + rows[1] - rows[0])
+    share = shapely.area(shapely.intersection(cells, whole)) / shapely.area(cells)
+    model, shapes = made.model, placing.to_release_crs(regions_table([cut], DEGREES), domain)
+    boxes = domain.from_lattice(model.tree.boxes[model.tree.is_leaf])
+    found = clip_outlines(np.repeat(shapes, len(boxes)), boxes).fraction
+    order = np.lexsort((boxes[:, 0], boxes[:, 1]))
+    assert found[order] == pytest.approx(share.ravel(), abs=1e-6)
+    answers = [
+        made.query(shape, crs=crs).table for shape, crs in ((cut, DEGREES), (whole, domain.crs))
+    ]
+    assert answers[0]["estimate"][0] == pytest.approx(answers[1]["estimate"][0], rel=1e-6)

@@ -215,6 +215,26 @@ def test_times_of_geojson_are_read_by_the_rule_for_text(tmp_path):
     assert "not a time in ISO 8601" in refused(path, time="seen")
 
 
+def test_xml_is_refused_by_what_it_is_under_any_name(tmp_path, subtests):
+    """GDAL would read it by its content, and leave out points without a word."""
+    point = "<Placemark><Point><coordinates>127,37.5</coordinates></Point></Placemark>"
+    kml = f'<kml xmlns="http://www.opengis.net/kml/2.2"><Document>{point}</Document></kml>'
+    contents = {
+        "KML": kml.encode(),
+        "KML; save": ("\ufeff" + kml).encode("utf-16-le"),
+        "GPX": b'<?xml version="1.0"?>\n<gpx><wpt lat="37.5" lon="127"/></gpx>',
+        "XML": b"<gml:Points/>",
+    }
+    for ending in ("json", "geojson", "geojsonl", "gpkg", "fgb"):
+        for told, content in contents.items():
+            with subtests.test(told, ending=ending):
+                path = tmp_path / f"a.{ending}"
+                path.write_bytes(content)
+                message = refused(path)
+                assert message.startswith(f"{path} must be a table of points such as CSV, got ")
+                assert f"got {told}" in message
+
+
 def test_a_virtual_data_set_that_names_other_files_is_refused(tmp_path):
     (tmp_path / "a.gpkg").write_text("<OGRVRTDataSource></OGRVRTDataSource>")
     assert "must hold its own data" in refused(tmp_path / "a.gpkg")

@@ -66,7 +66,7 @@ def test_cells_of_all_kinds(book):
 
 def test_sheets_and_what_workbooks_do_not_take(book, monkeypatch):
     path = book(one=PLAIN, two=[["lon", "lat"], [3, 4]])
-    assert "several sheets: one, two; choose one with layer=" in refused(path)
+    assert "several sheets: one, two; choose one with layer=NAME" in refused(path)
     assert "no sheet 'three'; its sheets are one, two" in refused(path, layer="three")
     assert batch_of(path, layer="two").x.tolist() == [3.0]
     path = book(a=[["lon", "lat"], *[[1, 2]] * 50])
