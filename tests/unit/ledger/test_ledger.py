@@ -87,7 +87,12 @@ def changed(path, change):
 
 def later(path):
     Ledger.create(path)
-    run_sql(path, "PRAGMA user_version = 4")
+    run_sql(path, "PRAGMA user_version = 2")
+
+
+def older(path):
+    Ledger.create(path)
+    run_sql(path, "PRAGMA application_id = 0x7073644C; PRAGMA user_version = 3")
 
 
 UNUSABLE = {
@@ -101,7 +106,8 @@ UNUSABLE = {
         lambda path: run_sql(path, "CREATE TABLE entry (number)"),
         "is not a ledger of psd, but another database$",
     ),
-    "a later format": (later, "format 4, .* formats 1 to 3"),
+    "a later format": (later, "has format 2, .* reads format 1$"),
+    "an older format": (older, "has the old ledger format 3; .* no fresh budget$"),
     "cut off": (lambda path: changed(path, lambda content: content[:5000]), "damaged"),
     "scrambled": (
         lambda path: changed(path, lambda old: old[:4096] + bytes(4096) + old[8192:]),
