@@ -560,7 +560,7 @@ def test_entries_hold_public_names_and_numbers_alone(ledger):
     place = {**REGION, "bounds": [0, 0, 1, 1], "columns": columns, "lattice": [1, 1]}
     public = {**CHARGE, "analyst": "ann", "epsilon": 500_000_000, "region": place}
     assert kind == "charge"
-    assert {**json.loads(body), "id": "c"} == {**public, "slices": None, "files": []}
+    assert {**json.loads(body), "id": "c"} == {**public, "files": []}
     # They cannot be changed by a hand that slips.
     with closing(sqlite3.connect(ledger.path)) as file:
         for statement in ("UPDATE entry SET body = '{}'", "DELETE FROM entry"):
