@@ -127,7 +127,7 @@ def test_a_local_release():
 
 
 REGIONS = GOLDEN / "regions.psd.parquet"
-REGIONS_DIGEST = "1d932d56df33e6c0beee996a336f721372963730d8eedaee6f21fc36931cbbb8"
+REGIONS_DIGEST = "aaf1464939df851362b976c2a997aad4d70426a0428a70b59a0a9d8e17d97be9"
 
 OF_REGIONS = ["id", "estimate", "perturbation_error", "nonuniformity_error", "lower", "upper"]
 

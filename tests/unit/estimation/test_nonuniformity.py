@@ -46,10 +46,11 @@ def test_nonuniformity_error_of_a_cut_leaf_by_hand():
 
 
 def test_nonuniformity_errors_of_several_cut_leaves_add_in_squares():
-    release = grid_release([[8, 8], [8, 8]])
+    domain = domain_of((4, 4))
+    release = psd.Release.from_counts(psd.grid_tree(domain, 2), [8] * 4, 1.0, domain=domain)
     uneven = release.model.unevenness
     [spread] = {*uneven.spread[release.tree.is_leaf].tolist()}
-    row = release.query([(0.5, 0.5, 1.25, 2)]).loc[0]
+    row = release.query([(1, 1, 2.5, 4)]).loc[0]
     fractions = [0.25, 0.5, 0.125, 0.25]
     expected = sum(8 * f * (1 - f) * (uneven.lump + spread * 8) for f in fractions)
     assert row["nonuniformity_error"] == pytest.approx(math.sqrt(expected))
@@ -66,7 +67,7 @@ def simulated(height, points, phi, rng):
 
     With Dirichlet shares of concentration a the over-dispersion is 1 / (1 + a).
     """
-    domain = domain_of((2**height, 2**height))
+    domain = domain_of((2 ** (height + 1),) * 2)  # a cell of the lattice has phi 1
     tree = psd.grid_tree(domain, 2**height)
     count = np.zeros(len(tree), np.int64)
     count[0] = points
