@@ -61,7 +61,6 @@ STUDIES = (
           " --runs 2", "", "measured/coverage.md", 90),
     Study("bias", "--sets seoul --methods auto --epsilons 1 --builds 10", "", "measured/bias.md",
           180),
-    Study("versions", "--sets seoul --epsilons 1 --builds 2", "", "measured/bias.md", 4),
     Study("spread", "--sets seoul --methods auto --epsilons 1 --draws 10 --queries 20", "",
           "guide/queries.md", 160),
     Study("regions", "--sets seoul --districts 30 --epsilons 1 --builds 1", "",

@@ -1,7 +1,7 @@
 """Mean signed error of each method beside its root mean square error, over many builds.
 
     python lab/bias.py [--times 1] [--methods A,B] [--epsilons .1,1] [--builds 200]
-        [--queries 100] [--versions 1,2] [--view signed] [--parameters signal=5]
+        [--queries 100] [--view signed] [--parameters signal=5]
         [--data FOLDER] [--sets A,B] [-o table.md]
 
 An error is an answer of the cells of a build less the answer that the same cells give with exact
@@ -9,7 +9,7 @@ counts, both with a uniform density: what noise and decisions by noisy counts ca
 else. Each cell of the table has the mean error over the root mean square error, both over all
 builds and all queries of a class, in per cent, with the standard error of the mean over builds;
 the last but one column has the same for the total of all leaves, and the last one the root mean
-square errors themselves, in records. Versions of post-processing see the same builds.
+square errors themselves, in records.
 
 ``--times 10`` counts every record ten times, each copy moved at random by up to 0.1 % of the
 domain; ``--times 0.1`` keeps a tenth of the records.
@@ -55,14 +55,12 @@ def errors(release: psd.Release, true: np.ndarray, boxes: np.ndarray) -> np.ndar
     return np.append(box_totals(release.index, off, boxes), off[release.tree.is_leaf].sum())
 
 
-def variants(release: psd.Release, options: argparse.Namespace) -> Iterator[psd.Release]:
-    """The same counts with a uniform density and the estimates of each version."""
-    choice = release.model.record.post_processing
-    even = replace(choice, density="uniform", estimate=options.view or choice.estimate)
-    for version in options.versions:
-        yield psd.Release(
-            replace(release.model.record, post_processing=even, inference=int(version))
-        )
+def evenly(release: psd.Release, view: str | None) -> psd.Release:
+    """The same counts with a uniform density, and another view where one is asked for."""
+    choice = release.record.post_processing
+    return release.with_post_processing(
+        replace(choice, density="uniform", estimate=view or choice.estimate)
+    )
 
 
 def figures(errors: np.ndarray) -> tuple[float, float, float]:
@@ -73,7 +71,7 @@ def figures(errors: np.ndarray) -> tuple[float, float, float]:
 
 
 def rows(options: argparse.Namespace, one: PointSet) -> Iterator[tuple[str, ...]]:
-    """One row per epsilon, method and version of a data set."""
+    """One row per epsilon and method of a data set."""
     counts, boxes = scaled(one, options.times), queries(one, options.queries)
     parameters = dict(item.split("=") for item in options.parameters)
     for epsilon in options.epsilons:
@@ -82,14 +80,13 @@ def rows(options: argparse.Namespace, one: PointSet) -> Iterator[tuple[str, ...]
             for _ in range(options.builds):
                 release = draw(counts, one.domain, method, epsilon)
                 true = exact_counts(release.tree, counts)
-                drawn.append([errors(each, true, boxes) for each in variants(release, options)])
-            by_version = np.array(drawn).swapaxes(0, 1)
-            for version, found in zip(options.versions, by_version, strict=True):
-                parts = [*np.split(found[:, :-1], len(CLASSES), axis=1), found[:, -1:]]
-                parts = [figures(part) for part in parts]
-                cells = (f"{100 * mean:+.0f} ({100 * error:.0f})" for mean, error, _ in parts)
-                sizes = (f"{size:.0f}" for _, _, size in parts)
-                yield (one.name, epsilon, name, version, *cells, " ".join(sizes))
+                drawn.append(errors(evenly(release, options.view), true, boxes))
+            found = np.array(drawn)
+            parts = [*np.split(found[:, :-1], len(CLASSES), axis=1), found[:, -1:]]
+            parts = [figures(part) for part in parts]
+            cells = (f"{100 * mean:+.0f} ({100 * error:.0f})" for mean, error, _ in parts)
+            sizes = (f"{size:.0f}" for _, _, size in parts)
+            yield (one.name, epsilon, name, *cells, " ".join(sizes))
 
 
 def main() -> None:
@@ -98,10 +95,9 @@ def main() -> None:
     parser.add_argument("--times", type=float, default=1.0, help="copies of each record, or a part")
     parser.add_argument("--parameters", type=items, default=[], help="KEY=VALUE of the method")
     parser.add_argument("--queries", type=int, default=100, help="per class, up to 500")
-    parser.add_argument("--versions", type=items, default=["1", "2"], help="of post-processing")
     parser.add_argument("--view", help="estimate of all methods; by default that of the method")
     options = parser.parse_args()
-    header = ("data", "epsilon", "method", "version", *CLASSES, "total", "errors in records")
+    header = ("data", "epsilon", "method", *CLASSES, "total", "errors in records")
     every = (row for one in chosen_sets(options) for row in rows(options, one))
     write_table(options.output, header, every)
 

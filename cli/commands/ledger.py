@@ -155,7 +155,7 @@ def register_dataset(
     entered = ledger.state().dataset(dataset)
     failing = "" if entered.delta is None else f" and delta {delta_text(entered.delta)}"
     print_success(f"registered {dataset} in {file}: budget {budget}{failing} per {unit}")
-    print_success(f"records are read by {printable(reading_text(entered.reading or {}))}")
+    print_success(f"records are read by {printable(reading_text(entered.reading))}")
     explain_deltas([entered])
 
 
@@ -183,44 +183,6 @@ def register_inputs(
     data = inputs_of(inputs, table, query)
     added = Ledger(file).register_inputs(dataset, data)
     print_success(f"added {added:,} inputs to {dataset} in {file}; other inputs are refused")
-
-
-@command.command("columns", cls=Command, short_help="Enter how the records of a dataset are read.")
-@_FILE
-@click.argument("dataset")
-@_RESOLUTION
-@_READ
-@click.option("--yes", is_flag=True, help="Do not ask.")
-def register_columns(
-    file: str, dataset: str, coordinate_resolution: str | None, read: dict[str, Any], yes: bool
-) -> None:
-    """Enter how the records of a dataset are read, if its ledger was made by an older version.
-
-    `psd ledger register` enters it for new datasets. It is entered once and never changes. State
-    the columns that all earlier builds read: the ledger does not know them.
-
-    \b
-    Examples:
-      psd ledger columns city.ledger visits --user user_id
-    """  # noqa: D301
-    from psd.ingest.reading import reading_text
-    from psd.ingest.sources import Columns
-    from psd.ledger.ledger import Ledger
-    from psd.ledger.readings import registered_reading
-
-    ledger, columns = Ledger(file), Columns(**read)
-    entered = ledger.state().dataset(dataset)
-    step = coordinate_resolution
-    reading = registered_reading(columns, entered.unit, entered.time_zone, step)
-    text = printable(reading_text(reading))
-    if not yes:
-        click.confirm(
-            f"All records of {dataset} were read by {text}, also those of earlier charges. This "
-            "never changes. Register it?",
-            abort=True,
-        )
-    ledger.register_columns(dataset, columns, coordinate_resolution=step)
-    print_success(f"registered in {file}: records of {dataset} are read by {text}")
 
 
 @command.command("raise", cls=Command, short_help="Raise the budget of a dataset.")

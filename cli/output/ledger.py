@@ -85,9 +85,7 @@ def _balance_row(state: LedgerState, name: str) -> dict[str, Any]:
     return {
         "dataset": name,
         "unit": f"{dataset.unit}{zone}{bound}",
-        "columns": "not registered"
-        if dataset.reading is None
-        else printable(reading_text(dataset.reading)),
+        "columns": printable(reading_text(dataset.reading)),
         "inputs": f"{len(dataset.inputs):,}" if dataset.inputs else "any",
         "budget": epsilon_text(dataset.budget),
         "spent": epsilon_text(balance.spent.epsilon),
@@ -149,10 +147,10 @@ def _left_text(balance: Balance) -> str:
 
 def _rule_of_sums(dataset: Dataset) -> str:
     """Which charges of a dataset are added, in a few words."""
-    has_times = dataset.reading is not None and "time" in dataset.reading
+    has_times = "time" in dataset.reading
     if dataset.unit == "user-day" and has_times:
         return "common days"
-    if dataset.unit != "record" or dataset.reading is None:
+    if dataset.unit != "record":
         return "all"
     return "common points and slices" if has_times else "common points"
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
-from typing import Any
 
-from psd.release.schema import FIELDS, FORMAT, OLDEST_FORMAT, WRITTEN_FORMAT, Field
+from psd.release.schema import FIELDS, FORMAT, MARK
 
 PAGE = Path(__file__).resolve().parents[1] / "reference" / "file-format.md"
 REGION = re.compile(r"(<!-- fields -->\n).*?(<!-- end -->)", re.S)
@@ -20,24 +18,6 @@ def page() -> str:
 
 def _table() -> str:
     """Table of all header fields."""
-    accepted = (
-        f"{WRITTEN_FORMAT} or {FORMAT}; a reader accepts {OLDEST_FORMAT} to {FORMAT} and refuses "
-        "other numbers"
-    )
-    version = f"| `format` | integer | {accepted} | |"
-    rows = ["| field | JSON | meaning | added |", "|---|---|---|---|", version]
-    return "\n".join([*rows, *map(_row, FIELDS)]) + "\n"
-
-
-def _row(field: Field) -> str:
-    """Line of the table about one field."""
-    before = "" if field.is_required else _text_of(field.default)
-    added = "" if field.is_required else f"in format {field.since}; before that, {before}"
-    return f"| `{field.name}` | {field.json} | {field.doc} | {added} |"
-
-
-def _text_of(default: Any) -> str:
-    """Text of a value, or of the rule by which it follows from the other fields."""
-    if callable(default):
-        return (default.__doc__ or "").removesuffix(".").lower()
-    return json.dumps(default)
+    mark = f"| `{MARK}` | integer | the format, {FORMAT}; a reader refuses other numbers |"
+    fields = (f"| `{field.name}` | {field.json} | {field.doc} |" for field in FIELDS)
+    return "\n".join(["| field | JSON | meaning |", "|---|---|---|", mark, *fields]) + "\n"

@@ -18,10 +18,10 @@ the registered protocols by `python docs/generate.py`.
 
 ## Stores
 
-The store of a device is one file of JSON with a digest (`psd-store` 2): the cap, and for each campaign that
+The store of a device is one file of JSON with a digest (`psd-device` 1): the cap, and for each campaign that
 the device knows, by its digest, the group, the shares, the epsilon that was spent and the report. `rappor`
-keeps the settled bits and a secret beside it. A store of an older version is refused; the device answers no more with it.
-`psd local randomize --store` keeps the groups of rows the same way (`psd-row-store` 2).
+keeps the settled bits and a secret beside it. A store of an older format is refused by name: what was spent stays spent, and a new store is no fresh budget.
+`psd local randomize --store` keeps the groups of rows the same way (`psd-rows` 1).
 
 - A campaign whose digest is in the store gets its report again.
 - A campaign that names an answered one in `earlier` gets nothing, and nothing is drawn or spent.

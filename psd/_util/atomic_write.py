@@ -23,8 +23,9 @@ _NO_HARD_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, er
 
 _DATABASE = b"SQLite format 3\0"
 
-# Application ids of ledgers and of states of streams, which stand behind 68 bytes.
-_PRIVATE_DATABASES = (b"psdL", b"psdS")
+# Application ids of ledgers and of states of streams, which stand behind 68 bytes; the last two are
+# those of older formats.
+_PRIVATE_DATABASES = (b"psLe", b"psSt", b"psdL", b"psdS")
 
 _APPEARED = "was created by another process meanwhile; it was not replaced"
 

@@ -1,7 +1,7 @@
 """Constants of the estimates that were chosen rather than derived, and where each is from.
 
 A change here changes the answers of releases that exist, so it takes another number of
-`psd.release.post_processing.INFERENCE_VERSION`. Constants of version 1 alone say so.
+`psd.release.post_processing.INFERENCE_VERSION`.
 
 Three commands score candidates on public data sets, ``--data FOLDER``. None of them fits a
 constant by itself: candidates were tried by hand, and the one with the best score was chosen. Where
@@ -31,12 +31,10 @@ __all__ = [
     "LAGS",
     "LARGEST_FAMILY",
     "LARGE_REACH",
-    "LEFTOVER_OVERDISPERSION",
     "LIKELIHOOD_POINTS",
     "LIKELIHOOD_REACH",
     "LINE_ERRORS",
     "LINE_SHARES",
-    "LUMP",
     "LUMPS",
     "MAX_SHARE_VARIANCE",
     "MEDIAN_REACH",
@@ -63,14 +61,6 @@ __all__ = [
 
 # --- non-uniformity -----------------------------------------------------------------------------
 
-LUMP: Final = 4.0
-"""Variance per point inside a leaf: points come in lumps of about four, such as people at one
-address. By calibration: intervals have to cover as often as they state. Version 1."""
-
-LEFTOVER_OVERDISPERSION: Final = 0.8
-"""Part of the overdispersion among siblings that is left inside a leaf. By calibration. Version
-1; later ones take all of it."""
-
 EXPECTED_LUMP: Final = (3.0, 2.0)
 """Prior mean and standard deviation of the variance per point, which the counts determine unless
 their noise hides it. By coverage."""
@@ -79,25 +69,24 @@ LUMPS: Final = (1.0, 10.0)
 """Least and largest variance per point: points thrown at random have 1."""
 
 SHIFT_ERROR: Final = 1.8
-"""Standard deviation of what a smooth density moved, relative to it. By calibration. Version 1;
-later ones take a part of it."""
+"""Standard deviation of what a smooth density moved, relative to it. By calibration, before
+only a part of it was taken."""
 
 SMOOTH_SHIFT: Final = 0.7
 """Part of `SHIFT_ERROR` that holds for a smooth density. By coverage: on tenfold and thinned data
 the predicted non-uniformity error was 1.7 times the true one, and more than half of its variance
-was of the shift. Since version 2."""
+was of the shift."""
 
 SLOPE_SPREAD: Final = 1.4
 """Factor of the overdispersion where the density follows a covariate or a boundary. Neighbouring
 leaves have slopes in common, which a smooth density knows and others do not, so that leaves along a
 side of a box err together. By coverage: `lab/coverage_matrix.py --rows
 "boundary;covariate"`; with 1, the non-uniformity error was predicted 0.84 times as large as it is
-in the median row. Since version 2."""
+in the median row."""
 
 CEILING_ERRORS: Final = 2.0
 """Standard deviations above its count that a cell hardly exceeds. By coverage: with 2, as many
-intervals cover as without this limit; with 0, a class of heavy places had 88 in place of 95 %.
-Since version 2."""
+intervals cover as without this limit; with 0, a class of heavy places had 88 in place of 95 %."""
 
 ENOUGH_FAMILIES: Final = 16
 """A level with fewer families is judged together with those above it. A convention, not fitted."""
@@ -105,7 +94,7 @@ ENOUGH_FAMILIES: Final = 16
 LARGEST_FAMILY: Final = 0.015
 """Part of the squares of its level up to which a family counts. By coverage: with 1, the error of a
 grid on uk_road_accidents at epsilon 0.1 followed from two cells of London, and was predicted 1.5
-times too large; with smaller ones, that of a grid at epsilon 1 is. Since version 2."""
+times too large; with smaller ones, that of a grid at epsilon 1 is."""
 
 # --- smooth density -----------------------------------------------------------------------------
 
@@ -124,7 +113,7 @@ DENSITY_RASTER: Final = 2048
 POOLING_PEERS: Final = 8
 """Cells with the next smaller and next larger counts that a cell is compared with. By
 ``python lab/bias.py --view signed``: 4 to 32 are alike for the cascade; more than 16
-smooth over the steps of adaptive grids. Since version 2."""
+smooth over the steps of adaptive grids."""
 
 # --- posterior ----------------------------------------------------------------------------------
 
@@ -138,13 +127,12 @@ them in the count itself: well-measured counts are not pulled by the prior. No c
 
 MEDIAN_REACH: Final = 1.0
 """Standard deviations of a division by least squares, by which a median may differ from it. By
-coverage, and by ``python lab/versions.py --methods auto,grid``: with 0.5 a grid on
-london_stop_search is 2 % worse, with 1.5 its least class on tenfold data has 90 in place of 96 %.
-Since version 2."""
+coverage and by errors; no command is kept: with 0.5 a grid on london_stop_search is 2 % worse, with
+1.5 its least class on tenfold data has 90 in place of 96 %."""
 
 LARGE_REACH: Final = 0.2
 """The same where both parts are more than `SCALE_FREE` standard deviations. No command is kept:
-docs/measured/bias.md has the figures. Since version 2."""
+docs/measured/bias.md has the figures."""
 
 LIKELIHOOD_POINTS: Final = 33
 """Points of a likelihood. A trade of time for precision, not fitted."""
@@ -194,14 +182,13 @@ that of both diagonals. Derived."""
 APART_PAIRS: Final = 0.02
 """Pairs of cells on a line, per division, below which cells have no lines in common. `htree` and
 `kd-standard` have 0.016 at most, other methods 0.03 at least, on sets as they are, lines and heavy
-places at epsilon 0.1 and 1. No command is kept. Since version 2."""
+places at epsilon 0.1 and 1. No command is kept."""
 
 APART_VARIANCE: Final = 0.5
 """Part of the variance of cuts of leaves that lie apart, where all is at one place in each, that
 they have in common; times the eighth power of the overdispersion. By coverage: with 1, 80 %
 intervals of heavy places cover 96 %; with the fourth power, `htree` on london_stop_search at
-epsilon 1 has 99.4 in place of 98.4 % pooled, and a ratio of 2.1 in place of 1.5. Since version
-2."""
+epsilon 1 has 99.4 in place of 98.4 % pooled, and a ratio of 2.1 in place of 1.5."""
 
 CUT_SHARE_VARIANCE: Final = 1.3
 """Variance of a cut at any share, over that of a cut in the middle, where points move by much less
@@ -218,7 +205,7 @@ convention."""
 
 STEP_COLUMN_ERRORS: Final = 2.5
 """The same where the families of a column, or of a row, are one term of the error. By coverage:
-rounded data have 2.7 and more, points on one line less than 2. Since version 2."""
+rounded data have 2.7 and more, points on one line less than 2."""
 
 STEP_SHARES: Final = (0.2, 2.0)
 """Share of rounded records below which they do not matter, and above which a regression is wrong.

@@ -119,8 +119,6 @@ class SmoothDensity:
         Raster units of a lattice unit, for each side of a box.
     surface : ndarray, shape (rows + 1, columns + 1), float64
         Mass south and west of every raster line of the window, before the last pass.
-    within : bool
-        Whether the density changes inside cells of the lattice as well.
     window : RasterWindow
         Part of the raster that the surface is of. Shares are those of leaves whose surroundings lie
         in it.
@@ -132,7 +130,6 @@ class SmoothDensity:
     tree: Tree
     scale: Floats
     surface: Floats
-    within: bool = True
     window: RasterWindow = WHOLE_RASTER
     least: float = 0.0
 
@@ -168,7 +165,7 @@ class SmoothDensity:
         """Shares of leaves from the surface."""
         boxes = self.tree.boxes[leaf]
         shares = _window_shares(self.surface, boxes * self.scale, self.window, self.least)
-        return shares if self.within else _even_in_lattice(shares, boxes)
+        return _even_in_lattice(shares, boxes)
 
     def part(self, tree: Tree, node: Integers, low: Floats, high: Floats) -> Floats:
         """Share of each leaf's count in a box inside it; see `Density`."""
@@ -211,9 +208,7 @@ def _part_overlaps(low: Floats, high: Floats) -> Floats:
     return inside
 
 
-def smooth_density(
-    tree: Tree, count: Floats, lattice: tuple[int, int], *, within: bool = True
-) -> SmoothDensity:
+def smooth_density(tree: Tree, count: Floats, lattice: tuple[int, int]) -> SmoothDensity:
     """Smooth the density of the leaves, each keeping its count.
 
     Parameters
@@ -224,9 +219,6 @@ def smooth_density(
         Published counts, not negative.
     lattice : tuple of int
         Columns and rows of the lattice of the tree.
-    within : bool
-        Whether the density changes inside cells of the lattice as well, as in version 1. Later
-        versions keep it even there: no position inside a cell of the lattice was recorded.
 
     Returns
     -------
@@ -236,7 +228,8 @@ def smooth_density(
     -----
     Pycnophylactic interpolation [1]_ in two passes: the density of a part becomes the mean over a
     window of the leaf's own size around it, and the parts of a leaf are scaled back to their sum.
-    Windows end at the edge of the domain. An empty leaf stays uniform.
+    Windows end at the edge of the domain. An empty leaf stays uniform. Inside a cell of the lattice
+    the density is even: no position inside it was recorded.
 
     References
     ----------
@@ -254,8 +247,7 @@ def smooth_density(
         tree=tree,
         scale=scale,
         surface=_summed_mass(even),
-        within=within,
-        least=least_mass(count, within=within),
+        least=least_mass(count),
     )
     for _ in range(SMOOTHING_PASSES - 1):
         density = replace(density, surface=_summed_mass(_in_parts(density, leaves, count)))
@@ -272,7 +264,7 @@ def smooth_density_near(
 
     Guarantees
     ----------
-    - Shares of the leaves are those of `smooth_density` without ``within``, to rounding.
+    - Shares of the leaves are those of `smooth_density`, to rounding.
 
     Parameters
     ----------
@@ -293,9 +285,8 @@ def smooth_density_near(
         tree=tree,
         scale=scale,
         surface=surface,
-        within=False,
         window=window,
-        least=least_mass(count, within=False),
+        least=least_mass(count),
     )
     for of_pass, window in passes[1:]:
         surface = _summed_mass(_in_parts(density, of_pass, count), window)
@@ -303,13 +294,12 @@ def smooth_density_near(
     return density
 
 
-def least_mass(count: Floats, *, within: bool) -> float:
+def least_mass(count: Floats) -> float:
     """Mass that is more than the rounding errors of a surface, which grow with the total.
 
     Where there are no records around a leaf that a box cuts, its share would follow from them.
-    Version 1 has no such limit.
     """
-    return 0.0 if within else _ROUNDING * float(count[0])
+    return _ROUNDING * float(count[0])
 
 
 def raster_scale(lattice: tuple[int, int]) -> Floats:

@@ -35,13 +35,12 @@ from psd.estimation.integer_counts import round_counts, rounding_variance, unifo
 from psd.estimation.least_squares import Estimates, infer_counts, prune_counts
 from psd.estimation.line_position import line_squares
 from psd.estimation.local_measurements import measure_record
-from psd.estimation.nonuniformity import overdispersion_by_level
 from psd.estimation.posterior import PART_NODES, posterior_counts
 from psd.estimation.published_covariance import published_covariance
 from psd.estimation.subtree_parts import halfway_level
-from psd.estimation.unevenness import Unevenness, fit_unevenness, fixed_unevenness
+from psd.estimation.unevenness import Unevenness, fit_unevenness
 from psd.release.digest import content_digest
-from psd.release.post_processing import SETTLED_SINCE, WITH_PRIOR, PostProcessing
+from psd.release.post_processing import WITH_PRIOR, PostProcessing
 from psd.release.record import ReleaseRecord
 from psd.release.schema import record_header
 from psd.space.box_tree import Tree
@@ -129,7 +128,7 @@ class CountModel:
             tree,
             unit.scale,
             self._empty,
-            settled=self.record.inference >= SETTLED_SINCE and self.record.local is None,
+            settled=self.record.local is None,
             measured=measure_record(self.record),
             projected=self.post_processing.estimate == "least-squares",
         )
@@ -185,7 +184,7 @@ class CountModel:
             self.least_squares,
             self.record.unit.scale,
             self._empty,
-            reach=None if self.record.inference == 1 else MEDIAN_REACH,
+            reach=MEDIAN_REACH,
             opened=opened,
             top=top,
         )
@@ -213,18 +212,16 @@ class CountModel:
             return self.estimates
         # Integers have the covariance of the counts that were rounded: rounding has its own term.
         counts = self._real_estimates
-        return published_covariance(self.tree, counts, remainders=self.record.inference > 1)
+        return published_covariance(self.tree, counts)
 
     @property
     def predicts_published(self) -> bool:
         """Whether errors from the noise are predicted for the published counts.
 
         Posterior medians, and counts that must not be negative, hold empty cells near 0. Signed
-        counts, those of a local model and version 1 have the covariance of least squares.
+        counts, and those of a local model, have the covariance of least squares.
         """
-        is_central = self.record.local is None
-        is_signed = self.post_processing.estimate == "signed"
-        return self.record.inference > 1 and is_central and not is_signed
+        return self.record.local is None and self.post_processing.estimate != "signed"
 
     @property
     def noise_covariance(self) -> Estimates:
@@ -239,19 +236,18 @@ class CountModel:
         covariate = self.record.covariate
         if covariate is not None and self.post_processing.density == "covariate":
             return CovariateDensity(covariate=covariate)
-        tree, lattice, within = self.tree, self.domain.lattice, self.record.inference == 1
+        tree, lattice = self.tree, self.domain.lattice
 
         def surface() -> Floats:
             counts = np.maximum(self.estimates.count, 0.0)
-            return smooth_density(tree, counts, lattice, within=within).surface
+            return smooth_density(tree, counts, lattice).surface
 
         values = self._recall("surface", SURFACE_SHAPE, surface)
         return SmoothDensity(
             tree=tree,
             scale=raster_scale(lattice),
             surface=values,
-            within=within,
-            least=least_mass(np.maximum(self.estimates.count[:1], 0.0), within=within),
+            least=least_mass(np.maximum(self.estimates.count[:1], 0.0)),
         )
 
     @cached_property
@@ -266,13 +262,12 @@ class CountModel:
     def shift_share(self) -> float:
         """Error of what the density moves inside leaves, over `SHIFT_ERROR`.
 
-        A constant for a smooth density, 1 in version 1. For a covariate it follows from the counts,
-        from version 2 on; that of a boundary is right.
+        A constant for a smooth density. For a covariate it follows from the counts; that of a
+        boundary is right.
         """
         if self.post_processing.density == "smooth":
-            return 1.0 if self.record.inference == 1 else SMOOTH_SHIFT
-        rough = isinstance(self.density, CovariateDensity) and not self.record.boundary
-        if self.record.inference == 1 or not rough:
+            return SMOOTH_SHIFT
+        if self.record.boundary or not isinstance(self.density, CovariateDensity):
             return 0.0
 
         def compute() -> Floats:
@@ -302,9 +297,6 @@ class CountModel:
     def _fit_unevenness(self) -> Unevenness:
         """Compute the variance of the records in a part of a cell."""
         tree, estimates = self.tree, self.estimates
-        if self.record.inference == 1:
-            by_level = overdispersion_by_level(tree, estimates, self.parent_shares)
-            return fixed_unevenness(tree, by_level)
         fitted = fit_unevenness(tree, estimates, self.parent_shares, self._line_squares)
         spread = fitted.spread
         if self.post_processing.density == "covariate" and not isinstance(tree, RegionTree):
@@ -321,9 +313,8 @@ class CountModel:
         None with a coordinate resolution: the sides of boxes then lie between values. None with
         regions, whose cells are not rows and columns.
         """
-        is_old = self.record.inference == 1
         is_coarse = self.domain.coordinate_resolution is not None
-        if is_old or is_coarse or isinstance(self.tree, RegionTree):
+        if is_coarse or isinstance(self.tree, RegionTree):
             return None
 
         def fit() -> Floats:

@@ -48,7 +48,6 @@ def near_model(model: CountModel, boxes: Floats) -> CountModel:
     if (
         len(boxes) > _FEW
         or len(model.tree) < LEAST_NODES
-        or model.record.inference == 1
         or choice.estimate == "integer"
         or choice.prune
         or choice.density == "covariate"

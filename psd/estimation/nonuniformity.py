@@ -10,26 +10,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.arrays import sum_by
 from psd.estimation.constants import (
     CEILING_ERRORS,
     ENOUGH_FAMILIES,
     SHIFT_ERROR,
 )
-from psd.estimation.covariate_density import parent_shares
-from psd.estimation.least_squares import Estimates
-from psd.space.box_tree import Tree
 
 __all__ = [
     "cell_ceiling",
     "nonuniformity_variance",
-    "overdispersion_by_level",
     "overdispersion_of_leaves",
     "shift_variance",
 ]
-
-# Nodes whose families are worked on together; bounds the memory, not the result.
-_PARENTS_PER_BATCH = 2**17
 
 
 def nonuniformity_variance(
@@ -110,38 +102,6 @@ def shift_variance(shift: NDArray[np.float64]) -> NDArray[np.float64]:
     return (SHIFT_ERROR * shift) ** 2
 
 
-def overdispersion_by_level(
-    tree: Tree, estimates: Estimates, share: NDArray[np.float64] | None = None
-) -> NDArray[np.float64]:
-    """Estimate the overdispersion phi inside the leaves of each level.
-
-    Parameters
-    ----------
-    tree : Tree
-        Cells.
-    estimates : Estimates
-        Of that tree.
-    share : ndarray, shape (nodes,), float64, optional
-        Of its parent's points that each node has if they lie as they are taken to; of its
-        area where not given.
-
-    Returns
-    -------
-    ndarray, shape (levels,), float64
-        In [0, 1]; for leaves of level l, from the families whose parents are on the levels
-        just above l. A tree of the root alone has 1.
-
-    Notes
-    -----
-    By moments. Let z_c be the upward estimates of the children of a node, with independent
-    errors of variance u_c, g_c their shares of their parent, Z and U the sums, G the sum of
-    g_c (1 - g_c). Then E sum (z_c - g_c Z)^2 = n (1 + phi n) G + sum (u_c (1 - 2 g_c) + g_c^2 U)
-    and E (Z^2 - U) = n^2. Both are summed over families and the ratio is solved for phi.
-    """
-    share = parent_shares(tree, None) if share is None else share
-    return overdispersion_of_leaves(*_moments_by_level(tree, estimates, share))
-
-
 def overdispersion_of_leaves(
     excess: NDArray[np.float64], squares: NDArray[np.float64], families: NDArray[np.float64]
 ) -> NDArray[np.float64]:
@@ -167,42 +127,3 @@ def overdispersion_of_leaves(
         if total_squares > 0:
             phi[depth] = np.clip(excess[first:depth].sum() / total_squares, 0.0, 1.0)
     return phi
-
-
-def _moments_by_level(
-    tree: Tree, estimates: Estimates, share: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], ...]:
-    """Per level: excess spread, its coefficient of phi, and the number of families."""
-    sums = np.zeros((3, len(tree.levels)))
-    for start in range(0, len(tree), _PARENTS_PER_BATCH):
-        parents = slice(start, min(start + _PARENTS_PER_BATCH, len(tree)))
-        moments = _family_moments(tree, estimates, share, parents)
-        for total, values in zip(sums, moments, strict=True):
-            # From node to node, so that the sum is the same however nodes come in batches.
-            np.add.at(total, tree.level[parents], values)
-    return tuple(sums)
-
-
-def _family_moments(
-    tree: Tree, estimates: Estimates, share: NDArray[np.float64], parents: slice
-) -> tuple[NDArray[np.float64], ...]:
-    """Excess spread, coefficient of phi and 1 for neighbouring nodes; 0 where not measured."""
-    size, last = parents.stop - parents.start, parents.stop - 1
-    kids = slice(
-        int(tree.first_child[parents.start]), int(tree.first_child[last] + tree.children[last])
-    )
-    family = tree.parent[kids] - parents.start
-    z, u, g = estimates.upward[kids], estimates.upward_variance[kids], share[kids]
-
-    def family_sum(values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return sum_by(family, values, size)
-
-    z_sum, u_sum, g_spread = family_sum(z), family_sum(u), family_sum(g * (1 - g))
-    measured = np.isfinite(u_sum) & (g_spread > 0)
-    u = np.where(measured[family], u, 0.0)
-    u_sum = np.where(measured, u_sum, 0.0)
-    noise = family_sum(u * (1 - 2 * g) + g**2 * u_sum[family])
-    excess = family_sum((z - g * z_sum[family]) ** 2) - noise - z_sum * g_spread
-    squares = g_spread * (z_sum**2 - u_sum)
-    values = (excess, squares, np.ones(size))
-    return tuple(np.where(measured, value, 0.0) for value in values)

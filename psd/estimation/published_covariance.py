@@ -22,7 +22,7 @@ _TINY = 1e-300
 
 
 def published_covariance(
-    tree: Hierarchy, estimates: Estimates, *, remainders: bool = True, of_nodes: bool = True
+    tree: Hierarchy, estimates: Estimates, *, of_nodes: bool = True
 ) -> Estimates:
     """Replace the covariance of least squares by that of the published counts.
 
@@ -32,9 +32,6 @@ def published_covariance(
         Cells.
     estimates : Estimates
         Of that tree; `count` holds the published counts.
-    remainders : bool
-        Whether a cell that was not measured is its parent less its siblings. Version 1 of the
-        estimates takes it to be certain.
     of_nodes : bool
         Whether `variance` is computed for each node. If not, only that of the root is a number;
         the errors of boxes need no other.
@@ -50,7 +47,8 @@ def published_covariance(
     Counts that must not be negative and were found near 0 are held there: the projection, and
     more so the posterior median, hands what the noise adds to the siblings that are left. A
     cell of count x and standard deviation s takes part in its family with the variance
-    s^2 (0.1 + 0.9 min(1, x^2 / s^2)), and the recursion of `psd.query.traversal` is run on these.
+    s^2 (0.1 + 0.9 min(1, x^2 / s^2)), and the recursion of `psd.query.traversal` is run on these. A
+    cell that was not measured is its parent less its siblings.
     """
     unknown = np.isinf(estimates.upward_variance)
     measured = np.where(unknown, estimates.variance, estimates.upward_variance)
@@ -59,7 +57,7 @@ def published_covariance(
     variance = finite * (EMPTY_VARIANCE + (1 - EMPTY_VARIANCE) * part)
     total = _family_total(tree, variance)
     slope = _slopes(variance, total, estimates.slope)
-    if remainders and unknown.any():
+    if unknown.any():
         beside = _family_total(tree, unknown.astype(np.float64)) > 0
         slope = np.where(beside, estimates.slope, slope)
     of_root = float(estimates.variance[0])

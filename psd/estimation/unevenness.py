@@ -16,8 +16,6 @@ from psd.estimation.constants import (
     ENOUGH_FAMILIES,
     EXPECTED_LUMP,
     LARGEST_FAMILY,
-    LEFTOVER_OVERDISPERSION,
-    LUMP,
     LUMPS,
     STEP_OVERDISPERSION,
 )
@@ -26,7 +24,7 @@ from psd.estimation.least_squares import Estimates
 from psd.estimation.nonuniformity import overdispersion_of_leaves
 from psd.space.box_tree import Tree
 
-__all__ = ["Unevenness", "fit_unevenness", "fixed_unevenness"]
+__all__ = ["Unevenness", "fit_unevenness"]
 
 # Both estimates depend on each other through the weights; they settle in a few rounds.
 _ROUNDS = 8
@@ -46,11 +44,6 @@ class Unevenness:
 
     lump: float
     spread: Floats
-
-
-def fixed_unevenness(tree: Tree, by_level: Floats) -> Unevenness:
-    """Unevenness of version 1: lumps of four, and a part of the overdispersion by level."""
-    return Unevenness(lump=LUMP, spread=(LEFTOVER_OVERDISPERSION * by_level)[tree.level])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -96,8 +89,8 @@ def fit_unevenness(
     shares g, less what the noise adds to it, and G the sum of g (1 - g). Then E S = G n (lump +
     phi n). The lump is one for all families, phi one for each level; both are fitted by least
     squares, with the inverse variance of S as weight and a normal prior of the lump. Then phi of
-    the leaves of a level is the ratio of sums over families on the levels just above it, as in
-    `psd.estimation.nonuniformity.overdispersion_by_level`: large cells determine it, as they
+    the leaves of a level is the ratio of sums over families on the levels just above it
+    (`psd.estimation.nonuniformity.overdispersion_of_leaves`): large cells determine it, as they
     determine the errors. But a family counts for at most 1.5 % of the squares of its level: a city
     in two cells would determine the error of all others.
 

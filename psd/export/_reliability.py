@@ -71,7 +71,7 @@ def judge_nodes(
         line_variance=nothing,
         beyond=nothing,
     )
-    lower, _ = answer_intervals(totals, CONFIDENCE, model.record.inference)
+    lower, _ = answer_intervals(totals, CONFIDENCE)
     return judge_estimates(relative, lower, limits)
 
 

@@ -127,14 +127,14 @@ class PartOrigin:
         Random number of the run that counted the part, in hexadecimal.
     names : tuple of str
         Digests of its files, its name if the caller gave one, and `EMPTY` if no record was read.
+    reading : mapping
+        How its records were read, see `psd.ingest.reading`.
     contributions : int
         Limit of the kept records of a user; 1 if a record is the unit.
     key : str, optional
         Fingerprint of the key that chose the kept records.
     paid : int
         Nano-epsilon that a build spent on the contribution limit or on bounds of these counts.
-    reading : mapping, optional
-        How its records were read, see `psd.ingest.reading`; None for a tally of an older format.
     max_per_slice : int, optional
         Limit of the kept records of a user in one time slice.
     clock : str, optional
@@ -145,10 +145,10 @@ class PartOrigin:
 
     run: str
     names: tuple[str, ...]
+    reading: Reading
     contributions: int = 1
     key: str | None = None
     paid: int = 0
-    reading: Reading | None = None
     max_per_slice: int | None = None
     clock: str | None = None
 

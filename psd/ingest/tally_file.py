@@ -140,7 +140,7 @@ def read_tally(path: str | os.PathLike[str]) -> PartialTally:
     with _explain_damage(Path(path)) as file:
         content = file.read_bytes()
         _check_size(content, file)
-        tally = _parse(content)
+        tally = _parse(content, file)
         _check(tally)
         return tally
 
@@ -175,7 +175,7 @@ def read_headers(
 def _read_header(path: str | os.PathLike[str]) -> PartialTally:
     """Read the header of a tally; the result has no counts."""
     with _explain_damage(Path(path)) as file:
-        header = parse_header(footer_keys(file)[KEY])
+        header = parse_header(footer_keys(file)[KEY], file)
         return _tally_of(header, _schema(header).empty_table())
 
 
@@ -224,10 +224,10 @@ def read_tally_of_release(
     return tally
 
 
-def _parse(content: bytes) -> PartialTally:
-    """Parse header and table; all errors are among `_DAMAGED`."""
+def _parse(content: bytes, path: Path) -> PartialTally:
+    """Parse header and table; all errors are among `_DAMAGED`, but for an older format."""
     file = open_parquet(content)
-    header = parse_header(file.metadata.metadata[KEY])
+    header = parse_header(file.metadata.metadata[KEY], path)
     schema = _schema(header)
     expect(file.schema_arrow.remove_metadata().equals(schema))
     # Ids are read as a dictionary: a long id may be repeated in any number of records.
@@ -241,7 +241,7 @@ def _parse(content: bytes) -> PartialTally:
 def _schema(header: dict[str, Any]) -> pa.Schema:
     """Columns of the table."""
     schema = _USER_ROWS if header["has_user_rows"] else _COUNTS
-    return schema.append(_REGION) if header.get("regions") is not None else schema
+    return schema.append(_REGION) if header["regions"] is not None else schema
 
 
 def _tally_of(header: dict[str, Any], table: pa.Table) -> PartialTally:

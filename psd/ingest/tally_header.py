@@ -3,80 +3,62 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, replace
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any, get_args
 
 from psd._util.fields import integer_between
 from psd._util.strict_json import strict_json
+from psd.errors import InputDataError
 from psd.ingest.partial_tally import CountedRegions, CountingRules, PartialTally, PartOrigin
 from psd.ingest.reading import is_reading
 from psd.ingest.user_rows import UserRows
 from psd.privacy.epsilon import MAX_EPSILON, NANO
 from psd.privacy.unit import MAX_CONTRIBUTIONS, ContributionScope, PrivacyUnit
 from psd.regions.hierarchy import MAX_NODES
-from psd.space.domain import USUAL_MIN_CELL, Domain
+from psd.space.domain import Domain
 from psd.space.time_slices import TimeSlices
+from psd.version import old_format
 
 __all__ = ["FORMAT", "expect", "header_of", "origins_of", "parse_header", "rules_of"]
 
-FORMAT = 8
-"""Newest version. A tally is written in the lowest version that can state it: 8 has clocks, by
-which rows of CSV files got their slices, 7 has limits of the records of a user in one slice, 6 has
-regions, one of which each count or record states in a column ``region``, 5 a smallest cell that is
-not the usual one, and 4 a coordinate resolution. Version 2, whose parts do not state how they were
-read, is read too."""
+FORMAT = 1
+"""The format that is written, and the only one that is read."""
 
-_READABLE = (2, 3, 4, 5, 6, 7, FORMAT)
+_MARK = "psd_tally"
+"""Key of the format. It tells a tally of this format from the older ones, which had their numbers,
+1 to 8, under ``format``."""
+
+_OLD = range(1, 9)
 
 _MAX_HEADER = 2**24
 
 _NOTICE = "PRIVATE: exact counts and ids; never publish this file"
 
 _FIELDS = {
-    "format", "notice", "bounds", "crs", "lattice", "step", "unit", "weight", "by", "slices",
-    "contribution_scope", "time_zone", "boundary", "has_user_rows", "origins", "release",
+    _MARK, "notice", "bounds", "crs", "lattice", "coordinate_resolution", "min_cell", "step",
+    "regions", "unit", "weight", "by", "slices", "contribution_scope", "time_zone", "boundary",
+    "has_user_rows", "origins", "release",
 }  # fmt: skip
-_RESOLUTION = "coordinate_resolution"
-_MIN_CELL = "min_cell"
-_REGIONS = "regions"
-_ADDED = {
-    4: {_RESOLUTION},
-    5: {_RESOLUTION, _MIN_CELL},
-    6: {_RESOLUTION, _MIN_CELL, _REGIONS},
-    7: {_RESOLUTION, _MIN_CELL, _REGIONS},
-    8: {_RESOLUTION, _MIN_CELL, _REGIONS},
-}
-# From this version on, fields that were added may be null.
-_ADDED_NULLS = 5
 
-_ORIGIN_FIELDS = {"run", "names", "contributions", "key", "paid", "reading"}
-# Fields of an origin from version 7 on, and from version 8 on.
-_PER_SLICE, _CLOCK = "max_per_slice", "clock"
+_ORIGIN_FIELDS = {
+    "run", "names", "contributions", "key", "paid", "reading", "max_per_slice", "clock",
+}  # fmt: skip
 
 
 def header_of(tally: PartialTally) -> dict[str, Any]:
     """Return the fields of the header of a tally."""
     rules, slices = tally.rules, tally.rules.slices
-    domain = rules.domain
-    added = {
-        _RESOLUTION: domain.coordinate_resolution,
-        _MIN_CELL: domain.min_cell,
-        _REGIONS: None if rules.regions is None else asdict(rules.regions),
-    }
-    is_usual = domain.min_cell == replace(domain, min_cell=USUAL_MIN_CELL).min_cell
-    version = 3 if domain.coordinate_resolution is None else 4
-    version = 6 if rules.regions is not None else version if is_usual else 5
-    if any(origin.max_per_slice is not None for origin in tally.origins):
-        version = 7
-    if any(origin.clock is not None for origin in tally.origins):
-        version = 8
     return {
-        "format": version,
+        _MARK: FORMAT,
         "notice": _NOTICE,
         "bounds": rules.domain.bounds,
         "crs": rules.domain.crs,
         "lattice": rules.domain.lattice,
+        "coordinate_resolution": rules.domain.coordinate_resolution,
+        "min_cell": rules.domain.min_cell,
         "step": rules.step,
+        "regions": None if rules.regions is None else asdict(rules.regions),
         "unit": rules.unit.kind,
         "weight": rules.unit.weight,
         "by": None if slices is None else slices.by,
@@ -86,11 +68,9 @@ def header_of(tally: PartialTally) -> dict[str, Any]:
         "boundary": rules.boundary,
         "has_user_rows": isinstance(tally.counts, UserRows),
         "origins": [
-            {name: getattr(origin, name) for name in _origin_fields(version)}
-            for origin in tally.origins
+            {name: getattr(origin, name) for name in _ORIGIN_FIELDS} for origin in tally.origins
         ],
         "release": tally.release,
-        **{name: added[name] for name in _ADDED.get(version, ())},
     }
 
 
@@ -106,24 +86,24 @@ def expect(holds: bool) -> None:
         raise ValueError
 
 
-def parse_header(text: bytes) -> dict[str, Any]:
-    """Parse a header and check that it has exactly the fields of this version.
+def parse_header(text: bytes, path: Path) -> dict[str, Any]:
+    """Parse a header and check that it has exactly the fields of the format.
 
     Raises
     ------
+    InputDataError
+        If it is of an older format; the message names the file.
     ReleaseFormatError, ValueError
         If it is malformed.
     """
     header = strict_json(text, _MAX_HEADER)
-    expect(isinstance(header, dict) and header.keys() >= _FIELDS)
-    version = header["format"]
-    expect(type(version) is int and version in _READABLE)
-    added = header.keys() - _FIELDS
-    expect(added == _ADDED.get(version, set()))
-    optional = version >= _ADDED_NULLS
-    texts = added - {_REGIONS}
-    expect(version != 6 or header[_REGIONS] is not None)
-    expect(all(isinstance(header[k], str) or (optional and header[k] is None) for k in texts))
+    expect(isinstance(header, dict))
+    older = header.get("format")
+    if _MARK not in header and type(older) is int and older in _OLD:
+        raise InputDataError(f"tally {path} {old_format('tally', older)}")
+    expect(header.keys() == _FIELDS and type(header[_MARK]) is int and header[_MARK] == FORMAT)
+    texts = (header["coordinate_resolution"], header["min_cell"])
+    expect(all(text is None or isinstance(text, str) for text in texts))
     expect(isinstance(header["has_user_rows"], bool))
     expect(header["contribution_scope"] in get_args(ContributionScope))
     expect(header["release"] is None or isinstance(header["release"], str))
@@ -148,18 +128,10 @@ def rules_of(header: dict[str, Any]) -> CountingRules:
     slices = None
     if names is not None:
         slices = TimeSlices(by=header["by"], names=tuple(names), time_zone=zone)
-    resolution = header.get(_RESOLUTION)
-    min_cell = header.get(_MIN_CELL, USUAL_MIN_CELL)
-    domain = Domain(
-        bounds=bounds,
-        crs=header["crs"],
-        lattice=lattice,
-        coordinate_resolution=resolution,
-        min_cell=min_cell,
-    )
+    stated = {name: header[name] for name in ("coordinate_resolution", "min_cell")}
+    domain = Domain(bounds=bounds, crs=header["crs"], lattice=lattice, **stated)
     expect(domain.lattice == lattice)
-    expect(domain.coordinate_resolution == resolution)
-    expect(_MIN_CELL not in header or domain.min_cell == min_cell)
+    expect(all(getattr(domain, name) == text for name, text in stated.items()))
     return CountingRules(
         domain=domain,
         step=step,
@@ -170,7 +142,7 @@ def rules_of(header: dict[str, Any]) -> CountingRules:
         contribution_scope=header["contribution_scope"],
         time_zone=zone,
         boundary=header["boundary"],
-        regions=None if header.get(_REGIONS) is None else _regions_of(header[_REGIONS]),
+        regions=None if header["regions"] is None else _regions_of(header["regions"]),
     )
 
 
@@ -191,8 +163,7 @@ def origins_of(header: dict[str, Any]) -> tuple[PartOrigin, ...]:
     ValueError, TypeError, ParameterError
         If a field is malformed.
     """
-    names = _origin_fields(header["format"])
-    origins = tuple(_origin_of(fields, names) for fields in header["origins"])
+    origins = tuple(map(_origin_of, header["origins"]))
     has_slices = any(
         origin.max_per_slice is not None or origin.clock is not None for origin in origins
     )
@@ -200,25 +171,16 @@ def origins_of(header: dict[str, Any]) -> tuple[PartOrigin, ...]:
     return origins
 
 
-def _origin_fields(version: int) -> set[str]:
-    """Names of the fields of an origin in a version."""
-    if version == min(_READABLE):
-        return _ORIGIN_FIELDS - {"reading"}
-    added = {_PER_SLICE: 7, _CLOCK: 8}
-    return _ORIGIN_FIELDS | {name for name, since in added.items() if version >= since}
-
-
-def _origin_of(fields: Any, names_of_fields: set[str]) -> PartOrigin:
+def _origin_of(fields: Any) -> PartOrigin:
     """Origin of one part."""
-    expect(isinstance(fields, dict) and fields.keys() == names_of_fields)
-    reading = fields.get("reading")
-    expect(reading is None or is_reading(reading))
+    expect(isinstance(fields, dict) and fields.keys() == _ORIGIN_FIELDS)
+    expect(is_reading(fields["reading"]))
     names = tuple(fields["names"])
     texts = (fields["run"], *names, *([] if fields["key"] is None else [fields["key"]]))
     expect(isinstance(fields["names"], list) and all(isinstance(text, str) for text in texts))
     expect(re.fullmatch("[0-9a-f]{32}", fields["run"]) is not None)
-    contributions, limit = integer_between(1, MAX_CONTRIBUTIONS), fields.get(_PER_SLICE)
-    clock = fields.get(_CLOCK)
+    contributions, limit = integer_between(1, MAX_CONTRIBUTIONS), fields["max_per_slice"]
+    clock = fields["clock"]
     expect(clock is None or re.fullmatch("[0-9a-f]{16}", clock) is not None)
     return PartOrigin(
         run=fields["run"],
@@ -226,7 +188,7 @@ def _origin_of(fields: Any, names_of_fields: set[str]) -> PartOrigin:
         contributions=contributions("contributions", fields["contributions"]),
         key=fields["key"],
         paid=integer_between(0, MAX_EPSILON * NANO)("paid", fields["paid"]),
-        reading=reading,
-        max_per_slice=None if limit is None else contributions(_PER_SLICE, limit),
+        reading=fields["reading"],
+        max_per_slice=None if limit is None else contributions("max_per_slice", limit),
         clock=clock,
     )

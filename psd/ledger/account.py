@@ -114,14 +114,14 @@ class Account:
         """
         return self.ledger.state().head_text
 
-    def check(self, request: ChargeRequest) -> Reading | None:
+    def check(self, request: ChargeRequest) -> Reading:
         """Refuse a charge that the dataset cannot pay now; see `psd.ledger.ledger.Ledger.check`.
 
         Warns if a file was charged to another dataset, since the same people then have two budgets.
 
         Returns
         -------
-        mapping or None
+        mapping
             How the records of the dataset are read, as it registers.
         """
         state = self.ledger.check(self.dataset, request, analyst=self.analyst)

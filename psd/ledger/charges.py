@@ -103,6 +103,8 @@ class Dataset:
         Nano-epsilon of all releases together; with a delta, see `psd.ledger.balances`.
     unit : str
         Kind of the unit of all releases, since epsilons of different units do not add up.
+    reading : mapping
+        How all records are read, see `psd.ingest.reading`.
     time_zone : str, optional
         Time zone whose days are the unit.
     bound : int, optional
@@ -113,8 +115,6 @@ class Dataset:
         Nano-epsilon that each analyst may spend; if there are caps, other analysts cannot spend.
     raised : tuple of str
         Times at which the budget was raised, with the earlier budgets.
-    reading : mapping, optional
-        How all records are read, see `psd.ingest.reading`; None in a ledger of an older version.
     inputs : tuple of str
         Marks of the inputs that may be read, see `LedgerState.mark`; without marks, any input.
     """
@@ -122,12 +122,12 @@ class Dataset:
     name: str
     budget: int
     unit: str
+    reading: Reading
     time_zone: str | None = None
     bound: int | None = None
     delta: Fraction | None = None
     caps: Mapping[str, int] = field(default_factory=dict)
     raised: tuple[str, ...] = ()
-    reading: Reading | None = None
     inputs: tuple[str, ...] = ()
 
 

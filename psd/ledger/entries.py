@@ -15,7 +15,6 @@ from hashlib import blake2b
 from typing import Any
 
 from psd.errors import LedgerError
-from psd.ingest.reading import Reading
 from psd.ledger.charged_slices import parse_slices
 from psd.ledger.charges import Charge, Dataset, DrawnSlice
 from psd.ledger.entry_schema import validate_entry
@@ -100,8 +99,8 @@ def _charge(
     charges: dict[str, Charge], datasets: Mapping[str, Dataset], time: str, body: dict[str, Any]
 ) -> None:
     """Add the charge of an entry."""
-    region, slices = parse_region(body.pop("region")), parse_slices(body.pop("slices", None))
-    files = tuple(body.pop("files", ()))
+    region, slices = parse_region(body.pop("region")), parse_slices(body.pop("slices"))
+    files = tuple(body.pop("files"))
     if body["id"] in charges or body["dataset"] not in datasets:
         raise ValueError("a charge that exists already, or that has no dataset")
     loss = _loss(body)
@@ -113,8 +112,8 @@ def _charge(
 
 
 def _loss(body: dict[str, Any]) -> Loss:
-    """Take the loss out of the fields of a charge; charges of older ledgers are pure."""
-    epsilon, rho, delta = body.pop("epsilon"), body.pop("rho", None), body.pop("delta", None)
+    """Take the loss out of the fields of a charge."""
+    epsilon, rho, delta = body.pop("epsilon"), body.pop("rho"), body.pop("delta")
     if (rho is None) != (delta is None):
         raise ValueError("rho without delta, or delta without rho")
     return Loss.pure(epsilon) if delta is None else Loss.gaussian(epsilon, parse_delta(delta), rho)
@@ -139,32 +138,23 @@ def _finish(charges: dict[str, Charge], body: dict[str, Any]) -> None:
 
 
 def _dataset(datasets: dict[str, Dataset], kind: str, time: str, body: dict[str, Any]) -> None:
-    """Add a dataset, or change its budget, inputs or columns."""
+    """Add a dataset, or change its budget or inputs."""
     name = body["name"]
     if kind == "raise":
         datasets[name] = _raised(datasets[name], time, body["budget"])
     elif kind == "inputs":
         before = datasets[name]
         datasets[name] = replace(before, inputs=(*before.inputs, *body["inputs"]))
-    elif kind == "columns":
-        datasets[name] = _with_columns(datasets[name], body["reading"])
     elif name in datasets:
         raise ValueError("a dataset that exists already")
-    elif "reading" in body and not fits_unit(body["reading"], body["unit"]):
+    elif not fits_unit(body["reading"], body["unit"]):
         raise ValueError("columns that do not fit the unit")
     else:
-        delta = body.pop("delta", None)
+        delta = body.pop("delta")
         datasets[name] = Dataset(
-            **{**body, "inputs": tuple(body.get("inputs", ()))},
+            **{**body, "inputs": tuple(body["inputs"])},
             delta=None if delta is None else parse_delta(delta),
         )
-
-
-def _with_columns(dataset: Dataset, reading: Reading) -> Dataset:
-    """Add columns to a dataset of an older version of the library; they are registered once."""
-    if dataset.reading is not None or not fits_unit(reading, dataset.unit):
-        raise ValueError("columns that are registered a second time, or do not fit the unit")
-    return replace(dataset, reading=reading)
 
 
 def _raised(dataset: Dataset, time: str, budget: int) -> Dataset:

@@ -37,9 +37,7 @@ def validate_entry(kind: str, body: Any) -> None:
     fields = _BODIES[kind]
     if not isinstance(body, dict):
         raise ValueError("a body that is not an object")
-    left_out = fields.keys() - body.keys()
-    optional = _OPTIONAL if kind in ("register", "charge") else set()
-    if not (body.keys() <= fields.keys() and left_out <= optional):
+    if body.keys() != fields.keys():
         raise ValueError("fields that are missing or unknown")
     if not all(fields[name](value) for name, value in body.items()):
         raise ValueError("a value that this library does not write")
@@ -147,7 +145,6 @@ _BODIES: Mapping[str, Mapping[str, Valid]] = {
         "inputs": _is_inputs,
     },
     "inputs": {"name": _is_name, "inputs": _is_inputs},
-    "columns": {"name": _is_name, "reading": is_reading},
     "raise": {"name": _is_name, "budget": _is_price},
     "charge": {
         "id": _is_name,
@@ -172,6 +169,3 @@ _BODIES: Mapping[str, Mapping[str, Valid]] = {
     "fault": {"name": _is_name},
     "done": {"id": _is_name, "digest": partial(_or_none, _is_text)},
 }
-
-# Fields that entries of older ledgers do not have.
-_OPTIONAL = {"files", "reading", "inputs", "slices", "rho", "delta", "terms"}

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from psd._util.atomic_write import BESIDE_DATABASES, write_file
 from psd.errors import LedgerError, WriteError
+from psd.version import old_format
 
 __all__ = [
     "FORMAT",
@@ -30,11 +31,8 @@ __all__ = [
     "snapshot",
 ]
 
-FORMAT = 3
-"""Format of new ledgers, and of older ones from their next entry on. Format 2 adds the time slices
-of charges, and format 3 drawn slices of streams, which older programs would take for an edit."""
-
-_KNOWN_FORMATS = (1, 2, FORMAT)
+FORMAT = 1
+"""The format that is written, and the only one that is read."""
 
 # Seconds to wait for the lock of another process. One charge locks the file for milliseconds.
 TIMEOUT = 20.0
@@ -46,8 +44,10 @@ _NETWORK = ("nfs", "cifs", "smb", "9p", "afs", "ceph", "lustre", "gluster", "fus
 # Longest name of a file on common file systems, minus "-journal", which SQLite appends.
 _LONGEST = 255 - 8
 
-# Marks an SQLite file as a ledger: the bytes "psdL".
-_APPLICATION = 0x7073644C
+# Marks an SQLite file as a ledger: the bytes "psLe". Ledgers of older formats, whose numbers were 1
+# to 3, have "psdL": so neither is taken for the other, by this program or by an older one.
+_APPLICATION = 0x70734C65
+_OLD_APPLICATION = 0x7073644C
 
 # The triggers prevent accidental edits; the hash chain detects all others. AUTOINCREMENT never
 # uses a number twice, so the removal of the last entries is detected.
@@ -169,8 +169,7 @@ def rows(ledger: sqlite3.Connection) -> Iterator[Row]:
 
 
 def append(ledger: sqlite3.Connection, row: Row) -> None:
-    """Append an entry; the ledger then has the newest format, in the same transaction."""
-    ledger.execute(f"PRAGMA user_version = {FORMAT}")
+    """Append an entry."""
     ledger.execute("INSERT INTO entry (number, time, kind, body, hash) VALUES (?, ?, ?, ?, ?)", row)
 
 
@@ -248,15 +247,19 @@ def _existing(path: str | os.PathLike[str]) -> Path:
 
 
 def _check_format(path: str | os.PathLike[str], ledger: sqlite3.Connection) -> None:
-    """Refuse other databases, and formats of other versions."""
+    """Refuse other databases, and other formats."""
     application = ledger.execute("PRAGMA application_id").fetchone()[0]
     version = ledger.execute("PRAGMA user_version").fetchone()[0]
+    if application == _OLD_APPLICATION:
+        raise LedgerError(
+            f"ledger {path} {old_format('ledger', version)}; what was spent stays spent, and a new "
+            "ledger over the same data is no fresh budget"
+        )
     if application != _APPLICATION:
         raise LedgerError(f"ledger {path} is not a ledger of psd, but another database")
-    if version not in _KNOWN_FORMATS:
+    if version != FORMAT:
         raise LedgerError(
-            f"ledger {path} has format {version}, and this version of psd reads the formats "
-            f"{_KNOWN_FORMATS[0]} to {FORMAT}"
+            f"ledger {path} has format {version}, and this version of psd reads format {FORMAT}"
         )
     if not _objects(ledger) <= _known_objects(_SCHEMA):
         raise LedgerError(

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from psd.errors import LedgerError, ParameterError, RandomnessError
-from psd.ingest.reading import reading_text
 from psd.ingest.sources import Columns
 from psd.ledger.charged_slices import slices_fields
 from psd.ledger.charges import ChargeRequest, DrawnSlice, check_drawn, check_name
@@ -33,7 +32,6 @@ from psd.ledger.file import (
     rows,
     snapshot,
 )
-from psd.ledger.readings import registered_reading
 from psd.ledger.receipts import check_releases
 from psd.ledger.regions import region_fields
 from psd.ledger.registration import (
@@ -216,45 +214,6 @@ class Ledger:
             if added:
                 _append(ledger, state, "inputs", {"name": name, "inputs": added})
         return len(added)
-
-    def register_columns(
-        self,
-        name: str,
-        columns: Columns | None = None,
-        *,
-        coordinate_resolution: str | float | Decimal | None = None,
-    ) -> None:
-        """Register how the records of a dataset of an older ledger are read.
-
-        Parameters
-        ----------
-        name : str
-            A dataset that was registered without columns.
-        columns : Columns, optional
-            As in `register`. State the columns that all earlier charges used; the ledger does not
-            store them.
-        coordinate_resolution : str, int, float or Decimal, optional
-            As in `register`.
-
-        Raises
-        ------
-        ParameterError
-            If the columns do not fit the unit of the dataset.
-        LedgerError
-            If the dataset does not exist, or has columns, which never change.
-        """
-        with exclusive(self.path) as ledger:
-            state = _state_of(ledger)
-            dataset = state.dataset(name)
-            reading = registered_reading(
-                columns, dataset.unit, dataset.time_zone, coordinate_resolution
-            )
-            if dataset.reading is not None:
-                raise LedgerError(
-                    f"dataset {name!r} has registered columns, {reading_text(dataset.reading)}, "
-                    "which never change"
-                )
-            _append(ledger, state, "columns", {"name": name, "reading": reading})
 
     def raise_budget(self, name: str, budget: str | float | Decimal) -> None:
         """Append a larger budget of a dataset.
@@ -570,11 +529,12 @@ def _body(request: ChargeRequest) -> dict[str, object]:
     return {
         "what": request.what,
         "epsilon": request.loss.epsilon,
-        **({} if delta is None else {"rho": request.loss.rho, "delta": delta_text(delta)}),
+        "rho": None if delta is None else request.loss.rho,
+        "delta": None if delta is None else delta_text(delta),
         "bound": None if request.chosen else request.unit.contributions,
         "region": region_fields(request.region),
         "slices": slices_fields(request.slices),
-        **({"terms": dict(request.terms)} if request.terms else {}),
+        "terms": dict(request.terms),
     }
 
 

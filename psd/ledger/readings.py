@@ -95,7 +95,7 @@ def fits_unit(reading: Reading, unit: str) -> bool:
     return has_ids == (unit != "record") and ("time" in reading or unit != "user-day")
 
 
-def check_readings(name: str, registered: Reading | None, readings: Sequence[Reading]) -> None:
+def check_readings(name: str, registered: Reading, readings: Sequence[Reading]) -> None:
     """Refuse readings whose records, ids or times are not those that a dataset registers.
 
     Notes
@@ -110,17 +110,11 @@ def check_readings(name: str, registered: Reading | None, readings: Sequence[Rea
     Raises
     ------
     LedgerError
-        If the dataset has no registered columns, or what defines records, ids or times differs.
+        If what defines records, ids or times differs, or the charge does not state it.
     """
-    if registered is None:
-        raise LedgerError(
-            f"dataset {name!r} has no registered columns, so it allows no charges; state how its "
-            f"records are read with `psd ledger columns LEDGER {name}`"
-        )
     if not readings:
         raise LedgerError(
-            f"a charge to dataset {name!r} must state how its records were read, and a tally of "
-            "an older version does not; count the records again"
+            f"a charge to dataset {name!r} must state how its records were read, got nothing"
         )
     for reading in readings:
         for key in _WHAT:
@@ -151,7 +145,7 @@ def placing_options(reading: Reading) -> dict[str, str]:
     return {key: value for key, value in reading.items() if key not in (*_WHOSE, *_WHEN)}
 
 
-def is_placed_alike(registered: Reading | None, readings: Sequence[Reading]) -> bool:
+def is_placed_alike(registered: Reading, readings: Sequence[Reading]) -> bool:
     """Whether records get their positions and times as a dataset registers.
 
     Examples
@@ -160,7 +154,7 @@ def is_placed_alike(registered: Reading | None, readings: Sequence[Reading]) -> 
     >>> is_placed_alike(west, [west]), is_placed_alike(west, [west, {**west, "x": "home_lon"}])
     (True, False)
     """
-    return registered is not None and all(
+    return all(
         placing_options(reading) == placing_options(registered)
         and ("time" not in reading or all(reading.get(k) == registered.get(k) for k in _WHEN))
         for reading in readings

@@ -145,7 +145,7 @@ def slices_of_tallies(
         Their parts. None is charged for slices, and so for all times, unless rows of CSV files got
         their times from one column, by one set of clock changes.
     """
-    clocks = {(origin.clock, (origin.reading or {}).get("time")) for origin in origins}
+    clocks = {(origin.clock, origin.reading.get("time")) for origin in origins}
     if slices is None or len(clocks) != 1:
         return None
     ((clock, column),) = clocks
@@ -155,11 +155,9 @@ def slices_of_tallies(
 
 
 def tally_readings(origins: Iterable[PartOrigin]) -> tuple[Reading, ...]:
-    """How the records of tallies were read, each way once; empty if a part does not state it."""
+    """How the records of tallies were read, each way once."""
     readings: list[Reading] = []
     for origin in origins:
-        if origin.reading is None:
-            return ()
         if origin.reading not in readings:
             readings.append(origin.reading)
     return tuple(readings)

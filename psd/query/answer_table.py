@@ -69,7 +69,7 @@ def answer_columns(
     perturbation = np.sqrt(totals.noise_variance(model.predicts_published))
     nonuniformity = np.sqrt(totals.nonuniformity_variance)
     error = np.hypot(perturbation, nonuniformity)
-    lower, upper = answer_intervals(totals, confidence, model.record.inference)
+    lower, upper = answer_intervals(totals, confidence)
     relative = relative_to(estimate, error)
     judged = judge_estimates(relative, lower, reliability_limits(threshold))
     values = (

@@ -23,7 +23,7 @@ __all__ = [
     "ROUNDING_VARIANCE",
     "SHARE_ROUNDING",
     "SIDE_SLANT",
-    "SKEW_DIVISORS",
+    "SKEW_DIVISOR",
     "SLANTING_SHIFT",
     "TAIL_SQUARE",
 ]
@@ -36,18 +36,18 @@ statistics offices, not fitted."""
 
 # --- intervals ----------------------------------------------------------------------------------
 
-RESTORED_VARIANCE: Final = {1: 0.6, 2: 0.81}
-"""Part of the variance that post-processing removed which the upper end gets back, by version:
-queries are made where people are, and a cell that is published as empty often is not empty there.
-By calibration. In version 2, times 1 - 1 / z^2, which gives 0.6 at 95 %."""
+RESTORED_VARIANCE: Final = 0.81
+"""Part of the variance that post-processing removed which the upper end gets back: queries are made
+where people are, and a cell that is published as empty often is not empty there. By calibration.
+Times 1 - 1 / z^2, which gives 0.6 at 95 %."""
 
-SKEW_DIVISORS: Final = {1: 3.0, 2: 0.5}
-"""Divisor of the term in the third cumulant, by version. 3 is derived for queries that lie
-anywhere; 0.5 by coverage: squares on people."""
+SKEW_DIVISOR: Final = 0.5
+"""Divisor of the term in the third cumulant. 3 is derived for queries that lie anywhere; 0.5 by
+coverage: squares on people."""
 
 TAIL_SQUARE: Final = 3.84
-"""Square of the normal quantile from which the divisor of version 2 holds; that of 95 %. Below it,
-the term falls to 0 at 1. By coverage: 80 % intervals of nearly all rows covered 82 to 88 %."""
+"""Square of the normal quantile from which the divisor holds; that of 95 %. Below it, the term
+falls to 0 at 1. By coverage: 80 % intervals of nearly all rows covered 82 to 88 %."""
 
 MAX_BIAS: Final = 2.0
 """Largest squared bias of an answer, in least-squares variances. By calibration."""
@@ -57,7 +57,7 @@ ROUNDING_VARIANCE: Final = 0.25
 
 SLANTING_SHIFT: Final = 0.5
 """Deviation of records along a slanting side, over that along a side on an axis. By coverage of
-polygons with seven corners: `lab/polygon_coverage.py`. Since version 2."""
+polygons with seven corners: `lab/polygon_coverage.py`."""
 
 SIDE_SLANT: Final = 1e-3
 """A side of a polygon is along an axis if it leaves it by at most this part of its length. A

@@ -23,28 +23,25 @@ from psd.query.constants import (
     MAX_BIAS,
     RESTORED_VARIANCE,
     ROUNDING_VARIANCE,
-    SKEW_DIVISORS,
+    SKEW_DIVISOR,
     TAIL_SQUARE,
 )
 from psd.query.totals import QueryTotals
-from psd.release.post_processing import INFERENCE_VERSION
 
 __all__ = ["answer_intervals"]
 
 _TINY = 1e-300
 
 
-def answer_intervals(
-    totals: QueryTotals, confidence: float, inference: int = INFERENCE_VERSION
-) -> tuple[Floats, Floats]:
+def answer_intervals(totals: QueryTotals, confidence: float) -> tuple[Floats, Floats]:
     """Lower and upper ends of the intervals of answers.
 
     Guarantees
     ----------
     - 0 <= lower <= estimate <= upper, where the estimate is cut at 0.
     - A larger confidence gives an interval that contains the smaller one's.
-    - From version 2 on, the upper end is not above what the cells that the query touches may hold,
-      beside the error of the answer from the noise.
+    - The upper end is not above what the cells that the query touches may hold, beside the error
+      of the answer from the noise.
 
     Parameters
     ----------
@@ -52,8 +49,6 @@ def answer_intervals(
         Of the answers.
     confidence : float
         Probability that the interval is meant to cover, in (0, 1).
-    inference : int
-        Version of the estimates of the release.
 
     Returns
     -------
@@ -66,16 +61,15 @@ def answer_intervals(
     beyond chance (the squared difference from the signed answer, less the difference of the
     variances [2]_), and the non-uniformity. The upper end adds the term of the third cumulant
     [1]_ of a gamma distribution of the mean x and the non-uniformity variance V, whose third
-    cumulant is 2 V^2 / x. From version 2 on it is six times as large at 95 % and above: many
-    queries are made where people are, and there a small part of a large leaf holds more than its
-    share. Such errors are rare and large. So an interval of 80 % has less of this term, and of the
-    variance that post-processing removed, than one of 95 %. In version 1, V is the part by single
-    leaves. What leaves have in common is as skewed: all of them hold more than their shares where a
-    town lies across their corners.
+    cumulant is 2 V^2 / x. It is six times as large at 95 % and above: many queries are made where
+    people are, and there a small part of a large leaf holds more than its share. Such errors are
+    rare and large. So an interval of 80 % has less of this term, and of the variance that
+    post-processing removed, than one of 95 %. V includes what leaves have in common, which is as
+    skewed: all of them hold more than their shares where a town lies across their corners.
 
     A query has no more records than all cells that it touches. A third cumulant knows no such
-    limit, so from version 2 on the upper end is at most the answer, what these cells may hold
-    outside the query, and z standard deviations of the noise.
+    limit, so the upper end is at most the answer, what these cells may hold outside the query, and
+    z standard deviations of the noise.
     """
     z = -NormalDist().inv_cdf((1 - confidence) / 2)
     estimate = np.maximum(totals.estimate, 0.0)
@@ -83,25 +77,21 @@ def answer_intervals(
     moved = (estimate - np.maximum(totals.signed, 0.0)) ** 2 - taken
     bias = np.clip(moved, 0.0, MAX_BIAS * totals.perturbation_variance)
     uneven = totals.nonuniformity_variance
-    skewed = totals.leaf_variance if inference == 1 else uneven
     # Outside a boundary counts are exactly 0.
     unknown = (totals.perturbation_variance > 0) | (uneven > 0) | (estimate > 0)
     rounding = np.where(unknown, ROUNDING_VARIANCE, _TINY)
     variance = totals.published_variance + bias + uneven + rounding
-    tail, restored = _upper_tail(z, inference)
-    skew = tail * skewed**2 / (np.maximum(estimate, 1.0) * variance)
+    tail, restored = _upper_tail(z)
+    skew = tail * uneven**2 / (np.maximum(estimate, 1.0) * variance)
     lower = np.maximum(estimate - z * np.sqrt(variance), 0.0)
     upper = estimate + z * np.sqrt(variance + restored * taken) + skew
-    if inference > 1:
-        noise = totals.published_variance + bias + rounding + restored * taken
-        upper = np.minimum(upper, estimate + totals.beyond + z * np.sqrt(noise))
+    noise = totals.published_variance + bias + rounding + restored * taken
+    upper = np.minimum(upper, estimate + totals.beyond + z * np.sqrt(noise))
     return lower, np.where(unknown, upper, 0.0)
 
 
-def _upper_tail(z: float, inference: int) -> tuple[float, float]:
+def _upper_tail(z: float) -> tuple[float, float]:
     """Factor of the term in the third cumulant, and part of the variance that is restored."""
     square = max(z**2 - 1, 0.0)
-    tail, restored = square / SKEW_DIVISORS[inference], RESTORED_VARIANCE[inference]
-    if inference == 1:
-        return tail, restored
-    return tail * min(square / (TAIL_SQUARE - 1), 1.0), restored * square / (square + 1)
+    tail = square / SKEW_DIVISOR * min(square / (TAIL_SQUARE - 1), 1.0)
+    return tail, RESTORED_VARIANCE * square / (square + 1)

@@ -15,7 +15,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
 from typing import Any, Protocol
 
 import numpy as np
@@ -61,7 +60,7 @@ def canonical_json(header: Mapping[str, Any]) -> bytes:
     return json.dumps(header, allow_nan=False, sort_keys=True).encode()
 
 
-def content_digest(kind: bytes, header: Mapping[str, Any], *trees: Nodes) -> str:
+def content_digest(kind: bytes, header: Mapping[str, Any], tree: Nodes) -> str:
     """Digest of a header and of the nodes of a tree.
 
     Guarantees
@@ -76,8 +75,8 @@ def content_digest(kind: bytes, header: Mapping[str, Any], *trees: Nodes) -> str
         Footer key of the header.
     header : mapping
         Its fields, as the file has them.
-    *trees : Nodes
-        The tree; of a series of format 1, those of all slices in order.
+    tree : Nodes
+        The tree.
 
     Returns
     -------
@@ -86,10 +85,12 @@ def content_digest(kind: bytes, header: Mapping[str, Any], *trees: Nodes) -> str
 
     Examples
     --------
-    >>> content_digest(b"psd", {"format": 4})[:16]
-    'ff9ef8efbaefb1e2'
+    >>> import psd
+    >>> domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
+    >>> content_digest(b"psd", {"psd_release": 1}, psd.grid_tree(domain, 1))[:16]
+    '3b4df141d6e7146d'
     """
-    return _digest(kind, canonical_json(header), *chain.from_iterable(map(_node_arrays, trees)))
+    return _digest(kind, canonical_json(header), *_node_arrays(tree))
 
 
 def slice_digest(name: str, tree: Nodes) -> str:

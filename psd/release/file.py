@@ -1,8 +1,7 @@
 """The release file: Parquet, one row per node, strict JSON under the footer key ``psd``.
 
 The file is data, never code: no pickle, no objects. Every field is on an allow-list of public
-values, when a file is written and when it is read. Fields are never removed and never change their
-meaning; a reader refuses a format version that it does not know.
+values, when a file is written and when it is read. A reader refuses a format that it does not know.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ from psd.release.node_limit import (
 from psd.release.node_reader import read_trees
 from psd.release.record import ReleaseRecord
 from psd.release.region_codec import REGIONS_KEY, pack_regions, regions_of, unpack_regions
-from psd.release.schema import LOSS_FORMAT, record_fields, record_header
+from psd.release.schema import record_fields, record_header
 from psd.space.box_tree import Tree
 from psd.space.region_tree import named_tree
 
@@ -58,7 +57,6 @@ __all__ = [
     "SERIES_KEY",
     "check_digest",
     "columns_of",
-    "columns_schema",
     "decode_release",
     "digest_of",
     "encode_release",
@@ -76,7 +74,7 @@ PARQUET: dict[str, Any] = {
     "compression": "zstd",
     "write_page_checksum": True,
     "store_schema": False,
-    "use_dictionary": ["level", "nano_epsilon", "loss"],
+    "use_dictionary": ["level", "loss"],
     "column_encoding": dict.fromkeys(
         ("x0", "y0", "x1", "y1", "parent", "count"), "DELTA_BINARY_PACKED"
     ),
@@ -90,9 +88,6 @@ PLAIN: dict[str, Any] = {
     "use_dictionary": False,
 }
 """Layout without compression and encodings."""
-
-DIGESTED = 4
-"""First format with a digest."""
 
 KEY = b"psd"
 SERIES_KEY = b"psd-series"
@@ -114,17 +109,10 @@ SCHEMA = pa.schema(
         pa.field("parent", pa.int32(), nullable=False),
         pa.field("level", pa.int16(), nullable=False),
         pa.field("count", pa.int64()),
-        pa.field("nano_epsilon", pa.int64(), nullable=False),
+        pa.field("loss", pa.int64(), nullable=False),
     ]
 )
-"""Columns of the formats before `psd.release.schema.LOSS_FORMAT`."""
-
-
-def columns_schema(version: int) -> pa.Schema:
-    """Names and types of the columns of a format: the last one is ``loss`` since `LOSS_FORMAT`."""
-    if version < LOSS_FORMAT:
-        return SCHEMA
-    return SCHEMA.set(len(SCHEMA) - 1, pa.field("loss", pa.int64(), nullable=False))
+"""Names and types of the columns."""
 
 
 def write_release(
@@ -164,10 +152,9 @@ def encode_release(record: ReleaseRecord) -> bytes:
     check_release(record)
     header = record_header(record)
     record_fields(strict_json(canonical_json(header)))  # a reader accepts what is written
-    schema = columns_schema(header["format"])
-    table = pa.Table.from_arrays(columns_of(record.tree), schema=schema)
+    table = pa.Table.from_arrays(columns_of(record.tree), schema=SCHEMA)
     footer = {KEY: canonical_json(header), **regions_footer(record)}
-    return encode_tables([table], schema, file_footer(footer, digest_of(record), record.covariate))
+    return encode_tables([table], SCHEMA, file_footer(footer, digest_of(record), record.covariate))
 
 
 def regions_footer(record: ReleaseRecord) -> dict[bytes, bytes]:
@@ -249,7 +236,7 @@ def _write_tables(
 
 
 def columns_of(tree: Tree) -> list[pa.Array]:
-    """Columns of the nodes, in the order of `columns_schema`."""
+    """Columns of the nodes, in the order of `SCHEMA`."""
     return [
         *(to_arrow(side) for side in tree.boxes.T),
         to_arrow(tree.parent),
@@ -314,7 +301,7 @@ def _decode_file(
     """Decode a file; the footer is checked before anything large is read."""
     header = strict_json(footer[KEY])
     fields = record_fields(header)
-    if not file.schema_arrow.remove_metadata().equals(columns_schema(header["format"])):
+    if not file.schema_arrow.remove_metadata().equals(SCHEMA):
         raise ReleaseFormatError("the columns are not those of a release")
     if file.metadata.num_rows == 0:
         raise ReleaseFormatError(f"a release must have 1 to {MAX_ROWS:,} nodes, got 0")
@@ -325,8 +312,7 @@ def _decode_file(
     regions = unpack_regions(fields.pop("regions"), footer.get(REGIONS_KEY), fields["domain"])
     tree = read_trees(file, fields.pop("noise"))[0]
     record = ReleaseRecord(tree=tree if regions is None else named_tree(tree, regions), **fields)
-    computed = content_digest(KEY, header, record.tree)
-    return record, check_digest(footer, computed, header["format"])
+    return record, check_digest(footer, content_digest(KEY, header, record.tree))
 
 
 def read_footer(file: pq.ParquetFile, key: bytes) -> dict[bytes, bytes]:
@@ -365,18 +351,18 @@ _OTHERS = {
 }
 
 
-def check_digest(footer: Mapping[bytes, bytes], computed: str, version: int) -> str:
+def check_digest(footer: Mapping[bytes, bytes], computed: str) -> str:
     """Return the digest of the content, after a comparison with the one in the footer.
 
     Raises
     ------
     ReleaseFormatError
-        If the two differ, or a digest that the format requires is missing.
+        If the two differ, or the digest in the footer is missing.
     """
     stated = footer.get(DIGEST_KEY)
-    if stated is None and version >= DIGESTED:
+    if stated is None:
         raise ReleaseFormatError("it has no digest, which its format requires")
-    if stated is not None and stated != computed.encode():
+    if stated != computed.encode():
         raise ReleaseFormatError(
             "its content does not match its digest; it was changed after it was written, or is "
             "damaged"

@@ -34,7 +34,7 @@ def read_trees(file: pq.ParquetFile, noise: CountNoise, slices: int | None = Non
     Parameters
     ----------
     file : ParquetFile
-        With the columns of `psd.release.file.columns_schema`, and before them ``slice`` in a
+        With the columns of `psd.release.file.SCHEMA`, and before them ``slice`` in a
         series; its sizes were checked.
     noise : CountNoise
         Noise of the counts.
@@ -102,7 +102,7 @@ def nodes_of(table: pa.Table) -> StoredNodes:
         parent=from_arrow(columns["parent"]),
         level=from_arrow(columns["level"]),
         count=nulls_as_zeros(columns["count"])[0],
-        loss=from_arrow(table.columns[-1].chunk(0)),
+        loss=from_arrow(columns["loss"]),
     )
 
 
@@ -136,7 +136,7 @@ class _Nodes:
             self.boxes[rows, side] = from_arrow(batch[name])
         self.parent[rows] = from_arrow(batch["parent"])
         self.level[rows] = from_arrow(batch["level"])
-        self.epsilon[rows] = from_arrow(batch[batch.num_columns - 1])
+        self.epsilon[rows] = from_arrow(batch["loss"])
         count, is_null = nulls_as_zeros(batch["count"])
         if not np.array_equal(is_null, self.epsilon[rows] == 0):
             raise ReleaseFormatError("counts and epsilons are not on the same nodes")

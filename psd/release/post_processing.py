@@ -11,25 +11,13 @@ __all__ = [
     "DENSITIES",
     "ESTIMATES",
     "INFERENCE_VERSION",
-    "INFERENCE_VERSIONS",
     "REGION_ESTIMATES",
-    "SETTLED_SINCE",
     "WITH_PRIOR",
     "PostProcessing",
 ]
 
-INFERENCE_VERSIONS: Final = (1, 2)
-"""Versions of the estimates that are computed; a file states its own: other estimates get another
-number, and a release keeps its estimates."""
-
-INFERENCE_VERSION: Final = INFERENCE_VERSIONS[-1]
-"""Version of the estimates of new releases.
-
-From version 2 on, the unevenness inside leaves and the errors along lines are estimated from the
-counts, and the density does not change inside cells of the lattice."""
-
-SETTLED_SINCE: Final = 2
-"""Version since which counts are pooled without bias, see `psd.estimation.pooling`."""
+INFERENCE_VERSION: Final = 1
+"""Version of the estimates that are computed, which a file states."""
 
 ESTIMATES = ("least-squares", "posterior", "signed")
 REGION_ESTIMATES = (*ESTIMATES, "integer")

@@ -22,7 +22,7 @@ from psd.privacy.statements import TOTALS_FACTOR
 from psd.privacy.unit import PrivacyUnit
 from psd.release.about import About
 from psd.release.local_reports import LocalReports
-from psd.release.post_processing import INFERENCE_VERSION, INFERENCE_VERSIONS, PostProcessing
+from psd.release.post_processing import INFERENCE_VERSION, PostProcessing
 from psd.space.box_tree import Tree
 from psd.space.covariate import Covariate, check_covariate
 from psd.space.domain import Domain
@@ -161,10 +161,10 @@ class ReleaseRecord:
                 "cell of the release is smaller"
             )
         check_covariate(self.covariate, self.domain, self.post_processing.density)
-        if self.inference not in INFERENCE_VERSIONS:
+        if self.inference != INFERENCE_VERSION:
             raise ParameterError(
-                f"inference version must be {' or '.join(map(str, INFERENCE_VERSIONS))}, got "
-                f"{self.inference}; the file was written by another version of this library"
+                f"inference version must be {INFERENCE_VERSION}, got {self.inference}; the file "
+                "was written by another version of this library"
             )
         if not 0 < self.epsilon <= MAX_EPSILON * NANO:
             raise ParameterError(

@@ -1,9 +1,7 @@
 """The schema of a release file: one table of fields, from which reader, writer and docs follow.
 
-A field states its name, its JSON type, its check, the first format that has it, and its value in
-files of older formats. Fields are never removed and never change their meaning. A file is
-written in the lowest format that can state it, so the digest of a release does not change when
-a later format adds a field.
+A field states its name, its JSON type and its check. A file has every field. Until version 1.0.0
+the format may change with the library; then it is frozen.
 """
 
 from __future__ import annotations
@@ -22,38 +20,34 @@ from psd.release.covariate_codec import covariate_header, is_covariate
 from psd.release.local_reports import is_local_header, local_header, parse_local
 from psd.release.noise_codec import is_noise, noise_fields, noise_header
 from psd.release.post_processing import DENSITIES, REGION_ESTIMATES, PostProcessing
-from psd.release.record import GIVEN_METHOD, ReleaseRecord, is_method_name
+from psd.release.record import ReleaseRecord, is_method_name
 from psd.release.region_codec import is_regions, regions_header
 from psd.space.domain import Domain
 from psd.space.lattice_axis import parse_resolution
 from psd.space.smallest_cell import parse_min_cell
+from psd.version import old_format
 
 __all__ = [
     "FIELDS",
     "FORMAT",
-    "LOSS_FORMAT",
-    "OLDEST_FORMAT",
-    "WRITTEN_FORMAT",
+    "MARK",
     "Field",
+    "check_format",
     "is_parameters",
     "record_fields",
     "record_header",
 ]
 
-OLDEST_FORMAT: Final = 2
-"""The oldest format that is read."""
+FORMAT: Final = 1
+"""The format that is written, and the only one that is read."""
 
-WRITTEN_FORMAT: Final = 4
-"""The lowest format that is written; it is the first with a digest."""
+MARK: Final = "psd_release"
+"""Key of the format in the header. The key tells a file of this format from the older ones, which
+had their numbers, 1 to 11, under ``format``; readers of those find no format here."""
 
-FORMAT: Final = 11
-"""The newest format that is read and written."""
-
-LOSS_FORMAT: Final = 11
-"""First format that names the noise of the counts; its column of losses is ``loss``."""
+_OLD: Final = ("format", 11)
 
 _MAX_CRS = 2**15
-_REQUIRED: Any = object()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,11 +66,6 @@ class Field:
         Whether a JSON value of the file is valid.
     value_of : callable
         JSON value of a record.
-    since : int
-        First format that has the field.
-    default : object
-        JSON value that the field has in files of older formats, or a function of their other
-        values; a required field has none.
     """
 
     name: str
@@ -84,17 +73,6 @@ class Field:
     doc: str
     is_valid: Callable[[Any], bool]
     value_of: Callable[[ReleaseRecord], Any]
-    since: int = OLDEST_FORMAT
-    default: Any = _REQUIRED
-
-    @property
-    def is_required(self) -> bool:
-        """Whether every format has the field."""
-        return self.default is _REQUIRED
-
-    def older_value(self, values: Mapping[str, Any]) -> Any:
-        """JSON value of the field in a file of an older format with these other values."""
-        return self.default(values) if callable(self.default) else self.default
 
 
 def _is_integer(value: object, low: int, high: int) -> bool:
@@ -165,11 +143,6 @@ def _domain_header(domain: Domain) -> dict[str, Any]:
     return {"bounds": list(domain.bounds), "crs": domain.crs, "lattice": list(domain.lattice)}
 
 
-def _source_before(values: Mapping[str, Any]) -> str:
-    """Given if `method` is given, else curator."""
-    return "given" if values["method"] == GIVEN_METHOD else "curator"
-
-
 FIELDS: Final = (
     Field(
         name="library",
@@ -181,7 +154,7 @@ FIELDS: Final = (
     Field(
         name="inference",
         json="integer, 1 to 1,000,000",
-        doc="version of the estimates that the library computes from the counts: 1 or 2",
+        doc="version of the estimates that the library computes from the counts: 1",
         is_valid=lambda value: _is_integer(value, 1, 10**6),
         value_of=lambda record: record.inference,
     ),
@@ -247,8 +220,6 @@ FIELDS: Final = (
         doc="count of one user if users are counted; 0 if records are counted",
         is_valid=lambda value: _is_integer(value, 0, MAX_CONTRIBUTIONS),
         value_of=lambda record: record.unit.weight,
-        since=3,
-        default=0,
     ),
     Field(
         name="time_zone",
@@ -256,8 +227,6 @@ FIELDS: Final = (
         doc="time zone in which the days of a unit user-day begin",
         is_valid=lambda value: value is None or is_zone_name(value),
         value_of=lambda record: record.unit.time_zone,
-        since=3,
-        default=None,
     ),
     Field(
         name="boundary",
@@ -265,8 +234,6 @@ FIELDS: Final = (
         doc="whether the covariate is the raster of a public boundary",
         is_valid=lambda value: isinstance(value, bool),
         value_of=lambda record: record.boundary,
-        since=3,
-        default=False,
     ),
     Field(
         name="source",
@@ -275,8 +242,6 @@ FIELDS: Final = (
         "devices randomised their own answers",
         is_valid=lambda value: value in ("curator", "given", "local"),
         value_of=lambda record: record.source,
-        since=5,
-        default=_source_before,
     ),
     Field(
         name="coordinate_resolution",
@@ -284,8 +249,6 @@ FIELDS: Final = (
         doc="step to which the coordinates are rounded; the lattice follows from it",
         is_valid=_is_resolution,
         value_of=lambda record: record.domain.coordinate_resolution,
-        since=6,
-        default=None,
     ),
     Field(
         name="min_cell",
@@ -293,8 +256,6 @@ FIELDS: Final = (
         doc="metres on the ground that no side of a cell is below; null if there is no limit",
         is_valid=_is_min_cell,
         value_of=lambda record: record.domain.min_cell,
-        since=7,
-        default=None,
     ),
     Field(
         name="regions",
@@ -303,8 +264,6 @@ FIELDS: Final = (
         "table, which is in the footer",
         is_valid=is_regions,
         value_of=regions_header,
-        since=7,
-        default=None,
     ),
     Field(
         name="local",
@@ -312,8 +271,6 @@ FIELDS: Final = (
         doc="of a local release, the digest of its campaign, and the reports of each level",
         is_valid=is_local_header,
         value_of=lambda record: local_header(record.local),
-        since=8,
-        default=None,
     ),
     Field(
         name="about",
@@ -321,8 +278,6 @@ FIELDS: Final = (
         doc="what the publisher states about the release; keys without a text are left out",
         is_valid=is_about,
         value_of=lambda record: about_header(record.about),
-        since=9,
-        default=None,
     ),
     Field(
         name="max_per_slice",
@@ -330,8 +285,6 @@ FIELDS: Final = (
         doc="largest number of records of one user that are counted in one time slice of a series",
         is_valid=lambda value: value is None or _is_integer(value, 1, MAX_CONTRIBUTIONS),
         value_of=lambda record: record.unit.max_per_slice,
-        since=10,
-        default=None,
     ),
     Field(
         name="noise",
@@ -341,29 +294,23 @@ FIELDS: Final = (
         "delta are null unless the losses are counted in rho",
         is_valid=is_noise,
         value_of=noise_header,
-        since=LOSS_FORMAT,
-        default=None,
     ),
 )
-"""Every field of the header but ``format`` itself."""
+"""Every field of the header but `MARK`."""
 
 
 def record_header(record: ReleaseRecord) -> dict[str, Any]:
-    """Header of a record, in the lowest format that can state it.
+    """Header of a record.
 
     Examples
     --------
     >>> import psd
     >>> domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
     >>> release = psd.Release.from_counts(psd.grid_tree(domain, 1), [5], 1, domain=domain)
-    >>> record_header(release.record)["format"]
-    4
+    >>> record_header(release.record)["psd_release"]
+    1
     """
-    values = {field.name: field.value_of(record) for field in FIELDS}
-    stated = [f for f in FIELDS if f.is_required or values[f.name] != f.older_value(values)]
-    version = max(WRITTEN_FORMAT, *(field.since for field in stated))
-    names = (field.name for field in FIELDS if field.since <= version)
-    return {"format": version, **{name: values[name] for name in names}}
+    return {MARK: FORMAT, **{field.name: field.value_of(record) for field in FIELDS}}
 
 
 def record_fields(header: Any) -> dict[str, Any]:
@@ -377,7 +324,10 @@ def record_fields(header: Any) -> dict[str, Any]:
     ReleaseFormatError
         If a field is missing, unknown or not valid.
     """
-    values = _fill_defaults(header)
+    check_format(header, MARK, _OLD, "release")
+    if header.keys() != {MARK, *(field.name for field in FIELDS)}:
+        raise ReleaseFormatError("its header has other fields than its format")
+    values: Mapping[str, Any] = header
     for field in FIELDS:
         if not field.is_valid(values[field.name]):
             raise ReleaseFormatError(f"header field {field.name} is not valid")
@@ -396,22 +346,34 @@ def record_fields(header: Any) -> dict[str, Any]:
     }
 
 
-def _fill_defaults(header: Any) -> Mapping[str, Any]:
-    """Check the keys of a header, and add the fields that its format does not have."""
+def check_format(header: Any, mark: str, old: tuple[str, int], family: str) -> None:
+    """Refuse a header without the one format that is read.
+
+    Parameters
+    ----------
+    header : object
+        JSON value of a file.
+    mark : str
+        Key of the format.
+    old : (str, int)
+        Key that older formats had in its place, and their largest number.
+    family : str
+        Kind of the file, for messages.
+
+    Raises
+    ------
+    ReleaseFormatError
+        If it is of an older format, or of one that is not known.
+    """
     if not isinstance(header, dict):
         raise ReleaseFormatError("its header is not a JSON object")
-    version: Any = header.get("format")
-    if not _is_integer(version, OLDEST_FORMAT, FORMAT):
+    key, largest = old
+    if mark not in header and _is_integer(header.get(key), 1, largest):
+        raise ReleaseFormatError(f"it {old_format(family, header[key])}")
+    if not _is_integer(header.get(mark), FORMAT, FORMAT):
         raise ReleaseFormatError(
-            f"its format version {version!r} is not known; this library reads {OLDEST_FORMAT} to "
-            f"{FORMAT}"
+            f"its {mark} {header.get(mark)!r} is not known; this library reads {FORMAT}"
         )
-    if header.keys() != {"format"} | {field.name for field in FIELDS if field.since <= version}:
-        raise ReleaseFormatError("its header has other fields than its format")
-    if version == 2 and header["unit"] not in ("record", "user"):
-        raise ReleaseFormatError("header field unit is not valid")
-    missing = {field.name: field.older_value(header) for field in FIELDS if field.since > version}
-    return {**missing, **header}
 
 
 def _domain_of(value: dict[str, Any], resolution: str | None, min_cell: str | None) -> Domain:

@@ -31,13 +31,13 @@ from psd.privacy.statements import TOTALS_FACTOR
 from psd.privacy.unit import ContributionScope
 from psd.release.allow_list import check_series
 from psd.release.covariate_codec import COVARIATE_KEY, unpack_covariate
-from psd.release.digest import canonical_json, content_digest, series_digest, slice_digest
+from psd.release.digest import canonical_json, series_digest, slice_digest
 from psd.release.file import (
     NODES,
+    SCHEMA,
     SERIES_KEY,
     check_digest,
     columns_of,
-    columns_schema,
     encode_tables,
     explain_read_errors,
     file_footer,
@@ -56,7 +56,7 @@ from psd.release.node_reader import read_trees
 from psd.release.noise_codec import is_factor
 from psd.release.record import ReleaseRecord
 from psd.release.region_codec import REGIONS_KEY, unpack_regions
-from psd.release.schema import is_parameters, record_fields, record_header
+from psd.release.schema import FORMAT, check_format, is_parameters, record_fields, record_header
 from psd.release.series import SeriesRecord
 from psd.space.box_tree import Tree
 from psd.space.region_tree import named_tree
@@ -64,6 +64,7 @@ from psd.space.time_slices import TimeSlices
 
 __all__ = [
     "MAX_HEADER",
+    "SERIES_SCHEMA",
     "check_header",
     "decode_series",
     "digest_of",
@@ -72,18 +73,19 @@ __all__ = [
     "join_headers",
     "parameters_of",
     "read_series",
-    "schema_of",
     "series_header",
     "slice_table",
     "with_parameters",
     "write_series",
 ]
 
-FORMAT = 2
-OLDEST_FORMAT = 1
+MARK = "psd_series"
+"""Key of the format in the header, where older formats had ``series``, 1 or 2."""
+_OLD = ("series", 2)
 MAX_HEADER = 2**24
 
-_SLICE = pa.field("slice", pa.int32(), nullable=False)
+SERIES_SCHEMA = pa.schema([pa.field("slice", pa.int32(), nullable=False), *SCHEMA])
+"""Names and types of the columns."""
 
 
 def write_series(
@@ -128,11 +130,10 @@ def encode_series(series: SeriesRecord) -> bytes:
     check_series(series)
     header = series_header(series)
     check_header(header)
-    schema = schema_of(header)
-    tables = [slice_table(number, record, schema) for number, record in enumerate(series.releases)]
+    tables = [slice_table(number, record) for number, record in enumerate(series.releases)]
     covariate = series.releases[0].covariate
     footer = {SERIES_KEY: canonical_json(header), **regions_footer(series.releases[0])}
-    return encode_tables(tables, schema, file_footer(footer, digest_of(series), covariate))
+    return encode_tables(tables, SERIES_SCHEMA, file_footer(footer, digest_of(series), covariate))
 
 
 def digest_of(series: SeriesRecord) -> str:
@@ -144,8 +145,6 @@ def digest_of(series: SeriesRecord) -> str:
 def _digest(header: Mapping[str, Any], series: SeriesRecord) -> str:
     """Digest of a header and of the slices."""
     trees = [record.tree for record in series.releases]
-    if header["series"] == OLDEST_FORMAT:
-        return content_digest(SERIES_KEY, header, *trees)
     return series_digest(SERIES_KEY, header, map(slice_digest, series.slices, trees))
 
 
@@ -160,15 +159,10 @@ def check_header(header: Mapping[str, Any]) -> None:
     _series_fields(strict_json(canonical_json(header), MAX_HEADER))
 
 
-def schema_of(header: dict[str, Any]) -> pa.Schema:
-    """Columns of the file of a header."""
-    return pa.schema([_SLICE, *columns_schema(header["release"]["format"])])
-
-
-def slice_table(number: int, release: ReleaseRecord, schema: pa.Schema) -> pa.Table:
+def slice_table(number: int, release: ReleaseRecord) -> pa.Table:
     """Nodes of a slice."""
     slices = pa.array(np.full(len(release.tree), number, np.int32))
-    return pa.Table.from_arrays([slices, *columns_of(release.tree)], schema=schema)
+    return pa.Table.from_arrays([slices, *columns_of(release.tree)], schema=SERIES_SCHEMA)
 
 
 def series_header(series: SeriesRecord) -> dict[str, Any]:
@@ -184,7 +178,7 @@ def join_headers(
 ) -> dict[str, Any]:
     """Header of a series, from the parameters of each release and the header of the last."""
     header = {
-        "series": FORMAT,
+        MARK: FORMAT,
         "by": slices.by,
         "time_zone": slices.time_zone,
         "slices": list(slices.names),
@@ -233,7 +227,7 @@ def _decode_file(
     """Decode a file; the footer is checked before anything large is read."""
     header = strict_json(footer[SERIES_KEY], MAX_HEADER)
     slices, scope, fields, parameters = _series_fields(header)
-    if not file.schema_arrow.remove_metadata().equals(schema_of(header)):
+    if not file.schema_arrow.remove_metadata().equals(SERIES_SCHEMA):
         raise ReleaseFormatError("the columns are not those of a series")
     if file.metadata.num_rows < len(slices):
         raise ReleaseFormatError(f"a series has a node in each slice, and at most {MAX_ROWS:,}")
@@ -253,7 +247,7 @@ def _decode_file(
         for tree, stated in zip(trees, parameters, strict=True)
     ]
     series = SeriesRecord(slices=slices, releases=tuple(records), scope=scope)
-    return series, check_digest(footer, _digest(header, series), header["release"]["format"])
+    return series, check_digest(footer, _digest(header, series))
 
 
 def _with_factor(tree: Tree, parameters: DeclaredParameters) -> Tree:
@@ -270,12 +264,9 @@ def _series_fields(
     header: Any,
 ) -> tuple[TimeSlices, ContributionScope, dict[str, Any], list[DeclaredParameters]]:
     """Slices, scope, the fields that all records share, and the parameters of each."""
-    if not isinstance(header, dict) or header.keys() != _NAMES:
+    check_format(header, MARK, _OLD, "series")
+    if header.keys() != _NAMES:
         raise ReleaseFormatError("its header has other fields than that of a series")
-    if type(header["series"]) is not int or not OLDEST_FORMAT <= header["series"] <= FORMAT:
-        raise ReleaseFormatError(
-            f"its series version is not known; this library reads {OLDEST_FORMAT} to {FORMAT}"
-        )
     names, parameters, release = (header[n] for n in ("slices", "parameters", "release"))
     if header["bound"] not in get_args(ContributionScope) or not isinstance(names, list):
         raise ReleaseFormatError("header field bound or slices is not valid")
@@ -292,4 +283,4 @@ def _series_fields(
     return slices, header["bound"], fields, each
 
 
-_NAMES = {"series", "by", "time_zone", "slices", "bound", "parameters", "release"}
+_NAMES = {MARK, "by", "time_zone", "slices", "bound", "parameters", "release"}

@@ -32,13 +32,13 @@ from psd.release.region_codec import REGIONS_KEY
 from psd.release.series import SeriesRecord
 from psd.release.series_file import (
     MAX_HEADER,
+    SERIES_SCHEMA,
     check_header,
     decode_series,
     digest_of,
     encode_series,
     join_headers,
     parameters_of,
-    schema_of,
     series_header,
     slice_table,
     with_parameters,
@@ -82,13 +82,13 @@ def append_slice(content: bytes, series: SeriesRecord, digests: Sequence[str]) -
     check_header(header)
     stated = footer[DIGEST_KEY].decode()
     is_whole = series_digest(SERIES_KEY, earlier, digests) == stated
-    if schema_of(header) != schema_of(earlier) or not (_is_packed(file) and is_whole):
+    if not (_is_packed(file) and is_whole):
         return _written_anew(content, series)
     record, number = series.releases[-1], len(earlier["slices"])
     added = slice_digest(series.slices.names[-1], record.tree)
     digest = series_digest(SERIES_KEY, header, [*digests, added])
     keys = _footer_of(file, header, digest)
-    table = slice_table(number, record, schema_of(header))
+    table = slice_table(number, record)
     grown = append_table(content, file.metadata, table, keys, PARQUET)
     if file.metadata.num_rows + len(table) > max_rows(len(grown), **NODES):
         return _written_anew(content, series)
@@ -115,10 +115,9 @@ def join_releases(
         release = strict_json(last.metadata.metadata[KEY])
         parameters.append(release["parameters"])
     header = join_headers(slices, scope, parameters, release)
-    schema = schema_of(header)
-    tables = _Tables(contents, schema)
+    tables = _Tables(contents)
     digest = series_digest(SERIES_KEY, header, map(slice_digest, slices, map(nodes_of, tables)))
-    return encode_tables(tables, schema, _footer_of(last, header, digest)), digest
+    return encode_tables(tables, SERIES_SCHEMA, _footer_of(last, header, digest)), digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,14 +125,13 @@ class _Tables:
     """Nodes of the slices, read from the file of each release."""
 
     contents: Callable[[], Iterable[bytes]]
-    schema: pa.Schema
 
     def __iter__(self) -> Iterator[pa.Table]:
         """Yield the table of each slice."""
         for number, content in enumerate(self.contents()):
             nodes = _opened(content).read(use_threads=False).combine_chunks()
             numbers = pa.repeat(pa.scalar(number, pa.int32()), len(nodes))
-            yield pa.Table.from_arrays([numbers, *nodes.columns], schema=self.schema)
+            yield pa.Table.from_arrays([numbers, *nodes.columns], schema=SERIES_SCHEMA)
 
 
 def _opened(content: bytes) -> pq.ParquetFile:
@@ -165,7 +163,7 @@ def _is_packed(file: pq.ParquetFile) -> bool:
 
 
 def _written_anew(content: bytes, series: SeriesRecord) -> tuple[bytes, str]:
-    """File of all slices; for other columns or layouts, and where a digest has to be found."""
+    """File of all slices; for other layouts, and where a digest has to be found."""
     earlier = decode_series(content, max_nodes=MAX_ROWS)[0]
     names = (*earlier.slices.names, series.slices.names[-1])
     joined = replace(

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from psd._util.atomic_write import check_free, check_targets, write_file
 from psd._util.strict_json import strict_json
 from psd.errors import MissingExtraError, ParameterError, ReleaseFormatError, WriteError
-from psd.release.file import read_release, stated_digest
+from psd.release.file import read_release
 from psd.release.node_limit import MAX_NODES
 from psd.release.series_file import is_series, read_series
 
@@ -203,12 +203,6 @@ def verify(
     digest = _release_digest(release, max_nodes)
     if public is not None:
         _check_signature(signature or signature_name(release), public, digest)
-    elif stated_digest(release) is None:
-        raise ReleaseFormatError(
-            f"{release} has an older format without a digest; pass key= to check its signature "
-            "instead",
-            path=release,
-        )
     return digest
 
 

@@ -6,12 +6,10 @@ import stat
 import geopandas as gpd
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
 from psd.ledger.ledger import Ledger
 from psd_cli.commands.ledger import command
 from support.cli_runner import BOUNDS, as_json, check_refusals, fails, files, passes, write_points
-from support.ledger_columns import older_ledger
 from support.ledger_edits import edit_charge
 
 LEDGER = ("--ledger", "city.ledger", "--dataset", "rows")
@@ -216,20 +214,6 @@ def test_names_do_not_control_the_terminal(ledger):
             assert (getattr(parameter, "help", None) or "An argument.").endswith(".")
 
 
-def test_columns_of_an_older_ledger_are_entered_after_a_question():
-    older_ledger("city.ledger")
-    paid = (*LEDGER[:3], "visits")
-    assert "psd ledger columns" in fails(9, BUILD, *paid)
-    assert [line["columns"] for line in status()] == ["not registered"]
-    enter = "columns city.ledger visits --time t"
-    asked = CliRunner().invoke(command, enter.split(), input="n\n")
-    assert "read by x=lon y=lat time=t, also those of earlier charges" in asked.output
-    assert Ledger("city.ledger").state().datasets["visits"].reading is None
-    said = passes(f"ledger {enter} --yes")
-    assert "records of visits are read by x=lon y=lat time=t" in said
-    passes(BUILD, *paid)
-
-
 PAID = " ".join(LEDGER)
 REGISTER = "ledger register city.ledger a"
 REFUSED = [
@@ -249,8 +233,6 @@ REFUSED = [
     (2, f"{PEOPLE} --user id", "the column of user ids if and only if"),
     (2, f"{PEOPLE} --uzer id", "uzer"),
     (2, f"{PEOPLE} --read user=id", "is now --user"),
-    (9, "ledger columns city.ledger rows --yes", "has registered columns"),
-    (9, "ledger columns city.ledger roads --yes", "not registered"),
     (2, "ledger spend city.ledger", "command 'ledger spend' does not exist; did you mean"),
     (6, "ledger create city.ledger", "exists"),
     (6, "ledger create nowhere/city.ledger", "does not exist"),

@@ -11,18 +11,15 @@ from itertools import pairwise
 
 import geopandas as gpd
 import numpy as np
-import pyarrow.parquet as pq
-import pytest
 import shapely
 
 import psd
 from psd.api.release import Release
-from psd.errors import ReleaseFormatError
 from psd.privacy.count_noise import CountNoise
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit
 from psd.regions.polygon_hierarchy import hierarchy_from_polygons
-from psd.release.post_processing import INFERENCE_VERSION, PostProcessing
+from psd.release.post_processing import PostProcessing
 from psd.release.record import ReleaseRecord
 from psd.space.growing_tree import GrowingTree
 from psd.space.region_frame import region_frame
@@ -31,12 +28,8 @@ from support.releases import changed
 
 FILE = GOLDEN / "seoul.psd.parquet"
 
-# The same release in format 1, which had no view, in format 2, which had fewer units, and in
-# format 3, which had no digest.
-FORMAT_1, FORMAT_2, FORMAT_3 = (GOLDEN / f"seoul.format-{n}.psd.parquet" for n in (1, 2, 3))
-
 # An office may have printed it.
-DIGEST = "edd0cdbda8bb09590d7e7d8c9b23b59a2283069323f58ee1e15c0082e8eb7eca"
+DIGEST = "00c0704605e83ef4d9106eee85bf7f1b570b99a3eb2229c54f477f4063c7d0f0"
 
 BOXES = [
     (126.4, 37.0, 127.6, 38.0),
@@ -64,13 +57,10 @@ def made_once():
     )
 
 
-def test_the_stored_release_answers_the_stored_numbers(subtests):
-    answers = stored("seoul")
-    for path in (FILE, FORMAT_3, FORMAT_2):
-        with subtests.test(path.name):
-            table = psd.load(path).query(BOXES, confidence=0.9).table
-            assert list(table.columns) == ["id", *answers]
-            check_answers(table, answers, abs=1e-12)
+def test_the_stored_release_answers_the_stored_numbers():
+    answers, table = stored("seoul"), psd.Release.load(FILE).query(BOXES, confidence=0.9).table
+    assert list(table.columns) == ["id", *answers]
+    check_answers(table, answers, abs=1e-12)
 
 
 def test_the_stored_release_is_the_one_that_was_made():
@@ -87,30 +77,9 @@ def test_the_stored_release_is_the_one_that_was_made():
     assert FILE.stat().st_size < 20_000
 
 
-def test_what_each_format_added_and_that_older_files_are_written_anew(tmp_path):
-    paths = (FORMAT_1, FORMAT_2, FORMAT_3, FILE)
-    for path in paths[1:]:
-        assert pq.read_table(FORMAT_1).equals(pq.read_table(path))
-    footers = [pq.read_metadata(path).metadata for path in paths]
-    first, second, third, fourth = (json.loads(footer[b"psd"]) for footer in footers)
-    view = {"estimate": "least-squares", "density": "uniform", "prune": 0}
-    added = {"format": 2, "view": view, "covariate": None, "library": second["library"]}
-    assert second == first | added
-    added = {"format": 3, "weight": 0, "time_zone": None, "boundary": False}
-    assert third == second | added | {"library": third["library"]}
-    assert fourth == third | {"format": 4, "library": fourth["library"]}
-    assert [b"psd-digest" in footer for footer in footers] == [False, False, False, True]
-    with pytest.raises(ReleaseFormatError, match=r"format version 1 is not known.* reads 2 to 11"):
-        psd.load(FORMAT_1)
-    for path in (FORMAT_2, FORMAT_3):
-        psd.load(path).save(tmp_path / path.name)
-        written = pq.read_schema(tmp_path / path.name).metadata[b"psd"]
-        assert json.loads(written)["format"] == 4
-
-
 def test_statements_of_the_publisher_and_losses_in_rho():
-    release = psd.load(GOLDEN / "about.format-9.psd.parquet")
-    assert release.digest == "5fc305a7cba9d88aa89777c9fbb362707fc064eef23015e2acc01120319d4e0b"
+    release = psd.Release.load(GOLDEN / "about.psd.parquet")
+    assert release.digest == "f894071cb3cc37ea24809a1996cfc8d6656cd03e7231e4be06300b2294de0553"
     assert release.about == {
         "title": "Visits in Seoul, 방문",
         "publisher": "Office of Seoul",
@@ -119,8 +88,8 @@ def test_statements_of_the_publisher_and_losses_in_rho():
         "language": "ko",
     }
     check_answers(release.query([(126.4, 37, 127, 37.5)]).table, {"estimate": [60.0]})
-    series = psd.load(GOLDEN / "gaussian.format-11.psd.parquet")
-    assert series.digest == "8147b98198bc578686a10493f862de70f664f54c0227b67746e760579383c6b1"
+    series = psd.SeriesRelease.load(GOLDEN / "gaussian.psd.parquet")
+    assert series.digest == "36a7efa8fba18278f2058eae722a8ab83c9a8d8fddff7cd1ca59ffee357b903e"
     assert series.guarantee_text == (
         "epsilon 1 and delta 1e-6 (rho 0.024355970359) per user, at most 3 records of each, at "
         "most 1 of them in each time slice; with a probability of at most 1e-6 it may reveal more "
@@ -134,7 +103,7 @@ def test_statements_of_the_publisher_and_losses_in_rho():
 
 
 def test_a_smallest_cell(tmp_path):
-    """Written in format 7, with noise of its own; intervals of newer versions may be others."""
+    """With noise of its own."""
     release, answers = psd.load(GOLDEN / "smallest.psd.parquet"), stored("smallest")
     assert (release.domain.min_cell, release.domain.cell_step) == ("250", (4096, 4096))
     assert release.digest == answers.pop("digest")
@@ -145,8 +114,8 @@ def test_a_smallest_cell(tmp_path):
 
 
 def test_a_local_release():
-    release = psd.load(GOLDEN / "local.format-8.psd.parquet")
-    assert release.digest == "9828742659b35bc0008636b1fba85346d72d962472214fbb9351f27dff899e49"
+    release = psd.Release.load(GOLDEN / "local.psd.parquet")
+    assert release.digest == "b5898554dc42fc0bb633e0342788d3999858fb699bebf9bc27a53af2fc360192"
     boxes = [(0, 0, 8, 4), (1.3, 0.2, 4.4, 3.1), (2, 1, 3, 2), (6, 2, 8, 4)]
     table, answers = release.query(boxes, confidence=0.9).table, stored("local")
     assert {*table.columns} == {"id", *answers}
@@ -157,34 +126,8 @@ def test_a_local_release():
     assert local.reports == 5000
 
 
-VIEWS = [
-    PostProcessing(estimate="posterior", density="smooth"),
-    PostProcessing(estimate="signed", density="uniform"),
-    PostProcessing(estimate="least-squares", density="uniform", prune=20),
-]
-
-
-def test_a_release_of_an_earlier_inference_answers_as_before(tmp_path):
-    """Counts of one build by the method cascade, whose estimates version 2 changed."""
-    release = psd.load(GOLDEN / "cascade.inference-1.psd.parquet")
-    assert release.inference == 1
-    answers = stored("cascade.inference-1")
-    places = [(126.96, 37.54, 126.97, 37.55), BOXES[3], (127.0, 37.2, 127.6, 37.4), BOXES[5]]
-    assert list(answers) == [f"{view.estimate} {view.density}" for view in VIEWS]
-    for view, columns in zip(VIEWS, answers.values(), strict=True):
-        table = changed(release, post_processing=view).query([*BOXES[:3], *places]).table
-        assert list(table.columns) == ["id", *columns]
-        check_answers(table, columns)
-    release.save(tmp_path / "r")
-    again = psd.load(tmp_path / "r")
-    assert (again.inference, again.digest) == (1, release.digest)
-    present = changed(release, inference=INFERENCE_VERSION)
-    assert present.total != release.total
-    assert present.total == pytest.approx(release.total, rel=0.01)
-
-
 REGIONS = GOLDEN / "regions.psd.parquet"
-REGIONS_DIGEST = "757d37922056fcec0781a913cc9d64542df3ccd62b55a8ff25bee805aa7b5c22"
+REGIONS_DIGEST = "aaf1464939df851362b976c2a997aad4d70426a0428a70b59a0a9d8e17d97be9"
 
 OF_REGIONS = ["id", "estimate", "perturbation_error", "nonuniformity_error", "lower", "upper"]
 
@@ -234,7 +177,7 @@ def tables_of(release):
     ]
 
 
-def test_a_release_with_regions_of_format_7():
+def test_a_release_with_regions():
     for table, answers in zip(tables_of(psd.load(REGIONS)), stored("regions"), strict=True):
         assert list(table) == list(answers)
         check_answers(table, answers, rel=1e-9)

@@ -93,22 +93,6 @@ def test_counts_above_zero_have_the_covariance_of_the_published_counts(kind, est
         assert np.abs(drawn - nodes[np.ix_(made.nodes, made.nodes)]).max() < 1e-9 * nodes.max()
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_medians_of_version_1_have_the_covariance_of_least_squares(kind):
-    rng = np.random.default_rng(1)
-    tree = random_tree(rng, height=4, top=40, **KINDS[kind])
-    boxes = random_queries(rng, LATTICE, 12)
-    medians = changed(release_of(tree), post_processing=PostProcessing(estimate="posterior"))
-    first, second = (
-        changed(medians, inference=version).query(boxes).table.perturbation_error
-        for version in (1, 2)
-    )
-    weights = np.array([leaf_fractions(tree, box) for box in boxes])
-    dense = weights @ dense_least_squares(tree)[1] @ weights.T
-    assert list(first**2) == pytest.approx(np.diagonal(dense), rel=1e-9)
-    assert list(second) != pytest.approx(list(first), rel=1e-3)
-
-
 @pytest.mark.deep
 @pytest.mark.parametrize("density", ["uniform", "smooth"])
 def test_polygons_covary_as_the_boxes_that_they_are(density):

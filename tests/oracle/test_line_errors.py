@@ -75,11 +75,3 @@ def test_rasters_and_draws_have_the_errors_of_queries(release):
     assert np.sqrt(variance) == pytest.approx(errors.to_numpy(), rel=1e-7)
     drawn = _nonuniformity_sampler(overlay)(np.random.default_rng(1), 4000)
     assert drawn.std(axis=1) == pytest.approx(np.sqrt(variance), rel=0.1)
-
-
-def test_version_1_knows_no_lines(release):
-    before = changed(release, inference=1)
-    assert before.model.line_deviation is None
-    boxes = boxes_of(release, 30)
-    narrow = before.query(boxes)["nonuniformity_error"].mean()
-    assert narrow < release.query(boxes)["nonuniformity_error"].mean()

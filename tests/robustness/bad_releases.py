@@ -105,7 +105,7 @@ def chain(patch, length):
     """A tree in which each node has one child."""
     head = pq.read_schema(OUTPUT).metadata[KEY]
     row = np.arange(length)
-    same = {"x0": 0, "y0": 0, "x1": 2**20, "y1": 2**20, "count": 1, "nano_epsilon": 1}
+    same = {"x0": 0, "y0": 0, "x1": 2**20, "y1": 2**20, "count": 1, "loss": 1}
     columns = {name: np.full(length, value) for name, value in same.items()}
     columns |= {"parent": row - 1, "level": np.minimum(row, 2**15 - 1)}
     table = pa.table({f.name: pa.array(columns[f.name], f.type) for f in SCHEMA}, schema=SCHEMA)
@@ -201,9 +201,6 @@ def loaded(args):
         return Outcome(5, "", f"psd: error: {error}\n".replace("\0", ""))
 
 
-SEOUL = QUERY.replace("--box 0 0 2 2", "--box 126.9 37.5 127 37.6")
-
-
 def damaged(name, given, setup, told=f"{OUTPUT}: ", **more):
     """A release that is refused."""
     return Fault(name, given, 5, told, more.pop("args", QUERY), setup, **more)
@@ -216,14 +213,15 @@ RELEASES = (
     damaged("R02-bit", "one bit flipped in the epsilon, and in other places before",
         lambda patch: None, "its content does not match its digest", run=flipped,
         holds="refused, or nothing of the release is another", deep=True),
-    damaged("R03-later", "a format of the future", header({"format": 99}), "format version 99"),
-    damaged("R04-1", "format 1, which is too old",
-        golden("seoul.format-1.psd.parquet"), "format version 1 is not known", args=SEOUL),
-    Fault("R04-2", "format 2", setup=golden("seoul.format-2.psd.parquet"), args=SEOUL),
+    damaged("R03-later", "a format of the future", header({"psd_release": 99}), "psd_release 99"),
+    damaged("R04-old", "a release of the old format 9", golden("old/about.psd.parquet"),
+        "has the old release format 9"),
+    damaged("R04-series", "a series of the old format 2", golden("old/days.psd.parquet"),
+        "has the old series format 2"),
     damaged("R05-field", "an unknown field", header({"note": SECRET}), "other fields"),
     Fault("R05-markup", "`[/x]` for the version of the library", setup=marked_up,
         args=f"info {OUTPUT}"),
-    damaged("R05-missing", "a field that is missing", header('{"format": 3}'), "other fields"),
+    damaged("R05-missing", "a field that is missing", header('{"psd_release": 1}'), "other fields"),
     damaged("R06-overflow", "`1e400` for an edge of the bounds",
         header('{"FIRST", "domain": {"bounds": [0, 0, 1e400, 4], "crs": "EPSG:4326", '
             '"lattice": [8, 8]}}'), ""),

@@ -74,7 +74,7 @@ def malformed(rows):
     for name, side in zip(("x0", "y0", "x1", "y1"), tree.boxes.T, strict=True):
         own[name][: len(tree)] = side
     own["parent"][: len(tree)], own["level"][: len(tree)] = tree.parent, tree.level
-    own["nano_epsilon"][:] = 1
+    own["loss"][:] = 1
     made = pa.table({name: pa.array(own[name]) for name in SCHEMA.names}, schema=SCHEMA)
     content = encode_release(record(2, 2))
     header = pq.read_metadata(pa.BufferReader(content)).metadata[b"psd"]

@@ -3,9 +3,6 @@
 from psd.ingest.reading import reading_of
 from psd.ingest.sources import Columns
 from psd.ledger.charges import ChargeRequest
-from psd.ledger.entries import entry
-from psd.ledger.file import append, exclusive, rows
-from psd.ledger.ledger import Ledger
 from psd.privacy.loss import Loss
 from psd.privacy.unit import PrivacyUnit
 
@@ -31,16 +28,3 @@ def request_for(loss, unit=None, **more):
     loss = loss if isinstance(loss, Loss) else Loss.pure(loss)
     plain = {"loss": loss, "unit": unit, "what": "build", "readings": readings_of(unit)}
     return ChargeRequest(**{**plain, **more})
-
-
-def older_ledger(path, *, unit="record", zone="UTC"):
-    """A ledger whose dataset visits was registered by a version that entered no columns."""
-    ledger = Ledger.create(path)
-    body = {
-        "name": "visits", "budget": 10**9, "unit": unit, "bound": None, "caps": {},
-        "time_zone": zone if unit == "user-day" else None,
-    }  # fmt: skip
-    with exclusive(path) as file:
-        hashes = tuple(row[4] for row in rows(file))
-        append(file, entry(hashes, "register", body))
-    return ledger

@@ -19,6 +19,7 @@ globalThis.psdDevice = (() => {
   const UNIT = 1n << 62n, NANO = 10 ** 9, SHARES = 1000000, DEPTH = 20;
   const MAX_EPSILON = 1000, MAX_ANSWERS = 65536, MAX_MASK = 4096, MAX_TABLE = 2 ** 24;
   const MAX_ROUNDS = 16, MAX_CAMPAIGN = 2 ** 25;
+  const LAST_READER = "3621badf"; // the last commit that reads stores of older formats
 
   class DeviceError extends Error {
     constructor(message, code = 2) { Object.assign(super(message), { code }); }
@@ -403,17 +404,23 @@ globalThis.psdDevice = (() => {
 
   const spentBy = (answers) => Object.values(answers).reduce((sum, a) => sum + a.nano_epsilon, 0);
   function storeText(cap, answers) {
-    const value = { "psd-store": 2, cap, answers };
+    const value = { "psd-device": 1, cap, answers };
     return canonicalJson({ ...value, digest: contentDigest(value) });
   }
 
   function parseStore(text) {
     const lost = "store is missing; without it this device does not answer: its spending is lost";
     if (text === undefined) throw new DeviceError(lost, 9);
+    let older; // stores of older formats have another key, as their numbers were 1 and 2
     try {
       const value = strictJson(new TextEncoder().encode(text), "store");
-      if (value["psd-store"] === 2 && value.digest === contentDigest(value)) return value;
+      if (value["psd-device"] === 1 && value.digest === contentDigest(value)) return value;
+      older = value["psd-store"];
     } catch { /* the same as a digest that does not match */ }
+    if (older === 1 || older === 2)
+      throw new DeviceError(`store has the old store format ${older}; this device reads the new ` +
+        `store format 1 alone, and commit ${LAST_READER} is the last that reads the old ones; ` +
+        "what was spent stays spent, and a new store is no fresh budget", 9);
     throw new DeviceError("store is damaged or of another kind; this device answers no more", 9);
   }
 

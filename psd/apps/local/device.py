@@ -44,6 +44,7 @@ MAX_EPSILON, MAX_ANSWERS, MAX_ROUNDS, MAX_CAMPAIGN = 1_000, 65_536, 16, 2**25
 MAX_MASK, MAX_COHORTS, MAX_TABLE = 4_096, 1_024, 2**24  # bits, cohorts, and reports of hashing
 NUMBER_EPSILON: Final = (NANO // 1_000, 12 * NANO)  # for which the weights fit into a word
 PLACES, _MAX_STORE, _EXP_BITS, _WAIT = ("places", "regions"), 2**24, 128, 10.0
+LAST_READER: Final = "3621badf"  # the last commit that reads stores of older formats
 
 
 class DeviceError(Exception):
@@ -666,17 +667,25 @@ class Store:
 
     @classmethod
     def _parse(cls, path: str, raw: bytes) -> Store:
+        value: Any = None
         with suppress(DeviceError, TypeError, KeyError, AttributeError):
             value = _strict_json(raw, "store")
             sums = value["cap"], *(each["nano_epsilon"] for each in value["answers"].values())
-            is_whole = value["psd-store"] == 2 and {type(each) for each in sums} == {int}
+            is_whole = value["psd-device"] == 1 and {type(each) for each in sums} == {int}
             if is_whole and value["digest"] == campaign_digest(value):
                 return cls(path, value["cap"], value["answers"], value.get("secret", ""))
+        # Stores of older formats have another key, as their numbers were 1 and 2.
+        if isinstance(value, dict) and str(older := value.get("psd-store")) in ("1", "2"):
+            raise DeviceError(
+                f"store has the old store format {older}; this device reads the new store format 1 "
+                f"alone, and commit {LAST_READER} is the last that reads the old ones; what was "
+                "spent stays spent, and a new store is no fresh budget", 9,
+            )  # fmt: skip
         raise DeviceError("store is damaged or of another kind; this device answers no more", 9)
 
     def content(self) -> bytes:
         """Bytes of the file."""
-        value: dict[str, Any] = {"psd-store": 2, "cap": self.cap, "answers": self.answers}
+        value: dict[str, Any] = {"psd-device": 1, "cap": self.cap, "answers": self.answers}
         value |= {"secret": self.secret} if self.secret else {}
         value["digest"] = campaign_digest(value)
         return canonical_json(value).encode() + b"\n"

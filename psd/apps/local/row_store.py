@@ -19,6 +19,7 @@ from psd.apps.local.bulk import ManyWords, draw_groups
 from psd.apps.local.campaigns import explain_device
 from psd.apps.local.device import Campaign, campaign_digest, canonical_json, lock_store
 from psd.errors import LedgerError, PsdError
+from psd.version import old_format
 
 __all__ = ["RowStore"]
 
@@ -83,7 +84,7 @@ class RowStore:
         asked = [n for n, group in enumerate(campaign.groups) if group.draw is not None]
         earlier = [n for name in campaign.earlier for n in answered.get(name, ())]
         value = {
-            "psd-row-store": 2,
+            "psd-rows": 1,
             "shares": campaign.shares,
             "answered": {**answered, campaign.digest: asked},
             "groups": base64.b64encode(groups.astype(np.uint8).tobytes()).decode(),
@@ -112,12 +113,17 @@ class RowStore:
             if size > _LIMIT:
                 raise ValueError
             value = strict_json(Path(self._path).read_bytes(), _LIMIT)
-            if value["digest"] != campaign_digest(value) or value["psd-row-store"] != 2:
+            if value.get("psd-row-store") in (1, 2):  # the key of older formats, and their numbers
+                raise LedgerError(
+                    f"store {old_format('row store', value['psd-row-store'])}; what was spent "
+                    "stays spent, and a new store of the same rows is no fresh budget"
+                )
+            if value["digest"] != campaign_digest(value) or value["psd-rows"] != 1:
                 raise ValueError
             groups = np.frombuffer(base64.b64decode(value["groups"]), np.uint8).astype(np.int64)
         except LedgerError:
             raise
-        except (OSError, PsdError, ValueError, TypeError, KeyError):
+        except (OSError, PsdError, ValueError, TypeError, KeyError, AttributeError):
             raise LedgerError("store is damaged or of another kind") from None
         answered = dict(value["answered"])
         continues = campaign.digest in answered or not answered.keys().isdisjoint(campaign.earlier)

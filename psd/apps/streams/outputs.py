@@ -144,7 +144,7 @@ class Output:
             self.content, digest = encode_series(series), digest_of(series)
         else:
             # A newer version of the library continues what an older one began.
-            record = replace(record, library=last.library, inference=last.inference)
+            record = replace(record, library=last.library)
             pair = self._series_of([before[-1], slice_number], [last, record])
             drawn = self.state.slice_digests(self.number)
             self.content, digest = append_slice(self._written(before), pair, drawn)

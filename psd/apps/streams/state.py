@@ -18,6 +18,7 @@ from typing import NamedTuple
 from psd._util.atomic_write import BESIDE_DATABASES, write_file
 from psd.errors import InputDataError, WriteError
 from psd.ledger.charges import DrawnSlice
+from psd.version import old_format
 
 __all__ = [
     "FORMAT",
@@ -31,10 +32,13 @@ __all__ = [
     "opened_state",
 ]
 
-FORMAT = 6
+FORMAT = 1
+"""The format that is written, and the only one that is read."""
 
-# Marks an SQLite file as the state of a stream: the bytes "psdS".
-_APPLICATION = 0x70736453
+# Marks an SQLite file as the state of a stream: the bytes "psSt". States of older formats, whose
+# numbers were 1 to 6, have "psdS": so neither is taken for the other.
+_APPLICATION = 0x70735374
+_OLD_APPLICATION = 0x70736453
 
 # Seconds to wait for another process; reading the status takes milliseconds.
 _TIMEOUT = 2.0
@@ -345,9 +349,14 @@ def _existing(path: str | os.PathLike[str]) -> Path:
 
 
 def _check_format(path: str | os.PathLike[str], database: sqlite3.Connection) -> None:
-    """Refuse other databases, and formats of other versions."""
+    """Refuse other databases, and other formats."""
     application = database.execute("PRAGMA application_id").fetchone()[0]
     version = database.execute("PRAGMA user_version").fetchone()[0]
+    if application == _OLD_APPLICATION:
+        raise InputDataError(
+            f"state {path} {old_format('stream', version)}; what was spent stays spent, and a new "
+            "stream over the same data is no fresh budget"
+        )
     if application != _APPLICATION:
         raise InputDataError(f"state {path} is not the state of a stream, but another database")
     if version != FORMAT:

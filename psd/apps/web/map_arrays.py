@@ -31,7 +31,7 @@ from psd.query.constants import (
     ROUNDING_VARIANCE,
     SHARE_ROUNDING,
     SIDE_SLANT,
-    SKEW_DIVISORS,
+    SKEW_DIVISOR,
     SLANTING_SHIFT,
     TAIL_SQUARE,
 )
@@ -233,8 +233,6 @@ def release_numbers(release: Release, threshold: Threshold = 0.3) -> dict[str, A
         "root": float(model.estimates.variance[0]),
         "signed": model.published_covariance is model.estimates,
         "predictsPublished": model.predicts_published,
-        "inference": model.record.inference,
-        "remainders": model.record.inference > 1,
         "empty": EMPTY_VARIANCE,
         "lump": model.unevenness.lump,
         "shiftShare": model.shift_share,
@@ -247,9 +245,9 @@ def release_numbers(release: Release, threshold: Threshold = 0.3) -> dict[str, A
         "ceilingErrors": CEILING_ERRORS,
         "maxBias": MAX_BIAS,
         "roundingVariance": ROUNDING_VARIANCE,
-        "skewDivisor": SKEW_DIVISORS[model.record.inference],
+        "skewDivisor": SKEW_DIVISOR,
         "tailSquare": TAIL_SQUARE,
-        "restored": RESTORED_VARIANCE[model.record.inference],
+        "restored": RESTORED_VARIANCE,
         "good": limits.good,
         "reliable": limits.reliable,
         **_density(model),
@@ -286,7 +284,6 @@ def _density(model: CountModel) -> dict[str, Any]:
             "side": DENSITY_RASTER,
             "passes": SMOOTHING_PASSES,
             "even": EVEN_SHARE,
-            "within": density.within,
             "rounding": _smallest_mass(density, model),
         }
         return {"density": "smooth", "smooth": smooth}

@@ -191,8 +191,7 @@ class PolygonRegions(RegionGeometry):
 
     def parameters(self) -> dict[str, Any]:
         """See `RegionGeometry.parameters`."""
-        # Pairs of polygons that overlap follow from the polygons; format 7 has a list for them.
-        return {"margin": self.margin, "elsewhere": self.elsewhere, "overlaps": []}
+        return {"margin": self.margin, "elsewhere": self.elsewhere}
 
     def to_table(self, levels: tuple[RegionLevel, ...]) -> pa.Table:
         """See `RegionGeometry.to_table`."""
@@ -207,9 +206,8 @@ class PolygonRegions(RegionGeometry):
         table: pa.Table | None,
     ) -> tuple[tuple[RegionLevel, ...], Self]:
         """See `RegionGeometry.read`."""
-        names_of = {"margin", "elsewhere", "overlaps"}
-        if parameters.keys() != names_of or parameters["overlaps"] != [] or table is None:
-            raise ReleaseFormatError("polygons need a margin, elsewhere, overlaps and a table")
+        if parameters.keys() != {"margin", "elsewhere"} or table is None:
+            raise ReleaseFormatError("polygons need a margin, elsewhere and a table")
         margin, elsewhere = parameters["margin"], parameters["elsewhere"]
         limit = max(domain.width, domain.height)
         if not (type(margin) in (int, float) and 0 <= margin <= limit and type(elsewhere) is bool):

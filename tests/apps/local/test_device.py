@@ -28,6 +28,7 @@ from psd.apps.local.device import (
     draw_report,
 )
 from psd.space.domain import Domain
+from psd.version import LAST_READER
 from support.local import GRID, HASHING, KARY, Listed, campaign, campaign_bytes, campaign_value
 
 FILE = Path(device.__file__)
@@ -506,9 +507,14 @@ def test_lost_and_damaged_stores_answer_nothing(store):
     edits = ({"cap": "2"}, {"cap": True}, {"answers": []}, {"answers": {"0" * 64: {}}})
     edited = [{**json.loads(raw), **edit} for edit in edits]
     cut += tuple(json.dumps({**each, "digest": campaign_digest(each)}).encode() for each in edited)
-    for content in (b"", b"{}", b'{"psd-store":1}', b"\0" * 500, *cut, changed):
+    for content in (b"", b"{}", b'{"psd-device":1}', b"\0" * 500, *cut, changed):
         Path(store).write_bytes(content)
         assert refused(store, campaign(title="b"), "store is damaged") == 9
+    for older in (1, 2):
+        Path(store).write_text(f'{{"psd-store":{older},"cap":2,"answers":{{}}}}')
+        told = f"old store format {older}; .* commit {LAST_READER} .* no fresh budget$"
+        assert refused(store, campaign(title="b"), told) == 9
+    assert device.LAST_READER == LAST_READER
     os.remove(store)
     os.mkfifo(store)
     assert refused(store, campaign(title="b"), "store must be a file") == 9

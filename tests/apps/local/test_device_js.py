@@ -21,6 +21,7 @@ from psd.apps.local.device import NANO, Campaign, DeviceError, Store, draw_repor
 from psd.apps.local.protocols import protocol_of
 from psd.apps.local.randomization import client
 from psd.errors import WriteError
+from psd.version import LAST_READER
 from support.local import GRID, HASHING, KARY, Listed, campaign_bytes, campaign_value
 from support.local_regions import region_campaign
 
@@ -343,6 +344,12 @@ def test_a_lost_or_damaged_store_answers_nothing():
         refused = answered(store, campaign_bytes(), words=[])
         assert refused["code"] == 9
         assert ("missing" if store is None else "damaged") in refused["error"]
+    for older in (1, 2):
+        store = store_text().replace('"psd-device":1', f'"psd-store":{older}')
+        refused = answered(store, campaign_bytes(), words=[])
+        assert refused["code"] == 9
+        assert f"old store format {older}; " in refused["error"]
+        assert f"commit {LAST_READER} " in refused["error"]
     later = ((0, GRID, KARY), (1_000_000, None, None))
     done = answered(store_text(), campaign_bytes(later))["result"]
     assert done["report"] is None

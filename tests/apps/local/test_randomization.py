@@ -169,6 +169,9 @@ def test_a_lost_damaged_or_foreign_store_of_rows_is_refused(folder):
         (folder / "s").write_bytes(content)
         with pytest.raises(LedgerError, match="damaged or of another kind"):
             in_rounds(folder)
+    (folder / "s").write_text('{"psd-row-store": 2}')
+    with pytest.raises(LedgerError, match=r"old row store format 2; .* no fresh budget$"):
+        in_rounds(folder)
     (folder / "s").unlink()
     (folder / "c.json").write_bytes(campaign_bytes(title="another"))
     in_rounds(folder)

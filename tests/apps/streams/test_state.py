@@ -75,10 +75,12 @@ def test_a_state_is_locked_while_it_is_open(path, monkeypatch):
 
 OTHER = partial(run_sql, script="PRAGMA application_id = 1")
 NEWER = partial(run_sql, script=f"PRAGMA user_version = {FORMAT + 1}")
+OLDER = partial(run_sql, script="PRAGMA application_id = 0x70736453; PRAGMA user_version = 6")
 VIEW = partial(run_sql, script="CREATE VIEW more AS SELECT * FROM answer")
 
 FAULTS = {
     "another version": (NEWER, f"has format {FORMAT + 1}"),
+    "an older format": (OLDER, "has the old stream format 6; .* no fresh budget$"),
     "another database": (OTHER, "not the state of a stream, but another database"),
     "a view": (VIEW, "tables, views or triggers that no stream has"),
     "cut short": (lambda path: path.write_bytes(path.read_bytes()[:5000]), "damaged or cut short"),

@@ -36,7 +36,7 @@ def header_read_twice(raw, *_):
 @around("psd.release.file.record_fields")
 def unknown_fields_skipped(original, header):
     """Unknown fields are skipped when a release is read."""
-    names = {field.name for field in schema.FIELDS} | {"format"}
+    names = {field.name for field in schema.FIELDS} | {schema.MARK}
     return original({k: v for k, v in header.items() if k in names})
 
 
@@ -44,7 +44,7 @@ def unknown_fields_skipped(original, header):
 @around("psd.release.file.record_fields")
 def version_of_the_future(original, header):
     """A format of a later version is read as if it were this one."""
-    return original({**header, "format": min(header["format"], schema.WRITTEN_FORMAT)})
+    return original({**header, schema.MARK: schema.FORMAT})
 
 
 @planted(test=FILE + "test_other_columns_and_values_are_refused", like="foreign and damaged files")

@@ -35,7 +35,7 @@ from psd.errors import PsdError
 from psd.ingest.sources import Columns, csv
 from psd.regions.files import read_boxes, read_polygons
 from psd.release.record import ReleaseRecord
-from psd.release.schema import FIELDS, record_header
+from psd.release.schema import record_header
 from psd.space.time_slices import TimeSlices
 
 WORLD = psd.Domain(bounds=(-180, -90, 180, 90))
@@ -116,8 +116,6 @@ def _wrapped(header: bytes) -> bytes:
     """A file of the nodes of a release, with a header of any bytes."""
     sink = io.BytesIO()
     table = pq.read_table(io.BytesIO(psd.release.file.encode_release(RELEASE.record)))
-    if b'"noise": {' in header:
-        table = table.rename_columns([*table.column_names[:-1], "loss"])
     plain = table.replace_schema_metadata({psd.release.file.KEY: header})
     pq.write_table(plain, sink, write_page_checksum=True)
     return sink.getvalue()
@@ -134,23 +132,21 @@ def files() -> list[bytes]:
     header = pq.read_schema(io.BytesIO(whole)).metadata[psd.release.file.KEY]
     other = io.BytesIO()
     pq.write_table(pa.table({"lon": [1.5]}), other)
-    before_digests = header.replace(b'"format": 4', b'"format": 3')
+    older = header.replace(b'"psd_release": 1', b'"format": 11')
     noise = {"law": "discrete-gaussian", "squared_sensitivity": 12, "factor": "1",
              "rho": "0.024355970359", "delta": "1e-6"}  # fmt: skip
-    newest = {**record_header(RELEASE.record), "max_per_slice": None, "format": 11, "noise": noise}
-    fields = {field.name: field.value_of(RELEASE.record) for field in FIELDS}
-    in_rho = b"\x01" + json.dumps({**fields, **newest}).encode()
+    in_rho = b"\x01" + json.dumps({**record_header(RELEASE.record), "noise": noise}).encode()
     deep = b"\x01" + b"[" * 1000
     made = [
         whole,
         psd.release.series_file.encode_series(series.record),
-        b"\x01" + before_digests,
+        b"\x01" + older,
         in_rho,
-        (GOLDEN / "gaussian.format-11.psd.parquet").read_bytes(),
+        (GOLDEN / "gaussian.psd.parquet").read_bytes(),
         other.getvalue(),
         deep,
     ]
-    return [*made, b"\x01" + json.dumps({"format": 3}).encode()]
+    return [*made, b"\x01" + json.dumps({"psd_release": 1}).encode()]
 
 
 # Regions
@@ -198,7 +194,20 @@ def places() -> list[bytes]:
     ]
 
 
-JSON = ('"type"', '"crs"', '"format"', "null", "true", "1e400", "-1", "[[", "]]", "{", "}", '":')
+JSON = (
+    '"type"',
+    '"crs"',
+    '"psd_release"',
+    "null",
+    "true",
+    "1e400",
+    "-1",
+    "[[",
+    "]]",
+    "{",
+    "}",
+    '":',
+)
 WKT = ("POLYGON", "MULTI", "EMPTY", " Z ", " M ", "((", "))", "SRID=", "nan", "inf", "0 0", ";")
 CSV = ("lon", "lat", "user", "time", "1e400", "nan", "inf", "_", '"', ",,", "\r\n", "2024-01-31")
 

@@ -21,7 +21,7 @@ def density():
     )
 
 
-def release(covariate, inference=2):
+def release(covariate):
     """Quadtree of records that follow the density, with noise on the leaves alone."""
     domain = psd.Domain(bounds=(0, 0, 1, 1), crs="EPSG:3857", lattice=(SIDE, SIDE))
     tree = psd.grid_tree(domain, SIDE // 4)
@@ -33,7 +33,6 @@ def release(covariate, inference=2):
     built = psd.Release.from_counts(tree, exact + noise[0] - noise[1], 1.0, domain=domain)
     return changed(
         built,
-        inference=inference,
         covariate=Covariate.from_density(domain, covariate),
         post_processing=replace(built.post_processing, density="covariate"),
     )
@@ -50,10 +49,6 @@ def test_a_covariate_that_moves_too_few_records_has_an_error():
 def test_a_covariate_that_moves_what_lies_evenly_has_an_error():
     other = density()[::-1, ::-1]
     assert release(other).model.shift_share * 1.8 > 0.7
-
-
-def test_version_1_has_no_error_of_the_covariate():
-    assert release(np.sqrt(density()), inference=1).model.shift_share == 0
 
 
 def test_the_error_widens_answers():

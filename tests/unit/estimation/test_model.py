@@ -12,7 +12,6 @@ from psd.estimation.constants import MEDIAN_REACH, SLOPE_SPREAD
 from psd.estimation.covariate_density import CovariateDensity
 from psd.estimation.least_squares import infer_counts, prune_counts
 from psd.estimation.model import CountModel
-from psd.estimation.nonuniformity import overdispersion_by_level
 from psd.estimation.posterior import posterior_counts
 from psd.estimation.unevenness import fit_unevenness
 from psd.release.post_processing import PostProcessing
@@ -93,15 +92,6 @@ def test_leaves_outside_a_boundary_have_no_records():
     assert model().outside is None
 
 
-def test_overdispersion_is_that_of_the_level_of_each_cell():
-    asked = model(changed(RELEASE, inference=1))
-    by_level = overdispersion_by_level(RELEASE.tree, asked.estimates)
-    assert len(by_level) == len(RELEASE.tree.levels)
-    assert asked.unevenness.spread.tolist() == (0.8 * by_level)[RELEASE.tree.level].tolist()
-    assert asked.unevenness.lump == 4
-    assert asked.line_deviation is None
-
-
 def test_overdispersion_is_larger_where_the_density_follows_a_covariate():
     domain = psd.Domain(bounds=(0, 0, 64, 64), crs="EPSG:3857", lattice=(64, 64))
     counts = np.random.default_rng(1).negative_binomial(3, 0.02, 256)
@@ -120,9 +110,6 @@ def test_overdispersion_is_larger_where_the_density_follows_a_covariate():
         other = model(release, density=density)
         fitted = fit_unevenness(release.tree, other.estimates, other.parent_shares)
         assert other.unevenness.spread.tolist() == fitted.spread.tolist()
-    first = model(changed(release, inference=1), density="covariate")
-    by_level = overdispersion_by_level(release.tree, first.estimates, first.parent_shares)
-    assert first.unevenness.spread.tolist() == (0.8 * by_level)[release.tree.level].tolist()
 
 
 def test_each_result_is_computed_once():

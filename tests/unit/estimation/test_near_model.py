@@ -99,13 +99,6 @@ def test_all_cells_are_fitted_where_that_is_as_fast(change, monkeypatch):
 
 
 @pytest.mark.deep
-def test_a_release_of_version_1_is_fitted_as_before():
-    old = Release(replace(release(estimate="posterior", density="smooth").record, inference=1))
-    assert near_model(old.model, SMALL) is old.model
-    assert old.with_near_fit().query(BOXES).table.equals(old.query(BOXES).table)
-
-
-@pytest.mark.deep
 def test_shares_of_leaves_without_records_around_do_not_follow_rounding_errors():
     full = release(estimate="posterior", density="smooth").model
     surface = full.density.surface

@@ -6,15 +6,12 @@ import numpy as np
 import pytest
 
 import psd
+from psd.estimation.covariate_density import parent_shares
 from psd.estimation.least_squares import infer_counts
-from psd.estimation.nonuniformity import (
-    cell_ceiling,
-    nonuniformity_variance,
-    overdispersion_by_level,
-)
+from psd.estimation.nonuniformity import cell_ceiling, nonuniformity_variance
+from psd.estimation.unevenness import fit_unevenness
 from psd.privacy.epsilon import NANO
 from psd.space.box_tree import Tree
-from support.releases import changed
 from support.trees import domain_of, grid_release, random_tree
 
 
@@ -44,20 +41,18 @@ def test_nonuniformity_error_of_a_cut_leaf_by_hand():
     row = release.query([(0, 0, 1, 4)]).table.loc[0]
     assert row["estimate"] == pytest.approx(12.5)
     assert row["nonuniformity_error"] == pytest.approx(math.sqrt(50 * 0.25 * 0.75 * (3 + 50)))
-    first = changed(release, inference=1).query([(0, 0, 1, 4)]).table.loc[0]
-    assert first["nonuniformity_error"] == pytest.approx(
-        math.sqrt(50 * 0.25 * 0.75 * (4 + 0.8 * 50))
-    )
     q = math.exp(-2)
     assert row["perturbation_error"] == pytest.approx(0.25 * math.sqrt(2 * q) / (1 - q))
 
 
 def test_nonuniformity_errors_of_several_cut_leaves_add_in_squares():
-    release = changed(grid_release([[8, 8], [8, 8]]), inference=1)
-    phi = overdispersion_by_level(release.tree, release.estimates)[1]
-    row = release.query([(0.5, 0.5, 1.25, 2)]).table.loc[0]
+    domain = domain_of((4, 4))
+    release = psd.Release.from_counts(psd.grid_tree(domain, 2), [8] * 4, 1.0, domain=domain)
+    uneven = release.model.unevenness
+    [spread] = {*uneven.spread[release.tree.is_leaf].tolist()}
+    row = release.query([(1, 1, 2.5, 4)]).table.loc[0]
     fractions = [0.25, 0.5, 0.125, 0.25]
-    expected = sum(8 * f * (1 - f) * (4 + 0.8 * phi * 8) for f in fractions)
+    expected = sum(8 * f * (1 - f) * (uneven.lump + spread * 8) for f in fractions)
     assert row["nonuniformity_error"] == pytest.approx(math.sqrt(expected))
 
 
@@ -72,7 +67,7 @@ def simulated(height, points, phi, rng):
 
     With Dirichlet shares of concentration a the over-dispersion is 1 / (1 + a).
     """
-    domain = domain_of((2**height, 2**height))
+    domain = domain_of((2 ** (height + 1),) * 2)  # a cell of the lattice has phi 1
     tree = psd.grid_tree(domain, 2**height)
     count = np.zeros(len(tree), np.int64)
     count[0] = points
@@ -96,6 +91,12 @@ def noisy(tree, count, epsilon, rng):
     )
 
 
+def by_level(tree):
+    """Overdispersion inside the leaves of each level."""
+    fitted = fit_unevenness(tree, infer_counts(tree), parent_shares(tree, None))
+    return fitted.spread[[level.start for level in tree.levels]]
+
+
 @pytest.mark.deep
 @pytest.mark.parametrize(
     ("phi", "points", "epsilon"),
@@ -112,7 +113,7 @@ def test_dispersion_is_recovered_from_noisy_counts(phi, points, epsilon):
     fitted = []
     for _ in range(30):
         tree = noisy(*simulated(5, points, phi, rng), epsilon, rng)
-        fitted.append(overdispersion_by_level(tree, infer_counts(tree))[4:])
+        fitted.append(by_level(tree)[4:])
     assert np.mean(fitted, axis=0) == pytest.approx([phi, phi], rel=0.25)
 
 
@@ -129,7 +130,7 @@ def test_dispersion_is_recovered_from_noisy_counts(phi, points, epsilon):
 def test_points_thrown_at_random_have_no_dispersion(points, epsilon, most):
     rng = np.random.default_rng(12)
     tree = noisy(*simulated(5, points, 0, rng), epsilon, rng)
-    phi = overdispersion_by_level(tree, infer_counts(tree))
+    phi = by_level(tree)
     assert phi[0] == 1
     assert (phi[4:] < most).all()
 
@@ -137,7 +138,7 @@ def test_points_thrown_at_random_have_no_dispersion(points, epsilon, most):
 def test_dispersion_is_a_share_even_where_nothing_can_be_learnt():
     for seed in range(30):
         tree = random_tree(np.random.default_rng(seed), unknown_leaf=0.5, top=3)
-        phi = overdispersion_by_level(tree, infer_counts(tree))
+        phi = by_level(tree)
         assert len(phi) == len(tree.levels)
         assert ((phi >= 0) & (phi <= 1)).all()
 

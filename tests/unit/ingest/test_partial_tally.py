@@ -29,7 +29,9 @@ def test_bounds_add_up_since_one_user_may_be_in_all_parts():
     for bounds in ([4], [4, 3], [1, 2, 4]):
         for keys in ("aaa", "aba"):
             origins = [
-                partial_tally.PartOrigin(run=str(n), names=(str(n),), contributions=k, key=keys[n])
+                partial_tally.PartOrigin(
+                    run=str(n), names=(str(n),), reading={}, contributions=k, key=keys[n]
+                )
                 for n, k in enumerate(bounds)
             ]
             for order in (origins, origins[::-1]):

@@ -16,8 +16,6 @@ from psd.ingest.partial_tally import merge
 from psd.ingest.tally_file import KEY, is_tally, read_origins, read_tally, write_tally
 from support.tallies import K4, VARIANTS, cells, counted
 
-FORMATS = {"rows": 3, "stepped": 4, "regions": 6}
-
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_the_file_gives_the_same_tally(tmp_path, name):
@@ -35,8 +33,7 @@ def test_the_file_gives_the_same_tally(tmp_path, name):
         assert repr(kept) == "<PartialTally: private>"
         schema = pq.read_schema(path)
         assert ("region" in schema.names) == name.startswith("regions")
-        if name in FORMATS:
-            assert json.loads(schema.metadata[KEY])["format"] == FORMATS[name]
+        assert json.loads(schema.metadata[KEY])["psd_tally"] == 1
     assert sorted(tmp_path.iterdir()) == paths
     several = [paths[:1], paths][: 1 if name == "shares" else 2]
     whole = [merge([read_tally(path) for path in some]).unit for some in several]
@@ -96,7 +93,8 @@ def each(edit, fields):
 
 
 FIELDS = {
-    "format": [1, True, 2, 4],
+    "psd_tally": [0, True, 2, "1"],
+    "format": [1, 8],  # beside the new key, a field that no tally has
     "bounds": [[0, 0, 0, 0], [0, 0, 1]],
     "crs": ["nowhere", 3],
     "lattice": [[4, 4], [64.0, 64]],
@@ -108,19 +106,18 @@ FIELDS = {
 }
 FIELDS |= {name: [3] for name in ("time_zone", "boundary", "release", "more")}
 FIELDS |= {"slices": ["2024-01"], "contribution_scope": ["year"]}
-FIELDS |= {"coordinate_resolution": ["0.25"]}
+FIELDS |= {"coordinate_resolution": ["0.25", 0.25], "min_cell": ["0.250", 0.25]}
 ORIGIN = {
     "run": ["x", 3],
     "names": ["part a", [3]],
     "contributions": [0, 10**9 + 1],
-    "reading": [{"x": "lon"}, []],
+    "reading": [{"x": "lon"}, [], None],
     "key": [3],
     "more": [1],
 }
 HEADERS = [
     *each(edit, FIELDS),
     *each(first_origin, ORIGIN),
-    *(edit(format=4, coordinate_resolution=value) for value in ("0.25", None, 0.25)),
     edit(by="month", slices=["2024-01"]),
     lambda header: "{",
     lambda header: "[]",
@@ -128,14 +125,14 @@ HEADERS = [
     lambda header: {**header, "origins": header["origins"] * 2},
 ]
 DIGEST = {"digest": "0" * 64}
-REGIONS = [None, {}, DIGEST, {"digest": "Z" * 64, "size": 4}, {"digest": 3, "size": 4}]
+REGIONS = [{}, DIGEST, {"digest": "Z" * 64, "size": 4}, {"digest": 3, "size": 4}]
 REGIONS += [DIGEST | {"size": size} for size in (0, 2**23, True, 3)]
 REGIONS += [DIGEST | {"size": 4, "more": 1}]
 
 
 def test_headers_are_read_strictly(subtests, tmp_path):
     strictly(subtests, tmp_path, counted(), HEADERS)
-    refused([rewritten(tmp_path, counted(), edit(format=1))], read_origins)
+    refused([rewritten(tmp_path, counted(), edit(psd_tally=2))], read_origins)
     with pytest.raises(InputDataError, match="does not exist"):
         read_origins([tmp_path / "absent"])
 
@@ -171,29 +168,7 @@ def test_slices_of_csv_files_state_the_clock_changes_of_their_zone(tmp_path):
     tally = sliced_tally(tmp_path)
     assert [origin.clock for origin in tally.origins] == [zone_rules("Asia/Seoul")]
     assert read_tally(tmp_path / "sliced").origins == tally.origins
-    header = json.loads(pq.read_schema(tmp_path / "sliced").metadata[KEY])
-    assert header["format"] == 8
     assert read_origins([tmp_path / "sliced"])[2] == tally.rules.slices
-
-
-def without_readings(header):
-    """A header as format 2 has it."""
-    for origin in header["origins"]:
-        del origin["reading"]
-    return {**header, "format": 2}
-
-
-def test_a_tally_of_format_2_is_read_and_a_ledger_does_not_pay_it(tmp_path):
-    kept = counted(VARIANTS["rows"])
-    assert all(origin.reading for origin in kept.origins)
-    found = read_tally(rewritten(tmp_path, kept, without_readings))
-    assert [origin.reading for origin in found.origins] == [None]
-    assert cells(found) == cells(kept)
-    ledger = psd.Ledger.create(tmp_path / "l")
-    ledger.register("rows", 1)
-    psd.build(found, epsilon=1, method="grid")
-    with pytest.raises(psd.errors.LedgerError, match="must state how its records were read"):
-        psd.build(found, epsilon=1, method="grid", account=psd.Account(ledger, "rows"))
 
 
 def changed(name, at, value):

@@ -87,7 +87,12 @@ def changed(path, change):
 
 def later(path):
     Ledger.create(path)
-    run_sql(path, "PRAGMA user_version = 4")
+    run_sql(path, "PRAGMA user_version = 2")
+
+
+def older(path):
+    Ledger.create(path)
+    run_sql(path, "PRAGMA application_id = 0x7073644C; PRAGMA user_version = 3")
 
 
 UNUSABLE = {
@@ -101,7 +106,8 @@ UNUSABLE = {
         lambda path: run_sql(path, "CREATE TABLE entry (number)"),
         "is not a ledger of psd, but another database$",
     ),
-    "a later format": (later, "format 4, .* formats 1 to 3"),
+    "a later format": (later, "has format 2, .* reads format 1$"),
+    "an older format": (older, "has the old ledger format 3; .* no fresh budget$"),
     "cut off": (lambda path: changed(path, lambda content: content[:5000]), "damaged"),
     "scrambled": (
         lambda path: changed(path, lambda old: old[:4096] + bytes(4096) + old[8192:]),
@@ -554,7 +560,7 @@ def test_entries_hold_public_names_and_numbers_alone(ledger):
     place = {**REGION, "bounds": [0, 0, 1, 1], "columns": columns, "lattice": [1, 1]}
     public = {**CHARGE, "analyst": "ann", "epsilon": 500_000_000, "region": place}
     assert kind == "charge"
-    assert {**json.loads(body), "id": "c"} == {**public, "slices": None, "files": []}
+    assert {**json.loads(body), "id": "c"} == {**public, "files": []}
     # They cannot be changed by a hand that slips.
     with closing(sqlite3.connect(ledger.path)) as file:
         for statement in ("UPDATE entry SET body = '{}'", "DELETE FROM entry"):

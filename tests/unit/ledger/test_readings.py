@@ -14,8 +14,7 @@ from psd.ledger.readings import (
     registered_reading,
 )
 from psd.ledger.regions import Region
-from psd.privacy.unit import PrivacyUnit
-from support.ledger_columns import BY_LON_LAT, older_ledger, request_for
+from support.ledger_columns import BY_LON_LAT, request_for
 
 PLACED = {"x": "lon", "y": "lat"}
 USER = {**PLACED, "user": "id", "ids": "nfc-1"}
@@ -40,9 +39,6 @@ def test_other_ids_and_times_are_refused(subtests):
     # So is a reading that is not stated.
     with pytest.raises(LedgerError, match="must state how its records were read"):
         check_readings("visits", PLACED, [])
-    with pytest.raises(LedgerError, match=r"has no registered columns, .* `psd ledger columns"):
-        check_readings("visits", None, [PLACED])
-    assert not is_placed_alike(None, [PLACED])
 
 
 def test_anything_else_that_differs_places_records_otherwise(subtests):
@@ -143,42 +139,6 @@ def test_a_charge_that_places_records_otherwise_is_charged_everywhere(ledger):
     ledger.charge("visits", request(region))
     ledger.charge("visits", request(region, x="home_lon"))
     assert [charge.region for charge in ledger.state().charges.values()] == [region, None]
-
-
-@pytest.mark.parametrize("unit", ["record", "user", "user-day"])
-def test_a_dataset_of_an_older_ledger_is_charged_once_it_has_columns(unit, tmp_path):
-    ledger = older_ledger(tmp_path / "l", unit=unit)
-    whose = {} if unit == "record" else {"user": "id"}
-    columns = psd.Columns(**whose, time="t" if unit == "user-day" else None)
-    of_unit = PrivacyUnit(kind=unit, time_zone="UTC" if unit == "user-day" else None)
-    reading = registered_reading(columns, unit, None)
-    one = request_for(1, of_unit, readings=(reading,))
-    with pytest.raises(LedgerError, match="no registered columns"):
-        ledger.charge("visits", one)
-    ledger.register_columns("visits", columns)
-    ledger.charge("visits", one)
-    with pytest.raises(LedgerError, match=r"has registered columns, x=lon y=lat.*never change"):
-        ledger.register_columns("visits", columns)
-    assert ledger.verify().datasets["visits"].reading == reading
-
-
-def test_days_and_a_resolution_are_registered_with_the_columns(ledger, tmp_path):
-    columns, step = psd.Columns(user="id", time="t"), {"coordinate_resolution": "0.001"}
-    older = older_ledger(tmp_path / "older", unit="user-day", zone=SEOUL)
-    older.register_columns("visits", columns, **step)
-    ledger.register("visits", 1, unit="user-day", time_zone=SEOUL, columns=columns, **step)
-    for each in (older, ledger):
-        reading = each.verify().datasets["visits"].reading
-        assert (reading["time_zone"], reading["coordinate_resolution"]) == (SEOUL, "0.001")
-
-
-def test_columns_that_do_not_fit_are_not_registered_later(tmp_path):
-    ledger = older_ledger(tmp_path / "l", unit="user")
-    with pytest.raises(ParameterError, match="column of user ids"):
-        ledger.register_columns("visits")
-    with pytest.raises(LedgerError, match="not registered"):
-        ledger.register_columns("roads")
-    assert ledger.state().datasets["visits"].reading is None
 
 
 @pytest.fixture

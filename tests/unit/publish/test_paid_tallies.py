@@ -144,7 +144,10 @@ def test_what_is_left_is_too_little_before_a_charge(tmp_path, text):
 
 
 def test_parts_add_what_they_paid():
-    runs = [PartOrigin(run=f"{n:032x}", names=(f"part {n}",), paid=10**n) for n in range(3)]
+    reading = reading_of(psd.Columns())
+    runs = [
+        PartOrigin(run=f"{n:032x}", names=(f"{n}",), reading=reading, paid=10**n) for n in range(3)
+    ]
     parts = [*map(without_records, runs)]
     for order in itertools.permutations(parts):
         merged = merge([merge(list(order[:2])), order[2]])

@@ -208,7 +208,6 @@ STATED = [
     *({"kind": kind} for kind in ("circles", 7)),
     *({"levels": names} for names in (["ward"], ["a", "b", "c\n"], [])),
     *({"margin": margin} for margin in (-1.0, float("nan"), True, ...)),
-    *({"overlaps": pair} for pair in ([0], [0, 16])),
     *({"elsewhere": 1}, {"more": 1}),
 ]
 ROWS = [

@@ -95,12 +95,10 @@ def test_keys_and_kinds_of_mappings_are_checked(subtests):
         assert about_from_mapping({"reference_date": date}).reference_date == text
 
 
-def test_a_file_with_statements_is_of_format_9_and_others_are_refused(subtests):
+def test_statements_are_in_the_header_and_others_are_refused(subtests):
     plain, stated = release(), release(**ABOUT)
-    assert record_header(plain.record)["format"] == 4
-    assert "about" not in record_header(plain.record)
-    header = record_header(stated.record)
-    assert (header["format"], header["about"]) == (9, ABOUT)
+    assert record_header(plain.record)["about"] is None
+    assert record_header(stated.record)["about"] == ABOUT
     assert plain.digest != stated.digest
     assert stated.with_about(None).digest == plain.digest
     assert set(ABOUT) == set(ABOUT_KEYS)
@@ -109,7 +107,6 @@ def test_a_file_with_statements_is_of_format_9_and_others_are_refused(subtests):
     header = record_header(release(**ABOUT).record)
     others = ({}, [], "Visits", {"title": ""}, {"title": 1}, {"x": "y"}, {"title": "a\tb"})
     table = [("header field about is not valid", *({"about": about} for about in others))]
-    table += [("other fields than its format", {"format": 8})]
     refused(subtests, ReleaseFormatError, table, lambda change: record_fields(header | change))
 
     class Other(About):

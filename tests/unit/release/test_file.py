@@ -123,7 +123,7 @@ def test_the_file_is_plain_parquet_and_always_the_same(content):
     table = table_of(content)
     assert table.schema.remove_metadata().equals(SCHEMA)
     assert table["level"].to_pylist() == sorted(table["level"].to_pylist())
-    unmeasured = [nano == 0 for nano in table["nano_epsilon"].to_pylist()]
+    unmeasured = [nano == 0 for nano in table["loss"].to_pylist()]
     assert [count is None for count in table["count"].to_pylist()] == unmeasured
     assert any(unmeasured)
 
@@ -131,9 +131,9 @@ def test_the_file_is_plain_parquet_and_always_the_same(content):
 def test_the_header_holds_public_values_and_nothing_else(content):
     assert content.count(b'"max_contributions"') == 1
     assert written_header() == {
-        "format": 4,
+        "psd_release": 1,
         "library": psd.__version__,
-        "inference": 2,
+        "inference": 1,
         "method": "quadtree",
         "parameters": PARAMETERS,
         "domain": {**DEGREES, "lattice": [8, 8]},
@@ -145,15 +145,18 @@ def test_the_header_holds_public_values_and_nothing_else(content):
         "view": {"estimate": "posterior", "density": "smooth", "prune": 3},
         "covariate": None,
         "boundary": False,
+        "source": "curator",
+        **dict.fromkeys(["coordinate_resolution", "min_cell", "regions", "local", "about"]),
+        **dict.fromkeys(["max_per_slice", "noise"]),
     }
 
 
-def test_a_coordinate_resolution_comes_back_and_needs_format_6():
+def test_a_coordinate_resolution_comes_back():
     domain = psd.Domain(**DEGREES, coordinate_resolution="0.010")
     tree = psd.grid_tree(domain, 4)
     release = psd.Release.from_counts(tree, range(16), 1, domain=domain)
     header = record_header(release.record)
-    assert (header["format"], header["coordinate_resolution"]) == (6, "0.01")
+    assert header["coordinate_resolution"] == "0.01"
     assert header["domain"]["lattice"] == [121, 101]
     again = decode(encode(release))
     assert again.domain == domain
@@ -162,7 +165,7 @@ def test_a_coordinate_resolution_comes_back_and_needs_format_6():
     assert again.query(box).table.equals(release.query(box).table)
     plain = psd.Domain(bounds=domain.bounds, lattice=domain.lattice)
     without = psd.Release.from_counts(tree, range(16), 1, domain=plain)
-    assert record_header(without.record)["format"] == 4
+    assert record_header(without.record)["coordinate_resolution"] is None
     assert without.digest != release.digest
 
 
@@ -300,7 +303,7 @@ def nullable(table):
 COLUMNS = [
     ("wider integers", as_type("x0", pa.int64()), "columns"),
     ("counts as floats", as_type("count", pa.float64()), "columns"),
-    ("epsilon as text", as_type("nano_epsilon", pa.string()), "columns"),
+    ("epsilon as text", as_type("loss", pa.string()), "columns"),
     ("extra column", lambda t: t.append_column("note", t["level"]), "columns"),
     ("missing column", lambda t: t.drop_columns("level"), "columns"),
     ("columns in another order", lambda t: t.select(t.column_names[::-1]), "columns"),
@@ -311,10 +314,10 @@ COLUMNS = [
     ("rows in another order", lambda t: t.take([0, 2, 1]), "not a tree"),
     ("epsilon without count", with_values("count", 0, None), "same nodes"),
     ("count without epsilon", with_values("count", 1, 0), "same nodes"),
-    ("epsilon left out", with_values("nano_epsilon", 0, 0), "same nodes"),
-    ("negative epsilon", with_values("nano_epsilon", 3, -5), "epsilon"),
-    ("dear path", with_values("nano_epsilon", 0, 10**9), "at most epsilon"),
-    ("path that overflows", with_values("nano_epsilon", 3, 2**63 - 1), "epsilon"),
+    ("epsilon left out", with_values("loss", 0, 0), "same nodes"),
+    ("negative epsilon", with_values("loss", 3, -5), "epsilon"),
+    ("dear path", with_values("loss", 0, 10**9), "at most epsilon"),
+    ("path that overflows", with_values("loss", 3, 2**63 - 1), "epsilon"),
     ("level far below", with_values("level", 3, -(2**15)), "level"),
     ("root beyond the lattice", with_values("x1", 0, 9), "whole lattice"),
     ("box far outside", with_values("x0", 3, -(2**31)), "tile"),
@@ -351,12 +354,13 @@ def view_with(**changes):
     return {"view": {name: value for name, value in view.items() if value is not ...}}
 
 
-STEPPED = {"format": 6, "source": "curator"}
 FIELDS_LEFT_OUT = ["domain", "epsilon", "inference", "library", "max_contributions", "method"]
 
 # Values of fields that errors name.
 VALUES = {
     "inference": (0, True),
+    "source": ("replay", "insecure", "", None, 1, ["curator"]),
+    "coordinate_resolution": ("0.10", "1e-1", "0", "", 0.1, True),
     "method": ("", 3, "a\nb", "\u001b[31m", "m" * 41, "[red]kd"),
     "time_zone": ("Seoul (local)", "a\u202eb", "a/" * 60),
     "library": (None,),
@@ -377,30 +381,25 @@ VIEWS = {
     "prune": (..., -1, 2**53, 1.0, True, "3"),
 }
 HEADERS = [
-    ("format version 12 is not known", {"format": 12}),
-    ("format version 1 is not known", {"format": 1}),
-    ("format version 0", {"format": 0}),
-    ("format version '2'", {"format": "2"}),
-    ("format version True", {"format": True}),
-    ("format version None", {"format": ...}),
-    ("other fields", {"format": 5}, {"source": "given"}, {"coordinate_resolution": None}),
+    *(
+        (f"psd_release {shown} is not known; this library reads 1", {"psd_release": value})
+        for value, shown in ((2, "2"), (0, "0"), ("1", "'1'"), (True, "True"), (..., "None"))
+    ),
+    ("has the old release format 11; ", {"psd_release": ..., "format": 11}),
+    *(
+        ("psd_release None is not known", {"psd_release": ..., "format": value})
+        for value in (0, 12, "4", True)
+    ),
+    ("other fields", {"format": 11}),
     ("other fields", {"note": "hello"}, {"records": 1234}),
     ("other fields", *({name: ...} for name in (*FIELDS_LEFT_OUT, "parameters", "unit", "view"))),
-    *(
-        ("source", {"format": 5, "source": value})
-        for value in ("replay", "insecure", "", None, 1, ["curator"])
-    ),
-    ("must not be curator", {"format": 5, "source": "curator", "method": "given"}),
-    ("lattice must be left out", STEPPED | {"coordinate_resolution": "0.1"}),
-    *(
-        ("coordinate_resolution is not valid", STEPPED | {"coordinate_resolution": value})
-        for value in ("0.10", "1e-1", "0", "", 0.1, True)
-    ),
+    ("must not be curator", {"method": "given"}),
+    ("lattice must be left out", {"coordinate_resolution": "0.1"}),
     (
         "lattice does not follow from coordinate_resolution",
-        STEPPED | {"coordinate_resolution": "0.1", "domain": {**DEGREES, "lattice": [2**20] * 2}},
+        {"coordinate_resolution": "0.1", "domain": {**DEGREES, "lattice": [2**20] * 2}},
     ),
-    ("must be 1 or 2, got 3", {"inference": 3}),
+    ("must be 1, got 2", {"inference": 2}),
     ("epsilon must be above 0", {"epsilon": "0"}),
     ("at most epsilon", {"epsilon": "0.999999999"}),
     *((name, *({name: value} for value in values)) for name, values in VALUES.items()),
@@ -469,7 +468,7 @@ def test_headers_that_are_no_strict_json_are_refused(subtests):
 
 def test_a_changed_number_is_refused_by_the_digest():
     table = table_of(parquet())
-    for name, value in (("count", 7), ("nano_epsilon", 749_999_999)):
+    for name, value in (("count", 7), ("loss", 749_999_999)):
         forged = with_value(table, name, -1, value)
         refused(file_of(forged, table.schema.metadata), "does not match its digest")
 
@@ -484,11 +483,9 @@ def test_an_edited_header_is_refused_by_the_digest(subtests):
         {"library": "9"},
         {"parameters": {}},
     ):
-        # Also as that of an older format, but with this digest.
-        for older in ({}, {"format": 3}):
-            footer = table.schema.metadata | {b"psd": edited(**change, **older).encode()}
-            with subtests.test(change=change, older=older):
-                refused(file_of(table, footer), "does not match its digest")
+        footer = table.schema.metadata | {b"psd": edited(**change).encode()}
+        with subtests.test(change=change):
+            refused(file_of(table, footer), "does not match its digest")
     refused(file_of(table, {b"psd": edited().encode()}), "has no digest")
     for name in (b"note", b"pandas", b"psd-series", b"psd-digesT"):
         footer = table.schema.metadata | {name: b"x"}
@@ -522,11 +519,8 @@ def test_other_content_has_another_digest_and_another_layout_in_memory_has_not()
     contents = [
         (b"psd series", header, tree),
         *((b"psd", header | more, tree) for more in ({"epsilon": "2"}, {"more": None})),
-        (b"psd", header | {"format": "4"}, tree),  # a text for a number
-        (b"psd", header),
-        *((b"psd", header, *trees) for trees in ([tree, tree], *zip(others))),
-        # The order of slices counts.
-        *((b"psd", header, *trees) for trees in ([tree, others[0]], [others[0], tree])),
+        (b"psd", header | {"psd_release": "1"}, tree),  # a text for a number
+        *((b"psd", header, other) for other in others),
     ]
     digest = content_digest(b"psd", header, tree)
     slices = [slice_digest("a", tree), slice_digest("b", tree), slice_digest("a", others[0])]

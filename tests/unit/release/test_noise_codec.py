@@ -15,7 +15,7 @@ from psd.privacy.count_noise import CountNoise
 from psd.privacy.unit import PrivacyUnit
 from psd.release.file import KEY
 from psd.release.noise_codec import is_noise, noise_fields, noise_header
-from psd.release.schema import LOSS_FORMAT, record_fields, record_header
+from psd.release.schema import record_fields, record_header
 from psd.release.series import SeriesRecord
 from psd.space.time_slices import TimeSlices
 from support.forged_releases import file_of, table_of
@@ -68,16 +68,10 @@ def in_epsilon(**options):
     return psd.Release.from_counts(psd.grid_tree(domain, 1), [5], 1, domain=domain, **options)
 
 
-def test_releases_in_epsilon_alone_keep_their_format_and_column():
+def test_the_noise_of_releases_in_epsilon_alone_follows_from_their_unit():
     release = in_epsilon(unit=PrivacyUnit(kind="user", max_contributions=3))
     assert noise_header(release.record) is None
-    assert record_header(release.record)["format"] < LOSS_FORMAT
-    assert columns_of(encode(release))[-1] == "nano_epsilon"
     assert decode(encode(release)).tree.noise == CountNoise.laplace(3)
-    # Losses of a format before the column ``loss`` are nano-epsilons, whatever the header says.
-    header = {**record_header(gaussian_record()), "method": "given", "source": "given"}
-    with pytest.raises(ReleaseFormatError, match="columns are not those of a release"):
-        decode(rewritten(encode(in_epsilon()), header))
 
 
 def test_a_series_has_one_noise_and_is_not_joined_of_releases():

@@ -53,16 +53,14 @@ def test_given_counts_are_given_again_after_loading(make, tmp_path):
     assert {release.source for release in series.releases} == {"given"}
 
 
-def test_a_release_of_the_curator_says_nothing_more_in_the_lowest_format():
+def test_a_release_of_the_curator_says_nothing_more():
     release = decode(encode(drawn()))
     assert (release.source, release.guarantee_text) == ("curator", "epsilon 1 per record")
     assert repr(release).endswith("epsilon 1 per record>")
     assert "release_source" not in release.to_geopandas()
-    # The method of given counts is "given".
-    stated = {drawn: (4, None), given: (4, None), renamed: (5, "given")}
-    for make, expected in stated.items():
+    for make, expected in {drawn: "curator", given: "given", renamed: "given"}.items():
         header = json.loads(pq.read_schema(pa.BufferReader(encode(make()))).metadata[b"psd"])
-        assert (header["format"], header.get("source")) == expected
+        assert header["source"] == expected
     assert changed(renamed(), source="curator").digest != renamed().digest
 
 

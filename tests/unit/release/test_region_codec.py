@@ -2,13 +2,11 @@
 
 import base64
 import hashlib
-import json
 import zlib
 
 import geopandas as gpd
 import numpy as np
 import pandas as pd
-import pyarrow.parquet as pq
 import pytest
 import shapely
 
@@ -46,7 +44,6 @@ def test_a_release_is_read_as_it_was_written(release, tmp_path):
             again.query(level=level).table, release.query(level=level).table
         )
     assert again.query()["id"].tolist() == ["å", "b", "c"]
-    assert json.loads(pq.read_metadata(path).metadata[b"psd"])["format"] == 7
 
 
 def content_of(release):

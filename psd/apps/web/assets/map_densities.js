@@ -11,8 +11,7 @@ const psdDensities = (() => {
     constructor(model) {
       this.model = model;
       this.side = model.meta.smooth.side;
-      this.within = model.meta.smooth.within;
-      this.least = this.within ? 0 : model.meta.smooth.rounding * Math.max(model.count[0], 0);
+      this.least = model.meta.smooth.rounding * Math.max(model.count[0], 0);
       this.scale = [0, 1].map((axis) => this.side / model.meta.lattice[axis]);
       this.surface = this.sums(1, (leaf, mass) => { mass[0] = this.points(leaf); });
       for (let pass = 1; pass < model.meta.smooth.passes; pass++) {
@@ -130,7 +129,7 @@ const psdDensities = (() => {
         const smooth = total > 0 ? value / total : even;
         return (1 - share) * smooth + share * even;
       });
-      return this.within ? shares : this.evenInLattice(leaf, shares);
+      return this.evenInLattice(leaf, shares);
     }
 
     evenInLattice(leaf, shares) {

@@ -110,8 +110,7 @@ const psdEngine = (() => {
       for (let node = 0; node < size; node++) {
         const sum = node ? total[this.parent[node]] : own[0];
         const kept = node ? unknown[this.parent[node]] : variance[0] === Infinity;
-        const keeps = sum <= 0 || (this.meta.remainders && kept);
-        slopes[node] = keeps ? slope[node] : own[node] / Math.max(sum, TINY);
+        slopes[node] = sum <= 0 || kept ? slope[node] : own[node] / Math.max(sum, TINY);
       }
       return { slope: slopes, variance: own, root: this.meta.root };
     }

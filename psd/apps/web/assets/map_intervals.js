@@ -17,19 +17,13 @@ const psdIntervals = (() => {
     const rounding = unknown ? meta.roundingVariance : TINY;
     const variance = published + bias + totals.uneven + rounding;
     const square = Math.max(z ** 2 - 1, 0);
-    let tail = square / meta.skewDivisor, { restored } = meta;
-    const skewed = meta.inference === 1 ? totals.leafVariance : totals.uneven;
-    if (meta.inference > 1) {
-      tail *= Math.min(square / (meta.tailSquare - 1), 1);
-      restored *= square / (square + 1);
-    }
-    const skew = (tail * skewed ** 2) / (Math.max(estimate, 1) * variance);
+    const tail = (square / meta.skewDivisor) * Math.min(square / (meta.tailSquare - 1), 1);
+    const restored = (meta.restored * square) / (square + 1);
+    const skew = (tail * totals.uneven ** 2) / (Math.max(estimate, 1) * variance);
     const lower = Math.max(estimate - z * Math.sqrt(variance), 0);
-    let upper = unknown ? estimate + z * Math.sqrt(variance + restored * taken) + skew : 0;
-    if (meta.inference > 1) {
-      const ofNoise = z * Math.sqrt(published + bias + rounding + restored * taken);
-      upper = Math.min(upper, estimate + totals.beyond + ofNoise);
-    }
+    const most = unknown ? estimate + z * Math.sqrt(variance + restored * taken) + skew : 0;
+    const ofNoise = z * Math.sqrt(published + bias + rounding + restored * taken);
+    const upper = Math.min(most, estimate + totals.beyond + ofNoise);
     return judged(meta, estimate, perturbation, Math.sqrt(totals.uneven), lower, upper);
   }
 

@@ -25,7 +25,6 @@ const psdWalk = (() => {
         noise: slope ** 2 * model.noise.root + rest,
         published: otherSlope ** 2 * model.published.root + otherRest,
         rounding: this.rounding,
-        leafVariance: this.leafVariance,
         uneven: this.leafVariance + shift + lineVariance,
         beyond: this.beyond,
       };
