@@ -57,7 +57,7 @@ def errors(release: psd.Release, true: np.ndarray, boxes: np.ndarray) -> np.ndar
 
 def evenly(release: psd.Release, view: str | None) -> psd.Release:
     """The same counts with a uniform density, and another view where one is asked for."""
-    choice = release.record.post_processing
+    choice = release.model.record.post_processing
     return release.with_post_processing(
         replace(choice, density="uniform", estimate=view or choice.estimate)
     )
@@ -83,9 +83,9 @@ def rows(options: argparse.Namespace, one: PointSet) -> Iterator[tuple[str, ...]
                 drawn.append(errors(evenly(release, options.view), true, boxes))
             found = np.array(drawn)
             parts = [*np.split(found[:, :-1], len(CLASSES), axis=1), found[:, -1:]]
-            parts = [figures(part) for part in parts]
-            cells = (f"{100 * mean:+.0f} ({100 * error:.0f})" for mean, error, _ in parts)
-            sizes = (f"{size:.0f}" for _, _, size in parts)
+            found_figures = [figures(part) for part in parts]
+            cells = (f"{100 * mean:+.0f} ({100 * error:.0f})" for mean, error, _ in found_figures)
+            sizes = (f"{size:.0f}" for _, _, size in found_figures)
             yield (one.name, epsilon, name, *cells, " ".join(sizes))
 
 

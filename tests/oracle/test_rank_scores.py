@@ -89,4 +89,4 @@ def test_the_log_keeps_what_was_charged():
     epsilon = np.array([4])
     curator.quantile(curator.root(), axis=0, loss=epsilon)
     epsilon[0] = 10
-    assert curator.questions[0].epsilon.tolist() == [4]
+    assert curator.questions[0].loss.tolist() == [4]

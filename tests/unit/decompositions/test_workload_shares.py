@@ -33,7 +33,7 @@ def tree_of(height, shares):
     side = 2**height
     method = psd.decompositions.Quadtree(height=height, budget="leaf")
     run = run_method(method, small_tally(side, ()), small_domain(side), NANO, RecordingSampler())
-    return replace(run[1], epsilon=np.rint(np.array(shares) * NANO).astype(np.int64)[run[1].level])
+    return replace(run[1], loss=np.rint(np.array(shares) * NANO).astype(np.int64)[run[1].level])
 
 
 def some_boxes(number=40):
