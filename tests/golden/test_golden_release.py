@@ -88,7 +88,7 @@ def test_statements_of_the_publisher_and_losses_in_rho():
         "language": "ko",
     }
     check_answers(release.query([(126.4, 37, 127, 37.5)]).table, {"estimate": [60.0]})
-    series = psd.SeriesRelease.load(GOLDEN / "gaussian.psd.parquet")
+    series = psd.load(GOLDEN / "gaussian.psd.parquet")
     assert series.digest == "36a7efa8fba18278f2058eae722a8ab83c9a8d8fddff7cd1ca59ffee357b903e"
     assert series.guarantee_text == (
         "epsilon 1 and delta 1e-6 (rho 0.024355970359) per user, at most 3 records of each, at "

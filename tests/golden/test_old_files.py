@@ -9,7 +9,6 @@ import shutil
 import pytest
 
 import psd
-from psd.api.series import SeriesRelease
 from psd.errors import InputDataError, LedgerError, ReleaseFormatError, WriteError
 from psd.ingest.tally_file import read_origins, read_tally
 from psd.version import LAST_READER
@@ -22,7 +21,6 @@ OLD = GOLDEN / "old"
 FILES = [
     ("about.psd.parquet", "release", 9, ReleaseFormatError, psd.load),
     ("days.psd.parquet", "series", 2, ReleaseFormatError, psd.load),
-    ("days.psd.parquet", "series", 2, ReleaseFormatError, SeriesRelease.load),
     ("rows.tally", "tally", 3, InputDataError, read_tally),
     ("rows.tally", "tally", 3, InputDataError, lambda path: read_origins([path])),
     ("city.ledger", "ledger", 1, LedgerError, lambda path: psd.Ledger(path).state()),

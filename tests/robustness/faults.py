@@ -41,6 +41,7 @@ from robustness.commands import later
 from robustness.kills import TESTS, environment
 from support.cli_runner import Outcome, cli
 from support.ledger_columns import BY_LON_LAT
+from support.ledger_entries import CHARGE
 from support.releases import changed
 
 # Where every fault is met: an input, a ledger, and a release that stands there already.
@@ -405,8 +406,7 @@ def while_held(args):
 
 def overspent(patch):
     """A charge above the budget, made by other software with a right chain."""
-    body = {"id": "a" * 32, "dataset": "rows", "analyst": None, "what": "build"}
-    body |= {"epsilon": 11 * NANO, "bound": 1, "region": None}
+    body = CHARGE | {"id": "a" * 32, "dataset": "rows", "epsilon": 11 * NANO, "region": None}
     with ledger_file.exclusive(LEDGER) as ledger:
         hashes = journal.replay_entries(ledger_file.rows(ledger)).hashes
         ledger_file.append(ledger, journal.entry(hashes, "charge", body))

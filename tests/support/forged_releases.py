@@ -59,7 +59,7 @@ def trees_of(table):
         own = {name: values[slices == number] for name, values in columns.items()}
         boxes = np.stack([own[name] for name in ("x0", "y0", "x1", "y1")], axis=1)
         parts = {name: own[name] for name in ("parent", "level", "count")}
-        yield SimpleNamespace(boxes=boxes, epsilon=own["loss"], **parts)
+        yield SimpleNamespace(boxes=boxes, loss=own["loss"], **parts)
 
 
 def with_key_twice(content, key, value, *, first):

@@ -263,8 +263,9 @@ def test_headers_are_read_strictly(subtests):
     whole, sliced = made(), ["2024-01", "2024-01", "2024-02", "2024-03"]
     for told, *changes in (
         ("not strict JSON", lambda h: "{", lambda h: json.dumps(h)[:-1] + ', "by": "day"}'),
-        ("other fields", lambda h: "[]", edit(more=1), of_release(more=1)),
-        ("version is not known", edit(series=3), edit(series=True)),
+        ("not a JSON object", lambda h: "[]"),
+        ("other fields", edit(more=1), edit(series=2), of_release(more=1)),
+        ("is not known; this library reads 1", edit(psd_series=2), edit(psd_series=True)),
         ("one of hour", edit(by="year"), edit(by=["month"])),
         ("bound or slices", edit(bound="year"), edit(bound=["slice"]), edit(slices="2024-01")),
         ("is repeated", edit(slices=sliced)),

@@ -45,17 +45,6 @@ def test_nonuniformity_error_of_a_cut_leaf_by_hand():
     assert row["perturbation_error"] == pytest.approx(0.25 * math.sqrt(2 * q) / (1 - q))
 
 
-def test_nonuniformity_errors_of_several_cut_leaves_add_in_squares():
-    domain = domain_of((4, 4))
-    release = psd.Release.from_counts(psd.grid_tree(domain, 2), [8] * 4, 1.0, domain=domain)
-    uneven = release.model.unevenness
-    [spread] = {*uneven.spread[release.tree.is_leaf].tolist()}
-    row = release.query([(1, 1, 2.5, 4)]).table.loc[0]
-    fractions = [0.25, 0.5, 0.125, 0.25]
-    expected = sum(8 * f * (1 - f) * (uneven.lump + spread * 8) for f in fractions)
-    assert row["nonuniformity_error"] == pytest.approx(math.sqrt(expected))
-
-
 def test_negative_cells_have_no_nonuniformity():
     half = np.array([0.5, 0.5])
     variance = nonuniformity_variance(np.array([-5.0, 4.0]), half, half, np.array([1.0, 0.0]), 4.0)

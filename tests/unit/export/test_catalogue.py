@@ -202,7 +202,7 @@ def test_the_registry_does_not_vouch_for_counts_of_others():
 
 
 def test_the_registry_states_the_model_of_local_releases_and_the_epsilon_of_series():
-    stored = psd.load(Path(__file__).parents[2] / "golden" / "local.format-8.psd.parquet")
+    stored = psd.load(Path(__file__).parents[2] / "golden" / "local.psd.parquet")
     entry = stored.catalogue("registry")
     assert entry["model"].startswith("local")
     assert "subset" in entry["implementation"]["mechanism"]

@@ -63,7 +63,7 @@ def test_files_are_polygons_or_boxes_as_they_have_columns(plain, folder, subtest
             assert answers["estimate"].tolist() == pytest.approx(expected)
     assert plain.query("b.csv")["town"].tolist() == ["A"]
     for name, error in (("w.wkt", DomainError), (folder / "no.csv", InputDataError)):
-        with subtests.test(name), pytest.raises(error):
+        with subtests.test(str(name)), pytest.raises(error):
             plain.query(name)
 
 

@@ -176,7 +176,7 @@ NO_BOXES = {
     "one axis too many": (np.zeros((2, 2, 4)), r"shape \(2, 2, 4\)"),
     "a number": (3.0, r"shape \(1, 1\)"),
     "text": ("everything", "cannot be read as GeoJSON or WKT"),
-    "words": ([("a", "b", "c", "d")], "must be geometries, or boxes"),
+    "words": ([("a", "b", "c", "d")], "got regions by name; the release counts no regions"),
     "ragged": ([(0, 0, 1, 1), (0, 0)], "must be geometries, or boxes"),
     "dictionary": ({"west": 0}, "another object"),
     "no column": (pd.DataFrame({"west": [0], "south": 0, "north": 1}), "east"),
