@@ -57,7 +57,7 @@ def test_files_are_polygons_or_boxes_as_they_have_columns(plain, folder, subtest
         ("b.parquet", BoxAreas, None),
         (folder / "b.csv", BoxAreas, None),
     ):
-        with subtests.test(name):
+        with subtests.test(str(name)):
             answers = plain.query(name, crs=crs)
             assert type(answers.areas) is kind
             assert answers["estimate"].tolist() == pytest.approx(expected)
