@@ -101,7 +101,8 @@ class H3Cells(RegionGeometry):
         for part in self._parts(np.arange(len(self))):
             polygons, reach = cell_polygons(self.cells[part])
             bounds = shapely.bounds(polygons) + reach[:, None] * np.array([-1, -1, 1, 1])
-            bounds[:, ::2] = _around(*bounds[:, ::2].T, *self.domain.bounds[::2])
+            low, _, high, _ = self.domain.bounds
+            bounds[:, ::2] = _around(bounds[:, ::2], low, high)
             for side in range(4):
                 line = self.domain.axes[side % 2]
                 edge = np.clip(bounds[:, side], line.low, line.high)
@@ -315,13 +316,14 @@ def _without_poles(cells: Integers, domain: Domain) -> Integers:
     return np.concatenate(kept) if kept else cells
 
 
-def _around(west: Floats, east: Floats, low: float, high: float) -> Floats:
+def _around(spans: Floats, low: float, high: float) -> Floats:
     """Ends along x of outlines in bounds, in which they may be again a turn further."""
-    ends = np.stack([west, east], axis=1)
+    west, east = spans.T
+    ends = spans
     for turn in (360.0, -360.0):
         met = (east + turn > low) & (west + turn < high)
         here = (east > low) & (west < high)
-        further = np.clip(np.stack([west, east], axis=1) + turn, low, high)
+        further = np.clip(spans + turn, low, high)
         both = np.clip(ends, low, high)
         both = np.stack(
             [np.minimum(both[:, 0], further[:, 0]), np.maximum(both[:, 1], further[:, 1])], axis=1
