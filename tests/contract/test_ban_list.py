@@ -337,6 +337,7 @@ ALLOWED = {
         "psd.apps.local.device stderr": "the device is a program: it prints its refusals",
         "psd._util.stage_log logging": "names of stages alone, which depend on no data",
         "psd.ledger.account warn": "where a ledger lies, and a file that was paid for before",
+        "psd.export.pmtiles warn": "how many shapes of a release or a caller tiles cannot hold",
         "psd.apps.spark.session logging": "silences PySpark, which may quote rows",
         "psd.apps.spark.session stdout": "silences PySpark, which may quote rows",
         "psd.apps.spark.session stderr": "silences PySpark, which may quote rows",
