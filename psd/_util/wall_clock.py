@@ -329,7 +329,7 @@ def _parsed(array: Any, zone: str, column: str) -> Times:
             pass
         else:
             ends = pc.fill_null(is_end, False).to_numpy(zero_copy_only=False)
-            moments = _microseconds(times, column) + ends.astype("timedelta64[D]")
+            moments: Times = _microseconds(times, column) + ends.astype("timedelta64[D]")
             shift, is_written = _shifts(offset)
             leap = np.flatnonzero(pc.fill_null(is_leap, False).to_numpy(zero_copy_only=False))
             clocks = (moments[leap] - moments[leap].astype("datetime64[D]")) // _MINUTE

@@ -151,11 +151,23 @@ def count_features(path: Path, name: str) -> int:
 
 def _lines(path: Path, name: str) -> list[str]:
     """Lines of a text file that are not blank."""
+    return [line for line in _text(path, name).splitlines() if line.strip()]
+
+
+def _text(path: Path, name: str) -> str:
+    """Text of a file in UTF-8, or in UTF-16 where it begins with its mark, as those of records."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (UnicodeDecodeError, OSError):
-        raise InputDataError(f"{name} {path} is not UTF-8 text") from None
-    return [line for line in text.splitlines() if line.strip()]
+        content = path.read_bytes()
+        is_wide = content.startswith((b"\xff\xfe", b"\xfe\xff"))
+        return content.decode("utf-16" if is_wide else "utf-8-sig")
+    except UnicodeDecodeError:
+        fault = (
+            "is not in UTF-8; save it as text in UTF-8, such as with `iconv -f windows-1252 -t "
+            "utf-8` if it is in windows-1252 or latin-1"
+        )
+    except OSError:
+        fault = "cannot be read"
+    raise InputDataError(f"{name} {path} {fault}")
 
 
 def _file_table(path: Path, name: str, layer: str | None) -> pandas.DataFrame:
@@ -307,13 +319,11 @@ def _csv(path: Path, name: str, needed: tuple[str, ...] = ()) -> tuple[pandas.Da
     import pandas as pd
 
     no_table = f"{name} {path} is not a UTF-8 CSV file with a first line of names"
+    text = _text(path, name)
     try:
-        start = path.read_bytes()
-        encoding = "utf-16" if start.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
-        text = start.decode(encoding)
         header = re.split(r"[\r\n]", text, maxsplit=1)[0]
         found = [(DELIMITERS[word], split_names(header, word)) for word in AUTOMATIC]
-    except (ValueError, OSError, csv.Error):  # the block calls no function with refusals
+    except (ValueError, csv.Error):  # the block calls no function with refusals
         raise InputDataError(no_table) from None
     if is_separator_line(header):
         raise InputDataError(

@@ -122,8 +122,9 @@ def expected_cells(domain: Domain, resolution: int) -> float:
 def cell_polygons(cells: Integers) -> tuple[NDArray[np.object_], Floats]:
     """ClippedPolygons of cells in degrees, and how far their sides may be from straight lines.
 
-    Sides are arcs of great circles. The bound is twice the distance of the middle of the arc from
-    the middle of the straight line.
+    A cell across longitude 180 goes on beyond it, so that only cells around a pole are wider than
+    180 degrees; those have no outline of longitudes and latitudes. Sides are arcs of great circles.
+    The bound is twice the distance of the middle of the arc from the middle of the straight line.
     """
     import shapely
 
@@ -133,6 +134,10 @@ def cell_polygons(cells: Integers) -> tuple[NDArray[np.object_], Floats]:
     vertices = np.array([vertex[::-1] for ring in rings for vertex in ring]).reshape(-1, 2)
     owner = np.repeat(np.arange(len(cells)), number)
     first = np.cumsum(number) - number
+    if len(cells):
+        ends = (ends.reduceat(vertices[:, 0], first) for ends in (np.maximum, np.minimum))
+        is_across = np.subtract(*ends) > 180
+        vertices[is_across[owner] & (vertices[:, 0] < 0), 0] += 360
     following = np.arange(1, len(vertices) + 1)
     following[first + number - 1] = first
     bend = np.zeros(len(cells))
@@ -149,7 +154,8 @@ def _bends(start: Floats, stop: Floats) -> Floats:
     lon = np.degrees(np.arctan2(middle[:, 1], middle[:, 0]))
     lat = np.degrees(np.arctan2(middle[:, 2], np.hypot(middle[:, 0], middle[:, 1])))
     straight = (start + stop) / 2
-    return np.asarray(np.hypot(lon - straight[:, 0], lat - straight[:, 1]))
+    east = lon - straight[:, 0]
+    return np.asarray(np.hypot(east - 360 * np.round(east / 360), lat - straight[:, 1]))
 
 
 def _directions(vertices: Floats) -> Floats:

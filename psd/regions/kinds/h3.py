@@ -6,7 +6,7 @@ above are unions of what has their index.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -101,6 +101,8 @@ class H3Cells(RegionGeometry):
         for part in self._parts(np.arange(len(self))):
             polygons, reach = cell_polygons(self.cells[part])
             bounds = shapely.bounds(polygons) + reach[:, None] * np.array([-1, -1, 1, 1])
+            low, _, high, _ = self.domain.bounds
+            bounds[:, ::2] = _around(bounds[:, ::2], low, high)
             for side in range(4):
                 line = self.domain.axes[side % 2]
                 edge = np.clip(bounds[:, side], line.low, line.high)
@@ -113,7 +115,10 @@ class H3Cells(RegionGeometry):
         for rows, outline, polygons, reach in self._outlines(region):
             corners = self.domain.from_lattice(boxes[rows])
             corners += reach[outline][:, None] * np.array([-1, -1, 1, 1])
-            met[rows] = EdgeIndex.from_polygons(polygons).meets(outline, corners)
+            sides = EdgeIndex.from_polygons(polygons)
+            met[rows] = sides.meets(outline, corners)
+            for some, turned in _turned(polygons, outline, corners):
+                met[rows[some]] |= sides.meets(outline[some], turned)
         return met
 
     def clipped_area(self, region: Integers, boxes: Integers) -> Floats:
@@ -121,7 +126,11 @@ class H3Cells(RegionGeometry):
         area = (boxes[:, 2:] - boxes[:, :2]).prod(axis=1).astype(np.float64)
         for rows, outline, polygons, _ in self._outlines(region):
             corners = self.domain.from_lattice(boxes[rows])
-            area[rows] *= EdgeIndex.from_polygons(polygons).fractions(outline, corners)
+            sides = EdgeIndex.from_polygons(polygons)
+            share = sides.fractions(outline, corners)
+            for some, turned in _turned(polygons, outline, corners):
+                share[some] += sides.fractions(outline[some], turned)
+            area[rows] *= np.minimum(share, 1.0)
         return np.asarray(area)
 
     def _outlines(self, region: Integers) -> Any:
@@ -142,9 +151,16 @@ class H3Cells(RegionGeometry):
         """See `RegionGeometry.shapes`."""
         import shapely
 
-        clipped: NDArray[np.object_] = shapely.intersection(
-            cell_polygons(self.cells[region])[0], shapely.box(*self.domain.bounds)
-        )
+        polygons, _ = cell_polygons(self.cells[region])
+        own = np.arange(len(polygons))
+        whole = np.tile(np.array(self.domain.bounds), (len(polygons), 1))
+        clipped: NDArray[np.object_] = shapely.intersection(polygons, shapely.box(*whole.T))
+        for some, turned in _turned(polygons, own, whole):
+            turn = turned[0, 0] - whole[0, 0]
+            beyond = shapely.intersection(polygons[some], shapely.box(*turned.T))
+            beyond = shapely.transform(beyond, lambda xy, turn=turn: xy - [turn, 0])
+            filled = shapely.area(beyond) > 0
+            clipped[some[filled]] = shapely.union(clipped[some[filled]], beyond[filled])
         return clipped
 
     @cached_property
@@ -238,7 +254,7 @@ def hierarchy_from_h3(
     ParameterError
         If a resolution is out of range, or there are more than 2^22 cells.
     DomainError
-        If the CRS is not EPSG:4326, or a cell contains a pole or crosses the antimeridian.
+        If the CRS is not EPSG:4326, or the bounds have a part of a cell around a pole.
     MissingExtraError
         If the library h3 is not installed.
     """
@@ -264,9 +280,9 @@ hierarchy = hierarchy_from_h3
 
 def _cells_of(domain: Domain, resolution: int, boundary: Boundary | None) -> Integers:
     """Cells in which a record of the bounds, or of the boundary, may be."""
-    inside, beside = cells_in_bounds(domain, resolution)
-    cells = np.sort(np.concatenate([inside, beside]))
-    _check_longitudes(cells)
+    inside, beside = (
+        _without_poles(cells, domain) for cells in cells_in_bounds(domain, resolution)
+    )
     geometry = H3Cells(domain=domain, cells=beside, resolutions=(resolution,))
     lattice = np.tile(np.array([0, 0, *domain.lattice]), (len(beside), 1))
     met = beside[geometry.meets(np.arange(len(beside)), lattice)]
@@ -278,17 +294,56 @@ def _cells_of(domain: Domain, resolution: int, boundary: Boundary | None) -> Int
     return within
 
 
-def _check_longitudes(cells: Integers) -> None:
-    """Refuse cells around a pole or across the antimeridian."""
+def _without_poles(cells: Integers, domain: Domain) -> Integers:
+    """Cells but those around a pole; bounds that such a cell has a part of are refused."""
     import shapely
 
+    kept = []
     for start in range(0, len(cells), _PER_BATCH):
-        bounds = shapely.bounds(cell_polygons(cells[start : start + _PER_BATCH])[0])
-        if (bounds[:, 2] - bounds[:, 0] > 180).any():
+        part = cells[start : start + _PER_BATCH]
+        west, south, east, north = shapely.bounds(cell_polygons(part)[0]).T
+        is_polar = east - west > 180
+        # Sides are arcs that bend to the pole, so a vertex is the farthest from it.
+        met = np.where(north > 0, domain.bounds[3] > south, domain.bounds[1] < north)
+        if (is_polar & met).any():
+            latitude = np.where(north > 0, south, north)[is_polar & met][0]
             raise DomainError(
-                "bounds must have no cell of h3 around a pole or across the antimeridian; "
-                "narrow them, or take finer cells"
+                "bounds must have no part of a cell of h3 around a pole, whose outline is no "
+                f"polygon of longitudes and latitudes; end them at latitude {latitude:.6f}, or "
+                "take finer cells"
             )
+        kept.append(part[~is_polar])
+    return np.concatenate(kept) if kept else cells
+
+
+def _around(spans: Floats, low: float, high: float) -> Floats:
+    """Ends along x of outlines in bounds, in which they may be again a turn further."""
+    west, east = spans.T
+    ends = spans
+    for turn in (360.0, -360.0):
+        met = (east + turn > low) & (west + turn < high)
+        here = (east > low) & (west < high)
+        further = np.clip(spans + turn, low, high)
+        both = np.clip(ends, low, high)
+        both = np.stack(
+            [np.minimum(both[:, 0], further[:, 0]), np.maximum(both[:, 1], further[:, 1])], axis=1
+        )
+        ends = np.where(met[:, None], np.where(here[:, None], both, further), ends)
+    return ends
+
+
+def _turned(
+    polygons: NDArray[np.object_], outline: Integers, boxes: Floats
+) -> Iterator[tuple[Integers, Floats]]:
+    """Boxes that may meet their outline a turn further east or west, and the boxes there."""
+    import shapely
+
+    west, _, east, _ = shapely.bounds(polygons).T
+    for turn in (360.0, -360.0):
+        turned = boxes + np.array([turn, 0, turn, 0])
+        some = np.flatnonzero((east[outline] > turned[:, 0]) & (west[outline] < turned[:, 2]))
+        if some.size:
+            yield some, turned[some]
 
 
 def _check_crs(domain: Domain) -> None:

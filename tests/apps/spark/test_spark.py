@@ -115,7 +115,7 @@ def test_refused_before_anything_is_read(subtests, spark):
         (["a.csv", "a.csv"], Columns(), InputDataError, "repeated"),
         (TABLE, Columns(), InputDataError, "Spark cannot read"),
         ("a.csv", Columns(x="lat"), ParameterError, "different columns"),
-        ("a.csv", Columns(geometry="geom"), ParameterError, "name x= and y="),
+        ("a.csv", Columns(geometry="geom"), ParameterError, "name x=NAME and y=NAME"),
         ("a.csv", Columns(encoding="utf-16"), ParameterError, "not supported by the engine spark"),
         ("a.csv", Columns(skip_rows=1), ParameterError, "not supported by the engine spark"),
         ("a.csv", Columns(time="t", time_zone="Mars"), ParameterError, "time_zone"),

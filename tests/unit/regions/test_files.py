@@ -1,6 +1,7 @@
 """Regions in files, or by sizes: what is read, what is repaired, and what is refused before."""
 
 import os
+from functools import partial
 from pathlib import Path
 
 import geopandas as gpd
@@ -263,3 +264,31 @@ def test_boxes_are_read_as_records_are(tmp_path, subtests):
         path.write_text(content)
         with subtests.test(content), pytest.raises(InputDataError, match=words):
             read_boxes(path)
+
+
+def test_text_is_in_utf_8_or_utf_16_or_refused_with_advice(tmp_path, subtests):
+    """The same for all readers of public text; letters of Windows are no reason to guess."""
+    table = "id,west,south,east,north\nCafé,1,2,3,4\n"
+    shapes = 'id,wkt\nCafé,"POLYGON ((1 2, 3 2, 3 4, 1 2))"\n'
+    lines = "POLYGON ((1 2, 3 2, 3 4, 1 2))\n\n"
+    readers = {
+        "boxes.csv": (read_boxes, table),
+        "table.csv": (read_table, table),
+        "polygons.csv": (partial(read_polygons, crs="EPSG:4326"), shapes),
+        "polygons.wkt": (partial(read_polygons, crs="EPSG:4326"), lines),
+    }
+    for name, (read, text) in readers.items():
+        path = tmp_path / name
+        for encoding in ("utf-8", "utf-8-sig", "utf-16"):
+            with subtests.test(name, encoding=encoding):
+                path.write_bytes(text.encode(encoding))
+                found = read(path)
+                assert len(found) == 1
+                assert "id" not in found or found["id"].tolist() == ["Café"]
+        for encoding in ("latin-1", "windows-1252"):
+            with subtests.test(name, encoding=encoding):
+                path.write_bytes((text + "é").encode(encoding))
+                with pytest.raises(InputDataError) as raised:
+                    read(path)
+                assert f"{path} is not in UTF-8; save it as text in UTF-8" in str(raised.value)
+                assert "iconv -f windows-1252 -t utf-8" in str(raised.value)

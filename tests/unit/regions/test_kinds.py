@@ -171,8 +171,18 @@ def test_a_forged_release_is_refused(subtests):
             RegionHierarchy.from_table(*case)
 
 
+ACROSS = [
+    (psd.Domain(bounds=bounds), resolution)
+    for bounds in ((170, -20, 180, -10), (-180, 60, -170, 70), (-180, -80, 180, 80))
+    for resolution in (1, 2, 4)
+    if resolution < 4 or bounds[2] - bounds[0] < 180
+]
+"""Bounds that end at longitude 180, which cells pass."""
+
+
 @pytest.mark.parametrize(
-    ("domain", "resolution"), [(SEOUL, 5), (SEOUL, 8), (NORWAY, 2), (NORWAY, 4), (SEOUL, 0)]
+    ("domain", "resolution"),
+    [(SEOUL, 5), (SEOUL, 8), (NORWAY, 2), (NORWAY, 4), (SEOUL, 0), *ACROSS],
 )
 def test_records_are_in_the_cells_of_the_library(domain, resolution):
     found = hierarchy_from_h3(str(resolution), domain)
@@ -218,7 +228,8 @@ def test_levels_and_bounds_that_are_refused(monkeypatch, subtests):
     assert hierarchy_from_h3((5, 7), small).levels[1].ids[0]  # a tuple
     table = [
         ("h3 needs bounds in EPSG:4326, got EPSG:3857", PLANE),
-        ("around a pole or across the antimeridian", psd.Domain(bounds=(170, 60, 180, 70))),
+        ("around a pole, .*; end them at latitude 8", psd.Domain(bounds=(170, 60, 180, 90))),
+        ("around a pole, .*; end them at latitude -8", psd.Domain(bounds=(-180, -90, 180, 9))),
     ]
     refused(subtests, DomainError, table, lambda domain: hierarchy_from_h3("2", domain))
     monkeypatch.setitem(sys.modules, "h3.api.basic_int", None)
@@ -285,3 +296,33 @@ def test_a_quadkey_begins_with_that_of_its_parent():
     world = psd.Domain(bounds=(-2e7, -2e7, 2e7, 2e7), crs="EPSG:3857")
     codes = hierarchy_from_tiles("3", world), hierarchy_from_tiles("3", world, codes="xyz")
     assert codes[0].levels[0].ids[list(codes[1].levels[0].ids).index("3/3/5")] == "213"
+
+
+@pytest.mark.parametrize(("domain", "resolution"), ACROSS)
+def test_cells_across_longitude_180_have_a_part_at_each_end(domain, resolution):
+    found = hierarchy_from_h3(str(resolution), domain)
+    west, south, east, north = domain.bounds
+    shapes, sides = found.shapes(), np.array(domain.bounds)
+    assert shapely.is_valid(shapes).all()
+    assert np.isin(shapely.get_type_id(shapes), (3, 6)).all()
+    ends = shapely.bounds(shapes[~shapely.is_empty(shapes)])
+    assert (ends[:, :2] >= sides[:2]).all()
+    assert (ends[:, 2:] <= sides[2:]).all()
+    whole = (east - west) * (north - south)
+    assert shapely.area(shapes).sum() == pytest.approx(whole, rel=1e-2)
+    area = found.clipped_area(np.arange(found.size), found.boxes) / np.prod(domain.lattice)
+    assert area.sum() == pytest.approx(shapely.area(shapes).sum() / whole, rel=1e-6)
+    assert (found.part_outside >= 0).all()
+    assert (found.part_outside <= 1).all()
+    across = shapely.get_num_geometries(shapes) > 1
+    assert across.any() == (east - west == 360)
+    x, y = points(domain, 3000)
+    region = found.assign(x, y)
+    column, row, _ = domain.quantise(x, y)
+    boxes = np.stack([column, row, column + 1, row + 1], axis=1)
+    assert found.meets(region, boxes).all()
+    assert (boxes[:, :2] >= found.boxes[region][:, :2]).all()
+    assert (boxes[:, 2:] <= found.boxes[region][:, 2:]).all()
+    # Boxes of other records seldom meet a region, but where there are few.
+    other = found.meets(np.roll(region, 7), boxes)
+    assert other.mean() < 2 * len(np.unique(region)) ** -0.5
