@@ -66,7 +66,7 @@ def test_errors_are_numbers_for_extreme_budgets():
             parent=shape.parent,
             level=shape.level,
             count=shape.count,
-            loss=np.where(shape.epsilon > 0, 10**exponent * NANO, 0).astype(int),
+            loss=np.where(shape.loss > 0, 10**exponent * NANO, 0).astype(int),
         )
         table = release_of(tree).query(random_queries(rng, LATTICE, 30)).table
         numbers = table.drop(columns=["id", "quality"]).to_numpy(float)
@@ -84,7 +84,7 @@ def test_errors_are_the_spread_of_answers_when_the_noise_is_drawn_again():
     truth = rng.integers(0, 300, len(shape))
     boxes = random_queries(rng, LATTICE, 12)
     weights = np.array([leaf_fractions(shape, box) for box in boxes])
-    p = -np.expm1(-np.maximum(shape.epsilon, 1) / NANO)
+    p = -np.expm1(-np.maximum(shape.loss, 1) / NANO)
     noise = rng.geometric(p, (draws, len(shape))) - rng.geometric(p, (draws, len(shape)))
     answers = np.empty((draws, len(boxes)))
     for draw in range(draws):
@@ -92,8 +92,8 @@ def test_errors_are_the_spread_of_answers_when_the_noise_is_drawn_again():
             boxes=shape.boxes,
             parent=shape.parent,
             level=shape.level,
-            count=np.where(shape.epsilon > 0, truth + noise[draw], 0),
-            loss=shape.epsilon,
+            count=np.where(shape.loss > 0, truth + noise[draw], 0),
+            loss=shape.loss,
         )
         answers[draw] = weights @ infer_counts(tree).signed[tree.is_leaf]
     release = changed(release_of(shape), post_processing=SIGNED)

@@ -169,8 +169,8 @@ def test_from_errors_and_records_to_a_styled_map_in_qgis(plugin, tmp_path):
                           "OUTPUT": str(tmp_path / "map.gpkg")}),
         ("psd:export", {"RELEASE": release, "SIZE": "20 10", "LOAD_LAYER": True,
                         "OUTPUT": str(tmp_path / "cells.tif")}),
-        ("psd:plan", {"AREA_KM2": 605, "COUNT": 10000, "EPSILONS": "1", "METHODS": "quadtree",
-                      "DENSITIES": "uniform", "SIZES": "1%", "RUNS": 1,
+        ("psd:plan", {"AREA": 605, "COUNT": 10000, "EPSILON": "1", "METHODS": "quadtree",
+                      "DENSITY": "uniform", "SIZES": "1%", "RUNS": 1,
                       "OUTPUT": str(tmp_path / "plan.csv")}),
     )  # fmt: skip
     assert built["OUTPUT"] == release
@@ -203,8 +203,8 @@ def test_qgis_process_knows_the_plugin(plugin, tmp_path):
         )  # fmt: skip
 
     assert process("plugins", "enable", "psd_qgis").returncode == 0
-    words = ["AREA_KM2=605", "COUNT=10000", "EPSILONS=1", "METHODS=quadtree", "SIZES=1%",
-             "DENSITIES=uniform", "RUNS=1", f"OUTPUT={tmp_path}/plan.csv"]  # fmt: skip
+    words = ["AREA=605", "COUNT=10000", "EPSILON=1", "METHODS=quadtree", "SIZES=1%",
+             "DENSITY=uniform", "RUNS=1", f"OUTPUT={tmp_path}/plan.csv"]  # fmt: skip
     done = process("run", "psd:plan", "--", *words)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "quadtree" in (tmp_path / "plan.csv").read_text()

@@ -26,10 +26,10 @@ def check(place, before):
         assert code == "0"
     else:  # the answer was in the state, or published
         assert draws
-        assert code == ("0" if len(left) == 1 else "2")  # published now, or refused as added
+        assert code == ("0" if len(left.slices) == 1 else "2")  # published now, or refused as added
     old, new = before.releases[0].record.tree, series.releases[0].record.tree
     assert old.count.tolist() == new.count.tolist()
-    if len(left) == 2:
+    if len(left.slices) == 2:
         assert left.digest == series.digest
     state = Ledger(place / "city.ledger").verify(releases=place / "out")
     [charge] = state.charges.values()
@@ -38,7 +38,7 @@ def check(place, before):
     assert not {
         name for name in names if name.startswith((".psd-", "city.stream-", "city.ledger-"))
     }
-    return was_killed, bool(draws), bool(again), len(left)
+    return was_killed, bool(draws), bool(again), len(left.slices)
 
 
 # Killed or not; drawn; drawn again; slices in the series file.

@@ -20,7 +20,7 @@ BESIDE = "families that overlap, accounted as if they were disjoint"
 def layers_take_the_largest(self, kind, cells, nano):
     layer = self._layers[cells.layer]
     growing = layer.growing
-    if not layer.charges.charge(cells.nodes, nano, self.epsilon):
+    if not layer.charges.charge(cells.nodes, nano, self.loss):
         raise BudgetError("too much within one layer")
     boxes, curve = growing.boxes[cells.nodes], growing.curve
     self._questions.append(ChargedQuestion(kind=kind, boxes=boxes, epsilon=nano, curve=curve))

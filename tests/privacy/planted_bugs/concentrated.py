@@ -77,8 +77,8 @@ def nano_epsilon_for_parts_of_rho():
 def epsilon_for_rho(original, self, *args, **options):
     """A budget with a delta has its epsilon for questions that are charged in rho."""
     original(self, *args, **options)
-    self.epsilon = self._budget.loss.epsilon * 1_000
-    self._budget._total = self.epsilon
+    self.loss = self._budget.loss.epsilon * 1_000
+    self._budget._total = self.loss
 
 
 @planted(test=PAID + "_is_paid_for_as_the_epsilon_of_its_draws[a bound]")
