@@ -407,7 +407,8 @@ def while_held(args):
 def overspent(patch):
     """A charge above the budget, made by other software with a right chain."""
     body = {"id": "a" * 32, "dataset": "rows", "analyst": None, "what": "build"}
-    body |= {"epsilon": 11 * NANO, "bound": 1, "region": None}
+    body |= {"epsilon": 11 * NANO, "rho": None, "delta": None, "bound": 1, "region": None}
+    body |= {"slices": None, "files": [], "terms": {}}
     with ledger_file.exclusive(LEDGER) as ledger:
         hashes = journal.replay_entries(ledger_file.rows(ledger)).hashes
         ledger_file.append(ledger, journal.entry(hashes, "charge", body))
