@@ -11,5 +11,6 @@ REGION = {
 }  # fmt: skip
 CHARGE = {
     "id": "c", "dataset": "visits", "analyst": None, "what": "build", "epsilon": 7, "bound": 1,
-    "region": REGION, "files": ["ab", "cd"], "slices": None, "rho": None, "delta": None, "terms": {},
+    "region": REGION, "files": ["ab", "cd"], "slices": None, "rho": None, "delta": None,
+    "terms": {},
 }  # fmt: skip

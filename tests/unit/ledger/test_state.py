@@ -97,7 +97,9 @@ def test_rows_apart_do_not_add_up_and_users_do():
     assert {at: state.spent("visits", Extent(region=region(at))) for at in sums} == sums
     charges = charge("people", 30, bounds=WEST), charge("people", 40, bounds=EAST)
     for unit, zone in (("user", None), ("user-day", "Asia/Seoul")):
-        state = state_of([dataset_of(name="people", budget=100, unit=unit, time_zone=zone)], *charges)
+        state = state_of(
+            [dataset_of(name="people", budget=100, unit=unit, time_zone=zone)], *charges
+        )
         for bounds in (WEST, (5, 5, 6, 6)):
             assert state.spent("people", Extent(region=region(bounds))) == 70
 
