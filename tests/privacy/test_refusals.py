@@ -537,7 +537,11 @@ def test_a_part_is_empty_if_no_record_was_read(room):
 
 
 # A column of ids, one of times that is not registered, and one that does not exist.
-@pytest.mark.parametrize("column", [("--x", "user"), ("--time", "day"), ("--x", "none")])
+@pytest.mark.parametrize(
+    "column",
+    [("--x", "user"), ("--time", "day"), ("--x", "none")],
+    ids=lambda column: "=".join(column).lstrip("-"),
+)
 def test_a_reading_that_is_not_registered_is_charged_before_a_record_is_read(room, column):
     """Whether a column holds numbers or times in range would be told at no cost."""
     code, _, err = room.build(BASE, BOX, column, paid=True)[:3]
