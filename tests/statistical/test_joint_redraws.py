@@ -24,7 +24,7 @@ DRAWS = 1500
 def unmeasured(shape, epsilon):
     """A tree with an epsilon for each node and no counts."""
     nodes = len(shape)
-    return replace(shape, count=np.zeros(nodes, int), epsilon=np.broadcast_to(epsilon, nodes))
+    return replace(shape, count=np.zeros(nodes, int), loss=np.broadcast_to(epsilon, nodes))
 
 
 def signed_joint(tree, boxes, **options):

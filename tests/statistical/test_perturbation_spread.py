@@ -158,7 +158,7 @@ def test_errors_are_predicted_where_few_cells_are_full(name, estimate):
     for draw in range(60):
         noisy[tree.loss > 0] = counts[draw]
         signed, published = (
-            release_of(with_counts(tree, noisy), name, view).query(boxes)
+            release_of(with_counts(tree, noisy), name, view).query(boxes).table
             for view in ("signed", estimate)
         )
         true[draw] = published.estimate - exact

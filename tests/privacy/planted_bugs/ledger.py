@@ -54,7 +54,7 @@ def check_then_act(patience=10):
             all_looked.wait()
         except threading.BrokenBarrierError:  # processes cannot meet, so each gives the others time
             time.sleep(0.5)
-        body = {"id": secrets.token_hex(16), "dataset": name, "analyst": analyst}
+        body = {"id": secrets.token_hex(16), "dataset": name, "analyst": analyst, "files": []}
         with exclusive(self.path) as ledger:
             state = replay_entries(rows(ledger))
             append(ledger, entry(state.hashes, "charge", body | _body(claim)))
