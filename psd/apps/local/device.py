@@ -44,7 +44,7 @@ MAX_EPSILON, MAX_ANSWERS, MAX_ROUNDS, MAX_CAMPAIGN = 1_000, 65_536, 16, 2**25
 MAX_MASK, MAX_COHORTS, MAX_TABLE = 4_096, 1_024, 2**24  # bits, cohorts, and reports of hashing
 NUMBER_EPSILON: Final = (NANO // 1_000, 12 * NANO)  # for which the weights fit into a word
 PLACES, _MAX_STORE, _EXP_BITS, _WAIT = ("places", "regions"), 2**24, 128, 10.0
-LAST_READER: Final = "3621badf"  # the last commit that reads stores of older formats
+LAST_READER: Final = "3621badf"  # the commit that reads older stores, which have another key
 
 
 class DeviceError(Exception):
@@ -674,21 +674,17 @@ class Store:
             is_whole = value["psd-device"] == 1 and {type(each) for each in sums} == {int}
             if is_whole and value["digest"] == campaign_digest(value):
                 return cls(path, value["cap"], value["answers"], value.get("secret", ""))
-        # Stores of older formats have another key, as their numbers were 1 and 2.
         if isinstance(value, dict) and str(older := value.get("psd-store")) in ("1", "2"):
-            raise DeviceError(
-                f"store has the old store format {older}; this device reads the new store format 1 "
-                f"alone, and commit {LAST_READER} is the last that reads the old ones; what was "
-                "spent stays spent, and a new store is no fresh budget", 9,
-            )  # fmt: skip
+            told = f"store has the old store format {older}; commit {LAST_READER} reads it last; "
+            told += "what was spent stays spent, and a new store is no fresh budget"
+            raise DeviceError(told, 9)
         raise DeviceError("store is damaged or of another kind; this device answers no more", 9)
 
     def content(self) -> bytes:
         """Bytes of the file."""
         value: dict[str, Any] = {"psd-device": 1, "cap": self.cap, "answers": self.answers}
         value |= {"secret": self.secret} if self.secret else {}
-        value["digest"] = campaign_digest(value)
-        return canonical_json(value).encode() + b"\n"
+        return canonical_json(value | {"digest": campaign_digest(value)}).encode() + b"\n"
 
     def save(self, to: str | None = None) -> None:
         """Replace the file, synced; at any moment it is the old one or the new one."""
@@ -708,9 +704,8 @@ class Store:
             os.fsync(folder)
             os.close(folder)
         except FileExistsError:
-            raise DeviceError(
-                "store exists; it is not replaced" if to else "store is in use", 9
-            ) from None
+            told = "store exists; it is not replaced" if to else "store is in use"
+            raise DeviceError(told, 9) from None
         except OSError as error:
             raise DeviceError(f"store cannot be written: {error.strerror}", 6) from None
 
