@@ -29,7 +29,7 @@ from common import cpu_seconds, study, tally_of, write_table
 from data_sets import PointSet, add_sets, chosen_sets
 
 import psd
-from psd.apps.choosing import Catchments, PriceList, PriceMap, Sites, choose
+from psd.apps.choosing import CandidateAreas, PriceList, PriceMap, Sites, choose
 from psd.mechanisms.choice_laws import permute_and_flip_probabilities
 from psd.mechanisms.permute_and_flip import choice_rate
 from psd.privacy.epsilon import parse_epsilon
@@ -52,7 +52,7 @@ def candidates(one: PointSet, others: pd.DataFrame, number: int, radius: float, 
     """Catchments around rows that are not in the sample."""
     chosen = others.sample(number, random_state=round(radius) + seed)
     ids = [str(index) for index in range(number)]
-    places = Catchments.around(ids, chosen[["lon", "lat"]].to_numpy(), radius)
+    places = CandidateAreas.around(ids, chosen[["lon", "lat"]].to_numpy(), radius)
     return Sites(catchments=places, bounds=one.bounds)
 
 
@@ -135,7 +135,7 @@ def times(options: argparse.Namespace) -> Iterator[tuple[str, ...]]:
         centres = np.clip(rng.normal(0, 0.08, (10_000, 2)), -0.2, 0.2) + np.array([127, 37.5])
         ids = [str(index) for index in range(10_000)]
         for radius in (300.0, 2000.0):
-            sites = Sites(catchments=Catchments.around(ids, centres, radius), bounds=box)
+            sites = Sites(catchments=CandidateAreas.around(ids, centres, radius), bounds=box)
             asked = cpu_seconds(lambda: psd.ask(path, box=box, **pay), 3)
             chosen = cpu_seconds(partial(choose, path, sites, **pay), 3)
             what = f"10,000 sites of {radius:g} m"

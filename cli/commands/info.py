@@ -222,10 +222,10 @@ def _level_rows(release: Release) -> list[dict[str, Any]]:
     measure = release.tree.noise.measure
     rows, noise, measured = [], release.tree.noise, measure_record(release.model.record)
     for depth, level in enumerate(release.tree.levels):
-        nano = int(release.tree.loss[level].max())
+        loss = int(release.tree.loss[level].max())
         unit = release.unit
         deviation = (
-            float(noise.variance(np.array([nano]))[0] ** 0.5) / unit.scale
+            float(noise.variance(np.array([loss]))[0] ** 0.5) / unit.scale
             if release.model.record.local is None
             else float(measured.variance[level].min() ** 0.5)
         )
@@ -234,8 +234,8 @@ def _level_rows(release: Release) -> list[dict[str, Any]]:
                 "level": depth,
                 "cells": level.stop - level.start,
                 "measured": int((release.tree.loss[level] > 0).sum()),
-                measure.name: measure.text(nano) or "0",
-                "noise_per_cell": round(deviation, 2) if nano else None,
+                measure.name: measure.text(loss) or "0",
+                "noise_per_cell": round(deviation, 2) if loss else None,
             }
         )
     return rows

@@ -351,7 +351,7 @@ class Curator:
         """Noisy number of records in each cell.
 
         Sensitivity: k, the maximum number of records of one user; 1 where a record is the unit.
-        Charged to: every point of the cell, epsilon once.
+        Charged to: every point of the cell, the loss once.
         Proof: a record changes the count of the one cell it lies in by 1. Discrete Laplace
         noise of scale k / epsilon changes probability by exp(epsilon / k) per unit [1]_, so k
         records of a user, in whichever cells, change it by at most exp(epsilon).
@@ -364,7 +364,7 @@ class Curator:
         cells : Cells
             Cells to count, each once.
         loss : array_like of int, shape () or (n,)
-            Charged for each cell, above 0: loss-epsilon, or 1e-12 of rho.
+            Charged for each cell, above 0: nano-epsilon, or 1e-12 of rho.
 
         Returns
         -------
@@ -375,9 +375,9 @@ class Curator:
         Raises
         ------
         BudgetError
-            If a point would be charged more than epsilon in all; nothing is drawn.
+            If a point would be charged more than the budget in all; nothing is drawn.
         ParameterError
-            If an epsilon is not above 0 or far too small, or a cell is counted twice.
+            If a loss is not above 0 or far too small, or a cell is counted twice.
 
         References
         ----------
@@ -411,7 +411,7 @@ class Curator:
 
         Sensitivity: max(p, q - p) k of the score -abs(q below(s) - p n), n being the cell's own
         number of records; the score is an integer.
-        Charged to: every point of the cell, epsilon once.
+        Charged to: every point of the cell, the loss once.
         Proof: a record at or above line s changes q below - p n by -p, one below it by q - p,
         so no score changes by more than max(p, q - p), and k records of a user by k times that.
         The exponential mechanism with weights exp(epsilon score / (2 sensitivity)) over the
@@ -429,7 +429,7 @@ class Curator:
         axis : int
             0 for a line of constant x, 1 for y.
         loss : array_like of int, shape () or (n,)
-            Charged for each cell, above 0: loss-epsilon, or 1e-12 of rho.
+            Charged for each cell, above 0: nano-epsilon, or 1e-12 of rho.
         p, q : array_like of int, shape () or (n,)
             The quantile p/q, 0 < p < q; 1/2 is the median.
 
@@ -442,9 +442,9 @@ class Curator:
         Raises
         ------
         BudgetError
-            If a point would be charged more than epsilon in all; nothing is drawn.
+            If a point would be charged more than the budget in all; nothing is drawn.
         ParameterError
-            If p and q are not in order or an epsilon is not above 0.
+            If p and q are not in order or a loss is not above 0.
 
         References
         ----------
@@ -481,7 +481,7 @@ class Curator:
         below and above the line and h of a part is the sum over its bins of abs(x - mean), x
         being the records in the bin and mean their average over all bins of the part, rounded
         down to an integer.
-        Charged to: every point of the cell, epsilon once.
+        Charged to: every point of the cell, the loss once.
         Proof: let a part have m bins, occupied or not. A record more in one of them moves that
         bin's x - mean by 1 - 1/m and the m - 1 others by -1/m, so before rounding h moves by at
         most 2 (1 - 1/m). A user's j records in W and k - j in E move h(W) by less than 2j, or
@@ -499,7 +499,7 @@ class Curator:
         axis : int
             0 for a line of constant x, 1 for y.
         loss : array_like of int, shape () or (n,)
-            Charged for each cell, above 0: loss-epsilon, or 1e-12 of rho.
+            Charged for each cell, above 0: nano-epsilon, or 1e-12 of rho.
         bins : int
             Bins per side of the domain, 1 to 1,024; a cell has those that it meets. Public.
         lines : int
@@ -515,9 +515,9 @@ class Curator:
         Raises
         ------
         BudgetError
-            If a point would be charged more than epsilon in all; nothing is drawn.
+            If a point would be charged more than the budget in all; nothing is drawn.
         ParameterError
-            If bins or lines are out of range or an epsilon is not above 0.
+            If bins or lines are out of range or a loss is not above 0.
 
         References
         ----------
@@ -562,7 +562,7 @@ class Curator:
 
         Sensitivity: k, the maximum number of records of one user, in every count on the path to a
         record.
-        Charged to: every point of the cell, epsilon once, however deep the shape goes.
+        Charged to: every point of the cell, the loss once, however deep the shape goes.
         Proof: let one record be added, u' = c(v) - depth delta without it, u = u' + 1 with it,
         q = exp(-1 / lambda), q^delta <= 1/4. Only the nodes that hold the record count. Each
         that was split adds rho = ln P(b + L > 0) - ln P(b' + L > 0) >= 0 to the log-ratio of
@@ -588,7 +588,7 @@ class Curator:
         cells : Cells
             Cells to grow from, none of them cut before.
         loss : array_like of int, shape () or (n,)
-            Charged for each cell, above 0: loss-epsilon, or 1e-12 of rho.
+            Charged for each cell, above 0: nano-epsilon, or 1e-12 of rho.
         height : int
             Maximum number of levels below each cell. Public.
 
@@ -600,9 +600,9 @@ class Curator:
         Raises
         ------
         BudgetError
-            If a point would be charged more than epsilon in all; nothing is drawn.
+            If a point would be charged more than the budget in all; nothing is drawn.
         ParameterError
-            If an epsilon is not above 0 or far too small, the height is negative, or a cell was
+            If a loss is not above 0 or far too small, the height is negative, or a cell was
             cut before.
 
         References
@@ -634,7 +634,7 @@ class Curator:
         """Public candidate that the records of the domain score high, by a mechanism of the caller.
 
         Sensitivity: ``objective.sensitivity(k)``, the most that one unit moves any score.
-        Charged to: every point of the domain, epsilon once, whatever part of it a score reads.
+        Charged to: every point of the domain, the loss once, whatever part of it a score reads.
         Proof: (P1) The candidates are public and the shape of scores is checked, so the answer has
         the same range for all data sets. (P2) A unit moves every score by at most the sensitivity,
         and if the objective is monotone, a unit more moves all scores up; the objective has the
@@ -673,7 +673,7 @@ class Curator:
         Raises
         ------
         BudgetError
-            If a point would be charged more than epsilon in all; nothing is drawn.
+            If a point would be charged more than the budget in all; nothing is drawn.
         ParameterError
             If the cells are not the root of a layer, there are no candidates, the epsilon is not
             above 0, the sensitivity is out of range, the budget is in rho, or the mechanism is any

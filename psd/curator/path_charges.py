@@ -36,12 +36,12 @@ class PathCharges:
 
     @property
     def total(self) -> int:
-        """Nano-epsilon on the most expensive root-to-leaf path."""
+        """Loss on the most expensive root-to-leaf path."""
         return int(self._path[0])
 
     @property
     def of_nodes(self) -> NDArray[np.int64]:
-        """Nano-epsilon charged to each node of the tree, shape (n,); a copy."""
+        """Loss charged to each node of the tree, shape (n,); a copy."""
         return self._extended(self._nodes)
 
     def charge(
@@ -58,7 +58,7 @@ class PathCharges:
         nodes : ndarray, shape (n,), int64
             Different nodes.
         loss : ndarray, shape (n,), int64
-            Nano-epsilon for each, above 0.
+            Loss for each, above 0.
         limit : int
             Largest total allowed for this tree.
         pay : callable

@@ -16,17 +16,17 @@ __all__ = ["build_kd", "kd_shares"]
 
 
 def kd_shares(
-    epsilon: int, *, height: int, private: int, structure_share: Decimal
+    loss: int, *, height: int, private: int, structure_share: Decimal
 ) -> tuple[int, tuple[int, ...]]:
-    """Nano-epsilon of each private cut, and of the counts of each level, root first.
+    """Loss of each private cut, and of the counts of each level, root first.
 
     Examples
     --------
     >>> kd_shares(1_000, height=2, private=2, structure_share=Decimal("0.3"))
     (150, (206, 232, 262))
     """
-    cut = int(epsilon * Fraction(structure_share)) // private if private else 0
-    return cut, geometric_shares(epsilon - private * cut, height + 1, fanout=2)
+    cut = int(loss * Fraction(structure_share)) // private if private else 0
+    return cut, geometric_shares(loss - private * cut, height + 1, fanout=2)
 
 
 def build_kd(curator: Curator, *, height: int, private: int, structure_share: Decimal) -> Tree:

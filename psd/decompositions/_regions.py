@@ -172,13 +172,13 @@ class Regions:
         measure = curator.noise.measure
         curator.declare(f"levels_{measure.name}", measure.text(for_levels))
         shares = self._level_shares(for_levels, len(levels))
-        counts = [curator.count(cells, nano) for cells, nano in zip(levels, shares, strict=True)]
+        counts = [curator.count(cells, loss) for cells, loss in zip(levels, shares, strict=True)]
         if left > for_levels:
             self._divide(curator, levels[-1], total, counts[-1], left - for_levels)
         return curator.tree()
 
     def _level_shares(self, total: int, levels: int) -> tuple[int, ...]:
-        """Nano-epsilon of each level, at least 1."""
+        """Loss of each level, at least 1."""
         weights = [Decimal(part) for part in (self.weights or ",".join("1" * levels)).split(",")]
         if len(weights) != levels:
             raise ParameterError(
@@ -193,12 +193,12 @@ class Regions:
         return shares
 
     def _divide(
-        self, curator: Curator, regions: Cells, total: int, counts: Integers, epsilon: int
+        self, curator: Curator, regions: Cells, total: int, counts: Integers, loss: int
     ) -> None:
         """Divide the lowest regions in which records can lie."""
         signal = CASCADE_SIGNAL
         if self.inside == "auto":
-            expected = curator.noise.signal_to_noise(total, epsilon)
+            expected = curator.noise.signal_to_noise(total, loss)
             signal = min(max(signal, math.ceil(expected / AUTO_CELLS)), _MAX_SIGNAL)
             curator.declare("signal", signal)
         possible = curator.inside_boundary(regions)
@@ -206,7 +206,7 @@ class Regions:
             curator,
             regions[possible],
             totals=counts[possible],
-            epsilon=epsilon,
+            loss=loss,
             first_levels=0,
         )
 

@@ -158,7 +158,7 @@ def second_sizes(signal: NDArray[np.float64], finest: NDArray[np.int64]) -> NDAr
     ----------
     signal : ndarray, shape (n,), float64
         N' epsilon_2 / k of the first grid's cells, at most 1024^2 of them; see
-        `psd.privacy.count_noise.CountNoise.signal`.
+        `psd.privacy.count_noise.CountNoise.signal_to_noise`.
     finest : ndarray, shape (n,), int64
         Lattice cells along the longer side of each cell.
 

@@ -115,14 +115,14 @@ class Auto:
         curator.declare("picked", "cascade")
         curator.declare("signal", signal)
         totals = np.array([total])
-        Cascade(signal=signal).descend(curator, root, totals=totals, epsilon=left)
+        Cascade(signal=signal).descend(curator, root, totals=totals, loss=left)
         return curator.tree()
 
 
-def _complete(curator: Curator, cells: Cells, epsilon: int) -> Tree:
+def _complete(curator: Curator, cells: Cells, loss: int) -> Tree:
     """Quarter down to the lattice and count every level."""
     height = max(1, (max(curator.domain.lattice) - 1).bit_length())
-    for paid in geometric_shares(epsilon, height):
+    for paid in geometric_shares(loss, height):
         cells = curator.cut(cells, x=cells.middle(0), y=cells.middle(1))
         if paid:
             curator.count(cells, paid)

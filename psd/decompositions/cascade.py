@@ -134,7 +134,7 @@ class Cascade:
         if left > 1:
             left, paid = split_total(left, self.total_share)
             total = int(curator.count(root, paid)[0])
-        self.descend(curator, root, totals=np.array([total]), epsilon=left)
+        self.descend(curator, root, totals=np.array([total]), loss=left)
         return curator.tree()
 
     def descend(
@@ -143,7 +143,7 @@ class Cascade:
         cells: Cells,
         *,
         totals: NDArray[np.int64],
-        epsilon: int,
+        loss: int,
         first_levels: int = CASCADE_FIRST_LEVELS,
     ) -> None:
         """Divide level by level, and count each tier when its level is reached.
@@ -156,8 +156,8 @@ class Cascade:
             The domain, or disjoint parts of it; they may have been counted.
         totals : ndarray, shape (n,), int64
             Noisy or public number of records in each.
-        epsilon : int
-            Nano-epsilon for every path below these cells.
+        loss : int
+            Loss for every path below these cells.
         first_levels : int
             Smallest depth of the first tier.
         """
@@ -165,7 +165,7 @@ class Cascade:
         # Below the smallest cells there is nothing to divide, and a count would be repeated.
         longest = (cells.boxes[:, 2:] - cells.boxes[:, :2]) / curator.domain.cell_step
         height = min(self.height, (math.ceil(longest.max(initial=1)) - 1).bit_length())
-        left, inside = np.full(len(cells), epsilon), _share_inside(curator, cells)
+        left, inside = np.full(len(cells), loss), _share_inside(curator, cells)
         plan = self._plan(totals, left, inside, noise, first_levels, height)
         while len(cells):
             cells, owner = _divide_cells(curator, cells, plan.steps > 0)
@@ -192,7 +192,7 @@ class Cascade:
         least: int,
         max_steps: int,
     ) -> _Plan:
-        """Levels down to the next tier of each node, the epsilon of that tier, and the rest."""
+        """Levels down to the next tier of each node, the loss of that tier, and the rest."""
         signal = noise.signal_to_noise(counts, left)
         levels = 0.5 * np.log2(np.maximum(signal / (self.signal * rough), 0.25))
         levels = np.maximum(levels, least)
@@ -206,7 +206,7 @@ class Cascade:
         )
 
     def _tier_share(self, left: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Nano-epsilon of a tier out of what is left; computed once for each distinct value."""
+        """Loss of a tier out of what is left; computed once for each distinct value."""
         values, index = np.unique(left, return_inverse=True)
         shares = [int(e * Fraction(self.step_share)) for e in values.tolist()]
         return np.array(shares, np.int64)[index]
@@ -214,7 +214,7 @@ class Cascade:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Plan:
-    """For each open node: levels down to its next tier, epsilon of that tier, and the rest."""
+    """For each open node: levels down to its next tier, loss of that tier, and the rest."""
 
     steps: NDArray[np.int64]
     now: NDArray[np.int64]

@@ -112,14 +112,14 @@ class HTF:
             height = height_for(curator.noise.signal_to_noise(total, left))
         line = int(left * Fraction(self.structure_share)) // height
         counts = geometric_shares(left - height * line, height + (not paid), fanout=2)
-        # Nano-epsilon that a cell has not spent on lines; its leaves spend it.
+        # Loss that a cell has not spent on lines; its leaves spend it.
         unspent = np.zeros(1, np.int64)
         if not paid and counts[0]:
             curator.count(cells, counts[0])
         for depth, share_ in enumerate(counts[-height:]):
             cells, unspent = self._cut(curator, cells, unspent, depth % 2, line)
-            nano = share_ + unspent if depth == height - 1 else np.full(len(cells), share_)
-            curator.count(cells[nano > 0], nano[nano > 0])
+            loss = share_ + unspent if depth == height - 1 else np.full(len(cells), share_)
+            curator.count(cells[loss > 0], loss[loss > 0])
         return curator.tree()
 
     def _cut(

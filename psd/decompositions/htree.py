@@ -112,9 +112,9 @@ class HTree:
         _count_cells(curator, pieces, piece_share + unspent)
         return curator.tree()
 
-    def _structure(self, epsilon: int) -> int:
-        """Nano-epsilon for the quantiles."""
-        return int(epsilon * Fraction(self.structure_share))
+    def _structure(self, loss: int) -> int:
+        """Loss for the quantiles."""
+        return int(loss * Fraction(self.structure_share))
 
 
 def granularity(signal: float) -> int:
@@ -130,13 +130,13 @@ def granularity(signal: float) -> int:
 
 
 def _cut_quantiles(
-    curator: Curator, cells: Cells, axis: int, size: int, epsilon: int
+    curator: Curator, cells: Cells, axis: int, size: int, loss: int
 ) -> tuple[Cells, NDArray[np.int64]]:
-    """Cut each cell into pieces by recursive quantiles; return pieces and their unspent epsilon.
+    """Cut each cell into pieces by recursive quantiles; return pieces and their unspent loss.
 
     A part that is to become j pieces is cut at the quantile floor(j / 2) / j of its points.
     """
-    share = epsilon // max(1, (size - 1).bit_length())
+    share = loss // max(1, (size - 1).bit_length())
     cells = curator.cut(cells)  # they may be counted already; their pieces are other cells
     parts, spent = np.full(len(cells), size), np.zeros(len(cells), np.int64)
     done, rest = [], []
@@ -144,7 +144,7 @@ def _cut_quantiles(
         thin = cells.boxes[:, axis + 2] - cells.boxes[:, axis] == 1
         last = (parts == 1) | thin
         done.append(cells[last])
-        rest.append(epsilon - spent[last])
+        rest.append(loss - spent[last])
         cells, parts, spent = cells[~last], parts[~last], spent[~last]
         low = parts // 2
         if share and len(cells):
@@ -157,10 +157,10 @@ def _cut_quantiles(
     return Cells.join(done), np.concatenate(rest)
 
 
-def _count_cells(curator: Curator, cells: Cells, epsilon: NDArray[np.int64]) -> None:
-    """Count the cells that have epsilon left."""
-    funded = epsilon > 0
-    curator.count(cells[funded], epsilon[funded])
+def _count_cells(curator: Curator, cells: Cells, loss: NDArray[np.int64]) -> None:
+    """Count the cells that have loss left."""
+    funded = loss > 0
+    curator.count(cells[funded], loss[funded])
 
 
 method = HTree

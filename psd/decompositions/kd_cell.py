@@ -149,18 +149,18 @@ class NoisyGrid:
     noise: CountNoise
 
     @staticmethod
-    def count(curator: Curator, resolution: int, epsilon: int) -> NoisyGrid:
-        """Count a grid on a layer of its own; without epsilon, one cell with the count 0."""
-        columns, rows = (min(resolution if epsilon else 1, n) for n in curator.domain.lattice)
+    def count(curator: Curator, resolution: int, loss: int) -> NoisyGrid:
+        """Count a grid on a layer of its own; without loss, one cell with the count 0."""
+        columns, rows = (min(resolution if loss else 1, n) for n in curator.domain.lattice)
         width, height = curator.domain.lattice
         x, y = np.arange(columns + 1) * width // columns, np.arange(rows + 1) * height // rows
         counts, noisy = np.zeros((columns, rows)), np.ones((columns, rows))
-        if epsilon:
+        if loss:
             root = curator.root()
             cells = cut_grid(curator.cut, root, curator.domain.lattice, (columns, rows))
             index = np.searchsorted(x, cells.boxes[:, 0]), np.searchsorted(y, cells.boxes[:, 1])
             counts[index], noisy[index] = (
-                curator.count(cells, epsilon),
+                curator.count(cells, loss),
                 curator.inside_boundary(cells),
             )
         return NoisyGrid(
@@ -169,19 +169,19 @@ class NoisyGrid:
             signed=_corner_sums(counts),
             squares=_corner_sums(counts**2),
             noisy=_corner_sums(noisy),
-            variance=_count_variance(epsilon, curator.noise),
+            variance=_count_variance(loss, curator.noise),
             noise=curator.noise,
         )
 
-    def is_uniform(self, cells: Cells, epsilon: int) -> NDArray[np.bool_]:
-        """Whether cells are as close to uniform as a count at epsilon is to the true count."""
+    def is_uniform(self, cells: Cells, loss: int) -> NDArray[np.bool_]:
+        """Whether cells are as close to uniform as a count at this loss is to the true count."""
         low, high = self._spans(cells)
         number = np.maximum(_range_sums(self.noisy, low, high), 1)
         distance = (
             _range_sums(self.squares, low, high) - _range_sums(self.signed, low, high) ** 2 / number
         )
         of_noise = self.variance * (number - 1 - KD_CELL_TOLERANCE * np.sqrt(5 * number))
-        leaf = _count_variance(epsilon, self.noise)
+        leaf = _count_variance(loss, self.noise)
         uniform: NDArray[np.bool_] = (distance - of_noise <= KD_CELL_TOLERANCE**2 * leaf) | (
             number == 1
         )
@@ -223,9 +223,9 @@ class NoisyGrid:
         return np.stack(edges[:2], axis=1), np.stack(edges[2:], axis=1)
 
 
-def _count_variance(epsilon: int, noise: CountNoise) -> float:
+def _count_variance(loss: int, noise: CountNoise) -> float:
     """Variance of the noise of one count."""
-    return float(noise.variance(np.array([epsilon]))[0])
+    return float(noise.variance(np.array([loss]))[0])
 
 
 def _corner_sums(counts: NDArray[np.float64]) -> NDArray[np.float64]:

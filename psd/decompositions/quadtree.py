@@ -100,17 +100,17 @@ class Quadtree:
         """Least squares, pruned."""
         return PostProcessing(prune=self.prune)
 
-    def level_shares(self, epsilon: int) -> tuple[int, ...]:
-        """Nano-epsilon of each level, root first."""
+    def level_shares(self, loss: int) -> tuple[int, ...]:
+        """Loss of each level, root first."""
         levels = self.height + 1
         if self.workload in CLASSES:
-            return weighted_shares(epsilon, class_weights(self.workload, self.height))
+            return weighted_shares(loss, class_weights(self.workload, self.height))
         if self.workload is not None:
-            return weighted_shares(epsilon, [int(weight) for weight in self.workload.split()])
+            return weighted_shares(loss, [int(weight) for weight in self.workload.split()])
         if self.budget == "leaf":
-            return (0,) * self.height + (epsilon,)
+            return (0,) * self.height + (loss,)
         share = geometric_shares if self.budget == "geometric" else uniform_shares
-        return share(epsilon, levels)
+        return share(loss, levels)
 
     def step(self, lattice: tuple[int, int]) -> tuple[int, int]:
         """Lattice columns and rows of a leaf, if halving divides the lattice evenly."""

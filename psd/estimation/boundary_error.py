@@ -23,15 +23,15 @@ from psd.estimation.constants import (
     STEP_SHARE_VARIANCE,
 )
 from psd.estimation.coordinate_step import CoordinateStep, detect_step
-from psd.estimation.families import divisions
 from psd.estimation.least_squares import Estimates
 from psd.estimation.line_covariance import (
     WIDTHS,
     common_variance_by_width,
-    halvings,
     has_unshared_lines,
+    levels_halved,
 )
 from psd.estimation.line_position import side_factors
+from psd.estimation.sibling_splits import divisions
 from psd.space.box_tree import Tree
 from psd.space.domain import DEFAULT_LATTICE, Domain
 
@@ -118,7 +118,7 @@ def fit_lines(tree: Tree, estimates: Estimates, share: Floats, domain: Domain) -
 
 
 def line_deviation(
-    tree: Tree, count: Floats, spread: Floats, pattern: LinePattern, domain: Domain
+    tree: Tree, count: Floats, overdispersion: Floats, pattern: LinePattern, domain: Domain
 ) -> Floats | None:
     """Estimate by how many records a cut along each axis may be off, per unit of sqrt(f (1 - f)).
 
@@ -128,8 +128,8 @@ def line_deviation(
         Cells.
     count : ndarray, shape (nodes,), float64
         Published counts; not a number where no deviation is needed.
-    spread : ndarray, shape (nodes,), float64
-        Overdispersion; see `psd.estimation.unevenness`.
+    overdispersion : ndarray, shape (nodes,), float64
+        Overdispersion; see `psd.estimation.dispersion`.
     pattern : LinePattern
         Of that tree.
     domain : Domain
@@ -161,7 +161,7 @@ def line_deviation(
         leaf = leaves[start : start + _LEAVES_PER_BATCH]
         records = np.maximum(count[leaf], 0.0)
         for axis in (0, 1):
-            halved = halvings(tree, leaf, axis, domain.lattice)
+            halved = levels_halved(tree, leaf, axis, domain.lattice)
             by_lines = pattern.common[axis][halved] / MAX_SHARE_VARIANCE
             by_lines *= 1 + (CUT_SHARE_VARIANCE - 1) * (1 - by_lines)
             variance = by_lines * pattern.factor[axis][halved]
@@ -169,7 +169,7 @@ def line_deviation(
                 by_step = _step_variance(*_steps_across(tree, leaf, pattern.step, axis, domain))
                 variance = np.maximum(variance, by_step / MAX_SHARE_VARIANCE)
             if pattern.apart:
-                variance = np.maximum(variance, APART_VARIANCE * spread[leaf] ** 8)
+                variance = np.maximum(variance, APART_VARIANCE * overdispersion[leaf] ** 8)
             deviation[axis, leaf] = records * np.sqrt(variance)
     return deviation
 

@@ -21,13 +21,14 @@ __all__ = [
     "APART_PAIRS",
     "APART_VARIANCE",
     "CEILING_ERRORS",
+    "CLUSTER_SIZES",
     "CUT_SHARE_VARIANCE",
     "DENSITY_RASTER",
     "DIAGONAL_PART",
     "EMPTY_VARIANCE",
     "ENOUGH_FAMILIES",
     "EVEN_SHARE",
-    "EXPECTED_LUMP",
+    "EXPECTED_CLUSTER_SIZE",
     "LAGS",
     "LARGEST_FAMILY",
     "LARGE_REACH",
@@ -35,7 +36,6 @@ __all__ = [
     "LIKELIHOOD_REACH",
     "LINE_ERRORS",
     "LINE_SHARES",
-    "LUMPS",
     "MAX_SHARE_VARIANCE",
     "MEDIAN_REACH",
     "MIDDLE_SHARE",
@@ -46,14 +46,14 @@ __all__ = [
     "SCALE_FREE",
     "SHARES_TRIED",
     "SHIFT_ERROR",
-    "SLOPE_SPREAD",
+    "SLOPE_OVERDISPERSION",
     "SMOOTHING_PASSES",
     "SMOOTH_SHIFT",
     "STEPS_ACROSS",
+    "STEP_CLUSTER_SIZE",
     "STEP_COLUMN_ERRORS",
     "STEP_ERRORS",
     "STEP_FAMILIES",
-    "STEP_LUMP",
     "STEP_OVERDISPERSION",
     "STEP_SHARES",
     "STEP_SHARE_VARIANCE",
@@ -61,11 +61,11 @@ __all__ = [
 
 # --- non-uniformity -----------------------------------------------------------------------------
 
-EXPECTED_LUMP: Final = (3.0, 2.0)
+EXPECTED_CLUSTER_SIZE: Final = (3.0, 2.0)
 """Prior mean and standard deviation of the variance per point, which the counts determine unless
 their noise hides it. By coverage."""
 
-LUMPS: Final = (1.0, 10.0)
+CLUSTER_SIZES: Final = (1.0, 10.0)
 """Least and largest variance per point: points thrown at random have 1."""
 
 SHIFT_ERROR: Final = 1.8
@@ -77,7 +77,7 @@ SMOOTH_SHIFT: Final = 0.7
 the predicted non-uniformity error was 1.7 times the true one, and more than half of its variance
 was of the shift."""
 
-SLOPE_SPREAD: Final = 1.4
+SLOPE_OVERDISPERSION: Final = 1.4
 """Factor of the overdispersion where the density follows a covariate or a boundary. Neighbouring
 leaves have slopes in common, which a smooth density knows and others do not, so that leaves along a
 side of a box err together. By coverage: `lab/coverage_matrix.py --rows
@@ -217,7 +217,7 @@ STEP_FAMILIES: Final = 30
 STEPS_ACROSS: Final = 8
 """Steps across the domain, at least. A convention."""
 
-STEP_LUMP: Final = 2.0
+STEP_CLUSTER_SIZE: Final = 2.0
 """Variance per point in the weights of the regression; the result depends little on it."""
 
 STEP_OVERDISPERSION: Final = 0.12

@@ -14,16 +14,16 @@ import numpy as np
 
 from psd._util.arrays import Floats, Integers, distinct_values, sum_by
 from psd.estimation.constants import (
+    STEP_CLUSTER_SIZE,
     STEP_COLUMN_ERRORS,
     STEP_ERRORS,
     STEP_FAMILIES,
-    STEP_LUMP,
     STEP_OVERDISPERSION,
     STEP_SHARES,
     STEPS_ACROSS,
 )
-from psd.estimation.families import children_of
 from psd.estimation.least_squares import Estimates
+from psd.estimation.sibling_splits import children_of
 from psd.space.box_tree import Tree
 from psd.space.domain import Domain
 
@@ -128,7 +128,7 @@ def _measured_families(
     child, owner = child[used], owner[used]
     g, value, variance = g[used], value[used], variance[used]
     n, above = count[owner], noise[owner]
-    unevenness = g * (1 - g) * n * (STEP_LUMP + STEP_OVERDISPERSION * n)
+    unevenness = g * (1 - g) * n * (STEP_CLUSTER_SIZE + STEP_OVERDISPERSION * n)
     spread = variance * (1 - 2 * g) + g**2 * above + unevenness
     return _Families(
         number=len(parents),

@@ -20,7 +20,7 @@ from psd.estimation.density import CoordinateTransform
 from psd.space.box_tree import Tree
 from psd.space.covariate import Covariate
 from psd.space.polygon_areas import ClippedPolygons
-from psd.space.polygon_pieces import cover_by_pieces
+from psd.space.raster_overlay import cover_by_pieces
 from psd.space.region_tree import RegionTree
 
 __all__ = ["CovariateDensity", "parent_shares", "region_shares"]

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from psd._util.arrays import Floats, Integers, sum_by
-from psd.estimation.families import children_of, join_batches
 from psd.estimation.least_squares import Estimates
 from psd.estimation.nonuniformity import overdispersion_of_leaves
+from psd.estimation.sibling_splits import children_of, join_batches
 from psd.space.box_tree import Tree
 
 __all__ = ["covariate_error"]

@@ -23,10 +23,10 @@ from psd.estimation.constants import (
     PAIRS_ENOUGH,
     PAIRS_ERRORS,
 )
-from psd.estimation.families import Divisions
+from psd.estimation.sibling_splits import Divisions
 from psd.space.box_tree import Tree
 
-__all__ = ["WIDTHS", "common_variance_by_width", "halvings", "has_unshared_lines"]
+__all__ = ["WIDTHS", "common_variance_by_width", "has_unshared_lines", "levels_halved"]
 
 WIDTHS = 64
 """Widths of cells that are told apart, by halvings of the domain."""
@@ -38,7 +38,7 @@ _DIVISIONS = 500
 _MIDDLE = 32
 
 
-def halvings(tree: Tree, node: Integers, axis: int, lattice: tuple[int, int]) -> Integers:
+def levels_halved(tree: Tree, node: Integers, axis: int, lattice: tuple[int, int]) -> Integers:
     """Number of times that the domain was halved for the width of each cell, shape (n,)."""
     width = (tree.boxes[node, axis + 2] - tree.boxes[node, axis]).astype(np.float64)
     halved: Integers = np.rint(np.log2(lattice[axis] / width)).astype(np.int64)
@@ -64,8 +64,8 @@ def common_variance_by_width(
     Returns
     -------
     ndarray, shape (`WIDTHS`,), float64
-        By halvings of the domain (`halvings`), in [0, 1/4]: 1/4 where a line has all records of a
-        cell on one side of it.
+        By halvings of the domain (`levels_halved`), in [0, 1/4]: 1/4 where a line has all records
+        of a cell on one side of it.
 
     Notes
     -----
@@ -79,7 +79,7 @@ def common_variance_by_width(
     that coordinates have, as on a grid, and tell nothing. A width whose own mean is well above 0
     has that mean if it is larger.
     """
-    halved = halvings(tree, divisions.node, axis, lattice)
+    halved = levels_halved(tree, divisions.node, axis, lattice)
     product, counts, square, pairs = np.zeros((4, WIDTHS))
     for first, second in _pairs(tree, divisions, axis, lattice):
         value = divisions.deviation[first] * divisions.deviation[second]
@@ -156,7 +156,7 @@ def _pairs(
     tree: Tree, divisions: Divisions, axis: int, lattice: tuple[int, int]
 ) -> Iterator[tuple[Integers, Integers]]:
     """Indices of divisions of one size on one line, some cells apart."""
-    across, along = (halvings(tree, divisions.node, a, lattice) for a in (axis, 1 - axis))
+    across, along = (levels_halved(tree, divisions.node, a, lattice) for a in (axis, 1 - axis))
     low = tree.boxes[divisions.node, 1 - axis].astype(np.float64)
     rank = np.rint(low / lattice[1 - axis] * 2.0**along).astype(np.int64)
     if not len(rank):

@@ -10,8 +10,8 @@ import numpy as np
 
 from psd._util.arrays import Floats
 from psd.estimation.constants import PAIRS_ERRORS
-from psd.estimation.families import Divisions
-from psd.estimation.line_covariance import WIDTHS, halvings
+from psd.estimation.line_covariance import WIDTHS, levels_halved
+from psd.estimation.sibling_splits import Divisions
 from psd.space.box_tree import Tree
 
 __all__ = ["line_squares", "side_factors"]
@@ -53,7 +53,7 @@ def line_squares(
         is_divided[axis, divided.node] = True
         parts[axis, divided.node] = divided.share**2 + (1 - divided.share) ** 2
     for axis, divided in enumerate(along):
-        variance = common[axis][halvings(tree, divided.node, axis, lattice)]
+        variance = common[axis][levels_halved(tree, divided.node, axis, lattice)]
         variance = 4 * divided.share * (1 - divided.share) * variance
         result[divided.node] += 2 * parts[1 - axis, divided.node] * variance
     halved = tree.children == 2 ** is_divided.sum(axis=0)
@@ -119,7 +119,7 @@ def _agreement(tree: Tree, divisions: Divisions, axis: int, lattice: tuple[int, 
     above = above[below]
     products = 4 * divisions.deviation[above] * divisions.deviation[below]
     counts = divisions.count[above] * divisions.count[below]
-    width = halvings(tree, divisions.node[above], axis, lattice)
+    width = levels_halved(tree, divisions.node[above], axis, lattice)
     total, of_counts, square = (
         np.bincount(width, values, WIDTHS)[:WIDTHS] for values in (products, counts, products**2)
     )

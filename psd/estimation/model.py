@@ -18,7 +18,7 @@ from psd.estimation.boundary_error import (
     line_deviation,
     step_overdispersion,
 )
-from psd.estimation.constants import MEDIAN_REACH, SHIFT_ERROR, SLOPE_SPREAD, SMOOTH_SHIFT
+from psd.estimation.constants import MEDIAN_REACH, SHIFT_ERROR, SLOPE_OVERDISPERSION, SMOOTH_SHIFT
 from psd.estimation.covariate_density import CovariateDensity, parent_shares, region_shares
 from psd.estimation.covariate_error import covariate_error
 from psd.estimation.density import (
@@ -29,7 +29,7 @@ from psd.estimation.density import (
     raster_scale,
     smooth_density,
 )
-from psd.estimation.families import divisions
+from psd.estimation.dispersion import Dispersion, fit_dispersion
 from psd.estimation.fit_cache import FitCache
 from psd.estimation.integer_counts import round_counts, rounding_variance, uniform_of_digest
 from psd.estimation.least_squares import Estimates, infer_counts, prune_counts
@@ -37,8 +37,8 @@ from psd.estimation.line_position import line_squares
 from psd.estimation.local_measurements import measure_record
 from psd.estimation.posterior import PART_NODES, posterior_counts
 from psd.estimation.published_covariance import published_covariance
+from psd.estimation.sibling_splits import divisions
 from psd.estimation.subtree_parts import halfway_level
-from psd.estimation.unevenness import Unevenness, fit_unevenness
 from psd.release.digest import content_digest
 from psd.release.post_processing import WITH_PRIOR, PostProcessing
 from psd.release.record import ReleaseRecord
@@ -282,29 +282,29 @@ class CountModel:
         return float(self._recall("shift", (1,), compute)[0])
 
     @cached_property
-    def unevenness(self) -> Unevenness:
+    def dispersion(self) -> Dispersion:
         """Variance of the records in a part of a cell."""
 
         def compute() -> Floats:
-            fitted = self._fit_unevenness()
-            return np.append(fitted.spread, fitted.lump)
+            fitted = self._fit_dispersion()
+            return np.append(fitted.overdispersion, fitted.cluster_size)
 
         if self.cache is None:
-            return self._fit_unevenness()
+            return self._fit_dispersion()
         values = self.cache.recall("unevenness", (len(self.tree) + 1,), compute)
-        return Unevenness(lump=float(values[-1]), spread=values[:-1])
+        return Dispersion(cluster_size=float(values[-1]), overdispersion=values[:-1])
 
-    def _fit_unevenness(self) -> Unevenness:
+    def _fit_dispersion(self) -> Dispersion:
         """Compute the variance of the records in a part of a cell."""
         tree, estimates = self.tree, self.estimates
-        fitted = fit_unevenness(tree, estimates, self.parent_shares, self._line_squares)
-        spread = fitted.spread
+        fitted = fit_dispersion(tree, estimates, self.parent_shares, self._line_squares)
+        overdispersion = fitted.overdispersion
         if self.post_processing.density == "covariate" and not isinstance(tree, RegionTree):
-            spread = np.minimum(SLOPE_SPREAD * spread, 1.0)
+            overdispersion = np.minimum(SLOPE_OVERDISPERSION * overdispersion, 1.0)
         if self._line_pattern is not None:
             by_step = step_overdispersion(tree, self._line_pattern.step, self.domain)
-            spread = np.maximum(spread, by_step)
-        return replace(fitted, spread=spread)
+            overdispersion = np.maximum(overdispersion, by_step)
+        return replace(fitted, overdispersion=overdispersion)
 
     @cached_property
     def _line_pattern(self) -> LinePattern | None:
@@ -338,8 +338,8 @@ class CountModel:
         pattern = self._line_pattern
         if pattern is None:
             return None
-        count, spread = self.estimates.count, self.unevenness.spread
-        return line_deviation(self.tree, count, spread, pattern, self.domain)
+        count, overdispersion = self.estimates.count, self.dispersion.overdispersion
+        return line_deviation(self.tree, count, overdispersion, pattern, self.domain)
 
     @cached_property
     def column_records(self) -> NDArray[np.float64] | None:

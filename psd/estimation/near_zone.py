@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from psd._util.arrays import Floats, Integers, distinct_values
 from psd.estimation.constants import DENSITY_RASTER, SMOOTHING_PASSES
 from psd.estimation.density import RasterWindow, raster_scale
-from psd.estimation.families import children_of
+from psd.estimation.sibling_splits import children_of
 from psd.space.box_tree import Tree
 
 __all__ = ["NearZone", "near_zone"]

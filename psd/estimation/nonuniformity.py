@@ -28,10 +28,10 @@ def nonuniformity_variance(
     count: NDArray[np.float64],
     fraction: NDArray[np.float64],
     area: NDArray[np.float64],
-    spread: NDArray[np.float64],
-    lump: float,
+    overdispersion: NDArray[np.float64],
+    cluster_size: float,
 ) -> NDArray[np.float64]:
-    """Compute the variance of the points in a part of a leaf: n f (1 - f) (lump + spread n).
+    """Compute the variance n f (1 - f) (c + phi n) of the points in a part of a leaf.
 
     The compiled walk compiles this very function for single numbers, so it is arithmetic alone;
     and it asks for leaves that are not cut as well, so 0 has to come out where both shares are
@@ -45,10 +45,10 @@ def nonuniformity_variance(
         Covered share of their points, as these are taken to lie.
     area : ndarray, shape (n,), float64
         Covered share of their area.
-    spread : ndarray, shape (n,), float64
+    overdispersion : ndarray, shape (n,), float64
         Overdispersion: 0 for points thrown at random, 1 for all or nothing.
-    lump : float
-        Variance per point; see `psd.estimation.unevenness`.
+    cluster_size : float
+        Variance per point; see `psd.estimation.dispersion`.
 
     Returns
     -------
@@ -56,7 +56,7 @@ def nonuniformity_variance(
         Records squared.
     """
     points = np.maximum(count, 0.0)
-    return points * fraction * (1 - fraction) * (lump + spread * points)
+    return points * fraction * (1 - fraction) * (cluster_size + overdispersion * points)
 
 
 def cell_ceiling(count: NDArray[np.float64], variance: NDArray[np.float64]) -> NDArray[np.float64]:

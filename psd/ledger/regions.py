@@ -80,7 +80,7 @@ def spent_within(charges: Iterable[tuple[Region | None, int]], region: Region | 
     Parameters
     ----------
     charges : iterable of (Region or None, int)
-        Regions and nano-epsilon of the releases so far; None stands for all points.
+        Regions and losses of the releases so far; None stands for all points.
     region : Region or None
         Region whose points are considered; None for all points.
 
@@ -119,11 +119,11 @@ def spent_within(charges: Iterable[tuple[Region | None, int]], region: Region | 
     """
     everywhere = 0
     frames: dict[object, dict[Bounds, int]] = defaultdict(lambda: defaultdict(int))
-    for charged, nano in charges:
+    for charged, loss in charges:
         if charged is None:
-            everywhere += nano
+            everywhere += loss
         else:
-            frames[charged.frame][charged.bounds] += nano
+            frames[charged.frame][charged.bounds] += loss
     for frame, sums in frames.items():
         is_same = region is not None and region.frame == frame
         everywhere += _largest_sum(sums, region.bounds if is_same and region else None)
@@ -133,25 +133,25 @@ def spent_within(charges: Iterable[tuple[Region | None, int]], region: Region | 
 def _largest_sum(charges: dict[Bounds, int], within: Bounds | None) -> int:
     """Largest sum over points of closed boxes; it is reached at a west and a south edge."""
     boxes = np.array(list(charges), np.float64).reshape(-1, 4)
-    nano = np.array(list(charges.values()), np.int64)
+    loss = np.array(list(charges.values()), np.int64)
     if within is not None:
         low, high = np.maximum(boxes[:, :2], within[:2]), np.minimum(boxes[:, 2:], within[2:])
         meets = (low <= high).all(axis=1)
-        boxes, nano = np.hstack([low, high])[meets], nano[meets]
+        boxes, loss = np.hstack([low, high])[meets], loss[meets]
     largest = 0
     for west in np.unique(boxes[:, 0]):
         met = (boxes[:, 0] <= west) & (boxes[:, 2] >= west)
-        largest = max(largest, _largest_sum_on_line(boxes[met, 1], boxes[met, 3], nano[met]))
+        largest = max(largest, _largest_sum_on_line(boxes[met, 1], boxes[met, 3], loss[met]))
     return largest
 
 
 def _largest_sum_on_line(
-    south: NDArray[np.float64], north: NDArray[np.float64], nano: NDArray[np.int64]
+    south: NDArray[np.float64], north: NDArray[np.float64], loss: NDArray[np.int64]
 ) -> int:
     """Largest sum over points of closed intervals: those begun minus those ended before."""
     begun, ended = np.argsort(south), np.argsort(north)
     edges = south[begun]
-    sums = np.append(0, np.cumsum(nano[begun])), np.append(0, np.cumsum(nano[ended]))
+    sums = np.append(0, np.cumsum(loss[begun])), np.append(0, np.cumsum(loss[ended]))
     at = sums[0][np.searchsorted(edges, edges, side="right")]
     at = at - sums[1][np.searchsorted(north[ended], edges, side="left")]
     return int(at.max(initial=0))

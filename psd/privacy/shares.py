@@ -1,4 +1,4 @@
-"""Shares of epsilon, in integers.
+"""Shares of a loss, in integers.
 
 Every share is rounded down and the remainder goes to the last level, so that the shares of a
 path sum to exactly the total.
@@ -54,14 +54,14 @@ def weighted_shares(total: int, weights: Sequence[int]) -> tuple[int, ...]:
     Parameters
     ----------
     total : int
-        Nano-epsilon to share out, at least 0.
+        Loss to share out, at least 0.
     weights : sequence of int
         Non-negative, not all zero, from the root to the leaves.
 
     Returns
     -------
     tuple of int
-        Nano-epsilon of each level.
+        Loss of each level.
 
     Examples
     --------
@@ -75,39 +75,39 @@ def weighted_shares(total: int, weights: Sequence[int]) -> tuple[int, ...]:
     return (*shares, total - sum(shares))
 
 
-def split_total(epsilon: int, share: Decimal) -> tuple[int, int]:
-    """Split epsilon into what is left for the method, and a share of it, at least 1e-9 each.
+def split_total(loss: int, share: Decimal) -> tuple[int, int]:
+    """Split a loss into what is left for the method, and a share of it, at least 1 each.
 
     Parameters
     ----------
-    epsilon : int
-        In units of 1e-9.
+    loss : int
+        In parts of its measure.
     share : Decimal
-        Part of epsilon, for example for a noisy total that decides the size of a method.
+        Part of the loss, for example for a noisy total that decides the size of a method.
 
     Returns
     -------
     left, paid : int
-        In units of 1e-9; they sum to epsilon.
+        They sum to the loss.
 
     Raises
     ------
     ParameterError
-        If epsilon is one nano-epsilon, which cannot be split.
+        If the loss is 1, which cannot be split.
 
     Examples
     --------
     >>> split_total(1_000, Decimal("0.02"))
     (980, 20)
     """
-    if epsilon < 2:
+    if loss < 2:
         raise ParameterError("epsilon 1e-9 cannot be split; give the size of the method")
-    paid = max(1, int(epsilon * Fraction(share)))
-    return epsilon - paid, paid
+    paid = max(1, int(loss * Fraction(share)))
+    return loss - paid, paid
 
 
 def uniform_shares(total: int, levels: int) -> tuple[int, ...]:
-    """Give every level the same share of epsilon.
+    """Give every level the same share of the loss.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def uniform_shares(total: int, levels: int) -> tuple[int, ...]:
 
 
 def geometric_shares(total: int, levels: int, *, fanout: int = 4) -> tuple[int, ...]:
-    """Share epsilon so that each level gets cbrt(fanout / 2) times the level above.
+    """Share a loss so that each level gets cbrt(fanout / 2) times the level above.
 
     With fan-out 4 the ratio is 2^(1/3), the optimum for rectangles, which touch about twice as
     many maximal nodes on each level down; with fan-out 2 two binary levels make one such step.
@@ -126,7 +126,7 @@ def geometric_shares(total: int, levels: int, *, fanout: int = 4) -> tuple[int, 
     Parameters
     ----------
     total : int
-        Nano-epsilon to share out.
+        Loss to share out.
     levels : int
         Number of levels from the root (level 0) to the leaves, at least 1.
     fanout : int
@@ -135,7 +135,7 @@ def geometric_shares(total: int, levels: int, *, fanout: int = 4) -> tuple[int, 
     Returns
     -------
     tuple of int
-        Nano-epsilon of each level, root first.
+        Loss of each level, root first.
 
     References
     ----------
@@ -152,7 +152,7 @@ def geometric_shares(total: int, levels: int, *, fanout: int = 4) -> tuple[int, 
 
 
 def root_shares(total: int, weights: Sequence[Decimal], degree: int) -> tuple[int, ...]:
-    """Share epsilon in proportion to a root of weights, the remainder to the last one.
+    """Share a loss in proportion to a root of weights, the remainder to the last one.
 
     Minimises the sum of ``weight / share^(degree - 1)`` over shares of this total: at the optimum
     the derivatives ``weight / share^degree`` are equal, so a share is in proportion to the root of
@@ -163,7 +163,7 @@ def root_shares(total: int, weights: Sequence[Decimal], degree: int) -> tuple[in
     Parameters
     ----------
     total : int
-        Nano-epsilon to share out.
+        Loss to share out.
     weights : sequence of Decimal
         Above 0.
     degree : int

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.errors import ParameterError
-from psd.estimation.near_model import near_model
+from psd.estimation.local_fit import local_fit
 from psd.query.constants import COMPILED_FROM
 from psd.query.region_cells import region_box_fraction
 from psd.query.totals import QueryTotals, concatenate, query_totals
@@ -222,7 +222,7 @@ def _totals_of_boxes(index: QueryIndex, lattice: NDArray[np.float64]) -> QueryTo
             index.flat_tree, index.model.estimates.count, lattice
         )
         return totals
-    model = near_model(index.model, lattice) if index.once else index.model
+    model = local_fit(index.model, lattice) if index.once else index.model
     return concatenate(
         [query_totals(model, traversal, batch) for batch, traversal in _traversals(model, lattice)]
     )

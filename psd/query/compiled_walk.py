@@ -152,11 +152,16 @@ def _add_whole(value: float, share: Floats, sums: Floats) -> None:
 
 @_step
 def _add_uneven(
-    count: float, spread: float, lump: float, share: Floats, area: Floats, sums: Floats
+    count: float,
+    overdispersion: float,
+    cluster_size: float,
+    share: Floats,
+    area: Floats,
+    sums: Floats,
 ) -> None:
     """Add what a leaf adds to the non-uniformity variance; nothing where it is not cut."""
     for i in range(len(share)):
-        sums[i] += _nonuniformity_variance(count, share[i], area[i], spread, lump)
+        sums[i] += _nonuniformity_variance(count, share[i], area[i], overdispersion, cluster_size)
 
 
 @_step
@@ -357,8 +362,15 @@ def _compile_walk(source: str) -> Any:
                     apply_covariate(inside, boxes, node, x0, y0, x1, y1, share)
                 _add(values[node], share, estimate[a:b])
                 if errors is not None:
-                    spread = errors.overdispersion[node]
-                    _add_uneven(values[node], spread, errors.lump, share, area[a:b], uneven[a:b])
+                    overdispersion = errors.overdispersion[node]
+                    _add_uneven(
+                        values[node],
+                        overdispersion,
+                        errors.cluster_size,
+                        share,
+                        area[a:b],
+                        uneven[a:b],
+                    )
                     _add_left_out(errors.ceiling[node], share, area[a:b], beyond[a:b])
                     if errors.aligned:
                         left, bottom = float(boxes[node, 0]), float(boxes[node, 1])

@@ -117,8 +117,10 @@ def part_variance(model: CountModel, node: Integers, part: Floats) -> Floats:
     ndarray, shape (n,), float64
         Records squared.
     """
-    count, uneven = model.estimates.count[node], model.unevenness
-    return nonuniformity_variance(count, part[0], part[1], uneven.spread[node], uneven.lump)
+    count, uneven = model.estimates.count[node], model.dispersion
+    return nonuniformity_variance(
+        count, part[0], part[1], uneven.overdispersion[node], uneven.cluster_size
+    )
 
 
 def nonuniformity_covariance(model: CountModel, regions: Regions) -> Floats:

@@ -204,8 +204,11 @@ def _finer_variances(
     count = model.estimates.count[origin] * share
     noise = _variance_within(model, plain, count, again)
     node, fraction, area = _cut_leaves(again)
-    spread, lump = model.unevenness.spread[origin[node]], model.unevenness.lump
-    uneven = nonuniformity_variance(count[node], fraction, area, spread, lump).sum()
+    overdispersion, cluster_size = (
+        model.dispersion.overdispersion[origin[node]],
+        model.dispersion.cluster_size,
+    )
+    uneven = nonuniformity_variance(count[node], fraction, area, overdispersion, cluster_size).sum()
     shift = shift_variance(totals.shift)[0]
     return noise, float(uneven + FINER_SHIFT * shift + totals.line_variance[0])
 
@@ -306,8 +309,11 @@ def _cut_cells(model: CountModel, traversal: Traversal) -> pandas.DataFrame:
 
     node, fraction, area = _cut_leaves(traversal)
     count = model.estimates.count[node]
-    spread, lump = model.unevenness.spread[node], model.unevenness.lump
-    variance = nonuniformity_variance(count, fraction, area, spread, lump)
+    overdispersion, cluster_size = (
+        model.dispersion.overdispersion[node],
+        model.dispersion.cluster_size,
+    )
+    variance = nonuniformity_variance(count, fraction, area, overdispersion, cluster_size)
     sides = model.domain.from_lattice(model.tree.boxes[node])
     table = pd.DataFrame(sides, columns=["west", "south", "east", "north"])
     table = table.assign(

@@ -70,7 +70,7 @@ class Errors(NamedTuple):
     other_variance: Floats
     signed: Floats
     overdispersion: Floats
-    lump: float
+    cluster_size: float
     shift_share: float
     ceiling: Floats
     aligned: bool
@@ -134,8 +134,8 @@ def flatten_tree(model: CountModel) -> FlatTree:
             other_slope=other_slope,
             other_variance=other_variance,
             signed=estimates.signed,
-            overdispersion=model.unevenness.spread,
-            lump=model.unevenness.lump,
+            overdispersion=model.dispersion.overdispersion,
+            cluster_size=model.dispersion.cluster_size,
             shift_share=model.shift_share,
             ceiling=cell_ceiling(estimates.count, estimates.variance),
             aligned=model.line_deviation is not None,

@@ -85,13 +85,19 @@ def query_totals(
     sides : Sides, optional
         Sides of the queries, if they are polygons.
     """
-    estimates, spread, lump = model.estimates, model.unevenness.spread, model.unevenness.lump
+    estimates, overdispersion, cluster_size = (
+        model.estimates,
+        model.dispersion.overdispersion,
+        model.dispersion.cluster_size,
+    )
     count = estimates.count
 
     def uneven(
         node: NDArray[np.int64], fraction: NDArray[np.float64], area: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        return nonuniformity_variance(count[node], fraction, area, spread[node], lump)
+        return nonuniformity_variance(
+            count[node], fraction, area, overdispersion[node], cluster_size
+        )
 
     def moved(
         node: NDArray[np.int64], fraction: NDArray[np.float64], area: NDArray[np.float64]

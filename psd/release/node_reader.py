@@ -114,7 +114,7 @@ class _Nodes:
     parent: NDArray[np.int32]
     level: NDArray[np.int16]
     count: NDArray[np.int64]
-    epsilon: NDArray[np.int64]
+    loss: NDArray[np.int64]
     noise: CountNoise
 
     @classmethod
@@ -125,7 +125,7 @@ class _Nodes:
             parent=np.empty(rows, np.int32),
             level=np.empty(rows, np.int16),
             count=np.empty(rows, np.int64),
-            epsilon=np.empty(rows, np.int64),
+            loss=np.empty(rows, np.int64),
             noise=noise,
         )
 
@@ -136,21 +136,21 @@ class _Nodes:
             self.boxes[rows, side] = from_arrow(batch[name])
         self.parent[rows] = from_arrow(batch["parent"])
         self.level[rows] = from_arrow(batch["level"])
-        self.epsilon[rows] = from_arrow(batch["loss"])
+        self.loss[rows] = from_arrow(batch["loss"])
         count, is_null = nulls_as_zeros(batch["count"])
-        if not np.array_equal(is_null, self.epsilon[rows] == 0):
+        if not np.array_equal(is_null, self.loss[rows] == 0):
             raise ReleaseFormatError("counts and epsilons are not on the same nodes")
         self.count[rows] = count
 
     def check(self, first: int, start: int, stop: int) -> None:
         """Check nodes of the tree that begins at a row; those before them were checked."""
         tree = slice(first, stop)
-        arrays = self.boxes[tree], self.parent[tree], self.level[tree], self.epsilon[tree]
+        arrays = self.boxes[tree], self.parent[tree], self.level[tree], self.loss[tree]
         check_next_nodes(*arrays, start - first, self.noise.measure)
 
     def tree(self, first: int, stop: int) -> Tree:
         """Tree of some of the nodes; its arrays are not copied."""
-        for values in (self.boxes, self.parent, self.level, self.count, self.epsilon):
+        for values in (self.boxes, self.parent, self.level, self.count, self.loss):
             values.flags.writeable = False
         rows = slice(first, stop)
         return Tree(
@@ -158,6 +158,6 @@ class _Nodes:
             parent=self.parent[rows],
             level=self.level[rows],
             count=self.count[rows],
-            loss=self.epsilon[rows],
+            loss=self.loss[rows],
             noise=self.noise,
         )

@@ -25,7 +25,7 @@ def check_next_nodes(
     boxes: NDArray[np.int32],
     parent: NDArray[np.int32],
     level: NDArray[np.int16],
-    epsilon: NDArray[np.int64],
+    loss: NDArray[np.int64],
     start: int,
     measure: LossMeasure,
 ) -> None:
@@ -33,7 +33,7 @@ def check_next_nodes(
 
     Parameters
     ----------
-    boxes, parent, level, epsilon : ndarray
+    boxes, parent, level, loss : ndarray
         All nodes of a tree so far, as in `psd.space.box_tree.Tree`.
     start : int
         First of the nodes that were not checked yet.
@@ -45,7 +45,7 @@ def check_next_nodes(
     ReleaseFormatError
         With the first rule that is broken.
     """
-    for rule, holds in _rules(boxes, parent, level, epsilon, start, measure):
+    for rule, holds in _rules(boxes, parent, level, loss, start, measure):
         if not holds:
             raise ReleaseFormatError(f"not a tree of cells: {rule}; the file is damaged or foreign")
 
@@ -54,7 +54,7 @@ def _rules(
     boxes: NDArray[np.int32],
     parent: NDArray[np.int32],
     level: NDArray[np.int16],
-    epsilon: NDArray[np.int64],
+    loss: NDArray[np.int64],
     start: int,
     measure: LossMeasure,
 ) -> Iterator[tuple[str, bool]]:
@@ -74,7 +74,7 @@ def _rules(
     steps = level[first:] - level[above].astype(np.int64)
     yield "a level is not one below its parent's", bool((steps == 1).all())
     yield f"it has more than {MAX_LEVELS} levels", int(level[-1]) < MAX_LEVELS
-    spent = epsilon[start:]
+    spent = loss[start:]
     yield (
         f"{measure.one_text} is negative or above 1,000",
         bool(((spent >= 0) & (spent <= measure.largest)).all()),

@@ -13,7 +13,7 @@ from psd.errors import DomainError, ParameterError
 from psd.space.crs import explain_proj_errors, parse_crs
 from psd.space.ground_areas import ground_areas
 from psd.space.polygon_areas import clip_outlines
-from psd.space.polygon_pieces import cover_by_pieces
+from psd.space.raster_overlay import cover_by_pieces
 from psd.space.region_checks import reproject
 from psd.space.region_repair import describe_polygon
 

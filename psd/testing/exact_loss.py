@@ -51,7 +51,7 @@ class WalkingSampler(RecordingSampler):
         """Answer by the choices, or by the script if there is no choice to make."""
         answer = super().answer(draw)
         if draw.kind == "select":
-            for index in range(len(draw.epsilon)):
+            for index in range(len(draw.loss)):
                 lines = draw.line[draw.group == index]
                 answer[index] = lines[self.choose(len(lines))]
         elif draw.kind == "threshold":
@@ -133,8 +133,7 @@ def _pair_loss(draws: Sequence[Draw], others: Sequence[Draw]) -> float:
         if a.kind == "count":
             change = np.abs(a.true - b.true)
             scales = [
-                Fraction(int(s) * NANO, int(e))
-                for s, e in zip(a.sensitivity, a.epsilon, strict=True)
+                Fraction(int(s) * NANO, int(e)) for s, e in zip(a.sensitivity, a.loss, strict=True)
             ]
             counts += sum((int(c) / s for c, s in zip(change, scales, strict=True)), Fraction(0))
         else:

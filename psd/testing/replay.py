@@ -53,7 +53,7 @@ def run_method(
     method: Decomposition,
     tally: Tally,
     domain: Domain,
-    epsilon: int | Loss,
+    loss: int | Loss,
     sampler: Sampler,
     covariate: Covariate | None = None,
     regions: Regions | None = None,
@@ -66,8 +66,8 @@ def run_method(
         With public parameters.
     tally, domain
         Such as `small_tally` and `small_domain`.
-    epsilon : int or Loss
-        Nano-epsilon of the build, or its loss.
+    loss : int or Loss
+        Loss of the build; a number is nano-epsilon.
     sampler : Sampler
         `RecordingSampler`, `ReplayingSampler` or another one.
     covariate : Covariate, optional
@@ -78,7 +78,7 @@ def run_method(
     curator = Curator(
         tally,
         domain,
-        budget=Budget(epsilon),
+        budget=Budget(loss),
         sampler=sampler,
         covariate=covariate,
         regions=regions,
@@ -140,15 +140,15 @@ def transcript_loss(draws: Sequence[Draw], others: Sequence[Draw]) -> Fraction |
 
 
 def _bound_draw(a: Draw, b: Draw) -> Fraction:
-    """Bound the loss of a draw of several answers, each with an epsilon and a sensitivity."""
-    change = np.zeros(len(a.epsilon), np.int64)
+    """Bound the loss of a draw of several answers, each with a loss and a sensitivity."""
+    change = np.zeros(len(a.loss), np.int64)
     np.maximum.at(change, a.group, np.abs(a.true - b.true))
     parts = {
         int(i): Fraction(int(change[i]), int(a.sensitivity[i])) for i in np.flatnonzero(change)
     }
     if sum(parts.values()) > 1:
         raise LeakError(f"{a.kind} changes by {sum(parts.values())} times its sensitivity")
-    costs = (Fraction(int(a.epsilon[i]), NANO) * part for i, part in parts.items())
+    costs = (Fraction(int(a.loss[i]), NANO) * part for i, part in parts.items())
     return sum(costs, Fraction(0))
 
 

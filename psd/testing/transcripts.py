@@ -51,21 +51,21 @@ class Draw:
         Kind of mechanism.
     mechanism : Mechanism
         Mechanism with its arguments.
-    epsilon, sensitivity : ndarray, shape (n,)
-        Of each answer. The scale of the noise of a threshold is sensitivity over epsilon.
+    loss, sensitivity : ndarray, shape (n,)
+        Of each answer. The scale of the noise of a threshold is sensitivity over loss.
     true : ndarray
         Private input: counts, compared numbers, or the score of every candidate.
     group, line : ndarray
         Index of the answer and of the candidate of each element of the input.
     question, charge : int
-        Number of the question of the curator, and its largest epsilon; 0 without a curator.
+        Number of the question of the curator, and its largest loss; 0 without a curator.
     answer : ndarray
         Answer of the sampler.
     """
 
     kind: Kind
     mechanism: Mechanism[Any]
-    epsilon: Integers
+    loss: Integers
     sensitivity: Integers
     true: Integers
     group: Integers
@@ -77,7 +77,7 @@ class Draw:
     def differs_from(self, other: Draw) -> bool:
         """Whether a public argument of two draws differs."""
         pairs = (
-            (self.epsilon, other.epsilon),
+            (self.loss, other.loss),
             (self.sensitivity, other.sensitivity),
             (self.group, other.group),
             (self.line, other.line),
@@ -190,7 +190,7 @@ class RecordingSampler(_TranscriptSampler):
             return script.compare(number, draw.true)
         if draw.kind == "other":
             return draw.mechanism.sample()
-        starts = np.searchsorted(draw.group, np.arange(len(draw.epsilon) + 1)).tolist()
+        starts = np.searchsorted(draw.group, np.arange(len(draw.loss) + 1)).tolist()
         picks = [a + script.pick(number, draw.true[a:b]) for a, b in itertools.pairwise(starts)]
         return draw.line[np.array(picks, np.int64)]
 
@@ -273,7 +273,7 @@ def _describe_draw(mechanism: Mechanism[Any]) -> Draw:
     if isinstance(mechanism, ExponentialMechanism):
         group, line, score = _expand_candidates(mechanism.candidates)
         return Draw(
-            kind="select", mechanism=mechanism, epsilon=mechanism.epsilon,
+            kind="select", mechanism=mechanism, loss=mechanism.epsilon,
             sensitivity=mechanism.sensitivity, true=score, group=group, line=line,
         )  # fmt: skip
     return _describe_elements(
@@ -282,12 +282,12 @@ def _describe_draw(mechanism: Mechanism[Any]) -> Draw:
 
 
 def _describe_elements(
-    kind: Kind, mechanism: Mechanism[Any], epsilon: Integers, sensitivity: int, true: Integers
+    kind: Kind, mechanism: Mechanism[Any], loss: Integers, sensitivity: int, true: Integers
 ) -> Draw:
     """Draw of one answer for each element."""
     each = np.arange(len(true))
     return Draw(
-        kind=kind, mechanism=mechanism, epsilon=epsilon,
+        kind=kind, mechanism=mechanism, loss=loss,
         sensitivity=np.full(len(true), sensitivity), true=true.copy(), group=each, line=each,
     )  # fmt: skip
 

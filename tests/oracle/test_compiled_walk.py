@@ -114,10 +114,15 @@ def test_compiled_sums_are_those_of_brute_force(kind):
         weights = np.array([leaf_fractions(tree, box) for box in boxes])
         _, covariance = dense_least_squares(tree)
         leaf = release.estimates.count[tree.is_leaf]
-        spread, lump = release.model.unevenness.spread[tree.is_leaf], release.model.unevenness.lump
+        overdispersion, cluster_size = (
+            release.model.dispersion.overdispersion[tree.is_leaf],
+            release.model.dispersion.cluster_size,
+        )
         found = walk_query_totals(release.index.flat_tree, release.estimates.count, boxes)
         noise = np.einsum("ij,jk,ik->i", weights, covariance, weights)
-        uneven = (weights * (1 - weights) * leaf * (lump + spread * leaf)).sum(axis=1)
+        uneven = (weights * (1 - weights) * leaf * (cluster_size + overdispersion * leaf)).sum(
+            axis=1
+        )
         assert found.estimate.tolist() == pytest.approx((weights @ leaf).tolist(), **CLOSE)
         assert found.perturbation_variance.tolist() == pytest.approx(noise.tolist(), rel=1e-9)
         assert found.leaf_variance.tolist() == pytest.approx(uneven.tolist(), **CLOSE)

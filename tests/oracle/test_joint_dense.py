@@ -26,11 +26,11 @@ SIGNED = PostProcessing(estimate="signed")
 
 
 def naive_nonuniformity(release, boxes):
-    """Leaf by leaf, n (lump + phi n) (f_ij - f_i f_j); and lines that two boxes share."""
+    """Leaf by leaf, n (cluster_size + phi n) (f_ij - f_i f_j); and lines that two boxes share."""
     leaves = release.tree.is_leaf
     n = np.maximum(release.estimates.count[leaves], 0)
-    uneven = release.model.unevenness
-    scale = n * (uneven.lump + uneven.spread[leaves] * n)
+    uneven = release.model.dispersion
+    scale = n * (uneven.cluster_size + uneven.overdispersion[leaves] * n)
     covariance = np.empty((len(boxes), len(boxes)))
     for i, a in enumerate(boxes):
         for j, b in enumerate(boxes):

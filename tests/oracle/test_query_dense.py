@@ -39,8 +39,11 @@ def test_answers_and_errors_are_those_of_brute_force(kind):
         _, covariance = dense_least_squares(tree, contributions)
         deviation = np.sqrt(np.einsum("ij,jk,ik->i", weights, covariance, weights))
         leaf = release.estimates.count[tree.is_leaf]
-        phi, lump = release.model.unevenness.spread[tree.is_leaf], release.model.unevenness.lump
-        spread = weights * (1 - weights) * leaf * (lump + phi * leaf)
+        phi, cluster_size = (
+            release.model.dispersion.overdispersion[tree.is_leaf],
+            release.model.dispersion.cluster_size,
+        )
+        spread = weights * (1 - weights) * leaf * (cluster_size + phi * leaf)
         table = release.query(boxes).table
         assert list(table.estimate) == pytest.approx(weights @ leaf, rel=1e-9, abs=1e-9)
         signed = changed(release, post_processing=SIGNED).query(boxes).table

@@ -160,7 +160,7 @@ def fits_by_rho(losses):
 
 
 class SpendingWithDelta(Spending):
-    """Charges of two currencies for areas and slices: one of two sums fits all their records."""
+    """Charges of two measures for areas and slices: one of two sums fits all their records."""
 
     def __init__(self):
         super().__init__()

@@ -58,16 +58,16 @@ def transcript_rho(draws: Sequence[Draw], others: Sequence[Draw]) -> Fraction:
 def _gaussian(a: Draw, b: Draw) -> Fraction:
     """Rho of noisy counts."""
     change = [int(d) for d in a.true - b.true]
-    parts = zip(change, a.epsilon.tolist(), a.sensitivity.tolist(), strict=True)
+    parts = zip(change, a.loss.tolist(), a.sensitivity.tolist(), strict=True)
     return sum((Fraction(d * d * r, RHO.parts * s) for d, r, s in parts), Fraction(0))
 
 
 def _selection(a: Draw, b: Draw) -> Fraction:
     """Rho of selections, by the largest and the smallest change of a score in each group."""
     total = Fraction(0)
-    for index, (nano, sensitivity) in enumerate(zip(a.epsilon, a.sensitivity, strict=True)):
+    for index, (loss, sensitivity) in enumerate(zip(a.loss, a.sensitivity, strict=True)):
         change = (a.true - b.true)[a.group == index]
-        rate = Fraction(int(nano), 2 * NANO * int(sensitivity))
+        rate = Fraction(int(loss), 2 * NANO * int(sensitivity))
         total += (rate * int(np.ptp(change))) ** 2 / 8
     return total
 

@@ -10,7 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from psd.apps.choosing.catchments import Catchments
+    from psd.apps.choosing.candidate_areas import CandidateAreas
     from psd.apps.choosing.choice import Choice, choose
     from psd.apps.choosing.objectives.price import Price
     from psd.apps.choosing.objectives.price_map import PriceMap
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from psd.apps.choosing.selection import select
 
 __all__ = [
-    "Catchments",
+    "CandidateAreas",
     "Choice",
     "Price",
     "PriceList",
@@ -33,7 +33,7 @@ __all__ = [
 
 # The module of each name; imported when first used.
 _MODULES = {
-    "Catchments": "psd.apps.choosing.catchments",
+    "CandidateAreas": "psd.apps.choosing.candidate_areas",
     "Choice": "psd.apps.choosing.choice",
     "Price": "psd.apps.choosing.objectives.price",
     "PriceList": "psd.apps.choosing.price_list",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psd.apps.choosing.catchments import Catchments
+from psd.apps.choosing.candidate_areas import CandidateAreas
 from psd.errors import DomainError, InputDataError, ParameterError
 from psd.regions.files import read_table
 from psd.space.regions import regions_table
@@ -25,7 +25,7 @@ _WHAT = "candidates"
 
 def read_catchments(
     path: Path, *, radius: float | None = None, crs: str = "EPSG:4326", ids: str = "id"
-) -> Catchments:
+) -> CandidateAreas:
     """Read candidates from a public file.
 
     Parameters
@@ -42,14 +42,14 @@ def read_catchments(
 
     Returns
     -------
-    Catchments
+    CandidateAreas
 
     Raises
     ------
     InputDataError
         If the file is missing or malformed, or lacks a column.
     ParameterError
-        If a radius is given with polygons or missing with points, or as `Catchments`.
+        If a radius is given with polygons or missing with points, or as `CandidateAreas`.
     DomainError
         If the file is a vector file without a CRS, or its CRS cannot be transformed.
     """
@@ -61,21 +61,21 @@ def read_catchments(
     names = [str(name).strip() for name in table[ids]]
     points = None if hasattr(table, "geometry") else _coordinates(path, table)
     if points is not None:
-        return Catchments.around(names, points, _radius(radius), crs)
+        return CandidateAreas.around(names, points, _radius(radius), crs)
     shapes = _shapes(path, table, crs)
     return _of_shapes(names, shapes, radius, crs)
 
 
-def _of_shapes(names: list[str], shapes: Any, radius: float | None, crs: str) -> Catchments:
+def _of_shapes(names: list[str], shapes: Any, radius: float | None, crs: str) -> CandidateAreas:
     """Candidates from geometries, all of them points or all of them polygons."""
     import shapely
 
     if len(shapes) and (shapely.get_type_id(shapes) == shapely.GeometryType.POINT).all():
         points = np.stack([shapely.get_x(shapes), shapely.get_y(shapes)], axis=1)
-        return Catchments.around(names, points, _radius(radius), crs)
+        return CandidateAreas.around(names, points, _radius(radius), crs)
     if radius is not None:
         raise ParameterError("radius must be left out for candidates that are polygons")
-    return Catchments(ids=tuple(names), crs=crs, polygons=shapes)
+    return CandidateAreas(ids=tuple(names), crs=crs, polygons=shapes)
 
 
 def _radius(radius: float | None) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Integers
-from psd.apps.choosing.catchments import Catchments
+from psd.apps.choosing.candidate_areas import CandidateAreas
 from psd.ingest.tally import Tally
 from psd.space.domain import Domain
 
@@ -56,14 +56,14 @@ class PlacedCounts:
     def __repr__(self) -> str:
         return "<PlacedCounts: private>"
 
-    def remove(self, catchments: Catchments, candidate: int) -> None:
+    def remove(self, catchments: CandidateAreas, candidate: int) -> None:
         """Set the counts in a catchment to 0."""
         catchments, owner = catchments.unrolled()
         for each in np.flatnonzero(owner == candidate):
             which = np.full(len(self._x), each)
             self._counts[catchments.contains(which, self._x, self._y)] = 0
 
-    def sums(self, catchments: Catchments) -> Integers:
+    def sums(self, catchments: CandidateAreas) -> Integers:
         """Sum the counts in each catchment, shape (n,)."""
         number = len(catchments)
         catchments, owner = catchments.unrolled()
@@ -81,7 +81,7 @@ class PlacedCounts:
         np.add.at(sums, owner[number:], sums[number:])
         return sums[:number]
 
-    def _strips(self, catchments: Catchments, which: Integers) -> tuple[Integers, Integers]:
+    def _strips(self, catchments: CandidateAreas, which: Integers) -> tuple[Integers, Integers]:
         """Pairs of a candidate and a strip that its box meets."""
         rows = self._rows(catchments.boxes[which])
         low, high = rows // self._height
@@ -107,7 +107,7 @@ class PlacedCounts:
         return position
 
     def _ranges(
-        self, catchments: Catchments, which: Integers, strip: Integers
+        self, catchments: CandidateAreas, which: Integers, strip: Integers
     ) -> tuple[Integers, Integers, Integers, Integers]:
         """Ends of the cells of a catchment in a strip, and of the inner ones among them.
 
@@ -137,7 +137,7 @@ class PlacedCounts:
     def _add_edges(
         self,
         sums: Integers,
-        catchments: Catchments,
+        catchments: CandidateAreas,
         which: Integers,
         low: Integers,
         high: Integers,

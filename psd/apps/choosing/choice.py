@@ -185,14 +185,14 @@ def choose(
     Examples
     --------
     >>> import tempfile, pandas as pd, psd
-    >>> from psd.apps.choosing import Catchments, Sites
+    >>> from psd.apps.choosing import CandidateAreas, Sites
     >>> folder = tempfile.TemporaryDirectory()
     >>> ledger = psd.Ledger.create(folder.name + "/city.ledger")
     >>> ledger.register("visits", budget=20)
     >>> account = psd.Account(ledger, "visits")
     >>> points = pd.DataFrame({"lon": [126.98] * 9, "lat": [37.57] * 9})
     >>> places = [[126.98, 37.57], [127.03, 37.50]]
-    >>> sites = Sites(catchments=Catchments.around(["north", "south"], places, radius=2000))
+    >>> sites = Sites(catchments=CandidateAreas.around(["north", "south"], places, radius=2000))
     >>> choice = choose(points, sites, epsilon=10, account=account)
     >>> choice.picks, round(choice.mean_shortfall, 2)
     (({'rank': 1, 'id': 'north'},), 0.07)

@@ -34,9 +34,9 @@ from psd.apps.streams.plan import (
     fault_charge,
     read_public_inputs,
 )
+from psd.apps.streams.random_tape import RandomTape
 from psd.apps.streams.state import SLICES, TOTALS, Block, State, StoredAnswer
 from psd.apps.streams.totals import Total, sum_of_slices
-from psd.apps.streams.words import RandomTape
 from psd.errors import InputDataError, LedgerError, ParameterError
 from psd.ingest.sources import check_input, resolve_inputs
 from psd.ledger.account import Account

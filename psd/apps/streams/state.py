@@ -170,14 +170,14 @@ class State:
         rows = self.database.execute(query)
         return {(level, step): Block(tally, answer) for level, step, tally, answer in rows}
 
-    def words(self, number: int) -> bytes:
+    def random_words(self, number: int) -> bytes:
         """Read the random bytes that were stored for a slice. Private."""
         rows = self.database.execute(
             "SELECT bytes FROM word WHERE slice = ? ORDER BY block", [number]
         )
         return b"".join(block for (block,) in rows)
 
-    def append_words(self, number: int, content: bytes) -> None:
+    def append_random_words(self, number: int, content: bytes) -> None:
         """Store further random bytes for a slice, before anything is drawn with them."""
         with self._transaction():
             self.database.execute(

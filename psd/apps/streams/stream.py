@@ -71,7 +71,7 @@ class Stream:
       (epsilon, delta)-differentially private with Gaussian noise; see
       `psd.publish.series.draw_series` and `psd.apps.streams.counting.count_slice`.
     - The loss is for the whole list of slices. A ledger is charged once, at the creation.
-    - A slice is drawn once, also if processes are killed; see `psd.apps.streams.words`.
+    - A slice is drawn once, also if processes are killed; see `psd.apps.streams.random_tape`.
     - The state is readable by its owner alone; the public series holds noisy answers and public
       parameters, and is replaced as a whole.
 

@@ -126,7 +126,7 @@ def release_arrays(release: Release) -> Arrays:
         "slope": _rounded(estimates.slope),
         "variance": estimates.upward_variance,
         "whole": _rounded(estimates.variance),
-        "spread": model.unevenness.spread,
+        "spread": model.dispersion.overdispersion,
     }
     if model.post_processing.estimate != "signed":
         arrays["signed"] = _of_leaves(tree, estimates.signed)
@@ -157,7 +157,7 @@ def cut_arrays(release: Release, level: int) -> Arrays:
         "slope": _rounded(estimates.slope[upper]),
         "variance": estimates.upward_variance[upper],
         "whole": _rounded(estimates.variance[upper]),
-        "spread": model.unevenness.spread[upper],
+        "spread": model.dispersion.overdispersion[upper],
         "ground": _ground_scales(release, upper.stop),
     }
     if model.post_processing.estimate != "signed":
@@ -234,7 +234,7 @@ def release_numbers(release: Release, threshold: Threshold = 0.3) -> dict[str, A
         "signed": model.published_covariance is model.estimates,
         "predictsPublished": model.predicts_published,
         "empty": EMPTY_VARIANCE,
-        "lump": model.unevenness.lump,
+        "lump": model.dispersion.cluster_size,
         "shiftShare": model.shift_share,
         "shiftError": SHIFT_ERROR,
         "slantingShift": SLANTING_SHIFT,

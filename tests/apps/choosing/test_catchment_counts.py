@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import shapely
 
+from psd.apps.choosing.candidate_areas import CandidateAreas
 from psd.apps.choosing.catchment_counts import PlacedCounts
-from psd.apps.choosing.catchments import Catchments
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import tally_batches
 from psd.space.domain import Domain
@@ -29,9 +29,9 @@ def candidates(domain, shape, number=40):
     points = rng.uniform((west - width / 5, south), (east, north), (number, 2))
     ids = [str(index) for index in range(number)]
     if shape == "circles":
-        return Catchments.around(ids, points, 5000, domain.crs)
+        return CandidateAreas.around(ids, points, 5000, domain.crs)
     polygons = np.array([shapely.Point(p).buffer(width / 9, quad_segs=2) for p in points], object)
-    return Catchments(ids=tuple(ids), crs=domain.crs, polygons=polygons)
+    return CandidateAreas(ids=tuple(ids), crs=domain.crs, polygons=polygons)
 
 
 def one_by_one(tally, domain, places):
@@ -61,7 +61,9 @@ def test_sums_are_those_of_single_cells(shape, crs, lattice):
 def test_what_is_covered_counts_no_more():
     domain = Domain(bounds=BOUNDS["EPSG:3857"], crs="EPSG:3857")
     tally = counted(domain)
-    places = Catchments.around(["a", "b"], [[20_000, 15_000], [22_000, 15_000]], 3000, domain.crs)
+    places = CandidateAreas.around(
+        ["a", "b"], [[20_000, 15_000], [22_000, 15_000]], 3000, domain.crs
+    )
     placed = PlacedCounts(tally, domain)
     before = placed.sums(places)
     placed.remove(places, 0)
@@ -79,7 +81,7 @@ def test_circles_go_on_beyond_longitude_180(lattice):
     x = (180 + rng.normal(0, 1, 2000) + 180) % 360 - 180
     tally = tally_batches([Batch(x=x, y=rng.normal(-17, 1, 2000))], domain)
     points = [[179.9, -17], [-179.9, -17.5], [180, -16], [-180, -16], [150, -17]]
-    places = Catchments.around(list("abcde"), points, 80_000)
+    places = CandidateAreas.around(list("abcde"), points, 80_000)
     assert places.bounds[::2] == (-180, 180)
     longitude, latitude = domain.centres(0, tally.columns), domain.centres(1, tally.rows)
     expected = []

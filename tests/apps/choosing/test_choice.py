@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from psd.apps.choosing import Catchments, Sites, choose, select
+from psd.apps.choosing import CandidateAreas, Sites, choose, select
 from psd.apps.choosing import selection as module
 from psd.apps.choosing.choice import Choice
 from psd.errors import BudgetError, InputDataError, LedgerError, ParameterError
@@ -24,7 +24,7 @@ TABLE = pd.DataFrame(
         "id": list("aaabcdefgh"),
     }
 )
-PLACES = Catchments.around(["a", "b", "c"], [[2, 2], [4.6, 2], [8, 8]], 2, "EPSG:3857")
+PLACES = CandidateAreas.around(["a", "b", "c"], [[2, 2], [4.6, 2], [8, 8]], 2, "EPSG:3857")
 SITES = Sites(catchments=PLACES)
 
 
@@ -121,7 +121,7 @@ def test_every_choice_has_its_price_until_all_is_spent(account, tmp_path):
         choose(tmp_path / "points.csv", SITES, epsilon="2.5", account=account)
     with pytest.raises(BudgetError):
         choose(tmp_path / "points.csv", SITES, epsilon="0.1", account=account)
-    far = Sites(catchments=Catchments.around(["a", "b"], [[90, 90], [91, 91]], 2, "EPSG:3857"))
+    far = Sites(catchments=CandidateAreas.around(["a", "b"], [[90, 90], [91, 91]], 2, "EPSG:3857"))
     choose(tmp_path / "points.csv", far, epsilon=10, account=account)  # disjoint points
 
 

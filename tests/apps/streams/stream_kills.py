@@ -29,7 +29,7 @@ from support.streams import rewrite
 
 STEPS = (
     *("streams/addition.py", "streams/counting.py", "streams/drawing.py", "streams/outputs.py"),
-    *("streams/totals.py", "streams/state.py", "streams/words.py", "privacy/budget.py"),
+    *("streams/totals.py", "streams/state.py", "streams/random_tape.py", "privacy/budget.py"),
     *("mechanisms/random_words.py", "mechanisms/sampler.py", "ledger/ledger.py", "ledger/file.py"),
     *("_util/atomic_write.py", "_util/abandoned_files.py"),
 )

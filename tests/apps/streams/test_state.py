@@ -6,8 +6,8 @@ from functools import partial
 import pytest
 
 from psd._util.atomic_write import write_file
+from psd.apps.streams.random_tape import RandomTape
 from psd.apps.streams.state import FORMAT, SLICES, Block, StoredAnswer, create_state, opened_state
-from psd.apps.streams.words import RandomTape
 from psd.errors import InputDataError, WriteError
 from psd.mechanisms.random_words import bytes_from, random_bits, random_words
 from support.ledger_edits import run_sql
@@ -56,13 +56,13 @@ def test_blocks_take_the_place_of_earlier_ones_or_join_them_and_other_periods_ar
 def test_words_are_erased_with_the_answer(path):
     secret = b"these bytes made the noise"
     with opened_state(path) as state:
-        state.append_words(0, secret)
-        state.append_words(0, secret)
-        assert state.words(0) == 2 * secret
+        state.append_random_words(0, secret)
+        state.append_random_words(0, secret)
+        assert state.random_words(0) == 2 * secret
     assert secret in path.read_bytes()
     with opened_state(path) as state:
         add(state, 0)
-        assert state.words(0) == b""
+        assert state.random_words(0) == b""
     assert secret not in path.read_bytes()
 
 
@@ -135,7 +135,7 @@ def test_bytes_are_in_the_state_before_they_are_given(path):
         tape, given = RandomTape(state, 0), b""
         for size in (1, 1000, LARGE):
             given += tape(size)
-            assert state.words(0).startswith(given)
+            assert state.random_words(0).startswith(given)
 
 
 def test_draws_take_their_bytes_from_the_tape(path):

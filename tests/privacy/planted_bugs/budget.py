@@ -17,13 +17,13 @@ BESIDE = "families that overlap, accounted as if they were disjoint"
 
 
 @instead("psd.curator.curator.Curator._charge")
-def layers_take_the_largest(self, kind, cells, nano):
+def layers_take_the_largest(self, kind, cells, loss):
     layer = self._layers[cells.layer]
     growing = layer.growing
-    if not layer.charges.charge(cells.nodes, nano, self.loss):
+    if not layer.charges.charge(cells.nodes, loss, self.loss):
         raise BudgetError("too much within one layer")
     boxes, curve = growing.boxes[cells.nodes], growing.curve
-    self._questions.append(ChargedQuestion(kind=kind, boxes=boxes, epsilon=nano, curve=curve))
+    self._questions.append(ChargedQuestion(kind=kind, boxes=boxes, loss=loss, curve=curve))
 
 
 @planted(test=LAYERS + "[grid_over_quadtree]", like=BESIDE)
@@ -89,19 +89,19 @@ def second_count(original, self, cells, epsilon):
 @planted(test=BUDGET + "test_a_question_without_epsilon_is_refused")
 @like("nano-units of small shares")
 @around("psd.curator.curator.Curator._charge")
-def share_of_nothing(original, self, kind, cells, nano):
+def share_of_nothing(original, self, kind, cells, loss):
     """A share that rounds down to nothing is still a question."""
-    if (nano > 0).all():
-        original(self, kind, cells, nano)
+    if (loss > 0).all():
+        original(self, kind, cells, loss)
 
 
 @planted(test=BUDGET + "test_a_refused_question_changes_nothing", like="refusing after the draw")
 @around("psd.curator.curator.Curator.count")
 def draw_before_charge(original, self, cells, epsilon):
     """Noise is drawn before the charge is known to be within epsilon."""
-    nano = np.full(len(cells), epsilon)
+    loss = np.full(len(cells), epsilon)
     true = self._layers[cells.layer].points.count(cells.nodes)
-    self._sampler.draw(LaplaceMechanism(true=true, epsilon=nano, sensitivity=1))
+    self._sampler.draw(LaplaceMechanism(true=true, epsilon=loss, sensitivity=1))
     return original(self, cells, epsilon)
 
 

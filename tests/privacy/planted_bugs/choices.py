@@ -43,10 +43,10 @@ def choice_of_the_best(self, answer):
 @planted(test=CURATOR + "test_a_choice_is_charged_to_the_whole_domain_before_it_is_drawn")
 @like("an analyst who asks again for free")
 @around("psd.curator.curator.Curator._charge")
-def second_choice_not_charged(original, self, kind, cells, nano):
+def second_choice_not_charged(original, self, kind, cells, loss):
     """Only the first choice of a curator is charged to the points of the domain."""
     if kind not in [question.kind for question in self.questions]:
-        original(self, kind, cells, nano)
+        original(self, kind, cells, loss)
 
 
 @planted(test=CURATOR + "test_no_function_of_the_caller_is_given_a_score")
@@ -133,10 +133,10 @@ def text_of_a_bid_refused(original, column):
 
 
 @planted(
-    test="tests/apps/choosing/test_catchments.py::test_no_calculation_warns_of_a_point[1e-300]"
+    test="tests/apps/choosing/test_candidate_areas.py::test_no_calculation_warns_of_a_point[1e-300]"
 )
 @like("a warning of a library that only some records bring about")
-@instead("psd.apps.choosing.catchments.Catchments.contains")
+@instead("psd.apps.choosing.candidate_areas.CandidateAreas.contains")
 def warning_about_a_point(self, which, x, y):
     """The distance of a record from a site overflows, and the calculation warns."""
     offset = (np.stack([x, y], axis=1) - self.centres[which]) / self.radii[which]
@@ -148,7 +148,7 @@ def warning_about_a_point(self, which, x, y):
     "test_circles_go_on_beyond_longitude_180[lattice0]"
 )
 @like("a record that adds 2 to a score whose sensitivity is 1")
-@around("psd.apps.choosing.catchments.Catchments.unrolled")
+@around("psd.apps.choosing.candidate_areas.CandidateAreas.unrolled")
 def circles_counted_twice(original, self):
     """The second circle of a candidate across longitude 180 is not a turn away."""
     every, owner = original(self)

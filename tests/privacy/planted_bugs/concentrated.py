@@ -1,4 +1,4 @@
-"""Planted bugs of losses in rho: sensitivities, conversions, and two currencies in one budget."""
+"""Planted bugs of losses in rho: sensitivities, conversions, and two measures in one budget."""
 
 import math
 
@@ -61,7 +61,7 @@ def pure_draws_at_an_eighth():
     return replaced("psd.privacy.loss_measure.LossMeasure.of_pure", LossMeasure.of_selections)
 
 
-@planted(test=USERS + "[False-one row]", like="costs of two currencies in one sum")
+@planted(test=USERS + "[False-one row]", like="costs of two measures in one sum")
 def nano_epsilon_for_parts_of_rho():
     """Counts of a budget in rho get Laplace noise, whose parts of rho are read as epsilon."""
 
@@ -72,7 +72,7 @@ def nano_epsilon_for_parts_of_rho():
 
 
 @planted(test=RHO + "test_epsilon_of_a_loss_in_rho_is_not_spent")
-@like("costs of two currencies in one sum")
+@like("costs of two measures in one sum")
 @around("psd.curator.curator.Curator.__init__")
 def epsilon_for_rho(original, self, *args, **options):
     """A budget with a delta has its epsilon for questions that are charged in rho."""

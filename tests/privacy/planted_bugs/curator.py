@@ -168,10 +168,10 @@ def with_boxes(count):
     counting = around("psd.curator.points.Points.count")(count)
 
     @around("psd.curator.curator.Curator._charge")
-    def charge(original, self, kind, cells, nano):
+    def charge(original, self, kind, cells, loss):
         layer = self._layers[cells.layer]
         layer.points.growing = layer.growing
-        return original(self, kind, cells, nano)
+        return original(self, kind, cells, loss)
 
     return wraps(count)(lambda: together(charge(), counting()))
 

@@ -170,7 +170,7 @@ def balance_after_reading():
 @around("psd.ledger.regions._largest_sum")
 def touching_regions_apart(original, charges, within):
     """Regions that share an edge are accounted as if no row were in both."""
-    boxes = {(w, s, e - 1e-9, n - 1e-9): nano for (w, s, e, n), nano in charges.items()}
+    boxes = {(w, s, e - 1e-9, n - 1e-9): loss for (w, s, e, n), loss in charges.items()}
     return original(boxes, within)
 
 
@@ -224,7 +224,7 @@ def pure_charges_as_selections():
 
 
 @planted(test=CURRENCIES + "test_linear_and_rho_charges_are_not_mixed")
-@like("sums in two currencies, split between them after the fact")
+@like("sums in two measures, split between them after the fact")
 @instead("psd.ledger.balances.Balance.grants")
 def currencies_mixed(self, loss):
     """Pure charges are added in epsilon, Gaussian ones in rho, and each sum has a whole budget."""
@@ -234,7 +234,7 @@ def currencies_mixed(self, loss):
 
 
 @planted(test=BALANCES + "test_a_charge_fits_by_epsilons_or_by_rhos_and_not_by_both")
-@like("sums in two currencies, split between them after the fact")
+@like("sums in two measures, split between them after the fact")
 @instead("psd.ledger.balances.Balance.grants")
 def epsilons_beside_gaussian_noise(self, loss):
     """Pure charges go on adding up in epsilon after a Gaussian one."""

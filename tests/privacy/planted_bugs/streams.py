@@ -27,7 +27,7 @@ def k_anew_in_each_slice(first, builder, unit, day, key, contributions):
 def second_draw_after_a_crash():
     """A slice that a killed process has drawn is drawn anew."""
     return replaced(
-        "psd.apps.streams.words.RandomTape.__call__", lambda self, size: system_bytes(size)
+        "psd.apps.streams.random_tape.RandomTape.__call__", lambda self, size: system_bytes(size)
     )
 
 

@@ -59,7 +59,7 @@ def sampler_scales(mechanism) -> list[Fraction]:
 def chosen_log_probability(call) -> float:
     """Log-probability of the lines that were selected, from the rates of the real mechanism."""
     total = 0.0
-    rates = selection._rates(call.epsilon, call.sensitivity) / 2.0**selection._RATE_BITS
+    rates = selection._rates(call.loss, call.sensitivity) / 2.0**selection._RATE_BITS
     for place, rate in enumerate(rates):
         here = call.group == place
         scores, lines = call.true[here], call.line[here]
@@ -83,7 +83,7 @@ def shape_log_probability(call) -> float:
         return chosen_log_probability(call)
     if call.kind == "threshold":
         numerator = int(call.sensitivity[0]) if len(call.true) else 1
-        scales = split_scales(numerator, tuple(call.epsilon.tolist()))
+        scales = split_scales(numerator, tuple(call.loss.tolist()))
         return answers_log_probability(call, scales)
     return float(call.mechanism.log_probability(call.answer).sum())
 
@@ -96,7 +96,7 @@ def pair_loss(calls, others) -> float:
             shape += shape_log_probability(a) - shape_log_probability(b)
             continue
         change = np.abs(a.true - b.true)
-        scale = count_scales(tuple(a.epsilon.tolist()), int(a.sensitivity[0]) if len(change) else 1)
+        scale = count_scales(tuple(a.loss.tolist()), int(a.sensitivity[0]) if len(change) else 1)
         counts += sum((int(change[i]) / scale[i] for i in np.flatnonzero(change)), Fraction(0))
     return abs(shape) + float(counts)
 

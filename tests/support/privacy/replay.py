@@ -79,7 +79,7 @@ def moved_loss(draws, others):
     total = Fraction(0)
     for a, b in zip(draws, others, strict=True):
         moved = abs(a.true - b.true).tolist()
-        parts = zip(moved, a.epsilon.tolist(), a.sensitivity.tolist(), strict=True)
+        parts = zip(moved, a.loss.tolist(), a.sensitivity.tolist(), strict=True)
         total += sum((Fraction(m * e, NANO * s) for m, e, s in parts), Fraction(0))
     return total
 

@@ -23,7 +23,7 @@ def log_above(biased, scale):
 
 def answers_log_probability(call, scale=None) -> float:
     """Log-probability of the answers of one draw; the other answer has the tail at 1 - b."""
-    scale = call.sensitivity / call.epsilon if scale is None else scale
+    scale = call.sensitivity / call.loss if scale is None else scale
     answer = np.asarray(call.answer, bool)
     return float(log_above(np.where(answer, call.true, 1 - np.ceil(call.true)), scale).sum())
 

@@ -39,7 +39,7 @@ def test_scores_count_users_over_each_bound_of_a_public_list():
     (call,) = noise.draws
     assert call.line.tolist() == [1, 2, 3, 4, 5, 6, 8]
     assert call.true.tolist() == [-3, -2, -1, -1, 0, -1, -1]
-    assert (found, call.epsilon.tolist(), call.sensitivity.tolist()) == (5, [NANO // 2], [1])
+    assert (found, call.loss.tolist(), call.sensitivity.tolist()) == (5, [NANO // 2], [1])
     # Where everybody has at most five rows, larger bounds would add noise and keep nothing.
     rows = np.repeat([1, 2, 3, 4, 5], 100)
     assert chosen(rows, ContributionChoice(over=50), NANO, noise) == 5

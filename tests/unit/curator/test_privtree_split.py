@@ -102,7 +102,7 @@ def test_depth_counts_from_the_cells_that_were_asked():
     first, second = asked._sampler.draws
     assert first.true.tolist() == [1, 2]
     assert second.true.tolist() == [-3, -4, -4, -4, -7, -7, -7, -5]
-    assert second.epsilon.tolist() == [3 * NANO] * 4 + [3 * NANO // 2] * 4
+    assert second.loss.tolist() == [3 * NANO] * 4 + [3 * NANO // 2] * 4
     assert asked.spent == NANO
     # No cells, no draw.
     asked = curator()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from psd.estimation.constants import LAGS
-from psd.estimation.line_covariance import _pairs, halvings
+from psd.estimation.line_covariance import _pairs, levels_halved
 
 LATTICE = (1024, 1024)
 
@@ -27,7 +27,7 @@ def cells(seed, size, is_even):
 
 def rank_of(tree, divisions):
     """Line, halvings of both axes, and rank along the line, of each division."""
-    across, along = (halvings(tree, divisions.node, axis, LATTICE) for axis in (0, 1))
+    across, along = (levels_halved(tree, divisions.node, axis, LATTICE) for axis in (0, 1))
     rank = np.rint(tree.boxes[:, 1] / LATTICE[1] * 2.0**along).astype(np.int64)
     return list(
         zip(divisions.line.tolist(), across.tolist(), along.tolist(), rank.tolist(), strict=True)

@@ -1,4 +1,4 @@
-"""Rounded coordinates and streets, found in noisy counts; and lumps of points."""
+"""Rounded coordinates and streets, found in noisy counts; and clusters of points."""
 
 from dataclasses import replace
 
@@ -9,15 +9,15 @@ import shapely
 import psd
 from psd.estimation.boundary_error import LinePattern, fit_lines, line_deviation
 from psd.estimation.coordinate_step import CoordinateStep, detect_step
-from psd.estimation.families import divisions
+from psd.estimation.dispersion import fit_dispersion
 from psd.estimation.least_squares import infer_counts
 from psd.estimation.line_covariance import (
     WIDTHS,
     common_variance_by_width,
-    halvings,
     has_unshared_lines,
+    levels_halved,
 )
-from psd.estimation.unevenness import fit_unevenness
+from psd.estimation.sibling_splits import divisions
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.budget import Budget
@@ -124,14 +124,14 @@ def test_records_on_streets_lie_on_the_same_side_of_lines():
 def test_a_line_that_has_all_records_on_one_side_is_off_by_a_leaf():
     release = release_of_points(np.floor(points() * 128) / 128 + 1e-6, epsilon=10.0)
     leaf = np.flatnonzero(release.tree.is_leaf)
-    narrow = leaf[halvings(release.tree, leaf, 0, release.domain.lattice) >= 7]
+    narrow = leaf[levels_halved(release.tree, leaf, 0, release.domain.lattice) >= 7]
     count = np.maximum(release.estimates.count, 0)
     model, all_of_narrow = release.model, np.tile(count[narrow], (2, 1))
     assert model.line_deviation[:, narrow] == pytest.approx(all_of_narrow, rel=1e-3)
     # The common variance is estimated; with its largest value there is no error left.
     full = pattern_with(common=np.full((2, WIDTHS), 0.25))
-    count, spread = model.estimates.count, model.unevenness.spread
-    deviation = line_deviation(release.tree, count, spread, full, release.domain)
+    count, overdispersion = model.estimates.count, model.dispersion.overdispersion
+    deviation = line_deviation(release.tree, count, overdispersion, full, release.domain)
     assert deviation[:, narrow] == pytest.approx(all_of_narrow, rel=1e-6)
 
 
@@ -149,8 +149,8 @@ def test_the_factor_of_sides_is_part_of_the_deviation():
     release = release_of_points(np.floor(points() * 128) / 128 + 1e-6, epsilon=10.0)
     model = release.model
     twice = replace(model._line_pattern, factor=np.full((2, WIDTHS), 2.0))
-    count, spread = model.estimates.count, model.unevenness.spread
-    other = line_deviation(release.tree, count, spread, twice, release.domain)
+    count, overdispersion = model.estimates.count, model.dispersion.overdispersion
+    other = line_deviation(release.tree, count, overdispersion, twice, release.domain)
     leaf = release.tree.is_leaf
     assert other[:, leaf] == pytest.approx(2**0.5 * model.line_deviation[:, leaf])
 
@@ -174,21 +174,21 @@ def test_wide_cells_whose_lines_pass_between_the_values_know_them_from_narrow_on
 def test_lumps_are_measured():
     # Lumps of five; cells that are nearly empty draw the fit towards 1.
     single = points(60_000)
-    lumps = np.repeat(points(12_000), 5, axis=0)
+    clusters = np.repeat(points(12_000), 5, axis=0)
     fitted = []
-    for xy in (single, lumps):
+    for xy in (single, clusters):
         release = release_of_points(xy, side=64, epsilon=3.0)
         tree, model = release.tree, release.model
-        fitted.append(fit_unevenness(tree, model.estimates, model.parent_shares).lump)
+        fitted.append(fit_dispersion(tree, model.estimates, model.parent_shares).cluster_size)
     assert fitted[0] < 1.3
     assert 2 < fitted[1] < 6
 
 
 def test_the_records_of_a_cell_of_the_lattice_may_be_at_one_point():
     release = release_of_points(points(), side=16)
-    spread, is_leaf = release.model.unevenness.spread, release.tree.is_leaf
-    assert (spread[is_leaf] == 1).all()
-    assert (spread[~is_leaf] < 1).any()
+    overdispersion, is_leaf = release.model.dispersion.overdispersion, release.tree.is_leaf
+    assert (overdispersion[is_leaf] == 1).all()
+    assert (overdispersion[~is_leaf] < 1).any()
 
 
 def test_a_polygon_across_cells_of_a_coarse_lattice_is_covered():
@@ -203,7 +203,7 @@ def test_a_polygon_across_cells_of_a_coarse_lattice_is_covered():
     assert ((answers["lower"] <= true) & (true <= answers["upper"])).mean() > 0.9
 
 
-def test_noise_alone_has_the_expected_lump():
+def test_noise_alone_has_the_expected_cluster_size():
     tree = psd.grid_tree(psd.Domain(bounds=BOUNDS, lattice=(4, 4)), 4)
     estimates = infer_counts(
         psd.Release.from_counts(
@@ -211,7 +211,7 @@ def test_noise_alone_has_the_expected_lump():
         ).tree
     )
     share = np.where(tree.parent >= 0, 0.25, 1.0)
-    assert fit_unevenness(tree, estimates, share).lump == 3
+    assert fit_dispersion(tree, estimates, share).cluster_size == 3
 
 
 def alternating_tree(axes):
@@ -245,7 +245,7 @@ def test_a_division_along_one_axis_tells_nothing_of_the_other():
     exact = np.bincount(locate(tree, x, y), minlength=len(tree))
     estimates = infer_counts(replace(tree, count=exact))
     share = np.where(tree.parent >= 0, 0.5, 1.0)
-    assert fit_unevenness(tree, estimates, share).spread[-1] > 0.9
+    assert fit_dispersion(tree, estimates, share).overdispersion[-1] > 0.9
 
 
 @pytest.mark.deep
@@ -256,11 +256,13 @@ def test_what_lines_explain_is_not_counted_twice(seed):
     xy[:, 1] = 100.3 / SIDE
     release = release_of_points(xy, epsilon=3.0)
     model, narrow = release.model, (release.tree.level >= 5) & ~release.tree.is_leaf
-    twice = fit_unevenness(release.tree, model.estimates, model.parent_shares).spread[narrow]
+    twice = fit_dispersion(release.tree, model.estimates, model.parent_shares).overdispersion[
+        narrow
+    ]
     assert twice == pytest.approx(np.full(len(twice), 1 / 3), abs=0.1)
-    once = fit_unevenness(
+    once = fit_dispersion(
         release.tree, model.estimates, model.parent_shares, model._line_squares
-    ).spread[narrow]
+    ).overdispersion[narrow]
     assert (once < 0.05).all()
     assert model.line_deviation[1].max() > 0.9 * model.estimates.count[release.tree.is_leaf].max()
 
@@ -276,7 +278,7 @@ def test_overdispersion_beside_lines_is_that_along_them():
     estimates = infer_counts(replace(tree, count=exact, loss=np.full(len(tree), 10**11)))
     share, lowest = np.where(tree.parent >= 0, 0.25, 1.0), tree.level == tree.level.max()
     phi = [
-        fit_unevenness(tree, estimates, share, np.full(len(tree), lines)).spread[lowest]
+        fit_dispersion(tree, estimates, share, np.full(len(tree), lines)).overdispersion[lowest]
         for lines in (0.0, 0.25, 0.5)
     ]
     # No line explains it; one along x, or along y; both, and the diagonal is left.
@@ -291,15 +293,15 @@ def test_halves_that_a_line_divides_have_no_overdispersion():
     estimates = infer_counts(replace(tree, count=exact))
     share = np.where(tree.parent >= 0, 0.5, 1.0)
     lines = np.where(tree.level < 3, 0.5, 0.0)
-    assert fit_unevenness(tree, estimates, share, lines).spread[-1] < 0.1
+    assert fit_dispersion(tree, estimates, share, lines).overdispersion[-1] < 0.1
 
 
 @pytest.mark.deep
 def test_without_lines_nothing_is_explained():
     model = release_of_points(points(), epsilon=3.0).model
     assert model._line_squares is None
-    fitted = fit_unevenness(model.tree, model.estimates, model.parent_shares)
-    assert (fitted.spread == model.unevenness.spread).all()
+    fitted = fit_dispersion(model.tree, model.estimates, model.parent_shares)
+    assert (fitted.overdispersion == model.dispersion.overdispersion).all()
 
 
 def test_a_family_counts_for_a_small_part_of_its_level_at_most():
@@ -314,8 +316,8 @@ def test_a_family_counts_for_a_small_part_of_its_level_at_most():
         np.add.at(exact, tree.parent[level], exact[level])
     estimates = infer_counts(replace(tree, count=exact, loss=np.full(len(tree), 10**11)))
     share = np.where(tree.parent >= 0, 0.25, 1.0)
-    spread = fit_unevenness(tree, estimates, share).spread[tree.is_leaf]
-    assert spread == pytest.approx(np.full(256, 0.015 / (0.015 + 0.5)), abs=0.01)
+    overdispersion = fit_dispersion(tree, estimates, share).overdispersion[tree.is_leaf]
+    assert overdispersion == pytest.approx(np.full(256, 0.015 / (0.015 + 0.5)), abs=0.01)
 
 
 def release_on_a_line(name):
@@ -371,10 +373,12 @@ def test_what_leaves_apart_have_in_common_follows_from_their_overdispersion():
     domain = psd.Domain(bounds=BOUNDS)
     tree = psd.grid_tree(domain, 2)
     pattern = pattern_with(apart=True)
-    count, spread = np.full(len(tree), 10.0), np.linspace(0, 1, len(tree))
-    deviation = line_deviation(tree, count, spread, pattern, domain)
+    count, overdispersion = np.full(len(tree), 10.0), np.linspace(0, 1, len(tree))
+    deviation = line_deviation(tree, count, overdispersion, pattern, domain)
     leaf = tree.is_leaf
-    assert deviation[:, leaf] == pytest.approx(np.tile(10 * 0.5**0.5 * spread[leaf] ** 4, (2, 1)))
+    assert deviation[:, leaf] == pytest.approx(
+        np.tile(10 * 0.5**0.5 * overdispersion[leaf] ** 4, (2, 1))
+    )
     assert not LinePattern.from_array(replace(pattern, apart=False).to_array()).is_seen
     assert LinePattern.from_array(pattern.to_array()).is_seen
 
@@ -402,8 +406,10 @@ def release_of_coarse_leaves(columns=4):
     domain = psd.Domain(bounds=BOUNDS, lattice=(8 * columns, 8 * columns))
     counts = np.arange(64) + 1000
     release = psd.Release.from_counts(psd.grid_tree(domain, 8), counts, 10.0, domain=domain)
-    spread = release.model.unevenness
-    vars(release.model)["unevenness"] = replace(spread, spread=0 * spread.spread, lump=0.0)
+    fitted = release.model.dispersion
+    vars(release.model)["dispersion"] = replace(
+        fitted, overdispersion=0 * fitted.overdispersion, cluster_size=0.0
+    )
     return release
 
 

@@ -8,12 +8,12 @@ import pytest
 import shapely
 
 import psd
-from psd.estimation.constants import MEDIAN_REACH, SLOPE_SPREAD
+from psd.estimation.constants import MEDIAN_REACH, SLOPE_OVERDISPERSION
 from psd.estimation.covariate_density import CovariateDensity
+from psd.estimation.dispersion import fit_dispersion
 from psd.estimation.least_squares import infer_counts, prune_counts
 from psd.estimation.model import CountModel
 from psd.estimation.posterior import posterior_counts
-from psd.estimation.unevenness import fit_unevenness
 from psd.release.post_processing import PostProcessing
 from psd.space.boundary import Boundary
 from psd.space.covariate import Covariate
@@ -99,20 +99,22 @@ def test_overdispersion_is_larger_where_the_density_follows_a_covariate():
     raster = np.arange(1, 17, dtype=np.uint16).reshape(4, 4)
     release = changed(plain, covariate=Covariate(domain=domain, raster=raster))
     asked = model(release, density="covariate")
-    fitted = fit_unevenness(release.tree, asked.estimates, asked.parent_shares)
-    inner = fitted.spread < 1 / SLOPE_SPREAD
+    fitted = fit_dispersion(release.tree, asked.estimates, asked.parent_shares)
+    inner = fitted.overdispersion < 1 / SLOPE_OVERDISPERSION
     assert inner[release.tree.is_leaf].all()
     assert not inner.all()
-    assert asked.unevenness.spread[inner] == pytest.approx(1.4 * fitted.spread[inner])
-    assert (asked.unevenness.spread[~inner] == 1).all()
-    assert asked.unevenness.lump == fitted.lump
+    assert asked.dispersion.overdispersion[inner] == pytest.approx(
+        1.4 * fitted.overdispersion[inner]
+    )
+    assert (asked.dispersion.overdispersion[~inner] == 1).all()
+    assert asked.dispersion.cluster_size == fitted.cluster_size
     for density in ("uniform", "smooth"):
         other = model(release, density=density)
-        fitted = fit_unevenness(release.tree, other.estimates, other.parent_shares)
-        assert other.unevenness.spread.tolist() == fitted.spread.tolist()
+        fitted = fit_dispersion(release.tree, other.estimates, other.parent_shares)
+        assert other.dispersion.overdispersion.tolist() == fitted.overdispersion.tolist()
 
 
 def test_each_result_is_computed_once():
     asked = CountModel(record=RELEASE.record)
-    for name in ("estimates", "published_covariance", "unevenness", "line_deviation"):
+    for name in ("estimates", "published_covariance", "dispersion", "line_deviation"):
         assert getattr(asked, name) is getattr(asked, name)

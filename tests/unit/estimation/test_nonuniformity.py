@@ -7,9 +7,9 @@ import pytest
 
 import psd
 from psd.estimation.covariate_density import parent_shares
+from psd.estimation.dispersion import fit_dispersion
 from psd.estimation.least_squares import infer_counts
 from psd.estimation.nonuniformity import cell_ceiling, nonuniformity_variance
-from psd.estimation.unevenness import fit_unevenness
 from psd.privacy.epsilon import NANO
 from psd.space.box_tree import Tree
 from support.trees import domain_of, grid_release, random_tree
@@ -82,8 +82,8 @@ def noisy(tree, count, epsilon, rng):
 
 def by_level(tree):
     """Overdispersion inside the leaves of each level."""
-    fitted = fit_unevenness(tree, infer_counts(tree), parent_shares(tree, None))
-    return fitted.spread[[level.start for level in tree.levels]]
+    fitted = fit_dispersion(tree, infer_counts(tree), parent_shares(tree, None))
+    return fitted.overdispersion[[level.start for level in tree.levels]]
 
 
 @pytest.mark.deep

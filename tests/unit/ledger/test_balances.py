@@ -1,4 +1,4 @@
-"""Budgets in two currencies: which charges fit, and what is left."""
+"""Budgets in two measures: which charges fit, and what is left."""
 
 import itertools
 from fractions import Fraction

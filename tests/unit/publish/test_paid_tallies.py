@@ -65,7 +65,7 @@ def test_what_was_found_is_paid_for_in_every_release(tmp_path, name):
     recorder = RecordingSampler()
     release = build(kept, epsilon="0.4", sampler=recorder)
     assert release.record.epsilon == 400_000_000
-    assert sum(int(call.epsilon.max()) for call in recorder.draws) == 400_000_000 - paid
+    assert sum(int(call.loss.max()) for call in recorder.draws) == 400_000_000 - paid
     stated = release.parameters.get("counting_epsilon")
     assert stated == (None if not paid else str(paid / NANO))
 
@@ -81,7 +81,7 @@ def test_what_was_found_in_rho_is_paid_for_as_the_epsilon_of_its_draws(tmp_path,
     found = [draw for draw in recorder.draws if draw.kind == "select"]
     assert len(found) == {"nothing": 0, "a bound": 1, "bounds": 4, "both": 5}[name]
     kept = kept_of(tmp_path, options)
-    assert kept.paid == sum(int(draw.epsilon.max()) for draw in found)
+    assert kept.paid == sum(int(draw.loss.max()) for draw in found)
     release = build(kept, epsilon="0.9")
     stated = release.parameters.get("counting_epsilon")
     assert stated == (epsilon_text(kept.paid) if kept.paid else None)

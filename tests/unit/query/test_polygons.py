@@ -71,12 +71,15 @@ def test_polygons_are_answered_as_by_intersection_with_every_leaf(release):
     table = release.query(made, crs=METRES).table
     leaf = release.tree.is_leaf
     count = release.estimates.count[leaf]
-    phi, lump = release.model.unevenness.spread[leaf], release.model.unevenness.lump
+    phi, cluster_size = (
+        release.model.dispersion.overdispersion[leaf],
+        release.model.dispersion.cluster_size,
+    )
     lines = release.query(made, crs=METRES).areas.totals(release.index).line_variance
     for shape, row, line in zip(made, table.itertuples(), lines, strict=True):
         f = naive_fractions(release, shape)
         assert row.estimate == pytest.approx(f @ count, rel=1e-9, abs=1e-9)
-        spread = (f * (1 - f) * count * (lump + phi * count)).clip(0).sum() + line
+        spread = (f * (1 - f) * count * (cluster_size + phi * count)).clip(0).sum() + line
         assert row.nonuniformity_error == pytest.approx(math.sqrt(spread), rel=1e-6, abs=1e-5)
 
 

@@ -55,12 +55,12 @@ def test_estimates_are_sums_of_shares():
 
 def test_only_cut_leaves_have_a_variance_of_their_own():
     asked = model()
-    sums, uneven = query_totals(asked, leaves_of(PAIRS)), asked.unevenness
+    sums, uneven = query_totals(asked, leaves_of(PAIRS)), asked.dispersion
     parts = [
-        nonuniformity_variance(*(np.array([v]) for v in values), uneven.lump)[0]
+        nonuniformity_variance(*(np.array([v]) for v in values), uneven.cluster_size)[0]
         for values in (
-            (asked.estimates.count[5], 0.5, 0.25, uneven.spread[5]),
-            (asked.estimates.count[9], 0.5, 0.5, uneven.spread[9]),
+            (asked.estimates.count[5], 0.5, 0.25, uneven.overdispersion[5]),
+            (asked.estimates.count[9], 0.5, 0.5, uneven.overdispersion[9]),
         )
     ]
     assert sums.leaf_variance == pytest.approx(parts)

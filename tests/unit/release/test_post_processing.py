@@ -71,7 +71,7 @@ def test_a_build_carries_the_view_that_was_asked_for(subtests):
 def test_another_view_of_a_release_keeps_everything_but_the_answers(subtests):
     first = release_of(random_tree(np.random.default_rng(5), top=60))
     # Computed once, and not taken along.
-    _ = first.estimates, first.model.density, first.model.unevenness
+    _ = first.estimates, first.model.density, first.model.dispersion
     box = [(3.3, 2.2, 31.0, 50.7)]
     for estimate, density, prune in product(ESTIMATES, ["uniform", "smooth"], [0, 20]):
         view = PostProcessing(estimate=estimate, density=density, prune=prune)

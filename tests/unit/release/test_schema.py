@@ -173,7 +173,7 @@ def test_what_a_release_works_out_is_neither_an_attribute_of_somebody_nor_export
     release = made()
     release.query([(0, 0, 5, 5)])
     _ = release.digest, release.index.mesh, release.tree.area
-    _ = release.model.unevenness, release.model.line_deviation, release.model.published_covariance
+    _ = release.model.dispersion, release.model.line_deviation, release.model.published_covariance
     release.save(tmp_path / "r.psd.parquet")
     assert psd.load(tmp_path / "r.psd.parquet").digest == release.digest
     release = made()

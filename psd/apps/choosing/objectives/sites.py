@@ -10,8 +10,8 @@ import numpy as np
 from psd._util.arrays import Integers
 from psd._util.fields import integer_between
 from psd._util.instances import check_instance
+from psd.apps.choosing.candidate_areas import CandidateAreas
 from psd.apps.choosing.catchment_counts import PlacedCounts
-from psd.apps.choosing.catchments import Catchments
 from psd.apps.choosing.objectives import Pick
 from psd.errors import DomainError, ParameterError
 from psd.ingest.tally import Tally
@@ -35,7 +35,7 @@ class Sites:
 
     Parameters
     ----------
-    catchments : Catchments
+    catchments : CandidateAreas
         Candidates and the area that each of them serves. Public.
     best : int
         Sites that are chosen one after another, each with an equal part of epsilon. Public.
@@ -75,12 +75,12 @@ class Sites:
 
     Examples
     --------
-    >>> places = Catchments.around(["a", "b"], [[0, 0], [3, 0]], 2, "EPSG:3857")
+    >>> places = CandidateAreas.around(["a", "b"], [[0, 0], [3, 0]], 2, "EPSG:3857")
     >>> Sites(catchments=places).domain.bounds
     (-2.0, -2.0, 5.0, 2.0)
     """
 
-    catchments: Catchments
+    catchments: CandidateAreas
     best: int = 1
     cover: bool = False
     target: int | None = None
@@ -96,7 +96,9 @@ class Sites:
 
     def __post_init__(self) -> None:
         """Check the parameters."""
-        check_instance("catchments", self.catchments, Catchments, "psd.apps.choosing.Catchments")
+        check_instance(
+            "catchments", self.catchments, CandidateAreas, "psd.apps.choosing.CandidateAreas"
+        )
         best = integer_between(1, len(self.catchments))("best", self.best)
         object.__setattr__(self, "best", best)
         if self.target is not None:

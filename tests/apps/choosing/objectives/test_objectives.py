@@ -12,7 +12,7 @@ import pytest
 
 import psd
 from psd._util import plugins
-from psd.apps.choosing import Catchments, Price, PriceList, PriceMap, Sites, Tariffs
+from psd.apps.choosing import CandidateAreas, Price, PriceList, PriceMap, Sites, Tariffs
 from psd.apps.choosing.objectives import Objective, as_objective, objective_class, objectives
 from psd.curator.candidate_scores import CandidateScores
 from psd.curator.curator import Curator
@@ -24,7 +24,7 @@ from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from support.price_regions import two_columns
 
-PLACES = Catchments.around(["a", "b", "c"], [[2, 2], [4.6, 2], [8, 8]], 2, "EPSG:3857")
+PLACES = CandidateAreas.around(["a", "b", "c"], [[2, 2], [4.6, 2], [8, 8]], 2, "EPSG:3857")
 SPOTS = [(2.0, 2.0, 1), (3.0, 2.0, 9), (4.0, 2.5, np.nan), (8.0, 8.0, 2), (0.1, 0.1, 0.5)]
 """Coordinates and bids of records."""
 

@@ -5,13 +5,13 @@ from functools import partial
 import numpy as np
 import pytest
 
-from psd.apps.choosing import Catchments, Sites
+from psd.apps.choosing import CandidateAreas, Sites
 from psd.errors import DomainError, ParameterError
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import tally_batches
 from support.tables import refuses
 
-PLACES = Catchments.around(["a", "b", "c"], [[2, 2], [4.6, 2], [8, 8]], 2, "EPSG:3857")
+PLACES = CandidateAreas.around(["a", "b", "c"], [[2, 2], [4.6, 2], [8, 8]], 2, "EPSG:3857")
 X = [2, 2, 2, 3, 4.5, 4.5, 8, 8, 8, 8]
 Y = [2, 2, 2, 2, 2.0, 2.0, 8, 8, 8, 8]
 

@@ -12,38 +12,39 @@ import numpy as np
 
 from psd._util.arrays import Floats, Integers, sum_by
 from psd.estimation.constants import (
+    CLUSTER_SIZES,
     DIAGONAL_PART,
     ENOUGH_FAMILIES,
-    EXPECTED_LUMP,
+    EXPECTED_CLUSTER_SIZE,
     LARGEST_FAMILY,
-    LUMPS,
     STEP_OVERDISPERSION,
 )
-from psd.estimation.families import children_of, join_batches
 from psd.estimation.least_squares import Estimates
 from psd.estimation.nonuniformity import overdispersion_of_leaves
+from psd.estimation.sibling_splits import children_of, join_batches
 from psd.space.box_tree import Tree
 
-__all__ = ["Unevenness", "fit_unevenness"]
+__all__ = ["Dispersion", "fit_dispersion"]
 
 # Both estimates depend on each other through the weights; they settle in a few rounds.
 _ROUNDS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Unevenness:
-    """Variance n f (1 - f) (lump + spread n) of the share f of n points in a leaf.
+class Dispersion:
+    """Variance n f (1 - f) (c + phi n) of the share f of n points in a leaf.
 
     Parameters
     ----------
-    lump : float
-        1 for points thrown at random; more where they come in lumps, such as people at one address.
-    spread : ndarray, shape (nodes,), float64
+    cluster_size : float
+        1 for points thrown at random; more where they come in clusters, such as people at one
+        address.
+    overdispersion : ndarray, shape (nodes,), float64
         Overdispersion: 0 for points thrown at random, 1 for all or nothing.
     """
 
-    lump: float
-    spread: Floats
+    cluster_size: float
+    overdispersion: Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -66,10 +67,10 @@ class _Moments:
     across: Integers
 
 
-def fit_unevenness(
+def fit_dispersion(
     tree: Tree, estimates: Estimates, share: Floats, by_lines: Floats | None = None
-) -> Unevenness:
-    """Estimate the unevenness inside the leaves from families of siblings.
+) -> Dispersion:
+    """Estimate the dispersion inside the leaves from families of siblings.
 
     Parameters
     ----------
@@ -85,11 +86,11 @@ def fit_unevenness(
 
     Notes
     -----
-    Let S be the sum of squared deviations of the children of a node of n records from their
-    shares g, less what the noise adds to it, and G the sum of g (1 - g). Then E S = G n (lump +
-    phi n). The lump is one for all families, phi one for each level; both are fitted by least
-    squares, with the inverse variance of S as weight and a normal prior of the lump. Then phi of
-    the leaves of a level is the ratio of sums over families on the levels just above it
+    Let S be the sum of squared deviations of the children of a node of n records from their shares
+    g, less what the noise adds to it, and G the sum of g (1 - g). Then E S = G n (c + phi n). The
+    cluster size is one for all families, phi one for each level; both are fitted by least squares,
+    with the inverse variance of S as weight and a normal prior of the cluster size. Then phi of the
+    leaves of a level is the ratio of sums over families on the levels just above it
     (`psd.estimation.nonuniformity.overdispersion_of_leaves`): large cells determine it, as they
     determine the errors. But a family counts for at most 1.5 % of the squares of its level: a city
     in two cells would determine the error of all others.
@@ -98,16 +99,16 @@ def fit_unevenness(
     fitted for each axis, and that of a leaf is the larger one: points on one line from west to east
     are even along x, and all or nothing along y.
 
-    The noise of n draws the lump towards 1 where many cells are nearly empty. Estimates without
-    this bias were too large for leaves: lumps are smaller in smaller cells
+    The noise of n draws the cluster size towards 1 where many cells are nearly empty. Estimates
+    without this bias were too large for leaves: clusters are smaller in smaller cells
     (docs/measured/coverage.md).
 
     A leaf of a single cell of the lattice has phi 1: no position inside it was recorded, and on a
     coarse lattice all of its records may be at one point. Boxes between lines do not cut it.
     """
     moments = _family_moments(tree, estimates, share)
-    lump = _fit_lump(moments, len(tree.levels))
-    excess = moments.excess - lump * moments.parts * moments.count
+    cluster_size = _fit_cluster_size(moments, len(tree.levels))
+    excess = moments.excess - cluster_size * moments.parts * moments.count
     parts, levels = moments.parts, len(tree.levels)
     if by_lines is not None:
         lines = by_lines[moments.node]
@@ -120,7 +121,9 @@ def fit_unevenness(
         along = _level_sums(moments.level[divided], excess[divided], squares[divided], levels)
         phi = np.maximum(phi, overdispersion_of_leaves(*along))
     single = (tree.boxes[:, 2:] - tree.boxes[:, :2] == 1).all(axis=1)
-    return Unevenness(lump=lump, spread=np.where(single, 1.0, phi[tree.level]))
+    return Dispersion(
+        cluster_size=cluster_size, overdispersion=np.where(single, 1.0, phi[tree.level])
+    )
 
 
 def _level_sums(
@@ -177,15 +180,15 @@ def _divided_axes(tree: Tree, parents: Integers) -> Integers:
     return axes
 
 
-def _fit_lump(moments: _Moments, levels: int) -> float:
+def _fit_cluster_size(moments: _Moments, levels: int) -> float:
     """Variance per point, by weighted least squares with a prior."""
-    level, mean, deviation = moments.level, *EXPECTED_LUMP
+    level, mean, deviation = moments.level, *EXPECTED_CLUSTER_SIZE
     points, squares = moments.parts * moments.count, moments.parts * moments.square
-    count, lump = np.maximum(moments.count, 0.0), mean
+    count, cluster_size = np.maximum(moments.count, 0.0), mean
     phi = np.full(levels, STEP_OVERDISPERSION)
     enough = np.bincount(level, minlength=levels) >= ENOUGH_FAMILIES
     for _ in range(_ROUNDS):
-        variance = moments.noise + moments.parts * count * (lump + phi[level] * count)
+        variance = moments.noise + moments.parts * count * (cluster_size + phi[level] * count)
         weight = moments.freedom / np.maximum(variance, 1e-150) ** 2
 
         def total(values: Floats, weight: Floats = weight) -> Floats:
@@ -197,7 +200,7 @@ def _fit_lump(moments: _Moments, levels: int) -> float:
         c = np.where(used, c, 1.0)
         alone = np.where(used, a - b * b / c, 0.0).sum() / 2
         excess = np.where(used, by_points - b * by_squares / c, 0.0).sum() / 2
-        phi = np.where(used, np.clip((by_squares - lump * b) / c, 0.0, 1.0), phi)
+        phi = np.where(used, np.clip((by_squares - cluster_size * b) / c, 0.0, 1.0), phi)
         prior = 1 / deviation**2
-        lump = float(np.clip((excess + mean * prior) / (alone + prior), *LUMPS))
-    return lump
+        cluster_size = float(np.clip((excess + mean * prior) / (alone + prior), *CLUSTER_SIZES))
+    return cluster_size

@@ -8,11 +8,11 @@ import pytest
 import psd
 from psd.api.release import Release
 from psd.estimation import fit_cache, posterior
+from psd.estimation import local_fit as module
 from psd.estimation import model as count_model
-from psd.estimation import near_model as module
 from psd.estimation import near_zone as zones
 from psd.estimation.fit_cache import VARIABLE
-from psd.estimation.near_model import NearModel, near_model
+from psd.estimation.local_fit import LocalFit, local_fit
 from psd.release.post_processing import PostProcessing
 from psd.release.record import ReleaseRecord
 from support.trees import random_tree
@@ -73,8 +73,8 @@ def test_answers_are_those_of_the_fit_of_all_cells(seed, estimate, density):
 @pytest.mark.deep
 def test_counts_of_cells_are_the_same_to_the_bit_and_others_are_missing():
     full = release(estimate="posterior", density="smooth").model
-    near = near_model(release(estimate="posterior", density="smooth").model, SMALL)
-    assert isinstance(near, NearModel)
+    near = local_fit(release(estimate="posterior", density="smooth").model, SMALL)
+    assert isinstance(near, LocalFit)
     is_near = ~np.isnan(near.estimates.count)
     assert 0 < is_near.sum() < len(is_near)
     assert np.array_equal(near.estimates.count[is_near], full.estimates.count[is_near])
@@ -95,7 +95,7 @@ def test_all_cells_are_fitted_where_that_is_as_fast(change, monkeypatch):
         monkeypatch.setattr(zones, "_LIMIT", 0.0)
     if change == "fitted":
         assert len(model.estimates.count)
-    assert near_model(model, boxes) is model
+    assert local_fit(model, boxes) is model
 
 
 @pytest.mark.deep
@@ -166,10 +166,10 @@ def test_a_fit_of_all_cells_leaves_the_first_levels_to_boxes(folder, joined):
 def test_many_cells_are_read_from_a_kept_fit(folder, monkeypatch):
     monkeypatch.setattr(module, "_MANY", 0.0)
     kept = release(estimate="posterior", density="smooth").with_cache()
-    assert isinstance(near_model(kept.model, SMALL), NearModel)
+    assert isinstance(local_fit(kept.model, SMALL), LocalFit)
     assert kept.model.estimates.count[0] > 0
     later = release(estimate="posterior", density="smooth").with_cache()
-    assert near_model(later.model, SMALL) is later.model
+    assert local_fit(later.model, SMALL) is later.model
 
 
 @pytest.mark.deep

@@ -14,7 +14,7 @@ from psd.errors import DomainError, ParameterError
 from psd.space.crs import check_plane_crs, metres_per_unit, parse_crs, radians_per_unit
 from psd.space.shape_transforms import half_turn
 
-__all__ = ["MAX_RADIUS", "Catchments", "Spans"]
+__all__ = ["MAX_RADIUS", "CandidateAreas", "Spans"]
 
 MAX_RADIUS = 100_000.0
 """Largest radius in metres where coordinates are degrees."""
@@ -49,7 +49,7 @@ class Spans:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Catchments:
+class CandidateAreas:
     """Public candidates with the area that each of them serves.
 
     Guarantees
@@ -78,7 +78,7 @@ class Catchments:
 
     Examples
     --------
-    >>> sites = Catchments.around(["a", "b"], [[0, 0], [3, 0]], 2, "EPSG:3857")
+    >>> sites = CandidateAreas.around(["a", "b"], [[0, 0], [3, 0]], 2, "EPSG:3857")
     >>> sites.contains(np.array([0, 1]), np.array([1.0, 0.5]), np.array([1.0, 0.0])).tolist()
     [True, False]
     """
@@ -98,7 +98,7 @@ class Catchments:
     @classmethod
     def around(
         cls, ids: Sequence[str], points: Any, radius: float, crs: str = "EPSG:4326"
-    ) -> Catchments:
+    ) -> CandidateAreas:
         """Circles on the ground around points.
 
         Parameters
@@ -163,12 +163,12 @@ class Catchments:
         """Largest longitude, where coordinates are degrees."""
         return half_turn(self.crs) if check_plane_crs(self.crs)[1] else None
 
-    def unrolled(self) -> tuple[Catchments, NDArray[np.int64]]:
+    def unrolled(self) -> tuple[CandidateAreas, NDArray[np.int64]]:
         """Catchments with a second one, a turn away, for each circle across longitude 180.
 
         Returns
         -------
-        Catchments, ndarray of int64
+        CandidateAreas, ndarray of int64
             And the candidate that each of them is of.
 
         Notes

@@ -32,7 +32,7 @@ class RandomTape:
 
     def __init__(self, state: State, number: int) -> None:
         self._state, self._number = state, number
-        self._bytes, self._used = state.words(number), 0
+        self._bytes, self._used = state.random_words(number), 0
 
     def __call__(self, size: int) -> bytes:
         """Give the next bytes; store more of them first if the tape is too short."""
@@ -40,7 +40,7 @@ class RandomTape:
         if stop > len(self._bytes):
             # At least as many as there are, so that a long tape takes few writes.
             more = system_bytes(max(stop - len(self._bytes), len(self._bytes), _BLOCK))
-            self._state.append_words(self._number, more)
+            self._state.append_random_words(self._number, more)
             self._bytes += more
         start, self._used = self._used, stop
         return self._bytes[start:stop]

@@ -15,11 +15,11 @@ from psd._util.arrays import Floats, Integers
 from psd.space.boxes import quadrants
 from psd.space.polygon_areas import ClippedPolygons, divide_outlines
 
-__all__ = ["Pieces", "cover_by_pieces"]
+__all__ = ["RasterOverlay", "cover_by_pieces"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Pieces:
+class RasterOverlay:
     """Boxes that a polygon covers, or cuts within one raster cell.
 
     Parameters
@@ -39,7 +39,7 @@ class Pieces:
 
 def cover_by_pieces(
     outlines: ClippedPolygons, parent: Integers, boxes: Floats, to_crs: Callable[[Floats], Floats]
-) -> Iterator[Pieces]:
+) -> Iterator[RasterOverlay]:
     """Cover polygons by pieces, each of one density.
 
     Parameters
@@ -55,7 +55,7 @@ def cover_by_pieces(
 
     Yields
     ------
-    Pieces
+    RasterOverlay
         Disjoint for each owner.
     """
     owner = np.arange(len(boxes))
@@ -64,7 +64,7 @@ def cover_by_pieces(
         fraction, lines = outlines.fraction, _lines(boxes)
         further = outlines.cut & (fraction < 1) & (lines > boxes[:, :2]).any(axis=1)
         done = (fraction > 0) & ~further
-        yield Pieces(owner=owner[done], boxes=boxes[done], fraction=fraction[done])
+        yield RasterOverlay(owner=owner[done], boxes=boxes[done], fraction=fraction[done])
         parent, boxes = _divide_boxes(boxes, lines, np.flatnonzero(further))
         owner = owner[parent]
 

@@ -21,7 +21,7 @@ from psd.estimation.published_covariance import published_covariance
 from psd.release.post_processing import WITH_PRIOR
 from psd.space.region_tree import RegionTree
 
-__all__ = ["NearModel", "near_model"]
+__all__ = ["LocalFit", "local_fit"]
 
 # Boxes whose surroundings are looked at; the cells of more are met by a fit of all cells.
 _FEW = 16
@@ -30,7 +30,7 @@ _FEW = 16
 _MANY = 1 / 64
 
 
-def near_model(model: CountModel, boxes: Floats) -> CountModel:
+def local_fit(model: CountModel, boxes: Floats) -> CountModel:
     """Model of the cells near some boxes, or of all cells where that is as fast.
 
     Guarantees
@@ -59,13 +59,13 @@ def near_model(model: CountModel, boxes: Floats) -> CountModel:
     zone = near_zone(model.tree, model.domain.lattice, boxes, smooth=smooth)
     if zone is None or (len(zone.opened) > _MANY * len(model.tree) and model.is_cached):
         return model
-    near = NearModel(record=model.record, cache=model.cache, zone=zone)
+    near = LocalFit(record=model.record, cache=model.cache, zone=zone)
     vars(near)["least_squares"] = model.least_squares
     return near
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class NearModel(CountModel):
+class LocalFit(CountModel):
     """Estimates, variances and densities of a record near some boxes.
 
     Counts of other cells are not a number. The cache keeps what depends on all cells, such as the

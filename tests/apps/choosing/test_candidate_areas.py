@@ -1,4 +1,4 @@
-"""Catchments: which points a candidate serves, the files of candidates, and what is refused."""
+"""CandidateAreas: which points a candidate serves, the files of candidates, and what is refused."""
 
 import math
 import warnings
@@ -9,8 +9,8 @@ import pytest
 import shapely
 from pyproj import Geod
 
+from psd.apps.choosing.candidate_areas import CandidateAreas
 from psd.apps.choosing.candidate_files import read_catchments
-from psd.apps.choosing.catchments import Catchments
 from psd.errors import DomainError, InputDataError, ParameterError
 from support.tables import refused_calls
 
@@ -22,7 +22,7 @@ GRADS = (
 
 
 def two(**options):
-    return Catchments.around(
+    return CandidateAreas.around(
         ["a", "b"], [[0, 0], [10, 0]], **{"radius": 2, "crs": METRES} | options
     )
 
@@ -34,14 +34,14 @@ def inside(places, which, points):
 
 def test_circles_and_polygons_hold_their_edges():
     assert inside(two(), 0, [(2, 0), (0, -2), (2.001, 0), (1.5, 1.5)]) == [True, True, False, False]
-    feet = Catchments.around(["a", "b"], [[9e5, 2e5], [9.1e5, 2e5]], 304.8006096, "EPSG:2263")
+    feet = CandidateAreas.around(["a", "b"], [[9e5, 2e5], [9.1e5, 2e5]], 304.8006096, "EPSG:2263")
     assert inside(feet, 0, [(9e5 + 999.9, 2e5), (9e5 + 1000.1, 2e5)]) == [True, False]
-    places = Catchments.around(["a", "b"], [[179.9, 0], [170, 0]], 50_000)
+    places = CandidateAreas.around(["a", "b"], [[179.9, 0], [170, 0]], 50_000)
     assert places.bounds[2] == 180
     assert two().bounds == (-2, -2, 12, 2)
     ring = shapely.box(0, 0, 4, 4) - shapely.box(1, 1, 2, 2)
     other = shapely.MultiPolygon([shapely.box(5, 5, 6, 6), shapely.box(7, 7, 8, 8)])
-    places = Catchments(ids=("a", "b"), crs=METRES, polygons=np.array([ring, other]))
+    places = CandidateAreas(ids=("a", "b"), crs=METRES, polygons=np.array([ring, other]))
     assert inside(places, 0, [(0, 0), (1.5, 1.5), (3, 3), (5, 5)]) == [True, False, True, False]
     assert inside(places, 1, [(5.5, 5.5), (7.5, 7.5), (6.5, 6.5)]) == [True, True, False]
     assert places.bounds == (0, 0, 8, 8)
@@ -61,7 +61,7 @@ def test_circles_and_polygons_hold_their_edges():
 @pytest.mark.parametrize(("crs", "unit"), [("EPSG:4326", 1), (GRADS, 0.9)])
 def test_a_circle_in_degrees_or_grads_is_one_on_the_ground(latitude, crs, unit):
     centres = np.array([[12, latitude], [13, latitude]]) / unit
-    places = Catchments.around(["a", "b"], centres, 2000, crs)
+    places = CandidateAreas.around(["a", "b"], centres, 2000, crs)
     azimuths = np.linspace(0, 360, 37)
     for factor, expected in ((0.998, True), (1.002, False)):
         many = np.full(len(azimuths), 1.0)
@@ -74,7 +74,7 @@ def test_a_circle_in_degrees_or_grads_is_one_on_the_ground(latitude, crs, unit):
 @pytest.mark.parametrize("radius", [1e-300, 5e-324])
 def test_no_calculation_warns_of_a_point(radius):
     """A warning on stderr could tell whether there is a record."""
-    places = Catchments.around(["a", "b"], [[0, 0], [3, 0]], radius, METRES)
+    places = CandidateAreas.around(["a", "b"], [[0, 0], [3, 0]], radius, METRES)
     which, one = np.array([0, 1]), np.ones(2)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
@@ -99,19 +99,19 @@ def test_wrong_candidates_and_files_are_refused(subtests, tmp_path):
         *(("above 0", both, apart, radius, METRES) for radius in (-1, math.nan)),
         ("at most 100000 m", both, apart, 2e5, "EPSG:4326"),
     ]
-    refused_calls(subtests, ParameterError, table, Catchments.around)
+    refused_calls(subtests, ParameterError, table, CandidateAreas.around)
     table = [
         ("swapped", both, [[0, 0], [1, 89]], 5, "EPSG:4326"),
         ("crs", both, apart, 5, "EPSG:nothing"),
         ("radius must be left out|crs", both, apart, 5, HALL),
     ]
-    refused_calls(subtests, DomainError, table, Catchments.around)
+    refused_calls(subtests, DomainError, table, CandidateAreas.around)
     square, crossing = shapely.box(0, 0, 1, 1), [(0, 0), (1, 1), (1, 0), (0, 1.5)]
     others = [shapely.LineString([(0, 0), (1, 1)]), shapely.Point(0, 0), shapely.Polygon()]
     others += [shapely.Polygon(crossing), shapely.Polygon([*crossing[:3], (0, 1)])]  # of area 0
     for shape in others:
         with subtests.test(shape=shape), pytest.raises(ParameterError, match="polygon"):
-            Catchments(ids=("a", "b"), crs=METRES, polygons=np.array([square, shape]))
+            CandidateAreas(ids=("a", "b"), crs=METRES, polygons=np.array([square, shape]))
     origin, square = 'a,"POINT(0 0)"', 'b,"POLYGON((2 0,3 0,3 1,2 0))"'
     collection = 'a,"{""type"": ""FeatureCollection"", ""features"": []}"'
     table = [
