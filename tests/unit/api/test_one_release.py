@@ -67,15 +67,16 @@ def test_pages_are_written(plain, tmp_path):
     assert "Visits &lt;2024&gt;" in (tmp_path / "m.html").read_text(encoding="utf-8")
     with pytest.raises(WriteError, match="exists"):
         plain.map(tmp_path / "m.html")
-    for write in (plain.map, plain.sheet):
-        with pytest.raises(ParameterError, match=r"path must end in \.html, got .*; it is a page"):
-            write(tmp_path / "m.pdf")
+    with pytest.raises(ParameterError, match=r"path must end in \.html, got .*; it is a page"):
+        plain.map(tmp_path / "m.pdf")
     assert [path.name for path in tmp_path.iterdir()] == ["m.html"]
 
 
 @pytest.mark.deep
 def test_a_sheet_is_written(plain, timed, tmp_path):
     for release in (plain, timed):
+        with pytest.raises(ParameterError, match=r"path must end in \.html, got .*; it is a page"):
+            release.sheet(tmp_path / "s.pdf")
         release.sheet(tmp_path / "s.html", overwrite=True)
         assert "What epsilon means" in (tmp_path / "s.html").read_text(encoding="utf-8")
         release.map(tmp_path / "m.html", overwrite=True)
