@@ -1,4 +1,4 @@
-"""What .ci, .github and CITATION.cff name exists, and the lock has the packages of pyproject.toml."""
+"""What .ci, .github and CITATION.cff name exists; the lock allows what pyproject.toml asks for."""
 
 import re
 import runpy
