@@ -503,11 +503,6 @@ def _state_of(ledger: sqlite3.Connection, opened: LedgerState | None = None) -> 
 
     SQLite stores the largest number that an entry ever had, also after the entry is deleted. A new
     entry would reuse the number of a deleted one, so nothing is appended if the two disagree.
-
-    Raises
-    ------
-    LedgerError
-        With the number of the first entry that was changed or removed.
     """
     if opened is not None and (last_number(ledger), last_hash(ledger)) == (
         len(opened.hashes),

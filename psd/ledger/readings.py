@@ -39,26 +39,9 @@ def registered_reading(
     time_zone: str | None,
     coordinate_resolution: str | float | Decimal | None = None,
 ) -> dict[str, str]:
-    """Describe the columns of a dataset that is registered.
+    """Describe the columns of a dataset that is registered, lon and lat by default.
 
-    Parameters
-    ----------
-    columns : Columns, optional
-        The columns lon and lat by default.
-    unit : str
-        Kind of the unit of the dataset.
-    time_zone : str, optional
-        Zone of the days of the unit, which is that of the times.
-    coordinate_resolution : str, int, float or Decimal, optional
-        Step to which the coordinates are rounded.
-
-    Raises
-    ------
-    DomainError
-        If the coordinate resolution is not a decimal number above 0.
-    ParameterError
-        If the unit has users and there is no column of ids, or the reverse; or if the unit has
-        days and there is no column of times, or one of another zone.
+    A unit of users needs a column of ids, and only that; a unit of days needs times of its zone.
     """
     columns = Columns() if columns is None else columns
     if (columns.user is None) != (unit == "record"):
@@ -84,13 +67,7 @@ def registered_reading(
 
 
 def fits_unit(reading: Reading, unit: str) -> bool:
-    """Whether a reading has ids exactly if the unit has users, and times if it has days.
-
-    Examples
-    --------
-    >>> fits_unit({"x": "lon", "y": "lat"}, "record"), fits_unit({"x": "lon", "y": "lat"}, "user")
-    (True, False)
-    """
+    """Whether a reading has ids exactly if the unit has users, and times if it has days."""
     has_ids = "user" in reading and "ids" in reading
     return has_ids == (unit != "record") and ("time" in reading or unit != "user-day")
 
@@ -98,19 +75,12 @@ def fits_unit(reading: Reading, unit: str) -> bool:
 def check_readings(name: str, registered: Reading, readings: Sequence[Reading]) -> None:
     """Refuse readings whose records, ids or times are not those that a dataset registers.
 
-    Notes
-    -----
     Epsilons add up over the charges of one unit of privacy. If two builds take ids from two
     columns, the records of one user of the first build are records of many users of the second
     build, which protects each of these users separately. So all ids come from one column and are
     normalised by one set of rules. The same holds for times if days are the unit. With another
     delimiter, encoding or number of lines above the header, one file has other records, and two ids
     may become one.
-
-    Raises
-    ------
-    LedgerError
-        If what defines records, ids or times differs, or the charge does not state it.
     """
     if not readings:
         raise LedgerError(
@@ -146,14 +116,7 @@ def placing_options(reading: Reading) -> dict[str, str]:
 
 
 def is_placed_alike(registered: Reading, readings: Sequence[Reading]) -> bool:
-    """Whether records get their positions and times as a dataset registers.
-
-    Examples
-    --------
-    >>> west = {"x": "lon", "y": "lat"}
-    >>> is_placed_alike(west, [west]), is_placed_alike(west, [west, {**west, "x": "home_lon"}])
-    (True, False)
-    """
+    """Whether records get their positions and times as a dataset registers."""
     return all(
         placing_options(reading) == placing_options(registered)
         and ("time" not in reading or all(reading.get(k) == registered.get(k) for k in _WHEN))

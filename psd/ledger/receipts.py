@@ -29,18 +29,10 @@ __all__ = ["ChargeReceipt", "check_releases", "is_sound", "read_receipt", "recei
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChargeReceipt:
-    """Charge that paid for a release. Public.
+    """Charge that paid for a release. Public."""
 
-    Parameters
-    ----------
-    ledger : str
-        Random id of the ledger.
-    charge : str
-        Random id of the charge.
-    """
-
-    ledger: str
-    charge: str
+    ledger: str  # random id
+    charge: str  # random id
 
     def parameters(self) -> dict[str, int | str]:
         """Return the parameters under which the release states it."""
@@ -60,13 +52,7 @@ def receipts(folder: str | os.PathLike[str]) -> Iterator[tuple[Path, ChargeRecei
 
 
 def read_receipt(path: str | os.PathLike[str]) -> ChargeReceipt | None:
-    """Read the receipt of a release or a series; None for a file without one.
-
-    Examples
-    --------
-    >>> read_receipt("missing.psd.parquet") is None
-    True
-    """
+    """Read the receipt of a release or a series; None for a file without one."""
     footer = footer_keys(path)
     try:
         header = strict_json(footer.get(SERIES_KEY) or footer.get(KEY) or b"", MAX_HEADER)
@@ -147,37 +133,14 @@ def check_releases(
     *,
     reads_slices: bool = False,
 ) -> list[tuple[Path, Charge]]:
-    """Compare the releases in a folder with the charges that they state.
+    """Compare the releases in a folder with the charges that they state; refuse a difference.
 
     Epsilon, delta, rho, unit, time zone, contribution bound and area of a release are compared with
-    its charge.
-    The bound is not compared if it was chosen after the charge. The area is not compared if the
-    charge counts everywhere, and the time slices are not compared if it counts always. A series may
-    have fewer slices than its charge.
-
-    Parameters
-    ----------
-    state : LedgerState
-        State of the ledger.
-    folder : path-like
-        Folder of the releases; damaged releases and those of other ledgers are skipped.
-    ledger : path-like
-        File of the ledger, for messages.
-    reads_slices : bool
-        Whether the slices of streams are read and compared with what was recorded of each when it
-        was drawn, so that two contents of one slice are found.
-
-    Returns
-    -------
-    list of (Path, Charge)
-        Releases of this ledger with their charges.
-
-    Raises
-    ------
-    LedgerError
-        If a release states a charge that the ledger does not have, or differs from its charge in
-        epsilon, delta, rho, unit, bound, area or time slices; or if a slice of a stream is not the
-        one that was recorded.
+    its charge. The bound is not compared if it was chosen after the charge. The area is not
+    compared if the charge counts everywhere, and the time slices are not compared if it counts
+    always. A series may have fewer slices than its charge. With `reads_slices`, each slice of a
+    stream is compared with what was recorded when it was drawn, so that two contents of one slice
+    are found. Damaged releases and those of other ledgers are skipped. `ledger` is for messages.
     """
     paid = []
     for path, receipt in receipts(folder):
@@ -256,11 +219,6 @@ def is_sound(path: str | os.PathLike[str]) -> bool:
     """Whether a file loads as a release or a series, since a footer alone is easily forged.
 
     A valid release can still state any charge.
-
-    Examples
-    --------
-    >>> is_sound("missing.psd.parquet")
-    False
     """
     try:
         # The files belong to the owner of the ledger, so the limit for untrusted files does not
