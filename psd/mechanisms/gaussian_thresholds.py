@@ -21,14 +21,9 @@ class GaussianSurvival:
 
     The excess of |X| over a value has a law of its own for each value. So the table goes on until
     the probabilities are below 2**-63, and more bits decide a word that ties with an entry.
-
-    Attributes
-    ----------
-    numerator, denominator : int
-        s = sigma^2 is their quotient. Positive, of any size. **Public.**
     """
 
-    numerator: int
+    numerator: int  # s is numerator / denominator, positive, of any size
     denominator: int
 
     has_geometric_excess: ClassVar[bool] = False
@@ -36,8 +31,6 @@ class GaussianSurvival:
     def floor(self, k: int, bits: int) -> int:
         """Compute the floor of 2**bits * P(|X| >= k), k >= 1.
 
-        Notes
-        -----
         If 2**bits * P(|X| >= k) were a whole number, the loop would not end, and nothing would be
         drawn. No rational s is known for which it is one.
         """
@@ -85,8 +78,6 @@ class GaussianSurvival:
     def _weights(self, bits: int) -> Iterator[tuple[int, int]]:
         """Enclose 2**bits * w(j), j = 1, 2, ...; the last has all later weights in its upper end.
 
-        Notes
-        -----
         The ratio w(j + 1) / w(j) is exp(-(2 j + 1) / (2 s)), and the ratio of two of these is
         exp(-1 / s). Low ends are rounded down and high ends up. Ratios fall, so all weights from
         one on add up to at most that weight over 1 minus its ratio.
