@@ -43,22 +43,7 @@ def overlapping_pairs(polygons: NDArray[np.object_]) -> Integers:
 
 
 def check_overlaps(polygons: NDArray[np.object_], ids: Sequence[str], tolerance: float) -> None:
-    """Refuse polygons of which two overlap widely.
-
-    Parameters
-    ----------
-    polygons : ndarray of geometries, shape (n,)
-        Valid polygons.
-    ids : sequence of str
-        Of the polygons, for the message.
-    tolerance : float
-        Width of an overlap that is accepted.
-
-    Raises
-    ------
-    ParameterError
-        If two polygons overlap more widely.
-    """
+    """Refuse polygons, (n,) and valid, of which two overlap more widely than the tolerance."""
     import shapely
 
     first, second = overlapping_pairs(polygons).T

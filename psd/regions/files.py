@@ -38,11 +38,6 @@ def read_boxes(path: Path) -> pandas.DataFrame:
 
     Names match without case. Where fields are separated by another character than a comma, and no
     number has a point, a comma is the decimal sign.
-
-    Raises
-    ------
-    InputDataError
-        If the file is missing or malformed.
     """
     import pandas as pd
 
@@ -81,15 +76,6 @@ def read_polygons(
     A file ending in .wkt has one WKT or EWKT a line, one ending in .csv has them in a column
     wkt. These files, and others without a CRS, get the CRS of the argument. A file with several
     layers is named ``FILE:layer=NAME``.
-
-    Raises
-    ------
-    InputDataError
-        If the file is missing or holds no geometries, or has several layers and none is named.
-    ParameterError
-        If WKT cannot be read.
-    DomainError
-        If the CRS is missing, unknown, or differs between the file and the argument.
     """
     import geopandas as gpd
 
@@ -115,26 +101,13 @@ def read_table(path: Path, name: str = "table") -> pandas.DataFrame:
 
     Columns have types that change no value, see `psd._util.column_kinds.lossless_type`. Of a
     workbook, the first row has the names.
-
-    Raises
-    ------
-    InputDataError
-        If the file is missing or malformed, or has several layers and none is named.
-    DomainError
-        If the CRS of its geometries is unknown.
     """
     path, layer = _check_name(path, name)
     return _csv(path, name)[0] if path.suffix.lower() == ".csv" else _file_table(path, name, layer)
 
 
 def count_features(path: Path, name: str) -> int:
-    """Number of features that a file states; 0 where it states none, or is text or missing.
-
-    Raises
-    ------
-    InputDataError
-        If the file cannot be read, or has several layers and none is named.
-    """
+    """Number of features that a file states; 0 where it states none, or is text or missing."""
     import pyarrow.parquet as pq
     import pyogrio
 
@@ -362,13 +335,7 @@ def _check_file(path: Path) -> None:
 
 
 def refuse_pointers(path: Path, name: str) -> None:
-    """Refuse a file that makes GDAL read other files, which may be private.
-
-    Raises
-    ------
-    InputDataError
-        If it is a virtual data set (VRT).
-    """
+    """Refuse a file that makes GDAL read other files, which may be private."""
     try:
         with path.open("rb") as file:
             start = file.read(2**16)

@@ -23,30 +23,9 @@ __all__ = ["order_levels", "parents_by_area", "parents_by_columns"]
 def parents_by_columns(
     table: geopandas.GeoDataFrame, column: str, ids: list[str], parents: Sequence[str]
 ) -> tuple[tuple[RegionLevel, ...], Integers]:
-    """Levels of a table whose columns name the regions above each lowest one.
+    """Levels of a table whose columns name the regions above each lowest one, the nearest first.
 
-    Parameters
-    ----------
-    table : GeoDataFrame
-        Lowest regions.
-    column : str
-        Of their ids.
-    ids : list of str
-        Checked ids.
-    parents : sequence of str
-        Columns of levels above, the nearest first.
-
-    Returns
-    -------
-    levels : tuple of RegionLevel
-        Top first.
-    order : ndarray, shape (n,), int64
-        Row of each lowest region.
-
-    Raises
-    ------
-    ParameterError
-        If a column is missing, or a region has two parents.
+    Returns the levels, top first, and the row of each lowest region, (n,) int64.
     """
     names, texts, parent = [column], [ids], []
     number = np.arange(len(ids))
@@ -87,21 +66,9 @@ def _one_parent(
 def parents_by_area(
     shapes: list[NDArray[np.object_]], ids: list[list[str]], tolerance: float
 ) -> list[Integers]:
-    """Parent of each region, from the second level on: the one that contains it.
+    """Parent of each region, from the second level on: the one that contains it to a tolerance.
 
-    Parameters
-    ----------
-    shapes : list of ndarray of geometries
-        Polygons of each level, top first.
-    ids : list of list of str
-        Their ids, for messages.
-    tolerance : float
-        Width of a part in another parent that is accepted.
-
-    Raises
-    ------
-    ParameterError
-        Naming regions that cross, or that are in no parent, or a parent without a child.
+    `shapes` and `ids` are those of each level, top first.
     """
     return [
         _containing(shapes[level], shapes[level - 1], ids[level], ids[level - 1], tolerance)
@@ -151,20 +118,8 @@ def order_levels(
 ) -> tuple[tuple[RegionLevel, ...], Integers]:
     """Levels whose parents never decrease, in the order of the input otherwise.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Of the levels, top first.
-    ids : sequence of sequence of str
-        Of each level.
-    parents : sequence of ndarray
-        Parents of each level but the first.
-
-    Returns
-    -------
-    levels : tuple of RegionLevel
-    order : ndarray, shape (n,), int64
-        Row of each lowest region.
+    `parents` are those of each level but the first. Returns the levels, top first, and the row of
+    each lowest region, (n,) int64.
     """
     levels = []
     order: Integers = np.arange(len(ids[0]))
