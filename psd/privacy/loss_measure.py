@@ -23,27 +23,15 @@ _PICO: Final = 10**12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossMeasure:
-    """A measure of privacy loss that adds up, in whole parts.
-
-    Parameters
-    ----------
-    name : {"epsilon", "rho"}
-        Pure differential privacy, or zero-concentrated differential privacy [1]_.
-    parts : int
-        Parts of 1: 1e9 of epsilon, 1e12 of rho.
+    """A measure of privacy loss that adds up, in whole parts: epsilon, or rho of zCDP [1]_.
 
     References
     ----------
     .. [1] M. Bun, T. Steinke, "Concentrated Differential Privacy", TCC 2016, arXiv:1605.02065.
-
-    Examples
-    --------
-    >>> RHO.text(24_355_970_359), EPSILON.text(500_000_000)
-    ('0.024355970359', '0.5')
     """
 
-    name: Literal["epsilon", "rho"]
-    parts: int
+    name: Literal["epsilon", "rho"]  # pure, or zero-concentrated differential privacy
+    parts: int  # parts of 1: 1e9 of epsilon, 1e12 of rho
 
     @property
     def largest(self) -> int:
@@ -84,11 +72,6 @@ class LossMeasure:
         ----------
         .. [1] M. Cesar, R. Rogers, "Bounding, Concentrating, and Truncating: Unifying Privacy Loss
            Composition for Data Analytics", ALT 2021, arXiv:2004.07223.
-
-        Examples
-        --------
-        >>> RHO.of_selections(np.array([125_000_000_000])).tolist()
-        [1000000000]
         """
         return amounts if self.is_pure else self._roots(amounts, 8)
 
@@ -100,11 +83,6 @@ class LossMeasure:
         References
         ----------
         .. [1] Bun, Steinke, TCC 2016, proposition 3.3.
-
-        Examples
-        --------
-        >>> RHO.of_pure(np.array([500_000_000_000])).tolist()
-        [1000000000]
         """
         return amounts if self.is_pure else self._roots(amounts, 2)
 

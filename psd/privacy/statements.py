@@ -60,14 +60,9 @@ STATEMENTS: Final = BUDGET_STATEMENTS | RECEIPT_STATEMENTS | STREAM_STATEMENTS
 
 
 def method_parameters(method: Any) -> DeclaredParameters:
-    """Declared parameters of a method that is about to be built.
+    """Declared parameters of a method to be built; names of `STATEMENTS` are refused.
 
-    Raises
-    ------
-    ParameterError
-        As `psd._util.declared_parameters.declared`, or if the method declares a name of
-        `STATEMENTS`. A build calls this before it reads a record, so that a method with a mistake
-        costs nothing.
+    A build calls this before it reads a record, so that a method with a mistake costs nothing.
     """
     parameters = declared(method)
     for name in (*parameters, *parameters.picks):

@@ -27,8 +27,6 @@ class DiscreteGaussian:
     The loss is rho in units of 1e-12, and the squared sensitivity is S^2 = k times the largest
     number of records of one unit that one question sees; see `psd.curator.curator.Curator`.
 
-    Notes
-    -----
     The parameter s = S^2 / (2 rho) is not the variance where it is small: s = 1/3 has a variance of
     0.3212 [1]_. The variance here is the sum over the exact law.
 
