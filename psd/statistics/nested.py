@@ -33,16 +33,9 @@ def answer_nested(
 ) -> pandas.DataFrame:
     """Answer nested regions and the rings between them; see `Release.nested`.
 
-    Guarantees
-    ----------
-    - The count of a region is the sum of its ring and of the regions directly inside it.
-    - No count and no ring is negative.
+    P1. The count of a region is the sum of its ring and of the regions directly inside it.
 
-    Raises
-    ------
-    ParameterError
-        If a region is malformed or outside, does not lie inside its parent, overlaps a region of
-        the same parent, or the parents form a circle.
+    P2. No count and no ring is negative.
     """
     for name in ("ring", "ring_error", "ring_lower", "ring_upper"):
         if name in getattr(areas.given, "columns", ()):
