@@ -33,15 +33,7 @@ __all__ = ["WalkingSampler", "exact_loss", "walks"]
 
 
 class WalkingSampler(RecordingSampler):
-    """Answers selections and comparisons by a list of choices, and by the first option after it.
-
-    Parameters
-    ----------
-    script : Script
-        Rules of the counts.
-    choices : sequence of int
-        Index of the option of each selection and comparison.
-    """
+    """Answers selections and comparisons by a list of choices, and by the first option after it."""
 
     def __init__(self, script: Script, choices: Sequence[int]) -> None:
         super().__init__(script)

@@ -116,18 +116,7 @@ def check_form(method: Decomposition) -> None:
 
 
 def private_members(source: str) -> list[str]:
-    """List private attributes of other objects than self, and functions of reflection.
-
-    Parameters
-    ----------
-    source : str
-        Code of a module.
-
-    Examples
-    --------
-    >>> private_members("curator._tally.counts")
-    ['_tally']
-    """
+    """List private attributes of other objects than self, and functions of reflection."""
     names = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Attribute) and node.attr.startswith("_"):
