@@ -64,41 +64,15 @@ _LEAST_DELTA, _ROUNDED = Fraction(1, 10**9), 1e-12
 
 
 def rho_of(epsilon_nano: int, delta: Fraction) -> int:
-    """Largest rho whose draws are (epsilon, delta)-differentially private, rounded down.
+    """Largest rho, in 1e-12, whose draws are (epsilon, delta)-private, rounded down; 0 below 1e-12.
 
-    Guarantees
-    ----------
-    - Every rho-zCDP mechanism of at most this rho is (epsilon, delta)-differentially private: the
-      bound of [2]_ holds at every order, and is evaluated at one of them with 60 digits.
+    P1. Every rho-zCDP mechanism of at most this rho is (epsilon, delta)-differentially private: the
+    bound of [2]_ holds at every order, and is evaluated at one of them with 60 digits.
 
-    Parameters
-    ----------
-    epsilon_nano : int
-        Nano-epsilon, above 0. Public.
-    delta : Fraction
-        Between 0 and 1. Public.
-
-    Returns
-    -------
-    int
-        Rho in units of 1e-12; 0 if the largest rho is below 1e-12.
-
-    Raises
-    ------
-    ParameterError
-        If epsilon or delta is out of range.
-
-    Notes
-    -----
     The bound is ln(delta) = (a - 1) (a rho - epsilon) + (a - 1) ln(1 - 1/a) - ln(a), for any order
     a > 1. At a fixed order it gives a rho; the best order gives the largest. The right side is
     convex in a, so its derivative in a, taken at the rho of that order, changes sign once, at the
     best order, which is found by bisection.
-
-    Examples
-    --------
-    >>> rho_of(1_000_000_000, Fraction(1, 1_000_000))
-    24355970359
     """
     _check(epsilon_nano, "epsilon", least=1)
     with _exact():
@@ -111,33 +85,9 @@ def rho_of(epsilon_nano: int, delta: Fraction) -> int:
 
 
 def epsilon_of(rho_pico: int, delta: Fraction) -> int:
-    """Smallest epsilon such that draws of a rho are (epsilon, delta)-private, rounded up.
+    """Smallest nano-epsilon such that draws of a rho in 1e-12 are private, rounded up.
 
-    Guarantees
-    ----------
-    - Every rho-zCDP mechanism of this rho is (epsilon, delta)-differentially private [2]_.
-
-    Parameters
-    ----------
-    rho_pico : int
-        Rho in units of 1e-12, at least 0. Public.
-    delta : Fraction
-        Between 0 and 1. Public.
-
-    Returns
-    -------
-    int
-        Nano-epsilon; 0 if rho is 0.
-
-    Raises
-    ------
-    ParameterError
-        If rho or delta is out of range.
-
-    Examples
-    --------
-    >>> epsilon_of(100_000_000_000, Fraction(1, 1_000_000))
-    2141938929
+    P2. Every rho-zCDP mechanism of this rho is (epsilon, delta)-differentially private [2]_.
     """
     _check(rho_pico, "rho", least=0)
     with _exact():
@@ -150,30 +100,10 @@ def epsilon_of(rho_pico: int, delta: Fraction) -> int:
 
 
 def pure_rho(epsilon_nano: int) -> int:
-    """Rho of any mechanism of pure epsilon: epsilon * tanh(epsilon / 2), rounded up.
+    """Rho in 1e-12 of any mechanism of nano-epsilon: epsilon * tanh(epsilon / 2), rounded up.
 
-    Randomised response has the largest divergences of all such mechanisms, and those are largest,
-    per order, as the order goes to 1.
-
-    Parameters
-    ----------
-    epsilon_nano : int
-        Nano-epsilon, at least 0. Public.
-
-    Returns
-    -------
-    int
-        Rho in units of 1e-12.
-
-    Raises
-    ------
-    ParameterError
-        If epsilon is negative.
-
-    Examples
-    --------
-    >>> pure_rho(1_000_000_000)
-    462117157261
+    P3. Randomised response has the largest divergences of all such mechanisms, and those are
+    largest, per order, as the order goes to 1.
     """
     _check(epsilon_nano, "epsilon", least=0)
     with _exact():
@@ -183,85 +113,28 @@ def pure_rho(epsilon_nano: int) -> int:
 
 
 def selection_rho(epsilon_nano: int) -> int:
-    """Rho of the exponential mechanism of pure epsilon: epsilon ** 2 / 8, rounded up.
+    """Rho in 1e-12 of the exponential mechanism of nano-epsilon: epsilon ** 2 / 8, rounded up.
 
-    Its log-ratios on two neighbours lie in an interval of length epsilon (bounded range).
-
-    Parameters
-    ----------
-    epsilon_nano : int
-        Nano-epsilon, at least 0. Public.
-
-    Returns
-    -------
-    int
-        Rho in units of 1e-12.
-
-    Raises
-    ------
-    ParameterError
-        If epsilon is negative.
-
-    Examples
-    --------
-    >>> selection_rho(1_000_000_000)
-    125000000000
+    P4. Its log-ratios on two neighbours lie in an interval of length epsilon (bounded range).
     """
     _check(epsilon_nano, "epsilon", least=0)
     return -(-(epsilon_nano**2) * PICO // (8 * _NANO**2))
 
 
 def gaussian_rho(multiplier: Fraction) -> int:
-    """Rho of Gaussian noise, discrete or continuous: 1 / (2 multiplier ** 2), rounded up.
+    """Rho in 1e-12 of Gaussian noise, discrete or continuous: 1 / (2 multiplier ** 2), rounded up.
 
-    Parameters
-    ----------
-    multiplier : Fraction
-        Standard deviation over the L2 sensitivity, above 0. For discrete noise the parameter
-        sigma is meant, which is not quite the standard deviation. Public.
-
-    Returns
-    -------
-    int
-        Rho in units of 1e-12.
-
-    Raises
-    ------
-    ParameterError
-        If the multiplier is not above 0.
-
-    Examples
-    --------
-    >>> gaussian_rho(Fraction(5))
-    20000000000
+    The multiplier is the standard deviation over the L2 sensitivity. For discrete noise the
+    parameter sigma is meant, which is not quite the standard deviation.
     """
     return tree_rho(1, multiplier)
 
 
 def tree_rho(steps: int, multiplier: Fraction) -> int:
-    """Rho of a binary tree of Gaussian sums over steps, of which a person is in one [4]_.
+    """Rho in 1e-12 of a binary tree of Gaussian sums over steps, of which a person is in one [4]_.
 
-    Parameters
-    ----------
-    steps : int
-        Number of steps, at least 1. A step is in one node of each level of the tree. Public.
-    multiplier : Fraction
-        Standard deviation of a node over the L2 sensitivity of a step, above 0. Public.
-
-    Returns
-    -------
-    int
-        Rho in units of 1e-12, rounded up.
-
-    Raises
-    ------
-    ParameterError
-        If there is no step, or the multiplier is not above 0.
-
-    Examples
-    --------
-    >>> tree_rho(365, Fraction(10))
-    45000000000
+    A step is in one node of each level. The multiplier is the standard deviation of a node over the
+    L2 sensitivity of a step.
     """
     _check(steps, "steps", least=1)
     _check_multiplier(multiplier)
@@ -270,33 +143,12 @@ def tree_rho(steps: int, multiplier: Fraction) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampledGaussian:
-    """Continuous Gaussian noise on samples of the people, a new one in each step (DP-SGD).
+    """Continuous Gaussian noise on samples of the people, a new one in each step (DP-SGD)."""
 
-    Parameters
-    ----------
-    rate : Fraction
-        Probability with which a person is in a sample, independent of other people and steps;
-        above 0, below 1. Public.
-    multiplier : Fraction
-        Standard deviation of the noise over the L2 sensitivity of a step, above 0. Public.
-    steps : int
-        Number of steps, at least 1. Public.
-
-    Raises
-    ------
-    ParameterError
-        If one of them is out of range.
-
-    Examples
-    --------
-    >>> training = SampledGaussian(rate=Fraction(1, 100), multiplier=Fraction(1), steps=1000)
-    >>> epsilon_with_samples(0, [training], Fraction(1, 100_000))
-    2101365272
-    """
-
+    # Probability to be in a sample, independent of other people and steps, in (0, 1).
     rate: Fraction
-    multiplier: Fraction
-    steps: int
+    multiplier: Fraction  # standard deviation over the L2 sensitivity of a step, above 0
+    steps: int  # number of steps, at least 1
 
     def __post_init__(self) -> None:
         """Check the parameters."""
@@ -334,34 +186,10 @@ class SampledGaussian:
 
 
 def epsilon_with_samples(rho_pico: int, samples: Sequence[SampledGaussian], delta: Fraction) -> int:
-    """Epsilon of draws of a rho and of sampled Gaussians together, rounded up.
+    """Nano-epsilon of draws of a rho in 1e-12 and of sampled Gaussians together, rounded up.
 
     The best order of a table is taken, of tenths up to 11 and integers up to 1,024, so the result
     may be slightly above that of the best order. Draws of a rho alone have theirs in `epsilon_of`.
-
-    Parameters
-    ----------
-    rho_pico : int
-        Rho of all draws that are not on samples, in units of 1e-12. Public.
-    samples : sequence of SampledGaussian
-        The others. Public.
-    delta : Fraction
-        Between 0 and 1. Public.
-
-    Returns
-    -------
-    int
-        Nano-epsilon.
-
-    Raises
-    ------
-    ParameterError
-        If rho or delta is out of range.
-
-    Examples
-    --------
-    >>> epsilon_with_samples(100_000_000_000, [], Fraction(1, 1_000_000))
-    2143043524
     """
     _check(rho_pico, "rho", least=0)
     parts = [[*each.divergences(), *each.fractional_divergences()] for each in samples]
@@ -379,37 +207,18 @@ def epsilon_with_samples(rho_pico: int, samples: Sequence[SampledGaussian], delt
 def compose_losses(
     pure: Sequence[tuple[int, int]], samples: Sequence[SampledGaussian], delta: Fraction
 ) -> int | None:
-    """Epsilon of pure spendings and of sampled Gaussians, by the law of their privacy losses [5]_.
+    """Nano-epsilon of pure spendings and of sampled Gaussians, by the law of their losses [5]_.
 
     It is computed by Google's dp-accounting, of the extra ``account``, which rounds losses up to
-    steps.
+    steps; None without it, below a delta of 1e-9, and without spendings. `pure` has nano-epsilons,
+    and how many there are of each.
 
-    Guarantees
-    ----------
-    - A pure mechanism is dominated by randomised response of its epsilon, and a sampled Gaussian by
-      its own two laws, with a person and without. The losses of independent draws from these add
-      up, also if each spending is chosen by the answers of those before.
-    - The steps are rounded up. Floats are rounded to either side, by less than 1e-12 of delta,
-      which is taken off delta beforehand.
+    P5. A pure mechanism is dominated by randomised response of its epsilon, and a sampled Gaussian
+    by its own two laws, with a person and without. The losses of independent draws from these add
+    up, also if each spending is chosen by the answers of those before.
 
-    Parameters
-    ----------
-    pure : sequence of (int, int)
-        Pure spendings: nano-epsilon of each, and how many there are. Public.
-    samples : sequence of SampledGaussian
-        Gaussians on samples of the people. Public.
-    delta : Fraction
-        Between 0 and 1. Public.
-
-    Returns
-    -------
-    int or None
-        Nano-epsilon; None without the extra, below a delta of 1e-9, and without spendings.
-
-    Examples
-    --------
-    >>> compose_losses([], [], Fraction(1, 10**6)) is None
-    True
+    P6. The steps are rounded up. Floats are rounded to either side, by less than 1e-12 of delta,
+    which is taken off delta beforehand.
     """
     try:
         from dp_accounting.pld import common
@@ -443,32 +252,14 @@ def compose_losses(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Composition:
-    """What several spendings on the same people cost together, by two bounds or three.
+    """What several spendings on the same people cost together, by two bounds or three."""
 
-    Parameters
-    ----------
-    added : int
-        Nano-epsilon by the first bound: the pure epsilons are added, and so is the epsilon of all
-        other spendings together.
-    converted : int
-        Nano-epsilon by the second: the rhos, or the divergences of each order, of all spendings
-        are added.
-    composed : int or None
-        Nano-epsilon by the third: the privacy losses of pure and sampled spendings are composed,
-        and what the others cost at half of delta is added. None if `compose_losses` gives none.
-    rho : int
-        Rho of all spendings but those on samples, in units of 1e-12.
-
-    Examples
-    --------
-    >>> Composition.of(Fraction(1, 10**6), pure=[(100_000_000, 52)]).converted
-    3618538346
-    """
-
-    added: int
-    converted: int
+    added: int  # nano-epsilon: pure epsilons, and that of all other spendings together, added
+    converted: int  # nano-epsilon: rhos, or divergences of each order, of all spendings added
+    # Nano-epsilon: losses of pure and sampled spendings composed, and what the others cost at half
+    # of delta added; None if `compose_losses` gives none.
     composed: int | None
-    rho: int
+    rho: int  # of all spendings but those on samples, in 1e-12
 
     @classmethod
     def of(
@@ -479,28 +270,10 @@ class Composition:
         rho: int = 0,
         samples: Sequence[SampledGaussian] = (),
     ) -> Composition:
-        """Bound the cost of pure spendings, of draws of a rho, and of sampled Gaussians.
+        """Bound the cost of pure spendings, of draws of a rho in 1e-12, and of sampled Gaussians.
 
-        Guarantees
-        ----------
-        - All spendings together are (`epsilon`, delta)-differentially private, also if each was
-          chosen by the answers of those before. Which spendings there are is fixed beforehand.
-
-        Parameters
-        ----------
-        delta : Fraction
-            Between 0 and 1. Public.
-        pure : sequence of (int, int)
-            Pure spendings: nano-epsilon of each, and how many there are. Public.
-        rho : int
-            Rho of all Gaussian ones together, in units of 1e-12. Public.
-        samples : sequence of SampledGaussian
-            Gaussians on samples of the people. Public.
-
-        Raises
-        ------
-        ParameterError
-            If one of them is out of range.
+        P7. All spendings together are (`epsilon`, delta)-differentially private, also if each was
+        chosen by the answers of those before. Which spendings there are is fixed beforehand.
         """
         total = rho + sum(times * pure_rho(epsilon) for epsilon, times in pure)
         part = delta / 2 if rho else delta
