@@ -79,22 +79,7 @@ def learn_factors(
 ) -> FactorModel:
     """Learn the factors of regions; each step asks for noisy sums with an equal part of rho.
 
-    Guarantees
-    ----------
-    - It reads noisy sums and public numbers, so it costs what the sums cost.
-
-    Parameters
-    ----------
-    people : NoisySums
-        Answers one question of three statistics for each step.
-    regions : int
-        Number of regions.
-    size : int
-        Factors of a region. Public.
-    steps : int
-        Steps, each of which solves the persons, then the regions. Public.
-    seed : int
-        Seed of the factors at the start, which are random. Public.
+    P1. It reads noisy sums and public numbers, so it costs what the sums cost.
 
     References
     ----------

@@ -37,17 +37,8 @@ _FLOOR = 16.0
 def features(grid: RegionGrid, own_places: Integers, targets: Integers) -> Floats:
     """Features of regions for a person, shape (targets, 6).
 
-    Parameters
-    ----------
-    grid : RegionGrid
-        Public.
-    own_places : ndarray, shape (m,), int64
-        Regions of the person; each counts once.
-    targets : ndarray, shape (n,), int64
-        Regions to describe.
+    own_places: (m,) int64, each counts once; targets: (n,) int64, regions to describe.
 
-    Notes
-    -----
     Nearness on a scale l is log(1 + 4 sum over own places of exp(-d / l)), d the distance in km.
     """
     places = np.unique(own_places)
@@ -59,17 +50,8 @@ def features(grid: RegionGrid, own_places: Integers, targets: Integers) -> Float
 def differences(grid: RegionGrid, regions: Integers) -> Floats:
     """Features of each seen region minus those of contrasts, by the person's other records.
 
-    Parameters
-    ----------
-    grid : RegionGrid
-        Public.
-    regions : ndarray, shape (m,), int64
-        Regions of one person's records, m at least 2; one may repeat.
-
-    Returns
-    -------
-    ndarray, shape (64 m, 6), float64
-        Differences of norm at most 1: longer ones are scaled.
+    regions: (m,) int64 of one person, m at least 2; one may repeat. Returns (64 m, 6) float64, of
+    norm at most 1: longer ones are scaled.
     """
     contrasts = grid.contrasts
     rows = []
@@ -95,12 +77,7 @@ def person_part(grid: RegionGrid, regions: Integers) -> list[tuple[Integers, Flo
 def solve_weights(gramian: Floats, right: Floats, noise: float) -> Floats:
     """Solve noisy least squares; directions that noise may hide are damped.
 
-    Parameters
-    ----------
-    gramian, right : ndarray
-        Noisy sums of `person_part`, shapes (21,) and (6,).
-    noise : float
-        Standard deviation of the noise.
+    gramian: (21,), right: (6,), noisy sums of `person_part`; noise: their standard deviation.
     """
     values, vectors = np.linalg.eigh(fill_symmetric(gramian, _SIZE))
     values = np.maximum(values, max(_FLOOR * noise, 1e-6 * abs(values).max(), 1e-6))
