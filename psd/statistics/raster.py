@@ -22,28 +22,47 @@ __all__ = ["Raster", "density_raster"]
 class Raster:
     """Counts and errors of the cells of a raster; the first row is in the north.
 
-    P1. The counts sum to the total of the release, to rounding, and equal the answers of
-    `Release.query` for the cells; so do the errors.
+    Guarantees
+    ----------
+    - The counts sum to the total of the release, to rounding, and equal the answers of
+      `Release.query` for the cells; so do the errors.
+
+    Parameters
+    ----------
+    count : ndarray, shape (rows, columns), float64
+        Estimated records in each cell.
+    density : ndarray, shape (rows, columns), float64
+        Records per unit of area on the ground; NaN where there is none.
+    perturbation_error, nonuniformity_error, error : ndarray, shape (rows, columns), float64
+        Predicted standard deviations of the counts, in records.
+    unit : {"km2", "square unit"}
+        Unit of area; the latter for a local CRS.
+    bounds : tuple of float
+        West, south, east, north.
+    crs : str
+        Of the bounds.
+    reliable : ndarray of bool, shape (rows, columns), optional
+        Whether a count is reliable, in exports that mark it.
+    quality : ndarray of int64, shape (rows, columns), optional
+        Class of a count, in exports that mark it: 1 good, 2 use with care, 3 poor.
     """
 
-    count: Floats  # (rows, columns) float64; estimated records in each cell
-    density: Floats  # (rows, columns) float64; records per unit of area on the ground, or NaN
-    # (rows, columns) float64; standard deviations of the counts, in records.
+    count: Floats
+    density: Floats
     perturbation_error: Floats
     nonuniformity_error: Floats
     error: Floats
-    unit: str  # of area: "km2", or "square unit" for a local CRS
-    bounds: tuple[float, float, float, float]  # west, south, east, north
-    crs: str  # of the bounds
-    reliable: NDArray[np.bool_] | None = None  # (rows, columns); in exports that mark it
-    # (rows, columns); in exports that mark it: 1 good, 2 use with care, 3 poor.
+    unit: str
+    bounds: tuple[float, float, float, float]
+    crs: str
+    reliable: NDArray[np.bool_] | None = None
     quality: Integers | None = None
 
 
 def density_raster(model: CountModel, columns: int, rows: int) -> Raster:
     """Count records in equal cells; see `Release.raster`.
 
-    P2. The counts sum to the total of the release, up to rounding.
+    P1. The counts sum to the total of the release, up to rounding.
     """
     overlay = raster_overlay(model, columns, rows)
     count = overlay.counts()
