@@ -39,29 +39,16 @@ AUTO: Final = "auto"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenCounter:
-    """A counter, and the predicted errors by which it was chosen. Public.
-
-    Parameters
-    ----------
-    name : {"slices", "tree", "toeplitz"}
-        The counter.
-    errors : mapping
-        Predicted error of one count of the last total, by counter, in records, if a count had all
-        of the epsilon of its counter; shares of levels make all of them larger alike.
-    """
+    """A counter, and the predicted errors by which it was chosen. Public."""
 
     name: Counter
+    # Predicted error of one count of the last total, by counter, in records, if a count had all of
+    # the epsilon of its counter; shares of levels make all of them larger alike.
     errors: dict[Counter, float]
 
     @property
     def text(self) -> str:
-        """The choice in words.
-
-        Examples
-        --------
-        >>> ChosenCounter(name="slices", errors={"slices": 9.78, "tree": 40.1}).text
-        'totals by slices; predicted error of a count in the last one: slices 9.8, tree 40.1'
-        """
+        """The choice in words."""
         errors = ", ".join(f"{name} {error:.1f}" for name, error in self.errors.items())
         return f"totals by {self.name}; predicted error of a count in the last one: {errors}"
 
@@ -72,13 +59,6 @@ def settled_noise(request: BuildRequest, counter: str | None) -> BuildRequest:
     A law that is named here stays for all slices, also if a later version of the rule behind "auto"
     would choose another one. A unit that lies in one slice gains little by Gaussian slices, so
     where totals may be by a counter with noise of its own, "auto" is Laplace.
-
-    Parameters
-    ----------
-    request : BuildRequest
-        Of the stream. Public.
-    counter : str or None
-        Counter of the totals that was named, or "auto"; None without totals. Public.
     """
     if request.delta is None or request.noise != "auto":
         return request
@@ -88,15 +68,7 @@ def settled_noise(request: BuildRequest, counter: str | None) -> BuildRequest:
 
 
 def noise_text(request: BuildRequest, settled: BuildRequest, counter: Counter | None) -> str | None:
-    """What was decided about a delta that may be spent; None without delta.
-
-    Parameters
-    ----------
-    request, settled : BuildRequest
-        Of the stream, before and after `settled_noise`. Public.
-    counter : {"slices", "tree", "toeplitz"}, optional
-        Of the totals, if there are any. Public.
-    """
+    """What was decided about a delta that may be spent; None without delta."""
     if counter == "toeplitz":
         return (
             "noise of the slices is discrete Laplace; noise of the totals is discrete Gaussian, "
@@ -110,20 +82,8 @@ def choose_counter(
 ) -> ChosenCounter:
     """Choose the counter of a stream, or check the one that was named.
 
-    Parameters
-    ----------
-    request : BuildRequest
-        Of the stream. Its delta is what the Gaussian noise of ``toeplitz`` may spend. Public.
-    counter : {"auto", "slices", "tree", "toeplitz"}
-        ``auto`` takes the smallest predicted error of the last total.
-    spends_delta : bool
-        Whether ``auto`` may take ``toeplitz``; false with a ledger, which has no charge for it.
-
-    Raises
-    ------
-    ParameterError
-        If the cells differ from slice to slice, or the counter does not exist, is not for the unit
-        of privacy or for slices with Gaussian noise, or needs a delta.
+    ``auto`` takes the smallest predicted error of the last total. It takes ``toeplitz`` only if
+    `spends_delta`, which is false with a ledger: that has no charge for it.
     """
     if counter not in (AUTO, *COUNTERS):
         raise ParameterError(

@@ -42,18 +42,10 @@ __all__ = ["CreatedStream", "create_stream", "totals_path"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatedStream:
-    """What was decided when a stream was created. Public.
+    """What was decided when a stream was created. Public."""
 
-    Parameters
-    ----------
-    counter : ChosenCounter or None
-        Counter of the totals, if there are any.
-    noise_text : str or None
-        The law of the noise in words; None without a delta.
-    """
-
-    counter: ChosenCounter | None
-    noise_text: str | None
+    counter: ChosenCounter | None  # of the totals, if there are any
+    noise_text: str | None  # the law of the noise in words; None without a delta
 
 
 def create_stream(
@@ -68,20 +60,8 @@ def create_stream(
 ) -> CreatedStream:
     """Create a stream of a request; see `psd.apps.streams.stream.Stream.create`.
 
-    Parameters
-    ----------
-    path, output, account
-        As in `psd.apps.streams.stream.Stream.create`.
-    request : BuildRequest
-        Its delta may be spent by the slices, if their noise is Gaussian, or else by totals. Public.
-    folder : Path, optional
-        Where the relative paths of the request begin; the working folder by default.
-    totals, counter
-        As in `psd.apps.streams.stream.Stream.create`.
-
-    Returns
-    -------
-    CreatedStream
+    Its delta may be spent by the slices, if their noise is Gaussian, or else by totals. Relative
+    paths of the request begin in `folder`.
     """
     slices, folder = check_offered(request), (folder or Path.cwd()).resolve()
     if counter is not None and not totals:
@@ -128,13 +108,7 @@ def create_stream(
 
 
 def totals_path(output: str | os.PathLike[str]) -> Path:
-    """File of the running totals, beside that of the slices.
-
-    Examples
-    --------
-    >>> totals_path("/data/city.psd.parquet").name
-    'city.totals.psd.parquet'
-    """
+    """File of the running totals, beside that of the slices."""
     path = Path(output).resolve()
     stem, dot, ending = path.name.partition(".")
     return path.with_name(f"{stem}.totals{dot}{ending}")
