@@ -212,19 +212,10 @@ def geometric_mean(errors: NDArray[np.float64]) -> float:
 
 
 def class_errors(release: Release, truth: TrueCounts) -> NDArray[np.float64]:
-    """Compute the mean true relative error of each class of queries, without its parts.
+    """Mean true relative error of each class of queries, (classes,) float64, without its parts.
 
-    Parameters
-    ----------
-    release : Release
-        Release to evaluate.
-    truth : TrueCounts
-        Boxes and their true counts, under the domain and the bound of the release. Private.
-
-    Returns
-    -------
-    ndarray, shape (classes,), float64
-        In the order of the classes; the same as in the summary of `evaluate`.
+    `truth` is private, under the domain and the bound of the release. The errors are those of the
+    summary of `evaluate`.
     """
     relative = np.abs(release.estimate(truth.queries.boxes) - truth.true) / truth.base
     classes = dict.fromkeys(truth.queries.classes.tolist())

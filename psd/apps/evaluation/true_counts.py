@@ -59,25 +59,14 @@ class PointRecorder:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class TrueCounts:
-    """Boxes and their true counts. Private.
+    """Boxes and their true counts. Private."""
 
-    Parameters
-    ----------
-    queries : Workload
-        Boxes and their classes.
-    counts : Tally
-        Records that a release counts.
-    true, bounded : ndarray, shape (n,), int64 or float64
-        All records in each box, and those that a release counts. If it counts users, both are
-        numbers of users.
-    base : ndarray, shape (n,), float64
-        Denominator of relative errors: max(true, 0.001 of all).
-    """
-
-    queries: Workload
-    counts: Tally
+    queries: Workload  # boxes and their classes
+    counts: Tally  # what a release counts
+    # (n,); all records, or all users if users are counted, in each box.
     true: NDArray[np.int64 | np.float64]
-    bounded: NDArray[np.int64 | np.float64]
+    bounded: NDArray[np.int64 | np.float64]  # (n,); those that a release counts
+    # (n,) float64; denominator of relative errors: max(true, 0.001 of all).
     base: NDArray[np.float64]
 
     def __repr__(self) -> str:
@@ -93,27 +82,11 @@ def true_counts(
     bounded: bool,
     scale: int = 1,
 ) -> TrueCounts:
-    """Count the records in boxes.
+    """Count the records, or the users if users are counted, in boxes.
 
-    Parameters
-    ----------
-    queries : Workload
-        Boxes.
-    points : tuple of ndarray
-        All records inside the bounds.
-    counts : Tally
-        Records that a release counts.
-    domain : Domain
-        Domain of the tally.
-    bounded : bool
-        Whether the tally has fewer records than the input, because contributions were bounded.
-    scale : int
-        Amount that each user adds to the tally if users are counted; otherwise 1.
-
-    Notes
-    -----
     The tally has lattice cells and no coordinates, so a record of the tally counts at the centre of
-    its cell. If users are counted, the true count is the number of users.
+    its cell. `bounded`: the tally has fewer records than the input. `scale` is the amount that each
+    user adds to the tally if users are counted, else 1.
     """
     boxes = extend_to_edges(queries.boxes, domain)
     if scale > 1:
@@ -127,13 +100,7 @@ def true_counts(
 
 
 def relative_base(true: NDArray[np.int64 | np.float64], total: float) -> NDArray[np.float64]:
-    """Compute the denominators of relative errors.
-
-    Examples
-    --------
-    >>> relative_base(np.array([0, 5, 300]), 100_000).tolist()
-    [100.0, 100.0, 300.0]
-    """
+    """Compute the denominators of relative errors."""
     return np.maximum(true, SANITY * total)
 
 

@@ -45,24 +45,9 @@ def draw_workload(
 ) -> Workload:
     """Draw eight classes of 500 rectangles: four areas, uniform centres and centres on points.
 
-    Parameters
-    ----------
-    x, y : ndarray, shape (n,), float64
-        Points inside the bounds. Private.
-    bounds : tuple of float
-        West, south, east, north of the domain.
-    seed : int
-        Seed of the generator; the same seed and points give the same rectangles.
-    areas : sequence of float
-        Shares of the domain that the rectangles cover, in (0, 1].
-    per_class : int
-        Rectangles of each area and kind of centre.
-
-    Returns
-    -------
-    Workload
-        Aspect ratios are log-uniform in [1/4, 4] in units of the domain. A rectangle that crosses
-        the bounds is moved inside. Without points there are no classes centred on data.
+    x, y: (n,) float64, private, inside the bounds. Aspect ratios are log-uniform in [1/4, 4] in
+    units of the domain. A rectangle that crosses the bounds is moved inside. Without points there
+    are no classes centred on data. The same seed and points give the same rectangles.
 
     References
     ----------

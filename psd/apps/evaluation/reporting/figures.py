@@ -187,12 +187,6 @@ def wilson_interval(hits: ArrayLike, trials: ArrayLike, z: float = 1.96) -> tupl
     ----------
     .. [1] Wilson. "Probable Inference, the Law of Succession, and Statistical Inference." JASA 22,
        1927. https://doi.org/10.1080/01621459.1927.10502953
-
-    Examples
-    --------
-    >>> low, high = wilson_interval(95, 100)
-    >>> f"{low:.3f} {high:.3f}"
-    '0.888 0.978'
     """
     hits, trials = np.asarray(hits, float), np.asarray(trials, float)
     share = hits / trials
