@@ -49,21 +49,11 @@ _CORNER = 1_000.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
-    """Points of canaries: a square of side x side points, with other units at each.
+    """Points of canaries: a square of side x side points, with other units at each."""
 
-    Parameters
-    ----------
-    side : int
-        Points per side, which are 1 m apart.
-    others : int
-        Units at each point that are always present.
-    unit : PrivacyUnit
-        A record, or a user with k records at one point.
-    """
-
-    side: int
-    others: int
-    unit: PrivacyUnit
+    side: int  # points per side, which are 1 m apart
+    others: int  # units at each point that are always present
+    unit: PrivacyUnit  # a record, or a user with k records at one point
 
     @staticmethod
     def of(side: int, loss: Loss, unit: PrivacyUnit) -> Plot:
@@ -121,30 +111,17 @@ class Plot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guesses:
-    """Number of guesses and of right guesses.
+    """Number of guesses and of right guesses."""
 
-    Parameters
-    ----------
-    number, right : int
-        Number of canaries that were guessed, and that were guessed right.
-    expected : float
-        Expected share of right guesses, from the epsilons in the releases.
-    """
-
-    number: int
-    right: int
-    expected: float
+    number: int  # of canaries that were guessed
+    right: int  # of those that were guessed right
+    expected: float  # share of right guesses, from the epsilons in the releases
 
 
 def run_canaries(build: Build, plot: Plot) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Draw the canaries, build, load the release; return the log-odds and presence of each canary.
+    """Draw canaries, build, load the release; return the log-odds and presence of each canary.
 
-    Parameters
-    ----------
-    build : callable
-        Function of the path of a CSV and the path of the release file to write.
-    plot : Plot
-        Points of the canaries.
+    `build` gets the path of a CSV and that of the release file to write.
     """
     present = random_bits(plot.side**2)
     with tempfile.TemporaryDirectory(prefix="psd-audit-") as folder:

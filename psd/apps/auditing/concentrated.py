@@ -21,25 +21,10 @@ __all__ = ["transcript_rho"]
 def transcript_rho(draws: Sequence[Draw], others: Sequence[Draw]) -> Fraction:
     """Bound the rho of the difference between two data sets that get the same answers.
 
-    Discrete Gaussian noise of rho r and squared sensitivity s costs d^2 r / s where a count differs
-    by d. A selection whose log-ratios lie in an interval of length e costs e^2 / 8. The comparisons
-    of one question are those of a PrivTree: where a record costs e and the counts differ by at most
-    n, they cost (n e)^2 / 2.
-
-    Parameters
-    ----------
-    draws, others : sequence of Draw
-        Of `psd.testing.RecordingSampler` and `psd.testing.ReplayingSampler`.
-
-    Returns
-    -------
-    Fraction
-        Rho, not in parts.
-
-    Raises
-    ------
-    LeakError
-        If a draw is of a mechanism that is not charged in rho.
+    It is not in parts. Discrete Gaussian noise of rho r and squared sensitivity s costs d^2 r / s
+    where a count differs by d. A selection whose log-ratios lie in an interval of length e costs
+    e^2 / 8. The comparisons of one question are those of a PrivTree: where a record costs e and the
+    counts differ by at most n, they cost (n e)^2 / 2.
     """
     total = Fraction(0)
     shapes: dict[int, Fraction] = {}
