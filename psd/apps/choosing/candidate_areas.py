@@ -30,20 +30,14 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Spans:
-    """Where strips of constant y meet catchments, as intervals of x.
+    """Where strips of constant y meet catchments, as intervals of x."""
 
-    Parameters
-    ----------
-    left, right : ndarray, shape (n,), float64
-        All points of the strip in the catchment have an x between them; left > right if it has
-        none.
-    inner_left, inner_right : ndarray, shape (n,), float64
-        All points of the strip between them are in the catchment; inner_left > inner_right if
-        none is known to be.
-    """
-
+    # (n,) float64; all points of the strip in the catchment have an x between left and right; left
+    # > right if it has none.
     left: Floats
     right: Floats
+    # (n,) float64; all points of the strip between inner_left and inner_right are in the catchment;
+    # inner_left > inner_right if none is known to be.
     inner_left: Floats
     inner_right: Floats
 

@@ -26,32 +26,10 @@ _WHAT = "candidates"
 def read_catchments(
     path: Path, *, radius: float | None = None, crs: str = "EPSG:4326", ids: str = "id"
 ) -> CandidateAreas:
-    """Read candidates from a public file.
+    """Read candidates from a public file: points with a radius in metres, or polygons.
 
-    Parameters
-    ----------
-    path : Path
-        CSV with two columns of coordinates or a column ``wkt``, in the CRS; or any vector format,
-        which states its own CRS and is transformed. Public.
-    radius : float, optional
-        Metres around points; left out for polygons. Public.
-    crs : str
-        CRS of the result. Public.
-    ids : str
-        Column of the names of the candidates. Public.
-
-    Returns
-    -------
-    CandidateAreas
-
-    Raises
-    ------
-    InputDataError
-        If the file is missing or malformed, or lacks a column.
-    ParameterError
-        If a radius is given with polygons or missing with points, or as `CandidateAreas`.
-    DomainError
-        If the file is a vector file without a CRS, or its CRS cannot be transformed.
+    A CSV has two columns of coordinates or a column ``wkt``, in the CRS. A vector format states its
+    own CRS and is transformed.
     """
     table = read_table(path, _WHAT)
     if ids not in table.columns:

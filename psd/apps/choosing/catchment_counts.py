@@ -30,17 +30,10 @@ _COLUMNS = 2**31
 class PlacedCounts:
     """Counts of a tally at the centres of their lattice cells, to be summed over catchments.
 
-    Guarantees
-    ----------
-    - A record is in a catchment by the centre of its own lattice cell and public values alone, so
-      one record more or less changes the sum of a catchment by at most 1.
+    The tally is private.
 
-    Parameters
-    ----------
-    tally : Tally
-        Private.
-    domain : Domain
-        Of the tally. Public.
+    P1. A record is in a catchment by the centre of its own lattice cell and public values alone, so
+    one record more or less changes the sum of a catchment by at most 1.
     """
 
     def __init__(self, tally: Tally, domain: Domain) -> None:

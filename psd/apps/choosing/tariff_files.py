@@ -24,20 +24,7 @@ def read_tariffs(
 ) -> tuple[tuple[str, ...], tuple[tuple[Decimal, ...], ...]]:
     """Read the names of tariffs, and their prices in the order of the regions.
 
-    Parameters
-    ----------
-    path : Path
-        CSV with a column ``tariff``, and one column for each region, or ``price`` without regions.
-        Public.
-    regions : sequence of str, optional
-        Ids of the regions. Public.
-
-    Raises
-    ------
-    InputDataError
-        If the file is missing or malformed, or a price is not a number.
-    ParameterError
-        If the columns are not those of the regions.
+    The CSV has a column ``tariff``, and one for each region, or ``price`` without regions.
     """
     table = read_table(path, "tariffs")
     if _ID not in table.columns:
