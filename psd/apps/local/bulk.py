@@ -43,13 +43,7 @@ _WORD = 64
 
 
 def system_words(rows: int, columns: int) -> NDArray[np.uint64]:
-    """Words of the operating system.
-
-    Raises
-    ------
-    RandomnessError
-        If it has none.
-    """
+    """Words of the operating system."""
     try:
         content = os.urandom(8 * rows * columns)
     except (OSError, NotImplementedError):
@@ -59,17 +53,10 @@ def system_words(rows: int, columns: int) -> NDArray[np.uint64]:
 
 @dataclass
 class ManyWords:
-    """Words of many devices, one row each, and how many each has used.
-
-    Parameters
-    ----------
-    devices : int
-        Number of devices.
-    more : callable
-        Gives so many rows and columns of fresh words.
-    """
+    """Words of many devices, one row each, and how many each has used."""
 
     devices: int
+    # Gives so many rows and columns of fresh words.
     more: Callable[[int, int], NDArray[np.uint64]] = system_words
 
     def __post_init__(self) -> None:

@@ -32,20 +32,12 @@ _LEAST = 1e-9  # share of a part, so that none is given up
 def estimate_distribution(matrix: Floats, counts: NDArray[np.int64]) -> tuple[Floats, Floats]:
     """Shares of even parts of the range, and their errors.
 
-    Parameters
-    ----------
-    matrix : ndarray, shape (steps, outputs)
-        Probability of each output at each step.
-    counts : ndarray, shape (outputs,), int64
-        Reports of each output.
+    matrix: (steps, outputs), probabilities; counts: (outputs,) int64, reports; returns (BINS,),
+    twice.
 
-    Returns
-    -------
-    tuple of ndarray, shape (BINS,)
-        Shares, and their errors: the root of a variance and a squared bias. The variance is that
-        of estimates of samples of as many reports as there are, from the estimated distribution
-        (parametric bootstrap, with a fixed seed). The bias is that of the smoothing, see
-        `_smoothing_bias`.
+    An error is the root of a variance and a squared bias. The variance is that of estimates of
+    samples of as many reports as there are, from the estimated distribution (parametric bootstrap,
+    with a fixed seed). The bias is that of the smoothing, see `_smoothing_bias`.
     """
     reports = int(counts.sum())
     chances = _gather(matrix.reshape(_FINE, -1, matrix.shape[1]).mean(axis=1))

@@ -43,20 +43,11 @@ _HEX[np.frombuffer(b"0123456789abcdef", np.uint8)] = np.arange(16)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reports:
-    """Reports of one group as columns.
-
-    Parameters
-    ----------
-    group : int
-        Group.
-    nonce : ndarray, shape (n, 2), uint64
-        Upper and lower half of each nonce.
-    codes : ndarray
-        Code of each report, shape (n,), int64, or its set, shape (n, bytes), uint8.
-    """
+    """Reports of one group as columns."""
 
     group: int
-    nonce: NDArray[np.uint64]
+    nonce: NDArray[np.uint64]  # (n, 2) uint64; upper and lower half
+    # Code of each report, (n,) int64, or its set, (n, bytes) uint8.
     codes: NDArray[np.int64] | NDArray[np.uint8]
 
 
@@ -66,23 +57,9 @@ def read_lines(
     refused: dict[str, int],
     tickets: frozenset[bytes] | None = None,
 ) -> Iterator[Reports]:
-    """Reports of a campaign in files of lines.
+    """Reports of the open groups of a campaign in files of lines; ``-`` is standard input.
 
-    Parameters
-    ----------
-    campaign : Campaign
-        Campaign, whose open groups are taken.
-    paths : sequence of str
-        Files; ``-`` is standard input.
-    refused : dict
-        Counts of refused lines by kind, which are added to.
-    tickets : frozenset of bytes, optional
-        SHA-256 of the tickets; a nonce must then be one of them.
-
-    Raises
-    ------
-    InputDataError
-        If a file cannot be read.
+    Counts of refused lines are added to `refused`. With SHA-256 of tickets, a nonce must be one.
     """
     groups = {
         number: report_protocol_of(group)
@@ -99,13 +76,7 @@ def read_lines(
 
 
 def read_tickets(path: str) -> frozenset[bytes]:
-    """Hashes of tickets: a file of lines of 64 hex digits, SHA-256 of each ticket's text.
-
-    Raises
-    ------
-    ParameterError
-        If the file cannot be read, or a line is of another kind.
-    """
+    """Hashes of tickets: a file of lines of 64 hex digits, SHA-256 of each ticket's text."""
     try:
         with open(path, "rb") as file:
             lines = file.read().split()

@@ -24,19 +24,7 @@ def grid_tree(
 ) -> tuple[Tree, Sequence[int]]:
     """Tree of partitions, each at least as fine as the one before, and the level of each.
 
-    Parameters
-    ----------
-    campaign : Campaign
-        States epsilon.
-    cells : sequence of sequences of str
-        Keys of the cells of each group.
-    support : sequence of ndarray
-        Support counts of these cells.
-
-    Raises
-    ------
-    ParameterError
-        If a partition is coarser somewhere than the one before it.
+    `cells` are keys of each group, and `support` their support counts.
     """
     grown = grow_tree(cells)
     count, epsilon = _on_levels(campaign, support, grown.level, grown.at)

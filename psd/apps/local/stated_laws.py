@@ -25,21 +25,8 @@ def resolve_law(
 ) -> tuple[int, dict[str, Any]]:
     """Nano-epsilon of a report, and the settings as a campaign states them.
 
-    Parameters
-    ----------
-    epsilon : str or float, optional
-        Epsilon, or None if settings stand in place of it.
-    protocol : str, optional
-        Protocol.
-    settings : mapping, optional
-        Settings as a user states them: probabilities are decimals.
-    answers : int, optional
-        Number of answers, if all groups of the campaign have the same.
-
-    Raises
-    ------
-    ParameterError
-        If neither is given, or both, or a probability is not valid.
+    A user states epsilon, or settings in its place, whose probabilities are decimals. `answers` is
+    the number of answers, if all groups of the campaign have the same.
     """
     stated = dict(settings or {})
     if "truth" in stated:
