@@ -35,7 +35,7 @@ class ChargeRequest:
     """Cost of a release or an answer before it is drawn. Public."""
 
     loss: Loss  # pure epsilon, or rho of Gaussian noise
-    unit: PrivacyUnit  # unit of privacy
+    unit: PrivacyUnit
     what: str  # what is drawn, in one or two words
     region: Region | None = None  # none for a charge for all points
     # Those of the request, never of the data; none for all times.

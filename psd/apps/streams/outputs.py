@@ -48,7 +48,7 @@ class Output:
 
     state: State  # private; open and locked
     number: int  # of the series in the state
-    path: Path  # its file
+    path: Path
     slices: TimeSlices  # all of the stream
     scope: ContributionScope  # of the stream
     digests: dict[int, str]  # after each slice that was added
