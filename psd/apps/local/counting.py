@@ -113,13 +113,11 @@ def _read_range(file: pq.ParquetFile, low: int, high: int) -> pa.Table:
 
 
 def _drop_repeated(parts: list[pa.Table]) -> tuple[pa.Table, int]:
-    """All parts without repeated nonces; within a part there are none.
-
-    Half of a nonce decides almost always: only where two halves agree is the rest compared.
-    """
+    """All parts without repeated nonces; within a part there are none."""
     table = pa.concat_tables(parts)
     if len(parts) == 1:
         return table, 0
+    # Half of a nonce decides almost always: only where two halves agree is the rest compared.
     high = table.column("nonce_high").to_numpy()
     ordered = np.sort(high)
     twice = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])

@@ -48,13 +48,11 @@ def box_of(key: str) -> tuple[int, int, int, int]:
 
 
 def grow_tree(partitions: Sequence[Sequence[str]]) -> PartitionTree:
-    """Tree whose levels hold the partitions, each of which is at least as fine as the one before.
-
-    A partition has the keys of cells that tile the domain, in their order. A cell that is not cut
-    between two partitions stands below itself, so that all cells of a partition are on one level.
-    """
+    """Tree whose levels hold the partitions, each at least as fine as the one before."""
     keys, parent, level, at = [""], [-1], [0], []
     frontier = [0]
+    # A cell that is not cut between two partitions stands below itself, so that all cells of a
+    # partition are on one level.
     for cells in partitions:
         depths = [_depth_below(keys[node], cells) for node in frontier]
         for remaining in range(max(1, *depths), 0, -1):

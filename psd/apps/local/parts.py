@@ -111,11 +111,9 @@ def _table(reports: Reports) -> pa.Table:
 
 
 def drop_repeated(table: pa.Table) -> tuple[pa.Table, int]:
-    """Sort by nonce; of reports with one nonce, keep the least in order of group, code and set.
-
-    So the choice depends on no order in which reports came.
-    """
+    """Sort by nonce; of reports with one nonce keep the least, in any order of arrival."""
     high, low, group, code = (column.to_numpy() for column in table.columns[:4])
+    # By nonce, then by group and code; by set too where nonces repeat.
     order = np.lexsort((code, group, low, high))
     same = (high[order][1:] == high[order][:-1]) & (low[order][1:] == low[order][:-1])
     if not same.any():

@@ -60,8 +60,7 @@ def answer(
 ) -> str | None:
     """Report of the device with a store; None if it is not asked now, or answered before.
 
-    The point is private: NaN is *outside*, and a number or an option is x. A ticket has 32 digits
-    of hex, in place of the random nonce.
+    The point is private: NaN is *outside*, and a number or an option is x.
     """
     loaded = load_campaign(campaign)
     with explain_device():

@@ -110,10 +110,7 @@ def design_regions(
 def read_regions(
     files: RegionFiles | CellRegions, crs: str, bounds: Sequence[float] | None = None
 ) -> RegionHierarchy:
-    """Read regions for a campaign, in the CRS in which devices know their points.
-
-    The bounds are by default the extent of the regions.
-    """
+    """Read regions for a campaign, in the CRS in which devices know their points."""
     if isinstance(files, CellRegions):
         raise ParameterError(f"regions of a campaign must be files of polygons, got {files.kind}")
     west, south, east, north = _extent(files, crs) if bounds is None else bounds

@@ -22,10 +22,7 @@ Counts = Sequence[NDArray[np.int64]]
 def grid_tree(
     campaign: Campaign, cells: Sequence[Sequence[str]], support: Counts
 ) -> tuple[Tree, Sequence[int]]:
-    """Tree of partitions, each at least as fine as the one before, and the level of each.
-
-    `cells` are keys of each group, and `support` their support counts.
-    """
+    """Tree of partitions, each at least as fine as the one before, and the level of each."""
     grown = grow_tree(cells)
     count, epsilon = _on_levels(campaign, support, grown.level, grown.at)
     tree = Tree(

@@ -76,11 +76,8 @@ def protocol_of(group: Group) -> LocalProtocol:
 
 
 def best_protocol(nano_epsilon: int, answers: int, name: str | None = None) -> LocalProtocol:
-    """Protocol with the least variance of an answer that is rare.
-
-    Without a name: ``subset`` where it has at most 256 answers and beats ``hashing``, else
-    ``hashing``. The seed of the codes is empty; a campaign has its own.
-    """
+    """Protocol with the least variance of an answer that is rare; its seed of codes is empty."""
+    # `subset` where it has few answers and beats `hashing`, else `hashing`.
     names = (name,) if name else ("subset", "hashing") if answers <= _SUBSETS else ("hashing",)
     choices = [protocol_class(each).best(nano_epsilon, answers) for each in names]
     if not all(isinstance(choice, LocalProtocol) for choice in choices):

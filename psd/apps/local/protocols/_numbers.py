@@ -136,14 +136,12 @@ class UnbiasedProtocol(NumberProtocol):
 
 
 def decode_evenly(first: list[Fraction], last: list[Fraction], steps: int) -> list[Fraction]:
-    """Values of outputs in even distances, whose mean grows from 0 to ``steps``.
-
-    `first` and `last` are chances of the outputs at the first and last step, up to a factor.
-    """
+    """Values of outputs in even distances, by their chances at the first and at the last step."""
     low, high = (
         sum((i * chance for i, chance in enumerate(row)), Fraction(0)) / sum(row)
         for row in (first, last)
     )
+    # The mean grows from 0 at the first step to `steps` at the last.
     return [(i - low) * steps / (high - low) for i in range(len(first))]
 
 
