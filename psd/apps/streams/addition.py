@@ -188,12 +188,10 @@ class Addition:
         withheld(lambda: self._keep(number, answer, stored))
 
     def _check_clock(self) -> None:
-        """Refuse other clock changes than those by which earlier slices were counted.
-
-        By these a record that was counted may lie in a later slice. So they are refused if a unit
-        is bounded because it lies in one slice. A user whose records are bounded in all slices
-        together, or in each, has no more of them in the tallies than before.
-        """
+        """Refuse other clock changes than those by which earlier slices were counted."""
+        # By these a record that was counted may lie in a later slice. A user whose records are
+        # bounded in all slices together, or in each, has no more of them in the tallies than
+        # before.
         zone = self.slices.time_zone
         if self.request.unit.kind != "user" and zone_rules(zone) != self.plan.clock:
             raise InputDataError(
@@ -203,11 +201,9 @@ class Addition:
             )
 
     def _check_faults(self, account: Account) -> None:
-        """Refuse an addition whose fault would show one bit more, at no cost.
-
-        That is after `MAX_FAULTS` additions to streams of the dataset that ended by a fault that
-        cost nothing, if nothing is left for a further one.
-        """
+        """Refuse an addition whose fault would show one bit more, at no cost."""
+        # At most `MAX_FAULTS` additions to streams of a dataset may end by a fault that costs
+        # nothing.
         free = account.opened.faults.get(account.dataset, 0)
         if free < MAX_FAULTS or account.fault_price(fault_charge(self.request)):
             return
@@ -240,13 +236,11 @@ class Addition:
         check_drawn(charge.drawn, self._draws)
 
     def record(self) -> None:
-        """Record in the ledger the slices that the state has, before they are published.
-
-        One slice is new, unless an older copy of the ledger was restored.
-        """
+        """Record in the ledger the slices that the state has, before they are published."""
         if self.account is None:
             return
         opened, kept = self.account.opened, self._draws
+        # One slice is new, unless an older copy of the ledger was restored.
         for name in kept:
             if name not in opened.charges[self._charge].drawn:
                 drawn = self.state.drawn_slice(self.slices.names.index(name))

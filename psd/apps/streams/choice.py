@@ -54,14 +54,12 @@ class ChosenCounter:
 
 
 def settled_noise(request: BuildRequest, counter: str | None) -> BuildRequest:
-    """Request with the law of the noise of its slices in place of "auto", if it has a delta.
-
-    A law that is named here stays for all slices, also if a later version of the rule behind "auto"
-    would choose another one. A unit that lies in one slice gains little by Gaussian slices, so
-    where totals may be by a counter with noise of its own, "auto" is Laplace.
-    """
+    """Request with the law of the noise of its slices in place of "auto", if it has a delta."""
     if request.delta is None or request.noise != "auto":
         return request
+    # A law that is named here stays for all slices, also if a later version of the rule behind
+    # "auto" would choose another one. A unit that lies in one slice gains little by Gaussian
+    # slices, so where totals may be by a counter with noise of its own, "auto" is Laplace.
     assert request.slices is not None
     may_count = counter not in (None, "slices") and _lies_in_one(request, request.slices)
     return replace(request, noise="laplace" if may_count else request.law)
@@ -80,11 +78,7 @@ def noise_text(request: BuildRequest, settled: BuildRequest, counter: Counter | 
 def choose_counter(
     request: BuildRequest, counter: str, *, spends_delta: bool = True
 ) -> ChosenCounter:
-    """Choose the counter of a stream, or check the one that was named.
-
-    ``auto`` takes the smallest predicted error of the last total. It takes ``toeplitz`` only if
-    `spends_delta`, which is false with a ledger: that has no charge for it.
-    """
+    """Choose the counter of a stream by its error in the last total, or check the named one."""
     if counter not in (AUTO, *COUNTERS):
         raise ParameterError(
             f"counter must be one of {', '.join((AUTO, *COUNTERS))}, got {str(counter)[:80]!r}"
@@ -105,6 +99,7 @@ def choose_counter(
             "of rho, and their totals are sums"
         )
     is_sum = not (lies_in_one and request.loss.is_pure)
+    # With a ledger `toeplitz` cannot be chosen: there is no charge for it.
     names = COUNTERS[: 1 if is_sum else 3 if spends_delta and request.delta is not None else 2]
     errors = {name: _error(name, request) for name in names}
     best = min(errors, key=lambda name: errors[name])

@@ -58,11 +58,8 @@ def create_stream(
     totals: bool = False,
     counter: str | None = None,
 ) -> CreatedStream:
-    """Create a stream of a request; see `psd.apps.streams.stream.Stream.create`.
-
-    Its delta may be spent by the slices, if their noise is Gaussian, or else by totals. Relative
-    paths of the request begin in `folder`.
-    """
+    """Create a stream of a request; see `psd.apps.streams.stream.Stream.create`."""
+    # Relative paths of the request begin in the folder.
     slices, folder = check_offered(request), (folder or Path.cwd()).resolve()
     if counter is not None and not totals:
         raise ParameterError("counter must be given with totals=True, which it computes")
@@ -76,6 +73,7 @@ def create_stream(
     alone = account is None
     chosen = choose_counter(settled, counter or AUTO, spends_delta=alone) if totals else None
     name = None if chosen is None else chosen.name
+    # Delta is spent by the slices, if their noise is Gaussian, or else by totals.
     spent = settled.delta if name == "toeplitz" else None
     outputs = [Path(output).resolve(), *([totals_path(output)] if totals else [])]
     files = file_digests(request, folder)

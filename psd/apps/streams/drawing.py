@@ -80,10 +80,7 @@ class SliceDraws:
     def draw_total(
         self, steps: range, tally: Tally, blocks: Mapping[tuple[int, int], Block]
     ) -> Total:
-        """Running total after a slice, by a counter with noise of its own; private: tally, blocks.
-
-        Steps are the slices that were left out, and the one that is added, which has the tally.
-        """
+        """Running total by a counter with noise of its own; private: tally, blocks."""
         assert self.counter is not None
         return next_total(
             self.counter, steps, tally, blocks, self._draw_counts, number=len(self.slices)
@@ -129,13 +126,11 @@ class SliceDraws:
         return Loss.gaussian(total - slices_part(total, self.counter), self.delta)
 
     def _budget(self, withheld: str) -> Budget:
-        """Loss of the stream, without that of the slices or of the totals.
-
-        In rho all of it is for the slices: their totals are sums, see `psd.apps.streams.choice`.
-        """
+        """Loss of the stream, without that of the slices or of the totals."""
         budget = Budget(self.request.loss, on_first_spend=lambda: self.statement)
         budget.open()
         total = budget.total
+        # In rho all of it is for the slices: their totals are sums, see `psd.apps.streams.choice`.
         slices = slices_part(total, self.counter)
         if slices < total:
             budget.reserve(withheld, slices if withheld == "slices" else total - slices)

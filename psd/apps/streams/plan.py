@@ -105,11 +105,8 @@ class StreamPlan:
 
     @property
     def _digest(self) -> str:
-        """SHA-256 over the values of the plan, which finds damage.
-
-        It has no key, so it is no protection: who changes a fact can compute it anew. What a stream
-        may spend is compared with the charge that paid for it, see `check_paid`.
-        """
+        """SHA-256 over the values of the plan, which finds damage, and no edits: it has no key."""
+        # What a stream may spend is compared with the charge that paid for it, see `check_paid`.
         values = {name: getattr(self, name) for name in self.__slots__}
         values["request"] = read_toml("request", self.request)
         # Numbers of TOML are decimals, which have one text each.
@@ -230,10 +227,8 @@ def stream_charge(
 
 
 def check_paid(request: BuildRequest, plan: StreamPlan, charge: Charge, dataset: Dataset) -> None:
-    """Compare what a state says of its stream with the charge that paid for it.
-
-    If they differ, the state was edited, and would not spend what was paid for.
-    """
+    """Compare what a state says of its stream with the charge that paid for it."""
+    # An edited state would not spend what was paid for.
     owed, unit = stream_charge(request, plan.counter, plan.delta), request.unit
     differ = {
         "epsilon or delta": owed.loss != charge.loss,
@@ -252,11 +247,9 @@ def check_paid(request: BuildRequest, plan: StreamPlan, charge: Charge, dataset:
 
 
 def fault_charge(request: BuildRequest) -> ChargeRequest:
-    """Return the charge of an addition that a fault ends, which the stream did not pay for.
-
-    The stream is charged once, and each of its additions may end by a fault, so the price of a
-    fault is not lowered by the epsilon of the stream; see `psd.ledger.state.LedgerState`.
-    """
+    """Return the charge of an addition that a fault ends, which the stream did not pay for."""
+    # The stream is charged once, and each of its additions may end by a fault, so its epsilon does
+    # not lower the price of a fault; see `psd.ledger.state.LedgerState`.
     return replace(stream_charge(request), loss=Loss.pure(0), terms={})
 
 

@@ -180,11 +180,7 @@ class State:
         blocks: Mapping[tuple[int, int], Block] | None = None,
         keeps_blocks: bool = False,
     ) -> None:
-        """Store the releases of a slice; its random bytes are overwritten with zeros.
-
-        Private: contributions, which are records of each unit in the period, those of other periods
-        are forgotten; and blocks of steps, which are added to those of before or take their place.
-        """
+        """Store the releases of a slice, with private contributions and blocks: all or nothing."""
         with self._transaction():
             self.database.executemany(
                 "INSERT INTO answer (series, number, release, digest, file, drawn) "
@@ -192,6 +188,7 @@ class State:
                 ((series, number, *answer) for series, answer in enumerate(answers)),
             )
             self.database.execute("INSERT INTO draw VALUES (?, ?)", [number, draw])
+            # Random bytes are overwritten with zeros (`secure_delete`).
             self.database.execute("DELETE FROM word")
             self.database.execute("DELETE FROM contribution WHERE period <> ?", [period])
             self.database.executemany(

@@ -95,8 +95,7 @@ def next_total(
 ) -> Total:
     """Draw what a counter needs for a step, and for those that were left out before it.
 
-    The tally of the last step and the blocks of earlier ones are private. `draw` draws a release of
-    a tally, and `number` is that of all steps.
+    Private: the tally of the last step, and the blocks of the earlier ones.
     """
     blocks, weights = dict(blocks), toeplitz_weights(number) if counter == "toeplitz" else ()
     for step in steps:
