@@ -64,18 +64,16 @@ class BidLevels:
         return strata
 
     def reached(self, tally: Tally, cells: tuple[int, int] = (1, 1)) -> Integers:
-        """Number of bids that reach each price or a higher one, by part. Private.
-
-        Returns (parts, columns rows, prices) int64; `cells` are columns and rows of the lattice,
-        whose cells are parts as well.
-        """
+        """Bids that reach each price or more: (parts, columns rows, prices) int64, private."""
         levels, columns = len(self.prices) + 1, cells[0]
         number = self.parts * cells[0] * cells[1]
         by_level = np.zeros((self.parts, cells[0] * cells[1], levels), np.int64)
         if tally.region is not None:
             part, level = np.divmod(tally.region.astype(np.int64), levels)
             cell = tally.rows.astype(np.int64) * columns + tally.columns
+            # The cells of the lattice are parts as well, if there is more than one.
             cell = cell if number > self.parts else np.zeros_like(cell)
             np.add.at(by_level, (part, cell, level), tally.counts)
+        # From the highest level down: who reaches a price reaches all below it.
         reached: Integers = np.cumsum(by_level[:, :, :0:-1], axis=2)[:, :, ::-1]
         return reached

@@ -38,21 +38,15 @@ def shortfall(scale: float, log_candidates: float, beyond: float = 0.0) -> float
 
 
 def base_weight(layout: Layout, zones: int, numbers: int, prices: int) -> float:
-    """Log of 1 / base measure of a map of zones with prices.
-
-    Each of the allowed numbers of zones has the same measure, spread evenly over its maps and
-    prices.
-    """
+    """Log of 1 / base measure of a map: numbers of zones share it, and so do the maps of each."""
     return math.log(numbers) + math.log(layout.count(zones)) + zones * math.log(prices)
 
 
 def map_shortfall(
     scale: float, layout: Layout, zones: int, numbers: int, prices: int, beyond: float = 0.0
 ) -> float:
-    """Bound of how far the score of a map lies below the best map of one number of zones.
-
-    The bound holds for each number of zones that is allowed, so more of them cost a log only.
-    """
+    """Bound of how far the score of a map lies below the best map of one number of zones."""
+    # It holds for each number of zones that is allowed, so more of them cost a log only.
     return shortfall(scale, base_weight(layout, zones, numbers, prices), beyond)
 
 

@@ -102,15 +102,13 @@ class PlacedCounts:
     def _ranges(
         self, catchments: CandidateAreas, which: Integers, strip: Integers
     ) -> tuple[Integers, Integers, Integers, Integers]:
-        """Ends of the cells of a catchment in a strip, and of the inner ones among them.
-
-        A column more on each side, and one less inside, so that no rounding decides a cell.
-        """
+        """Ends of the cells of a catchment in a strip, and of the inner ones among them."""
         rows = np.stack([strip * self._height, (strip + 1) * self._height - 1])
         south, north = (
             self._domain.centres(1, np.minimum(row, self._domain.lattice[1] - 1)) for row in rows
         )
         spans = catchments.spans(which, south, north)
+        # A column more on each side, and one less inside, so that no rounding decides a cell.
         first = self._find(strip, np.floor(self._position(spans.left, 0)))
         last = self._find(strip, np.floor(self._position(spans.right, 0)) + 2)
         last = np.maximum(last, first)

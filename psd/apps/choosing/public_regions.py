@@ -23,10 +23,7 @@ def read_public_regions(
     bounds: tuple[float, float, float, float] | None = None,
     ids: str = "id",
 ) -> RegionHierarchy:
-    """Read polygons of one level, inside bounds that are by default the box around them.
-
-    Records in none of them do not count.
-    """
+    """Read polygons of one level; records in none of them, or beyond the bounds, do not count."""
     if bounds is None:
         bounds = bounds_from_file(path, crs)
     domain = Domain(bounds=bounds, crs=crs, min_cell=None)

@@ -22,10 +22,7 @@ _PRICE = "price"
 def read_tariffs(
     path: Path, regions: Sequence[str] | None = None
 ) -> tuple[tuple[str, ...], tuple[tuple[Decimal, ...], ...]]:
-    """Read the names of tariffs, and their prices in the order of the regions.
-
-    The CSV has a column ``tariff``, and one for each region, or ``price`` without regions.
-    """
+    """Read the names of tariffs, and their prices in the order of the regions, if there are any."""
     table = read_table(path, "tariffs")
     if _ID not in table.columns:
         raise InputDataError(f"tariffs {path} has no column {_ID}, which names each of them")
