@@ -71,11 +71,8 @@ def accuracy_under_delta(right: int, guesses: int, trials: int, beta: float, del
 def log_ratio_limits(
     likely: tuple[int, int], unlikely: tuple[int, int], beta: float, delta: float = 0.0
 ) -> tuple[float, float]:
-    """Compute confidence limits of ln((p - delta) / q); each is wrong with probability <= beta.
-
-    Of an (epsilon, delta)-private release p <= e^epsilon q + delta, so epsilon is not below it.
-    `likely` and `unlikely` are successes and trials.
-    """
+    """Compute confidence limits of ln((p - delta) / q); each is wrong with probability <= beta."""
+    # Of an (epsilon, delta)-private release p <= e^epsilon q + delta, so epsilon is not below it.
     low, high = lower_limit(*likely, beta / 2), upper_limit(*likely, beta / 2)
     smallest, largest = lower_limit(*unlikely, beta / 2), upper_limit(*unlikely, beta / 2)
     lower = math.log((low - delta) / largest) if low > delta else 0.0

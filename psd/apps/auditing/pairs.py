@@ -75,10 +75,8 @@ class Pair:
 
     @staticmethod
     def of(method: Decomposition, loss: Loss, unit: PrivacyUnit) -> Pair:
-        """Return a pair for a method; a method with a height gets at most two levels.
-
-        If many levels share epsilon, every event with a large loss is too rare to observe.
-        """
+        """Return a pair for a method; a method with a height gets at most two levels."""
+        # If many levels share epsilon, every event with a large loss is too rare to observe.
         height = getattr(method, "height", None)
         if isinstance(height, int):
             with suppress(ParameterError):  # weights of a workload fit one height only
@@ -190,10 +188,7 @@ def _log_odds_of_counts(tree: Tree, fixed: Tally) -> float:
 def learn_event(
     without: Samples, having: Samples, *, more: bool, beta: float, delta: float = 0.0
 ) -> Threshold:
-    """Learn the event with the best bound on epsilon, among thresholds on the log-odds.
-
-    Test the event on other samples. With `more` it indicates the unit, else its absence.
-    """
+    """Learn the event with the best bound on epsilon, among thresholds on the log-odds."""
     # Odds of shapes and the threshold come from different builds. Otherwise shapes that were more
     # frequent on one side by chance would seem better than they are.
     half = len(without.log_odds) // 2
@@ -229,20 +224,14 @@ def _frequency(hits: NDArray[np.bool_]) -> tuple[int, int]:
 
 
 def record_losses(pair: Pair, number: int, *, more: bool) -> tuple[Samples, Floats]:
-    """Record builds of one of the data sets, and compute their losses to the other.
-
-    A build that asks other questions of the other data set after the same answers is a `LeakError`.
-    """
+    """Record builds of one of the data sets, and compute their losses to the other."""
     builds = [_recorded_build(pair, more) for _ in range(number)]
     loss = np.array([replayed.loss for _, _, replayed in builds])
     return _observe([tree for tree, _, _ in builds], pair.tally(more=False)), loss
 
 
 def largest_rho(pair: Pair, number: int, *, more: bool) -> float:
-    """Largest rho that recorded builds spend on the unit, by the scales that they asked for.
-
-    It is NaN if a build has a draw whose rho is not known, of a mechanism of another package.
-    """
+    """Largest rho that recorded builds spend on the unit; NaN if a draw has an unknown one."""
     builds = [_recorded_build(pair, more) for _ in range(number)]
     draws = [(recorded.draws, replayed.draws) for _, recorded, replayed in builds]
     if any(draw.kind == "other" for first, _ in draws for draw in first):
@@ -269,11 +258,9 @@ def _build_tree(pair: Pair, tally: Tally, domain: Domain, sampler: Sampler) -> T
 def event_loss(
     event: Threshold, recorded: Samples, loss: Floats, delta: float = 0.0
 ) -> tuple[float, float]:
-    """Estimate ln((P(A) - delta) / P'(A)) of an event A under the laws of the draws, and its error.
-
-    P'(A) = E[exp(loss); A], so P'(A) / P(A) is the mean of exp(loss) over the recorded builds in A,
-    which are of the data set that A indicates. With fewer than two of them: NaN and infinity.
-    """
+    """Estimate ln((P(A) - delta) / P'(A)) of an event A under the laws of draws, and its error."""
+    # P'(A) = E[exp(loss); A], so P'(A) / P(A) is the mean of exp(loss) over the recorded builds in
+    # A, which are of the data set that A indicates.
     ratios = np.exp(loss[event.holds(recorded)])
     if len(ratios) < 2:
         return np.nan, np.inf
