@@ -212,11 +212,7 @@ def geometric_mean(errors: NDArray[np.float64]) -> float:
 
 
 def class_errors(release: Release, truth: TrueCounts) -> NDArray[np.float64]:
-    """Mean true relative error of each class of queries, (classes,) float64, without its parts.
-
-    `truth` is private, under the domain and the bound of the release. The errors are those of the
-    summary of `evaluate`.
-    """
+    """Mean true relative error of each class, (classes,), as in the summary of `evaluate`."""
     relative = np.abs(release.estimate(truth.queries.boxes) - truth.true) / truth.base
     classes = dict.fromkeys(truth.queries.classes.tolist())
     return np.array([relative[truth.queries.classes == name].mean() for name in classes])

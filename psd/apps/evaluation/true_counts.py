@@ -82,18 +82,15 @@ def true_counts(
     bounded: bool,
     scale: int = 1,
 ) -> TrueCounts:
-    """Count the records, or the users if users are counted, in boxes.
-
-    The tally has lattice cells and no coordinates, so a record of the tally counts at the centre of
-    its cell. `bounded`: the tally has fewer records than the input. `scale` is the amount that each
-    user adds to the tally if users are counted, else 1.
-    """
+    """Count the records, or the users if users are counted, in boxes."""
     boxes = extend_to_edges(queries.boxes, domain)
+    # Each user adds `scale` to the tally.
     if scale > 1:
         users = count_in_boxes(*cell_centres(domain, counts), boxes) / scale
         base = relative_base(users, counts.counts.sum() / scale)
         return TrueCounts(queries=queries, counts=counts, true=users, bounded=users, base=base)
     true = count_in_boxes(*points, np.ones(len(points[0]), np.int64), boxes)
+    # The tally has lattice cells and no coordinates, so its records count at centres.
     in_tally = count_in_boxes(*cell_centres(domain, counts), boxes) if bounded else true
     base = relative_base(true, len(points[0]))
     return TrueCounts(queries=queries, counts=counts, true=true, bounded=in_tally, base=base)
@@ -134,9 +131,6 @@ def count_in_boxes(
 def cell_centres(
     domain: Domain, counts: Tally
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-    """Centre of each occupied lattice cell and the count of the cell.
-
-    With a coordinate resolution the centre is the value that the records of the cell have.
-    """
+    """Centre of each occupied lattice cell, or its value with a resolution; and its count."""
     x, y = (domain.centres(axis, cells) for axis, cells in enumerate((counts.columns, counts.rows)))
     return x, y, counts.counts

@@ -22,10 +22,7 @@ __all__ = ["draw_map"]
 def draw_map(
     values: Floats, domain: Domain, title: str, *, label: str, limit: float, signed: bool = False
 ) -> Figure:
-    """Draw a raster, (rows, columns) float64, over the domain; the first row is in the south.
-
-    `limit` is the largest value with a colour of its own; with `signed`, 0 has the middle colour.
-    """
+    """Draw a raster, (rows, columns) float64, over the domain; the first row is in the south."""
     west, south, east, north = domain.bounds
     aspect = _aspect_ratio(domain)
     height = float(np.clip(aspect * (north - south) / (east - west), 0.45, 1.6))
