@@ -120,10 +120,7 @@ def check_name(kind: str, name: str) -> None:
 
 
 def check_drawn(recorded: Mapping[str, DrawnSlice], kept: Mapping[str, str]) -> None:
-    """Refuse a state of a stream that lacks a slice of the ledger: another state drew it.
-
-    recorded: slices that the ledger has, by name; kept: ids of the draws of the state, by name.
-    """
+    """Refuse a state of a stream that lacks a recorded slice: another state drew it."""
     for name, drawn in recorded.items():
         if kept.get(name) != drawn.draw:
             raise LedgerError(

@@ -34,12 +34,10 @@ ALWAYS_AND_EVERYWHERE = Extent()
 
 
 def extent_for_unit(extent: Extent, unit: str, time_zone: str | None) -> Extent:
-    """Part of an extent that holds for all records of one unit of privacy.
-
-    A record has one position and one time. All records of a user's day have times on that day, so
-    whole days, weeks and months in the zone of the unit hold for them, and a region does not. The
-    records of a user may lie anywhere, at any time.
-    """
+    """Part of an extent that holds for all records of one unit of privacy."""
+    # A record has one position and one time. All records of a user's day have times on that day, so
+    # whole days, weeks and months in the zone of the unit hold for them, and a region does not. The
+    # records of a user may lie anywhere, at any time.
     if unit == "record":
         return extent
     slices = extent.slices

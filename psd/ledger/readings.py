@@ -39,10 +39,7 @@ def registered_reading(
     time_zone: str | None,
     coordinate_resolution: str | float | Decimal | None = None,
 ) -> dict[str, str]:
-    """Describe the columns of a dataset that is registered, lon and lat by default.
-
-    A unit of users needs a column of ids, and only that; a unit of days needs times of its zone.
-    """
+    """Describe the columns of a dataset that is registered, lon and lat by default."""
     columns = Columns() if columns is None else columns
     if (columns.user is None) != (unit == "record"):
         raise ParameterError(
@@ -73,20 +70,14 @@ def fits_unit(reading: Reading, unit: str) -> bool:
 
 
 def check_readings(name: str, registered: Reading, readings: Sequence[Reading]) -> None:
-    """Refuse readings whose records, ids or times are not those that a dataset registers.
-
-    Epsilons add up over the charges of one unit of privacy. If two builds take ids from two
-    columns, the records of one user of the first build are records of many users of the second
-    build, which protects each of these users separately. So all ids come from one column and are
-    normalised by one set of rules. The same holds for times if days are the unit. With another
-    delimiter, encoding or number of lines above the header, one file has other records, and two ids
-    may become one.
-    """
+    """Refuse readings whose records, ids or times are not those that a dataset registers."""
     if not readings:
         raise LedgerError(
             f"a charge to dataset {name!r} must state how its records were read, got nothing"
         )
     for reading in readings:
+        # With another delimiter, encoding or number of lines above the header, one file has other
+        # records, and two ids may become one.
         for key in _WHAT:
             if registered.get(key) != reading.get(key):
                 values = [repr(each.get(key, _DEFAULTS[key])) for each in (registered, reading)]
@@ -94,6 +85,11 @@ def check_readings(name: str, registered: Reading, readings: Sequence[Reading]) 
                     f"dataset {name!r} is registered with {key} {values[0]}, got {values[1]}; the "
                     "two read different records from one file, so their epsilons do not add up"
                 )
+        # Epsilons add up over the charges of one unit of privacy. If two builds take ids from two
+        # columns, the records of one user of the first build are records of many users of the
+        # second build, which protects each of these users separately. So all ids come from one
+        # column and are normalised by one set of rules. The same holds for times if days are the
+        # unit.
         for key, what in (("user", "column of user ids"), ("ids", "rules of user ids")):
             _check_same(name, what, registered.get(key), reading.get(key))
         if "time" in registered and "time" in reading:

@@ -40,11 +40,7 @@ class ChargeReceipt:
 
 
 def receipts(folder: str | os.PathLike[str]) -> Iterator[tuple[Path, ChargeReceipt]]:
-    """Yield the receipts of the releases in a folder, in the order of their names.
-
-    Other files and damaged releases are skipped. Only footers are read; check a file with
-    `is_sound` before you rely on its receipt.
-    """
+    """Yield the receipts of releases in a folder by name, of footers alone; see `is_sound`."""
     for path in sorted(Path(folder).glob("*.parquet")):
         receipt = read_receipt(path)
         if receipt is not None:
@@ -108,10 +104,8 @@ def _slices(by: By, slices: Sequence[str], time_zone: str, **_: object) -> TimeS
 
 
 def _epsilons(header: dict[str, Any]) -> int:
-    """Number of slices that share epsilon, those that a stream will add included; 1 if none do.
-
-    Slices with Gaussian noise share a rho, and state the epsilon and the rho of the whole series.
-    """
+    """Number of slices that share epsilon, those that a stream will add included; 1 if none do."""
+    # Slices with Gaussian noise share a rho, and state epsilon and rho of the whole series.
     is_gaussian = (header["release"].get("noise") or {}).get("delta") is not None
     if header["bound"] != "slice" or is_gaussian:
         return 1
@@ -138,9 +132,8 @@ def check_releases(
     Epsilon, delta, rho, unit, time zone, contribution bound and area of a release are compared with
     its charge. The bound is not compared if it was chosen after the charge. The area is not
     compared if the charge counts everywhere, and the time slices are not compared if it counts
-    always. A series may have fewer slices than its charge. With `reads_slices`, each slice of a
-    stream is compared with what was recorded when it was drawn, so that two contents of one slice
-    are found. Damaged releases and those of other ledgers are skipped. `ledger` is for messages.
+    always. A series may have fewer slices than its charge. Damaged releases and those of other
+    ledgers are skipped.
     """
     paid = []
     for path, receipt in receipts(folder):
@@ -162,6 +155,7 @@ def check_releases(
                 f"{ledger} paid for it; the ledger was edited, or the release is forged: restore "
                 "the ledger, or remove the release"
             )
+        # What was recorded when a slice was drawn finds two contents of one slice.
         if reads_slices and charge.terms and (other := _other_slice(path, charge)) is not None:
             raise LedgerError(
                 f"release {path} has another {other} than ledger {ledger} recorded for charge "
@@ -216,10 +210,7 @@ def _differing_field(
 
 
 def is_sound(path: str | os.PathLike[str]) -> bool:
-    """Whether a file loads as a release or a series, since a footer alone is easily forged.
-
-    A valid release can still state any charge.
-    """
+    """Whether a file loads; a footer alone is easily forged. A sound file can state any charge."""
     try:
         # The files belong to the owner of the ledger, so the limit for untrusted files does not
         # apply.

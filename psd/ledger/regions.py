@@ -45,10 +45,8 @@ def region_fields(region: Region | None) -> dict[str, Any] | None:
 
 
 def parse_region(fields: Mapping[str, Any] | None) -> Region | None:
-    """Parse the region of the entry of a charge; None if geometries may have given the positions.
-
-    A geometry may differ from the columns beside it, so such a charge counts everywhere.
-    """
+    """Parse the region of the entry of a charge; None if geometries may have placed records."""
+    # A geometry may differ from the columns beside it, so such a charge counts everywhere.
     if fields is None or BY_FIELDS not in fields["columns"]:
         return None
     lists = {name: tuple(fields[name]) for name in ("bounds", "columns", "lattice")}

@@ -68,10 +68,7 @@ class LedgerState:
         return [charge for charge in charges if analyst is None or charge.analyst == analyst]
 
     def marks(self, request: ChargeRequest) -> list[str]:
-        """Compute the marks by which this ledger recognises the input files of a charge.
-
-        A file that is renamed or linked keeps its mark; a copy has another mark.
-        """
+        """Marks of the input files of a charge; a renamed or linked file keeps its mark."""
         return [self.mark(f"{device} {number}") for device, number in request.files]
 
     def mark(self, name: str) -> str:
@@ -131,11 +128,7 @@ class LedgerState:
         return largest_sum(amounts, extent_for_unit(within, *unit))
 
     def check(self, name: str, request: ChargeRequest, analyst: str | None) -> ChargeRequest:
-        """Refuse a charge that a dataset does not allow or cannot pay; return it as it is charged.
-
-        It has no region and no slices, which means everywhere and always, unless its records get
-        positions and times as the dataset registers.
-        """
+        """Refuse a charge that a dataset does not allow or cannot pay; return it as charged."""
         dataset = self.dataset(name)
         if analyst is not None:
             check_name("analyst", analyst)
@@ -144,6 +137,7 @@ class LedgerState:
         check_readings(name, dataset.reading, request.readings)
         self._check_inputs(dataset, request)
         if not is_placed_alike(dataset.reading, request.readings):
+            # Without region and slices it counts everywhere and always.
             request = replace(request, region=None, slices=None)
         if dataset.caps:
             if analyst is None or analyst not in dataset.caps:
@@ -157,11 +151,9 @@ class LedgerState:
         return request
 
     def fault_price(self, name: str, request: ChargeRequest, analyst: str | None) -> int:
-        """Nano-epsilon of the pure charge that a fault of a build costs beyond the build.
-
-        Both together are 1 / `MAX_FAULTS` of the budget, or of the cap of the analyst, in epsilon
-        and in rho, unless the build costs more or less is left.
-        """
+        """Nano-epsilon of the pure charge that a fault of a build costs beyond the build."""
+        # Both together are 1 / `MAX_FAULTS` of the budget, or of the cap of the analyst, in epsilon
+        # and in rho, unless the build costs more or less is left.
         balances = [self.balance(name)]
         if analyst is not None and analyst in self.dataset(name).caps:
             balances.append(self.balance(name, analyst=analyst))
