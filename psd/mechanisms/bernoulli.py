@@ -50,8 +50,8 @@ def bernoulli_exp_of_parts(
 ) -> NDArray[np.bool_]:
     """Flip coins that are true with probability exp(-integer - rest / denominator).
 
-    integer, rest, denominators: (n,) int64, rest at most its denominator; returns (n,) bool. So an
-    exponent whose numerator exceeds 64 bits needs no rounding. The law is that of `bernoulli_exp`.
+    All (n,) int64, rest at most its denominator: no exponent needs rounding whose numerator exceeds
+    64 bits. Returns (n,) bool, by the law of `bernoulli_exp`.
     """
     return _bernoulli_exp(integer, lambda going: uniform_below(denominators[going]) < rest[going])
 
@@ -59,8 +59,8 @@ def bernoulli_exp_of_parts(
 def bernoulli_exp_of_any(numerators: NDArray[Any], denominators: NDArray[Any]) -> NDArray[np.bool_]:
     """Flip coins that are true with probability exp(-numerator / denominator), of any size.
 
-    numerators, denominators: (n,) object, Python integers, so that no product wraps; quotients are
-    below 2**62; returns (n,) bool. The law is that of `bernoulli_exp`.
+    Both (n,) object: Python integers, so that no product wraps, with quotients below 2**62. Returns
+    (n,) bool, by the law of `bernoulli_exp`.
     """
     integer = (numerators // denominators).astype(np.int64)
     rest = numerators % denominators

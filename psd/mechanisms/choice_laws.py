@@ -33,28 +33,22 @@ _SCORES_CHUNK = 2**20
 
 
 def permute_and_flip_probabilities(exponents: Floats) -> Floats:
-    """Probability of each candidate by permute-and-flip, to about 12 digits.
+    """Probability of each candidate by permute-and-flip, (m,), to about 12 digits.
 
-    exponents: (m,) float64, rate times gap, so 0 for the best; returns (m,) float64.
-
-    With p_s = exp(-exponent_s), the probability of i is p_i times the integral over t from 0 to 1
-    of prod (1 - p_s t) over s other than i. The integrand falls about as exp(-t sum p). Each panel
-    is as wide as its distance from 0, in units of 1 / sum p; beyond 128 of them the integrand is
-    below 1e-50.
+    exponents: (m,) float64, rate times gap, so 0 for the best.
     """
     coins = np.exp(-exponents)
     points, weights, logs = _product(coins)
     probabilities = np.zeros(len(coins))
+    # With p_s = exp(-exponent_s), the probability of i is p_i times the integral over t from 0 to 1
+    # of prod (1 - p_s t) over s other than i.
     for t, weight, log in zip(points, weights, logs, strict=True):
         probabilities += weight * np.exp(log - np.log1p(-coins * t)) * coins
     return probabilities
 
 
 def permute_and_flip_log_probability(exponents: Floats, chosen: int) -> float:
-    """Log-probability of one candidate, also of one whose probability is below 1e-300.
-
-    exponents: (m,) float64, rate times gap.
-    """
+    """Log-probability of one candidate of (m,) exponents, also of one below 1e-300."""
     coins = np.exp(-exponents)
     points, weights, logs = _product(coins)
     integral = (weights * np.exp(logs - np.log1p(-coins[chosen] * points))).sum()
@@ -71,7 +65,11 @@ def _product(coins: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def _panels(total: float) -> tuple[Floats, Floats]:
-    """Points and weights of quadrature over 0 to 1, on panels that double in width."""
+    """Points and weights of quadrature over 0 to 1, on panels that double in width.
+
+    The integrand falls about as exp(-t sum p). Each panel is as wide as its distance from 0, in
+    units of 1 / sum p; beyond 128 of them the integrand is below 1e-50.
+    """
     ends = np.append(0.0, 2.0 ** np.arange(8) / total)
     # A panel that is too narrow would have points that are rounded to 1.
     ends = np.append(ends[ends < _LAST_END], min(1.0, 2.0**7 / total))
@@ -89,10 +87,7 @@ class MapLaw:
 
 
 def map_law(scores: Integers, layout: Layout, zones: int, rate: float) -> MapLaw:
-    """Law of the maps of one number of zones and their prices.
-
-    scores: (bins, prices) int64, private.
-    """
+    """Law of the maps of one number of zones and their prices; scores: (bins, prices), private."""
     return _laws(scores, layout, [zones], rate)[0]
 
 
@@ -105,14 +100,15 @@ def _laws(scores: Integers, layout: Layout, zones: Sequence[int], rate: float) -
 def map_log_probability(
     scores: Integers, layout: Layout, zones: Sequence[int], rate: float, answer: Integers
 ) -> float:
-    """Log-probability of a map; -inf for none of the layout. The base measure of all k is the same.
+    """Log-probability of a map, (bins, 2) int64, zone and price of each bin; -inf for none.
 
-    scores: (bins, prices) int64, private; answer: (bins, 2) int64, zone and price of each bin.
+    scores: (bins, prices) int64, private.
     """
     score = _score(scores, layout, zones, answer)
     if score is None:
         return -math.inf
     prices = scores.shape[1]
+    # Each number of zones has the same base measure.
     measures = [-math.log(layout.count(k)) - k * math.log(prices) for k in zones]
     laws = _laws(scores, layout, zones, rate)
     sums = [law.log_sum + measure for law, measure in zip(laws, measures, strict=True)]

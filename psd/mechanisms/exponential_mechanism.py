@@ -89,11 +89,9 @@ class ExponentialMechanism:
         return exponential(self.candidates, self.epsilon, self.sensitivity)
 
     def log_probability(self, answer: Integers) -> NDArray[np.float64]:
-        """Compute the log-probability of the answer of each group; -inf for another number.
-
-        It is computed from the epsilons and sensitivities, independently of the integers that
-        `sample` uses, so an audit can compare the two.
-        """
+        """Compute the log-probability of the answer of each group; -inf for another number."""
+        # From epsilons and sensitivities, independently of the integers that `sample` uses, so an
+        # audit can compare the two.
         group, length = self.candidates.group, self.candidates.length
         best = np.full(len(self.epsilon), np.iinfo(np.int64).min)
         np.maximum.at(best, group[length > 0], self.candidates.score[length > 0])
@@ -204,13 +202,12 @@ def _proposed(
     starts: NDArray[np.intp],
     stops: NDArray[np.intp],
 ) -> tuple[NDArray[np.intp], Integers]:
-    """Draw a point below the weight of each group; return its interval and its offset in that.
-
-    Running totals wrap modulo 2**64; differences within a group do not.
-    """
+    """Draw a point below the weight of each group; return its interval and its offset in that."""
+    # Running totals wrap modulo 2**64; differences within a group do not.
     base = before[starts]
     point = uniform_below(total[stops - 1] - base).view(np.uint64)
     low, high = starts.copy(), stops - 1
+    # Bisection in all groups at once.
     while (low < high).any():
         middle = (low + high) // 2
         beyond = total[middle] - base <= point

@@ -25,10 +25,8 @@ _DEEPEST = 2**62
 
 
 def choice_rate(epsilon: int, sensitivity: int, is_monotone: bool) -> tuple[int, int]:
-    """Rate by which the weight exp(rate score) grows with the score, as a fraction in lowest terms.
-
-    It is epsilon / sensitivity if the scores are monotone (one unit more lowers none), else half.
-    """
+    """Rate by which the weight exp(rate score) grows with the score, in lowest terms."""
+    # epsilon / sensitivity if one unit more lowers no score (monotone), else half of it.
     denominator = sensitivity * NANO * (1 if is_monotone else 2)
     common = math.gcd(epsilon, denominator)
     return epsilon // common, denominator // common

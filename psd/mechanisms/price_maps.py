@@ -225,10 +225,8 @@ class MapWeights:
         self._totals = self._sums()
 
     def numbers(self) -> Enclosures:
-        """Weights of the numbers of zones; each number has the same base measure, as all its maps.
-
-        So the sum over the maps of a number is divided by how many they are.
-        """
+        """Weights of the numbers of zones; each has the same base measure, as all its maps."""
+        # So the sum over the maps of a number is divided by how many they are.
         common = math.lcm(*self._maps.values())
         totals = [self._totals((k, 0, self._layout.bins)) for k in self._zones]
         shares = [common // self._maps[k] for k in self._zones]

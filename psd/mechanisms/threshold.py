@@ -53,12 +53,10 @@ class ThresholdMechanism:
         return above
 
     def log_probability(self, answer: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Compute the log-probability of each outcome.
-
-        P(v + L > 0) = P(L >= 1 - v), and the other outcome has P(L >= v). The upper tail at n is
-        q^n / (1 + q) for n above 0 and 1 - q^(1 - n) / (1 + q) otherwise, q = exp(-1 / scale).
-        """
+        """Compute the log-probability of each outcome."""
         scale = self.numerator / self.denominator
+        # P(v + L > 0) = P(L >= 1 - v), and the other outcome has P(L >= v). The upper tail at n is
+        # q^n / (1 + q) for n above 0 and 1 - q^(1 - n) / (1 + q) otherwise, q = exp(-1 / scale).
         n = np.where(answer, 1 - self.values, self.values)
         far = np.where(n > 0, n, 1 - n) / -scale - np.log1p(np.exp(-1 / scale))
         tail: NDArray[np.float64] = np.where(n > 0, far, np.log1p(-np.exp(far)))

@@ -154,13 +154,13 @@ def zone_layout(name: str, bins: int) -> Layout:
 def leaf_numbers(columns: Integers, rows: Integers, depth: int) -> Integers:
     """Bins of cells in a halving tree that cuts x first, then y, and so on in turn.
 
-    columns, rows: (n,) int64, cells of a grid of 2**depth x 2**depth; returns (n,) int64, 0 to
-    4**depth - 1, of which the nodes of the tree are runs.
+    columns, rows: (n,) int64, cells of a grid of 2**depth x 2**depth; returns (n,) int64.
     """
     if len(columns) and not 0 <= min(columns.min(), rows.min()) <= max(
         columns.max(), rows.max()
     ) < (1 << depth):
         raise ParameterError(f"cells must be in a grid of {1 << depth} x {1 << depth}")
+    # Nodes of the tree are runs of these numbers.
     return morton_codes(rows, columns)
 
 
@@ -190,11 +190,8 @@ def sums_over_maps(
     times: Callable[[Value, Value], Value],
     plus: Callable[[list[Value]], Value],
 ) -> Callable[[State], Value]:
-    """Return a function that sums a product of values of zones over all maps of a state.
-
-    `times` and `plus` are the product of two values and the sum of a list. Sums are stored, so each
-    is computed once.
-    """
+    """Return a function that sums a product of values of zones over all maps of a state."""
+    # Stored, so each is computed once.
     sums: dict[State, Value] = {}
 
     def sum_of(state: State) -> Value:
