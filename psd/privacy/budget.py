@@ -141,12 +141,8 @@ class Budget:
     def allot(
         self, name: str, share: Fraction, *, draws: int = 1, states: Statement = _NOTHING
     ) -> Budget:
-        """Deduct a share of the total for a question that the release states by its name.
-
-        The statement has the amount as ``<name>_epsilon`` or ``<name>_rho``, and `states` by names
-        of `psd.privacy.statements`. It is rounded down to an integer that is the same for each of
-        `draws`.
-        """
+        """Deduct a share of the total for a question that the release states by its name."""
+        # Rounded down to an integer that is the same for each draw.
         each = int(self._total * share / draws)
         if each == 0:
             raise ParameterError(
@@ -183,18 +179,14 @@ class Budget:
     def in_parallel(self, number: int) -> tuple[Budget, ...]:
         """Give all that is left to each of several parts; they cost the largest of them together.
 
-        Only for questions about disjoint records; the caller proves that they are disjoint.
-        This budget has nothing left afterwards.
+        The caller proves that their questions are about disjoint records.
         """
         parts = [Budget(self._total, spent=self._spent, parent=self) for _ in range(number)]
         self._spent = self._total
         return tuple(parts)
 
     def in_sequence(self, number: int) -> tuple[Budget, ...]:
-        """Divide what is left into equal parts, rounded down; their costs add up.
-
-        This budget has nothing left afterwards.
-        """
+        """Divide all that is left into equal parts, rounded down; their costs add up."""
         each = self.left // number
         self._spent = self._total
         return tuple(Budget(each, parent=self) for _ in range(number))
@@ -206,15 +198,12 @@ def _measure_of(loss: Loss | None) -> LossMeasure:
 
 
 def spent_before_counting(statement: Mapping[str, int | str | None]) -> Cost:
-    """Nano-epsilon that a release states as spent before its counts.
-
-    What is paid in rho, the choice of a limit and the four sides of private bounds, are draws of
-    the exponential mechanism. The epsilon of one that costs rho_c is sqrt(8 rho_c), the parameter
-    that it was drawn with (`psd.privacy.loss_measure.LossMeasure.of_selections`), and the epsilons
-    of the draws add up.
-    """
+    """Nano-epsilon that a release states as spent before its counts."""
     names = [name for name in BUDGET_STATEMENTS if name.endswith("_epsilon")]
     pure = sum(parse_epsilon(str(statement[name])) for name in names if name in statement)
+    # What is paid in rho, the choice of a limit and the four sides of private bounds, are draws of
+    # the exponential mechanism. The epsilon of one that costs rho_c is sqrt(8 rho_c), the parameter
+    # that it was drawn with (`LossMeasure.of_selections`), and the epsilons of the draws add up.
     return pure + sum(
         draws * _selection_epsilon(Fraction(str(statement[name])) / draws)
         for name, draws in SELECTIONS.items()

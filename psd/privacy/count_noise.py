@@ -53,10 +53,8 @@ class CountNoise:
         return cls(law=DISCRETE_GAUSSIAN, squared_sensitivity=squared_sensitivity)
 
     def for_contributions(self, contributions: int) -> CountNoise:
-        """The same noise for a unit that changes all counts together by at most k.
-
-        In rho the squared sensitivity is stated, and does not follow from k.
-        """
+        """The same noise for a unit that changes all counts together by at most k."""
+        # In rho the squared sensitivity is stated, and does not follow from k.
         squared = contributions**2 if self.measure.is_pure else self.squared_sensitivity
         return replace(self, squared_sensitivity=squared)
 
@@ -117,12 +115,10 @@ class CountNoise:
     def signal_to_noise(
         self, count: int | NDArray[np.integer], loss: int | NDArray[np.int64]
     ) -> float | NDArray[np.float64]:
-        """Counts, at least 0, times sqrt(2) over the standard deviation of their noise.
-
-        For discrete Laplace noise it is n epsilon / k, the count over the scale of its noise, by
-        which methods size their cells.
-        """
+        """Counts, at least 0, times sqrt(2) over the standard deviation of their noise."""
         least = max(count, 0) if isinstance(count, int) else np.maximum(count, 0)
+        # For discrete Laplace noise it is n epsilon / k, the count over the scale of its noise, by
+        # which methods size their cells.
         signal = self._law.signal_to_noise(least, loss, self.squared_sensitivity)
         signal = signal if self.factor == 1 else signal / float(self.factor) ** 0.5
         return float(signal) if isinstance(count, int) else signal

@@ -20,10 +20,7 @@ _DIGITS = 15  # a float keeps every decimal number of 15 digits
 
 
 def parse_delta(value: str | float | Decimal) -> Fraction:
-    """Read delta as an exact fraction, above 0 and below 1e-3, with at most 15 digits.
-
-    A float counts as its ``repr``.
-    """
+    """Read delta as an exact fraction, above 0 and below 1e-3; a float counts as its ``repr``."""
     number = parse_decimal("delta", value, example="1e-6")
     delta = Fraction(number)
     if not 0 < delta < MAX_DELTA:

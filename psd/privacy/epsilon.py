@@ -28,10 +28,7 @@ _DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
 
 
 def parse_epsilon(value: str | float | Decimal) -> int:
-    """Read epsilon as an integer number of nano-epsilon: above 0, at most 1,000, nine decimals.
-
-    A float counts as its ``repr``.
-    """
+    """Read epsilon, above 0 and at most 1,000, as nano-epsilon; a float counts as its ``repr``."""
     number = parse_decimal("epsilon", value)
     if number <= 0:
         raise ParameterError(

@@ -85,13 +85,10 @@ class DiscreteGaussian:
         return rate
 
     def tail_bound(self, loss: int, squared_sensitivity: int, outside: float) -> int:
-        """Least t that the noise exceeds so rarely; see `psd.privacy.noise_laws.NoiseLaw`.
-
-        Beyond standard deviations of 4,096 the tail is that of the normal law, half a unit
-        further out.
-        """
+        """Least t that the noise exceeds so rarely; see `psd.privacy.noise_laws.NoiseLaw`."""
         parameter = squared_sensitivity * RHO.parts / (2 * loss)
         deviation = math.sqrt(parameter)
+        # Beyond, the tail is that of the normal law, half a unit further out.
         if deviation > _SUMMED:
             from scipy.special import erfcinv
 
