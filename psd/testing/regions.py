@@ -92,10 +92,7 @@ class LatticeRegions:
 
 
 def region_keys(regions: LatticeRegions) -> list[tuple[int, int]]:
-    """List the pairs of a lattice cell and a region that a record can have.
-
-    A cell is column + columns * row.
-    """
+    """Pairs of a lattice cell, column + columns * row, and a region that a record can have."""
     flat = (regions.area > 0).reshape(regions.size, -1)
     return [(int(cell), int(region)) for region, cell in np.argwhere(flat)]
 
