@@ -243,15 +243,11 @@ def _part_shares(model: CountModel, node: Integers, low: Floats, high: Floats) -
 
 
 def _perturbation_variance(overlay: Overlay) -> Floats:
-    """Variance of each cell's count from the noise, all cells together, the leaves first.
-
-    As in `psd.query.traversal`, a cell has a slope and a remainder at each node that it meets. As
-    soon as it meets a single node, the variance of that node ends the recursion: most cells are
-    done after one or two levels.
-    """
+    """Variance of each cell's count from the noise, all cells together, the leaves first."""
     tree, estimates = overlay.model.tree, overlay.model.noise_covariance
     finite = np.where(np.isinf(estimates.upward_variance), 0.0, estimates.upward_variance)
     family = sum_by(np.maximum(tree.parent, 0), np.where(tree.parent >= 0, finite, 0.0), len(tree))
+    # As in `psd.query.traversal`, a cell has a slope and a remainder at each node that it meets.
     variance, met = np.zeros(overlay.cells), np.bincount(overlay.cell, minlength=overlay.cells)
     level = tree.level[overlay.node]
     cell, node, slope, rest = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0)
@@ -261,6 +257,8 @@ def _perturbation_variance(overlay: Overlay) -> Floats:
         node = np.concatenate([node, overlay.node[arriving]])
         slope = np.concatenate([slope, overlay.share[arriving]])
         rest = np.concatenate([rest, np.zeros(len(arriving))])
+        # As soon as a cell meets a single node, the variance of that node ends the recursion: most
+        # cells are done after one or two levels.
         done = met[cell] == 1 if depth else np.ones(len(cell), bool)
         alone = slope[done] ** 2 * estimates.variance[node[done]] + rest[done]
         variance[cell[done]] = alone
@@ -268,6 +266,7 @@ def _perturbation_variance(overlay: Overlay) -> Floats:
         if not len(cell):
             continue
         np.subtract.at(met, cell, 1)
+        # The parts of a cell below one parent join there.
         key, up = np.unique(cell * len(tree) + tree.parent[node], return_inverse=True)
         mean = sum_by(up, estimates.slope[node] * slope, len(key))
         spread = rest + finite[node] * (slope - mean[up]) ** 2

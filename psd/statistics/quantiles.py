@@ -73,10 +73,10 @@ def class_breaks(
 def weighted_quantiles(values: Floats, weights: Floats, shares: Floats) -> Floats:
     """Smallest values at or below which at least these shares of the weight lie.
 
-    values, weights: (n,) float64, all weights 0 are taken as equal; shares: (m,) float64, in (0,
-    1); returns (m,) float64.
+    values, weights: (n,) float64; shares: (m,) float64, in (0, 1); returns (m,) float64.
     """
     order = np.argsort(values, kind="stable")
+    # If all are 0, they are taken as equal.
     weights = weights if weights.any() else np.ones(len(values))
     below = np.cumsum(weights[order])
     # By rounding, the share of a sum of floats may be less than the partial sum itself.
