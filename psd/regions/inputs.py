@@ -141,10 +141,7 @@ RegionSource: TypeAlias = "RegionHierarchy | RegionFiles | CellRegions"
 
 
 def refuse_record_files(paths: Iterable[str], inputs: Iterable[object]) -> None:
-    """Refuse public files that are inputs of records as well.
-
-    Bounds, boundaries, ids and outlines of regions are published. Records are not.
-    """
+    """Refuse public files that are inputs of records: what is in public files is published."""
     records = [Path(item) for item in inputs if isinstance(item, str | os.PathLike)]
     # os.path.exists, since Path.exists raises where a name is too long.
     records = [path for path in records if os.path.exists(path)]

@@ -23,10 +23,7 @@ __all__ = ["order_levels", "parents_by_area", "parents_by_columns"]
 def parents_by_columns(
     table: geopandas.GeoDataFrame, column: str, ids: list[str], parents: Sequence[str]
 ) -> tuple[tuple[RegionLevel, ...], Integers]:
-    """Levels of a table whose columns name the regions above each lowest one, the nearest first.
-
-    Returns the levels, top first, and the row of each lowest region, (n,) int64.
-    """
+    """Levels of a table whose columns name the regions above, and rows (n,) of the lowest."""
     names, texts, parent = [column], [ids], []
     number = np.arange(len(ids))
     for name in parents:
@@ -66,10 +63,7 @@ def _one_parent(
 def parents_by_area(
     shapes: list[NDArray[np.object_]], ids: list[list[str]], tolerance: float
 ) -> list[Integers]:
-    """Parent of each region, from the second level on: the one that contains it to a tolerance.
-
-    `shapes` and `ids` are those of each level, top first.
-    """
+    """Parent of each region, from the second level on: the one that contains it to a tolerance."""
     return [
         _containing(shapes[level], shapes[level - 1], ids[level], ids[level - 1], tolerance)
         for level in range(1, len(shapes))
@@ -116,11 +110,7 @@ def _containing(
 def order_levels(
     names: Sequence[str], ids: Sequence[Sequence[str]], parents: Sequence[Integers]
 ) -> tuple[tuple[RegionLevel, ...], Integers]:
-    """Levels whose parents never decrease, in the order of the input otherwise.
-
-    `parents` are those of each level but the first. Returns the levels, top first, and the row of
-    each lowest region, (n,) int64.
-    """
+    """Levels whose parents never decrease, else in the order of the input; rows of the lowest."""
     levels = []
     order: Integers = np.arange(len(ids[0]))
     parent = np.zeros(len(order), np.int64)
@@ -129,6 +119,7 @@ def order_levels(
             new_number = np.empty(len(order), np.int64)
             new_number[order] = np.arange(len(order))
             above = new_number[parents[number - 1]]
+            # Stable, so children of one parent keep their order.
             order = np.argsort(above, kind="stable")
             parent = above[order]
         sorted_ids = tuple(texts[index] for index in order.tolist())

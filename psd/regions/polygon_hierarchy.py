@@ -50,13 +50,7 @@ def hierarchy_from_polygons(
     tolerance: float | None = None,
     gaps: str = "refuse",
 ) -> RegionHierarchy:
-    """Make a hierarchy of polygons of a table, or of tables of several levels, top first.
-
-    `ids` are columns, which name the levels too; `parents` are columns of levels above, the nearest
-    first, of a single table. Overlaps and gaps up to the tolerance are accepted, by default a
-    millionth of the longer side of the bounds. Wider gaps are an error, one more region, or an area
-    whose records are not counted.
-    """
+    """Make a hierarchy of polygons of a table, or of tables of several levels, top first."""
     several = [tables] if hasattr(tables, "columns") else list(tables)
     columns = [ids] * len(several) if isinstance(ids, str) else list(ids)
     if gaps not in _GAPS:
@@ -66,6 +60,7 @@ def hierarchy_from_polygons(
             "regions must be one table, with parents= for levels above, or a table of each level, "
             "with a column of ids for each"
         )
+    # By default a millionth of the longer side of the bounds.
     tolerance = default_tolerance(domain) if tolerance is None else _check_tolerance(tolerance)
     shapes = [_polygons(table, domain) for table in several]
     texts = [_ids(*pair) for pair in zip(several, columns, strict=True)]

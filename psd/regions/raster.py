@@ -64,11 +64,7 @@ class RegionRaster:
         overlaps: Integers,
         margin: float = 0.0,
     ) -> Self:
-        """Make a raster of valid polygons, (n,), in the CRS of the domain.
-
-        `overlaps`, (m, 2) int64, are all pairs of polygons whose interiors overlap. Up to the
-        margin from an outline no cell counts as free of it.
-        """
+        """Make a raster of valid polygons, (n,); overlaps: all pairs that do, (m, 2) int64."""
         side = 2 ** int(np.ceil(np.log2(max(len(sides.owner) * _CELLS_PER_SIDE, 1)) / 2))
         side = min(max(side, _MIN_SIDE), _MAX_SIDE)
         size = domain.width, domain.height
@@ -82,6 +78,7 @@ class RegionRaster:
             sides=sides,
         )
         reach = max(map(abs, domain.bounds))
+        # Up to the margin from an outline no cell counts as free of it.
         room = [max(_MARGIN, (_ULPS * np.spacing(reach) + margin) * k) for k in scale]
         keys = raster._outline_cells(len(shapes), room)
         keys = raster._with_covering(keys, len(shapes), overlaps)

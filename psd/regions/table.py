@@ -24,10 +24,7 @@ _MAX_GEOMETRY = 2**28
 
 
 def write_levels(levels: tuple[RegionLevel, ...], polygons: NDArray[np.object_]) -> pa.Table:
-    """Write levels, top first, and polygons of the lowest one, (n,).
-
-    Columns are level (int16, 0 for the top), id, parent (int32) and geometry (WKB).
-    """
+    """Write levels, top first, and polygons of the lowest one, (n,)."""
     import pyarrow as pa
     import shapely
 

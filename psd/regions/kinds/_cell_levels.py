@@ -95,11 +95,11 @@ def nested_levels(
 ) -> tuple[tuple[RegionLevel, ...], Integers]:
     """Levels of nested grids, and the cell of each lowest region, (n,) int64.
 
-    Children are beside each other. `factors` are lowest cells along a side of a cell of each level,
-    top first, so the last is 1; a code is computed of a column and a row, counted from line 0.
+    `factors` are lowest cells along a side of a cell of each level, top first, so the last is 1.
     """
     column, row = (cells[axis] + grid.ranges[axis][0] for axis in (0, 1))
     keys = [_key(row // factor, column // factor) for factor in factors]
+    # Children are beside each other.
     order = np.lexsort(keys[::-1])
     levels = []
     above = np.zeros(len(order), np.int64)
@@ -107,6 +107,7 @@ def nested_levels(
         sorted_key = key[order]
         first = np.flatnonzero(np.diff(sorted_key, prepend=sorted_key[:1] - 1))
         at = order[first]
+        # A code is computed of a column and a row, counted from line 0.
         ids = CellCodes(column[at] // factor, row[at] // factor, code)
         parent = above[first].astype(np.int32)
         levels.append(RegionLevel(name=name, ids=ids, parent=parent))

@@ -97,12 +97,7 @@ def expected_cells(domain: Domain, resolution: int) -> float:
 
 
 def cell_polygons(cells: Integers) -> tuple[NDArray[np.object_], Floats]:
-    """Polygons of cells in degrees, and how far their sides may be from straight lines.
-
-    A cell across longitude 180 goes on beyond it, so that only cells around a pole are wider than
-    180 degrees; those have no outline of longitudes and latitudes. Sides are arcs of great circles.
-    The bound is twice the distance of the middle of the arc from the middle of the straight line.
-    """
+    """Polygons of cells in degrees, and how far their sides may be from straight lines."""
     import shapely
 
     boundary = h3_library().cell_to_boundary
@@ -111,12 +106,16 @@ def cell_polygons(cells: Integers) -> tuple[NDArray[np.object_], Floats]:
     vertices = np.array([vertex[::-1] for ring in rings for vertex in ring]).reshape(-1, 2)
     owner = np.repeat(np.arange(len(cells)), number)
     first = np.cumsum(number) - number
+    # A cell across longitude 180 goes on beyond it, so that only cells around a pole are wider than
+    # 180 degrees; those have no outline of longitudes and latitudes.
     if len(cells):
         ends = (ends.reduceat(vertices[:, 0], first) for ends in (np.maximum, np.minimum))
         is_across = np.subtract(*ends) > 180
         vertices[is_across[owner] & (vertices[:, 0] < 0), 0] += 360
     following = np.arange(1, len(vertices) + 1)
     following[first + number - 1] = first
+    # Sides are arcs of great circles. The bound is twice the distance of the middle of the arc from
+    # the middle of the straight line.
     bend = np.zeros(len(cells))
     np.maximum.at(bend, owner, _bends(vertices, vertices[following]))
     closed = np.insert(vertices, first + number, vertices[first], axis=0)

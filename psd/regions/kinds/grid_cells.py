@@ -95,11 +95,7 @@ kind = GridCells
 def hierarchy_from_grid(
     sizes: str | Sequence[str], domain: Domain, *, boundary: Boundary | None = None
 ) -> RegionHierarchy:
-    """Make a hierarchy of squares, at most 2^22: all those of the bounds or of a boundary.
-
-    `sizes` are such as ``"1km"``, or ``"1km,10km,100km"`` for several levels, in any order; without
-    a unit, in units of the CRS.
-    """
+    """Make squares of sizes such as ``"1km,10km,100km"``: those of the bounds or of a boundary."""
     values = parse_sizes(sizes, domain)
     cells = _cells(values, domain, boundary)
     if cells is None:
@@ -212,12 +208,8 @@ def _level_name(size: Fraction, domain: Domain) -> str:
 
 
 def _code(size: Fraction, domain: Domain) -> Callable[[int, int], str]:
-    """Codes of cells by their south-west corners, as INSPIRE has them [1]_.
-
-    References
-    ----------
-    .. [1] INSPIRE Data Specification on Geographical Grid Systems, D2.8.I.2, 4.2.1.
-    """
+    """Codes of cells by their south-west corners."""
+    # As INSPIRE has them: Geographical Grid Systems, D2.8.I.2, 4.2.1.
     name = domain.crs.rpartition(":")[2] if len(domain.crs) < 20 else "local"
     metres = _metres_per_unit(domain)
     length = f"{_text(size)}" if metres is None else f"{_text(size * metres)}m"

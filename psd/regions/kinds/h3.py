@@ -227,11 +227,7 @@ kind = H3Cells
 def hierarchy_from_h3(
     resolutions: str | tuple[int, ...], domain: Domain, *, boundary: Boundary | None = None
 ) -> RegionHierarchy:
-    """Make a hierarchy of cells of H3, all those of the bounds or of a boundary.
-
-    `resolutions` are such as ``"5..9"``, ``"5,7,9"`` or ``"8"``, in EPSG:4326 and away from the
-    poles; at most 2^22 cells.
-    """
+    """Make cells of H3 of ``"5..9"`` or ``"5,7,9"``: those of the bounds or of a boundary."""
     values: tuple[int, ...] = (
         _LEVELS.parse(resolutions) if isinstance(resolutions, str) else tuple(resolutions)
     )

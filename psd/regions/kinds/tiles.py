@@ -106,10 +106,7 @@ def hierarchy_from_tiles(
     codes: str = "quadkey",
     boundary: Boundary | None = None,
 ) -> RegionHierarchy:
-    """Make a hierarchy of map tiles, at most 2^22, in EPSG:3857: those of the bounds or a boundary.
-
-    `zooms` are such as ``"8..14"``, ``"8,11,14"`` or ``"12"``.
-    """
+    """Make map tiles of zooms ``"8..14"`` or ``"8,11"``: those of the bounds or of a boundary."""
     values = _LEVELS.parse(zooms) if isinstance(zooms, str) else tuple(zooms)
     _LEVELS.check(values)
     _check_crs(domain)
