@@ -131,13 +131,10 @@ def gaussian_rho(multiplier: Fraction) -> int:
 
 
 def tree_rho(steps: int, multiplier: Fraction) -> int:
-    """Rho in 1e-12 of a binary tree of Gaussian sums over steps, of which a person is in one [4]_.
-
-    A step is in one node of each level. The multiplier is the standard deviation of a node over the
-    L2 sensitivity of a step.
-    """
+    """Rho in 1e-12 of a binary tree of Gaussian sums over steps, a person being in one [4]_."""
     _check(steps, "steps", least=1)
     _check_multiplier(multiplier)
+    # A step is in one node of each level; the multiplier is of a node, over a step.
     return math.ceil(steps.bit_length() * PICO / (2 * multiplier**2))
 
 
@@ -163,11 +160,9 @@ class SampledGaussian:
         _check(self.steps, "steps", least=1)
 
     def divergences(self) -> list[Decimal]:
-        """Rényi divergence of all steps at each integer order of the table, to 60 digits.
-
-        At an integer order a it is the logarithm, over a - 1, of the sum over i of
-        C(a, i) (1 - q)^(a - i) q^i exp((i^2 - i) / (2 multiplier^2)) [3]_.
-        """
+        """Rényi divergence of all steps at each integer order of the table, to 60 digits."""
+        # At an integer order a it is the logarithm, over a - 1, of the sum over i of C(a, i) (1 -
+        # q)^(a - i) q^i exp((i^2 - i) / (2 multiplier^2)), by [3].
         with _exact():
             inside, outside = _decimal(self.rate), _decimal(1 - self.rate)
             half = 1 / (2 * _decimal(self.multiplier**2))
@@ -177,24 +172,20 @@ class SampledGaussian:
             return [self.steps * _divergence(a, outside, terms) for a in _ORDERS]
 
     def fractional_divergences(self) -> list[Decimal]:
-        """Rényi divergence of all steps at each tenth of `_TENTHS`, rounded up.
-
-        At any order a it is the logarithm, over a - 1, of two sums over i of C(a, i) [3]_.
-        """
+        """Rényi divergence of all steps at each tenth of `_TENTHS`, rounded up."""
         rate, multiplier = float(self.rate), float(self.multiplier)
         return [self.steps * _fractional_divergence(a, rate, multiplier) for a in _TENTHS]
 
 
 def epsilon_with_samples(rho_pico: int, samples: Sequence[SampledGaussian], delta: Fraction) -> int:
-    """Nano-epsilon of draws of a rho in 1e-12 and of sampled Gaussians together, rounded up.
-
-    The best order of a table is taken, of tenths up to 11 and integers up to 1,024, so the result
-    may be slightly above that of the best order. Draws of a rho alone have theirs in `epsilon_of`.
-    """
+    """Nano-epsilon of draws of a rho in 1e-12 and of sampled Gaussians together, rounded up."""
     _check(rho_pico, "rho", least=0)
     parts = [[*each.divergences(), *each.fractional_divergences()] for each in samples]
     with _exact():
         log_delta = _log_delta(delta)
+        # The best order of a table is taken, of tenths up to 11 and integers up to 1,024, so the
+        # result may be slightly above that of the best order. Draws of a rho alone have theirs in
+        # `epsilon_of`.
         rho, orders = Decimal(rho_pico) / PICO, [Decimal(str(a)) for a in (*_ORDERS, *_TENTHS)]
         sums = [sum(at, a * rho) for a, *at in zip(orders, *parts, strict=True)]
         bounds = [
@@ -305,15 +296,12 @@ def _divergence(order: int, outside: Decimal, terms: Sequence[Decimal]) -> Decim
 
 
 def _fractional_divergence(order: float, rate: float, multiplier: float) -> Decimal:
-    """Rényi divergence of one sampled step at an order that is no integer, rounded up.
-
-    The densities cross at a point. Below it the sum is in powers of the rate, above it in powers of
-    the rest. What is left out is below the last terms, which alternate and shrink. An exponent is
-    off by less than 2^-48 of the sizes that it is a sum of, gammas of the binomial among them.
-    """
+    """Rényi divergence of one sampled step at an order that is no integer, rounded up [3]_."""
     import numpy as np
     from scipy.special import gammaln, gammasgn, log_ndtr
 
+    # The densities cross at a point. Below it the sum is in powers of the rate, above it in powers
+    # of the rest, at any order a the logarithm, over a - 1, of two sums over i of C(a, i).
     point, i = 0.5 + multiplier**2 * math.log(1 / rate - 1), np.arange(_TERMS, dtype=float)
     j, double = order - i, 2 * multiplier**2
     gammas = np.array([np.full(_TERMS, gammaln(order + 1)), -gammaln(i + 1), -gammaln(j + 1)])
@@ -326,22 +314,23 @@ def _fractional_divergence(order: float, rate: float, multiplier: float) -> Deci
     logs, sizes = exponents.sum(axis=1), abs(exponents).sum(axis=1)
     largest = logs.max()
     terms = np.exp(logs - largest)
+    # What is left out is below the last terms, which alternate and shrink.
     total = math.fsum((sign * terms).ravel()) + terms[:, -1].sum()
     if not (math.isfinite(largest) and total > 0):
         return Decimal("Infinity")
+    # An exponent is off by less than 2^-48 of the sizes that it is a sum of, gammas of the binomial
+    # among them.
     error = 2.0**-48 * (1 + abs(largest) + float((terms * sizes).sum()) / total)
     return Decimal((largest + math.log(total) + error) / (order - 1))
 
 
 def _best(at: Callable[[float], tuple[float, float]]) -> Decimal:
-    """Order less 1 at which the derivative of the bound is 0; any other is valid, but worse.
-
-    ``at`` gives rho and epsilon that the bound ties together at an order.
-    """
+    """Order less 1 at which the derivative of the bound is 0; any other is valid, but worse."""
     low, high = _LEAST, _LARGEST
     for _ in range(_STEPS):
         middle = (low + high) / 2
         x = math.exp(middle)
+        # Rho and epsilon that the bound ties together at this order.
         rho, epsilon = at(x)
         rises = (1 + 2 * x) * rho - epsilon - math.log1p(1 / x) > 0
         low, high = (low, middle) if rises else (middle, high)
