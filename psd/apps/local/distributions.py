@@ -89,8 +89,10 @@ def _maximise(
     before, step = -np.inf, 0
     while step < limit:
         step += 1
+        # Expectation and maximisation: each output's reports, shared among the steps by likelihood.
         expected = np.maximum(shares @ chances, 1e-300)
         shares *= (tables / expected) @ chances.T / total
+        # Smoothing by 1/4, 1/2, 1/4, without which peaks grow out of noise.
         wide = np.pad(shares, ((0, 0), (1, 1)), mode="edge")
         shares = wide[:, :-2] / 4 + wide[:, 1:-1] / 2 + wide[:, 2:] / 4
         shares /= shares.sum(axis=1, keepdims=True)

@@ -125,6 +125,7 @@ def _parse(
 ) -> Iterator[Reports]:
     """Reports of a block of lines, group by group."""
     lines = _line_array(block)
+    # A line is refused by its length before the expression, then by form, campaign, group, answer.
     short = lines.filter(pc.less(pc.binary_length(lines), _LONGEST))
     fields = pc.extract_regex(short, _LINE).drop_null()
     refused["malformed"] += len(lines) - len(fields)
@@ -145,6 +146,7 @@ def _parse(
             listed = _listed(nonce, tickets)
             refused["ticket"] += int((~listed).sum())
             nonce, codes = nonce[listed], codes[listed]
+        # 128 bits as two words, which sort as the text does.
         halves = nonce.view(">u8").astype(np.uint64)
         yield Reports(group=group, nonce=halves, codes=codes)
 
@@ -179,6 +181,7 @@ def _read_answers(
         valid[valid] = good
         return masks[good], valid
     first = _integers(fields.field("first"))
+    # The second integer stands behind a comma.
     second = _integers(pc.binary_replace_slice(fields.field("second"), 0, 1, b""))
     has_form = (first >= 0) & ((second >= 0) == (protocol.report == "pair"))
     codes, valid = protocol.read(first, np.maximum(second, 0))
@@ -191,6 +194,7 @@ def _unhex(texts: pa.Array, digits: int) -> NDArray[np.uint8]:
     joined = pc.cast(texts, pa.binary(digits))
     buffer = joined.buffers()[1]
     start = joined.offset * digits
+    # A view of the buffer; no text becomes a Python object.
     raw = np.frombuffer(buffer, np.uint8, len(joined) * digits, start) if len(joined) else _HEX[:0]
     values = _HEX[raw.reshape(-1, digits)]
     return np.ascontiguousarray(values[:, ::2] << 4 | values[:, 1::2])
