@@ -236,6 +236,8 @@ class CandidateAreas:
 def _circle_spans(centres: Floats, radii: Floats, south: Floats, north: Floats) -> Spans:
     """Intervals of x in which strips meet circles."""
     (x, y), (across, along) = centres.T, radii.T
+    # In a strip, a circle is widest at the y nearest to its centre, and narrowest at the farthest.
+    # Margins are far above rounding, so points at the edge are tested one by one.
     nearest = np.maximum(np.maximum(south - y, y - north), 0) / along * (1 - _MARGIN)
     farthest = np.maximum(np.abs(south - y), np.abs(north - y)) / along * (1 + _MARGIN)
     outer, inner = (

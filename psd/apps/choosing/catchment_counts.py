@@ -60,6 +60,7 @@ class PlacedCounts:
         """Sum the counts in each catchment, shape (n,)."""
         number = len(catchments)
         catchments, owner = catchments.unrolled()
+        # Inner cells by a difference of running totals; cells at the edge are tested one by one.
         before = np.concatenate([[0], np.cumsum(self._counts)])
         sums = np.zeros(len(catchments), np.int64)
         if not len(self._counts):  # as before a reading
@@ -71,6 +72,8 @@ class PlacedCounts:
             np.add.at(sums, which, before[after] - before[inner])
             for low, high in ((first, inner), (after, last)):
                 self._add_edges(sums, catchments, which, low, high)
+        # Circles across longitude 180 have a second part, which no point has in common with the
+        # first.
         np.add.at(sums, owner[number:], sums[number:])
         return sums[:number]
 
@@ -80,6 +83,7 @@ class PlacedCounts:
         low, high = rows // self._height
         number = np.maximum(high - low + 1, 0)
         pairs = np.repeat(which, number)
+        # Numbers low, low + 1, ... of each candidate, one after another, without a loop.
         start = np.repeat(low - np.cumsum(number) + number, number)
         return pairs, start + np.arange(len(pairs))
 
