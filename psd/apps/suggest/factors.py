@@ -43,6 +43,7 @@ class FactorModel:
         """Factors of a person, of norm 1, shape (d,). Private to the person."""
         seen = self.factors[np.unique(regions)]
         matrix = self._gramian + seen.T @ seen
+        # Least squares of 1 on regions with a record, and of 0 on all regions at a small weight.
         solved = np.linalg.solve(matrix + _RIDGE * np.eye(seen.shape[1]), seen.sum(0))
         unit: Floats = solved / max(float(np.linalg.norm(solved)), 1e-9)
         return unit
@@ -108,6 +109,7 @@ def _statistics(regions: int, size: int) -> list[Statistic]:
 def _solve_regions(total: Floats, gramians: Floats, right: Floats, noise: float) -> FactorModel:
     """Factors of the regions from noisy sums; negative eigenvalues are noise."""
     matrices = fill_symmetric(_UNSEEN * total + gramians, right.shape[1])
+    # In the axes of each matrix, what noise may hide is damped by its standard deviation.
     values, vectors = np.linalg.eigh(matrices)
     values = np.maximum(values, 0) + 1 + _NOISE_RIDGE * noise
     turned = np.einsum("rij,ri->rj", vectors, right) / values
