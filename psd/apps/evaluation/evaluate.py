@@ -262,6 +262,8 @@ def _evaluate_queries(
     truth = true_counts(queries, points, counts, release.domain, bounded=bounded, scale=scale)
     boxes, true, in_tally = truth.queries.boxes, truth.true, truth.bounded
     predicted = release.query(boxes, confidence=CONFIDENCE).table
+    # Answers of the cells if their counts were exact: the estimate differs from them by the noise,
+    # and they from the truth by what cells cannot show.
     exact = box_totals(release.index, _exact_cell_counts(release, truth.counts) / scale, boxes)
     estimate = predicted["estimate"].to_numpy()
     parts = {
@@ -290,6 +292,7 @@ def _exact_cell_counts(release: Release, counts: Tally) -> NDArray[np.float64]:
     tree = release.tree
     exact = np.zeros(len(tree))
     np.add.at(exact, locate(tree, counts.columns, counts.rows), counts.counts)
+    # From the leaves up, each cell adds to its parent.
     for level in reversed(tree.levels[1:]):
         np.add.at(exact, tree.parent[level], exact[level])
     return exact

@@ -118,6 +118,7 @@ def count_in_boxes(
     """Sum the weights of the points in each half-open box."""
     order = np.argsort(x, kind="stable")
     x, y, weight = x[order], y[order], weight[order]
+    # Sorted by x, each box needs one run of the points.
     ends = zip(np.searchsorted(x, boxes[:, 0]), np.searchsorted(x, boxes[:, 2]), strict=True)
     return np.array(
         [

@@ -76,6 +76,7 @@ def _draw_sides(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Widths and heights of an area in the unit square; aspect ratios log-uniform in [1/4, 4]."""
     aspect = np.exp(random.uniform(-np.log(MAX_ASPECT), np.log(MAX_ASPECT), number))
+    # A side that does not fit is cut, and the other one is longer for it.
     width = np.minimum(np.sqrt(area * aspect), 1.0)
     height = np.minimum(area / width, 1.0)
     return area / height, height
