@@ -67,6 +67,7 @@ def walks(
         choices = pending.pop()
         sampler = WalkingSampler(script, choices)
         run_method(method, tally, domain, epsilon, sampler)
+        # Depth first: each choice that took its first option has its other options to come.
         for index in range(len(choices), len(sampler.options)):
             rest = range(1, sampler.options[index])
             pending += [[*sampler.taken[:index], choice] for choice in rest]
@@ -122,6 +123,7 @@ def _pair_loss(draws: Sequence[Draw], others: Sequence[Draw]) -> float:
     """Absolute log-ratio of one transcript between two data sets."""
     shape, counts = 0.0, Fraction(0)
     for a, b in zip(draws, others, strict=True):
+        # Noise allows every answer, so counts are bounded; other answers are exact.
         if a.kind == "count":
             change = np.abs(a.true - b.true)
             scales = [

@@ -93,6 +93,7 @@ class LatticeRegions:
 
 def region_keys(regions: LatticeRegions) -> list[tuple[int, int]]:
     """Pairs of a lattice cell, column + columns * row, and a region that a record can have."""
+    # A record may lie wherever its region has an area.
     flat = (regions.area > 0).reshape(regions.size, -1)
     return [(int(cell), int(region)) for region, cell in np.argwhere(flat)]
 
