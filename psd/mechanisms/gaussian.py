@@ -3,6 +3,11 @@
 `GaussianMechanism` adds it to counts. There are two samplers of the same law: one inverts a table
 of certified thresholds, the other is the rejection sampler of Canonne, Kamath and Steinke, for a
 large sigma and for many variances.
+
+References
+----------
+.. [1] C. Canonne, G. Kamath, T. Steinke, "The Discrete Gaussian for Differential Privacy",
+   NeurIPS 2020, arXiv:2004.00010, theorem 4 and section 5.3.
 """
 
 from __future__ import annotations
@@ -49,11 +54,6 @@ class GaussianMechanism:
 
     P1. If the count of an answer differs by d on two data sets, its draw is (d^2 rho /
     squared_sensitivity)-zCDP [1]_, and the draws of all answers together have the sum.
-
-    References
-    ----------
-    .. [1] C. Canonne, G. Kamath, T. Steinke, "The Discrete Gaussian for Differential Privacy",
-       NeurIPS 2020, arXiv:2004.00010, theorem 4.
     """
 
     true: Integers  # (n,) int64, private; counts
@@ -122,11 +122,6 @@ def discrete_gaussian(numerator: int, denominator: int, size: int) -> Integers:
     floor(sigma) + 1 is kept with probability exp(-(|Y| - s / t)^2 / (2 s)). The product with
     exp(-|Y| / t) is exp(-Y^2 / (2 s)) up to a constant. Time is not constant: it depends on the
     draws.
-
-    References
-    ----------
-    .. [1] C. Canonne, G. Kamath, T. Steinke, "The Discrete Gaussian for Differential Privacy",
-       NeurIPS 2020, arXiv:2004.00010, section 5.3.
     """
     numerator, denominator = _lowest_terms(numerator, denominator)
     noise = np.empty(size, dtype=np.int64)

@@ -3,6 +3,13 @@
 `LaplaceMechanism` adds it to counts. There are two samplers of the same law: `discrete_laplace`
 has one scale for all draws and inverts a table of certified thresholds; `discrete_laplace_each`
 has one scale per draw and uses rejection.
+
+References
+----------
+.. [1] Ghosh, Roughgarden, Sundararajan. "Universally Utility-Maximizing Privacy Mechanisms."
+   STOC 2009. https://doi.org/10.1145/1536414.1536464
+.. [2] C. Canonne, G. Kamath, T. Steinke, "The Discrete Gaussian for Differential Privacy",
+   NeurIPS 2020, arXiv:2004.00010, section 5.2.
 """
 
 from __future__ import annotations
@@ -47,11 +54,6 @@ class LaplaceMechanism:
 
     P1. If the counts of two data sets differ by d in sum over the answers, weighted by their
     epsilons, the loss is at most d / sensitivity [1]_.
-
-    References
-    ----------
-    .. [1] Ghosh, Roughgarden, Sundararajan. "Universally Utility-Maximizing Privacy Mechanisms."
-       STOC 2009. https://doi.org/10.1145/1536414.1536464
     """
 
     true: Integers  # (n,) int64, private; counts
@@ -126,13 +128,6 @@ def discrete_laplace(numerator: int, denominator: int, size: int) -> Integers:
     The table is built for scales up to 2**12 and cached for later calls. For larger scales, and if
     the table would be too long for the number of draws, the draws are those of
     `discrete_laplace_each`, which have the same law. Time is not constant: it depends on the draws.
-
-    References
-    ----------
-    .. [1] L. Devroye, "Non-Uniform Random Variate Generation", Springer, 1986,
-       doi:10.1007/978-1-4613-8643-8, section III.2.
-    .. [2] C. Canonne, G. Kamath, T. Steinke, "The Discrete Gaussian for Differential Privacy",
-       NeurIPS 2020, arXiv:2004.00010, section 5.2.
     """
     numerator, denominator = _lowest_terms(numerator, denominator)
     noise = np.empty(size, dtype=np.int64)
@@ -153,7 +148,7 @@ def discrete_laplace_each(numerators: Integers, denominators: Integers) -> Integ
 
     P6. No product wraps: a product that does not fit into int64 is computed in Python integers.
 
-    Algorithm 2 of [1]_ runs on all elements at once, and repeats only those that are not accepted.
+    Algorithm 2 of [2]_ runs on all elements at once, and repeats only those that are not accepted.
     The magnitude is geometric, see `psd.mechanisms.geometric.geometric_each`. A fair sign makes it
     two-sided. A zero with a negative sign is rejected and drawn again, so zero is not counted
     twice: P(X = x) is proportional to q**abs(x) / 2 for every x, zero included.
@@ -162,11 +157,6 @@ def discrete_laplace_each(numerators: Integers, denominators: Integers) -> Integ
     `discrete_laplace`; so are a few scales in any order, sorted by scale. The order is a function
     of the scales, which are public, and each draw has the law of its own scale and is independent
     of the others. Time is not constant: it depends on the draws.
-
-    References
-    ----------
-    .. [1] C. Canonne, G. Kamath, T. Steinke, "The Discrete Gaussian for Differential Privacy",
-       NeurIPS 2020, arXiv:2004.00010, section 5.2, Algorithm 2.
     """
     numerators, denominators = checked_pair(numerators, denominators, least_numerator=1)
     if _has_long_runs(numerators, denominators):
