@@ -188,7 +188,7 @@ def _log_odds_of_counts(tree: Tree, fixed: Tally) -> float:
 def learn_event(
     without: Samples, having: Samples, *, more: bool, beta: float, delta: float = 0.0
 ) -> Threshold:
-    """Learn the event with the best bound on epsilon, among thresholds on the log-odds."""
+    """Learn the event, a threshold, of the best bound on epsilon; test it on other samples."""
     # Odds of shapes and the threshold come from different builds. Otherwise shapes that were more
     # frequent on one side by chance would seem better than they are.
     half = len(without.log_odds) // 2

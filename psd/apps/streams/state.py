@@ -190,12 +190,14 @@ class State:
             self.database.execute("INSERT INTO draw VALUES (?, ?)", [number, draw])
             # Random bytes are overwritten with zeros (`secure_delete`).
             self.database.execute("DELETE FROM word")
+            # Units are bounded in this period alone, so those of other periods are forgotten.
             self.database.execute("DELETE FROM contribution WHERE period <> ?", [period])
             self.database.executemany(
                 "INSERT INTO contribution VALUES (?1, ?2, ?3) "
                 "ON CONFLICT DO UPDATE SET records = records + ?3",
                 ((period, name, records) for name, records in contributions.items()),
             )
+            # Blocks are added to those of before, or take their place.
             if not keeps_blocks:
                 self.database.execute("DELETE FROM block")
             self.database.executemany(

@@ -81,10 +81,6 @@ def learn_factors(
     """Learn the factors of regions; each step asks for noisy sums with an equal part of rho.
 
     P1. It reads noisy sums and public numbers, so it costs what the sums cost.
-
-    References
-    ----------
-    .. [1] Chien et al. "Private Alternating Least Squares." ICML 2021. arXiv:2107.09802.
     """
     start = np.random.default_rng(seed).normal(size=(regions, size)) / np.sqrt(size)
     model, rho = FactorModel(factors=start), people.rho // steps
