@@ -64,41 +64,15 @@ _LEAST_DELTA, _ROUNDED = Fraction(1, 10**9), 1e-12
 
 
 def rho_of(epsilon_nano: int, delta: Fraction) -> int:
-    """Largest rho whose draws are (epsilon, delta)-differentially private, rounded down.
+    """Largest rho, in 1e-12, whose draws are (epsilon, delta)-private, rounded down; 0 below 1e-12.
 
-    Guarantees
-    ----------
-    - Every rho-zCDP mechanism of at most this rho is (epsilon, delta)-differentially private: the
-      bound of [2]_ holds at every order, and is evaluated at one of them with 60 digits.
+    P1. Every rho-zCDP mechanism of at most this rho is (epsilon, delta)-differentially private: the
+    bound of [2]_ holds at every order, and is evaluated at one of them with 60 digits.
 
-    Parameters
-    ----------
-    epsilon_nano : int
-        Nano-epsilon, above 0. Public.
-    delta : Fraction
-        Between 0 and 1. Public.
-
-    Returns
-    -------
-    int
-        Rho in units of 1e-12; 0 if the largest rho is below 1e-12.
-
-    Raises
-    ------
-    ParameterError
-        If epsilon or delta is out of range.
-
-    Notes
-    -----
     The bound is ln(delta) = (a - 1) (a rho - epsilon) + (a - 1) ln(1 - 1/a) - ln(a), for any order
     a > 1. At a fixed order it gives a rho; the best order gives the largest. The right side is
     convex in a, so its derivative in a, taken at the rho of that order, changes sign once, at the
     best order, which is found by bisection.
-
-    Examples
-    --------
-    >>> rho_of(1_000_000_000, Fraction(1, 1_000_000))
-    24355970359
     """
     _check(epsilon_nano, "epsilon", least=1)
     with _exact():
@@ -111,33 +85,9 @@ def rho_of(epsilon_nano: int, delta: Fraction) -> int:
 
 
 def epsilon_of(rho_pico: int, delta: Fraction) -> int:
-    """Smallest epsilon such that draws of a rho are (epsilon, delta)-private, rounded up.
+    """Smallest nano-epsilon such that draws of a rho in 1e-12 are private, rounded up.
 
-    Guarantees
-    ----------
-    - Every rho-zCDP mechanism of this rho is (epsilon, delta)-differentially private [2]_.
-
-    Parameters
-    ----------
-    rho_pico : int
-        Rho in units of 1e-12, at least 0. Public.
-    delta : Fraction
-        Between 0 and 1. Public.
-
-    Returns
-    -------
-    int
-        Nano-epsilon; 0 if rho is 0.
-
-    Raises
-    ------
-    ParameterError
-        If rho or delta is out of range.
-
-    Examples
-    --------
-    >>> epsilon_of(100_000_000_000, Fraction(1, 1_000_000))
-    2141938929
+    P2. Every rho-zCDP mechanism of this rho is (epsilon, delta)-differentially private [2]_.
     """
     _check(rho_pico, "rho", least=0)
     with _exact():
@@ -150,30 +100,10 @@ def epsilon_of(rho_pico: int, delta: Fraction) -> int:
 
 
 def pure_rho(epsilon_nano: int) -> int:
-    """Rho of any mechanism of pure epsilon: epsilon * tanh(epsilon / 2), rounded up.
+    """Rho in 1e-12 of any mechanism of nano-epsilon: epsilon * tanh(epsilon / 2), rounded up.
 
-    Randomised response has the largest divergences of all such mechanisms, and those are largest,
-    per order, as the order goes to 1.
-
-    Parameters
-    ----------
-    epsilon_nano : int
-        Nano-epsilon, at least 0. Public.
-
-    Returns
-    -------
-    int
-        Rho in units of 1e-12.
-
-    Raises
-    ------
-    ParameterError
-        If epsilon is negative.
-
-    Examples
-    --------
-    >>> pure_rho(1_000_000_000)
-    462117157261
+    P3. Randomised response has the largest divergences of all such mechanisms, and those are
+    largest, per order, as the order goes to 1.
     """
     _check(epsilon_nano, "epsilon", least=0)
     with _exact():
@@ -183,120 +113,39 @@ def pure_rho(epsilon_nano: int) -> int:
 
 
 def selection_rho(epsilon_nano: int) -> int:
-    """Rho of the exponential mechanism of pure epsilon: epsilon ** 2 / 8, rounded up.
+    """Rho in 1e-12 of the exponential mechanism of nano-epsilon: epsilon ** 2 / 8, rounded up.
 
-    Its log-ratios on two neighbours lie in an interval of length epsilon (bounded range).
-
-    Parameters
-    ----------
-    epsilon_nano : int
-        Nano-epsilon, at least 0. Public.
-
-    Returns
-    -------
-    int
-        Rho in units of 1e-12.
-
-    Raises
-    ------
-    ParameterError
-        If epsilon is negative.
-
-    Examples
-    --------
-    >>> selection_rho(1_000_000_000)
-    125000000000
+    P4. Its log-ratios on two neighbours lie in an interval of length epsilon (bounded range).
     """
     _check(epsilon_nano, "epsilon", least=0)
     return -(-(epsilon_nano**2) * PICO // (8 * _NANO**2))
 
 
 def gaussian_rho(multiplier: Fraction) -> int:
-    """Rho of Gaussian noise, discrete or continuous: 1 / (2 multiplier ** 2), rounded up.
+    """Rho in 1e-12 of Gaussian noise, discrete or continuous: 1 / (2 multiplier ** 2), rounded up.
 
-    Parameters
-    ----------
-    multiplier : Fraction
-        Standard deviation over the L2 sensitivity, above 0. For discrete noise the parameter
-        sigma is meant, which is not quite the standard deviation. Public.
-
-    Returns
-    -------
-    int
-        Rho in units of 1e-12.
-
-    Raises
-    ------
-    ParameterError
-        If the multiplier is not above 0.
-
-    Examples
-    --------
-    >>> gaussian_rho(Fraction(5))
-    20000000000
+    The multiplier is the standard deviation over the L2 sensitivity. For discrete noise the
+    parameter sigma is meant, which is not quite the standard deviation.
     """
     return tree_rho(1, multiplier)
 
 
 def tree_rho(steps: int, multiplier: Fraction) -> int:
-    """Rho of a binary tree of Gaussian sums over steps, of which a person is in one [4]_.
-
-    Parameters
-    ----------
-    steps : int
-        Number of steps, at least 1. A step is in one node of each level of the tree. Public.
-    multiplier : Fraction
-        Standard deviation of a node over the L2 sensitivity of a step, above 0. Public.
-
-    Returns
-    -------
-    int
-        Rho in units of 1e-12, rounded up.
-
-    Raises
-    ------
-    ParameterError
-        If there is no step, or the multiplier is not above 0.
-
-    Examples
-    --------
-    >>> tree_rho(365, Fraction(10))
-    45000000000
-    """
+    """Rho in 1e-12 of a binary tree of Gaussian sums over steps, a person being in one [4]_."""
     _check(steps, "steps", least=1)
     _check_multiplier(multiplier)
+    # A step is in one node of each level; the multiplier is of a node, over a step.
     return math.ceil(steps.bit_length() * PICO / (2 * multiplier**2))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampledGaussian:
-    """Continuous Gaussian noise on samples of the people, a new one in each step (DP-SGD).
+    """Continuous Gaussian noise on samples of the people, a new one in each step (DP-SGD)."""
 
-    Parameters
-    ----------
-    rate : Fraction
-        Probability with which a person is in a sample, independent of other people and steps;
-        above 0, below 1. Public.
-    multiplier : Fraction
-        Standard deviation of the noise over the L2 sensitivity of a step, above 0. Public.
-    steps : int
-        Number of steps, at least 1. Public.
-
-    Raises
-    ------
-    ParameterError
-        If one of them is out of range.
-
-    Examples
-    --------
-    >>> training = SampledGaussian(rate=Fraction(1, 100), multiplier=Fraction(1), steps=1000)
-    >>> epsilon_with_samples(0, [training], Fraction(1, 100_000))
-    2101365272
-    """
-
+    # Probability to be in a sample, independent of other people and steps, in (0, 1).
     rate: Fraction
-    multiplier: Fraction
-    steps: int
+    multiplier: Fraction  # standard deviation over the L2 sensitivity of a step, above 0
+    steps: int  # number of steps, at least 1
 
     def __post_init__(self) -> None:
         """Check the parameters."""
@@ -311,11 +160,9 @@ class SampledGaussian:
         _check(self.steps, "steps", least=1)
 
     def divergences(self) -> list[Decimal]:
-        """Rényi divergence of all steps at each integer order of the table, to 60 digits.
-
-        At an integer order a it is the logarithm, over a - 1, of the sum over i of
-        C(a, i) (1 - q)^(a - i) q^i exp((i^2 - i) / (2 multiplier^2)) [3]_.
-        """
+        """Rényi divergence of all steps at each integer order of the table, to 60 digits."""
+        # At an integer order a it is the logarithm, over a - 1, of the sum over i of C(a, i) (1 -
+        # q)^(a - i) q^i exp((i^2 - i) / (2 multiplier^2)), by [3].
         with _exact():
             inside, outside = _decimal(self.rate), _decimal(1 - self.rate)
             half = 1 / (2 * _decimal(self.multiplier**2))
@@ -325,48 +172,20 @@ class SampledGaussian:
             return [self.steps * _divergence(a, outside, terms) for a in _ORDERS]
 
     def fractional_divergences(self) -> list[Decimal]:
-        """Rényi divergence of all steps at each tenth of `_TENTHS`, rounded up.
-
-        At any order a it is the logarithm, over a - 1, of two sums over i of C(a, i) [3]_.
-        """
+        """Rényi divergence of all steps at each tenth of `_TENTHS`, rounded up."""
         rate, multiplier = float(self.rate), float(self.multiplier)
         return [self.steps * _fractional_divergence(a, rate, multiplier) for a in _TENTHS]
 
 
 def epsilon_with_samples(rho_pico: int, samples: Sequence[SampledGaussian], delta: Fraction) -> int:
-    """Epsilon of draws of a rho and of sampled Gaussians together, rounded up.
-
-    The best order of a table is taken, of tenths up to 11 and integers up to 1,024, so the result
-    may be slightly above that of the best order. Draws of a rho alone have theirs in `epsilon_of`.
-
-    Parameters
-    ----------
-    rho_pico : int
-        Rho of all draws that are not on samples, in units of 1e-12. Public.
-    samples : sequence of SampledGaussian
-        The others. Public.
-    delta : Fraction
-        Between 0 and 1. Public.
-
-    Returns
-    -------
-    int
-        Nano-epsilon.
-
-    Raises
-    ------
-    ParameterError
-        If rho or delta is out of range.
-
-    Examples
-    --------
-    >>> epsilon_with_samples(100_000_000_000, [], Fraction(1, 1_000_000))
-    2143043524
-    """
+    """Nano-epsilon of draws of a rho in 1e-12 and of sampled Gaussians together, rounded up."""
     _check(rho_pico, "rho", least=0)
     parts = [[*each.divergences(), *each.fractional_divergences()] for each in samples]
     with _exact():
         log_delta = _log_delta(delta)
+        # The best order of a table is taken, of tenths up to 11 and integers up to 1,024, so the
+        # result may be slightly above that of the best order. Draws of a rho alone have theirs in
+        # `epsilon_of`.
         rho, orders = Decimal(rho_pico) / PICO, [Decimal(str(a)) for a in (*_ORDERS, *_TENTHS)]
         sums = [sum(at, a * rho) for a, *at in zip(orders, *parts, strict=True)]
         bounds = [
@@ -379,37 +198,18 @@ def epsilon_with_samples(rho_pico: int, samples: Sequence[SampledGaussian], delt
 def compose_losses(
     pure: Sequence[tuple[int, int]], samples: Sequence[SampledGaussian], delta: Fraction
 ) -> int | None:
-    """Epsilon of pure spendings and of sampled Gaussians, by the law of their privacy losses [5]_.
+    """Nano-epsilon of pure spendings and of sampled Gaussians, by the law of their losses [5]_.
 
     It is computed by Google's dp-accounting, of the extra ``account``, which rounds losses up to
-    steps.
+    steps; None without it, below a delta of 1e-9, and without spendings. `pure` has nano-epsilons,
+    and how many there are of each.
 
-    Guarantees
-    ----------
-    - A pure mechanism is dominated by randomised response of its epsilon, and a sampled Gaussian by
-      its own two laws, with a person and without. The losses of independent draws from these add
-      up, also if each spending is chosen by the answers of those before.
-    - The steps are rounded up. Floats are rounded to either side, by less than 1e-12 of delta,
-      which is taken off delta beforehand.
+    P5. A pure mechanism is dominated by randomised response of its epsilon, and a sampled Gaussian
+    by its own two laws, with a person and without. The losses of independent draws from these add
+    up, also if each spending is chosen by the answers of those before.
 
-    Parameters
-    ----------
-    pure : sequence of (int, int)
-        Pure spendings: nano-epsilon of each, and how many there are. Public.
-    samples : sequence of SampledGaussian
-        Gaussians on samples of the people. Public.
-    delta : Fraction
-        Between 0 and 1. Public.
-
-    Returns
-    -------
-    int or None
-        Nano-epsilon; None without the extra, below a delta of 1e-9, and without spendings.
-
-    Examples
-    --------
-    >>> compose_losses([], [], Fraction(1, 10**6)) is None
-    True
+    P6. The steps are rounded up. Floats are rounded to either side, by less than 1e-12 of delta,
+    which is taken off delta beforehand.
     """
     try:
         from dp_accounting.pld import common
@@ -443,32 +243,14 @@ def compose_losses(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Composition:
-    """What several spendings on the same people cost together, by two bounds or three.
+    """What several spendings on the same people cost together, by two bounds or three."""
 
-    Parameters
-    ----------
-    added : int
-        Nano-epsilon by the first bound: the pure epsilons are added, and so is the epsilon of all
-        other spendings together.
-    converted : int
-        Nano-epsilon by the second: the rhos, or the divergences of each order, of all spendings
-        are added.
-    composed : int or None
-        Nano-epsilon by the third: the privacy losses of pure and sampled spendings are composed,
-        and what the others cost at half of delta is added. None if `compose_losses` gives none.
-    rho : int
-        Rho of all spendings but those on samples, in units of 1e-12.
-
-    Examples
-    --------
-    >>> Composition.of(Fraction(1, 10**6), pure=[(100_000_000, 52)]).converted
-    3618538346
-    """
-
-    added: int
-    converted: int
+    added: int  # nano-epsilon: pure epsilons, and that of all other spendings together, added
+    converted: int  # nano-epsilon: rhos, or divergences of each order, of all spendings added
+    # Nano-epsilon: losses of pure and sampled spendings composed, and what the others cost at half
+    # of delta added; None if `compose_losses` gives none.
     composed: int | None
-    rho: int
+    rho: int  # of all spendings but those on samples, in 1e-12
 
     @classmethod
     def of(
@@ -479,28 +261,10 @@ class Composition:
         rho: int = 0,
         samples: Sequence[SampledGaussian] = (),
     ) -> Composition:
-        """Bound the cost of pure spendings, of draws of a rho, and of sampled Gaussians.
+        """Bound the cost of pure spendings, of draws of a rho in 1e-12, and of sampled Gaussians.
 
-        Guarantees
-        ----------
-        - All spendings together are (`epsilon`, delta)-differentially private, also if each was
-          chosen by the answers of those before. Which spendings there are is fixed beforehand.
-
-        Parameters
-        ----------
-        delta : Fraction
-            Between 0 and 1. Public.
-        pure : sequence of (int, int)
-            Pure spendings: nano-epsilon of each, and how many there are. Public.
-        rho : int
-            Rho of all Gaussian ones together, in units of 1e-12. Public.
-        samples : sequence of SampledGaussian
-            Gaussians on samples of the people. Public.
-
-        Raises
-        ------
-        ParameterError
-            If one of them is out of range.
+        P7. All spendings together are (`epsilon`, delta)-differentially private, also if each was
+        chosen by the answers of those before. Which spendings there are is fixed beforehand.
         """
         total = rho + sum(times * pure_rho(epsilon) for epsilon, times in pure)
         part = delta / 2 if rho else delta
@@ -532,15 +296,12 @@ def _divergence(order: int, outside: Decimal, terms: Sequence[Decimal]) -> Decim
 
 
 def _fractional_divergence(order: float, rate: float, multiplier: float) -> Decimal:
-    """Rényi divergence of one sampled step at an order that is no integer, rounded up.
-
-    The densities cross at a point. Below it the sum is in powers of the rate, above it in powers of
-    the rest. What is left out is below the last terms, which alternate and shrink. An exponent is
-    off by less than 2^-48 of the sizes that it is a sum of, gammas of the binomial among them.
-    """
+    """Rényi divergence of one sampled step at an order that is no integer, rounded up [3]_."""
     import numpy as np
     from scipy.special import gammaln, gammasgn, log_ndtr
 
+    # The densities cross at a point. Below it the sum is in powers of the rate, above it in powers
+    # of the rest, at any order a the logarithm, over a - 1, of two sums over i of C(a, i).
     point, i = 0.5 + multiplier**2 * math.log(1 / rate - 1), np.arange(_TERMS, dtype=float)
     j, double = order - i, 2 * multiplier**2
     gammas = np.array([np.full(_TERMS, gammaln(order + 1)), -gammaln(i + 1), -gammaln(j + 1)])
@@ -553,22 +314,23 @@ def _fractional_divergence(order: float, rate: float, multiplier: float) -> Deci
     logs, sizes = exponents.sum(axis=1), abs(exponents).sum(axis=1)
     largest = logs.max()
     terms = np.exp(logs - largest)
+    # What is left out is below the last terms, which alternate and shrink.
     total = math.fsum((sign * terms).ravel()) + terms[:, -1].sum()
     if not (math.isfinite(largest) and total > 0):
         return Decimal("Infinity")
+    # An exponent is off by less than 2^-48 of the sizes that it is a sum of, gammas of the binomial
+    # among them.
     error = 2.0**-48 * (1 + abs(largest) + float((terms * sizes).sum()) / total)
     return Decimal((largest + math.log(total) + error) / (order - 1))
 
 
 def _best(at: Callable[[float], tuple[float, float]]) -> Decimal:
-    """Order less 1 at which the derivative of the bound is 0; any other is valid, but worse.
-
-    ``at`` gives rho and epsilon that the bound ties together at an order.
-    """
+    """Order less 1 at which the derivative of the bound is 0; any other is valid, but worse."""
     low, high = _LEAST, _LARGEST
     for _ in range(_STEPS):
         middle = (low + high) / 2
         x = math.exp(middle)
+        # Rho and epsilon that the bound ties together at this order.
         rho, epsilon = at(x)
         rises = (1 + 2 * x) * rho - epsilon - math.log1p(1 / x) > 0
         low, high = (low, middle) if rises else (middle, high)

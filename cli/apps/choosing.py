@@ -38,21 +38,13 @@ __all__ = ["COMMANDS"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
-    """How the objective of a choice is made.
+    """How the objective of a choice is made."""
 
-    Parameters
-    ----------
-    make : callable
-        Makes the objective of the files, after these and the epsilon were checked.
-    unit : str
-        What scores are numbers of.
-    files : tuple of str
-        Public files that the objective is read from. Those that hold records are refused before
-        they are read, since messages about candidates quote their ids.
-    """
-
+    # Makes the objective of the files, after these and epsilon were checked.
     make: Callable[[], Objective]
-    unit: str
+    unit: str  # what scores are numbers of
+    # Files of the objective. Those that hold records are refused before they are read, since
+    # messages about candidates quote their ids.
     files: tuple[str, ...] = ()
 
 
@@ -73,18 +65,8 @@ def make_choice(
 ) -> None:
     """Choose, print the choice, and record that the charge is done.
 
-    Parameters
-    ----------
-    candidates : Candidates
-        Public.
-    inputs, read, form, ledger, dataset, analyst, report_private
-        Options of the command.
-    output, overwrite
-        File of the picks, which have outlines then.
-    crs : str
-        Of the outlines.
-    **options
-        Epsilon and unit of privacy.
+    The arguments are options of the command; `output` is the file of the picks, which have outlines
+    in `crs` then.
     """
     from psd.apps.choosing import choose
     from psd.privacy.epsilon import epsilon_decimal, parse_epsilon
@@ -152,15 +134,7 @@ def _show(choice: Choice, unit: str, form: str, account: Account) -> None:
 
 
 def show_notes(choice: Choice, unit: str) -> list[str]:
-    """Sentences on the price of a choice, its error and what a lie gains; all from public numbers.
-
-    Parameters
-    ----------
-    choice : Choice
-        Public.
-    unit : str
-        What scores are numbers of.
-    """
+    """Sentences on the price of a choice, its error and what a lie gains, of public numbers."""
     each = "" if choice.draws == 1 else f"{choice.draw_epsilon:f} for each draw, "
     return [
         f"{choice.guarantee}; {each}{_number(choice.candidates)} candidates",

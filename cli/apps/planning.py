@@ -46,13 +46,7 @@ def run_region_plan(
     level: str | None,
     **options: Any,
 ) -> None:
-    """Plan the regions of the options, and print or write the plan.
-
-    Raises
-    ------
-    UsageError
-        If neither epsilons nor a relative error are present, or there are several methods.
-    """
+    """Plan the regions of the options, and print or write the plan."""
     from psd.apps.planning.figure import check_plan_plot
     from psd.apps.planning.region_plan import plan_regions
     from psd.publish.request_values import (

@@ -18,23 +18,10 @@ __all__ = ["Allowance", "Balance", "Spent"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """Budget of a dataset, or cap of an analyst. Public.
+    """Budget of a dataset, or cap of an analyst. Public."""
 
-    Parameters
-    ----------
-    epsilon : int
-        Nano-epsilon.
-    delta : Fraction, optional
-        Delta of the dataset; without one, only pure charges fit.
-
-    Examples
-    --------
-    >>> Allowance(epsilon=2_000_000_000, delta=Fraction(1, 1_000_000)).rho
-    88152688379
-    """
-
-    epsilon: int
-    delta: Fraction | None = None
+    epsilon: int  # nano-epsilon
+    delta: Fraction | None = None  # delta of the dataset; without one, only pure charges fit
 
     @property
     def rho(self) -> int:
@@ -50,39 +37,20 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """Largest sums over the points and times of an extent, each on its own. Public.
+    """Largest sums over the points and times of an extent, each on its own. Public."""
 
-    Parameters
-    ----------
-    epsilon : int
-        Nano-epsilon of the pure charges.
-    rho : int
-        Rho of all charges, in 1e-12; 0 if the dataset has no delta.
-    gaussian : int
-        Rho of the Gaussian charges, in 1e-12; 0 if all are pure.
-    """
-
-    epsilon: int
-    rho: int = 0
-    gaussian: int = 0
+    epsilon: int  # nano-epsilon of the pure charges
+    rho: int = 0  # of all charges, in 1e-12; 0 if the dataset has no delta
+    gaussian: int = 0  # rho of the Gaussian charges, in 1e-12; 0 if all are pure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Balance:
     """What is left of an allowance.
 
-    Guarantees
-    ----------
-    - Without a delta, all charges that were granted are epsilon-differentially private together for
-      one unit of privacy; with a delta, they are (epsilon, delta)-differentially private.
+    P1. Without a delta, all charges that were granted are epsilon-differentially private together
+    for one unit of privacy; with a delta, they are (epsilon, delta)-differentially private.
 
-    Parameters
-    ----------
-    allowance : Allowance
-    spent : Spent
-
-    Notes
-    -----
     A charge is granted if one of two sums stays within the allowance (B, delta), where R is the
     largest rho that is (B, delta)-private, `psd.accounting.rho_of`:
 
@@ -118,14 +86,6 @@ class Balance:
     .. [2] Feldman, Zrnic. "Individual Privacy Accounting via a Rényi Filter." NeurIPS 2021.
     .. [3] Canonne, Kamath, Steinke. "The Discrete Gaussian for Differential Privacy." NeurIPS 2020,
        corollary 13.
-
-    Examples
-    --------
-    >>> allowance = Allowance(epsilon=2_000_000_000, delta=Fraction(1, 1_000_000))
-    >>> answer = Loss.pure(20_000_000)
-    >>> spent = Spent(epsilon=439 * answer.epsilon, rho=439 * answer.rho)
-    >>> Balance(allowance=allowance, spent=spent).grants(answer)
-    True
     """
 
     allowance: Allowance

@@ -30,34 +30,13 @@ _DAY = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChargedSlices:
-    """Hours of local time to which the records of a charge belong. Public.
+    """Hours of local time to which the records of a charge belong. Public."""
 
-    Parameters
-    ----------
-    column : str
-        Column of times.
-    time_zone : str
-        Zone of the local times.
-    rules : str
-        Digest of the clock changes of the zone, see `psd._util.wall_clock.zone_rules`. By other
-        rules, the same record may lie in another slice.
-    by : {"hour", "day", "week", "month"}
-        Length of a slice.
-    spans : tuple of (int, int)
-        First and last hour of each run of slices, as hours of local time since 1970; ascending,
-        with a gap before each.
-
-    Examples
-    --------
-    >>> weekend = slices_of(TimeSlices.parse("day", "2026-01-03..2026-01-04"), "seen")
-    >>> weekend.text, weekend.are_whole_days
-    ('2026-01-03..2026-01-04', True)
-    """
-
-    column: str
-    time_zone: str
-    rules: str
-    by: By
+    column: str  # column of times
+    time_zone: str  # zone of the local times
+    rules: str  # digest of the clock changes of the zone; by other rules a record has another slice
+    by: By  # length of a slice
+    # First and last hour of local time since 1970 of each run; ascending, with gaps.
     spans: tuple[Span, ...]
 
     @property
@@ -87,15 +66,7 @@ class ChargedSlices:
 
 
 def slices_of(slices: TimeSlices, column: str) -> ChargedSlices:
-    """Slices of a request as a charge states them.
-
-    Parameters
-    ----------
-    slices : TimeSlices
-        Public.
-    column : str
-        Column of times. Public.
-    """
+    """Slices of a request as a charge states them."""
     first, last = _first_and_last_hours(slices)
     begins = np.append(True, first[1:] > last[:-1] + 1)
     ends = np.append(begins[1:], True)

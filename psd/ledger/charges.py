@@ -32,42 +32,20 @@ _LONGEST = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChargeRequest:
-    """Cost of a release or an answer before it is drawn. Public.
+    """Cost of a release or an answer before it is drawn. Public."""
 
-    Parameters
-    ----------
-    loss : Loss
-        Pure epsilon, or rho of Gaussian noise.
-    unit : PrivacyUnit
-        Unit of privacy.
-    what : str
-        What is drawn, in one or two words.
-    region : Region, optional
-        Region of its records; without one, the charge is for all points.
-    slices : ChargedSlices, optional
-        Time slices of its records, those of the request; without them, the charge is for all times.
-    chosen : bool
-        Whether the bound of the unit is chosen privately later; the stated bound is not final then.
-    files : tuple of (int, int)
-        Device and inode of each input file.
-    readings : tuple of mapping
-        How the records are read, see `psd.ingest.reading`; tallies may have several readings.
-    inputs : tuple of str
-        Names of all inputs, see `psd.ingest.input_names`.
-    terms : mapping
-        What a stream fixes beside these, by name: its number of slices, noise and counter.
-    """
-
-    loss: Loss
+    loss: Loss  # pure epsilon, or rho of Gaussian noise
     unit: PrivacyUnit
-    what: str
-    region: Region | None = None
+    what: str  # what is drawn, in one or two words
+    region: Region | None = None  # none for a charge for all points
+    # Those of the request, never of the data; none for all times.
     slices: ChargedSlices | None = None
-    chosen: bool = False
-    files: tuple[tuple[int, int], ...] = ()
+    chosen: bool = False  # the bound is chosen privately later, so the stated one is not final
+    files: tuple[tuple[int, int], ...] = ()  # device and inode of each input file
+    # How the records are read, see `psd.ingest.reading`; tallies may have several.
     readings: tuple[Reading, ...] = ()
-    inputs: tuple[str, ...] = ()
-    terms: Mapping[str, str] = field(default_factory=dict)
+    inputs: tuple[str, ...] = ()  # names of all inputs, see `psd.ingest.input_names`
+    terms: Mapping[str, str] = field(default_factory=dict)  # what a stream fixes beside
 
     @property
     def extent(self) -> Extent:
@@ -77,106 +55,49 @@ class ChargeRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnSlice:
-    """A slice of a stream that was drawn. Public.
+    """A slice of a stream that was drawn. Public."""
 
-    Parameters
-    ----------
-    draw : str
-        Random id of the draw, which does not depend on what was drawn.
-    digests : tuple of str
-        Digest of the slice in each public series, see `psd.release.digest.slice_digest`.
-    """
-
-    draw: str
-    digests: tuple[str, ...]
+    draw: str  # random id, which does not depend on what was drawn
+    digests: tuple[str, ...]  # in each public series, see `psd.release.digest.slice_digest`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dataset:
-    """A dataset and its budget. Public.
-
-    Parameters
-    ----------
-    name : str
-        Name under which it was registered.
-    budget : int
-        Nano-epsilon of all releases together; with a delta, see `psd.ledger.balances`.
-    unit : str
-        Kind of the unit of all releases, since epsilons of different units do not add up.
-    reading : mapping
-        How all records are read, see `psd.ingest.reading`.
-    time_zone : str, optional
-        Time zone whose days are the unit.
-    bound : int, optional
-        Contribution bound of one unit, which all releases must have.
-    delta : Fraction, optional
-        Delta of all Gaussian charges together; without it, only pure charges are allowed.
-    caps : mapping
-        Nano-epsilon that each analyst may spend; if there are caps, other analysts cannot spend.
-    raised : tuple of str
-        Times at which the budget was raised, with the earlier budgets.
-    inputs : tuple of str
-        Marks of the inputs that may be read, see `LedgerState.mark`; without marks, any input.
-    """
+    """A dataset and its budget. Public."""
 
     name: str
-    budget: int
-    unit: str
-    reading: Reading
-    time_zone: str | None = None
-    bound: int | None = None
+    budget: int  # nano-epsilon of all releases together; with a delta, see `psd.ledger.balances`
+    unit: str  # kind of unit; epsilons of different units do not add up
+    reading: Reading  # how all records are read, see `psd.ingest.reading`
+    time_zone: str | None = None  # time zone whose days are the unit
+    bound: int | None = None  # contribution bound of one unit, which all releases must have
+    # Delta of all Gaussian charges together; without it, only pure charges.
     delta: Fraction | None = None
+    # Nano-epsilon of each analyst; then others cannot spend.
     caps: Mapping[str, int] = field(default_factory=dict)
-    raised: tuple[str, ...] = ()
+    raised: tuple[str, ...] = ()  # times at which the budget was raised, with the earlier budgets
+    # Marks of what may be read, see `LedgerState.mark`; empty for any input.
     inputs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charge:
-    """A charge for a release or an answer. Public.
+    """A charge for a release or an answer. Public."""
 
-    Parameters
-    ----------
-    id : str
-        Random id.
-    time : str
-        Time by the clock of the machine; the order of charges is that of their entries.
-    dataset, analyst, what : str
-        Dataset that was charged, analyst who spent, and what was drawn.
-    loss : Loss
-        Pure epsilon, or rho of Gaussian noise.
-    bound : int, optional
-        Contributions of one unit; None if the bound was chosen after the charge.
-    region : Region, optional
-        Region that was charged; without one, all points were.
-    slices : ChargedSlices, optional
-        Time slices that were charged; without them, all times were.
-    done : bool
-        Whether the release is known to be saved, or the answer to be given.
-    digest : str, optional
-        Digest that the release file states of its content.
-    files : tuple of str
-        Marks of the input files, see `LedgerState.marks`.
-    terms : mapping
-        As in `ChargeRequest`.
-    drawn : mapping
-        Slices of a stream that were drawn, by name.
-    """
-
-    id: str
-    time: str
+    id: str  # random id
+    time: str  # clock of the machine; the order of charges is that of their entries
     dataset: str
     analyst: str | None
     what: str
-    loss: Loss
-    bound: int | None
-    region: Region | None
-    slices: ChargedSlices | None = None
-    done: bool = False
-    digest: str | None = None
-    files: tuple[str, ...] = ()
-    terms: Mapping[str, str] = field(default_factory=dict)
-    drawn: Mapping[str, DrawnSlice] = field(default_factory=dict)
+    loss: Loss  # pure epsilon, or rho of Gaussian noise
+    bound: int | None  # contributions of one unit; None if the bound was chosen after the charge
+    region: Region | None  # none if all points were charged
+    slices: ChargedSlices | None = None  # none if all times were charged
+    done: bool = False  # whether the release is known to be saved, or the answer to be given
+    digest: str | None = None  # as the release file states it of its content
+    files: tuple[str, ...] = ()  # marks of the input files, see `LedgerState.marks`
+    terms: Mapping[str, str] = field(default_factory=dict)  # as in `ChargeRequest`
+    drawn: Mapping[str, DrawnSlice] = field(default_factory=dict)  # slices of a stream, by name
 
     @property
     def extent(self) -> Extent:
@@ -190,13 +111,7 @@ def is_name(name: str) -> bool:
 
 
 def check_name(kind: str, name: str) -> None:
-    """Refuse names that are easily confused in a list.
-
-    Raises
-    ------
-    ParameterError
-        If the name is empty or too long, or has characters that are not printable.
-    """
+    """Refuse names that are empty, long or not printable: they are easily confused in a list."""
     if not is_name(name):
         raise ParameterError(
             f"{kind} must be a name of 1 to {_LONGEST} printable characters, got "
@@ -205,20 +120,7 @@ def check_name(kind: str, name: str) -> None:
 
 
 def check_drawn(recorded: Mapping[str, DrawnSlice], kept: Mapping[str, str]) -> None:
-    """Refuse a state that has not all slices of its stream that a ledger has.
-
-    Parameters
-    ----------
-    recorded : mapping
-        Slices that the ledger has, by name.
-    kept : mapping
-        Ids of the draws that the state has, by name.
-
-    Raises
-    ------
-    LedgerError
-        If another state of the same stream drew one of them.
-    """
+    """Refuse a state of a stream that lacks a recorded slice: another state drew it."""
     for name, drawn in recorded.items():
         if kept.get(name) != drawn.draw:
             raise LedgerError(

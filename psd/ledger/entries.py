@@ -48,13 +48,7 @@ def _hash(before: str, *fields: int | str) -> str:
 
 
 def replay_entries(rows: Iterable[Row]) -> LedgerState:
-    """Check the chain, and compute the state from its entries.
-
-    Raises
-    ------
-    LedgerError
-        With the number of the first entry that does not follow from those before it.
-    """
+    """Check the chain and compute the state; an error names the first entry that is wrong."""
     hashes: list[str] = []
     name = ""
     datasets: dict[str, Dataset] = {}

@@ -27,13 +27,7 @@ Valid = Callable[[Any], bool]
 
 
 def validate_entry(kind: str, body: Any) -> None:
-    """Refuse an entry with other fields, or with values that this library does not write.
-
-    Raises
-    ------
-    ValueError, KeyError, TypeError
-        If a field is missing, unknown or out of range.
-    """
+    """Refuse an entry with fields or values that this library does not write."""
     fields = _BODIES[kind]
     if not isinstance(body, dict):
         raise ValueError("a body that is not an object")

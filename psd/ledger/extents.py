@@ -24,43 +24,20 @@ _HOURS_PER_PART = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """Region and time slices of the records on which a charge depends. Public.
+    """Region and time slices of the records on which a charge depends. Public."""
 
-    Parameters
-    ----------
-    region : Region, optional
-        None for all points.
-    slices : ChargedSlices, optional
-        None for all times.
-    """
-
-    region: Region | None = None
-    slices: ChargedSlices | None = None
+    region: Region | None = None  # none for all points
+    slices: ChargedSlices | None = None  # none for all times
 
 
 ALWAYS_AND_EVERYWHERE = Extent()
 
 
 def extent_for_unit(extent: Extent, unit: str, time_zone: str | None) -> Extent:
-    """Part of an extent that holds for all records of one unit of privacy.
-
-    A record has one position and one time. All records of a user's day have times on that day, so
-    whole days, weeks and months in the zone of the unit hold for them, and a region does not. The
-    records of a user may lie anywhere, at any time.
-
-    Parameters
-    ----------
-    extent : Extent
-    unit : {"record", "user", "user-day"}
-        Unit of privacy of the dataset.
-    time_zone : str or None
-        Zone of the days of the unit.
-
-    Examples
-    --------
-    >>> extent_for_unit(Extent(), "user", None)
-    Extent(region=None, slices=None)
-    """
+    """Part of an extent that holds for all records of one unit of privacy."""
+    # A record has one position and one time. All records of a user's day have times on that day, so
+    # whole days, weeks and months in the zone of the unit hold for them, and a region does not. The
+    # records of a user may lie anywhere, at any time.
     if unit == "record":
         return extent
     slices = extent.slices
@@ -71,29 +48,14 @@ def extent_for_unit(extent: Extent, unit: str, time_zone: str | None) -> Extent:
 
 
 def largest_sum(charges: Iterable[tuple[Extent, int]], within: Extent) -> int:
-    """Compute the largest sum of amounts over the points of space and time of an extent.
+    """Compute the largest sum of amounts (nano-epsilon, or rho in 1e-12) over points of an extent.
 
-    Guarantees
-    ----------
-    - A record is charged by every release whose region contains its position and whose slices
-      contain its time.
-    - Slices of another column, zone or rules of the zone than those of the extent are treated as if
-      they contained the time of the record, whatever it is.
+    P1. A record is charged by every release whose region contains its position and whose slices
+    contain its time.
 
-    Parameters
-    ----------
-    charges : iterable of (Extent, int)
-        Extents and amounts of the charges so far.
-    within : Extent
-        Points that are considered.
+    P2. Slices of another column, zone or rules of the zone than those of the extent are treated as
+    if they contained the time of the record, whatever it is.
 
-    Returns
-    -------
-    int
-        In the unit of the amounts: nano-epsilon, or rho in 1e-12.
-
-    Notes
-    -----
     Proof. A dataset registers how its records are read, and only a charge that reads them so states
     slices. So a record z has one local time t in each frame of slices: a column, a zone, and the
     rules of the zone on the machine that built. Local time is a function of the record, also in the
@@ -101,9 +63,9 @@ def largest_sum(charges: Iterable[tuple[Extent, int]], within: Extent) -> int:
     whose local time lies in one of them; the others are dropped one by one, whatever else is in the
     data. So a release whose slices do not contain t does not depend on z. Any other release is
     handled as in `psd.ledger.regions.spent_within`: at time t, the loss is at most the largest sum
-    over positions of the charges that contain t. The loss of z is at most the largest of these
-    sums over t. Charges of further frames are bounded by sums of their own, since z may have any
-    time there, and these are added.
+    over positions of the charges that contain t. The loss of z is at most the largest of these sums
+    over t. Charges of further frames are bounded by sums of their own, since z may have any time
+    there, and these are added.
 
     The active charges change only where a slice begins or ends, and each set of active charges
     between two ends is within one that is active at the first hour of a slice. So only first hours
@@ -121,17 +83,6 @@ def largest_sum(charges: Iterable[tuple[Extent, int]], within: Extent) -> int:
     ----------
     .. [1] Bun, Steinke. "Concentrated Differential Privacy: Simplifications, Extensions, and Lower
        Bounds." TCC 2016, lemma 7.
-
-    Examples
-    --------
-    >>> from psd.ledger.charged_slices import slices_of
-    >>> from psd.space.time_slices import TimeSlices
-    >>> days = ("2026-01-05", "2026-01-06")
-    >>> first, second = (
-    ...     Extent(slices=slices_of(TimeSlices.parse("day", day), "seen")) for day in days
-    ... )
-    >>> largest_sum([(first, 5), (second, 7)], Extent()), largest_sum([(first, 5)], second)
-    (7, 0)
     """
     groups = _by_frame(charges, within.slices)
     frame = next(iter(groups), None) if within.slices is None else within.slices.frame

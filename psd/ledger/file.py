@@ -80,13 +80,7 @@ Row = tuple[int, str, str, str, str]
 
 
 def create_file(path: str | os.PathLike[str], first: Row) -> None:
-    """Write a ledger with its first entry, atomically, readable only by its owner.
-
-    Raises
-    ------
-    WriteError
-        If the file exists, or cannot be written.
-    """
+    """Write a new ledger with its first entry, atomically, readable only by its owner."""
     if len(os.fsencode(Path(path).name)) > _LONGEST:
         raise WriteError(
             f"{path} has a name of more than {_LONGEST} bytes, and SQLite adds 8 to it for its "
@@ -111,15 +105,9 @@ def create_file(path: str | os.PathLike[str], first: Row) -> None:
 def exclusive(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
     """Lock a ledger for writing; appended entries are on the disk when the block ends.
 
-    Guarantees
-    ----------
-    - No other process appends from the start of the block to its end.
-    - An exception in the block, or the end of the process, rolls back its entries.
+    P1. No other process appends from the start of the block to its end.
 
-    Raises
-    ------
-    LedgerError
-        If the file is not a ledger, or cannot be locked or written.
+    P2. An exception in the block, or the end of the process, rolls back its entries.
     """
     with _opened(path) as ledger:
         ledger.execute("BEGIN IMMEDIATE")
@@ -134,13 +122,7 @@ def exclusive(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def dry_run(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
-    """Lock a ledger, check that it can be written, and change nothing.
-
-    Raises
-    ------
-    LedgerError
-        As `exclusive`.
-    """
+    """Lock a ledger, check that it can be written, and change nothing."""
     with _opened(path) as ledger:
         ledger.execute("BEGIN IMMEDIATE")
         # SQLite also locks a read-only file, so only a write shows that file and folder allow one.
@@ -151,13 +133,7 @@ def dry_run(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def snapshot(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
-    """Read a ledger as it is at one moment.
-
-    Raises
-    ------
-    LedgerError
-        If the file is not a ledger, or cannot be read.
-    """
+    """Read a ledger as it is at one moment."""
     with _opened(path) as ledger:
         ledger.execute("BEGIN")
         yield ledger

@@ -497,24 +497,15 @@ def _append_charge(
 
 
 def _state_of(ledger: sqlite3.Connection, opened: LedgerState | None = None) -> LedgerState:
-    """State of an open ledger, or the one that was read before if its last entry is the same.
-
-    It is refused if entries at its end were removed.
-
-    SQLite stores the largest number that an entry ever had, also after the entry is deleted. A new
-    entry would reuse the number of a deleted one, so nothing is appended if the two disagree.
-
-    Raises
-    ------
-    LedgerError
-        With the number of the first entry that was changed or removed.
-    """
+    """State of an open ledger, or the one that was read before if its last entry is the same."""
     if opened is not None and (last_number(ledger), last_hash(ledger)) == (
         len(opened.hashes),
         opened.head,
     ):
         return opened
     state = replay_entries(rows(ledger))
+    # SQLite stores the largest number that an entry ever had, also after the entry is deleted. A
+    # new entry would reuse the number of a deleted one, so nothing is appended if the two disagree.
     if last_number(ledger) != len(state.hashes):
         raise LedgerError(
             f"entry {len(state.hashes) + 1} of the ledger was removed, with all later entries; "

@@ -39,27 +39,7 @@ def registered_reading(
     time_zone: str | None,
     coordinate_resolution: str | float | Decimal | None = None,
 ) -> dict[str, str]:
-    """Describe the columns of a dataset that is registered.
-
-    Parameters
-    ----------
-    columns : Columns, optional
-        The columns lon and lat by default.
-    unit : str
-        Kind of the unit of the dataset.
-    time_zone : str, optional
-        Zone of the days of the unit, which is that of the times.
-    coordinate_resolution : str, int, float or Decimal, optional
-        Step to which the coordinates are rounded.
-
-    Raises
-    ------
-    DomainError
-        If the coordinate resolution is not a decimal number above 0.
-    ParameterError
-        If the unit has users and there is no column of ids, or the reverse; or if the unit has
-        days and there is no column of times, or one of another zone.
-    """
+    """Describe the columns of a dataset that is registered, lon and lat by default."""
     columns = Columns() if columns is None else columns
     if (columns.user is None) != (unit == "record"):
         raise ParameterError(
@@ -84,39 +64,20 @@ def registered_reading(
 
 
 def fits_unit(reading: Reading, unit: str) -> bool:
-    """Whether a reading has ids exactly if the unit has users, and times if it has days.
-
-    Examples
-    --------
-    >>> fits_unit({"x": "lon", "y": "lat"}, "record"), fits_unit({"x": "lon", "y": "lat"}, "user")
-    (True, False)
-    """
+    """Whether a reading has ids exactly if the unit has users, and times if it has days."""
     has_ids = "user" in reading and "ids" in reading
     return has_ids == (unit != "record") and ("time" in reading or unit != "user-day")
 
 
 def check_readings(name: str, registered: Reading, readings: Sequence[Reading]) -> None:
-    """Refuse readings whose records, ids or times are not those that a dataset registers.
-
-    Notes
-    -----
-    Epsilons add up over the charges of one unit of privacy. If two builds take ids from two
-    columns, the records of one user of the first build are records of many users of the second
-    build, which protects each of these users separately. So all ids come from one column and are
-    normalised by one set of rules. The same holds for times if days are the unit. With another
-    delimiter, encoding or number of lines above the header, one file has other records, and two ids
-    may become one.
-
-    Raises
-    ------
-    LedgerError
-        If what defines records, ids or times differs, or the charge does not state it.
-    """
+    """Refuse readings whose records, ids or times are not those that a dataset registers."""
     if not readings:
         raise LedgerError(
             f"a charge to dataset {name!r} must state how its records were read, got nothing"
         )
     for reading in readings:
+        # With another delimiter, encoding or number of lines above the header, one file has other
+        # records, and two ids may become one.
         for key in _WHAT:
             if registered.get(key) != reading.get(key):
                 values = [repr(each.get(key, _DEFAULTS[key])) for each in (registered, reading)]
@@ -124,6 +85,11 @@ def check_readings(name: str, registered: Reading, readings: Sequence[Reading]) 
                     f"dataset {name!r} is registered with {key} {values[0]}, got {values[1]}; the "
                     "two read different records from one file, so their epsilons do not add up"
                 )
+        # Epsilons add up over the charges of one unit of privacy. If two builds take ids from two
+        # columns, the records of one user of the first build are records of many users of the
+        # second build, which protects each of these users separately. So all ids come from one
+        # column and are normalised by one set of rules. The same holds for times if days are the
+        # unit.
         for key, what in (("user", "column of user ids"), ("ids", "rules of user ids")):
             _check_same(name, what, registered.get(key), reading.get(key))
         if "time" in registered and "time" in reading:
@@ -146,14 +112,7 @@ def placing_options(reading: Reading) -> dict[str, str]:
 
 
 def is_placed_alike(registered: Reading, readings: Sequence[Reading]) -> bool:
-    """Whether records get their positions and times as a dataset registers.
-
-    Examples
-    --------
-    >>> west = {"x": "lon", "y": "lat"}
-    >>> is_placed_alike(west, [west]), is_placed_alike(west, [west, {**west, "x": "home_lon"}])
-    (True, False)
-    """
+    """Whether records get their positions and times as a dataset registers."""
     return all(
         placing_options(reading) == placing_options(registered)
         and ("time" not in reading or all(reading.get(k) == registered.get(k) for k in _WHEN))

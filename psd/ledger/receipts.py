@@ -29,18 +29,10 @@ __all__ = ["ChargeReceipt", "check_releases", "is_sound", "read_receipt", "recei
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChargeReceipt:
-    """Charge that paid for a release. Public.
+    """Charge that paid for a release. Public."""
 
-    Parameters
-    ----------
-    ledger : str
-        Random id of the ledger.
-    charge : str
-        Random id of the charge.
-    """
-
-    ledger: str
-    charge: str
+    ledger: str  # random id
+    charge: str  # random id
 
     def parameters(self) -> dict[str, int | str]:
         """Return the parameters under which the release states it."""
@@ -48,11 +40,7 @@ class ChargeReceipt:
 
 
 def receipts(folder: str | os.PathLike[str]) -> Iterator[tuple[Path, ChargeReceipt]]:
-    """Yield the receipts of the releases in a folder, in the order of their names.
-
-    Other files and damaged releases are skipped. Only footers are read; check a file with
-    `is_sound` before you rely on its receipt.
-    """
+    """Yield the receipts of releases in a folder by name, of footers alone; see `is_sound`."""
     for path in sorted(Path(folder).glob("*.parquet")):
         receipt = read_receipt(path)
         if receipt is not None:
@@ -60,13 +48,7 @@ def receipts(folder: str | os.PathLike[str]) -> Iterator[tuple[Path, ChargeRecei
 
 
 def read_receipt(path: str | os.PathLike[str]) -> ChargeReceipt | None:
-    """Read the receipt of a release or a series; None for a file without one.
-
-    Examples
-    --------
-    >>> read_receipt("missing.psd.parquet") is None
-    True
-    """
+    """Read the receipt of a release or a series; None for a file without one."""
     footer = footer_keys(path)
     try:
         header = strict_json(footer.get(SERIES_KEY) or footer.get(KEY) or b"", MAX_HEADER)
@@ -122,10 +104,8 @@ def _slices(by: By, slices: Sequence[str], time_zone: str, **_: object) -> TimeS
 
 
 def _epsilons(header: dict[str, Any]) -> int:
-    """Number of slices that share epsilon, those that a stream will add included; 1 if none do.
-
-    Slices with Gaussian noise share a rho, and state the epsilon and the rho of the whole series.
-    """
+    """Number of slices that share epsilon, those that a stream will add included; 1 if none do."""
+    # Slices with Gaussian noise share a rho, and state epsilon and rho of the whole series.
     is_gaussian = (header["release"].get("noise") or {}).get("delta") is not None
     if header["bound"] != "slice" or is_gaussian:
         return 1
@@ -147,37 +127,13 @@ def check_releases(
     *,
     reads_slices: bool = False,
 ) -> list[tuple[Path, Charge]]:
-    """Compare the releases in a folder with the charges that they state.
+    """Compare the releases in a folder with the charges that they state; refuse a difference.
 
     Epsilon, delta, rho, unit, time zone, contribution bound and area of a release are compared with
-    its charge.
-    The bound is not compared if it was chosen after the charge. The area is not compared if the
-    charge counts everywhere, and the time slices are not compared if it counts always. A series may
-    have fewer slices than its charge.
-
-    Parameters
-    ----------
-    state : LedgerState
-        State of the ledger.
-    folder : path-like
-        Folder of the releases; damaged releases and those of other ledgers are skipped.
-    ledger : path-like
-        File of the ledger, for messages.
-    reads_slices : bool
-        Whether the slices of streams are read and compared with what was recorded of each when it
-        was drawn, so that two contents of one slice are found.
-
-    Returns
-    -------
-    list of (Path, Charge)
-        Releases of this ledger with their charges.
-
-    Raises
-    ------
-    LedgerError
-        If a release states a charge that the ledger does not have, or differs from its charge in
-        epsilon, delta, rho, unit, bound, area or time slices; or if a slice of a stream is not the
-        one that was recorded.
+    its charge. The bound is not compared if it was chosen after the charge. The area is not
+    compared if the charge counts everywhere, and the time slices are not compared if it counts
+    always. A series may have fewer slices than its charge. Damaged releases and those of other
+    ledgers are skipped.
     """
     paid = []
     for path, receipt in receipts(folder):
@@ -199,6 +155,7 @@ def check_releases(
                 f"{ledger} paid for it; the ledger was edited, or the release is forged: restore "
                 "the ledger, or remove the release"
             )
+        # What was recorded when a slice was drawn finds two contents of one slice.
         if reads_slices and charge.terms and (other := _other_slice(path, charge)) is not None:
             raise LedgerError(
                 f"release {path} has another {other} than ledger {ledger} recorded for charge "
@@ -253,15 +210,7 @@ def _differing_field(
 
 
 def is_sound(path: str | os.PathLike[str]) -> bool:
-    """Whether a file loads as a release or a series, since a footer alone is easily forged.
-
-    A valid release can still state any charge.
-
-    Examples
-    --------
-    >>> is_sound("missing.psd.parquet")
-    False
-    """
+    """Whether a file loads; a footer alone is easily forged. A sound file can state any charge."""
     try:
         # The files belong to the owner of the ledger, so the limit for untrusted files does not
         # apply.

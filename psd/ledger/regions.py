@@ -25,25 +25,13 @@ BY_FIELDS = "reader=csv"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Region:
-    """Area of the records on which a release can depend. Public.
+    """Area of the records on which a release can depend. Public."""
 
-    Parameters
-    ----------
-    bounds : tuple of float
-        West, south, east, north; the edges belong to the region.
-    crs : str
-        CRS of the bounds, in its canonical text.
-    columns : tuple of str
-        Reader, names of the columns and other options that decide the position of a record. Other
-        options may give the same record another position.
-    lattice : tuple of int
-        Columns and rows that the release divides the region into; not used for sums.
-    """
-
-    bounds: Bounds
-    crs: str
+    bounds: Bounds  # west, south, east, north; the edges belong to the region
+    crs: str  # CRS of the bounds, in its canonical text
+    # Reader, columns and other options that decide the position of a record.
     columns: tuple[str, ...]
-    lattice: tuple[int, int] = (1, 1)
+    lattice: tuple[int, int] = (1, 1)  # columns and rows of the release; not used for sums
 
     @property
     def frame(self) -> tuple[str, tuple[str, ...]]:
@@ -57,10 +45,8 @@ def region_fields(region: Region | None) -> dict[str, Any] | None:
 
 
 def parse_region(fields: Mapping[str, Any] | None) -> Region | None:
-    """Parse the region of the entry of a charge; None if geometries may have given the positions.
-
-    A geometry may differ from the columns beside it, so such a charge counts everywhere.
-    """
+    """Parse the region of the entry of a charge; None if geometries may have placed records."""
+    # A geometry may differ from the columns beside it, so such a charge counts everywhere.
     if fields is None or BY_FIELDS not in fields["columns"]:
         return None
     lists = {name: tuple(fields[name]) for name in ("bounds", "columns", "lattice")}
@@ -68,29 +54,14 @@ def parse_region(fields: Mapping[str, Any] | None) -> Region | None:
 
 
 def spent_within(charges: Iterable[tuple[Region | None, int]], region: Region | None) -> int:
-    """Compute the largest sum of epsilon over the points of a region.
+    """Compute the largest sum of epsilon, in nano-epsilon, over the points of a region.
 
-    Guarantees
-    ----------
-    - A record at a point is charged by every release whose region contains that point. Regions
-      that touch have points in common, since the far edges of a domain belong to it.
-    - Regions in another CRS or of other columns, and releases without a region, are treated as
-      if they contained all points.
+    P1. A record at a point is charged by every release whose region contains that point. Regions
+    that touch have points in common, since the far edges of a domain belong to it.
 
-    Parameters
-    ----------
-    charges : iterable of (Region or None, int)
-        Regions and losses of the releases so far; None stands for all points.
-    region : Region or None
-        Region whose points are considered; None for all points.
+    P2. Regions in another CRS or of other columns, and releases without a region, are treated as if
+    they contained all points.
 
-    Returns
-    -------
-    int
-        Nano-epsilon.
-
-    Notes
-    -----
     Proof. Let record z lie at point p in frame f, and at some point in every other frame. A release
     whose region does not contain the point of z does not depend on z. Any other release loses at
     most its epsilon. So by basic composition [1]_ the loss is at most the sum over the charges
@@ -109,13 +80,6 @@ def spent_within(charges: Iterable[tuple[Region | None, int]], region: Region | 
     .. [1] McSherry. "Privacy Integrated Queries." SIGMOD 2009, theorems 3 and 4.
     .. [2] Rogers, Roth, Ullman, Vadhan. "Privacy Odometers and Filters: Pay-as-you-Go
        Composition." NeurIPS 2016.
-
-    Examples
-    --------
-    >>> west = Region(bounds=(0, 0, 1, 1), crs="EPSG:4326", columns=("lon", "lat"))
-    >>> east = Region(bounds=(2, 0, 3, 1), crs="EPSG:4326", columns=("lon", "lat"))
-    >>> spent_within([(west, 5), (east, 7)], None), spent_within([(west, 5)], east)
-    (7, 0)
     """
     everywhere = 0
     frames: dict[object, dict[Bounds, int]] = defaultdict(lambda: defaultdict(int))

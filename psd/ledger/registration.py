@@ -39,13 +39,7 @@ def dataset_body(
     columns: Columns | None,
     coordinate_resolution: Amount | None,
 ) -> dict[str, Any]:
-    """Make the fields of a dataset from the arguments of `psd.ledger.ledger.Ledger.register`.
-
-    Raises
-    ------
-    ParameterError
-        If an argument is wrong.
-    """
+    """Make the fields of a dataset from the arguments of `psd.ledger.ledger.Ledger.register`."""
     bound, nano = _checked_unit(unit, time_zone, max_contributions), budget_nano("budget", budget)
     for kind, called in (("dataset", name), *(("analyst", who) for who in caps)):
         check_name(kind, called)

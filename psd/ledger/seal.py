@@ -41,42 +41,15 @@ PathLike = str | os.PathLike[str]
 
 
 def seal_path(ledger: PathLike) -> Path:
-    """Return the file of the seal of a ledger: its name with ``.seal`` after it.
-
-    Examples
-    --------
-    >>> seal_path("city.ledger").name
-    'city.ledger.seal'
-    """
+    """Return the file of the seal of a ledger: its name with ``.seal`` after it."""
     return Path(f"{os.fspath(ledger)}.seal")
 
 
 def write_seal(ledger: PathLike, state: LedgerState, key: PathLike) -> Path:
     """Seal the head of a ledger; an earlier seal must agree with the chain and is replaced.
 
-    Parameters
-    ----------
-    ledger : path-like
-        File of the ledger.
-    state : LedgerState
-        Verified state of the ledger.
-    key : path-like
-        File of the key, 64 hexadecimal digits, readable by its owner only. It is created with
-        random bytes if neither it nor a seal exists.
-
-    Returns
-    -------
-    Path
-        File of the seal, see `seal_path`.
-
-    Raises
-    ------
-    LedgerError
-        If there is a seal that does not agree with the chain or the key.
-    ParameterError
-        If there is a seal and no key.
-    InputDataError, WriteError
-        If the key cannot be read, or a file cannot be written.
+    The file of the key has 64 hexadecimal digits and is readable by its owner only. It is created
+    with random bytes if neither it nor a seal exists; with a seal, a missing key is an error.
     """
     target = seal_path(ledger)
     if os.path.lexists(target):
@@ -88,22 +61,7 @@ def write_seal(ledger: PathLike, state: LedgerState, key: PathLike) -> Path:
 
 
 def check_seal(ledger: PathLike, state: LedgerState, key: PathLike) -> int:
-    """Check that the seal was made with the key, and that the chain has the sealed head.
-
-    Returns
-    -------
-    int
-        Number of entries that are sealed; later entries are not.
-
-    Raises
-    ------
-    LedgerError
-        If there is no seal, or it was made with another key or for another chain.
-    ParameterError
-        If there is no key.
-    InputDataError
-        If the key cannot be read.
-    """
+    """Check key and seal against the chain; return how many entries, from the first, are sealed."""
     if not os.path.isfile(key):
         raise ParameterError(f"key must be a file that exists, got {key}")
     path = seal_path(ledger)

@@ -27,26 +27,13 @@ may show one bit that epsilon does not cover."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerState:
-    """Datasets and charges of a ledger at one moment.
+    """Datasets and charges of a ledger at one moment."""
 
-    Parameters
-    ----------
-    id : str
-        Random id of the ledger.
-    hashes : tuple of str
-        Hashes of all entries.
-    datasets : mapping
-        Datasets by name.
-    charges : mapping
-        Charges by id, in their order.
-    faults : mapping
-        Additions to streams that ended by a fault while nothing was left to charge, by dataset.
-    """
-
-    id: str
-    hashes: tuple[str, ...]
-    datasets: Mapping[str, Dataset]
-    charges: Mapping[str, Charge]
+    id: str  # random id
+    hashes: tuple[str, ...]  # of all entries
+    datasets: Mapping[str, Dataset]  # by name
+    charges: Mapping[str, Charge]  # by id, in their order
+    # By dataset: additions to streams that ended by a fault with nothing left to charge.
     faults: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -68,13 +55,7 @@ class LedgerState:
         return 0 < at <= len(self.hashes) and self.hashes[at - 1] == head
 
     def dataset(self, name: str) -> Dataset:
-        """Return the dataset with a name.
-
-        Raises
-        ------
-        LedgerError
-            If it is not registered.
-        """
+        """Return a registered dataset."""
         if name not in self.datasets:
             raise LedgerError(
                 f"dataset {name!r} is not registered in the ledger; see `psd ledger status`"
@@ -87,10 +68,7 @@ class LedgerState:
         return [charge for charge in charges if analyst is None or charge.analyst == analyst]
 
     def marks(self, request: ChargeRequest) -> list[str]:
-        """Compute the marks by which this ledger recognises the input files of a charge.
-
-        A file that is renamed or linked keeps its mark; a copy has another mark.
-        """
+        """Marks of the input files of a charge; a renamed or linked file keeps its mark."""
         return [self.mark(f"{device} {number}") for device, number in request.files]
 
     def mark(self, name: str) -> str:
@@ -98,18 +76,7 @@ class LedgerState:
         return blake2b(f"{self.id} {name}".encode(), digest_size=8).hexdigest()
 
     def refuse_records(self, names: Iterable[str]) -> None:
-        """Refuse public files that hold records: inputs of a dataset, or of a charge.
-
-        Parameters
-        ----------
-        names : iterable of str
-            See `psd.ingest.input_names`.
-
-        Raises
-        ------
-        LedgerError
-            If one of them is an input of records.
-        """
+        """Refuse public files that hold records: inputs of a dataset, or of a charge."""
         records = {mark for dataset in self.datasets.values() for mark in dataset.inputs or ()}
         records |= {mark for charge in self.charges.values() for mark in charge.files}
         if any(name and self.mark(name) in records for name in names):
@@ -130,17 +97,7 @@ class LedgerState:
         within: Extent = ALWAYS_AND_EVERYWHERE,
         analyst: str | None = None,
     ) -> int:
-        """Sum nano-epsilon of pure charges, at the point and time with the largest sum.
-
-        Parameters
-        ----------
-        name : str
-            A registered dataset.
-        within : Extent
-            Region and slices of which points and times are considered.
-        analyst : str, optional
-            Only charges of this analyst are added.
-        """
+        """Sum nano-epsilon of pure charges, at the point and time with the largest sum."""
         charges = [charge for charge in self.charges_of(name, analyst) if charge.loss.is_pure]
         return self._sum(name, within, [(each, each.loss.epsilon) for each in charges])
 
@@ -150,13 +107,7 @@ class LedgerState:
         within: Extent = ALWAYS_AND_EVERYWHERE,
         analyst: str | None = None,
     ) -> Balance:
-        """What is left of the budget of a dataset, or of the cap of an analyst.
-
-        Parameters
-        ----------
-        name, within, analyst
-            As in `spent`; an analyst has a cap.
-        """
+        """What is left of the budget of a dataset, or of the cap of an analyst."""
         dataset = self.dataset(name)
         spent = Spent(epsilon=self.spent(name, within, analyst))
         if dataset.delta is not None:
@@ -177,22 +128,7 @@ class LedgerState:
         return largest_sum(amounts, extent_for_unit(within, *unit))
 
     def check(self, name: str, request: ChargeRequest, analyst: str | None) -> ChargeRequest:
-        """Refuse a charge that a dataset does not allow or cannot pay.
-
-        Returns
-        -------
-        ChargeRequest
-            The request as it is charged. It has no region and no slices, which means everywhere
-            and always, unless its records get positions and times as the dataset registers.
-
-        Raises
-        ------
-        LedgerError
-            If the dataset is not registered, is for another unit, delta or other analysts, or
-            registers other columns of ids or times, or other inputs.
-        BudgetError
-            If the charge is above what is left.
-        """
+        """Refuse a charge that a dataset does not allow or cannot pay; return it as charged."""
         dataset = self.dataset(name)
         if analyst is not None:
             check_name("analyst", analyst)
@@ -201,6 +137,7 @@ class LedgerState:
         check_readings(name, dataset.reading, request.readings)
         self._check_inputs(dataset, request)
         if not is_placed_alike(dataset.reading, request.readings):
+            # Without region and slices it counts everywhere and always.
             request = replace(request, region=None, slices=None)
         if dataset.caps:
             if analyst is None or analyst not in dataset.caps:
@@ -214,11 +151,9 @@ class LedgerState:
         return request
 
     def fault_price(self, name: str, request: ChargeRequest, analyst: str | None) -> int:
-        """Nano-epsilon of the pure charge that a fault of a build costs beyond the build.
-
-        Both together are 1 / `MAX_FAULTS` of the budget, or of the cap of the analyst, in epsilon
-        and in rho, unless the build costs more or less is left.
-        """
+        """Nano-epsilon of the pure charge that a fault of a build costs beyond the build."""
+        # Both together are 1 / `MAX_FAULTS` of the budget, or of the cap of the analyst, in epsilon
+        # and in rho, unless the build costs more or less is left.
         balances = [self.balance(name)]
         if analyst is not None and analyst in self.dataset(name).caps:
             balances.append(self.balance(name, analyst=analyst))

@@ -20,13 +20,7 @@ __all__ = ["mechanisms"]
 
 @cache
 def mechanisms() -> Mapping[str, type[Any]]:
-    """Return the classes of all mechanisms by the names of their files.
-
-    Examples
-    --------
-    >>> mechanisms()["laplace"].__name__
-    'LaplaceMechanism'
-    """
+    """Return the classes of all mechanisms by the names of their files."""
     modules = {
         name: plugins.load(__name__, "mechanism", name) for name in plugins.own_names(__name__)
     }

@@ -18,32 +18,12 @@ def bernoulli_exp(
 ) -> NDArray[np.bool_]:
     """Flip coins that are true with probability exp(-numerator / denominator).
 
-    Guarantees
-    ----------
-    - The probability is exact, by integer arithmetic on words of the operating system.
-    - No two inputs are multiplied, so no fraction of 64-bit integers overflows.
+    numerators, denominators: (n,) int64, at least 0 and at least 1; returns (n,) bool.
 
-    Parameters
-    ----------
-    numerators : ndarray, shape (n,), int64
-        Not negative.
-    denominators : ndarray, shape (n,), int64
-        Positive.
+    P1. The probability is exact, by integer arithmetic on words of the operating system.
 
-    Returns
-    -------
-    ndarray, shape (n,), bool
-        Independent coins.
+    P2. No two inputs are multiplied, so no fraction of 64-bit integers overflows.
 
-    Raises
-    ------
-    TypeError
-        An array does not have integers that fit into int64.
-    ValueError
-        The shapes differ, a numerator is negative or a denominator is not positive.
-
-    Notes
-    -----
     Algorithm 1 of [1]_. Write x = integer + rest with rest in [0, 1). The coin is true if a run of
     coins of probability exp(-1) reaches the length `integer` and a coin of probability exp(-rest)
     is true. The length of the run is a geometric variable with P(V >= k) = exp(-k), drawn at once.
@@ -59,11 +39,6 @@ def bernoulli_exp(
     ----------
     .. [1] C. Canonne, G. Kamath, T. Steinke, "The Discrete Gaussian for Differential Privacy",
        NeurIPS 2020, arXiv:2004.00010, section 5.1, Algorithm 1.
-
-    Examples
-    --------
-    >>> bernoulli_exp(np.array([0, 10**9]), np.array([7, 1])).tolist()
-    [True, False]
     """
     numerators, denominators = checked_pair(numerators, denominators, least_numerator=0)
     integer, rest = np.divmod(numerators, denominators)
@@ -75,25 +50,8 @@ def bernoulli_exp_of_parts(
 ) -> NDArray[np.bool_]:
     """Flip coins that are true with probability exp(-integer - rest / denominator).
 
-    So an exponent whose numerator exceeds 64 bits needs no rounding. Guarantees and law are those
-    of `bernoulli_exp`.
-
-    Parameters
-    ----------
-    integer, rest : ndarray, shape (n,), int64
-        Not negative, rest at most its denominator.
-    denominators : ndarray, shape (n,), int64
-        Positive.
-
-    Returns
-    -------
-    ndarray, shape (n,), bool
-        Independent coins.
-
-    Examples
-    --------
-    >>> bernoulli_exp_of_parts(np.array([0, 2**62]), np.array([0, 1]), np.array([1, 2])).tolist()
-    [True, False]
+    All (n,) int64, rest at most its denominator: no exponent needs rounding whose numerator exceeds
+    64 bits. Returns (n,) bool, by the law of `bernoulli_exp`.
     """
     return _bernoulli_exp(integer, lambda going: uniform_below(denominators[going]) < rest[going])
 
@@ -101,24 +59,8 @@ def bernoulli_exp_of_parts(
 def bernoulli_exp_of_any(numerators: NDArray[Any], denominators: NDArray[Any]) -> NDArray[np.bool_]:
     """Flip coins that are true with probability exp(-numerator / denominator), of any size.
 
-    Guarantees
-    ----------
-    - As `bernoulli_exp`; numbers are Python integers, so that no product wraps.
-
-    Parameters
-    ----------
-    numerators, denominators : ndarray of int, shape (n,), object
-        Not negative, and positive. The quotients are below 2**62.
-
-    Returns
-    -------
-    ndarray, shape (n,), bool
-        Independent coins.
-
-    Examples
-    --------
-    >>> bernoulli_exp_of_any(np.array([0, 10**30]), np.array([10**40, 10**28])).tolist()
-    [True, False]
+    Both (n,) object: Python integers, so that no product wraps, with quotients below 2**62. Returns
+    (n,) bool, by the law of `bernoulli_exp`.
     """
     integer = (numerators // denominators).astype(np.int64)
     rest = numerators % denominators
@@ -138,7 +80,7 @@ def bernoulli_exp_of_any(numerators: NDArray[Any], denominators: NDArray[Any]) -
 def checked_pair(
     numerators: NDArray[np.int64], denominators: NDArray[np.int64], *, least_numerator: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return both arrays as int64, shape (n,), or raise the errors of `bernoulli_exp`."""
+    """Return both arrays as int64, shape (n,), or raise TypeError or ValueError."""
     numerators, denominators = np.asarray(numerators), np.asarray(denominators)
     if not all(np.can_cast(a.dtype, np.int64) for a in (numerators, denominators)):
         raise TypeError("numerators and denominators must be arrays of int64")

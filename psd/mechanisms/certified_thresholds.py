@@ -18,27 +18,15 @@ _GUARD_BITS = 64
 
 
 def exp_enclosure(numerator: int, denominator: int, bits: int) -> tuple[int, int]:
-    """Enclose 2**bits * exp(-numerator / denominator) between two integers.
+    """Enclose 2**bits * exp(-numerator / denominator), arguments positive, between two integers.
 
-    Parameters
-    ----------
-    numerator, denominator, bits : int
-        Positive.
-
-    Returns
-    -------
-    low, high : int
-        ``low <= 2**bits * exp(-numerator / denominator) <= high``.
-
-    Notes
-    -----
-    Let y = numerator / denominator / 2**h <= 1/2. The loop sums t_0 = 2**bits and
-    t_j = floor(t_(j-1) * y / j) up to the last positive term, J terms in all. The error of a term,
-    e_j = 2**bits * y**j / j! - t_j, obeys e_0 = 0 and e_j < e_(j-1) * y / j + 1, hence
-    0 <= e_j < 2. The omitted terms start below 2 and each is at most half of the one before, so
-    their sum is less than 4.
-    Thus ``total <= 2**bits * exp(y) < total + 2 * J + 2``. The reciprocal and the h squarings
-    that lead back to exp(-numerator / denominator) round down at the low end and up at the high.
+    P1. low <= 2**bits * exp(-numerator / denominator) <= high. Let y = numerator / denominator /
+    2**h <= 1/2. The loop sums t_0 = 2**bits and t_j = floor(t_(j-1) * y / j) up to the last
+    positive term, J terms in all. The error of a term, e_j = 2**bits * y**j / j! - t_j, obeys e_0 =
+    0 and e_j < e_(j-1) * y / j + 1, hence 0 <= e_j < 2. The omitted terms start below 2 and each is
+    at most half of the one before, so their sum is less than 4. Thus ``total <= 2**bits * exp(y) <
+    total + 2 * J + 2``. The reciprocal and the h squarings that lead back to exp(-numerator /
+    denominator) round down at the low end and up at the high.
     """
     if numerator >= bits * denominator:
         return 0, 1  # exp(-x) < 2**-x
@@ -76,18 +64,11 @@ class Survival:
     With q = exp(-denominator / numerator): q**k for the geometric law, and 2 q**k / (1 + q) for
     the magnitude of the discrete Laplace law. Given X >= k, for any k >= 1, the excess X - k is
     geometric in both.
-
-    Attributes
-    ----------
-    numerator, denominator : int
-        The scale, positive. **Public.**
-    two_sided : bool
-        Whether X is the magnitude of a discrete Laplace variable.
     """
 
-    numerator: int
+    numerator: int  # the scale is numerator / denominator, positive
     denominator: int
-    two_sided: bool
+    two_sided: bool  # whether X is the magnitude of a discrete Laplace variable
 
     has_geometric_excess: ClassVar[bool] = True
 
@@ -107,10 +88,8 @@ class Survival:
     def floor(self, k: int, bits: int) -> int:
         """Compute the floor of 2**bits * P(X >= k).
 
-        Notes
-        -----
-        The loop ends: q is transcendental (Hermite-Lindemann), so neither q**k nor
-        2 q**k / (1 + q) is rational, and a narrow enough enclosure contains no integer.
+        P2. The loop ends: q is transcendental (Hermite-Lindemann), so neither q**k nor 2 q**k / (1
+        + q) is rational, and a narrow enough enclosure contains no integer.
         """
         guard = _GUARD_BITS
         while True:
@@ -124,23 +103,13 @@ class Survival:
 def thresholds(law: Law) -> NDArray[np.uint64]:
     """Tabulate the floors of 2**63 * P(X >= k), k = 1, 2, ..., in ascending order.
 
-    Parameters
-    ----------
-    law : Survival or GaussianSurvival
-        Its scale, or sigma, must not exceed `MAX_TABLE_SCALE`.
+    Returns (m,) uint64, read-only, so that entry m - k is the floor for k. The scale, or sigma,
+    must not exceed `MAX_TABLE_SCALE`. For a law with a geometric excess, the table ends with the
+    first probability below 2**-12; beyond it the excess is drawn instead. It has at most 9 * scale
+    + 2 entries. Other tables end with their first entry of 0; entries near it may be equal.
 
-    Returns
-    -------
-    ndarray, shape (m,), uint64
-        Ascending, so that entry m - k is the floor for k; read-only. For a law with a geometric
-        excess, the entries are distinct, and the table ends with the first probability below
-        2**-12; beyond it the excess is drawn instead. That table has at most 9 * scale + 2
-        entries. The other tables end with their first entry of 0; entries near it may be equal.
-
-    Notes
-    -----
-    Entries of the first kind are distinct: consecutive probabilities differ by a factor
-    q <= exp(-2**-12), and all but the last are above 2**-12, so they lie 2**38 apart.
+    P3. Entries for a geometric excess are distinct: consecutive probabilities differ by a factor q
+    <= exp(-2**-12), and all but the last are above 2**-12, so they lie 2**38 apart.
     """
     guard = _GUARD_BITS
     while (entries := law.entries(guard)) is None:

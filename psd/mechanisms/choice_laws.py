@@ -33,57 +33,22 @@ _SCORES_CHUNK = 2**20
 
 
 def permute_and_flip_probabilities(exponents: Floats) -> Floats:
-    """Probability of each candidate by permute-and-flip.
+    """Probability of each candidate by permute-and-flip, (m,), to about 12 digits.
 
-    Parameters
-    ----------
-    exponents : ndarray, shape (m,), float64
-        Rate times gap of each candidate: 0 for the best, positive for others.
-
-    Returns
-    -------
-    ndarray, shape (m,), float64
-        They add up to 1, to about 12 digits.
-
-    Notes
-    -----
-    With p_s = exp(-exponent_s), the probability of i is p_i times the integral over t from 0 to 1
-    of prod (1 - p_s t) over s other than i. The integrand falls about as exp(-t sum p). Each panel
-    is as wide as its distance from 0, in units of 1 / sum p; beyond 128 of them the integrand is
-    below 1e-50.
-
-    Examples
-    --------
-    >>> permute_and_flip_probabilities(np.array([0.0, np.log(2)]))
-    array([0.75, 0.25])
+    exponents: (m,) float64, rate times gap, so 0 for the best.
     """
     coins = np.exp(-exponents)
     points, weights, logs = _product(coins)
     probabilities = np.zeros(len(coins))
+    # With p_s = exp(-exponent_s), the probability of i is p_i times the integral over t from 0 to 1
+    # of prod (1 - p_s t) over s other than i.
     for t, weight, log in zip(points, weights, logs, strict=True):
         probabilities += weight * np.exp(log - np.log1p(-coins * t)) * coins
     return probabilities
 
 
 def permute_and_flip_log_probability(exponents: Floats, chosen: int) -> float:
-    """Log-probability of one candidate, also of one whose probability is below 1e-300.
-
-    Parameters
-    ----------
-    exponents : ndarray, shape (m,), float64
-        Rate times gap of each candidate.
-    chosen : int
-        Number of the candidate.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> round(permute_and_flip_log_probability(np.array([0.0, 1e4]), 1), 6)
-    -10000.693147
-    """
+    """Log-probability of one candidate of (m,) exponents, also of one below 1e-300."""
     coins = np.exp(-exponents)
     points, weights, logs = _product(coins)
     integral = (weights * np.exp(logs - np.log1p(-coins[chosen] * points))).sum()
@@ -100,7 +65,11 @@ def _product(coins: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def _panels(total: float) -> tuple[Floats, Floats]:
-    """Points and weights of quadrature over 0 to 1, on panels that double in width."""
+    """Points and weights of quadrature over 0 to 1, on panels that double in width.
+
+    The integrand falls about as exp(-t sum p). Each panel is as wide as its distance from 0, in
+    units of 1 / sum p; beyond 128 of them the integrand is below 1e-50.
+    """
     ends = np.append(0.0, 2.0 ** np.arange(8) / total)
     # A panel that is too narrow would have points that are rounded to 1.
     ends = np.append(ends[ends < _LAST_END], min(1.0, 2.0**7 / total))
@@ -111,48 +80,14 @@ def _panels(total: float) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True, slots=True)
 class MapLaw:
-    """Maps of one number of zones, with weights exp(rate score).
+    """Maps of one number of zones, with weights exp(rate score)."""
 
-    Parameters
-    ----------
-    log_sum : float
-        Log of the sum of all weights, ln Z.
-    expected_score : float
-        Mean score.
-    """
-
-    log_sum: float
-    expected_score: float
+    log_sum: float  # ln Z, Z the sum of all weights
+    expected_score: float  # mean score
 
 
 def map_law(scores: Integers, layout: Layout, zones: int, rate: float) -> MapLaw:
-    """Law of the maps of one number of zones and their prices.
-
-    Parameters
-    ----------
-    scores : ndarray, shape (bins, prices), int64
-        Score of each bin at each price. Private.
-    layout : Layout
-        Which maps there are.
-    zones : int
-        Number of zones, 1 to the number of bins.
-    rate : float
-        Positive.
-
-    Returns
-    -------
-    MapLaw
-        Private, as the scores.
-
-    Examples
-    --------
-    Two bins in one zone, prices with scores 0 and 2:
-
-    >>> from psd.mechanisms.zone_layouts import Runs
-    >>> law = map_law(np.array([[0, 1], [0, 1]]), Runs(2), 1, 0.5)
-    >>> round(law.log_sum, 6), round(law.expected_score, 6)
-    (1.313262, 1.462117)
-    """
+    """Law of the maps of one number of zones and their prices; scores: (bins, prices), private."""
     return _laws(scores, layout, [zones], rate)[0]
 
 
@@ -165,30 +100,15 @@ def _laws(scores: Integers, layout: Layout, zones: Sequence[int], rate: float) -
 def map_log_probability(
     scores: Integers, layout: Layout, zones: Sequence[int], rate: float, answer: Integers
 ) -> float:
-    """Log-probability of a map, where each number of zones has the same base measure.
+    """Log-probability of a map, (bins, 2) int64, zone and price of each bin; -inf for none.
 
-    Parameters
-    ----------
-    scores : ndarray, shape (bins, prices), int64
-        Score of each bin at each price. Private.
-    layout : Layout
-        Which maps there are.
-    zones : sequence of int
-        Numbers of zones that a map may have.
-    rate : float
-        Positive.
-    answer : ndarray, shape (bins, 2), int64
-        Numbers of zone and price of each bin.
-
-    Returns
-    -------
-    float
-        -inf if it is no map of the layout, or has another number of zones.
+    scores: (bins, prices) int64, private.
     """
     score = _score(scores, layout, zones, answer)
     if score is None:
         return -math.inf
     prices = scores.shape[1]
+    # Each number of zones has the same base measure.
     measures = [-math.log(layout.count(k)) - k * math.log(prices) for k in zones]
     laws = _laws(scores, layout, zones, rate)
     sums = [law.log_sum + measure for law, measure in zip(laws, measures, strict=True)]

@@ -19,32 +19,16 @@ _WORD_BITS = 64
 
 
 def draw_branch(enclosures: Callable[[int], Enclosures]) -> int:
-    """Draw a branch with probability proportional to its weight, exactly.
+    """Draw a branch with probability proportional to its weight, exactly; return its number.
 
-    Parameters
-    ----------
-    enclosures : callable
-        Weights of all branches at a precision in bits. Every weight is above 0, and the higher the
-        precision, the closer are both integers in relation to the sum of all weights.
-
-    Returns
-    -------
-    int
-        Number of the branch.
-
-    Notes
-    -----
-    By inversion of one uniform real number U in 0 to 1, of which only the first bits are drawn:
-    branch c is the one with F(c - 1) <= U < F(c), F(c) being the share of the branches up to c. The
-    shares lie between fractions that follow from the enclosures: with sums l and h of the lower
-    and upper ends up to c, and l' and h' of those behind it, l / (l + h') <= F(c) <= h / (h + l').
-    The branch is decided if these fractions leave no doubt for all U with the bits so far. If
-    they do not, the precision is doubled and as many bits are drawn. No weight is ever taken for 0.
-
-    Examples
-    --------
-    >>> draw_branch(lambda precision: [(1, 1)])
-    0
+    P1. The law is exact: by inversion of one uniform real number U in 0 to 1, of which only the
+    first bits are drawn: branch c is the one with F(c - 1) <= U < F(c), F(c) being the share of the
+    branches up to c. The shares lie between fractions that follow from the enclosures: with sums l
+    and h of the lower and upper ends up to c, and l' and h' of those behind it, l / (l + h') <=
+    F(c) <= h / (h + l'). The branch is decided if these fractions leave no doubt for all U with the
+    bits so far. If they do not, the precision is doubled and as many bits are drawn. Every weight
+    is above 0 and never taken for 0, and enclosures at a higher precision are closer in relation to
+    the sum of all, so the loop ends.
     """
     prefix, bits, precision = 0, 0, FIRST_PRECISION
     while True:
@@ -60,26 +44,7 @@ def draw_branch(enclosures: Callable[[int], Enclosures]) -> int:
 
 
 def decided_branch(weights: Enclosures, prefix: int, bits: int) -> int | None:
-    """Find the branch of all numbers that start with some bits; None if there may be two.
-
-    Parameters
-    ----------
-    weights : list of (int, int)
-        Lower and upper ends.
-    prefix, bits : int
-        First bits of the uniform number, and how many they are.
-
-    Returns
-    -------
-    int or None
-
-    Examples
-    --------
-    >>> [decided_branch([(1, 1), (3, 3)], prefix, 3) for prefix in range(8)]
-    [0, 0, 1, 1, 1, 1, 1, 1]
-    >>> [decided_branch([(1, 2), (3, 3)], prefix, 3) for prefix in range(8)]
-    [0, 0, None, None, 1, 1, 1, 1]
-    """
+    """Find the branch of all numbers that start with a prefix of bits; None if undecided."""
     low = list(accumulate(weight for weight, _ in weights))
     high = list(accumulate(weight for _, weight in weights))
 

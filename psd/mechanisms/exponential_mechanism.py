@@ -35,48 +35,26 @@ _WORD_BITS = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Candidates:
-    """Intervals of integers with one score each, in groups.
+    """Intervals of integers with one score each, in groups."""
 
-    Parameters
-    ----------
-    group : ndarray, shape (m,), int64
-        Group of each interval, ascending; every group from 0 on has a candidate.
-    first : ndarray, shape (m,), int64
-        First candidate of each interval.
-    length : ndarray, shape (m,), int64
-        Candidates in each interval, 0 or more.
-    score : ndarray, shape (m,), int64
-        Score of all candidates of the interval. **Private.**
-    """
-
+    # (m,) int64; group of each interval, ascending; every group from 0 on has a candidate.
     group: Integers
-    first: Integers
-    length: Integers
-    score: Integers
+    first: Integers  # (m,) int64; first candidate of each interval
+    length: Integers  # (m,) int64; candidates in each interval, 0 or more
+    score: Integers  # (m,) int64, private; score of all candidates of the interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ExponentialMechanism:
     """One candidate of each group, with weights exp(epsilon score / (2 sensitivity)).
 
-    Guarantees
-    ----------
-    - The selection of a group is epsilon-private if one unit of privacy changes no score of it
-      by more than the sensitivity; see `exponential` for the exact law and its proof.
-
-    Parameters
-    ----------
-    candidates : Candidates
-        Public candidates with **private** scores.
-    epsilon : ndarray, shape (g,), int64
-        Nano-epsilon of each group's selection, above 0. **Public.**
-    sensitivity : ndarray, shape (g,), int64
-        Largest change of any score of the group by one unit of privacy, above 0. **Public.**
+    P1. The selection of a group is epsilon-private if one unit of privacy changes no score of it by
+    more than the sensitivity; see `exponential` for the exact law and its proof.
     """
 
-    candidates: Candidates
-    epsilon: Integers
-    sensitivity: Integers
+    candidates: Candidates  # private scores
+    epsilon: Integers  # (g,) int64; nano-epsilon of each group's selection, above 0
+    sensitivity: Integers  # (g,) int64; largest change of a score of the group by one unit, above 0
 
     @staticmethod
     def neighbours() -> tuple[ExponentialMechanism, ExponentialMechanism]:
@@ -111,11 +89,9 @@ class ExponentialMechanism:
         return exponential(self.candidates, self.epsilon, self.sensitivity)
 
     def log_probability(self, answer: Integers) -> NDArray[np.float64]:
-        """Compute the log-probability of the answer of each group; -inf for another number.
-
-        It is computed from the epsilons and sensitivities, independently of the integers that
-        `sample` uses, so an audit can compare the two.
-        """
+        """Compute the log-probability of the answer of each group; -inf for another number."""
+        # From epsilons and sensitivities, independently of the integers that `sample` uses, so an
+        # audit can compare the two.
         group, length = self.candidates.group, self.candidates.length
         best = np.full(len(self.epsilon), np.iinfo(np.int64).min)
         np.maximum.at(best, group[length > 0], self.candidates.score[length > 0])
@@ -152,29 +128,14 @@ mechanism = ExponentialMechanism
 def exponential(candidates: Candidates, epsilon: Integers, sensitivity: Integers) -> Integers:
     """Select one candidate per group by the exponential mechanism.
 
-    Guarantees
-    ----------
-    - P(c) is proportional to exp(-a * gap(c)) exactly. The gap is the distance to the best score
-      of the group, cut at the integer where a * gap passes 64 (but not below 1), and a is
-      the rate epsilon / (2 * sensitivity), at most 64 and rounded down to a multiple of 2**-50.
-    - Only integers decide an outcome; every candidate of a group has a positive probability.
+    epsilon, sensitivity: (g,) int64, of each group, above 0, public; returns (g,) int64.
 
-    Parameters
-    ----------
-    candidates : Candidates
-        Candidates to select from.
-    epsilon : ndarray, shape (g,), int64
-        Nano-epsilon of each group's selection, above 0. **Public.**
-    sensitivity : ndarray, shape (g,), int64
-        Largest change of any score of the group by one unit of privacy, above 0. **Public.**
+    P2. P(c) is proportional to exp(-a * gap(c)) exactly. The gap is the distance to the best score
+    of the group, cut at the integer where a * gap passes 64 (but not below 1), and a is the rate
+    epsilon / (2 * sensitivity), at most 64 and rounded down to a multiple of 2**-50.
 
-    Returns
-    -------
-    ndarray, shape (g,), int64
-        The selected candidates.
+    P3. Only integers decide an outcome; every candidate of a group has a positive probability.
 
-    Notes
-    -----
     Privacy: a score that is cut at a fixed depth below the best keeps its sensitivity, since the
     maximum of two functions that change by at most s changes by at most s. So this is the
     exponential mechanism of a score of the same sensitivity [1]_. A rate that is rounded down only
@@ -191,13 +152,6 @@ def exponential(candidates: Candidates, epsilon: Integers, sensitivity: Integers
     References
     ----------
     .. [1] McSherry, Talwar. "Mechanism Design via Differential Privacy." FOCS 2007, theorem 6.
-
-    Examples
-    --------
-    >>> one = np.array([0]), np.array([7]), np.array([1]), np.array([-3])
-    >>> only = Candidates(group=one[0], first=one[1], length=one[2], score=one[3])
-    >>> exponential(only, np.array([10**9]), np.array([1]))
-    array([7])
     """
     if (candidates.length < 0).any():
         raise ValueError("an interval of candidates has a negative length")
@@ -248,13 +202,12 @@ def _proposed(
     starts: NDArray[np.intp],
     stops: NDArray[np.intp],
 ) -> tuple[NDArray[np.intp], Integers]:
-    """Draw a point below the weight of each group; return its interval and its offset in that.
-
-    Running totals wrap modulo 2**64; differences within a group do not.
-    """
+    """Draw a point below the weight of each group; return its interval and its offset in that."""
+    # Running totals wrap modulo 2**64; differences within a group do not.
     base = before[starts]
     point = uniform_below(total[stops - 1] - base).view(np.uint64)
     low, high = starts.copy(), stops - 1
+    # Bisection in all groups at once.
     while (low < high).any():
         middle = (low + high) // 2
         beyond = total[middle] - base <= point

@@ -31,20 +31,12 @@ _LOW = (1 << _HALF) - 1
 class ExponentialTable:
     """Integers w with w <= 2**bits exp(-rate gap) < w + error, for gaps 0, 1, 2, ...
 
-    Parameters
-    ----------
-    numerator, denominator : int
-        The rate is their quotient. Positive. **Public.**
-    bits : int
-        Precision, positive. **Public.**
-
-    Notes
-    -----
-    The i-th table has the weights of j 2**(10 i), j below 1,024, so that a weight is the product of
-    one entry of each. Let a <= A < a + e and b <= B < b + f with A and B at most 2**bits. Then
-    floor(a b / 2**bits) <= A B / 2**bits < a b / 2**bits + e + f + e f / 2**bits, which is less
-    than the floor plus e + f + 2, since e f is below 2**bits. Gaps that the tables do not cover
-    have a weight below exp(-bits) 2**bits, which is below 1: it lies between 0 and the error.
+    P1. The enclosure holds. The i-th table has the weights of j 2**(10 i), j below 1,024, so that a
+    weight is the product of one entry of each. Let a <= A < a + e and b <= B < b + f with A and B
+    at most 2**bits. Then floor(a b / 2**bits) <= A B / 2**bits < a b / 2**bits + e + f + e f /
+    2**bits, which is less than the floor plus e + f + 2, since e f is below 2**bits. Gaps that the
+    tables do not cover have a weight below exp(-bits) 2**bits, which is below 1: it lies between 0
+    and the error.
     """
 
     def __init__(self, numerator: int, denominator: int, bits: int) -> None:

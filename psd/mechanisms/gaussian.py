@@ -3,6 +3,11 @@
 `GaussianMechanism` adds it to counts. There are two samplers of the same law: one inverts a table
 of certified thresholds, the other is the rejection sampler of Canonne, Kamath and Steinke, for a
 large sigma and for many variances.
+
+References
+----------
+.. [1] C. Canonne, G. Kamath, T. Steinke, "The Discrete Gaussian for Differential Privacy",
+   NeurIPS 2020, arXiv:2004.00010, theorem 4 and section 5.3.
 """
 
 from __future__ import annotations
@@ -47,29 +52,13 @@ _SHORT_RUN = 2**10
 class GaussianMechanism:
     """Counts plus discrete Gaussian noise of parameter s = squared_sensitivity / (2 rho).
 
-    Guarantees
-    ----------
-    - If the count of an answer differs by d on two data sets, its draw is
-      (d^2 rho / squared_sensitivity)-zCDP [1]_, and the draws of all answers together have the sum.
-
-    Parameters
-    ----------
-    true : ndarray, shape (n,), int64
-        Counts. **Private.**
-    rho : ndarray, shape (n,), int64
-        Rho of each count in units of 1e-12, above 0. **Public.**
-    squared_sensitivity : int
-        Square of the change for which rho is charged, above 0. **Public.**
-
-    References
-    ----------
-    .. [1] C. Canonne, G. Kamath, T. Steinke, "The Discrete Gaussian for Differential Privacy",
-       NeurIPS 2020, arXiv:2004.00010, theorem 4.
+    P1. If the count of an answer differs by d on two data sets, its draw is (d^2 rho /
+    squared_sensitivity)-zCDP [1]_, and the draws of all answers together have the sum.
     """
 
-    true: Integers
-    rho: Integers
-    squared_sensitivity: int
+    true: Integers  # (n,) int64, private; counts
+    rho: Integers  # (n,) int64; rho of each count in units of 1e-12, above 0
+    squared_sensitivity: int  # square of the change for which rho is charged, above 0
 
     noise_law: ClassVar[str] = DISCRETE_GAUSSIAN
 
@@ -114,55 +103,25 @@ mechanism = GaussianMechanism
 
 
 def discrete_gaussian(numerator: int, denominator: int, size: int) -> Integers:
-    """Draw discrete Gaussian noise of one parameter.
+    """Draw discrete Gaussian noise of one public parameter s, sigma up to 2**56.
 
-    Guarantees
-    ----------
-    - P(X = x) is proportional to exp(-x^2 / (2 s)) exactly, s = numerator / denominator.
-    - Draws are independent of each other and of all earlier calls, also in forked processes.
-    - Only integers decide an outcome, and every random bit comes from `os.urandom`.
+    Returns (size,) int64, below 2**62 in magnitude. A draw beyond raises OverflowError; that
+    depends on no data, and its probability is below exp(-2**11). Below 1, s is larger than the
+    variance.
 
-    Parameters
-    ----------
-    numerator, denominator : int
-        s = sigma^2 is their quotient. Positive, of any size. Below 1, s is larger than the
-        variance. **Public.**
-    size : int
-        Number of draws. **Public.**
+    P2. P(X = x) is proportional to exp(-x^2 / (2 s)) exactly, s = numerator / denominator.
 
-    Returns
-    -------
-    ndarray, shape (size,), int64
-        The noise, below 2**62 in magnitude.
+    P3. Draws are independent of each other and of all earlier calls, also in forked processes.
 
-    Raises
-    ------
-    ParameterError
-        The numerator or the denominator is not positive, or sigma is above 2**56.
-    OverflowError
-        A draw reached 2**62. That does not depend on any data; its probability is below
-        exp(-2**11) per draw.
+    P4. Only integers decide an outcome, and every random bit comes from `os.urandom`.
 
-    Notes
-    -----
     Up to sigma = 2**12, one word of 64 bits gives one draw: 63 bits decide the magnitude by
     inversion, see `psd.mechanisms.inversion.invert`, and the last bit decides the sign. The table
     is cached for later calls. For a larger sigma, and if the table would be too long for the number
-    of draws, Algorithm 3 of [1]_ is used: a draw Y of discrete Laplace noise of scale
-    t = floor(sigma) + 1 is kept with probability exp(-(|Y| - s / t)^2 / (2 s)). The product with
+    of draws, Algorithm 3 of [1]_ is used: a draw Y of discrete Laplace noise of scale t =
+    floor(sigma) + 1 is kept with probability exp(-(|Y| - s / t)^2 / (2 s)). The product with
     exp(-|Y| / t) is exp(-Y^2 / (2 s)) up to a constant. Time is not constant: it depends on the
     draws.
-
-    References
-    ----------
-    .. [1] C. Canonne, G. Kamath, T. Steinke, "The Discrete Gaussian for Differential Privacy",
-       NeurIPS 2020, arXiv:2004.00010, section 5.3.
-
-    Examples
-    --------
-    >>> noise = discrete_gaussian(10, 3, size=5)
-    >>> noise.shape, noise.dtype
-    ((5,), dtype('int64'))
     """
     numerator, denominator = _lowest_terms(numerator, denominator)
     noise = np.empty(size, dtype=np.int64)
@@ -178,37 +137,13 @@ def discrete_gaussian(numerator: int, denominator: int, size: int) -> Integers:
 def discrete_gaussian_each(numerator: int, denominators: Integers) -> Integers:
     """Draw discrete Gaussian noise, each draw with its own parameter.
 
-    Guarantees
-    ----------
-    - The i-th draw has the law of `discrete_gaussian` at numerator / denominators[i], exactly.
+    denominators: (n,) int64, public; returns (n,) int64, below 2**62 in magnitude.
 
-    Parameters
-    ----------
-    numerator : int
-        Positive, of any size. **Public.**
-    denominators : ndarray, shape (n,), int64
-        sigma^2 is the numerator over the denominator. Positive. **Public.**
+    P5. The i-th draw has the law of `discrete_gaussian` at numerator / denominators[i], exactly.
 
-    Returns
-    -------
-    ndarray, shape (n,), int64
-        The noise, independent, below 2**62 in magnitude.
-
-    Raises
-    ------
-    ParameterError, OverflowError
-        As `discrete_gaussian`.
-
-    Notes
-    -----
     Draws of equal parameters are drawn together, as those of the levels of a tree. If there are
     many parameters, all draws are by rejection. The order is a function of the parameters, which
     are public.
-
-    Examples
-    --------
-    >>> discrete_gaussian_each(10, np.array([3, 10**9])).shape
-    (2,)
     """
     different, which, counts = np.unique(denominators, return_inverse=True, return_counts=True)
     noise = np.empty(denominators.size, dtype=np.int64)

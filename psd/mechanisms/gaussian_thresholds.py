@@ -21,27 +21,18 @@ class GaussianSurvival:
 
     The excess of |X| over a value has a law of its own for each value. So the table goes on until
     the probabilities are below 2**-63, and more bits decide a word that ties with an entry.
-
-    Attributes
-    ----------
-    numerator, denominator : int
-        s = sigma^2 is their quotient. Positive, of any size. **Public.**
     """
 
-    numerator: int
+    numerator: int  # s is numerator / denominator, positive, of any size
     denominator: int
 
     has_geometric_excess: ClassVar[bool] = False
 
     def floor(self, k: int, bits: int) -> int:
-        """Compute the floor of 2**bits * P(|X| >= k), k >= 1.
-
-        Notes
-        -----
-        If 2**bits * P(|X| >= k) were a whole number, the loop would not end, and nothing would be
-        drawn. No rational s is known for which it is one.
-        """
+        """Compute the floor of 2**bits * P(|X| >= k), k >= 1."""
         guard = _GUARD_BITS
+        # If 2**bits * P(|X| >= k) were a whole number, the loop would not end, and nothing would be
+        # drawn. No rational s is known for which it is one.
         while True:
             low, high = self._enclosures(bits + guard)
             at = min(k, len(low)) - 1  # the last lower end is 0, as are all beyond it
@@ -50,10 +41,7 @@ class GaussianSurvival:
             guard *= 2
 
     def entries(self, guard: int) -> list[int] | None:
-        """List the floors of 2**63 * P(|X| >= k), k = 1, 2, ..., up to the first that is 0.
-
-        None if the guard bits do not decide one of them.
-        """
+        """List the floors of 2**63 * P(|X| >= k) up to the first 0; None if undecided."""
         guard += _MORE_BITS
         entries = []
         for low, high in zip(*self._enclosures(WORD_BITS + guard), strict=True):
@@ -65,13 +53,11 @@ class GaussianSurvival:
         return None
 
     def _enclosures(self, bits: int) -> tuple[list[int], list[int]]:
-        """Enclose 2**bits * P(|X| >= k), k = 1, 2, ..., until the lower end of a weight is 0.
-
-        With w(j) = exp(-j^2 / (2 s)) and A(k) the sum of w(j) over j >= k, the probability is
-        2 A(k) / (1 + 2 A(1)).
-        """
+        """Enclose 2**bits * P(|X| >= k), k = 1, 2, ..., until the lower end of a weight is 0."""
         unit = 1 << bits
         low, high = (self._sums(weights) for weights in zip(*self._weights(bits), strict=True))
+        # With w(j) = exp(-j^2 / (2 s)) and A(k) the sum of w(j) over j >= k, the probability is 2
+        # A(k) / (1 + 2 A(1)).
         low_total, high_total = unit + 2 * low[0], unit + 2 * high[0]
         return (
             [(2 * a << bits) // high_total for a in low],
@@ -85,9 +71,7 @@ class GaussianSurvival:
     def _weights(self, bits: int) -> Iterator[tuple[int, int]]:
         """Enclose 2**bits * w(j), j = 1, 2, ...; the last has all later weights in its upper end.
 
-        Notes
-        -----
-        The ratio w(j + 1) / w(j) is exp(-(2 j + 1) / (2 s)), and the ratio of two of these is
+        P1. The ratio w(j + 1) / w(j) is exp(-(2 j + 1) / (2 s)), and the ratio of two of these is
         exp(-1 / s). Low ends are rounded down and high ends up. Ratios fall, so all weights from
         one on add up to at most that weight over 1 minus its ratio.
         """

@@ -19,28 +19,13 @@ Attempt = Callable[[NDArray[np.intp]], tuple[Integers, NDArray[np.bool_]]]
 def geometric_each(numerators: Integers, denominators: Integers) -> Integers:
     """Draw G with P(G >= k) = exp(-k * denominator / numerator), each with its own scale.
 
-    Parameters
-    ----------
-    numerators, denominators : ndarray, shape (n,), int64
-        The scales are their quotients. Positive, and n >= 1. **Public.**
+    numerators, denominators: (n,) int64, positive, public; returns (n,) int64, below 2**62.
 
-    Returns
-    -------
-    ndarray, shape (n,), int64
-        Independent draws, below 2**62.
-
-    Raises
-    ------
-    OverflowError
-        A draw reached 2**62.
-
-    Notes
-    -----
-    From Algorithm 2 of [1]_. For the scale t / s, let U be uniform over [0, t) and
-    accepted with probability exp(-U / t), and let P(V >= k) = exp(-k). Then P(U + t V = x) is
-    proportional to exp(-x / t) for every x >= 0, so that P(U + t V >= x) = exp(-x / t), and
-    G = floor((U + t V) / s) has P(G >= k) = P(U + t V >= k s) = exp(-k s / t). The fraction need
-    not be in lowest terms.
+    P1. The law is exact. From Algorithm 2 of [1]_. For the scale t / s, let U be uniform over [0,
+    t) and accepted with probability exp(-U / t), and let P(V >= k) = exp(-k). Then P(U + t V = x)
+    is proportional to exp(-x / t) for every x >= 0, so that P(U + t V >= x) = exp(-x / t), and G =
+    floor((U + t V) / s) has P(G >= k) = P(U + t V >= k s) = exp(-k s / t). The fraction need not be
+    in lowest terms.
 
     References
     ----------

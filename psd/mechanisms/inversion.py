@@ -12,28 +12,16 @@ _UNIT = Survival(1, 1, two_sided=False)
 def invert(words: NDArray[np.uint64], law: Law) -> NDArray[np.int64]:
     """Turn uniform 63-bit words into draws of a law, up to the length of its table.
 
-    Parameters
-    ----------
-    words : ndarray, shape (n,), uint64
-        Independent and uniform over [0, 2**63).
-    law : Survival or GaussianSurvival
-        Law to draw from; its scale, or sigma, is at most `MAX_TABLE_SCALE`.
+    words: (n,) uint64, uniform over [0, 2**63); returns (n,) int64. For a law with a geometric
+    excess it is the law of min(X, m), m the length of the table; a draw of m needs an independent
+    excess, see `psd.mechanisms.certified_thresholds.Survival`.
 
-    Returns
-    -------
-    ndarray, shape (n,), int64
-        Independent draws, each with exactly the law. For a law with a geometric excess it is the
-        law of min(X, m), where m is the length of the table; a draw of m needs an independent
-        excess, see `Survival`.
-
-    Notes
-    -----
-    Take a word W as the first 63 bits of a uniform real number R in [0, 1), and let
-    S_k = P(X >= k). By inversion [1]_ the number of k with R < S_k has the law. Let T_k be the
-    floor of 2**63 * S_k. If W < T_k then R < (W + 1) / 2**63 <= S_k; if W > T_k then
-    R >= W / 2**63 >= (T_k + 1) / 2**63 > S_k. So only W = T_k leaves k undecided. Then
-    more bits of R are read until they differ from the expansion of S_k. If R < S_k, k + 1 may be
-    undecided as well, where entries are equal or the table has ended.
+    P1. The law is exact. Take a word W as the first 63 bits of a uniform real number R in [0, 1),
+    and let S_k = P(X >= k). By inversion [1]_ the number of k with R < S_k has the law. Let T_k be
+    the floor of 2**63 * S_k. If W < T_k then R < (W + 1) / 2**63 <= S_k; if W > T_k then R >= W /
+    2**63 >= (T_k + 1) / 2**63 > S_k. So only W = T_k leaves k undecided. Then more bits of R are
+    read until they differ from the expansion of S_k. If R < S_k, k + 1 may be undecided as well,
+    where entries are equal or the table has ended.
 
     References
     ----------

@@ -3,6 +3,13 @@
 `LaplaceMechanism` adds it to counts. There are two samplers of the same law: `discrete_laplace`
 has one scale for all draws and inverts a table of certified thresholds; `discrete_laplace_each`
 has one scale per draw and uses rejection.
+
+References
+----------
+.. [1] Ghosh, Roughgarden, Sundararajan. "Universally Utility-Maximizing Privacy Mechanisms."
+   STOC 2009. https://doi.org/10.1145/1536414.1536464
+.. [2] C. Canonne, G. Kamath, T. Steinke, "The Discrete Gaussian for Differential Privacy",
+   NeurIPS 2020, arXiv:2004.00010, section 5.2.
 """
 
 from __future__ import annotations
@@ -45,29 +52,13 @@ _SHORT_RUN = 2**10
 class LaplaceMechanism:
     """Counts plus discrete Laplace noise of scale sensitivity / epsilon.
 
-    Guarantees
-    ----------
-    - If the counts of two data sets differ by d in sum over the answers, weighted by their
-      epsilons, the loss is at most d / sensitivity [1]_.
-
-    Parameters
-    ----------
-    true : ndarray, shape (n,), int64
-        Counts. **Private.**
-    epsilon : ndarray, shape (n,), int64
-        Nano-epsilon of each count, above 0. **Public.**
-    sensitivity : int
-        Largest change of the counts, in sum, by one unit of privacy. **Public.**
-
-    References
-    ----------
-    .. [1] Ghosh, Roughgarden, Sundararajan. "Universally Utility-Maximizing Privacy Mechanisms."
-       STOC 2009. https://doi.org/10.1145/1536414.1536464
+    P1. If the counts of two data sets differ by d in sum over the answers, weighted by their
+    epsilons, the loss is at most d / sensitivity [1]_.
     """
 
-    true: Integers
-    epsilon: Integers
-    sensitivity: int
+    true: Integers  # (n,) int64, private; counts
+    epsilon: Integers  # (n,) int64; nano-epsilon of each count, above 0
+    sensitivity: int  # largest change of the counts, in sum, by one unit of privacy
 
     noise_law: ClassVar[str] = DISCRETE_LAPLACE
 
@@ -115,37 +106,19 @@ def noise_of_scales(numerator: int, denominators: Integers) -> Integers:
 
 
 def discrete_laplace(numerator: int, denominator: int, size: int) -> Integers:
-    """Draw discrete Laplace noise of one scale.
+    """Draw discrete Laplace noise of one public scale.
 
-    Guarantees
-    ----------
-    - P(X = x) = (1 - q) / (1 + q) * q**abs(x) exactly, q = exp(-denominator / numerator).
-    - Draws are independent of each other and of all earlier calls, also in forked processes.
-    - Only integers decide an outcome, and every random bit comes from `os.urandom`.
+    Returns (size,) int64, below 2**62 in magnitude. A draw beyond raises OverflowError. That
+    depends on no data; its probability per draw is about exp(-2**62 / scale), which is below
+    exp(-2**20) for scales up to 2**42, and 1 % at 10**18. Strictly, this cut of the law costs a
+    delta of that order.
 
-    Parameters
-    ----------
-    numerator, denominator : int
-        The scale is their quotient. Positive, and below 2**63 in lowest terms. **Public.**
-    size : int
-        Number of draws. **Public.**
+    P2. P(X = x) = (1 - q) / (1 + q) * q**abs(x) exactly, q = exp(-denominator / numerator).
 
-    Returns
-    -------
-    ndarray, shape (size,), int64
-        The noise, below 2**62 in magnitude.
+    P3. Draws are independent of each other and of all earlier calls, also in forked processes.
 
-    Raises
-    ------
-    ValueError
-        The numerator or the denominator is out of range.
-    OverflowError
-        A draw reached 2**62. That does not depend on any data; its probability per draw is
-        about exp(-2**62 / scale), which is below exp(-2**20) for scales up to 2**42, and 1 % at
-        10**18. Strictly, this cut of the law costs a delta of that order.
+    P4. Only integers decide an outcome, and every random bit comes from `os.urandom`.
 
-    Notes
-    -----
     One word of 64 bits gives one draw. 63 bits decide the magnitude M by inversion, see
     `psd.mechanisms.inversion.invert`. The last bit, which is independent of them, decides the sign.
     The magnitude has P(M >= k) = 2 q**k / (1 + q) for k >= 1, and so P(M = 0) = (1 - q) / (1 + q)
@@ -155,19 +128,6 @@ def discrete_laplace(numerator: int, denominator: int, size: int) -> Integers:
     The table is built for scales up to 2**12 and cached for later calls. For larger scales, and if
     the table would be too long for the number of draws, the draws are those of
     `discrete_laplace_each`, which have the same law. Time is not constant: it depends on the draws.
-
-    References
-    ----------
-    .. [1] L. Devroye, "Non-Uniform Random Variate Generation", Springer, 1986,
-       doi:10.1007/978-1-4613-8643-8, section III.2.
-    .. [2] C. Canonne, G. Kamath, T. Steinke, "The Discrete Gaussian for Differential Privacy",
-       NeurIPS 2020, arXiv:2004.00010, section 5.2.
-
-    Examples
-    --------
-    >>> noise = discrete_laplace(10, 3, size=5)
-    >>> noise.shape, noise.dtype
-    ((5,), dtype('int64'))
     """
     numerator, denominator = _lowest_terms(numerator, denominator)
     noise = np.empty(size, dtype=np.int64)
@@ -180,34 +140,15 @@ def discrete_laplace(numerator: int, denominator: int, size: int) -> Integers:
 def discrete_laplace_each(numerators: Integers, denominators: Integers) -> Integers:
     """Draw discrete Laplace noise, each draw with its own scale.
 
-    Guarantees
-    ----------
-    - The i-th draw has the law of `discrete_laplace` at scale numerators[i] / denominators[i],
-      exactly, whether or not the fraction is in lowest terms.
-    - No product wraps: a product that does not fit into int64 is computed in Python integers.
+    numerators, denominators: (n,) int64, positive, public; returns (n,) int64, below 2**62 in
+    magnitude.
 
-    Parameters
-    ----------
-    numerators, denominators : ndarray, shape (n,), int64
-        The scales are their quotients. Positive. **Public.**
+    P5. The i-th draw has the law of `discrete_laplace` at scale numerators[i] / denominators[i],
+    exactly, whether or not the fraction is in lowest terms.
 
-    Returns
-    -------
-    ndarray, shape (n,), int64
-        The noise, independent, below 2**62 in magnitude.
+    P6. No product wraps: a product that does not fit into int64 is computed in Python integers.
 
-    Raises
-    ------
-    TypeError
-        An array does not have integers that fit into int64.
-    ValueError
-        The shapes differ, or a numerator or a denominator is not positive.
-    OverflowError
-        A draw reached 2**62, as for `discrete_laplace`.
-
-    Notes
-    -----
-    Algorithm 2 of [1]_ runs on all elements at once, and repeats only those that are not accepted.
+    Algorithm 2 of [2]_ runs on all elements at once, and repeats only those that are not accepted.
     The magnitude is geometric, see `psd.mechanisms.geometric.geometric_each`. A fair sign makes it
     two-sided. A zero with a negative sign is rejected and drawn again, so zero is not counted
     twice: P(X = x) is proportional to q**abs(x) / 2 for every x, zero included.
@@ -216,16 +157,6 @@ def discrete_laplace_each(numerators: Integers, denominators: Integers) -> Integ
     `discrete_laplace`; so are a few scales in any order, sorted by scale. The order is a function
     of the scales, which are public, and each draw has the law of its own scale and is independent
     of the others. Time is not constant: it depends on the draws.
-
-    References
-    ----------
-    .. [1] C. Canonne, G. Kamath, T. Steinke, "The Discrete Gaussian for Differential Privacy",
-       NeurIPS 2020, arXiv:2004.00010, section 5.2, Algorithm 2.
-
-    Examples
-    --------
-    >>> discrete_laplace_each(np.array([10, 1]), np.array([3, 10**9])).shape
-    (2,)
     """
     numerators, denominators = checked_pair(numerators, denominators, least_numerator=1)
     if _has_long_runs(numerators, denominators):

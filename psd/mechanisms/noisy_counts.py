@@ -16,16 +16,9 @@ __all__ = ["count_mechanism"]
 
 
 def count_mechanism(noise: CountNoise, true: Integers, loss: Integers) -> Mechanism[Integers]:
-    """Counts plus noise of a law.
+    """Counts plus noise of a law, whose factor is 1.
 
-    Parameters
-    ----------
-    noise : CountNoise
-        Law and sensitivity; its factor is 1. **Public.**
-    true : ndarray, shape (n,), int64
-        Counts. **Private.**
-    loss : ndarray, shape (n,), int64
-        Loss of each count in parts of the measure of the noise, above 0. **Public.**
+    true: (n,) int64, private; loss: (n,) int64, in parts of the measure of the noise, above 0.
     """
     return _MECHANISMS[noise.law](noise, true, loss)
 

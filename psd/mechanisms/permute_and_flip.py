@@ -25,27 +25,8 @@ _DEEPEST = 2**62
 
 
 def choice_rate(epsilon: int, sensitivity: int, is_monotone: bool) -> tuple[int, int]:
-    """Rate by which the weight exp(rate score) grows with the score, as a fraction.
-
-    Parameters
-    ----------
-    epsilon : int
-        Nano-epsilon of the choice, above 0. **Public.**
-    sensitivity : int
-        Largest change of any score by one unit of privacy, 1 to 2**32. **Public.**
-    is_monotone : bool
-        Whether one unit more never lowers any score. **Public.**
-
-    Returns
-    -------
-    numerator, denominator : int
-        epsilon / sensitivity if the scores are monotone, half of it otherwise; in lowest terms.
-
-    Examples
-    --------
-    >>> choice_rate(500_000_000, 2, True), choice_rate(500_000_000, 2, False)
-    ((1, 4), (1, 8))
-    """
+    """Rate by which the weight exp(rate score) grows with the score, in lowest terms."""
+    # epsilon / sensitivity if one unit more lowers no score (monotone), else half of it.
     denominator = sensitivity * NANO * (1 if is_monotone else 2)
     common = math.gcd(epsilon, denominator)
     return epsilon // common, denominator // common
@@ -58,33 +39,17 @@ class PermuteAndFlip:
     The gap of a candidate is the distance of its score to the best score. The rate is that of
     `choice_rate`.
 
-    Guarantees
-    ----------
-    - The choice is epsilon-private under adding or removing one unit, and under every change that
-      moves no score by more than the sensitivity and, if the scores are monotone, all of them in
-      one direction (a bid that is raised or lowered). A unit that is replaced by any other costs
-      at most twice as much.
-    - The law is exact: the rate is a fraction of integers, rate times gap is cut at 2**62 alone,
-      and only integers decide. Every candidate has a positive probability; ties are broken by
-      chance.
+    P1. The choice is epsilon-private under adding or removing one unit, and under every change that
+    moves no score by more than the sensitivity and, if the scores are monotone, all of them in one
+    direction (a bid that is raised or lowered). A unit that is replaced by any other costs at most
+    twice as much.
 
-    Parameters
-    ----------
-    scores : ndarray, shape (m,), int64
-        Score of each candidate, m >= 1. **Private.**
-    epsilon : int
-        Nano-epsilon of the choice, above 0. **Public.**
-    sensitivity : int
-        Largest change of any score by one unit of privacy, 1 to 2**32. **Public.**
-    is_monotone : bool
-        Whether one unit more never lowers any score. **Public.**
+    P2. The law is exact: the rate is a fraction of integers, rate times gap is cut at 2**62 alone,
+    and only integers decide. Every candidate has a positive probability; ties are broken by chance.
 
-    Notes
-    -----
     Law: all coins are independent of the order, so the first true one in random order is a
-    uniformly random one of the true coins. With p_s = exp(-rate gap_s),
-    P(i) = p_i * integral over t from 0 to 1 of prod (1 - p_s t) over s other than i, where t is the
-    place of i in the order.
+    uniformly random one of the true coins. With p_s = exp(-rate gap_s), P(i) = p_i * integral over
+    t from 0 to 1 of prod (1 - p_s t) over s other than i, where t is the place of i in the order.
 
     Proof. P(i) depends on differences of scores only. (1) Let the score of i be x above the best
     other one, u = exp(-rate x), c_s = exp(-rate (best other - score_s)), and
@@ -108,10 +73,10 @@ class PermuteAndFlip:
        selection", NeurIPS 2020, arXiv:2010.12603.
     """
 
-    scores: Integers
-    epsilon: int
-    sensitivity: int
-    is_monotone: bool
+    scores: Integers  # (m,) int64, private; score of each candidate, m >= 1
+    epsilon: int  # nano-epsilon of the choice, above 0
+    sensitivity: int  # largest change of any score by one unit of privacy, 1 to 2**32
+    is_monotone: bool  # whether one unit more never lowers any score
 
     score_axes: ClassVar[int] = 1
 

@@ -41,35 +41,15 @@ class PriceMaps:
     zone. The base measure is 1 / K for each of K numbers of zones, spread evenly over the maps
     and prices of that number. The rate is that of `psd.mechanisms.permute_and_flip.choice_rate`.
 
-    Guarantees
-    ----------
-    - The map is epsilon-private under adding or removing one unit, and under every change that
-      moves the score of no map by more than the sensitivity and, if the scores are monotone, all
-      of them in one direction (a bid that is raised or lowered in its place). A unit that is
-      replaced by any other, or a bid that also changes its place, costs at most twice as much.
-    - The law is exact: the rate is a fraction of integers, every weight lies between integers, and
-      bits of a uniform number are drawn, at more and more precision, until a branch is decided.
-      Every map has a positive probability.
+    P1. The map is epsilon-private under adding or removing one unit, and under every change that
+    moves the score of no map by more than the sensitivity and, if the scores are monotone, all of
+    them in one direction (a bid that is raised or lowered in its place). A unit that is replaced by
+    any other, or a bid that also changes its place, costs at most twice as much.
 
-    Parameters
-    ----------
-    scores : ndarray, shape (bins, prices), int64
-        Score of each bin at each price. **Private.**
-    zones : tuple of int
-        Numbers of zones that a map may have, ascending; each at least 1 and at most the number of
-        bins. **Public.**
-    layout : str
-        "runs" of the bins in their order, or the leaves of a pruned "halving-tree" over them; see
-        `psd.mechanisms.zone_layouts`. **Public.**
-    epsilon : int
-        Nano-epsilon of the choice, above 0. **Public.**
-    sensitivity : int
-        Largest change of the score of any map by one unit of privacy, 1 to 2**32. **Public.**
-    is_monotone : bool
-        Whether one unit more never lowers the score of any map. **Public.**
+    P2. The law is exact: the rate is a fraction of integers, every weight lies between integers,
+    and bits of a uniform number are drawn, at more and more precision, until a branch is decided.
+    Every map has a positive probability.
 
-    Notes
-    -----
     Proof. Let one unit move the score of map o by d(o), and w(o) be its weight. If all d(o) lie in
     0 to D, or all in -D to 0, then w(o) and the sum of all weights are multiplied by factors that
     lie both in 1 to exp(rate D), or both in exp(-rate D) to 1, so w(o) / sum changes by a factor
@@ -88,12 +68,12 @@ class PriceMaps:
        and section 4.2 (attribute auctions).
     """
 
-    scores: Integers
-    zones: tuple[int, ...]
-    layout: str
-    epsilon: int
-    sensitivity: int
-    is_monotone: bool
+    scores: Integers  # (bins, prices) int64, private; score of each bin at each price
+    zones: tuple[int, ...]  # numbers of zones that a map may have, ascending
+    layout: str  # "runs" of the bins in order, or leaves of a pruned "halving-tree" over them
+    epsilon: int  # nano-epsilon of the choice, above 0
+    sensitivity: int  # largest change of the score of any map by one unit of privacy, 1 to 2**32
+    is_monotone: bool  # whether one unit more never lowers the score of any map
 
     score_axes: ClassVar[int] = 2
 
@@ -222,25 +202,12 @@ class Total:
 class MapWeights:
     """Sums of weights exp(rate score) over maps, at one precision.
 
-    Parameters
-    ----------
-    scores : ndarray, shape (bins, prices), int64
-        Scores add up over the bins of a zone and over the zones of a map. **Private.**
-    layout : Layout
-        Which maps there are. **Public.**
-    zones : tuple of int
-        Numbers of zones, ascending. **Public.**
-    rate : tuple of int
-        Numerator and denominator. **Public.**
-    precision : int
-        Bits behind the point of the sum of a zone, which is at least 1. **Public.**
+    scores: (bins, prices) int64, private; all else public.
 
-    Notes
-    -----
-    A zone's sum over prices, relative to its best price, is at least 1. So is that of maps,
-    relative to the best map, and it is at most the number of maps, n. Weights exp(-rate gap) that
-    maps are multiplied by have precision + bits(n) bits, so that sums are known to about
-    2**-precision of themselves.
+    P3. Sums are known to about 2**-precision of themselves. A zone's sum over prices, relative to
+    its best price, is at least 1. So is that of maps, relative to the best map, and it is at most
+    the number of maps, n. Weights exp(-rate gap) that maps are multiplied by have precision +
+    bits(n) bits.
     """
 
     def __init__(
@@ -258,10 +225,8 @@ class MapWeights:
         self._totals = self._sums()
 
     def numbers(self) -> Enclosures:
-        """Weights of the numbers of zones; each number has the same base measure, as all its maps.
-
-        So the sum over the maps of a number is divided by how many they are.
-        """
+        """Weights of the numbers of zones; each has the same base measure, as all its maps."""
+        # So the sum over the maps of a number is divided by how many they are.
         common = math.lcm(*self._maps.values())
         totals = [self._totals((k, 0, self._layout.bins)) for k in self._zones]
         shares = [common // self._maps[k] for k in self._zones]

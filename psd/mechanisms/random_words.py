@@ -32,28 +32,7 @@ _SOURCE: ContextVar[Callable[[int], bytes] | None] = ContextVar("_SOURCE", defau
 
 
 def random_words(size: int) -> NDArray[np.uint64]:
-    """Draw uniform 64-bit words from the operating system.
-
-    Parameters
-    ----------
-    size : int
-        Number of words. **Public.**
-
-    Returns
-    -------
-    ndarray, shape (size,), uint64
-        Independent and uniform over [0, 2**64); read-only.
-
-    Raises
-    ------
-    RandomnessError
-        The operating system gives no randomness. No other source is used.
-
-    Examples
-    --------
-    >>> random_words(3).shape
-    (3,)
-    """
+    """Draw uniform 64-bit words from the operating system alone, (size,) uint64, read-only."""
     return np.frombuffer(_random_bytes(8 * size), dtype=np.uint64)
 
 
@@ -68,13 +47,7 @@ def bytes_from(source: Callable[[int], bytes]) -> Iterator[None]:
     """Draw with bytes that were stored first, in this thread, until the block ends.
 
     A process that is killed after a draw can repeat it with the same bytes, instead of drawing
-    again.
-
-    Parameters
-    ----------
-    source : callable
-        Gives a number of bytes, each of which `system_bytes` made and no draw has used before,
-        unless that draw is repeated.
+    again. `system_bytes` made the bytes of the source, and no other draw has used them.
     """
     token = _SOURCE.set(source)
     try:
@@ -90,13 +63,7 @@ def _random_bytes(size: int) -> bytes:
 
 
 def system_bytes(size: int) -> bytes:
-    """Draw bytes from the operating system; no other source is used.
-
-    Raises
-    ------
-    RandomnessError
-        The operating system gives no randomness.
-    """
+    """Draw bytes from the operating system; no other source is used."""
     try:
         return os.urandom(size)
     except (OSError, NotImplementedError):
@@ -109,31 +76,11 @@ def system_bytes(size: int) -> bytes:
 def uniform_below(bounds: NDArray[np.uint64] | NDArray[np.int64]) -> NDArray[np.int64]:
     """Draw one uniform integer below each bound.
 
-    Parameters
-    ----------
-    bounds : ndarray, shape (n,), uint64 or int64
-        Each from 1 to 2**63.
+    bounds: (n,) uint64 or int64, each from 1 to 2**63; returns (n,) int64.
 
-    Returns
-    -------
-    ndarray, shape (n,), int64
-        Independent integers; the i-th is exactly uniform over [0, bounds[i]).
-
-    Raises
-    ------
-    ValueError
-        A bound lies outside 1 to 2**63.
-
-    Notes
-    -----
-    A word w with remainder r lies in the block [w - r, w - r + b). Blocks have b words each, so
-    the remainder is uniform given that w lies in a block that ends within the 2**64 words. Words
-    past the last such block, which are fewer than b, are drawn again.
-
-    Examples
-    --------
-    >>> uniform_below(np.array([1, 1, 1])).tolist()
-    [0, 0, 0]
+    P1. The law is exact. A word w with remainder r lies in the block [w - r, w - r + b). Blocks
+    have b words each, so the remainder is uniform given that w lies in a block that ends within the
+    2**64 words. Words past the last such block, which are fewer than b, are drawn again.
     """
     limits = bounds.astype(np.uint64)  # a negative bound wraps above 2**63, and is refused
     if limits.size and not 1 <= int(limits.min()) <= int(limits.max()) <= MAX_BOUND:

@@ -8,12 +8,7 @@ __all__ = ["SecureSampler"]
 
 
 class SecureSampler:
-    """Draws each mechanism by its own exact law.
-
-    Guarantees
-    ----------
-    - The sampler has no state: forked processes and repeated builds never share draws.
-    """
+    """Draws each mechanism by its exact law; without state, so forks share no draws."""
 
     __slots__ = ()
 

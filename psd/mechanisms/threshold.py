@@ -22,27 +22,15 @@ Integers = NDArray[np.int64]
 class ThresholdMechanism:
     """Whether each number plus discrete Laplace noise is above 0.
 
-    Guarantees
-    ----------
-    - The noise has scale numerator / denominator exactly. The noisy numbers are not returned: a
-      noisy number that is returned would have to be charged as a count.
-
-    Parameters
-    ----------
-    values : ndarray, shape (n,), int64
-        Numbers that are compared. **Private.**
-    numerator : int
-        The scales of the noise are numerator / denominator. Positive. **Public.**
-    denominator : ndarray, shape (n,), int64
-        Positive. **Public.**
-    cost : ndarray, shape (n,), int64
-        Nano-epsilon charged for the question that each comparison is a part of. Comparisons along
-        a path may share one charge, as those of a PrivTree do. **Public.**
+    P1. The noise has scale numerator / denominator exactly. The noisy numbers are not returned: a
+    noisy number that is returned would have to be charged as a count.
     """
 
-    values: Integers
+    values: Integers  # (n,) int64, private; numbers that are compared
     numerator: int
-    denominator: Integers
+    denominator: Integers  # (n,) int64; scales of the noise are numerator / denominator, positive
+    # (n,) int64; nano-epsilon of the question of each comparison. Comparisons along a path may
+    # share one charge, as those of a PrivTree do.
     cost: Integers
 
     @staticmethod
@@ -65,14 +53,10 @@ class ThresholdMechanism:
         return above
 
     def log_probability(self, answer: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Compute the log-probability of each outcome.
-
-        Notes
-        -----
-        P(v + L > 0) = P(L >= 1 - v), and the other outcome has P(L >= v). The upper tail at n is
-        q^n / (1 + q) for n above 0 and 1 - q^(1 - n) / (1 + q) otherwise, q = exp(-1 / scale).
-        """
+        """Compute the log-probability of each outcome."""
         scale = self.numerator / self.denominator
+        # P(v + L > 0) = P(L >= 1 - v), and the other outcome has P(L >= v). The upper tail at n is
+        # q^n / (1 + q) for n above 0 and 1 - q^(1 - n) / (1 + q) otherwise, q = exp(-1 / scale).
         n = np.where(answer, 1 - self.values, self.values)
         far = np.where(n > 0, n, 1 - n) / -scale - np.log1p(np.exp(-1 / scale))
         tail: NDArray[np.float64] = np.where(n > 0, far, np.log1p(-np.exp(far)))

@@ -72,13 +72,7 @@ class Layout(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """Zones are runs of bins in a public order: binom(bins - 1, k - 1) maps of k zones.
-
-    Examples
-    --------
-    >>> Runs(3).pairs((2, 0, 3))
-    [((1, 0, 1), (1, 1, 3)), ((1, 0, 2), (1, 2, 3))]
-    """
+    """Zones are runs of bins in a public order: binom(bins - 1, k - 1) maps of k zones."""
 
     bins: int
 
@@ -105,15 +99,7 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class HalvingTree:
-    """Zones are the leaves of a pruned tree that halves the bins; they are a power of two.
-
-    Examples
-    --------
-    >>> HalvingTree(4).pairs((3, 0, 4))
-    [((1, 0, 2), (2, 2, 4)), ((2, 0, 2), (1, 2, 4))]
-    >>> [HalvingTree(64).count(k) for k in (1, 2, 3, 4, 6, 8)]
-    [1, 1, 2, 5, 42, 365]
-    """
+    """Zones are the leaves of a pruned tree that halves the bins; they are a power of two."""
 
     bins: int
 
@@ -151,18 +137,7 @@ LAYOUTS: dict[str, type[Runs] | type[HalvingTree]] = {"runs": Runs, "halving-tre
 
 
 def zone_layout(name: str, bins: int) -> Layout:
-    """Return the layout of a name.
-
-    Raises
-    ------
-    ParameterError
-        If there is none of this name, no bin, or a tree whose bins are not a power of two.
-
-    Examples
-    --------
-    >>> zone_layout("runs", 7)
-    Runs(bins=7)
-    """
+    """Return the layout of a name."""
     if name not in LAYOUTS:
         raise ParameterError(
             f"layout must be one of {', '.join(LAYOUTS)}, got {name[:80]!r}", name="layout"
@@ -179,52 +154,18 @@ def zone_layout(name: str, bins: int) -> Layout:
 def leaf_numbers(columns: Integers, rows: Integers, depth: int) -> Integers:
     """Bins of cells in a halving tree that cuts x first, then y, and so on in turn.
 
-    Parameters
-    ----------
-    columns, rows : ndarray, shape (n,), int64
-        Cells of a grid of 2**depth x 2**depth.
-    depth : int
-        Halvings of each axis.
-
-    Returns
-    -------
-    ndarray, shape (n,), int64
-        0 to 4**depth - 1; nodes of the tree are runs of them.
-
-    Examples
-    --------
-    >>> leaf_numbers(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), 1)
-    array([0, 1, 2, 3])
+    columns, rows: (n,) int64, cells of a grid of 2**depth x 2**depth; returns (n,) int64.
     """
     if len(columns) and not 0 <= min(columns.min(), rows.min()) <= max(
         columns.max(), rows.max()
     ) < (1 << depth):
         raise ParameterError(f"cells must be in a grid of {1 << depth} x {1 << depth}")
+    # Nodes of the tree are runs of these numbers.
     return morton_codes(rows, columns)
 
 
 def check_maps(layout: Layout, zones: Sequence[int], prices: int) -> None:
-    """Refuse numbers of zones that no map has, and layouts with too many zones and prices.
-
-    Parameters
-    ----------
-    layout : Layout
-        Public.
-    zones : sequence of int
-        Numbers of zones that a map may have. Public.
-    prices : int
-        Number of prices. Public.
-
-    Raises
-    ------
-    ParameterError
-        If there is no number of zones, one is below 1, above 100 or above the number of bins, they
-        do not ascend, or possible zones times prices exceed 2**30.
-
-    Examples
-    --------
-    >>> check_maps(Runs(12), (1, 2, 3), 100)
-    """
+    """Refuse numbers of zones that no map has, and layouts with too many zones and prices."""
     limit = min(MAX_ZONES, layout.bins)
     numbers = list(zones)
     if not numbers or numbers[0] < 1 or numbers[-1] > limit or numbers != sorted(set(numbers)):
@@ -249,28 +190,8 @@ def sums_over_maps(
     times: Callable[[Value, Value], Value],
     plus: Callable[[list[Value]], Value],
 ) -> Callable[[State], Value]:
-    """Sum a product of values of zones over all maps of a state.
-
-    Parameters
-    ----------
-    layout : Layout
-        Which maps there are.
-    zone : callable
-        Value of a zone.
-    times, plus : callable
-        Product of two values, and sum of a list of values.
-
-    Returns
-    -------
-    callable
-        Sum of a state; sums are stored, so each is computed once.
-
-    Examples
-    --------
-    >>> maps = sums_over_maps(Runs(5), lambda span: 1, lambda a, b: a * b, sum)
-    >>> maps((3, 0, 5))
-    6
-    """
+    """Return a function that sums a product of values of zones over all maps of a state."""
+    # Stored, so each is computed once.
     sums: dict[State, Value] = {}
 
     def sum_of(state: State) -> Value:
@@ -287,15 +208,7 @@ def sums_over_maps(
 
 
 def is_map(layout: Layout, zones: Integers) -> bool:
-    """Whether numbers of zones, one for each bin, are those of a map, numbered in its order.
-
-    Examples
-    --------
-    >>> is_map(HalvingTree(4), np.array([0, 0, 1, 2]))
-    True
-    >>> is_map(HalvingTree(4), np.array([0, 1, 1, 2]))
-    False
-    """
+    """Whether numbers of zones, one for each bin, are those of a map, numbered in its order."""
     if len(zones) != layout.bins or zones[0] != 0 or not np.isin(np.diff(zones), (0, 1)).all():
         return False
     possible = {(int(first), int(stop)) for first, stop in layout.zones()}
@@ -303,12 +216,6 @@ def is_map(layout: Layout, zones: Integers) -> bool:
 
 
 def spans_of(zones: Integers) -> Iterator[Span]:
-    """Spans of the zones of a map, from the number of the zone of each bin.
-
-    Examples
-    --------
-    >>> list(spans_of(np.array([0, 0, 1, 2])))
-    [(0, 2), (2, 3), (3, 4)]
-    """
+    """Spans of the zones of a map, from the number of the zone of each bin."""
     starts = [0, *(np.flatnonzero(np.diff(zones)) + 1).tolist(), len(zones)]
     return itertools.pairwise(starts)

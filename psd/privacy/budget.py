@@ -37,42 +37,23 @@ _PURPOSES = {
 class Budget:
     """The total that one release may cost, the part that was spent, and its purposes.
 
-    Guarantees
-    ----------
-    - `spent` never passes `total`: `spend` raises before it adds. A refused spend changes nothing.
-    - An allotment is deducted at once. Nothing that was spent or allotted is returned.
-    - ``on_first_spend`` returns before the first amount is spent from this budget or a part of it,
-      and is not called again. If it raises, nothing is spent.
-    - Costs are integers.
+    P1. `spent` never passes `total`: `spend` raises before it adds. A refused spend changes
+    nothing.
 
-    Parameters
-    ----------
-    total : Cost or Loss
-        What the release may cost: nano-epsilon, or a loss, which may be one in rho. Public.
-    on_first_spend : callable, optional
-        Charges the release to a ledger, for instance, and returns what the release states of it.
-    spent : Cost
-        Part of the total that was spent before. Public.
-    parent : Budget, optional
-        Budget of which this is a part; only the methods that make parts pass it.
+    P2. An allotment is deducted at once. Nothing that was spent or allotted is returned.
 
-    Notes
-    -----
+    P3. ``on_first_spend`` returns before the first amount is spent from this budget or a part of
+    it, and is not called again. If it raises, nothing is spent.
+
+    P4. Costs are integers.
+
     Basic composition adds the costs of questions about the same records; the parts that `allot` and
     `in_sequence` make share one total. Parts that read disjoint records cost the largest of them
-    [1]_; `in_parallel` makes them, and its caller has the proof that they are disjoint.
+    [1]_: `in_parallel` makes them, and its caller has the proof that they are disjoint.
 
     References
     ----------
     .. [1] McSherry. "Privacy Integrated Queries." SIGMOD 2009, theorems 3 and 4.
-
-    Examples
-    --------
-    >>> budget = Budget(1_000)
-    >>> choice = budget.allot("bound", Fraction(1, 20))
-    >>> choice.spend(50)
-    >>> budget.left, dict(budget.statement)
-    (950, {'bound_epsilon': '0.00000005'})
     """
 
     def __init__(
@@ -135,13 +116,7 @@ class Budget:
         return MappingProxyType({**parent, **self._statement})
 
     def spend(self, amount: Cost) -> None:
-        """Pay for a draw that is made next.
-
-        Raises
-        ------
-        BudgetError
-            If less than the amount is left; nothing changes.
-        """
+        """Pay for a draw that is made next; nothing changes if less than the amount is left."""
         if amount < 0:
             raise ParameterError(f"a draw must cost at least 0, got {amount}")
         if amount > self.left:
@@ -166,32 +141,8 @@ class Budget:
     def allot(
         self, name: str, share: Fraction, *, draws: int = 1, states: Statement = _NOTHING
     ) -> Budget:
-        """Deduct a share of the total for a question that the release states by its name.
-
-        Parameters
-        ----------
-        name : {"bound", "bounds", "counting"}
-            ``<name>_epsilon``, or ``<name>_rho``, is in the statement of the release, with the
-            amount.
-        share : Fraction
-            Share of `total`, rounded down to an integer that is the same for each draw. Public.
-        draws : int
-            Number of draws that share it evenly. Public.
-        states : mapping
-            What else the release states of the question, by names of `psd.privacy.statements`.
-
-        Returns
-        -------
-        Budget
-            With the allotted amount as its total.
-
-        Raises
-        ------
-        ParameterError
-            If a draw gets nothing.
-        BudgetError
-            If the amount is not left.
-        """
+        """Deduct a share of the total for a question that the release states by its name."""
+        # Rounded down to an integer that is the same for each draw.
         each = int(self._total * share / draws)
         if each == 0:
             raise ParameterError(
@@ -202,13 +153,7 @@ class Budget:
         return self._part(name, draws * each, states)
 
     def reserve(self, name: str, amount: Cost) -> None:
-        """Take out what was spent earlier on the counts that the release is made from.
-
-        Raises
-        ------
-        BudgetError
-            If the amount is not left.
-        """
+        """Take out what was spent earlier on the counts that the release is made from."""
         self._part(name, amount, _NOTHING)
 
     def _part(self, name: str, amount: Cost, states: Statement) -> Budget:
@@ -234,18 +179,14 @@ class Budget:
     def in_parallel(self, number: int) -> tuple[Budget, ...]:
         """Give all that is left to each of several parts; they cost the largest of them together.
 
-        Only for questions about disjoint records; the caller proves that they are disjoint.
-        This budget has nothing left afterwards.
+        The caller proves that their questions are about disjoint records.
         """
         parts = [Budget(self._total, spent=self._spent, parent=self) for _ in range(number)]
         self._spent = self._total
         return tuple(parts)
 
     def in_sequence(self, number: int) -> tuple[Budget, ...]:
-        """Divide what is left into equal parts, rounded down; their costs add up.
-
-        This budget has nothing left afterwards.
-        """
+        """Divide all that is left into equal parts, rounded down; their costs add up."""
         each = self.left // number
         self._spent = self._total
         return tuple(Budget(each, parent=self) for _ in range(number))
@@ -257,29 +198,12 @@ def _measure_of(loss: Loss | None) -> LossMeasure:
 
 
 def spent_before_counting(statement: Mapping[str, int | str | None]) -> Cost:
-    """Nano-epsilon that a release states as spent before its counts.
-
-    Parameters
-    ----------
-    statement : mapping
-        Parameters of a release, or the statement of its budget.
-
-    Notes
-    -----
-    What is paid in rho, the choice of a limit and the four sides of private bounds, are draws of
-    the exponential mechanism. The epsilon of one that costs rho_c is sqrt(8 rho_c), the parameter
-    that it was drawn with (`psd.privacy.loss_measure.LossMeasure.of_selections`), and the epsilons
-    of the draws add up.
-
-    Examples
-    --------
-    >>> spent_before_counting({"height": 3, "bound_epsilon": "0.05", "bounds_epsilon": "0.1"})
-    150000000
-    >>> spent_before_counting({"bound_rho": "0.00125"})
-    100000000
-    """
+    """Nano-epsilon that a release states as spent before its counts."""
     names = [name for name in BUDGET_STATEMENTS if name.endswith("_epsilon")]
     pure = sum(parse_epsilon(str(statement[name])) for name in names if name in statement)
+    # What is paid in rho, the choice of a limit and the four sides of private bounds, are draws of
+    # the exponential mechanism. The epsilon of one that costs rho_c is sqrt(8 rho_c), the parameter
+    # that it was drawn with (`LossMeasure.of_selections`), and the epsilons of the draws add up.
     return pure + sum(
         draws * _selection_epsilon(Fraction(str(statement[name])) / draws)
         for name, draws in SELECTIONS.items()

@@ -25,34 +25,15 @@ class CountNoise:
 
     All that reads noisy counts asks this object for their variance, likelihood and reach; no other
     module knows which law it is.
-
-    Parameters
-    ----------
-    law : str
-        Name of a law of `psd.privacy.noise_laws`.
-    squared_sensitivity : int
-        Square of the largest change of the counts by one unit of privacy: k^2 for discrete Laplace
-        noise, k times the largest number of records that one question sees for discrete Gaussian
-        noise. Above 0.
-    factor : Fraction
-        What the variance is multiplied by where counts were computed from noisy ones, such as
-        running totals; 1 where they were drawn. With another factor the likelihood is normal.
-
-    Raises
-    ------
-    ParameterError
-        If the squared sensitivity or the factor is not above 0.
-
-    Examples
-    --------
-    >>> CountNoise.laplace(2).variance(np.array([1_000_000_000, 0])).round(3)
-    array([7.835,   inf])
-    >>> CountNoise.gaussian(1).variance(np.array([50_000_000_000])).round(3)
-    array([10.])
     """
 
-    law: str = DISCRETE_LAPLACE
+    law: str = DISCRETE_LAPLACE  # name of a law of `psd.privacy.noise_laws`
+    # Square of the largest change of the counts by one unit of privacy: k^2 for discrete Laplace
+    # noise, k times the largest number of records that one question sees for discrete Gaussian
+    # noise. Above 0.
     squared_sensitivity: int = 1
+    # What the variance is multiplied by where counts were computed from noisy ones, such as running
+    # totals; 1 where they were drawn. With another factor the likelihood is normal.
     factor: Fraction = Fraction(1)
 
     def __post_init__(self) -> None:
@@ -72,10 +53,8 @@ class CountNoise:
         return cls(law=DISCRETE_GAUSSIAN, squared_sensitivity=squared_sensitivity)
 
     def for_contributions(self, contributions: int) -> CountNoise:
-        """The same noise for a unit that changes all counts together by at most k.
-
-        In rho the squared sensitivity is stated, and does not follow from k.
-        """
+        """The same noise for a unit that changes all counts together by at most k."""
+        # In rho the squared sensitivity is stated, and does not follow from k.
         squared = contributions**2 if self.measure.is_pure else self.squared_sensitivity
         return replace(self, squared_sensitivity=squared)
 
@@ -90,13 +69,7 @@ class CountNoise:
         return 1 + isqrt(self.squared_sensitivity - 1)
 
     def variance(self, loss: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Variance of the noise in records squared; infinite where the loss is 0.
-
-        Parameters
-        ----------
-        loss : ndarray, shape (n,), int64
-            Loss paid for each count, in parts of the measure; 0 where it was not measured.
-        """
+        """Variance in records squared, for losses in parts, (n,) int64; infinite where it is 0."""
         variance = self._law.variance(loss, self.squared_sensitivity)
         return variance if self.factor == 1 else variance * float(self.factor)
 
@@ -142,24 +115,10 @@ class CountNoise:
     def signal_to_noise(
         self, count: int | NDArray[np.integer], loss: int | NDArray[np.int64]
     ) -> float | NDArray[np.float64]:
-        """Counts, at least 0, times sqrt(2) over the standard deviation of their noise.
-
-        For discrete Laplace noise it is n epsilon / k, the count over the scale of its noise, by
-        which methods size their cells.
-
-        Parameters
-        ----------
-        count : int or ndarray, shape (n,)
-            Noisy counts.
-        loss : int or ndarray, shape (n,), int64
-            Loss that will be paid for each count, in parts of the measure.
-
-        Examples
-        --------
-        >>> CountNoise.laplace(2).signal_to_noise(100, 500_000_000)
-        25.0
-        """
+        """Counts, at least 0, times sqrt(2) over the standard deviation of their noise."""
         least = max(count, 0) if isinstance(count, int) else np.maximum(count, 0)
+        # For discrete Laplace noise it is n epsilon / k, the count over the scale of its noise, by
+        # which methods size their cells.
         signal = self._law.signal_to_noise(least, loss, self.squared_sensitivity)
         signal = signal if self.factor == 1 else signal / float(self.factor) ** 0.5
         return float(signal) if isinstance(count, int) else signal

@@ -20,29 +20,7 @@ _DIGITS = 15  # a float keeps every decimal number of 15 digits
 
 
 def parse_delta(value: str | float | Decimal) -> Fraction:
-    """Read delta as an exact fraction.
-
-    Parameters
-    ----------
-    value : str, float or Decimal
-        Delta as decimal text; a float counts as its ``repr``. Above 0 and below 1e-3, with at most
-        15 digits. Public.
-
-    Returns
-    -------
-    Fraction
-        Delta, exactly.
-
-    Raises
-    ------
-    ParameterError
-        If the text is not a decimal number, out of range, or has more digits.
-
-    Examples
-    --------
-    >>> parse_delta("1e-6")
-    Fraction(1, 1000000)
-    """
+    """Read delta as an exact fraction, above 0 and below 1e-3; a float counts as its ``repr``."""
     number = parse_decimal("delta", value, example="1e-6")
     delta = Fraction(number)
     if not 0 < delta < MAX_DELTA:
@@ -55,13 +33,7 @@ def parse_delta(value: str | float | Decimal) -> Fraction:
 
 
 def delta_text(delta: Fraction) -> str:
-    """Shortest decimal text of a delta, with an exponent.
-
-    Examples
-    --------
-    >>> delta_text(Fraction(1, 1_000_000)), delta_text(Fraction(25, 10**9))
-    ('1e-6', '2.5e-8')
-    """
+    """Shortest decimal text of a delta, with an exponent."""
     number = Decimal(delta.numerator) / Decimal(delta.denominator)
     digits = _digits(number)
     point = "." if digits[1:] else ""
@@ -78,11 +50,6 @@ def failure_text(delta: Fraction) -> str:
     ----------
     .. [1] C. Dwork, G. Rothblum, S. Vadhan, "Boosting and Differential Privacy", FOCS 2010,
        lemma III.3.
-
-    Examples
-    --------
-    >>> failure_text(Fraction(1, 1_000_000))
-    'with a probability of at most 1e-6 it may reveal more than epsilon allows'
     """
     return (
         f"with a probability of at most {delta_text(delta)} it may reveal more than epsilon allows"

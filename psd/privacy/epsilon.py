@@ -28,29 +28,7 @@ _DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
 
 
 def parse_epsilon(value: str | float | Decimal) -> int:
-    """Read epsilon as an integer number of nano-epsilon.
-
-    Parameters
-    ----------
-    value : str, int, float or Decimal
-        Epsilon as decimal text; a float counts as its ``repr``. Greater than 0, at most 1,000,
-        with at most nine decimals. Public.
-
-    Returns
-    -------
-    int
-        Epsilon in units of 1e-9.
-
-    Raises
-    ------
-    ParameterError
-        If the text is not a decimal number, or out of range.
-
-    Examples
-    --------
-    >>> parse_epsilon("0.1"), parse_epsilon(1)
-    (100000000, 1000000000)
-    """
+    """Read epsilon, above 0 and at most 1,000, as nano-epsilon; a float counts as its ``repr``."""
     number = parse_decimal("epsilon", value)
     if number <= 0:
         raise ParameterError(
@@ -87,22 +65,10 @@ def parse_decimal(name: str, value: str | float | Decimal, *, example: str = "0.
 
 
 def epsilon_decimal(nano: int) -> Decimal:
-    """Epsilon of a nano-epsilon number.
-
-    Examples
-    --------
-    >>> epsilon_decimal(100_000_000)
-    Decimal('0.1')
-    """
+    """Epsilon of a nano-epsilon number."""
     return Decimal(epsilon_text(nano))
 
 
 def epsilon_text(nano: int) -> str:
-    """Shortest decimal text of a nano-epsilon number.
-
-    Examples
-    --------
-    >>> epsilon_text(100_000_000), epsilon_text(2_000_000_000)
-    ('0.1', '2')
-    """
+    """Shortest decimal text of a nano-epsilon number."""
     return f"{nano // NANO}.{nano % NANO:09d}".rstrip("0").rstrip(".")

@@ -26,42 +26,18 @@ _rho_of = lru_cache(maxsize=1024)(rho_of)
 class Loss:
     """Privacy loss of what is drawn for one charge. Public.
 
-    Guarantees
-    ----------
-    - A pure loss holds what is epsilon-differentially private, so it is rho-zCDP too.
-    - A Gaussian loss holds what is rho-zCDP, and rho is small enough for (epsilon, delta).
+    P1. A pure loss holds what is epsilon-differentially private, so it is rho-zCDP too.
 
-    Parameters
-    ----------
-    epsilon : int
-        Nano-epsilon.
-    rho : int
-        Rho in units of 1e-12.
-    delta : Fraction, optional
-        Delta of a Gaussian loss; None for a pure one.
+    P2. A Gaussian loss holds what is rho-zCDP, and rho is small enough for (epsilon, delta).
 
-    Raises
-    ------
-    ParameterError
-        If rho is not that of a pure loss, or is above what (epsilon, delta) allow.
-
-    Notes
-    -----
     A pure epsilon is rho-zCDP with rho = epsilon tanh(epsilon / 2), `psd.accounting.pure_rho`. The
     smaller epsilon^2 / 8 holds for the exponential mechanism alone, and no charge counts it, since
     a release has other draws too.
-
-    Examples
-    --------
-    >>> Loss.pure(1_000_000_000).rho
-    462117157261
-    >>> Loss.gaussian(1_000_000_000, Fraction(1, 1_000_000)).rho
-    24355970359
     """
 
-    epsilon: int
-    rho: int
-    delta: Fraction | None = None
+    epsilon: int  # nano-epsilon
+    rho: int  # in units of 1e-12
+    delta: Fraction | None = None  # delta of a Gaussian loss; None for a pure one
 
     def __post_init__(self) -> None:
         """Check that rho belongs to epsilon and delta."""
@@ -77,33 +53,12 @@ class Loss:
 
     @classmethod
     def pure(cls, epsilon: int) -> Loss:
-        """Loss of a mechanism of pure epsilon.
-
-        Parameters
-        ----------
-        epsilon : int
-            Nano-epsilon.
-        """
+        """Loss of a mechanism of pure epsilon, in nano-epsilon."""
         return cls(epsilon=epsilon, rho=_pure_rho(epsilon))
 
     @classmethod
     def gaussian(cls, epsilon: int, delta: Fraction, rho: int | None = None) -> Loss:
-        """Loss of Gaussian noise that is (epsilon, delta)-private.
-
-        Parameters
-        ----------
-        epsilon : int
-            Nano-epsilon.
-        delta : Fraction
-            Above 0, below 1.
-        rho : int, optional
-            Rho in units of 1e-12; by default the largest that epsilon and delta allow.
-
-        Raises
-        ------
-        ParameterError
-            If rho is 0, or above what epsilon and delta allow.
-        """
+        """Loss of Gaussian noise of a rho, by default the largest for epsilon and delta."""
         largest = _rho_of(epsilon, delta) if rho is None else rho
         return cls(epsilon=epsilon, rho=largest, delta=delta)
 
@@ -114,26 +69,12 @@ class Loss:
 
     @property
     def failure_note(self) -> str:
-        """What may happen with the probability delta, to be read after a guarantee.
-
-        Examples
-        --------
-        >>> Loss.gaussian(1_000_000_000, Fraction(1, 1_000_000)).failure_note
-        '; with a probability of at most 1e-6 it may reveal more than epsilon allows'
-        """
+        """What may happen with the probability delta, to be read after a guarantee."""
         return "" if self.delta is None else f"; {failure_text(self.delta)}"
 
     @property
     def text(self) -> str:
-        """Both numbers of a Gaussian loss, or the epsilon of a pure one.
-
-        Examples
-        --------
-        >>> Loss.pure(500_000_000).text
-        'epsilon 0.5'
-        >>> Loss.gaussian(1_000_000_000, Fraction(1, 1_000_000)).text
-        'epsilon 1 and delta 1e-6 (rho 0.024355970359)'
-        """
+        """Both numbers of a Gaussian loss, or the epsilon of a pure one."""
         if self.delta is None:
             return f"epsilon {epsilon_text(self.epsilon)}"
         return (
@@ -143,36 +84,12 @@ class Loss:
 
 
 def rho_within(epsilon: int, delta: Fraction) -> int:
-    """Largest rho that epsilon and delta allow, rounded down; 0 if it is below 1e-12.
-
-    Parameters
-    ----------
-    epsilon : int
-        Nano-epsilon, above 0.
-    delta : Fraction
-        Above 0, below 1.
-
-    Examples
-    --------
-    >>> rho_within(2_000_000_000, Fraction(1, 1_000_000))
-    88152688379
-    """
+    """Largest rho, in 1e-12, that nano-epsilon and delta allow, rounded down; 0 if below 1e-12."""
     return _rho_of(epsilon, delta)
 
 
 def largest_pure_epsilon(rho: int) -> int:
-    """Largest nano-epsilon whose pure mechanisms cost at most a rho.
-
-    Parameters
-    ----------
-    rho : int
-        Rho in units of 1e-12; nothing is left of one below 0.
-
-    Examples
-    --------
-    >>> largest_pure_epsilon(462_117_157_261), largest_pure_epsilon(-1)
-    (1000000000, 0)
-    """
+    """Largest nano-epsilon whose pure mechanisms cost at most a rho in 1e-12; 0 for one below 0."""
     low, high = 0, MAX_EPSILON * NANO
     while low < high:
         middle = (low + high + 1) // 2
@@ -181,16 +98,5 @@ def largest_pure_epsilon(rho: int) -> int:
 
 
 def rho_text(pico: int) -> str:
-    """Shortest decimal text of a rho.
-
-    Parameters
-    ----------
-    pico : int
-        Rho in units of 1e-12.
-
-    Examples
-    --------
-    >>> rho_text(24_355_970_359), rho_text(PICO)
-    ('0.024355970359', '1')
-    """
+    """Shortest decimal text of a rho in units of 1e-12."""
     return f"{pico // PICO}.{pico % PICO:012d}".rstrip("0").rstrip(".")

@@ -2,6 +2,12 @@
 
 The curator, the decompositions and the release file move integers of one measure. Nothing but
 this module says what a part of it is worth.
+
+References
+----------
+.. [1] M. Bun, T. Steinke, "Concentrated Differential Privacy", TCC 2016, arXiv:1605.02065.
+.. [2] M. Cesar, R. Rogers, "Bounding, Concentrating, and Truncating: Unifying Privacy Loss
+   Composition for Data Analytics", ALT 2021, arXiv:2004.07223.
 """
 
 from __future__ import annotations
@@ -23,27 +29,10 @@ _PICO: Final = 10**12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossMeasure:
-    """A measure of privacy loss that adds up, in whole parts.
+    """A measure of privacy loss that adds up, in whole parts: epsilon, or rho of zCDP [1]_."""
 
-    Parameters
-    ----------
-    name : {"epsilon", "rho"}
-        Pure differential privacy, or zero-concentrated differential privacy [1]_.
-    parts : int
-        Parts of 1: 1e9 of epsilon, 1e12 of rho.
-
-    References
-    ----------
-    .. [1] M. Bun, T. Steinke, "Concentrated Differential Privacy", TCC 2016, arXiv:1605.02065.
-
-    Examples
-    --------
-    >>> RHO.text(24_355_970_359), EPSILON.text(500_000_000)
-    ('0.024355970359', '0.5')
-    """
-
-    name: Literal["epsilon", "rho"]
-    parts: int
+    name: Literal["epsilon", "rho"]  # pure, or zero-concentrated differential privacy
+    parts: int  # parts of 1: 1e9 of epsilon, 1e12 of rho
 
     @property
     def largest(self) -> int:
@@ -77,34 +66,15 @@ class LossMeasure:
     def of_selections(self, amounts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Nano-epsilon of exponential mechanisms that cost these amounts, rounded down.
 
-        One of epsilon e costs e^2 / 8 in rho, since its log-ratios lie in an interval of length e
-        [1]_.
-
-        References
-        ----------
-        .. [1] M. Cesar, R. Rogers, "Bounding, Concentrating, and Truncating: Unifying Privacy Loss
-           Composition for Data Analytics", ALT 2021, arXiv:2004.07223.
-
-        Examples
-        --------
-        >>> RHO.of_selections(np.array([125_000_000_000])).tolist()
-        [1000000000]
+        P1. One of epsilon e costs e^2 / 8 in rho, since its log-ratios lie in an interval of length
+        e [2]_.
         """
         return amounts if self.is_pure else self._roots(amounts, 8)
 
     def of_pure(self, amounts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Nano-epsilon of any pure mechanisms that cost these amounts, rounded down.
 
-        One of epsilon e costs at most e^2 / 2 in rho [1]_.
-
-        References
-        ----------
-        .. [1] Bun, Steinke, TCC 2016, proposition 3.3.
-
-        Examples
-        --------
-        >>> RHO.of_pure(np.array([500_000_000_000])).tolist()
-        [1000000000]
+        P2. One of epsilon e costs at most e^2 / 2 in rho, by proposition 3.3 of [1]_.
         """
         return amounts if self.is_pure else self._roots(amounts, 2)
 

@@ -50,37 +50,19 @@ class NoisySums(Protocol):
 
 
 def deviation(statistics: Sequence[Statistic], index: int, rho: int) -> float:
-    """Standard deviation of the noise of a statistic, whose parts have norm 1.
-
-    Examples
-    --------
-    >>> deviation([Statistic(name="right side", rows=1, width=6)], 0, 500_000_000_000)
-    1.0
-    """
+    """Standard deviation of the noise of a statistic, whose parts have norm 1."""
     share = statistics[index].share / sum(statistic.share for statistic in statistics)
     return math.sqrt(1e12 / (2 * rho * share))
 
 
 def triangle(matrix: Floats) -> Floats:
-    """Upper triangle of symmetric matrices as rows.
-
-    Examples
-    --------
-    >>> triangle(np.array([[1.0, 2.0], [2.0, 5.0]])).tolist()
-    [1.0, 2.0, 5.0]
-    """
+    """Upper triangle of symmetric matrices as rows."""
     upper: Floats = matrix[(..., *np.triu_indices(matrix.shape[-1]))]
     return upper
 
 
 def fill_symmetric(rows: Floats, size: int) -> Floats:
-    """Symmetric matrices from the rows of `triangle`.
-
-    Examples
-    --------
-    >>> fill_symmetric(np.array([1.0, 2.0, 5.0]), 2).tolist()
-    [[1.0, 2.0], [2.0, 5.0]]
-    """
+    """Symmetric matrices from the rows of `triangle`."""
     first, second = np.triu_indices(size)
     matrices = np.zeros((*rows.shape[:-1], size, size))
     matrices[..., first, second] = rows

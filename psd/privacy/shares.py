@@ -47,26 +47,7 @@ def parse_share(name: str, value: str | float | Decimal) -> Fraction:
 def weighted_shares(total: int, weights: Sequence[int]) -> tuple[int, ...]:
     """Share ``total`` in proportion to integer weights, the remainder to the last one.
 
-    Guarantees
-    ----------
-    - Every share but the last is rounded down; the shares sum to exactly ``total``.
-
-    Parameters
-    ----------
-    total : int
-        Loss to share out, at least 0.
-    weights : sequence of int
-        Non-negative, not all zero, from the root to the leaves.
-
-    Returns
-    -------
-    tuple of int
-        Loss of each level.
-
-    Examples
-    --------
-    >>> weighted_shares(10, (1, 1, 1))
-    (3, 3, 4)
+    P1. Every share but the last is rounded down; the shares sum to exactly ``total``.
     """
     weight_sum = sum(weights)
     if total < 0 or weight_sum <= 0 or min(weights) < 0:
@@ -123,29 +104,10 @@ def geometric_shares(total: int, levels: int, *, fanout: int = 4) -> tuple[int, 
     With fan-out 4 the ratio is 2^(1/3), the optimum for rectangles, which touch about twice as
     many maximal nodes on each level down; with fan-out 2 two binary levels make one such step.
 
-    Parameters
-    ----------
-    total : int
-        Loss to share out.
-    levels : int
-        Number of levels from the root (level 0) to the leaves, at least 1.
-    fanout : int
-        Number of children of a node, 4 or 2.
-
-    Returns
-    -------
-    tuple of int
-        Loss of each level, root first.
-
     References
     ----------
     .. [1] Cormode, Procopiuc, Srivastava, Shen, Yu. "Differentially Private Spatial
        Decompositions." ICDE 2012, section 4.2. https://doi.org/10.1109/ICDE.2012.16
-
-    Examples
-    --------
-    >>> geometric_shares(1_000_000_000, 3)
-    (259921049, 327480002, 412598949)
     """
     doublings = Fraction(1) if fanout == 4 else Fraction(1, 2)
     return weighted_shares(total, [_cube_root_power(level * doublings) for level in range(levels)])
@@ -154,38 +116,18 @@ def geometric_shares(total: int, levels: int, *, fanout: int = 4) -> tuple[int, 
 def root_shares(total: int, weights: Sequence[Decimal], degree: int) -> tuple[int, ...]:
     """Share a loss in proportion to a root of weights, the remainder to the last one.
 
-    Minimises the sum of ``weight / share^(degree - 1)`` over shares of this total: at the optimum
-    the derivatives ``weight / share^degree`` are equal, so a share is in proportion to the root of
-    its weight. Counts with noise of scale 1 / share have a mean absolute error in proportion to
-    1 / share, so degree 2 minimises the sum of weighted absolute errors; they have a variance in
-    proportion to 1 / share^2, so degree 3 minimises the sum of weighted squared errors.
-
-    Parameters
-    ----------
-    total : int
-        Loss to share out.
-    weights : sequence of Decimal
-        Above 0.
-    degree : int
-        2 for absolute errors, 3 for squared errors.
-
-    Examples
-    --------
-    >>> root_shares(900, [Decimal(4), Decimal(1)], 2)
-    (600, 300)
+    P2. Minimises the sum of ``weight / share^(degree - 1)`` over shares of this total: at the
+    optimum the derivatives ``weight / share^degree`` are equal, so a share is in proportion to the
+    root of its weight. Counts with noise of scale 1 / share have a mean absolute error in
+    proportion to 1 / share, so degree 2 minimises the sum of weighted absolute errors; they have a
+    variance in proportion to 1 / share^2, so degree 3 minimises the sum of weighted squared errors.
     """
     roots = [_integer_root(int(weight * 2 ** (32 * degree)), degree) for weight in weights]
     return weighted_shares(total, roots)
 
 
 def cube_root(value: int) -> int:
-    """floor(value^(1/3) * 2^64), by integers, the same everywhere.
-
-    Examples
-    --------
-    >>> cube_root(8) == 2 << 64
-    True
-    """
+    """floor(value^(1/3) * 2^64), by integers, the same everywhere."""
     return _integer_root(value << 3 * 64, 3)
 
 

@@ -60,15 +60,8 @@ STATEMENTS: Final = BUDGET_STATEMENTS | RECEIPT_STATEMENTS | STREAM_STATEMENTS
 
 
 def method_parameters(method: Any) -> DeclaredParameters:
-    """Declared parameters of a method that is about to be built.
-
-    Raises
-    ------
-    ParameterError
-        As `psd._util.declared_parameters.declared`, or if the method declares a name of
-        `STATEMENTS`. A build calls this before it reads a record, so that a method with a mistake
-        costs nothing.
-    """
+    """Declared parameters of a method to be built; names of `STATEMENTS` are refused."""
+    # Before a record is read, so that a method with a mistake costs nothing.
     parameters = declared(method)
     for name in (*parameters, *parameters.picks):
         if name in STATEMENTS:

@@ -220,35 +220,7 @@ def privacy_unit(
     count: Count = "records",
     max_per_slice: int | None = None,
 ) -> PrivacyUnit:
-    """Unit of privacy from the arguments of a build.
-
-    Parameters
-    ----------
-    user : str or None
-        Column of user ids.
-    max_contributions : int or None
-        k, for each user or each day of a user; goes with ``user`` unless users are counted.
-    per : {"day", "user-slice"}, optional
-        Bound and protect each day, or each time slice, of a user separately; goes with ``time``.
-    time : str, optional
-        Column of times.
-    time_zone : str
-        Zone of the clock whose days are the unit.
-    count : {"records", "users"}
-        What is counted.
-    max_per_slice : int, optional
-        M, for each user in each time slice; goes with ``max_contributions``.
-
-    Raises
-    ------
-    ParameterError
-        If an argument lacks another one that it needs, or the bound is out of range.
-
-    Examples
-    --------
-    >>> privacy_unit("id", 2, per="day", time="seen", time_zone="Asia/Seoul").guarantee_text
-    'per user and day in Asia/Seoul, at most 2 records of each; a user of T days has T epsilon'
-    """
+    """Unit of privacy from the arguments of a build; k is `max_contributions`."""
     _check(user, max_contributions, per, time, count)
     if max_per_slice is not None and (user is None or per is not None or count == "users"):
         return PrivacyUnit(max_per_slice=max_per_slice)  # which is refused
@@ -266,18 +238,7 @@ def privacy_unit(
 
 
 def counted_unit(unit: PrivacyUnit, scope: ContributionScope) -> PrivacyUnit:
-    """Unit by which records are bounded: that of the guarantee, or a user's part of one slice.
-
-    Raises
-    ------
-    ParameterError
-        If the scope is a slice, and no user is bounded.
-
-    Examples
-    --------
-    >>> counted_unit(PrivacyUnit(kind="user", max_contributions=4), "slice").kind
-    'user-slice'
-    """
+    """Unit by which records are bounded: that of the guarantee, or a user's part of one slice."""
     if scope == "series":
         return unit
     if unit.kind != "user" or unit.weight:
@@ -293,20 +254,6 @@ def squared_sensitivity(unit: PrivacyUnit, scope: ContributionScope, slices: int
 
     k is the largest number of records of one unit in all slices together, and cap the largest one
     of its records that one question can see: those of one slice.
-
-    Parameters
-    ----------
-    unit : PrivacyUnit
-        Unit of the guarantee, whose bound holds in all slices together or in each. Public.
-    scope : {"series", "slice"}
-        Which of the two. Public.
-    slices : int
-        Number of slices; 1 without slices. Public.
-
-    Examples
-    --------
-    >>> squared_sensitivity(PrivacyUnit(kind="user", max_contributions=2), "slice", slices=12)
-    48
     """
     k = cap = unit.contributions
     if scope == "slice":

@@ -43,22 +43,7 @@ def overlapping_pairs(polygons: NDArray[np.object_]) -> Integers:
 
 
 def check_overlaps(polygons: NDArray[np.object_], ids: Sequence[str], tolerance: float) -> None:
-    """Refuse polygons of which two overlap widely.
-
-    Parameters
-    ----------
-    polygons : ndarray of geometries, shape (n,)
-        Valid polygons.
-    ids : sequence of str
-        Of the polygons, for the message.
-    tolerance : float
-        Width of an overlap that is accepted.
-
-    Raises
-    ------
-    ParameterError
-        If two polygons overlap more widely.
-    """
+    """Refuse polygons, (n,) and valid, of which two overlap more widely than the tolerance."""
     import shapely
 
     first, second = overlapping_pairs(polygons).T
@@ -108,16 +93,15 @@ def polygonal_part(shapes: NDArray[np.object_]) -> NDArray[np.object_]:
 def share_sides(
     polygons: NDArray[np.object_], sides: EdgeIndex, domain: Domain, tolerance: float
 ) -> bool:
-    """Whether polygons that are beside each other inside the bounds have their sides in common.
-
-    Then no point between them is in none. Else rounding may leave gaps that no overlay shows.
-    """
+    """Whether polygons that are beside each other inside the bounds have their sides in common."""
     import shapely
 
+    # Then no point between them is in none. Else rounding may leave gaps that no overlay shows.
     x0, y0, x1, y1, _ = sides.sides
     turned = (x0 == x1) & (y0 > y1)
     ends = x0, np.where(turned, y1, y0), x1, np.where(turned, y0, y1)
     _, group, number = np.unique(_hashes(*ends), return_inverse=True, return_counts=True)
+    # A side that has no twin, in either direction; no other polygon may be near its middle.
     alone = number[group] != 2
     x, y, owner = (x0[alone] + x1[alone]) / 2, (y0[alone] + y1[alone]) / 2, sides.owner[alone]
     west, south, east, north = domain.bounds

@@ -34,16 +34,7 @@ _TEXTS = (".csv", ".wkt")
 
 
 def read_boxes(path: Path) -> pandas.DataFrame:
-    """Table with west, south, east, north and maybe id, in the order of the file.
-
-    Names match without case. Where fields are separated by another character than a comma, and no
-    number has a point, a comma is the decimal sign.
-
-    Raises
-    ------
-    InputDataError
-        If the file is missing or malformed.
-    """
+    """Table with west, south, east, north and maybe id, in the order of the file."""
     import pandas as pd
 
     from psd.space.boxes import SIDES
@@ -54,12 +45,15 @@ def read_boxes(path: Path) -> pandas.DataFrame:
     else:
         table, delimiter = _csv(path, "boxes", SIDES)
     names = list(table.columns)
+    # Names match without case.
     found = {name: match_name(name, names) for name in (*SIDES, "id")}
     for side in SIDES:
         if found[side] is None:
             raise InputDataError(f"boxes {path} has no column {side}; needed: {', '.join(SIDES)}")
     table = table.rename(columns={spelled: name for name, spelled in found.items() if spelled})
     texts = table[list(SIDES)].apply(lambda column: column.astype(str).str.strip())
+    # Where fields are separated by another character than a comma, and no number has a point, a
+    # comma is the decimal sign.
     has_comma = delimiter != "," and not texts.apply(lambda column: column.str.contains(r"\.")).any(
         axis=None
     )
@@ -81,15 +75,6 @@ def read_polygons(
     A file ending in .wkt has one WKT or EWKT a line, one ending in .csv has them in a column
     wkt. These files, and others without a CRS, get the CRS of the argument. A file with several
     layers is named ``FILE:layer=NAME``.
-
-    Raises
-    ------
-    InputDataError
-        If the file is missing or holds no geometries, or has several layers and none is named.
-    ParameterError
-        If WKT cannot be read.
-    DomainError
-        If the CRS is missing, unknown, or differs between the file and the argument.
     """
     import geopandas as gpd
 
@@ -111,30 +96,13 @@ def read_polygons(
 
 
 def read_table(path: Path, name: str = "table") -> pandas.DataFrame:
-    """Table of a file, of texts if it is CSV; files of a GIS format may have geometries.
-
-    Columns have types that change no value, see `psd._util.column_kinds.lossless_type`. Of a
-    workbook, the first row has the names.
-
-    Raises
-    ------
-    InputDataError
-        If the file is missing or malformed, or has several layers and none is named.
-    DomainError
-        If the CRS of its geometries is unknown.
-    """
+    """Table of a file, of texts if it is CSV; files of a GIS format may have geometries."""
     path, layer = _check_name(path, name)
     return _csv(path, name)[0] if path.suffix.lower() == ".csv" else _file_table(path, name, layer)
 
 
 def count_features(path: Path, name: str) -> int:
-    """Number of features that a file states; 0 where it states none, or is text or missing.
-
-    Raises
-    ------
-    InputDataError
-        If the file cannot be read, or has several layers and none is named.
-    """
+    """Number of features that a file states; 0 where it states none, or is text or missing."""
     import pyarrow.parquet as pq
     import pyogrio
 
@@ -194,10 +162,7 @@ It may take the names of a workbook for a row, and texts of GeoJSON for dates th
 
 
 def _with_exact_columns(table: Any, path: Path, how: dict[str, Any]) -> Any:
-    """Table with the columns that only Arrow reads as they are; texts stay, for their encoding.
-
-    A column that is called geometry was replaced by the geometries.
-    """
+    """Table with the columns that only Arrow reads as they are; texts stay, for their encoding."""
     import pyogrio
 
     usual = ("OFTString", "OFTReal", "OFTDateTime")
@@ -215,6 +180,7 @@ def _with_exact_columns(table: Any, path: Path, how: dict[str, Any]) -> Any:
         arrow_to_pandas_kwargs=mapped,
         **how,
     )
+    # A column that is called geometry was replaced by the geometries.
     if "geometry" in names and hasattr(table, "rename_geometry"):
         free = next(name for name in map("geometry_{}".format, range(2, 999)) if name not in kinds)
         table = table.rename_geometry(free)
@@ -258,15 +224,13 @@ def _usual_types(table: pandas.DataFrame) -> pandas.DataFrame:
 
 
 def _layer(path: Path, name: str, requested: str | None) -> str | None:
-    """Layer to read: the requested one, or the only one with geometries; None without any.
-
-    Tables without geometries, such as the styles of QGIS, are left alone where others have them.
-    """
+    """Layer to read: the requested one, or the only one with geometries; None without any."""
     import pyogrio
 
     refuse_pointers(path, name)
     with _explained(path, name):
         kinds = {str(layer): kind for layer, kind in pyogrio.list_layers(path)}
+    # Tables without geometries, such as the styles of QGIS, are left alone where others have them.
     layers = [layer for layer, kind in kinds.items() if kind is not None] or list(kinds)
     listed = ", ".join(layers) or "none"
     if requested is not None and requested not in kinds:
@@ -281,10 +245,7 @@ def _layer(path: Path, name: str, requested: str | None) -> str | None:
 
 @contextmanager
 def _explained(path: Path, name: str) -> Iterator[None]:
-    """Replace errors of the libraries that read vector files; the block calls nothing else.
-
-    A refusal of our own is a ValueError as well, so none is raised within a block.
-    """
+    """Replace errors of the libraries that read vector files; the block calls nothing else."""
     import warnings
 
     import pyarrow as pa
@@ -304,6 +265,7 @@ def _explained(path: Path, name: str) -> Iterator[None]:
         raise InputDataError(
             f"{name} {path} holds a geometry that cannot be read ({reason})"
         ) from None
+    # A refusal of our own is a ValueError as well, so none is raised within a block.
     except (DataLayerError, DataSourceError, pa.ArrowException, ValueError, OSError) as error:
         is_date = "out of range" in str(error)
         reason = "; it has a date outside the years 1 to 9999, which must be text" * is_date
@@ -311,11 +273,7 @@ def _explained(path: Path, name: str) -> Iterator[None]:
 
 
 def _csv(path: Path, name: str, needed: tuple[str, ...] = ()) -> tuple[pandas.DataFrame, str]:
-    """Table of texts, and what separates its fields, as `psd.ingest.sources` finds it.
-
-    It is the first of comma, semicolon and tab with which the first line has the needed names; if
-    none has them, that with the most names.
-    """
+    """Table of texts, and what separates its fields, as `psd.ingest.sources` finds it."""
     import pandas as pd
 
     no_table = f"{name} {path} is not a UTF-8 CSV file with a first line of names"
@@ -330,6 +288,8 @@ def _csv(path: Path, name: str, needed: tuple[str, ...] = ()) -> tuple[pandas.Da
             f"{name} {path} names the separator for a spreadsheet program in its first line; "
             "remove that line"
         )
+    # The first of comma, semicolon and tab with which the first line has the needed names; if none
+    # has them, that with the most names.
     fitting = [each for each in found if needed and all(match_name(n, each[1]) for n in needed)]
     delimiter = (fitting or [max(found, key=lambda each: len(each[1]))])[0][0]
     try:
@@ -362,13 +322,7 @@ def _check_file(path: Path) -> None:
 
 
 def refuse_pointers(path: Path, name: str) -> None:
-    """Refuse a file that makes GDAL read other files, which may be private.
-
-    Raises
-    ------
-    InputDataError
-        If it is a virtual data set (VRT).
-    """
+    """Refuse a file that makes GDAL read other files, which may be private."""
     try:
         with path.open("rb") as file:
             start = file.read(2**16)

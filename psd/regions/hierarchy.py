@@ -49,22 +49,12 @@ NO_REGION = -1
 class RegionLevel:
     """Regions of one level.
 
-    Guarantees
-    ----------
-    - Parents never decrease, so that the children of a region are beside each other.
-
-    Parameters
-    ----------
-    name : str
-        Such as ``"ward"``. Public.
-    ids : sequence of str, length n
-        Unique within the level. Public.
-    parent : ndarray, shape (n,), int32
-        Index of the parent in the level above; 0 in the first level.
+    P1. Parents never decrease, so that the children of a region are beside each other.
     """
 
-    name: str
-    ids: Sequence[str]
+    name: str  # such as ``"ward"``
+    ids: Sequence[str]  # unique within the level
+    # (n,) int32; index of the parent in the level above; 0 in the first level.
     parent: NDArray[np.int32]
 
     def __len__(self) -> int:
@@ -77,22 +67,14 @@ class RegionLevel:
 class RegionGeometry(ABC):
     """Where the lowest regions of a hierarchy are: the base of all kinds.
 
-    Guarantees
-    ----------
-    - It is made of public input alone, and so is every answer but that of `assign`.
-    - `assign` decides each record by its own coordinates, and `meets` is true for each box in
-      which a record of the region can lie.
+    P2. It is made of public input alone, and so is every answer but that of `assign`.
 
-    Attributes
-    ----------
-    kind : str
-        Name of the kind in the family `KINDS`.
-    domain : Domain
-        Of the release.
+    P3. `assign` decides each record by its own coordinates, and `meets` is true for each box in
+    which a record of the region can lie.
     """
 
-    kind: ClassVar[str]
-    domain: Domain
+    kind: ClassVar[str]  # name in the family `KINDS`
+    domain: Domain  # of the release
 
     @abstractmethod
     def __len__(self) -> int:
@@ -143,13 +125,7 @@ class RegionGeometry(ABC):
         parameters: Mapping[str, Any],
         table: pa.Table | None,
     ) -> tuple[tuple[RegionLevel, ...], Self]:
-        """Read levels and regions of a release; whatever cannot be one is refused.
-
-        Raises
-        ------
-        ReleaseFormatError, ParameterError, DomainError
-            If a value is not one that `parameters` or `to_table` writes.
-        """
+        """Read levels and regions of a release; whatever cannot be one is refused."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

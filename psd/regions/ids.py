@@ -16,18 +16,7 @@ MAX_ID = 200
 
 
 def id_texts(values: Iterable[Any], column: str) -> list[str]:
-    """Texts of a column of ids; numbers without a fraction become integers.
-
-    Raises
-    ------
-    ParameterError
-        If a value is missing.
-
-    Examples
-    --------
-    >>> id_texts([11, 12.0, "13a"], "WARD")
-    ['11', '12', '13a']
-    """
+    """Texts of a column of ids; numbers without a fraction become integers."""
     from pandas import isna
 
     texts = []
@@ -42,19 +31,7 @@ def id_texts(values: Iterable[Any], column: str) -> list[str]:
 
 
 def check_ids(ids: Sequence[str], level: str) -> None:
-    """Refuse ids that are empty, long, not printable, or used twice.
-
-    Parameters
-    ----------
-    ids : sequence of str
-        Of one level.
-    level : str
-        Its name, for the message.
-
-    Raises
-    ------
-    ParameterError
-    """
+    """Refuse ids of a level that are empty, long, not printable, or used twice."""
     for number, text in enumerate(ids, 1):
         if not text.strip():
             raise ParameterError(f"region {number} of level {level} must have an id, got blanks")

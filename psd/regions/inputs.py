@@ -141,22 +141,7 @@ RegionSource: TypeAlias = "RegionHierarchy | RegionFiles | CellRegions"
 
 
 def refuse_record_files(paths: Iterable[str], inputs: Iterable[object]) -> None:
-    """Refuse public files that are inputs of records as well.
-
-    Bounds, boundaries, ids and outlines of regions are published. Records are not.
-
-    Parameters
-    ----------
-    paths : iterable of str
-        Files of regions, boundaries, bounds, covariates, workloads and statements.
-    inputs : iterable of object
-        Inputs of records; what is not a path to a file is passed over.
-
-    Raises
-    ------
-    ParameterError
-        If two of them are the same file, by whatever name.
-    """
+    """Refuse public files that are inputs of records: what is in public files is published."""
     records = [Path(item) for item in inputs if isinstance(item, str | os.PathLike)]
     # os.path.exists, since Path.exists raises where a name is too long.
     records = [path for path in records if os.path.exists(path)]

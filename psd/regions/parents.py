@@ -23,31 +23,7 @@ __all__ = ["order_levels", "parents_by_area", "parents_by_columns"]
 def parents_by_columns(
     table: geopandas.GeoDataFrame, column: str, ids: list[str], parents: Sequence[str]
 ) -> tuple[tuple[RegionLevel, ...], Integers]:
-    """Levels of a table whose columns name the regions above each lowest one.
-
-    Parameters
-    ----------
-    table : GeoDataFrame
-        Lowest regions.
-    column : str
-        Of their ids.
-    ids : list of str
-        Checked ids.
-    parents : sequence of str
-        Columns of levels above, the nearest first.
-
-    Returns
-    -------
-    levels : tuple of RegionLevel
-        Top first.
-    order : ndarray, shape (n,), int64
-        Row of each lowest region.
-
-    Raises
-    ------
-    ParameterError
-        If a column is missing, or a region has two parents.
-    """
+    """Levels of a table whose columns name the regions above, and rows (n,) of the lowest."""
     names, texts, parent = [column], [ids], []
     number = np.arange(len(ids))
     for name in parents:
@@ -87,22 +63,7 @@ def _one_parent(
 def parents_by_area(
     shapes: list[NDArray[np.object_]], ids: list[list[str]], tolerance: float
 ) -> list[Integers]:
-    """Parent of each region, from the second level on: the one that contains it.
-
-    Parameters
-    ----------
-    shapes : list of ndarray of geometries
-        Polygons of each level, top first.
-    ids : list of list of str
-        Their ids, for messages.
-    tolerance : float
-        Width of a part in another parent that is accepted.
-
-    Raises
-    ------
-    ParameterError
-        Naming regions that cross, or that are in no parent, or a parent without a child.
-    """
+    """Parent of each region, from the second level on: the one that contains it to a tolerance."""
     return [
         _containing(shapes[level], shapes[level - 1], ids[level], ids[level - 1], tolerance)
         for level in range(1, len(shapes))
@@ -149,23 +110,7 @@ def _containing(
 def order_levels(
     names: Sequence[str], ids: Sequence[Sequence[str]], parents: Sequence[Integers]
 ) -> tuple[tuple[RegionLevel, ...], Integers]:
-    """Levels whose parents never decrease, in the order of the input otherwise.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Of the levels, top first.
-    ids : sequence of sequence of str
-        Of each level.
-    parents : sequence of ndarray
-        Parents of each level but the first.
-
-    Returns
-    -------
-    levels : tuple of RegionLevel
-    order : ndarray, shape (n,), int64
-        Row of each lowest region.
-    """
+    """Levels whose parents never decrease, else in the order of the input; rows of the lowest."""
     levels = []
     order: Integers = np.arange(len(ids[0]))
     parent = np.zeros(len(order), np.int64)
@@ -174,6 +119,7 @@ def order_levels(
             new_number = np.empty(len(order), np.int64)
             new_number[order] = np.arange(len(order))
             above = new_number[parents[number - 1]]
+            # Stable, so children of one parent keep their order.
             order = np.argsort(above, kind="stable")
             parent = above[order]
         sorted_ids = tuple(texts[index] for index in order.tolist())

@@ -50,34 +50,7 @@ def hierarchy_from_polygons(
     tolerance: float | None = None,
     gaps: str = "refuse",
 ) -> RegionHierarchy:
-    """Make a hierarchy of polygons of a table, or of tables of several levels.
-
-    Parameters
-    ----------
-    tables : GeoDataFrame or sequence of GeoDataFrame
-        The lowest regions; or a table of each level, top first. Public.
-    domain : Domain
-        Of the release. Public.
-    ids : str or sequence of str
-        Column of the ids, in each table if there are several. It names the level, too. Public.
-    parents : sequence of str
-        Columns of the ids of levels above, the nearest first; only with one table. Public.
-    boundary : Boundary, optional
-        Of the release: regions must cover this. By default, the bounds. Public.
-    tolerance : float, optional
-        Width of overlaps and gaps that are accepted, in units of the CRS; by default a millionth
-        of the longer side of the bounds. Public.
-    gaps : {"refuse", "elsewhere", "outside"}
-        What wider gaps are: an error, one more region, or an area whose records are not counted.
-        Public.
-
-    Raises
-    ------
-    ParameterError
-        If an id, a parent or a polygon is refused, or polygons overlap or leave gaps.
-    DomainError
-        If there is no CRS, or a region lies outside the bounds.
-    """
+    """Make a hierarchy of polygons of a table, or of tables of several levels, top first."""
     several = [tables] if hasattr(tables, "columns") else list(tables)
     columns = [ids] * len(several) if isinstance(ids, str) else list(ids)
     if gaps not in _GAPS:
@@ -87,6 +60,7 @@ def hierarchy_from_polygons(
             "regions must be one table, with parents= for levels above, or a table of each level, "
             "with a column of ids for each"
         )
+    # By default a millionth of the longer side of the bounds.
     tolerance = default_tolerance(domain) if tolerance is None else _check_tolerance(tolerance)
     shapes = [_polygons(table, domain) for table in several]
     texts = [_ids(*pair) for pair in zip(several, columns, strict=True)]

@@ -42,30 +42,17 @@ _MARGIN, _ULPS, _SLOPE_MARGIN = 1e-6, 8, 2e-6
 class RegionRaster:
     """Polygons over a domain, by cells of a raster.
 
-    Guarantees
-    ----------
-    - The polygon of a point is the first one that contains it by `EdgeIndex.contains`.
-
-    Parameters
-    ----------
-    origin, scale : tuple of float
-        South-west corner, and cells per unit of x and of y.
-    state : ndarray, shape (side, side), int32
-        Polygon of each cell; -1 for none; -2 - j for cell j among those with an outline.
-    begin : ndarray, shape (cut + 1,), int64
-        First candidate of each cell with an outline.
-    candidates : ndarray, shape (k,), int32
-        Polygons that may contain points of the cell, ascending in each.
-    sides : EdgeIndex
-        Sides of all polygons.
+    P1. The polygon of a point is the first one that contains it by `EdgeIndex.contains`.
     """
 
-    origin: tuple[float, float]
-    scale: tuple[float, float]
+    origin: tuple[float, float]  # south-west corner
+    scale: tuple[float, float]  # cells per unit of x and of y
+    # (side, side) int32; polygon of each cell; -1 for none; -2 - j for the j-th with an outline.
     state: NDArray[np.int32]
-    begin: Integers
+    begin: Integers  # (cut + 1,) int64; first candidate of each cell with an outline
+    # (k,) int32; polygons that may contain points of the cell, ascending in each.
     candidates: NDArray[np.int32]
-    sides: EdgeIndex
+    sides: EdgeIndex  # of all polygons
 
     @classmethod
     def from_polygons(
@@ -77,21 +64,7 @@ class RegionRaster:
         overlaps: Integers,
         margin: float = 0.0,
     ) -> Self:
-        """Make a raster of polygons.
-
-        Parameters
-        ----------
-        shapes : ndarray of geometries, shape (n,)
-            Valid polygons in the CRS of the domain.
-        sides : EdgeIndex
-            Of these polygons.
-        domain : Domain
-            Whose bounds the raster covers.
-        overlaps : ndarray, shape (m, 2), int64
-            All pairs of polygons whose interiors overlap.
-        margin : float
-            Distance from an outline up to which no cell counts as free of it.
-        """
+        """Make a raster of valid polygons, (n,); overlaps: all pairs that do, (m, 2) int64."""
         side = 2 ** int(np.ceil(np.log2(max(len(sides.owner) * _CELLS_PER_SIDE, 1)) / 2))
         side = min(max(side, _MIN_SIDE), _MAX_SIDE)
         size = domain.width, domain.height
@@ -105,19 +78,14 @@ class RegionRaster:
             sides=sides,
         )
         reach = max(map(abs, domain.bounds))
+        # Up to the margin from an outline no cell counts as free of it.
         room = [max(_MARGIN, (_ULPS * np.spacing(reach) + margin) * k) for k in scale]
         keys = raster._outline_cells(len(shapes), room)
         keys = raster._with_covering(keys, len(shapes), overlaps)
         return raster._filled(keys, shapes)
 
     def find(self, x: Floats, y: Floats) -> NDArray[np.int32]:
-        """Index of the first polygon that contains each point, -1 for none.
-
-        Parameters
-        ----------
-        x, y : ndarray, shape (n,), float64
-            Inside the bounds. Private.
-        """
+        """Index of the first polygon with each point, -1 for none; x, y: (n,) float64, private."""
         region = self.state.ravel()[self._cells(x, y)]
         point = np.flatnonzero(region < NO_REGION)
         cell = -2 - region[point].astype(np.int64)

@@ -24,20 +24,7 @@ _MAX_GEOMETRY = 2**28
 
 
 def write_levels(levels: tuple[RegionLevel, ...], polygons: NDArray[np.object_]) -> pa.Table:
-    """Write levels, and polygons of the lowest one.
-
-    Parameters
-    ----------
-    levels : tuple of RegionLevel
-        Top first.
-    polygons : ndarray of geometries, shape (n,)
-        Of the lowest level.
-
-    Returns
-    -------
-    pyarrow.Table
-        Columns level (int16, 0 for the top), id, parent (int32), geometry (WKB).
-    """
+    """Write levels, top first, and polygons of the lowest one, (n,)."""
     import pyarrow as pa
     import shapely
 
@@ -57,15 +44,7 @@ def write_levels(levels: tuple[RegionLevel, ...], polygons: NDArray[np.object_])
 def read_levels(
     names: tuple[str, ...], table: pa.Table, domain: Domain
 ) -> tuple[tuple[RegionLevel, ...], NDArray[np.object_]]:
-    """Read levels and polygons, which are untrusted.
-
-    Raises
-    ------
-    ReleaseFormatError
-        If a column, level or geometry is not as `write_levels` writes it.
-    ParameterError
-        If an id or a polygon is refused.
-    """
+    """Read levels and polygons, which are untrusted."""
     import pyarrow as pa
 
     types = {"level": pa.int16(), "id": pa.string(), "parent": pa.int32(), "geometry": pa.binary()}

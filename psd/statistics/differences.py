@@ -24,26 +24,14 @@ _ADDED = ("first", "second", "difference", "ratio")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CountPair:
-    """Counts of regions in two releases.
+    """Counts of regions in two releases."""
 
-    Parameters
-    ----------
-    table : DataFrame
-        The columns of the caller, ``first`` and ``second``.
-    first, second : ndarray, shape (n,), float64
-        Counts in each release.
-    noise, spread : ndarray, shape (2, n), float64
-        Their variances by the noise, and by points that are spread unevenly in cells.
-    confidence : float
-        Of the intervals, in (0, 1).
-    """
-
-    table: pandas.DataFrame
-    first: Floats
+    table: pandas.DataFrame  # the columns of the caller, ``first`` and ``second``
+    first: Floats  # (n,) float64; counts in the first release
     second: Floats
-    noise: Floats
-    spread: Floats
-    confidence: float
+    noise: Floats  # (2, n) float64; variances by the noise, in each release
+    spread: Floats  # (2, n) float64; variances by points that are spread unevenly in cells
+    confidence: float  # of the intervals, in (0, 1)
 
 
 def count_pair(
@@ -51,17 +39,7 @@ def count_pair(
 ) -> CountPair:
     """Query both releases; the arguments are those of `psd.difference`.
 
-    Guarantees
-    ----------
-    - Only the two releases are read, and no noise is drawn.
-
-    Raises
-    ------
-    DomainError
-        If bounds, CRS, coordinate resolution or lattice differ.
-    ParameterError
-        If a region is malformed or outside, one release counts users and the other records, both
-        are the same release, or a column of the regions has the name of a column of the result.
+    P1. Only the two releases are read, and no noise is drawn.
     """
     _check_pair(first, second)
     answers = [
@@ -91,9 +69,7 @@ def count_pair(
 def differences(pair: CountPair) -> pandas.DataFrame:
     """Subtract the second counts from the first, with errors; see `psd.difference`.
 
-    Guarantees
-    ----------
-    - Variances of the two releases are added, because their noise is independent.
+    P2. Variances of the two releases are added, because their noise is independent.
     """
     noise, spread = pair.noise.sum(axis=0), pair.spread.sum(axis=0)
     value, error = pair.first - pair.second, np.sqrt(noise + spread)
@@ -111,9 +87,7 @@ def differences(pair: CountPair) -> pandas.DataFrame:
 def ratios(pair: CountPair) -> pandas.DataFrame:
     """Divide the first counts by the second, with errors; see `psd.ratio`.
 
-    Guarantees
-    ----------
-    - Intervals are Fieller's; the upper end is infinite if the second count may be 0.
+    P3. Intervals are Fieller's; the upper end is infinite if the second count may be 0.
     """
     x, y = pair.first, pair.second
     positive = y > 0

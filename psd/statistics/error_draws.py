@@ -41,13 +41,7 @@ _JITTER = 1e-10
 
 
 def check_draws(draws: int, seed: int) -> None:
-    """Check a number of draws and a seed.
-
-    Raises
-    ------
-    ParameterError
-        Naming the argument.
-    """
+    """Check a number of draws and a seed."""
     from psd._util.fields import integer_between
 
     integer_between(1, 1_000_000)("draws", draws)
@@ -57,39 +51,17 @@ def check_draws(draws: int, seed: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class InnovationTree:
-    """A part of a tree with the slope and deviation of each node's innovation.
+    """A part of a tree with the slope and deviation of each node's innovation."""
 
-    Parameters
-    ----------
-    nodes : ndarray, shape (n,), int64
-        Nodes of the release, in its order.
-    parent : ndarray, shape (n,), int64
-        Index of each node's parent among them.
-    slope, deviation : ndarray, shape (n,), float64
-        Share of its parent's error that a node takes, and the scale of its own innovation.
-    levels : tuple of slice
-        The nodes of each level.
-    """
-
-    nodes: Integers
-    parent: Integers
-    slope: Floats
-    deviation: Floats
-    levels: tuple[slice, ...]
+    nodes: Integers  # (n,) int64; nodes of the release, in its order
+    parent: Integers  # (n,) int64; index of each node's parent among them
+    slope: Floats  # (n,) float64; share of its parent's error that a node takes
+    deviation: Floats  # (n,) float64; scale of its own innovation
+    levels: tuple[slice, ...]  # the nodes of each level
 
 
 def innovation_tree(tree: Hierarchy, estimates: Estimates, leaves: Integers) -> InnovationTree:
-    """Select the nodes that the errors of leaves depend on: ancestors and their siblings.
-
-    Parameters
-    ----------
-    tree : Hierarchy
-        All cells.
-    estimates : Estimates
-        With the covariance that the errors are to have.
-    leaves : ndarray, int64
-        Nodes, in any order.
-    """
+    """Select the nodes that the errors of leaves depend on: ancestors, and siblings of these."""
     above = np.zeros(len(tree), bool)
     above[leaves] = True
     for level in reversed(tree.levels[1:]):
@@ -110,26 +82,11 @@ def innovation_tree(tree: Hierarchy, estimates: Estimates, leaves: Integers) -> 
 
 
 def draw_node_errors(tree: InnovationTree, random: np.random.Generator, draws: int) -> Floats:
-    """Draw the errors of the estimates of nodes jointly.
+    """Draw the errors of the estimates of nodes jointly, (n, draws) float64.
 
-    Parameters
-    ----------
-    tree : InnovationTree
-        Nodes with their slopes and deviations.
-    random : Generator
-        Source of the innovations.
-    draws : int
-        Number of draws.
-
-    Returns
-    -------
-    ndarray, shape (n, draws), float64
-        Their covariance is that of the estimates of the tree.
-
-    Notes
-    -----
-    From the root down: a child's error is its slope times its parent's, plus its own innovation
-    of variance s^2, less its share of its family's innovations.
+    P1. They have the covariance of the estimates. From the root down: a child's error is its slope
+    times its parent's, plus its own innovation of variance s^2, less its share of its family's
+    innovations.
     """
     errors = random.standard_normal((len(tree.nodes), draws))
     errors *= tree.deviation[:, None]
@@ -145,10 +102,9 @@ def draw_node_errors(tree: InnovationTree, random: np.random.Generator, draws: i
 def draw_cell_counts(overlay: Overlay, seed: int, draws: int) -> Iterator[Floats]:
     """Draw plausible true counts of the cells of an overlay, in batches of shape (cells, n).
 
-    Guarantees
-    ----------
-    - The draws depend only on the release, the overlay, the seed and the number of draws.
-    - Their errors are normal, with the covariances that errors are predicted from.
+    P2. The draws depend only on the release, the overlay, the seed and the number of draws.
+
+    P3. Their errors are normal, with the covariances that errors are predicted from.
     """
     random, model = np.random.default_rng(seed), overlay.model
     tree = innovation_tree(model.tree, model.noise_covariance, overlay.node)
@@ -171,10 +127,9 @@ def redraw_cell_counts(overlay: Overlay, seed: int, draws: int) -> Iterator[Floa
     then the error of uneven leaves is drawn. The noise has the covariance of the signed estimates,
     since the second step takes out what an empty cell cannot lose.
 
-    Guarantees
-    ----------
-    - The draws depend only on the release, the overlay, the seed and the number of draws.
-    - No count is negative.
+    P4. The draws depend only on the release, the overlay, the seed and the number of draws.
+
+    P5. No count is negative.
     """
     model, random = overlay.model, np.random.default_rng(seed)
     tree = innovation_tree(model.tree, model.estimates, overlay.node)
@@ -195,10 +150,11 @@ def redraw_cell_counts(overlay: Overlay, seed: int, draws: int) -> Iterator[Floa
 def _nonuniformity_sampler(overlay: Overlay) -> Callable[[np.random.Generator, int], Floats]:
     """Function that draws the errors of cells from uneven leaves.
 
-    Parts with shares f of one leaf get K (sqrt(f) g - f sum sqrt(f) g), g standard normal, which
-    has the covariance K^2 (diag f - f f'), and K^2 f (1 - f) is the variance of a part. Parts of
-    the leaf in no cell of the overlay are drawn as one. The records that a smooth density moved
-    have one relative error in common, and those along a line have another.
+    P6. The covariance is that of uneven leaves. Parts with shares f of one leaf get K (sqrt(f) g -
+    f sum sqrt(f) g), g standard normal, which has the covariance K^2 (diag f - f f'), and K^2 f (1
+    - f) is the variance of a part. Parts of the leaf in no cell of the overlay are drawn as one.
+    The records that a smooth density moved have one relative error in common, and those along a
+    line have another.
     """
     cut = np.flatnonzero((overlay.share < 1) & (overlay.share > 0))
     share = overlay.share[cut]
@@ -229,10 +185,8 @@ def _nonuniformity_sampler(overlay: Overlay) -> Callable[[np.random.Generator, i
 def draw_region_counts(joint: Joint, seed: int, draws: int) -> Iterator[Floats]:
     """Draw plausible true counts of regions, in batches of shape (regions, n).
 
-    Guarantees
-    ----------
-    - The draws are normal, with the covariance of the answers, and depend only on the answers, the
-      seed and the number of draws.
+    P7. The draws are normal, with the covariance of the answers, and depend only on the answers,
+    the seed and the number of draws.
     """
     random = np.random.default_rng(seed)
     covariance = joint.covariance

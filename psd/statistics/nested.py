@@ -33,16 +33,9 @@ def answer_nested(
 ) -> pandas.DataFrame:
     """Answer nested regions and the rings between them; see `Release.nested`.
 
-    Guarantees
-    ----------
-    - The count of a region is the sum of its ring and of the regions directly inside it.
-    - No count and no ring is negative.
+    P1. The count of a region is the sum of its ring and of the regions directly inside it.
 
-    Raises
-    ------
-    ParameterError
-        If a region is malformed or outside, does not lie inside its parent, overlaps a region of
-        the same parent, or the parents form a circle.
+    P2. No count and no ring is negative.
     """
     for name in ("ring", "ring_error", "ring_lower", "ring_upper"):
         if name in getattr(areas.given, "columns", ()):
@@ -135,11 +128,7 @@ def _ring_weights(parent: Integers) -> Floats:
 
 
 def _project_regions(joint: Joint, parent: Integers, rings: Floats) -> tuple[Floats, Floats]:
-    """Project counts so that no region or ring is negative and a region is the sum of its parts.
-
-    Answers add up as they are, unless cells may be negative: then each region's ring and inner
-    regions are projected onto numbers that are not negative and sum to it, the outermost first.
-    """
+    """Project counts so that no region or ring is negative and a region is the sum of its parts."""
     estimate = joint.answers["estimate"].to_numpy(np.float64).copy()
     ring = rings @ estimate
     size = len(parent)
@@ -147,6 +136,8 @@ def _project_regions(joint: Joint, parent: Integers, rings: Floats) -> tuple[Flo
         [np.diagonal(joint.covariance), np.einsum("ij,ij->i", rings @ joint.covariance, rings)]
     )
     depth = _depths(parent)
+    # Answers add up as they are, unless cells may be negative: then each region's ring and inner
+    # regions are projected onto numbers that are not negative and sum to it, the outermost first.
     for level in range(int(depth.max(initial=0)) + 1):
         outer = np.flatnonzero(depth == level)
         inner = np.flatnonzero(np.isin(parent, outer))

@@ -36,29 +36,15 @@ _CELLS_PER_BATCH = 1 << 17
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Overlay:
-    """Parts of leaves, each in one cell; every cell has all of its parts.
+    """Parts of leaves, each in one cell; every cell has all of its parts."""
 
-    Parameters
-    ----------
-    model : CountModel
-        Model of the leaves.
-    cells : int
-        Number of cells; those of a raster are numbered row by row from the south-west.
-    cell, node : ndarray, shape (n,), int64
-        Cell and leaf of each part, by leaf.
-    share, area : ndarray, shape (n,), float64
-        Share of the leaf's count, and of its area, in the part.
-    boxes : ndarray, shape (cells, 4), float64
-        Cells in lattice units.
-    """
-
-    model: CountModel
-    cells: int
-    cell: Integers
-    node: Integers
-    share: Floats
-    area: Floats
-    boxes: Floats
+    model: CountModel  # model of the leaves
+    cells: int  # number of cells; a raster's go row by row from the south-west
+    cell: Integers  # (n,) int64; cell of each part, by leaf
+    node: Integers  # (n,) int64; leaf of each part
+    share: Floats  # (n,) float64; share of the leaf's count in the part
+    area: Floats  # (n,) float64; share of the leaf's area in the part
+    boxes: Floats  # (cells, 4) float64; cells in lattice units
 
     def select(self, cells: Integers) -> Overlay:
         """Overlay of selected cells, in their order."""
@@ -113,9 +99,7 @@ class Overlay:
 def leaf_overlay(model: CountModel) -> Overlay:
     """Use the leaves as cells, in the order of the tree.
 
-    Guarantees
-    ----------
-    - Each cell has one part, all of its leaf.
+    P1. Each cell has one part, all of its leaf.
     """
     leaves = np.flatnonzero(model.tree.is_leaf)
     return Overlay(
@@ -130,25 +114,12 @@ def leaf_overlay(model: CountModel) -> Overlay:
 
 
 def raster_overlay(model: CountModel, columns: int, rows: int) -> Overlay:
-    """Lay equal cells over the domain.
+    """Lay equal cells, at most `MAX_CELLS`, over the domain.
 
-    Parameters
-    ----------
-    model : CountModel
-        Model of the leaves.
-    columns, rows : int
-        Size of the raster, at most `MAX_CELLS` in all.
+    P2. The parts of a leaf have shares that sum to 1, so the counts of all cells sum to the total.
 
-    Guarantees
-    ----------
-    - The parts of a leaf have shares that sum to 1, so the counts of all cells sum to the total.
-    - Counts and errors are those of `Release.query` for the cells. So with a coordinate resolution
-      a cell has the values inside it, and no lattice cell is divided.
-
-    Raises
-    ------
-    ParameterError
-        If the size is out of range.
+    P3. Counts and errors are those of `Release.query` for the cells. So with a coordinate
+    resolution a cell has the values inside it, and no lattice cell is divided.
     """
     size = _check_size(columns, rows)
     if model.domain.coordinate_resolution is not None:
@@ -272,15 +243,11 @@ def _part_shares(model: CountModel, node: Integers, low: Floats, high: Floats) -
 
 
 def _perturbation_variance(overlay: Overlay) -> Floats:
-    """Variance of each cell's count from the noise, all cells together, the leaves first.
-
-    As in `psd.query.traversal`, a cell has a slope and a remainder at each node that it meets. As
-    soon as it meets a single node, the variance of that node ends the recursion: most cells are
-    done after one or two levels.
-    """
+    """Variance of each cell's count from the noise, all cells together, the leaves first."""
     tree, estimates = overlay.model.tree, overlay.model.noise_covariance
     finite = np.where(np.isinf(estimates.upward_variance), 0.0, estimates.upward_variance)
     family = sum_by(np.maximum(tree.parent, 0), np.where(tree.parent >= 0, finite, 0.0), len(tree))
+    # As in `psd.query.traversal`, a cell has a slope and a remainder at each node that it meets.
     variance, met = np.zeros(overlay.cells), np.bincount(overlay.cell, minlength=overlay.cells)
     level = tree.level[overlay.node]
     cell, node, slope, rest = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0)
@@ -290,6 +257,8 @@ def _perturbation_variance(overlay: Overlay) -> Floats:
         node = np.concatenate([node, overlay.node[arriving]])
         slope = np.concatenate([slope, overlay.share[arriving]])
         rest = np.concatenate([rest, np.zeros(len(arriving))])
+        # As soon as a cell meets a single node, the variance of that node ends the recursion: most
+        # cells are done after one or two levels.
         done = met[cell] == 1 if depth else np.ones(len(cell), bool)
         alone = slope[done] ** 2 * estimates.variance[node[done]] + rest[done]
         variance[cell[done]] = alone
@@ -297,6 +266,7 @@ def _perturbation_variance(overlay: Overlay) -> Floats:
         if not len(cell):
             continue
         np.subtract.at(met, cell, 1)
+        # The parts of a cell below one parent join there.
         key, up = np.unique(cell * len(tree) + tree.parent[node], return_inverse=True)
         mean = sum_by(up, estimates.slope[node] * slope, len(key))
         spread = rest + finite[node] * (slope - mean[up]) ** 2

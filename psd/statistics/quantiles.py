@@ -33,14 +33,7 @@ def class_breaks(
 ) -> pandas.DataFrame:
     """Compute the breaks between classes of density; see `Release.quantiles`.
 
-    Guarantees
-    ----------
-    - The same release, arguments and seed give the same table.
-
-    Raises
-    ------
-    ParameterError
-        If an argument is out of range.
+    P1. The same release, arguments and seed give the same table.
     """
     import pandas as pd
 
@@ -80,24 +73,10 @@ def class_breaks(
 def weighted_quantiles(values: Floats, weights: Floats, shares: Floats) -> Floats:
     """Smallest values at or below which at least these shares of the weight lie.
 
-    Parameters
-    ----------
-    values, weights : ndarray, shape (n,), float64
-        Weights are not negative; if all are 0, they are taken as equal.
-    shares : ndarray, shape (m,), float64
-        In (0, 1).
-
-    Returns
-    -------
-    ndarray, shape (m,), float64
-
-    Examples
-    --------
-    >>> values = np.array([3.0, 1.0, 2.0])
-    >>> weighted_quantiles(values, np.array([1.0, 1.0, 8.0]), np.array([0.1, 0.5, 0.95])).tolist()
-    [1.0, 2.0, 3.0]
+    values, weights: (n,) float64; shares: (m,) float64, in (0, 1); returns (m,) float64.
     """
     order = np.argsort(values, kind="stable")
+    # If all are 0, they are taken as equal.
     weights = weights if weights.any() else np.ones(len(values))
     below = np.cumsum(weights[order])
     # By rounding, the share of a sum of floats may be less than the partial sum itself.

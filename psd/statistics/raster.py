@@ -62,14 +62,7 @@ class Raster:
 def density_raster(model: CountModel, columns: int, rows: int) -> Raster:
     """Count records in equal cells; see `Release.raster`.
 
-    Guarantees
-    ----------
-    - The counts sum to the total of the release, up to rounding.
-
-    Raises
-    ------
-    ParameterError
-        If the size is out of range.
+    P1. The counts sum to the total of the release, up to rounding.
     """
     overlay = raster_overlay(model, columns, rows)
     count = overlay.counts()

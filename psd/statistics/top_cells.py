@@ -39,14 +39,7 @@ def rank_top(
 ) -> pandas.DataFrame:
     """Rank the k cells or regions with the largest counts; see `Release.top`.
 
-    Guarantees
-    ----------
-    - The same release, arguments and seed give the same table.
-
-    Raises
-    ------
-    ParameterError
-        If an argument is out of range, or a region is malformed or outside.
+    P1. The same release, arguments and seed give the same table.
     """
     from psd._util.fields import choice
 
@@ -112,13 +105,7 @@ def _cell_table(
 
 
 def rank_jointly(together: Joint, k: int, *, draws: int, seed: int) -> pandas.DataFrame:
-    """Rank the k regions with the largest answers; a table of regions keeps its columns.
-
-    Raises
-    ------
-    ParameterError
-        If k, the draws or the seed are out of range.
-    """
+    """Rank the k regions with the largest answers; a table of regions keeps its columns."""
     check_draws(draws, seed)
     k = _check_k(k, len(together), "regions")
     answers = together.answers
@@ -140,23 +127,11 @@ _LEFT_OUT = (
 
 
 def top_candidates(value: Floats, error: Floats, k: int) -> Integers:
-    """Select the cells that may be among the k largest.
+    """Select the cells that may be among the k largest, at least k, ascending.
 
-    Parameters
-    ----------
-    value, error : ndarray, shape (n,), float64
-        Estimates and their standard deviations.
-    k : int
-        At most n.
+    value, error: (n,) float64, estimates and their standard deviations; returns int64.
 
-    Returns
-    -------
-    ndarray, int64
-        At least k cells, ascending.
-
-    Guarantees
-    ----------
-    - A cell is left out only if its range of 6 standard deviations lies below those of k others.
+    P2. A cell is left out only if its range of 6 standard deviations lies below those of k others.
     """
     sure = np.partition(value - _REACH * error, -k)[-k]
     return np.flatnonzero(value + _REACH * error >= sure)
@@ -165,9 +140,7 @@ def top_candidates(value: Floats, error: Floats, k: int) -> Integers:
 def top_probability(drawn: Any, cells: int, k: int, draws: int) -> Floats:
     """Share of draws in which each cell is among the k largest; batches have shape (cells, n).
 
-    Guarantees
-    ----------
-    - The shares are from 0 to 1, and sum to at least k.
+    P3. The shares are from 0 to 1, and sum to at least k.
     """
     often = np.zeros(cells)
     for values in drawn:

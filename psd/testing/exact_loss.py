@@ -33,15 +33,7 @@ __all__ = ["WalkingSampler", "exact_loss", "walks"]
 
 
 class WalkingSampler(RecordingSampler):
-    """Answers selections and comparisons by a list of choices, and by the first option after it.
-
-    Parameters
-    ----------
-    script : Script
-        Rules of the counts.
-    choices : sequence of int
-        Index of the option of each selection and comparison.
-    """
+    """Answers selections and comparisons by a list of choices, and by the first option after it."""
 
     def __init__(self, script: Script, choices: Sequence[int]) -> None:
         super().__init__(script)
@@ -75,6 +67,7 @@ def walks(
         choices = pending.pop()
         sampler = WalkingSampler(script, choices)
         run_method(method, tally, domain, epsilon, sampler)
+        # Depth first: each choice that took its first option has its other options to come.
         for index in range(len(choices), len(sampler.options)):
             rest = range(1, sampler.options[index])
             pending += [[*sampler.taken[:index], choice] for choice in rest]
@@ -130,6 +123,7 @@ def _pair_loss(draws: Sequence[Draw], others: Sequence[Draw]) -> float:
     """Absolute log-ratio of one transcript between two data sets."""
     shape, counts = 0.0, Fraction(0)
     for a, b in zip(draws, others, strict=True):
+        # Noise allows every answer, so counts are bounded; other answers are exact.
         if a.kind == "count":
             change = np.abs(a.true - b.true)
             scales = [

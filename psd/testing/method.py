@@ -116,18 +116,7 @@ def check_form(method: Decomposition) -> None:
 
 
 def private_members(source: str) -> list[str]:
-    """List private attributes of other objects than self, and functions of reflection.
-
-    Parameters
-    ----------
-    source : str
-        Code of a module.
-
-    Examples
-    --------
-    >>> private_members("curator._tally.counts")
-    ['_tally']
-    """
+    """List private attributes of other objects than self, and functions of reflection."""
     names = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Attribute) and node.attr.startswith("_"):
@@ -201,14 +190,12 @@ def check_counts(method: Decomposition) -> None:
 
 
 def check_step(method: Decomposition) -> None:
-    """Check that cells end at multiples of the step by which records are counted together.
-
-    Records are counted by blocks of ``method.step(lattice)`` columns and rows. A cell that ends
-    inside a block would get all records of the block, or none.
-    """
+    """Check that cells end at multiples of the step by which records are counted together."""
     for columns, rows in STEP_LATTICES:
         lattice = columns, rows
         domain = Domain(bounds=(0, 0, columns, rows), crs="EPSG:3857", lattice=lattice)
+        # Records are counted by blocks of so many columns and rows. A cell that ends inside a block
+        # would get all records of the block, or none.
         step = np.array(coarsest_step(method, domain) * 2)
         tree = run_method(method, small_tally(1, (0,)), domain, NANO, RecordingSampler()).tree
         inside = tree.boxes < np.array(lattice * 2)

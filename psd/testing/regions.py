@@ -36,18 +36,12 @@ class LatticeLevel:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LatticeRegions:
-    """Regions as shares of the cells of a small lattice; see `psd.space.region_frame.Regions`.
+    """Regions as shares of the cells of a small lattice; see `psd.space.region_frame.Regions`."""
 
-    Parameters
-    ----------
-    area : ndarray, shape (regions, rows, columns), float64
-        Part of each lattice cell that lies in each lowest region. The regions of an outline that
-        crosses a lattice cell have a part of it each.
-    parents : sequence of sequence of int
-        For each level, the index of the parent of each region; zeros for the first level.
-    """
-
+    # (regions, rows, columns) float64; part of each lattice cell in each lowest region, of which
+    # several may have one where an outline crosses it.
     area: Floats
+    # For each level, the parent of each region; zeros for the first.
     parents: Sequence[Sequence[int]]
     levels: tuple[LatticeLevel, ...] = field(init=False)
 
@@ -98,26 +92,14 @@ class LatticeRegions:
 
 
 def region_keys(regions: LatticeRegions) -> list[tuple[int, int]]:
-    """List the pairs of a lattice cell and a region that a record can have.
-
-    A cell is column + columns * row.
-    """
+    """Pairs of a lattice cell, column + columns * row, and a region that a record can have."""
+    # A record may lie wherever its region has an area.
     flat = (regions.area > 0).reshape(regions.size, -1)
     return [(int(cell), int(region)) for region, cell in np.argwhere(flat)]
 
 
 def region_tally(regions: LatticeRegions, keys: Sequence[tuple[int, int]], k: int = 1) -> Tally:
-    """Count records by lattice cell and region.
-
-    Parameters
-    ----------
-    regions : LatticeRegions
-        Of the records.
-    keys : sequence of (int, int)
-        Cell and region of each record, see `region_keys`.
-    k : int
-        Largest number of records of one user.
-    """
+    """Count records by lattice cell and region (`region_keys`), at most k of one user."""
     columns = regions.area.shape[2]
     pairs, counts = np.unique(
         np.array(keys, np.int64).reshape(-1, 2)[:, ::-1], axis=0, return_counts=True
@@ -140,17 +122,7 @@ def region_data_sets(regions: LatticeRegions, size: int) -> Iterator[tuple[tuple
 def spent_by_key(
     questions: Iterable[ChargedQuestion], keys: Sequence[tuple[int, int]], columns: int
 ) -> Integers:
-    """Sum the nano-epsilons of all questions at each pair of a lattice cell and a region.
-
-    Parameters
-    ----------
-    questions : iterable of ChargedQuestion
-        From `Curator.questions`.
-    keys : sequence of (int, int)
-        Pairs, as from `region_keys`.
-    columns : int
-        Columns of the lattice.
-    """
+    """Sum the nano-epsilons of all questions at each pair of a lattice cell and a region."""
     cell, region = np.array(keys, np.int64).T
     x, y = cell % columns, cell // columns
     total = np.zeros(len(keys), np.int64)

@@ -142,6 +142,7 @@ def transcript_loss(draws: Sequence[Draw], others: Sequence[Draw]) -> Fraction |
 def _bound_draw(a: Draw, b: Draw) -> Fraction:
     """Bound the loss of a draw of several answers, each with a loss and a sensitivity."""
     change = np.zeros(len(a.loss), np.int64)
+    # The largest change of a group's scores; a count is a group of its own.
     np.maximum.at(change, a.group, np.abs(a.true - b.true))
     parts = {
         int(i): Fraction(int(change[i]), int(a.sensitivity[i])) for i in np.flatnonzero(change)
@@ -200,6 +201,7 @@ def replay_loss(
         recorders = [RecordingSampler(script) for script in scripts]
         tally = small_tally(side, rows, k)
         runs = [run_method(method, tally, domain, epsilon, r, covariate) for r in recorders]
+        # One recorded build serves all users that may be added to its data set.
         for user in users:
             pairs += 1
             tally = small_tally(side, rows + user, k)

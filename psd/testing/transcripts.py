@@ -190,6 +190,7 @@ class RecordingSampler(_TranscriptSampler):
             return script.compare(number, draw.true)
         if draw.kind == "other":
             return draw.mechanism.sample()
+        # Candidates stand group by group.
         starts = np.searchsorted(draw.group, np.arange(len(draw.loss) + 1)).tolist()
         picks = [a + script.pick(number, draw.true[a:b]) for a, b in itertools.pairwise(starts)]
         return draw.line[np.array(picks, np.int64)]
@@ -297,5 +298,6 @@ def _expand_candidates(candidates: Candidates) -> Iterable[Integers]:
     length = candidates.length
     group, first = np.repeat(candidates.group, length), np.repeat(candidates.first, length)
     before = np.repeat(np.cumsum(length) - length, length)
+    # Every integer of an interval, one after another, without a loop.
     line = first + np.arange(len(group)) - before
     return group, line, np.repeat(candidates.score, length)

@@ -170,11 +170,9 @@ class Audit:
 
     @property
     def overspent(self) -> bool:
-        """Whether a recorded build spends more than the claim, by the scales that it asked for.
-
-        No statistics are needed: of pure epsilon no transcript may tell more than the claim, and
-        the rhos of draws add up.
-        """
+        """Whether a recorded build spends more than the claim, by the scales that it asked for."""
+        # No statistics are needed: of pure epsilon no transcript may tell more than the claim, and
+        # the rhos of draws add up.
         if self.loss.is_pure:
             return self.reach > self.loss.epsilon / NANO + _ROUNDING
         return self.rho > self.loss.rho / PICO * (1 + _ROUNDING)

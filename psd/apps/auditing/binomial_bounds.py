@@ -15,13 +15,7 @@ __all__ = [
 
 
 def lower_limit(successes: int, trials: int, beta: float) -> float:
-    """Lower confidence limit of Clopper and Pearson; above the true value with probability <= beta.
-
-    Examples
-    --------
-    >>> round(lower_limit(90, 100, 0.01), 3)
-    0.809
-    """
+    """Lower limit of Clopper and Pearson; above the true value with probability <= beta."""
     from scipy.stats import beta as beta_law
 
     if successes == 0:
@@ -30,37 +24,17 @@ def lower_limit(successes: int, trials: int, beta: float) -> float:
 
 
 def upper_limit(successes: int, trials: int, beta: float) -> float:
-    """Upper confidence limit of Clopper and Pearson; below the true value with probability <= beta.
-
-    Examples
-    --------
-    >>> round(upper_limit(10, 100, 0.01), 3)
-    0.191
-    """
+    """Upper limit of Clopper and Pearson; below the true value with probability <= beta."""
     return 1.0 - lower_limit(trials - successes, trials, beta)
 
 
 def guess_accuracy(epsilon: float) -> float:
-    """Largest probability of guessing a fair bit under epsilon: e^epsilon / (1 + e^epsilon).
-
-    Examples
-    --------
-    >>> round(guess_accuracy(1), 3)
-    0.731
-    """
+    """Largest probability of guessing a fair bit under epsilon: e^epsilon / (1 + e^epsilon)."""
     return 1.0 / (1.0 + math.exp(-epsilon))
 
 
 def epsilon_from_accuracy(probability: float) -> float:
-    """Compute the epsilon whose `guess_accuracy` is the probability; at least 0.
-
-    Examples
-    --------
-    >>> round(epsilon_from_accuracy(guess_accuracy(0.5)), 3)
-    0.5
-    >>> epsilon_from_accuracy(0.4), epsilon_from_accuracy(1)
-    (0.0, inf)
-    """
+    """Compute the epsilon whose `guess_accuracy` is the probability; at least 0."""
     if probability >= 1:
         return math.inf
     return max(math.log(probability / (1 - probability)), 0.0) if probability > 0 else 0.0
@@ -69,41 +43,24 @@ def epsilon_from_accuracy(probability: float) -> float:
 def accuracy_under_delta(right: int, guesses: int, trials: int, beta: float, delta: float) -> float:
     """Lower confidence limit of e^epsilon / (1 + e^epsilon) of (epsilon, delta)-private releases.
 
-    Parameters
-    ----------
-    right, guesses : int
-        Right guesses of all guesses. Only the releases decide which bits are guessed.
-    trials : int
-        All fair bits of the releases, guessed or not.
-    beta : float
-        Probability that the limit is above the true value.
-    delta : float
-        Of each bit; 0 for pure epsilon.
+    `trials` are all fair bits of the releases, guessed or not; only the releases decide which are
+    guessed. The limit is above the true value with probability at most beta.
 
-    Notes
-    -----
-    Proof [1]_. Let q = e^epsilon / (1 + e^epsilon), and go through the bits one by one. Given the
-    releases t and the bits before it, bit i equals its guess with probability q + x_i(t) at most,
-    x_i(t) = max(0, p_i / (p_i + p'_i) - q), p_i and p'_i being the probabilities of t if the bit
-    is as guessed, and if it is not. The mean of x_i over t is half the sum of
-    max(0, (1 - q) p_i - q p'_i) = (1 - q) max(0, p_i - e^epsilon p'_i). For each value of the bit
-    the sum over t is at most (1 - q) delta, so the mean is at most (1 - q) delta <= delta / 2. Let
-    B_i be independent coins of probability q, and X_i a further coin that is 1 with probability
-    x_i(t) at most, such that the guess is right only if B_i + X_i >= 1. With F the sum of X_i, of
-    mean at most trials delta / 2, v guesses or more are right only if the B_i sum to v - j, or F is
-    above j, for any j. The latter has a probability of at most trials delta / (2 (j + 1)), by
-    Markov. Both have half of beta here. For releases with any number of guesses it holds at each.
+    P1. Proof [1]_. Let q = e^epsilon / (1 + e^epsilon), and go through the bits one by one. Given
+    the releases t and the bits before it, bit i equals its guess with probability q + x_i(t) at
+    most, x_i(t) = max(0, p_i / (p_i + p'_i) - q), p_i and p'_i being the probabilities of t if the
+    bit is as guessed, and if it is not. The mean of x_i over t is half the sum of max(0, (1 - q)
+    p_i - q p'_i) = (1 - q) max(0, p_i - e^epsilon p'_i). For each value of the bit the sum over t
+    is at most (1 - q) delta, so the mean is at most (1 - q) delta <= delta / 2. Let B_i be
+    independent coins of probability q, and X_i a further coin that is 1 with probability x_i(t) at
+    most, such that the guess is right only if B_i + X_i >= 1. With F the sum of X_i, of mean at
+    most trials delta / 2, v guesses or more are right only if the B_i sum to v - j, or F is above
+    j, for any j. The latter has a probability of at most trials delta / (2 (j + 1)), by Markov.
+    Both have half of beta here. For releases with any number of guesses it holds at each.
 
     References
     ----------
     .. [1] Steinke, Nasr, Jagielski. NeurIPS 2023, theorem 5.2, which has a sharper bound.
-
-    Examples
-    --------
-    >>> round(accuracy_under_delta(700, 1000, 4096, 1e-3, 1e-6), 3)
-    0.646
-    >>> accuracy_under_delta(700, 1000, 4096, 1e-3, 0) == lower_limit(700, 1000, 1e-3)
-    True
     """
     if delta == 0:
         return lower_limit(right, guesses, beta)
@@ -114,29 +71,8 @@ def accuracy_under_delta(right: int, guesses: int, trials: int, beta: float, del
 def log_ratio_limits(
     likely: tuple[int, int], unlikely: tuple[int, int], beta: float, delta: float = 0.0
 ) -> tuple[float, float]:
-    """Compute confidence limits of ln((p - delta) / q); each is wrong with probability <= beta.
-
-    Of an (epsilon, delta)-private release p <= e^epsilon q + delta, so epsilon is not below it.
-
-    Parameters
-    ----------
-    likely, unlikely : tuple of int
-        Successes and trials.
-    beta : float
-        Probability of error, divided between the two proportions.
-    delta : float
-        Of the releases; 0 for pure epsilon.
-
-    Returns
-    -------
-    lower, upper : float
-        The lower limit is at least 0.
-
-    Examples
-    --------
-    >>> [round(limit, 2) for limit in log_ratio_limits((500, 1000), (100, 1000), 0.001)]
-    [1.2, 2.05]
-    """
+    """Compute confidence limits of ln((p - delta) / q); each is wrong with probability <= beta."""
+    # Of an (epsilon, delta)-private release p <= e^epsilon q + delta, so epsilon is not below it.
     low, high = lower_limit(*likely, beta / 2), upper_limit(*likely, beta / 2)
     smallest, largest = lower_limit(*unlikely, beta / 2), upper_limit(*unlikely, beta / 2)
     lower = math.log((low - delta) / largest) if low > delta else 0.0

@@ -49,21 +49,11 @@ _CORNER = 1_000.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
-    """Points of canaries: a square of side x side points, with other units at each.
+    """Points of canaries: a square of side x side points, with other units at each."""
 
-    Parameters
-    ----------
-    side : int
-        Points per side, which are 1 m apart.
-    others : int
-        Units at each point that are always present.
-    unit : PrivacyUnit
-        A record, or a user with k records at one point.
-    """
-
-    side: int
-    others: int
-    unit: PrivacyUnit
+    side: int  # points per side, which are 1 m apart
+    others: int  # units at each point that are always present
+    unit: PrivacyUnit  # a record, or a user with k records at one point
 
     @staticmethod
     def of(side: int, loss: Loss, unit: PrivacyUnit) -> Plot:
@@ -89,16 +79,14 @@ class Plot:
                     file.write(f"{x + _CORNER + 0.5},{y + _CORNER + 0.5}{name}\n" * k)
 
     def log_odds(self, release: Release) -> NDArray[np.float64]:
-        """Compute the log-odds of each canary from the cells that contain its point and no other.
-
-        A cell with noisy count c adds ln P(c - b - k) - ln P(c - b). Here b is the count of the
-        units that are always present, and P the law of the noise of the cell in the release.
-        Cells with several points, and the information in cuts, are not used.
-        """
+        """Log-odds of each canary from the cells that contain its point and no other."""
         tree, k = release.tree, self.unit.contributions
         first, number = self._points_in_cells(tree, release.domain.lattice)
+        # Cells with several points, and the information in cuts, are not used.
         alone = (number.prod(axis=0) == 1) & (tree.loss > 0)
         off = tree.count[alone] - self.others * k
+        # A cell with noisy count c adds ln P(c - b - k) - ln P(c - b). Here b is the count of the
+        # units that are always present, and P the law of the noise of the cell in the release.
         loss, noise = tree.loss[alone], tree.noise
         nearer = noise.log_density(off - k, loss) - noise.log_density(off, loss)
         point = first[1][alone] * self.side + first[0][alone]
@@ -121,31 +109,15 @@ class Plot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guesses:
-    """Number of guesses and of right guesses.
+    """Number of guesses and of right guesses."""
 
-    Parameters
-    ----------
-    number, right : int
-        Number of canaries that were guessed, and that were guessed right.
-    expected : float
-        Expected share of right guesses, from the epsilons in the releases.
-    """
-
-    number: int
-    right: int
-    expected: float
+    number: int  # of canaries that were guessed
+    right: int  # of those that were guessed right
+    expected: float  # share of right guesses, from the epsilons in the releases
 
 
 def run_canaries(build: Build, plot: Plot) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Draw the canaries, build, load the release; return the log-odds and presence of each canary.
-
-    Parameters
-    ----------
-    build : callable
-        Function of the path of a CSV and the path of the release file to write.
-    plot : Plot
-        Points of the canaries.
-    """
+    """Draw canaries, build, load the release; return the log-odds and presence of each canary."""
     present = random_bits(plot.side**2)
     with tempfile.TemporaryDirectory(prefix="psd-audit-") as folder:
         rows, release = Path(folder) / "canaries.csv", Path(folder) / "canaries.psd.parquet"
@@ -162,12 +134,10 @@ def choose_plot(
     unit: PrivacyUnit,
     beta: float,
 ) -> Plot:
-    """Choose the plot with the best expected bound, by one build of each size.
-
-    More points give more guesses; with fewer points, more cells contain a single point. The choice
-    depends on the epsilons in the releases only, and these builds are not used again.
-    """
+    """Choose the plot with the best expected bound, by one build of each size."""
     sides, scores = [], []
+    # More points give more guesses; with fewer points, more cells contain a single point. The
+    # choice depends on the epsilons in the releases only, and these builds are not used again.
     side = math.isqrt(number)
     while side >= _MIN_SIDE:
         plot = Plot.of(side, loss, unit)
@@ -192,10 +162,8 @@ def _bound(share: float, number: int, beta: float) -> float:
 
 
 def guess_canaries(odds: NDArray[np.float64], present: NDArray[np.bool_], beta: float) -> Guesses:
-    """Guess the canaries with the largest log-odds, as many as give the best expected bound.
-
-    The choice depends on the releases only, as theorem 5.2 of [1]_ requires.
-    """
+    """Guess the canaries with the largest log-odds, as many as give the best expected bound."""
+    # The choice depends on the releases only, as theorem 5.2 of [1] requires.
     clear = np.sort(np.abs(odds[odds != 0]))[::-1]
     if not len(clear):
         return Guesses(number=0, right=0, expected=0.5)

@@ -19,36 +19,19 @@ __all__ = ["transcript_rho"]
 
 
 def transcript_rho(draws: Sequence[Draw], others: Sequence[Draw]) -> Fraction:
-    """Bound the rho of the difference between two data sets that get the same answers.
-
-    Discrete Gaussian noise of rho r and squared sensitivity s costs d^2 r / s where a count differs
-    by d. A selection whose log-ratios lie in an interval of length e costs e^2 / 8. The comparisons
-    of one question are those of a PrivTree: where a record costs e and the counts differ by at most
-    n, they cost (n e)^2 / 2.
-
-    Parameters
-    ----------
-    draws, others : sequence of Draw
-        Of `psd.testing.RecordingSampler` and `psd.testing.ReplayingSampler`.
-
-    Returns
-    -------
-    Fraction
-        Rho, not in parts.
-
-    Raises
-    ------
-    LeakError
-        If a draw is of a mechanism that is not charged in rho.
-    """
+    """Bound the rho, not in parts, of the difference of data sets that get the same answers."""
     total = Fraction(0)
     shapes: dict[int, Fraction] = {}
     for a, b in zip(draws, others, strict=True):
         if a.kind == "gaussian":
+            # Noise of rho r and squared sensitivity s costs d^2 r / s where a count differs by d.
             total += _gaussian(a, b)
         elif a.kind == "select":
+            # Log-ratios that lie in an interval of length e cost e^2 / 8.
             total += _selection(a, b)
         elif a.kind == "threshold":
+            # The comparisons of one question are those of a PrivTree: where a record costs e and
+            # the counts differ by at most n, they cost (n e)^2 / 2.
             shapes[a.question] = max(shapes.get(a.question, Fraction(0)), _pure_loss(a, b))
         else:
             raise LeakError(f"a draw of {type(a.mechanism).__name__} is not charged in rho")

@@ -67,28 +67,16 @@ _THRESHOLDS = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """A method on two data sets, one of which has one unit more.
+    """A method on two data sets, one of which has one unit more."""
 
-    Parameters
-    ----------
-    method : Decomposition
-        With public parameters.
-    loss : Loss
-        Of each release.
-    unit : PrivacyUnit
-        A record, or a user with k records in one cell.
-    """
-
-    method: Decomposition
-    loss: Loss
-    unit: PrivacyUnit
+    method: Decomposition  # with public parameters
+    loss: Loss  # of each release
+    unit: PrivacyUnit  # a record, or a user with k records in one cell
 
     @staticmethod
     def of(method: Decomposition, loss: Loss, unit: PrivacyUnit) -> Pair:
-        """Return a pair for a method; a method with a height gets at most two levels.
-
-        If many levels share epsilon, every event with a large loss is too rare to observe.
-        """
+        """Return a pair for a method; a method with a height gets at most two levels."""
+        # If many levels share epsilon, every event with a large loss is too rare to observe.
         height = getattr(method, "height", None)
         if isinstance(height, int):
             with suppress(ParameterError):  # weights of a workload fit one height only
@@ -117,18 +105,10 @@ class Pair:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Samples:
-    """Releases as an attacker sees them.
+    """Releases as an attacker sees them."""
 
-    Parameters
-    ----------
-    shape : ndarray, shape (n,), int64
-        Number that identifies the cells of a release.
-    log_odds : ndarray, shape (n,), float64
-        Log-odds of the unit from the counts of its cells and the epsilons in the release.
-    """
-
-    shape: NDArray[np.int64]
-    log_odds: Floats
+    shape: NDArray[np.int64]  # (n,) int64; identifies the cells of a release
+    log_odds: Floats  # (n,) float64; of the unit, from counts of its cells and epsilons
 
     def __getitem__(self, which: slice) -> Samples:
         return Samples(shape=self.shape[which], log_odds=self.log_odds[which])
@@ -144,21 +124,11 @@ class Samples:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Threshold:
-    """An event: releases that score beyond a threshold.
+    """An event: releases that score beyond a threshold."""
 
-    Parameters
-    ----------
-    shapes : dict
-        Log-odds of the unit by the shape.
-    least : float
-        Smallest score of a release in the event.
-    more : bool
-        Whether the event indicates the unit; otherwise its absence, with negated scores.
-    """
-
-    shapes: dict[int, float]
-    least: float
-    more: bool
+    shapes: dict[int, float]  # log-odds of the unit by the shape
+    least: float  # smallest score of a release in the event
+    more: bool  # whether the event indicates the unit; else its absence, with negated scores
 
     def holds(self, samples: Samples) -> NDArray[np.bool_]:
         """Whether each release belongs to the event."""
@@ -218,19 +188,7 @@ def _log_odds_of_counts(tree: Tree, fixed: Tally) -> float:
 def learn_event(
     without: Samples, having: Samples, *, more: bool, beta: float, delta: float = 0.0
 ) -> Threshold:
-    """Learn the event with the best bound on epsilon, among thresholds on the log-odds.
-
-    Parameters
-    ----------
-    without, having : Samples
-        Samples to learn from; test the event on others.
-    more : bool
-        Whether the event indicates the unit or its absence.
-    beta : float
-        Probability of error of the limits.
-    delta : float
-        Of the releases; 0 for pure epsilon.
-    """
+    """Learn the event, a threshold, of the best bound on epsilon; test it on other samples."""
     # Odds of shapes and the threshold come from different builds. Otherwise shapes that were more
     # frequent on one side by chance would seem better than they are.
     half = len(without.log_odds) // 2
@@ -266,45 +224,14 @@ def _frequency(hits: NDArray[np.bool_]) -> tuple[int, int]:
 
 
 def record_losses(pair: Pair, number: int, *, more: bool) -> tuple[Samples, Floats]:
-    """Record builds of one of the data sets, and compute their losses to the other.
-
-    Parameters
-    ----------
-    pair : Pair
-        Method and data sets.
-    number : int
-        Number of builds.
-    more : bool
-        Whether to record with the unit or without it.
-
-    Raises
-    ------
-    LeakError
-        If a build asks other questions of the other data set after the same answers.
-    """
+    """Record builds of one of the data sets, and compute their losses to the other."""
     builds = [_recorded_build(pair, more) for _ in range(number)]
     loss = np.array([replayed.loss for _, _, replayed in builds])
     return _observe([tree for tree, _, _ in builds], pair.tally(more=False)), loss
 
 
 def largest_rho(pair: Pair, number: int, *, more: bool) -> float:
-    """Largest rho that recorded builds spend on the unit, by the scales that they asked for.
-
-    Parameters
-    ----------
-    pair, number, more
-        As in `record_losses`.
-
-    Returns
-    -------
-    float
-        NaN if a build has a draw whose rho is not known, of a mechanism of another package.
-
-    Raises
-    ------
-    LeakError
-        As `record_losses`.
-    """
+    """Largest rho that recorded builds spend on the unit; NaN if a draw has an unknown one."""
     builds = [_recorded_build(pair, more) for _ in range(number)]
     draws = [(recorded.draws, replayed.draws) for _, recorded, replayed in builds]
     if any(draw.kind == "other" for first, _ in draws for draw in first):
@@ -331,24 +258,9 @@ def _build_tree(pair: Pair, tally: Tally, domain: Domain, sampler: Sampler) -> T
 def event_loss(
     event: Threshold, recorded: Samples, loss: Floats, delta: float = 0.0
 ) -> tuple[float, float]:
-    """Estimate ln((P(A) - delta) / P'(A)) of an event A under the laws of the draws.
-
-    P'(A) = E[exp(loss); A], so P'(A) / P(A) is the mean of exp(loss) over the recorded builds in A.
-
-    Parameters
-    ----------
-    event : Threshold
-        A.
-    recorded, loss : Samples, ndarray
-        Of the data set that the event indicates, by `record_losses`.
-    delta : float
-        Of the releases; 0 for pure epsilon.
-
-    Returns
-    -------
-    value, error : float
-        NaN and infinity if fewer than two recorded builds belong to the event.
-    """
+    """Estimate ln((P(A) - delta) / P'(A)) of an event A under the laws of draws, and its error."""
+    # P'(A) = E[exp(loss); A], so P'(A) / P(A) is the mean of exp(loss) over the recorded builds in
+    # A, which are of the data set that A indicates.
     ratios = np.exp(loss[event.holds(recorded)])
     if len(ratios) < 2:
         return np.nan, np.inf

@@ -27,22 +27,13 @@ __all__ = ["BidLevels"]
 class BidLevels:
     """Public prices, and regions if there are any, by which bids are counted.
 
-    Guarantees
-    ----------
-    - The stratum of a record depends on its own bid and coordinates alone. A record without a
-      finite number as its bid is in none; a bid above all prices counts as the largest of them, and
-      one below all of them, also a negative one, reaches none.
-
-    Parameters
-    ----------
-    prices : PriceList
-        Public.
-    regions : RegionHierarchy, optional
-        Lowest regions by which bids are counted as well. Public.
+    P1. The stratum of a record depends on its own bid and coordinates alone. A record without a
+    finite number as its bid is in none; a bid above all prices counts as the largest of them, and
+    one below all of them, also a negative one, reaches none.
     """
 
-    prices: PriceList
-    regions: RegionHierarchy | None = None
+    prices: PriceList  # public
+    regions: RegionHierarchy | None = None  # lowest regions by which bids are counted as well
 
     @property
     def parts(self) -> int:
@@ -61,13 +52,7 @@ class BidLevels:
         bid: NDArray[np.float64] | None = None,
         /,
     ) -> NDArray[np.int32]:
-        """Stratum of each record; -1 for one without a bid, or outside all regions. Private.
-
-        Raises
-        ------
-        InputDataError
-            If the source reads no bids.
-        """
+        """Stratum of each record; -1 for one without a bid, or outside all regions. Private."""
         if bid is None:
             raise InputDataError("records have no bids; this kind of input has no such column")
         level = self.prices.levels(bid)
@@ -79,26 +64,16 @@ class BidLevels:
         return strata
 
     def reached(self, tally: Tally, cells: tuple[int, int] = (1, 1)) -> Integers:
-        """Number of bids that reach each price or a higher one, by part. Private.
-
-        Parameters
-        ----------
-        tally : Tally
-            Counted by these strata. Private.
-        cells : tuple of int
-            Columns and rows of the lattice, whose cells are parts as well. Public.
-
-        Returns
-        -------
-        ndarray, shape (parts, columns rows, prices), int64
-        """
+        """Bids that reach each price or more: (parts, columns rows, prices) int64, private."""
         levels, columns = len(self.prices) + 1, cells[0]
         number = self.parts * cells[0] * cells[1]
         by_level = np.zeros((self.parts, cells[0] * cells[1], levels), np.int64)
         if tally.region is not None:
             part, level = np.divmod(tally.region.astype(np.int64), levels)
             cell = tally.rows.astype(np.int64) * columns + tally.columns
+            # The cells of the lattice are parts as well, if there is more than one.
             cell = cell if number > self.parts else np.zeros_like(cell)
             np.add.at(by_level, (part, cell, level), tally.counts)
+        # From the highest level down: who reaches a price reaches all below it.
         reached: Integers = np.cumsum(by_level[:, :, :0:-1], axis=2)[:, :, ::-1]
         return reached

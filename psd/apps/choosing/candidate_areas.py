@@ -30,20 +30,14 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Spans:
-    """Where strips of constant y meet catchments, as intervals of x.
+    """Where strips of constant y meet catchments, as intervals of x."""
 
-    Parameters
-    ----------
-    left, right : ndarray, shape (n,), float64
-        All points of the strip in the catchment have an x between them; left > right if it has
-        none.
-    inner_left, inner_right : ndarray, shape (n,), float64
-        All points of the strip between them are in the catchment; inner_left > inner_right if
-        none is known to be.
-    """
-
+    # (n,) float64; all points of the strip in the catchment have an x between left and right; left
+    # > right if it has none.
     left: Floats
     right: Floats
+    # (n,) float64; all points of the strip between inner_left and inner_right are in the catchment;
+    # inner_left > inner_right if none is known to be.
     inner_left: Floats
     inner_right: Floats
 
@@ -242,6 +236,8 @@ class CandidateAreas:
 def _circle_spans(centres: Floats, radii: Floats, south: Floats, north: Floats) -> Spans:
     """Intervals of x in which strips meet circles."""
     (x, y), (across, along) = centres.T, radii.T
+    # In a strip, a circle is widest at the y nearest to its centre, and narrowest at the farthest.
+    # Margins are far above rounding, so points at the edge are tested one by one.
     nearest = np.maximum(np.maximum(south - y, y - north), 0) / along * (1 - _MARGIN)
     farthest = np.maximum(np.abs(south - y), np.abs(north - y)) / along * (1 + _MARGIN)
     outer, inner = (

@@ -26,39 +26,15 @@ _WHAT = "candidates"
 def read_catchments(
     path: Path, *, radius: float | None = None, crs: str = "EPSG:4326", ids: str = "id"
 ) -> CandidateAreas:
-    """Read candidates from a public file.
-
-    Parameters
-    ----------
-    path : Path
-        CSV with two columns of coordinates or a column ``wkt``, in the CRS; or any vector format,
-        which states its own CRS and is transformed. Public.
-    radius : float, optional
-        Metres around points; left out for polygons. Public.
-    crs : str
-        CRS of the result. Public.
-    ids : str
-        Column of the names of the candidates. Public.
-
-    Returns
-    -------
-    CandidateAreas
-
-    Raises
-    ------
-    InputDataError
-        If the file is missing or malformed, or lacks a column.
-    ParameterError
-        If a radius is given with polygons or missing with points, or as `CandidateAreas`.
-    DomainError
-        If the file is a vector file without a CRS, or its CRS cannot be transformed.
-    """
+    """Read candidates from a public file: points with a radius in metres, or polygons."""
     table = read_table(path, _WHAT)
     if ids not in table.columns:
         raise InputDataError(f"{_WHAT} {path} has no column {ids}, which names each candidate")
     if table[ids].isna().any():
         raise ParameterError(f"{_WHAT} must have an id each, got an empty one")
     names = [str(name).strip() for name in table[ids]]
+    # A CSV has two columns of coordinates or a column wkt, in the CRS. A vector format states its
+    # own CRS and is transformed.
     points = None if hasattr(table, "geometry") else _coordinates(path, table)
     if points is not None:
         return CandidateAreas.around(names, points, _radius(radius), crs)

@@ -30,17 +30,10 @@ _COLUMNS = 2**31
 class PlacedCounts:
     """Counts of a tally at the centres of their lattice cells, to be summed over catchments.
 
-    Guarantees
-    ----------
-    - A record is in a catchment by the centre of its own lattice cell and public values alone, so
-      one record more or less changes the sum of a catchment by at most 1.
+    The tally is private.
 
-    Parameters
-    ----------
-    tally : Tally
-        Private.
-    domain : Domain
-        Of the tally. Public.
+    P1. A record is in a catchment by the centre of its own lattice cell and public values alone, so
+    one record more or less changes the sum of a catchment by at most 1.
     """
 
     def __init__(self, tally: Tally, domain: Domain) -> None:
@@ -67,6 +60,7 @@ class PlacedCounts:
         """Sum the counts in each catchment, shape (n,)."""
         number = len(catchments)
         catchments, owner = catchments.unrolled()
+        # Inner cells by a difference of running totals; cells at the edge are tested one by one.
         before = np.concatenate([[0], np.cumsum(self._counts)])
         sums = np.zeros(len(catchments), np.int64)
         if not len(self._counts):  # as before a reading
@@ -78,6 +72,8 @@ class PlacedCounts:
             np.add.at(sums, which, before[after] - before[inner])
             for low, high in ((first, inner), (after, last)):
                 self._add_edges(sums, catchments, which, low, high)
+        # Circles across longitude 180 have a second part, which no point has in common with the
+        # first.
         np.add.at(sums, owner[number:], sums[number:])
         return sums[:number]
 
@@ -87,6 +83,7 @@ class PlacedCounts:
         low, high = rows // self._height
         number = np.maximum(high - low + 1, 0)
         pairs = np.repeat(which, number)
+        # Numbers low, low + 1, ... of each candidate, one after another, without a loop.
         start = np.repeat(low - np.cumsum(number) + number, number)
         return pairs, start + np.arange(len(pairs))
 
@@ -109,15 +106,13 @@ class PlacedCounts:
     def _ranges(
         self, catchments: CandidateAreas, which: Integers, strip: Integers
     ) -> tuple[Integers, Integers, Integers, Integers]:
-        """Ends of the cells of a catchment in a strip, and of the inner ones among them.
-
-        A column more on each side, and one less inside, so that no rounding decides a cell.
-        """
+        """Ends of the cells of a catchment in a strip, and of the inner ones among them."""
         rows = np.stack([strip * self._height, (strip + 1) * self._height - 1])
         south, north = (
             self._domain.centres(1, np.minimum(row, self._domain.lattice[1] - 1)) for row in rows
         )
         spans = catchments.spans(which, south, north)
+        # A column more on each side, and one less inside, so that no rounding decides a cell.
         first = self._find(strip, np.floor(self._position(spans.left, 0)))
         last = self._find(strip, np.floor(self._position(spans.right, 0)) + 2)
         last = np.maximum(last, first)

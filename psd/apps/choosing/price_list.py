@@ -149,18 +149,7 @@ class PriceList:
 
 
 def parse_price(text: str) -> Decimal:
-    """Price in a text: a decimal number of at least 0.
-
-    Raises
-    ------
-    ParameterError
-        If it is another text, has more than 12 digits after the point, or is beyond all lists.
-
-    Examples
-    --------
-    >>> parse_price(" 2.50 ")
-    Decimal('2.50')
-    """
+    """Price in a text: a decimal number of at least 0."""
     try:
         number = Decimal(text.strip()) if text.isascii() and "_" not in text else Decimal("NaN")
     except InvalidOperation:

@@ -23,26 +23,7 @@ def read_public_regions(
     bounds: tuple[float, float, float, float] | None = None,
     ids: str = "id",
 ) -> RegionHierarchy:
-    """Read polygons of one level; records in none of them do not count.
-
-    Parameters
-    ----------
-    path : str
-        Any vector format. Public.
-    crs : str
-        CRS of the domain. Public.
-    bounds : tuple of float, optional
-        West, south, east, north; the box around the polygons by default. Public.
-    ids : str
-        Column of the names of the regions. Public.
-
-    Raises
-    ------
-    InputDataError
-        If the file is missing or cannot be read.
-    ParameterError, DomainError
-        As `psd.regions.polygon_hierarchy.hierarchy_from_polygons`.
-    """
+    """Read polygons of one level; records in none of them, or beyond the bounds, do not count."""
     if bounds is None:
         bounds = bounds_from_file(path, crs)
     domain = Domain(bounds=bounds, crs=crs, min_cell=None)
@@ -52,26 +33,7 @@ def read_public_regions(
 def read_order(
     path: str, column: str, regions: RegionHierarchy, *, ids: str = "id"
 ) -> tuple[int, ...]:
-    """Numbers of the regions in ascending order of a column of the file.
-
-    Parameters
-    ----------
-    path : str
-        File that the regions were read from. Public.
-    column : str
-        Column of numbers, such as the distance from the centre. Public.
-    regions : RegionHierarchy
-        Its lowest level is ordered.
-    ids : str
-        Column of the names of the regions. Public.
-
-    Raises
-    ------
-    InputDataError
-        If there is no such column.
-    ParameterError
-        If a region has no number, or two have the same one.
-    """
+    """Numbers of the regions in ascending order of a column of numbers, such as a distance."""
     table = read_polygons(Path(path), "regions")
     if column not in table.columns:
         raise InputDataError(f"regions {path} has no column {column}; name one with order=")

@@ -22,23 +22,7 @@ _PRICE = "price"
 def read_tariffs(
     path: Path, regions: Sequence[str] | None = None
 ) -> tuple[tuple[str, ...], tuple[tuple[Decimal, ...], ...]]:
-    """Read the names of tariffs, and their prices in the order of the regions.
-
-    Parameters
-    ----------
-    path : Path
-        CSV with a column ``tariff``, and one column for each region, or ``price`` without regions.
-        Public.
-    regions : sequence of str, optional
-        Ids of the regions. Public.
-
-    Raises
-    ------
-    InputDataError
-        If the file is missing or malformed, or a price is not a number.
-    ParameterError
-        If the columns are not those of the regions.
-    """
+    """Read the names of tariffs, and their prices in the order of the regions, if there are any."""
     table = read_table(path, "tariffs")
     if _ID not in table.columns:
         raise InputDataError(f"tariffs {path} has no column {_ID}, which names each of them")

@@ -20,13 +20,7 @@ Epsilon: TypeAlias = str | int | float | Decimal
 
 
 def listed(value: Any) -> list[Any]:
-    """Values of a list; a value alone is a list of one.
-
-    Examples
-    --------
-    >>> listed("0.5"), listed(["0.1", 1])
-    (['0.5'], ['0.1', 1])
-    """
+    """Values of a list; a value alone is a list of one."""
     is_list = isinstance(value, Iterable) and not isinstance(value, str)
     return list(value) if is_list else [value]
 
@@ -34,44 +28,13 @@ def listed(value: Any) -> list[Any]:
 def parse_epsilons(
     epsilons: Epsilon | Sequence[Epsilon], name: str = "epsilons"
 ) -> tuple[int, ...]:
-    """Return nano-epsilons, each once; messages call them by the name.
-
-    Raises
-    ------
-    ParameterError
-        If a value is wrong or repeated.
-
-    Examples
-    --------
-    >>> parse_epsilons(["0.1", 1])
-    (100000000, 1000000000)
-    """
+    """Return nano-epsilons, each once; messages call them by the name."""
     nano = [parse_epsilon(value) for value in listed(epsilons)]
     return check_distinct(name, nano, [epsilon_text(value) for value in nano])
 
 
 def check_distinct(argument: str, values: Sequence[T], names: Sequence[str]) -> tuple[T, ...]:
-    """Return the values of a list that is not empty and has each value once.
-
-    Parameters
-    ----------
-    argument : str
-        Name of the argument, for messages.
-    values : sequence
-        The list.
-    names : sequence of str
-        Text of each value; equal texts are equal values.
-
-    Raises
-    ------
-    ParameterError
-        If the list is empty or has a value twice.
-
-    Examples
-    --------
-    >>> check_distinct("sizes", [0.1, 0.2], ["0.1", "0.2"])
-    (0.1, 0.2)
-    """
+    """Return the values of a list that is not empty and has each value once, by its text."""
     if not names:
         raise ParameterError(f"{argument} must have at least one value, got none")
     for name in names:
@@ -85,14 +48,7 @@ def check_distinct(argument: str, values: Sequence[T], names: Sequence[str]) -> 
 def resolve_methods(
     methods: str | Decomposition | Sequence[str | Decomposition],
 ) -> tuple[Decomposition, ...]:
-    """Return methods by name or value, each once.
-
-    Raises
-    ------
-    ParameterError
-        If the list is empty; or if a method is unknown, is a class instead of an
-        instance, is repeated or has a field that is not declared public.
-    """
+    """Return methods by name or value, each once."""
     resolved = [_resolve_method(item) for item in listed(methods)]
     for each in resolved:
         method_parameters(each)

@@ -219,6 +219,7 @@ def _list_tasks(
 
 def _read_data(data: Any, domain: Domain, columns: Columns, unit: PrivacyUnit) -> _Data:
     """Tally and true counts of the workload, from one reading."""
+    # One reading gives the tally, and the points that the workload is drawn from.
     recorder = PointRecorder(domain)
     counts = tally_batches(recorder.record(read(data, columns, domain)), domain, unit=unit)
     points = recorder.points
@@ -258,6 +259,7 @@ def _tabulate(
     )
     groups = builds.groupby(["method", "epsilon"], sort=False)
     table = groups[list(classes)].mean()
+    # Of the means over the runs, not the mean of their scores.
     table["score"] = [geometric_mean(row) for row in table.to_numpy()]
     table["score_error"] = groups["score"].sem()
     table["runs"] = groups.size()

@@ -212,20 +212,7 @@ def geometric_mean(errors: NDArray[np.float64]) -> float:
 
 
 def class_errors(release: Release, truth: TrueCounts) -> NDArray[np.float64]:
-    """Compute the mean true relative error of each class of queries, without its parts.
-
-    Parameters
-    ----------
-    release : Release
-        Release to evaluate.
-    truth : TrueCounts
-        Boxes and their true counts, under the domain and the bound of the release. Private.
-
-    Returns
-    -------
-    ndarray, shape (classes,), float64
-        In the order of the classes; the same as in the summary of `evaluate`.
-    """
+    """Mean true relative error of each class, (classes,), as in the summary of `evaluate`."""
     relative = np.abs(release.estimate(truth.queries.boxes) - truth.true) / truth.base
     classes = dict.fromkeys(truth.queries.classes.tolist())
     return np.array([relative[truth.queries.classes == name].mean() for name in classes])
@@ -275,6 +262,8 @@ def _evaluate_queries(
     truth = true_counts(queries, points, counts, release.domain, bounded=bounded, scale=scale)
     boxes, true, in_tally = truth.queries.boxes, truth.true, truth.bounded
     predicted = release.query(boxes, confidence=CONFIDENCE).table
+    # Answers of the cells if their counts were exact: the estimate differs from them by the noise,
+    # and they from the truth by what cells cannot show.
     exact = box_totals(release.index, _exact_cell_counts(release, truth.counts) / scale, boxes)
     estimate = predicted["estimate"].to_numpy()
     parts = {
@@ -303,6 +292,7 @@ def _exact_cell_counts(release: Release, counts: Tally) -> NDArray[np.float64]:
     tree = release.tree
     exact = np.zeros(len(tree))
     np.add.at(exact, locate(tree, counts.columns, counts.rows), counts.counts)
+    # From the leaves up, each cell adds to its parent.
     for level in reversed(tree.levels[1:]):
         np.add.at(exact, tree.parent[level], exact[level])
     return exact

@@ -59,25 +59,14 @@ class PointRecorder:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class TrueCounts:
-    """Boxes and their true counts. Private.
+    """Boxes and their true counts. Private."""
 
-    Parameters
-    ----------
-    queries : Workload
-        Boxes and their classes.
-    counts : Tally
-        Records that a release counts.
-    true, bounded : ndarray, shape (n,), int64 or float64
-        All records in each box, and those that a release counts. If it counts users, both are
-        numbers of users.
-    base : ndarray, shape (n,), float64
-        Denominator of relative errors: max(true, 0.001 of all).
-    """
-
-    queries: Workload
-    counts: Tally
+    queries: Workload  # boxes and their classes
+    counts: Tally  # what a release counts
+    # (n,); all records, or all users if users are counted, in each box.
     true: NDArray[np.int64 | np.float64]
-    bounded: NDArray[np.int64 | np.float64]
+    bounded: NDArray[np.int64 | np.float64]  # (n,); those that a release counts
+    # (n,) float64; denominator of relative errors: max(true, 0.001 of all).
     base: NDArray[np.float64]
 
     def __repr__(self) -> str:
@@ -93,47 +82,22 @@ def true_counts(
     bounded: bool,
     scale: int = 1,
 ) -> TrueCounts:
-    """Count the records in boxes.
-
-    Parameters
-    ----------
-    queries : Workload
-        Boxes.
-    points : tuple of ndarray
-        All records inside the bounds.
-    counts : Tally
-        Records that a release counts.
-    domain : Domain
-        Domain of the tally.
-    bounded : bool
-        Whether the tally has fewer records than the input, because contributions were bounded.
-    scale : int
-        Amount that each user adds to the tally if users are counted; otherwise 1.
-
-    Notes
-    -----
-    The tally has lattice cells and no coordinates, so a record of the tally counts at the centre of
-    its cell. If users are counted, the true count is the number of users.
-    """
+    """Count the records, or the users if users are counted, in boxes."""
     boxes = extend_to_edges(queries.boxes, domain)
+    # Each user adds `scale` to the tally.
     if scale > 1:
         users = count_in_boxes(*cell_centres(domain, counts), boxes) / scale
         base = relative_base(users, counts.counts.sum() / scale)
         return TrueCounts(queries=queries, counts=counts, true=users, bounded=users, base=base)
     true = count_in_boxes(*points, np.ones(len(points[0]), np.int64), boxes)
+    # The tally has lattice cells and no coordinates, so its records count at centres.
     in_tally = count_in_boxes(*cell_centres(domain, counts), boxes) if bounded else true
     base = relative_base(true, len(points[0]))
     return TrueCounts(queries=queries, counts=counts, true=true, bounded=in_tally, base=base)
 
 
 def relative_base(true: NDArray[np.int64 | np.float64], total: float) -> NDArray[np.float64]:
-    """Compute the denominators of relative errors.
-
-    Examples
-    --------
-    >>> relative_base(np.array([0, 5, 300]), 100_000).tolist()
-    [100.0, 100.0, 300.0]
-    """
+    """Compute the denominators of relative errors."""
     return np.maximum(true, SANITY * total)
 
 
@@ -154,6 +118,7 @@ def count_in_boxes(
     """Sum the weights of the points in each half-open box."""
     order = np.argsort(x, kind="stable")
     x, y, weight = x[order], y[order], weight[order]
+    # Sorted by x, each box needs one run of the points.
     ends = zip(np.searchsorted(x, boxes[:, 0]), np.searchsorted(x, boxes[:, 2]), strict=True)
     return np.array(
         [
@@ -167,9 +132,6 @@ def count_in_boxes(
 def cell_centres(
     domain: Domain, counts: Tally
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-    """Centre of each occupied lattice cell and the count of the cell.
-
-    With a coordinate resolution the centre is the value that the records of the cell have.
-    """
+    """Centre of each occupied lattice cell, or its value with a resolution; and its count."""
     x, y = (domain.centres(axis, cells) for axis, cells in enumerate((counts.columns, counts.rows)))
     return x, y, counts.counts

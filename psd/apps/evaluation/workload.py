@@ -43,26 +43,10 @@ def draw_workload(
     areas: Sequence[float] = AREAS,
     per_class: int = PER_CLASS,
 ) -> Workload:
-    """Draw eight classes of 500 rectangles: four areas, uniform centres and centres on points.
+    """Draw eight classes of 500 rectangles: four areas, uniform centres and centres on points [1]_.
 
-    Parameters
-    ----------
-    x, y : ndarray, shape (n,), float64
-        Points inside the bounds. Private.
-    bounds : tuple of float
-        West, south, east, north of the domain.
-    seed : int
-        Seed of the generator; the same seed and points give the same rectangles.
-    areas : sequence of float
-        Shares of the domain that the rectangles cover, in (0, 1].
-    per_class : int
-        Rectangles of each area and kind of centre.
-
-    Returns
-    -------
-    Workload
-        Aspect ratios are log-uniform in [1/4, 4] in units of the domain. A rectangle that crosses
-        the bounds is moved inside. Without points there are no classes centred on data.
+    x, y: (n,) float64, private, inside the bounds; the same seed and points give the same
+    rectangles.
 
     References
     ----------
@@ -72,6 +56,7 @@ def draw_workload(
     west, south, east, north = bounds
     unit = np.stack([(x - west) / (east - west), (y - south) / (north - south)])
     boxes, classes = [], []
+    # Without points there are no classes centred on data.
     for kind in _KINDS[: 2 if len(x) else 1]:
         for area in areas:
             width, height = _draw_sides(area, per_class, random)
@@ -89,8 +74,9 @@ def draw_workload(
 def _draw_sides(
     area: float, number: int, random: np.random.RandomState
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Widths and heights of rectangles of an area in the unit square."""
+    """Widths and heights of an area in the unit square; aspect ratios log-uniform in [1/4, 4]."""
     aspect = np.exp(random.uniform(-np.log(MAX_ASPECT), np.log(MAX_ASPECT), number))
+    # A side that does not fit is cut, and the other one is longer for it.
     width = np.minimum(np.sqrt(area * aspect), 1.0)
     height = np.minimum(area / width, 1.0)
     return area / height, height

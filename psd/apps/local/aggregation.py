@@ -46,34 +46,16 @@ _STATED = frozenset({"groups", "repeated"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """Support counts of the cells of a group.
+    """Support counts of the cells of a group."""
 
-    Parameters
-    ----------
-    cells : tuple of str
-        Keys of the cells.
-    protocol : str
-        Name of the protocol.
-    settings : dict
-        Its settings.
-    p, q : Fraction
-        Its probabilities.
-    reports : int
-        Number of reports.
-    support : ndarray, shape (cells,), int64
-        Reports that support each cell.
-    outside : int
-        Reports that support the answer *outside*.
-    """
-
-    cells: tuple[str, ...]
+    cells: tuple[str, ...]  # keys of the cells
     protocol: str
     settings: dict[str, Any]
     p: Fraction
     q: Fraction
     reports: int
-    support: NDArray[np.int64]
-    outside: int
+    support: NDArray[np.int64]  # (cells,) int64; reports that support each cell
+    outside: int  # reports that support the answer *outside*
 
 
 def aggregate(campaign: str, folder: str) -> Release:
@@ -113,13 +95,7 @@ def aggregate_campaign(campaign: Campaign, folder: Path) -> tuple[Release, list[
 
 
 def earlier_groups(campaign: Campaign) -> list[Counted]:
-    """Counts of earlier rounds, as the campaign states them.
-
-    Raises
-    ------
-    ParameterError
-        If they are not counts of reports.
-    """
+    """Counts of earlier rounds, as the campaign states them."""
     entries = (group["counted"] for group in campaign.content["groups"])
     return [_parse_counted(campaign, entry) for entry in entries if entry is not None]
 
@@ -185,13 +161,7 @@ def counted_groups(campaign: Campaign, groups: Sequence[GroupCounts]) -> list[Co
 
 
 def release_of(campaign: Campaign, groups: Sequence[Counted], repeated: int = 0) -> Release:
-    """Release of the counts of all groups, each of which is at least as fine as the one before.
-
-    Raises
-    ------
-    InputDataError
-        If a group has no reports, or there are fewer reports than cells.
-    """
+    """Release of the counts of all groups, each of which is at least as fine as the one before."""
     if not all(group.reports for group in groups):
         raise InputDataError("every open group must have reports; collect more lines")
     reports, cells = sum(g.reports for g in groups), max(len(g.support) for g in groups)

@@ -171,18 +171,7 @@ def design_words(
 
 
 def parse_settings(texts: Sequence[str]) -> dict[str, int | str]:
-    """Settings of texts ``name=value``; integers are read as integers.
-
-    Raises
-    ------
-    ParameterError
-        If a text has another form, or a name comes twice.
-
-    Examples
-    --------
-    >>> parse_settings(["window=12", "form=symmetric"])
-    {'window': 12, 'form': 'symmetric'}
-    """
+    """Settings of texts ``name=value``; integers are read as integers."""
     settings: dict[str, int | str] = {}
     for text in texts:
         name, equals, value = text.partition("=")

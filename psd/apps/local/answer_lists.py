@@ -10,20 +10,7 @@ __all__ = ["read_list"]
 
 
 def read_list(path: str, name: str) -> list[str]:
-    """Lines of a file.
-
-    Parameters
-    ----------
-    path : str
-        File in UTF-8.
-    name : str
-        What the lines are, for the message.
-
-    Raises
-    ------
-    ParameterError
-        If the file cannot be read as UTF-8.
-    """
+    """Lines of a file in UTF-8."""
     try:
         return Path(path).read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError):

@@ -43,13 +43,7 @@ _WORD = 64
 
 
 def system_words(rows: int, columns: int) -> NDArray[np.uint64]:
-    """Words of the operating system.
-
-    Raises
-    ------
-    RandomnessError
-        If it has none.
-    """
+    """Words of the operating system."""
     try:
         content = os.urandom(8 * rows * columns)
     except (OSError, NotImplementedError):
@@ -59,17 +53,10 @@ def system_words(rows: int, columns: int) -> NDArray[np.uint64]:
 
 @dataclass
 class ManyWords:
-    """Words of many devices, one row each, and how many each has used.
-
-    Parameters
-    ----------
-    devices : int
-        Number of devices.
-    more : callable
-        Gives so many rows and columns of fresh words.
-    """
+    """Words of many devices, one row each, and how many each has used."""
 
     devices: int
+    # Gives so many rows and columns of fresh words.
     more: Callable[[int, int], NDArray[np.uint64]] = system_words
 
     def __post_init__(self) -> None:
@@ -97,6 +84,7 @@ class ManyWords:
         pending = np.arange(len(rows))
         last = (1 << _WORD) // limit * limit - 1
         while len(pending):
+            # As the device does, words beyond the last multiple of the limit are drawn again.
             word = self.word(rows[pending])
             drawn[pending] = word
             pending = pending[word > np.uint64(last)]
@@ -127,6 +115,7 @@ def find_answers(
         return answers
     x_axis = EvenAxis(low=west, high=east, cells=2**DEPTH)
     y_axis = EvenAxis(low=south, high=north, cells=2**DEPTH)
+    # Lattice cells along the curve of the keys: the bits of column and row take turns.
     columns, rows = x_axis.find_cells(x[inside]), y_axis.find_cells(y[inside])
     along = _interleave(columns.astype(np.int64)) | _interleave(rows.astype(np.int64)) << 1
     answers[inside] = np.searchsorted(partition.starts, along, side="right") - 1
@@ -154,6 +143,7 @@ def _k_ary(draw: KaryDraw, answers: Integers, words: ManyWords) -> Integers:
     """Reports of `KaryDraw`."""
     codes = answers.copy()
     rows = np.flatnonzero(~words.keeps(draw.threshold, np.arange(len(answers))))
+    # The others are numbered without the true one.
     other = words.below(draw.answers - 1, rows)
     codes[rows] = other + (other >= answers[rows])
     return codes
@@ -165,6 +155,7 @@ def _hashing(draw: HashingDraw, answers: Integers, words: ManyWords) -> Integers
     function = 1 + words.below(draw.functions - 1, every)
     code = np.asarray(draw.codes, np.int64)[answers]
     value, a = np.zeros(len(answers), np.int64), function
+    # The value of a linear function: the sum of products of digits in base g.
     for _ in range(digits_for(draw.answers, g)):
         value += a % g * (code % g)
         a, code = a // g, code // g
@@ -192,6 +183,7 @@ def _subset(draw: SubsetDraw, answers: Integers, words: ManyWords) -> NDArray[np
     true = words.keeps(draw.threshold, every)
     bits[every[true], answers[true]] = True
     others = draw.answers - 1
+    # Floyd's uniform subsets, for all devices at once: a number that is taken becomes the last one.
     for last in range(others - draw.size, others):
         rows = every if last > others - draw.size else every[~true]
         other = words.below(last + 1, rows)
@@ -207,6 +199,7 @@ def _rappor(draw: RapporDraw, answers: NDArray[Any], words: ManyWords) -> NDArra
     cohorts = words.below(draw.cohorts, every)
     settled = _true_bits(draw, answers, cohorts)
     flip = draw.flips << 54
+    # First the bits that are settled for all reports of a device, then those of this report.
     for rates in ((flip, UNIT - flip), draw.thresholds):
         low, high = map(np.uint64, rates)
         for i in range(draw.answers):
@@ -222,6 +215,7 @@ def _true_bits(draw: RapporDraw, answers: NDArray[Any], cohorts: Integers) -> Fl
     """Bits of each answer before they are randomised."""
     bits = np.zeros((len(answers), draw.answers), bool)
     bits_of: dict[tuple[Any, int], list[int]] = {}
+    # Hashes of a word are computed once in each cohort.
     for row, key in enumerate(zip(answers.tolist(), cohorts.tolist(), strict=True)):
         if key not in bits_of:
             bits_of[key] = list(draw.bits(*key))
@@ -235,6 +229,7 @@ def _number(draw: NumberDraw, answers: Integers, words: ManyWords) -> Integers:
     for answer in np.unique(answers):
         rows = np.flatnonzero(answers == answer)
         sizes, weights = zip(*draw.runs(int(answer)), strict=True)
+        # One word decides among the outputs, by running totals of their integer weights.
         ends = np.cumsum(np.repeat(np.array(weights, np.int64), sizes))
         codes[rows] = np.searchsorted(ends, words.below(int(ends[-1]), rows), side="right")
     return codes

@@ -37,24 +37,14 @@ _FIRST = (1, 6)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How a campaign of some rounds asks.
+    """How a campaign of some rounds asks."""
 
-    Parameters
-    ----------
-    shares : tuple of float
-        Share of the devices of each round.
-    first : float or int
-        Standard deviations of a mean cell of the first grid; or, as an integer, its level.
-    target : float
-        Standard deviations that a cell shall have in the end, with the devices that are left.
-    least : float
-        Standard deviations of its own measurements that a cell must have to be cut.
-    """
-
-    shares: tuple[float, ...]
+    shares: tuple[float, ...]  # share of the devices of each round
+    # Standard deviations of a mean cell of the first grid; an integer is its level.
     first: float | int
+    # Standard deviations that a cell shall have in the end, with the devices that are left.
     target: float
-    least: float
+    least: float  # standard deviations that a cell's own measurements must have for a cut
 
 
 PLANS: Final = {
@@ -123,13 +113,7 @@ def split_shares(weights: Sequence[float]) -> list[int]:
 
 
 def sigma(nano: int, devices: float) -> float:
-    """Standard deviation of the share of a rare answer, with optimised unary encoding.
-
-    Examples
-    --------
-    >>> round(sigma(1_000_000_000, 1) ** 2, 6)
-    3.682694
-    """
+    """Standard deviation of the share of a rare answer, with optimised unary encoding."""
     growth = math.expm1(min(nano / NANO, 300.0))
     return math.sqrt(4 * (growth + 1) / growth**2 / devices)
 

@@ -37,25 +37,13 @@ def explain_device() -> Iterator[None]:
 
 
 def load_campaign(path: str) -> Campaign:
-    """Read a campaign, with the checks of the device.
-
-    Raises
-    ------
-    ParameterError
-        If the file cannot be read, or is not a valid campaign.
-    """
+    """Read a campaign, with the checks of the device."""
     with explain_device():
         return Campaign.load(path)
 
 
 def campaign_of(content: dict[str, Any]) -> Campaign:
-    """Campaign of its content, after its digest was added.
-
-    Raises
-    ------
-    ParameterError
-        If the content is not that of a valid campaign.
-    """
+    """Campaign of its content, after its digest was added."""
     content = {**content, "digest": campaign_digest(content)}
     with explain_device():
         return Campaign.parse(canonical_json(content).encode())

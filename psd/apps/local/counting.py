@@ -26,54 +26,26 @@ _RANGE_BYTES = 2**28
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupCounts:
-    """Support counts of a group.
-
-    Parameters
-    ----------
-    group : int
-        Group.
-    protocol : ReportProtocol
-        Its protocol.
-    reports : int
-        Number of reports.
-    support : ndarray, shape (answers,), int64
-        Number of reports that support each answer; the last one is *outside*.
-    """
+    """Support counts of a group."""
 
     group: int
     protocol: ReportProtocol
     reports: int
-    support: NDArray[np.int64]
+    support: NDArray[np.int64]  # (answers,) int64; reports that support each; the last is *outside*
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SupportCounts:
-    """Support counts of all open groups of a campaign.
+    """Support counts of all open groups of a campaign."""
 
-    Parameters
-    ----------
-    groups : tuple of GroupCounts
-        Open groups, in their order.
-    repeated : int
-        Reports that were dropped because their nonce was there already.
-    """
-
-    groups: tuple[GroupCounts, ...]
-    repeated: int
+    groups: tuple[GroupCounts, ...]  # open ones, in their order
+    repeated: int  # reports that were dropped because their nonce was there already
 
 
 def count_support(campaign: Campaign, folder: Path) -> SupportCounts:
     """Count the support of each answer in all parts of a folder.
 
-    Guarantees
-    ----------
-    - The counts depend on the set of reports alone, not on parts or their order.
-
-    Raises
-    ------
-    InputDataError
-        If a part is damaged, of another campaign, or holds a report that the campaign does not
-        allow.
+    P1. The counts depend on the set of reports alone, not on parts or their order.
     """
     files = open_parts(campaign, folder)
     protocols = {
@@ -141,13 +113,11 @@ def _read_range(file: pq.ParquetFile, low: int, high: int) -> pa.Table:
 
 
 def _drop_repeated(parts: list[pa.Table]) -> tuple[pa.Table, int]:
-    """All parts without repeated nonces; within a part there are none.
-
-    Half of a nonce decides almost always: only where two halves agree is the rest compared.
-    """
+    """All parts without repeated nonces; within a part there are none."""
     table = pa.concat_tables(parts)
     if len(parts) == 1:
         return table, 0
+    # Half of a nonce decides almost always: only where two halves agree is the rest compared.
     high = table.column("nonce_high").to_numpy()
     ordered = np.sort(high)
     twice = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])

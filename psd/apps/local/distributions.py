@@ -30,27 +30,16 @@ _LEAST = 1e-9  # share of a part, so that none is given up
 
 
 def estimate_distribution(matrix: Floats, counts: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Shares of even parts of the range, and their errors.
+    """Shares of even parts of the range, and their errors, (BINS,) both.
 
-    Parameters
-    ----------
-    matrix : ndarray, shape (steps, outputs)
-        Probability of each output at each step.
-    counts : ndarray, shape (outputs,), int64
-        Reports of each output.
-
-    Returns
-    -------
-    tuple of ndarray, shape (BINS,)
-        Shares, and their errors: the root of a variance and a squared bias. The variance is that
-        of estimates of samples of as many reports as there are, from the estimated distribution
-        (parametric bootstrap, with a fixed seed). The bias is that of the smoothing, see
-        `_smoothing_bias`.
+    matrix: (steps, outputs), probabilities; counts: (outputs,) int64, reports.
     """
     reports = int(counts.sum())
     chances = _gather(matrix.reshape(_FINE, -1, matrix.shape[1]).mean(axis=1))
     table = _gather(counts[None].astype(np.float64))
     shares, steps = _maximise(chances, table, _STEPS)
+    # The variance is that of samples of as many reports from the estimated distribution (parametric
+    # bootstrap, with a fixed seed); the bias is that of the smoothing.
     generator = np.random.default_rng(0)
     expected = (shares @ chances)[0]
     samples = generator.multinomial(reports, expected / expected.sum(), _SAMPLES)
@@ -67,20 +56,18 @@ def _bins(shares: Floats) -> Floats:
 
 
 def _smoothing_bias(chances: Floats, shares: Floats, reports: int, steps: int) -> Floats:
-    """How far estimates without noise are from the truth, in each bin.
-
-    The truth is not known, and the estimate is smoother than the truth. So a sharper distribution
-    is looked for whose estimate without noise is the estimate at hand: what each round lacks is
-    added. The bias changes its sign beside a peak, so a bin has the largest bias of the bins beside
-    it. Rounds and neighbours by `python lab/bench_local.py numbers`: 4 rounds cover 86
-    to 99 % of the bins alone and 91 % and more with neighbours; the bootstrap alone covers 79 %.
-    """
+    """How far estimates without noise are from the truth, in each bin."""
+    # The truth is not known, and the estimate is smoother than the truth. So a sharper distribution
+    # is looked for whose estimate without noise is the estimate at hand: what each round lacks is
+    # added. By `python lab/bench_local.py numbers`, 4 rounds cover 86 to 99 % of the bins alone and
+    # 91 % and more with neighbours; the bootstrap alone covers 79 %.
     truth = shares
     for _ in range(_BIAS_ROUNDS):
         again, _ = _maximise(chances, truth @ chances * reports, steps, stops=False)
         bias = np.abs(_bins(again - truth))
         truth = np.maximum(truth + shares - again, _LEAST)
         truth /= truth.sum()
+    # The bias changes its sign beside a peak: a bin has the largest of the bins beside it.
     wide = np.pad(bias[0], 1, mode="edge")
     largest: Floats = np.maximum(wide[1:-1], np.maximum(wide[:-2], wide[2:]))
     return largest
@@ -102,8 +89,10 @@ def _maximise(
     before, step = -np.inf, 0
     while step < limit:
         step += 1
+        # Expectation and maximisation: each output's reports, shared among the steps by likelihood.
         expected = np.maximum(shares @ chances, 1e-300)
         shares *= (tables / expected) @ chances.T / total
+        # Smoothing by 1/4, 1/2, 1/4, without which peaks grow out of noise.
         wide = np.pad(shares, ((0, 0), (1, 1)), mode="edge")
         shares = wide[:, :-2] / 4 + wide[:, 1:-1] / 2 + wide[:, 2:] / 4
         shares /= shares.sum(axis=1, keepdims=True)

@@ -43,20 +43,11 @@ _HEX[np.frombuffer(b"0123456789abcdef", np.uint8)] = np.arange(16)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reports:
-    """Reports of one group as columns.
-
-    Parameters
-    ----------
-    group : int
-        Group.
-    nonce : ndarray, shape (n, 2), uint64
-        Upper and lower half of each nonce.
-    codes : ndarray
-        Code of each report, shape (n,), int64, or its set, shape (n, bytes), uint8.
-    """
+    """Reports of one group as columns."""
 
     group: int
-    nonce: NDArray[np.uint64]
+    nonce: NDArray[np.uint64]  # (n, 2) uint64; upper and lower half
+    # Code of each report, (n,) int64, or its set, (n, bytes) uint8.
     codes: NDArray[np.int64] | NDArray[np.uint8]
 
 
@@ -66,23 +57,9 @@ def read_lines(
     refused: dict[str, int],
     tickets: frozenset[bytes] | None = None,
 ) -> Iterator[Reports]:
-    """Reports of a campaign in files of lines.
+    """Reports of the open groups of a campaign in files of lines; ``-`` is standard input.
 
-    Parameters
-    ----------
-    campaign : Campaign
-        Campaign, whose open groups are taken.
-    paths : sequence of str
-        Files; ``-`` is standard input.
-    refused : dict
-        Counts of refused lines by kind, which are added to.
-    tickets : frozenset of bytes, optional
-        SHA-256 of the tickets; a nonce must then be one of them.
-
-    Raises
-    ------
-    InputDataError
-        If a file cannot be read.
+    Counts of refused lines are added to `refused`. With SHA-256 of tickets, a nonce must be one.
     """
     groups = {
         number: report_protocol_of(group)
@@ -99,13 +76,7 @@ def read_lines(
 
 
 def read_tickets(path: str) -> frozenset[bytes]:
-    """Hashes of tickets: a file of lines of 64 hex digits, SHA-256 of each ticket's text.
-
-    Raises
-    ------
-    ParameterError
-        If the file cannot be read, or a line is of another kind.
-    """
+    """Hashes of tickets: a file of lines of 64 hex digits, SHA-256 of each ticket's text."""
     try:
         with open(path, "rb") as file:
             lines = file.read().split()
@@ -154,6 +125,7 @@ def _parse(
 ) -> Iterator[Reports]:
     """Reports of a block of lines, group by group."""
     lines = _line_array(block)
+    # A line is refused by its length before the expression, then by form, campaign, group, answer.
     short = lines.filter(pc.less(pc.binary_length(lines), _LONGEST))
     fields = pc.extract_regex(short, _LINE).drop_null()
     refused["malformed"] += len(lines) - len(fields)
@@ -174,6 +146,7 @@ def _parse(
             listed = _listed(nonce, tickets)
             refused["ticket"] += int((~listed).sum())
             nonce, codes = nonce[listed], codes[listed]
+        # 128 bits as two words, which sort as the text does.
         halves = nonce.view(">u8").astype(np.uint64)
         yield Reports(group=group, nonce=halves, codes=codes)
 
@@ -208,6 +181,7 @@ def _read_answers(
         valid[valid] = good
         return masks[good], valid
     first = _integers(fields.field("first"))
+    # The second integer stands behind a comma.
     second = _integers(pc.binary_replace_slice(fields.field("second"), 0, 1, b""))
     has_form = (first >= 0) & ((second >= 0) == (protocol.report == "pair"))
     codes, valid = protocol.read(first, np.maximum(second, 0))
@@ -220,6 +194,7 @@ def _unhex(texts: pa.Array, digits: int) -> NDArray[np.uint8]:
     joined = pc.cast(texts, pa.binary(digits))
     buffer = joined.buffers()[1]
     start = joined.offset * digits
+    # A view of the buffer; no text becomes a Python object.
     raw = np.frombuffer(buffer, np.uint8, len(joined) * digits, start) if len(joined) else _HEX[:0]
     values = _HEX[raw.reshape(-1, digits)]
     return np.ascontiguousarray(values[:, ::2] << 4 | values[:, 1::2])

@@ -17,22 +17,12 @@ __all__ = ["PartitionTree", "box_of", "grid_cells", "grow_tree"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionTree:
-    """Nodes in level order, and the level of each partition.
+    """Nodes in level order, and the level of each partition."""
 
-    Parameters
-    ----------
-    keys : tuple of str
-        Cell of each node.
-    parent, level : ndarray, shape (n,), int
-        As in `psd.space.box_tree.Tree`.
-    at : tuple of int
-        Level whose nodes are the cells of each partition, in their order.
-    """
-
-    keys: tuple[str, ...]
-    parent: NDArray[np.int32]
+    keys: tuple[str, ...]  # cell of each node
+    parent: NDArray[np.int32]  # (n,) int32; as in `psd.space.box_tree.Tree`
     level: NDArray[np.int16]
-    at: tuple[int, ...]
+    at: tuple[int, ...]  # level whose nodes are the cells of each partition, in their order
 
     @property
     def boxes(self) -> NDArray[np.int32]:
@@ -41,13 +31,7 @@ class PartitionTree:
 
 
 def grid_cells(level: int) -> tuple[str, ...]:
-    """Cells of a grid of 2^level columns and rows, in the order of their keys.
-
-    Examples
-    --------
-    >>> grid_cells(1)
-    ('0', '1', '2', '3')
-    """
+    """Cells of a grid of 2^level columns and rows, in the order of their keys."""
     cells = [""]
     for _ in range(level):
         cells = [cell + digit for cell in cells for digit in "0123"]
@@ -55,13 +39,7 @@ def grid_cells(level: int) -> tuple[str, ...]:
 
 
 def box_of(key: str) -> tuple[int, int, int, int]:
-    """West, south, east and north lattice line of a cell.
-
-    Examples
-    --------
-    >>> box_of("3")
-    (524288, 524288, 1048576, 1048576)
-    """
+    """West, south, east and north lattice line of a cell."""
     column = row = 0
     for digit in map(int, key):
         column, row = column << 1 | digit & 1, row << 1 | digit >> 1
@@ -70,23 +48,11 @@ def box_of(key: str) -> tuple[int, int, int, int]:
 
 
 def grow_tree(partitions: Sequence[Sequence[str]]) -> PartitionTree:
-    """Tree whose levels hold the partitions, each of which is at least as fine as the one before.
-
-    A cell that is not cut between two partitions stands below itself, so that all cells of a
-    partition are on one level.
-
-    Parameters
-    ----------
-    partitions : sequence of sequences of str
-        Keys of cells that tile the domain, in their order.
-
-    Raises
-    ------
-    ParameterError
-        If a partition is coarser somewhere than the one before it.
-    """
+    """Tree whose levels hold the partitions, each at least as fine as the one before."""
     keys, parent, level, at = [""], [-1], [0], []
     frontier = [0]
+    # A cell that is not cut between two partitions stands below itself, so that all cells of a
+    # partition are on one level.
     for cells in partitions:
         depths = [_depth_below(keys[node], cells) for node in frontier]
         for remaining in range(max(1, *depths), 0, -1):

@@ -55,21 +55,12 @@ _LAYOUT: dict[str, Any] = {
 class PartWriter:
     """Writes reports into a folder, a part for each million.
 
-    Guarantees
-    ----------
-    - A part is complete under its name or not there: after a crash, reading the lines again gives
-      the same parts, and a nonce counts once.
-
-    Parameters
-    ----------
-    campaign : Campaign
-        Campaign of the reports.
-    folder : Path
-        Where parts are written.
+    P1. A part is complete under its name or not there: after a crash, reading the lines again gives
+    the same parts, and a nonce counts once.
     """
 
-    campaign: Campaign
-    folder: Path
+    campaign: Campaign  # of the reports
+    folder: Path  # where parts are written
 
     def write(self, reports: Iterable[Reports]) -> tuple[int, int]:
         """Write all reports; gives the number that was written and that of repeated nonces."""
@@ -120,11 +111,9 @@ def _table(reports: Reports) -> pa.Table:
 
 
 def drop_repeated(table: pa.Table) -> tuple[pa.Table, int]:
-    """Sort by nonce; of reports with one nonce, keep the least in order of group, code and set.
-
-    So the choice depends on no order in which reports came.
-    """
+    """Sort by nonce; of reports with one nonce keep the least, in any order of arrival."""
     high, low, group, code = (column.to_numpy() for column in table.columns[:4])
+    # By nonce, then by group and code; by set too where nonces repeat.
     order = np.lexsort((code, group, low, high))
     same = (high[order][1:] == high[order][:-1]) & (low[order][1:] == low[order][:-1])
     if not same.any():
@@ -152,13 +141,7 @@ def _order_sets(
 
 
 def open_parts(campaign: Campaign, folder: Path) -> list[pq.ParquetFile]:
-    """Parts of a campaign in a folder, by their names.
-
-    Raises
-    ------
-    InputDataError
-        If there is no part, or one is damaged or of another campaign.
-    """
+    """Parts of a campaign in a folder, by their names."""
     paths = sorted(folder.glob("part-*.parquet"))
     if not paths:
         raise InputDataError("folder must have parts of reports, got none; collect writes them")

@@ -50,17 +50,7 @@ def client(output: str, *, js: bool = False, overwrite: bool = False) -> None:
 
 
 def create_store(store: str, cap: str) -> None:
-    """Create the store of a device, with the largest sum of epsilon of all campaigns.
-
-    Raises
-    ------
-    ParameterError
-        If the cap is not a decimal number above 0.
-    LedgerError
-        If the file exists.
-    WriteError
-        If it cannot be written.
-    """
+    """Create the store of a device, with the largest sum of epsilon of all campaigns."""
     with explain_device():
         Store.create(store, parse_nano(cap))
 
@@ -70,25 +60,7 @@ def answer(
 ) -> str | None:
     """Report of the device with a store; None if it is not asked now, or answered before.
 
-    Parameters
-    ----------
-    campaign : str
-        File of the campaign.
-    store : str
-        Store of the device.
-    x, y : float
-        The point; NaN is *outside*. A number or an option is x. **Private.**
-    ticket : str, optional
-        32 digits of hex, in place of the random nonce.
-
-    Raises
-    ------
-    ParameterError
-        If the campaign is not valid.
-    BudgetError
-        If the report would exceed the cap of the store.
-    LedgerError
-        If the store is missing, damaged or in use.
+    The point is private: NaN is *outside*, and a number or an option is x.
     """
     loaded = load_campaign(campaign)
     with explain_device():
@@ -186,13 +158,7 @@ def _report_rows(
 def read_points(
     path: str, x: str, y: str, *, is_text: bool = False
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Two columns of a CSV file with a header; what is not a number is NaN, unless it is text.
-
-    Raises
-    ------
-    InputDataError
-        If the table cannot be read.
-    """
+    """Two columns of a CSV file with a header; what is not a number is NaN, unless it is text."""
     xs, ys = zip(*_read_parts(path, x, y, is_text), strict=True)
     return np.concatenate(xs), np.concatenate(ys)
 

@@ -30,28 +30,13 @@ def read_rappor_csv(
 ) -> Iterator[Reports]:
     """Reports of a campaign of words in CSV files with the columns cohort, and irr or bits.
 
-    Guarantees
-    ----------
-    - Other columns are not kept: bloom and prr would tell the answer and its settled bits.
-    - The nonce of a row follows from the content of its file and from its number among the valid
-      rows, by HMAC. So a file that is read again gives the same reports, and each counts once.
+    Counts are added to `refused`: a row of which the bits or the cohort are not those of the
+    campaign has no answer of the protocol.
 
-    Parameters
-    ----------
-    campaign : Campaign
-        Campaign, which has the bits, hashes, cohorts, flips, p and q of the clients.
-    paths : sequence of str
-        Files.
-    refused : dict
-        Counts of refused lines by kind, which are added to: a row of which the bits or the cohort
-        are not those of the campaign has no answer of the protocol.
+    P1. Other columns are not kept: bloom and prr would tell the answer and its settled bits.
 
-    Raises
-    ------
-    ParameterError
-        If the campaign does not ask for words.
-    InputDataError
-        If a file cannot be read, or lacks a column.
+    P2. The nonce of a row follows from the content of its file and from its number among the valid
+    rows, by HMAC. So a file that is read again gives the same reports, and each counts once.
     """
     if campaign.question != "words":
         raise ParameterError(

@@ -110,22 +110,7 @@ def design_regions(
 def read_regions(
     files: RegionFiles | CellRegions, crs: str, bounds: Sequence[float] | None = None
 ) -> RegionHierarchy:
-    """Read regions for a campaign.
-
-    Parameters
-    ----------
-    files : RegionFiles
-        Files of polygons. Public.
-    crs : str
-        Reference system in which devices know their points.
-    bounds : sequence of float, optional
-        West, south, east, north in this system; by default the extent of the regions. Public.
-
-    Raises
-    ------
-    InputDataError, ParameterError, DomainError
-        If a file cannot be read, or its regions are refused.
-    """
+    """Read regions for a campaign, in the CRS in which devices know their points."""
     if isinstance(files, CellRegions):
         raise ParameterError(f"regions of a campaign must be files of polygons, got {files.kind}")
     west, south, east, north = _extent(files, crs) if bounds is None else bounds
@@ -141,13 +126,7 @@ def _extent(files: RegionFiles, crs: str) -> Sequence[float]:
 
 
 def regions_of_campaign(campaign: Campaign) -> RegionHierarchy:
-    """Hierarchy of the regions of a campaign, whose assignment is that of its devices.
-
-    Raises
-    ------
-    ParameterError
-        If the regions of the campaign are not nested, or a polygon is not valid.
-    """
+    """Hierarchy of the regions of a campaign, whose assignment is that of its devices."""
     parts = [
         [cell.split("|", 2) for cell in group.partition.cells]
         for group in campaign.groups

@@ -22,22 +22,7 @@ Counts = Sequence[NDArray[np.int64]]
 def grid_tree(
     campaign: Campaign, cells: Sequence[Sequence[str]], support: Counts
 ) -> tuple[Tree, Sequence[int]]:
-    """Tree of partitions, each at least as fine as the one before, and the level of each.
-
-    Parameters
-    ----------
-    campaign : Campaign
-        States epsilon.
-    cells : sequence of sequences of str
-        Keys of the cells of each group.
-    support : sequence of ndarray
-        Support counts of these cells.
-
-    Raises
-    ------
-    ParameterError
-        If a partition is coarser somewhere than the one before it.
-    """
+    """Tree of partitions, each at least as fine as the one before, and the level of each."""
     grown = grow_tree(cells)
     count, epsilon = _on_levels(campaign, support, grown.level, grown.at)
     tree = Tree(

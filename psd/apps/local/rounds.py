@@ -115,13 +115,11 @@ def _next_cells(
 
 
 def _leaf_shares(release: Release, reports: int) -> tuple[Floats, Floats, Floats]:
-    """Share of each leaf: its estimate, and deviation and mean of the leaf's own measurements.
-
-    A leaf that was asked several times stands below itself; its measurements are pooled.
-    """
+    """Share of each leaf: its estimate, and deviation and mean of the leaf's own measurements."""
     tree, measured = release.tree, measure_record(release.model.record)
     precision = 1 / measured.variance
     total = np.where(precision > 0, precision * measured.value, 0.0)
+    # A leaf that was asked several times stands below itself; its measurements are pooled.
     for level in tree.levels[2:]:
         up = tree.parent[level]
         same = (tree.boxes[level] == tree.boxes[up]).all(axis=1)

@@ -29,37 +29,17 @@ _LIMIT = 2**31
 class RowStore:
     """Groups of rows, and the rounds that they have answered.
 
-    Guarantees
-    ----------
-    - Groups are drawn once. `take` is on the disk before it returns, and refuses a second answer.
-    - A second name of the file, by a link, is refused or followed, and a second process waits or is
-      refused, so that no row answers twice.
+    P1. Groups are drawn once. `take` is on the disk before it returns, and refuses a second answer.
 
-    Parameters
-    ----------
-    path : str
-        The file. It is created, for its owner alone, if it is missing in the first round.
+    P2. A second name of the file, by a link, is refused or followed, and a second process waits or
+    is refused, so that no row answers twice.
     """
 
     def __init__(self, path: str) -> None:
         self._path = os.path.realpath(path)
 
     def take(self, campaign: Campaign, rows: int) -> NDArray[np.int64]:
-        """Group of each row, for the one answer that each may give in a campaign.
-
-        Returns
-        -------
-        array of int
-            Shape (rows,). -1 for a row that sends nothing, since it answered an earlier round.
-
-        Raises
-        ------
-        LedgerError
-            If the store is missing in a later round, damaged, of other rows, of a campaign that
-            this one does not continue or of other shares, or the rows have answered this campaign.
-        WriteError
-            If it cannot be written.
-        """
+        """Group of each row, (rows,), for its one answer; -1 if it answered an earlier round."""
         if Path(self._path).exists():
             with explain_device(), open(lock_store(self._path), "rb"):
                 return self._answer(campaign, *self._read(campaign, rows), is_new=False)

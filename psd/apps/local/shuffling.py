@@ -31,26 +31,10 @@ _DEVIATIONS = 9.0
 
 
 def shuffled_epsilon(epsilon: float, reports: int, delta: float) -> float:
-    """Central epsilon, at a delta, of shuffled reports of one group.
+    """Central epsilon, at a delta, of reports of one epsilon that are shuffled in one group.
 
-    Guarantees
-    ----------
-    - Replacing the answer of one device changes the law of the shuffled reports by at most
-      (result, delta), whatever the protocol, if each report is epsilon-locally private.
-
-    Parameters
-    ----------
-    epsilon : float
-        Epsilon of a report.
-    reports : int
-        Number of reports that are shuffled together.
-    delta : float
-        Above 0 and below 1.
-
-    Examples
-    --------
-    >>> round(shuffled_epsilon(1.0, 10_000, 1e-6), 6)
-    0.053005
+    P1. Replacing the answer of one device changes the law of the shuffled reports by at most
+    (result, delta), whatever the protocol, if each report is epsilon-locally private.
     """
     from scipy.optimize import brentq
 
@@ -73,15 +57,13 @@ def shuffled_epsilon(epsilon: float, reports: int, delta: float) -> float:
 def shuffled_delta(central: float, epsilon: float, reports: int) -> float:
     """Delta of shuffled reports at a central epsilon, for the pair of the clone theorem.
 
-    Notes
-    -----
-    The pair is P = (A + D, C - A + 1 - D) and Q = (A + 1 - D, C - A + D) with
-    C ~ Bin(n - 1, e^-epsilon), A ~ Bin(C, 1/2) and D ~ Bern(r), r = e^epsilon / (e^epsilon + 1).
-    For C = c the first number is a with probability r f(a) + (1 - r) g(a) under P, and
-    (1 - r) f(a) + r g(a) under Q, where f(a) = Bin(a - 1; c, 1/2), g(a) = Bin(a; c, 1/2) and
-    f / g = a / (c + 1 - a). With E = e^central, P > E Q iff this quotient is above
-    x = (E r - (1 - r)) / (r - E (1 - r)); so the sum over a of P - E Q is two binomial tails. The
-    pair is symmetric, so delta is the same in both directions.
+    P2. The pair is P = (A + D, C - A + 1 - D) and Q = (A + 1 - D, C - A + D) with C ~ Bin(n - 1,
+    e^-epsilon), A ~ Bin(C, 1/2) and D ~ Bern(r), r = e^epsilon / (e^epsilon + 1). For C = c the
+    first number is a with probability r f(a) + (1 - r) g(a) under P, and (1 - r) f(a) + r g(a)
+    under Q, where f(a) = Bin(a - 1; c, 1/2), g(a) = Bin(a; c, 1/2) and f / g = a / (c + 1 - a).
+    With E = e^central, P > E Q iff this quotient is above x = (E r - (1 - r)) / (r - E (1 - r)); so
+    the sum over a of P - E Q is two binomial tails. The pair is symmetric, so delta is the same in
+    both directions.
     """
     from scipy.stats import binom
 
@@ -103,13 +85,7 @@ def shuffled_delta(central: float, epsilon: float, reports: int) -> float:
 
 
 def check_delta(delta: float | str | None) -> float:
-    """Delta as a number.
-
-    Raises
-    ------
-    ParameterError
-        If it is not above 0 and below 1.
-    """
+    """Delta as a number."""
     try:
         number = float(delta) if delta is not None else math.nan
     except (TypeError, ValueError):

@@ -23,24 +23,7 @@ def resolve_law(
     *,
     answers: int | None = None,
 ) -> tuple[int, dict[str, Any]]:
-    """Nano-epsilon of a report, and the settings as a campaign states them.
-
-    Parameters
-    ----------
-    epsilon : str or float, optional
-        Epsilon, or None if settings stand in place of it.
-    protocol : str, optional
-        Protocol.
-    settings : mapping, optional
-        Settings as a user states them: probabilities are decimals.
-    answers : int, optional
-        Number of answers, if all groups of the campaign have the same.
-
-    Raises
-    ------
-    ParameterError
-        If neither is given, or both, or a probability is not valid.
-    """
+    """Nano-epsilon of a report, by epsilon or settings in its place, and the settings as stated."""
     stated = dict(settings or {})
     if "truth" in stated:
         return _epsilon_of_truth(epsilon, protocol, stated.pop("truth"), answers), stated
@@ -80,10 +63,7 @@ def _epsilon_of_truth(
 def _law_of_bits(
     epsilon: str | float | None, protocol: str | None, stated: dict[str, Any]
 ) -> tuple[int, dict[str, Any]]:
-    """Least nano-epsilon of a report by p and q, and the settings with both out of 10^9.
-
-    Nine decimals, as epsilon has: they hold each multiple of 1/256, which clients have.
-    """
+    """Least nano-epsilon of a report by p and q, and the settings with both out of 10^9."""
     if epsilon is not None or protocol != "rappor":
         raise ParameterError("p and q must be in place of epsilon, with protocol rappor", name="p")
     missing = [name for name in ("p", "q", "flips") if name not in stated]
@@ -93,6 +73,7 @@ def _law_of_bits(
             "of RAPPOR",
             name=missing[0],
         )
+    # Nine decimals, as epsilon has: they hold each multiple of 1/256, which clients have.
     p, q = (_parse_rate(name, stated[name]) for name in ("p", "q"))
     if p >= q:
         raise ParameterError(

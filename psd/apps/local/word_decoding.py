@@ -31,48 +31,23 @@ _LEAST_PIVOT = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodedWords:
-    """Shares of the devices that have each word.
+    """Shares of the devices that have each word."""
 
-    Parameters
-    ----------
-    shares : ndarray, shape (words,)
-        Non-negative least squares.
-    unbiased : ndarray, shape (words,)
-        Least squares, which may be negative.
-    errors : ndarray, shape (words,)
-        Standard errors of the latter.
-    """
-
-    shares: Floats
-    unbiased: Floats
-    errors: Floats
+    shares: Floats  # (words,); non-negative least squares
+    unbiased: Floats  # (words,); least squares, which may be negative
+    errors: Floats  # (words,); standard errors of the latter
 
 
 def decode_words(protocol: Rappor, table: NDArray[np.int64], words: Sequence[str]) -> DecodedWords:
-    """Estimate the share of each word.
+    """Estimate the share of each word, of which none may have the bits of another.
 
-    Guarantees
-    ----------
-    - If every device has one of the words, the least squares are unbiased where p = 1 - q, and
-      else up to the order of 1 / reports. Their errors are those of the randomised bits and of the
-      random cohorts.
+    table: (cohorts, bits + 1) int64, reports with a 1 in each bit, and all reports of the cohort.
+    There are at most as many words as bits of all cohorts.
 
-    Parameters
-    ----------
-    protocol : Rappor
-        Protocol of the reports.
-    table : ndarray, shape (cohorts, bits + 1), int64
-        Reports with a 1 in each bit of each cohort, and all reports of the cohort.
-    words : sequence of str
-        Words, each once.
+    P1. If every device has one of the words, the least squares are unbiased where p = 1 - q, and
+    else up to the order of 1 / reports. Their errors are those of the randomised bits and of the
+    random cohorts.
 
-    Raises
-    ------
-    ParameterError
-        If words have the same bits, or more words than bits of all cohorts are given.
-
-    Notes
-    -----
     Let t be the share of 1 of a bit of a cohort, (c / N - q) / (p - q), and A the 0/1 matrix of the
     bits of words, so the mean of t is A x. Of the N devices s N have the bit, s = (A x) in this
     bit. Given their answers, bits of reports are independent, and c is a sum of s N Bernoulli

@@ -8,7 +8,7 @@ is killed before step 4 is over has published nothing, and the same draws are ma
 stored bytes. One that is killed later has the answer in the state, and the next call records and
 publishes it.
 
-Proof that two copies of a state publish one series, if a ledger paid. What is published was
+P1. Two copies of a state publish one series, if a ledger paid. Proof. What is published was
 recorded first, in a transaction that refuses a state which has not all draws that the ledger has,
 by their random ids. An id is made afresh for each answer that enters a state. So two copies that
 drew at once, one slice or two, have different ids, and one of them is refused whatever it drew: no
@@ -120,13 +120,7 @@ class Addition:
         return number == self.last and not self.is_published
 
     def number_of(self, name: str) -> int:
-        """Return the number of a slice.
-
-        Raises
-        ------
-        ParameterError
-            If it is not in the list.
-        """
+        """Return the number of a slice of the list."""
         names = self.slices.names
         if name not in names:
             raise ParameterError(
@@ -194,16 +188,10 @@ class Addition:
         withheld(lambda: self._keep(number, answer, stored))
 
     def _check_clock(self) -> None:
-        """Refuse other clock changes than those by which earlier slices were counted.
-
-        By these a record that was counted may lie in a later slice. A user whose records are
-        bounded in all slices together, or in each, has no more of them in the tallies than before.
-
-        Raises
-        ------
-        InputDataError
-            If the time zone has others, and a unit is bounded because it lies in one slice.
-        """
+        """Refuse other clock changes than those by which earlier slices were counted."""
+        # By these a record that was counted may lie in a later slice. A user whose records are
+        # bounded in all slices together, or in each, has no more of them in the tallies than
+        # before.
         zone = self.slices.time_zone
         if self.request.unit.kind != "user" and zone_rules(zone) != self.plan.clock:
             raise InputDataError(
@@ -213,14 +201,9 @@ class Addition:
             )
 
     def _check_faults(self, account: Account) -> None:
-        """Refuse an addition whose fault would show one bit more, at no cost.
-
-        Raises
-        ------
-        LedgerError
-            If `MAX_FAULTS` additions to streams of the dataset ended by a fault that cost nothing,
-            and nothing is left for a further one.
-        """
+        """Refuse an addition whose fault would show one bit more, at no cost."""
+        # At most `MAX_FAULTS` additions to streams of a dataset may end by a fault that costs
+        # nothing.
         free = account.opened.faults.get(account.dataset, 0)
         if free < MAX_FAULTS or account.fault_price(fault_charge(self.request)):
             return
@@ -231,14 +214,7 @@ class Addition:
         )
 
     def open_account(self, warn: Callable[[str], None] | None) -> None:
-        """Compare the state with the ledger that paid for the stream, before a record is read.
-
-        Raises
-        ------
-        LedgerError
-            If the ledger has not the charge, or another one than the state says, or a slice that
-            the state has not.
-        """
+        """Compare the state with the ledger that paid for the stream, before a record is read."""
         plan = self.plan
         if plan.ledger is None or plan.dataset is None:
             return
@@ -260,18 +236,11 @@ class Addition:
         check_drawn(charge.drawn, self._draws)
 
     def record(self) -> None:
-        """Record in the ledger the slices that the state has, before they are published.
-
-        One slice is new, unless an older copy of the ledger was restored.
-
-        Raises
-        ------
-        LedgerError
-            If another state drew a slice meanwhile, or the ledger cannot be written.
-        """
+        """Record in the ledger the slices that the state has, before they are published."""
         if self.account is None:
             return
         opened, kept = self.account.opened, self._draws
+        # One slice is new, unless an older copy of the ledger was restored.
         for name in kept:
             if name not in opened.charges[self._charge].drawn:
                 drawn = self.state.drawn_slice(self.slices.names.index(name))

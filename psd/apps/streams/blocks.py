@@ -47,18 +47,10 @@ def empty_tally(contributions: int) -> Tally:
 
 
 def add_blocks(tallies: Iterable[Tally], weights: Iterable[int], contributions: int) -> Tally:
-    """Sum of tallies of different steps, each times a public whole number.
+    """Sum of tallies, private, of different steps, each times a public whole number.
 
-    A unit that lies in one of the steps changes the sum by at most k times the weight of this step.
-
-    Parameters
-    ----------
-    tallies : iterable of Tally
-        Private.
-    weights : iterable of int
-        Public.
-    contributions : int
-        Largest amount that one unit adds to the sum. Public.
+    P1. A unit that lies in one of the steps changes the sum by at most k times the weight of this
+    step.
     """
     weighted = [
         replace(tally, counts=tally.counts * weight)

@@ -39,64 +39,34 @@ AUTO: Final = "auto"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenCounter:
-    """A counter, and the predicted errors by which it was chosen. Public.
-
-    Parameters
-    ----------
-    name : {"slices", "tree", "toeplitz"}
-        The counter.
-    errors : mapping
-        Predicted error of one count of the last total, by counter, in records, if a count had all
-        of the epsilon of its counter; shares of levels make all of them larger alike.
-    """
+    """A counter, and the predicted errors by which it was chosen. Public."""
 
     name: Counter
+    # Predicted error of one count of the last total, by counter, in records, if a count had all of
+    # the epsilon of its counter; shares of levels make all of them larger alike.
     errors: dict[Counter, float]
 
     @property
     def text(self) -> str:
-        """The choice in words.
-
-        Examples
-        --------
-        >>> ChosenCounter(name="slices", errors={"slices": 9.78, "tree": 40.1}).text
-        'totals by slices; predicted error of a count in the last one: slices 9.8, tree 40.1'
-        """
+        """The choice in words."""
         errors = ", ".join(f"{name} {error:.1f}" for name, error in self.errors.items())
         return f"totals by {self.name}; predicted error of a count in the last one: {errors}"
 
 
 def settled_noise(request: BuildRequest, counter: str | None) -> BuildRequest:
-    """Request with the law of the noise of its slices in place of "auto", if it has a delta.
-
-    A law that is named here stays for all slices, also if a later version of the rule behind "auto"
-    would choose another one. A unit that lies in one slice gains little by Gaussian slices, so
-    where totals may be by a counter with noise of its own, "auto" is Laplace.
-
-    Parameters
-    ----------
-    request : BuildRequest
-        Of the stream. Public.
-    counter : str or None
-        Counter of the totals that was named, or "auto"; None without totals. Public.
-    """
+    """Request with the law of the noise of its slices in place of "auto", if it has a delta."""
     if request.delta is None or request.noise != "auto":
         return request
+    # A law that is named here stays for all slices, also if a later version of the rule behind
+    # "auto" would choose another one. A unit that lies in one slice gains little by Gaussian
+    # slices, so where totals may be by a counter with noise of its own, "auto" is Laplace.
     assert request.slices is not None
     may_count = counter not in (None, "slices") and _lies_in_one(request, request.slices)
     return replace(request, noise="laplace" if may_count else request.law)
 
 
 def noise_text(request: BuildRequest, settled: BuildRequest, counter: Counter | None) -> str | None:
-    """What was decided about a delta that may be spent; None without delta.
-
-    Parameters
-    ----------
-    request, settled : BuildRequest
-        Of the stream, before and after `settled_noise`. Public.
-    counter : {"slices", "tree", "toeplitz"}, optional
-        Of the totals, if there are any. Public.
-    """
+    """What was decided about a delta that may be spent; None without delta."""
     if counter == "toeplitz":
         return (
             "noise of the slices is discrete Laplace; noise of the totals is discrete Gaussian, "
@@ -108,23 +78,7 @@ def noise_text(request: BuildRequest, settled: BuildRequest, counter: Counter | 
 def choose_counter(
     request: BuildRequest, counter: str, *, spends_delta: bool = True
 ) -> ChosenCounter:
-    """Choose the counter of a stream, or check the one that was named.
-
-    Parameters
-    ----------
-    request : BuildRequest
-        Of the stream. Its delta is what the Gaussian noise of ``toeplitz`` may spend. Public.
-    counter : {"auto", "slices", "tree", "toeplitz"}
-        ``auto`` takes the smallest predicted error of the last total.
-    spends_delta : bool
-        Whether ``auto`` may take ``toeplitz``; false with a ledger, which has no charge for it.
-
-    Raises
-    ------
-    ParameterError
-        If the cells differ from slice to slice, or the counter does not exist, is not for the unit
-        of privacy or for slices with Gaussian noise, or needs a delta.
-    """
+    """Choose the counter of a stream by its error in the last total, or check the named one."""
     if counter not in (AUTO, *COUNTERS):
         raise ParameterError(
             f"counter must be one of {', '.join((AUTO, *COUNTERS))}, got {str(counter)[:80]!r}"
@@ -145,6 +99,7 @@ def choose_counter(
             "of rho, and their totals are sums"
         )
     is_sum = not (lies_in_one and request.loss.is_pure)
+    # With a ledger `toeplitz` cannot be chosen: there is no charge for it.
     names = COUNTERS[: 1 if is_sum else 3 if spends_delta and request.delta is not None else 2]
     errors = {name: _error(name, request) for name in names}
     best = min(errors, key=lambda name: errors[name])

@@ -57,18 +57,7 @@ UNIT_WEIGHT: Final = 2**20
 
 @lru_cache(maxsize=8)
 def toeplitz_weights(steps: int) -> tuple[int, ...]:
-    """First column of C: round(2^20 c_j), by exact arithmetic.
-
-    Parameters
-    ----------
-    steps : int
-        Number of steps, at least 1.
-
-    Examples
-    --------
-    >>> toeplitz_weights(4)
-    (1048576, 524288, 393216, 327680)
-    """
+    """First column of C: round(2^20 c_j), by exact arithmetic."""
     weights, binomial = [], 1  # c_j is the binomial coefficient (2j over j), over 4^j
     for j in range(steps):
         weights.append((2 * UNIT_WEIGHT * binomial + 4**j) // (2 * 4**j))
@@ -77,13 +66,7 @@ def toeplitz_weights(steps: int) -> tuple[int, ...]:
 
 
 def toeplitz_squared_sensitivity(steps: int) -> int:
-    """Squared norm of the first column of C, the largest one, of all its entries.
-
-    Examples
-    --------
-    >>> toeplitz_squared_sensitivity(52)
-    2553581050078
-    """
+    """Squared norm of the first column of C, the largest one, of all its entries."""
     return sum(weight**2 for weight in toeplitz_weights(steps))
 
 
@@ -101,36 +84,18 @@ def toeplitz_row(steps: int) -> Floats:
 
 
 def tree_levels(steps: int) -> int:
-    """Number of blocks that a step lies in: the largest block is a power of 2 of the steps.
-
-    Examples
-    --------
-    >>> tree_levels(1), tree_levels(52), tree_levels(64)
-    (1, 6, 7)
-    """
+    """Number of blocks that a step lies in: the largest block is a power of 2 of the steps."""
     return steps.bit_length()
 
 
 def blocks_closed(step: int) -> range:
-    """Levels of the blocks that end with a step, counted from 0; a block has 2^level steps.
-
-    Examples
-    --------
-    >>> list(blocks_closed(0)), list(blocks_closed(7))
-    ([0], [0, 1, 2, 3])
-    """
+    """Levels of the blocks that end with a step, counted from 0; a block has 2^level steps."""
     end = step + 1
     return range((end & -end).bit_length())
 
 
 def blocks_of(steps: int) -> list[tuple[int, int]]:
-    """Level and last step of the blocks that fill the first steps, the largest first.
-
-    Examples
-    --------
-    >>> blocks_of(13)
-    [(3, 7), (2, 11), (0, 12)]
-    """
+    """Level and last step of the blocks that fill the first steps, the largest first."""
     blocks, end = [], 0
     for level in reversed(range(steps.bit_length())):
         if steps >> level & 1:
@@ -140,34 +105,17 @@ def blocks_of(steps: int) -> list[tuple[int, int]]:
 
 
 def block_variance(level: int) -> Fraction:
-    """Variance of the estimate of a block, over that of its noise: 2^l / (2^(l+1) - 1).
+    """Variance of the estimate of a block, over that of its noise.
 
-    Proof: v_0 = 1. The sum of two halves has variance 2 v. With weights by variance the estimate
-    has 1 / (1 + 1 / (2 v)), which takes 2^l / (2^(l+1) - 1) to the value for l + 1.
-
-    Examples
-    --------
-    >>> [str(block_variance(level)) for level in range(4)]
-    ['1', '2/3', '4/7', '8/15']
+    P1. It is 2^l / (2^(l+1) - 1). v_0 = 1. The sum of two halves has variance 2 v. With weights by
+    variance the estimate has 1 / (1 + 1 / (2 v)), which takes 2^l / (2^(l+1) - 1) to the value for
+    l + 1.
     """
     return Fraction(2**level, 2 ** (level + 1) - 1)
 
 
 def variance_factors(counter: Counter, steps: int) -> list[Fraction]:
-    """Variance of each total over that of the noise of one count.
-
-    Parameters
-    ----------
-    counter : {"slices", "tree", "toeplitz"}
-        The noise is that of a slice, of a block, or of an entry of C x.
-    steps : int
-        Number of steps.
-
-    Examples
-    --------
-    >>> variance_factors("slices", 3)
-    [Fraction(1, 1), Fraction(2, 1), Fraction(3, 1)]
-    """
+    """Variance of each total over that of the noise of a slice, a block or an entry of C x."""
     if counter == "slices":
         return [Fraction(number) for number in range(1, steps + 1)]
     if counter == "tree":

@@ -33,17 +33,10 @@ _DAY = len("2026-01-05")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class CountedSlice:
-    """Tally of a slice, and the records that it has of each unit. Private.
+    """Tally of a slice, and the records that it has of each unit. Private."""
 
-    Parameters
-    ----------
-    tally : Tally
-        Private.
-    contributions : mapping
-        Kept records by id; empty if a unit lies in one slice. Private.
-    """
-
-    tally: Tally
+    tally: Tally  # private
+    # Private; kept records by id; empty if a unit lies in one slice.
     contributions: dict[str, int] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -51,16 +44,7 @@ class CountedSlice:
 
 
 def bounded_period(unit: PrivacyUnit, by: By, name: str) -> str | None:
-    """Period over whose slices the records of a unit are bounded; None if it lies in one slice.
-
-    Examples
-    --------
-    >>> bounded_period(PrivacyUnit(kind="user"), "day", "2026-01-05")
-    'all'
-    >>> day = PrivacyUnit(kind="user-day", time_zone="UTC")
-    >>> bounded_period(day, "hour", "2026-01-05T17"), bounded_period(day, "day", "2026-01-05")
-    ('2026-01-05', None)
-    """
+    """Period over whose slices the records of a unit are bounded; None if it lies in one slice."""
     if unit.kind == "user":
         return "all"
     return name[:_DAY] if unit.kind == "user-day" and by == "hour" else None
@@ -78,43 +62,18 @@ def count_slice(
     memory: str | int | None = None,
     limits_cells: bool = True,
 ) -> CountedSlice:
-    """Read an input and count the records of one slice of a stream.
+    """Read an input and count the records of one slice of a stream, within a limit on memory.
 
-    Guarantees
-    ----------
-    - A record of another slice is left out, by itself, and never refused.
-    - Which records of a unit are kept is a function of its own records in this slice and in
-      earlier ones, and of the key. In all slices together at most k are, and in each slice at most
-      cap: the limit of a slice, or k without one.
+    `data` and `contributions`, which gives the records that earlier slices have of each id, are
+    private, and so is what the observer gets. The key of the hash that chooses the kept records is
+    the same for all slices.
 
-    Parameters
-    ----------
-    data : object
-        As in `psd.build`. Private.
-    request : BuildRequest
-        Of the stream. Public.
-    name : str
-        The slice. Public.
-    key : bytes
-        Of the hash that chooses the kept records, the same for all slices.
-    contributions : callable
-        Gives the records that earlier slices have of each id of a list. Private.
-    boundary : Boundary or None
-        Public.
-    observer : Observer
-        Gets the private numbers of records.
-    memory : str or int, optional
-        Limit on the memory that reading takes.
-    limits_cells : bool
-        As in `psd.ingest.tally_builder.TallyBuilder`.
+    P1. A record of another slice is left out, by itself, and never refused.
 
-    Raises
-    ------
-    InputDataError
-        If the input cannot be read.
+    P2. Which records of a unit are kept is a function of its own records in this slice and in
+    earlier ones, and of the key. In all slices together at most k are, and in each slice at most
+    cap: the limit of a slice, or k without one.
 
-    Notes
-    -----
     A record lies in one slice, a function of its time and of the clock changes of the zone, which
     are the same in all additions where the proof needs it, see `psd.apps.streams.addition`.
 

@@ -42,18 +42,10 @@ __all__ = ["CreatedStream", "create_stream", "totals_path"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatedStream:
-    """What was decided when a stream was created. Public.
+    """What was decided when a stream was created. Public."""
 
-    Parameters
-    ----------
-    counter : ChosenCounter or None
-        Counter of the totals, if there are any.
-    noise_text : str or None
-        The law of the noise in words; None without a delta.
-    """
-
-    counter: ChosenCounter | None
-    noise_text: str | None
+    counter: ChosenCounter | None  # of the totals, if there are any
+    noise_text: str | None  # the law of the noise in words; None without a delta
 
 
 def create_stream(
@@ -66,23 +58,8 @@ def create_stream(
     totals: bool = False,
     counter: str | None = None,
 ) -> CreatedStream:
-    """Create a stream of a request; see `psd.apps.streams.stream.Stream.create`.
-
-    Parameters
-    ----------
-    path, output, account
-        As in `psd.apps.streams.stream.Stream.create`.
-    request : BuildRequest
-        Its delta may be spent by the slices, if their noise is Gaussian, or else by totals. Public.
-    folder : Path, optional
-        Where the relative paths of the request begin; the working folder by default.
-    totals, counter
-        As in `psd.apps.streams.stream.Stream.create`.
-
-    Returns
-    -------
-    CreatedStream
-    """
+    """Create a stream of a request; see `psd.apps.streams.stream.Stream.create`."""
+    # Relative paths of the request begin in the folder.
     slices, folder = check_offered(request), (folder or Path.cwd()).resolve()
     if counter is not None and not totals:
         raise ParameterError("counter must be given with totals=True, which it computes")
@@ -96,6 +73,7 @@ def create_stream(
     alone = account is None
     chosen = choose_counter(settled, counter or AUTO, spends_delta=alone) if totals else None
     name = None if chosen is None else chosen.name
+    # Delta is spent by the slices, if their noise is Gaussian, or else by totals.
     spent = settled.delta if name == "toeplitz" else None
     outputs = [Path(output).resolve(), *([totals_path(output)] if totals else [])]
     files = file_digests(request, folder)
@@ -128,13 +106,7 @@ def create_stream(
 
 
 def totals_path(output: str | os.PathLike[str]) -> Path:
-    """File of the running totals, beside that of the slices.
-
-    Examples
-    --------
-    >>> totals_path("/data/city.psd.parquet").name
-    'city.totals.psd.parquet'
-    """
+    """File of the running totals, beside that of the slices."""
     path = Path(output).resolve()
     stem, dot, ending = path.name.partition(".")
     return path.with_name(f"{stem}.totals{dot}{ending}")

@@ -33,55 +33,26 @@ __all__ = ["SliceDraws", "slices_part"]
 
 
 def slices_part(epsilon: int, counter: Counter | None) -> int:
-    """Loss of the slices: all of it, or half of epsilon if a counter draws the totals.
-
-    Examples
-    --------
-    >>> slices_part(1_000, "slices"), slices_part(1_001, "tree")
-    (1000, 500)
-    """
+    """Loss of the slices: all of it, or half of epsilon if a counter draws the totals."""
     return epsilon if counter in (None, "slices") else epsilon // 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceDraws:
-    """What is drawn for a slice.
+    """What is drawn for a slice."""
 
-    Parameters
-    ----------
-    request : BuildRequest
-        Of the stream. Public.
-    inputs : PublicInputs
-        Public files of the request.
-    slices : TimeSlices
-        All slices of the stream.
-    counter : {"slices", "tree", "toeplitz"}, optional
-        Counter of the totals, if there are any.
-    statement : mapping
-        What each slice states of the stream.
-    delta : Fraction, optional
-        What Gaussian noise of the totals spends.
-    """
-
-    request: BuildRequest
-    inputs: PublicInputs
-    slices: TimeSlices
-    counter: Counter | None
-    statement: Mapping[str, int | str]
-    delta: Fraction | None = None
+    request: BuildRequest  # of the stream
+    inputs: PublicInputs  # files of the request
+    slices: TimeSlices  # all of the stream
+    counter: Counter | None  # of the totals, if there are any
+    statement: Mapping[str, int | str]  # what each slice states of the stream
+    delta: Fraction | None = None  # what Gaussian noise of the totals spends
 
     def draw_slice(self, number: int, tally: Tally) -> ReleaseRecord:
-        """Release of a slice, with its part of the loss of the stream.
+        """Release of a slice, whose tally is private, with its part of the loss of the stream.
 
-        Parameters
-        ----------
-        number : int
-            The slice.
-        tally : Tally
-            Of the slice. Private.
+        P1. The slices together cost at most the loss of the stream.
 
-        Notes
-        -----
         Budgets and squared sensitivity are those of `psd.publish.series.draw_series`, whose proof
         holds, in epsilon and in rho: by `psd.apps.streams.counting.count_slice` one unit has at
         most k records in the tallies of all slices, and at most cap of them in each, though the
@@ -109,17 +80,7 @@ class SliceDraws:
     def draw_total(
         self, steps: range, tally: Tally, blocks: Mapping[tuple[int, int], Block]
     ) -> Total:
-        """Running total after a slice, by a counter with noise of its own.
-
-        Parameters
-        ----------
-        steps : range
-            Slices that were left out, and the one that is added.
-        tally : Tally
-            Of the slice that is added. Private.
-        blocks : mapping
-            Blocks of the earlier slices. Private.
-        """
+        """Running total by a counter with noise of its own; private: tally, blocks."""
         assert self.counter is not None
         return next_total(
             self.counter, steps, tally, blocks, self._draw_counts, number=len(self.slices)
@@ -165,13 +126,11 @@ class SliceDraws:
         return Loss.gaussian(total - slices_part(total, self.counter), self.delta)
 
     def _budget(self, withheld: str) -> Budget:
-        """Loss of the stream, without that of the slices or of the totals.
-
-        In rho all of it is for the slices: their totals are sums, see `psd.apps.streams.choice`.
-        """
+        """Loss of the stream, without that of the slices or of the totals."""
         budget = Budget(self.request.loss, on_first_spend=lambda: self.statement)
         budget.open()
         total = budget.total
+        # In rho all of it is for the slices: their totals are sums, see `psd.apps.streams.choice`.
         slices = slices_part(total, self.counter)
         if slices < total:
             budget.reserve(withheld, slices if withheld == "slices" else total - slices)

@@ -29,13 +29,7 @@ __all__ = ["Output", "PublishedSeries"]
 
 
 class PublishedSeries(Release):
-    """A series as it was published, decoded when it is first used. Public.
-
-    Parameters
-    ----------
-    content : bytes
-        All bytes of its file.
-    """
+    """A series as it was published, decoded when it is first used. Public."""
 
     def __init__(self, content: bytes) -> None:
         vars(self)["_content"] = content
@@ -50,39 +44,18 @@ class PublishedSeries(Release):
 
 @dataclass(slots=True, kw_only=True)
 class Output:
-    """A public series of a stream, which grows with each slice.
+    """A public series of a stream, which grows with each slice."""
 
-    Parameters
-    ----------
-    state : State
-        Of the stream, open and locked. Private.
-    number : int
-        Number of the series in the state.
-    path : Path
-        Its file.
-    slices : TimeSlices
-        All slices of the stream.
-    scope : {"series", "slice"}
-        Of the stream.
-    digests : dict
-        Digest of the series after each slice that was added.
-    stated : str or None
-        Digest that the file states now; None if it does not exist.
-    earlier : bytes, optional
-        The file as it is now, if its bytes are those that were written with this digest.
-    content : bytes, optional
-        The file with all slices that were added, once it is known.
-    """
-
-    state: State
-    number: int
+    state: State  # private; open and locked
+    number: int  # of the series in the state
     path: Path
-    slices: TimeSlices
-    scope: ContributionScope
-    digests: dict[int, str]
-    stated: str | None
+    slices: TimeSlices  # all of the stream
+    scope: ContributionScope  # of the stream
+    digests: dict[int, str]  # after each slice that was added
+    stated: str | None  # as the file states it now; None if it does not exist
+    # The file as it is now, if it is as it was written with this digest.
     earlier: bytes | None = None
-    content: bytes | None = None
+    content: bytes | None = None  # the file with all slices that were added, once it is known
 
     @classmethod
     def of(
@@ -111,13 +84,7 @@ class Output:
         )
 
     def check(self) -> None:
-        """Refuse to replace a file that this stream has not written.
-
-        Raises
-        ------
-        InputDataError
-            If it has not.
-        """
+        """Refuse to replace a file that this stream has not written."""
         ours = list(self.digests.values())[-2:]  # a killed process leaves the last but one
         if self.stated is not None and self.stated not in ours:
             raise InputDataError(

@@ -51,46 +51,23 @@ _NOT_OFFERED = {
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class StreamPlan:
-    """Facts of a stream that never change. Private: it names files, and has the key.
+    """Facts of a stream that never change. Private: it names files, and has the key."""
 
-    Parameters
-    ----------
-    request : str
-        The `BuildRequest` as TOML. Public.
-    folder : str
-        Where the relative paths in it begin.
-    output : str
-        File of the public series.
-    key : str
-        Key of the hash that chooses the kept records, in hexadecimal digits.
-    files : mapping
-        SHA-256 of each public file of the request.
-    statement : mapping
-        What each slice states: the charge, and the number of slices. Public.
-    clock : str
-        Digest of the clock changes of the time zone, see `psd._util.wall_clock.zone_rules`. Public.
-    ledger, dataset, analyst : str, optional
-        Budget that paid for the stream.
-    totals : str, optional
-        File of the public series of running totals.
-    counter : {"slices", "tree", "toeplitz"}, optional
-        How these are computed.
-    delta : str, optional
-        What the Gaussian noise of ``toeplitz`` spends; that of Gaussian slices is in the request.
-    """
-
-    request: str
-    folder: str
-    output: str
-    key: str
-    files: Mapping[str, str]
+    request: str  # the `BuildRequest` as TOML
+    folder: str  # where the relative paths in it begin
+    output: str  # file of the public series
+    key: str  # of the hash that chooses the kept records, in hexadecimal digits
+    files: Mapping[str, str]  # SHA-256 of each public file of the request
+    # What each slice states: the charge, and the number of slices.
     statement: Mapping[str, int | str]
+    # Digest of the clock changes of the time zone, see `psd._util.wall_clock.zone_rules`.
     clock: str
-    ledger: str | None = None
+    ledger: str | None = None  # budget that paid
     dataset: str | None = None
     analyst: str | None = None
-    totals: str | None = None
-    counter: Counter | None = None
+    totals: str | None = None  # file of the running totals
+    counter: Counter | None = None  # how these are computed
+    # What Gaussian noise of ``toeplitz`` spends; that of slices is in the request.
     delta: str | None = None
 
     def __repr__(self) -> str:
@@ -103,13 +80,7 @@ class StreamPlan:
 
     @classmethod
     def from_rows(cls, rows: Mapping[str, str]) -> StreamPlan:
-        """Make the plan of the rows of a state.
-
-        Raises
-        ------
-        InputDataError
-            If they are not those of a plan, or have another digest than when they were written.
-        """
+        """Make the plan of the rows of a state, whose digest must be the one that was written."""
         try:
             values = {name: strict_json(text.encode()) for name, text in rows.items()}
             digest = values.pop("digest")
@@ -134,25 +105,15 @@ class StreamPlan:
 
     @property
     def _digest(self) -> str:
-        """SHA-256 over the values of the plan, which finds damage.
-
-        It has no key, so it is no protection: who changes a fact can compute it anew. What a stream
-        may spend is compared with the charge that paid for it, see `check_paid`.
-        """
+        """SHA-256 over the values of the plan, which finds damage, and no edits: it has no key."""
+        # What a stream may spend is compared with the charge that paid for it, see `check_paid`.
         values = {name: getattr(self, name) for name in self.__slots__}
         values["request"] = read_toml("request", self.request)
         # Numbers of TOML are decimals, which have one text each.
         return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()
 
     def build_request(self) -> BuildRequest:
-        """Return the request, after a check that its public files have not changed.
-
-        Raises
-        ------
-        InputDataError
-            If a file is missing or has changed, since the slices of a series share them, or if the
-            request is not one that a stream can have.
-        """
+        """Return the request, if its public files have not changed, since all slices share them."""
         for path, digest in self.files.items():
             if _file_digest(path) != digest:
                 raise InputDataError(
@@ -218,13 +179,7 @@ _FACTS: Mapping[str, Callable[[Any], bool]] = {
 
 
 def check_offered(request: BuildRequest) -> TimeSlices:
-    """Refuse requests that no stream can have; return the slices of the others.
-
-    Raises
-    ------
-    ParameterError
-        If there are no slices, users are counted, or the bound is chosen privately.
-    """
+    """Refuse requests that no stream can have; return the slices of the others."""
     faults = {
         "slices": request.slices is None,
         "count": bool(request.unit.weight),
@@ -238,13 +193,7 @@ def check_offered(request: BuildRequest) -> TimeSlices:
 
 
 def file_digests(request: BuildRequest, folder: Path) -> dict[str, str]:
-    """SHA-256 of each public file of a request, by its path.
-
-    Raises
-    ------
-    ParameterError
-        If the covariate, the boundary or the regions are an object in memory and not a file.
-    """
+    """SHA-256 of each public file of a request, by its path; an object in memory is refused."""
     paths = public_files(read_toml("request", request_to_toml(request)), folder)
     return {path: _file_digest(path) or "" for path in paths}
 
@@ -261,15 +210,7 @@ def _file_digest(path: str) -> str | None:
 def stream_charge(
     request: BuildRequest, counter: str | None = None, delta: str | None = None
 ) -> ChargeRequest:
-    """Return the charge of a stream, which counts everywhere: its inputs are not there yet.
-
-    Parameters
-    ----------
-    request : BuildRequest
-        Of the stream.
-    counter, delta : str, optional
-        Of its totals, as in `StreamPlan`.
-    """
+    """Return the charge of a stream, which counts everywhere: its inputs are not there yet."""
     slices, unit = check_offered(request), request.unit
     listed = canonical_json({"by": slices.by, "zone": slices.time_zone, "names": [*slices.names]})
     return replace(
@@ -286,23 +227,8 @@ def stream_charge(
 
 
 def check_paid(request: BuildRequest, plan: StreamPlan, charge: Charge, dataset: Dataset) -> None:
-    """Compare what a state says of its stream with the charge that paid for it.
-
-    Parameters
-    ----------
-    request : BuildRequest
-        Of the plan.
-    plan : StreamPlan
-        Of the state.
-    charge, dataset : Charge, Dataset
-        Of the ledger.
-
-    Raises
-    ------
-    LedgerError
-        If they differ in the loss, the unit, the bound, the columns, the slices, the noise, the
-        counter or its delta: the state was edited, and would not spend what was paid for.
-    """
+    """Compare what a state says of its stream with the charge that paid for it."""
+    # An edited state would not spend what was paid for.
     owed, unit = stream_charge(request, plan.counter, plan.delta), request.unit
     differ = {
         "epsilon or delta": owed.loss != charge.loss,
@@ -321,33 +247,14 @@ def check_paid(request: BuildRequest, plan: StreamPlan, charge: Charge, dataset:
 
 
 def fault_charge(request: BuildRequest) -> ChargeRequest:
-    """Return the charge of an addition that a fault ends, which the stream did not pay for.
-
-    The stream is charged once, and each of its additions may end by a fault, so the price of a
-    fault is not lowered by the epsilon of the stream; see `psd.ledger.state.LedgerState`.
-    """
+    """Return the charge of an addition that a fault ends, which the stream did not pay for."""
+    # The stream is charged once, and each of its additions may end by a fault, so its epsilon does
+    # not lower the price of a fault; see `psd.ledger.state.LedgerState`.
     return replace(stream_charge(request), loss=Loss.pure(0), terms={})
 
 
 def guarantee_of(request: BuildRequest, delta: str | None) -> str:
-    """Return the guarantee of a whole stream, in a few words.
-
-    Parameters
-    ----------
-    request : BuildRequest
-        Of the stream. Public.
-    delta : str, optional
-        What Gaussian noise of the totals spends; that of slices is in the request. Public.
-
-    Examples
-    --------
-    >>> from psd.publish.request_values import request_from_values
-    >>> request = request_from_values(
-    ...     {"domain": (0, 0, 8, 8), "epsilon": 1, "method": "grid"}
-    ... )
-    >>> guarantee_of(request, None)
-    'epsilon 1 per record'
-    """
+    """Return the guarantee of a whole stream, in a few words; delta is what totals spend."""
     if delta is None:
         return request.guarantee_text
     words, note = request.unit.summed_text, failure_text(parse_delta(delta))

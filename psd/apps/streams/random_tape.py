@@ -1,6 +1,6 @@
 """Random bytes of a slice, on the disk before anything is drawn with them. Private side.
 
-Proof that a slice is drawn once. All draws of a slice take their bytes from one tape, in order. A
+P1. A slice is drawn once. Proof. All draws of a slice take their bytes from one tape, in order. A
 byte enters the tape from the operating system, and the tape is on the disk before a draw reads the
 byte. The questions of a slice are a function of its records, of public parameters and of answers.
 So a process that is killed at any step and runs again on the same records draws the same answers.
@@ -20,15 +20,7 @@ _BLOCK = 2**17
 
 
 class RandomTape:
-    """Gives the random bytes of a slice in order, those of an earlier run first.
-
-    Parameters
-    ----------
-    state : State
-        Of the stream. Private.
-    number : int
-        Number of the slice.
-    """
+    """Gives the random bytes of a slice in order, those of an earlier run first."""
 
     def __init__(self, state: State, number: int) -> None:
         self._state, self._number = state, number

@@ -77,48 +77,26 @@ _NOTHING: Mapping[str, int] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Block:
-    """Exact tally and answer of a block of steps. Private.
+    """Exact tally and answer of a block of steps. Private."""
 
-    Parameters
-    ----------
-    tally : bytes
-        Private.
-    answer : bytes
-        Numbers of its nodes, which are public once totals are.
-    """
-
-    tally: bytes
-    answer: bytes
+    tally: bytes  # private
+    answer: bytes  # numbers of its nodes, which are public once totals are
 
 
 class StoredAnswer(NamedTuple):
-    """What the state keeps of a slice of a public series. Public.
+    """What the state keeps of a slice of a public series. Public."""
 
-    Parameters
-    ----------
-    release : bytes
-        Release of the slice, as a file has it.
-    digest : str
-        Digest of the series with the slice.
-    file : str
-        SHA-256 of all bytes of the file of this series.
-    drawn : str
-        Digest of the slice alone, see `psd.release.digest.slice_digest`.
-    """
-
-    release: bytes
-    digest: str
-    file: str
-    drawn: str
+    release: bytes  # as a file has it
+    digest: str  # of the series with the slice
+    file: str  # SHA-256 of all bytes of the file of this series
+    drawn: str  # digest of the slice alone, see `psd.release.digest.slice_digest`
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class State:
     """An open state, locked against all other processes. Private.
 
-    Guarantees
-    ----------
-    - What a method has written is on the disk when it returns, all of it or nothing.
+    P1. What a method has written is on the disk when it returns, all of it or nothing.
     """
 
     database: sqlite3.Connection
@@ -202,25 +180,7 @@ class State:
         blocks: Mapping[tuple[int, int], Block] | None = None,
         keeps_blocks: bool = False,
     ) -> None:
-        """Store the releases of a slice; its random bytes are overwritten with zeros.
-
-        Parameters
-        ----------
-        number : int
-            Number of the slice.
-        answers : sequence of StoredAnswer
-            What is kept of each public series.
-        draw : str
-            Random id of the draw.
-        period : str
-            Period in which records of a unit are bounded; those of other periods are forgotten.
-        contributions : mapping
-            Records that the slice has of each unit. Private.
-        blocks : mapping, optional
-            Blocks of steps that a counter needs. Private.
-        keeps_blocks : bool
-            Whether they are added to those of before, or take their place.
-        """
+        """Store the releases of a slice, with private contributions and blocks: all or nothing."""
         with self._transaction():
             self.database.executemany(
                 "INSERT INTO answer (series, number, release, digest, file, drawn) "
@@ -228,13 +188,16 @@ class State:
                 ((series, number, *answer) for series, answer in enumerate(answers)),
             )
             self.database.execute("INSERT INTO draw VALUES (?, ?)", [number, draw])
+            # Random bytes are overwritten with zeros (`secure_delete`).
             self.database.execute("DELETE FROM word")
+            # Units are bounded in this period alone, so those of other periods are forgotten.
             self.database.execute("DELETE FROM contribution WHERE period <> ?", [period])
             self.database.executemany(
                 "INSERT INTO contribution VALUES (?1, ?2, ?3) "
                 "ON CONFLICT DO UPDATE SET records = records + ?3",
                 ((period, name, records) for name, records in contributions.items()),
             )
+            # Blocks are added to those of before, or take their place.
             if not keeps_blocks:
                 self.database.execute("DELETE FROM block")
             self.database.executemany(
@@ -256,13 +219,7 @@ class State:
 
 
 def check_beside(path: str | os.PathLike[str]) -> None:
-    """Refuse a name for a state beside which SQLite would find other files.
-
-    Raises
-    ------
-    WriteError
-        If there is such a file.
-    """
+    """Refuse a name for a state beside which SQLite would find other files."""
     for beside in (f"{path}{end}" for end in BESIDE_DATABASES):
         if os.path.lexists(beside):
             raise WriteError(
@@ -272,13 +229,7 @@ def check_beside(path: str | os.PathLike[str]) -> None:
 
 
 def create_state(path: str | os.PathLike[str], plan: Mapping[str, str]) -> None:
-    """Write the state of a new stream, atomically, readable by its owner only.
-
-    Raises
-    ------
-    WriteError
-        If the file exists, or cannot be written.
-    """
+    """Write the state of a new stream, atomically, readable by its owner only."""
     check_beside(path)
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as database:
         database.executescript(_SCHEMA)
@@ -289,14 +240,7 @@ def create_state(path: str | os.PathLike[str], plan: Mapping[str, str]) -> None:
 
 @contextmanager
 def opened_state(path: str | os.PathLike[str]) -> Iterator[State]:
-    """Open the state of a stream, and lock it until the block ends.
-
-    Raises
-    ------
-    InputDataError
-        If the file is not the state of a stream, is damaged, of another version, in use, or
-        readable by others than its owner.
-    """
+    """Open the state of a stream, if its owner alone can read it; lock it until the block ends."""
     resolved = _existing(path)
     try:
         # Without mode=rw, SQLite would create a missing state, of which no slice was added.

@@ -4,16 +4,17 @@ With ``slices`` the totals are sums of the noisy counts of the slices and cost n
 ``tree`` and ``toeplitz`` half of epsilon is for the totals: the noise is drawn on blocks of steps,
 or on sums with weights, before anything is added up, and all that follows reads noisy counts only.
 
-Proof. Let a unit lie in one step, with at most k records. ``tree``: the unit is in the tally of
-the one block of each level that holds its step, so in at most h = `tree_levels` of the blocks, and
-each of them is released with epsilon / h for a unit of k records; the losses add up to epsilon.
-``toeplitz``: step t releases the counts of sum_s C_ts x_s. The unit changes x of one step s, by
-n_c <= k in cell c, and the numbers of cell c by C_ts n_c over all t; noise of sigma_c^2 = S^2 k^2 /
-(2 rho_c), S^2 the squared norm of the largest column of C, costs sum_t (C_ts n_c)^2 / (2 sigma_c^2)
-<= (n_c / k)^2 rho_c in rho. So the T releases cost what one release of the unit's records costs by
-the proof of `psd.curator.curator.Curator`: at most rho. The tally of step t is a function of the
-records of steps up to t; that later records may depend on earlier answers changes nothing, since a
-unit's records are the same in both data sets but for itself, and the matrix is fixed.
+P1. Totals cost at most the loss that is for them. Proof. Let a unit lie in one step, with at most k
+records. ``tree``: the unit is in the tally of the one block of each level that holds its step, so
+in at most h = `tree_levels` of the blocks, and each of them is released with epsilon / h for a unit
+of k records; the losses add up to epsilon. ``toeplitz``: step t releases the counts of sum_s C_ts
+x_s. The unit changes x of one step s, by n_c <= k in cell c, and the numbers of cell c by C_ts n_c
+over all t; noise of sigma_c^2 = S^2 k^2 / (2 rho_c), S^2 the squared norm of the largest column of
+C, costs sum_t (C_ts n_c)^2 / (2 sigma_c^2) <= (n_c / k)^2 rho_c in rho. So the T releases cost what
+one release of the unit's records costs by the proof of `psd.curator.curator.Curator`: at most rho.
+The tally of step t is a function of the records of steps up to t; that later records may depend on
+earlier answers changes nothing, since a unit's records are the same in both data sets but for
+itself, and the matrix is fixed.
 """
 
 from __future__ import annotations
@@ -56,36 +57,19 @@ _BATCH = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Total:
-    """Running total after a step, and what the next steps need. Private.
+    """Running total after a step, and what the next steps need. Private."""
 
-    Parameters
-    ----------
-    drawn : Tree
-        Cells, and the loss that was paid for each count. Public.
-    numbers : ndarray, shape (n,), float64
-        Estimate of each node. Public.
-    factor : Fraction
-        Variance of a number over that of a count which this loss paid for alone. Public.
-    blocks : mapping
-        Blocks that the next steps need. Private.
-    """
-
-    drawn: Tree
-    numbers: Floats
-    factor: Fraction
+    drawn: Tree  # cells, and the loss that was paid for each count
+    numbers: Floats  # (n,) float64; estimate of each node
+    factor: Fraction  # variance of a number over that of a count which this loss paid for alone
+    # Private; what the next steps need.
     blocks: Mapping[tuple[int, int], Block] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return "<Total: private>"
 
     def tree(self, squared_sensitivity: int) -> Tree:
-        """Cells with the totals, rounded to whole numbers, and the noise of these.
-
-        Parameters
-        ----------
-        squared_sensitivity : int
-            That of the noise of a slice.
-        """
+        """Cells with the totals, rounded to whole numbers, and the noise of these."""
         noise = replace(
             self.drawn.noise,
             squared_sensitivity=squared_sensitivity,
@@ -95,17 +79,7 @@ class Total:
 
 
 def sum_of_slices(drawn: Tree, earlier: Sequence[Tree], number: int) -> Total:
-    """Running total as the sum of noisy slices. Public.
-
-    Parameters
-    ----------
-    drawn : Tree
-        Of the last slice.
-    earlier : sequence of Tree
-        The total before it; empty for the first slice.
-    number : int
-        Number of slices in the sum.
-    """
+    """Running total as the sum of noisy slices: of the last, and the total before it. Public."""
     counts = np.sum([drawn.count, *(tree.count for tree in earlier)], axis=0)
     return Total(drawn=drawn, numbers=counts.astype(np.float64), factor=Fraction(number))
 
@@ -121,20 +95,7 @@ def next_total(
 ) -> Total:
     """Draw what a counter needs for a step, and for those that were left out before it.
 
-    Parameters
-    ----------
-    counter : {"tree", "toeplitz"}
-        Public.
-    steps : range
-        Steps that were left out, and the last one, which is added. Public.
-    tally : Tally
-        Of the last step. Private.
-    blocks : mapping
-        Of the earlier steps. Private.
-    draw : callable
-        Draws a release of a tally.
-    number : int
-        Number of all steps. Public.
+    Private: the tally of the last step, and the blocks of the earlier ones.
     """
     blocks, weights = dict(blocks), toeplitz_weights(number) if counter == "toeplitz" else ()
     for step in steps:

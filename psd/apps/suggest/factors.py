@@ -43,6 +43,7 @@ class FactorModel:
         """Factors of a person, of norm 1, shape (d,). Private to the person."""
         seen = self.factors[np.unique(regions)]
         matrix = self._gramian + seen.T @ seen
+        # Least squares of 1 on regions with a record, and of 0 on all regions at a small weight.
         solved = np.linalg.solve(matrix + _RIDGE * np.eye(seen.shape[1]), seen.sum(0))
         unit: Floats = solved / max(float(np.linalg.norm(solved)), 1e-9)
         return unit
@@ -79,26 +80,7 @@ def learn_factors(
 ) -> FactorModel:
     """Learn the factors of regions; each step asks for noisy sums with an equal part of rho.
 
-    Guarantees
-    ----------
-    - It reads noisy sums and public numbers, so it costs what the sums cost.
-
-    Parameters
-    ----------
-    people : NoisySums
-        Answers one question of three statistics for each step.
-    regions : int
-        Number of regions.
-    size : int
-        Factors of a region. Public.
-    steps : int
-        Steps, each of which solves the persons, then the regions. Public.
-    seed : int
-        Seed of the factors at the start, which are random. Public.
-
-    References
-    ----------
-    .. [1] Chien et al. "Private Alternating Least Squares." ICML 2021. arXiv:2107.09802.
+    P1. It reads noisy sums and public numbers, so it costs what the sums cost.
     """
     start = np.random.default_rng(seed).normal(size=(regions, size)) / np.sqrt(size)
     model, rho = FactorModel(factors=start), people.rho // steps
@@ -123,6 +105,7 @@ def _statistics(regions: int, size: int) -> list[Statistic]:
 def _solve_regions(total: Floats, gramians: Floats, right: Floats, noise: float) -> FactorModel:
     """Factors of the regions from noisy sums; negative eigenvalues are noise."""
     matrices = fill_symmetric(_UNSEEN * total + gramians, right.shape[1])
+    # In the axes of each matrix, what noise may hide is damped by its standard deviation.
     values, vectors = np.linalg.eigh(matrices)
     values = np.maximum(values, 0) + 1 + _NOISE_RIDGE * noise
     turned = np.einsum("rij,ri->rj", vectors, right) / values

@@ -105,6 +105,7 @@ class RegionGrid:
     @cached_property
     def contrasts(self) -> Integers:
         """Regions drawn evenly by density: the quantiles of the records, region by region."""
+        # The same for all people, and public: no draw is needed.
         middles = (np.arange(_CONTRASTS) + 0.5) / _CONTRASTS
         return np.searchsorted(np.cumsum(self.count) / self.count.sum(), middles)
 
@@ -124,6 +125,7 @@ class RegionGrid:
     def distances(self, origins: Integers, targets: Integers) -> Floats:
         """Kilometres between the middles of regions, shape (targets, origins)."""
         difference = self.centres[targets][:, None] - self.centres[origins][None]
+        # From the chord, which is exact for near points; a cosine is not.
         chord = np.sqrt((difference**2).sum(2))
         kilometres: Floats = 2 * _EARTH_KM * np.arcsin(np.minimum(chord / 2, 1))
         return kilometres

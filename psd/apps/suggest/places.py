@@ -28,17 +28,7 @@ __all__ = ["read_places", "suggest_places"]
 
 
 def read_places(path: str | os.PathLike[str], x: str = "lon", y: str = "lat") -> Floats:
-    """Read the coordinates of own places from a CSV file with a header.
-
-    Returns
-    -------
-    ndarray, shape (n, 2), float64
-
-    Raises
-    ------
-    InputDataError
-        If the file cannot be read, lacks a column, or has a coordinate that is not a number.
-    """
+    """Read the coordinates of own places, (n, 2) float64, from a CSV file with a header."""
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             rows = csv.DictReader(file)

@@ -35,48 +35,24 @@ _FLOOR = 16.0
 
 
 def features(grid: RegionGrid, own_places: Integers, targets: Integers) -> Floats:
-    """Features of regions for a person, shape (targets, 6).
-
-    Parameters
-    ----------
-    grid : RegionGrid
-        Public.
-    own_places : ndarray, shape (m,), int64
-        Regions of the person; each counts once.
-    targets : ndarray, shape (n,), int64
-        Regions to describe.
-
-    Notes
-    -----
-    Nearness on a scale l is log(1 + 4 sum over own places of exp(-d / l)), d the distance in km.
-    """
+    """Features of regions (n,) for a person with own places (m,), shape (n, 6)."""
     places = np.unique(own_places)
     distances = grid.distances(places, targets)
+    # Nearness on a scale l is log(1 + 4 sum over own places of exp(-d / l)), d in km.
     near = [np.log1p(4 * np.exp(distances / -scale).sum(1)) for scale in _SCALES_KM]
     return np.stack([*near, np.isin(targets, places), grid.log_density[targets]], axis=1)
 
 
 def differences(grid: RegionGrid, regions: Integers) -> Floats:
-    """Features of each seen region minus those of contrasts, by the person's other records.
-
-    Parameters
-    ----------
-    grid : RegionGrid
-        Public.
-    regions : ndarray, shape (m,), int64
-        Regions of one person's records, m at least 2; one may repeat.
-
-    Returns
-    -------
-    ndarray, shape (64 m, 6), float64
-        Differences of norm at most 1: longer ones are scaled.
-    """
+    """Features of each seen region, (m,) int64, minus those of contrasts: (64 m, 6) float64."""
     contrasts = grid.contrasts
     rows = []
+    # By the person's other records; a region may repeat.
     for index, region in enumerate(regions):
         described = features(grid, np.delete(regions, index), np.append(contrasts, region))
         rows.append(described[-1] - described[:-1])
     difference = np.concatenate(rows)
+    # Of norm at most 1: longer ones are scaled.
     bounded: Floats = difference / np.maximum(np.linalg.norm(difference, axis=1), 1)[:, None]
     return bounded
 
@@ -93,15 +69,7 @@ def person_part(grid: RegionGrid, regions: Integers) -> list[tuple[Integers, Flo
 
 
 def solve_weights(gramian: Floats, right: Floats, noise: float) -> Floats:
-    """Solve noisy least squares; directions that noise may hide are damped.
-
-    Parameters
-    ----------
-    gramian, right : ndarray
-        Noisy sums of `person_part`, shapes (21,) and (6,).
-    noise : float
-        Standard deviation of the noise.
-    """
+    """Solve noisy least squares, (21,) and (6,); directions that noise may hide are damped."""
     values, vectors = np.linalg.eigh(fill_symmetric(gramian, _SIZE))
     values = np.maximum(values, max(_FLOOR * noise, 1e-6 * abs(values).max(), 1e-6))
     weights: Floats = vectors @ (vectors.T @ right / values)

@@ -222,28 +222,16 @@ class PersonQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class PersonRecords(CountedRows):
-    """Records of each person in cells of the lattice. Private.
+    """Records of each person in cells of the lattice. Private."""
 
-    Parameters
-    ----------
-    persons, columns, rows : ndarray, shape (n,), int64
-        Person and cell of each record, ordered by person. Private.
-    """
-
-    persons: Integers
+    persons: Integers  # (n,) int64, private; ordered by person
     columns: Integers
     rows: Integers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class PersonInput(RecordInput):
-    """Records that are read by person, and charged as Gaussian noise.
-
-    Parameters
-    ----------
-    delta : Fraction
-        Public.
-    """
+    """Records that are read by person, and charged as Gaussian noise."""
 
     delta: Fraction
 

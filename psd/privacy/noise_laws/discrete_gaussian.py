@@ -27,8 +27,6 @@ class DiscreteGaussian:
     The loss is rho in units of 1e-12, and the squared sensitivity is S^2 = k times the largest
     number of records of one unit that one question sees; see `psd.curator.curator.Curator`.
 
-    Notes
-    -----
     The parameter s = S^2 / (2 rho) is not the variance where it is small: s = 1/3 has a variance of
     0.3212 [1]_. The variance here is the sum over the exact law.
 
@@ -87,13 +85,10 @@ class DiscreteGaussian:
         return rate
 
     def tail_bound(self, loss: int, squared_sensitivity: int, outside: float) -> int:
-        """Least t that the noise exceeds so rarely; see `psd.privacy.noise_laws.NoiseLaw`.
-
-        Beyond standard deviations of 4,096 the tail is that of the normal law, half a unit
-        further out.
-        """
+        """Least t that the noise exceeds so rarely; see `psd.privacy.noise_laws.NoiseLaw`."""
         parameter = squared_sensitivity * RHO.parts / (2 * loss)
         deviation = math.sqrt(parameter)
+        # Beyond, the tail is that of the normal law, half a unit further out.
         if deviation > _SUMMED:
             from scipy.special import erfcinv
 

@@ -20,8 +20,6 @@ class DiscreteLaplace:
     The loss is nano-epsilon, and the squared sensitivity is k^2, k being the largest change of all
     counts together by one unit of privacy.
 
-    Notes
-    -----
     The variance is 2q / (1 - q)^2, and P(abs(noise) > t) = 2 q^(t + 1) / (1 + q) for whole t [1]_.
 
     References

@@ -27,21 +27,11 @@ __all__ = ["AlignedCells", "AlignedGrid"]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AlignedGrid:
-    """Lines of a grid over a domain, and its cells that have a part in the bounds.
+    """Lines of a grid over a domain, and its cells that have a part in the bounds."""
 
-    Parameters
-    ----------
-    domain : Domain
-        Of the release.
-    origin : tuple of Fraction
-        Where the lines 0 are.
-    size : Fraction
-        Distance of the lines along both axes.
-    """
-
-    domain: Domain
-    origin: tuple[Fraction, Fraction]
-    size: Fraction
+    domain: Domain  # of the release
+    origin: tuple[Fraction, Fraction]  # where the lines 0 are
+    size: Fraction  # distance of the lines along both axes
 
     @cached_property
     def ranges(self) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -102,30 +92,17 @@ class AlignedGrid:
 class AlignedCells(RegionGeometry):
     """Cells of a grid over a domain: all of them, or those of a boundary.
 
-    Guarantees
-    ----------
-    - One record, one region, decided by this record alone: its column and its row, each by a
-      comparison with the lines of the grid as the same floating-point numbers. A cell holds its
-      west and south edge. A point on the east or north bound is decided just inside it. With a
-      coordinate resolution the value that a record is rounded to decides.
-
-    Parameters
-    ----------
-    domain : Domain
-        Of the release.
-    grid : AlignedGrid
-        Lines of the lowest cells.
-    columns, rows : ndarray, shape (n,), int64
-        Of each cell, counted from the first of the grid in the bounds.
-    restricted : bool
-        Whether there are fewer cells than those of the bounds.
+    P1. One record, one region, decided by this record alone: its column and its row, each by a
+    comparison with the lines of the grid as the same floating-point numbers. A cell holds its west
+    and south edge. A point on the east or north bound is decided just inside it. With a coordinate
+    resolution the value that a record is rounded to decides.
     """
 
-    domain: Domain
-    grid: AlignedGrid
-    columns: Integers
+    domain: Domain  # of the release
+    grid: AlignedGrid  # lines of the lowest cells
+    columns: Integers  # (n,) int64; of each cell, from the first of the grid in the bounds
     rows: Integers
-    restricted: bool
+    restricted: bool  # whether there are fewer cells than those of the bounds
 
     def __len__(self) -> int:
         return len(self.columns)

@@ -30,15 +30,7 @@ _PER_BATCH = 2**20
 
 
 class CellCodes(Sequence[str]):
-    """Codes of cells, each computed when it is read.
-
-    Parameters
-    ----------
-    columns, rows : ndarray, shape (n,), int64
-        Of the cells.
-    code : callable
-        Code of a column and a row.
-    """
+    """Codes of cells of columns and rows, both (n,) int64, each computed when it is read."""
 
     def __init__(self, columns: Integers, rows: Integers, code: Callable[[int, int], str]) -> None:
         self._columns, self._rows, self._code = columns, rows, code
@@ -57,15 +49,7 @@ class CellCodes(Sequence[str]):
 
 
 def kept_cells(grid: AlignedGrid, boundary: Boundary | None) -> tuple[Integers, Integers] | None:
-    """Columns and rows of the cells in which a record may be; None if there are too many.
-
-    Parameters
-    ----------
-    grid : AlignedGrid
-        Lines of the cells.
-    boundary : Boundary, optional
-        Of the release; cells without a part in its raster are left out.
-    """
+    """Columns and rows of the cells in which a record may be; None if there are too many."""
     across, up = grid.counts
     if not _is_small(grid, MAX_NODES if boundary is None else _MAX_IN_BOUNDS):
         return None
@@ -109,29 +93,13 @@ def nested_levels(
     names: Sequence[str],
     codes: Sequence[Callable[[int, int], str]],
 ) -> tuple[tuple[RegionLevel, ...], Integers]:
-    """Levels of nested grids, and the order in which children are beside each other.
+    """Levels of nested grids, and the cell of each lowest region, (n,) int64.
 
-    Parameters
-    ----------
-    grid : AlignedGrid
-        Lines of the lowest cells.
-    cells : tuple of ndarray
-        Columns and rows of these, counted from the first.
-    factors : sequence of int
-        Lowest cells along a side of a cell of each level, top first; the last is 1.
-    names : sequence of str
-        Of the levels.
-    codes : sequence of callable
-        Code of a column and a row, counted from line 0, for each level.
-
-    Returns
-    -------
-    levels : tuple of RegionLevel
-    order : ndarray, shape (n,), int64
-        Cell of each lowest region.
+    `factors` are lowest cells along a side of a cell of each level, top first, so the last is 1.
     """
     column, row = (cells[axis] + grid.ranges[axis][0] for axis in (0, 1))
     keys = [_key(row // factor, column // factor) for factor in factors]
+    # Children are beside each other.
     order = np.lexsort(keys[::-1])
     levels = []
     above = np.zeros(len(order), np.int64)
@@ -139,6 +107,7 @@ def nested_levels(
         sorted_key = key[order]
         first = np.flatnonzero(np.diff(sorted_key, prepend=sorted_key[:1] - 1))
         at = order[first]
+        # A code is computed of a column and a row, counted from line 0.
         ids = CellCodes(column[at] // factor, row[at] // factor, code)
         parent = above[first].astype(np.int32)
         levels.append(RegionLevel(name=name, ids=ids, parent=parent))
@@ -153,13 +122,7 @@ def _key(row: Integers, column: Integers) -> Integers:
 
 
 def read_cells(grid: AlignedGrid, table: pa.Table | None) -> tuple[Integers, Integers]:
-    """Columns and rows of the cells of a release, which is untrusted.
-
-    Raises
-    ------
-    ReleaseFormatError
-        If the table is not one of `AlignedCells.to_table`.
-    """
+    """Columns and rows of the cells of a release, which is untrusted."""
     import pyarrow as pa
 
     across, up = grid.counts

@@ -41,18 +41,7 @@ _RADIUS = 6371.007180918475
 
 
 class H3Codes(Sequence[str]):
-    """Indexes of cells as hexadecimal text, each written when it is read.
-
-    Parameters
-    ----------
-    cells : ndarray, shape (n,), int64
-        Numbers of the cells.
-
-    Examples
-    --------
-    >>> H3Codes(np.array([0x8928308280FFFFF]))[0]
-    '8928308280fffff'
-    """
+    """Indexes of cells, (n,) int64, as hexadecimal text, each written when it is read."""
 
     def __init__(self, cells: Integers) -> None:
         self._cells = cells
@@ -71,13 +60,7 @@ class H3Codes(Sequence[str]):
 
 
 def h3_library() -> Any:
-    """The library h3, whose cells are integers.
-
-    Raises
-    ------
-    MissingExtraError
-        If it is not installed.
-    """
+    """The library h3, whose cells are integers."""
     try:
         import h3.api.basic_int as library
     except ImportError:
@@ -88,13 +71,7 @@ def h3_library() -> Any:
 
 
 def cell_parents(cells: Integers, resolution: int, coarser: int) -> Integers:
-    """Parents of cells of a resolution, by their index; in the same order.
-
-    Examples
-    --------
-    >>> hex(cell_parents(np.array([0x8928308280FFFFF]), 9, 8)[0])
-    '0x8828308281fffff'
-    """
+    """Parents of cells of a resolution, by their index; in the same order."""
     unused = 0
     for digit in range(coarser + 1, resolution + 1):
         unused |= 7 << _DIGIT_BITS * (MAX_RESOLUTION - digit)
@@ -120,12 +97,7 @@ def expected_cells(domain: Domain, resolution: int) -> float:
 
 
 def cell_polygons(cells: Integers) -> tuple[NDArray[np.object_], Floats]:
-    """ClippedPolygons of cells in degrees, and how far their sides may be from straight lines.
-
-    A cell across longitude 180 goes on beyond it, so that only cells around a pole are wider than
-    180 degrees; those have no outline of longitudes and latitudes. Sides are arcs of great circles.
-    The bound is twice the distance of the middle of the arc from the middle of the straight line.
-    """
+    """Polygons of cells in degrees, and how far their sides may be from straight lines."""
     import shapely
 
     boundary = h3_library().cell_to_boundary
@@ -134,12 +106,16 @@ def cell_polygons(cells: Integers) -> tuple[NDArray[np.object_], Floats]:
     vertices = np.array([vertex[::-1] for ring in rings for vertex in ring]).reshape(-1, 2)
     owner = np.repeat(np.arange(len(cells)), number)
     first = np.cumsum(number) - number
+    # A cell across longitude 180 goes on beyond it, so that only cells around a pole are wider than
+    # 180 degrees; those have no outline of longitudes and latitudes.
     if len(cells):
         ends = (ends.reduceat(vertices[:, 0], first) for ends in (np.maximum, np.minimum))
         is_across = np.subtract(*ends) > 180
         vertices[is_across[owner] & (vertices[:, 0] < 0), 0] += 360
     following = np.arange(1, len(vertices) + 1)
     following[first + number - 1] = first
+    # Sides are arcs of great circles. The bound is twice the distance of the middle of the arc from
+    # the middle of the straight line.
     bend = np.zeros(len(cells))
     np.maximum.at(bend, owner, _bends(vertices, vertices[following]))
     closed = np.insert(vertices, first + number, vertices[first], axis=0)
@@ -167,9 +143,9 @@ def _directions(vertices: Floats) -> Floats:
 def cells_in_bounds(domain: Domain, resolution: int) -> tuple[Integers, Integers]:
     """Cells with their centre in the bounds, and those along the outline; each ascending.
 
-    Every cell with a part in the bounds is among them: its centre is inside, or the outline passes
-    through it. The outline is followed in steps shorter than a cell, so each such cell is the cell
-    of a step or beside one.
+    P1. Every cell with a part in the bounds is among them: its centre is inside, or the outline
+    passes through it. The outline is followed in steps shorter than a cell, so each such cell is
+    the cell of a step or beside one.
     """
     library = h3_library()
     west, south, east, north = domain.bounds

@@ -16,33 +16,15 @@ _RANGE = re.compile(r"\s*(\d{1,2})\s*\.\.\s*(\d{1,2})\s*", re.ASCII)
 
 @dataclass(frozen=True, kw_only=True)
 class NumberedLevels:
-    """Rule for the numbers of the levels of one kind of regions.
+    """Rule for the numbers of the levels of one kind of regions."""
 
-    Parameters
-    ----------
-    argument : str
-        Name of the argument that messages start with.
-    noun : str
-        Plural noun of the numbers.
-    example : str
-        Texts that messages show.
-    largest : int
-        Number of the finest level.
-    """
-
-    argument: str
-    noun: str
-    example: str
-    largest: int
+    argument: str  # name of the argument that messages start with
+    noun: str  # plural noun of the numbers
+    example: str  # texts that messages show
+    largest: int  # number of the finest level
 
     def parse(self, text: str) -> tuple[int, ...]:
-        """Numbers of a text: a range such as ``5..9``, or numbers with commas.
-
-        Raises
-        ------
-        ParameterError
-            If the text is neither.
-        """
+        """Numbers of a text: a range such as ``5..9``, or numbers with commas."""
         pair = _RANGE.fullmatch(text)
         if pair is not None:
             return tuple(range(int(pair[1]), int(pair[2]) + 1))

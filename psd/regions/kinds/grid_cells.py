@@ -36,16 +36,10 @@ _ROUND = (Fraction(1), Fraction(2), Fraction(5, 2), Fraction(5))
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GridCells(AlignedCells):
-    """Squares whose edges are multiples of their size in the CRS of the release.
-
-    Parameters
-    ----------
-    sizes : tuple of Fraction
-        Of each level in units of the CRS, top first.
-    """
+    """Squares whose edges are multiples of their size in the CRS of the release."""
 
     kind: ClassVar[str] = "grid-cells"
-    sizes: tuple[Fraction, ...]
+    sizes: tuple[Fraction, ...]  # of each level in units of the CRS, top first
 
     def parameters(self) -> dict[str, Any]:
         """See `RegionGeometry.parameters`."""
@@ -101,23 +95,7 @@ kind = GridCells
 def hierarchy_from_grid(
     sizes: str | Sequence[str], domain: Domain, *, boundary: Boundary | None = None
 ) -> RegionHierarchy:
-    """Make a hierarchy of squares, all those of the bounds or of a boundary.
-
-    Parameters
-    ----------
-    sizes : str or sequence of str
-        Such as ``"1km"``, or ``"1km,10km,100km"`` for several levels, in any order. Without a unit,
-        in units of the CRS. Public.
-    domain : Domain
-        Of the release. Public.
-    boundary : Boundary, optional
-        Of the release; squares outside it are left out. Public.
-
-    Raises
-    ------
-    ParameterError
-        If a size is refused or does not divide the next, or there are more than 2^22 squares.
-    """
+    """Make squares of sizes such as ``"1km,10km,100km"``: those of the bounds or of a boundary."""
     values = parse_sizes(sizes, domain)
     cells = _cells(values, domain, boundary)
     if cells is None:
@@ -135,13 +113,7 @@ hierarchy = hierarchy_from_grid
 
 
 def parse_sizes(sizes: str | Sequence[str], domain: Domain) -> tuple[Fraction, ...]:
-    """Sizes of levels in units of the CRS, the largest first.
-
-    Raises
-    ------
-    ParameterError
-        If a size is not a length, or does not divide the next larger one.
-    """
+    """Sizes of levels in units of the CRS, the largest first."""
     texts = sizes.split(",") if isinstance(sizes, str) else list(sizes)
     if not 1 <= len(texts) <= _MAX_LEVELS:
         raise ParameterError(f"grid-cells must be 1 to {_MAX_LEVELS} sizes, got {len(texts):,}")
@@ -236,12 +208,8 @@ def _level_name(size: Fraction, domain: Domain) -> str:
 
 
 def _code(size: Fraction, domain: Domain) -> Callable[[int, int], str]:
-    """Codes of cells by their south-west corners, as INSPIRE has them [1]_.
-
-    References
-    ----------
-    .. [1] INSPIRE Data Specification on Geographical Grid Systems, D2.8.I.2, 4.2.1.
-    """
+    """Codes of cells by their south-west corners."""
+    # As INSPIRE has them: Geographical Grid Systems, D2.8.I.2, 4.2.1.
     name = domain.crs.rpartition(":")[2] if len(domain.crs) < 20 else "local"
     metres = _metres_per_unit(domain)
     length = f"{_text(size)}" if metres is None else f"{_text(size * metres)}m"

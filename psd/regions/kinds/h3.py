@@ -58,26 +58,15 @@ _PER_BATCH = 2**16
 class H3Cells(RegionGeometry):
     """Cells of H3 over a domain in degrees.
 
-    Guarantees
-    ----------
-    - One record, one region, decided by this record alone: the library h3 computes the index of
-      its longitude and latitude. With a coordinate resolution, of the value that these are rounded
-      to.
-
-    Parameters
-    ----------
-    domain : Domain
-        Of the release.
-    cells : ndarray, shape (n,), int64
-        Ascending.
-    resolutions : tuple of int
-        Of each level, top first.
+    P1. One record, one region, decided by this record alone: the library h3 computes the index of
+    its longitude and latitude. With a coordinate resolution, of the value that these are rounded
+    to.
     """
 
     kind: ClassVar[str] = "h3"
-    domain: Domain
-    cells: Integers
-    resolutions: tuple[int, ...]
+    domain: Domain  # of the release
+    cells: Integers  # (n,) int64; ascending
+    resolutions: tuple[int, ...]  # of each level, top first
 
     def __len__(self) -> int:
         return len(self.cells)
@@ -238,26 +227,7 @@ kind = H3Cells
 def hierarchy_from_h3(
     resolutions: str | tuple[int, ...], domain: Domain, *, boundary: Boundary | None = None
 ) -> RegionHierarchy:
-    """Make a hierarchy of cells of H3, all those of the bounds or of a boundary.
-
-    Parameters
-    ----------
-    resolutions : str or tuple of int
-        Such as ``"5..9"``, ``"5,7,9"`` or ``"8"``. Public.
-    domain : Domain
-        Of the release, in EPSG:4326. Public.
-    boundary : Boundary, optional
-        Of the release; cells outside it are left out. Public.
-
-    Raises
-    ------
-    ParameterError
-        If a resolution is out of range, or there are more than 2^22 cells.
-    DomainError
-        If the CRS is not EPSG:4326, or the bounds have a part of a cell around a pole.
-    MissingExtraError
-        If the library h3 is not installed.
-    """
+    """Make cells of H3 of ``"5..9"`` or ``"5,7,9"``: those of the bounds or of a boundary."""
     values: tuple[int, ...] = (
         _LEVELS.parse(resolutions) if isinstance(resolutions, str) else tuple(resolutions)
     )

@@ -36,26 +36,10 @@ _POINTS_PER_THREAD, _BOXES_PER_THREAD = 2**15, 2**12
 class PolygonRegions(RegionGeometry):
     """Polygons over a domain, which may overlap and leave gaps within a tolerance.
 
-    Guarantees
-    ----------
-    - One record, one region, decided by this record alone. `assign` is a function of one point
-      and of the polygons, which are public: each point of an array is looked up by itself. It
-      gives one number, so a record is in one region or in none.
+    P1. One record, one region, decided by this record alone. `assign` is a function of one point
+    and of the polygons, which are public: each point of an array is looked up by itself. It gives
+    one number, so a record is in one region or in none.
 
-    Parameters
-    ----------
-    domain : Domain
-        Of the release.
-    polygons : ndarray of geometries, shape (n,)
-        Valid polygons in the CRS of the domain, not clipped to its bounds.
-    margin : float
-        Distance up to which a point in no polygon belongs to the nearest; 0 where polygons share
-        their sides.
-    elsewhere : bool
-        Whether the last region is what lies in no other one.
-
-    Notes
-    -----
     The rule, in this order. A point is in the first region whose polygon contains it, even-odd, a
     point on an outline in what continues to the east of it, see `psd.space.even_odd`. Else it is in
     the region within ``margin`` that is nearest, the first of several. Else it is in the region
@@ -65,10 +49,12 @@ class PolygonRegions(RegionGeometry):
     """
 
     kind: ClassVar[str] = "polygons"
-    domain: Domain
+    domain: Domain  # of the release
+    # (n,); valid polygons in the CRS of the domain, not clipped to its bounds.
     polygons: NDArray[np.object_]
+    # Distance up to which a point in no polygon belongs to the nearest; 0 where sides are shared.
     margin: float
-    elsewhere: bool
+    elsewhere: bool  # whether the last region is what lies in no other one
 
     def __len__(self) -> int:
         return len(self.polygons)

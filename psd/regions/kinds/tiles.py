@@ -38,19 +38,11 @@ _CODES = ("quadkey", "xyz")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tiles(AlignedCells):
-    """Tiles of several zooms; each is divided into four at the next.
-
-    Parameters
-    ----------
-    zooms : tuple of int
-        Of each level, top first.
-    codes : {"quadkey", "xyz"}
-        What the ids are: such as ``132110321`` or ``9/436/198``.
-    """
+    """Tiles of several zooms; each is divided into four at the next."""
 
     kind: ClassVar[str] = "tiles"
-    zooms: tuple[int, ...]
-    codes: str
+    zooms: tuple[int, ...]  # of each level, top first
+    codes: str  # ids such as ``132110321`` or ``9/436/198``
 
     def parameters(self) -> dict[str, Any]:
         """See `RegionGeometry.parameters`."""
@@ -114,26 +106,7 @@ def hierarchy_from_tiles(
     codes: str = "quadkey",
     boundary: Boundary | None = None,
 ) -> RegionHierarchy:
-    """Make a hierarchy of map tiles, all those of the bounds or of a boundary.
-
-    Parameters
-    ----------
-    zooms : str or tuple of int
-        Such as ``"8..14"``, ``"8,11,14"`` or ``"12"``. Public.
-    domain : Domain
-        Of the release, in EPSG:3857. Public.
-    codes : {"quadkey", "xyz"}
-        What the ids are. Public.
-    boundary : Boundary, optional
-        Of the release; tiles outside it are left out. Public.
-
-    Raises
-    ------
-    ParameterError
-        If a zoom is out of range, or there are more than 2^22 tiles.
-    DomainError
-        If the CRS is not EPSG:3857, or the bounds are not in it.
-    """
+    """Make map tiles of zooms ``"8..14"`` or ``"8,11"``: those of the bounds or of a boundary."""
     values = _LEVELS.parse(zooms) if isinstance(zooms, str) else tuple(zooms)
     _LEVELS.check(values)
     _check_crs(domain)

@@ -10,9 +10,11 @@ import psd
 import support.evaluations
 from psd._util import processes as workers
 from psd.apps.evaluation import compare as comparison
+from psd.apps.evaluation.arguments import check_distinct, parse_epsilons
 from psd.apps.evaluation.compare import compare
 from psd.apps.evaluation.evaluate import class_errors, evaluate, geometric_mean
-from psd.apps.evaluation.true_counts import true_counts
+from psd.apps.evaluation.reporting.numbers import number_or_dash, percent_text
+from psd.apps.evaluation.true_counts import relative_base, true_counts
 from psd.apps.evaluation.workload import draw_workload
 from psd.errors import InputDataError, InternalError, ParameterError
 from psd.publish.observer import Observer
@@ -31,6 +33,14 @@ def points():
 def small(**arguments):
     given = {"domain": DOMAIN, "epsilons": ["1"], "methods": [SMALL], "runs": 2, "jobs": 1}
     return compare(arguments.pop("data", points()), **given | arguments)
+
+
+def test_lists_bases_and_numbers_of_reports():
+    assert parse_epsilons(["0.1", 1]) == (100_000_000, 1_000_000_000)
+    assert check_distinct("sizes", [0.1, 0.2], ["0.1", "0.2"]) == (0.1, 0.2)
+    assert relative_base(np.array([0, 5, 300]), 100_000).tolist() == [100, 100, 300]
+    assert percent_text(0.12345) == "12.3 %"
+    assert [number_or_dash(x, "{:.2f}") for x in (0.5, float("nan"))] == ["0.50", "-"]
 
 
 @pytest.fixture(scope="module")

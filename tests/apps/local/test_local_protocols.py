@@ -18,7 +18,12 @@ from psd.apps.local.device import (
     Words,
     keep_threshold,
 )
-from psd.apps.local.protocols import best_protocol, list_protocols, protocol_class
+from psd.apps.local.protocols import (
+    best_protocol,
+    list_protocols,
+    protocol_class,
+    protocol_content,
+)
 from support.goodness_of_fit import holds
 from support.local import Listed, epsilon_of, law_of, log_ratio, support_of, worst_ratio
 
@@ -85,6 +90,11 @@ def test_estimates_are_unbiased_and_of_the_stated_variance(name):
         for share in (Fraction(0), Fraction(1, 3), Fraction(1)):
             exact = share * variance[0][0] + (1 - share) * variance[1][0]
             assert exact / (p - q) ** 2 == protocol.variance(share), protocol
+
+
+def test_settings_take_the_place_of_the_best_ones():
+    best = best_protocol(10**9, 17)
+    assert protocol_content(best, {"size": 2}) == {"name": "subset", "size": 2}
 
 
 def test_variances_of_rare_answers():

@@ -11,6 +11,7 @@ from scipy import stats
 from psd.apps.local.device import NANO, STEPS, WINDOWS, NumberDraw, Words
 from psd.apps.local.protocols import list_protocols, protocol_class
 from psd.apps.local.protocols._numbers import NumberProtocol, SingleValueProtocol, UnbiasedProtocol
+from psd.apps.local.protocols.square_wave import half_width
 from support.goodness_of_fit import holds
 from support.local import epsilon_of, law_of, log_ratio
 
@@ -154,6 +155,11 @@ def test_the_weight_of_the_bounded_staircase_is_the_largest_within_epsilon(subte
                 columns = zip(*laws(protocol_class("bounded-staircase")(draw=draw)), strict=True)
                 losses.append(log_ratio(max(max(column) / min(column) for column in columns)))
             assert losses[0] <= epsilon < losses[1]
+
+
+def test_the_best_window_of_square_wave():
+    widths = [half_width(nano) for nano in (NANO // 2, NANO, 4 * NANO)]
+    assert np.allclose(widths, [0.358155, 0.256083, 0.030428], rtol=0, atol=1e-6)
 
 
 def test_worst_variances_of_means_are_those_of_the_formulas():

@@ -11,10 +11,13 @@ import psd
 from psd.apps.streams import counters, drawing
 from psd.apps.streams.blocks import empty_tally
 from psd.apps.streams.counters import blocks_of, variance_factors
+from psd.apps.streams.counting import bounded_period
+from psd.apps.streams.creation import totals_path
 from psd.apps.streams.totals import next_total
 from psd.decompositions import Grid, Quadtree
 from psd.errors import ParameterError
 from psd.ledger.ledger import Ledger
+from psd.privacy.unit import PrivacyUnit
 from support.streams import DAYS, create, day_of, totals
 from support.tables import refuses
 
@@ -28,6 +31,15 @@ def grow(folder, days=DAYS, **arguments):
         skip = day != stream.status().next
         stream.add(day_of(folder, day, 1 + DAYS.index(day)), day, skip=skip)
     return psd.load(folder / "city.psd.parquet"), psd.load(folder / TOTALS)
+
+
+def test_periods_files_and_parts_of_a_stream():
+    day = PrivacyUnit(kind="user-day", time_zone="UTC")
+    assert bounded_period(PrivacyUnit(kind="user"), "day", "2026-01-05") == "all"
+    assert bounded_period(day, "hour", "2026-01-05T17") == "2026-01-05"
+    assert bounded_period(day, "day", "2026-01-05") is None
+    assert totals_path("/data/city.psd.parquet").name == TOTALS
+    assert [drawing.slices_part(1_000, "slices"), drawing.slices_part(1_001, "tree")] == [1000, 500]
 
 
 @pytest.mark.deep

@@ -210,6 +210,12 @@ def test_hexagons_cover_the_bounds_and_have_the_parents_of_the_index():
     assert list(found.levels[-1].ids[:2]) == sorted(found.levels[-1].ids[:2])
 
 
+def test_an_index_has_its_text_and_its_parent():
+    cells = np.array([0x8928308280FFFFF])
+    assert _h3_cells.H3Codes(cells)[0] == "8928308280fffff"
+    assert _h3_cells.cell_parents(cells, 9, 8).tolist() == [0x8828308281FFFFF]
+
+
 @pytest.mark.deep
 def test_rounded_coordinates_decide_by_their_values():
     domain = psd.Domain(bounds=SEOUL.bounds, coordinate_resolution="0.01")

@@ -15,6 +15,7 @@ import psd
 from psd.errors import DomainError, ParameterError, ReleaseFormatError
 from psd.regions.cover import overlapping_pairs
 from psd.regions.hierarchy import RegionHierarchy, RegionLevel
+from psd.regions.ids import id_texts
 from psd.regions.polygon_hierarchy import hierarchy_from_polygons
 from psd.space.boundary import Boundary
 from psd.space.even_odd import EdgeIndex
@@ -29,6 +30,10 @@ HALVES = [shapely.box(0, 0, 4, 8), shapely.box(4, 0, 8, 8)]
 def table(shapes=HALVES, crs="EPSG:3857", **columns):
     columns = columns or {"ward": [f"w{i}" for i in range(len(shapes))]}
     return gpd.GeoDataFrame(columns, geometry=list(shapes), crs=crs)
+
+
+def test_whole_numbers_are_ids_without_a_fraction():
+    assert id_texts([11, 12.0, "13a"], "WARD") == ["11", "12", "13a"]
 
 
 def columns_of(size, far=8):

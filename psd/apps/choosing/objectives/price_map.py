@@ -160,6 +160,7 @@ class PriceMap:
         """Revenue of each cell or region at each price. Private."""
         reached = self.bids[1].reached(tally, self.domain.lattice if self.depth else (1, 1))
         if self.regions is None:
+            # Cells stand row by row in the tally, and in the order of the tree in the scores.
             bins = np.empty_like(reached[0])
             bins[self._bins] = reached[0]
         else:

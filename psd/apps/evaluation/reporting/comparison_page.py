@@ -19,18 +19,7 @@ __all__ = ["comparison_page"]
 
 
 def comparison_page(comparison: Comparison) -> str:
-    """Return the report of a comparison as an HTML text.
-
-    Parameters
-    ----------
-    comparison : Comparison
-        True errors of several methods. Private.
-
-    Returns
-    -------
-    str
-        Private: only for the holder of the data.
-    """
+    """Return the report of a comparison as an HTML text; both are private."""
     epsilons = list(dict.fromkeys(comparison.table["epsilon"]))
     names = list(dict.fromkeys(comparison.table["method"]))
     runs = int(comparison.table["runs"].max())

@@ -27,20 +27,7 @@ _PARTS = ("", "_perturbation", "_nonuniformity", "_bounding")
 
 
 def evaluation_page(evaluation: Evaluation, release: Release) -> str:
-    """Return the report of an evaluation as an HTML text.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        True errors, with a raster if the report is to have maps. Private.
-    release : Release
-        Release that was evaluated.
-
-    Returns
-    -------
-    str
-        Private: only for the holder of the data.
-    """
+    """Return the report of an evaluation as an HTML text, with maps of its raster; private."""
     answers = evaluation.answers
     maps = [] if evaluation.raster is None else [_map_section(evaluation.raster, release)]
     body = [

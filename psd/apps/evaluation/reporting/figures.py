@@ -160,13 +160,11 @@ def draw_predicted_against_true(answers: pandas.DataFrame) -> Figure:
 
 
 def draw_normalised_errors(answers: pandas.DataFrame) -> Figure:
-    """Draw a histogram of true errors over predicted errors, with the normal density.
-
-    Queries with a predicted error below one record are not drawn; they are almost empty.
-    """
+    """Draw a histogram of true errors over predicted errors, with the normal density."""
     figure, axes = private_figure("Error over its predicted standard deviation")
     bins = np.linspace(-_MAX_NORMALISED, _MAX_NORMALISED, 49)
     for kind, names in group_classes(answers).items():
+        # Queries with a predicted error below one record are almost empty.
         rows = answers[answers["class"].isin(names) & (answers["error"] >= 1)]
         ratio = np.clip(rows["true_error"] / rows["error"], -_MAX_NORMALISED, _MAX_NORMALISED)
         if len(ratio):
@@ -187,12 +185,6 @@ def wilson_interval(hits: ArrayLike, trials: ArrayLike, z: float = 1.96) -> tupl
     ----------
     .. [1] Wilson. "Probable Inference, the Law of Succession, and Statistical Inference." JASA 22,
        1927. https://doi.org/10.1080/01621459.1927.10502953
-
-    Examples
-    --------
-    >>> low, high = wilson_interval(95, 100)
-    >>> f"{low:.3f} {high:.3f}"
-    '0.888 0.978'
     """
     hits, trials = np.asarray(hits, float), np.asarray(trials, float)
     share = hits / trials

@@ -22,21 +22,7 @@ __all__ = ["draw_map"]
 def draw_map(
     values: Floats, domain: Domain, title: str, *, label: str, limit: float, signed: bool = False
 ) -> Figure:
-    """Draw a raster over the domain, in coordinates of its CRS.
-
-    Parameters
-    ----------
-    values : ndarray, shape (rows, columns), float64
-        Values of the cells; the first row is in the south.
-    domain : Domain
-        Domain whose bounds the raster covers.
-    title, label : str
-        Title of the figure and label of its colours.
-    limit : float
-        Largest value with a colour of its own, above 0.
-    signed : bool
-        Whether values have a sign; then 0 has the middle colour.
-    """
+    """Draw a raster, (rows, columns) float64, over the domain; the first row is in the south."""
     west, south, east, north = domain.bounds
     aspect = _aspect_ratio(domain)
     height = float(np.clip(aspect * (north - south) / (east - west), 0.45, 1.6))

@@ -6,22 +6,10 @@ __all__ = ["number_or_dash", "percent_text"]
 
 
 def percent_text(share: float) -> str:
-    """Write a share in percent with three digits.
-
-    Examples
-    --------
-    >>> percent_text(0.12345)
-    '12.3 %'
-    """
+    """Write a share in percent with three digits."""
     return f"{100 * share:.3g} %"
 
 
 def number_or_dash(value: float, form: str) -> str:
-    """Write a number, or a dash for NaN.
-
-    Examples
-    --------
-    >>> number_or_dash(0.5, "{:.2f}"), number_or_dash(float("nan"), "{:.2f}")
-    ('0.50', '-')
-    """
+    """Write a number, or a dash for NaN."""
     return "-" if value != value else form.format(value)

@@ -34,24 +34,7 @@ _UPRIGHT_LABELS = 8
 def check_plot(
     path: Path, endings: tuple[str, ...] = (".png", ".svg"), argument: str = "plot"
 ) -> None:
-    """Check that a plot can be written, before any work is done.
-
-    Parameters
-    ----------
-    path : Path
-        File to write.
-    endings : tuple of str
-        Endings that its name may have.
-    argument : str
-        Name of the argument, for messages.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    ParameterError
-        If the name has another ending.
-    """
+    """Check that a plot can be written, before any work is done."""
     if path.suffix.lower() not in endings:
         *others, last = endings
         rule = f"{', '.join(others)} or {last}" if others else last
@@ -60,35 +43,12 @@ def check_plot(
 
 
 def check_report(path: Path) -> None:
-    """Check that a report can be written, before any work is done.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    ParameterError
-        If the name does not end in ``.html``.
-    """
+    """Check that a report can be written, before any work is done."""
     check_plot(path, (".html",), "report")
 
 
 def plot_evaluation(evaluation: Evaluation, path: Path) -> None:
-    """Write a plot of the mean relative error of each class and its parts.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        True errors. Private.
-    path : Path
-        File whose name ends in ``.png`` or ``.svg``.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    ParameterError
-        If the name has another ending.
-    """
+    """Write a plot, PNG or SVG, of the mean relative error of each class and its parts. Private."""
     check_plot(path)
     from matplotlib.figure import Figure
 
@@ -111,22 +71,7 @@ def plot_evaluation(evaluation: Evaluation, path: Path) -> None:
 
 
 def plot_comparison(comparison: Comparison, path: Path) -> None:
-    """Write a plot of scores by epsilon and, for each epsilon, of errors by size of query.
-
-    Parameters
-    ----------
-    comparison : Comparison
-        True errors of several methods. Private.
-    path : Path
-        File whose name ends in ``.png`` or ``.svg``.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    ParameterError
-        If the name has another ending.
-    """
+    """Write a plot of scores by epsilon, and of errors by size of query at each. Private."""
     check_plot(path)
     from matplotlib.figure import Figure
 

@@ -46,13 +46,7 @@ REFUSED = "forced-yes"
 
 
 def protocol_class(name: str) -> type[Any]:
-    """Class of a protocol by its name.
-
-    Raises
-    ------
-    ParameterError
-        If there is no such protocol; the message lists those that exist.
-    """
+    """Class of a protocol by its name."""
     if name == REFUSED:
         raise ParameterError(
             f"protocol must be private, got {REFUSED}: who says yes on every head never says no "
@@ -82,30 +76,8 @@ def protocol_of(group: Group) -> LocalProtocol:
 
 
 def best_protocol(nano_epsilon: int, answers: int, name: str | None = None) -> LocalProtocol:
-    """Protocol with the least variance of an answer that is rare.
-
-    Without a name: ``subset`` where it has at most 256 answers and beats ``hashing``, else
-    ``hashing``. The seed of the codes is empty; a campaign has its own.
-
-    Parameters
-    ----------
-    nano_epsilon : int
-        Nano-epsilon of a report.
-    answers : int
-        Number of answers.
-    name : str, optional
-        Protocol whose settings are chosen.
-
-    Raises
-    ------
-    ParameterError
-        If the protocol does not have that many answers.
-
-    Examples
-    --------
-    >>> best_protocol(10**9, 17).settings, best_protocol(10**9, 1025).settings
-    ({'size': 4}, {'modulus': 3})
-    """
+    """Protocol with the least variance of an answer that is rare; its seed of codes is empty."""
+    # `subset` where it has few answers and beats `hashing`, else `hashing`.
     names = (name,) if name else ("subset", "hashing") if answers <= _SUBSETS else ("hashing",)
     choices = [protocol_class(each).best(nano_epsilon, answers) for each in names]
     if not all(isinstance(choice, LocalProtocol) for choice in choices):
@@ -115,18 +87,7 @@ def best_protocol(nano_epsilon: int, answers: int, name: str | None = None) -> L
 
 
 def protocol_content(best: ReportProtocol, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Protocol of a campaign: its best settings, and others in their place.
-
-    Raises
-    ------
-    ParameterError
-        If the protocol has no setting of a name; the message lists those that it has.
-
-    Examples
-    --------
-    >>> protocol_content(best_protocol(10**9, 17), {"size": 2})
-    {'name': 'subset', 'size': 2}
-    """
+    """Protocol of a campaign: its best settings, and others in their place."""
     names = sorted({*best.settings, *best.stated})
     for name in settings:
         if name not in names:

@@ -36,17 +36,10 @@ Masks = NDArray[np.uint8]
 class ReportProtocol(ABC):
     """A law by which devices randomise an answer, and how its reports are read and counted.
 
-    Guarantees
-    ----------
-    - `law` is what `draw` draws, in fractions; its largest log-ratio is at most epsilon.
-
-    Parameters
-    ----------
-    draw : object
-        Part of the device: what it draws with.
+    P1. `law` is what `draw` draws, in fractions; its largest log-ratio is at most epsilon.
     """
 
-    draw: Any
+    draw: Any  # part of the device: what it draws with
 
     name: ClassVar[str]
     report: ClassVar[Literal["mask", "integer", "pair"]]
@@ -82,13 +75,7 @@ class ReportProtocol(ABC):
 
     @abstractmethod
     def read(self, first: Codes, second: Codes) -> tuple[Codes, NDArray[np.bool_]]:
-        """Code of reports of integers, and which of them are valid.
-
-        Parameters
-        ----------
-        first, second : ndarray, shape (n,), int64
-            Integers of the reports; the second are 0 where reports have one integer.
-        """
+        """Code of reports of one or two integers, (n,) int64, and which of them are valid."""
 
     @property
     def width(self) -> int:
@@ -112,11 +99,8 @@ class ReportProtocol(ABC):
 class LocalProtocol(ReportProtocol):
     """A protocol of one of a number of answers, whose shares are estimated.
 
-    Guarantees
-    ----------
-    - See `ReportProtocol`.
-    - ``(support / reports - q) / (p - q)`` is an unbiased estimate of the share of an answer; its
-      variance for a fixed set of answers is `variance` of the share, divided by the reports.
+    P2. ``(support / reports - q) / (p - q)`` is an unbiased estimate of the share of an answer; its
+    variance for a fixed set of answers is `variance` of the share, divided by the reports.
     """
 
     @property
@@ -136,24 +120,13 @@ class LocalProtocol(ReportProtocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaskProtocol(LocalProtocol):
-    """A protocol whose report is a set of answers, as the bits of bytes.
-
-    Guarantees
-    ----------
-    - See `LocalProtocol`. A report supports the answers in its set.
-    """
+    """A protocol whose report is a set of answers, which it supports, as the bits of bytes."""
 
     report: ClassVar[Literal["mask"]] = "mask"
 
     @classmethod
     def check_answers(cls, answers: int) -> None:
-        """Check that a report has room for a bit for each answer.
-
-        Raises
-        ------
-        ParameterError
-            If there are more answers.
-        """
+        """Check that a report has room for a bit for each answer."""
         if answers > MAX_MASK:
             raise ParameterError(
                 f"protocol {cls.name} must have at most {MAX_MASK:,} answers, got {answers:,}; "
@@ -183,11 +156,9 @@ class MaskProtocol(LocalProtocol):
 def noise_variance(p: Fraction, q: Fraction, share: Fraction | int) -> Fraction:
     """Variance of the estimate of a share from one report.
 
-    Notes
-    -----
-    Of n devices, f n have the answer. The support is a sum of f n Bernoulli variables of p and
-    (1 - f) n of q. Its variance, divided by n (p - q)^2, is
-    ``q (1 - q) / (p - q)^2 + f (1 - p - q) / (p - q)``.
+    P3. Of n devices, f n have the answer. The support is a sum of f n Bernoulli variables of p and
+    (1 - f) n of q. Its variance, divided by n (p - q)^2, is ``q (1 - q) / (p - q)^2 + f (1 - p - q)
+    / (p - q)``.
     """
     return q * (1 - q) / (p - q) ** 2 + share * (1 - p - q) / (p - q)
 

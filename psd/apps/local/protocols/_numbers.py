@@ -31,9 +31,7 @@ __all__ = [
 class NumberProtocol(ReportProtocol):
     """An output on a lattice, drawn by integer weights that follow from the step of a number.
 
-    Guarantees
-    ----------
-    - See `ReportProtocol`. The weights are those of `psd.apps.local.device.NumberDraw`.
+    P1. As of `ReportProtocol`; the weights are those of `psd.apps.local.device.NumberDraw`.
     """
 
     draw: NumberDraw
@@ -119,9 +117,7 @@ class SingleValueProtocol(NumberProtocol):
 class UnbiasedProtocol(NumberProtocol):
     """A protocol whose outputs are decoded so that their mean is the number.
 
-    Guarantees
-    ----------
-    - See `NumberProtocol`. The mean of `decoded` under the law of a step is that step, exactly.
+    P2. The mean of `decoded` under the law of a step is that step, exactly.
     """
 
     use: ClassVar[Literal["means"]] = "means"
@@ -140,19 +136,12 @@ class UnbiasedProtocol(NumberProtocol):
 
 
 def decode_evenly(first: list[Fraction], last: list[Fraction], steps: int) -> list[Fraction]:
-    """Values of outputs in even distances, whose mean grows from 0 to ``steps``.
-
-    Parameters
-    ----------
-    first, last : list of Fraction
-        Chances of the outputs at the first and at the last step, up to a factor.
-    steps : int
-        Last step.
-    """
+    """Values of outputs in even distances, by their chances at the first and at the last step."""
     low, high = (
         sum((i * chance for i, chance in enumerate(row)), Fraction(0)) / sum(row)
         for row in (first, last)
     )
+    # The mean grows from 0 at the first step to `steps` at the last.
     return [(i - low) * steps / (high - low) for i in range(len(first))]
 
 

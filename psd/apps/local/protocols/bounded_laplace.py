@@ -21,11 +21,9 @@ __all__ = ["BoundedLaplace"]
 class BoundedLaplace(SingleValueProtocol):
     """A step of the range; weights fall by exp(-epsilon) from one end to the other.
 
-    Guarantees
-    ----------
-    - See `psd.apps.local.protocols.ReportProtocol`. The range is the sensitivity, so the scale
-      needs no correction: the worst pair is the two ends, whose sums of weights are equal. Weights
-      are rounded down from those of epsilon - 1e-9, which leaves room for what is rounded.
+    P1. The largest ratio of a law is at most exp(epsilon). The range is the sensitivity, so the
+    scale needs no correction: the worst pair is the two ends, whose sums of weights are equal.
+    Weights are rounded down from those of epsilon - 1e-9, which leaves room for what is rounded.
     """
 
     name: ClassVar[str] = "bounded-laplace"

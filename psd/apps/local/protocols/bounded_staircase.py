@@ -21,13 +21,11 @@ __all__ = ["BoundedStaircase"]
 class BoundedStaircase(SingleValueProtocol):
     """A step of the range, which is likelier within the window.
 
-    Guarantees
-    ----------
-    - See `psd.apps.local.protocols.ReportProtocol`. With weight E in the window and 1 beside it,
-      the sum of weights is E w + K - w for a window of w outputs. The ratio is largest between a
-      number at an end, w1 = window + 1, and one with the widest window that leaves out an output,
-      w2 = min(2 window + 1, K - 1): it is E (E w2 + K - w2) / (E w1 + K - w1), and E is the largest
-      weight for which this is at most exp(epsilon).
+    P1. The largest ratio of a law is at most exp(epsilon). With weight E in the window and 1 beside
+    it, the sum of weights is E w + K - w for a window of w outputs. The ratio is largest between a
+    number at an end, w1 = window + 1, and one with the widest window that leaves out an output, w2
+    = min(2 window + 1, K - 1): it is E (E w2 + K - w2) / (E w1 + K - w1), and E is the largest
+    weight for which this is at most exp(epsilon).
     """
 
     name: ClassVar[str] = "bounded-staircase"

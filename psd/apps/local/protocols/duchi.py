@@ -20,11 +20,9 @@ __all__ = ["Duchi"]
 class Duchi(UnbiasedProtocol):
     """One bit; the best one for means up to epsilon 1.
 
-    Guarantees
-    ----------
-    - See `psd.apps.local.protocols.ReportProtocol`. The upper output has weight A t + B (K - 1 -
-      t), the lower one the rest of (A + B) (K - 1), with A / B <= exp(epsilon): the ratio is at
-      most A / B.
+    P1. The largest ratio of a law is at most exp(epsilon). The upper output has weight A t + B (K -
+    1 - t), the lower one the rest of (A + B) (K - 1), with A / B <= exp(epsilon): the ratio is at
+    most A / B.
     """
 
     name: ClassVar[str] = "duchi"

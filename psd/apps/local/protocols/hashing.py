@@ -30,17 +30,11 @@ __all__ = ["Hashing"]
 class Hashing(LocalProtocol):
     """A function a, uniform among those that are not zero, and its value at the answer or another.
 
-    Guarantees
-    ----------
-    - See `psd.apps.local.protocols.LocalProtocol`. The function is drawn before the answer is
-      looked at, and the value is k-ary with g answers: the ratio is at most exp(epsilon).
-    - Another answer has the value of the true one with probability (D/g - 1) / (D - 1), where D is
-      the number of functions with the zero function: so q is exact.
+    P1. The largest ratio of a law is at most exp(epsilon). The function is drawn before the answer
+    is looked at, and the value is k-ary with g answers: the ratio is at most exp(epsilon).
 
-    Parameters
-    ----------
-    draw : HashingDraw
-        Part of the device.
+    P2. Another answer has the value of the true one with probability (D/g - 1) / (D - 1), where D
+    is the number of functions with the zero function: so q is exact.
     """
 
     draw: HashingDraw
@@ -105,13 +99,11 @@ class Hashing(LocalProtocol):
     def support(self, table: NDArray[np.int64]) -> NDArray[np.int64]:
         """Number of reports that support each answer, by fast Fourier transforms.
 
-        Notes
-        -----
-        Let T(a, y) be the number of reports (a, y). The support of a code v is
-        sum_a T(a, <a, v>) = (1/g) sum_k sum_a F_k(a) w^(k <a, v>), with w = exp(2 pi i / g) and
-        F_k(a) = sum_y T(a, y) w^(-k y). For each k the sum over a is a discrete Fourier transform
-        over digits in base g, at the code whose digits are k times those of v. The terms of k and
-        g - k are conjugate. The sums are integers, so they are rounded.
+        P3. The numbers are exact. Let T(a, y) be the number of reports (a, y). The support of a
+        code v is sum_a T(a, <a, v>) = (1/g) sum_k sum_a F_k(a) w^(k <a, v>), with w = exp(2 pi i /
+        g) and F_k(a) = sum_y T(a, y) w^(-k y). For each k the sum over a is a discrete Fourier
+        transform over digits in base g, at the code whose digits are k times those of v. The terms
+        of k and g - k are conjugate. The sums are integers, so they are rounded.
         """
         g, functions = self.draw.modulus, self.draw.functions
         by_value = np.fft.rfft(table.reshape(functions, g), axis=1)

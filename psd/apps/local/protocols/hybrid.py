@@ -26,10 +26,8 @@ _DUCHI: Final = 61 * NANO // 100
 class Hybrid(UnbiasedProtocol):
     """Outputs of piecewise, and then the two of duchi: which one was drawn is part of the report.
 
-    Guarantees
-    ----------
-    - See `psd.apps.local.protocols.ReportProtocol`. The sum of weights of each part is the same for
-      all numbers, so a device chooses between the parts without looking at its number.
+    P1. The largest ratio of a law is at most exp(epsilon). The sum of weights of each part is the
+    same for all numbers, so a device chooses between the parts without looking at its number.
     """
 
     name: ClassVar[str] = "hybrid"

@@ -26,15 +26,8 @@ __all__ = ["Kary"]
 class Kary(LocalProtocol):
     """The true answer with probability e / (e + k - 1), e = exp(epsilon), or one of the others.
 
-    Guarantees
-    ----------
-    - See `psd.apps.local.protocols.LocalProtocol`. Two answers give a report with probabilities p
-      and (1 - p) / (k - 1), whose ratio is at most e by `keep_threshold`.
-
-    Parameters
-    ----------
-    draw : KaryDraw
-        Part of the device.
+    P1. The largest ratio of a law is at most exp(epsilon). Two answers give a report with
+    probabilities p and (1 - p) / (k - 1), whose ratio is at most e by `keep_threshold`.
     """
 
     draw: KaryDraw

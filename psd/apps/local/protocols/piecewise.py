@@ -22,11 +22,10 @@ __all__ = ["Piecewise", "piecewise_window"]
 class Piecewise(UnbiasedProtocol):
     """An output near the number is likelier; the best one for means from epsilon 1 or 2.
 
-    Guarantees
-    ----------
-    - See `psd.apps.local.protocols.ReportProtocol`. All windows have w + 1 of K + w outputs, so
-      laws have one sum of weights, and the ratio is that of the weights, at most exp(epsilon).
-    - The mean of the outputs grows evenly with the number, so decoding is exactly unbiased.
+    P1. The largest ratio of a law is at most exp(epsilon). All windows have w + 1 of K + w outputs,
+    so laws have one sum of weights, and the ratio is that of the weights, at most exp(epsilon).
+
+    P2. The mean of the outputs grows evenly with the number, so decoding is exactly unbiased.
     """
 
     name: ClassVar[str] = "piecewise"

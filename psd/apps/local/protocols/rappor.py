@@ -32,22 +32,16 @@ _REPORTS = 4
 class Rappor(MaskProtocol):
     """Bits of an answer, settled once with f = flips / 128 and randomised again in each report.
 
-    Guarantees
-    ----------
-    - See `psd.apps.local.protocols.LocalProtocol`. A settled bit is a coin with probability f, else
-      the true bit; a report has 1 with probability p' for a settled 0, and q' for a settled 1. So a
-      bit of a report is 1 with probability q = f/2 (p' + q') + (1 - f) p' where the answer has 0,
-      and p = f/2 (p' + q') + (1 - f) q' where it has 1. Without settings p' = 1 - q' follows from
-      epsilon; with the settings ``p`` and ``q``, which are p' and q', epsilon follows from them.
-    - Two answers differ in at most 2 h bits, h of each kind. A report multiplies their odds by at
-      most (p (1 - q) / (q (1 - p)))^h, and any number of reports of one answer by at most
-      ((1 - f/2) / (f/2))^(2 h), since they follow from the settled bits. Both bounds are reached
-      where two answers share no bit.
+    P1. The largest ratio of a law is at most exp(epsilon). A settled bit is a coin with probability
+    f, else the true bit; a report has 1 with probability p' for a settled 0, and q' for a settled
+    1. So a bit of a report is 1 with probability q = f/2 (p' + q') + (1 - f) p' where the answer
+    has 0, and p = f/2 (p' + q') + (1 - f) q' where it has 1. Without settings p' = 1 - q' follows
+    from epsilon; with the settings ``p`` and ``q``, which are p' and q', epsilon follows from them.
 
-    Parameters
-    ----------
-    draw : RapporDraw
-        Part of the device.
+    P2. Two answers differ in at most 2 h bits, h of each kind. A report multiplies their odds by at
+    most (p (1 - q) / (q (1 - p)))^h, and any number of reports of one answer by at most ((1 - f/2)
+    / (f/2))^(2 h), since they follow from the settled bits. Both bounds are reached where two
+    answers share no bit.
     """
 
     draw: RapporDraw
@@ -156,14 +150,7 @@ class Rappor(MaskProtocol):
 
 
 def fewest_flips(nano_epsilon: int, hashes: int = 1) -> int:
-    """Fewest of 128 bits whose flips let all reports cost as much as four, or 127 if none do.
-
-    Examples
-    --------
-    >>> NANO = 10**9
-    >>> fewest_flips(NANO, 1), fewest_flips(NANO, 2)
-    (31, 69)
-    """
+    """Fewest of 128 bits whose flips let all reports cost as much as four, or 127 if none do."""
     costs = (RapporDraw(nano_epsilon, 2, "one-hot", n, hashes).lifetime for n in range(1, 128))
     fits = (n for n, cost in enumerate(costs, start=1) if cost <= _REPORTS * nano_epsilon)
     return next(fits, 127)

@@ -22,10 +22,8 @@ __all__ = ["SquareWave"]
 class SquareWave(NumberProtocol):
     """An output near the number is likelier; all laws differ, so distributions can be decoded.
 
-    Guarantees
-    ----------
-    - See `psd.apps.local.protocols.ReportProtocol`. All windows have w + 1 of K + w outputs, so
-      laws have one sum of weights, and the ratio is that of the weights, at most exp(epsilon).
+    P1. The largest ratio of a law is at most exp(epsilon). All windows have w + 1 of K + w outputs,
+    so laws have one sum of weights, and the ratio is that of the weights, at most exp(epsilon).
     """
 
     name: ClassVar[str] = "square-wave"
@@ -38,13 +36,7 @@ class SquareWave(NumberProtocol):
 
 
 def half_width(nano_epsilon: int) -> float:
-    """Half of the best window, as a share of the range.
-
-    Examples
-    --------
-    >>> [round(half_width(nano), 6) for nano in (500_000_000, 1_000_000_000, 4_000_000_000)]
-    [0.358155, 0.256083, 0.030428]
-    """
+    """Half of the best window, as a share of the range."""
     epsilon = nano_epsilon / NANO
     growth = exp(epsilon)
     return (epsilon * growth - growth + 1) / (2 * growth * (growth - 1 - epsilon))

@@ -23,12 +23,10 @@ __all__ = ["Staircase"]
 class Staircase(SingleValueProtocol):
     """A step of the range: the number with noise whose density falls in stairs as long as it.
 
-    Guarantees
-    ----------
-    - See `psd.apps.local.protocols.ReportProtocol`. A distance below the window has weight A, and
-      each next K - 1 distances have B / A times the weight, B / A >= exp(-epsilon). Another number
-      changes a distance by at most K - 1, one stair. The ends take the sum of all stairs beyond
-      them, rounded up in both laws, which makes no ratio larger.
+    P1. The largest ratio of a law is at most exp(epsilon). A distance below the window has weight
+    A, and each next K - 1 distances have B / A times the weight, B / A >= exp(-epsilon). Another
+    number changes a distance by at most K - 1, one stair. The ends take the sum of all stairs
+    beyond them, rounded up in both laws, which makes no ratio larger.
     """
 
     name: ClassVar[str] = "staircase"

@@ -29,16 +29,9 @@ __all__ = ["Subset"]
 class Subset(MaskProtocol):
     """A uniform set of w answers with the true one, or a uniform set of w others.
 
-    Guarantees
-    ----------
-    - See `psd.apps.local.protocols.LocalProtocol`. A set has probability p / C(d - 1, w - 1) if it
-      holds the true answer, and (1 - p) / C(d - 1, w) if not. Their ratio is
-      p (d - w) / ((1 - p) w), at most exp(epsilon) by `keep_threshold`.
-
-    Parameters
-    ----------
-    draw : SubsetDraw
-        Part of the device.
+    P1. The largest ratio of a law is at most exp(epsilon). A set has probability p / C(d - 1, w -
+    1) if it holds the true answer, and (1 - p) / C(d - 1, w) if not. Their ratio is p (d - w) / ((1
+    - p) w), at most exp(epsilon) by `keep_threshold`.
     """
 
     draw: SubsetDraw

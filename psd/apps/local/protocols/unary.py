@@ -23,16 +23,9 @@ __all__ = ["Unary"]
 class Unary(MaskProtocol):
     """A 1 with probability p at the true answer, and with probability q at each other one.
 
-    Guarantees
-    ----------
-    - See `psd.apps.local.protocols.LocalProtocol`. Two answers differ in two bits, so the largest
-      ratio is p (1 - q) / ((1 - p) q). Symmetric: (p / (1 - p))^2 with bits at half of epsilon.
-      Optimised: p = 1/2, so (1 - q) / q, with the bit of another answer at all of epsilon.
-
-    Parameters
-    ----------
-    draw : UnaryDraw
-        Part of the device.
+    P1. The largest ratio of a law is at most exp(epsilon). Two answers differ in two bits, so the
+    largest ratio is p (1 - q) / ((1 - p) q). Symmetric: (p / (1 - p))^2 with bits at half of
+    epsilon. Optimised: p = 1/2, so (1 - q) / q, with the bit of another answer at all of epsilon.
     """
 
     draw: UnaryDraw
