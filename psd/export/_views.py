@@ -12,6 +12,7 @@ import numpy as np
 import shapely
 from pyproj import CRS
 
+from psd._util.extras import install_text
 from psd._util.fields import choice
 from psd.errors import MissingExtraError
 from psd.export._gdal import finite_errors
@@ -94,8 +95,8 @@ def explore_release(
         from branca.colormap import StepColormap
     except ImportError:
         raise MissingExtraError(
-            "an interactive map needs folium; install it with pip install "
-            "'psd-publisher[explore]', or open an export (.gpkg) in QGIS",
+            f"an interactive map needs folium; {install_text('explore')}, or open an export "
+            "(.gpkg) in QGIS",
             extra="explore",
         ) from None
     values = shown_values(cells, kind)
@@ -138,7 +139,7 @@ def to_xarray(
         import xarray
     except ImportError:
         raise MissingExtraError(
-            "a dataset needs xarray; install it with pip install 'psd-publisher[xarray]'",
+            f"a dataset needs xarray; {install_text('xarray')}",
             extra="xarray",
         ) from None
     raster = density_raster(model, columns, rows)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from psd._util.column_kinds import held_columns, plain_values
+from psd._util.extras import install_text
 from psd.errors import MissingExtraError
 from psd.export._gdal import finite_errors
 from psd.export._plain import plain_columns
@@ -45,8 +46,7 @@ def write(table: geopandas.GeoDataFrame, path: Path) -> None:
         from openpyxl.styles import Font
     except ImportError:
         raise MissingExtraError(
-            f"output {path.name} needs openpyxl; install psd-publisher[xlsx], or write a table "
-            "(.csv)",
+            f"output {path.name} needs openpyxl; {install_text('xlsx')}, or write a table (.csv)",
             extra="xlsx",
         ) from None
     plain = held_columns(plain_columns(finite_errors(table)), "xlsx")
