@@ -313,8 +313,8 @@ def _show_boxes(
     if source != "curator":
         columns["release_source"] = [source] * len(answers)
     if form == "table":
-        names = [name for name in ("slice", "id") if name in columns]
-        print_answer_columns(columns, names, has_details=details)
+        identifying: list[str] = [name for name in ("slice", "id") if name in columns]
+        print_answer_columns(columns, identifying, has_details=details)
     else:
         write_text(columns_text(columns), output, overwrite=overwrite)
 

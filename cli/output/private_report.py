@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..output.terminal import is_quiet
+
 if TYPE_CHECKING:
     from psd.ingest.tally import Tally
     from psd.publish.observer import Observer
 
-__all__ = ["make_observer"]
+__all__ = ["make_observer", "name_reading_report"]
 
 _MARK = "PRIVATE, do not publish:"
 
@@ -36,6 +38,16 @@ def make_observer(
         private_fault=_show_fault if report_private else _ignore_report,
         private_tally=private_tally,
     )
+
+
+def name_reading_report() -> None:
+    """Say after a build how its holder sees what was read: the same words whatever was read."""
+    if not is_quiet():
+        click.echo(
+            "(the holder of the data sees how many records were left out, PRIVATE, by --dry-run "
+            "--report-private; it must not choose parameters)",
+            err=True,
+        )
 
 
 def _ignore_report(_: object) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "TALK",
+    "is_quiet",
     "open_console",
     "print_success",
     "print_warning",
@@ -34,9 +35,14 @@ def _talk() -> str:
     return "" if ctx is None else str(ctx.meta.get(TALK, ""))
 
 
+def is_quiet() -> bool:
+    """Whether --quiet is given."""
+    return _talk() == "quiet"
+
+
 def print_success(text: str) -> None:
     """Print what was done, unless --quiet is given."""
-    if _talk() != "quiet":
+    if not is_quiet():
         click.echo(text)
 
 
