@@ -244,7 +244,11 @@ def command(
     state_source(table, loaded.source)
     if unreliable != "keep" or form in (*FILES, "geojson"):
         table = beside_shapes(table, answers.areas, loaded.domain)
-        table = treat_unreliable(table, unreliable, certainty["threshold"])
+        shown = treat_unreliable(table, unreliable, certainty["threshold"])
+        if unreliable == "drop":
+            left_out = f"{len(table) - len(shown):,} of {len(table):,} answers"
+            click.echo(f"({left_out} are unreliable and left out)", err=True)
+        table = shown
     metadata = answers_metadata(loaded, unreliable, **certainty)
     if form == "table":
         print_answers(table, EXTRA.get(kind, ()), has_details=details)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..output.terminal import is_quiet
+from ..output.terminal import Stage, is_quiet
 
 if TYPE_CHECKING:
     from psd.ingest.tally import Tally
@@ -24,7 +24,7 @@ _NOTHING_INSIDE = (
 
 
 def make_observer(
-    progress: Callable[[str], None],
+    progress: Stage | Callable[[str], None],
     *,
     report_private: bool,
     private_tally: Callable[[Tally], None] | None = None,
@@ -34,6 +34,7 @@ def make_observer(
 
     return Observer(
         progress=progress,
+        slices_done=progress.slices if isinstance(progress, Stage) else lambda done, total: None,
         private_report=_show_report if report_private else _ignore_report,
         private_fault=_show_fault if report_private else _ignore_report,
         private_tally=private_tally,

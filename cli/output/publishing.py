@@ -152,8 +152,9 @@ def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
         warn_of_request(request)
     if account is None and tallies is None and engine is None:
         _warn_of_ids(data, releases, requests)
-    for release, request in zip(releases, requests, strict=True):
-        run.publish(release, request)
+    for number, (release, request) in enumerate(zip(releases, requests, strict=True), start=1):
+        of_all = f"release {number} of {len(releases)}: " if len(releases) > 1 else ""
+        run.publish(release, request, of_all)
     name_reading_report()
 
 
@@ -204,12 +205,12 @@ class _Run:
     account: Account | None
     overwrite: bool
 
-    def publish(self, release: PlannedRelease, request: BuildRequest) -> None:
-        """Build and save one release, then sign and export it."""
+    def publish(self, release: PlannedRelease, request: BuildRequest, before: str) -> None:
+        """Build and save one release, then sign and export it; ``before`` each stage shown."""
         from psd.publish.pipeline import publish
 
         counted: list[Tally] = []
-        with show_stage() as stage:
+        with show_stage(before) as stage:
             observer = make_observer(
                 stage,
                 report_private=self.private.report_private,

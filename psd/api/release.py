@@ -1239,7 +1239,7 @@ class Release:
         threshold: Threshold = 0.3,
         table: str | None = None,
         overwrite: bool = False,
-    ) -> None:
+    ) -> int:
         """Write the cells, or the regions of a level, for a GIS program, in the format of the name.
 
         Parameters
@@ -1271,6 +1271,11 @@ class Release:
         overwrite : bool
             Whether an existing file or table is replaced.
 
+        Returns
+        -------
+        int
+            Number of cells or regions left out by ``drop``; of a raster, its cells without value.
+
         Raises
         ------
         ParameterError
@@ -1296,7 +1301,7 @@ class Release:
                         f"{name} must be left out unless output is a raster, got {value!r}; the "
                         "format is a table of regions"
                     )
-            export_regions(
+            return export_regions(
                 self.model,
                 self.to_geopandas(level=level, threshold=threshold),
                 path,
@@ -1306,12 +1311,11 @@ class Release:
                 threshold=threshold,
                 overwrite=overwrite,
             )
-            return
         if self.levels and level is not None:
             raise ParameterError(
                 f"level must be left out if output is a raster, got {level!r}; size sets its cells"
             )
-        export_release(
+        return export_release(
             self.model,
             path,
             cells=cells,

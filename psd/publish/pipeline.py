@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from psd._util.instances import check_instance, refuse_class
@@ -121,7 +122,7 @@ def publish(
     return answer(
         request,
         data,
-        _draw,
+        partial(_draw, on_slice=observer.slices_done),
         engine=engine,
         memory=memory,
         account=account,
@@ -311,6 +312,8 @@ def _draw(
     inputs: PublicInputs,
     budget: Budget,
     sampler: Sampler,
+    *,
+    on_slice: Callable[[int, int], None],
 ) -> Release:
     """Draw the release of the counts, or the series of their slices."""
     scope = request.contribution_scope
@@ -328,4 +331,6 @@ def _draw(
     if request.slices is None:
         squared = squared_of(budget, common["unit"], scope, None)
         return draw_release(counted.tally, counted.domain, squared_sensitivity=squared, **common)
-    return draw_series(counted.tally, counted.domain, request.slices, scope=scope, **common)
+    return draw_series(
+        counted.tally, counted.domain, request.slices, scope=scope, on_slice=on_slice, **common
+    )

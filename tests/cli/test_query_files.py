@@ -16,7 +16,7 @@ import shapely
 
 import psd
 from psd_cli.output.answers import identifying_columns
-from support.cli_runner import fails, passes
+from support.cli_runner import cli, fails, passes
 from support.programs import ogrinfo
 from support.releases import as_drawn
 
@@ -108,7 +108,10 @@ def test_unreliable_rows_are_marked_or_dropped(subtests):
             marked = read(answered(f"m.{ending}", *options, "mark"))
             assert (marked["flag"] == "u").tolist() == (~reliable).tolist()
             assert set(marked["threshold"]) == {0.05}
-            dropped = read(answered(f"d.{ending}", *options, "drop"))
+            line = f"query r --polygons d.parquet --overwrite -o d.{ending}"
+            told = f"({3 - reliable.sum()} of 3 answers are unreliable and left out)\n"
+            assert told in cli(line, *options, "drop").err
+            dropped = read(f"d.{ending}")
             assert dropped["Gu code"].tolist() == answers["Gu code"][reliable].tolist()
 
 
