@@ -72,6 +72,14 @@ FORMATS = ("table", *TEXTS, *FILES)
     help="Repair invalid polygons of --polygons. They are refused otherwise, since a repair may "
     "change their area.",
 )
+@click.option(
+    "--outside",
+    type=click.Choice(["refuse", "skip", "zero"]),
+    default="refuse",
+    show_default=True,
+    help="Boxes and polygons outside the bounds, where nothing was counted: refuse them, leave "
+    "them out, or answer them by 0.",
+)
 @region_name_options
 @click.option(
     "--confidence", type=NUMBER, default=0.95, show_default=True, help="Confidence of the interval."
@@ -216,6 +224,12 @@ def command(
         check_free(output, overwrite=overwrite, inputs=(release, *files))
     certainty: dict[str, Any] = {name: options.pop(name) for name in ("confidence", "threshold")}
     asked = _read_question(options, kind)
+    if kind == "nested" and options["outside"] != "refuse":
+        raise click.UsageError(
+            f"--outside must be refuse with --nested, got {options['outside']}; regions lie inside "
+            "each other"
+        )
+    asked["outside"] = options["outside"]
     if hasattr(asked["areas"], "columns"):
         check_columns(asked["areas"], form, COLUMNS)  # before any work
     with show_stage() as stage:
@@ -231,6 +245,13 @@ def command(
         explanations = answers.explain() if kind == "explain" else []
         rings = loaded.nested(asked["areas"], **certainty) if kind == "nested" else None
     warn_of_areas_beyond(answers.areas, loaded.domain)
+    lost = getattr(answers.areas, "outside", None)
+    if lost is not None and lost.skipped:
+        every = lost.skipped + len(answers.areas)
+        click.echo(
+            f"({lost.skipped:,} of {every:,} regions lie outside the bounds and are left out)",
+            err=True,
+        )
     if not kind and unreliable == "keep" and options["box"] and form in ("table", "csv"):
         _show_boxes(answers, loaded.source, form, output, overwrite=overwrite, details=details)
         _note_unit(loaded, form)

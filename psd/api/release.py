@@ -534,6 +534,7 @@ class Release:
         level: str | None = None,
         id: str | None = None,
         crs: Any = None,
+        outside: Literal["refuse", "skip", "zero"] = "refuse",
         confidence: float = 0.95,
         threshold: Threshold = 0.3,
     ) -> Answers:
@@ -566,6 +567,9 @@ class Release:
             CRS of polygons that do not state one. Tables and EWKT state theirs; GeoJSON is in
             EPSG:4326 unless its ``crs`` member names another; one shapely geometry is in the CRS
             of the release. It is never guessed otherwise.
+        outside : {"refuse", "skip", "zero"}
+            Whether boxes and polygons outside the bounds, where nothing was counted, are refused,
+            left out, or answered by 0 without an error.
         confidence : float
             Confidence level of the intervals ``lower`` to ``upper``, in (0, 1).
         threshold : float or tuple of two floats
@@ -617,7 +621,9 @@ class Release:
         from psd.query.areas import read_areas
 
         first = self._first
-        asked = read_areas(areas, first.domain, first.tree, level=level, column=id, crs=crs)
+        asked = read_areas(
+            areas, first.domain, first.tree, level=level, column=id, crs=crs, outside=outside
+        )
         return answer_question(
             asked,
             self._asked_slices(when, each),

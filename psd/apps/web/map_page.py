@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from psd._util.extras import SOURCE
 from psd.api.release import Release
 from psd.apps.web.map_arrays import (
     PackedArrays,
@@ -50,6 +51,9 @@ MAX_MAP_CELLS = 200_000
 """Limit of the leaves on a page, all time slices together: larger pages take long to open."""
 
 _CONFIDENCE = 0.95
+
+# Where it is shown how often intervals cover the true count.
+_TESTS = "docs/measured/coverage.md"
 
 ENGINE_SCRIPTS = (
     "map_arrays.js",
@@ -213,7 +217,7 @@ def _given_answers(release: Release, group: RegionGroup, threshold: Threshold) -
     """Answers of given regions, one column after another."""
     import geopandas as gpd
 
-    shapes = gpd.GeoSeries(group.shapes, crs=release.domain.crs)
+    shapes = gpd.GeoDataFrame({"id": group.ids}, geometry=group.shapes, crs=release.domain.crs)
     answers = release.query(shapes, threshold=threshold).table
     return np.concatenate([answers[name].to_numpy(np.float64) for name in _ANSWERS])
 
@@ -331,7 +335,8 @@ def _document(data: dict[str, Any], packed: list[PackedArrays], shapes: PackedAr
     scripts, styles = ([_asset(name) for name in names] for names in (_SCRIPTS, _STYLES))
     body = files("psd.apps.web.assets").joinpath("map_body.html").read_text(encoding="utf-8")
     facts = {key: escape(str(data[key])) for key in ("title", "guarantee", "method", "digest")}
-    for key, text in {**facts, "publisher": escape(data["publisher"])}.items():
+    others = {"publisher": escape(data["publisher"]), "tests": f"{SOURCE}/{_TESTS}"}
+    for key, text in {**facts, **others}.items():
         body = body.replace("{{" + key + "}}", text)
     texts = [
         f'<script type="text/plain" id="psd-slice-{number}">{each.text}</script>'

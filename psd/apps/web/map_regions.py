@@ -98,10 +98,10 @@ def given_regions(release: Release, table: geopandas.GeoDataFrame) -> RegionGrou
         raise ParameterError(
             f"regions must be 1 to {MAX_MAP_REGIONS:,} on a map page, got {len(table):,}"
         )
-    shapes = to_release_crs(regions_table(table, None), release.domain)
     ids = _texts(table, "id") or [str(number) for number in range(1, len(table) + 1)]
     if len(set(ids)) < len(ids):
         raise ParameterError("regions must have different ids in the column id")
+    shapes = to_release_crs(regions_table(table, None), release.domain, names=ids)
     pairs = Polygons(model=release.model, shapes=shapes).overlapping_pairs()
     return RegionGroup(
         name="",

@@ -12,7 +12,7 @@ from psd.api.release import Release
 from psd.apps.web.size_accuracy import SQUARES, errors_by_size
 from psd.decompositions import method_class, methods
 from psd.privacy.delta import delta_text
-from psd.query.reliability import QUALITIES, reliability_limits
+from psd.query.reliability import QUALITIES, relative_text, reliability_limits
 from psd.version import __version__
 
 if TYPE_CHECKING:
@@ -243,8 +243,8 @@ def _probability(share: float) -> str:
 
 
 def _relative(error: float) -> str:
-    """Relative error in per cent, with three digits."""
-    return "-" if math.isinf(error) else f"{float(f'{100 * error:.3g}'):,g}%"
+    """Relative error in per cent, or a dash for none."""
+    return "-" if math.isinf(error) else relative_text(error)
 
 
 def _accuracy_section(release: Release, shown: Release) -> str:

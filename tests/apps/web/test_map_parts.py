@@ -14,6 +14,7 @@ from psd._util.colours import class_breaks
 from psd.apps.web.map_arrays import cut_arrays, pack_arrays, release_arrays, release_numbers
 from psd.apps.web.map_classes import cell_classes, region_classes, shown_nodes
 from psd.apps.web.map_outlines import country_outlines
+from psd.apps.web.map_page import map_page
 from psd.apps.web.map_regions import RegionGroup, given_regions, outline_arrays, release_regions
 from psd.errors import ParameterError
 from psd.space.ground_areas import ground_areas
@@ -113,6 +114,18 @@ def test_breaks_are_those_of_other_maps_and_slices_share_them():
     breaks = region_classes(group, [np.array([10.0, 200.0, 4000.0])])
     assert breaks["count"] == class_breaks(np.array([10.0, 200.0, 4000.0]), group.areas)
     assert breaks["density"] == class_breaks(np.array([10.0, 100.0, 1000.0]), group.areas)
+
+
+def test_counts_below_0_and_equal_counts_have_classes():
+    for counts, breaks in (([[-9, -1], [-3, 0]], []), ([[50, 50], [50, 50]], [])):
+        release = release_from_counts(counts)
+        deepest = int(release.tree.level.max())
+        assert cell_classes([release], deepest)[-1] == {"count": breaks, "density": breaks}
+        assert "psd-slice-0" in map_page(release)
+    mixed = cell_classes([release_from_counts([[-9, 10], [1000, 100]])], 1)[-1]["count"]
+    assert mixed == sorted(mixed)
+    assert mixed
+    assert min(mixed) > 0
 
 
 LOCAL = 'LOCAL_CS["site",UNIT["metre",1]]'
