@@ -38,6 +38,8 @@ def show_requests(recipe: Recipe) -> None:
     """
     from psd._util.toml_text import toml_text
     from psd.errors import ParameterError
+    from psd.space.domain import Domain
+    from psd.space.place_text import place_text
 
     if recipe.private.report_private and tally_files(recipe.private.inputs) is not None:
         raise ParameterError(
@@ -55,6 +57,8 @@ def show_requests(recipe: Recipe) -> None:
             )
         else:
             click.echo(f"# {request.guarantee_text}")
+        if isinstance(request.domain, Domain) and (place := place_text(request.domain)):
+            click.echo(f"# place of the bounds: {place}")
         tables.append(release.to_table(request))
     click.echo(toml_text({"release": tables[0] if len(tables) == 1 else tables}), nl=False)
     if recipe.private.report_private:

@@ -30,6 +30,7 @@ def test_it_reads_and_reports_and_draws_charges_and_writes_nothing(here, monkeyp
     monkeypatch.setattr("psd.publish.pipeline.SecureSampler", NeverDrawn)
     monkeypatch.setattr("psd.publish.pipeline.SeededSampler", lambda seed: NeverDrawn())
     public = passes(*BUILD, "--max-contributions", 2, "--dry-run")
+    assert "# place of the bounds: at sea, " in public
     for paid in ("", "--ledger l --dataset rows"):
         outcome = cli(*BUILD, "--max-contributions", 2, *DRY, *paid.split())
         assert (outcome.code, outcome.out, outcome.err) == (0, public, TOLD)
