@@ -163,6 +163,10 @@ def test_boxes_series_pages_and_spreadsheets_say_what_they_are(folder, monkeypat
     assert book["answers"]["D3"].value is None
     about = dict(book["about"].values)
     assert (about["epsilon"], about["unit of privacy"]) == ("1", "per record")
+    sheet = book["answers"]
+    formats = {cell.value: sheet.cell(2, cell.column).number_format for cell in sheet[1]}
+    assert (formats["estimate"], formats["Gu code"]) == ("#,##0.0", "General")
+    assert formats["relative_error"] == '[>10]"above 1,000%";0.0%'
     assert about["confidence"] == "0.95 for lower to upper"
     monkeypatch.setitem(sys.modules, "openpyxl", None)
     told = fails(7, "query r --box 126.5 37.1 127 37.5 -o n.xlsx")

@@ -13,7 +13,9 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import shapely
 
+from psd._util.colours import SEQUENTIAL, class_colours
 from psd._util.extras import SOURCE
 from psd.api.release import Release
 from psd.apps.web.map_arrays import (
@@ -36,6 +38,7 @@ from psd.apps.web.map_regions import (
 from psd.errors import ParameterError
 from psd.query.reliability import Threshold, reliability_limits
 from psd.space.ground_areas import area_unit, east_west_scale
+from psd.space.region_frame import ELSEWHERE
 from psd.version import __version__
 
 if TYPE_CHECKING:
@@ -131,6 +134,13 @@ def map_page(
         "cut": level,
         "outlines": country_outlines(first.domain),
         "groups": [group.to_json() for group in groups],
+        "view": _view(first, groups),
+        "colours": list(SEQUENTIAL),
+        # Which of the colours each number of classes has, as on other maps.
+        "scales": [
+            [SEQUENTIAL.index(colour) for colour in class_colours(number + 1)]
+            for number in range(len(SEQUENTIAL))
+        ],
         "classes": _classes([each for _, each in slices], groups, arrays, level),
         "shapes": {"directory": None if shapes is None else shapes.directory},
         "slices": [
@@ -190,6 +200,18 @@ def _groups(first: Release, regions: geopandas.GeoDataFrame | None) -> list[Regi
     if first.levels:
         return release_regions(first)
     return [] if regions is None else [given_regions(first, regions)]
+
+
+def _view(first: Release, groups: list[RegionGroup]) -> list[float]:
+    """What the page shows first: the bounds, or the regions without what lies in no other one."""
+    bounds = np.array(first.domain.bounds)
+    if not groups or not first.levels or ELSEWHERE not in groups[0].ids:
+        return [float(side) for side in bounds]
+    group = groups[0]
+    named = group.shapes[[text != ELSEWHERE for text in group.ids]]
+    sides = shapely.total_bounds(named) if len(named) else bounds
+    low, high = np.maximum(sides[:2], bounds[:2]), np.minimum(sides[2:], bounds[2:])
+    return [float(side) for side in (*low, *high)]
 
 
 def _outlines(first: Release, groups: list[RegionGroup]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from psd.query.region_overlaps import Polygons
 from psd.space.domain import Domain
 from psd.space.ground_areas import shape_ground_areas
 from psd.space.region_checks import to_release_crs
+from psd.space.region_frame import ELSEWHERE
 from psd.space.regions import regions_table
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class RegionGroup:
             "name": self.name,
             "ids": list(self.ids),
             "names": list(self.names),
+            "rest": self.ids.index(ELSEWHERE) if ELSEWHERE in self.ids else None,
             "areas": [float(f"{area:.12g}") for area in self.areas],
             "nodes": self.nodes,
             "overlaps": self.overlaps,

@@ -37,7 +37,7 @@ const psdWords = {
     levelOnly: "This page has the cells down to level {0} alone. Drawn areas cut cells that it "
       + "does not have: use psd query.",
     noMap: "This browser cannot draw the map (WebGL 2 is missing). Answers still work.",
-    working: "Computing …", records: "records", users: "users", devices: "devices",
+    working: "Computing …", busy: "Drawing …", records: "records", users: "users", devices: "devices",
     about: "About these numbers",
     aboutText: "Each number is an estimate: random noise protects {0}. The interval is one that "
       + "covers the true count in 95 of 100 releases, by our tests. Do not read single poor cells: ask for a larger area.",
@@ -80,7 +80,7 @@ const psdWords = {
     levelOnly: "이 페이지에는 {0}단계까지의 셀만 있습니다. 그린 영역은 더 작은 셀이 필요하므로 "
       + "psd query를 쓰십시오.",
     noMap: "이 브라우저는 지도를 그릴 수 없습니다(WebGL 2 없음). 답은 나옵니다.",
-    working: "계산 중 …", records: "건", users: "명", devices: "대",
+    working: "계산 중 …", busy: "그리는 중 …", records: "건", users: "명", devices: "대",
     about: "이 숫자에 대하여",
     aboutText: "모든 숫자는 추정값입니다. 무작위 잡음이 {0} 보호합니다. 구간은 시험에서 공개 100번 "
       + "가운데 95번 참값을 포함한 것입니다. 나쁜 셀 하나하나를 읽지 말고 더 넓은 영역을 물으십시오.",
