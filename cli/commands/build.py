@@ -30,11 +30,11 @@ def _build_recipe(recipe: str, dry_run: bool, overwrite: bool) -> None:
     """Build the releases of a recipe."""
     from psd.publish.recipe import Recipe
 
-    from ..output.publishing import print_requests, run_recipe
+    from ..output.publishing import run_recipe, show_requests
 
     loaded = Recipe.load(recipe)
     if dry_run:
-        print_requests(loaded)
+        show_requests(loaded)
     else:
         run_recipe(loaded, overwrite=overwrite)
 
@@ -104,13 +104,13 @@ def command(
           --ledger city.ledger --dataset visits
       psd build release.toml
     """  # noqa: D301
-    from ..output.publishing import print_requests, run_recipe
+    from ..output.publishing import run_recipe, show_requests
     from ..output.publishing import save_recipe as write_recipe
 
     recipe = recipe_from_options(inputs, output, fields)
     if save_recipe:
         write_recipe(recipe, save_recipe, overwrite=overwrite)
     if dry_run:
-        print_requests(recipe)
+        show_requests(recipe)
     else:
         run_recipe(recipe, overwrite=overwrite)

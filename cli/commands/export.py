@@ -98,7 +98,7 @@ def command(
         stage("writing")
         if loaded.levels:
             _refuse_cells(cells=cells != "leaves", table=table)
-            loaded.export(
+            dropped = loaded.export(
                 output,
                 level=level,
                 size=size,
@@ -109,7 +109,7 @@ def command(
                 overwrite=overwrite,
             )
         else:
-            loaded.export(
+            dropped = loaded.export(
                 output,
                 level=cell_level(level),
                 cells=cells,  # type: ignore[arg-type]
@@ -121,7 +121,8 @@ def command(
                 table=table,
                 overwrite=overwrite,
             )
-    print_success(f"wrote {target}")
+    left_out = f", without {dropped:,} that are unreliable" if unreliable == "drop" else ""
+    print_success(f"wrote {target}{left_out}")
 
 
 def _refuse_cells(**chosen: object) -> None:

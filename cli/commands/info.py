@@ -143,6 +143,7 @@ def command(
 def _release_facts(release: Release) -> dict[str, Any]:
     """Facts about the release as a whole."""
     from psd.privacy.epsilon import epsilon_text
+    from psd.space.place_text import place_text
 
     return {
         "about": release.about,
@@ -159,6 +160,7 @@ def _release_facts(release: Release) -> dict[str, Any]:
         "time_zone": release.unit.time_zone or "none",
         "bounds": list(release.domain.bounds),
         "crs": release.domain.crs,
+        "place": place_text(release.domain) or "none",
         "lattice": list(release.domain.lattice),
         "coordinate_resolution": release.domain.coordinate_resolution or "none",
         "min_cell": release.domain.min_cell or "none",

@@ -215,10 +215,9 @@ def show_status(file: str, form: str) -> None:
     "common days". A record lies at one point and at one time, so of charges for two areas, or for
     two days, it pays one. The records of a user's day lie on one day, and those of a user anywhere.
 
-    A budget with a delta has two sums. spent and left are epsilons, if all charges are pure; after
-    Gaussian noise nothing is left in epsilon. spent_rho and left_rho count all charges in rho. The
-    next charge fits if it fits by one of the two: largest_pure is the largest epsilon of a charge
-    without Gaussian noise.
+    A budget with a delta has two sums of its charges, spent in epsilon and spent_rho. The next
+    charge fits if it fits by one of the two. So left is the largest epsilon of a charge without
+    Gaussian noise, and left_rho the rest for one with it.
 
     \b
     Examples:

@@ -72,6 +72,14 @@ FORMATS = ("table", *TEXTS, *FILES)
     help="Repair invalid polygons of --polygons. They are refused otherwise, since a repair may "
     "change their area.",
 )
+@click.option(
+    "--outside",
+    type=click.Choice(["refuse", "skip", "zero"]),
+    default="refuse",
+    show_default=True,
+    help="Boxes and polygons outside the bounds, where nothing was counted: refuse them, leave "
+    "them out, or answer them by 0.",
+)
 @region_name_options
 @click.option(
     "--confidence", type=NUMBER, default=0.95, show_default=True, help="Confidence of the interval."
@@ -92,6 +100,11 @@ FORMATS = ("table", *TEXTS, *FILES)
 )
 @statistic_options
 @click.option(
+    "--details",
+    is_flag=True,
+    help="Show all columns on the screen: both errors, relative errors and reliability too.",
+)
+@click.option(
     "--format",
     "form",
     type=click.Choice(FORMATS),
@@ -109,6 +122,7 @@ def command(
     output: str | None,
     overwrite: bool,
     unreliable: str,
+    details: bool,
     **options: Any,
 ) -> None:
     """Answer range queries from the release file alone, with predicted errors.
@@ -119,10 +133,11 @@ def command(
     release has a coordinate resolution, a box counts the records whose rounded coordinates lie in
     it, those on its west and south edge included; a box between two values is answered by 0.
 
-    A relative error is error / estimate, infinite where the estimate is 0 and the error is not;
-    JSON, GeoPackage, FlatGeobuf, tiles and XLSX have no value there. An answer is reliable if its
-    relative error is at most --threshold and its interval lies above 0. Its quality is good, use
-    with care or, if it is not reliable, poor.
+    The screen shows the estimate, its error, the interval and the quality; --details shows all
+    columns, which files always have. A relative error is error / estimate, infinite where the
+    estimate is 0 and the error is not; JSON, GeoPackage, FlatGeobuf, tiles and XLSX have no value
+    there. An answer is reliable if its relative error is at most --threshold and its interval lies
+    above 0. Its quality is good, use with care or, if it is not reliable, poor.
 
     Files keep the columns, the order and the CRS of the regions (GeoJSON is in EPSG:4326), and
     state the guarantee, as far as the format has room. csv, html and xlsx have no shapes. A column
@@ -152,6 +167,7 @@ def command(
     \b
     Examples:
       psd query seoul.psd.parquet --box 126.9 37.5 127.0 37.6 --box 126.4 37 127.6 38
+      psd query seoul.psd.parquet --boxes boxes.csv --details
       psd query seoul.psd.parquet --boxes boxes.csv -o answers.csv
       psd query seoul.psd.parquet --polygons districts.gpkg -o answers.gpkg
       psd query seoul.psd.parquet --polygons districts.gpkg -o answers.xlsx --unreliable mark
@@ -192,6 +208,10 @@ def command(
     form = output_format(form, output, FORMATS)
     if kind == "explain" and form not in ("table", "json"):
         raise click.UsageError(f"--format must be table or json with --explain, got {form}")
+    if details and form != "table":
+        raise click.UsageError(
+            f"--details must be left out with --format {form}, which has all columns"
+        )
     if form in FILES and not output:
         raise click.UsageError(f"--format {form} needs a file; name it with -o")
     if kind and unreliable != "keep":
@@ -204,6 +224,12 @@ def command(
         check_free(output, overwrite=overwrite, inputs=(release, *files))
     certainty: dict[str, Any] = {name: options.pop(name) for name in ("confidence", "threshold")}
     asked = _read_question(options, kind)
+    if kind == "nested" and options["outside"] != "refuse":
+        raise click.UsageError(
+            f"--outside must be refuse with --nested, got {options['outside']}; regions lie inside "
+            "each other"
+        )
+    asked["outside"] = options["outside"]
     if hasattr(asked["areas"], "columns"):
         check_columns(asked["areas"], form, COLUMNS)  # before any work
     with show_stage() as stage:
@@ -219,8 +245,15 @@ def command(
         explanations = answers.explain() if kind == "explain" else []
         rings = loaded.nested(asked["areas"], **certainty) if kind == "nested" else None
     warn_of_areas_beyond(answers.areas, loaded.domain)
+    lost = getattr(answers.areas, "outside", None)
+    if lost is not None and lost.skipped:
+        every = lost.skipped + len(answers.areas)
+        click.echo(
+            f"({lost.skipped:,} of {every:,} regions lie outside the bounds and are left out)",
+            err=True,
+        )
     if not kind and unreliable == "keep" and options["box"] and form in ("table", "csv"):
-        _show_boxes(answers, loaded.source, form, output, overwrite=overwrite)
+        _show_boxes(answers, loaded.source, form, output, overwrite=overwrite, details=details)
         _note_unit(loaded, form)
         return
 
@@ -232,10 +265,14 @@ def command(
     state_source(table, loaded.source)
     if unreliable != "keep" or form in (*FILES, "geojson"):
         table = beside_shapes(table, answers.areas, loaded.domain)
-        table = treat_unreliable(table, unreliable, certainty["threshold"])
+        shown = treat_unreliable(table, unreliable, certainty["threshold"])
+        if unreliable == "drop":
+            left_out = f"{len(table) - len(shown):,} of {len(table):,} answers"
+            click.echo(f"({left_out} are unreliable and left out)", err=True)
+        table = shown
     metadata = answers_metadata(loaded, unreliable, **certainty)
     if form == "table":
-        print_answers(table, EXTRA.get(kind, ()))
+        print_answers(table, EXTRA.get(kind, ()), has_details=details)
         if joint is not None:
             print_joint(joint)
         print_explanations(table, explanations)
@@ -288,14 +325,21 @@ def _read_question(options: dict[str, Any], kind: str) -> dict[str, Any]:
 
 
 def _show_boxes(
-    answers: Answers, source: str, form: str, output: str | None, *, overwrite: bool
+    answers: Answers,
+    source: str,
+    form: str,
+    output: str | None,
+    *,
+    overwrite: bool,
+    details: bool,
 ) -> None:
     """Show answers to boxes of options without pandas, whose import takes as long as they do."""
     columns = answers.arrays
     if source != "curator":
         columns["release_source"] = [source] * len(answers)
     if form == "table":
-        print_answer_columns(columns, [name for name in ("slice", "id") if name in columns])
+        identifying: list[str] = [name for name in ("slice", "id") if name in columns]
+        print_answer_columns(columns, identifying, has_details=details)
     else:
         write_text(columns_text(columns), output, overwrite=overwrite)
 

@@ -16,7 +16,7 @@ _option = options_of("Recipe")
 
 recipe_options = chain_options(
     _option("--dry-run", is_flag=True, help="Print the public request; open no input, ledger or "
-            "key."),
+            "key. With --report-private, read the input for its holder; draw and write nothing."),
     _option(
         "--save-recipe",
         metavar="FILE",

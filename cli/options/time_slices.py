@@ -116,11 +116,21 @@ def _check_single(loaded: Release, path: str, option: str) -> Release:
     from psd.errors import ReleaseFormatError
 
     if loaded.slices is not None:
+        first = loaded.slices.names[0]
         raise ReleaseFormatError(
-            f"{path} is a series of time slices and not a single release; name a slice with "
-            f"{option}"
+            f"{path} is a series of time slices and not a single release; give one of its "
+            f"{len(loaded.slices):,}, such as {option} {first}"
+            f"{_whole_series(loaded, path)}"
         )
     return loaded
+
+
+def _whole_series(loaded: Release, path: str) -> str:
+    """Which command writes all slices, where the running one writes cells of one."""
+    if click.get_current_context().info_name != "export":
+        return ""
+    areas = "--all-regions" if loaded.levels else "--polygons FILE"
+    return f", or write regions of all slices by psd query {path} {areas} --each slice -o OUTPUT"
 
 
 def _note_source(loaded: Release) -> Release:

@@ -107,7 +107,7 @@ def rename_arguments(message: str, options: Mapping[str, str]) -> str:
         return f"{options[name]}{separator}{value}" if value else options[name]
 
     first, space, rest = _ARGUMENT.sub(option_text, message).partition(" ")
-    if first == "region" and rest[:1].isdigit():  # a region of a file, not an argument
+    if first == "region" and rest[:1] in "0123456789'\"":  # a region of a file, not an argument
         return f"{first} {rest}"
     name = first.removesuffix(":")
     return f"{options.get(name, name)}{first[len(name) :]}{space}{rest}"

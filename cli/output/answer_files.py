@@ -75,10 +75,14 @@ def answers_page(answers: Any, metadata: dict[str, str]) -> str:
     """Answers as an HTML page of its own: no script and no request."""
     from psd._util.html import page, section, table_block
 
-    from ..output.answers import column_texts
+    from ..output.answers import column_texts, identifying_columns
     from ..output.terminal import printable
 
+    # What a narrow screen shows without scrolling comes first.
     shown = plain_answers(answers)
+    first = [*(name for name in ("slice",) if name in shown), *identifying_columns(shown),
+             "quality", "estimate", "error", "lower", "upper"]  # fmt: skip
+    shown = shown[[*first, *(name for name in shown if name not in first)]]
     columns = [
         column_texts(str(name), shown.iloc[:, number]) for number, name in enumerate(shown.columns)
     ]

@@ -23,6 +23,9 @@ __all__ = [
     "warn_of_areas_beyond",
 ]
 
+# Columns of the answers on the screen; --details, files and programs have all.
+_MAIN = ("estimate", "error", "lower", "upper", "quality")
+
 # Columns that a narrow terminal leaves out, in this order, so that no number is cut.
 _DISPENSABLE = ("relative_perturbation_error", "relative_nonuniformity_error")
 
@@ -48,17 +51,21 @@ _PAIRS = {
 }
 
 
-def print_answers(answers: pandas.DataFrame, extra: tuple[str, ...]) -> None:
+def print_answers(
+    answers: pandas.DataFrame, extra: tuple[str, ...], *, has_details: bool = False
+) -> None:
     """Print answers as a table: counts rounded, relative errors in percent."""
     names = [
         *(name for name in ("slice",) if name in answers.columns),
         *identifying_columns(answers),
         *(name for name in ("flag",) if name in answers.columns),
     ]
-    print_answer_columns(answers, names, extra)
+    print_answer_columns(answers, names, extra, has_details=has_details)
 
 
-def print_answer_columns(answers: Any, names: list[str], extra: tuple[str, ...] = ()) -> None:
+def print_answer_columns(
+    answers: Any, names: list[str], extra: tuple[str, ...] = (), *, has_details: bool = False
+) -> None:
     """Print answers as a table: columns that identify regions, then those of the answers.
 
     Parameters
@@ -69,6 +76,8 @@ def print_answer_columns(answers: Any, names: list[str], extra: tuple[str, ...] 
         Identifying columns.
     extra : tuple of str
         Columns after those of the answers.
+    has_details : bool
+        Whether all columns of the answers are printed, or the main ones.
     """
     from psd.query.answer_table import COLUMNS
 
@@ -79,17 +88,17 @@ def print_answer_columns(answers: Any, names: list[str], extra: tuple[str, ...] 
             left=name in names,
             folds=name in names,
         )
-        for name in (*names, *COLUMNS, *extra)
+        for name in (*names, *(COLUMNS if has_details else _MAIN), *extra)
     ]
     if not names:
         numbers = [str(number) for number in range(1, len(answers["estimate"]) + 1)]
         columns.insert(0, Column(heading="region", values=numbers))
     left_out = print_columns(
         columns,
-        dispensable=_DISPENSABLE,
+        dispensable=_DISPENSABLE if has_details else (),
         pairs=_PAIRS,
         identifying=[printable(name) for name in names],
-        essential=_ESSENTIAL,
+        essential=_ESSENTIAL if has_details else (),
     )
     if left_out:
         click.echo(f"(too narrow for {', '.join(left_out)}; see --format csv)", err=True)
@@ -157,9 +166,9 @@ def _value_text(name: str, value: Any) -> str:
     if name == "reliable":
         return "yes" if value else "no"
     if name.startswith("relative"):
-        if value == float("inf"):
-            return "infinite"
-        return f"{100 * value:.1f}%"
+        from psd.query.reliability import relative_text
+
+        return relative_text(value) if value > 10 else f"{100 * value:.1f}%"
     return f"{value:,.1f}" if isinstance(value, float) and name != "id" else printable(str(value))
 
 

@@ -22,9 +22,9 @@ COMMANDS = {
 }
 """Title of each command that has a form, and whether it asks if its file is opened as a layer."""
 
-# PRIVATE numbers on the screen, which the log of a program would keep; --format follows the file;
-# the limit of nodes is for senders that are not trusted.
-_LEFT_OUT = {"report_private", "form", "max_nodes", "help_all"}
+# PRIVATE numbers on the screen, which the log of a program would keep; --details is of the screen;
+# --format follows the file; the limit of nodes is for senders that are not trusted.
+_LEFT_OUT = {"report_private", "details", "form", "max_nodes", "help_all"}
 
 _RELEASES = "Releases (*.psd.parquet)"
 _WRITTEN = {

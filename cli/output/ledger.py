@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["explain_deltas", "print_balances", "print_charges"]
 
 # Columns of a budget with a delta; a table in which all are empty does not show them.
-_RHO_COLUMNS = ("delta", "budget_rho", "spent_rho", "left_rho", "largest_pure")
+_RHO_COLUMNS = ("delta", "budget_rho", "spent_rho", "left_rho")
 _SHOWN_IF_FILLED = (*_RHO_COLUMNS, "rho")
 
 # Texts that may continue on the next line.
@@ -89,7 +89,7 @@ def _balance_row(state: LedgerState, name: str) -> dict[str, Any]:
         "inputs": f"{len(dataset.inputs):,}" if dataset.inputs else "any",
         "budget": epsilon_text(dataset.budget),
         "spent": epsilon_text(balance.spent.epsilon),
-        "left": epsilon_text(balance.epsilon_left),
+        "left": epsilon_text(balance.largest_pure),
         **_rho_columns(balance),
         "adds_up": _rule_of_sums(dataset),
         "charges": str(len(charges)),
@@ -121,7 +121,6 @@ def explain_deltas(datasets: Iterable[Dataset]) -> None:
 def _rho_columns(balance: Balance) -> dict[str, str]:
     """Delta, and the balance in rho; empty for a budget without delta."""
     from psd.privacy.delta import delta_text
-    from psd.privacy.epsilon import epsilon_text
     from psd.privacy.loss import rho_text
 
     allowance = balance.allowance
@@ -132,16 +131,15 @@ def _rho_columns(balance: Balance) -> dict[str, str]:
         "budget_rho": rho_text(allowance.rho),
         "spent_rho": rho_text(balance.spent.rho),
         "left_rho": rho_text(balance.rho_left),
-        "largest_pure": epsilon_text(balance.largest_pure),
     }
 
 
 def _left_text(balance: Balance) -> str:
-    """What is left of a cap: epsilon, and rho if there is a delta."""
+    """What is left of a cap: epsilon of one pure charge, and rho if there is a delta."""
     from psd.privacy.epsilon import epsilon_text
     from psd.privacy.loss import rho_text
 
-    left = epsilon_text(balance.epsilon_left)
+    left = epsilon_text(balance.largest_pure)
     return left if balance.allowance.delta is None else f"{left} rho {rho_text(balance.rho_left)}"
 
 

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..output.terminal import Stage, is_quiet
+
 if TYPE_CHECKING:
     from psd.ingest.tally import Tally
     from psd.publish.observer import Observer
 
-__all__ = ["make_observer"]
+__all__ = ["make_observer", "name_reading_report"]
 
 _MARK = "PRIVATE, do not publish:"
 
@@ -22,7 +24,7 @@ _NOTHING_INSIDE = (
 
 
 def make_observer(
-    progress: Callable[[str], None],
+    progress: Stage | Callable[[str], None],
     *,
     report_private: bool,
     private_tally: Callable[[Tally], None] | None = None,
@@ -32,10 +34,21 @@ def make_observer(
 
     return Observer(
         progress=progress,
+        slices_done=progress.slices if isinstance(progress, Stage) else lambda done, total: None,
         private_report=_show_report if report_private else _ignore_report,
         private_fault=_show_fault if report_private else _ignore_report,
         private_tally=private_tally,
     )
+
+
+def name_reading_report() -> None:
+    """Say after a build how its holder sees what was read: the same words whatever was read."""
+    if not is_quiet():
+        click.echo(
+            "(the holder of the data sees how many records were left out, PRIVATE, by --dry-run "
+            "--report-private; it must not choose parameters)",
+            err=True,
+        )
 
 
 def _ignore_report(_: object) -> None:

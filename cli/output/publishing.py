@@ -13,8 +13,8 @@ from psd._util.file_endings import check_release_name
 
 from ..options.ledger import account_of
 from ..options.reading import local_files
-from ..options.tallies import tallies_in, write_build_tally
-from ..output.private_report import make_observer
+from ..options.tallies import tallies_in, tally_files, write_build_tally
+from ..output.private_report import make_observer, name_reading_report
 from ..output.request_warnings import warn_of_ids, warn_of_request
 from ..output.terminal import print_success, show_stage
 
@@ -28,13 +28,24 @@ if TYPE_CHECKING:
     from psd.publish.recipe import PlannedRelease, PrivateInputs, Recipe
     from psd.publish.request import BuildRequest
 
-__all__ = ["print_requests", "run_recipe", "save_recipe"]
+__all__ = ["run_recipe", "save_recipe", "show_requests"]
 
 
-def print_requests(recipe: Recipe) -> None:
-    """Print the requests of a recipe as TOML; opens no input, no ledger and no key."""
+def show_requests(recipe: Recipe) -> None:
+    """Print the requests of a recipe as TOML; with --report-private, read its input for its holder.
+
+    No ledger and no key is opened, and without --report-private no input.
+    """
     from psd._util.toml_text import toml_text
+    from psd.errors import ParameterError
+    from psd.space.domain import Domain
+    from psd.space.place_text import place_text
 
+    if recipe.private.report_private and tally_files(recipe.private.inputs) is not None:
+        raise ParameterError(
+            "report_private must be left out of a dry run of tallies, whose records were read "
+            "before"
+        )
     tables = []
     for release in recipe.releases:
         check_release_name(release.output)
@@ -46,8 +57,54 @@ def print_requests(recipe: Recipe) -> None:
             )
         else:
             click.echo(f"# {request.guarantee_text}")
+        if isinstance(request.domain, Domain) and (place := place_text(request.domain)):
+            click.echo(f"# place of the bounds: {place}")
         tables.append(release.to_table(request))
     click.echo(toml_text({"release": tables[0] if len(tables) == 1 else tables}), nl=False)
+    if recipe.private.report_private:
+        _report_readings(recipe)
+
+
+def _report_readings(recipe: Recipe) -> None:
+    """Report what each release of a recipe would read; draws and writes nothing."""
+    from psd.publish.pipeline import report_reading
+
+    private = recipe.private
+    data, engine = _open_inputs(private)
+    _check_public_files(recipe, engine)
+    for release in recipe.releases:
+        if len(recipe.releases) > 1:
+            click.echo(f"{release.output}:", err=True)
+        with show_stage() as stage:
+            report_reading(
+                release.build_request(),
+                data,
+                engine=engine,
+                memory=private.memory,
+                withholds=private.ledger is not None,
+                observer=make_observer(stage, report_private=True),
+            )
+
+
+def _open_inputs(private: PrivateInputs) -> tuple[Any, Engine | None]:
+    """Inputs and engine of a recipe, which must name some."""
+    from psd.publish.inputs import inputs_and_engine
+
+    if not private.inputs and (private.table is None or private.engine is None):
+        raise click.MissingParameter(param_hint="'INPUTS...'", param_type="argument")
+    return inputs_and_engine(private.inputs, private.table, private.query, private.engine)
+
+
+def _check_public_files(recipe: Recipe, engine: Engine | None) -> list[Path]:
+    """Refuse public files that hold records; local paths of the inputs."""
+    from psd.publish.fields import public_files
+    from psd.regions.inputs import refuse_record_files
+
+    inputs = recipe.private.inputs
+    local = local_files(inputs) if engine is None else local_paths(inputs)
+    for release in recipe.releases:
+        refuse_record_files(public_files(release.table, release.folder), local)
+    return local
 
 
 def save_recipe(recipe: Recipe, path: str, *, overwrite: bool) -> None:
@@ -64,16 +121,10 @@ def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
     """Build, save, sign and export the releases of a recipe, after a check of all of them."""
     from psd._util.atomic_write import check_targets
     from psd.publish.fields import public_files
-    from psd.publish.inputs import inputs_and_engine
-    from psd.regions.inputs import refuse_record_files
 
     private, releases = recipe.private, recipe.releases
-    if not private.inputs and (private.table is None or private.engine is None):
-        raise click.MissingParameter(param_hint="'INPUTS...'", param_type="argument")
-    data, engine = inputs_and_engine(private.inputs, private.table, private.query, private.engine)
-    local = local_files(private.inputs) if engine is None else local_paths(private.inputs)
-    for release in releases:
-        refuse_record_files(public_files(release.table, release.folder), local)
+    data, engine = _open_inputs(private)
+    local = _check_public_files(recipe, engine)
     keys = filter(None, [private.ledger, private.sign_key])
     public = [file for r in releases for file in public_files(r.table, r.folder)]
     read: list[str | Path] = [*local, *public, *keys]
@@ -105,8 +156,10 @@ def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
         warn_of_request(request)
     if account is None and tallies is None and engine is None:
         _warn_of_ids(data, releases, requests)
-    for release, request in zip(releases, requests, strict=True):
-        run.publish(release, request)
+    for number, (release, request) in enumerate(zip(releases, requests, strict=True), start=1):
+        of_all = f"release {number} of {len(releases)}: " if len(releases) > 1 else ""
+        run.publish(release, request, of_all)
+    name_reading_report()
 
 
 def local_paths(inputs: Sequence[str]) -> list[Path]:
@@ -156,12 +209,12 @@ class _Run:
     account: Account | None
     overwrite: bool
 
-    def publish(self, release: PlannedRelease, request: BuildRequest) -> None:
-        """Build and save one release, then sign and export it."""
+    def publish(self, release: PlannedRelease, request: BuildRequest, before: str) -> None:
+        """Build and save one release, then sign and export it; ``before`` each stage shown."""
         from psd.publish.pipeline import publish
 
         counted: list[Tally] = []
-        with show_stage() as stage:
+        with show_stage(before) as stage:
             observer = make_observer(
                 stage,
                 report_private=self.private.report_private,

@@ -35,6 +35,7 @@ def print_series(series: Release, record: SeriesRecord, form: str) -> None:
 def _series_facts(series: Release, record: SeriesRecord) -> dict[str, Any]:
     """Facts about all slices together."""
     from psd.privacy.epsilon import epsilon_text
+    from psd.space.place_text import place_text
 
     first = series.releases[0]
     return {
@@ -53,6 +54,7 @@ def _series_facts(series: Release, record: SeriesRecord) -> dict[str, Any]:
         "time_zone": record.slices.time_zone,
         "bounds": list(series.domain.bounds),
         "crs": series.domain.crs,
+        "place": place_text(series.domain) or "none",
         "lattice": list(series.domain.lattice),
         "coordinate_resolution": series.domain.coordinate_resolution or "none",
         "min_cell": series.domain.min_cell or "none",

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "TALK",
+    "Stage",
+    "is_quiet",
     "open_console",
     "print_success",
     "print_warning",
@@ -34,9 +36,14 @@ def _talk() -> str:
     return "" if ctx is None else str(ctx.meta.get(TALK, ""))
 
 
+def is_quiet() -> bool:
+    """Whether --quiet is given."""
+    return _talk() == "quiet"
+
+
 def print_success(text: str) -> None:
     """Print what was done, unless --quiet is given."""
-    if _talk() != "quiet":
+    if not is_quiet():
         click.echo(text)
 
 
@@ -81,27 +88,88 @@ def _timed_stages() -> Iterator[Callable[[str], None]]:
     enter("")
 
 
-@contextmanager
-def show_stage() -> Iterator[Callable[[str], None]]:
-    """Show the running stage and the time since the start on stderr, if it is a terminal.
+class Stage:
+    """What a command reports while it runs: its stage, and slices done of a public number."""
 
-    There is no share of what is read: it would tell how many records there are. With --verbose,
-    each stage leaves a line with its seconds.
+    def __init__(
+        self, enter: Callable[[str], None], slices: Callable[[int, int], None] | None = None
+    ) -> None:
+        self._enter = enter
+        self.slices = slices or (lambda done, total: None)
+
+    def __call__(self, stage: str) -> None:
+        """Enter a stage."""
+        self._enter(stage)
+
+
+_BEGUN = "psd.begun"
+
+
+def _begun() -> float:
+    """When the running command first showed its progress."""
+    ctx = click.get_current_context(silent=True)
+    return time.monotonic() if ctx is None else float(ctx.meta.setdefault(_BEGUN, time.monotonic()))
+
+
+@contextmanager
+def _progress(first: str, *, counts: bool) -> Iterator[Callable[..., None]]:
+    """Show a line with the seconds of the whole run, and with a bar of what is counted."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        ProgressColumn,
+        SpinnerColumn,
+        Task,
+        TextColumn,
+    )  # fmt: skip
+    from rich.text import Text
+
+    begun = _begun()
+
+    class Seconds(ProgressColumn):
+        """Seconds of the whole run."""
+
+        def render(self, task: Task) -> Text:
+            return Text(f"{time.monotonic() - begun:,.0f} s")
+
+    columns: list[ProgressColumn] = [
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        *((BarColumn(), MofNCompleteColumn()) if counts else ()),
+        Seconds(),
+    ]
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task(first, total=None)
+        yield lambda text, **done: shown.update(task, description=text, **done)
+
+
+@contextmanager
+def show_stage(before: str = "") -> Iterator[Stage]:
+    """Show the running stage and the seconds of the whole run on stderr, if it is a terminal.
+
+    There is no share, rate or size of what is read: it would tell how many records there are.
+    Slices are counted, since their number is public. With --verbose, each stage leaves a line with
+    its seconds.
+
+    Parameters
+    ----------
+    before : str
+        What stands before each stage, such as which release of how many.
     """
     if _talk() == "verbose":
         with _timed_stages() as enter:
-            yield enter
+            yield Stage(lambda stage: enter(before + stage))
         return
     if _talk() or not sys.stderr.isatty():
-        yield lambda stage: None
+        yield Stage(lambda stage: None)
         return
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task("starting", total=None)
-        yield lambda stage: shown.update(task, description=stage)
+    with _progress(f"{before}starting", counts=False) as show:
+        yield Stage(
+            lambda stage: show(before + stage),
+            lambda done, total: show(f"{before}{done:,} of {total:,} slices drawn"),
+        )
 
 
 @contextmanager
@@ -115,12 +183,5 @@ def show_builds(first: str = "reading") -> Iterator[Callable[[int, int], None]]:
     if _talk() or not sys.stderr.isatty():
         yield lambda done, total: None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task(first, total=None)
-        yield lambda done, total: shown.update(
-            task, description="builds finished", completed=done, total=total
-        )
+    with _progress(first, counts=True) as show:
+        yield lambda done, total: show("builds finished", completed=done, total=total)

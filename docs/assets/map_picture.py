@@ -67,7 +67,7 @@ def _polygon(page: Any) -> None:
         page.mouse.click(*corner)
     page.click("#finish")
     page.wait_for_selector("#answers[data-ready='1']", timeout=60_000)
-    page.locator("#answers").scroll_into_view_if_needed()
+    page.locator("#made").scroll_into_view_if_needed()
 
 
 def _reliability(page: Any) -> None:

@@ -1,10 +1,34 @@
-"""Packages that are extras: what needs one that is not installed says so in one sentence."""
+"""How psd is installed, and what says so where a package of an extra is missing."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from psd.errors import MissingExtraError
 
-__all__ = ["require_matplotlib"]
+__all__ = ["CONTACT", "INSTALL", "SOURCE", "install_text", "require_matplotlib"]
+
+# Placeholders until psd has a public address. No other file names one.
+SOURCE: Final = "https://example.org/psd"
+"""Where the source of psd is, with its tracker."""
+
+CONTACT: Final = "psd@example.org"
+
+# No index of packages has psd: `psd` of PyPI is another program, and a name that nobody holds yet
+# may be taken by anyone. So no text may tell a user to install psd by a name.
+INSTALL: Final = f"run `pip install .` in the folder of its source, {SOURCE}"
+"""How psd is installed, for whoever has no copy of its source."""
+
+
+def install_text(extra: str) -> str:
+    """How psd is installed again with an extra.
+
+    Examples
+    --------
+    >>> print(install_text("plot"))
+    run pip install '.[plot]' in the folder of the source of psd
+    """
+    return f"run pip install '.[{extra}]' in the folder of the source of psd"
 
 
 def require_matplotlib(purpose: str) -> None:
@@ -19,6 +43,5 @@ def require_matplotlib(purpose: str) -> None:
         import matplotlib.figure  # noqa: F401
     except ImportError:
         raise MissingExtraError(
-            f"{purpose} needs matplotlib; install it with pip install 'psd-publisher[plot]'",
-            extra="plot",
+            f"{purpose} needs matplotlib; {install_text('plot')}", extra="plot"
         ) from None

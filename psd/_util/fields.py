@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from psd.errors import ParameterError
@@ -17,6 +17,7 @@ __all__ = [
     "check_declared",
     "check_parameters",
     "choice",
+    "choices_text",
     "from_settings",
     "integer_between",
     "public_field",
@@ -60,13 +61,24 @@ def integer_between(low: int, high: int) -> Check:
     return check
 
 
+def choices_text(options: Iterable[str]) -> str:
+    """Words that a value may be, in a message; signs such as a comma stand in quotes.
+
+    Examples
+    --------
+    >>> choices_text(["auto", ",", "tab"])
+    "auto, ',', tab"
+    """
+    return ", ".join(text if text[:1].isalnum() else repr(text) for text in options)
+
+
 def choice(*options: str) -> Check:
     """Check for one of several words."""
 
     def check(name: str, value: object) -> str:
         if value not in options:
             raise ParameterError(
-                f"{name} must be one of {', '.join(options)}, got {str(value)[:80]!r}",
+                f"{name} must be one of {choices_text(options)}, got {str(value)[:80]!r}",
                 name=name,
                 value=str(value)[:80],
             )

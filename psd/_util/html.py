@@ -17,18 +17,25 @@ __all__ = ["figure_block", "page", "paragraph", "section", "table_block"]
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 _STYLE = """
-:root { color-scheme: light; --ink: #1d2733; --soft: #5a6675; --line: #d8dee6; --mark: #b00020; }
+:root { color-scheme: light; --back: #f4f6f9; --card: #fff; --ink: #1d2733; --soft: #5a6675;
+  --line: #d8dee6; --mark: #b00020; }
+@media screen and (prefers-color-scheme: dark) {
+  :root { color-scheme: dark; --back: #12161c; --card: #1b2129; --ink: #e8edf3; --soft: #a3afbd;
+    --line: #3a4552; --mark: #ff8a9b; }
+  .private { color: #12161c; }
+  figure img { background: #fff; border-radius: 6px; }
+}
 * { box-sizing: border-box; }
-body { margin: 0; background: #f4f6f9; color: var(--ink);
+body { margin: 0; background: var(--back); color: var(--ink);
   font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif; }
 main { max-width: 1120px; margin: 0 auto; padding: 1rem 1rem 3rem; }
 h1 { font-size: 1.7rem; line-height: 1.25; margin: 1rem 0 .25rem; }
 h2 { font-size: 1.2rem; margin: 0 0 .5rem; }
-p { margin: .4rem 0; max-width: 75ch; }
+p { margin: .4rem 0; max-width: 75ch; overflow-wrap: anywhere; }
 .lead { color: var(--soft); }
 .private { background: var(--mark); color: #fff; padding: .75rem 1rem; font-weight: 600; }
 .private p { max-width: 1088px; margin: 0 auto; }
-section { background: #fff; border: 1px solid var(--line); border-radius: 8px;
+section { background: var(--card); border: 1px solid var(--line); border-radius: 8px;
   padding: 1rem 1.1rem; margin: 1rem 0; }
 .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 440px), 1fr));
   gap: 1.2rem; margin-top: .6rem; }
@@ -46,7 +53,11 @@ th:first-child, td:first-child, .words td { text-align: left; }
 thead th { color: var(--soft); font-weight: 600; vertical-align: bottom; white-space: normal; }
 tbody th { font-weight: 600; }
 .big { font-size: 2rem; font-weight: 650; line-height: 1.2; }
-@media (max-width: 480px) { h1 { font-size: 1.35rem; } section { padding: .8rem .7rem; } }
+@media (max-width: 480px) {
+  h1 { font-size: 1.35rem; } main { padding: .6rem .6rem 2rem; } section { padding: .8rem .7rem; }
+  table { font-size: .72rem; } th, td { padding: .25rem .3rem .25rem 0; }
+  tbody th { overflow-wrap: anywhere; }
+}
 @media print {
   @page { margin: 16mm; }
   h2, caption { break-after: avoid; }

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
+from psd._util.extras import install_text
 from psd.errors import MissingExtraError, ParameterError, PsdError
 
 __all__ = [
@@ -131,7 +132,7 @@ def connect(url: str, what: str, kind: type[PsdError]) -> Iterator[Any]:
         from adbc_driver_postgresql import dbapi
     except ImportError:
         raise MissingExtraError(
-            "postgresql:// needs adbc-driver-postgresql; install psd-publisher[postgis]",
+            f"postgresql:// needs adbc-driver-postgresql; {install_text('postgis')}",
             extra="postgis",
         ) from None
     try:

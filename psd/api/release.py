@@ -534,6 +534,7 @@ class Release:
         level: str | None = None,
         id: str | None = None,
         crs: Any = None,
+        outside: Literal["refuse", "skip", "zero"] = "refuse",
         confidence: float = 0.95,
         threshold: Threshold = 0.3,
     ) -> Answers:
@@ -566,6 +567,9 @@ class Release:
             CRS of polygons that do not state one. Tables and EWKT state theirs; GeoJSON is in
             EPSG:4326 unless its ``crs`` member names another; one shapely geometry is in the CRS
             of the release. It is never guessed otherwise.
+        outside : {"refuse", "skip", "zero"}
+            Whether boxes and polygons outside the bounds, where nothing was counted, are refused,
+            left out, or answered by 0 without an error.
         confidence : float
             Confidence level of the intervals ``lower`` to ``upper``, in (0, 1).
         threshold : float or tuple of two floats
@@ -617,7 +621,9 @@ class Release:
         from psd.query.areas import read_areas
 
         first = self._first
-        asked = read_areas(areas, first.domain, first.tree, level=level, column=id, crs=crs)
+        asked = read_areas(
+            areas, first.domain, first.tree, level=level, column=id, crs=crs, outside=outside
+        )
         return answer_question(
             asked,
             self._asked_slices(when, each),
@@ -1239,7 +1245,7 @@ class Release:
         threshold: Threshold = 0.3,
         table: str | None = None,
         overwrite: bool = False,
-    ) -> None:
+    ) -> int:
         """Write the cells, or the regions of a level, for a GIS program, in the format of the name.
 
         Parameters
@@ -1271,6 +1277,11 @@ class Release:
         overwrite : bool
             Whether an existing file or table is replaced.
 
+        Returns
+        -------
+        int
+            Number of cells or regions left out by ``drop``; of a raster, its cells without value.
+
         Raises
         ------
         ParameterError
@@ -1296,7 +1307,7 @@ class Release:
                         f"{name} must be left out unless output is a raster, got {value!r}; the "
                         "format is a table of regions"
                     )
-            export_regions(
+            return export_regions(
                 self.model,
                 self.to_geopandas(level=level, threshold=threshold),
                 path,
@@ -1306,12 +1317,11 @@ class Release:
                 threshold=threshold,
                 overwrite=overwrite,
             )
-            return
         if self.levels and level is not None:
             raise ParameterError(
                 f"level must be left out if output is a raster, got {level!r}; size sets its cells"
             )
-        export_release(
+        return export_release(
             self.model,
             path,
             cells=cells,

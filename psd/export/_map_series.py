@@ -19,8 +19,10 @@ from psd.export._maps import (
     draw_scale_bar,
     fill_cells,
     frame_map,
+    named_rows,
     shown_values,
     title_of,
+    view_of,
 )
 from psd.query.reliability import Threshold, reliability_limits
 
@@ -81,19 +83,20 @@ def draw_series(
         layout="compressed",
         squeeze=False,
     )
-    tables = list(cells.values())
+    tables = [table[named_rows(table)] for table in cells.values()]
+    view = view_of(model.domain, tables[0], next(iter(cells.values())))
     values = np.concatenate([shown_values(table, kind) for table in tables])
     areas = np.concatenate([shapely.area(table.geometry.to_numpy()) for table in tables])
     classes = classes_of(model, kind, values, areas).recoloured(cmap)
-    for axes, (name, table) in zip(grid.flat, cells.items(), strict=False):
+    for axes, name, table in zip(grid.flat, cells, tables, strict=False):
         shown = fill_cells(axes, table, kind, classes)
-        frame_map(axes, model.domain, outline)
+        frame_map(axes, view, outline)
         axes.set_title(name, fontsize=9)
     for axes in grid.flat:
         axes.set(xticks=[], yticks=[], xlabel="", ylabel="")
     for axes in grid.flat[len(cells) :]:
         axes.set_axis_off()
-    draw_scale_bar(grid[-1, 0], model.domain, below=_BELOW)
+    draw_scale_bar(grid[-1, 0], view, below=_BELOW)
     add_key(figure, grid, shown, classes, kind, reliability_limits(threshold))
     figure.suptitle(title_of(model, kind, guarantee), fontsize=10)
     return figure

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import shapely
+from numpy.typing import NDArray
 
 from psd._util.colours import RELIABILITY, RELIABILITY_LEVELS, class_breaks, class_colours
 from psd._util.extras import require_matplotlib
 from psd._util.fields import choice
 from psd.errors import ParameterError
 from psd.query.reliability import QUALITIES, Limits, Threshold, reliability_limits
+from psd.space.crs import axis_labels
 from psd.space.ground_areas import area_unit, east_west_scale, ground_width
+from psd.space.region_frame import ELSEWHERE
 from psd.space.shape_transforms import transform_table
 
 if TYPE_CHECKING:
@@ -35,14 +38,22 @@ __all__ = [
     "draw_scale_bar",
     "fill_cells",
     "frame_map",
+    "named_rows",
     "shown_values",
     "title_of",
+    "view_of",
 ]
 
 KINDS = ("density", "estimate", "relative_error", "reliable", "quality")
 
 # Points between a map and its scale bar, under the labels of the axis.
 _BELOW_LABELS = 34
+
+# Rim around the named regions, in their larger side.
+_RIM = 0.03
+
+# A part of a domain has none of its steps.
+_NO_STEPS: dict[str, Any] = {"coordinate_resolution": None, "min_cell": None}
 
 # Letters of a line of the title.
 _LINE = 70
@@ -155,22 +166,46 @@ def draw_release(
         from matplotlib import pyplot
 
         _, axes = pyplot.subplots(figsize=(7, 5.5), layout="compressed")
-    areas = shapely.area(cells.geometry.to_numpy())
-    classes = classes_of(model, kind, shown_values(cells, kind), areas).recoloured(cmap)
-    shown = fill_cells(axes, cells, kind, classes)
+    named = cells[named_rows(cells)]
+    areas = shapely.area(named.geometry.to_numpy())
+    classes = classes_of(model, kind, shown_values(named, kind), areas).recoloured(cmap)
+    shown = fill_cells(axes, named, kind, classes)
     add_key(axes.figure, axes, shown, classes, kind, reliability_limits(threshold))
-    frame_map(axes, model.domain, outline)
-    geographic = model.domain.geographic
+    view = view_of(model.domain, named, cells)
+    frame_map(axes, view, outline)
+    xlabel, ylabel = axis_labels(model.domain.crs)
     axes.set(
-        xlabel="longitude (degrees)" if geographic else "x",
-        ylabel="latitude (degrees)" if geographic else "y",
+        xlabel=xlabel,
+        ylabel=ylabel,
         title=title_of(model, kind, model.record.guarantee_text),
     )
     axes.title.set_fontsize(10)
     axes.locator_params(nbins=5)
     axes.ticklabel_format(useOffset=False, style="plain")
-    draw_scale_bar(axes, model.domain, below=_BELOW_LABELS)
+    draw_scale_bar(axes, view, below=_BELOW_LABELS)
     return axes
+
+
+def named_rows(table: Any) -> NDArray[np.bool_]:
+    """Rows that a map shows in classes: all but the region of what lies in no other one.
+
+    Its area would take most of the classes, and leave one colour for all others.
+    """
+    if "cell" in table or "id" not in table:
+        return np.ones(len(table), bool)
+    named: NDArray[np.bool_] = (table["id"] != ELSEWHERE).to_numpy(bool)
+    return named if named.any() else ~named
+
+
+def view_of(domain: Domain, named: Any, every: Any) -> Domain:
+    """Part of a domain that a map shows first: all of it, or what `named_rows` fill, with a rim."""
+    if len(named) == len(every):
+        return domain
+    sides = np.array(named.total_bounds)
+    rim = _RIM * (sides[2:] - sides[:2]).max()
+    low = np.maximum(sides[:2] - rim, domain.bounds[:2])
+    high = np.minimum(sides[2:] + rim, domain.bounds[2:])
+    return replace(domain, bounds=(*low.tolist(), *high.tolist()), **_NO_STEPS)
 
 
 def frame_map(axes: Axes, domain: Domain, outline: Any) -> None:

@@ -56,8 +56,8 @@ def export_regions(
     unreliable: str,
     threshold: Threshold,
     overwrite: bool,
-) -> None:
-    """Write the table of a level; see `Release.export`."""
+) -> int:
+    """Write the table of a level; number of rows left out; see `Release.export`."""
     limits = check_treatment(unreliable, threshold)
     writer = find_format(path)
     if is_raster(writer) or is_database(writer):
@@ -83,3 +83,4 @@ def export_regions(
         metadata=stated,
         overwrite=overwrite,
     )
+    return len(regions) - len(table)

@@ -59,8 +59,8 @@ def export_release(
     table: str | None = None,
     digest: str = "",
     overwrite: bool = False,
-) -> None:
-    """Write the cells of a release; see `Release.export`.
+) -> int:
+    """Write the cells of a release; number of those left out; see `Release.export`.
 
     Parameters
     ----------
@@ -89,9 +89,9 @@ def export_release(
         "unreliable": unreliable,
     }
     if is_database(writer):
-        rows = _cells_of(model, choices, tags)
+        rows, dropped = _cells_of(model, choices, tags)
         writer.write_database(rows, path, table=table, tags=tags, overwrite=overwrite)
-        return
+        return dropped
     if table is not None:
         raise ParameterError(
             f"table must be left out unless output is postgresql://..., got {table!r}; output is "
@@ -101,11 +101,15 @@ def export_release(
         try:
             if is_raster(writer):
                 only = {} if band is None else {"band": band}
-                writer.write_raster(_raster_of(model, choices), target, tags, **only)
+                raster = _raster_of(model, choices)
+                dropped = int(np.isnan(raster.count).sum())
+                writer.write_raster(raster, target, tags, **only)
             else:
-                writer.write(_cells_of(model, choices, tags), target)
+                rows, dropped = _cells_of(model, choices, tags)
+                writer.write(rows, target)
         except RuntimeError as error:  # what GDAL's writers raise
             raise WriteError(f"cannot write {path}: {error}") from None
+    return dropped
 
 
 def _check_choices(writer: ModuleType, model: CountModel, choices: _Choices) -> None:
@@ -157,10 +161,13 @@ def _check_crs(fixed: str | None, writer: ModuleType, model: CountModel, crs: An
         )
 
 
-def _cells_of(model: CountModel, choices: _Choices, tags: dict[str, str]) -> geopandas.GeoDataFrame:
-    """Table of cells, in its CRS, with its metadata."""
-    cells = cells_table(model, choices.cells, level=choices.level, threshold=choices.threshold)
-    cells = treat_unreliable(cells, choices.unreliable, choices.threshold)
+def _cells_of(
+    model: CountModel, choices: _Choices, tags: dict[str, str]
+) -> tuple[geopandas.GeoDataFrame, int]:
+    """Table of cells, in its CRS, with its metadata; and how many are left out."""
+    every = cells_table(model, choices.cells, level=choices.level, threshold=choices.threshold)
+    cells = treat_unreliable(every, choices.unreliable, choices.threshold)
+    dropped = len(every) - len(cells)
     if choices.crs is not None:
         cells = transform_table(cells, choices.crs)
     counted = "users" if model.record.unit.weight else "records"
@@ -169,7 +176,7 @@ def _cells_of(model: CountModel, choices: _Choices, tags: dict[str, str]) -> geo
         **tags,
         "density_unit": f"{counted} per {area_unit(model.domain)}",
     }
-    return cells
+    return cells, dropped
 
 
 def _raster_of(model: CountModel, choices: _Choices) -> Raster:

@@ -11,6 +11,8 @@ import numpy as np
 import shapely
 
 from psd._util.colours import RELIABILITY, RELIABILITY_LEVELS, class_breaks, class_colours
+from psd.export._maps import named_rows
+from psd.space.region_frame import ELSEWHERE
 
 if TYPE_CHECKING:
     import geopandas
@@ -45,11 +47,15 @@ def layer_styles(table: geopandas.GeoDataFrame) -> list[Style]:
     if column not in table:
         column, unit = "estimate", _counted(table.attrs)
     if column in table and len(table):
-        values = table[column].to_numpy(np.float64)
-        breaks = class_breaks(values, shapely.area(table.geometry.to_numpy()))
+        named = table[named_rows(table)]
+        values = named[column].to_numpy(np.float64)
+        breaks = class_breaks(values, shapely.area(named.geometry.to_numpy()))
         top = float(np.nanmax(values, initial=1.0))
+        # What has no value has no symbol.
+        is_named = f"\"id\" = '{ELSEWHERE}'"
+        shown = column if len(named) == len(table) else f'if({is_named}, NULL, "{column}")'
         qml = _graduated(
-            column, [0.0, *breaks, top], class_colours(len(breaks) + 1), unit, outlined=outlined
+            shown, [0.0, *breaks, top], class_colours(len(breaks) + 1), unit, outlined=outlined
         )
         styles.append(Style(name=f"{column} ({unit})"[:30], description=unit, qml=qml))
     if "relative_error" in table:
@@ -83,8 +89,11 @@ def _graduated(
         label = _label(low, high, last=last, percent=percent)
         if unit and number == 0:
             label = f"{label} {unit}"
+        # QGIS takes the first class that holds a number. One between two classes belongs to the
+        # upper one, as on other maps; a relative error to the lower one, of which it is the limit.
+        beyond = 1e-9 if last else 0.0 if percent else -1e-12
         ranges.append(
-            f'<range lower="{lowest:.15g}" upper="{high * (1 + 1e-9) if last else high:.15g}" '
+            f'<range lower="{lowest:.15g}" upper="{high * (1 + beyond):.15g}" '
             f'label={quoteattr(label)} symbol="{number}" render="true"/>'
         )
         symbols.append(_symbol(number, colour, outlined=outlined))

@@ -12,10 +12,11 @@ import numpy as np
 import shapely
 from pyproj import CRS
 
+from psd._util.extras import install_text
 from psd._util.fields import choice
 from psd.errors import MissingExtraError
 from psd.export._gdal import finite_errors
-from psd.export._maps import KINDS, classes_of, shown_values
+from psd.export._maps import KINDS, classes_of, named_rows, shown_values
 from psd.space.shape_transforms import transform_table
 from psd.statistics.raster import density_raster
 
@@ -42,6 +43,8 @@ _SHOWN = (
     "quality",
 )
 """What an interactive map says of a cell or an area."""
+
+_NO_CLASS = "#e9edf2"
 
 
 def html_of(model: CountModel, *, picture: bool = True) -> str:
@@ -94,19 +97,22 @@ def explore_release(
         from branca.colormap import StepColormap
     except ImportError:
         raise MissingExtraError(
-            "an interactive map needs folium; install it with pip install "
-            "'psd-publisher[explore]', or open an export (.gpkg) in QGIS",
+            f"an interactive map needs folium; {install_text('explore')}, or open an export "
+            "(.gpkg) in QGIS",
             extra="explore",
         ) from None
-    values = shown_values(cells, kind)
+    values, is_named = shown_values(cells, kind), named_rows(cells)
     areas = shapely.area(cells.geometry.to_numpy())
-    classes = classes_of(model, kind, values, areas)
+    classes = classes_of(model, kind, values[is_named], areas[is_named])
     number = np.digitize(values, classes.edges[1:-1])
     names = [name for name in _SHOWN if name in cells]
     shown = finite_errors(cells[[*names, cells.geometry.name]])
     shown = transform_table(shown, "EPSG:4326").round(3)
-    shown["colour"] = [classes.colours[each] for each in number]
-    west, south, east, north = (float(side) for side in shown.total_bounds)
+    shown["colour"] = [
+        classes.colours[each] if named else _NO_CLASS
+        for each, named in zip(number, is_named, strict=True)
+    ]
+    west, south, east, north = (float(side) for side in shown[is_named].total_bounds)
     drawn = folium.Map(tiles=tiles)
     drawn.fit_bounds([[south, west], [north, east]])
     folium.GeoJson(
@@ -138,7 +144,7 @@ def to_xarray(
         import xarray
     except ImportError:
         raise MissingExtraError(
-            "a dataset needs xarray; install it with pip install 'psd-publisher[xarray]'",
+            f"a dataset needs xarray; {install_text('xarray')}",
             extra="xarray",
         ) from None
     raster = density_raster(model, columns, rows)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psd._util.colours import class_breaks, class_colours
+from psd._util.extras import install_text
 from psd.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -46,8 +47,8 @@ def write_raster(
         from rasterio.io import MemoryFile
     except ImportError:
         raise MissingExtraError(
-            f"output {path.name} needs rasterio; install psd-publisher[raster], or write an array "
-            "(.npy)",
+            f"output {path.name} needs rasterio; {install_text('raster')}, or write an "
+            "array (.npy)",
             extra="raster",
         ) from None
     rows, columns = raster.count.shape

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from psd._util.column_kinds import held_columns, plain_values
+from psd._util.extras import install_text
 from psd.errors import MissingExtraError
 from psd.export._gdal import finite_errors
 from psd.export._plain import plain_columns
@@ -24,6 +25,17 @@ FIXED_CRS = "release"
 
 # What XML cannot hold, and what would be read as an escape.
 _ESCAPED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]|_(?=x[0-9A-Fa-f]{4}_)")
+
+# How a spreadsheet shows numbers; what it holds has all digits.
+_COUNT, _SHARE = "#,##0.0", '[>10]"above 1,000%";0.0%'
+_FORMATS = {
+    **dict.fromkeys(("estimate", "perturbation_error", "nonuniformity_error", "error"), _COUNT),
+    **dict.fromkeys(("lower", "upper", "ring", "ring_error", "ring_lower", "ring_upper"), _COUNT),
+    **dict.fromkeys(("joint_lower", "joint_upper"), _COUNT),
+    "density": "#,##0.00",
+    **{f"relative{part}_error": _SHARE for part in ("", "_perturbation", "_nonuniformity")},
+    "threshold": "0.0%",
+}
 
 # Wide enough for the headings, which are longer than most numbers.
 _WIDEST = 40
@@ -45,8 +57,7 @@ def write(table: geopandas.GeoDataFrame, path: Path) -> None:
         from openpyxl.styles import Font
     except ImportError:
         raise MissingExtraError(
-            f"output {path.name} needs openpyxl; install psd-publisher[xlsx], or write a table "
-            "(.csv)",
+            f"output {path.name} needs openpyxl; {install_text('xlsx')}, or write a table (.csv)",
             extra="xlsx",
         ) from None
     plain = held_columns(plain_columns(finite_errors(table)), "xlsx")
@@ -55,6 +66,9 @@ def write(table: geopandas.GeoDataFrame, path: Path) -> None:
     sheet = book.active
     sheet.title = str(table.attrs.get("content", "cells"))
     _fill(sheet, [list(plain.columns), *zip(*columns, strict=True)])
+    for column, name in zip(sheet.iter_cols(min_row=2), plain.columns, strict=True):
+        for cell in column if name in _FORMATS else ():
+            cell.number_format = _FORMATS[name]
     for cell in sheet[1]:
         cell.font = Font(bold=True)
         sheet.column_dimensions[cell.column_letter].width = min(len(str(cell.value)) + 3, _WIDEST)

@@ -22,6 +22,7 @@ from psd.space.shape_transforms import half_turn, seam_longitude
 __all__ = ["bounds_from_file", "bounds_from_text", "transform_bounds"]
 
 _NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+", re.ASCII)
 _BOX = re.compile(rf"\[?\s*({_NUMBER}(?:(?:\s*,\s*|\s+){_NUMBER}){{3}})\s*\]?")
 
 # Steps to which transformed sides are moved outward, in degrees and in units of other CRS. Versions
@@ -62,9 +63,10 @@ def bounds_from_file(path: str, crs: str) -> Bounds:
     """
     file = Path(file_of(path))
     if not (file.exists() or re.fullmatch(r"\.[A-Za-z]\w*", file.suffix)):
+        comma = "; write a decimal point, as in 126.4" if _COMMA.fullmatch(path) else ""
         raise ParameterError(
             "bounds must be west, south, east and north, a file of polygons, area-of-use or "
-            f"private, got {path[:80]!r}",
+            f"private, got {path[:80]!r}{comma}",
             name="bounds",
         )
     polygons = read_polygons(Path(path), "bounds")

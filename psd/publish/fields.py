@@ -678,7 +678,7 @@ FIELDS: Final = (
           help="Analyst who is charged; must be given if the dataset has caps."),
     Field(name="report_private", group="Private output", private=True, form="", parse=_parse_flag,
           is_argument=False,
-          help="Print PRIVATE numbers of records to stderr."),
+          help="Print PRIVATE numbers of records to stderr; with --dry-run, nothing is drawn."),
     Field(name="keep_tally", group="Private output", private=True, form="FILE", parse=_parse_file,
           is_argument=False,
           help="Write the PRIVATE exact tally, for `psd check evaluate`; only its owner may read "

@@ -19,6 +19,10 @@ def _ignore_report(_: object) -> None:
     """Do nothing."""
 
 
+def _ignore_numbers(_done: int, _all: int) -> None:
+    """Do nothing."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Observer:
     """Functions that a build calls.
@@ -28,6 +32,9 @@ class Observer:
     progress : callable
         Called with the name of each stage; the names depend on no data. By default they are logged
         as INFO under the name ``psd``.
+    slices_done : callable
+        Called with the numbers of time slices that are drawn and of all, both public; for a screen,
+        since a log would keep when each was drawn.
     private_report : callable
         Called with the PRIVATE numbers of records read, outside and dropped. A caller that shows
         them must mark them as private.
@@ -42,6 +49,7 @@ class Observer:
     """
 
     progress: Callable[[str], None] = log_stage
+    slices_done: Callable[[int, int], None] = _ignore_numbers
     private_report: Callable[[dict[str, int]], None] = _ignore_report
     private_fault: Callable[[str], None] = _ignore_report
     private_copy: Callable[[str], None] = refuse_copy

@@ -8,10 +8,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from psd._util.instances import check_instance, refuse_class
+from psd.curator.private_bounds import PrivateBounds
 from psd.errors import InputDataError
 from psd.ingest.sources import resolve_inputs
 from psd.ledger.account import Account
@@ -21,7 +24,7 @@ from psd.publish.charging import PendingCharge
 from psd.publish.count_inputs import CountInput, RecordInput, count_input
 from psd.publish.drawing import draw_release
 from psd.publish.fields import public_files
-from psd.publish.insecure import refuse_paid
+from psd.publish.insecure import SeededSampler, refuse_paid
 from psd.publish.observer import SILENT, Observer
 from psd.publish.public_inputs import PublicInputs, resolve_public_inputs
 from psd.publish.refusals import dry_run_method, mask_errors
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
     from psd.privacy.budget import Statement
     from psd.publish.count_rows import CountedRows
 
-__all__ = ["Draw", "answer", "publish"]
+__all__ = ["Draw", "answer", "publish", "report_reading"]
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -119,7 +122,7 @@ def publish(
     return answer(
         request,
         data,
-        _draw,
+        partial(_draw, on_slice=observer.slices_done),
         engine=engine,
         memory=memory,
         account=account,
@@ -204,6 +207,51 @@ def answer(
     return mask_errors(count_and_draw, observer, charge=pending.charge_fault)
 
 
+def report_reading(
+    request: BuildRequest,
+    data: Any,
+    *,
+    engine: Engine | None = None,
+    memory: str | int | None = None,
+    withholds: bool,
+    observer: Observer,
+) -> None:
+    """Read and count the records of a request for the private report alone.
+
+    Guarantees
+    ----------
+    - Nothing is drawn, charged, returned or kept. What was seen costs no epsilon, because nobody
+      but the holder of the data sees it; so it must not choose a parameter of a release.
+    - With ``withholds``, as for data of a ledger, a fault of the input goes to
+      ``observer.private_fault`` alone, and the call ends as any other.
+
+    Bounds that a build would estimate are the outer ones here, and a limit that it would choose is
+    the largest one.
+    """
+    source = count_input(data, engine=engine, memory=memory, on_copy=observer.private_copy)
+    request = source.complete(request)
+    inputs = _read_public_inputs(request)
+    domain = request.domain
+    if isinstance(domain, PrivateBounds):
+        domain = replace(domain.outer, lattice=domain.lattice)
+    request = replace(request, domain=domain, contribution_choice=None)
+
+    def count() -> None:
+        source.count(
+            request,
+            budget=Budget(request.loss),
+            sampler=SeededSampler(0),  # nothing is left that would ask it
+            boundary=inputs.boundary,
+            observer=observer,
+        )
+
+    if not withholds:
+        count()
+        return
+    with suppress(InputDataError):
+        mask_errors(count, observer)
+
+
 def _budget_of(
     request: BuildRequest,
     source: CountInput,
@@ -264,6 +312,8 @@ def _draw(
     inputs: PublicInputs,
     budget: Budget,
     sampler: Sampler,
+    *,
+    on_slice: Callable[[int, int], None],
 ) -> Release:
     """Draw the release of the counts, or the series of their slices."""
     scope = request.contribution_scope
@@ -281,4 +331,6 @@ def _draw(
     if request.slices is None:
         squared = squared_of(budget, common["unit"], scope, None)
         return draw_release(counted.tally, counted.domain, squared_sensitivity=squared, **common)
-    return draw_series(counted.tally, counted.domain, request.slices, scope=scope, **common)
+    return draw_series(
+        counted.tally, counted.domain, request.slices, scope=scope, on_slice=on_slice, **common
+    )

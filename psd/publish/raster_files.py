@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from psd._util.extras import install_text
 from psd.errors import DomainError, InputDataError, MissingExtraError, PsdError
 from psd.regions.files import refuse_pointers
 from psd.space.crs import parse_crs
@@ -89,8 +90,8 @@ def _read_image(path: Path, domain: Domain) -> tuple[NDArray[Any], Bounds]:
         from rasterio.errors import RasterioError
     except ImportError:
         raise MissingExtraError(
-            f"covariate {path} needs rasterio; install psd-publisher[raster], or give an array "
-            "(.npy) or an ASCII grid (.asc)",
+            f"covariate {path} needs rasterio; {install_text('raster')}, or give an "
+            "array (.npy) or an ASCII grid (.asc)",
             extra="raster",
         ) from None
     refuse_pointers(Path(path), "covariate")

@@ -11,6 +11,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
+from psd._util.fields import choices_text
 from psd._util.instances import check_instance, type_text
 from psd._util.toml_text import toml_text
 from psd._util.toml_values import read_toml, values_of
@@ -200,7 +201,8 @@ def parse_values(values: Mapping[str, Any], folder: Path | None = None) -> dict[
             continue
         if field.choices and value not in field.choices and field.name != "method":
             raise ParameterError(
-                f"{field.name} must be one of {', '.join(field.choices)}, got {str(value)[:80]!r}",
+                f"{field.name} must be one of {choices_text(field.choices)}, got "
+                f"{str(value)[:80]!r}",
                 name=field.name,
             )
         parsed[field.name] = field.parse(field.name, value, folder)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,6 +74,7 @@ def draw_series(
     budget: Budget,
     method: Decomposition,
     unit: PrivacyUnit,
+    on_slice: Callable[[int, int], None] | None = None,
     **common: Any,
 ) -> Release:
     """Draw the series of records that were tallied by slice.
@@ -97,6 +98,8 @@ def draw_series(
         How to cut space, the same for every slice. Public.
     unit : PrivacyUnit
         Unit of privacy. Public.
+    on_slice : callable, optional
+        Called after each slice with the numbers of slices that are drawn and of all.
     **common
         As in `psd.publish.drawing.draw_release`, the same for every slice.
 
@@ -136,8 +139,9 @@ def draw_series(
         raise ParameterError("slices must be those that the tally was counted with")
     budgets = slice_budgets(budget, len(slices), unit, scope)
     squared = squared_of(budget, unit, scope, slices)
-    releases = [
-        draw_release(
+    releases = []
+    for number, part in enumerate(budgets):
+        release = draw_release(
             slice_tally(counts, number),
             domain,
             budget=part,
@@ -146,8 +150,9 @@ def draw_series(
             squared_sensitivity=squared,
             **common,
         )
-        for number, part in enumerate(budgets)
-    ]
+        releases.append(release)
+        if on_slice is not None:
+            on_slice(len(releases), len(slices))
     # Not `Release.of`, which adds the epsilons: a record is in the tally of one slice only.
     records = tuple(release.model.record for release in releases)
     return Release(SeriesRecord(slices=slices, releases=records, scope=scope))

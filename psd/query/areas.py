@@ -9,19 +9,20 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.arrays import Floats
+from psd._util.arrays import Floats, Integers
+from psd._util.fields import choice
 from psd._util.instances import type_text
 from psd._util.layer_names import split_layer
 from psd.errors import ParameterError
 from psd.query.answer_table import COLUMNS, answer_columns, check_levels
-from psd.query.boxes import checked_totals, parse_boxes
+from psd.query.boxes import are_boxes_outside, checked_totals, parse_boxes
 from psd.query.region_nodes import NamedQueries, find_named_regions, union_traversal
 from psd.query.reliability import Threshold
 from psd.query.slice_sums import sum_over_slices
@@ -84,19 +85,46 @@ class Areas(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Outside:
+    """Areas outside the bounds: how many were left out, and which are answered by 0."""
+
+    skipped: int = 0
+    zero: NDArray[np.bool_] | None = None
+
+    def asked(self, size: int) -> NDArray[np.bool_]:
+        """Which of the areas are asked of the cells."""
+        return np.ones(size, bool) if self.zero is None else ~self.zero
+
+    def with_zeros(self, totals: QueryTotals, asked: NDArray[np.bool_]) -> QueryTotals:
+        """Totals of all areas: nothing was counted in the others, which is public."""
+        if self.zero is None:
+            return totals
+        spread = {field.name: np.zeros(len(asked)) for field in fields(QueryTotals)}
+        for name, values in spread.items():
+            values[asked] = getattr(totals, name)
+        return QueryTotals(**spread)
+
+
+_ALL_INSIDE = Outside()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BoxAreas:
     """Boxes in the CRS of the release, shape (n, 4), with their ids."""
 
     given: Any
     boxes: Floats
     ids: list[Any]
+    outside: Outside = _ALL_INSIDE
 
     def __len__(self) -> int:
         return len(self.boxes)
 
     def totals(self, index: QueryIndex) -> QueryTotals:
         """Totals; see `Areas`."""
-        return checked_totals(index, self.boxes, self.ids)
+        asked = self.outside.asked(len(self))
+        ids = [self.ids[number] for number in np.flatnonzero(asked)]
+        return self.outside.with_zeros(checked_totals(index, self.boxes[asked], ids), asked)
 
     def overlaps(self, model: CountModel) -> Regions:
         """What boxes have in common; see `Areas`."""
@@ -131,10 +159,16 @@ class BoxAreas:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PolygonAreas:
-    """Valid polygons in the CRS of the release; what the caller gave has a CRS."""
+    """Valid polygons in the CRS of the release; what the caller gave has a CRS.
+
+    Names are the caller's ids, for messages. Numbers are those of the rows where some are left out.
+    """
 
     given: Any
     polygons: NDArray[np.object_]
+    names: list[str] | None = None
+    numbers: Integers | None = None
+    outside: Outside = _ALL_INSIDE
 
     def __len__(self) -> int:
         return len(self.polygons)
@@ -143,7 +177,10 @@ class PolygonAreas:
         """Totals; see `Areas`."""
         from psd.query.polygons import polygon_totals
 
-        return polygon_totals(index.model, self.polygons)
+        asked = self.outside.asked(len(self))
+        names = self.names and [self.names[number] for number in np.flatnonzero(asked)]
+        totals = polygon_totals(index.model, self.polygons[asked], names)
+        return self.outside.with_zeros(totals, asked)
 
     def overlaps(self, model: CountModel) -> Regions:
         """What polygons have in common; see `Areas`."""
@@ -157,7 +194,7 @@ class PolygonAreas:
 
     def labels(self) -> Any:
         """1, 2, ..., for polygons have no ids but those in the caller's columns."""
-        return np.arange(1, len(self) + 1)
+        return np.arange(1, len(self) + 1) if self.numbers is None else self.numbers
 
     def table(self, columns: Mapping[str, Any]) -> pandas.DataFrame:
         """Answers beside a table or a series of geometries, or with ids 1, 2, ..."""
@@ -270,6 +307,7 @@ def read_areas(
     level: int | str | None = None,
     column: str | None = None,
     crs: Any = None,
+    outside: str = "refuse",
 ) -> Areas:
     """Read what a caller asks about; the arguments are those of `Release.query`.
 
@@ -285,6 +323,8 @@ def read_areas(
         Column of a table with ids of regions.
     crs : any CRS that pyproj understands, optional
         Of polygons that state none.
+    outside : {"refuse", "skip", "zero"}
+        What areas outside the bounds are.
 
     Raises
     ------
@@ -301,20 +341,36 @@ def read_areas(
     path = _file_name(given, tree, level)
     if path is not None:
         given = _read_file(path, crs, is_table=column is not None)
+    choice("refuse", "skip", "zero")("outside", outside)
     if given is None or column is not None or _are_names(given, tree, level):
+        if outside != "refuse":
+            raise ParameterError(
+                f"outside must be left out with regions by name, got {outside!r}; they are in the "
+                "bounds"
+            )
         return _named_areas(given, tree, level, column)
     if level is not None:
         raise ParameterError(
             f"level must be left out unless areas are regions by name, got {str(level)[:80]!r}"
         )
     if is_region(given):
-        return _polygon_areas(given, domain, crs)
+        return _polygon_areas(given, domain, crs, outside)
     check_box_crs(crs, domain)
     boxes, ids = parse_boxes(given)
-    return BoxAreas(given=given, boxes=boxes, ids=ids)
+    if outside == "refuse":
+        return BoxAreas(given=given, boxes=boxes, ids=ids)
+    lost = are_boxes_outside(boxes, domain)
+    if outside == "zero":
+        return BoxAreas(given=given, boxes=boxes, ids=ids, outside=Outside(zero=lost))
+    return BoxAreas(
+        given=given[~lost] if hasattr(given, "columns") else given,
+        boxes=boxes[~lost],
+        ids=[ids[number] for number in np.flatnonzero(~lost)],
+        outside=Outside(skipped=int(lost.sum())),
+    )
 
 
-def _polygon_areas(given: Any, domain: Domain, crs: Any) -> PolygonAreas:
+def _polygon_areas(given: Any, domain: Domain, crs: Any, outside: str) -> PolygonAreas:
     """Polygons; one shapely geometry without an SRID is in the CRS of the release."""
     import geopandas as gpd
     import shapely
@@ -327,7 +383,33 @@ def _polygon_areas(given: Any, domain: Domain, crs: Any) -> PolygonAreas:
         given = given.set_geometry(shapes)
     elif isinstance(given, gpd.GeoSeries):
         given = shapes
-    return PolygonAreas(given=given, polygons=to_release_crs(shapes, domain))
+    names = _names_of(given)
+    polygons = to_release_crs(shapes, domain, names=names)
+    if outside == "refuse":
+        return PolygonAreas(given=given, polygons=polygons, names=names)
+    from psd.query.polygons import are_outside
+
+    lost = are_outside(polygons, domain)
+    if outside == "zero":
+        return PolygonAreas(given=given, polygons=polygons, names=names, outside=Outside(zero=lost))
+    kept = np.flatnonzero(~lost)
+    return PolygonAreas(
+        given=given[~lost] if isinstance(given, gpd.GeoDataFrame | gpd.GeoSeries) else given,
+        polygons=polygons[kept],
+        names=names and [names[number] for number in kept],
+        numbers=kept + 1,
+        outside=Outside(skipped=int(lost.sum())),
+    )
+
+
+def _names_of(given: Any) -> list[str] | None:
+    """The caller's ids: a column ``id``, else texts of which no two are equal."""
+    from psd._util.column_kinds import kind_of
+
+    columns = [name for name in getattr(given, "columns", ()) if name != given.geometry.name]
+    ids = [name for name in columns if str(name).lower() == "id"]
+    texts = [name for name in columns if kind_of(given[name]) == "text" and given[name].is_unique]
+    return given[(ids or texts)[0]].astype(str).tolist() if ids or texts else None
 
 
 def _named_areas(given: Any, tree: Tree, level: int | str | None, column: str | None) -> NamedAreas:

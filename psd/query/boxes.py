@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from psd.space.domain import Domain
 
 __all__ = [
+    "are_boxes_outside",
     "box_estimates",
     "box_totals",
     "checked_totals",
@@ -82,13 +83,20 @@ def _as_numbers(values: Any) -> NDArray[np.float64]:
         ) from None
 
 
+def are_boxes_outside(boxes: NDArray[np.float64], domain: Domain) -> NDArray[np.bool_]:
+    """Which boxes have no area in common with a domain."""
+    low, high = np.array(domain.bounds[:2]), np.array(domain.bounds[2:])
+    lost: NDArray[np.bool_] = np.any((boxes[:, :2] >= high) | (boxes[:, 2:] <= low), axis=1)
+    return lost
+
+
 def _check_boxes(domain: Domain, boxes: NDArray[np.float64], ids: list[Any]) -> None:
     """Refuse boxes that have no area, lie outside the domain or go on at its other end.
 
     The first one is named. A box has one part in the plane of the release. In degrees, what it has
     beyond longitude 180 lies at the other end of the world, where it may have been counted.
     """
-    west, south, east, north = domain.bounds
+    west, _, east, _ = domain.bounds
     across, goes_on = "", np.zeros(len(boxes), bool)
     if domain.geographic:
         across = "; split it into two boxes if it crosses the antimeridian"
@@ -104,11 +112,9 @@ def _check_boxes(domain: Domain, boxes: NDArray[np.float64], ids: list[Any]) -> 
         ),
         "must have its south below its north; the order is west south east north": boxes[:, 1]
         >= boxes[:, 3],
-        f"lies outside the bounds {domain.bounds} of the release, where nothing was counted": (
-            (boxes[:, 0] >= east)
-            | (boxes[:, 2] <= west)
-            | (boxes[:, 1] >= north)
-            | (boxes[:, 3] <= south)
+        f"lies outside the bounds {domain.bounds} of the release, where nothing was counted; "
+        'remove it, or ask a query with outside="skip" or outside="zero"': (
+            are_boxes_outside(boxes, domain)
         ),
         "goes on beyond longitude 180, at the other end of the release; split it there into two "
         "boxes, or ask for it as a polygon": goes_on,

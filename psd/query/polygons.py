@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,13 +17,15 @@ from psd.query.region_unions import with_unions
 from psd.query.totals import QueryTotals, concatenate, query_totals
 from psd.query.traversal import Fraction, Traversal, traverse
 from psd.space.polygon_areas import clip_outlines, divide_outlines
-from psd.space.region_checks import outline_lengths
+from psd.space.region_checks import outline_lengths, region_text
 from psd.space.region_tree import RegionTree
 
 if TYPE_CHECKING:
     from psd.estimation.model import CountModel
+    from psd.space.domain import Domain
 
 __all__ = [
+    "are_outside",
     "outline_sides",
     "polygon_fraction",
     "polygon_totals",
@@ -34,7 +37,9 @@ _POLYGONS_PER_BATCH = 256
 _SIDES = 2**19
 
 
-def polygon_totals(model: CountModel, shapes: NDArray[np.object_]) -> QueryTotals:
+def polygon_totals(
+    model: CountModel, shapes: NDArray[np.object_], names: Sequence[str] | None = None
+) -> QueryTotals:
     """Query totals of polygons.
 
     Parameters
@@ -43,6 +48,8 @@ def polygon_totals(model: CountModel, shapes: NDArray[np.object_]) -> QueryTotal
         Of the release.
     shapes : ndarray of geometries, shape (m,)
         Valid polygons and multi-polygons in the CRS of the release.
+    names : sequence of str, optional
+        The caller's ids, for messages; numbers from 1 by default.
 
     Raises
     ------
@@ -50,7 +57,14 @@ def polygon_totals(model: CountModel, shapes: NDArray[np.object_]) -> QueryTotal
         If one lies outside the domain.
     """
     chunks = _split_batches(model, shapes)
-    _check_inside(model, chunks)
+    outside = np.concatenate([np.empty(0, bool), *(are_outside(c, model.domain) for c in chunks)])
+    if outside.any():
+        raise ParameterError(
+            f"{region_text(int(np.argmax(outside)), names)} lies outside the bounds "
+            f"{model.domain.bounds} of the release, where nothing was counted "
+            f"({int(outside.sum()):,} of {len(shapes):,} do); remove it, or ask a query with "
+            'outside="skip" or outside="zero"'
+        )
     return concatenate(
         [
             query_totals(model, traverse_polygons(model, chunk), sides=outline_sides(model, chunk))
@@ -75,19 +89,11 @@ def _split_batches(model: CountModel, shapes: NDArray[np.object_]) -> list[NDArr
     return [chunk for chunk in np.split(shapes, np.flatnonzero(np.diff(part)) + 1) if len(chunk)]
 
 
-def _check_inside(model: CountModel, chunks: list[NDArray[np.object_]]) -> None:
-    """Refuse shapes that have no area in common with the domain."""
-    bounds = np.array([model.domain.bounds])
-    number = 1
-    for chunk in chunks:
-        clipped = clip_outlines(chunk, np.repeat(bounds, len(chunk), axis=0))
-        outside = ~clipped.cut & (clipped.fraction == 0)
-        if outside.any():
-            raise ParameterError(
-                f"region {number + int(np.argmax(outside))} lies outside the bounds "
-                f"{model.domain.bounds} of the release, where nothing was counted"
-            )
-        number += len(chunk)
+def are_outside(shapes: NDArray[np.object_], domain: Domain) -> NDArray[np.bool_]:
+    """Which shapes have no area in common with a domain."""
+    clipped = clip_outlines(shapes, np.repeat([domain.bounds], len(shapes), axis=0))
+    lost: NDArray[np.bool_] = ~clipped.cut & (clipped.fraction == 0)
+    return lost
 
 
 def traverse_polygons(model: CountModel, shapes: NDArray[np.object_]) -> Traversal:

@@ -12,6 +12,7 @@ References
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -30,6 +31,7 @@ __all__ = [
     "Reliability",
     "Threshold",
     "judge_estimates",
+    "relative_text",
     "relative_to",
     "reliability_limits",
 ]
@@ -42,6 +44,9 @@ RELATIVE_RULE = (
     "formats that have no infinity"
 )
 """What a relative error is, for people who read a file without this library."""
+
+# An estimate of almost 0 has an error of any size in percent, whose digits say nothing.
+_LARGEST_SHOWN = 10
 
 Threshold: TypeAlias = float | tuple[float, float]
 """Largest relative error of a reliable estimate; or of a good one, and of a reliable one."""
@@ -154,6 +159,21 @@ def relative_to(estimate: Floats, error: Floats) -> Floats:
     with np.errstate(over="ignore"):  # of an estimate that is almost 0
         np.divide(error, estimate, out=relative, where=positive)
     return relative
+
+
+def relative_text(relative: float, digits: int = 3) -> str:
+    """A relative error for people: in percent, of so many digits; above 1,000 % it says no more.
+
+    Examples
+    --------
+    >>> [relative_text(value) for value in (0.0014, 0.12345, 7.3125, 369714453.7, np.inf)]
+    ['0.14%', '12.3%', '731%', 'above 1,000%', 'infinite']
+    """
+    if math.isinf(relative):
+        return "infinite"
+    if relative > _LARGEST_SHOWN:
+        return f"above {_LARGEST_SHOWN:,.0%}"
+    return f"{float(f'{100 * relative:.{digits}g}'):,g}%"
 
 
 def judge_estimates(relative: Floats, lower: Floats, limits: Limits) -> Reliability:

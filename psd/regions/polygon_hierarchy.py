@@ -17,6 +17,7 @@ from psd.regions.parents import order_levels, parents_by_area, parents_by_column
 from psd.space.domain import Domain
 from psd.space.even_odd import EdgeIndex
 from psd.space.region_checks import to_release_crs
+from psd.space.region_frame import ELSEWHERE
 
 if TYPE_CHECKING:
     import geopandas
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     from psd.space.boundary import Boundary
 
 __all__ = ["ELSEWHERE", "MAX_POLYGONS", "hierarchy_from_polygons"]
-
-ELSEWHERE = "elsewhere"
-"""Id of the region of what lies in no other one, in each level."""
 
 MAX_POLYGONS = 2**18
 """Limit of the polygons of the lowest level."""

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from psd._util.atomic_write import check_free, check_targets, write_file
+from psd._util.extras import install_text
 from psd._util.strict_json import strict_json
 from psd.errors import MissingExtraError, ParameterError, ReleaseFormatError, WriteError
 from psd.release.file import read_release
@@ -326,7 +327,7 @@ def _import_ed25519() -> Any:
         from cryptography.hazmat.primitives.asymmetric import ed25519
     except ImportError:
         raise MissingExtraError(
-            "signatures need cryptography; install psd-publisher[sign]",
+            f"signatures need cryptography; {install_text('sign')}",
             extra="sign",
         ) from None
     return ed25519

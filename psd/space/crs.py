@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyproj import CRS
 
 __all__ = [
+    "axis_labels",
     "beyond_world",
     "check_plane_crs",
     "explain_proj_errors",
@@ -40,6 +41,13 @@ _DEGREES = "EPSG:4326"
 
 # Names of the empty grid, which shifts nothing.
 _NULL = ("null", "@null")
+
+
+# Names of units, as they are read on an axis; others stand as the CRS has them.
+_UNITS = {
+    "degree": "degrees", "metre": "metres", "meter": "metres", "kilometre": "km", "grad": "grads",
+    "foot": "feet", "US survey foot": "US survey feet",
+}  # fmt: skip
 
 
 def parse_crs(named: Any) -> CRS:
@@ -151,6 +159,22 @@ def offline() -> Iterator[None]:
 
 
 @cache
+def axis_labels(crs: str) -> tuple[str, str]:
+    """What x and y are, with their unit, for the axes of a map.
+
+    Examples
+    --------
+    >>> axis_labels("EPSG:4326"), axis_labels("EPSG:27700")
+    (('longitude (degrees)', 'latitude (degrees)'), ('x (metres)', 'y (metres)'))
+    """
+    parsed = parse_crs(crs)
+    names = ("longitude", "latitude") if parsed.is_geographic else ("x", "y")
+    units = [_UNITS.get(axis.unit_name, axis.unit_name) for axis in parsed.axis_info[:2]]
+    if len(set(units)) != 1 or not units[0]:
+        return names
+    return f"{names[0]} ({units[0]})", f"{names[1]} ({units[0]})"
+
+
 def metres_per_unit(crs: str) -> float | None:
     """Length of a unit of the coordinates of a projected or local CRS; None without one.
 

@@ -5,6 +5,7 @@ Sizes are checked first, by counting alone, so that GEOS gets no polygon that ta
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +29,7 @@ __all__ = [
     "check_kinds",
     "check_sizes",
     "outline_lengths",
+    "region_text",
     "reproject",
     "to_release_crs",
 ]
@@ -53,8 +55,16 @@ _POLYGONS = (3, 6)
 _ADVICE = "repair it first (--repair of psd query, or shapely.make_valid)"
 
 
+def region_text(index: int, names: Sequence[str] | None = None) -> str:
+    """How a message names a region: by the caller's id, or by its number counted from 1."""
+    return f"region {index + 1}" if names is None else f"region {names[index][:80]!r}"
+
+
 def to_release_crs(
-    shapes: geopandas.GeoSeries, domain: Domain, advice: str = _ADVICE
+    shapes: geopandas.GeoSeries,
+    domain: Domain,
+    advice: str = _ADVICE,
+    names: Sequence[str] | None = None,
 ) -> NDArray[np.object_]:
     """Check shapes and reproject them to the CRS of the domain.
 
@@ -71,6 +81,8 @@ def to_release_crs(
         Of the release.
     advice : str
         What the message about a polygon that is not valid ends with.
+    names : sequence of str, optional
+        The caller's ids, for messages; numbers from 1 by default.
 
     Returns
     -------
@@ -93,16 +105,16 @@ def to_release_crs(
     import shapely
 
     original = np.asarray(shapes.array, dtype=object)
-    _check(original, advice=advice)
+    _check(original, names, advice=advice)
     moved = reproject(shapes, domain)
     finite = np.isfinite(shapely.bounds(moved)).all(axis=1)
     if not finite.all():
         raise DomainError(
-            f"region {_first(~finite)} cannot be expressed in {domain.crs}; "
+            f"{_first(~finite, names)} cannot be expressed in {domain.crs}; "
             + beyond_world(domain.crs)
         )
-    _check(moved, " in the CRS of the release")
-    _check_lengths(moved, domain)
+    _check(moved, names, " in the CRS of the release")
+    _check_lengths(moved, domain, names)
     return moved
 
 
@@ -133,14 +145,16 @@ def outline_lengths(shapes: NDArray[np.object_], domain: Domain) -> NDArray[np.f
     return sum_by(owner[1:][is_inside], length[is_inside], len(shapes))
 
 
-def _check_lengths(shapes: NDArray[np.object_], domain: Domain) -> None:
+def _check_lengths(
+    shapes: NDArray[np.object_], domain: Domain, names: Sequence[str] | None
+) -> None:
     """Refuse outlines that pass through too many cells."""
     lengths = outline_lengths(shapes, domain)
-    if (lengths > MAX_OUTLINE_LENGTHS).any():
-        number = _first(lengths > MAX_OUTLINE_LENGTHS)
+    is_long = lengths > MAX_OUTLINE_LENGTHS
+    if is_long.any():
         raise ParameterError(
-            f"region {number} must have an outline of at most {MAX_OUTLINE_LENGTHS:,} widths of "
-            f"the domain inside it, got {lengths[number - 1]:,.0f}; simplify it"
+            f"{_first(is_long, names)} must have an outline of at most {MAX_OUTLINE_LENGTHS:,} "
+            f"widths of the domain inside it, got {lengths[is_long.argmax()]:,.0f}; simplify it"
         )
 
 
@@ -158,20 +172,24 @@ def reproject(shapes: geopandas.GeoSeries, domain: Domain) -> NDArray[np.object_
         return transform_shapes(original, shapes.crs, domain.crs, tolerance, most=MAX_VERTICES)
 
 
-def _check(shapes: NDArray[np.object_], where: str = "", advice: str = _ADVICE) -> None:
+def _check(
+    shapes: NDArray[np.object_],
+    names: Sequence[str] | None,
+    where: str = "",
+    advice: str = _ADVICE,
+) -> None:
     """Refuse shapes that are not polygons, then large ones, then invalid ones."""
     import shapely
 
-    check_kinds(shapes)
-    check_sizes(shapes)
+    check_kinds(shapes, names)
+    check_sizes(shapes, names)
     invalid = ~shapely.is_valid(shapes)
     if invalid.any():
-        number = _first(invalid)
-        reason = shapely.is_valid_reason(shapes[number - 1])
-        raise ParameterError(f"region {number} is not valid{where} ({reason}); {advice}")
+        reason = shapely.is_valid_reason(shapes[invalid.argmax()])
+        raise ParameterError(f"{_first(invalid, names)} is not valid{where} ({reason}); {advice}")
 
 
-def check_kinds(shapes: NDArray[np.object_]) -> None:
+def check_kinds(shapes: NDArray[np.object_], names: Sequence[str] | None = None) -> None:
     """Refuse shapes that are not polygons, and empty ones.
 
     Raises
@@ -184,15 +202,15 @@ def check_kinds(shapes: NDArray[np.object_]) -> None:
     kinds = shapely.get_type_id(shapes)
     other = ~np.isin(kinds, _POLYGONS)
     if other.any():
-        shape = shapes[_first(other) - 1]
+        shape = shapes[other.argmax()]
         kind = "missing" if shape is None else shape.geom_type
-        raise ParameterError(f"region {_first(other)} must be a polygon, got {kind}")
+        raise ParameterError(f"{_first(other, names)} must be a polygon, got {kind}")
     empty = shapely.is_empty(shapes)
     if empty.any():
-        raise ParameterError(f"region {_first(empty)} must not be empty")
+        raise ParameterError(f"{_first(empty, names)} must not be empty")
 
 
-def check_sizes(shapes: NDArray[np.object_]) -> None:
+def check_sizes(shapes: NDArray[np.object_], names: Sequence[str] | None = None) -> None:
     """Refuse shapes that GEOS must not get: too many vertices or pairs of sides, or NaN.
 
     Raises
@@ -203,28 +221,28 @@ def check_sizes(shapes: NDArray[np.object_]) -> None:
     import shapely
 
     vertices = shapely.get_num_coordinates(shapes)
-    if (vertices > MAX_VERTICES).any():
-        number = _first(vertices > MAX_VERTICES)
+    is_large = vertices > MAX_VERTICES
+    if is_large.any():
         raise ParameterError(
-            f"region {number} must have at most {MAX_VERTICES:,} vertices, got "
-            f"{vertices[number - 1]:,}; simplify it, or divide it"
+            f"{_first(is_large, names)} must have at most {MAX_VERTICES:,} vertices, got "
+            f"{vertices[is_large.argmax()]:,}; simplify it, or divide it"
         )
     vertices_xy, owner = shapely.get_coordinates(shapes, return_index=True)
     lost = owner[~np.isfinite(vertices_xy).all(axis=1)]
     if len(lost):
-        raise ParameterError(f"region {lost[0] + 1} must have finite coordinates")
+        raise ParameterError(f"{region_text(int(lost[0]), names)} must have finite coordinates")
     for index in np.flatnonzero(vertices > _FEW_VERTICES):
-        _check_pairs(int(index) + 1, shapes[index])
+        _check_pairs(region_text(int(index), names), shapes[index])
 
 
-def _check_pairs(number: int, shape: Any) -> None:
+def _check_pairs(name: str, shape: Any) -> None:
     """Refuse a polygon with too many pairs of sides for GEOS."""
     import shapely
 
     pairs = _count_pairs(shape)
     if pairs > MAX_PAIRS:
         raise ParameterError(
-            f"region {number} must have at most {MAX_PAIRS:,} pairs of sides beside each other, "
+            f"{name} must have at most {MAX_PAIRS:,} pairs of sides beside each other, "
             f"got {pairs:,} of {shapely.get_num_coordinates(shape):,} vertices; simplify it, or "
             "divide it"
         )
@@ -248,6 +266,6 @@ def _overlaps(low: NDArray[np.float64], high: NDArray[np.float64]) -> int:
     return int(len(low) * (len(low) - 1) // 2 - ended.sum())
 
 
-def _first(is_faulty: NDArray[np.bool_]) -> int:
-    """Number of the first faulty region, counted from 1."""
-    return int(np.argmax(is_faulty)) + 1
+def _first(is_faulty: NDArray[np.bool_], names: Sequence[str] | None) -> str:
+    """How a message names the first faulty region."""
+    return region_text(int(np.argmax(is_faulty)), names)

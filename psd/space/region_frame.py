@@ -19,7 +19,10 @@ from psd._util.arrays import Floats, Integers, ranges
 from psd.errors import ParameterError
 from psd.space.box_tree import MAX_CHILDREN
 
-__all__ = ["NamedLevel", "RegionFrame", "Regions", "region_frame"]
+__all__ = ["ELSEWHERE", "NamedLevel", "RegionFrame", "Regions", "region_frame"]
+
+ELSEWHERE = "elsewhere"
+"""Id of the region of what lies in no other one, in each level."""
 
 
 class NamedLevel(Protocol):

@@ -60,7 +60,7 @@ def test_another_density_the_default_size_and_missing_rasterio(here, monkeypatch
     (here / "land.tif").write_bytes(b"II*\0")
     outcome = cli(*BUILD, "--overwrite", "--covariate", "land.tif")
     assert outcome.code == 7
-    assert "psd-publisher[raster]" in outcome.err
+    assert ".[raster]" in outcome.err
     passes(*BUILD, "--overwrite", "--covariate", polygons(here / "land.parquet.gpkg"))
     assert psd.load("r.psd.parquet").covariate.raster.shape == (1024, 1024)
 

@@ -23,6 +23,7 @@ def test_json_and_tables_hold_the_facts(release):
         "time_zone": "none",
         "bounds": [-4.0, -4.0, 5.0, 5.0],
         "crs": "EPSG:4326",
+        "place": "Ghana; middle 0.5 N 0.5 E",
         "lattice": [3, 3],
         "coordinate_resolution": "none",
         "min_cell": "none",

@@ -53,7 +53,7 @@ def test_create_register_status_history_verify(here):
     passes(f"ledger register city.ledger people {people}")
     passes(BUILD, *LEDGER[:3], "rows", "--analyst", "ann")
     rows, people = status()
-    empty = ("delta", "budget_rho", "spent_rho", "left_rho", "largest_pure", "raised")
+    empty = ("delta", "budget_rho", "spent_rho", "left_rho", "raised")
     assert {rows.pop(name) for name in (*empty, "left_of_caps")} == {""}
     assert rows == {
         "dataset": "rows",

@@ -5,7 +5,9 @@ import pkgutil
 import re
 import shlex
 import subprocess
+import time
 import warnings
+from contextlib import redirect_stderr
 from importlib import import_module
 from pathlib import Path
 
@@ -21,11 +23,15 @@ import psd_cli.main
 from psd import _apps, errors
 from psd.api.release import Release
 from psd.decompositions import method_class, methods
+from psd.publish.observer import Observer
+from psd.publish.pipeline import publish
+from psd.publish.request_values import request_from_toml
 from psd_cli.commands import find_command
 from psd_cli.main import CHARGING, COMMANDS, EXIT_CODES, main
 from psd_cli.main import cli as group
 from psd_cli.moved import COMMANDS as MOVED
 from psd_cli.options.values import LIMITS, rename_arguments
+from psd_cli.output.terminal import show_stage
 from support.cli_runner import (
     BOUNDS,
     Terminal,
@@ -245,8 +251,38 @@ def test_quiet_shows_no_progress_on_a_terminal(here):
     write_points(here / "p.csv", [(1, 1)])
     assert cli(TALK.format("r"), *BOUNDS, stderr=(shown := Terminal())).code == 0
     assert "writing" in shown.getvalue()
+    assert re.search(r"\b\d+ s\b", shown.getvalue())
     assert cli(f"-q {TALK.format('s')}", *BOUNDS, stderr=(silent := Terminal())).code == 0
     assert silent.getvalue() == ""
+
+
+def test_progress_counts_slices_and_seconds_and_nothing_of_the_input(here):
+    (here / "p.csv").write_text("lon,lat,t\n" + "1,1,2026-01-01\n" * 5)
+    drawn = []
+    request = request_from_toml(
+        'epsilon = 1\nmethod = "grid"\nbounds = [0, 0, 4, 4]\ntime = "t"\ntime_zone = "UTC"\n'
+        'slices = "2026-01-01..2026-01-03"\n'
+    )
+    observer = Observer(slices_done=lambda done, every: drawn.append((done, every)))
+    publish(request, "p.csv", observer=observer)
+    assert drawn == [(1, 3), (2, 3), (3, 3)]
+    with redirect_stderr(shown := Terminal()), show_stage("release 2 of 3: ") as stage:
+        stage("reading")
+        time.sleep(0.3)  # the screen is drawn ten times a second
+        stage.slices(12, 52)
+        time.sleep(0.3)
+    for words in ("release 2 of 3: reading", "release 2 of 3: 12 of 52 slices drawn"):
+        assert re.search(rf"{words} \d+ s", shown.getvalue())
+    assert "%" not in shown.getvalue()
+
+
+def test_names_with_signs_are_told_apart(here):
+    told = fails(2, "build p.csv -o r --epsilon 1 --decimal ;", *BOUNDS)
+    assert "--decimal must be one of '.', ',', got ';'" in told
+    told = fails(2, "build p.csv -o r --epsilon 1 --bounds 126,4 37 127,6 38")
+    assert "got '126,4'; write a decimal point" in told
+    for word, meant in (("bulid", "build"), ("ledger staus", "ledger status")):
+        assert f"did you mean '{meant}'?" in fails(2, word)
 
 
 def test_versions_and_completion_need_no_release(here, subtests):

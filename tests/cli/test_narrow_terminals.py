@@ -24,6 +24,8 @@ COMMANDS = {
     "top of regions": "query a --top 3 --draws 50 --polygons d.geojson",
     "query": "query a --polygons d.geojson",
     "query of codes": "query a --boxes codes.csv",
+    "query --details": "query a --polygons d.geojson --details",
+    "query of codes --details": "query a --boxes codes.csv --details",
     "query --joint": "query a --polygons d.geojson --joint",
     "query --explain": "query a --boxes boxes.csv --explain",
     "query --nested": "query a --box 126.5 37.1 126.6 37.2 --box 126.4 37 127.6 38 --nested",
@@ -76,11 +78,14 @@ def test_no_number_or_heading_is_cut(name, monkeypatch, subtests):
 
 @pytest.mark.deep
 def test_a_table_of_usual_figures_fits_80_columns(monkeypatch, subtests):
-    for name in ("top", "query", "query of codes", "quantiles", "info"):
+    for name in ("top", "query", "query of codes", "query of codes --details", "quantiles", "info"):
         with subtests.test(name):
             lines = printed(COMMANDS[name], 80, monkeypatch).out.splitlines()
             assert max(len(line) for line in lines if not line.startswith(SENTENCES)) <= 80
-    outcome = printed(COMMANDS["query of codes"], 80, monkeypatch)
+    for name in ("query", "query --details"):
+        for line in printed(COMMANDS[name], 120, monkeypatch).out.splitlines():
+            assert len(line) <= 120
+    outcome = printed(COMMANDS["query of codes --details"], 80, monkeypatch)
     for heading in ("ward code", "perturbation", "nonuniformity", "relative"):
         assert heading in outcome.out
     for code, name in zip(CODES, NAMES, strict=True):

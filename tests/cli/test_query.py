@@ -52,6 +52,8 @@ def test_what_is_said_of_regions_beyond_the_bounds_and_of_narrow_terminals(monke
         "psd_cli.output.columns.open_console", lambda: Console(width=60, highlight=False)
     )
     outcome = cli(f"{QUERY} --box -4 -4 5 5")
+    assert (outcome.code, "too narrow" in outcome.err) == (0, False)
+    outcome = cli(f"{QUERY} --box -4 -4 5 5 --details")
     assert (outcome.code, "too narrow" in outcome.err) == (0, True)
     assert "…" not in outcome.out
     assert "22.0" in outcome.out
@@ -72,7 +74,11 @@ def test_formats_tell_what_the_library_does():
     bounds = [shapely.geometry.shape(feature["geometry"]).bounds for feature in features]
     np.testing.assert_allclose(bounds, boxes)
     assert passes(UPPER) == passes(f"{UPPER} --format table")
-    lines = passes(UPPER).splitlines()
+    head, row = passes(UPPER).splitlines()
+    assert head.split() == ["id", "estimate", "error", "lower", "upper", "quality"]
+    assert row.split()[:2] == ["1", "19.0"]
+    assert "--details must be left out with --format csv" in fails(2, f"{UPPER} --details -o a.csv")
+    lines = passes(f"{UPPER} --details").splitlines()
     row = lines[-1].split()
     assert row[:2] == ["1", "19.0"]
     assert row[-4:] == ["yes", "use", "with", "care"]
@@ -95,7 +101,7 @@ def test_geojson_in_degrees_and_relative_errors_of_nothing():
     tree = psd.grid_tree(domain, 2)
     as_drawn(psd.Release.from_counts(tree, counts, "5", domain=domain)).save("q")
     line = "query q --box 0 0 2 2 --box 1 0 2 1"
-    assert "infinite" in passes(line)
+    assert "infinite" in passes(f"{line} --details")
     assert as_table(line)["relative_error"][1] == np.inf
     good, poor = as_json(line)
     assert (good["quality"], poor["quality"]) == ("good", "poor")

@@ -16,7 +16,7 @@ import shapely
 
 import psd
 from psd_cli.output.answers import identifying_columns
-from support.cli_runner import fails, passes
+from support.cli_runner import cli, fails, passes
 from support.programs import ogrinfo
 from support.releases import as_drawn
 
@@ -108,7 +108,10 @@ def test_unreliable_rows_are_marked_or_dropped(subtests):
             marked = read(answered(f"m.{ending}", *options, "mark"))
             assert (marked["flag"] == "u").tolist() == (~reliable).tolist()
             assert set(marked["threshold"]) == {0.05}
-            dropped = read(answered(f"d.{ending}", *options, "drop"))
+            line = f"query r --polygons d.parquet --overwrite -o d.{ending}"
+            told = f"({3 - reliable.sum()} of 3 answers are unreliable and left out)\n"
+            assert told in cli(line, *options, "drop").err
+            dropped = read(f"d.{ending}")
             assert dropped["Gu code"].tolist() == answers["Gu code"][reliable].tolist()
 
 
@@ -160,10 +163,14 @@ def test_boxes_series_pages_and_spreadsheets_say_what_they_are(folder, monkeypat
     assert book["answers"]["D3"].value is None
     about = dict(book["about"].values)
     assert (about["epsilon"], about["unit of privacy"]) == ("1", "per record")
+    sheet = book["answers"]
+    formats = {cell.value: sheet.cell(2, cell.column).number_format for cell in sheet[1]}
+    assert (formats["estimate"], formats["Gu code"]) == ("#,##0.0", "General")
+    assert formats["relative_error"] == '[>10]"above 1,000%";0.0%'
     assert about["confidence"] == "0.95 for lower to upper"
     monkeypatch.setitem(sys.modules, "openpyxl", None)
     told = fails(7, "query r --box 126.5 37.1 127 37.5 -o n.xlsx")
-    assert "psd-publisher[xlsx]" in told
+    assert ".[xlsx]" in told
     assert not (folder / "n.xlsx").exists()
 
 

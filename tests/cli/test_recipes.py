@@ -105,7 +105,7 @@ def test_a_dry_run_opens_no_input(folder, monkeypatch, line):
     opened, real = [], builtins.open
     monkeypatch.setattr(builtins, "open", lambda *a, **n: opened.append(a[0]) or real(*a, **n))
     told = passes(f"{line} --dry-run", *(BOUNDS if "points" in line else ()))
-    assert told.startswith("# epsilon 1 per record\n[release]\n")
+    assert told.startswith("# epsilon 1 per record\n# place of the bounds: at sea, 570 km from Gh")
     assert "points" not in told
     assert "height = 2" in told
     assert 'estimate = "signed"' in told

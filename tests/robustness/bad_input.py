@@ -1084,7 +1084,7 @@ tested where they are read. The first letter of a case is its group in the check
 | D, G | a local campaign: reports and stores, and campaigns |
 | S | suggestions of places |
 | H | private choices |
-| M | the map, which does not exist yet |
+| M | the page with a map |
 
 ## Input, parameters and queries
 
@@ -1208,11 +1208,11 @@ def section(command, title, text):
 
 def page():
     """The tables as Markdown."""
-    from robustness.bad_releases import LEFT_OUT, NAMES, RELEASES
+    from robustness.bad_releases import LEFT_OUT, MAPS, NAMES, RELEASES
     from robustness.faults import LEDGERS, PROCESSES
 
     given = "".join(row(c.name, c.given, fate(c), c.code, c.told) for c in CASES if c.first)
-    faults = "".join(map(fault_row, (*PROCESSES, *LEDGERS, *RELEASES, *NAMES)))
+    faults = "".join(map(fault_row, (*PROCESSES, *LEDGERS, *RELEASES, *NAMES, *MAPS)))
     commands = "".join(section(*words) for words in SECTIONS)
     left = "".join(row(*line) for line in LEFT_OUT.items())
     return INTRODUCTION + given + FAULTS + faults + commands + LEFT + left

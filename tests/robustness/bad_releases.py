@@ -18,7 +18,7 @@ from psd.release.file import KEY, SCHEMA
 from robustness.bad_campaigns import NOT_LOCAL
 from robustness.bad_input import SECRET
 from robustness.commands import later
-from robustness.faults import INPUT, OUTPUT, QUERY, TESTS, Fault, here
+from robustness.faults import INPUT, OUTPUT, QUERY, TESTS, Elsewhere, Fault, here
 from support.cli_runner import Outcome, cli
 from support.forged_releases import stamped, with_key_twice
 
@@ -265,11 +265,27 @@ NAMES = (
         args=f"query {OUTPUT} --boxes boxes.csv --format csv", setup=many_boxes(200_000),
         after=answered(200_000), deep=True),
 )
+PAGE, PARTS = "tests/apps/web/test_map_page.py", "tests/apps/web/test_map_parts.py"
 SERVICE = "there is no HTTP service yet"
-MAP = "there is no map page yet"
-OF_THE_MAP = (
-    "names of layers", "no network", "100,000 cells", "negative counts", "equal counts",
-    "formulas in names", "rings and the antimeridian",
+MAPS = (
+    Elsewhere("M01-names", "names of regions that are HTML",
+        f"{PAGE}::test_names_of_regions_are_text_and_other_columns_are_left_out", "they are text"),
+    Elsewhere("M02-network", "no network",
+        "tests/apps/web/test_map_browser.py::"
+        "test_the_title_is_text_nothing_is_loaded_and_the_printed_page_has_all",
+        "nothing is loaded"),
+    Elsewhere("M03-cells", "a million cells",
+        f"{PAGE}::test_a_million_cells_are_refused_before_estimates_are_made",
+        "refused, with the level that fits"),
+    Elsewhere("M04-negative", "noisy counts below 0",
+        f"{PARTS}::test_counts_below_0_and_equal_counts_have_classes", "their cells have a class"),
+    Elsewhere("M05-equal", "equal counts",
+        f"{PARTS}::test_counts_below_0_and_equal_counts_have_classes", "one class"),
+    Elsewhere("M06-script", "a title that ends a script",
+        f"{PAGE}::test_titles_are_text", "it is text"),
+    Elsewhere("M07-turn", "bounds across longitude 180",
+        f"{PARTS}::test_coasts_are_where_they_are_in_the_crs_of_the_release",
+        "no line runs around the world"),
 )
 LEFT_OUT = {
     "Q06": f"slow clients: {SERVICE}",
@@ -278,7 +294,6 @@ LEFT_OUT = {
     "Q11": f"the port: {SERVICE}",
     "Q12": f"the folder of releases: {SERVICE}",
     "Q13": f"methods: {SERVICE}",
-    **{f"M{i:02}": f"{what}: {MAP}" for i, what in enumerate(OF_THE_MAP, 1)},
     **NOT_LOCAL,
 }
 # fmt: on

@@ -10,13 +10,13 @@ import psd
 from psd.ledger.ledger import Ledger
 from psd.privacy.epsilon import NANO
 from robustness.bad_campaigns import CASES as LOCAL_CASES
-from robustness.bad_input import CASES, SECRET
-from robustness.bad_releases import LEFT_OUT, NAMES, RELEASES
+from robustness.bad_input import CASES, SECRET, page
+from robustness.bad_releases import LEFT_OUT, MAPS, NAMES, RELEASES
 from robustness.faults import LEDGER, LEDGERS, OUTPUT, POINTS, PROCESSES, Elsewhere, Fault, room
 from support.cli_runner import cli
 
 TOP = Path(__file__).parents[2]
-TABLE = (*PROCESSES, *LEDGERS, *RELEASES, *NAMES)
+TABLE = (*PROCESSES, *LEDGERS, *RELEASES, *NAMES, *MAPS)
 FAULTS = [
     pytest.param(fault, id=fault.name, marks=fault.marks)
     for fault in TABLE
@@ -104,6 +104,15 @@ def test_tests_of_faults_elsewhere_are_there(subtests):
                 function, _, case = name.rstrip("]").partition("[")
                 assert f"def {function}(" in (TOP / path).read_text(encoding="utf-8")
                 assert not case or case in map(id_of, CASES)
+
+
+def test_every_row_of_the_page_names_a_test_that_is_there(subtests):
+    named = re.findall(r"`([\w/]+\.py)::(\w+)", page())
+    assert len(named) > 15
+    for path, name in named:
+        with subtests.test(name):
+            assert f"def {name}(" in (TOP / "tests" / path).read_text(encoding="utf-8")
+    assert "not exist yet" not in page()
 
 
 def id_of(case):

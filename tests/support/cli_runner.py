@@ -24,6 +24,7 @@ REQUEST_WARNINGS = re.compile(
     r"psd: warning: epsilon ([1-9]\d[\d.]*) is a weak promise: .*\1; .*"
     r"|psd: warning: a column is named like an id \(.+\), and each record .*"
     r"|psd: warning: --bounds .* may be degrees, .*"
+    r"|\(the holder of the data sees how many records were left out, .*"
 )
 
 # Noise of this epsilon is 0 but for a chance of exp(-1000).

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from psd.apps.planning._constants import GOOD_ERROR
 from psd.privacy.delta import delta_text, failure_text
+from psd.query.reliability import relative_text
 from psd.space.smallest_cell import DEFAULT_MIN_CELL
 
 if TYPE_CHECKING:
@@ -147,10 +148,14 @@ def percent_text(share: float) -> str:
     --------
     >>> percent_text(0.1234), percent_text(0.00034), percent_text(1.5)
     ('12 %', '0.034 %', '150 %')
+    >>> percent_text(369714453.7)
+    'above 1,000 %'
     >>> percent_text(0.0996), percent_text(0.1), percent_text(0.104), percent_text(0.10004)
     ('10 %', '10 %', '10.4 %', '10.004 %')
     """
     value = 100 * share
+    if value > 1000:
+        return relative_text(share).replace("%", " %")
     if value >= 100:
         return f"{value:,.0f} %"
     rounded = (float(f"{value:.{digits}g}") for digits in range(2, _MAX_DIGITS))

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
+from psd._util.extras import CONTACT, INSTALL, SOURCE
 from psd.version import __version__
 
 __all__ = ["plugin_archive"]
@@ -54,9 +55,13 @@ def plugin_archive(forms: Sequence[Mapping[str, Any]]) -> bytes:
 
 
 def _sources() -> dict[str, str]:
-    """Files of the plugin by name; its metadata state the version."""
-    return {
-        path.name: path.read_text(encoding="utf-8").replace("@VERSION@", __version__)
-        for path in files(_SOURCE).iterdir()
-        if path.name.endswith(_KINDS)
-    }
+    """Files of the plugin by name, which state the version and where psd is installed from."""
+    stated = {"VERSION": __version__, "INSTALL": INSTALL, "SOURCE": SOURCE, "CONTACT": CONTACT}
+    members = {}
+    for path in files(_SOURCE).iterdir():
+        if path.name.endswith(_KINDS):
+            text = path.read_text(encoding="utf-8")
+            for name, value in stated.items():
+                text = text.replace(f"@{name}@", value)
+            members[path.name] = text
+    return members

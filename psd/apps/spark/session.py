@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
+from psd._util.extras import install_text
 from psd.errors import InputDataError, MissingExtraError, ParameterError, ResourceError
 
 __all__ = ["check_url", "explain_error", "open_session", "spark_errors"]
@@ -112,8 +113,7 @@ def _check_installed(url: str | None) -> None:
         needed.append("grpc" if url.startswith("sc://") else "py4j")
     if not all(map(find_spec, needed)):
         raise MissingExtraError(
-            "the engine spark needs Ibis and PySpark; install them with "
-            "pip install 'psd-publisher[spark]'",
+            f"the engine spark needs Ibis and PySpark; {install_text('spark')}",
             extra="spark",
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import shapely
 
 from psd._util.arrays import Floats, Integers
 from psd._util.colours import class_breaks
@@ -12,6 +13,7 @@ from psd.api.release import Release
 from psd.apps.web.map_regions import RegionGroup
 from psd.space.box_tree import Tree
 from psd.space.ground_areas import ground_areas, ground_densities
+from psd.space.region_frame import ELSEWHERE
 
 __all__ = ["cell_classes", "region_classes", "shown_nodes"]
 
@@ -47,20 +49,24 @@ def region_classes(group: RegionGroup, estimates: Sequence[Floats]) -> Breaks:
     estimates : sequence of ndarray, shape (n,), float64
         Of the time slices.
     """
-    return _breaks([(each, group.areas) for each in estimates])
+    named = np.array([text != ELSEWHERE for text in group.ids])
+    named = named if named.any() else ~named
+    plane = shapely.area(group.shapes[named])
+    return _breaks([(each[named], group.areas[named], plane) for each in estimates])
 
 
-def _cells(release: Release, level: int) -> tuple[Floats, Floats]:
-    """Counts and areas of the cells at a level."""
+def _cells(release: Release, level: int) -> tuple[Floats, Floats, Floats]:
+    """Counts of the cells at a level, and their areas on the ground and on the map."""
     nodes = shown_nodes(release.tree, level)
     boxes = release.tree.boxes[nodes].astype(np.float64)
-    return release.model.estimates.count[nodes], ground_areas(release.domain, boxes)
+    count, plane = release.model.estimates.count[nodes], release.tree.area[nodes].astype(np.float64)
+    return count, ground_areas(release.domain, boxes), plane
 
 
-def _breaks(slices: Sequence[tuple[Floats, Floats]]) -> Breaks:
-    """Breaks of the values of all slices together."""
-    counts, areas = (np.concatenate(each) for each in zip(*slices, strict=True))
+def _breaks(slices: Sequence[tuple[Floats, Floats, Floats]]) -> Breaks:
+    """Breaks of the values of all slices together; by areas on the map, as for other maps."""
+    counts, areas, plane = (np.concatenate(each) for each in zip(*slices, strict=True))
     return {
-        "count": class_breaks(counts, areas),
-        "density": class_breaks(ground_densities(counts, areas), areas),
+        "count": class_breaks(counts, plane),
+        "density": class_breaks(ground_densities(counts, areas), plane),
     }

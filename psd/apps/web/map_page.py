@@ -13,7 +13,10 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import shapely
 
+from psd._util.colours import SEQUENTIAL, class_colours
+from psd._util.extras import SOURCE
 from psd.api.release import Release
 from psd.apps.web.map_arrays import (
     PackedArrays,
@@ -35,6 +38,7 @@ from psd.apps.web.map_regions import (
 from psd.errors import ParameterError
 from psd.query.reliability import Threshold, reliability_limits
 from psd.space.ground_areas import area_unit, east_west_scale
+from psd.space.region_frame import ELSEWHERE
 from psd.version import __version__
 
 if TYPE_CHECKING:
@@ -50,6 +54,9 @@ MAX_MAP_CELLS = 200_000
 """Limit of the leaves on a page, all time slices together: larger pages take long to open."""
 
 _CONFIDENCE = 0.95
+
+# Where it is shown how often intervals cover the true count.
+_TESTS = "docs/measured/coverage.md"
 
 ENGINE_SCRIPTS = (
     "map_arrays.js",
@@ -127,6 +134,13 @@ def map_page(
         "cut": level,
         "outlines": country_outlines(first.domain),
         "groups": [group.to_json() for group in groups],
+        "view": _view(first, groups),
+        "colours": list(SEQUENTIAL),
+        # Which of the colours each number of classes has, as on other maps.
+        "scales": [
+            [SEQUENTIAL.index(colour) for colour in class_colours(number + 1)]
+            for number in range(len(SEQUENTIAL))
+        ],
         "classes": _classes([each for _, each in slices], groups, arrays, level),
         "shapes": {"directory": None if shapes is None else shapes.directory},
         "slices": [
@@ -188,6 +202,18 @@ def _groups(first: Release, regions: geopandas.GeoDataFrame | None) -> list[Regi
     return [] if regions is None else [given_regions(first, regions)]
 
 
+def _view(first: Release, groups: list[RegionGroup]) -> list[float]:
+    """What the page shows first: the bounds, or the regions without what lies in no other one."""
+    bounds = np.array(first.domain.bounds)
+    if not groups or not first.levels or ELSEWHERE not in groups[0].ids:
+        return [float(side) for side in bounds]
+    group = groups[0]
+    named = group.shapes[[text != ELSEWHERE for text in group.ids]]
+    sides = shapely.total_bounds(named) if len(named) else bounds
+    low, high = np.maximum(sides[:2], bounds[:2]), np.minimum(sides[2:], bounds[2:])
+    return [float(side) for side in (*low, *high)]
+
+
 def _outlines(first: Release, groups: list[RegionGroup]) -> dict[str, Any]:
     """ClippedPolygons of regions, and with all digits those that cells are clipped to."""
     drawn = outline_arrays(groups)
@@ -213,7 +239,7 @@ def _given_answers(release: Release, group: RegionGroup, threshold: Threshold) -
     """Answers of given regions, one column after another."""
     import geopandas as gpd
 
-    shapes = gpd.GeoSeries(group.shapes, crs=release.domain.crs)
+    shapes = gpd.GeoDataFrame({"id": group.ids}, geometry=group.shapes, crs=release.domain.crs)
     answers = release.query(shapes, threshold=threshold).table
     return np.concatenate([answers[name].to_numpy(np.float64) for name in _ANSWERS])
 
@@ -331,7 +357,8 @@ def _document(data: dict[str, Any], packed: list[PackedArrays], shapes: PackedAr
     scripts, styles = ([_asset(name) for name in names] for names in (_SCRIPTS, _STYLES))
     body = files("psd.apps.web.assets").joinpath("map_body.html").read_text(encoding="utf-8")
     facts = {key: escape(str(data[key])) for key in ("title", "guarantee", "method", "digest")}
-    for key, text in {**facts, "publisher": escape(data["publisher"])}.items():
+    others = {"publisher": escape(data["publisher"]), "tests": f"{SOURCE}/{_TESTS}"}
+    for key, text in {**facts, **others}.items():
         body = body.replace("{{" + key + "}}", text)
     texts = [
         f'<script type="text/plain" id="psd-slice-{number}">{each.text}</script>'

@@ -16,6 +16,7 @@ from psd.query.region_overlaps import Polygons
 from psd.space.domain import Domain
 from psd.space.ground_areas import shape_ground_areas
 from psd.space.region_checks import to_release_crs
+from psd.space.region_frame import ELSEWHERE
 from psd.space.regions import regions_table
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class RegionGroup:
             "name": self.name,
             "ids": list(self.ids),
             "names": list(self.names),
+            "rest": self.ids.index(ELSEWHERE) if ELSEWHERE in self.ids else None,
             "areas": [float(f"{area:.12g}") for area in self.areas],
             "nodes": self.nodes,
             "overlaps": self.overlaps,
@@ -98,10 +100,10 @@ def given_regions(release: Release, table: geopandas.GeoDataFrame) -> RegionGrou
         raise ParameterError(
             f"regions must be 1 to {MAX_MAP_REGIONS:,} on a map page, got {len(table):,}"
         )
-    shapes = to_release_crs(regions_table(table, None), release.domain)
     ids = _texts(table, "id") or [str(number) for number in range(1, len(table) + 1)]
     if len(set(ids)) < len(ids):
         raise ParameterError("regions must have different ids in the column id")
+    shapes = to_release_crs(regions_table(table, None), release.domain, names=ids)
     pairs = Polygons(model=release.model, shapes=shapes).overlapping_pairs()
     return RegionGroup(
         name="",

@@ -6,13 +6,13 @@ import math
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
-from psd._util.extras import require_matplotlib
+from psd._util.extras import SOURCE, require_matplotlib
 from psd._util.html import figure_block, page, paragraph, section, table_block
 from psd.api.release import Release
 from psd.apps.web.size_accuracy import SQUARES, errors_by_size
 from psd.decompositions import method_class, methods
 from psd.privacy.delta import delta_text
-from psd.query.reliability import QUALITIES, reliability_limits
+from psd.query.reliability import QUALITIES, relative_text, reliability_limits
 from psd.version import __version__
 
 if TYPE_CHECKING:
@@ -243,8 +243,8 @@ def _probability(share: float) -> str:
 
 
 def _relative(error: float) -> str:
-    """Relative error in per cent, with three digits."""
-    return "-" if math.isinf(error) else f"{float(f'{100 * error:.3g}'):,g}%"
+    """Relative error in per cent, or a dash for none."""
+    return "-" if math.isinf(error) else relative_text(error)
 
 
 def _accuracy_section(release: Release, shown: Release) -> str:
@@ -317,7 +317,7 @@ def _map_section(release: Release, shown: Release) -> str:
         "quality": "Quality of the estimate of each cell. Larger areas have better estimates.",
     }
     for kind, caption in captions.items():
-        figure = Figure(figsize=(7, 5.5), layout="constrained")
+        figure = Figure(figsize=(7, 5.5), layout="compressed")
         shown.plot(kind, ax=figure.subplots())
         figures.append((figure, f"Map of the {kind} of the cells.", caption))
     return section(
@@ -373,8 +373,8 @@ def _reading_section(release: Release) -> str:
     return section(
         "How to read the numbers",
         paragraph(
-            "Each answer is an estimate with an interval that covers the true count with a "
-            f"probability of 95%.{limit}"
+            "Each answer is an estimate with an interval that covers the true count in 95 of 100 "
+            f"releases, by our tests ({SOURCE}/docs/measured/coverage.md).{limit}"
         ),
         paragraph(
             "Do not read single small cells: an estimate of a few records may be noise alone. Add "

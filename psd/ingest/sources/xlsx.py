@@ -20,6 +20,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from psd._util.extras import install_text
 from psd._util.wall_clock import wall_clock
 from psd.errors import InputDataError, MissingExtraError
 from psd.ingest.column_names import check_roles, refuse_two_pairs, resolve_columns
@@ -138,7 +139,7 @@ def _open_sheet(path: Path, requested: str | None, *, has_formulas: bool = False
         from openpyxl import load_workbook
     except ImportError:
         raise MissingExtraError(
-            f"input {path.name} needs openpyxl; install psd-publisher[xlsx], or save it as CSV"
+            f"input {path.name} needs openpyxl; {install_text('xlsx')}, or save it as CSV"
         ) from None
     with path.open("rb") as file, closing(_load(path, file, load_workbook, has_formulas)) as book:
         sheets = {str(sheet.title): sheet for sheet in book.worksheets}

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers
+from psd._util.extras import install_text
 from psd.errors import MissingExtraError
 from psd.space.domain import Domain
 
@@ -65,7 +66,7 @@ def h3_library() -> Any:
         import h3.api.basic_int as library
     except ImportError:
         raise MissingExtraError(
-            "cells of H3 need the library h3; install psd-publisher[h3]", extra="h3"
+            f"cells of H3 need the library h3; {install_text('h3')}", extra="h3"
         ) from None
     return library
 

@@ -162,7 +162,7 @@ def test_an_interrupt_or_a_missing_library_leaves_no_file(here, monkeypatch, pla
     monkeypatch.setattr(place, interrupted)
     assert cli(PLOTTED, *QUICK).code == 130
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    assert "psd-publisher[plot]" in fails(7, PLOTTED, *QUICK)
+    assert ".[plot]" in fails(7, PLOTTED, *QUICK)
     assert files(here) == ["visits.csv"]
 
 

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 import psd
 from psd._apps import has_command
+from psd._util.extras import INSTALL, SOURCE
 from psd.apps.qgis.archive import plugin_archive
 from psd.apps.qgis.plugin import command_line
 from psd.apps.qgis.plugin.command_line import CommandError, check_version, find_command
@@ -61,8 +63,12 @@ def test_a_command_of_another_version_is_refused_and_an_error_shown_as_it_is(tmp
         minor = version.removesuffix(".0")
         with pytest.raises(CommandError, match=f"version {minor} as the plugin, got 1.9.0; insta"):
             check_version(command, version)
-    with pytest.raises(CommandError, match="must be the command psd, got a program that prints"):
+    with pytest.raises(CommandError, match="must be the command psd of this plugin, got"):
         check_version(command_file(tmp_path, "echo hello"), "1.0")
+    # The psd of PyPI, 1.5.2, has files of numbers as its arguments, and no --version.
+    stranger = "echo 'psd: error: the following arguments are required: INPUT' >&2; exit 2"
+    with pytest.raises(CommandError, match=r"got .*INPUT.* the psd of PyPI is another program: "):
+        check_version(command_file(tmp_path, stranger), "1.0")
     for text, shown in [
         ("echo 'psd: error: --x must be 1' >&2; exit 2", "^psd: error: --x must be 1$"),
         ("exit 7", "ended with code 7"),
@@ -84,7 +90,7 @@ def test_the_python_of_qgis_is_not_handed_on_and_a_run_can_be_stopped(monkeypatc
 
 def test_a_command_that_is_not_there_says_how_to_get_it(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(CommandError, match="psd was not found; install it"):
+    with pytest.raises(CommandError, match="psd was not found; "):
         find_command("")
     with pytest.raises(CommandError, match="no/such/psd was not found"):
         find_command("no/such/psd")
@@ -105,6 +111,10 @@ def test_the_archive_states_version_and_forms():
     with zipfile.ZipFile(io.BytesIO(plugin_archive([]))) as alone:
         names = alone.namelist()
         assert {name.split("/")[0] for name in names} == {"psd_qgis"}
+        texts = "".join(alone.read(name).decode() for name in names)
+        assert INSTALL in texts
+        assert f"tracker={SOURCE}" in texts
+        assert not re.search("@[A-Z]+@", texts)
         wanted = {f"psd_qgis/{name}" for name in ("__init__.py", "metadata.txt", "icon.svg")}
         assert wanted <= set(names)
         for name in names:
@@ -153,7 +163,7 @@ def test_from_errors_and_records_to_a_styled_map_in_qgis(plugin, tmp_path):
     assert "bounds must be given on the map or as a text, got both" in both
     assert not list(tmp_path.glob("*.parquet"))
     (without,) = run_steps(plugin, tmp_path, ("psd:build", build), PATH="/usr/bin:/bin")
-    assert "the command psd was not found; install it" in without
+    assert "the command psd was not found; " in without
     release, answers = str(tmp_path / "s.psd.parquet"), str(tmp_path / "answers é.gpkg")
     build = {
         "INPUTS": [str(SEOUL / "visits.csv")], "EPSILON": "1", "BOUNDS": BOUNDS,
@@ -211,7 +221,7 @@ def test_qgis_process_knows_the_plugin(plugin, tmp_path):
 
 
 # PRIVATE numbers on the screen, the form of what is printed, and the limit for unknown senders.
-NOT_IN_FORMS = {"report_private", "form", "max_nodes", "help_all"}
+NOT_IN_FORMS = {"report_private", "details", "form", "max_nodes", "help_all"}
 
 
 def test_a_form_has_every_option_of_its_command_and_no_command_line(subtests):

@@ -176,7 +176,7 @@ def test_addresses_and_sessions_that_are_none(monkeypatch):
         tally(psd.Spark(), "a.csv")
     find = "psd.apps.spark.session.find_spec"
     monkeypatch.setattr(find, lambda name: name != "py4j" or None)
-    with pytest.raises(MissingExtraError, match=r"psd-publisher\[spark\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[spark\]'"):
         tally(psd.Spark(url="local[1]"), "a.csv")
 
 

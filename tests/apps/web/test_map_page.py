@@ -11,6 +11,7 @@ import pytest
 import shapely
 
 import psd
+from psd._util.colours import class_colours
 from psd.apps.web import map_page as module
 from psd.apps.web.map_page import map_page
 from psd.errors import ParameterError
@@ -43,6 +44,13 @@ def test_scripts_and_styles_have_their_hashes_in_the_policy():
     names = [set(keys.findall(part)) - {"en", "ko"} for part in (english, korean)]
     assert names[0] == names[1]
     assert len(names[0]) > 55
+
+
+def test_classes_have_the_colours_of_other_maps():
+    data = Page(map_page(RELEASE)).data
+    for classes, scale in enumerate(data["scales"], 1):
+        assert [data["colours"][at] for at in scale] == class_colours(classes)
+    assert data["view"] == list(RELEASE.domain.bounds)
 
 
 @pytest.mark.parametrize("title", ["</script><script>alert(1)</script>", "<!-- & ' \u2028", "서울"])

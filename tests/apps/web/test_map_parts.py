@@ -14,9 +14,11 @@ from psd._util.colours import class_breaks
 from psd.apps.web.map_arrays import cut_arrays, pack_arrays, release_arrays, release_numbers
 from psd.apps.web.map_classes import cell_classes, region_classes, shown_nodes
 from psd.apps.web.map_outlines import country_outlines
+from psd.apps.web.map_page import map_page
 from psd.apps.web.map_regions import RegionGroup, given_regions, outline_arrays, release_regions
 from psd.errors import ParameterError
 from psd.space.ground_areas import ground_areas
+from psd.space.region_frame import ELSEWHERE
 from psd.testing.releases import release_from_counts
 from support.map_engine import KINDS, built, of_zooms, viewed
 from support.tables import refused
@@ -107,12 +109,41 @@ def test_breaks_are_those_of_other_maps_and_slices_share_them():
     for level in range(int(FIRST.tree.level.max()) + 1):
         assert FIRST.tree.area[shown_nodes(FIRST.tree, level)].sum() == 64
     group = RegionGroup(
-        name="g", ids=["a", "b", "c"], names=["a", "b", "c"], shapes=np.array([None] * 3),
+        name="g", ids=["a", "b", "c"], names=["a", "b", "c"],
+        shapes=shapely.box(0, 0, [1, 2, 4], 1),
         areas=np.array([1.0, 2.0, 4.0]), nodes=[1, 2, 3], overlaps=[],
     )  # fmt: skip
     breaks = region_classes(group, [np.array([10.0, 200.0, 4000.0])])
     assert breaks["count"] == class_breaks(np.array([10.0, 200.0, 4000.0]), group.areas)
     assert breaks["density"] == class_breaks(np.array([10.0, 100.0, 1000.0]), group.areas)
+
+
+def test_what_lies_in_no_region_sets_no_classes():
+    counts = np.array([10.0, 20.0, 40.0, 80.0])
+    group = {"name": "g", "nodes": [1, 2, 3, 4], "overlaps": []}
+    named = RegionGroup(
+        ids=list("abcd"), names=list("abcd"), shapes=shapely.box(0, 0, [1.0] * 4, 1),
+        areas=np.ones(4), **group,
+    )  # fmt: skip
+    rest = RegionGroup(
+        ids=[*"abcd", ELSEWHERE], names=[*"abcd", ELSEWHERE],
+        shapes=shapely.box(0, 0, [1.0] * 4 + [900.0], 1), areas=np.array([1.0] * 4 + [900]),
+        **group,
+    )  # fmt: skip
+    assert region_classes(rest, [np.append(counts, 5e4)]) == region_classes(named, [counts])
+    assert (named.to_json()["rest"], rest.to_json()["rest"]) == (None, 4)
+
+
+def test_counts_below_0_and_equal_counts_have_classes():
+    for counts, breaks in (([[-9, -1], [-3, 0]], []), ([[50, 50], [50, 50]], [])):
+        release = release_from_counts(counts)
+        deepest = int(release.tree.level.max())
+        assert cell_classes([release], deepest)[-1] == {"count": breaks, "density": breaks}
+        assert "psd-slice-0" in map_page(release)
+    mixed = cell_classes([release_from_counts([[-9, 10], [1000, 100]])], 1)[-1]["count"]
+    assert mixed == sorted(mixed)
+    assert mixed
+    assert min(mixed) > 0
 
 
 LOCAL = 'LOCAL_CS["site",UNIT["metre",1]]'

@@ -89,7 +89,7 @@ def test_a_series_states_its_slices_and_regions_their_levels(visits):
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtraError, match="psd-publisher"):
+    with pytest.raises(MissingExtraError, match="in the folder of the source of psd"):
         methodology_page(release_from_counts([[1, 2], [3, 4]]))
 
 

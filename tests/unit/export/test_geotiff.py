@@ -39,6 +39,6 @@ def test_a_geotiff_without_rasterio(tmp_path, monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "rasterio", None)
-    with pytest.raises(MissingExtraError, match=r"psd-publisher\[raster\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[raster\]'"):
         grid_release(SOUTH_UP).export(tmp_path / "r.tif")
     assert not list(tmp_path.iterdir())

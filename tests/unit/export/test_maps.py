@@ -101,7 +101,7 @@ def test_what_is_refused(seoul, monkeypatch):
     with pytest.raises(ParameterError, match="level must be an integer"):
         seoul.plot(level=99)
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtraError, match=r"psd-publisher\[plot\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[plot\]'"):
         seoul.plot()
 
 

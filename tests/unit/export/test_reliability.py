@@ -62,7 +62,8 @@ def test_rasters(release, tmp_path):
     rank = np.where(good, 1, np.where(reliable, 2, 3))
     assert np.load(tmp_path / "m.npy")[4].tolist() == rank.tolist()
     assert set(rank.ravel()) == {1, 2, 3}
-    release.export(tmp_path / "d.npy", size=(3, 3), unreliable="drop", threshold=0.01)
+    drop = {"unreliable": "drop", "threshold": 0.01}
+    assert release.export(tmp_path / "d.npy", size=(3, 3), **drop) == (~reliable).sum()
     layers = np.load(tmp_path / "d.npy")
     assert np.isnan(layers).tolist() == [(~reliable).tolist()] * 3
     assert layers[0][reliable].tolist() == count[reliable].tolist()

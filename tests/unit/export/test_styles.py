@@ -3,12 +3,14 @@
 import itertools
 from xml.etree import ElementTree
 
+import geopandas as gpd
 import numpy as np
 import pytest
+import shapely
 
 import psd
 from psd._util.colours import LINES, RELIABILITY, SEQUENTIAL, class_breaks, class_colours
-from psd.export._maps import _QUALITIES, _UNRELIABLE
+from psd.export._maps import _QUALITIES, _UNRELIABLE, named_rows, view_of
 from psd.export._styles import layer_styles
 
 # Machado, Oliveira and Fernandes: "A Physiologically-Based Model for Simulation of Color Vision
@@ -84,7 +86,7 @@ def test_each_value_has_one_class(counts):
         tree = ElementTree.fromstring(style.qml.partition("\n")[2])
         ranges = [(float(r.get("lower")), float(r.get("upper"))) for r in tree.iter("range")]
         assert all(low < high for low, high in ranges)
-        assert all(a[1] == b[0] for a, b in itertools.pairwise(ranges))
+        assert all(a[1] == pytest.approx(b[0], rel=1e-11) for a, b in itertools.pairwise(ranges))
         column = tree.find("renderer-v2").get("attr")
         values = table["relative_error" if "relative_error" in column else column]
         if column == 'coalesce("relative_error", 100000000000)':  # infinite: no value in the file
@@ -92,3 +94,23 @@ def test_each_value_has_one_class(counts):
         assert ranges[0][0] <= values.min()
         assert values.max() <= ranges[-1][1]
         assert len(list(tree.iter("symbol"))) == len(ranges)
+
+
+def test_what_lies_in_no_region_has_no_class_and_is_not_in_the_first_view():
+    shapes = [*shapely.box([1, 2, 3, 4], 1, [2, 3, 4, 5], 2), shapely.box(0, 5, 100, 100)]
+    table = gpd.GeoDataFrame(
+        {"id": [*"abcd", "elsewhere"], "estimate": [10.0, 20, 40, 80, 5e4]},
+        geometry=shapes, crs="EPSG:3857",
+    )  # fmt: skip
+    assert named_rows(table).tolist() == [True] * 4 + [False]
+    named = table[:4]
+    domain = psd.Domain(bounds=(0, 0, 100, 100), crs="EPSG:3857")
+    west, south, east, north = view_of(domain, named, table).bounds
+    assert 0 < west < 1 < 5 < east < 6
+    assert 0 < south < 1 < 2 < north < 3
+    assert view_of(domain, table, table) is domain
+    [style], [alone] = layer_styles(table), layer_styles(named)
+    tree, other = (ElementTree.fromstring(s.qml.partition("\n")[2]) for s in (style, alone))
+    limits = [[r.get("upper") for r in each.iter("range")] for each in (tree, other)]
+    assert limits[0] == limits[1]
+    assert tree.find("renderer-v2").get("attr") == 'if("id" = \'elsewhere\', NULL, "estimate")'

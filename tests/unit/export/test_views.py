@@ -67,7 +67,7 @@ def test_folium_has_every_cell_and_a_legend(release):
 )
 def test_extras_that_are_missing(release, monkeypatch, module, words, view):
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(MissingExtraError, match=rf"psd-publisher\[{words}\]"):
+    with pytest.raises(MissingExtraError, match=rf"pip install '\.\[{words}\]'"):
         view(release)
 
 

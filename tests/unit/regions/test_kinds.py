@@ -239,7 +239,7 @@ def test_levels_and_bounds_that_are_refused(monkeypatch, subtests):
     ]
     refused(subtests, DomainError, table, lambda domain: hierarchy_from_h3("2", domain))
     monkeypatch.setitem(sys.modules, "h3.api.basic_int", None)
-    with pytest.raises(MissingExtraError, match="psd-publisher"):
+    with pytest.raises(MissingExtraError, match="in the folder of the source of psd"):
         _h3_cells.h3_library()
     table = [
         ("must be lengths such as 1km or 250m, got ''", ""),

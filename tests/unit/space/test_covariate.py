@@ -242,7 +242,7 @@ def test_other_files_are_refused(tmp_path, subtests, monkeypatch):
             read_raster(tmp_path / name, FIELD)
     monkeypatch.setitem(sys.modules, "rasterio", None)
     (tmp_path / "land.tif").write_bytes(b"II*\0")
-    with pytest.raises(MissingExtraError, match=r"psd-publisher\[raster\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[raster\]'"):
         read_raster(tmp_path / "land.tif", FIELD)
 
 

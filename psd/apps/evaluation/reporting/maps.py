@@ -8,6 +8,7 @@ import numpy as np
 
 from psd._util.arrays import Floats
 from psd.apps.evaluation.reporting.axes import frequency_colours, private_figure
+from psd.space.crs import axis_labels
 from psd.space.ground_areas import east_west_scale
 
 if TYPE_CHECKING:
@@ -36,8 +37,8 @@ def draw_map(
         norm=_colour_scale(limit, signed=signed),
         interpolation="nearest",
     )
-    axes.set_xlabel("longitude (degrees)" if domain.geographic else "x")
-    axes.set_ylabel("latitude (degrees)" if domain.geographic else "y")
+    xlabel, ylabel = axis_labels(domain.crs)
+    axes.set(xlabel=xlabel, ylabel=ylabel)
     axes.locator_params(nbins=5)
     figure.colorbar(image, ax=axes, label=label, shrink=0.8)
     return figure

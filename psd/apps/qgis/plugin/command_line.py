@@ -16,6 +16,9 @@ _FOREIGN = re.compile(r"PYTHON|PROJ_|GDAL_|GEOTIFF_|LD_|DYLD_|QT_|QGIS_|O4W_|VIR
 
 _SECONDS_BETWEEN_LOOKS = 0.2
 
+# `psd qgis` writes here how psd is installed, as `psd/_util/extras.py` has it.
+_INSTALL = "@INSTALL@"
+
 
 class CommandError(Exception):
     """The command is not there, of another version, stopped, or refused; the text says which."""
@@ -90,9 +93,8 @@ def find_command(stated: str) -> str:
     path = shutil.which(stated or "psd")
     if path is None:
         raise CommandError(
-            f"the command {stated or 'psd'} was not found; install it by `pip install "
-            "psd-publisher` in an environment of its own, and state its path in Settings > Options "
-            "> Processing > Providers > psd"
+            f"the command {stated or 'psd'} was not found; {_INSTALL}, in an environment of its "
+            "own, and state its path in Settings > Options > Processing > Providers > psd"
         )
     return path
 
@@ -105,11 +107,16 @@ def check_version(command: str, version: str) -> None:
     CommandError
         If it is of another minor version, or no `psd`.
     """
-    text = run_command([command, "--version"])[0]
+    try:
+        text = run_command([command, "--version"])[0]
+    except CommandError as error:  # the `psd` of PyPI, for one, has no --version
+        text = str(error)
     match = re.fullmatch(r"psd, version (\S+)", text.strip())
     if match is None:
         raise CommandError(
-            f"{command} must be the command psd, got a program that prints {text.strip()[:80]!r}"
+            f"{command} must be the command psd of this plugin, got a program that answers "
+            f"{text.strip()[-80:]!r} to --version; the psd of PyPI is another program: {_INSTALL}, "
+            "in an environment of its own"
         )
     minor, found = (".".join(text.split(".")[:2]) for text in (version, match[1]))
     if found != minor:

@@ -6,7 +6,7 @@
   const data = JSON.parse(byId("psd-data").textContent);
   const z = data.z;
   const SIZE = 0.25; // longer side of the release in units of the world of the map
-  const LIGHT = ["#ffffcc", "#c7e9b4", "#7fcdbb", "#41b6c4", "#1d91c0", "#225ea8", "#0c2c84"];
+  const LIGHT = data.colours;
   const DARK = ["#2a1a4a", "#3b3a7d", "#2f6690", "#26918c", "#44bb70", "#a9d94a", "#fde725"];
   const QUALITY = ["#2c7bb6", "#fdae61", "#bdbdbd"];
   const ALPHA = [1, 0.66, 0.3]; // by quality
@@ -167,8 +167,9 @@
     return at;
   };
   /** Colours of the classes, spread over the scale. */
-  const scaleOf = (breaks) => Array.from({ length: breaks.length + 1 }, (_, i) => (
-    colours()[breaks.length ? Math.round((i * (LIGHT.length - 1)) / breaks.length) : 0]));
+  const scaleOf = (breaks) => data.scales[breaks.length].map((at) => colours()[at]);
+  /** What lies in no region has no class, and its area would hide the others. */
+  const isRest = (item) => state.layer >= 0 && data.groups[state.layer].rest === item.index;
 
   // --- map --------------------------------------------------------------------------------------
 
@@ -278,7 +279,8 @@
     type: "Feature", geometry: { type, coordinates }, properties });
 
   function makeMap() {
-    const corner = [[west, south], [east, north]].map(([x, y]) => toMap(x, y));
+    const [viewWest, viewSouth, viewEast, viewNorth] = data.view;
+    const corner = [[viewWest, viewSouth], [viewEast, viewNorth]].map(([x, y]) => toMap(x, y));
     const outlines = data.outlines.map((part) => line(part));
     const frame = line([[west, south], [east, south], [east, north], [west, north], [west, south]]);
     const source = (features) => ({
@@ -330,7 +332,8 @@
       ["shapes-point", "shapes", "circle", { "circle-color": "#d6006c", "circle-radius": 4 }],
     ]) {
       const filter = { "shapes-point": ["==", ["geometry-type"], "Point"],
-        "regions-hatch": ["<", ["get", "opacity"], 0.5] }[id];
+        "regions-hatch": ["all", ["<", ["get", "opacity"], 0.5], [">", ["get", "opacity"], 0]],
+      }[id];
       map.addLayer({ id, source, type, paint, ...(filter ? { filter } : {}) });
     }
   }
@@ -351,6 +354,7 @@
 
   /** Colour of an item, by its class and its quality. */
   function fillOf(item) {
+    if (isRest(item)) return ["#808080", 0];
     if (state.show === "reliability") return [QUALITY[item.quality], 1];
     const colour = scaleOf(shownBreaks)[classOf(shownBreaks, valueOf(item))];
     return [colour, ALPHA[item.quality]];
@@ -753,6 +757,7 @@
       const slice = Number(event.target.value);
       state.slice = slice;
       byId("slice-text").textContent = data.slices[slice].name;
+      byId("busy").hidden = false;
       const loaded = await model(slice);
       if (state.slice !== slice) return;
       current = loaded;
@@ -762,6 +767,7 @@
       paintHover();
       paintAnswers();
       byId("slice").dataset.shown = slice;
+      byId("busy").hidden = true;
     });
     on("theme", "click", () => { setTheme(!state.dark); paintItems(); });
     on("language", "click", () => {
@@ -871,6 +877,7 @@
     map = makeMap();
   } catch (error) {
     byId("hover").textContent = word("noMap");
+    byId("busy").hidden = true;
     document.documentElement.dataset.ready = "text";
     return;
   }
@@ -881,7 +888,10 @@
     paintBack();
     paintRegions();
     paintShapes();
-    map.once("idle", () => { document.documentElement.dataset.ready = "map"; });
+    map.once("idle", () => {
+      byId("busy").hidden = true;
+      document.documentElement.dataset.ready = "map";
+    });
   });
   window.psdMap = { data, state, map, toMap, answer: (shapes) => current.answer(shapes, z) };
 })();

@@ -37,11 +37,11 @@ const psdWords = {
     levelOnly: "This page has the cells down to level {0} alone. Drawn areas cut cells that it "
       + "does not have: use psd query.",
     noMap: "This browser cannot draw the map (WebGL 2 is missing). Answers still work.",
-    working: "Computing …", records: "records", users: "users", devices: "devices",
+    working: "Computing …", busy: "Drawing …", records: "records", users: "users", devices: "devices",
     about: "About these numbers",
-    aboutText: "Each number is an estimate: random noise protects {0}. The interval holds the true "
-      + "count with a probability of 95%. Do not read single poor cells: ask for a larger area.",
-    method: "Method", digest: "SHA-256", made: "Made by psd {0}; outlines: Natural Earth; map: "
+    aboutText: "Each number is an estimate: random noise protects {0}. The interval is one that "
+      + "covers the true count in 95 of 100 releases, by our tests. Do not read single poor cells: ask for a larger area.",
+    tests: "Our tests of the intervals", method: "Method", digest: "SHA-256", made: "Made by psd {0}; outlines: Natural Earth; map: "
       + "MapLibre GL JS.",
     record: "each record", user: "each user", "user-day": "each user on each day",
     "user-slice": "each user in each time slice", report: "the answer of each device",
@@ -80,11 +80,11 @@ const psdWords = {
     levelOnly: "이 페이지에는 {0}단계까지의 셀만 있습니다. 그린 영역은 더 작은 셀이 필요하므로 "
       + "psd query를 쓰십시오.",
     noMap: "이 브라우저는 지도를 그릴 수 없습니다(WebGL 2 없음). 답은 나옵니다.",
-    working: "계산 중 …", records: "건", users: "명", devices: "대",
+    working: "계산 중 …", busy: "그리는 중 …", records: "건", users: "명", devices: "대",
     about: "이 숫자에 대하여",
-    aboutText: "모든 숫자는 추정값입니다. 무작위 잡음이 {0} 보호합니다. 구간은 95% 확률로 참값을 "
-      + "포함합니다. 나쁜 셀 하나하나를 읽지 말고 더 넓은 영역을 물으십시오.",
-    method: "방법", digest: "SHA-256", made: "psd {0} 제작, 경계: Natural Earth, 지도: "
+    aboutText: "모든 숫자는 추정값입니다. 무작위 잡음이 {0} 보호합니다. 구간은 시험에서 공개 100번 "
+      + "가운데 95번 참값을 포함한 것입니다. 나쁜 셀 하나하나를 읽지 말고 더 넓은 영역을 물으십시오.",
+    tests: "구간의 시험", method: "방법", digest: "SHA-256", made: "psd {0} 제작, 경계: Natural Earth, 지도: "
       + "MapLibre GL JS.",
     record: "각 기록을", user: "각 사용자를", "user-day": "각 사용자의 하루를",
     "user-slice": "시간 구간마다 각 사용자를", report: "각 기기의 응답을",

@@ -93,5 +93,5 @@ def test_report_is_html_and_needs_its_extra(tmp_path, monkeypatch):
     with pytest.raises(ParameterError, match=r"report must end in \.html, got r\.pdf"):
         check_report(tmp_path / "r.pdf")
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtraError, match=r"psd-publisher\[plot\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[plot\]'"):
         check_report(tmp_path / "r.html")

@@ -51,7 +51,7 @@ def test_all_lines_lie_on_their_panels_and_matplotlib_is_an_extra(monkeypatch, t
         values = np.concatenate([line.get_ydata() for line in axes.lines])
         assert low <= values.min() <= values.max() <= high
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtraError, match=r"psd-publisher\[plot\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[plot\]'"):
         plot_evaluation(found, tmp_path / "plot.png")
     with pytest.raises(ParameterError, match=r"plot must end in \.png or \.svg, got plot\.pdf"):
         plot_evaluation(found, tmp_path / "plot.pdf")

@@ -75,7 +75,7 @@ def test_sheets_and_what_workbooks_do_not_take(book, monkeypatch):
     with pytest.raises(ParameterError, match="encoding must be left out"):
         list(read(path, Columns(encoding="utf-16"), EARTH))
     monkeypatch.setitem(sys.modules, "openpyxl", None)
-    with pytest.raises(MissingExtraError, match=r"psd-publisher\[xlsx\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[xlsx\]'"):
         list(read(path, Columns(), EARTH))
 
 
