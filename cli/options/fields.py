@@ -16,7 +16,7 @@ __all__ = ["AREA", "LEDGER", "POINTS", "REGIONS", "TIMES", "UNIT", "field_option
 
 POINTS = (
     "x", "y", "wkt", "geometry", "layer", "delimiter", "decimal", "encoding", "skip_rows",
-    "input_crs",
+    "input_crs", "where",
 )  # fmt: skip
 """Where the points are, and how text is read."""
 

@@ -36,6 +36,7 @@ __all__ = [
     "is_zone_name",
     "leap_minutes",
     "month",
+    "readable_times",
     "wall_clock",
     "zone_rules",
 ]
@@ -238,6 +239,31 @@ def wall_clock(values: Any, zone: str, *, column: str = "time") -> Times:
             f"column {column!r} holds times outside the years 1 to 9999; leave unknown times empty"
         )
     return times
+
+
+def readable_times(values: Any, zone: str) -> Times:
+    """Convert times as `wall_clock` does, each by itself: NaT for those that it refuses.
+
+    Examples
+    --------
+    >>> readable_times(["2024-02-29", "2023-02-29", "soon"], "UTC").astype(str).tolist()
+    ['2024-02-29T00:00:00.000000', 'NaT', 'NaT']
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    array = values if isinstance(values, pa.Array) else pa.array(values)
+    if pa.types.is_string(array.type):
+        texts = pc.utf8_lower(pc.utf8_trim(array, characters=WHITE_SPACE))
+        array = pc.if_else(pc.match_substring_regex(texts, _ISO), array, None)
+    try:
+        return wall_clock(array, zone)
+    except InputDataError:
+        if len(array) < 2:
+            return np.full(len(array), np.datetime64("NaT", "us"))
+    half = len(array) // 2  # few days, such as 30 February, have the form of a day and are none
+    parts = (readable_times(part, zone) for part in (array[:half], array[half:]))
+    return np.concatenate([*parts])
 
 
 def _arrow(values: Any, column: str) -> Any:

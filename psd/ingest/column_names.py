@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from psd._util.csv_header import match_name
 from psd.errors import InputDataError
 from psd.ingest.columns import USUAL_PAIRS, Columns
+from psd.ingest.where import named_as
 
 __all__ = [
     "check_roles",
@@ -52,7 +53,11 @@ def resolve_columns(columns: Columns, names: Sequence[str]) -> Columns:
         name if name is None else match_name(name, names) or name
         for name in (columns.user, columns.time, columns.wkt, columns.bid)
     )
-    return replace(columns, x=x, y=y, user=user, time=time, wkt=wkt, bid=bid)
+    where = columns.where
+    if columns.filter is not None:
+        spelled = {name: match_name(name, names) or name for name in columns.filtered}
+        where = str(named_as(columns.filter, spelled))
+    return replace(columns, x=x, y=y, user=user, time=time, wkt=wkt, bid=bid, where=where)
 
 
 def check_roles(what: str, columns: Columns) -> None:

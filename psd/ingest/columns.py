@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from psd._util.csv_header import DELIMITERS
 from psd._util.fields import choice, integer_between
 from psd.errors import ParameterError
+from psd.ingest.where import Predicate, columns_of, parse_where
 from psd.space.crs import check_plane_crs
 
 __all__ = ["USUAL_PAIRS", "Columns"]
@@ -79,6 +80,10 @@ class Columns:
         reach is outside.
     skip_rows : int
         Lines of CSV, or rows of a sheet, above the header.
+    where : str, optional
+        Filter of the records by their own columns, such as ``diagnosis = 'asthma'``, see
+        `psd.ingest.where`; kept in its canonical text. Records for which it is not true are left
+        out before anything is bounded or counted.
     memory : int, optional
         Limit of the memory of the reader in bytes.
 
@@ -104,6 +109,7 @@ class Columns:
     encoding: str = "auto"
     skip_rows: int = 0
     input_crs: str | None = None
+    where: str | None = None
     memory: int | None = None
 
     def __post_init__(self) -> None:
@@ -115,6 +121,8 @@ class Columns:
         if self.input_crs is not None:
             crs, _ = check_plane_crs(str(self.input_crs), "input_crs")
             object.__setattr__(self, "input_crs", crs)
+        if self.where is not None:
+            object.__setattr__(self, "where", str(parse_where(self.where)))
         if self.wkt is not None and (self.x, self.y) != USUAL_PAIRS[0]:
             raise ParameterError(
                 f"x and y must be left out with wkt, got {self.x[:80]!r} and {self.y[:80]!r}; the "
@@ -133,5 +141,20 @@ class Columns:
 
     @property
     def others(self) -> list[str]:
-        """Columns beside those of the points."""
+        """Columns beside those of the points, and of the filter."""
         return [name for name in (self.user, self.time, self.bid) if name is not None]
+
+    @property
+    def filter(self) -> Predicate | None:
+        """The filter of the records."""
+        return None if self.where is None else parse_where(self.where)
+
+    @property
+    def filtered(self) -> list[str]:
+        """Columns that the filter reads; they may have other roles too."""
+        return [] if self.filter is None else [*columns_of(self.filter)]
+
+    @property
+    def needed(self) -> list[str]:
+        """All columns that an input must have, each once, if its points are in columns."""
+        return list(dict.fromkeys([*self, *self.filtered]))

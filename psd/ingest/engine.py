@@ -24,7 +24,11 @@ __all__ = ["Engine", "engine", "engines"]
 
 
 class Engine(Protocol):
-    """Interface of an engine, which reads and counts records."""
+    """Interface of an engine, which reads and counts records.
+
+    One that leaves out the records that the filter of the columns does not select, as
+    `psd.ingest.selection` decides, has the attribute ``filters``, which is true.
+    """
 
     def tally(
         self,

@@ -37,7 +37,7 @@ def reading_of(columns: Columns, coordinate_resolution: str | None = None) -> di
 
     A field with its default value is omitted, except x and y. So a description that was written
     before a field existed equals one that has the default of this field. The time zone is omitted
-    if no time is read.
+    if no time is read, and there is no filter, which may read one.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def reading_of(columns: Columns, coordinate_resolution: str | None = None) -> di
         if field.name not in _UNSTATED
         and (field.name in _STATED or getattr(columns, field.name) != field.default)
     }
-    if columns.time is None:
+    if columns.time is None and columns.where is None:
         reading.pop("time_zone", None)
     if columns.user is not None:
         reading["ids"] = ID_RULES

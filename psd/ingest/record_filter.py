@@ -47,11 +47,13 @@ class FilteredBatch:
 
 
 class RecordFilter:
-    """Drops records without coordinates, outside the domain, its area, all strata or all slices.
+    """Drops records that are not selected, without coordinates, or outside domain, area or slices.
 
     Guarantees
     ----------
     - Whether a record is dropped, and its stratum, depends only on that record.
+    - Records are dropped before anything is bounded, so a record that is not selected takes no
+      place among those that are kept of a user.
     - Whether the input is refused does not depend on where records lie: a record without a time
       is refused wherever it lies, and records that all lie outside are not refused. A coordinate
       beyond the limits of the CRS is outside.
@@ -92,6 +94,7 @@ class RecordFilter:
             )
         if batch.time is not None and np.isnat(batch.time).any():
             raise InputDataError("records have no time; remove them, or build without time=")
+        match, batch = batch.match, batch.selected()
         columns, rows, inside = self.domain.quantise(batch.x, batch.y)
         bidless = self._count_bidless(batch, inside)
         time = None if batch.time is None else batch.time[inside]
@@ -107,8 +110,15 @@ class RecordFilter:
             inside[np.flatnonzero(inside)[~selected]] = False
         missing = int(np.count_nonzero(np.isnan(batch.x) | np.isnan(batch.y)))
         self.report["read"] += len(inside)
+        if match is not None:
+            self.report["read"] += len(match) - len(inside)
+            self.report["not selected"] += len(match) - len(inside)
         self.report["without coordinates"] += missing
         self.report["outside"] += len(inside) - missing - len(columns) - bidless
+        if match is not None:
+            selected = match.copy()
+            selected[match] = inside
+            inside = selected
         return FilteredBatch(
             inside=inside,
             columns=columns,

@@ -30,6 +30,9 @@ class Batch:
         Local times in the zone of the columns; NaT if missing. Private.
     bid : ndarray, shape (n,), float64, or None
         Bids; NaN or infinite if missing. Private.
+    match : ndarray, shape (n,), bool, or None
+        Whether the filter of the columns selects each record; None without a filter. All records
+        are in the batch, so that their form is checked whether they are selected or not. Private.
     """
 
     x: NDArray[np.float64]
@@ -37,9 +40,25 @@ class Batch:
     user: Any = None
     time: NDArray[np.datetime64] | None = None
     bid: NDArray[np.float64] | None = None
+    match: NDArray[np.bool_] | None = None
 
     def __repr__(self) -> str:
         return "<Batch: private>"
+
+    def selected(self) -> Batch:
+        """The records that the filter selects, without a filter all; private."""
+        import pyarrow as pa
+
+        match = self.match
+        if match is None:
+            return self
+        return Batch(
+            x=self.x[match],
+            y=self.y[match],
+            user=None if self.user is None else self.user.filter(pa.array(match)),
+            time=None if self.time is None else self.time[match],
+            bid=None if self.bid is None else self.bid[match],
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

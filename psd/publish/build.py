@@ -53,6 +53,7 @@ def build(
     encoding: str | None = None,
     skip_rows: int | None = None,
     input_crs: str | None = None,
+    where: str | None = None,
     table: str | None = None,
     query: str | None = None,
     memory: str | int | None = None,
@@ -143,6 +144,10 @@ def build(
         How text files are read, see `psd.Columns`.
     input_crs : str, optional
         CRS of the coordinates, if it is not ``crs``.
+    where : str, optional
+        Filter of the records by their own columns, such as ``"diagnosis = 'asthma'"``, see
+        `psd.ingest.where`. Records for which it is not true are left out before any bound. Never
+        chosen by the data; the release does not state it.
     table, query : str, optional
         Table, or SELECT statement, of an address of a database. Private.
     memory : str or int, optional

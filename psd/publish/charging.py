@@ -100,7 +100,8 @@ def charge_request(
         fields. A geometry may have another position than the fields beside it, and a view, a query,
         a table in memory or a stream may have the same record at several positions, or at several
         times. So only CSV files are charged for a region, and for slices. The slices are those of
-        the request, whatever times the records have.
+        the request, whatever times the records have. With a filter the charge counts everywhere and
+        always, whether the dataset registers this filter or not.
     by_fields : bool
         Whether this process reads the data; an engine has its own rules of what is CSV.
     origins : sequence of PartOrigin
@@ -110,6 +111,8 @@ def charge_request(
     files, in_csv = _file_states(items), by_fields and is_csv(items)
     region = slices = None
     columns = request.columns
+    if columns is not None and columns.where is not None:
+        in_csv = False  # losses of builds with a filter add up, see `psd.ingest.selection`
     if columns is None:
         slices = slices_of_tallies(request.slices, origins)
     elif in_csv and request.slices is not None and columns.time is not None:

@@ -165,6 +165,9 @@ class EngineInput:
         broken_rules = {
             "bounds must be public": isinstance(request.domain, PrivateBounds),
             "max_contributions must be a number": request.contribution_choice is not None,
+            "where must be left out": request.columns is not None
+            and request.columns.where is not None
+            and not getattr(self.engine, "filters", False),
         }
         for rule, is_broken in broken_rules.items():
             if is_broken:

@@ -514,6 +514,12 @@ FIELDS: Final = (
                   parse=_parse_number),
     _column_field("input_crs", "CRS of the coordinates, if it is not --crs; they are transformed.",
                   form="CRS"),
+    # Public, as bounds are: the proof of privacy holds for a filter that no record has chosen. A
+    # recipe states it, and a ledger may register it; a release states no way of reading.
+    _column_field("where", "Filter of the records by their own columns, such as \"diagnosis = "
+                           "'asthma' AND age >= 18\"; with IN, LIKE, BETWEEN, IS NULL, OR, NOT. "
+                           "Public, never chosen by the data; the release does not state it.",
+                  form="FILTER", is_everyday=True),
     Field(name="table", group="Input", private=True, of_records=True,
           help="Table of an input postgresql://..., such as city.visits, or of Spark."),
     Field(name="query", group="Input", private=True, of_records=True, form="SELECT",

@@ -99,6 +99,7 @@ class PointArguments(TypedDict, total=False):
     encoding: str
     skip_rows: int
     input_crs: str | None
+    where: str | None
 
 
 class ColumnArguments(PointArguments, total=False):

@@ -183,7 +183,7 @@ def slice_tally(counts: Tally, number: int) -> Tally:
 
 def rows_in_slices(batches: Iterable[Batch], slices: TimeSlices) -> Iterator[Batch]:
     """Coordinates of the records that lie in any of the slices."""
-    for batch in batches:
+    for batch in (batch.selected() for batch in batches):
         if batch.time is None:
             raise InputDataError(
                 "the input must have times to be counted by time slice; name the column with "

@@ -226,16 +226,16 @@ def origin_of(request: TallyRequest, names: Sequence[str], data: Sequence[Any] =
         max_per_slice=request.unit.max_per_slice,
         key=key_fingerprint(request.key) if has_user and request.key is not None else None,
         reading=reading_of(request.columns, request.domain.coordinate_resolution),
-        clock=_clock_of(data, request.slices),
+        clock=_clock_of(data, request.slices, request.columns),
     )
 
 
-def _clock_of(data: Sequence[Any], slices: TimeSlices | None) -> str | None:
-    """Rules by which rows of CSV files got their slices; None for other inputs.
+def _clock_of(data: Sequence[Any], slices: TimeSlices | None, columns: Columns) -> str | None:
+    """Rules by which rows of CSV files got their slices; None for other inputs, or with a filter.
 
-    In another input, the same record may have several times.
+    In another input, the same record may have several times; losses with a filter always add up.
     """
-    if slices is None or not is_csv(data):
+    if slices is None or not is_csv(data) or columns.where is not None:
         return None
     return zone_rules(slices.time_zone)
 
@@ -312,7 +312,7 @@ def tally_of_build(
         max_per_slice=built.unit.max_per_slice,
         paid=_spent_before_counting(built),
         reading=reading_of(columns, built.domain.coordinate_resolution),
-        clock=_clock_of(data, slices),
+        clock=_clock_of(data, slices, columns),
     )
     return PartialTally(rules=rules, origins=(origin,), counts=counts, release=file_digest(release))
 

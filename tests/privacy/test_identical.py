@@ -67,6 +67,7 @@ WAYS = {
     ],
     "series": [*PLACE, *SLICED, *USER, "2"],
     "series of records": [*PLACE, *SLICED],
+    "some records": [*PLACE, *USER, "2", "--where", "NOT user_id = 'c' AND at < DATE '2024-03-01'"],
     "bound per slice": [*PLACE, *SLICED, *USER, "2", "--per", "slice"],
 }  # fmt: skip
 

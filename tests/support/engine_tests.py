@@ -61,6 +61,16 @@ def test_slice_by_slice(spark, inputs, by, case):
 
 
 @pytest.mark.usefixtures("quiet")
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_filter_selects_the_same_records(subtests, spark, tmp_path, kind):
+    table, path = engines.rows_to_filter(), tmp_path / f"points.{kind}"
+    (engines.write_csv if kind == "csv" else engines.write_parquet)(table, path)
+    for where in engines.FILTERS:
+        with subtests.test(where):
+            engines.assert_same(spark, str(path), Columns(user="user", where=where), unit=USER)
+
+
+@pytest.mark.usefixtures("quiet")
 def test_records_in_an_area(spark, inputs):
     options = {"area": engines.area(), "strata": engines.hierarchies()["a gap"]}
     engines.assert_same(spark, inputs["outline"], Columns(), **options)

@@ -202,6 +202,61 @@ def _spelling(place, value):
     return ("{!r}", " {!r}\t", "+{!r}", "{!r}e0", "0{!r}")[place % 5].format(value)
 
 
+WORDS = [
+    *("asthma", " asthma ", "Asthma", "", " ", "18", " 18", "018", "17.5", "1e1", "1e999", "inf"),
+    *("nan", "1,5", "x", "true", "FALSE", "0", "2024-01-31", "2024-01-31T10:00", "2023-02-30"),
+    *("2024-01-31 25:00", "it's", "a_b", "a%b", "9007199254740993", "\\", "é", "김", "soon"),
+]
+FILTERS = [
+    *("word = 'asthma'", "word <> 'asthma'", "NOT word IN ('18', 'x')", "word >= 'a'"),
+    *(
+        "word = 18",
+        "word < 100",
+        "NOT word < 100",
+        "word IN (18, 0)",
+        "word IS NULL",
+        "word = TRUE",
+    ),
+    *("word LIKE 'a%'", "NOT word LIKE '_'", "word = 'it''s' OR word = 'é'"),
+    *("number >= 3", "number = '3'", "number IS NULL OR number = 0", "number <> 3 AND word = 18"),
+    *("real > 1.5", "NOT real = 2", "real = '2'", "real IS NULL", "real IS NOT NULL"),
+    *(
+        "flag = TRUE",
+        "flag <> TRUE",
+        "flag = 0 OR number = 1",
+        "NOT flag = FALSE",
+        "flag = 'true' OR real = 2",
+    ),
+    *(
+        "time < TIMESTAMP '1970-01-01 10:00'",
+        "time = 'soon' OR real = 2",
+        "NOT time >= DATE '1970-01-01'",
+    ),
+    *(
+        "word < TIMESTAMP '2024-01-31 10:00'",
+        "word = DATE '2024-01-31' OR number = 0",
+        "lon > 127 AND user <> 'heavy'",
+        "number = DATE '2024-01-31' OR flag = TRUE",
+        "NOT number = 'x'",
+    ),
+]
+"""Filters of the rows below, in which each kind of value meets each kind of literal."""
+
+
+def rows_to_filter():
+    """The rows with columns of other kinds, some of whose values fit no filter."""
+    table, rng = rows(), np.random.default_rng(9)
+    size = table.num_rows
+    gaps = rng.random((3, size)) < 0.1
+    real = rng.choice([0.0, -0.0, 1.5, 2.0, np.inf, -np.inf, np.nan, 2.0**60], size)
+    return (
+        table.append_column("word", pa.array(rng.choice(WORDS, size)))
+        .append_column("number", pa.array(rng.integers(0, 6, size), mask=gaps[0]))
+        .append_column("real", pa.array(real, mask=gaps[1]))
+        .append_column("flag", pa.array(rng.random(size) < 0.5, mask=gaps[2]))
+    )
+
+
 FORMS = {
     "semicolons": (";", {}),
     "tabs": ("\t", {}),

@@ -44,8 +44,8 @@ class PointRecorder:
         self._y: list[NDArray[np.float64]] = [np.empty(0)]
 
     def record(self, batches: Iterable[Batch]) -> Iterator[Batch]:
-        """Yield the batches unchanged and store their points inside the bounds."""
-        for batch in batches:
+        """Yield the records that are selected and store their points inside the bounds."""
+        for batch in (batch.selected() for batch in batches):
             inside = self._domain.quantise(batch.x, batch.y)[2]
             self._x.append(batch.x[inside])
             self._y.append(batch.y[inside])

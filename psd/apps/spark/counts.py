@@ -169,7 +169,11 @@ def _check_users(faults: dict[str, int], columns: Columns) -> None:
 def _report(faults: dict[str, int], unit: PrivacyUnit, total: int) -> dict[str, int]:
     """Counts of the private report."""
     read, missing, inside = faults["read"], faults["missing"], faults["inside"]
-    report = {"read": read, "without coordinates": missing, "outside": read - missing - inside}
+    others = faults.get("not_selected", 0)
+    outside = read - others - missing - inside
+    report = {"read": read, "without coordinates": missing, "outside": outside}
+    if "not_selected" in faults:
+        report["not selected"] = others
     if unit.has_user and not unit.weight:
         report["over the limit"] = inside - total
     return {**report, "kept": total}

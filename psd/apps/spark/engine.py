@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from psd.apps.spark.counts import tally_table
 from psd.apps.spark.expression import to_sql
@@ -57,6 +57,8 @@ class Spark:
     >>> Spark(url="spark://node1:7077")
     Spark(url='spark://node1:7077')
     """
+
+    filters: ClassVar[bool] = True
 
     url: str | None = None
 

@@ -30,6 +30,7 @@ from psd.apps.spark.parse import (
     strip_characters,
     with_point,
 )
+from psd.apps.spark.where import is_selected
 from psd.ingest.coordinate_text import SPACES, srid_of
 from psd.ingest.row_hash import PRIME, SALTS, TIME_OFFSET
 from psd.ingest.sources import Columns
@@ -56,7 +57,7 @@ def parse_rows(table: Any, domain: Domain, columns: Columns | None = None) -> An
     Parameters
     ----------
     table : ibis.Table
-        Columns x and y, and user and time if they are used.
+        Columns x and y, user and time if they are used, and those of a filter.
     domain : Domain
         Public.
     columns : Columns, optional
@@ -69,9 +70,14 @@ def parse_rows(table: Any, domain: Domain, columns: Columns | None = None) -> An
     elif columns.decimal == ",":
         table = table.mutate(x=with_point(table.x), y=with_point(table.y))
     rows = table.select(
-        **{name: strip_characters(_text(table, name), _STRIPPED[name]) for name in table.columns}
+        **{
+            name: strip_characters(_text(table, name), _STRIPPED[name])
+            for name in table.columns
+            if name in _STRIPPED
+        },
+        **({} if columns.where is None else {"match": is_selected(table, columns)}),
     )
-    read: dict[str, Any] = {}
+    read: dict[str, Any] = {} if columns.where is None else {"match": rows.match}
     for name in ("x", "y"):
         read |= {name: parse_number(rows[name]), f"text_{name}": rows[name]}
     if "user" in table.columns:
@@ -90,9 +96,11 @@ def _text(table: Any, name: str) -> Any:
 
 
 def is_inside(rows: Any, domain: Domain) -> Any:
-    """Whether a record is in the bounds, edges included, and in a slice if there are any."""
+    """Whether a record is selected, in the bounds, edges included, and in a slice if there are."""
     west, south, east, north = map(literal_double, domain.bounds)
     within = (rows.x >= west) & (rows.x <= east) & (rows.y >= south) & (rows.y <= north)
+    if "match" in rows.columns:
+        within &= rows.match
     return is_true(within & rows["slice"].notnull() if "slice" in rows.columns else within)
 
 
@@ -125,11 +133,12 @@ def add_slices(rows: Any, slices: TimeSlices, domain: Domain, share: Callable[..
 
 def count_faults(rows: Any) -> Any:
     """Aggregate to one row: counts of the private report, and a flag for each reason to refuse."""
-    counts = {
-        "read": rows.count(),
-        "missing": _count_if(rows.x.isnull() | rows.y.isnull()),
-        "inside": _count_if(rows.inside),
-    }
+    missing = rows.x.isnull() | rows.y.isnull()
+    counts = {"read": rows.count(), "inside": _count_if(rows.inside)}
+    if "match" in rows.columns:
+        missing &= rows.match
+        counts["not_selected"] = _count_if(~rows.match)
+    counts["missing"] = _count_if(missing)
     refused = {name: rows[name] for name in rows.columns if name.startswith(("bad_", "aware_"))}
     if "user" in rows.columns:
         refused["no_user"] = rows.user.isnull()

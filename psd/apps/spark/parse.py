@@ -20,6 +20,7 @@ __all__ = [
     "count_days",
     "count_microseconds",
     "is_bad",
+    "is_infinite",
     "is_true",
     "is_valid_moment",
     "literal_double",

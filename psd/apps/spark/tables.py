@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 
 from psd._util.csv_header import AUTOMATIC, DELIMITERS
 from psd._util.wall_clock import check_zone
+from psd.apps.spark.where import role_of
 from psd.errors import InputDataError, ParameterError
 from psd.ingest.column_names import check_roles, resolve_columns
 from psd.ingest.input_names import NamedInput
@@ -50,6 +51,9 @@ _INTEGERS = {"tinyint": "int8", "smallint": "int16", "int": "int32", "bigint": "
 _FLOATS = {"float": "float32", "double": "float64"}
 _TEXT = {"string": "string"}
 _TIMES = {"timestamp": "timestamp('UTC')", "timestamp_ntz": "timestamp", "date": "date"}
+
+_FLAGS = {"boolean": "boolean"}
+_COMPARED = {**_INTEGERS, **_FLOATS, **_TEXT, **_TIMES, **_FLAGS}
 
 # Types of Spark that each column may have, and their names in Ibis.
 _TYPES = {
@@ -164,11 +168,11 @@ def register_view(frame: Any, name: str, zone: str) -> Iterator[Any]:
     import ibis
 
     spark, kinds = frame.sparkSession, dict(frame.dtypes)
-    schema = {field: _TYPES[field][kind] for field, kind in kinds.items()}
+    schema = {field: _TYPES.get(field, _COMPARED)[kind] for field, kind in kinds.items()}
     before = spark.conf.get(_ZONE)
     frame.createOrReplaceTempView(name)
     try:
-        if kinds.get("time") == "timestamp":
+        if "timestamp" in kinds.values():
             _set_zone(spark, zone)
         yield ibis.table(schema, name=name)
     finally:
@@ -226,7 +230,7 @@ def _frame(spark: Any, item: Any, columns: Columns) -> Any:
     for word in words:
         frames.append(spark.read.options(**_CSV, sep=DELIMITERS[word]).csv(path))
         names = _names(frames[-1])
-        if set(resolve_columns(columns, names)) <= set(names):
+        if set(resolve_columns(columns, names).needed) <= set(names):
             return frames[-1]
     return frames[0]
 
@@ -252,7 +256,8 @@ def _select(item: Any, frame: Any, columns: Columns) -> Any:
     x, y = (chosen.x, chosen.y) if chosen.wkt is None else (chosen.wkt, chosen.wkt)
     by_role = {"x": x, "y": y, "user": chosen.user, "time": chosen.time}
     roles = {role: name for role, name in by_role.items() if name is not None}
-    for name in chosen:
+    filtered = {role_of(number): name for number, name in enumerate(chosen.filtered)}
+    for name in chosen.needed:
         if names.count(name) != 1:
             raise InputDataError(
                 f"{what} must have exactly one column {name!r}; see x=, y=, user=, time=, and give "
@@ -260,9 +265,15 @@ def _select(item: Any, frame: Any, columns: Columns) -> Any:
             )
     check_roles(what, chosen)
     frame = frame.toDF(*(f"c{index}" for index in range(len(names))))
+    decimals = {name for name, kind in frame.dtypes if kind.startswith("decimal")}
+    fields = {role: f"c{names.index(name)}" for role, name in filtered.items()}
     selected = [f"c{names.index(name)} AS {role}" for role, name in roles.items()]
+    selected += [
+        f"CAST({field} AS DOUBLE) AS {role}" if field in decimals else f"{field} AS {role}"
+        for role, field in fields.items()
+    ]
     frame = frame.selectExpr(*selected)
-    _check_types(what, frame.dtypes, roles, is_wkt=chosen.wkt is not None)
+    _check_types(what, frame.dtypes, roles | filtered, is_wkt=chosen.wkt is not None)
     return frame
 
 
@@ -275,8 +286,9 @@ def _check_types(
             raise InputDataError(
                 f"column {roles[role]!r} of {what} must hold points in WKT as text, got {kind}"
             )
-        if kind not in _TYPES[role]:
+        known = _TYPES.get(role, _COMPARED)
+        if kind not in known:
             raise InputDataError(
-                f"column {roles[role]!r} of {what} must be of type {', '.join(_TYPES[role])}, got "
+                f"column {roles[role]!r} of {what} must be of type {', '.join(known)}, got "
                 f"{kind}; convert it first"
             )

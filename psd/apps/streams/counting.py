@@ -164,7 +164,7 @@ def first_records(
     report = builder.report
     report["over the limit"] = (
         report["read"]
-        - sum(report[name] for name in ("without coordinates", "outside"))
+        - sum(report.get(name, 0) for name in ("not selected", "without coordinates", "outside"))
         - len(first)
     )
     report["kept"] = len(first)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from psd._util import plugins
 from psd._util.wall_clock import check_zone
-from psd.errors import InputDataError, ParameterError
+from psd.errors import InputDataError, InternalError, ParameterError
 from psd.ingest.columns import Columns
 from psd.ingest.input_paths import (
     STDIN,
@@ -63,7 +63,8 @@ class Source(Protocol):
     """Interface of the module of a source. Private side."""
 
     USES: tuple[str, ...]
-    """Fields of `Columns` that it uses in addition to column names, such as geometry or layer."""
+    """Fields of `Columns` that it uses in addition to column names, such as geometry or layer. With
+    ``"where"`` each batch has `psd.ingest.selection.matches` of the columns of the filter."""
 
     SUFFIXES: tuple[str, ...]
     """Endings of the names of its files, such as ``(".kml",)``; for sources of other packages."""
@@ -115,7 +116,10 @@ def read(
     items, paths, groups = _sources_of(data, columns)
     try:
         for source, group in groups:
-            yield from _batches_of(source, group, columns, domain, on_copy)
+            for batch in _batches_of(source, group, columns, domain, on_copy):
+                if columns.where is not None and batch.match is None:
+                    raise InternalError("a source has read records without their filter")
+                yield batch
     except HeaderError as error:
         pattern = pattern_of_mixed_folder(items)
         if pattern is None:
@@ -172,6 +176,12 @@ def _sources_of(
     paths = files_of(items)
     groups = _groups([*paths, *others])
     _check_used(columns, {name for source, _ in groups for name in source.USES})
+    if columns.where is not None and not all("where" in source.USES for source, _ in groups):
+        raise ParameterError(
+            "where must be left out with an input whose source has no filter; select its records "
+            "before, or convert the input",
+            name="where",
+        )
     return items, paths, groups
 
 

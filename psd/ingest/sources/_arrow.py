@@ -28,6 +28,7 @@ from psd.ingest.points import (
     make_projection,
     stated_crs,
 )
+from psd.ingest.selection import matches
 from psd.ingest.sources._point_text import decode_point_text
 from psd.ingest.tally import Batch
 
@@ -59,6 +60,8 @@ class Layout:
         Reprojects points to the CRS of the domain.
     srid : int, optional
         SRID that points in text may state, see `psd.ingest.coordinate_text`.
+    is_json : bool
+        Whether the columns are properties of GeoJSON, see `psd.ingest.selection.Rules`.
     """
 
     what: str
@@ -66,14 +69,14 @@ class Layout:
     geometry: str | None
     project: Projection
     srid: int | None = None
+    is_json: bool = False
 
     @property
     def names(self) -> list[str]:
         """Columns to read, each once."""
         columns = self.columns
-        if self.geometry is None:
-            return [*columns]
-        return [self.geometry, *columns.others]
+        names = [*columns] if self.geometry is None else [self.geometry, *columns.others]
+        return list(dict.fromkeys([*names, *columns.filtered]))
 
     def batches(self, records: Iterable[Any]) -> Iterator[Batch]:
         """Yield record batches as batches of limited size."""
@@ -94,6 +97,7 @@ class Layout:
             if columns.time is None
             else wall_clock(fields[columns.time], columns.time_zone, column=columns.time),
             bid=None if columns.bid is None else bids(fields[columns.bid]),
+            match=matches(columns, fields, is_json=self.is_json),
         )
 
     def _coordinates(self, fields: Mapping[str, Any]) -> Coordinates:

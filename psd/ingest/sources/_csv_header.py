@@ -181,9 +181,9 @@ def read_header(path: Path, columns: Columns) -> Header:
             continue
         resolved = resolve_columns(columns, names)
         headers.append(Header(names=names, delimiter=DELIMITERS[word], columns=resolved))
-        if set(resolved) <= set(names):
+        if set(resolved.needed) <= set(names):
             break
-    fitting = [header for header in headers if set(header.columns) <= set(header.names)]
+    fitting = [header for header in headers if set(header.columns.needed) <= set(header.names)]
     if fault is not None and not fitting:
         raise fault
     chosen = fitting[0] if fitting else max(headers, key=lambda header: len(header.names))
@@ -276,7 +276,8 @@ def _check_columns(path: Path, header: Header, columns: Columns, line: str) -> N
                 "the case of letters; rename one of them"
             )
     refuse_two_pairs(str(path), header.columns, names)
-    for name, read in zip(columns, header.columns, strict=True):
+    stated = [*columns, *columns.filtered]
+    for name, read in zip(stated, [*header.columns, *header.columns.filtered], strict=True):
         if names.count(read) > 1:
             raise InputDataError(f"{path} has {names.count(read)} columns named {read!r}")
         if read not in names:
@@ -290,7 +291,7 @@ def _check_columns(path: Path, header: Header, columns: Columns, line: str) -> N
 def _role(columns: Columns, name: str) -> str:
     """Argument that names a column."""
     roles = ("x", "y", "user", "time", "wkt", "bid")
-    return next(role for role in roles if getattr(columns, role) == name)
+    return next((role for role in roles if getattr(columns, role) == name), "where")
 
 
 def _likely_cause(header: Header, line: str, name: str, role: str) -> str:
@@ -303,6 +304,5 @@ def _likely_cause(header: Header, line: str, name: str, role: str) -> str:
     if sum(re.fullmatch(DECIMAL, text) is not None for text in names) > 1:
         too_many = ", or is skip_rows= too large" if header.columns.skip_rows else ""
         return f"is that line data, without a line of column names above it{too_many}?"
-    if may_be_values(names):
-        return f"name it by {role}=NAME"
-    return f"name it by {role}=NAME; {closest_text(name, names)}"
+    naming = "correct it in where=" if role == "where" else f"name it by {role}=NAME"
+    return naming if may_be_values(names) else f"{naming}; {closest_text(name, names)}"

@@ -35,7 +35,9 @@ class CsvQuery:
         So it is known whether rows are left out.
         """
         columns, content = self.header.columns, self.content
-        return columns.decimal == "." and not content.quotes and not content.line_ends
+        is_text = {columns.x, columns.y} & set(columns.filtered)  # a filter reads them as text
+        is_plain = columns.decimal == "." and not is_text
+        return is_plain and not content.quotes and not content.line_ends
 
     def points(self) -> str:
         """SQL of the texts of points."""
@@ -92,6 +94,9 @@ class CsvQuery:
             f", {self._field(name)} AS {kind}"
             for kind, name in (("user", columns.user), ("time", columns.time))
             if name
+        )
+        others += "".join(
+            f", {self._field(name)} AS f{index}" for index, name in enumerate(columns.filtered)
         )
         return others + (f", {self._bid(columns.bid)} AS bid" if columns.bid else "")
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["accepts", "batches"]
 
 
-USES: tuple[str, ...] = ()
+USES: tuple[str, ...] = ("where",)
 """Fields of `psd.ingest.sources.Columns` that this source uses in addition to column names."""
 
 

@@ -25,7 +25,7 @@ _ROWS = 250_000
 T = TypeVar("T")
 
 
-USES: tuple[str, ...] = ("geometry", "wkt")
+USES: tuple[str, ...] = ("geometry", "wkt", "where")
 """Fields of `psd.ingest.sources.Columns` that this source uses in addition to column names."""
 
 

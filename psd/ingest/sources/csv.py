@@ -26,6 +26,7 @@ from psd.ingest import input_paths
 from psd.ingest.coordinate_text import MISSING, SPACES, number_rule, srid_of
 from psd.ingest.duckdb_session import apply_settings, open_session
 from psd.ingest.points import Projection, column_projection
+from psd.ingest.selection import matches
 from psd.ingest.sources._csv_file import CsvContent, find_compression, scan_content
 from psd.ingest.sources._csv_header import Header, read_header
 from psd.ingest.sources._csv_query import CsvQuery
@@ -67,7 +68,7 @@ _THREAD_BYTES = 2**27
 STATES_LENGTHS = True
 """Whether this source passes the length of its files after decompression to the check of copies."""
 
-USES: tuple[str, ...] = ("wkt", "delimiter", "decimal", "encoding", "skip_rows")
+USES: tuple[str, ...] = ("wkt", "delimiter", "decimal", "encoding", "skip_rows", "where")
 """Fields of `psd.ingest.sources.Columns` that this source uses in addition to column names."""
 
 
@@ -269,7 +270,8 @@ def _batch(
     if columns.time is not None:
         time = wall_clock(batch.column("time"), columns.time_zone, column=columns.time)
     bid = from_arrow(batch.column("bid")) if columns.bid else None
-    return Batch(x=x, y=y, user=user, time=time, bid=bid)
+    filtered = {name: batch.column(f"f{index}") for index, name in enumerate(columns.filtered)}
+    return Batch(x=x, y=y, user=user, time=time, bid=bid, match=matches(columns, filtered))
 
 
 def _all_missing(texts: Any) -> bool:

@@ -20,6 +20,7 @@ from psd.ingest.points import (
     point_coordinates,
     stated_crs,
 )
+from psd.ingest.selection import matches
 from psd.ingest.sources._arrow import MAX_BATCH_ROWS, check_names
 from psd.ingest.sources._point_text import decode_point_text
 from psd.ingest.tally import Batch
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["accepts", "batches"]
 
 
-USES: tuple[str, ...] = ("geometry", "wkt")
+USES: tuple[str, ...] = ("geometry", "wkt", "where")
 """Fields of `psd.ingest.sources.Columns` that this source uses in addition to column names."""
 
 
@@ -58,7 +59,8 @@ def batches(items: list[Any], columns: Columns, domain: Domain) -> Iterator[Batc
         chosen = resolve_columns(columns, names)
         if geometry is None:
             refuse_two_pairs(what, chosen, names)
-        check_names(what, names, [*chosen] if geometry is None else [geometry, *chosen.others])
+        points = [*chosen] if geometry is None else [geometry, *chosen.others]
+        check_names(what, names, [*points, *chosen.filtered])
         check_roles(what, chosen)
         if chosen.user is not None:
             _check_ids(data[chosen.user])
@@ -98,6 +100,7 @@ def _batch(data: Any, columns: Columns, geometry: str | None, domain: Domain) ->
         if columns.time is None
         else wall_clock(data[columns.time], columns.time_zone, column=columns.time),
         bid=None if columns.bid is None else _bids(data[columns.bid]),
+        match=matches(columns, {name: data[name] for name in columns.filtered}),
     )
 
 

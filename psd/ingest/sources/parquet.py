@@ -40,7 +40,7 @@ _LONLAT = "OGC:CRS84"
 """CRS of a GeoParquet column that states none."""
 
 
-USES: tuple[str, ...] = ("geometry", "wkt")
+USES: tuple[str, ...] = ("geometry", "wkt", "where")
 """Fields of `psd.ingest.sources.Columns` that this source uses in addition to column names."""
 
 
@@ -118,8 +118,9 @@ def find_layout(path: Path, file: Any, columns: Columns, domain: Domain) -> Layo
 
 
 def _folder_values(path: Path, file: Any, columns: Columns) -> dict[str, str | None]:
-    """Users and times that are only in the names of folders."""
-    names = (name for name in (columns.user, columns.time) if name is not None)
+    """Users, times and columns of the filter that are only in the names of folders."""
+    stated = (columns.user, columns.time, *columns.filtered)
+    names = dict.fromkeys(name for name in stated if name is not None)
     missing = [name for name in names if name not in file.schema_arrow.names]
     return {name: value for name in missing for value in partition_values(path, name)}
 

@@ -31,6 +31,12 @@ _GEOMETRIES = ("geometry", "geography")
 _NO_IDS = ("float4", "float8", "bool", *_GEOMETRIES)
 """Types whose texts cannot be ids."""
 
+_COMPARED = (
+    "int2", "int4", "int8", "float4", "float8", "bool", "text", "varchar", "bpchar", "date",
+    "timestamp", "timestamptz",
+)  # fmt: skip
+"""Types that a filter reads as they are; others are read as text."""
+
 _SRID = "psd_srid_of_row"
 
 
@@ -111,7 +117,7 @@ class PostGIS:
         return f"(\n{(self.query or '').strip().removesuffix(';')}\n) AS source"
 
 
-USES: tuple[str, ...] = ("geometry",)
+USES: tuple[str, ...] = ("geometry", "where")
 """Fields of `psd.ingest.sources.Columns` that this source uses in addition to column names."""
 
 
@@ -209,7 +215,7 @@ def _column_names(columns: Columns, geometries: list[str]) -> list[str]:
     """Columns to select."""
     geometry = columns.geometry or (geometries[0] if geometries else None)
     points = [columns.x, columns.y] if geometry is None else [geometry]
-    return [*points, *columns.others]
+    return list(dict.fromkeys([*points, *columns.others, *columns.filtered]))
 
 
 def _expression(field: Any, columns: Columns) -> str:
@@ -221,6 +227,9 @@ def _expression(field: Any, columns: Columns) -> str:
         return f"{_bid(column)} AS {column}"
     if field.name in (columns.x, columns.y) and kind == "numeric":
         return f"{column}::float8 AS {column}"
+    is_for_filter = field.name in columns.filtered and field.name not in [*columns]
+    if is_for_filter and kind not in (*_COMPARED, *_GEOMETRIES):
+        return f"{column}::text AS {column}"
     return column
 
 

@@ -30,8 +30,13 @@ __all__ = ["accepts", "batches"]
 _ROWS = 100_000
 
 # Options of GDAL. Its native stream of FlatGeobuf overwrites points after a missing geometry. It
-# takes text of GeoJSON for times by a rule of its own, which drops UTC and GMT.
-_OPTIONS = {"OGR_FLATGEOBUF_STREAM_BASE_IMPL": "YES", "OGR_GEOJSON_DATE_AS_STRING": "YES"}
+# takes text of GeoJSON for times by a rule of its own, which drops UTC and GMT, and a property for
+# a list in all features if it is one in any.
+_OPTIONS = {
+    "OGR_FLATGEOBUF_STREAM_BASE_IMPL": "YES",
+    "OGR_GEOJSON_DATE_AS_STRING": "YES",
+    "OGR_GEOJSON_ARRAY_AS_STRING": "YES",
+}
 
 _SEPARATOR = b"\x1e"
 """Stands before each feature of a sequence of GeoJSON, unless lines separate them."""
@@ -44,7 +49,7 @@ _POINTS = ("Point", "2.5D Point", "Unknown")
 """Prefixes of geometry types of layers that may hold points."""
 
 
-USES: tuple[str, ...] = ("geometry", "layer")
+USES: tuple[str, ...] = ("geometry", "layer", "where")
 """Fields of `psd.ingest.sources.Columns` that this source uses in addition to column names."""
 
 
@@ -190,6 +195,7 @@ def _rows(path: Path, layer: str, columns: Columns, domain: Domain) -> Iterator[
             geometry = (meta["geometry_name"] or "wkb_geometry") if meta["geometry_type"] else None
             crs_of = {} if geometry is None else {geometry: meta["crs"]}
             chosen = find_columns(str(path), reader.schema, columns, domain, crs_of)
+            chosen = replace(chosen, is_json="JSON" in info["driver"])
             left = info["features"]
             for batch in chosen.batches(_records(reader)):
                 left -= len(batch.x)
@@ -208,6 +214,7 @@ def _column_names(what: str, info: dict[str, Any], columns: Columns) -> list[str
     fields = [str(name) for name in info["fields"]]
     others = columns.others
     names = others if info["geometry_type"] else [columns.x, columns.y, *others]
+    names = list(dict.fromkeys([*names, *columns.filtered]))
     check_names(what, fields, names)
     return names
 

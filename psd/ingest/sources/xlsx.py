@@ -27,6 +27,7 @@ from psd.ingest.column_names import check_roles, refuse_two_pairs, resolve_colum
 from psd.ingest.coordinate_text import DECIMAL, MISSING, SPACES, number_rule, srid_of
 from psd.ingest.input_paths import file_kind, refuse_changes
 from psd.ingest.points import Projection, column_projection
+from psd.ingest.selection import matches
 from psd.ingest.sources._arrow import check_names
 from psd.ingest.sources._faults import fault_class
 from psd.ingest.sources._point_text import decode_point_text
@@ -49,7 +50,7 @@ _LARGEST_INTEGER = 10**15
 
 _PLAIN = re.compile(DECIMAL)
 
-USES: tuple[str, ...] = ("layer", "wkt", "decimal", "skip_rows")
+USES: tuple[str, ...] = ("layer", "wkt", "decimal", "skip_rows", "where")
 """Fields of `psd.ingest.sources.Columns` that this source uses in addition to column names."""
 
 
@@ -77,9 +78,9 @@ def batches(items: list[Path], columns: Columns, domain: Domain) -> Iterator[Bat
             names = _names(rows, columns)
             chosen = resolve_columns(columns, names)
             refuse_two_pairs(str(path), chosen, names)
-            check_names(str(path), names, chosen)
+            check_names(str(path), names, chosen.needed)
             check_roles(str(path), chosen)
-            fields = {name: names.index(name) for name in chosen}
+            fields = {name: names.index(name) for name in chosen.needed}
             project = column_projection(chosen, domain, str(path))
             srid = srid_of(domain.crs, chosen.input_crs)
             yield _batch(path, [], chosen, fields, project, srid)
@@ -224,7 +225,7 @@ def _batch(
         time = wall_clock(texts, columns.time_zone, column=columns.time)
     user = None if columns.user is None else _ids(path, cells[columns.user], columns.user)
     bid = None if columns.bid is None else _bids(cells[columns.bid], columns.decimal)
-    return Batch(x=x, y=y, user=user, time=time, bid=bid)
+    return Batch(x=x, y=y, user=user, time=time, bid=bid, match=matches(columns, cells))
 
 
 def _bids(cells: list[Any], decimal: str) -> NDArray[np.float64]:

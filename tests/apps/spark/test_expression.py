@@ -2,6 +2,7 @@
 
 import unicodedata
 from collections import Counter
+from dataclasses import replace
 from itertools import product
 from types import SimpleNamespace
 
@@ -18,6 +19,7 @@ from psd.apps.spark import expression, places
 from psd.apps.spark.counts import tally_table
 from psd.apps.spark.expression import parse_rows, to_sql
 from psd.apps.spark.parse import COMPOSED, literal_double
+from psd.apps.spark.where import role_of
 from psd.errors import DomainError, InputDataError, InternalError, ParameterError, ResourceError
 from psd.ingest.sources import Columns
 from psd.privacy.unit import PrivacyUnit
@@ -26,6 +28,7 @@ from support import engines
 pytestmark = pytest.mark.deep
 
 TYPES = {"string": "string", "double": "float64", "int64": "int64", "timestamp[us]": "timestamp"}
+TYPES |= {"bool": "boolean"}
 RECORD, PLAIN = PrivacyUnit(), Columns()
 ONE = PrivacyUnit(kind="user", max_contributions=1)
 ROWS = engines.rows()
@@ -35,6 +38,7 @@ PLANE, OPTIONS = engines.PLANE, engines.OPTIONS
 def by_expression(table, columns, domain, **options):
     x, y = (columns.x, columns.y) if columns.wkt is None else (columns.wkt, columns.wkt)
     roles = {"x": x, "y": y, "user": columns.user, "time": columns.time}
+    roles |= {role_of(number): name for number, name in enumerate(columns.filtered)}
     table = pa.table({role: table[name] for role, name in roles.items() if name})
     schema = {field.name: TYPES[str(field.type)] for field in table.schema}
     with duckdb.connect() as connection:
@@ -73,6 +77,21 @@ def test_cell_by_cell(unit, step, tmp_path):
     path = engines.write_csv(text, tmp_path / "points.csv")
     engines.assert_equal(local, by_expression(text, engines.COLUMNS, engines.DOMAIN, **options))
     engines.assert_equal(local, locally(path, engines.COLUMNS, engines.DOMAIN, **options))
+
+
+@pytest.mark.parametrize("where", engines.FILTERS)
+def test_a_filter_selects_the_same_records(where):
+    columns = replace(engines.COLUMNS, where=where)
+    assert_same(
+        engines.rows_to_filter(), columns, unit=PrivacyUnit(kind="user", max_contributions=3)
+    )
+
+
+def test_a_filter_compares_times_on_the_wall_of_the_zone():
+    table = engines.rows_to_filter().select(["lon", "lat", "time"])
+    where = "time < TIMESTAMP '1970-01-01 10:00'"
+    for zone in ("UTC", "Asia/Seoul"):
+        assert_same(table, Columns(where=where, time_zone=zone), unit=RECORD)
 
 
 @pytest.mark.parametrize("name", engines.REGIONS)

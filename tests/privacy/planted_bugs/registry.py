@@ -15,6 +15,7 @@ _MODULES = {
     "Losses in rho": ("concentrated",),
     "Accounting": ("accounting",),
     "Domain and rows": ("domain",),
+    "Filters": ("filters",),
     "Units and bounding": ("units",),
     "Tallies and merging": ("tallies",),
     "Time slices": ("slices",),

@@ -18,6 +18,12 @@ def test_what_differs_from_the_defaults_is_stated():
         (Columns(time_zone="Asia/Seoul"), DEFAULT),
         (Columns(time="t"), {**DEFAULT, "time": "t"}),
         (Columns(**seoul), DEFAULT | seoul),
+        (Columns(where="a>1 AND NOT b=2"), {**DEFAULT, "where": "a > 1 AND NOT (b = 2)"}),
+        # A filter may compare times.
+        (
+            Columns(where="a > 1", time_zone="Asia/Seoul"),
+            {**DEFAULT, "where": "a > 1", "time_zone": "Asia/Seoul"},
+        ),
     ]:
         assert reading_of(columns) == reading
         assert is_reading(reading)
@@ -25,7 +31,7 @@ def test_what_differs_from_the_defaults_is_stated():
 
 def test_every_field_but_memory_and_bids_is_stated():
     values = {"delimiter": ";", "decimal": ",", "encoding": "utf-16", "skip_rows": 2}
-    values |= {"input_crs": "EPSG:4326", "memory": 5}
+    values |= {"input_crs": "EPSG:4326", "where": "sex = 'f'", "memory": 5}
     stated = {field.name: values.get(field.name, f"a {field.name}") for field in fields(Columns)}
     # Either is the column of points, and no text stands beside x.
     for left_out in ({"geometry", "x", "y"}, {"wkt"}):

@@ -75,6 +75,10 @@ def test_places_are_known_of_rows_of_text_and_all_others_are_everywhere(subtests
             assert claim(data).region == REGION
     assert claim("a.csv", PrivateBounds(crs="EPSG:4326")).region is None
     assert claim("a.csv", columns=Columns(input_crs="EPSG:5179")).region is None
+    months = {"columns": Columns(time="at"), "slices": TimeSlices.parse("month", "2024-01", "UTC")}
+    some = claim("a.csv", **months | {"columns": Columns(time="at", where="a = 1")})
+    assert (some.region, some.slices) == (None, None)
+    assert None not in (claim("a.csv", **months).region, claim("a.csv", **months).slices)
     unbounded = claim("a.csv", place=None, boundary=BoundaryFile(path="both"))
     assert (unbounded.region, unbounded.readings) == (None, BY_LON_LAT)
     of_engine = claim("a.csv", by_fields=False)  # which says by itself what places a row

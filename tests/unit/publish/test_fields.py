@@ -127,6 +127,7 @@ REQUESTS = {
     "columns": {"x": "east", "y": "north", "geometry": "geom", "layer": "visits"},
     "text": {"wkt": "p", "delimiter": "tab", "decimal": ",", "encoding": "utf-16", "skip_rows": 3},
     "another CRS": {"input_crs": "EPSG:5179"},
+    "some records": {"where": "diagnosis = 'asthma' AND (age >= 18 OR age IS NULL)"},
     "post-processing": {"method": "cascade", "estimate": "signed", "density": "uniform"},
     "a covariate": {"covariate": CovariateFile(path="land.gpkg", column="people", size=64)},
     "a covariate of fields": {"covariate": "land.gpkg", "covariate_column": "people"},

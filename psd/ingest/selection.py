@@ -1,0 +1,503 @@
+"""Which records a filter selects: the decision about each by its own values. Private side.
+
+What is compared is decided by the literal, not by the type of the column:
+
+- A number compares with numbers, and with text that is a plain decimal number, as doubles.
+- A text in single quotes compares with text, character by character, without white space around
+  it. A whole number compares by its digits, and a time with a text that is a time.
+- ``DATE '2024-01-31'`` and ``TIMESTAMP '2024-01-31 10:00'`` compare with times, and with text in
+  ISO 8601, on the wall clock of the time zone of the columns.
+- ``TRUE`` and ``FALSE`` compare with these, with 1 and 0, and with these words.
+
+All other pairs cannot be decided, and neither can a missing value: NULL, NaN, or an empty text.
+AND, OR and NOT are those of SQL with its third value, and a record is selected if the filter is
+true for it. So a record about which it cannot be decided is left out, and none is ever refused.
+
+Sensitivity
+-----------
+Proof that selecting records one by one keeps every guarantee of what is computed afterwards. Let F
+map a set of records to those that the filter selects.
+
+1. Whether a record r is selected is a function f(r) of the public filter, the public options of
+   the columns, and the values of r alone. Each leaf reads one column, element by element, and AND,
+   OR and NOT combine the results of one record. Values do not depend on other records either: the
+   fields of CSV are text, cells of workbooks have their own types, and other tables have types of
+   their own. GDAL alone finds the type of a property of GeoJSON by all features; so values from
+   there are compared in a form that is the same whatever type was found (`Rules.is_json`).
+2. Hence F(D) = {r in D : f(r)}, and F(D and D') differ for neighbours only where these differ. If
+   D' has one record more, F(D') has at most one record more. If D' has all records of one user
+   more, or of one day or slice of a user, F(D') has at most records of the same user, day or slice
+   more: f changes no id and no time. So F maps neighbours to neighbours or to equal sets: it is
+   stable with constant 1.
+3. Bounding, counting and noise get F(D) and nothing else of D. A mechanism M that is private for
+   neighbours is private for F(D) and F(D'), so M(F(.)) has the loss of M. The k records that are
+   kept of a user are chosen among those that the filter selects, since these are the user's records
+   in F(D); a choice before the filter would have the same loss, and count fewer records.
+4. What is refused does not depend on the filter. The form of all records is checked, whether they
+   are selected or not, and a filter never refuses a record. So a build with a filter is refused if
+   and only if it is refused without, except for columns that the input does not have.
+5. Two builds with different filters, even with filters that no record fulfils together, are not
+   disjoint: the values of a record may differ between readings. So losses of builds with a filter
+   always add up: their charges count everywhere and always (`psd.publish.charging`).
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, tzinfo
+from decimal import Decimal
+from functools import cached_property, reduce
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd._util.wall_clock import readable_times
+from psd.ingest.coordinate_text import DECIMAL, SPACES
+from psd.ingest.where import (
+    Always,
+    Comparison,
+    Either,
+    Literal,
+    Membership,
+    Missing,
+    Negation,
+    Pattern,
+    Predicate,
+    columns_of,
+)
+
+if TYPE_CHECKING:
+    import pandas
+
+    from psd.ingest.columns import Columns
+
+__all__ = ["LARGEST_WHOLE", "SIGNS", "Rules", "matches", "select"]
+
+LARGEST_WHOLE: Final = 2**53
+"""Doubles below it have all their digits."""
+
+SIGNS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    "=": operator.eq, "<>": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt,
+    ">=": operator.ge,
+}  # fmt: skip
+"""What the signs of comparisons mean."""
+
+_Masks: TypeAlias = tuple[NDArray[np.bool_], NDArray[np.bool_]]
+"""For which records a filter is true, and for which it is false. Private."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """Public options by which values are read.
+
+    Parameters
+    ----------
+    time_zone : str
+        To whose wall clock times are converted.
+    decimal : {".", ","}
+        Decimal sign of numbers in text.
+    is_json : bool
+        Whether the values are properties of GeoJSON. The type of a property is found by all
+        features, so numbers, TRUE and FALSE compare as text in one form, whatever the type is: the
+        digits of a whole number below 2^53, and 1 or 0.
+    """
+
+    time_zone: str = "UTC"
+    decimal: str = "."
+    is_json: bool = False
+
+
+def select(
+    predicate: Predicate, fields: Mapping[str, Any], rules: Rules | None = None
+) -> NDArray[np.bool_]:
+    """Whether each record of a batch is selected.
+
+    Guarantees
+    ----------
+    - The result of a record is a function of its own values; see the proof of this module.
+    - No value stops it.
+
+    Parameters
+    ----------
+    predicate : Predicate
+        Public.
+    fields : mapping
+        Arrow array, pandas Series or list of Python objects of each column, by name. Private.
+    rules : Rules, optional
+        Public.
+
+    Returns
+    -------
+    ndarray, shape (n,), bool
+        Private.
+
+    Examples
+    --------
+    >>> rows = {"age": ["18", "n/a", None, "7"]}
+    >>> select(parse_where("age >= 18 OR age IS NULL"), rows).tolist()
+    [True, False, True, False]
+    """
+    rules = Rules() if rules is None else rules
+    columns = {
+        name: [(index, _Values(array, rules)) for index, array in _typed_parts(fields[name])]
+        for name in columns_of(predicate)
+    }
+    return _decide(predicate, columns)[0]
+
+
+def matches(
+    columns: Columns, fields: Mapping[str, Any], *, is_json: bool = False
+) -> NDArray[np.bool_] | None:
+    """Whether the filter of some columns selects each record; None without a filter.
+
+    Parameters
+    ----------
+    columns : Columns
+        Spelled as the input spells them. Public.
+    fields : mapping
+        As in `select`. Private.
+    is_json : bool
+        As in `Rules`.
+    """
+    if columns.filter is None:
+        return None
+    rules = Rules(time_zone=columns.time_zone, decimal=columns.decimal, is_json=is_json)
+    return select(columns.filter, fields, rules)
+
+
+def _decide(predicate: Predicate, columns: Mapping[str, list[Any]]) -> _Masks:
+    """Where a filter is true, and where it is false; neither where it cannot be decided."""
+    if isinstance(predicate, Negation):
+        true, false = _decide(predicate.part, columns)
+        return false, true
+    if isinstance(predicate, Always | Either):
+        masks = [_decide(part, columns) for part in predicate.parts]
+        return _all(masks) if isinstance(predicate, Always) else _any(masks)
+    parts = columns[predicate.column]
+    size = sum(len(index) for index, _ in parts)
+    true, false = np.zeros(size, bool), np.zeros(size, bool)
+    for index, values in parts:
+        true[index], false[index] = _decide_leaf(predicate, values)
+    return true, false
+
+
+def _all(masks: list[_Masks]) -> _Masks:
+    """AND: true where all are, and false where any is."""
+    true, false = zip(*masks, strict=True)
+    return reduce(operator.and_, true), reduce(operator.or_, false)
+
+
+def _any(masks: list[_Masks]) -> _Masks:
+    """OR: true where any is, and false where all are."""
+    false, true = _all([(no, yes) for yes, no in masks])
+    return true, false
+
+
+def _decide_leaf(leaf: Comparison | Membership | Pattern | Missing, values: _Values) -> _Masks:
+    """Masks of one comparison on values of one type."""
+    import pyarrow.compute as pc
+
+    if isinstance(leaf, Missing):
+        missing = values.missing()
+        return missing, ~missing
+    if isinstance(leaf, Pattern):
+        texts = values.texts
+        known = texts.is_valid().to_numpy(zero_copy_only=False)
+        found = _bools(pc.match_like(texts, leaf.pattern))
+        return known & found, known & ~found
+    if isinstance(leaf, Membership):
+        return _any([values.compare("=", literal) for literal in leaf.literals])
+    return values.compare(leaf.sign, leaf.literal)
+
+
+# A number of JSON, as GDAL writes it where a property is text in another feature.
+_JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+
+
+@dataclass(frozen=True)
+class _Values:
+    """Values of one column and one type, as each kind of literal sees them."""
+
+    array: Any
+    rules: Rules
+
+    def compare(self, sign: str, literal: Literal) -> _Masks:
+        """Masks of a comparison."""
+        found = self._against(literal)
+        if found is None:
+            return np.zeros(len(self.array), bool), np.zeros(len(self.array), bool)
+        values, known, value = found
+        with np.errstate(invalid="ignore"):
+            holds = np.asarray(SIGNS[sign](values, value), bool)
+        return known & holds, known & ~holds
+
+    def _against(self, literal: Literal) -> tuple[Any, NDArray[np.bool_], Any] | None:
+        """Values, which of them are known, and the value they compare with; None if none do."""
+        kind = _kind_of(self.array)
+        if literal.kind == "number":
+            numbers = self.numbers
+            return numbers, ~np.isnan(numbers), literal.value
+        if literal.kind == "flag":
+            flags = self.flags
+            return flags, flags >= 0, int(literal.value)
+        if literal.kind == "time" or kind == "time":
+            moment = readable_times([literal.value], self.rules.time_zone)[0]
+            if np.isnat(moment):
+                return None
+            times = self.times
+            return times, ~np.isnat(times), moment
+        text = str(literal.value)
+        if self.rules.is_json:
+            text = _json_text(text) or text
+        texts = self.texts
+        known = texts.is_valid().to_numpy(zero_copy_only=False)
+        # Order of Python's text is by code points, that of all engines.
+        return texts.fill_null("").to_numpy(zero_copy_only=False), known, text
+
+    def missing(self) -> NDArray[np.bool_]:
+        """Whether each value is missing."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        missing: NDArray[np.bool_] = ~self.array.is_valid().to_numpy(zero_copy_only=False)
+        kind = _kind_of(self.array)
+        if kind == "text":
+            texts = pc.utf8_trim(self.array, characters=SPACES)
+            missing |= _bools(pc.equal(texts, ""))
+            if self.rules.is_json:
+                missing |= _bools(pc.equal(pc.utf8_lower(texts), "nan"))
+        if kind == "float":
+            missing |= _bools(pc.is_nan(self.array.cast(pa.float64(), safe=False)))
+        return missing
+
+    @cached_property
+    def numbers(self) -> NDArray[np.float64]:
+        """Doubles; NaN where a value is no finite number."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        kind, array = _kind_of(self.array), self.array
+        if kind == "text":
+            texts = pc.utf8_trim(array, characters=SPACES)
+            if self.rules.decimal == ",":
+                has_point = pc.match_substring(texts, ".")
+                texts = pc.if_else(has_point, None, pc.replace_substring(texts, ",", "."))
+            is_number = pc.match_substring_regex(texts, rf"\A(?:{DECIMAL})\z")
+            found = pc.if_else(is_number, texts, None).to_pylist()
+            values = np.array([np.nan if t is None else float(t) for t in found], np.float64)
+            if self.rules.is_json:  # a flag is 1 or 0 where other features have numbers
+                flags = self._words()
+                values = np.where(flags >= 0, flags, values)
+        elif kind in ("flag", "integer", "float"):
+            array = array.cast(pa.int8()) if kind == "flag" else array
+            array = array.cast(pa.float64(), safe=False)
+            values = array.to_numpy(zero_copy_only=False).astype(np.float64)
+        else:
+            return np.full(len(array), np.nan)
+        return np.where(np.isfinite(values), values, np.nan)
+
+    def _words(self) -> NDArray[np.int8]:
+        """1 for the word true, 0 for false, -1 for other text."""
+        import pyarrow.compute as pc
+
+        words = pc.utf8_lower(pc.utf8_trim(self.array, characters=SPACES))
+        true, false = (_bools(pc.equal(words, word)) for word in ("true", "false"))
+        return np.where(true, 1, np.where(false, 0, -1)).astype(np.int8)
+
+    @cached_property
+    def flags(self) -> NDArray[np.int8]:
+        """1 for true, 0 for false, -1 where a value is neither."""
+        numbers = self.numbers
+        flags = np.where(numbers == 1, 1, np.where(numbers == 0, 0, -1)).astype(np.int8)
+        is_text = _kind_of(self.array) == "text"
+        return np.where(flags < 0, self._words(), flags) if is_text else flags
+
+    @cached_property
+    def texts(self) -> Any:
+        """Arrow texts without white space around them; null where a value has no one text."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        kind = _kind_of(self.array)
+        if kind == "text":
+            texts = pc.utf8_trim(self.array.cast(pa.large_string()), characters=SPACES)
+            if self.rules.is_json:
+                return pa.array([_json_text(t) for t in texts.to_pylist()], pa.large_string())
+            return pc.if_else(pc.equal(texts, ""), None, texts)
+        if kind == "integer" and not self.rules.is_json:
+            return self.array.cast(pa.large_string())
+        if kind in ("integer", "float") or (kind == "flag" and self.rules.is_json):
+            return pa.array(map(_whole_text, self.numbers), pa.large_string())
+        return pa.nulls(len(self.array), pa.large_string())
+
+    @cached_property
+    def times(self) -> NDArray[np.datetime64]:
+        """Local times; NaT where a value is no time."""
+        import pyarrow as pa
+
+        kind, array = _kind_of(self.array), self.array
+        if kind == "text":
+            array = array.cast(pa.string())
+        elif kind != "time":
+            return np.full(len(array), np.datetime64("NaT", "us"))
+        return readable_times(array, self.rules.time_zone)
+
+
+def _bools(mask: Any) -> NDArray[np.bool_]:
+    """Mask of Arrow as one of NumPy; null is false."""
+    values: NDArray[np.bool_] = mask.fill_null(False).to_numpy(zero_copy_only=False).astype(bool)
+    return values
+
+
+def _whole_text(number: float) -> str | None:
+    """Digits of a whole number that has all of them; None for other numbers."""
+    is_whole = abs(number) < LARGEST_WHOLE and number == int(number)
+    return str(int(number)) if is_whole else None
+
+
+def _json_text(text: str | None) -> str | None:
+    """Text of a property of GeoJSON in the form that does not depend on its type; see `Rules`."""
+    text = "" if text is None else text.strip(SPACES)
+    if text == "" or text[0] in "[{" or text.lower() in ("nan", "-nan", "inf", "-inf"):
+        return None
+    if text.lower() in ("true", "false"):
+        return str(int(text.lower() == "true"))
+    return _whole_text(float(text)) if _JSON_NUMBER.fullmatch(text) else text
+
+
+def _kind_of(array: Any) -> str:
+    """Kind of the values of an Arrow array, as `_Values` treats them."""
+    import pyarrow as pa
+
+    kind, types = array.type, pa.types
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        return "text"
+    if types.is_boolean(kind):
+        return "flag"
+    if types.is_integer(kind):
+        return "integer"
+    if types.is_floating(kind) or types.is_decimal(kind):
+        return "float"
+    return "time" if types.is_timestamp(kind) or types.is_date(kind) else "other"
+
+
+def _typed_parts(values: Any) -> list[tuple[NDArray[np.int64], Any]]:
+    """Positions and Arrow arrays of values of one type; objects are typed one by one."""
+    import pyarrow as pa
+
+    if hasattr(values, "iloc"):
+        values = _array_of_series(values)
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if isinstance(values, pa.Array):
+        if isinstance(values.type, pa.BaseExtensionType):
+            values = values.storage
+        if pa.types.is_dictionary(values.type):
+            values = values.dictionary_decode()
+        return [(np.arange(len(values)), _sound(values))]
+    groups: dict[Any, list[int]] = {}
+    for position, value in enumerate(values):
+        groups.setdefault(_type_of(value), []).append(position)
+    return [
+        (np.array(positions, np.int64), _array_of([values[i] for i in positions], kind))
+        for kind, positions in groups.items()
+    ]
+
+
+def _sound(array: Any) -> Any:
+    """Text that can be read; text that is not in UTF-8 is no text, and no value of its own."""
+    import pyarrow as pa
+
+    if _kind_of(array) != "text":
+        return array
+    try:
+        array.validate(full=True)
+        return array.cast(pa.large_string())
+    except pa.ArrowException:
+        pass
+    known = [_decoded(value) for value in array.cast(pa.large_binary()).to_pylist()]
+    return pa.array(known, pa.large_string())
+
+
+def _decoded(value: bytes | None) -> str | None:
+    """Text of bytes; a replacement for those that are no UTF-8."""
+    return None if value is None else value.decode(errors="replace")
+
+
+def _array_of_series(series: pandas.Series) -> Any:
+    """Arrow array of a column of pandas; a list of objects if it has them."""
+    import pandas as pd
+    import pyarrow as pa
+
+    if hasattr(series, "cat"):
+        series = series.astype(series.cat.categories.dtype)
+    if series.dtype != object:
+        return pa.Array.from_pandas(series)
+    if pd.api.types.infer_dtype(series, skipna=True) != "string":
+        return series.tolist()
+    try:
+        return pa.array(series, pa.large_string(), from_pandas=True)
+    except (UnicodeError, pa.ArrowException):
+        return series.tolist()
+
+
+_TYPES: Final = (
+    (bool, bool | np.bool_),
+    (int, int | np.integer),
+    (float, float | np.floating | Decimal),
+    (str, str),
+    (datetime, datetime | np.datetime64),
+    (date, date),
+)
+_LARGEST_INTEGER = 10**4000  # Python writes no longer ones
+
+
+def _type_of(value: Any) -> type | None:
+    """Type by which an object of Python is compared; None if it is missing."""
+    import pandas as pd
+
+    if value is None or value is pd.NA or value is pd.NaT:
+        return None
+    if isinstance(value, float | np.floating | Decimal) and np.isnan(float(value)):
+        return None
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return tzinfo
+    return next((kind for kind, types in _TYPES if isinstance(value, types)), object)
+
+
+def _array_of(values: list[Any], kind: type | None) -> Any:
+    """Arrow array of objects of one type; those of other types have no value to compare."""
+    import pyarrow as pa
+
+    if kind is None:
+        return pa.nulls(len(values))
+    if kind is bool:
+        return pa.array([bool(value) for value in values])
+    if kind is int:  # integers of Python have no limit, and their digits are those of text
+        whole = map(int, values)
+        return pa.array([str(v) if abs(v) < _LARGEST_INTEGER else "-" for v in whole], pa.string())
+    if kind is float:
+        return pa.array([float(value) for value in values])
+    if kind is str:
+        return pa.array([v.encode(errors="replace").decode() for v in values], pa.large_string())
+    if kind is date:
+        return pa.array(values, pa.date32())
+    if kind in (datetime, tzinfo):
+        moments = np.array([_moment(value) for value in values], "datetime64[us]")
+        return pa.array(moments, pa.timestamp("us", "UTC" if kind is tzinfo else None))
+    return pa.array([b"-"] * len(values), pa.binary())
+
+
+def _moment(value: datetime | np.datetime64) -> Any:
+    """Microseconds of a time, in UTC if it has an offset; NaT beyond the years of a datetime."""
+    if isinstance(value, np.datetime64):
+        return value.astype("datetime64[us]")
+    try:
+        value = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
+    except OverflowError:
+        return np.datetime64("NaT", "us")
+    return np.datetime64(value, "us")
