@@ -93,6 +93,10 @@ class Ledger:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
 
+    def __repr__(self) -> str:
+        """The path alone; nothing is read."""
+        return f"<Ledger: {self.path}>"
+
     @classmethod
     def create(cls, path: str | os.PathLike[str]) -> Ledger:
         """Create a ledger without datasets, readable only by its owner.
@@ -397,6 +401,31 @@ class Ledger:
         """
         with snapshot(self.path) as ledger:
             return _state_of(ledger)
+
+    def remaining(self, dataset: str) -> Decimal:
+        """Epsilon that a release of a whole dataset may still cost, without a delta.
+
+        Parameters
+        ----------
+        dataset : str
+            A registered dataset.
+
+        Raises
+        ------
+        LedgerError
+            If the file cannot be read, or the dataset is not registered.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> ledger = Ledger.create(folder.name + "/city.ledger")
+        >>> ledger.register("visits", budget="1.5")
+        >>> ledger.remaining("visits")
+        Decimal('1.5')
+        >>> folder.cleanup()
+        """
+        return Decimal(epsilon_text(self.state().balance(dataset).largest_pure))
 
     def seal(self, key: str | os.PathLike[str]) -> int:
         """Seal all entries with a key of the owner, see `psd.ledger.seal`.
