@@ -15,29 +15,29 @@ __all__ = ["guessed_of_answers", "guessed_of_release"]
 _OF_RELEASE: Final = {
     **dict.fromkeys(("to_file", "to_csv", "to_excel", "to_gpkg", "to_geojson"), "export"),
     **dict.fromkeys(("to_geotiff", "to_raster", "to_postgis", "to_pmtiles"), "export"),
-    **dict.fromkeys(("to_geodataframe", "to_gdf", "to_frame", "to_pandas"), "to_geopandas"),
+    **dict.fromkeys(("to_geodataframe", "to_gdf", "to_frame"), "to_geopandas"),
+    **dict.fromkeys(("to_dataframe", "to_pandas"), "to_geopandas"),
     **dict.fromkeys(("estimate_counts", "ask", "count", "answer"), "query"),
     "write": "save",
 }
-_OF_ANSWERS: Final = {
-    **dict.fromkeys(("to_geodataframe", "to_gdf"), "to_geopandas"),
+_SAID_OF_RELEASE: Final = {
+    "to_parquet": "save(path) writes the release, and export(path) its cells",
+    **dict.fromkeys(("table", "columns"), "to_geopandas() has cells, query(areas).table answers"),
+    "geometry": "to_geopandas() has the geometries of cells",
+    **dict.fromkeys(("error", "lower", "upper"), "query(areas) has it for each answer"),
+    **dict.fromkeys(("summary", "info", "describe"), "print it, or run `psd info FILE`"),
+    **dict.fromkeys(("regions", "ids"), "query(level=NAME) answers the regions of a level"),
+    "guarantee": "guarantee_text is the guarantee in words",
 }
 _TABLE_WRITERS: Final = (
     "to_csv", "to_dict", "to_excel", "to_html", "to_json", "to_markdown", "to_parquet", "to_string",
 )  # fmt: skip
-_TABLES: Final = ("to_frame", "to_pandas", "to_dataframe")
-_SENTENCES: Final = {
-    "to_parquet": "save(path) writes the release, and export(path) its cells",
-    "columns": "table has the columns of answers, and to_geopandas() those of cells",
-    "table": "query(areas).table has answers, and to_geopandas() the cells",
+_SAID_OF_ANSWERS: Final = {
     "geometry": "to_geopandas() has the geometries",
-    "error": "query(areas) has the error of each answer",
-    "value": "estimate has the counts",
-    "values": "estimate has the counts",
-    "ci": "lower and upper are the interval",
-    "interval": "lower and upper are the interval",
-    "confidence_interval": "lower and upper are the interval",
+    **dict.fromkeys(("value", "values", "count"), "estimate has the counts"),
+    **dict.fromkeys(("ci", "interval", "confidence_interval"), "lower and upper are the interval"),
     "std": "error is the standard deviation",
+    "sum": "total() adds up areas, and joint() has the covariances of their errors",
     "save": "to_csv(path) or to_file(path) writes the answers",
 }
 
@@ -52,7 +52,7 @@ def guessed_of_release(release: Any, name: str) -> Any:
     """
     if name in _OF_RELEASE:
         return getattr(release, _OF_RELEASE[name])
-    raise _unknown("Release", name)
+    raise _unknown("Release", name, _SAID_OF_RELEASE.get(name))
 
 
 def guessed_of_answers(answers: Any, name: str) -> Any:
@@ -63,20 +63,26 @@ def guessed_of_answers(answers: Any, name: str) -> Any:
     AttributeError
         If it means none, with a sentence where one is known.
     """
-    if name in _OF_ANSWERS:
-        return getattr(answers, _OF_ANSWERS[name])
     if name in COLUMNS:
         return answers.table[name]
     if name in _TABLE_WRITERS:
         return getattr(answers.table, name)
-    if name in _TABLES:
-        return answers.table.copy
-    if name == "to_file":
-        return answers.to_geopandas().to_file
-    raise _unknown("Answers", name)
+    match name:
+        case "to_geodataframe" | "to_gdf":
+            return answers.to_geopandas
+        case "to_file":
+            return answers.to_geopandas().to_file
+        case "to_frame" | "to_pandas" | "to_dataframe":
+            return answers.table.copy
+    said = _SAID_OF_ANSWERS.get(name)
+    if said is None and not name.startswith("_"):
+        import pandas as pd
+
+        said = f"table.{name} is that of the table" if hasattr(pd.DataFrame, name) else None
+    raise _unknown("Answers", name, said)
 
 
-def _unknown(kind: str, name: str) -> AttributeError:
+def _unknown(kind: str, name: str, said: str | None) -> AttributeError:
     """Error as Python has it, with what is meant where that is known."""
-    hint = f"; {_SENTENCES[name]}" if name in _SENTENCES else ""
+    hint = "" if said is None else f"; {said}"
     return AttributeError(f"{kind!r} object has no attribute {name!r}{hint}", name=name)

@@ -782,10 +782,19 @@ def answer_guesses(
     """
 
     def of_function(function: Callable[P, T]) -> Callable[P, T]:
-        known = tuple(inspect.signature(function).parameters)
+        arguments = inspect.signature(function).parameters
+        known = tuple(arguments)
+        first = [
+            name for name, each in arguments.items() if each.kind == each.POSITIONAL_OR_KEYWORD
+        ]
 
         @wraps(function)
         def checked(*args: P.args, **named: P.kwargs) -> T:
+            if len(args) > len(first):
+                raise ParameterError(
+                    f"arguments after {' and '.join(first)} must be named, such as "
+                    f"{known[len(first)]}=..., got {len(args)} without a name"
+                )
             for name in named:
                 if name in own and name not in known:
                     raise ParameterError(own[name], name=name)

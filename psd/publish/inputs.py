@@ -30,7 +30,7 @@ def check_public_files(values: Mapping[str, Any], data: Any) -> None:
     items = data if isinstance(data, list) else [data]
     for name in _PUBLIC:
         value = values.get(name)
-        if not isinstance(value, str) and any(value is item for item in items):
+        if not isinstance(value, str | None) and any(value is item for item in items):
             raise ParameterError(
                 f"{name} must be public, never derived from the data, got the records themselves",
                 name=name,

@@ -5,6 +5,7 @@ Each is a `psd.errors.PsdWarning`; neither the message nor whether there is one 
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from decimal import Decimal
 from math import log
@@ -135,5 +136,8 @@ def warn_of_columns(
 
 
 def _warn(text: str) -> None:
-    """Warn the caller of the library; the command line prints it."""
-    warnings.warn(text, PsdWarning, stacklevel=4)
+    """Warn the caller of the library, whose line is shown; the command line prints the text."""
+    frame, level = inspect.currentframe(), 1
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "psd":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, PsdWarning, stacklevel=level)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
+from psd._util.layer_names import file_of
 from psd.errors import ParameterError
 from psd.ingest.input_paths import is_path
 from psd.publish.bounds_text import bounds_from_text
@@ -239,6 +241,12 @@ def _area_of(area: Any) -> dict[str, Any]:
     is_geometry = hasattr(area, "geom_type") and not hasattr(area, "geometry")
     is_box = is_geometry and not area.is_empty and area.equals(area.envelope)
     is_text = isinstance(area, str) and bounds_from_text(area) is not None
+    if isinstance(area, str) and not is_text and not Path(file_of(area)).exists():
+        raise ParameterError(
+            "area must be west, south, east and north, polygons or a file of them, got "
+            f"{area[:80]!r}",
+            name="area",
+        )
     if is_text or is_box or not (is_path(area) or is_geometry or hasattr(area, "geometry")):
         return {"bounds": area}
     return {"bounds": area, "boundary": area}

@@ -100,6 +100,7 @@ def to_release_crs(
         raise DomainError(
             f"region {_first(~finite)} cannot be expressed in {domain.crs}; "
             + beyond_world(domain.crs)
+            + ", or pass crs= if it is in another CRS"
         )
     _check(moved, " in the CRS of the release")
     _check_lengths(moved, domain)

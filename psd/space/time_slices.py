@@ -179,7 +179,8 @@ class TimeSlices:
         >>> TimeSlices.parse("day", "2024-01-01..2024-03-31").window("2024-02")[::14]
         [31, 45, 59]
         """
-        first, dots, last = (part.strip() for part in str(text).partition(".."))
+        (name,) = names_of_times([text]) if hasattr(text, "strftime") else (text,)
+        first, dots, last = (part.strip() for part in str(name).partition(".."))
         try:
             ends = [slices_from_text(each, self.time_zone) for each in (first, last or first)]
         except ParameterError:

@@ -372,6 +372,7 @@ def test_48_a_day(df, wards):
     slices = "2026-03-01..2026-03-03"
     release = psd.build(df, epsilon=1, bounds=DEGREES, time="time", slices=slices)
     estimates = release.query(wards, when="2026-03-02")["estimate"]
+    assert estimates.equals(release.query(wards, when=pd.Timestamp("2026-03-02"))["estimate"])
     true = df["time"].between("2026-03-02", "2026-03-02 23:59:59").sum()
     assert near(estimates.sum(), true)
 
@@ -407,6 +408,10 @@ def test_what_is_guessed_is_answered_by_what_there_is(df, subtests):
             psd.build(df, epsilon=1, bounds=DEGREES, **{guess: 1})
     with pytest.raises(ParameterError, match="epsilon must be left out for a tally"):
         psd.tally("points.csv", bounds=DEGREES, epsilon=1)
+    with pytest.raises(ParameterError, match=r"after data must be named, such as epsilon=\.\.\."):
+        psd.build(df, 1, DEGREES)
+    with pytest.raises(ParameterError, match=r"area must be .* a file of them, got 'west'"):
+        psd.ask(df, "west", epsilon=1)
     with pytest.raises(ParameterError, match="'box' does not exist; give area"):
         psd.ask(df, box=DEGREES, epsilon=1)
 
@@ -424,6 +429,8 @@ def test_members_that_there_are_not_are_answered(release, wards):
         (release, "to_parquet", "save"),
         (release, "error", "query"),
         (release.query(wards), "std", "error"),
+        (release.query(wards), "iloc", r"table\.iloc"),
+        (psd.Ledger("city.ledger"), "left", "remaining"),
     ):
         with pytest.raises(AttributeError, match=f"no attribute '{name}'; .*{words}"):
             getattr(of, name)

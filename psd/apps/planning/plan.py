@@ -211,6 +211,11 @@ def plan(
         if methods is not METHODS:
             raise ParameterError("methods must be left out with method, which is the only one")
         methods = [method]
+    if "regions" in users:
+        raise ParameterError(
+            "regions must be left out here; psd.plan_regions(regions, ...) predicts their errors",
+            name="regions",
+        )
     check_known("argument", users, (*UserArguments.__annotations__, *_OWN_ARGUMENTS))
     series, bound = PlannedSeries.of(**users)
     request = PlanRequest(

@@ -88,6 +88,12 @@ def test_parameters_alone():
     assert message.startswith("bounds -8 49 2 61 may be degrees")
 
 
+def test_the_line_of_the_caller_is_shown():
+    with pytest.warns(PsdWarning) as caught:
+        psd.build(table("lon", "lat", "patient"), epsilon=1, **SQUARE, **GRID)
+    assert caught[0].filename == __file__
+
+
 def test_a_ledger_states_the_unit_but_not_the_crs(tmp_path):
     ledger = psd.Ledger.create(tmp_path / "l")
     ledger.register("visits", budget=100)
