@@ -17,7 +17,7 @@ from psd import _apps, errors
 from psd.version import __version__
 
 from .commands import find_command
-from .options.command import Group
+from .options.command import Group, in_options
 from .output.terminal import print_warning, printable
 
 __all__ = ["EXIT_CODES", "cli", "main"]
@@ -165,8 +165,8 @@ def run(args: list[str]) -> int:
     """Exit code of a command line; errors are one line on stderr."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("always", errors.PsdWarning)
-            warnings.showwarning = lambda message, *_, **__: print_warning(str(message))
+            warnings.simplefilter("default", errors.PsdWarning)
+            warnings.showwarning = lambda text, *_, **__: print_warning(in_options(str(text)))
             cli.main(args, prog_name="psd", standalone_mode=False)
     except errors.PsdError as error:
         return _print_error(str(error), _exit_code(type(error)))

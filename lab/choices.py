@@ -136,7 +136,7 @@ def times(options: argparse.Namespace) -> Iterator[tuple[str, ...]]:
         ids = [str(index) for index in range(10_000)]
         for radius in (300.0, 2000.0):
             sites = Sites(catchments=CandidateAreas.around(ids, centres, radius), bounds=box)
-            asked = cpu_seconds(lambda: psd.ask(path, box=box, **pay), 3)
+            asked = cpu_seconds(lambda: psd.ask(path, box, **pay), 3)
             chosen = cpu_seconds(partial(choose, path, sites, **pay), 3)
             what = f"10,000 sites of {radius:g} m"
             yield what, "psd.ask", f"{asked:.2f} s", f"{chosen:.2f} s", f"{chosen / asked:.1f}"

@@ -169,7 +169,7 @@ class InternalError(PsdError, AssertionError):
 
 
 class PsdWarning(UserWarning):
-    """What a file lacks that a caller asked for, by public input alone.
+    """What a caller may not have meant, or does not get, by public input alone.
 
     Guarantees
     ----------

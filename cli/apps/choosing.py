@@ -23,7 +23,6 @@ from ..options.ledger import account_of
 from ..options.reading import local_files
 from ..options.values import INTEGER, NUMBER
 from ..output.private_report import make_observer
-from ..output.request_warnings import warn_of_large_epsilon
 from ..output.tables import write_table
 from ..output.terminal import print_success, show_stage
 from ..output.text_files import write_text
@@ -71,6 +70,7 @@ def make_choice(
     from psd.apps.choosing import choose
     from psd.privacy.epsilon import epsilon_decimal, parse_epsilon
     from psd.publish.inputs import inputs_of
+    from psd.publish.request_warnings import warn_of_large_epsilon
     from psd.regions.inputs import refuse_record_files
 
     warn_of_large_epsilon(epsilon_decimal(parse_epsilon(options["epsilon"])))

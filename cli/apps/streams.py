@@ -145,11 +145,8 @@ def create(
     from psd.apps.streams.creation import create_stream
     from psd.apps.streams.stream import Stream
 
-    from ..output.request_warnings import warn_of_request
-
     account = account_of(ledger, dataset, analyst, outputs=[output])
     request = _request_of(fields, by, account)
-    warn_of_request(request)
     created = create_stream(state, output, request, account=account, **totals)
     slices = request.slices
     assert slices is not None

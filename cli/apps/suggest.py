@@ -15,7 +15,6 @@ from ..options.reading import INPUTS, local_files
 from ..options.table import table_or
 from ..options.values import INTEGER
 from ..output.private_report import make_observer
-from ..output.request_warnings import warn_of_large_epsilon
 from ..output.tables import write_table
 from ..output.terminal import print_success, show_stage
 
@@ -100,6 +99,7 @@ def train(
     from psd.apps.suggest.weights import write_weights
     from psd.privacy.epsilon import epsilon_decimal, parse_epsilon
     from psd.publish.inputs import inputs_of
+    from psd.publish.request_warnings import warn_of_large_epsilon
 
     reads: list[str | Path] = [release, *local_files(inputs), ledger or ""]
     check_free(output, overwrite=overwrite, inputs=reads)

@@ -11,7 +11,6 @@ from ..options.fields import LEDGER, POINTS, TIMES, UNIT, field_options
 from ..options.ledger import account_of
 from ..options.reading import INPUTS
 from ..options.values import NUMBER
-from ..output.request_warnings import warn_of_large_epsilon
 from ..output.terminal import print_success, show_stage
 
 __all__ = ["command"]
@@ -20,7 +19,13 @@ __all__ = ["command"]
 @click.command("ask", cls=Command)
 @INPUTS
 @click.option(
-    "--box", required=True, nargs=4, type=NUMBER, metavar="W S E N", help="Box to count in."
+    "--box",
+    "area",
+    required=True,
+    nargs=4,
+    type=NUMBER,
+    metavar="W S E N",
+    help="Box to count in.",
 )
 @click.option("--epsilon", required=True, help="Epsilon of this answer, a decimal such as 0.1.")
 @click.option(
@@ -50,8 +55,6 @@ def command(
     ledger: str | None,
     dataset: str | None,
     analyst: str | None,
-    table: str | None,
-    query: str | None,
     report_private: bool,
     **options: Any,
 ) -> None:
@@ -71,8 +74,6 @@ def command(
     """  # noqa: D301
     import pandas as pd
 
-    from psd.privacy.epsilon import epsilon_decimal, parse_epsilon
-    from psd.publish.inputs import inputs_of
     from psd.publish.single_count import ask
 
     from ..output.private_report import make_observer
@@ -81,12 +82,10 @@ def command(
     account = account_of(ledger, dataset, analyst)
     if account is None:
         raise click.UsageError("--ledger and --dataset must be given; psd ask charges a ledger")
-    warn_of_large_epsilon(epsilon_decimal(parse_epsilon(options["epsilon"])))
     with show_stage() as stage:
         stage("reading")
-        data = inputs_of(inputs, table, query)
         observer = make_observer(stage, report_private=report_private)
-        answer = ask(data, account=account, observer=observer, **read, **options)
+        answer = ask(list(inputs), account=account, observer=observer, **read, **options)
     columns = ("estimate", "error", "lower", "upper")
     write_table(
         pd.DataFrame({name: [getattr(answer, name)] for name in columns}),

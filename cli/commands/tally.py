@@ -12,8 +12,6 @@ from ..options.command import Command, refuse_others
 from ..options.common import overwrite
 from ..options.fields import AREA, POINTS, REGIONS, TIMES, UNIT, field_options
 from ..options.reading import INPUTS, local_files
-from ..options.tallies import read_tallies, tally_files
-from ..output.request_warnings import warn_of_degrees, warn_of_ids
 from ..output.terminal import print_success, show_stage
 
 if TYPE_CHECKING:
@@ -86,8 +84,9 @@ def command(
     from psd._util.atomic_write import check_targets
     from psd.publish.fields import public_files
     from psd.publish.inputs import inputs_of
-    from psd.publish.recipe import PER_RECORD
+    from psd.publish.request_warnings import warn_of_columns, warn_of_degrees
     from psd.publish.tallies import tally_request
+    from psd.publish.tally_files import tally_files
     from psd.regions.inputs import refuse_record_files
 
     tallies = tally_files(inputs)
@@ -99,8 +98,8 @@ def command(
             raise click.UsageError("-o must be given with tallies, which are merged into one")
         _merge(tallies, output, overwrite=overwrite)
         return
-    if "bounds" not in fields:
-        raise click.UsageError("--bounds must be given; only tallies state their own")
+    if not {"bounds", "regions"} & {*fields}:
+        raise click.UsageError("--bounds must be given; only tallies and regions state their own")
     if (output is None) == (into is None):
         raise click.UsageError(
             "give -o for one tally of all inputs, or --into for one tally per input file"
@@ -118,8 +117,7 @@ def command(
         raise click.UsageError("--carry-users must be given with --key, the same key for all parts")
     request = tally_request(fields, key=key, carry_users=carry_users)
     warn_of_degrees(request.domain)
-    if not request.unit.has_user and fields.get("per") != PER_RECORD:
-        warn_of_ids(data, request.columns)
+    warn_of_columns(data, request, per=fields.get("per"), has_ledger=False)
     with show_stage() as stage:
         stage("reading")
         if output is None:
@@ -135,6 +133,7 @@ def _merge(tallies: Sequence[str | Path], output: str, *, overwrite: bool) -> No
     """Merge tallies into one."""
     from psd._util.atomic_write import check_targets
     from psd.ingest.tally_file import write_tally
+    from psd.publish.tally_files import read_tallies
 
     check_targets([output], overwrite=overwrite, inputs=tallies)
     with show_stage() as stage:

@@ -23,6 +23,7 @@ __all__ = [
     "Group",
     "GroupedOption",
     "chain_options",
+    "in_options",
     "options_of",
     "refuse_others",
 ]
@@ -194,10 +195,10 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
-        with _rename_errors(self._options_by_argument):
+        with _rename_errors(self.options_by_argument):
             return super().invoke(ctx)
 
-    def _options_by_argument(self) -> dict[str, str]:
+    def options_by_argument(self) -> dict[str, str]:
         """Option of each argument of the library."""
         spellings = {
             str(param.name): _longest(param)
@@ -327,6 +328,14 @@ def _method_parameters() -> dict[str, str]:
         with suppress(PsdError):  # a method of another package that cannot be loaded
             names |= {field.name for field in fields(method_class(method))}
     return {name: f"--set {name}" for name in names}
+
+
+def in_options(text: str) -> str:
+    """Text of the library with options of the command that runs in place of arguments."""
+    ctx = click.get_current_context(silent=True)
+    command = None if ctx is None else ctx.command
+    known = command.options_by_argument() if isinstance(command, Command) else {}
+    return rename_arguments(text, known)
 
 
 @contextmanager

@@ -13,9 +13,8 @@ from psd._util.file_endings import check_release_name
 
 from ..options.ledger import account_of
 from ..options.reading import local_files
-from ..options.tallies import tallies_in, tally_files, write_build_tally
+from ..options.tallies import write_build_tally
 from ..output.private_report import make_observer, name_reading_report
-from ..output.request_warnings import warn_of_ids, warn_of_request
 from ..output.terminal import print_success, show_stage
 
 if TYPE_CHECKING:
@@ -38,6 +37,8 @@ def show_requests(recipe: Recipe) -> None:
     """
     from psd._util.toml_text import toml_text
     from psd.errors import ParameterError
+    from psd.publish.request_warnings import warn_of_request
+    from psd.publish.tally_files import tally_files
     from psd.space.domain import Domain
     from psd.space.place_text import place_text
 
@@ -121,6 +122,8 @@ def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
     """Build, save, sign and export the releases of a recipe, after a check of all of them."""
     from psd._util.atomic_write import check_targets
     from psd.publish.fields import public_files
+    from psd.publish.request_warnings import warn_of_columns, warn_of_request
+    from psd.publish.tally_files import tallies_in
 
     private, releases = recipe.private, recipe.releases
     data, engine = _open_inputs(private)
@@ -152,10 +155,11 @@ def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
         account=account,
         overwrite=overwrite,
     )
-    for request in requests:
+    for release, request in zip(releases, requests, strict=True):
         warn_of_request(request)
-    if account is None and tallies is None and engine is None:
-        _warn_of_ids(data, releases, requests)
+        if tallies is None and engine is None:
+            per = release.table.get("per")
+            warn_of_columns(data, request, per=per, has_ledger=account is not None)
     for number, (release, request) in enumerate(zip(releases, requests, strict=True), start=1):
         of_all = f"release {number} of {len(releases)}: " if len(releases) > 1 else ""
         run.publish(release, request, of_all)
@@ -166,22 +170,6 @@ def local_paths(inputs: Sequence[str]) -> list[Path]:
     """Paths of an engine that may be local."""
     names = (item.removeprefix("file://") for item in inputs)
     return [Path(name) for name in names if "://" not in name]
-
-
-def _warn_of_ids(
-    data: Any, releases: Sequence[PlannedRelease], requests: Sequence[BuildRequest]
-) -> None:
-    """Warn once of ids, if a release is per record and does not say that it is meant.
-
-    With a ledger the dataset states the unit.
-    """
-    from psd.publish.recipe import PER_RECORD
-
-    for release, request in zip(releases, requests, strict=True):
-        is_stated = request.unit.has_user or release.table.get("per") == PER_RECORD
-        if request.columns is not None and not is_stated:
-            warn_of_ids(data, request.columns)
-            return
 
 
 def _complete_request(release: PlannedRelease, tallies: PartialTally | None) -> BuildRequest:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from psd.api.guesses import guessed_of_answers
 from psd.errors import ParameterError
 from psd.query.answer_table import COLUMNS
 from psd.query.areas import Areas, answer_areas, beside_shapes
@@ -85,6 +86,12 @@ class Answers:
     def __getitem__(self, name: str) -> pandas.Series[Any]:
         """One column of the table."""
         return self.table[name]
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Columns and writers, as in pandas; see `psd.api.guesses`."""
+            return guessed_of_answers(self, name)
 
     def __repr__(self) -> str:
         return f"{self.table!r}\n<Answers: {len(self):,}, {self.guarantee}>"

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from psd import _apps
 from psd._util.file_endings import check_release_name
 from psd._util.instances import check_instance
+from psd.api.guesses import guessed_of_release
 from psd.errors import InternalError, ParameterError
 from psd.estimation.fit_cache import fit_cache
 from psd.estimation.model import CountModel
@@ -98,6 +99,12 @@ class Release:
             f"<Release: {', '.join(facts)}, {self.record.loss_text} per {self.unit.kind}"
             f"{guarantee_note(self._first.source)}>"
         )
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """What is meant by names of GeoPandas; see `psd.api.guesses`."""
+            return guessed_of_release(self, name)
 
     # --- made, saved and read ---------------------------------------------------------------
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from typing import Literal
 
 from psd._util.csv_header import match_name
 from psd.errors import InputDataError
@@ -18,12 +19,18 @@ from psd.ingest.where import named_as
 __all__ = [
     "check_roles",
     "closest_text",
+    "coordinate_names",
     "may_be_values",
     "refuse_two_pairs",
     "resolve_columns",
+    "unit_of_names",
 ]
 
 _LISTED = 20
+
+# Names of coordinates that are degrees, and those that are lengths, in small letters.
+_OF_DEGREES = ("lon", "lat", "longitude", "latitude", "long", "lng", "latitud", "longitud")
+_OF_LENGTHS = ("easting", "northing", "eastings", "northings", "east", "north")
 
 # A first line with such a field may be a record: a number, a time or a point, a date with a month
 # in letters, an address of e-mail, or text that is too long for a name. A comment may quote one.
@@ -112,6 +119,29 @@ def _match_pair(pair: tuple[str, str], names: Sequence[str]) -> tuple[str, str]:
     """Both names as an input spells them."""
     x, y = (match_name(name, names) or name for name in pair)
     return x, y
+
+
+def coordinate_names(columns: Columns, names: Sequence[str]) -> tuple[str, str] | None:
+    """Columns of coordinates that would be read, as an input spells them; None if it lacks one."""
+    if columns.wkt is not None or columns.geometry is not None:
+        return None
+    pair = _find_pair(columns, names)
+    return pair if set(pair) <= set(names) else None
+
+
+def unit_of_names(pair: tuple[str, str]) -> Literal["degrees", "metres"] | None:
+    """Unit that two columns of coordinates are named for; None where both are possible.
+
+    Examples
+    --------
+    >>> unit_of_names(("Longitude", "Latitude")), unit_of_names(("easting", "northing"))
+    ('degrees', 'metres')
+    >>> unit_of_names(("x", "y"))
+    """
+    plain = {name.strip().casefold() for name in pair}
+    if plain <= {*_OF_DEGREES}:
+        return "degrees"
+    return "metres" if plain <= {*_OF_LENGTHS} else None
 
 
 def may_be_values(names: Sequence[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Columns whose names are those of ids of people or devices. Private side, reads no record.
+"""Names of columns, and which are those of ids of people or devices. Private side, reads no record.
 
 A release per record protects a person with many records less than its epsilon states. The names
 of the columns decide, never their values. A name is shown as the input spells it only where it is a
@@ -12,30 +12,38 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Sequence, Sized
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from psd.errors import PsdError
 from psd.ingest.input_paths import STDIN, file_kind, is_path
 from psd.ingest.sources import files_of
+from psd.ingest.sources._arrow import geometry_columns
 from psd.ingest.sources._csv_header import read_header
 from psd.ingest.sources._plain_text import header_file
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns
 
-__all__ = ["ID_NAMES", "id_columns"]
+__all__ = ["ID_NAMES", "Header", "header_in_memory", "headers_of", "id_columns"]
 
 _PEOPLE = (
     "user", "person", "people", "customer", "client", "member", "subscriber", "patient",
     "passenger", "rider", "driver", "visitor", "guest", "employee", "student", "citizen",
     "resident", "participant", "respondent", "owner", "household", "account", "card", "device",
     "vehicle", "phone", "sim", "mac", "imei", "imsi", "msisdn", "advertiser", "advertising",
+    "nhs", "national", "passport", "medicalrecord", "socialsecurity", "insurance", "tax", "staff",
+    "worker", "courier", "pupil", "tenant", "voter", "traveller", "traveler", "cardholder",
 )  # fmt: skip
-_ENDINGS = ("id", "no", "nr", "number", "key", "uid", "uuid", "hash", "code")
+_ENDINGS = ("id", "ids", "no", "nr", "num", "number", "key", "ref", "uid", "uuid", "hash", "code")
 _WORDS = (
     "uid", "uuid", "user", "username", "person", "imei", "imsi", "msisdn", "idfa", "gaid", "maid",
     "mac", "macaddress", "email", "phone", "phonenumber", "ssn", "licenceplate", "licenseplate",
+    "customer", "client", "member", "subscriber", "patient", "passenger", "rider", "driver",
+    "visitor", "employee", "student", "citizen", "participant", "respondent", "device", "nino",
+    "mrn", "nhs", "chi", "ipaddress",
 )  # fmt: skip
 
 ID_NAMES = frozenset({*_WORDS, *(person + end for person in _PEOPLE for end in _ENDINGS)})
@@ -45,8 +53,30 @@ it often numbers the records."""
 _SPELLED = re.compile(r"[A-Za-z0-9]+(?:[ _.-][A-Za-z0-9]+)*")
 
 
-def id_columns(data: Any, columns: Columns) -> tuple[str, ...]:
-    """Names of columns that are in `ID_NAMES`; empty for inputs whose names are not known.
+def id_columns(headers: Iterable[Header]) -> tuple[str, ...]:
+    """Names of columns that are in `ID_NAMES`, each once.
+
+    Examples
+    --------
+    >>> id_columns([Header(["lon", "lat", "User-ID", "id"])])
+    ('User-ID',)
+    """
+    names = [name for header in headers for name in header.names]
+    plain = [(name, re.sub(r"[^a-z0-9]", "", name.lower())) for name in names]
+    shown = (name if _SPELLED.fullmatch(name) else key for name, key in plain if key in ID_NAMES)
+    return tuple(dict.fromkeys(shown))
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Names of the columns of a table, and whether it has geometries, which are then its points."""
+
+    names: Sequence[str] = ()
+    has_geometries: bool = False
+
+
+def headers_of(data: Any, columns: Columns) -> list[Header]:
+    """Headers of inputs, of the files of a folder or pattern one by one.
 
     Parameters
     ----------
@@ -55,35 +85,40 @@ def id_columns(data: Any, columns: Columns) -> tuple[str, ...]:
         names alone. What cannot be read is left to the reader. Private.
     columns : Columns
         Names of the columns to read. Public.
+    """
+    headers = []
+    for item in data if isinstance(data, list | tuple) else [data]:
+        if not is_path(item):
+            headers.append(header_in_memory(item))
+        elif str(item) == STDIN:
+            headers.append(_header_of_standard_input(columns))
+        else:
+            with suppress(PsdError):
+                headers += [_header_of_file(path, columns) for path in files_of([item])]
+    return headers
+
+
+def header_in_memory(item: Any) -> Header:
+    """Header of a table in memory; without names for anything else.
 
     Examples
     --------
-    >>> import pandas as pd
-    >>> from psd.ingest.sources import Columns
-    >>> id_columns(pd.DataFrame(columns=["lon", "lat", "User-ID", "id"]), Columns())
-    ('User-ID',)
+    >>> import numpy as np
+    >>> header_in_memory(np.zeros(2, [("x", float), ("y", float)])).names
+    ['x', 'y']
+    >>> header_in_memory("points.csv")
+    Header(names=[], has_geometries=False)
     """
-    items = list(data) if isinstance(data, list | tuple) else [data]
-    names = [name for item in items for name in _names_of(item, columns)]
-    plain = [(name, re.sub(r"[^a-z0-9]", "", name.lower())) for name in names]
-    shown = (name if _SPELLED.fullmatch(name) else key for name, key in plain if key in ID_NAMES)
-    return tuple(dict.fromkeys(shown))
-
-
-def _names_of(item: Any, columns: Columns) -> Sequence[str]:
-    """Names of the columns of an input."""
-    if is_path(item):
-        if str(item) == STDIN:
-            return _names_of_standard_input(columns)
-        try:
-            files = files_of([item])
-        except PsdError:
-            return ()
-        return [name for path in files for name in _names_of_file(path, columns)]
     names: Any = getattr(item, "columns", ())  # of pandas, Polars and relations of DuckDB
+    schema = getattr(item, "schema", None)
+    has_geometries = hasattr(item, "to_crs")  # of GeoPandas
     if not _is_plain(names) or not all(isinstance(name, str) for name in names):
-        names = getattr(getattr(item, "schema", None), "names", ())  # of Arrow
-    return [name for name in names if isinstance(name, str)] if _is_plain(names) else []
+        names = getattr(schema, "names", ())  # of Arrow
+        has_geometries |= hasattr(schema, "metadata") and bool(geometry_columns(schema))
+    if not _is_plain(names) or not len(names):
+        names = getattr(getattr(item, "dtype", None), "names", None) or ()  # of NumPy
+    plain = [name for name in names if isinstance(name, str)] if _is_plain(names) else []
+    return Header(plain, has_geometries)
 
 
 def _is_plain(names: object) -> bool:
@@ -91,8 +126,8 @@ def _is_plain(names: object) -> bool:
     return isinstance(names, Sized) and isinstance(names, Iterable)
 
 
-def _names_of_file(path: Path, columns: Columns) -> Sequence[str]:
-    """Names of the columns of a file; none if it cannot be read."""
+def _header_of_file(path: Path, columns: Columns) -> Header:
+    """Header of a file; without names if it cannot be read."""
     import pyarrow as pa
 
     # Each kind imports its own reader: that of layers takes as long as a build of few records.
@@ -100,36 +135,39 @@ def _names_of_file(path: Path, columns: Columns) -> Sequence[str]:
         match file_kind(path):
             case "csv":
                 with header_file(path, columns) as plain:
-                    return read_header(plain, columns).names
+                    return Header(read_header(plain, columns).names)
             case "xlsx":
                 from psd.ingest.sources.xlsx import header_names
 
-                return header_names(path, columns)
+                return Header(header_names(path, columns))
             case "parquet":
                 import pyarrow.parquet as pq
 
-                return list(pq.read_schema(path).names)
+                schema = pq.read_schema(path)
+                has_geometries = b"geo" in (schema.metadata or {}) or geometry_columns(schema)
+                return Header(list(schema.names), bool(has_geometries))
             case "vector":
                 import pyogrio
 
-                return list(pyogrio.read_info(path, layer=columns.layer)["fields"])
+                fields = pyogrio.read_info(path, layer=columns.layer)["fields"]
+                return Header(list(fields), has_geometries=True)
     except (PsdError, OSError, RuntimeError, ValueError, pa.ArrowException):
         pass
-    return ()
+    return Header()
 
 
-def _names_of_standard_input(columns: Columns) -> Sequence[str]:
-    """Names in what standard input has ready, which stays there for the reader."""
+def _header_of_standard_input(columns: Columns) -> Header:
+    """Header in what standard input has ready, which stays there for the reader."""
     peek = getattr(getattr(sys.stdin, "buffer", None), "peek", None)
     start: bytes = b"" if peek is None else peek()
     end = start.rfind(b"\n") + 1
     if not end:
-        return ()
+        return Header()
     if not hasattr(os, "memfd_create"):  # other systems than Linux would write rows to a disk
-        return ()
+        return Header()
     try:
         with open(os.memfd_create("header"), "wb", buffering=0) as file:
             file.write(start[: end + (start[:2] == b"\xff\xfe")])
-            return _names_of_file(Path(f"/dev/fd/{file.fileno()}"), columns)
+            return _header_of_file(Path(f"/dev/fd/{file.fileno()}"), columns)
     except OSError:  # no room; the reader says so
-        return ()
+        return Header()

@@ -207,7 +207,8 @@ def _existing(path: str | os.PathLike[str]) -> Path:
         resolved = Path(path).resolve(strict=True)
     except (OSError, RuntimeError, ValueError):
         raise LedgerError(
-            f"ledger {path} does not exist; create it with `psd ledger create`"
+            f"ledger {path} does not exist; create it with `psd ledger create`, in Python "
+            "with psd.Ledger.create(path)"
         ) from None
     if not resolved.is_file():
         raise LedgerError(f"ledger {path} is not a file")

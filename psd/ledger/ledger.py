@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from psd.errors import LedgerError, ParameterError, RandomnessError
 from psd.ingest.sources import Columns
@@ -51,6 +51,20 @@ __all__ = ["Ledger", "UnitKind"]
 
 # Largest number of input files that a charge records; a folder may have more.
 _MOST_FILES = 1000
+
+
+# What is guessed as a member of a ledger, and what has it.
+_GUESSED: Final = {
+    **dict.fromkeys(
+        ("left", "balance", "budget", "budget_left"), "remaining(dataset) is what is left"
+    ),
+    **dict.fromkeys(
+        ("status", "datasets", "charges", "spent", "history", "entries"),
+        "state() has datasets, charges and balance(dataset)",
+    ),
+    "charge": "psd.build(..., ledger=, dataset=) charges, and so does psd.ask",
+    "add": "register(dataset, budget=) adds a dataset",
+}
 
 
 class Ledger:
@@ -92,6 +106,18 @@ class Ledger:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
+
+    def __repr__(self) -> str:
+        """The path alone; nothing is read."""
+        return f"<Ledger: {self.path}>"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Refuse a name as Python does, with what is meant where that is known."""
+            hint = f"; {_GUESSED[name]}" if name in _GUESSED else ""
+            text = f"{type(self).__name__!r} object has no attribute {name!r}{hint}"
+            raise AttributeError(text, name=name)
 
     @classmethod
     def create(cls, path: str | os.PathLike[str]) -> Ledger:
@@ -397,6 +423,31 @@ class Ledger:
         """
         with snapshot(self.path) as ledger:
             return _state_of(ledger)
+
+    def remaining(self, dataset: str) -> Decimal:
+        """Epsilon that a release of a whole dataset may still cost, without a delta.
+
+        Parameters
+        ----------
+        dataset : str
+            A registered dataset.
+
+        Raises
+        ------
+        LedgerError
+            If the file cannot be read, or the dataset is not registered.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> ledger = Ledger.create(folder.name + "/city.ledger")
+        >>> ledger.register("visits", budget="1.5")
+        >>> ledger.remaining("visits")
+        Decimal('1.5')
+        >>> folder.cleanup()
+        """
+        return Decimal(epsilon_text(self.state().balance(dataset).largest_pure))
 
     def seal(self, key: str | os.PathLike[str]) -> int:
         """Seal all entries with a key of the owner, see `psd.ledger.seal`.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from psd.space.bounds import check_bounds, check_degrees, snap_outward
 from psd.space.crs import check_plane_crs, explain_proj_errors, offline, parse_crs
 from psd.space.shape_transforms import half_turn, seam_longitude
 
-__all__ = ["bounds_from_file", "bounds_from_text", "transform_bounds"]
+__all__ = ["bounds_from_file", "bounds_from_polygons", "bounds_from_text", "transform_bounds"]
 
 _NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+", re.ASCII)
@@ -69,8 +70,20 @@ def bounds_from_file(path: str, crs: str) -> Bounds:
             f"private, got {path[:80]!r}{comma}",
             name="bounds",
         )
-    polygons = read_polygons(Path(path), "bounds")
-    bounds = bounds_of(polygons, crs, "bounds")
+    return bounds_from_polygons(read_polygons(Path(path), "bounds"), crs)
+
+
+def bounds_from_polygons(polygons: Any, crs: str, name: str = "bounds") -> Bounds:
+    """Bounds of public polygons of a table, or a series, in the CRS of a release.
+
+    Raises
+    ------
+    ParameterError
+        If a geometry is not a polygon.
+    DomainError
+        If the polygons have no CRS, or cannot be transformed.
+    """
+    bounds = bounds_of(polygons, crs, name)
     is_same = parse_crs(polygons.crs).equals(parse_crs(crs), ignore_axis_order=True)
     return bounds if is_same else _move_outward(bounds, crs)
 

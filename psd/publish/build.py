@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from psd.errors import ParameterError
-from psd.ledger.account import Account
-from psd.publish.fields import FIELDS, public_files
-from psd.publish.inputs import check_public_files, inputs_and_engine
+from psd.ingest.partial_tally import PartialTally
+from psd.publish.charging import own_account
+from psd.publish.count_inputs import count_input
+from psd.publish.fields import FIELDS, answer_guesses
+from psd.publish.inputs import check_public_files, inputs_and_engine, points_of
 from psd.publish.observer import SILENT, Observer
 from psd.publish.pipeline import publish
 from psd.publish.request_values import DEFAULT_METHOD, request_from_values
+from psd.publish.request_warnings import warn_of_columns, warn_of_request
+from psd.publish.stated_crs import with_stated_crs
+from psd.publish.tally_files import tallies_in
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -24,8 +27,11 @@ if TYPE_CHECKING:
     from psd.curator.private_bounds import PrivateBounds
     from psd.decompositions import Decomposition
     from psd.ingest.engine import Engine
+    from psd.ledger.account import Account
     from psd.ledger.ledger import Ledger
     from psd.mechanisms.base import Sampler
+    from psd.privacy.loss import Loss
+    from psd.publish.request import BuildRequest
     from psd.release.about import About
     from psd.space.domain import Domain
     from psd.space.time_slices import TimeSlices
@@ -33,8 +39,18 @@ if TYPE_CHECKING:
 __all__ = ["build"]
 
 _PUBLIC = tuple(field.name for field in FIELDS if not field.private)
+_AREA = (*(field.name for field in FIELDS if field.group == "Area"), "domain")
 
 
+# What else of a run is guessed as an argument, and where it is.
+_ELSEWHERE = {
+    name: f"argument {name!r} does not exist; save the release: "
+    'psd.build(...).save("FILE.psd.parquet")'
+    for name in ("output", "out", "path", "file", "filename")
+}
+
+
+@answer_guesses(_ELSEWHERE)
 def build(
     data: Any,
     *,
@@ -117,20 +133,21 @@ def build(
     ----------
     data : object or list of objects
         Points: paths of files (CSV, Parquet, GeoPackage, Shapefile, FlatGeobuf, GeoJSON), folders
-        and patterns, addresses ``s3://``, ``gs://`` and ``postgresql://``, a DataFrame or
-        GeoDataFrame, an array of NumPy, an Arrow stream, a LazyFrame of Polars, a relation of
-        DuckDB, a `psd.DuckDB`, a `psd.PostGIS`. The items of a list are one input. Or tallies of
-        parts, which state area, unit and slices themselves. Private.
+        and patterns, addresses ``s3://``, ``gs://`` and ``postgresql://``, a DataFrame,
+        GeoDataFrame or GeoSeries, an array of NumPy, an Arrow stream, a LazyFrame of Polars, a
+        relation of DuckDB, a `psd.DuckDB`, a `psd.PostGIS`. The items of a list are one input. Or
+        tallies of parts, or their files, which state area, unit and slices themselves. Private.
     epsilon : str, int, float or Decimal
         Epsilon of the release, or of the whole series; see
         `psd.privacy.epsilon.parse_epsilon`. Public, as are all arguments that are not said to be
         private.
-    bounds : four numbers, str or path-like, optional
+    bounds : four numbers, str, path-like, GeoDataFrame, GeoSeries or polygon, optional
         West, south, east, north, such as ``table.total_bounds`` of public polygons, never of the
-        points; a file of polygons; ``"area-of-use"`` of the CRS; or ``"private"``, estimated for a
-        share of epsilon. By default those of the boundary.
+        points; public polygons, or a file of them; ``"area-of-use"`` of the CRS; or ``"private"``,
+        estimated for a share of epsilon. By default those of the boundary, or else of the regions.
     crs : str, optional
-        CRS of the release, its bounds, and coordinate columns; "EPSG:4326" by default.
+        CRS of the release, its bounds, and coordinate columns. By default what the tables state,
+        see `psd.publish.stated_crs`: that of a GeoDataFrame of points; "EPSG:4326" where none does.
     method : Decomposition or str
         How space is divided, such as ``"grid"`` or ``psd.decompositions.Quadtree(height=8)``. With
         regions, what is inside the lowest ones: "auto", "cascade" or "none".
@@ -184,7 +201,8 @@ def build(
     region_id, region_parent : str or sequence of str, optional
         Columns of the ids of regions, and of those of the levels above, the nearest first.
     gaps : {"refuse", "elsewhere", "outside"}, optional
-        What an area in no region is: an error, one more region, or left out.
+        What an area in no region is: an error, one more region, or left out. By default an error,
+        and left out where the regions are all that states the area.
     tolerance : float, optional
         Width of gaps and overlaps of regions that are accepted, in units of the CRS.
     repair : bool
@@ -222,9 +240,10 @@ def build(
         Column of times.
     time_zone : str, optional
         Zone of the wall clock that times are converted to; UTC by default.
-    slices : str, sequence of str or TimeSlices, optional
+    slices : str, sequence of str, DatetimeIndex, PeriodIndex or TimeSlices, optional
         Hours, days, weeks or months that are counted separately, such as
-        ``"2026-03-01..2026-03-07"``; requires ``time``. Never derived from the data.
+        ``"2026-03-01..2026-03-07"`` or ``pandas.date_range("2026-03-01", periods=7)``; requires
+        ``time``. Never derived from the data.
     max_per_slice : int, optional
         M, the largest number of records kept of each user in one time slice, of the
         ``max_contributions`` in all slices together; requires ``slices``. It changes no noise of
@@ -260,6 +279,12 @@ def build(
     BudgetError, LedgerError
         If the ledger cannot be charged.
 
+    Warns
+    -----
+    PsdWarning
+        If parameters, or names of columns, say that something else may be meant; see
+        `psd.publish.request_warnings`.
+
     Examples
     --------
     >>> import pandas as pd, psd
@@ -269,41 +294,35 @@ def build(
     <Release: quadtree, 21 cells, epsilon 0.5 per record>
     """
     stated = locals()
-    values = {name: stated[name] for name in (*_PUBLIC, "domain")}
-    inputs, found = inputs_and_engine(
-        data if isinstance(data, list) else [data], table, query, engine
-    )
+    data = points_of(data)
+    values = with_stated_crs({name: stated[name] for name in (*_PUBLIC, "domain")}, data)
+    inputs, found = inputs_and_engine(data, table, query, engine)
     check_public_files(values, inputs)
-    is_own = account is None and (ledger, dataset, analyst) != (None, None, None)
-    if is_own:
-        account = _open_account(ledger, dataset, analyst, values)
-    elif not (ledger is None and dataset is None and analyst is None):
-        raise ParameterError("ledger and dataset must be left out with account, which has them")
-    request = request_from_values(values)
+    own = own_account(ledger, dataset, analyst, account, values)
+    account = own or account
+
+    def request_of(tally: PartialTally | None) -> BuildRequest:
+        """The request; tallies state their area, unless it is given again."""
+        if tally is None or any(values[name] is not None for name in _AREA):
+            return request_from_values(values)
+        return request_from_values({**values, "domain": tally.rules.domain})
+
+    def losses_of(tally: PartialTally) -> list[Loss]:
+        return [count_input(tally).complete(request_of(tally)).loss]
+
+    tallies = None if found else tallies_in(inputs, account, losses_of, observer)
+    in_memory = next((item for item in inputs if isinstance(item, PartialTally)), None)
+    request = request_of(in_memory if tallies is None else tallies)
+    warn_of_request(request)
+    if tallies is None and found is None:
+        warn_of_columns(inputs, request, per=per, has_ledger=account is not None)
     built = publish(
         request,
-        inputs,
+        inputs if tallies is None else tallies,
         engine=found,
         memory=memory,
         account=account,
         sampler=sampler,
         observer=observer,
     )
-    if is_own and account is not None:
-        return replace(built, note_saved=account.finish)
-    return built
-
-
-def _open_account(
-    ledger: Ledger | str | os.PathLike[str] | None,
-    dataset: str | None,
-    analyst: str | None,
-    values: Mapping[str, Any],
-) -> Account:
-    """Account of a ledger, which is compared with the releases beside it."""
-    if ledger is None or dataset is None:
-        raise ParameterError("ledger and dataset must be given together")
-    account = Account(ledger, dataset, analyst=analyst)
-    account.compare(Path(account.ledger.path).parent)
-    account.refuse_records(public_files(values))
-    return account
+    return built if own is None else replace(built, note_saved=own.finish)

@@ -2,31 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from psd.errors import InputDataError
+from psd.errors import InputDataError, ParameterError
 from psd.ingest.input_names import input_names, tally_names
 from psd.ingest.input_paths import STDIN, expand_paths, is_csv, is_path
 from psd.ingest.reading import Reading, reading_of
+from psd.ledger.account import Account
 from psd.ledger.charged_slices import ChargedSlices, slices_of
 from psd.ledger.charges import ChargeRequest
 from psd.ledger.readings import placing_options
 from psd.ledger.regions import BY_FIELDS, Region
+from psd.privacy.loss import Loss
+from psd.publish.fields import public_files
 from psd.space.domain import Domain
 
 if TYPE_CHECKING:
     from psd.ingest.partial_tally import PartOrigin
     from psd.ingest.sources import Columns
-    from psd.ledger.account import Account
+    from psd.ledger.ledger import Ledger
     from psd.ledger.receipts import ChargeReceipt
     from psd.privacy.budget import Statement
     from psd.publish.request import BuildRequest
+    from psd.publish.tally_parts import TallyRequest
     from psd.space.time_slices import TimeSlices
 
-__all__ = ["PendingCharge", "charge_request", "csv_region", "slices_of_tallies", "tally_readings"]
+__all__ = [
+    "PendingCharge",
+    "charge_request",
+    "csv_region",
+    "own_account",
+    "slices_of_tallies",
+    "tally_charge",
+    "tally_readings",
+]
+
+
+def own_account(
+    ledger: Ledger | str | os.PathLike[str] | None,
+    dataset: str | None,
+    analyst: str | None,
+    account: Account | None,
+    values: Mapping[str, Any],
+) -> Account | None:
+    """Account of the ledger of a call, compared with the releases beside it; None without one.
+
+    Raises
+    ------
+    ParameterError
+        If only a part of it is given, or another account too, or a public file of the values is an
+        input of a dataset.
+    LedgerError
+        If the ledger cannot be used, or the dataset is not registered in it.
+    """
+    if ledger is None and dataset is None and analyst is None:
+        return None
+    if account is not None:
+        raise ParameterError("ledger and dataset must be left out with account, which has them")
+    if ledger is None or dataset is None:
+        raise ParameterError("ledger and dataset must be given together")
+    own = Account(ledger, dataset, analyst=analyst)
+    own.compare(Path(own.ledger.path).parent)
+    own.refuse_records(public_files(values))
+    return own
 
 
 class PendingCharge:
@@ -132,6 +174,17 @@ def charge_request(
         if request.columns is None
         else (reading_of(request.columns, _resolution_of(request)),),
         inputs=tally_names(origins) if request.columns is None else input_names(data),
+    )
+
+
+def tally_charge(request: TallyRequest, data: Sequence[Any]) -> ChargeRequest:
+    """Least charge of a build of the tally of these inputs, which a dataset has to allow."""
+    return ChargeRequest(
+        loss=Loss.pure(1),
+        unit=request.unit,
+        what="build",
+        readings=(reading_of(request.columns, request.domain.coordinate_resolution),),
+        inputs=input_names(data),
     )
 
 

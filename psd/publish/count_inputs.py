@@ -348,8 +348,8 @@ def _check_complete(request: BuildRequest) -> None:
     """Refuse a request without bounds or columns, which only tallies state."""
     if request.domain is None or request.columns is None:
         raise ParameterError(
-            "bounds must be given for records, or a boundary, got neither; only tallies contain "
-            "their own bounds"
+            "bounds must be given for records, or a boundary, or regions, got none; they come from "
+            "public knowledge, never from the records, and only tallies contain their own"
         )
 
 

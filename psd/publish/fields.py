@@ -8,13 +8,15 @@ device too, so nothing that reads records or draws is imported with it.
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from psd._util.closest_name import check_names
 from psd._util.instances import type_text
@@ -30,7 +32,7 @@ from psd.regions.hierarchy import KINDS
 from psd.regions.inputs import CellRegions, RegionFiles
 from psd.release.about import ABOUT_KEYS, About, about_from_mapping, about_header
 from psd.space.domain import DEFAULT_LATTICE, USUAL_MIN_CELL, Domain
-from psd.space.time_slices import TimeSlices, slices_text
+from psd.space.time_slices import TimeSlices, names_of_times, slices_text
 
 if TYPE_CHECKING:
     from psd.curator.private_bounds import PrivateBounds
@@ -40,9 +42,11 @@ __all__ = [
     "AREA_OF_USE",
     "AUTO",
     "FIELDS",
+    "GUESSED",
     "PRIVATE",
     "REPLACED",
     "Field",
+    "answer_guesses",
     "check_known",
     "field_names",
     "is_cells",
@@ -59,6 +63,9 @@ AREA_OF_USE, PRIVATE, AUTO = "area-of-use", "private", "auto"
 _ABOUT_FILE = "file"
 _MAX_ABOUT = 2**17  # bytes; texts of all keys together are shorter
 _WEIGHTS = re.compile(r"\d+( \d+)*", re.ASCII)
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 Parser = Callable[[str, Any, Path | None], Any]
 Formatter = Callable[["BuildRequest", Path | None], Any]
@@ -209,8 +216,10 @@ def _parse_flag(name: str, value: Any, folder: Path | None) -> bool:
 
 
 def _parse_slices(name: str, value: Any, folder: Path | None) -> Any:
-    """A text of slices, or slices."""
-    return value if isinstance(value, TimeSlices) else ",".join(texts_of(name, value))
+    """A text of slices, or slices; days and other times of pandas as their names."""
+    if isinstance(value, TimeSlices):
+        return value
+    return ",".join(texts_of(name, names_of_times(value)))
 
 
 def _parse_bound(name: str, value: Any, folder: Path | None) -> Any:
@@ -535,7 +544,8 @@ FIELDS: Final = (
           is_everyday=True,
           help="West south east north, from public knowledge, never from the data. Or FILE: "
                "those of public polygons; area-of-use: those in which the CRS is valid; private: "
-               "estimated for a share of epsilon, and the input is read twice."),
+               "estimated for a share of epsilon, and the input is read twice. By default those of "
+               "--boundary, or else of --regions."),
     Field(name="bounds_crs", group="Area", private=False, of_records=True, form="CRS",
           help="CRS of the four numbers of --bounds, if it is not --crs."),
     Field(name="bounds_share", group="Area", private=False, of_records=True, form="SHARE",
@@ -590,7 +600,7 @@ FIELDS: Final = (
     Field(name="gaps", group="Regions", private=False, choices=("refuse", "elsewhere", "outside"),
           value_of=_of_region_files(lambda files: None if files.gaps == "refuse" else files.gaps),
           help="What an area in no region is: an error, which is the default, one more region, "
-               "or left out."),
+               "or left out, the default where regions alone state the area."),
     Field(name="tolerance", group="Regions", private=False, form="LENGTH", parse=_parse_number,
           value_of=_of_region_files(
               lambda files: files.tolerance and Decimal(repr(files.tolerance))),
@@ -700,6 +710,44 @@ REPLACED: Final = {
 }
 """Keys and arguments of before version 0.2.0, and what replaces them."""
 
+_SIZES = 'set, such as set={"height": 8}, or method=psd.decompositions.Quadtree(height=8)'
+_TIMES = "time, the name of the column of times"
+_SLICES = 'slices, such as slices="2026-01..2026-12"'
+
+GUESSED: Final = {
+    **dict.fromkeys(("unit", "protect", "privacy_unit"), 'per, such as per="day"; user= names ids'),
+    **dict.fromkeys(("eps", "budget", "privacy_budget"), "epsilon"),
+    **dict.fromkeys(("height", "depth", "size", "cell_size", "levels", "budget_split"), _SIZES),
+    **dict.fromkeys(
+        ("seed", "random_state", "rng", "random_seed"),
+        "sampler, such as psd.testing.SeededSampler(1), for demonstrations alone: whoever knows a "
+        "seed knows the noise",
+    ),
+    **dict.fromkeys(("date", "dates", "timestamp", "datetime", "time_column"), _TIMES),
+    **dict.fromkeys(("tz", "timezone"), "time_zone"),
+    **dict.fromkeys(("freq", "by", "periods", "windows"), _SLICES),
+    **dict.fromkeys(("bbox", "extent", "total_bounds", "window"), "bounds"),
+    **dict.fromkeys(("box", "polygon", "region"), "area"),
+    **dict.fromkeys(("epsg", "srid", "projection", "to_crs", "out_crs"), "crs"),
+    **dict.fromkeys(("data_crs", "from_crs", "points_crs"), "input_crs"),
+    **dict.fromkeys(("lon", "longitude", "easting", "x_column"), "x"),
+    **dict.fromkeys(("lat", "latitude", "northing", "y_column"), "y"),
+    **dict.fromkeys(("columns", "column"), "x, y, user and time, one argument for each column"),
+    **dict.fromkeys(("geom", "geometry_column"), "geometry"),
+    **dict.fromkeys(("zones", "areas", "polygons", "wards", "districts"), "regions"),
+    **dict.fromkeys(("id", "ids", "id_column", "name"), "region_id, or user for ids of people"),
+    **dict.fromkeys(("mask", "clip", "study_area"), "boundary"),
+    **dict.fromkeys(("user_id", "users", "user_column", "person", "individual"), "user"),
+    **dict.fromkeys(("k", "max_per_user", "contributions", "sensitivity"), "max_contributions"),
+    **dict.fromkeys(("mechanism", "noise_type", "distribution"), "noise"),
+    **dict.fromkeys(("algorithm", "tree", "structure"), "method"),
+    **dict.fromkeys(("resolution", "rounding", "precision"), "coordinate_resolution"),
+    **dict.fromkeys(("metadata", "title"), 'about, such as about={"title": "Visits"}'),
+    **dict.fromkeys(("n", "size_of_data", "records", "rows", "n_records"), "count"),
+    **dict.fromkeys(("sep", "separator"), "delimiter"),
+}  # fmt: skip
+"""Arguments that do not exist and are guessed, and what is meant; the first word is a name."""
+
 
 def field_names(*, private: bool | None = None) -> tuple[str, ...]:
     """Names of the fields; of the private or the public ones alone where that is asked.
@@ -722,7 +770,46 @@ def check_known(kind: str, given: Mapping[str, Any], known: tuple[str, ...]) -> 
     for name in given:
         if name in REPLACED and name not in known:
             raise ParameterError(f"{kind} {name!r} is now {REPLACED[name]}", name=name)
+        hint = GUESSED.get(name, "")
+        if name not in known and re.split(r"\W", hint)[0] in known:
+            raise ParameterError(f"{kind} {name!r} does not exist; give {hint}", name=name)
     check_names(kind, given, known)
+
+
+def answer_guesses(
+    own: Mapping[str, str],
+) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Let a function refuse arguments that do not exist by a sentence about what is meant.
+
+    Parameters
+    ----------
+    own : mapping
+        Sentences of this function alone, by the names that are guessed.
+    """
+
+    def of_function(function: Callable[P, T]) -> Callable[P, T]:
+        arguments = inspect.signature(function).parameters
+        known = tuple(arguments)
+        first = [
+            name for name, each in arguments.items() if each.kind == each.POSITIONAL_OR_KEYWORD
+        ]
+
+        @wraps(function)
+        def checked(*args: P.args, **named: P.kwargs) -> T:
+            if len(args) > len(first):
+                raise ParameterError(
+                    f"arguments after {' and '.join(first)} must be named, such as "
+                    f"{known[len(first)]}=..., got {len(args)} without a name"
+                )
+            for name in named:
+                if name in own and name not in known:
+                    raise ParameterError(own[name], name=name)
+            check_known("argument", named, known)
+            return function(*args, **named)
+
+        return checked
+
+    return of_function
 
 
 def public_files(values: Mapping[str, Any], folder: Path | None = None) -> list[str]:

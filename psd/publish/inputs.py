@@ -7,27 +7,66 @@ from typing import Any
 
 from psd._apps import load_member
 from psd._util.postgres import is_address
-from psd.errors import ParameterError
+from psd.errors import InputDataError, ParameterError
 from psd.ingest.engine import Engine
 from psd.ingest.engine import engine as find_engine
 from psd.ingest.sources import files_of
 from psd.publish.fields import public_files
 from psd.regions.inputs import refuse_record_files
 
-__all__ = ["check_public_files", "inputs_and_engine", "inputs_of"]
+__all__ = ["check_public_files", "inputs_and_engine", "inputs_of", "points_of"]
+
+_PUBLIC = ("bounds", "boundary", "covariate", "regions")
 
 
 def check_public_files(values: Mapping[str, Any], data: Any) -> None:
-    """Refuse public files of these values of fields that are inputs of records as well.
+    """Refuse public files, and tables, of these values that are inputs of records as well.
 
     Raises
     ------
     ParameterError
         See `psd.regions.inputs.refuse_record_files`.
     """
+    items = data if isinstance(data, list) else [data]
+    for name in _PUBLIC:
+        value = values.get(name)
+        if not isinstance(value, str | None) and any(value is item for item in items):
+            raise ParameterError(
+                f"{name} must be public, never derived from the data, got the records themselves",
+                name=name,
+            )
     paths = public_files(values)
     if paths:
-        refuse_record_files(paths, files_of(data if isinstance(data, list) else [data]))
+        refuse_record_files(paths, files_of(items))
+
+
+def points_of(data: Any) -> Any:
+    """Data as the sources take them: a list of inputs, each GeoSeries a table.
+
+    A list of pairs is refused: without a point it could not be told from a list without an input.
+
+    Raises
+    ------
+    InputDataError
+
+    Examples
+    --------
+    >>> points_of(["a.csv", "b.csv"])
+    ['a.csv', 'b.csv']
+    """
+    items = data if isinstance(data, list | tuple) else [data]
+    if any(isinstance(item, list | tuple) for item in items):
+        raise InputDataError(
+            "data must be a table, an array, a file or a list of these, got points one by one; "
+            "np.array(points) is an array of them"
+        )
+    return [_table_of(item) for item in items]
+
+
+def _table_of(item: Any) -> Any:
+    """A GeoSeries as a GeoDataFrame; other items are unchanged."""
+    is_series = hasattr(item, "to_crs") and not hasattr(item, "columns")
+    return item.to_frame("geometry") if is_series else item
 
 
 def inputs_of(inputs: Sequence[Any], table: str | None, query: str | None) -> list[Any]:

@@ -24,7 +24,12 @@ from psd.decompositions.quadtree import Quadtree
 from psd.errors import ParameterError
 from psd.ingest.sources import Columns
 from psd.privacy.unit import Count, PrivacyUnit, privacy_unit
-from psd.publish.bounds_text import bounds_from_file, bounds_from_text, transform_bounds
+from psd.publish.bounds_text import (
+    bounds_from_file,
+    bounds_from_polygons,
+    bounds_from_text,
+    transform_bounds,
+)
 from psd.publish.fields import (
     AREA_OF_USE,
     AUTO,
@@ -74,6 +79,7 @@ __all__ = [
     "request_from_toml",
     "request_from_values",
     "request_to_toml",
+    "with_gaps",
 ]
 
 DEFAULT_METHOD = "auto"
@@ -250,13 +256,13 @@ def request_from_values(
                 )
     if "epsilon" not in given:
         raise ParameterError("epsilon must be given, a decimal such as 0.5", name="epsilon")
+    if tallied is None:
+        given = with_gaps(given, values.get("domain"))
     boundary, covariate = boundary_from_values(given), covariate_from_values(given)
     source = regions_from_values(given)
-    own = source.domain if isinstance(source, RegionHierarchy) else None
     area: Domain | PrivateBounds | None
     if tallied is None:
-        shape = boundary if own is None else None  # whose bounds are those of the release
-        area = domain_from_values(given, values.get("domain"), shape) or own
+        area = domain_from_values(given, values.get("domain"), boundary, source)
     else:
         area = replace(tallied, min_cell=given["min_cell"]) if "min_cell" in given else tallied
     if isinstance(area, Domain):
@@ -287,7 +293,7 @@ def request_from_values(
 
 
 def domain_from_values(
-    given: Mapping[str, Any], domain: Any = None, boundary: Any = None
+    given: Mapping[str, Any], domain: Any = None, boundary: Any = None, regions: Any = None
 ) -> Domain | PrivateBounds | None:
     """Domain, or how its bounds are estimated, of parsed values; None where none are given.
 
@@ -297,8 +303,9 @@ def domain_from_values(
         Of `parse_values`.
     domain : Domain, PrivateBounds or tuple of four numbers, optional
         In place of the fields of the area.
-    boundary : BoundaryFile or polygons, optional
-        The bounds are those of its polygons where none are given.
+    boundary, regions : optional
+        As `boundary_from_values` and `regions_from_values` return them. Where no bounds are given,
+        they are those of the boundary, else of the regions: of public polygons.
 
     Raises
     ------
@@ -338,15 +345,35 @@ def domain_from_values(
     if word == AREA_OF_USE:
         return Domain.area_of_use(**shape)
     if bounds is None:
+        if isinstance(regions, RegionHierarchy):
+            return regions.domain
         if boundary is None or isinstance(boundary, Boundary):
-            return None
-        numbers = bounds_of(polygons_of(boundary, crs), crs)
+            numbers = _bounds_of_regions(regions, crs)
+            if numbers is None:
+                return None
+        else:
+            numbers = bounds_of(polygons_of(boundary, crs), crs)
+    elif hasattr(bounds, "geometry"):
+        numbers = bounds_from_polygons(bounds, crs)
     elif numbers is None:
         numbers = bounds_from_file(str(bounds), crs)
     numbers = values_of("bounds", numbers)
     if "bounds_crs" in given:
         numbers = transform_bounds(four_numbers(numbers), str(given["bounds_crs"]), crs)
     return Domain(bounds=numbers, **shape)
+
+
+def _bounds_of_regions(regions: Any, crs: str) -> tuple[float, float, float, float] | None:
+    """Bounds of all polygons of files or tables of regions; None of cells, which have none."""
+    if isinstance(regions, RegionFiles):
+        tables = regions.tables()
+    elif _is_tables(regions):
+        tables = list(regions) if isinstance(regions, list | tuple) else [regions]
+    else:
+        return None
+    sides = [bounds_from_polygons(table, crs, "regions") for table in tables]
+    west, south, east, north = zip(*sides, strict=True)
+    return min(west), min(south), max(east), max(north)
 
 
 def _with_parts(
@@ -364,7 +391,9 @@ def _with_parts(
         raise ParameterError(f"{prefix}_{error}", name=f"{prefix}_{key}") from None
 
 
-def public_domain_from_values(given: Mapping[str, Any], domain: Any = None) -> Domain:
+def public_domain_from_values(
+    given: Mapping[str, Any], domain: Any = None, boundary: Any = None, regions: Any = None
+) -> Domain:
     """Domain of parsed values, which must be there and public.
 
     Raises
@@ -372,7 +401,7 @@ def public_domain_from_values(given: Mapping[str, Any], domain: Any = None) -> D
     ParameterError, DomainError, InputDataError
         As `domain_from_values`.
     """
-    area = domain_from_values(given, domain)
+    area = domain_from_values(given, domain, boundary, regions)
     if not isinstance(area, Domain):
         raise ParameterError(
             f"bounds must be public here, got {'none' if area is None else 'private ones'}; give "
@@ -420,6 +449,13 @@ def covariate_from_values(given: Mapping[str, Any]) -> Any:
     return value
 
 
+def with_gaps(given: dict[str, Any], domain: Any = None) -> dict[str, Any]:
+    """Parsed values, whose regions leave out what lies between them where they are the area."""
+    value = given.get("regions")
+    is_area = domain is None and not {"bounds", "boundary"} & {*given}
+    return {"gaps": "outside", **given} if is_area and _are_polygons(value) else given
+
+
 def regions_from_values(given: Mapping[str, Any]) -> Any:
     """Regions of parsed values: paths as files; None where there are none.
 
@@ -430,8 +466,7 @@ def regions_from_values(given: Mapping[str, Any]) -> Any:
     """
     value: Any = given.get("regions")
     stated = [name for name in _REGION_SETTINGS if name in given]
-    is_paths = isinstance(value, tuple) and all(isinstance(item, str) for item in value)
-    if not (is_paths or _is_tables(value)):
+    if not _are_polygons(value):
         if given.get("repair") and "boundary" not in given:
             raise ParameterError(
                 "repair must be given with polygons as regions= or boundary= alone", name="repair"
@@ -441,10 +476,11 @@ def regions_from_values(given: Mapping[str, Any]) -> Any:
             raise ParameterError(f"{stated[0]} must be given with {what} alone", name=stated[0])
         return None if value is None else check_regions(value)
     ids, parents = given.get("region_id", ()), given.get("region_parent", ())
-    if not ids:
+    if not ids and not _only_column(value):
         raise ParameterError(
             "region_id must be the column that names the regions, got none", name="region_id"
         )
+    is_paths = not _is_tables(value)
     if parents and len(value) > 1 and is_paths:
         raise ParameterError(
             f"region_parent must be left out with a file of each level, got {len(value)} files",
@@ -460,6 +496,20 @@ def regions_from_values(given: Mapping[str, Any]) -> Any:
         gaps=given.get("gaps", "refuse"),
         repair=given.get("repair", False),
     )
+
+
+def _only_column(value: Any) -> tuple[str, ...]:
+    """The only column beside the geometries of a table of regions, which then names them."""
+    if isinstance(value, list | tuple):
+        return ()
+    names = [str(name) for name in value.columns if name != value.geometry.name]
+    return tuple(names) if len(names) == 1 else ()
+
+
+def _are_polygons(value: Any) -> bool:
+    """Whether a value is the paths of files of polygons, or tables of polygons."""
+    is_paths = isinstance(value, tuple) and all(isinstance(item, str) for item in value)
+    return is_paths or _is_tables(value)
 
 
 def _is_tables(value: Any) -> bool:
@@ -487,7 +537,7 @@ def hierarchy_from_values(
     tables: Any = list(source) if isinstance(source, list | tuple) else [source]
     if given.get("repair"):
         tables = [repair_polygons(table, "regions") for table in tables]
-    ids = given["region_id"]
+    ids = given.get("region_id") or _only_column(source)
     return hierarchy_from_polygons(
         tables[0] if len(tables) == 1 else tables,
         area,

@@ -6,8 +6,8 @@ Private side: a tally holds exact counts.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias, Unpack
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from psd._util.atomic_write import check_targets
 from psd.errors import ParameterError
@@ -16,9 +16,10 @@ from psd.ingest.partial_tally import PartialTally
 from psd.ingest.partial_tally import merge as merge_tallies
 from psd.ingest.sources import files_of
 from psd.ingest.tally_file import read_tally, write_tally
+from psd.publish.charging import own_account, tally_charge
 from psd.publish.drawing import coarsest_step
-from psd.publish.fields import check_known
-from psd.publish.inputs import check_public_files
+from psd.publish.fields import answer_guesses, check_known
+from psd.publish.inputs import check_public_files, inputs_of, points_of
 from psd.publish.request_values import (
     RequestArguments,
     hierarchy_from_values,
@@ -27,8 +28,19 @@ from psd.publish.request_values import (
     public_domain_from_values,
     reading_from_values,
     regions_from_values,
+    with_gaps,
 )
+from psd.publish.request_warnings import warn_of_columns, warn_of_degrees
+from psd.publish.stated_crs import with_stated_crs
 from psd.publish.tally_parts import TallyRequest, tally_rows
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+    from psd.decompositions import Decomposition
+    from psd.ledger.ledger import Ledger
+    from psd.space.domain import Domain
+    from psd.space.time_slices import TimeSlices
 
 __all__ = ["merge", "tally", "tally_request"]
 
@@ -36,20 +48,66 @@ __all__ = ["merge", "tally", "tally_request"]
 _OF_THE_BUILD = (
     "epsilon", "delta", "noise", "estimate", "density", "about", "boundary", "covariate",
 )  # fmt: skip
+_IN_THE_BUILD = "must be left out for a tally; the build has it"
+
+_ARGUMENTS = (
+    "bounds", "crs", "method", "set", "x", "y", "wkt", "geometry", "layer", "delimiter", "decimal",
+    "encoding", "skip_rows", "input_crs", "bounds_crs", "lattice", "coordinate_resolution",
+    "min_cell", "regions", "region_id", "region_parent", "gaps", "tolerance", "repair", "user",
+    "max_contributions", "per", "count", "time", "time_zone", "slices", "max_per_slice", "domain",
+)  # fmt: skip
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
 
+@answer_guesses({name: f"{name} {_IN_THE_BUILD}" for name in _OF_THE_BUILD})
 def tally(
     data: Any,
     output: PathLike | None = None,
     *,
+    bounds: Any = None,
+    crs: str | None = None,
+    method: Decomposition | str | None = None,
+    set: Mapping[str, Any] | None = None,
+    x: str | None = None,
+    y: str | None = None,
+    wkt: str | None = None,
+    geometry: str | None = None,
+    layer: str | None = None,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    skip_rows: int | None = None,
+    input_crs: str | None = None,
+    table: str | None = None,
+    query: str | None = None,
+    memory: str | int | None = None,
+    bounds_crs: str | None = None,
+    lattice: Sequence[int] | None = None,
+    coordinate_resolution: str | float | Decimal | None = None,
+    min_cell: str | float | Decimal | None = None,
+    regions: Any = None,
+    region_id: str | Sequence[str] | None = None,
+    region_parent: str | Sequence[str] | None = None,
+    gaps: Literal["refuse", "elsewhere", "outside"] | None = None,
+    tolerance: float | None = None,
+    repair: bool = False,
+    user: str | None = None,
+    max_contributions: int | None = None,
+    per: Literal["day", "slice", "record"] | None = None,
+    count: Literal["records", "users"] = "records",
+    time: str | None = None,
+    time_zone: str | None = None,
+    slices: TimeSlices | str | Sequence[str] | None = None,
+    max_per_slice: int | None = None,
+    ledger: Ledger | PathLike | None = None,
+    dataset: str | None = None,
+    analyst: str | None = None,
+    domain: Domain | tuple[float, float, float, float] | None = None,
     key: PathLike | bytes | None = None,
     carry_users: bool = False,
     part: str | None = None,
-    memory: str | int | None = None,
     overwrite: bool = False,
-    **arguments: Unpack[RequestArguments],
 ) -> PartialTally:
     """Count records per lattice cell, exactly, for a later build. Private.
 
@@ -69,6 +127,24 @@ def tally(
         Points, as in `psd.build`. Private.
     output : path-like, optional
         File to write; PRIVATE.
+    bounds, crs, bounds_crs, lattice, coordinate_resolution, min_cell, domain
+        Study area, as in `psd.build`, the same for all parts. Public.
+    method, set
+        To hold only the cells that it divides in a smaller tally, which else serves every method.
+        Public.
+    x, y, wkt, geometry, layer, delimiter, decimal, encoding, skip_rows, input_crs, table, query
+        How records are read, as in `psd.build`. Public.
+    memory : str or int, optional
+        Limit on the memory that reading takes, such as ``"2GB"``.
+    regions, region_id, region_parent, gaps, tolerance, repair
+        As in `psd.build`, for a build with the same. Public.
+    user, max_contributions, per, count, max_per_slice
+        Unit of privacy, as in `psd.build`, the same for all parts. Public.
+    time, time_zone, slices
+        As in `psd.build`, the same for all parts. Public.
+    ledger, dataset, analyst
+        Dataset of a ledger that builds will be charged to. A tally costs nothing; whether the
+        dataset has its unit, its columns and its inputs is checked before anything is read.
     key : path-like or bytes, optional
         Key of the hash that chooses the records of a user, or a file with it, which is created if
         it does not exist. By default a random key, which is discarded.
@@ -78,14 +154,8 @@ def tally(
     part : str, optional
         Name of the part; needed if the data are not a file. The same records must always get the
         same name.
-    memory : str or int, optional
-        Limit on the memory that reading takes, such as ``"2GB"``.
     overwrite : bool
         Whether an existing file is replaced.
-    **arguments
-        As in `psd.build`, the same for all parts: area (``bounds``, ``crs``, ...), columns, unit of
-        privacy and ``slices``; ``regions``, for a build with the same; and ``method``, to hold only
-        the cells that it divides in a smaller tally, which else serves every method. Public.
 
     Returns
     -------
@@ -98,6 +168,8 @@ def tally(
         If an argument is wrong, or data that are not a file have no name.
     InputDataError
         If the input, or the key, cannot be read.
+    LedgerError, BudgetError
+        If a build of the tally could not be charged to the dataset.
     WriteError
         If the file exists or cannot be written.
 
@@ -115,13 +187,21 @@ def tally(
     >>> psd.build(parts, epsilon=1, method=Quadtree(height=2))
     <Release: quadtree, 21 cells, epsilon 1 per record>
     """
-    check_public_files(arguments, data)
-    request = tally_request(arguments, key=key, carry_users=carry_users)
+    stated = locals()
+    data = points_of(data)
+    values = with_stated_crs({name: stated[name] for name in _ARGUMENTS}, data)
+    inputs = inputs_of(data, table, query)
+    check_public_files(values, inputs)
+    request = tally_request(values, key=key, carry_users=carry_users)
     if output is not None:
-        items = list(data) if isinstance(data, list | tuple) else [data]
         keys = [] if key is None or isinstance(key, bytes) else [key]
-        check_targets([output], overwrite=overwrite, inputs=[*files_of(items), *keys])
-    counted = tally_rows(data, request, part=part, memory=memory)
+        check_targets([output], overwrite=overwrite, inputs=[*files_of(inputs), *keys])
+    own = own_account(ledger, dataset, analyst, None, values)
+    if own is not None:
+        own.check(tally_charge(request, inputs))
+    warn_of_degrees(request.domain)
+    warn_of_columns(inputs, request, per=per, has_ledger=own is not None)
+    counted = tally_rows(inputs, request, part=part, memory=memory)
     if output is not None:
         write_tally(counted, output, overwrite=overwrite)
     return counted
@@ -145,9 +225,10 @@ def tally_request(
     check_known("argument", values, (*RequestArguments.__annotations__,))
     for name in _OF_THE_BUILD:
         if values.get(name) is not None:
-            raise ParameterError(f"{name} must be left out for a tally; the build has it")
-    given = parse_values(values)
-    area = public_domain_from_values(given, values.get("domain"))
+            raise ParameterError(f"{name} {_IN_THE_BUILD}")
+    given = with_gaps(parse_values(values), values.get("domain"))
+    source = regions_from_values(given)
+    area = public_domain_from_values(given, values.get("domain"), regions=source)
     if given.get("max_contributions") is not None and not isinstance(
         given["max_contributions"], int
     ):
@@ -159,7 +240,6 @@ def tally_request(
         )
     if "set" in given and "method" not in given:
         raise ParameterError("set must be given with method", name="set")
-    source = regions_from_values(given)
     step = (1, 1)
     if "method" in given:
         step = coarsest_step(method_from_values(given, area, has_regions=source is not None), area)
@@ -177,9 +257,8 @@ def tally_request(
 
 
 def merge(
-    tallies: PartialTally | PathLike | Sequence[PartialTally | PathLike],
+    *tallies: PartialTally | PathLike | Sequence[PartialTally | PathLike],
     output: PathLike | None = None,
-    *,
     overwrite: bool = False,
 ) -> PartialTally:
     """Join tallies of parts, or their files, into one. Private.
@@ -192,7 +271,7 @@ def merge(
 
     Parameters
     ----------
-    tallies : PartialTally, path-like or a sequence of them
+    *tallies : PartialTally, path-like or one sequence of them
         Tallies by `psd.tally` or ``psd tally``, or their files. Private.
     output : path-like, optional
         File to write; PRIVATE.
@@ -225,7 +304,12 @@ def merge(
     >>> psd.merge(parts).unit.guarantee_text
     'per record'
     """
-    items = [tallies] if isinstance(tallies, PartialTally | str | os.PathLike) else list(tallies)
+    lists = [isinstance(each, Iterable) and not isinstance(each, str) for each in tallies]
+    if any(lists) and len(lists) > 1:
+        raise ParameterError(
+            'output must be named after a list of tallies: psd.merge(tallies, output="all.tally")'
+        )
+    items: list[Any] = [*tallies] if not any(lists) else [*tallies[0]]  # type: ignore[misc]
     if not items:
         raise ParameterError("tallies must be at least one tally, got none")
     paths = [item for item in items if isinstance(item, str | os.PathLike)]

@@ -245,8 +245,8 @@ def _part_files(items: Sequence[Any], part: str | None) -> list[Path]:
     paths = [path for path in files_of(items) if str(path) != STDIN]
     if part is None and not all(is_path(item) and str(item) != STDIN for item in items):
         raise ParameterError(
-            "part must name an input that is not a file, got none; use the same name for the same "
-            "records"
+            "part must name an input that is not a file, got none; give the same records the same "
+            'name always, such as part="2026-03"'
         )
     if part is not None and not (0 < len(part) <= 100 and part.isprintable()):
         raise ParameterError("part must be 1 to 100 printable characters")

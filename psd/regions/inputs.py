@@ -83,7 +83,7 @@ class RegionFiles:
         ParameterError, DomainError
             As `psd.regions.polygon_hierarchy.hierarchy_from_polygons`.
         """
-        tables = [self._table(Path(path)) for path in self.paths]
+        tables = self.tables()
         return hierarchy_from_polygons(
             tables[0] if len(tables) == 1 else tables,
             domain,
@@ -93,6 +93,16 @@ class RegionFiles:
             tolerance=self.tolerance,
             gaps=self.gaps,
         )
+
+    def tables(self) -> list[geopandas.GeoDataFrame]:
+        """Tables of the files.
+
+        Raises
+        ------
+        ParameterError, InputDataError
+            As `read`.
+        """
+        return [self._table(Path(path)) for path in self.paths]
 
     def _table(self, path: Path) -> geopandas.GeoDataFrame:
         """Table of a file, after its polygons are counted."""

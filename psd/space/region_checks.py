@@ -112,6 +112,7 @@ def to_release_crs(
         raise DomainError(
             f"{_first(~finite, names)} cannot be expressed in {domain.crs}; "
             + beyond_world(domain.crs)
+            + ", or pass crs= if it is in another CRS"
         )
     _check(moved, names, " in the CRS of the release")
     _check_lengths(moved, domain, names)

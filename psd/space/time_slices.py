@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,15 @@ from numpy.typing import NDArray
 from psd._util.wall_clock import is_zone_name
 from psd.errors import ParameterError
 
-__all__ = ["MAX_SLICES", "By", "TimeSlices", "slice_name", "slices_from_text", "slices_text"]
+__all__ = [
+    "MAX_SLICES",
+    "By",
+    "TimeSlices",
+    "names_of_times",
+    "slice_name",
+    "slices_from_text",
+    "slices_text",
+]
 
 By = Literal["hour", "day", "week", "month"]
 
@@ -26,6 +34,11 @@ _LENGTHS: dict[int, By] = {7: "month", 8: "week", 10: "day", 13: "hour"}
 _UNITS = {"hour": "h", "day": "D", "week": "W", "month": "M"}
 _FORMS = {"hour": "2024-01-31T17", "day": "2024-01-31", "week": "2024-W05", "month": "2024-01"}
 _PATTERNS = {by: re.sub("[0-9]", "[0-9]", form) for by, form in _FORMS.items()}
+
+# Frequencies of pandas, and the names of their times.
+_DATES = {"D": "%Y-%m-%d", "h": "%Y-%m-%dT%H", "MS": "%Y-%m", "ME": "%Y-%m"}
+_CLOCK = ("hour", "minute", "second", "microsecond")
+_PERIODS = {"D": "%Y-%m-%d", "h": "%Y-%m-%dT%H", "M": "%Y-%m", "W-SUN": "%G-W%V"}
 
 # Weeks of numpy begin on the Thursday 1970-01-01, those of ISO 8601 on a Monday, 3 days before.
 _LEAD = np.timedelta64(3, "D")
@@ -166,7 +179,8 @@ class TimeSlices:
         >>> TimeSlices.parse("day", "2024-01-01..2024-03-31").window("2024-02")[::14]
         [31, 45, 59]
         """
-        first, dots, last = (part.strip() for part in str(text).partition(".."))
+        (name,) = names_of_times([text]) if hasattr(text, "strftime") else (text,)
+        first, dots, last = (part.strip() for part in str(name).partition(".."))
         try:
             ends = [slices_from_text(each, self.time_zone) for each in (first, last or first)]
         except ParameterError:
@@ -300,6 +314,58 @@ def slices_from_text(text: str, time_zone: str) -> TimeSlices:
             f"2024-01-31T17, got {first[:80]!r}"
         )
     return TimeSlices.parse(by, text, time_zone)
+
+
+def names_of_times(value: Any) -> Any:
+    """Names of the slices of dates, of a ``DatetimeIndex`` or of a ``PeriodIndex``; others stay.
+
+    Dates are days, unless their frequency is hours or the beginnings or ends of months. Periods are
+    hours, days, months, or weeks from Monday to Sunday.
+
+    Raises
+    ------
+    ParameterError
+        If times are not dates, have a zone of their own, or another frequency.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> names_of_times(pd.date_range("2024-01-31", periods=2))
+    ['2024-01-31', '2024-02-01']
+    >>> names_of_times(pd.period_range("2024-01", periods=2, freq="W"))
+    ['2024-W01', '2024-W02']
+    >>> names_of_times("2024-01..2024-02")
+    '2024-01..2024-02'
+    """
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        return value
+    is_index = hasattr(value, "freqstr")
+    times = list(value)
+    if getattr(getattr(value, "dtype", None), "kind", "") == "M" and isinstance(value, np.ndarray):
+        times = value.astype("datetime64[us]").tolist()
+    if not times or not all(hasattr(time, "strftime") for time in times):
+        return value
+    freq = str(value.freqstr or "D") if is_index else "D"
+    forms = _PERIODS if hasattr(times[0], "end_time") else _DATES
+    if not is_index and forms is _PERIODS:
+        freq = str(times[0].freqstr)
+    if freq not in forms:
+        raise ParameterError(
+            f"slices must be hours, days, weeks from Monday to Sunday, or months, got {freq[:20]!r}"
+            '; write their names, such as "2024-W01..2024-W09"',
+            name="slices",
+        )
+    if any(getattr(time, "tzinfo", None) is not None for time in times):
+        raise ParameterError(
+            "slices must be times without a zone, got one; time_zone= names that of all slices",
+            name="slices",
+        )
+    is_clock = [any(getattr(time, part, 0) for part in _CLOCK) for time in times]
+    if forms[freq] == "%Y-%m-%d" and any(is_clock):
+        raise ParameterError(
+            "slices must be dates, got times of a day; write hours as 2024-01-31T17", name="slices"
+        )
+    return [time.strftime(forms[freq]) for time in times]
 
 
 def slices_text(slices: TimeSlices) -> str:

@@ -153,7 +153,7 @@ REFUSED = [
 WITHOUT_BOUNDS = [
     (2, "--bounds private --bounds-share 1.5", "--bounds-share must be in [0, 1), got 1.5"),
     (2, "--bounds private --bounds-share 0.1 --bounds-beyond 1", "--bounds-beyond must be"),
-    (2, "", "got neither; only tallies contain their own bounds"),
+    (2, "", "got none; they come from public knowledge"),
     (2, f"{BOX} --bounds area-of-use", "--bounds must be given once, got 2 times"),
 ]
 

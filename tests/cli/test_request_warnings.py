@@ -48,14 +48,14 @@ def test_a_large_epsilon_is_a_weak_promise(subtests):
             with subtests.test(epsilon, more=more):
                 told = stderr_of(*build_of("points.csv", more, epsilon))
                 shown = f"{float(epsilon):g}"
-                weak = f"psd: warning: epsilon {shown} is a weak promise"
+                weak = f"psd: warning: --epsilon {shown} is a weak promise"
                 assert told.startswith(weak) == bool(text)
                 assert (f"about a person by {text}, e^{shown};" in told) == bool(text)
                 assert told.count("\n") == bool(text)
     passes("ledger create l")
     passes("ledger register l visits --budget 100")
     ask = "ask points.csv --box 0 0 2 2 --ledger l --dataset visits"
-    assert "epsilon 11 is a weak promise" in stderr_of(f"{ask} --epsilon 11")
+    assert "--epsilon 11 is a weak promise" in stderr_of(f"{ask} --epsilon 11")
     assert stderr_of(f"{ask} --epsilon 1") == ""
 
 

@@ -474,7 +474,7 @@ def test_the_reason_of_a_fault_is_in_the_private_report_alone(room):
     reasons, infinite = [], frame([*BASE, ("w", DAY, np.inf, 1, 1, 1)])
     observer = Observer(private_fault=reasons.append)
     with pytest.raises(InputDataError, match=UNREADABLE) as raised:
-        psd.ask(infinite, box=BOX, epsilon=1, account=room.account(), observer=observer)
+        psd.ask(infinite, area=BOX, epsilon=1, account=room.account(), observer=observer)
     assert reasons == ["column 'lon' must be finite; remove or repair infinite values"]
     assert raised.value.__cause__ is raised.value.__context__ is None
     assert room.charges() == []

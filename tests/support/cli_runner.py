@@ -21,9 +21,10 @@ SQUARE = psd.Domain(bounds=(-4, -4, 4, 4), crs="EPSG:4326")
 BOUNDS = ("--bounds", -4, -4, 4, 4)
 
 REQUEST_WARNINGS = re.compile(
-    r"psd: warning: epsilon ([1-9]\d[\d.]*) is a weak promise: .*\1; .*"
+    r"psd: warning: (?:--)?epsilon ([1-9]\d[\d.]*) is a weak promise: .*\1; .*"
     r"|psd: warning: a column is named like an id \(.+\), and each record .*"
-    r"|psd: warning: --bounds .* may be degrees, .*"
+    r"|psd: warning: (?:--)?bounds .* may be degrees, .*"
+    r"|psd: warning: the columns \S+ and \S+ are named as (degrees|metres), .*"
     r"|\(the holder of the data sees how many records were left out, .*"
 )
 

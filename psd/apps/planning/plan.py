@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from psd._util.closest_name import check_names
 from psd._util.fields import integer_between
 from psd.apps.evaluation.arguments import (
     Epsilon,
@@ -28,11 +27,13 @@ from psd.apps.planning._constants import METHODS, RECORDS_IN_ALL_RUNS
 from psd.apps.planning.planned_series import PlannedSeries, UserArguments
 from psd.apps.planning.population import DENSITIES, AssumedDensity
 from psd.apps.planning.simulation import PlanRequest, simulate_errors, summarise_errors
-from psd.apps.planning.study_area import domain_area_km2, square_domain
+from psd.apps.planning.study_area import domain_area_km2, km2_of, square_domain
 from psd.decompositions import Decomposition
 from psd.errors import ParameterError
 from psd.privacy.epsilon import epsilon_text
+from psd.publish.fields import check_known
 from psd.publish.request_values import domain_from_values, parse_values
+from psd.publish.stated_crs import with_stated_crs
 from psd.space.bounds import check_ground
 from psd.space.covariate import Covariate
 from psd.space.domain import Domain, public_domain
@@ -48,6 +49,9 @@ MAX_RECORDS = 10**11
 """Limit of the number of records: more than ten for each human being."""
 
 _MAX_RUNS = 100
+
+# Names of arguments that what is guessed in their place is answered by.
+_OWN_ARGUMENTS = ("count", "epsilon", "area", "bounds", "crs", "method")
 
 Progress = Callable[[int, int], None]
 
@@ -93,6 +97,10 @@ class Plan:
     series: PlannedSeries = PlannedSeries()  # noqa: RUF009 - frozen
     chosen: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
+    def to_frame(self) -> pandas.DataFrame:
+        """A copy of `table`."""
+        return self.table.copy()
+
     @property
     def ranges(self) -> pandas.DataFrame:
         """Smallest and largest value of each measure over the densities."""
@@ -107,11 +115,12 @@ def plan(
     count: int,
     *,
     epsilon: Epsilon | Sequence[Epsilon],
-    area: float | None = None,
+    area: Any = None,
     bounds: Any = None,
     crs: str | None = None,
     domain: Domain | tuple[float, float, float, float] | None = None,
-    methods: Sequence[str | Decomposition] = METHODS,
+    methods: str | Decomposition | Sequence[str | Decomposition] = METHODS,
+    method: str | Decomposition | None = None,
     sizes: Sequence[float] = AREAS,
     density: str | Sequence[str] = DENSITIES,
     covariate: Covariate | None = None,
@@ -135,16 +144,19 @@ def plan(
         counted in the data.
     epsilon : str, int, float, Decimal or sequence of these
         Epsilons of the builds, each once.
-    area : float, optional
+    area : float, path-like, GeoDataFrame, GeoSeries or geometry, optional
         Study area in km2: a square of this area, or the size of the bounds, which by default have
-        their area on the ground.
+        their area on the ground. Or public polygons, or a file of them, whose area on the ellipsoid
+        it is; a geometry is in ``crs``.
     bounds, crs : optional
         Study area, as in `psd.build`.
     domain : Domain or tuple of four numbers, optional
         Study area as one value. With a coordinate resolution, the simulated records are rounded to
         it.
-    methods : sequence of str or Decomposition
+    methods : str, Decomposition or sequence of these
         Methods, each once.
+    method : str or Decomposition, optional
+        The only method, under the name that it has in `psd.build`.
     sizes : sequence of float
         Shares of the area that queries cover, in (0, 1], each once.
     density : {"uniform", "clustered", "coastal", "places"} or sequence of these
@@ -192,9 +204,19 @@ def plan(
     >>> expected.table[["method", "centres", "size_km2"]].values.tolist()
     [['quadtree', 'anywhere', 1.0], ['quadtree', 'on data', 1.0]]
     """
-    stated = domain_from_values(parse_values({"bounds": bounds, "crs": crs}), domain)
-    domain, area_km2 = _study_area(stated, area)
-    check_names("argument", users, UserArguments.__annotations__)
+    values = with_stated_crs({"bounds": bounds, "crs": crs, "domain": domain})
+    stated = domain_from_values(parse_values(values), domain)
+    domain, area_km2 = _study_area(stated, km2_of(area, crs))
+    if method is not None:
+        if methods is not METHODS:
+            raise ParameterError("methods must be left out with method, which is the only one")
+        methods = [method]
+    if "regions" in users:
+        raise ParameterError(
+            "regions must be left out here; psd.plan_regions(regions, ...) predicts their errors",
+            name="regions",
+        )
+    check_known("argument", users, (*UserArguments.__annotations__, *_OWN_ARGUMENTS))
     series, bound = PlannedSeries.of(**users)
     request = PlanRequest(
         domain=domain,

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import os
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 
-from psd.errors import ParameterError
-from psd.space.crs import metres_per_unit
+from psd._util.instances import type_text
+from psd.errors import DomainError, ParameterError
+from psd.regions.files import read_polygons
+from psd.space.boundary import bounds_of
+from psd.space.crs import check_plane_crs, metres_per_unit
 from psd.space.domain import Domain
-from psd.space.ground_areas import area_unit, ground_areas
+from psd.space.ground_areas import area_unit, ground_areas, shape_ground_areas
 from psd.space.smallest_cell import DEFAULT_MIN_CELL
 
-__all__ = ["MAX_KM2", "domain_area_km2", "square_domain"]
+__all__ = ["MAX_KM2", "domain_area_km2", "km2_of", "square_domain"]
 
 MAX_KM2 = 5.2e8
 """Limit of a study area, a little more than the surface of the Earth."""
@@ -34,9 +42,52 @@ def square_domain(area_km2: float) -> Domain:
     return local.with_min_cell(DEFAULT_MIN_CELL)
 
 
+def km2_of(area: Any, crs: str | None = None) -> float | None:
+    """Square kilometres as given, or those of public polygons on the ellipsoid.
+
+    Parameters
+    ----------
+    area : float, path-like, GeoDataFrame, GeoSeries or geometry, optional
+        Public; parts that overlap count once.
+    crs : str, optional
+        Of a geometry, which states none.
+
+    Raises
+    ------
+    ParameterError
+        If a geometry is not a polygon, or the value has another type.
+    DomainError
+        If polygons have no CRS.
+    """
+    if area is None or isinstance(area, Real):
+        return None if area is None else float(area)
+    if isinstance(area, str | os.PathLike):
+        area = read_polygons(Path(area), "area")
+    elif hasattr(area, "geom_type") and not hasattr(area, "geometry"):
+        import geopandas
+
+        area = geopandas.GeoSeries([area], crs=crs or "EPSG:4326")
+    if not hasattr(area, "geometry"):
+        raise ParameterError(
+            f"area must be square kilometres or public polygons, got {type_text(area)}; bounds= "
+            "takes west, south, east and north",
+            name="area",
+        )
+    if area.crs is None:
+        raise DomainError("area must have a CRS; set it with set_crs", name="area")
+    crs, _ = check_plane_crs(area.crs)
+    domain = Domain(bounds=bounds_of(area, crs, "area"), crs=crs, lattice=(1, 1))
+    union = np.array([area.geometry.union_all()], object)
+    return _in_km2(domain, float(shape_ground_areas(domain, union)[0]))
+
+
 def domain_area_km2(domain: Domain) -> float:
     """Square kilometres inside the bounds: on the ground, or in the plane of a local CRS."""
-    area = float(ground_areas(domain, np.array([[0.0, 0, *domain.lattice]]))[0])
+    return _in_km2(domain, float(ground_areas(domain, np.array([[0.0, 0, *domain.lattice]]))[0]))
+
+
+def _in_km2(domain: Domain, area: float) -> float:
+    """Square kilometres of an area on the ground, or in the plane of a local CRS."""
     if area_unit(domain) == "km2":
         return area
     return area * (metres_per_unit(domain.crs) or 1.0) ** 2 / 1e6

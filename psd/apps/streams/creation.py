@@ -30,6 +30,7 @@ from psd.privacy.epsilon import epsilon_text
 from psd.publish.charging import PendingCharge
 from psd.publish.refusals import dry_run_method
 from psd.publish.request_values import request_to_toml
+from psd.publish.request_warnings import warn_of_request
 
 if TYPE_CHECKING:
     from psd.apps.streams.counters import Counter
@@ -61,6 +62,7 @@ def create_stream(
     """Create a stream of a request; see `psd.apps.streams.stream.Stream.create`."""
     # Relative paths of the request begin in the folder.
     slices, folder = check_offered(request), (folder or Path.cwd()).resolve()
+    warn_of_request(request)
     if counter is not None and not totals:
         raise ParameterError("counter must be given with totals=True, which it computes")
     settled = settled_noise(request, counter or AUTO if totals else None)

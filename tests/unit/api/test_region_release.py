@@ -425,7 +425,6 @@ def test_regions_that_cannot_be_given_are_refused(rows, tmp_path, subtests):
         psd.tally(path, domain=PLANE, regions=files)
     table = [
         ("must not be an input of records", {"data": path, "regions": files}),
-        ("bounds must be public with regions", {"domain": None, "regions": files}),
         ("region_id must be the column that names the regions", {"regions": wards()}),
         (r"regions must be .* psd\.RegionHierarchy, got a value of type int", {"regions": 5}),
         ("must cover the bounds", {"regions": files}),

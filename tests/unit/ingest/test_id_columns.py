@@ -12,15 +12,22 @@ import pyarrow as pa
 import pytest
 
 import psd
-from psd.ingest.id_columns import ID_NAMES, id_columns
+from psd.ingest.id_columns import ID_NAMES, headers_of
+from psd.ingest.id_columns import id_columns as ids_of
 from psd.ingest.sources import Columns
 
 COLUMNS = Columns()
 
 
+def id_columns(data, columns):
+    return ids_of(headers_of(data, columns))
+
+
 def test_names_of_ids(subtests):
     for name, shown in [
         *((name, (name,)) for name in ("user_id", "User ID", "customerNo", "IMEI")),
+        *((name, (name,)) for name in ("patient", "Client", "customer", "DRIVER", "nhs_number")),
+        *((name, (name,)) for name in ("patient_id", "PatientID", "client no", "NHS number")),
         *((name, (name,)) for name in ("licence-plate", "device.uuid")),
         # What is more than a name of the list with separators may be a value.
         ("사용자 user id", ("userid",)),

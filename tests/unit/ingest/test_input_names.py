@@ -56,7 +56,7 @@ def test_tables_and_addresses_have_names_without_passwords(subtests, tmp_path, m
 
 def test_a_tally_and_its_file_are_named_by_their_parts(tmp_path):
     tallies = [counted(VARIANTS["rows"], part=part) for part in "ab"]
-    merged = psd.merge(tallies, tmp_path / "t")
+    merged = psd.merge(tallies, output=tmp_path / "t")
     names = {f"tally {tally.origins[0].run}" for tally in tallies}
     assert set(tally_names(merged.origins)) == names
     for item in (merged, tmp_path / "t", tallies):

@@ -162,7 +162,7 @@ def test_one_person_is_not_shown_by_another_column_of_ids(visits, ledger):
     how = {name: value for name, value in how.items() if name != "domain"}
     with pytest.raises(LedgerError, match="column of user ids 'person', got 'device'"):
         psd.build(tally, **how)
-    answer = {"box": (0, 0, 2, 2), "epsilon": "0.5", "account": account}
+    answer = {"area": (0, 0, 2, 2), "epsilon": "0.5", "account": account}
     with pytest.raises(LedgerError, match="column of user ids 'person', got 'device'"):
         psd.ask(visits, **answer, user="device", max_contributions=1)
     assert len(ledger.state().charges) == 1

@@ -52,7 +52,7 @@ def test_other_files_and_copies_are_refused_unread(ledger, visits, tmp_path):
     refused(ledger, pd.read_csv(visits), 1, 1)
     refused(ledger, [visits, tmp_path / "missing.csv"], 2, 2)
     with pytest.raises(LedgerError, match="input 1 of 1 is not one of them"):
-        psd.ask(copy, box=(0, 0, 1, 1), epsilon=1, account=psd.Account(ledger, "rows"))
+        psd.ask(copy, area=(0, 0, 1, 1), epsilon=1, account=psd.Account(ledger, "rows"))
     assert len(ledger.state().charges) == 2
 
 
@@ -110,7 +110,7 @@ def test_what_cannot_be_recognised_again_is_not_registered(ledger, visits):
 def ask(ledger, data, **options):
     account = psd.Account(ledger, "rows")
     unit = {"user": "user", "max_contributions": 1, **options}
-    return psd.ask(data, box=(0, 0, 2, 2), epsilon=1, account=account, **unit)
+    return psd.ask(data, area=(0, 0, 2, 2), epsilon=1, account=account, **unit)
 
 
 def is_refused(ledger, data):

@@ -28,6 +28,7 @@ from psd.publish.request_values import (
     request_from_values,
     request_to_toml,
 )
+from psd.publish.tallies import _ARGUMENTS, _OF_THE_BUILD
 from psd.space.time_slices import TimeSlices
 from support.cli_runner import cli
 from support.requests import request_of
@@ -67,6 +68,20 @@ def test_every_field_is_described_once(subtests):
             # the CRS of the numbers, which are then those of the CRS of the release.
             assert (field.value_of is None) == (field.private or field.name == "bounds_crs")
             assert not (field.private and field.files)
+
+
+def test_tallies_and_single_counts_have_the_fields_that_they_need():
+    tally = set(inspect.signature(psd.tally).parameters)
+    assert tally >= {*_ARGUMENTS, "ledger", "dataset", "analyst", "memory", "table", "query"}
+    assert not tally & {*_OF_THE_BUILD, "engine"}
+    own = {"data", "domain", "output", "key", "carry_users", "part", "overwrite"}
+    assert tally <= {*field_names(), *own}
+    ask = set(inspect.signature(psd.ask).parameters)
+    assert ask <= {*field_names(), "data", "area", "confidence", "account", "sampler", "observer"}
+    needed = {each.name for each in FIELDS if each.group in ("Input", "Unit of privacy")}
+    assert needed - ask == {"engine"}
+    choices = {"choice_share", "choice_over", "choice_limit"}
+    assert needed - tally == {"engine", *choices}
 
 
 def test_python_has_the_fields():

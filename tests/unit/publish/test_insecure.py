@@ -103,7 +103,7 @@ def test_the_stream_of_a_seed_stays_the_same_for_every_mechanism(subtests):
 def test_no_ledger_pays_for_it(tmp_path):
     ledger = Ledger.create(tmp_path / "l")
     ledger.register("d", budget=5)
-    account, box = Account(ledger, "d"), {"box": (0, 0, 1, 1), "crs": "EPSG:3857", "epsilon": 1}
+    account, box = Account(ledger, "d"), {"area": (0, 0, 1, 1), "crs": "EPSG:3857", "epsilon": 1}
     for act in (
         lambda: build(account=account),
         lambda: ask(POINTS, **box, account=account, sampler=SeededSampler(1)),

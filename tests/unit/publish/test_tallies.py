@@ -33,7 +33,7 @@ def test_tallies_of_parts_and_files_of_tallies_give_the_counts_of_all_rows(parts
     assert np.array_equal(grid([psd.tally(path, domain=BOUNDS) for path in parts]), everything)
     psd.tally(parts[0], tmp_path / "a.tally", domain=BOUNDS)
     second = psd.tally(str(parts[1]), domain=psd.Domain(bounds=BOUNDS))
-    merged = psd.merge([tmp_path / "a.tally", second], tmp_path / "all.tally")
+    merged = psd.merge([tmp_path / "a.tally", second], output=tmp_path / "all.tally")
     assert np.array_equal(grid(merged), everything)
     assert (tmp_path / "all.tally").stat().st_mode & 0o777 == 0o600
     assert np.array_equal(grid(psd.merge(tmp_path / "all.tally")), everything)
@@ -54,7 +54,9 @@ def test_outputs_are_not_overwritten_inputs_never_and_only_tallies_merge(parts, 
     with pytest.raises(WriteError):
         psd.tally(parts[0], parts[0], domain=BOUNDS, overwrite=True)
     with pytest.raises(WriteError):
-        psd.merge(tmp_path / "a.tally", tmp_path / "a.tally", overwrite=True)
+        psd.merge(tmp_path / "a.tally", output=tmp_path / "a.tally", overwrite=True)
+    with pytest.raises(ParameterError, match="output must be named"):
+        psd.merge([tmp_path / "a.tally"], tmp_path / "b.tally")
     with pytest.raises(ParameterError, match="at least one tally"):
         psd.merge([])
     with pytest.raises(ParameterError, match="value of type DataFrame"):

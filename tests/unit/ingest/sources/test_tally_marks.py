@@ -28,7 +28,7 @@ def test_a_tally_is_not_read_as_records(tmp_path):
         for data in (path, path.parent, f"{path.parent}/[a]*"):
             refused(data)
         with pytest.raises(InputDataError, match="could not be read to its end"):
-            psd.ask(path, box=(0, 0, 9, 9), epsilon=1, account=account, x="count", y="row")
+            psd.ask(path, area=(0, 0, 9, 9), epsilon=1, account=account, x="count", y="row")
         assert ledger.state().charges == {}
 
 

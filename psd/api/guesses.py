@@ -1,0 +1,88 @@
+"""What is guessed as a member of a release or of answers: words of pandas and GeoPandas. Public.
+
+A name whose meaning is plain is the member that has it; of others a sentence says where it is. The
+names are no members, so that `dir`, documents and type checkers have one name for one thing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from psd.query.answer_table import COLUMNS
+
+__all__ = ["guessed_of_answers", "guessed_of_release"]
+
+_OF_RELEASE: Final = {
+    **dict.fromkeys(("to_file", "to_csv", "to_excel", "to_gpkg", "to_geojson"), "export"),
+    **dict.fromkeys(("to_geotiff", "to_raster", "to_postgis", "to_pmtiles"), "export"),
+    **dict.fromkeys(("to_geodataframe", "to_gdf", "to_frame"), "to_geopandas"),
+    **dict.fromkeys(("to_dataframe", "to_pandas"), "to_geopandas"),
+    **dict.fromkeys(("estimate_counts", "ask", "count", "answer"), "query"),
+    "write": "save",
+}
+_SAID_OF_RELEASE: Final = {
+    "to_parquet": "save(path) writes the release, and export(path) its cells",
+    **dict.fromkeys(("table", "columns"), "to_geopandas() has cells, query(areas).table answers"),
+    "geometry": "to_geopandas() has the geometries of cells",
+    **dict.fromkeys(("error", "lower", "upper"), "query(areas) has it for each answer"),
+    **dict.fromkeys(("summary", "info", "describe"), "print it, or run `psd info FILE`"),
+    **dict.fromkeys(("regions", "ids"), "query(level=NAME) answers the regions of a level"),
+    "guarantee": "guarantee_text is the guarantee in words",
+}
+_TABLE_WRITERS: Final = (
+    "to_csv", "to_dict", "to_excel", "to_html", "to_json", "to_markdown", "to_parquet", "to_string",
+)  # fmt: skip
+_SAID_OF_ANSWERS: Final = {
+    "geometry": "to_geopandas() has the geometries",
+    **dict.fromkeys(("value", "values", "count"), "estimate has the counts"),
+    **dict.fromkeys(("ci", "interval", "confidence_interval"), "lower and upper are the interval"),
+    "std": "error is the standard deviation",
+    "sum": "total() adds up areas, and joint() has the covariances of their errors",
+    "save": "to_csv(path) or to_file(path) writes the answers",
+}
+
+
+def guessed_of_release(release: Any, name: str) -> Any:
+    """Member of a release that a guessed name means.
+
+    Raises
+    ------
+    AttributeError
+        If it means none, with a sentence where one is known.
+    """
+    if name in _OF_RELEASE:
+        return getattr(release, _OF_RELEASE[name])
+    raise _unknown("Release", name, _SAID_OF_RELEASE.get(name))
+
+
+def guessed_of_answers(answers: Any, name: str) -> Any:
+    """Column, writer or member of answers that a guessed name means.
+
+    Raises
+    ------
+    AttributeError
+        If it means none, with a sentence where one is known.
+    """
+    if name in COLUMNS:
+        return answers.table[name]
+    if name in _TABLE_WRITERS:
+        return getattr(answers.table, name)
+    match name:
+        case "to_geodataframe" | "to_gdf":
+            return answers.to_geopandas
+        case "to_file":
+            return answers.to_geopandas().to_file
+        case "to_frame" | "to_pandas" | "to_dataframe":
+            return answers.table.copy
+    said = _SAID_OF_ANSWERS.get(name)
+    if said is None and not name.startswith("_"):
+        import pandas as pd
+
+        said = f"table.{name} is that of the table" if hasattr(pd.DataFrame, name) else None
+    raise _unknown("Answers", name, said)
+
+
+def _unknown(kind: str, name: str, said: str | None) -> AttributeError:
+    """Error as Python has it, with what is meant where that is known."""
+    hint = "" if said is None else f"; {said}"
+    return AttributeError(f"{kind!r} object has no attribute {name!r}{hint}", name=name)
