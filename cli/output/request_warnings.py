@@ -53,7 +53,7 @@ def warn_of_degrees(domain: Domain) -> None:
 
 def warn_of_empty_corners(domain: Domain) -> None:
     """Warn of bounds that reach beyond the world of a projection, where nobody is."""
-    from psd.space.bounds import beyond_the_world
+    from psd.space.world import beyond_the_world
 
     if beyond_the_world(domain.bounds, domain.crs):
         print_warning(

@@ -368,9 +368,11 @@ def _degrees_deviation(a: Floats, m: Floats, b: Floats) -> Floats:
         np.column_stack([_turned(end[:, 0] - m[:, 0]) * scale, end[:, 1] - m[:, 1]])
         for end in (a, b)
     ]
-    # A pole on a side becomes a vertex; and where a side goes far around, its direction must show.
+    # A pole on a side becomes a vertex, unless all of the side is there, as in a plane of degrees;
+    # and where a side goes far around, its direction must show.
+    through = _at_pole(m) & ~(_at_pole(a) & _at_pole(b))
     far = np.abs(_turned(a[:, 0] - m[:, 0])) + np.abs(_turned(b[:, 0] - m[:, 0])) > _FAR
-    return np.where(_at_pole(m) | far, np.inf, _distance(*ends))
+    return np.where(through | far, np.inf, _distance(*ends))
 
 
 def _distance(a: Floats, b: Floats) -> Floats:
@@ -450,6 +452,9 @@ def _to_degrees(
     owner = shape[part]
     touched, cut = np.zeros((2, len(shapes)), bool)
     touched[owner[ring[at_edge]]] = True
+    if flat:  # parts may meet a whole turn apart, at longitudes 0 and 360
+        west, _, east, _ = shapely.bounds(shapes).T * source_unit
+        touched |= east - west >= 360 - _NEAR
     cut[owner[is_cut]] = True
     cut |= touched & (shapely.get_num_geometries(shapes) > 1)
     poles, near = [] if flat else _poles(move), steps[0] / 1000
