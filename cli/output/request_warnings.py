@@ -35,8 +35,9 @@ def warn_of_request(request: BuildRequest) -> None:
     warn_of_large_epsilon(request.epsilon)
     if isinstance(request.domain, Domain):
         warn_of_degrees(request.domain)
-        if request.boundary is None and request.covariate is None and request.regions is None:
-            warn_of_empty_corners(request.domain)
+        if request.boundary is None and request.regions is None:
+            assert request.post_processing is not None
+            warn_of_empty_corners(request.domain, request.post_processing.density)
 
 
 def warn_of_degrees(domain: Domain) -> None:
@@ -51,15 +52,15 @@ def warn_of_degrees(domain: Domain) -> None:
         )
 
 
-def warn_of_empty_corners(domain: Domain) -> None:
-    """Warn of bounds that reach beyond the world of a projection, where nobody is."""
+def warn_of_empty_corners(domain: Domain, density: str) -> None:
+    """Warn of a density that fills cells beyond the world of a projection, where nobody is."""
     from psd.space.world import beyond_the_world
 
-    if beyond_the_world(domain.bounds, domain.crs):
+    if density != "covariate" and beyond_the_world(domain.bounds, domain.crs):
         print_warning(
-            f"--bounds reach beyond the world of {domain.crs[:80]}, where nobody is: cells at its "
-            "rim are taken to be filled evenly, so answers there are too low. Give --boundary FILE "
-            "with a polygon of the area"
+            f"--bounds reach beyond the world of {domain.crs[:80]}, where nobody is: with "
+            f"--density {density}, cells at its rim are taken to be filled evenly, so answers "
+            "there are too low. Leave --density out"
         )
 
 

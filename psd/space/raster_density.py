@@ -10,6 +10,7 @@ from scipy import ndimage, sparse
 
 from psd._util.arrays import Floats, ranges
 from psd.errors import DomainError, ParameterError
+from psd.space.crs import beyond_world
 from psd.space.ground_areas import ground_areas
 from psd.space.polygon_areas import clip_outlines
 from psd.space.raster_overlay import cover_by_pieces
@@ -176,6 +177,12 @@ def polygons_in_domain(
             f"{choice}"
         )
     projected = reproject(shapes, domain)
+    lost = ~shapely.is_empty(projected) & ~np.isfinite(shapely.bounds(projected)).all(axis=1)
+    if lost.any():
+        raise DomainError(
+            f"{describe_polygon(polygons, int(lost.argmax()), what)} cannot be expressed in "
+            f"{domain.crs}; {beyond_world(domain.crs)}"
+        )
     check_overlap(tuple(shapely.total_bounds(projected)), domain, what)
     return projected
 
@@ -268,12 +275,16 @@ def world_density(domain: Domain, size: int) -> Floats:
     x, y = (domain.edges(axis, np.linspace(0, domain.lattice[axis], size + 1)) for axis in (0, 1))
     grid = np.meshgrid(x, y)
     inside = are_places(domain.crs, grid[0].ravel(), grid[1].ravel()).reshape(size + 1, size + 1)
-    corners = np.stack([inside[:-1, :-1], inside[:-1, 1:], inside[1:, :-1], inside[1:, 1:]])
-    density = corners.all(axis=0).astype(np.float64)
+    corners = sum(
+        inside[rows, columns].astype(np.int64)
+        for rows in (slice(None, -1), slice(1, None))
+        for columns in (slice(None, -1), slice(1, None))
+    )
+    density = np.asarray(corners == 4, np.float64)
 
     # Cells beside one whose corners differ may be divided as well.
-    is_divided = corners.any(axis=0) & ~corners.all(axis=0)
-    row, column = np.nonzero(ndimage.binary_dilation(is_divided, np.ones((3, 3))))
+    is_divided = ndimage.maximum_filter(np.asarray((corners > 0) & (corners < 4), np.uint8), 3)
+    row, column = np.nonzero(is_divided)
     place = (np.arange(_POINTS) + 0.5) / _POINTS
     shape = (len(row), _POINTS, _POINTS)
     along_x = x[column, None] + np.diff(x)[column, None] * place

@@ -14,7 +14,7 @@ from psd._util.arrays import sum_by
 from psd.errors import DomainError, ParameterError
 from psd.space.crs import beyond_world, explain_proj_errors, parse_crs
 from psd.space.shape_transforms import half_turn, metres_of, transform_shapes
-from psd.space.world import beyond_the_world
+from psd.space.world import beyond_the_world, world_width
 
 if TYPE_CHECKING:
     import geopandas
@@ -179,10 +179,11 @@ def _clip_near(shapes: NDArray[np.object_], source: CRS, domain: Domain) -> NDAr
     if domain.geographic or source.equals(parse_crs(domain.crs), ignore_axis_order=True):
         return shapes
     west, south, east, north = domain.bounds
+    widest = world_width(domain.crs) or np.inf
     for reach in _REACHES:
         x, y = reach * domain.width, reach * domain.height
         around = (west - x, south - y, east + x, north + y)
-        if not beyond_the_world(around, domain.crs):
+        if domain.width + 2 * x < widest and not beyond_the_world(around, domain.crs):
             break
     else:
         return shapes

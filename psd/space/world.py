@@ -6,15 +6,21 @@ edge. A point is a place if its longitude and latitude are projected to itself.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats
-from psd.space.crs import explain_proj_errors, metres_per_unit, offline, parse_crs
+from psd.space.crs import metres_per_unit, offline, parse_crs
+from psd.space.shape_transforms import half_turn, seam_longitude
 
-__all__ = ["are_places", "beyond_the_world"]
+if TYPE_CHECKING:
+    from pyproj import Transformer
+
+__all__ = ["are_places", "beyond_the_world", "world_width"]
 
 # Metres within which a place must be projected to itself.
 _NEAR = 1.0
@@ -27,24 +33,58 @@ _PROBES, _INSIDE = 33, 1e-5
 def are_places(crs: str, x: Floats, y: Floats) -> NDArray[np.bool_]:
     """Whether points in the plane of a projected CRS are places on earth.
 
+    A cylindrical projection goes on beyond its seam, with places of the other side.
+
     Examples
     --------
     >>> are_places("EPSG:8857", np.array([1.7e7, 1.7e7]), np.array([0.0, 8e6])).tolist()
     [True, False]
     """
-    from pyproj import Transformer
     from pyproj.enums import TransformDirection
+
+    move = _projection(crs)
+    if move is None:
+        return np.ones(np.shape(x), bool)
+    again = move.transform(*move.transform(x, y, direction=TransformDirection.INVERSE))
+    width = world_width(crs)
+    with np.errstate(invalid="ignore"):
+        across = again[0] - x
+        if width:
+            across -= width * np.round(across / width)
+        gap = np.hypot(across, again[1] - y) * (metres_per_unit(crs) or 1.0)
+    return np.asarray(gap < _NEAR)
+
+
+@cache
+def world_width(crs: str) -> float | None:
+    """Width of the world in the plane of a cylindrical projection; None of another one.
+
+    Examples
+    --------
+    >>> world_width("EPSG:3857"), world_width("EPSG:8857")
+    (40075016.68553841, None)
+    """
+    move, seam = _projection(crs), seam_longitude(crs)
+    if move is None or seam is None:
+        return None
+    half = half_turn(parse_crs(crs).geodetic_crs)
+    ends = np.array([-1 + 1e-12, 1 - 1e-12]) * half + (seam - 180) * half / 180
+    equator, north = (np.ptp(move.transform(ends, np.full(2, y * half))[0]) for y in (0.0, 0.3))
+    return float(equator) if abs(equator - north) < 1e-9 * equator else None
+
+
+@cache
+def _projection(crs: str) -> Transformer | None:
+    """Projection of a CRS; None of degrees, of a local one, and where PROJ cannot compute it."""
+    from pyproj import Transformer
+    from pyproj.exceptions import ProjError
 
     parsed = parse_crs(crs)
     if not parsed.is_projected or parsed.geodetic_crs is None:
-        return np.ones(np.shape(x), bool)
-    with explain_proj_errors("the bounds", crs), offline():
-        move = Transformer.from_crs(parsed.geodetic_crs, parsed, always_xy=True)
-        degrees = move.transform(x, y, direction=TransformDirection.INVERSE)
-        again = move.transform(*degrees)
-    with np.errstate(invalid="ignore"):
-        gap = np.hypot(again[0] - x, again[1] - y) * (metres_per_unit(crs) or 1.0)
-    return np.asarray(gap < _NEAR)
+        return None
+    with offline(), suppress(ProjError):
+        return Transformer.from_crs(parsed.geodetic_crs, parsed, always_xy=True)
+    return None
 
 
 @cache
