@@ -5,6 +5,7 @@ import types
 
 import geopandas as gpd
 import numpy as np
+import pandas as pd
 import pytest
 import shapely
 from pyproj import Transformer
@@ -395,3 +396,16 @@ def test_parts_that_meet_at_longitude_180_cover_what_the_whole_covers():
         made.query(shape, crs=crs).table for shape, crs in ((cut, DEGREES), (whole, domain.crs))
     ]
     assert answers[0]["estimate"][0] == pytest.approx(answers[1]["estimate"][0], rel=1e-6)
+
+
+def test_records_on_both_sides_of_longitude_180_are_all_in_a_cut_polygon():
+    """Cells of 2.5 degrees reach beyond it, so that a coarse grid gives 86 of 100."""
+    places = [(179.5, -17), (-179.5, -17), (178.5, -16), (-178.5, -18)]
+    to_plane = Transformer.from_crs(DEGREES, "EPSG:3832", always_xy=True)
+    x, y = to_plane.transform(*np.repeat(places, 25, axis=0).T)
+    made = psd.build(
+        pd.DataFrame({"x": x, "y": y}), x="x", y="y", crs="EPSG:3832", epsilon=1000,
+        bounds=(2_226_389, -2_500_000, 4_452_779, -1_300_000),
+    )  # fmt: skip
+    cut = shapely.MultiPolygon([shapely.box(178, -20, 180, -15), shapely.box(-180, -20, -178, -15)])
+    assert made.query(cut, crs=DEGREES)["estimate"][0] == pytest.approx(100, abs=1)
