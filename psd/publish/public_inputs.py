@@ -14,12 +14,14 @@ from psd.release.post_processing import PostProcessing
 from psd.space.boundary import Boundary
 from psd.space.covariate import Covariate, check_covariate
 from psd.space.domain import Domain
+from psd.space.world import beyond_the_world
 
 __all__ = [
     "PublicInputs",
     "boundary_of",
     "check_regions",
     "covariate_of",
+    "default_density",
     "default_post_processing",
     "polygons_of",
     "regions_of",
@@ -37,7 +39,8 @@ class PublicInputs:
     post_processing : PostProcessing
         How estimates are made from the counts.
     covariate : Covariate, optional
-        Density of where people can be.
+        Density of where people can be; the world, if the bounds reach beyond it and the density
+        follows a covariate that nobody gave.
     boundary : Boundary, optional
         Records outside are dropped.
     """
@@ -97,6 +100,9 @@ def resolve_public_inputs(
                 "density must not be covariate with private bounds, which cannot have a covariate"
             )
         return PublicInputs(post_processing=post_processing)
+    follows = post_processing.density == "covariate" and covariate is None and boundary is None
+    if follows and beyond_the_world(domain.bounds, domain.crs):
+        covariate = Covariate.of_world(domain)
     inputs = PublicInputs(
         post_processing=post_processing,
         covariate=None if covariate is None else covariate_of(covariate, domain),
@@ -105,6 +111,21 @@ def resolve_public_inputs(
     check_covariate(inputs.covariate, domain, "uniform")  # before it is cut at the boundary
     check_covariate(inputs.release_covariate, domain, post_processing.density)
     return inputs
+
+
+def default_density(
+    domain: object, *, covariate: object, boundary: object, regions: object
+) -> str | None:
+    """Density that takes the place of a method's own; None where no public input states one.
+
+    Where bounds reach beyond the world of their CRS, the world is a covariate: cells at its rim
+    hold records in a part of them alone. Regions end there by themselves.
+    """
+    if covariate is not None or boundary is not None:
+        return "covariate"
+    if regions is None and isinstance(domain, Domain):
+        return "covariate" if beyond_the_world(domain.bounds, domain.crs) else None
+    return None
 
 
 def default_post_processing(method: object) -> PostProcessing:

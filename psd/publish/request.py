@@ -27,7 +27,7 @@ from psd.privacy.statements import method_parameters
 from psd.privacy.unit import ContributionScope, PrivacyUnit, counted_unit
 from psd.publish.noise_choice import Law, NoisePlan, chosen_law
 from psd.publish.public_files import BoundaryFile, CovariateFile
-from psd.publish.public_inputs import resolve_post_processing
+from psd.publish.public_inputs import default_density, resolve_post_processing
 from psd.regions.hierarchy import RegionHierarchy
 from psd.regions.inputs import CellRegions, RegionFiles
 from psd.release.about import About, about_from_mapping
@@ -351,8 +351,13 @@ class BuildRequest:
 
     @property
     def default_post_processing(self) -> PostProcessing:
-        """Default of the method; with a covariate or a boundary, the density follows it."""
-        density = None if self.covariate is None and self.boundary is None else "covariate"
+        """Default of the method, and of `psd.publish.public_inputs.default_density`."""
+        density = default_density(
+            self.domain,
+            covariate=self.covariate,
+            boundary=self.boundary,
+            regions=self.regions,
+        )
         return resolve_post_processing(self.method, estimate=None, density=density)
 
     def complete(self, domain: Domain, reading: ReadRequest) -> BuildRequest:

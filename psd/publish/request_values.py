@@ -45,6 +45,7 @@ from psd.publish.public_inputs import (
     boundary_of,
     check_regions,
     covariate_of,
+    default_density,
     polygons_of,
     regions_of,
     resolve_post_processing,
@@ -271,9 +272,9 @@ def request_from_values(
         if not isinstance(boundary, Boundary | BoundaryFile | None):
             boundary = boundary_of(boundary, area)
     method = method_from_values(given, area, has_regions=source is not None)
-    density = given.get("density")
-    if density is None and not (covariate is None and boundary is None):
-        density = "covariate"
+    density = given.get("density") or default_density(
+        area, covariate=covariate, boundary=boundary, regions=source
+    )
     return BuildRequest(
         domain=area,
         epsilon=given["epsilon"],

@@ -17,9 +17,10 @@ from psd.ingest.id_columns import headers_of, id_columns
 from psd.publish.recipe import PER_RECORD
 from psd.publish.request import BuildRequest
 from psd.publish.tally_parts import TallyRequest
-from psd.space.bounds import beyond_the_world, may_be_degrees
+from psd.space.bounds import may_be_degrees
 from psd.space.crs import check_plane_crs
 from psd.space.domain import Domain
+from psd.space.world import beyond_the_world
 
 __all__ = [
     "odds_text",
@@ -41,8 +42,9 @@ def warn_of_request(request: BuildRequest) -> None:
     warn_of_large_epsilon(request.epsilon)
     if isinstance(request.domain, Domain):
         warn_of_degrees(request.domain)
-        if request.boundary is None and request.covariate is None and request.regions is None:
-            warn_of_empty_corners(request.domain)
+        if request.boundary is None and request.regions is None:
+            assert request.post_processing is not None  # filled in by the request
+            warn_of_empty_corners(request.domain, request.post_processing.density)
 
 
 def warn_of_degrees(domain: Domain) -> None:
@@ -55,13 +57,13 @@ def warn_of_degrees(domain: Domain) -> None:
         )
 
 
-def warn_of_empty_corners(domain: Domain) -> None:
-    """Warn of bounds that reach beyond the world of a projection, where nobody is."""
-    if beyond_the_world(domain.bounds, domain.crs):
+def warn_of_empty_corners(domain: Domain, density: str) -> None:
+    """Warn of a density that fills cells beyond the world of a projection, where nobody is."""
+    if density != "covariate" and beyond_the_world(domain.bounds, domain.crs):
         _warn(
-            f"bounds reach beyond the world of {domain.crs[:80]}, where nobody is: cells at its "
-            'rim are taken to be filled evenly, so answers there are too low. Give boundary="FILE" '
-            "with a polygon of the area"
+            f"bounds reach beyond the world of {domain.crs[:80]}, where nobody is: with "
+            f'density="{density}", cells at its rim are taken to be filled evenly, so answers there '
+            "are too low. Leave density out"
         )
 
 

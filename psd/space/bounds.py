@@ -8,12 +8,11 @@ from functools import cache
 from typing import Any
 
 from psd.errors import DomainError
-from psd.space.crs import explain_proj_errors, metres_per_unit, offline, parse_crs
+from psd.space.crs import explain_proj_errors, metres_per_unit, parse_crs
 from psd.space.smallest_cell import ground_sides
 
 __all__ = [
     "area_of_use",
-    "beyond_the_world",
     "check_bounds",
     "check_degrees",
     "check_ground",
@@ -98,33 +97,6 @@ def meets_area_of_use(bounds: tuple[float, float, float, float], crs: str) -> bo
         and bounds[1] < area[3] + reach_y
         and bounds[3] > area[1] - reach_y
     )
-
-
-@cache
-def beyond_the_world(bounds: tuple[float, float, float, float], crs: str) -> bool:
-    """Whether a corner of bounds in a projected CRS, or a middle of a side, is no place on earth.
-
-    Cells there hold nobody, and cells at the rim of the world hold records in a part of them alone.
-
-    Examples
-    --------
-    >>> world = (-18040096, -9020048, 18040096, 9020048)
-    >>> beyond_the_world(world, "ESRI:54009"), beyond_the_world(world, "EPSG:3857")
-    (True, False)
-    """
-    parsed = parse_crs(crs)
-    if not parsed.is_projected or parsed.geodetic_crs is None:
-        return False
-    from pyproj import Transformer
-    from pyproj.enums import TransformDirection
-
-    west, south, east, north = bounds
-    x, y = (west, (west + east) / 2, east), (south, (south + north) / 2, north)
-    with explain_proj_errors("the bounds", crs), offline():
-        move = Transformer.from_crs(parsed.geodetic_crs, parsed, always_xy=True)
-        degrees = move.transform(x * 3, [each for each in y for _ in x],
-                                 direction=TransformDirection.INVERSE)  # fmt: skip
-    return not all(map(math.isfinite, [*degrees[0], *degrees[1]]))
 
 
 def snap_outward(

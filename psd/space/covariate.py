@@ -30,6 +30,9 @@ MAX_SIDE = 1024
 
 TOP = 2**16 - 1
 
+# Columns and rows of a mask of the world; its edge is smooth.
+_WORLD_SIDE = 512
+
 _BOXES_PER_BATCH = 2**15
 
 
@@ -192,6 +195,24 @@ class Covariate:
 
         density = raster_density(values, domain, bounds=bounds, size=check_size(size))
         return cls.from_density(domain, density)
+
+    @classmethod
+    def of_world(cls, domain: Domain) -> Covariate:
+        """Mask of the places on earth, for bounds that reach beyond the world of their CRS.
+
+        Parameters
+        ----------
+        domain : Domain
+            Of the release. Public.
+
+        Raises
+        ------
+        ParameterError
+            If no part of the bounds is on earth.
+        """
+        from psd.space.raster_density import world_density
+
+        return cls.from_density(domain, world_density(domain, min(_WORLD_SIDE, *domain.lattice)))
 
     @cached_property
     def surface(self) -> Integers:

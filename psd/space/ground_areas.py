@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, ranges, sum_by
 from psd.space.crs import metres_per_unit, offline, parse_crs, radians_per_unit
+from psd.space.world import are_places, beyond_the_world
 
 if TYPE_CHECKING:
     from pyproj import Geod, Transformer
@@ -45,7 +46,7 @@ _STEP, _BATCH = 1e-5, 1 << 18
 
 def area_unit(domain: Domain) -> str:
     """Unit of `ground_areas`: ``km2``, or ``square unit`` in a local CRS, without an ellipsoid."""
-    return "km2" if _plane(domain.crs) is not None else "square unit"
+    return "km2" if _plane(domain) is not None else "square unit"
 
 
 def ground_areas(domain: Domain, boxes: Floats) -> Floats:
@@ -81,7 +82,11 @@ def ground_areas(domain: Domain, boxes: Floats) -> Floats:
 
 def _box_areas(domain: Domain, boxes: Floats) -> Floats:
     """Areas of boxes in the CRS of a domain."""
-    plane, low, sides = _plane(domain.crs), boxes[:, :2], boxes[:, 2:] - boxes[:, :2]
+    plane, low, sides = (
+        _plane(domain),
+        boxes[:, :2],
+        boxes[:, 2:] - boxes[:, :2],
+    )
     if plane is None:
         return np.asarray(sides.prod(axis=1))
 
@@ -135,7 +140,10 @@ def shape_ground_areas(domain: Domain, shapes: NDArray[np.object_]) -> Floats:
     """
     import shapely
 
-    plane, parts = _plane(domain.crs), np.asarray(shapes)
+    plane, parts = (
+        _plane(domain),
+        np.asarray(shapes),
+    )
     if plane is None:
         return np.asarray(shapely.area(parts))
     areas, owner = np.zeros(len(parts)), np.arange(len(parts))
@@ -186,7 +194,10 @@ def ground_width(domain: Domain, y: float) -> float:
     >>> round(ground_width(Domain(bounds=(10, 45, 11, 46)), 45.0))
     78847
     """
-    plane, (west, _, east, _) = _plane(domain.crs), domain.bounds
+    plane, (west, _, east, _) = (
+        _plane(domain),
+        domain.bounds,
+    )
     if plane is None:
         return math.nan
     x = np.linspace(west, east, 101)
@@ -215,17 +226,22 @@ class _Plane:
         Radians of a unit of longitude and latitude.
     transformer : Transformer or None
         To longitude and latitude, if the coordinates are not these.
+    edged : str or None
+        The CRS, if points may be no places on earth.
     """
 
     ellipsoid: Geod
     radius: float
     angle: float
     transformer: Transformer | None
+    edged: str | None = None
 
     def to_radians(self, x: Floats, y: Floats) -> tuple[Floats, Floats]:
         """Longitude and latitude of points; not finite outside the projection."""
+        is_place = True if self.edged is None else are_places(self.edged, x, y)
         if self.transformer is not None:
             x, y = self.transformer.transform(x, y)
+        x = np.where(is_place, x, np.inf)
         return x * self.angle, y * self.angle
 
     def scales(self, points: Floats) -> Floats:
@@ -270,9 +286,14 @@ class _Plane:
         return np.asarray(inside.any(axis=0) & ~inside.all(axis=0))
 
 
+def _plane(domain: Domain) -> _Plane | None:
+    """Plane of the CRS of a domain; None for a local one, which lies on no ellipsoid."""
+    return _plane_of(domain.crs, beyond_the_world(domain.bounds, domain.crs))
+
+
 @cache
-def _plane(crs: str) -> _Plane | None:
-    """Plane of a CRS; None for a local one, which lies on no ellipsoid."""
+def _plane_of(crs: str, has_edge: bool) -> _Plane | None:
+    """Plane of a CRS, and whether it is asked about beyond its edge."""
     from pyproj import Transformer
 
     parsed = parse_crs(crs)
@@ -287,4 +308,10 @@ def _plane(crs: str) -> _Plane | None:
     with offline():
         transformer = None if is_plain else Transformer.from_crs(parsed, base, always_xy=True)
     angle = base.axis_info[0].unit_conversion_factor
-    return _Plane(ellipsoid=ellipsoid, radius=radius, angle=angle, transformer=transformer)
+    return _Plane(
+        ellipsoid=ellipsoid,
+        radius=radius,
+        angle=angle,
+        transformer=transformer,
+        edged=crs if has_edge else None,
+    )

@@ -6,23 +6,30 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy import ndimage, sparse
 
 from psd._util.arrays import Floats, ranges
 from psd.errors import DomainError, ParameterError
-from psd.space.crs import explain_proj_errors, parse_crs
+from psd.space.crs import beyond_world
 from psd.space.ground_areas import ground_areas
 from psd.space.polygon_areas import clip_outlines
 from psd.space.raster_overlay import cover_by_pieces
 from psd.space.region_checks import reproject
 from psd.space.region_repair import describe_polygon
+from psd.space.world import are_places
 
 if TYPE_CHECKING:
     import geopandas
 
     from psd.space.domain import Domain
 
-__all__ = ["check_overlap", "polygon_density", "polygons_in_domain", "raster_density"]
+__all__ = [
+    "check_overlap",
+    "polygon_density",
+    "polygons_in_domain",
+    "raster_density",
+    "world_density",
+]
 
 Bounds = tuple[float, float, float, float]
 
@@ -31,6 +38,9 @@ _POLYGONS_PER_BATCH = 1024
 
 # A raster line this close to another one, in cells, is taken as that line.
 _SNAP = 1e-6
+
+# Points along the side of a raster cell that the edge of the world may divide.
+_POINTS = 8
 
 
 def polygon_density(
@@ -166,28 +176,15 @@ def polygons_in_domain(
             f"{describe_polygon(polygons, index, what)} is not valid ({reason}); repair it first"
             f"{choice}"
         )
-    projected = reproject(_clip_near(shapes, domain), domain)
+    projected = reproject(shapes, domain)
+    lost = ~shapely.is_empty(projected) & ~np.isfinite(shapely.bounds(projected)).all(axis=1)
+    if lost.any():
+        raise DomainError(
+            f"{describe_polygon(polygons, int(lost.argmax()), what)} cannot be expressed in "
+            f"{domain.crs}; {beyond_world(domain.crs)}"
+        )
     check_overlap(tuple(shapely.total_bounds(projected)), domain, what)
     return projected
-
-
-def _clip_near(shapes: geopandas.GeoSeries, domain: Domain) -> geopandas.GeoSeries:
-    """Clip shapes at a distance from the domain, where its CRS may not be defined."""
-    import geopandas as gpd
-    import shapely
-    from pyproj import Transformer
-
-    if parse_crs(shapes.crs) == domain.crs:
-        return shapes
-    with explain_proj_errors("the bounds", "the CRS of the polygons"):
-        transformer = Transformer.from_crs(domain.crs, shapes.crs, always_xy=True)
-        box = np.array(transformer.transform_bounds(*domain.bounds))
-    reach = 0.1 * np.tile(box[2:] - box[:2], 2) * (-1, -1, 1, 1)
-    if not np.isfinite(box).all() or (reach[2:] <= 0).any():
-        return shapes
-    cut = shapely.intersection(shapes.array, shapely.box(*(box + reach)))
-    polygonal = np.isin(shapely.get_type_id(cut), (3, 6))
-    return gpd.GeoSeries(np.where(polygonal, cut, shapely.Polygon()), crs=shapes.crs)
 
 
 def check_overlap(bounds: Bounds, domain: Domain, what: str = "covariate") -> None:
@@ -265,3 +262,34 @@ def _overlaps(edges: Floats, low: float, high: float, cells: int) -> sparse.csr_
     interval, cell = np.repeat(np.arange(len(first)), touched), ranges(first, touched)
     inside = np.minimum(stop[interval], cell + 1) - np.maximum(start[interval], cell)
     return sparse.csr_array((inside / width[interval], (interval, cell)), shape=(len(first), cells))
+
+
+def world_density(domain: Domain, size: int) -> Floats:
+    """Share of each cell of a raster that is a place on earth.
+
+    Returns
+    -------
+    ndarray, shape (size, size), float64
+        Rows from the south. Exact to some percent in cells that the edge of the world divides.
+    """
+    x, y = (domain.edges(axis, np.linspace(0, domain.lattice[axis], size + 1)) for axis in (0, 1))
+    grid = np.meshgrid(x, y)
+    inside = are_places(domain.crs, grid[0].ravel(), grid[1].ravel()).reshape(size + 1, size + 1)
+    corners = sum(
+        inside[rows, columns].astype(np.int64)
+        for rows in (slice(None, -1), slice(1, None))
+        for columns in (slice(None, -1), slice(1, None))
+    )
+    density = np.asarray(corners == 4, np.float64)
+
+    # Cells beside one whose corners differ may be divided as well.
+    is_divided = ndimage.maximum_filter(np.asarray((corners > 0) & (corners < 4), np.uint8), 3)
+    row, column = np.nonzero(is_divided)
+    place = (np.arange(_POINTS) + 0.5) / _POINTS
+    shape = (len(row), _POINTS, _POINTS)
+    along_x = x[column, None] + np.diff(x)[column, None] * place
+    along_y = y[row, None] + np.diff(y)[row, None] * place
+    points = np.broadcast_to(along_x[:, None], shape), np.broadcast_to(along_y[..., None], shape)
+    inside = are_places(domain.crs, points[0].ravel(), points[1].ravel())
+    density[row, column] = inside.reshape(len(row), -1).mean(axis=1)
+    return density

@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import sum_by
 from psd.errors import DomainError, ParameterError
-from psd.space.crs import beyond_world, explain_proj_errors
-from psd.space.shape_transforms import metres_of, transform_shapes
+from psd.space.crs import beyond_world, explain_proj_errors, parse_crs
+from psd.space.shape_transforms import half_turn, metres_of, transform_shapes
+from psd.space.world import beyond_the_world, world_width
 
 if TYPE_CHECKING:
     import geopandas
+    from pyproj import CRS
 
     from psd.space.domain import Domain
 
@@ -51,6 +53,10 @@ every cell that it passes."""
 _FEW_VERTICES = 14_000
 
 _POLYGONS = (3, 6)
+
+# Surroundings of a domain within which regions are reprojected, in sides of it: the widest that the
+# world of its CRS has.
+_REACHES = (1.0, 0.1, 0.01)
 
 _ADVICE = "repair it first (--repair of psd query, or shapely.make_valid)"
 
@@ -87,7 +93,7 @@ def to_release_crs(
     Returns
     -------
     ndarray of geometries, shape (n,)
-        Valid polygons.
+        Valid polygons; one that lies far from the domain is empty.
 
     Raises
     ------
@@ -107,14 +113,15 @@ def to_release_crs(
     original = np.asarray(shapes.array, dtype=object)
     _check(original, names, advice=advice)
     moved = reproject(shapes, domain)
-    finite = np.isfinite(shapely.bounds(moved)).all(axis=1)
+    is_near = ~shapely.is_empty(moved)
+    finite = ~is_near | np.isfinite(shapely.bounds(moved)).all(axis=1)
     if not finite.all():
         raise DomainError(
             f"{_first(~finite, names)} cannot be expressed in {domain.crs}; "
             + beyond_world(domain.crs)
             + ", or pass crs= if it is in another CRS"
         )
-    _check(moved, names, " in the CRS of the release")
+    _check(np.where(is_near, moved, original), names, " in the CRS of the release")
     _check_lengths(moved, domain, names)
     return moved
 
@@ -160,7 +167,9 @@ def _check_lengths(
 
 
 def reproject(shapes: geopandas.GeoSeries, domain: Domain) -> NDArray[np.object_]:
-    """Reproject shapes to the CRS of the domain; their sides keep their place.
+    """Reproject shapes to the CRS of the domain; their sides keep their place inside it.
+
+    What lies far from the domain may be cut off; shapes there become empty.
 
     Raises
     ------
@@ -170,7 +179,47 @@ def reproject(shapes: geopandas.GeoSeries, domain: Domain) -> NDArray[np.object_
     original = np.asarray(shapes.array, dtype=object)
     tolerance = max(domain.width, domain.height) * metres_of(domain.crs) * TOLERANCE
     with explain_proj_errors("a region", domain.crs):
-        return transform_shapes(original, shapes.crs, domain.crs, tolerance, most=MAX_VERTICES)
+        near = _clip_near(original, parse_crs(shapes.crs), domain)
+        return transform_shapes(near, shapes.crs, domain.crs, tolerance, most=MAX_VERTICES)
+
+
+def _clip_near(shapes: NDArray[np.object_], source: CRS, domain: Domain) -> NDArray[np.object_]:
+    """Shapes without what lies far from the domain, where its CRS may have no place for them.
+
+    The pole opposite to that of a polar CRS has none, and far from its meridian a transverse
+    projection puts places anywhere. Nothing inside the domain changes.
+    """
+    import shapely
+
+    if domain.geographic or source.equals(parse_crs(domain.crs), ignore_axis_order=True):
+        return shapes
+    west, south, east, north = domain.bounds
+    widest = world_width(domain.crs) or np.inf
+    for reach in _REACHES:
+        x, y = reach * domain.width, reach * domain.height
+        around = (west - x, south - y, east + x, north + y)
+        if domain.width + 2 * x < widest and not beyond_the_world(around, domain.crs):
+            break
+    else:
+        return shapes
+    (near,) = transform_shapes(np.array([shapely.box(*around)]), domain.crs, source)
+    if not np.isfinite(shapely.bounds(near)).all() or not shapely.is_valid(near):
+        return shapes
+    is_usable = np.ones(len(shapes), bool)
+    if source.is_geographic:  # longitudes may go on beyond 180; no latitude is beyond a pole
+        turn = 2 * half_turn(source)
+        turns = np.array([[-turn, 0], [0, 0], [turn, 0]])
+        near = shapely.union_all(
+            [shapely.transform(near, lambda xy, by=by: xy + by) for by in turns]
+        )
+        is_usable = (np.abs(shapely.bounds(shapes)[:, 1::2]) <= turn / 4).all(axis=1)
+    shapely.prepare(near)
+    clipped = np.array(shapes, dtype=object)
+    for number in np.flatnonzero(is_usable & ~shapely.covers(near, shapes)):
+        parts = shapely.get_parts(shapely.intersection(shapes[number], near))
+        parts = parts[shapely.get_type_id(parts) == _POLYGONS[0]]
+        clipped[number] = parts[0] if len(parts) == 1 else shapely.MultiPolygon(list(parts))
+    return clipped
 
 
 def _check(

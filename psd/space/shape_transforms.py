@@ -54,6 +54,11 @@ _NEAR = 1e-9
 # Sides that go further around the earth, in degrees, are halved in any case.
 _FAR = 120.0
 
+# Shapes that are wide, in degrees before or in metres after they are projected, are looked at in so
+# many places along each side. They are torn where more than this share of the places has moved in
+# or out: no outline in the plane is that of the shape.
+_WIDE, _LONG_WAY, _LOOKS, _TORN = 60.0, 5e6, 16, 0.05
+
 # Where a projection has no pole, as Mercator's, shapes end at this latitude.
 _LAST_LATITUDE = 89.9999
 
@@ -156,11 +161,12 @@ def transform_shapes(
         unit = _degrees_per_unit(target)
         result[usable] = moved if unit == 1 else shapely.transform(moved, lambda xy: xy / unit)
         return result
-    moved = _project(moved, target, tolerance, window, most)
+    degrees, moved = moved, _project(moved, target, tolerance, window, most)
     if seam is None:
         grid = tolerance / metres_of(target) / 1000
         for number in np.flatnonzero(touched & _is_finite(moved)):
             moved[number] = _joined(moved[number], grid)
+    moved[_is_torn(degrees, moved, target)] = shapely.Polygon([[np.inf, np.inf]] * 4)
     result[usable] = moved
     return result
 
@@ -368,9 +374,11 @@ def _degrees_deviation(a: Floats, m: Floats, b: Floats) -> Floats:
         np.column_stack([_turned(end[:, 0] - m[:, 0]) * scale, end[:, 1] - m[:, 1]])
         for end in (a, b)
     ]
-    # A pole on a side becomes a vertex; and where a side goes far around, its direction must show.
+    # A pole on a side becomes a vertex, unless all of the side is there, as in a plane of degrees;
+    # and where a side goes far around, its direction must show.
+    through = _at_pole(m) & ~(_at_pole(a) & _at_pole(b))
     far = np.abs(_turned(a[:, 0] - m[:, 0])) + np.abs(_turned(b[:, 0] - m[:, 0])) > _FAR
-    return np.where(_at_pole(m) | far, np.inf, _distance(*ends))
+    return np.where(through | far, np.inf, _distance(*ends))
 
 
 def _distance(a: Floats, b: Floats) -> Floats:
@@ -450,6 +458,9 @@ def _to_degrees(
     owner = shape[part]
     touched, cut = np.zeros((2, len(shapes)), bool)
     touched[owner[ring[at_edge]]] = True
+    if flat:  # parts may meet a whole turn apart, at longitudes 0 and 360
+        west, _, east, _ = shapely.bounds(shapes).T * source_unit
+        touched |= east - west >= 360 - _NEAR
     cut[owner[is_cut]] = True
     cut |= touched & (shapely.get_num_geometries(shapes) > 1)
     poles, near = [] if flat else _poles(move), steps[0] / 1000
@@ -595,3 +606,31 @@ def _project(
         )  # fmt: skip
         made[~empty] = _polygons(images, ring, part, shape, made[~empty])
     return made
+
+
+def _is_torn(degrees: Shapes, moved: Shapes, target: CRS) -> NDArray[np.bool_]:
+    """Whether places of shapes of degrees lie elsewhere in the plane of a projected target.
+
+    A projection around a point tears a shape that holds the opposite point, an interrupted one a
+    shape across a gap; far from its meridian a transverse projection lays places over each other.
+    """
+    import shapely
+
+    geodetic, torn = _geodetic(target), np.zeros(len(degrees), bool)
+    move, unit = _transformer(geodetic, target), _degrees_per_unit(geodetic)
+    along = (np.arange(_LOOKS) + 0.5) / _LOOKS
+    bounds = shapely.bounds(degrees)
+    plane = shapely.bounds(moved)
+    with np.errstate(invalid="ignore"):
+        wide = (plane[:, 2:] - plane[:, :2] > _LONG_WAY / metres_of(target)).any(axis=1)
+    wide |= bounds[:, 2] - bounds[:, 0] > _WIDE
+    for number in np.flatnonzero(wide & _is_finite(moved) & ~shapely.is_empty(moved)):
+        west, south, east, north = bounds[number]
+        grid = np.meshgrid(west + along * (east - west), south + along * (north - south))
+        places = [each.ravel() for each in grid]
+        x, y = move.transform(*(each / unit for each in places))
+        seen = np.isfinite(x) & np.isfinite(y)
+        before = shapely.contains_xy(degrees[number], places[0][seen], places[1][seen])
+        after = shapely.contains_xy(moved[number], x[seen], y[seen])
+        torn[number] = (before != after).sum() > _TORN * max(before.sum(), 1)
+    return torn

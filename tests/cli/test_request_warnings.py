@@ -4,12 +4,9 @@ import io
 from contextlib import redirect_stderr
 
 import geopandas as gpd
-import numpy as np
-import pandas as pd
 import pytest
 from shapely import box
 
-import psd
 from psd_cli.main import run
 from support.cli_runner import BOUNDS, cli, passes, words, write_points
 
@@ -102,40 +99,21 @@ def test_the_warning_depends_on_recipes_and_not_on_records(here):
     assert "person" not in outcome.err
 
 
-def test_bounds_beyond_the_world_of_a_crs_ask_for_a_boundary(here, subtests):
-    """With the earth as boundary, cells at the rim are filled on the earth alone."""
+def test_a_density_that_fills_cells_beyond_the_world_is_warned_of(here, subtests):
+    """By itself, and with the earth as boundary, cells at the rim are filled on earth alone."""
     earth = gpd.GeoSeries([box(-180, -90, 180, 90)], crs="EPSG:4326")
     earth.to_file(here / "earth.geojson")
     oval, inner = (-18040096, -9020048, 18040096, 9020048), (-9e6, -6e6, 9e6, 6e6)
     for crs, bounds, more, told in (
-        ("ESRI:54009", oval, "", True),
+        ("ESRI:54009", oval, "", False),
+        ("ESRI:54009", oval, "--density uniform", True),
         ("ESRI:54009", oval, "--boundary earth.geojson", False),
-        ("ESRI:54009", inner, "", False),
-        ("EPSG:3857", oval, "", False),
-        ("EPSG:3035", (-2e7, -2e7, 2e7, 2e7), "", True),
+        ("ESRI:54009", inner, "--density uniform", False),
+        ("EPSG:3857", oval, "--density smooth", False),
+        ("EPSG:8857", oval, "--density smooth", True),
     ):
         with subtests.test(crs, bounds=bounds, more=more):
             line = f"build points.csv -o r --epsilon 1 --method grid --dry-run --crs {crs} {more}"
             text = stderr_of(line, "--bounds", *bounds)
             assert ("reach beyond the world" in text) == told
             assert text.count("\n") == told
-
-
-GRID = psd.method("grid", {"size": "32"})
-
-
-def test_a_rim_is_answered_in_full_with_the_earth_as_boundary():
-    rng = np.random.default_rng(4)
-    longitude, height = rng.uniform(-180, 180, 50_000), rng.uniform(-1, 1, 50_000)
-    earth = gpd.GeoSeries([box(-180, -90, 180, 90)], crs="EPSG:4326")
-    domain = psd.Domain(bounds=(-18040096, -9020048, 18040096, 9020048), crs="ESRI:54009")
-    table = pd.DataFrame({"lon": longitude, "lat": np.degrees(np.arcsin(height))})
-    grid = psd.method("grid", {"size": "32"})
-    rim, estimates = box(-180, -90, -170, 90), {}
-    for boundary in (None, earth):
-        made = psd.build(table, domain=domain, epsilon=10, method=grid, input_crs="EPSG:4326",
-                         boundary=boundary)  # fmt: skip
-        estimates[boundary is None] = made.query(rim, crs="EPSG:4326")["estimate"][0]
-    true = (longitude < -170).sum()
-    assert estimates[False] == pytest.approx(true, rel=0.06)
-    assert estimates[True] < estimates[False]

@@ -5,6 +5,7 @@ import types
 
 import geopandas as gpd
 import numpy as np
+import pandas as pd
 import pytest
 import shapely
 from pyproj import Transformer
@@ -340,13 +341,39 @@ def test_polygons_across_longitude_180_are_answered_and_beyond_a_crs_refused():
         made.query(shapely.box(0, 0, 9, 95), crs=DEGREES)
 
 
-def test_a_polygon_around_the_far_pole_is_refused_with_its_cause():
-    domain = psd.Domain(bounds=(-5e6, -5e6, 5e6, 5e6), crs="EPSG:3031")
-    made = release_from_counts([[0, 1], [2, 3]], domain=domain)
-    told = "500,000 vertices once .* does it reach a pole .* has no place"
-    with pytest.raises(ParameterError, match=told):
-        made.query(shapely.box(-180, -90, 180, 90), crs=DEGREES)
-    assert made.query(shapely.box(-180, -90, 180, 0), crs=DEGREES)["estimate"][0] == 6
+# Releases in CRSs that have no place for a part of the world, or put it anywhere.
+NARROW = {
+    "EPSG:3031": (-5e6, -5e6, 5e6, 5e6), "EPSG:3413": (-3e6, -3e6, 3e6, 3e6),
+    "EPSG:2193": (1e6, 4.7e6, 2.6e6, 6.3e6), "EPSG:32633": (2e5, 5e6, 8e5, 6e6),
+    "EPSG:3035": (2.5e6, 1.5e6, 6.5e6, 5.5e6), "EPSG:27700": (0, 0, 7e5, 13e5),
+    "EPSG:2154": (1e5, 6e6, 1.2e6, 7.1e6), "EPSG:3832": (2e6, -3e6, 5e6, -1e6),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("crs", NARROW)
+def test_polygons_that_reach_far_beyond_a_release_are_those_inside_it(crs, subtests):
+    """The rest of them has no place in the CRS, or another one."""
+    domain = psd.Domain(bounds=NARROW[crs], crs=crs)
+    made = release_from_counts(np.full((8, 8), 100), domain=domain)
+    x, y = (np.linspace(*domain.bounds[axis::2], 102)[1:-1] for axis in (0, 1))
+    places = np.stack([each.ravel() for each in np.meshgrid(x, y)])
+    to_degrees = Transformer.from_crs(crs, DEGREES, always_xy=True)
+    longitude, latitude = to_degrees.transform(*places)
+    for shape in (
+        shapely.box(-180, -90, 180, 90), shapely.box(0, -90, 360, 90),
+        shapely.box(-180, -85, 180, 85), shapely.box(-180, 0, 180, 90),
+        shapely.box(-180, -90, 180, 0), shapely.box(-180, -90, 0, 90),
+        shapely.MultiPolygon([shapely.box(160, -90, 180, 90), shapely.box(-180, -90, -170, 90)]),
+    ):  # fmt: skip
+        turns = [shapely.intersects_xy(shape, longitude + k, latitude) for k in (0, 360)]
+        share = np.logical_or(*turns).mean()
+        with subtests.test(str(shape)):
+            if share == 0:
+                with pytest.raises(ParameterError, match="region 1 lies outside the bounds"):
+                    made.query(shape, crs=DEGREES)
+                continue
+            answer = made.query(shape, crs=DEGREES)["estimate"][0]
+            assert answer == pytest.approx(6400 * share, abs=1e-6 if share == 1 else 64)
 
 
 def test_parts_that_meet_at_longitude_180_cover_what_the_whole_covers():
@@ -369,3 +396,16 @@ def test_parts_that_meet_at_longitude_180_cover_what_the_whole_covers():
         made.query(shape, crs=crs).table for shape, crs in ((cut, DEGREES), (whole, domain.crs))
     ]
     assert answers[0]["estimate"][0] == pytest.approx(answers[1]["estimate"][0], rel=1e-6)
+
+
+def test_records_on_both_sides_of_longitude_180_are_all_in_a_cut_polygon():
+    """Cells of 2.5 degrees reach beyond it, so that a coarse grid gives 86 of 100."""
+    places = [(179.5, -17), (-179.5, -17), (178.5, -16), (-178.5, -18)]
+    to_plane = Transformer.from_crs(DEGREES, "EPSG:3832", always_xy=True)
+    x, y = to_plane.transform(*np.repeat(places, 25, axis=0).T)
+    made = psd.build(
+        pd.DataFrame({"x": x, "y": y}), x="x", y="y", crs="EPSG:3832", epsilon=1000,
+        bounds=(2_226_389, -2_500_000, 4_452_779, -1_300_000),
+    )  # fmt: skip
+    cut = shapely.MultiPolygon([shapely.box(178, -20, 180, -15), shapely.box(-180, -20, -178, -15)])
+    assert made.query(cut, crs=DEGREES)["estimate"][0] == pytest.approx(100, abs=1)
