@@ -64,7 +64,7 @@ def series_of(
 
 def covered(totals: QueryTotals, series: psd.Release, true: Floats) -> NDArray[np.bool_]:
     """Whether the intervals of totals hold the true counts."""
-    answers = answer_columns(totals, series.releases[0].model, confidence=0.95, threshold=0.3)
+    answers = answer_columns(totals, series.releases[0].record, confidence=0.95, threshold=0.3)
     return (answers["lower"] <= true) & (true <= answers["upper"])
 
 

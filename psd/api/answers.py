@@ -189,7 +189,7 @@ class Answers:
         """
         from psd.query.explain import explain_areas
 
-        return explain_areas(self._one_slice("explanations").model, self.areas)
+        return explain_areas(self._one_slice("explanations").fit, self.areas)
 
     def to_geopandas(self) -> geopandas.GeoDataFrame:
         """`table` with the geometry of each area, in the CRS of the caller or of the release."""
@@ -266,7 +266,7 @@ class Answers:
         from psd.export._views import explore_release
 
         [index, *_] = self.slices.values()
-        return explore_release(index.model, self._drawn(column), column, tiles=tiles)
+        return explore_release(index.record, self._drawn(column), column, tiles=tiles)
 
     def _repr_html_(self) -> str:
         """The table and the guarantee, in notebooks."""
@@ -289,7 +289,7 @@ class Answers:
     @property
     def _domain(self) -> Domain:
         """Domain of every slice."""
-        return next(iter(self.slices.values())).model.domain
+        return next(iter(self.slices.values())).record.domain
 
     def _one_slice(self, what: str) -> QueryIndex:
         """The release, or the only slice, that was answered."""

@@ -92,7 +92,7 @@ def shift_variance(shift: NDArray[np.float64]) -> NDArray[np.float64]:
     ----------
     shift : ndarray, shape (n,), float64
         Records that the smooth density moved into each query, beside an even one. Those that a
-        covariate moved have a factor, `psd.estimation.model.CountModel.shift_share`.
+        covariate moved have a factor, `psd.estimation.fit.Fit.shift_share`.
 
     Returns
     -------

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import geopandas
     from matplotlib.figure import Figure
 
-    from psd.estimation.model import CountModel
+    from psd.release.record import ReleaseRecord
 
 __all__ = ["MOST_MAPS", "draw_series"]
 
@@ -42,7 +42,7 @@ _BELOW = 8
 
 
 def draw_series(
-    model: CountModel,
+    record: ReleaseRecord,
     cells: Mapping[str, geopandas.GeoDataFrame],
     kind: str,
     *,
@@ -55,7 +55,7 @@ def draw_series(
 
     Parameters
     ----------
-    model : CountModel
+    record : ReleaseRecord
         Of any slice, for the domain and the units.
     cells : mapping
         Table of each slice.
@@ -84,16 +84,16 @@ def draw_series(
     tables = list(cells.values())
     values = np.concatenate([shown_values(table, kind) for table in tables])
     areas = np.concatenate([shapely.area(table.geometry.to_numpy()) for table in tables])
-    classes = classes_of(model, kind, values, areas).recoloured(cmap)
+    classes = classes_of(record, kind, values, areas).recoloured(cmap)
     for axes, (name, table) in zip(grid.flat, cells.items(), strict=False):
         shown = fill_cells(axes, table, kind, classes)
-        frame_map(axes, model.domain, outline)
+        frame_map(axes, record.domain, outline)
         axes.set_title(name, fontsize=9)
     for axes in grid.flat:
         axes.set(xticks=[], yticks=[], xlabel="", ylabel="")
     for axes in grid.flat[len(cells) :]:
         axes.set_axis_off()
-    draw_scale_bar(grid[-1, 0], model.domain, below=_BELOW)
+    draw_scale_bar(grid[-1, 0], record.domain, below=_BELOW)
     add_key(figure, grid, shown, classes, kind, reliability_limits(threshold))
-    figure.suptitle(title_of(model, kind, guarantee), fontsize=10)
+    figure.suptitle(title_of(record, kind, guarantee), fontsize=10)
     return figure

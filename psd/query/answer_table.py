@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.errors import ParameterError
+from psd.estimation.fit import predicts_published
 from psd.query.intervals import answer_intervals
 from psd.query.reliability import Threshold, judge_estimates, relative_to, reliability_limits
 from psd.query.totals import QueryTotals
 
 if TYPE_CHECKING:
-    from psd.estimation.model import CountModel
+    from psd.release.record import ReleaseRecord
 
 __all__ = ["COLUMNS", "answer_columns", "check_levels"]
 
@@ -46,7 +47,7 @@ def check_levels(confidence: float, threshold: Threshold) -> None:
 
 
 def answer_columns(
-    totals: QueryTotals, model: CountModel, *, confidence: float, threshold: Threshold
+    totals: QueryTotals, record: ReleaseRecord, *, confidence: float, threshold: Threshold
 ) -> dict[str, NDArray[np.float64] | NDArray[np.bool_] | NDArray[np.object_]]:
     """Compute the columns of the answers to queries.
 
@@ -54,7 +55,7 @@ def answer_columns(
     ----------
     totals : QueryTotals
         Totals over the cells of the queries.
-    model : CountModel
+    record : ReleaseRecord
         Of the release.
     confidence, threshold : float
         As in `Release.query`.
@@ -66,7 +67,7 @@ def answer_columns(
         estimate is 0 and the error is not.
     """
     estimate = np.maximum(totals.estimate, 0.0)
-    perturbation = np.sqrt(totals.noise_variance(model.predicts_published))
+    perturbation = np.sqrt(totals.noise_variance(predicts_published(record)))
     nonuniformity = np.sqrt(totals.nonuniformity_variance)
     error = np.hypot(perturbation, nonuniformity)
     lower, upper = answer_intervals(totals, confidence)

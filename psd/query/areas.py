@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import geopandas
     import pandas
 
-    from psd.estimation.model import CountModel
+    from psd.estimation.fit import Fit
     from psd.query.index import QueryIndex
     from psd.query.region_overlaps import Regions
     from psd.space.box_tree import Tree
@@ -70,7 +70,7 @@ class Areas(Protocol):
     def totals(self, index: QueryIndex) -> QueryTotals:
         """Totals over the cells of each area; an area that cannot be answered is refused."""
 
-    def overlaps(self, model: CountModel) -> Regions:
+    def overlaps(self, fit: Fit) -> Regions:
         """What areas have in common, for their covariance."""
 
     def shapes(self, domain: Domain) -> NDArray[np.object_]:
@@ -98,11 +98,11 @@ class BoxAreas:
         """Totals; see `Areas`."""
         return checked_totals(index, self.boxes, self.ids)
 
-    def overlaps(self, model: CountModel) -> Regions:
+    def overlaps(self, fit: Fit) -> Regions:
         """What boxes have in common; see `Areas`."""
         from psd.query.region_overlaps import Boxes
 
-        return Boxes(model=model, sides=model.domain.to_lattice(self.boxes))
+        return Boxes(fit=fit, sides=fit.domain.to_lattice(self.boxes))
 
     def shapes(self, domain: Domain) -> NDArray[np.object_]:
         """Boxes as polygons; see `Areas`."""
@@ -143,13 +143,13 @@ class PolygonAreas:
         """Totals; see `Areas`."""
         from psd.query.polygons import polygon_totals
 
-        return polygon_totals(index.model, self.polygons)
+        return polygon_totals(index.fit, self.polygons)
 
-    def overlaps(self, model: CountModel) -> Regions:
+    def overlaps(self, fit: Fit) -> Regions:
         """What polygons have in common; see `Areas`."""
         from psd.query.region_overlaps import Polygons
 
-        return Polygons(model=model, shapes=self.polygons)
+        return Polygons(fit=fit, shapes=self.polygons)
 
     def shapes(self, domain: Domain) -> NDArray[np.object_]:
         """Polygons; see `Areas`."""
@@ -189,12 +189,12 @@ class NamedAreas:
 
     def totals(self, index: QueryIndex) -> QueryTotals:
         """Totals; see `Areas`."""
-        tree = index.model.tree  # of a series, that of each slice
+        tree = index.record.tree  # of a series, that of each slice
         if not isinstance(tree, RegionTree):
             raise ParameterError(_NO_REGIONS)
-        return query_totals(index.model, union_traversal(tree, self.queries))
+        return query_totals(index.fit, union_traversal(tree, self.queries))
 
-    def overlaps(self, model: CountModel) -> Regions:
+    def overlaps(self, fit: Fit) -> Regions:
         """What unions have in common; see `Areas`."""
         from psd.query.named_overlaps import NamedUnions
 
@@ -243,7 +243,7 @@ def answer_areas(
     """
     check_levels(confidence, threshold)
     totals = sum_over_slices([areas.totals(index) for index in slices])
-    return answer_columns(totals, slices[0].model, confidence=confidence, threshold=threshold)
+    return answer_columns(totals, slices[0].record, confidence=confidence, threshold=threshold)
 
 
 def beside_shapes(table: Any, areas: Areas, domain: Domain) -> geopandas.GeoDataFrame:

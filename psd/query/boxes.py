@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.errors import ParameterError
-from psd.estimation.local_fit import local_fit
 from psd.query.constants import COMPILED_FROM
 from psd.query.region_cells import region_box_fraction
 from psd.query.totals import QueryTotals, concatenate, query_totals
@@ -20,7 +19,7 @@ from psd.space.region_tree import RegionTree
 from psd.space.shape_transforms import half_turn
 
 if TYPE_CHECKING:
-    from psd.estimation.model import CountModel
+    from psd.estimation.fit import Fit
     from psd.query.index import QueryIndex
     from psd.space.domain import Domain
 
@@ -120,19 +119,19 @@ def _check_boxes(domain: Domain, boxes: NDArray[np.float64], ids: list[Any]) -> 
             raise ParameterError(f"box {ids[first]} ({sides}) {fault}")
 
 
-def box_fraction(model: CountModel, boxes: NDArray[np.float64]) -> Fraction:
-    """Measure covered fractions of cells by boxes; of leaves, by the density of the model.
+def box_fraction(fit: Fit, boxes: NDArray[np.float64]) -> Fraction:
+    """Measure covered fractions of cells by boxes; of leaves, by the density of the fit.
 
     Parameters
     ----------
-    model : CountModel
-        Model of the cells.
+    fit : Fit
+        Fit of the cells.
     boxes : ndarray, shape (m, 4), float64
         Queries, clipped to the lattice.
     """
-    if isinstance(model.tree, RegionTree):
-        return region_box_fraction(model.tree, boxes)
-    nodes, leaf, density = model.tree.boxes, model.tree.is_leaf, model.density
+    if isinstance(fit.tree, RegionTree):
+        return region_box_fraction(fit.tree, boxes)
+    nodes, leaf, density = fit.tree.boxes, fit.tree.is_leaf, fit.density
 
     def fraction(
         query: NDArray[np.int64], node: NDArray[np.int64]
@@ -154,7 +153,7 @@ def box_fraction(model: CountModel, boxes: NDArray[np.float64]) -> Fraction:
         if density is None:
             return area, area
         cut, share = np.flatnonzero((area > 0) & (area < 1) & leaf[node]), area.copy()
-        share[cut] = density.part(model.tree, node[cut], low[cut], high[cut])
+        share[cut] = density.part(fit.tree, node[cut], low[cut], high[cut])
         return share, area
 
     return fraction
@@ -168,7 +167,7 @@ def checked_totals(index: QueryIndex, boxes: NDArray[np.float64], ids: list[Any]
     ParameterError
         If a box has no area or lies outside the domain; its id is named.
     """
-    domain = index.model.domain
+    domain = index.record.domain
     _check_boxes(domain, boxes, ids)
     return _totals_of_boxes(index, domain.to_lattice(boxes))
 
@@ -176,8 +175,8 @@ def checked_totals(index: QueryIndex, boxes: NDArray[np.float64], ids: list[Any]
 def box_estimates(index: QueryIndex, regions: Any) -> NDArray[np.float64]:
     """Estimate the counts of boxes, without errors; see `Release.estimate`."""
     boxes, ids = parse_boxes(regions)
-    _check_boxes(index.model.domain, boxes, ids)
-    return np.maximum(box_totals(index, index.model.estimates.count, boxes), 0.0)
+    _check_boxes(index.record.domain, boxes, ids)
+    return np.maximum(box_totals(index, index.fit.estimates.count, boxes), 0.0)
 
 
 def box_totals(
@@ -199,18 +198,16 @@ def box_totals(
     ndarray, shape (n,), float64
         Answers of the cells for these values; to rounding of the largest value.
     """
-    lattice = index.model.domain.to_lattice(boxes)
+    lattice = index.record.domain.to_lattice(boxes)
     if index.mesh is not None:
-        is_estimate = values is index.model.estimates.count
+        is_estimate = values is index.fit.estimates.count
         table = index.summed_area if is_estimate else index.mesh.table(values)
         return index.mesh.totals(table, lattice)
     engine = _compiled_engine(index, len(boxes))
     if engine is not None:
         totals: NDArray[np.float64] = engine.walk_value_totals(index.flat_tree, values, lattice)
         return totals
-    parts = [
-        weighted_total(traversal, values) for _, traversal in _traversals(index.model, lattice)
-    ]
+    parts = [weighted_total(traversal, values) for _, traversal in _traversals(index.fit, lattice)]
     return np.concatenate([np.empty(0), *parts])
 
 
@@ -219,18 +216,18 @@ def _totals_of_boxes(index: QueryIndex, lattice: NDArray[np.float64]) -> QueryTo
     engine = _compiled_engine(index, len(lattice))
     if engine is not None:
         totals: QueryTotals = engine.walk_query_totals(
-            index.flat_tree, index.model.estimates.count, lattice
+            index.flat_tree, index.fit.estimates.count, lattice
         )
         return totals
-    model = local_fit(index.model, lattice) if index.once else index.model
+    fit = index.fit_near(lattice)
     return concatenate(
-        [query_totals(model, traversal, batch) for batch, traversal in _traversals(model, lattice)]
+        [query_totals(fit, traversal, batch) for batch, traversal in _traversals(fit, lattice)]
     )
 
 
 def _compiled_engine(index: QueryIndex, queries: int) -> ModuleType | None:
     """Module of the compiled walk for many boxes; None without numba, and with regions."""
-    if queries < COMPILED_FROM or isinstance(index.model.tree, RegionTree):
+    if queries < COMPILED_FROM or isinstance(index.record.tree, RegionTree):
         return None
     try:
         from psd.query import compiled_walk as compiled
@@ -245,14 +242,14 @@ def _split_batches(lattice: NDArray[np.float64]) -> list[NDArray[np.float64]]:
 
 
 def _traversals(
-    model: CountModel, lattice: NDArray[np.float64]
+    fit: Fit, lattice: NDArray[np.float64]
 ) -> Iterator[tuple[NDArray[np.float64], Traversal]]:
     """Traverse the tree for boxes in lattice units, for as many together as there is room for."""
     batches = _split_batches(lattice)[::-1]
     while batches:
         batch = batches.pop()
-        fraction = box_fraction(model, batch)
-        traversal = traverse_within(model.tree, len(batch), fraction, _PAIRS_PER_BATCH)
+        fraction = box_fraction(fit, batch)
+        traversal = traverse_within(fit.tree, len(batch), fraction, _PAIRS_PER_BATCH)
         if traversal is None:
             half = len(batch) // 2
             batches += [batch[half:], batch[:half]]

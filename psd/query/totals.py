@@ -16,7 +16,7 @@ from psd.query.polygon_sides import Sides, side_variance
 from psd.query.traversal import Traversal, cut_leaf_total, perturbation_variance, weighted_total
 
 if TYPE_CHECKING:
-    from psd.estimation.model import CountModel
+    from psd.estimation.fit import Fit
 
 __all__ = ["QueryTotals", "concatenate", "query_totals"]
 
@@ -39,7 +39,7 @@ class QueryTotals:
         Variance from points in partly covered leaves, in records squared.
     shift : ndarray, shape (queries,), float64
         Records that the density adds to the query, compared with a uniform one, times the
-        relative error of that density (`psd.estimation.model.CountModel.shift_share`).
+        relative error of that density (`psd.estimation.fit.Fit.shift_share`).
     line_variance : ndarray, shape (queries,), float64
         Variance from records along the sides of boxes, in records squared; 0 for polygons.
     beyond : ndarray, shape (queries,), float64
@@ -67,7 +67,7 @@ class QueryTotals:
 
 
 def query_totals(
-    model: CountModel,
+    fit: Fit,
     traversal: Traversal,
     boxes: NDArray[np.float64] | None = None,
     sides: Sides | None = None,
@@ -76,8 +76,8 @@ def query_totals(
 
     Parameters
     ----------
-    model : CountModel
-        Model of the cells.
+    fit : Fit
+        Fit of the cells.
     traversal : Traversal
         Cells of the queries.
     boxes : ndarray, shape (queries, 4), float64, optional
@@ -86,9 +86,9 @@ def query_totals(
         Sides of the queries, if they are polygons.
     """
     estimates, overdispersion, cluster_size = (
-        model.estimates,
-        model.dispersion.overdispersion,
-        model.dispersion.cluster_size,
+        fit.estimates,
+        fit.dispersion.overdispersion,
+        fit.dispersion.cluster_size,
     )
     count = estimates.count
 
@@ -102,46 +102,44 @@ def query_totals(
     def moved(
         node: NDArray[np.int64], fraction: NDArray[np.float64], area: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        return model.shift_share * np.maximum(count[node], 0.0) * (fraction - area)
+        return fit.shift_share * np.maximum(count[node], 0.0) * (fraction - area)
 
     def left_out(
         node: NDArray[np.int64], fraction: NDArray[np.float64], area: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         return cell_ceiling(count[node], estimates.variance[node]) * (1 - fraction)
 
-    rounding = _rounding_total(model, traversal)
+    rounding = _rounding_total(fit, traversal)
     return QueryTotals(
         estimate=weighted_total(traversal, count),
         signed=weighted_total(traversal, estimates.signed),
         perturbation_variance=perturbation_variance(traversal, estimates) + rounding,
-        published_variance=perturbation_variance(traversal, model.published_covariance) + rounding,
+        published_variance=perturbation_variance(traversal, fit.published_covariance) + rounding,
         leaf_variance=cut_leaf_total(traversal, uneven),
-        shift=cut_leaf_total(traversal, moved)
-        if model.shift_share
-        else np.zeros(traversal.queries),
-        line_variance=_line_variance(model, traversal, boxes, sides),
+        shift=cut_leaf_total(traversal, moved) if fit.shift_share else np.zeros(traversal.queries),
+        line_variance=_line_variance(fit, traversal, boxes, sides),
         beyond=cut_leaf_total(traversal, left_out),
     )
 
 
 def _line_variance(
-    model: CountModel, traversal: Traversal, boxes: Floats | None, sides: Sides | None
+    fit: Fit, traversal: Traversal, boxes: Floats | None, sides: Sides | None
 ) -> Floats:
     """Variance by records along the sides of boxes or of polygons."""
     if boxes is not None:
-        return line_variance(model, traversal, boxes)
+        return line_variance(fit, traversal, boxes)
     if sides is None:
         return np.zeros(traversal.queries)
-    return side_variance(model, *cut_pairs(traversal), sides, traversal.queries)
+    return side_variance(fit, *cut_pairs(traversal), sides, traversal.queries)
 
 
-def _rounding_total(model: CountModel, traversal: Traversal) -> NDArray[np.float64] | float:
+def _rounding_total(fit: Fit, traversal: Traversal) -> NDArray[np.float64] | float:
     """Variance of each answer that rounding to integers causes.
 
     As if the cells of an answer were rounded independently of each other. Neighbours are rounded in
     opposite directions, so that the variance of a union is smaller.
     """
-    total, variance = np.zeros(traversal.queries), model.rounding_variance
+    total, variance = np.zeros(traversal.queries), fit.rounding_variance
     if variance is None:
         return 0.0
     for level in traversal.levels:

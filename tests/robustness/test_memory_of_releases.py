@@ -117,7 +117,7 @@ def test_a_smooth_density_of_many_leaves_takes_no_more_memory_than_its_raster(mo
     _ = made.estimates
     raster = 2050**2 * 8
     monkeypatch.setattr(psd.estimation.density, "_MOST_KEPT", 1)
-    assert peak_of(lambda: made.model.density) < 13 * raster
+    assert peak_of(lambda: made.index.fit.density) < 13 * raster
     assert peak_of(lambda: made.query([(0.1, 0.1, 3.7, 3.9)]).table) < raster
 
 

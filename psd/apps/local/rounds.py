@@ -119,7 +119,7 @@ def _leaf_shares(release: Release, reports: int) -> tuple[Floats, Floats, Floats
 
     A leaf that was asked several times stands below itself; its measurements are pooled.
     """
-    tree, measured = release.tree, measure_record(release.model.record)
+    tree, measured = release.tree, measure_record(release.index.record)
     precision = 1 / measured.variance
     total = np.where(precision > 0, precision * measured.value, 0.0)
     for level in tree.levels[2:]:

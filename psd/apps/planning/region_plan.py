@@ -267,7 +267,7 @@ def _predict(request: _Request, epsilon: int) -> list[Floats]:
         regions=request.hierarchy,
         sampler=SeededSampler(request.seed),
     )
-    record, tree = release.model.record, release.tree
+    record, tree = release.index.record, release.tree
     assert isinstance(tree, RegionTree)
     outside = record.outside
     estimates = infer_counts(

@@ -54,7 +54,7 @@ def _cells(release: Release, level: int) -> tuple[Floats, Floats]:
     """Counts and areas of the cells at a level."""
     nodes = shown_nodes(release.tree, level)
     boxes = release.tree.boxes[nodes].astype(np.float64)
-    return release.model.estimates.count[nodes], ground_areas(release.domain, boxes)
+    return release.index.fit.estimates.count[nodes], ground_areas(release.domain, boxes)
 
 
 def _breaks(slices: Sequence[tuple[Floats, Floats]]) -> Breaks:

@@ -102,7 +102,7 @@ def given_regions(release: Release, table: geopandas.GeoDataFrame) -> RegionGrou
     ids = _texts(table, "id") or [str(number) for number in range(1, len(table) + 1)]
     if len(set(ids)) < len(ids):
         raise ParameterError("regions must have different ids in the column id")
-    pairs = Polygons(model=release.model, shapes=shapes).overlapping_pairs()
+    pairs = Polygons(fit=release.index.fit, shapes=shapes).overlapping_pairs()
     return RegionGroup(
         name="",
         ids=ids,

@@ -71,7 +71,7 @@ def factors_of(column, row, side=256):
     domain = psd.Domain(bounds=(0.0, 0.0, 1.0, 1.0), lattice=(side, side))
     tree = psd.grid_tree(domain, side)
     exact = np.bincount(locate(tree, column, row), minlength=len(tree))[tree.is_leaf]
-    model = psd.Release.from_counts(tree, exact, 10.0, domain=domain).model
+    model = psd.Release.from_counts(tree, exact, 10.0, domain=domain).index.fit
     along = divisions(tree, model.estimates, model.parent_shares)
     return [side_factors(tree, cut, axis, domain.lattice) for axis, cut in enumerate(along)]
 

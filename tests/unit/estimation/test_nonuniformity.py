@@ -29,7 +29,7 @@ def test_a_query_along_own_edges_has_no_nonuniformity_error(lattice):
     table = release.query(cells).table
     assert (table.nonuniformity_error == 0).all()
     assert list(table.estimate) == pytest.approx(release.estimates.count)
-    variance = release.model.noise_covariance.variance
+    variance = release.index.fit.noise_covariance.variance
     assert list(table.perturbation_error) == pytest.approx(np.sqrt(variance))
 
 
