@@ -42,18 +42,15 @@ from psd.estimation.density import (
     least_mass,
     raster_scale,
     smooth_density,
-    smooth_density_near,
 )
-from psd.estimation.dispersion import Dispersion, fit_dispersion
 from psd.estimation.fit_cache import LEAST_NODES, FitCache, recall
 from psd.estimation.integer_counts import round_counts, rounding_variance, uniform_of_digest
-from psd.estimation.least_squares import Estimates, infer_counts, prune_counts
-from psd.estimation.line_position import line_squares
+from psd.estimation.least_squares import Estimates, infer_counts, prune_counts, published_covariance
+from psd.estimation.line_covariance import line_squares
 from psd.estimation.local_measurements import measure_record
-from psd.estimation.posterior import PART_NODES, posterior_counts
-from psd.estimation.published_covariance import published_covariance
+from psd.estimation.nonuniformity import Dispersion, fit_dispersion
+from psd.estimation.posterior import PART_NODES, halfway_level, posterior_counts
 from psd.estimation.sibling_splits import children_of, divisions
-from psd.estimation.subtree_parts import halfway_level
 from psd.release.digest import content_digest
 from psd.release.post_processing import WITH_PRIOR
 from psd.release.record import ReleaseRecord
@@ -159,7 +156,7 @@ class Fit:
             return CovariateDensity(covariate=record.covariate)
         if self.zone is not None:  # without passes, boxes cut no leaf
             passes = self.zone.passes
-            return smooth_density_near(tree, count, lattice, passes) if passes else None
+            return smooth_density(tree, count, lattice, passes) if passes else None
         [surface] = recall(
             self.cache,
             ("surface",),

@@ -43,7 +43,7 @@ def perturbation_covariance(fit: Fit, regions: Regions) -> Floats:
     -------
     ndarray, shape (m, m), float64
         Records squared; exact for signed least-squares answers, see
-        `psd.estimation.published_covariance` for others.
+        `psd.estimation.least_squares.published_covariance` for others.
 
     Notes
     -----

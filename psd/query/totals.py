@@ -34,7 +34,7 @@ class QueryTotals:
     perturbation_variance : ndarray, shape (queries,), float64
         Variance of the signed answer that the noise causes, in records squared.
     published_variance : ndarray, shape (queries,), float64
-        The same for the published counts; see `psd.estimation.published_covariance`.
+        The same for the published counts; see `psd.estimation.least_squares.published_covariance`.
     leaf_variance : ndarray, shape (queries,), float64
         Variance from points in partly covered leaves, in records squared.
     shift : ndarray, shape (queries,), float64

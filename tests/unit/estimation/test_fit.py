@@ -10,9 +10,9 @@ import shapely
 import psd
 from psd.estimation.constants import MEDIAN_REACH, SLOPE_OVERDISPERSION
 from psd.estimation.covariate_density import CovariateDensity
-from psd.estimation.dispersion import fit_dispersion
 from psd.estimation.fit import fit
 from psd.estimation.least_squares import infer_counts, prune_counts
+from psd.estimation.nonuniformity import fit_dispersion
 from psd.estimation.posterior import posterior_counts
 from psd.release.post_processing import PostProcessing
 from psd.space.boundary import Boundary

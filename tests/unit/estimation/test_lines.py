@@ -7,9 +7,13 @@ import pytest
 import shapely
 
 import psd
-from psd.estimation.boundary_error import LinePattern, fit_lines, line_deviation
-from psd.estimation.coordinate_step import CoordinateStep, detect_step
-from psd.estimation.dispersion import fit_dispersion
+from psd.estimation.boundary_error import (
+    CoordinateStep,
+    LinePattern,
+    detect_step,
+    fit_lines,
+    line_deviation,
+)
 from psd.estimation.least_squares import infer_counts
 from psd.estimation.line_covariance import (
     WIDTHS,
@@ -17,6 +21,7 @@ from psd.estimation.line_covariance import (
     has_unshared_lines,
     levels_halved,
 )
+from psd.estimation.nonuniformity import fit_dispersion
 from psd.estimation.sibling_splits import divisions
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import tally_batches
