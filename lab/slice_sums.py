@@ -27,8 +27,7 @@ from psd.apps.evaluation.true_counts import count_in_boxes
 from psd.apps.evaluation.workload import draw_workload
 from psd.query.answer_table import answer_columns
 from psd.query.boxes import checked_totals, parse_boxes
-from psd.query.slice_sums import sum_over_slices
-from psd.query.totals import QueryTotals
+from psd.query.totals import QueryTotals, sum_over_slices
 
 HEADER = ("data", "slices", "epsilon", "method", "boxes")
 FIGURES = ("covered", "if unevenness were independent", "error", "error of published sums")

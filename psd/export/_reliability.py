@@ -9,7 +9,7 @@ import numpy as np
 
 from psd._util.fields import choice
 from psd.errors import ParameterError
-from psd.query.intervals import answer_intervals
+from psd.query.answer_table import answer_intervals
 from psd.query.reliability import (
     Limits,
     Reliability,

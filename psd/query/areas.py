@@ -24,8 +24,7 @@ from psd.query.answer_table import COLUMNS, answer_columns, check_levels
 from psd.query.boxes import checked_totals, parse_boxes
 from psd.query.region_nodes import NamedQueries, find_named_regions, union_traversal
 from psd.query.reliability import Threshold
-from psd.query.slice_sums import sum_over_slices
-from psd.query.totals import QueryTotals, query_totals
+from psd.query.totals import QueryTotals, query_totals, sum_over_slices
 from psd.space.region_checks import to_release_crs
 from psd.space.region_tree import RegionTree
 from psd.space.regions import check_box_crs, is_region, regions_table

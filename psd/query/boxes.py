@@ -55,7 +55,9 @@ def parse_boxes(regions: Any) -> tuple[NDArray[np.float64], list[Any]]:
                 f"boxes must have the columns {', '.join(SIDES)}; {missing[0]} is missing"
             )
         boxes = _as_numbers(regions[list(SIDES)].to_numpy())
-        return boxes, (list(regions["id"]) if "id" in regions.columns else _default_ids(len(boxes)))
+        if "id" in regions.columns:
+            return boxes, list(regions["id"])
+        return boxes, list(range(1, len(boxes) + 1))
     boxes = np.atleast_2d(_as_numbers(regions))
     if boxes.size == 0:
         boxes = boxes.reshape(0, 4)
@@ -63,12 +65,7 @@ def parse_boxes(regions: Any) -> tuple[NDArray[np.float64], list[Any]]:
         raise ParameterError(
             f"boxes must have four sides, west south east north, got shape {boxes.shape}"
         )
-    return boxes, _default_ids(len(boxes))
-
-
-def _default_ids(size: int) -> list[int]:
-    """Ids 1, 2, ... of boxes without ids."""
-    return list(range(1, size + 1))
+    return boxes, list(range(1, len(boxes) + 1))
 
 
 def _as_numbers(values: Any) -> NDArray[np.float64]:
@@ -139,21 +136,17 @@ def box_fraction(fit: Fit, boxes: NDArray[np.float64]) -> Fraction:
         share, area = np.empty(len(query)), np.empty(len(query))
         for start in range(0, len(query), _PAIRS_PER_CHUNK):
             chunk = slice(start, start + _PAIRS_PER_CHUNK)
-            share[chunk], area[chunk] = fraction_of_chunk(query[chunk], node[chunk])
-        return share, area
-
-    def fraction_of_chunk(
-        query: NDArray[np.int64], node: NDArray[np.int64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        cell, box = nodes[node], boxes[query]
-        size = cell[:, 2:] - cell[:, :2]
-        low = np.maximum(box[:, :2] - cell[:, :2], 0.0) / size
-        high = np.maximum(np.minimum(box[:, 2:] - cell[:, :2], size) / size, low)
-        area: NDArray[np.float64] = (high - low).prod(axis=1)
-        if density is None:
-            return area, area
-        cut, share = np.flatnonzero((area > 0) & (area < 1) & leaf[node]), area.copy()
-        share[cut] = density.part(fit.tree, node[cut], low[cut], high[cut])
+            of_chunk = node[chunk]
+            cell, box = nodes[of_chunk], boxes[query[chunk]]
+            size = cell[:, 2:] - cell[:, :2]
+            low = np.maximum(box[:, :2] - cell[:, :2], 0.0) / size
+            high = np.maximum(np.minimum(box[:, 2:] - cell[:, :2], size) / size, low)
+            part: NDArray[np.float64] = (high - low).prod(axis=1)
+            share[chunk] = area[chunk] = part
+            if density is not None:
+                cut = np.flatnonzero((part > 0) & (part < 1) & leaf[of_chunk])
+                inside = density.part(fit.tree, of_chunk[cut], low[cut], high[cut])
+                share[start + cut] = inside
         return share, area
 
     return fraction
@@ -169,7 +162,17 @@ def checked_totals(index: QueryIndex, boxes: NDArray[np.float64], ids: list[Any]
     """
     domain = index.record.domain
     _check_boxes(domain, boxes, ids)
-    return _totals_of_boxes(index, domain.to_lattice(boxes))
+    lattice = domain.to_lattice(boxes)
+    engine = _compiled_engine(index, len(lattice))
+    if engine is not None:
+        totals: QueryTotals = engine.walk_query_totals(
+            index.flat_tree, index.fit.estimates.count, lattice
+        )
+        return totals
+    fit = index.fit_near(lattice)
+    return concatenate(
+        [query_totals(fit, traversal, batch) for batch, traversal in _traversals(fit, lattice)]
+    )
 
 
 def box_estimates(index: QueryIndex, regions: Any) -> NDArray[np.float64]:
@@ -211,20 +214,6 @@ def box_totals(
     return np.concatenate([np.empty(0), *parts])
 
 
-def _totals_of_boxes(index: QueryIndex, lattice: NDArray[np.float64]) -> QueryTotals:
-    """Query totals of boxes in lattice units."""
-    engine = _compiled_engine(index, len(lattice))
-    if engine is not None:
-        totals: QueryTotals = engine.walk_query_totals(
-            index.flat_tree, index.fit.estimates.count, lattice
-        )
-        return totals
-    fit = index.fit_near(lattice)
-    return concatenate(
-        [query_totals(fit, traversal, batch) for batch, traversal in _traversals(fit, lattice)]
-    )
-
-
 def _compiled_engine(index: QueryIndex, queries: int) -> ModuleType | None:
     """Module of the compiled walk for many boxes; None without numba, and with regions."""
     if queries < COMPILED_FROM or isinstance(index.record.tree, RegionTree):
@@ -236,16 +225,12 @@ def _compiled_engine(index: QueryIndex, queries: int) -> ModuleType | None:
     return compiled
 
 
-def _split_batches(lattice: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-    """Split boxes into batches that numpy traverses together."""
-    return np.split(lattice, range(_BOXES_PER_BATCH, len(lattice), _BOXES_PER_BATCH))
-
-
 def _traversals(
     fit: Fit, lattice: NDArray[np.float64]
 ) -> Iterator[tuple[NDArray[np.float64], Traversal]]:
     """Traverse the tree for boxes in lattice units, for as many together as there is room for."""
-    batches = _split_batches(lattice)[::-1]
+    edges = range(_BOXES_PER_BATCH, len(lattice), _BOXES_PER_BATCH)
+    batches = np.split(lattice, edges)[::-1]
     while batches:
         batch = batches.pop()
         fraction = box_fraction(fit, batch)
