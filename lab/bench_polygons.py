@@ -85,7 +85,7 @@ def main() -> int:
     for density in DENSITIES:
         for crs in (DOMAIN.crs, "EPSG:5179"):
             viewed = changed(made, post_processing=PostProcessing(density=density))
-            _ = viewed.estimates, viewed.model.density, viewed.model.dispersion
+            _ = viewed.estimates, viewed.index.fit.density, viewed.index.fit.dispersion
             given = regions.to_crs(crs)
             seconds, answers = timed(partial(viewed.query, given))
             estimates[density, crs] = answers["estimate"].to_numpy()

@@ -57,7 +57,7 @@ def errors(release: psd.Release, true: np.ndarray, boxes: np.ndarray) -> np.ndar
 
 def evenly(release: psd.Release, view: str | None) -> psd.Release:
     """The same counts with a uniform density, and another view where one is asked for."""
-    choice = release.model.record.post_processing
+    choice = release.index.record.post_processing
     return release.with_post_processing(
         replace(choice, density="uniform", estimate=view or choice.estimate)
     )

@@ -62,7 +62,7 @@ def uniform_grid(box, x, y, weight, epsilon, random):
     group = open_group(SHARES, grid_cells(level), nano, None)
     content = campaign_content(box, "EPSG:4326", "", nano, int(weight.sum()), [group])
     release = draw_campaign(campaign_of(content), x, y, weight, random)
-    return Release(replace(release.model.record, post_processing=PostProcessing(density="uniform")))
+    return Release(replace(release.index.record, post_processing=PostProcessing(density="uniform")))
 
 
 def hdg(u, weight, epsilon, random):

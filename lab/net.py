@@ -268,9 +268,7 @@ def answers_of(release: Any) -> Iterator[tuple[str, np.ndarray]]:
     yield "polygons", drawn
     compiled = release.query(np.tile(boxes, (-(-MANY // BOXES), 1))).table
     yield "many boxes", values(compiled)[:BOXES]
-    near = [
-        type(release)(release.record).with_near_fit().query(box[None]).table for box in boxes[:NEAR]
-    ]
+    near = [type(release)(release.record).query(box[None]).table for box in boxes[:NEAR]]
     yield "near", np.concatenate([values(one) for one in near])
     yield "cells", np.asarray(release.estimates.count, np.float64)[:BOXES, None]
     yield "joint", release.query(boxes[:8]).joint().covariance

@@ -27,8 +27,7 @@ from psd.apps.evaluation.true_counts import count_in_boxes
 from psd.apps.evaluation.workload import draw_workload
 from psd.query.answer_table import answer_columns
 from psd.query.boxes import checked_totals, parse_boxes
-from psd.query.slice_sums import sum_over_slices
-from psd.query.totals import QueryTotals
+from psd.query.totals import QueryTotals, sum_over_slices
 
 HEADER = ("data", "slices", "epsilon", "method", "boxes")
 FIGURES = ("covered", "if unevenness were independent", "error", "error of published sums")
@@ -64,7 +63,7 @@ def series_of(
 
 def covered(totals: QueryTotals, series: psd.Release, true: Floats) -> NDArray[np.bool_]:
     """Whether the intervals of totals hold the true counts."""
-    answers = answer_columns(totals, series.releases[0].model, confidence=0.95, threshold=0.3)
+    answers = answer_columns(totals, series.releases[0].record, confidence=0.95, threshold=0.3)
     return (answers["lower"] <= true) & (true <= answers["upper"])
 
 

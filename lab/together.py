@@ -42,7 +42,7 @@ def together(release, truth, boxes, count):
     deviation = np.sqrt(np.diagonal(joint.perturbation_covariance))
     level = simultaneous_level(joint.perturbation_covariance / np.outer(deviation, deviation), 0.95)
     lattice = release.domain.to_lattice(np.array(boxes, float))
-    covered = traverse(release.tree, len(boxes), box_fraction(release.model, lattice))
+    covered = traverse(release.tree, len(boxes), box_fraction(release.index.fit, lattice))
     rng = np.random.default_rng(0)
     draws = []
     for _ in range(count):
@@ -56,7 +56,7 @@ def together(release, truth, boxes, count):
 
 def breaks(release, truth, weight, number):
     """Share of the draws in which each class break is covered."""
-    overlay = raster_overlay(release.model, 64, 64)
+    overlay = raster_overlay(release.index.fit, 64, 64)
     count = np.bincount(overlay.cell, truth[overlay.node] * overlay.share, overlay.cells)
     rng = np.random.default_rng(0)
     found = []

@@ -661,7 +661,7 @@ def aggregate_reports(
         return
     release = aggregate(campaign, folder)
     release.save(output, overwrite=overwrite)
-    reports = release.model.record.local.reports if release.model.record.local else 0
+    reports = release.index.record.local.reports if release.index.record.local else 0
     print_success(f"wrote {output}: {reports:,} reports, {release.guarantee_text}")
 
 

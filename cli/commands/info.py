@@ -184,7 +184,7 @@ def loss_facts(metadata: dict[str, str]) -> dict[str, str]:
 
 def _local_facts(release: Release) -> dict[str, Any]:
     """Facts about the reports of a local release; of other releases there are none."""
-    local = release.model.record.local
+    local = release.index.record.local
     if local is None:
         return {}
     rows = [
@@ -222,13 +222,13 @@ def _level_rows(release: Release) -> list[dict[str, Any]]:
     from psd.estimation.local_measurements import measure_record
 
     measure = release.tree.noise.measure
-    rows, noise, measured = [], release.tree.noise, measure_record(release.model.record)
+    rows, noise, measured = [], release.tree.noise, measure_record(release.index.record)
     for depth, level in enumerate(release.tree.levels):
         loss = int(release.tree.loss[level].max())
         unit = release.unit
         deviation = (
             float(noise.variance(np.array([loss]))[0] ** 0.5) / unit.scale
-            if release.model.record.local is None
+            if release.index.record.local is None
             else float(measured.variance[level].min() ** 0.5)
         )
         rows.append(
@@ -254,7 +254,7 @@ def _print_facts(release: Release) -> None:
         facts[name] = " ".join(map(str, shown)) if isinstance(shown, list) else str(shown)
     print_facts(facts)
     click.echo()
-    if release.model.record.local is not None:
+    if release.index.record.local is not None:
         print_rows(_local_facts(release)["protocols"])
         click.echo()
     print_rows(_level_rows(release))
@@ -265,7 +265,7 @@ def _path_text(release: Release) -> str:
     """Why the epsilons of the levels may have a larger sum than that of the release."""
     from psd.privacy.epsilon import epsilon_text
 
-    record = release.model.record
+    record = release.index.record
     if record.local is not None:
         text = epsilon_text(record.epsilon)
         return f"Each device is in one level, and a report costs epsilon {text}."

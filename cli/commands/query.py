@@ -238,7 +238,7 @@ def command(
             release_when(release, when) if kind == "nested" else release_or_series_at(release, None)
         )
         stage("answering")
-        answers: Answers = (loaded if kind else loaded.with_near_fit()).query(
+        answers: Answers = loaded.query(
             **asked, when=None if kind == "nested" else when, each=each, **certainty
         )
         joint = answers.joint() if kind == "joint" else None

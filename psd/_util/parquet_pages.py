@@ -1,19 +1,32 @@
-"""Headers of Parquet pages: the size of each page when it is unpacked, and its encoding.
+"""Headers of Parquet pages [1]_, in Thrift's compact protocol [2]_, as the footer is.
+
+The bytes are untrusted: only requested fields are kept, and each byte is read once.
 
 References
 ----------
 .. [1] Apache Parquet, ``parquet.thrift``, structure ``PageHeader``.
+.. [2] Apache Thrift, "Thrift compact protocol".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
-from psd._util.thrift_compact import read_struct
 from psd.errors import ReleaseFormatError
 
-__all__ = ["Page", "page_headers"]
+__all__ = ["Lists", "Page", "page_headers", "read_struct"]
+
+Lists = Mapping[int, "Lists"]
+"""Fields whose lists are read, and likewise for the structures in these lists."""
+
+_MAX_DEPTH = 8
+_NO_LISTS: Lists = {}
+
+# Types of the compact protocol.
+_TRUE, _FALSE, _BYTE, _I16, _I64, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = (
+    1, 2, 3, 4, 6, 7, 8, 9, 10, 12,
+)  # fmt: skip
 
 # Fields of a page header: sizes, and the structures of each kind of page with their encoding.
 _UNPACKED, _PACKED = 2, 3
@@ -54,3 +67,104 @@ def page_headers(content: bytes, start: int, end: int) -> Iterator[Page]:
             raise ReleaseFormatError("it has incomplete pages; it is damaged")
         start += packed
         yield Page(unpacked, max(encodings, default=0))
+
+
+def read_struct(
+    content: bytes, at: int, *, lists: Lists = _NO_LISTS, depth: int = 0
+) -> tuple[dict[int, Any], int]:
+    """Read a structure: its numbers, bytes and structures by field, and where it ends.
+
+    Parameters
+    ----------
+    content : bytes
+        What it is part of.
+    at : int
+        Where it begins.
+    lists : mapping
+        Fields whose lists are read as well. Other lists are skipped, since a footer may hold
+        millions of values.
+    depth : int
+        Structures and lists around it.
+
+    Raises
+    ------
+    IndexError
+        If the bytes are not such a structure, or a field is there twice.
+
+    Examples
+    --------
+    >>> read_struct(bytes.fromhex("15 06 18 02 6869 00"), 0)
+    ({1: 3, 2: b'hi'}, 7)
+    """
+    fields: dict[int, Any] = {}
+    number = 0
+    while kind := content[at]:
+        if kind >> 4:
+            number, at = number + (kind >> 4), at + 1
+        else:
+            number, at = _signed(content, at + 1)
+        if number in fields:
+            raise IndexError
+        if kind & 15 in (_LIST, _SET):
+            fields[number], at = _list(content, at, depth + 1, lists.get(number))
+        else:
+            fields[number], at = _value(content, at, kind & 15, depth + 1)
+    return fields, at + 1
+
+
+def _value(content: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
+    """Read a value and where it ends; None for all but numbers, bytes and structures."""
+    if kind in (_TRUE, _FALSE):
+        return None, at
+    if kind == _BYTE:
+        return None, at + 1
+    if _I16 <= kind <= _I64:
+        return _signed(content, at)
+    if kind == _DOUBLE:
+        return None, at + 8
+    if kind == _BINARY:
+        length, at = _varint(content, at)
+        return content[at : at + length], at + length
+    if depth > _MAX_DEPTH:
+        raise IndexError
+    if kind in (_LIST, _SET):
+        return _list(content, at, depth, None)
+    if kind == _STRUCT:
+        return read_struct(content, at, depth=depth)
+    raise IndexError
+
+
+def _list(content: bytes, at: int, depth: int, lists: Lists | None) -> tuple[list[Any] | None, int]:
+    """Read a list and where it ends; None where ``lists`` is None."""
+    length, kind = content[at] >> 4, content[at] & 15
+    at += 1
+    if length == 15:
+        length, at = _varint(content, at)
+    kind = _BYTE if kind in (_TRUE, _FALSE) else kind
+    values: list[Any] = []
+    for _ in range(length):
+        if lists and kind == _STRUCT:
+            value, at = read_struct(content, at, lists=lists, depth=depth + 1)
+        else:
+            value, at = _value(content, at, kind, depth + 1)
+        if at > len(content):
+            raise IndexError
+        if lists is not None:
+            values.append(value)
+    return (None if lists is None else values), at
+
+
+def _varint(content: bytes, at: int) -> tuple[int, int]:
+    """Read a number of seven bits per byte, and where it ends."""
+    value = 0
+    for position in range(10):
+        value |= (content[at + position] & 127) << 7 * position
+        if content[at + position] < 128:
+            return value, at + position + 1
+    raise IndexError
+
+
+def _signed(content: bytes, at: int) -> tuple[int, int]:
+    """Read a number whose sign is its last bit, and where it ends."""
+    value, at = _varint(content, at)
+    return (value >> 1) ^ -(value & 1), at

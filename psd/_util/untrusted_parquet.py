@@ -15,8 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from psd._util.parquet_pages import page_headers
-from psd._util.thrift_compact import Lists, read_struct
+from psd._util.parquet_pages import Lists, page_headers, read_struct
 from psd.errors import ReleaseFormatError
 
 __all__ = [

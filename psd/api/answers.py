@@ -196,7 +196,7 @@ class Answers:
         """
         from psd.query.explain import explain_areas
 
-        return explain_areas(self._one_slice("explanations").model, self.areas)
+        return explain_areas(self._one_slice("explanations").fit, self.areas)
 
     def to_geopandas(self) -> geopandas.GeoDataFrame:
         """`table` with the geometry of each area, in the CRS of the caller or of the release."""
@@ -273,7 +273,7 @@ class Answers:
         from psd.export._views import explore_release
 
         [index, *_] = self.slices.values()
-        return explore_release(index.model, self._drawn(column), column, tiles=tiles)
+        return explore_release(index.record, self._drawn(column), column, tiles=tiles)
 
     def _repr_html_(self) -> str:
         """The table and the guarantee, in notebooks."""
@@ -296,7 +296,7 @@ class Answers:
     @property
     def _domain(self) -> Domain:
         """Domain of every slice."""
-        return next(iter(self.slices.values())).model.domain
+        return next(iter(self.slices.values())).record.domain
 
     def _one_slice(self, what: str) -> QueryIndex:
         """The release, or the only slice, that was answered."""

@@ -18,7 +18,6 @@ from psd._util.instances import check_instance
 from psd.api.guesses import guessed_of_release
 from psd.errors import InternalError, ParameterError
 from psd.estimation.fit_cache import fit_cache
-from psd.estimation.model import CountModel
 from psd.privacy.epsilon import epsilon_text
 from psd.privacy.unit import PrivacyUnit
 from psd.query.index import QueryIndex
@@ -176,7 +175,7 @@ class Release:
         >>> answers.table[["slice", "estimate"]].round(1).values.tolist()
         [['2024-01', 6.0], ['2024-02', 8.0]]
         """
-        records = tuple(release.model.record for release in releases)
+        records = tuple(release.index.record for release in releases)
         if any(receipt_of(record) is not None for record in records):
             raise ParameterError(
                 "releases must not state a charge of a ledger, since their series would state more "
@@ -295,24 +294,8 @@ class Release:
             return self
         release = type(self)(self.record)
         vars(release)["digest"] = self.digest
-        vars(release)["model"] = CountModel(
-            record=self.record, cache=fit_cache(self.record, self.digest)
-        )
-        return release
-
-    def with_near_fit(self) -> Self:
-        """Return the release for a process that answers one request.
-
-        A few boxes are answered from a fit of the cells near them. Answers are the same, to
-        rounding; more requests take more time than without it. With a cache (`with_cache`), later
-        processes need the counts near their boxes alone. With time slices nothing changes.
-        """
-        if isinstance(self.record, SeriesRecord):
-            return self
-        release = type(self)(self.record)
-        vars(release)["digest"] = self.digest
-        vars(release)["model"] = self.model
-        vars(release)["index"] = QueryIndex(model=self.model, once=True)
+        cache = fit_cache(self.record, self.digest)
+        vars(release)["index"] = QueryIndex(record=self.record, cache=cache)
         return release
 
     # --- time -------------------------------------------------------------------------------
@@ -511,24 +494,19 @@ class Release:
     # --- estimates ----------------------------------------------------------------------------
 
     @cached_property
-    def model(self) -> CountModel:
-        """Estimates, variances and densities of the cells."""
-        return CountModel(record=self._one())
-
-    @cached_property
     def index(self) -> QueryIndex:
-        """Arrays that make queries fast."""
-        return QueryIndex(model=self.model)
+        """The fit of the cells, and arrays that make queries fast."""
+        return QueryIndex(record=self._one())
 
     @property
     def estimates(self) -> Estimates:
         """Consistent estimates of every cell, with variances."""
-        return self.model.estimates
+        return self.index.fit.estimates
 
     @property
     def total(self) -> float:
         """Estimated number of (kept) records, or of users, in the whole domain."""
-        return self.model.total
+        return self.index.total
 
     # --- questions ----------------------------------------------------------------------------
 
@@ -783,7 +761,7 @@ class Release:
         """
         from psd.statistics.raster import density_raster
 
-        return density_raster(self.model, columns, rows)
+        return density_raster(self.index.fit, columns, rows)
 
     def top(
         self,
@@ -893,7 +871,7 @@ class Release:
         from psd.statistics.quantiles import class_breaks
 
         return class_breaks(
-            self.model,
+            self.index.fit,
             classes,
             size=size,
             weight=weight,
@@ -949,13 +927,13 @@ class Release:
         if self.levels:
             self._check_cells(cells)
             table = named_regions_table(
-                self.model, level, confidence=confidence, threshold=threshold
+                self.index, level, confidence=confidence, threshold=threshold
             )
             table.attrs = release_metadata(self._one())
             return table
-        table = cells_table(self.model, cells, level=level, threshold=threshold)
+        table = cells_table(self.index.fit, cells, level=level, threshold=threshold)
         table.attrs = release_metadata(self._one())
-        return CellTable.of(table, self.model)
+        return CellTable.of(table, self._one())
 
     def _check_cells(self, cells: str) -> None:
         """Refuse a choice of cells where regions are meant."""
@@ -989,7 +967,7 @@ class Release:
         """
         from psd.export._views import to_xarray
 
-        return to_xarray(self.model, columns, rows, metadata=self.metadata)
+        return to_xarray(self.index.fit, columns, rows, metadata=self.metadata)
 
     def plot(
         self,
@@ -1045,7 +1023,7 @@ class Release:
         if slices is not None:
             self._time()
         cells = self.to_geopandas(level=level, threshold=threshold)
-        return draw_release(self.model, cells, kind, axes=ax, **shown)
+        return draw_release(self._one(), cells, kind, axes=ax, **shown)
 
     def _plot_slices(
         self,
@@ -1067,7 +1045,7 @@ class Release:
             )
         cells = {name: self[name].to_geopandas(level=level, threshold=threshold) for name in names}
         return draw_series(
-            self.releases[0].model,
+            self._first,
             cells,
             kind,
             guarantee=self.guarantee_text,
@@ -1107,7 +1085,7 @@ class Release:
         from psd.export._views import explore_release
 
         cells = self.to_geopandas(level=level, threshold=threshold)
-        return explore_release(self.model, cells, kind, tiles=tiles)
+        return explore_release(self._one(), cells, kind, tiles=tiles)
 
     def map(
         self,
@@ -1189,7 +1167,7 @@ class Release:
 
         if isinstance(self.record, SeriesRecord):
             return f"<p>{escape(repr(self))}<br>{escape(self.guarantee_text)}</p>"
-        return html_of(self.model, picture=not self.levels)
+        return html_of(self.index.fit, picture=not self.levels)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Stream the leaves to libraries that read Arrow, with their boxes as WKB (GeoArrow)."""
@@ -1315,7 +1293,7 @@ class Release:
                         "format is a table of regions"
                     )
             return export_regions(
-                self.model,
+                self._one(),
                 self.to_geopandas(level=level, threshold=threshold),
                 path,
                 metadata=self.metadata,
@@ -1329,7 +1307,7 @@ class Release:
                 f"level must be left out if output is a raster, got {level!r}; size sets its cells"
             )
         return export_release(
-            self.model,
+            self._one(),
             path,
             cells=cells,
             level=level,

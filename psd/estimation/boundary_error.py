@@ -10,35 +10,45 @@ overdispersion of leaves tells how much may be wrong together.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from psd._util.arrays import Floats, Integers
+from psd._util.arrays import Floats, Integers, distinct_values, sum_by
 from psd.estimation.constants import (
     APART_VARIANCE,
     CUT_SHARE_VARIANCE,
     MAX_SHARE_VARIANCE,
     MIDDLE_SHARE,
+    STEP_CLUSTER_SIZE,
+    STEP_COLUMN_ERRORS,
+    STEP_ERRORS,
+    STEP_FAMILIES,
+    STEP_OVERDISPERSION,
     STEP_SHARE_VARIANCE,
+    STEP_SHARES,
+    STEPS_ACROSS,
 )
-from psd.estimation.coordinate_step import CoordinateStep, detect_step
 from psd.estimation.least_squares import Estimates
 from psd.estimation.line_covariance import (
     WIDTHS,
     common_variance_by_width,
     has_unshared_lines,
     levels_halved,
+    side_factors,
 )
-from psd.estimation.line_position import side_factors
-from psd.estimation.sibling_splits import divisions
+from psd.estimation.sibling_splits import children_of, divisions
 from psd.space.box_tree import Tree
 from psd.space.domain import DEFAULT_LATTICE, Domain
 
 __all__ = [
     "PATTERN_SHAPE",
+    "CoordinateStep",
     "LinePattern",
     "column_records",
+    "detect_step",
     "fit_lines",
     "line_deviation",
     "step_overdispersion",
@@ -50,6 +60,25 @@ factors by width along each axis."""
 
 # Leaves worked on together; bounds the memory, not the result.
 _LEAVES_PER_BATCH = 2**16
+
+# Families looked at; a stride over more of them bounds the time, not the memory.
+_MAX_FAMILIES = 2**16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinateStep:
+    """Step between the values that coordinates have.
+
+    Parameters
+    ----------
+    step : float
+        In units of the CRS; 0 if no step is seen.
+    share : float
+        Share of the records whose coordinates have this step, in [0, 1].
+    """
+
+    step: float
+    share: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -129,7 +158,7 @@ def line_deviation(
     count : ndarray, shape (nodes,), float64
         Published counts; not a number where no deviation is needed.
     overdispersion : ndarray, shape (nodes,), float64
-        Overdispersion; see `psd.estimation.dispersion`.
+        Overdispersion; see `psd.estimation.nonuniformity`.
     pattern : LinePattern
         Of that tree.
     domain : Domain
@@ -149,7 +178,7 @@ def line_deviation(
     spread: it is taken to be half of the eighth power of the overdispersion.
 
     Where the lines of leaves are on their sides, cuts err more, and where they are in the middle,
-    less (`psd.estimation.line_position.side_factors`).
+    less (`psd.estimation.line_covariance.side_factors`).
 
     The columns of a lattice that was chosen are no part of it: see `column_records`.
     """
@@ -277,3 +306,133 @@ def _step_variance(steps: Floats, share: float) -> Floats:
     wide = STEP_SHARE_VARIANCE * steps**2
     variance: Floats = share**2 * np.minimum(wide, MAX_SHARE_VARIANCE * np.minimum(steps, 1.0))
     return variance
+
+
+# --- the step of coordinates --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Families:
+    """Children of measured cells.
+
+    Their family, share, deviation and its weight; the count of the cell, without the bias of its
+    noise in products with the weight; the sides of both; and by axis, the column (or row) of each
+    family.
+    """
+
+    number: int
+    family: Integers
+    share: Floats
+    deviation: Floats
+    weight: Floats
+    count: Floats
+    sides: Floats
+    of_cell: Floats
+    columns: Sequence[Integers]
+
+
+def detect_step(tree: Tree, estimates: Estimates, share: Floats, domain: Domain) -> CoordinateStep:
+    """Estimate the step to which coordinates are rounded.
+
+    Parameters
+    ----------
+    tree : Tree
+        Cells.
+    estimates : Estimates
+        Of that tree.
+    share : ndarray, shape (nodes,), float64
+        Of its parent's records that each node has if they lie as they are taken to.
+    domain : Domain
+        Of the cells.
+
+    Notes
+    -----
+    Most coordinates are decimals with a few places. Where cells are not much wider than the last
+    place, the parts of a cell hold different numbers of values that a coordinate can have; the
+    counts of the parts follow these numbers if, and only if, the coordinates are rounded to it.
+
+    A matched filter. If coordinates are multiples of s, a child of a cell of n records has
+    n g r beyond its share g, where 1 + r is the density of multiples of s in the child over that in
+    the cell. The deviations are regressed on n g r with the inverse of their variance as weight,
+    for each power of ten s. The slope is the share of the records that are rounded, and its
+    standard error is from the spread of the families' terms. The step with the largest ratio of
+    both is taken, if it is large. The ratio also has to be large where the families of a column, or
+    of a row, are one term: where all records lie on one line, those along it deviate together and
+    tell as much as one.
+    """
+    families = _measured_families(tree, estimates, share, domain)
+    best, strength = CoordinateStep(step=0.0, share=0.0), STEP_ERRORS
+    for step in _candidates(tree, domain):
+        slope, ratio, by_column = _regress(families, step)
+        seen = ratio > strength and by_column > STEP_COLUMN_ERRORS
+        if seen and STEP_SHARES[0] < slope < STEP_SHARES[1]:
+            best, strength = CoordinateStep(step=step, share=min(slope, 1.0)), ratio
+    return best
+
+
+def _candidates(tree: Tree, domain: Domain) -> list[float]:
+    """Powers of ten between the narrowest leaf and a part of the domain."""
+    west, south, east, north = domain.bounds
+    size = np.array([east - west, north - south])
+    leaves = tree.boxes[tree.is_leaf]
+    narrow = ((leaves[:, 2:] - leaves[:, :2]).min(axis=0) / np.array(domain.lattice) * size).min()
+    first = math.ceil(math.log10(narrow / 2))
+    last = math.floor(math.log10(size.min() / STEPS_ACROSS))
+    return [10.0**power for power in range(first, last + 1)]
+
+
+def _measured_families(
+    tree: Tree, estimates: Estimates, share: Floats, domain: Domain
+) -> _Families:
+    """Children of cells of which all children are measured."""
+    parents = np.flatnonzero(~tree.is_leaf)
+    parents = parents[:: max(1, -(-len(parents) // _MAX_FAMILIES))]
+    child, owner = children_of(tree, parents)
+    g, value, variance = share[child], estimates.upward[child], estimates.upward_variance[child]
+    count, noise = (sum_by(owner, values, len(parents)) for values in (value, variance))
+    used = (np.isfinite(noise) & (count > 0))[owner]
+    child, owner = child[used], owner[used]
+    g, value, variance = g[used], value[used], variance[used]
+    n, above = count[owner], noise[owner]
+    unevenness = g * (1 - g) * n * (STEP_CLUSTER_SIZE + STEP_OVERDISPERSION * n)
+    spread = variance * (1 - 2 * g) + g**2 * above + unevenness
+    # The column (or row) that each cell is in, together with all cells of the same two sides.
+    edges = tree.boxes[parents].astype(np.int64)
+    columns = [distinct_values(edges[:, axis] << 32 | edges[:, axis + 2])[1] for axis in (0, 1)]
+    return _Families(
+        number=len(parents),
+        family=owner,
+        share=g,
+        deviation=value - g * n,
+        weight=n / np.maximum(spread, 1e-300),
+        count=n - above / n,
+        sides=domain.from_lattice(tree.boxes[child]),
+        of_cell=domain.from_lattice(tree.boxes[parents[owner]]),
+        columns=columns,
+    )
+
+
+def _regress(families: _Families, step: float) -> tuple[float, float, float]:
+    """Slope of the deviations on those of rounded coordinates, and its ratios to its errors.
+
+    The first error takes families to be independent, the second one columns and rows of them.
+    """
+    terms, by_column, square, moved = [], [], 0.0, 0
+    for axis in (0, 1):
+        # Multiples of the step per unit of length, in the child and in the cell.
+        ends = [(each[:, axis], each[:, axis + 2]) for each in (families.sides, families.of_cell)]
+        density, above = (
+            (np.ceil(high / step) - np.ceil(low / step)) / (high - low) for low, high in ends
+        )
+        excess = np.where(above > 0, density / np.where(above > 0, above, 1.0) - 1, 0.0)
+        pattern = families.share * excess * families.weight
+        terms.append(sum_by(families.family, families.deviation * pattern, families.number))
+        by_column.append(sum_by(families.columns[axis], terms[-1], families.number))
+        square += float((families.share * excess * pattern * families.count).sum())
+        moved += int(np.count_nonzero(terms[-1]))
+    every, columns = np.concatenate(terms), np.concatenate(by_column)
+    error, other = float(np.sqrt((every**2).sum())), float(np.sqrt((columns**2).sum()))
+    if moved < STEP_FAMILIES or square <= 0 or error <= 0 or other <= 0:
+        return 0.0, 0.0, 0.0
+    total = float(every.sum())
+    return total / square, total / error, total / other

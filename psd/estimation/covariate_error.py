@@ -13,7 +13,7 @@ import numpy as np
 from psd._util.arrays import Floats, Integers, sum_by
 from psd.estimation.least_squares import Estimates
 from psd.estimation.nonuniformity import overdispersion_of_leaves
-from psd.estimation.sibling_splits import children_of, join_batches
+from psd.estimation.sibling_splits import children_of, family_batches, join_parts
 from psd.space.box_tree import Tree
 
 __all__ = ["covariate_error"]
@@ -53,8 +53,9 @@ def covariate_error(tree: Tree, estimates: Estimates, share: Floats, even: Float
     above it, as in `psd.estimation.nonuniformity.overdispersion_of_leaves`; the result is the mean
     over the records of the leaves.
     """
-    products = join_batches(
-        tree, _Products, lambda parents: _products_of(tree, estimates, share, even, parents)
+    products = join_parts(
+        _Products,
+        [_products_of(tree, estimates, share, even, parents) for parents in family_batches(tree)],
     )
     levels = len(tree.levels)
     along = sum_by(products.level, products.along, levels)

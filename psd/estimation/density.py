@@ -8,12 +8,11 @@ counts are read.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers
 from psd.estimation.constants import DENSITY_RASTER, EVEN_SHARE, SMOOTHING_PASSES
@@ -31,7 +30,6 @@ __all__ = [
     "least_mass",
     "raster_scale",
     "smooth_density",
-    "smooth_density_near",
 ]
 
 PARTS = 4
@@ -162,10 +160,31 @@ class SmoothDensity:
         )
 
     def _computed(self, leaf: Integers) -> Floats:
-        """Shares of leaves from the surface."""
+        """Shares of leaves by the mean density of windows around their parts."""
         boxes = self.tree.boxes[leaf]
-        shares = _window_shares(self.surface, boxes * self.scale, self.window, self.least)
-        return _even_in_lattice(shares, boxes)
+        sides, middle = boxes * self.scale, (np.arange(PARTS) + 0.5) / PARTS
+        width = sides[:, 2:] - sides[:, :2]
+        low, high = (
+            [
+                np.clip(sides[:, axis, None] + width[:, axis, None] * place, 0, DENSITY_RASTER)
+                - self.window[axis]
+                for axis in (0, 1)
+            ]
+            for place in (middle - 0.5, middle + 0.5)
+        )
+        surface = self.surface
+        mass = _surface_at(surface, high[0], high[1]) - _surface_at(surface, low[0], high[1])
+        mass += _surface_at(surface, low[0], low[1]) - _surface_at(surface, high[0], low[1])
+        area = (high[1] - low[1])[:, :, None] * (high[0] - low[0])[:, None, :]
+        density = np.where(mass > self.least, mass, 0.0) / area
+        total = density.sum(axis=(1, 2), keepdims=True)
+        even = 1 / PARTS**2
+        smooth = np.where(total > 0, density / np.where(total > 0, total, 1.0), even)
+        shares: Floats = (1 - EVEN_SHARE) * smooth + EVEN_SHARE * even
+        for axis in (0, 1):  # even along the sides that are one cell of the lattice long
+            single = np.flatnonzero(boxes[:, axis + 2] - boxes[:, axis] == 1)
+            shares[single] = shares[single].mean(axis=2 - axis, keepdims=True)
+        return shares
 
     def part(self, tree: Tree, node: Integers, low: Floats, high: Floats) -> Floats:
         """Share of each leaf's count in a box inside it; see `Density`."""
@@ -192,14 +211,6 @@ class SmoothDensity:
         return np.asarray((of_leaves * self.shares(node)).sum(axis=(1, 2)))
 
 
-def _even_in_lattice(shares: Floats, boxes: NDArray[np.int32]) -> Floats:
-    """Shares of the parts of leaves, even along the sides that are one cell of the lattice long."""
-    for axis in (0, 1):
-        single = np.flatnonzero(boxes[:, axis + 2] - boxes[:, axis] == 1)
-        shares[single] = shares[single].mean(axis=2 - axis, keepdims=True)
-    return shares
-
-
 def _part_overlaps(low: Floats, high: Floats) -> Floats:
     """Covered share of each part along one side, shape (n, PARTS), without cancellation."""
     start, number = low[:, None] * PARTS, np.arange(PARTS)
@@ -208,17 +219,30 @@ def _part_overlaps(low: Floats, high: Floats) -> Floats:
     return inside
 
 
-def smooth_density(tree: Tree, count: Floats, lattice: tuple[int, int]) -> SmoothDensity:
+def smooth_density(
+    tree: Tree,
+    count: Floats,
+    lattice: tuple[int, int],
+    passes: Sequence[tuple[Integers, RasterWindow]] | None = None,
+) -> SmoothDensity:
     """Smooth the density of the leaves, each keeping its count.
+
+    Guarantees
+    ----------
+    - Shares of the leaves of the last of ``passes`` are those without ``passes``, to rounding.
 
     Parameters
     ----------
     tree : Tree
         Cells. Public.
     count : ndarray, shape (nodes,), float64
-        Published counts, not negative.
+        Published counts, not negative; those of other leaves than the ones of ``passes`` are not
+        read.
     lattice : tuple of int
         Columns and rows of the lattice of the tree.
+    passes : sequence of (ndarray, RasterWindow), optional
+        For each pass the leaves with mass in the surroundings of those of the next one, and a
+        window with these surroundings; by default all leaves. Elsewhere the density is not defined.
 
     Returns
     -------
@@ -236,61 +260,16 @@ def smooth_density(tree: Tree, count: Floats, lattice: tuple[int, int]) -> Smoot
     .. [1] Tobler. "Smooth Pycnophylactic Interpolation for Geographical Regions." Journal of
        the American Statistical Association 74(367), 1979.
     """
-    leaves = np.flatnonzero(tree.is_leaf)
-    scale = raster_scale(lattice)
-
-    def even() -> Iterator[tuple[Floats, Floats]]:
-        for chunk in _chunks(len(leaves)):
-            yield tree.boxes[leaves[chunk]] * scale, count[leaves[chunk]][:, None, None]
-
-    density = SmoothDensity(
-        tree=tree,
-        scale=scale,
-        surface=_summed_mass(even),
-        least=least_mass(count),
-    )
-    for _ in range(SMOOTHING_PASSES - 1):
-        density = replace(density, surface=_summed_mass(_in_parts(density, leaves, count)))
-    return density
-
-
-def smooth_density_near(
-    tree: Tree,
-    count: Floats,
-    lattice: tuple[int, int],
-    passes: Sequence[tuple[Integers, RasterWindow]],
-) -> SmoothDensity:
-    """Smooth the density of some leaves; elsewhere it is not defined.
-
-    Guarantees
-    ----------
-    - Shares of the leaves are those of `smooth_density`, to rounding.
-
-    Parameters
-    ----------
-    tree, count, lattice
-        As for `smooth_density`; counts of other leaves than those of ``passes`` are not read.
-    passes : sequence of (ndarray, RasterWindow)
-        For each pass the leaves with mass in the surroundings of those of the next one, and a
-        window with these surroundings.
-    """
-    scale = raster_scale(lattice)
-    leaves, window = passes[0]
-
-    def even() -> Iterator[tuple[Floats, Floats]]:
-        yield tree.boxes[leaves] * scale, count[leaves][:, None, None]
-
-    surface = _summed_mass(even, window)
-    density = SmoothDensity(
-        tree=tree,
-        scale=scale,
-        surface=surface,
-        window=window,
-        least=least_mass(count),
-    )
-    for of_pass, window in passes[1:]:
-        surface = _summed_mass(_in_parts(density, of_pass, count), window)
-        density = replace(density, surface=surface, window=window)
+    scale, density = raster_scale(lattice), None
+    if passes is None:
+        passes = [(np.flatnonzero(tree.is_leaf), WHOLE_RASTER)] * SMOOTHING_PASSES
+    for leaves, window in passes:
+        parts = partial(_mass_of_parts, tree, count, scale, leaves, density)
+        surface = _summed_mass(parts, window)
+        density = SmoothDensity(
+            tree=tree, scale=scale, surface=surface, window=window, least=least_mass(count)
+        )
+    assert density is not None
     return density
 
 
@@ -312,16 +291,14 @@ Batches = Callable[[], Iterator[tuple[Floats, Floats]]]
 often as called. Parts go row by row from the south; p is 1 or PARTS."""
 
 
-def _in_parts(density: SmoothDensity, leaves: Integers, count: Floats) -> Batches:
-    """Parts of leaves and their mass by a density."""
-
-    def batches() -> Iterator[tuple[Floats, Floats]]:
-        for chunk in _chunks(len(leaves)):
-            leaf = leaves[chunk]
-            mass = density.shares(leaf) * count[leaf][:, None, None]
-            yield density.tree.boxes[leaf] * density.scale, mass
-
-    return batches
+def _mass_of_parts(
+    tree: Tree, count: Floats, scale: Floats, leaves: Integers, density: SmoothDensity | None
+) -> Iterator[tuple[Floats, Floats]]:
+    """Boxes of leaves in raster units, and the mass of their parts; of all of each at first."""
+    for chunk in _chunks(len(leaves)):
+        leaf = leaves[chunk]
+        mass = count[leaf][:, None, None]
+        yield tree.boxes[leaf] * scale, mass if density is None else density.shares(leaf) * mass
 
 
 def _chunks(size: int) -> list[slice]:
@@ -415,24 +392,6 @@ def _strip_ends(boxes: Floats, axis: int, strips: int) -> tuple[Floats, Floats]:
     is_thin = high - low < 1
     cell = np.minimum(np.floor(low), DENSITY_RASTER - 1)
     return np.where(is_thin, cell, low), np.where(is_thin, cell + 1, high)
-
-
-def _window_shares(surface: Floats, boxes: Floats, window: RasterWindow, least: float) -> Floats:
-    """Shares of the parts of each box by the mean density of windows around them."""
-    middle = (np.arange(PARTS) + 0.5) / PARTS
-    low, high = [], []
-    for axis in (0, 1):
-        start, width = boxes[:, axis, None], (boxes[:, axis + 2] - boxes[:, axis])[:, None]
-        low.append(np.clip(start + width * (middle - 0.5), 0, DENSITY_RASTER) - window[axis])
-        high.append(np.clip(start + width * (middle + 0.5), 0, DENSITY_RASTER) - window[axis])
-    mass = _surface_at(surface, high[0], high[1]) - _surface_at(surface, low[0], high[1])
-    mass += _surface_at(surface, low[0], low[1]) - _surface_at(surface, high[0], low[1])
-    area = (high[1] - low[1])[:, :, None] * (high[0] - low[0])[:, None, :]
-    density = np.where(mass > least, mass, 0.0) / area
-    total = density.sum(axis=(1, 2), keepdims=True)
-    even = 1 / PARTS**2
-    smooth = np.where(total > 0, density / np.where(total > 0, total, 1.0), even)
-    return (1 - EVEN_SHARE) * smooth + EVEN_SHARE * even
 
 
 def _surface_at(surface: Floats, x: Floats, y: Floats) -> Floats:

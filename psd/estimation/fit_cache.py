@@ -13,7 +13,7 @@ import math
 import os
 import stat
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -27,7 +27,7 @@ from psd.errors import PsdError
 from psd.release.record import ReleaseRecord
 from psd.version import __version__
 
-__all__ = ["LEAST_NODES", "VARIABLE", "FitCache", "fit_cache"]
+__all__ = ["LEAST_NODES", "VARIABLE", "FitCache", "fit_cache", "recall"]
 
 VARIABLE: Final = "PSD_CACHE"
 """Environment variable with the folder, or ``off``."""
@@ -64,35 +64,15 @@ class FitCache:
     folder: Path
     key: str
 
-    def recall(self, name: str, shape: tuple[int, ...], compute: Callable[[], Floats]) -> Floats:
-        """Return the numbers of a name, from the folder or computed and then kept there."""
-        stored = self._read(name, shape)
-        if stored is not None:
-            return stored
-        values = compute()
-        self._write(name, values)
-        return values
-
-    def find_all(self, names: Sequence[str], shape: tuple[int, ...]) -> list[Floats] | None:
-        """Return the numbers of some names from the folder; None unless all are in it."""
-        stored: list[Floats] = []
-        for name in names:
-            values = self._read(name, shape)
-            if values is None:
-                return None
-            stored.append(values)
-        return stored
-
-    def keep_all(self, values: Mapping[str, Floats]) -> None:
-        """Keep the numbers of some names."""
-        for name, numbers in values.items():
-            self._write(name, numbers)
+    def has(self, names: Sequence[str]) -> bool:
+        """Whether the folder has numbers of all of these names."""
+        return all(os.path.isfile(self._path(name)) for name in names)
 
     def _path(self, name: str) -> Path:
         """File of a name."""
         return self.folder / f"{self.key}-{name}{_ENDING}"
 
-    def _read(self, name: str, shape: tuple[int, ...]) -> Floats | None:
+    def read(self, name: str, shape: tuple[int, ...]) -> Floats | None:
         """Numbers of a file; None if there is no such file, or it is not as it was written."""
         content = bytearray(_START + 8 * math.prod(shape))
         try:
@@ -111,7 +91,7 @@ class FitCache:
             return None
         return np.frombuffer(body, "<f8").reshape(shape)
 
-    def _write(self, name: str, values: Floats) -> None:
+    def write(self, name: str, values: Floats) -> None:
         """Keep numbers; whatever prevents it is ignored."""
         content = bytearray(_START + values.size * 8)
         body = memoryview(content)[_START:]
@@ -130,6 +110,32 @@ class FitCache:
         hashed = hashlib.sha256(f"{self.key} {name} {shape}\n".encode())
         hashed.update(body)
         return hashed.digest()
+
+
+def recall(
+    cache: FitCache | None,
+    names: Sequence[str],
+    shape: tuple[int, ...],
+    compute: Callable[[], Sequence[Floats]],
+) -> list[Floats]:
+    """Return the numbers of some names, one array for each.
+
+    From the cache if all of them are in it; else they are computed, and kept there if there is one.
+    """
+    stored: list[Floats] = []
+    if cache is not None:
+        for name in names:
+            values = cache.read(name, shape)
+            if values is None:
+                break
+            stored.append(values)
+        else:
+            return stored
+    computed = list(compute())
+    if cache is not None:
+        for name, values in zip(names, computed, strict=True):
+            cache.write(name, values)
+    return computed
 
 
 def fit_cache(record: ReleaseRecord, digest: str) -> FitCache | None:

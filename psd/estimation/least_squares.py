@@ -5,23 +5,68 @@ Post-processing: only the noisy integers and their epsilons are read, so they co
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.arrays import sum_by
+from psd._util.arrays import Floats, distinct_values, sum_by
 from psd.errors import ReleaseFormatError
-from psd.estimation.measurements import Measurements, measure_counts
-from psd.estimation.pooling import settled_variance
+from psd.estimation.constants import EMPTY_VARIANCE, POOLING_PEERS
 from psd.space.hierarchy import Hierarchy
 
-__all__ = ["LEAST_SLOPE", "Estimates", "infer_counts", "prune_counts"]
+__all__ = [
+    "LEAST_SLOPE",
+    "Estimates",
+    "Measurements",
+    "infer_counts",
+    "measure_counts",
+    "project_families",
+    "project_non_negative",
+    "prune_counts",
+    "published_covariance",
+    "settled_variance",
+]
 
 LEAST_SLOPE = 1e-12
 """Smallest slope: a child without a share must be able to take the total if it is the last one."""
 
 _TINY = 1e-300
+
+_GROUP = 2 * POOLING_PEERS + 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Measurements:
+    """What was measured of each node: a value in records, and its variance.
+
+    The variance of a noisy count follows from the noise of its tree. Support counts of reports are
+    measured by `psd.estimation.local_measurements`.
+
+    Parameters
+    ----------
+    value : ndarray, shape (n,), float64
+        Unbiased measurement, in records.
+    variance : ndarray, shape (n,), float64
+        Its variance; infinite where a node is not measured.
+    """
+
+    value: Floats
+    variance: Floats
+
+
+def measure_counts(tree: Hierarchy, scale: int) -> Measurements:
+    """Measurements of noisy counts.
+
+    Parameters
+    ----------
+    tree : Hierarchy
+        Noisy counts with their noise.
+    scale : int
+        Amount that one record or user adds to a count.
+    """
+    variance = tree.noise.variance(tree.loss) / scale**2
+    return Measurements(value=tree.count / scale, variance=variance)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -80,7 +125,7 @@ def infer_counts(
     empty : ndarray, shape (n,), bool, optional
         Leaves that are known to be empty without having been measured. Public.
     settled : bool
-        Whether counts are pooled by `psd.estimation.pooling`, so that counts that decided how
+        Whether counts are pooled by `settled_variance`, so that counts that decided how
         finely their cells are divided are not biased.
     measured : Measurements, optional
         Value and variance of each node; those of the noisy counts by default.
@@ -112,14 +157,32 @@ def infer_counts(
     """
     if measured is None:
         measured = measure_counts(tree, scale)
-    measured_variance = measured.variance
     if empty is not None:
-        measured_variance[empty] = 0.0
-    upward, upward_variance = _pool_upward(tree, measured.value, measured_variance, settled=settled)
-    unknowns, total = _family_variances(tree, upward_variance)
-    slope = _slopes(upward_variance, unknowns, total)
-    alone = _variance_given_parent(upward_variance, slope, unknowns, total)
-    signed, variance = _distribute_downward(tree, upward, upward_variance, slope, alone)
+        measured.variance[empty] = 0.0
+    upward, upward_variance = _pool_upward(tree, measured, settled=settled)
+
+    # The share of its parent's excess that a node takes is its part of the variance of its family.
+    # A child that was not measured is its parent minus its siblings; they learn nothing from it.
+    unknown = np.isinf(upward_variance)
+    finite = np.where(unknown, 0.0, upward_variance)
+    total, unknowns = _family_total(tree, finite), np.zeros(len(tree))
+    if unknown.any():
+        unknowns = _family_total(tree, unknown.astype(np.float64))
+    if unknown[0]:
+        raise ReleaseFormatError("the leaves are not all measured, so the total is not known")
+    if (unknowns > 1).any():
+        raise ReleaseFormatError("two unmeasured cells of one parent cannot be told apart")
+    slope = np.where(unknowns > 0, unknown, finite / np.maximum(total, _TINY))
+    alone = np.where(~unknown & (unknowns > 0), finite, slope * (total - finite))
+
+    # Downward, from the root.
+    signed, variance = upward.copy(), upward_variance.copy()
+    for level in tree.levels[:-1]:
+        excess = signed[level] - _family_sum(tree, level, upward)
+        kids = _children_of(tree, level)
+        up = tree.parent[kids]
+        signed[kids] += slope[kids] * excess[up - level.start]
+        variance[kids] = alone[kids] + slope[kids] ** 2 * variance[up]
     return Estimates(
         signed=signed,
         count=project_non_negative(tree, signed, slope, empty) if projected else signed,
@@ -164,6 +227,62 @@ def prune_counts(
     return count
 
 
+def published_covariance(
+    tree: Hierarchy, estimates: Estimates, *, of_nodes: bool = True
+) -> Estimates:
+    """Replace the covariance of least squares by that of the published counts.
+
+    Parameters
+    ----------
+    tree : Hierarchy
+        Cells.
+    estimates : Estimates
+        Of that tree; `count` holds the published counts.
+    of_nodes : bool
+        Whether `variance` is computed for each node. If not, only that of the root is a number;
+        the errors of boxes need no other.
+
+    Returns
+    -------
+    Estimates
+        `upward_variance`, `slope` and `variance` are those of the published counts; the rest is as
+        given.
+
+    Notes
+    -----
+    The covariance of least squares ignores post-processing: a cell that is published as empty
+    because its noisy count was small has, under it, the same variance as a full one.
+
+    Counts that must not be negative and were found near 0 are held there: the projection, and
+    more so the posterior median, hands what the noise adds to the siblings that are left. A
+    cell of count x and standard deviation s takes part in its family with the variance
+    s^2 (0.1 + 0.9 min(1, x^2 / s^2)), and the recursion of `psd.query.traversal` is run on these. A
+    cell that was not measured is its parent less its siblings.
+    """
+    unknown = np.isinf(estimates.upward_variance)
+    measured = np.where(unknown, estimates.variance, estimates.upward_variance)
+    part = np.minimum(estimates.count**2 / np.maximum(measured, _TINY), 1.0)
+    finite = np.where(unknown, 0.0, estimates.upward_variance)
+    variance = finite * (EMPTY_VARIANCE + (1 - EMPTY_VARIANCE) * part)
+    total = _family_total(tree, variance)
+    slope = np.where(total > 0, variance / np.maximum(total, _TINY), estimates.slope)
+    if unknown.any():
+        beside = _family_total(tree, unknown.astype(np.float64)) > 0
+        slope = np.where(beside, estimates.slope, slope)
+    of_node = np.full(len(tree), np.nan)
+    if of_nodes:  # what a node has itself, and then what its parent explains, from the root down
+        of_node = variance * (1 - slope) ** 2 + slope**2 * np.maximum(total - variance, 0.0)
+    of_node[0] = estimates.variance[0]
+    for level in tree.levels[1:] if of_nodes else ():
+        of_node[level] += slope[level] ** 2 * of_node[tree.parent[level]]
+    return replace(
+        estimates,
+        upward_variance=np.where(unknown, np.inf, variance),
+        slope=slope,
+        variance=of_node,
+    )
+
+
 def _family_sum(tree: Hierarchy, level: slice, values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Sum over the children of each node of a level, 0 where it has none."""
     kids = _children_of(tree, level)
@@ -172,28 +291,27 @@ def _family_sum(tree: Hierarchy, level: slice, values: NDArray[np.float64]) -> N
 
 
 def _pool_upward(
-    tree: Hierarchy,
-    measured: NDArray[np.float64],
-    measured_variance: NDArray[np.float64],
-    *,
-    settled: bool,
-) -> tuple[NDArray[np.float64], ...]:
+    tree: Hierarchy, measured: Measurements, *, settled: bool
+) -> tuple[Floats, Floats]:
     """Estimate of each node from its subtree, and its variance, leaves first."""
-    estimate, variance = measured.copy(), measured_variance.copy()
+    estimate, variance = measured.value.copy(), measured.variance.copy()
     for level in reversed(tree.levels):
         inner = ~tree.is_leaf[level]
         if not inner.any():
             continue
         below, below_variance = (_family_sum(tree, level, v)[inner] for v in (estimate, variance))
-        count, own_variance = estimate[level][inner], measured_variance[level][inner]
+        count, own_variance = estimate[level][inner], measured.variance[level][inner]
         pooled_by = (
             settled_variance(own_variance, below_variance, count, below)
             if settled
             else below_variance
         )
-        weight = _pooling_weight(own_variance, pooled_by)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            weight = 1 / (1 + pooled_by / own_variance)
+            pooled = 1 / (1 / own_variance + 1 / below_variance)
+        weight = np.where(np.isinf(own_variance), np.where(np.isinf(pooled_by), 0.0, 1.0), weight)
         estimate[level][inner] += weight * (below - count)
-        variance[level][inner] = _pooled_variance(own_variance, below_variance)
+        variance[level][inner] = pooled
         moved = np.flatnonzero(pooled_by != below_variance)
         nodes = level.start + np.flatnonzero(inner)[moved]
         # With another weight than the best one, the variance of the mean is that of its parts.
@@ -202,39 +320,64 @@ def _pool_upward(
     return estimate, variance
 
 
-def _pooling_weight(
-    variance: NDArray[np.float64], other_variance: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Weight of the second of two measurements; 0 if both variances are infinite."""
-    with np.errstate(invalid="ignore"):
-        weight = 1 / (1 + other_variance / variance)
-    return np.where(np.isinf(variance), np.where(np.isinf(other_variance), 0.0, 1.0), weight)
+def settled_variance(
+    variance: Floats, below_variance: Floats, count: Floats, below: Floats
+) -> Floats:
+    """Variances of the sums below cells that do not depend on the noise of the cells' counts.
 
+    Parameters
+    ----------
+    variance, below_variance : ndarray, shape (n,), float64
+        Variance of the noisy count of each cell of a level, infinite where it was not measured, and
+        of the sum of its children.
+    count, below : ndarray, shape (n,), float64
+        Noisy counts, and sums of the children.
 
-def _pooled_variance(
-    variance: NDArray[np.float64], other_variance: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Variance of two pooled measurements."""
-    with np.errstate(divide="ignore"):
-        return 1 / (1 / variance + 1 / other_variance)
+    Returns
+    -------
+    ndarray, shape (n,), float64
+        To be used as weights. The variance of each sum stays ``below_variance``.
 
+    Notes
+    -----
+    If a noisy count decides how finely its cell is divided, a count that is too high gets more
+    cells below, so a sum with a larger variance, and with it a larger weight in the mean of count
+    and sum: estimates drift upward. The bias of one cell is small, but those of many cells add up,
+    while their noise cancels out. Here the sum gets the variance that it would have if the final
+    estimate, not the noisy count, had decided the division.
 
-def _distribute_downward(
-    tree: Hierarchy,
-    upward: NDArray[np.float64],
-    upward_variance: NDArray[np.float64],
-    slope: NDArray[np.float64],
-    alone: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], ...]:
-    """Final estimates and their variances, root first, from those of each node given its parent."""
-    estimate, variance = upward.copy(), upward_variance.copy()
-    for level in tree.levels[:-1]:
-        excess = estimate[level] - _family_sum(tree, level, upward)
-        kids = _children_of(tree, level)
-        up = tree.parent[kids]
-        estimate[kids] += slope[kids] * excess[up - level.start]
-        variance[kids] = alone[kids] + slope[kids] ** 2 * variance[up]
-    return estimate, variance
+    Let n be the noisy count with variance v, s the sum below with variance V, and x = s + w (n - s)
+    with w = V / (V + v). The error of x is not correlated with n - s. So a weight w(x) does not
+    bias s + w(x) (n - s) to first order, while w(n) does, by about Cov(w, n). The variance at x is
+    V f(x) / f(n), where f(n) is the mean variance among cells of the same level and epsilon with
+    similar counts. So a cell keeps what else its variance depends on, such as the roughness of its
+    neighbourhood. Where all these variances are equal, as in trees whose cells do not follow from
+    counts, and in groups of a few cells, whose biases do not add up to much, nothing changes.
+
+    Examples
+    --------
+    >>> equal = np.full(40, 2.0)
+    >>> settled_variance(equal, equal, np.arange(40.0), np.arange(40.0)).tolist() == equal.tolist()
+    True
+    """
+    settled = below_variance.copy()
+    usable = np.isfinite(variance) & np.isfinite(below_variance)
+    usable &= (variance > 0) & (below_variance > 0)
+    values = variance[usable]
+    for level_variance in values[distinct_values(values)[0]]:
+        group = np.flatnonzero(usable & (variance == level_variance))
+        spread = below_variance[group]
+        if len(group) >= _GROUP and spread.min() < spread.max():
+            n, weight = count[group], spread / (spread + float(level_variance))
+            estimate = below[group] + weight * (n - below[group])
+            # The mean variance around each count; at the ends, of the first or last counts.
+            order = np.argsort(n, kind="stable")
+            sums = np.concatenate([[0.0], np.cumsum(spread[order])])
+            first = np.clip(np.arange(len(n)) - POOLING_PEERS, 0, len(n) - _GROUP)
+            mean = (sums[first + _GROUP] - sums[first]) / _GROUP
+            at_estimate, at_count = (np.interp(at, n[order], mean) for at in (estimate, n))
+            settled[group] = spread * at_estimate / at_count
+    return settled
 
 
 def _children_of(tree: Hierarchy, level: slice) -> slice:
@@ -243,53 +386,12 @@ def _children_of(tree: Hierarchy, level: slice) -> slice:
     return slice(int(first[0]), int(first[-1] + tree.children[level][-1]))
 
 
-def _variance_given_parent(
-    upward_variance: NDArray[np.float64],
-    slope: NDArray[np.float64],
-    unknowns: NDArray[np.float64],
-    total: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Variance of each node once its parent is known: slope times that of its siblings.
-
-    A child that was not measured is its parent minus its siblings; they learn nothing from it.
-    """
-    unknown = np.isinf(upward_variance)
-    finite = np.where(unknown, 0.0, upward_variance)
-    return np.where(~unknown & (unknowns > 0), finite, slope * (total - finite))
-
-
-def _family_variances(
-    tree: Hierarchy, upward_variance: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Number of unmeasured nodes in the family of each node, and the variance of the others."""
-    unknown = np.isinf(upward_variance)
-    if not unknown.any():
-        return np.zeros(len(tree)), _family_total(tree, upward_variance)
-    finite = np.where(unknown, 0.0, upward_variance)
-    return _family_total(tree, unknown.astype(float)), _family_total(tree, finite)
-
-
 def _family_total(tree: Hierarchy, values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Sum over each node's whole family, its own value included; the root's is its own."""
     total = values.copy()
     family = tree.parent[1:]
     total[1:] = sum_by(family, values[1:], len(tree))[family]
     return total
-
-
-def _slopes(
-    upward_variance: NDArray[np.float64],
-    unknowns: NDArray[np.float64],
-    total: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Share of a parent's excess that each node takes: its part of the family's variance."""
-    if np.isinf(upward_variance[0]):
-        raise ReleaseFormatError("the leaves are not all measured, so the total is not known")
-    if (unknowns > 1).any():
-        raise ReleaseFormatError("two unmeasured cells of one parent cannot be told apart")
-    unknown = np.isinf(upward_variance)
-    finite = np.where(unknown, 0.0, upward_variance)
-    return np.where(unknowns > 0, unknown, finite / np.maximum(total, _TINY))
 
 
 def project_non_negative(

@@ -1,24 +1,46 @@
-"""Likelihoods of counts on short grids, and the likelihood of the sum of two parts.
+"""Likelihood of the count of every node on a short grid, given the noisy counts in its subtree.
 
 Every step works row by row, so that a likelihood does not depend on those it is computed with.
+Noisy counts are small integers and have few epsilons, so very many nodes have the same likelihood.
+Each distinct one is computed once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.arrays import Floats, Integers
+from psd._util.arrays import Floats, Integers, distinct_values
 from psd.estimation.constants import (
     LIKELIHOOD_POINTS,
     LIKELIHOOD_REACH,
     ONE_SIDED,
     SCALE_FREE,
 )
+from psd.estimation.least_squares import Estimates
+from psd.privacy.count_noise import CountNoise
+from psd.space.hierarchy import Hierarchy
 
-__all__ = ["TINY", "Likelihood", "grid", "join_pair", "normalise", "points", "scale_free"]
+__all__ = [
+    "TINY",
+    "Family",
+    "Halves",
+    "LevelLikelihoods",
+    "Likelihood",
+    "NoisyCounts",
+    "Shared",
+    "batches",
+    "grid",
+    "join_halves",
+    "join_pair",
+    "normalise",
+    "points",
+    "scale_free",
+    "subtree_likelihoods",
+]
 
 TINY = 1e-300
 """Least divisor."""
@@ -29,6 +51,12 @@ _LANES = 8
 # Finest deviation of a count, in records, and, squared, relative to a large one: floats have no
 # room for more points between two counts.
 _FINEST = 1e-6
+
+# Rows worked on together; bounds the memory, not the result.
+_ROWS_PER_BATCH = 512
+
+# Largest table of codes, beside the number of codes, that is filled in place of a sort.
+_TABLE = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -142,17 +170,17 @@ def join_pair(a: Likelihood, b: Likelihood) -> Likelihood:
     zero_a = np.where(a.low == 0, of_a[0], 0.0)
     zero_b = np.where(b.low == 0, of_b[0], 0.0)
     one_sided = zero_a * of_b + zero_b * of_a
-    value = _convolve(of_a, of_b)
+    value, part = np.zeros_like(sums), np.empty_like(of_b)
+    for shift in range(LIKELIHOOD_POINTS):  # convolution
+        np.multiply(of_a[shift], of_b, out=part)
+        value[shift : shift + LIKELIHOOD_POINTS] += part
     value[:LIKELIHOOD_POINTS] -= one_sided / 2  # the trapezium rule: all on one side counts half
     value *= np.divide(step, scale, out=scale)
     value[0] += zero_a * zero_b  # nothing is divided in one way only
     value *= 1 - ONE_SIDED
     value[:LIKELIHOOD_POINTS] += ONE_SIDED / 2 * one_sided
-    return _crop(normalise(low, step, value))
-
-
-def _crop(wide: Likelihood) -> Likelihood:
-    """The same likelihood on the usual number of points, around its mean."""
+    wide = normalise(low, step, value)
+    # On the usual number of points, around the mean.
     low, step = grid(wide.mean, wide.deviation)
     return normalise(low, step, wide.across(points(low, step)))
 
@@ -178,16 +206,6 @@ def _resample(message: Likelihood, step: Floats) -> Floats:
     return mean
 
 
-def _convolve(a: Floats, b: Floats) -> Floats:
-    """Convolution of the likelihoods of each node."""
-    value = np.zeros((2 * LIKELIHOOD_POINTS - 1, a.shape[1]))
-    part = np.empty_like(b)
-    for shift in range(LIKELIHOOD_POINTS):
-        np.multiply(a[shift], b, out=part)
-        value[shift : shift + LIKELIHOOD_POINTS] += part
-    return value
-
-
 def _interpolate(
     values: NDArray[np.floating], position: Floats, start: Integers, stride: int
 ) -> Floats:
@@ -208,3 +226,220 @@ def _interpolate(
     line = (flat.take(at) - left) * np.subtract(position, base, out=base)
     line += left
     return np.where((position >= 0) & (position <= last), line, 0.0)
+
+
+# --- of subtrees --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NoisyCounts:
+    """Noisy counts of nodes, and the rate of their likelihood, 0 where not measured."""
+
+    count: Floats
+    rate: Floats
+    noise: CountNoise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Shared:
+    """Distinct likelihoods, and the index of that of each node."""
+
+    distinct: Likelihood
+    kind: Integers
+
+    def __getitem__(self, which: Integers | slice) -> Shared:
+        return Shared(distinct=self.distinct, kind=self.kind[which])
+
+    def rows(self) -> Likelihood:
+        """Likelihoods, one per node."""
+        return self.distinct[self.kind]
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Shared]) -> Shared:
+        """Likelihoods of some nodes after those of others."""
+        sizes = np.array([len(part.distinct.low) for part in parts])
+        joined = Likelihood.empty(int(sizes.sum()))
+        starts = np.cumsum(sizes) - sizes
+        for part, start, size in zip(parts, starts.tolist(), sizes.tolist(), strict=True):
+            joined.put(slice(start, start + size), part.distinct)
+        kinds = [part.kind + start for part, start in zip(parts, starts, strict=True)]
+        return cls(distinct=joined, kind=np.concatenate([np.empty(0, np.int64), *kinds]))
+
+
+Halves = tuple[Shared, Shared]
+"""Likelihoods of the first and of the second half of the children of some nodes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Family:
+    """Nodes with the same number of children.
+
+    Their first, second, ... child, and the likelihoods of the halves; None for up to two children,
+    which are the halves themselves.
+    """
+
+    nodes: Integers
+    kids: list[Integers]
+    halves: Halves | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LevelLikelihoods:
+    """Likelihoods of the nodes of a level, and its families."""
+
+    nodes: Shared
+    families: Sequence[Family]
+
+
+def batches(size: int) -> Iterator[slice]:
+    """Ranges of rows that are worked on together."""
+    for start in range(0, size, _ROWS_PER_BATCH):
+        yield slice(start, min(start + _ROWS_PER_BATCH, size))
+
+
+def subtree_likelihoods(
+    tree: Hierarchy,
+    estimates: Estimates,
+    noisy: NoisyCounts,
+    levels: Sequence[slice],
+    last: LevelLikelihoods | None = None,
+) -> list[LevelLikelihoods]:
+    """Compute the likelihood of every node's count given the noisy counts in its subtree.
+
+    Parameters
+    ----------
+    tree : Hierarchy
+        Topology.
+    estimates : Estimates
+        Least squares of that tree.
+    noisy : NoisyCounts
+        Of all nodes.
+    levels : sequence of slice
+        Nodes of each level, from the first level to be computed down.
+    last : LevelLikelihoods, optional
+        Of the last level; by default they are computed from the noisy counts.
+
+    Returns
+    -------
+    list of LevelLikelihoods
+        One per level.
+    """
+    result = [] if last is None else [last]
+    below = levels[-1]
+    for level in reversed(levels[: len(levels) - len(result)]):
+        leaves = level.start + np.flatnonzero(tree.is_leaf[level])
+        groups, parts = [leaves], [_leaf_likelihoods(estimates, noisy, leaves)]
+        families, children = [], tree.children[level]
+        # Inner nodes by the number of their children.
+        for size in np.flatnonzero(np.bincount(children)[1:]) + 1:
+            nodes = level.start + np.flatnonzero(children == size)
+            first = tree.first_child[nodes]
+            kids = [first + k for k in range(size)]
+            of_kids = [result[-1].nodes[kid - below.start] for kid in kids]
+            halves = join_halves(of_kids) if len(kids) > 1 else None
+            joined = of_kids[0] if halves is None else _join_two(*halves)
+            groups.append(nodes)
+            parts.append(_include_noisy_counts(joined, noisy, nodes))
+            families.append(
+                Family(nodes=nodes, kids=kids, halves=halves if len(kids) > 2 else None)
+            )
+        together = Shared.concatenate(parts)
+        order = np.empty(len(together.kind), np.int64)
+        order[np.concatenate(groups) - level.start] = together.kind
+        nodes_of_level = Shared(distinct=together.distinct, kind=order)
+        result.append(LevelLikelihoods(nodes=nodes_of_level, families=families))
+        below = level
+    return result[::-1]
+
+
+def join_halves(parts: list[Shared]) -> Halves:
+    """Likelihoods of the sums of the first and of the second half of siblings, two by two."""
+    half = len(parts) // 2
+    first, last = (
+        some[0] if len(some) == 1 else _join_two(*join_halves(some))
+        for some in (parts[:half], parts[half:])
+    )
+    return first, last
+
+
+def _join_two(a: Shared, b: Shared) -> Shared:
+    """Likelihood of the sum of two parts of some nodes."""
+    size = len(b.distinct.low)
+    first, kind = _distinct(a.kind * size + b.kind, len(a.distinct.low) * size)
+    # Those whose first part has the finer points come first: whole batches then keep the points of
+    # one of their parts, which takes less time.
+    finer = np.sign(a.distinct.step[a.kind[first]] - b.distinct.step[b.kind[first]])
+    order = np.argsort(finer, kind="stable")
+    number = np.empty(len(order), np.int64)
+    number[order] = np.arange(len(order))
+    first, kind = first[order], number[kind]
+    distinct = Likelihood.empty(len(first))
+    for rows in batches(len(first)):
+        distinct.put(rows, join_pair(a[first[rows]].rows(), b[first[rows]].rows()))
+    return Shared(distinct=distinct, kind=kind)
+
+
+def _leaf_likelihoods(estimates: Estimates, noisy: NoisyCounts, leaves: Integers) -> Shared:
+    """Likelihood of each leaf from its own count; flat where it was not measured."""
+    rate = noisy.rate[leaves]
+    is_measured = rate > 0
+    variance = np.where(is_measured, estimates.upward_variance[leaves], estimates.variance[leaves])
+    center = np.where(is_measured, noisy.count[leaves], estimates.signed[leaves])
+    first, kind = _distinct_rows(center, rate, variance)
+    distinct = Likelihood.empty(len(first))
+    for rows in batches(len(first)):
+        at = first[rows]
+        deviation = np.sqrt(variance[at])
+        low, step = grid(np.maximum(center[at], -3 * deviation), deviation)
+        misfit = noisy.noise.negative_log_likelihood(center[at] - points(low, step), rate[at])
+        distinct.put(rows, normalise(low, step, np.exp(misfit.min(axis=0) - misfit)))
+    return Shared(distinct=distinct, kind=kind)
+
+
+def _include_noisy_counts(joined: Shared, noisy: NoisyCounts, nodes: Integers) -> Shared:
+    """Likelihood from the children, and from the node's own noisy count, on a fresh grid."""
+    first, kind = _distinct_rows(joined.kind, noisy.count[nodes], noisy.rate[nodes])
+    distinct = Likelihood.empty(len(first))
+    for rows in batches(len(first)):
+        below = joined[first[rows]].rows()
+        count, rate = noisy.count[nodes[first[rows]]], noisy.rate[nodes[first[rows]]]
+        precision, from_kids = noisy.noise.inverse_variance(rate), below.deviation**-2
+        mean = (below.mean * from_kids + count * precision) / (from_kids + precision)
+        low, step = grid(mean, 1.2 / np.sqrt(from_kids + precision))
+        at = points(low, step)
+        misfit = noisy.noise.negative_log_likelihood(count - at, rate)
+        value = below.across(at) * np.exp(misfit.min(axis=0) - misfit)
+        # Where the two contradict each other beyond all points, the mean of both stands.
+        lost = value.max(axis=0) <= 0
+        if lost.any():
+            value[:, lost] = np.exp(-0.5 * ((at - mean) / (4 * step)) ** 2)[:, lost]
+        distinct.put(rows, normalise(low, step, value))
+    return Shared(distinct=distinct, kind=kind)
+
+
+def _distinct_rows(*columns: NDArray[np.float64 | np.int64]) -> tuple[Integers, Integers]:
+    """Index of an example of each distinct row, and which of them each row is."""
+    first, kind = np.zeros(1, np.int64), np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        # Numbers that are equal where values are, below a limit: differences if they are few.
+        low, high = (column.min(), column.max()) if len(column) else (0, 0)
+        number, limit = None, int(high - low) + 1 if high - low < len(column) else 0
+        if limit:
+            number = (column - low).astype(np.int64)
+        if number is None or not np.array_equal(number + low, column):
+            example, number = distinct_values(column)
+            limit = len(example)
+        first, kind = _distinct(kind * limit + number, len(first) * limit)
+    return first, kind
+
+
+def _distinct(code: Integers, limit: int) -> tuple[Integers, Integers]:
+    """Index of an example of each distinct code below a limit, and which of them each is."""
+    if limit <= _TABLE * len(code):
+        example = np.full(limit, -1)
+        example[code] = np.arange(len(code))
+        used = np.flatnonzero(example >= 0)
+        number = np.empty(limit, np.int64)
+        number[used] = np.arange(len(used))
+        return example[used], number[code]
+    return distinct_values(code)

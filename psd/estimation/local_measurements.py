@@ -15,8 +15,7 @@ from fractions import Fraction
 import numpy as np
 
 from psd._util.arrays import Floats
-from psd.estimation.least_squares import infer_counts
-from psd.estimation.measurements import Measurements, measure_counts
+from psd.estimation.least_squares import Measurements, infer_counts, measure_counts
 from psd.release.local_reports import LevelReports, LocalReports
 from psd.release.record import ReleaseRecord
 from psd.space.hierarchy import Hierarchy

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,21 +24,21 @@ from psd.estimation.constants import (
     SHARES_TRIED,
 )
 from psd.estimation.least_squares import Estimates
-from psd.estimation.likelihoods import TINY, Likelihood, scale_free
-from psd.estimation.subtree_likelihoods import (
-    Family,
+from psd.estimation.likelihoods import (
+    TINY,
     Halves,
     LevelLikelihoods,
+    Likelihood,
     NoisyCounts,
     Shared,
     batches,
     join_halves,
+    scale_free,
     subtree_likelihoods,
 )
-from psd.estimation.subtree_parts import subtree_parts
 from psd.space.hierarchy import Hierarchy
 
-__all__ = ["PART_NODES", "posterior_counts"]
+__all__ = ["PART_NODES", "halfway_level", "posterior_counts", "subtree_parts"]
 
 # Nodes of a tree whose likelihoods are all kept, at most 260 MB; those of a larger one are computed
 # twice.
@@ -114,7 +115,7 @@ def posterior_counts(
         that have children. Other counts are not a number.
     top : ndarray, shape (t,), float64, optional
         Result of an earlier call for the nodes down to the halfway level
-        (`psd.estimation.subtree_parts.halfway_level`) of a tree of more than `PART_NODES`. Then
+        (`halfway_level`) of a tree of more than `PART_NODES`. Then
         only the subtrees below with opened nodes are looked at.
 
     Returns
@@ -147,7 +148,11 @@ def posterior_counts(
     )
     if empty is not None:
         noisy.rate[empty] = _CERTAIN
-    count = _undivided(tree, opened)
+    count = np.zeros(len(tree))
+    if opened is not None:
+        count.fill(np.nan)
+        first, children = tree.first_child[opened], tree.children[opened]
+        count[first.repeat(children) + ranges(0 * opened, children)] = 0.0
     count[0] = max(float(estimates.signed[0]), 0.0)
     linear = _Linear(mean=estimates.upward, variance=estimates.upward_variance)
     depth, parts = subtree_parts(tree, _MOST_KEPT if top is None else PART_NODES)
@@ -169,15 +174,6 @@ def posterior_counts(
     return count if empty is None else np.where(empty, 0.0, count)
 
 
-def _undivided(tree: Hierarchy, opened: Integers | None) -> Floats:
-    """0 for each node that gets a count, and not a number for others."""
-    if opened is None:
-        return np.zeros(len(tree))
-    count, first, children = np.full(len(tree), np.nan), tree.first_child, tree.children
-    count[first[opened].repeat(children[opened]) + ranges(0 * opened, children[opened])] = 0.0
-    return count
-
-
 def _hand_down(
     likelihoods: list[LevelLikelihoods],
     levels: Sequence[slice],
@@ -193,26 +189,19 @@ def _hand_down(
             is_opened = count[family.kids[0]] == 0
             used = np.flatnonzero(is_opened & (count[family.nodes] > 0))
             for batch in batches(len(used)):
-                _divide_families(family, used[batch], below, next_level.start, count, linear, reach)
-
-
-def _divide_families(
-    family: Family,
-    which: Integers,
-    below: Shared,
-    start: int,
-    count: Floats,
-    linear: _Linear,
-    reach: float | None,
-) -> None:
-    """Divide the counts of some families."""
-    kids = [kid[which] for kid in family.kids]
-    parts = [below[kid - start] for kid in kids]
-    halves = None if family.halves is None else (family.halves[0][which], family.halves[1][which])
-    total, linear_parts = count[family.nodes[which]], [linear[kid] for kid in kids]
-    divided = _divide_total(total, parts, linear_parts, reach, halves)
-    for kid, part in zip(kids, divided, strict=True):
-        count[kid] = part
+                which, halves = used[batch], None
+                kids = [kid[which] for kid in family.kids]
+                if family.halves is not None:
+                    halves = family.halves[0][which], family.halves[1][which]
+                divided = _divide_total(
+                    count[family.nodes[which]],
+                    [below[kid - next_level.start] for kid in kids],
+                    [linear[kid] for kid in kids],
+                    reach,
+                    halves,
+                )
+                for kid, part in zip(kids, divided, strict=True):
+                    count[kid] = part
 
 
 def _divide_total(
@@ -242,7 +231,12 @@ def _divide_total(
 
 def _median_part(total: Floats, a: Likelihood, b: Likelihood) -> Floats:
     """Posterior median of the first of two parts of a total."""
-    low, high = _plausible_range(total, a, b)
+    # The range of the first part that both likelihoods allow.
+    reach = LIKELIHOOD_REACH + 1
+    low = np.maximum(a.mean - reach * a.deviation, total - (b.mean + reach * b.deviation))
+    high = np.minimum(a.mean + reach * a.deviation, total - (b.mean - reach * b.deviation))
+    low, high = np.clip(low, 0.0, total), np.clip(high, 0.0, total)
+    low, high = np.minimum(low, high), np.maximum(low, high)
     shares = low[:, None] + (high - low)[:, None] * np.linspace(0, 1, SHARES_TRIED)
     weight = np.empty((len(total), SHARES_TRIED + 2))
     scale = np.maximum(np.minimum(total, scale_free(a, b)), TINY)
@@ -256,15 +250,6 @@ def _median_part(total: Floats, a: Likelihood, b: Likelihood) -> Floats:
     gain = a.deviation**2 / (a.deviation**2 + b.deviation**2)
     fallback = np.clip(a.mean + gain * excess, 0.0, total)
     return np.where(weight.sum(axis=1) > 0, _median(tried, weight), fallback)
-
-
-def _plausible_range(total: Floats, a: Likelihood, b: Likelihood) -> tuple[Floats, Floats]:
-    """Range of the first part that both likelihoods allow."""
-    reach = LIKELIHOOD_REACH + 1
-    low = np.maximum(a.mean - reach * a.deviation, total - (b.mean + reach * b.deviation))
-    high = np.minimum(a.mean + reach * a.deviation, total - (b.mean - reach * b.deviation))
-    low, high = np.clip(low, 0.0, total), np.clip(high, 0.0, total)
-    return np.minimum(low, high), np.maximum(low, high)
 
 
 def _median(values: Floats, weights: Floats) -> Floats:
@@ -281,3 +266,88 @@ def _median(values: Floats, weights: Floats) -> Floats:
     line = left + part * (values[rows, index] - left)
     median: Floats = np.where(inside, line, values[rows, index])
     return median
+
+
+# --- a hierarchy in parts -----------------------------------------------------------------------
+
+
+def subtree_parts(tree: Hierarchy, max_nodes: int) -> tuple[int, list[list[slice]]]:
+    """Divide a hierarchy at the depth at which top and largest part are smallest.
+
+    What is computed from the leaves up and from the root down needs all of a hierarchy in memory;
+    part by part it needs the top and one part, and computes the parts twice.
+
+    Parameters
+    ----------
+    tree : Hierarchy
+        What is divided. Public.
+    max_nodes : int
+        Nodes of a part, unless a single subtree has more.
+
+    Returns
+    -------
+    depth : int
+        Level of the roots of the parts; 0 where all of the hierarchy is one part.
+    parts : list of list of slice
+        Nodes of each part, level by level from that depth down.
+
+    Examples
+    --------
+    >>> import psd
+    >>> domain = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
+    >>> subtree_parts(psd.grid_tree(domain, 4), 10)
+    (1, [[slice(1, 3, None), slice(5, 13, None)], [slice(3, 5, None), slice(13, 21, None)]])
+    """
+    if len(tree) <= max_nodes:
+        return 0, [list(tree.levels)]
+    size = _subtree_sizes(tree)
+    depth = _halfway(tree, size)
+    roots = tree.levels[depth]
+    ends = np.cumsum(size[roots])
+    edges = [0]
+    while edges[-1] < len(ends):
+        before = int(ends[edges[-1] - 1]) if edges[-1] else 0
+        fits = int(np.searchsorted(ends, before + max_nodes, side="right"))
+        edges.append(max(fits, edges[-1] + 1))
+    return depth, [
+        _levels_below(tree, slice(roots.start + a, roots.start + b)) for a, b in pairwise(edges)
+    ]
+
+
+def halfway_level(tree: Hierarchy) -> int:
+    """Level down to which there are as few nodes as in the largest subtree below, or nearly so.
+
+    Examples
+    --------
+    >>> import psd
+    >>> domain = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
+    >>> halfway_level(psd.grid_tree(domain, 4))
+    1
+    """
+    return _halfway(tree, _subtree_sizes(tree))
+
+
+def _halfway(tree: Hierarchy, size: Integers) -> int:
+    """Level at which the top, or the largest subtree, is smallest; `size` is of all subtrees."""
+    larger = [max(level.stop, int(size[level].max())) for level in tree.levels]
+    return int(np.argmin(larger))
+
+
+def _subtree_sizes(tree: Hierarchy) -> Integers:
+    """Nodes of the subtree of each node, itself included."""
+    size = np.ones(len(tree), np.int64)
+    for level in reversed(tree.levels[1:]):
+        np.add.at(size, tree.parent[level], size[level])
+    return size
+
+
+def _levels_below(tree: Hierarchy, roots: slice) -> list[slice]:
+    """Neighbouring nodes of a level, and their descendants, which are neighbours as well."""
+    levels = [roots]
+    while True:
+        last = levels[-1].stop - 1
+        first = int(tree.first_child[levels[-1].start])
+        end = int(tree.first_child[last] + tree.children[last])
+        if first == end:
+            return levels
+        levels.append(slice(first, end))

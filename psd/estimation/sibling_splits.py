@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T", bound=DataclassInstance)
 
-__all__ = ["Divisions", "children_of", "divisions", "join_batches"]
+__all__ = ["Divisions", "children_of", "divisions", "family_batches", "join_parts"]
 
 # Families worked on together; bounds the memory, not the result.
 _PARENTS_PER_BATCH = 2**14
@@ -68,28 +68,20 @@ def divisions(tree: Tree, estimates: Estimates, share: Floats) -> tuple[Division
     Counts are upward estimates, so those of different divisions of one level have independent
     errors.
     """
-    batches = [_divisions_of(tree, estimates, share, parents) for parents in _batches(tree)]
-    along_x, along_y = zip(*batches, strict=True)
-    return _join(Divisions, along_x), _join(Divisions, along_y)
+    parts = [_divisions_of(tree, estimates, share, parents) for parents in family_batches(tree)]
+    along_x, along_y = zip(*parts, strict=True)
+    return join_parts(Divisions, along_x), join_parts(Divisions, along_y)
 
 
-def join_batches(tree: Tree, kind: type[T], measure: Callable[[Integers], T]) -> T:
-    """Measure the nodes with children, some at a time, and join the arrays of the results.
-
-    ``kind`` is a dataclass of arrays; at least one batch is measured.
-    """
-    return _join(kind, [measure(parents) for parents in _batches(tree)])
-
-
-def _batches(tree: Tree) -> list[Integers]:
+def family_batches(tree: Tree) -> list[Integers]:
     """Nodes with children, some at a time; at least one batch."""
     parents = np.flatnonzero(~tree.is_leaf)
     starts = range(0, max(len(parents), 1), _PARENTS_PER_BATCH)
     return [parents[start : start + _PARENTS_PER_BATCH] for start in starts]
 
 
-def _join(kind: type[T], parts: Sequence[T]) -> T:
-    """Join the arrays of the results of batches."""
+def join_parts(kind: type[T], parts: Sequence[T]) -> T:
+    """Join the arrays of the results of batches; ``kind`` is a dataclass of arrays."""
     names = kind.__dataclass_fields__
     return kind(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
 
@@ -103,39 +95,34 @@ def children_of(tree: Tree, parents: Integers) -> tuple[Integers, Integers]:
 
 def _divisions_of(
     tree: Tree, estimates: Estimates, share: Floats, parents: Integers
-) -> tuple[Divisions, Divisions]:
+) -> list[Divisions]:
     """Divisions of some cells along x, and along y."""
     child, owner = children_of(tree, parents)
-    boxes, of_parents = tree.boxes[child], tree.boxes[parents]
+    boxes, of_parents, size = tree.boxes[child], tree.boxes[parents], len(parents)
     value, variance, part = estimates.upward[child], estimates.upward_variance[child], share[child]
-
-    def total(values: Floats) -> Floats:
-        return sum_by(owner, values, len(parents))
-
-    measured = np.isfinite(total(variance))
+    measured = np.isfinite(sum_by(owner, variance, size))
     variance = np.where(np.isfinite(variance), variance, 0.0)
-    count, share_sum = total(value), total(part)
-
-    def along(axis: int) -> Divisions:
+    count, share_sum = sum_by(owner, value, size), sum_by(owner, part, size)
+    result = []
+    for axis in (0, 1):
         is_lower = boxes[:, axis] == of_parents[owner, axis]
         lower, upper = np.flatnonzero(is_lower), np.flatnonzero(~is_lower)
-
-        def total_of(kids: Integers, values: Floats) -> Floats:
-            return sum_by(owner[kids], values[kids], len(parents))
-
-        line = np.zeros(len(parents), np.int64)
+        line = np.zeros(size, np.int64)
         line[owner[lower]] = boxes[lower, axis + 2]
-        of_lower = total_of(lower, part) / np.where(share_sum > 0, share_sum, 1.0)
-        noise = (1 - of_lower) ** 2 * total_of(lower, variance)
-        noise += of_lower**2 * total_of(upper, variance)
+        of_lower = sum_by(owner[lower], part[lower], size)
+        of_lower /= np.where(share_sum > 0, share_sum, 1.0)
+        noise = (1 - of_lower) ** 2 * sum_by(owner[lower], variance[lower], size)
+        noise += of_lower**2 * sum_by(owner[upper], variance[upper], size)
+        deviation = sum_by(owner[lower], value[lower], size) - of_lower * count
         divided = (line < of_parents[:, axis + 2]) & measured & (of_lower > 0) & (of_lower < 1)
-        return Divisions(
-            node=parents[divided],
-            line=line[divided],
-            deviation=(total_of(lower, value) - of_lower * count)[divided],
-            count=count[divided],
-            noise=noise[divided],
-            share=of_lower[divided],
+        result.append(
+            Divisions(
+                node=parents[divided],
+                line=line[divided],
+                deviation=deviation[divided],
+                count=count[divided],
+                noise=noise[divided],
+                share=of_lower[divided],
+            )
         )
-
-    return along(0), along(1)
+    return result

@@ -12,7 +12,7 @@ from psd._util.extras import require_matplotlib
 from psd.export._maps import classes_of
 
 if TYPE_CHECKING:
-    from psd.estimation.model import CountModel
+    from psd.release.record import ReleaseRecord
 
 __all__ = ["CellTable"]
 
@@ -23,14 +23,14 @@ class CellTable(gpd.GeoDataFrame):  # type: ignore[misc]
     `plot` without the name of a column shows the density in classes, with a legend.
     """
 
-    _metadata = [*gpd.GeoDataFrame._metadata, "_model"]  # noqa: RUF012, SLF001
+    _metadata = [*gpd.GeoDataFrame._metadata, "_record"]  # noqa: RUF012, SLF001
 
     @classmethod
-    def of(cls, cells: gpd.GeoDataFrame, model: CountModel) -> CellTable:
-        """Make a table of the cells of a model."""
+    def of(cls, cells: gpd.GeoDataFrame, record: ReleaseRecord) -> CellTable:
+        """Make a table of the cells of a release."""
         table = cls(cells)
         table.attrs = dict(cells.attrs)
-        object.__setattr__(table, "_model", model)
+        object.__setattr__(table, "_record", record)
         return table
 
     def plot(self, column: str | None = None, **options: Any) -> Any:
@@ -38,7 +38,7 @@ class CellTable(gpd.GeoDataFrame):  # type: ignore[misc]
         require_matplotlib("a map")
         if column is None and "color" not in options:
             areas = shapely.area(self.geometry.to_numpy())
-            classes = classes_of(self._model, "density", self["density"], areas)
+            classes = classes_of(self._record, "density", self["density"], areas)
             colours, norm = classes.colour_map()
             legend = {"label": classes.label, "shrink": 0.8, "spacing": "uniform"}
             defaults = {"cmap": colours, "norm": norm, "legend": True, "legend_kwds": legend}

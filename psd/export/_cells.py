@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     import geopandas
 
     from psd._util.arrays import Integers
-    from psd.estimation.model import CountModel
+    from psd.estimation.fit import Fit
     from psd.space.box_tree import Tree
 
 __all__ = ["cells_table"]
 
 
 def cells_table(
-    model: CountModel,
+    fit: Fit,
     cells: str = "leaves",
     *,
     level: int | str | None = None,
@@ -39,15 +39,15 @@ def cells_table(
     import shapely
 
     choice("leaves", "all")("cells", cells)
-    tree, estimates = model.tree, model.estimates
+    tree, estimates = fit.tree, fit.estimates
     which = _select_cells(tree, cells, level)
-    count, error = estimates.count[which], np.sqrt(model.noise_covariance.variance[which])
+    count, error = estimates.count[which], np.sqrt(fit.noise_covariance.variance[which])
     relative = relative_to(count, error)
-    judged = judge_nodes(model, which, relative, reliability_limits(threshold))
-    source = model.record.source
+    judged = judge_nodes(fit, which, relative, reliability_limits(threshold))
+    source = fit.record.source
     stated = {} if source == "curator" else {"release_source": [source] * len(which)}
-    west, south, east, north = model.domain.from_lattice(tree.boxes[which]).T
-    areas = ground_areas(model.domain, tree.boxes[which].astype(np.float64))
+    west, south, east, north = fit.domain.from_lattice(tree.boxes[which]).T
+    areas = ground_areas(fit.domain, tree.boxes[which].astype(np.float64))
     return gpd.GeoDataFrame(
         {
             "cell": which,
@@ -61,7 +61,7 @@ def cells_table(
             **stated,
         },
         geometry=shapely.box(west, south, east, north),
-        crs=model.domain.crs,
+        crs=fit.domain.crs,
     )
 
 

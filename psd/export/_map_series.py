@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import geopandas
     from matplotlib.figure import Figure
 
-    from psd.estimation.model import CountModel
+    from psd.release.record import ReleaseRecord
 
 __all__ = ["MOST_MAPS", "draw_series"]
 
@@ -44,7 +44,7 @@ _BELOW = 8
 
 
 def draw_series(
-    model: CountModel,
+    record: ReleaseRecord,
     cells: Mapping[str, geopandas.GeoDataFrame],
     kind: str,
     *,
@@ -57,7 +57,7 @@ def draw_series(
 
     Parameters
     ----------
-    model : CountModel
+    record : ReleaseRecord
         Of any slice, for the domain and the units.
     cells : mapping
         Table of each slice.
@@ -84,10 +84,10 @@ def draw_series(
         squeeze=False,
     )
     tables = [table[named_rows(table)] for table in cells.values()]
-    view = view_of(model.domain, tables[0], next(iter(cells.values())))
+    view = view_of(record.domain, tables[0], next(iter(cells.values())))
     values = np.concatenate([shown_values(table, kind) for table in tables])
     areas = np.concatenate([shapely.area(table.geometry.to_numpy()) for table in tables])
-    classes = classes_of(model, kind, values, areas).recoloured(cmap)
+    classes = classes_of(record, kind, values, areas).recoloured(cmap)
     for axes, name, table in zip(grid.flat, cells, tables, strict=False):
         shown = fill_cells(axes, table, kind, classes)
         frame_map(axes, view, outline)
@@ -98,5 +98,5 @@ def draw_series(
         axes.set_axis_off()
     draw_scale_bar(grid[-1, 0], view, below=_BELOW)
     add_key(figure, grid, shown, classes, kind, reliability_limits(threshold))
-    figure.suptitle(title_of(model, kind, guarantee), fontsize=10)
+    figure.suptitle(title_of(record, kind, guarantee), fontsize=10)
     return figure

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.colors import BoundaryNorm, ListedColormap
 
     from psd._util.arrays import Floats
-    from psd.estimation.model import CountModel
+    from psd.release.record import ReleaseRecord
     from psd.space.domain import Domain
 
 __all__ = [
@@ -107,12 +107,12 @@ class Classes:
         return replace(self, colours=colours)
 
 
-def classes_of(model: CountModel, kind: str, values: Any, areas: Any = None) -> Classes:
+def classes_of(record: ReleaseRecord, kind: str, values: Any, areas: Any = None) -> Classes:
     """Classes of a column of cells.
 
     Parameters
     ----------
-    model : CountModel
+    record : ReleaseRecord
         Of the cells.
     kind : {"density", "estimate", "relative_error", "reliable", "quality"}
         Name of the column.
@@ -131,8 +131,8 @@ def classes_of(model: CountModel, kind: str, values: Any, areas: Any = None) -> 
         top = max(float(finite.max(initial=0.0)), 2 * RELIABILITY_LEVELS[-1])
         edges = (0.0, *RELIABILITY_LEVELS, top)
         return Classes(edges=edges, colours=RELIABILITY, label="relative error")
-    counted = "users" if model.record.unit.weight else "records"
-    unit = area_unit(model.domain).replace("km2", "km²")
+    counted = "users" if record.unit.weight else "records"
+    unit = area_unit(record.domain).replace("km2", "km²")
     label = f"{counted} per {unit}" if kind == "density" else counted
     breaks = class_breaks(values, None if areas is None else np.asarray(areas))
     low = min(0.0, float(np.nanmin(values, initial=0.0)))
@@ -150,7 +150,7 @@ def shown_values(cells: Any, kind: str) -> Floats:
 
 
 def draw_release(
-    model: CountModel,
+    record: ReleaseRecord,
     cells: geopandas.GeoDataFrame,
     kind: str,
     *,
@@ -168,16 +168,16 @@ def draw_release(
         _, axes = pyplot.subplots(figsize=(7, 5.5), layout="compressed")
     named = cells[named_rows(cells)]
     areas = shapely.area(named.geometry.to_numpy())
-    classes = classes_of(model, kind, shown_values(named, kind), areas).recoloured(cmap)
+    classes = classes_of(record, kind, shown_values(named, kind), areas).recoloured(cmap)
     shown = fill_cells(axes, named, kind, classes)
     add_key(axes.figure, axes, shown, classes, kind, reliability_limits(threshold))
-    view = view_of(model.domain, named, cells)
+    view = view_of(record.domain, named, cells)
     frame_map(axes, view, outline)
-    xlabel, ylabel = axis_labels(model.domain.crs)
+    xlabel, ylabel = axis_labels(record.domain.crs)
     axes.set(
         xlabel=xlabel,
         ylabel=ylabel,
-        title=title_of(model, kind, model.record.guarantee_text),
+        title=title_of(record, kind, record.guarantee_text),
     )
     axes.title.set_fontsize(10)
     axes.locator_params(nbins=5)
@@ -221,7 +221,7 @@ def frame_map(axes: Axes, domain: Domain, outline: Any) -> None:
     )
 
 
-def title_of(model: CountModel, kind: str, guarantee: str) -> str:
+def title_of(record: ReleaseRecord, kind: str, guarantee: str) -> str:
     """Title of the release, what the map shows, and the guarantee."""
     subject = {
         "density": "Estimated density",
@@ -230,7 +230,7 @@ def title_of(model: CountModel, kind: str, guarantee: str) -> str:
         "reliable": "Reliable estimates",
         "quality": "Quality of the estimates",
     }[kind]
-    about = model.record.about
+    about = record.about
     lines = [] if about is None or about.title is None else textwrap.wrap(about.title, _LINE)
     title = "\n".join([*lines[:2], subject, guarantee])
     return title.replace("$", r"\$")  # else what is between two of them is a formula

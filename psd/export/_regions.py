@@ -19,13 +19,13 @@ from psd.space.shape_transforms import transform_table
 if TYPE_CHECKING:
     import geopandas
 
-    from psd.estimation.model import CountModel
+    from psd.release.record import ReleaseRecord
 
 __all__ = ["export_regions", "named_regions_table"]
 
 
 def named_regions_table(
-    model: CountModel,
+    index: QueryIndex,
     level: int | str | None,
     *,
     confidence: float,
@@ -34,20 +34,21 @@ def named_regions_table(
     """Regions of a level with estimates and polygons; see `Release.to_geopandas`."""
     import geopandas as gpd
 
-    regions = read_areas(None, model.domain, model.tree, level=level)
+    domain, source = index.record.domain, index.record.source
+    regions = read_areas(None, domain, index.record.tree, level=level)
     answers = regions.table(
-        answer_areas([QueryIndex(model=model)], regions, confidence=confidence, threshold=threshold)
+        answer_areas([index], regions, confidence=confidence, threshold=threshold)
     )
-    shapes = regions.shapes(model.domain)
-    areas = shape_ground_areas(model.domain, shapes)
+    shapes = regions.shapes(domain)
+    areas = shape_ground_areas(domain, shapes)
     answers.insert(2, "density", ground_densities(answers["estimate"].to_numpy(), areas))
-    if model.record.source != "curator":
-        answers["release_source"] = model.record.source
-    return gpd.GeoDataFrame(answers, geometry=shapes, crs=model.domain.crs)
+    if source != "curator":
+        answers["release_source"] = source
+    return gpd.GeoDataFrame(answers, geometry=shapes, crs=domain.crs)
 
 
 def export_regions(
-    model: CountModel,
+    record: ReleaseRecord,
     regions: geopandas.GeoDataFrame,
     path: str | os.PathLike[str],
     *,
@@ -68,12 +69,12 @@ def export_regions(
     table = treat_unreliable(regions, unreliable, threshold)
     if crs is not None:
         table = transform_table(table, crs)
-    counted = "users" if model.record.unit.weight else "records"
+    counted = "users" if record.unit.weight else "records"
     stated = {
         **metadata,
         **limits.texts,
         "unreliable": unreliable,
-        "density_unit": f"{counted} per {area_unit(model.domain)}",
+        "density_unit": f"{counted} per {area_unit(record.domain)}",
     }
     write_answers(
         table,

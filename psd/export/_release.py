@@ -12,13 +12,14 @@ import numpy as np
 from psd._util.atomic_write import temporary_target
 from psd._util.fields import choice
 from psd.errors import ParameterError, WriteError
-from psd.estimation.model import CountModel
+from psd.estimation.fit import fit
 from psd.export._cells import cells_table
 from psd.export._formats import find_format, is_database, is_raster
 from psd.export._metadata import release_metadata
 from psd.export._reliability import check_treatment, judge_raster, treat_unreliable
 from psd.query.reliability import Threshold, reliability_limits
 from psd.release.allow_list import check_release
+from psd.release.record import ReleaseRecord
 from psd.space.ground_areas import area_unit
 from psd.space.shape_transforms import transform_table
 
@@ -46,7 +47,7 @@ class _Choices:
 
 
 def export_release(
-    model: CountModel,
+    record: ReleaseRecord,
     path: str | os.PathLike[str],
     *,
     cells: Literal["leaves", "all"] = "leaves",
@@ -67,11 +68,10 @@ def export_release(
     digest : str
         SHA-256 of the content of the release file, for the metadata of the export.
     """
-    if type(model) is not CountModel:
-        raise ParameterError(f"model must be CountModel, got {type(model).__name__}")
-    check_release(model.record)
+    if type(record) is not ReleaseRecord:
+        raise ParameterError(f"record must be ReleaseRecord, got {type(record).__name__}")
+    check_release(record)
     limits = check_treatment(unreliable, threshold)
-    model = CountModel(record=model.record)  # computed anew: a cached array is not checked
     writer = find_format(path)
     choices = _Choices(
         cells=cells,
@@ -82,14 +82,14 @@ def export_release(
         unreliable=unreliable,
         threshold=threshold,
     )
-    _check_choices(writer, model, choices)
+    _check_choices(writer, record, choices)
     tags = {
-        **release_metadata(model.record, digest),
+        **release_metadata(record, digest),
         **limits.texts,
         "unreliable": unreliable,
     }
     if is_database(writer):
-        rows, dropped = _cells_of(model, choices, tags)
+        rows, dropped = _cells_of(record, choices, tags)
         writer.write_database(rows, path, table=table, tags=tags, overwrite=overwrite)
         return dropped
     if table is not None:
@@ -101,18 +101,18 @@ def export_release(
         try:
             if is_raster(writer):
                 only = {} if band is None else {"band": band}
-                raster = _raster_of(model, choices)
+                raster = _raster_of(record, choices)
                 dropped = int(np.isnan(raster.count).sum())
                 writer.write_raster(raster, target, tags, **only)
             else:
-                rows, dropped = _cells_of(model, choices, tags)
+                rows, dropped = _cells_of(record, choices, tags)
                 writer.write(rows, target)
         except RuntimeError as error:  # what GDAL's writers raise
             raise WriteError(f"cannot write {path}: {error}") from None
     return dropped
 
 
-def _check_choices(writer: ModuleType, model: CountModel, choices: _Choices) -> None:
+def _check_choices(writer: ModuleType, record: ReleaseRecord, choices: _Choices) -> None:
     """Refuse what the format cannot hold."""
     if choices.size is not None and not is_raster(writer):
         raise ParameterError(
@@ -143,16 +143,16 @@ def _check_choices(writer: ModuleType, model: CountModel, choices: _Choices) -> 
             f"crs must be left out if output is a raster, got {choices.crs!r}; a raster is in the "
             "CRS of the release, since counts cannot be resampled"
         )
-    _check_crs(getattr(writer, "FIXED_CRS", None), writer, model, choices.crs)
+    _check_crs(getattr(writer, "FIXED_CRS", None), writer, record, choices.crs)
 
 
-def _check_crs(fixed: str | None, writer: ModuleType, model: CountModel, crs: Any) -> None:
+def _check_crs(fixed: str | None, writer: ModuleType, record: ReleaseRecord, crs: Any) -> None:
     """Refuse a CRS that the format cannot hold."""
     from psd.space.crs import parse_crs
 
     if fixed is None:
         return
-    only = model.domain.crs if fixed == "release" else fixed
+    only = record.domain.crs if fixed == "release" else fixed
     if not parse_crs(crs).equals(parse_crs(only), ignore_axis_order=True):
         of_release = ", that of the release" if fixed == "release" else ""
         raise ParameterError(
@@ -162,28 +162,30 @@ def _check_crs(fixed: str | None, writer: ModuleType, model: CountModel, crs: An
 
 
 def _cells_of(
-    model: CountModel, choices: _Choices, tags: dict[str, str]
+    record: ReleaseRecord, choices: _Choices, tags: dict[str, str]
 ) -> tuple[geopandas.GeoDataFrame, int]:
     """Table of cells, in its CRS, with its metadata; and how many are left out."""
-    every = cells_table(model, choices.cells, level=choices.level, threshold=choices.threshold)
+    every = cells_table(
+        fit(record), choices.cells, level=choices.level, threshold=choices.threshold
+    )
     cells = treat_unreliable(every, choices.unreliable, choices.threshold)
     dropped = len(every) - len(cells)
     if choices.crs is not None:
         cells = transform_table(cells, choices.crs)
-    counted = "users" if model.record.unit.weight else "records"
+    counted = "users" if record.unit.weight else "records"
     cells.attrs = {
         "content": "cells",
         **tags,
-        "density_unit": f"{counted} per {area_unit(model.domain)}",
+        "density_unit": f"{counted} per {area_unit(record.domain)}",
     }
     return cells, dropped
 
 
-def _raster_of(model: CountModel, choices: _Choices) -> Raster:
+def _raster_of(record: ReleaseRecord, choices: _Choices) -> Raster:
     """Raster of counts, without what is left out."""
     from psd.statistics.raster import density_raster
 
-    raster = density_raster(model, *(choices.size or _SIZE))
+    raster = density_raster(fit(record), *(choices.size or _SIZE))
     if choices.unreliable == "keep":
         return raster
     judged = judge_raster(raster, reliability_limits(choices.threshold))

@@ -9,7 +9,7 @@ import numpy as np
 
 from psd._util.fields import choice
 from psd.errors import ParameterError
-from psd.query.intervals import answer_intervals
+from psd.query.answer_table import answer_intervals
 from psd.query.reliability import (
     Limits,
     Reliability,
@@ -22,7 +22,7 @@ from psd.query.totals import QueryTotals
 
 if TYPE_CHECKING:
     from psd._util.arrays import Floats, Integers
-    from psd.estimation.model import CountModel
+    from psd.estimation.fit import Fit
     from psd.statistics.raster import Raster
 
 __all__ = [
@@ -56,16 +56,14 @@ def check_treatment(treatment: str, threshold: Threshold) -> Limits:
     return reliability_limits(threshold)
 
 
-def judge_nodes(
-    model: CountModel, nodes: Integers, relative: Floats, limits: Limits
-) -> Reliability:
+def judge_nodes(fit: Fit, nodes: Integers, relative: Floats, limits: Limits) -> Reliability:
     """Classify the estimates of nodes as answers to queries of them are, at 95 % confidence."""
     nothing = np.zeros(len(nodes))
     totals = QueryTotals(
-        estimate=model.estimates.count[nodes],
-        signed=model.estimates.signed[nodes],
-        perturbation_variance=model.estimates.variance[nodes],
-        published_variance=model.published_covariance.variance[nodes],
+        estimate=fit.estimates.count[nodes],
+        signed=fit.estimates.signed[nodes],
+        perturbation_variance=fit.estimates.variance[nodes],
+        published_variance=fit.published_covariance.variance[nodes],
         leaf_variance=nothing,
         shift=nothing,
         line_variance=nothing,

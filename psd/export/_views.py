@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     import geopandas
     import xarray
 
-    from psd.estimation.model import CountModel
+    from psd.estimation.fit import Fit
+    from psd.release.record import ReleaseRecord
 
 __all__ = ["explore_release", "html_of", "to_xarray"]
 
@@ -47,17 +48,17 @@ _SHOWN = (
 _NO_CLASS = "#e9edf2"
 
 
-def html_of(model: CountModel, *, picture: bool = True) -> str:
+def html_of(fit: Fit, *, picture: bool = True) -> str:
     """Small picture and the guarantee, for notebooks; without matplotlib the words alone."""
-    about = model.record.about
+    about = fit.record.about
     facts = {
         **({} if about is None or about.title is None else {"title": about.title}),
-        "guarantee": model.record.guarantee_text,
-        "method": f"{model.record.method}, {len(model.tree):,} cells",
-        "counts": model.record.counted_text,
-        "estimated total": f"{model.total:,.0f}",
-        "bounds": " ".join(f"{side:.10g}" for side in model.domain.bounds)
-        + f" ({CRS.from_user_input(model.domain.crs).name})",
+        "guarantee": fit.record.guarantee_text,
+        "method": f"{fit.record.method}, {len(fit.tree):,} cells",
+        "counts": fit.record.counted_text,
+        "estimated total": f"{fit.total:,.0f}",
+        "bounds": " ".join(f"{side:.10g}" for side in fit.domain.bounds)
+        + f" ({CRS.from_user_input(fit.domain.crs).name})",
     }
     rows = "".join(
         f'<tr><th style="text-align:left">{escape(name)}</th>'
@@ -66,18 +67,18 @@ def html_of(model: CountModel, *, picture: bool = True) -> str:
     )
     return (
         '<div style="display:flex;gap:1em;align-items:center;flex-wrap:wrap">'
-        f"{_picture(model) if picture else ''}<table>{rows}</table></div>"
+        f"{_picture(fit) if picture else ''}<table>{rows}</table></div>"
     )
 
 
-def _picture(model: CountModel) -> str:
+def _picture(fit: Fit) -> str:
     """Density in classes as an image inside the page."""
     try:
         from matplotlib import image
     except ImportError:
         return ""
-    density = density_raster(model, _PICTURE, _PICTURE).density
-    colours, norm = classes_of(model, "density", density).colour_map()
+    density = density_raster(fit, _PICTURE, _PICTURE).density
+    colours, norm = classes_of(fit.record, "density", density).colour_map()
     content = io.BytesIO()
     image.imsave(content, colours(norm(density)), format="png")
     text = base64.b64encode(content.getvalue()).decode("ascii")
@@ -88,7 +89,7 @@ def _picture(model: CountModel) -> str:
 
 
 def explore_release(
-    model: CountModel, cells: geopandas.GeoDataFrame, kind: str, *, tiles: Any
+    record: ReleaseRecord, cells: geopandas.GeoDataFrame, kind: str, *, tiles: Any
 ) -> folium.Map:
     """Interactive map of cells or of areas; see `Release.explore` and `Answers.explore`."""
     choice(*KINDS)("kind", kind)
@@ -103,7 +104,7 @@ def explore_release(
         ) from None
     values, is_named = shown_values(cells, kind), named_rows(cells)
     areas = shapely.area(cells.geometry.to_numpy())
-    classes = classes_of(model, kind, values[is_named], areas[is_named])
+    classes = classes_of(record, kind, values[is_named], areas[is_named])
     number = np.digitize(values, classes.edges[1:-1])
     names = [name for name in _SHOWN if name in cells]
     shown = finite_errors(cells[[*names, cells.geometry.name]])
@@ -125,7 +126,7 @@ def explore_release(
         index=list(classes.edges),
         vmin=classes.edges[0],
         vmax=classes.edges[-1],
-        caption=f"{classes.label}; {model.record.guarantee_text}",
+        caption=f"{classes.label}; {record.guarantee_text}",
     ).add_to(drawn)
     return drawn
 
@@ -136,9 +137,7 @@ def _style(feature: dict[str, Any]) -> dict[str, Any]:
     return {"fillColor": colour, "color": colour, "weight": 0.2, "fillOpacity": 0.75}
 
 
-def to_xarray(
-    model: CountModel, columns: int, rows: int, *, metadata: Mapping[str, str]
-) -> xarray.Dataset:
+def to_xarray(fit: Fit, columns: int, rows: int, *, metadata: Mapping[str, str]) -> xarray.Dataset:
     """Raster as a dataset; see `Release.to_xarray`."""
     try:
         import xarray
@@ -147,11 +146,11 @@ def to_xarray(
             f"a dataset needs xarray; {install_text('xarray')}",
             extra="xarray",
         ) from None
-    raster = density_raster(model, columns, rows)
+    raster = density_raster(fit, columns, rows)
     west, south, east, north = raster.bounds
     x = west + (np.arange(columns) + 0.5) * (east - west) / columns
     y = north - (np.arange(rows) + 0.5) * (north - south) / rows
-    counted = "users" if model.record.unit.weight else "records"
+    counted = "users" if fit.record.unit.weight else "records"
     units = {
         "count": counted,
         "density": f"{counted} per {raster.unit}",
@@ -168,7 +167,7 @@ def to_xarray(
         coords={
             "x": x,
             "y": y,
-            "spatial_ref": ((), 0, CRS.from_user_input(model.domain.crs).to_cf()),
+            "spatial_ref": ((), 0, CRS.from_user_input(fit.domain.crs).to_cf()),
         },
         attrs=dict(metadata),
     )

@@ -62,8 +62,8 @@ def warn_of_empty_corners(domain: Domain, density: str) -> None:
     if density != "covariate" and beyond_the_world(domain.bounds, domain.crs):
         _warn(
             f"bounds reach beyond the world of {domain.crs[:80]}, where nobody is: with "
-            f'density="{density}", cells at its rim are taken to be filled evenly, so answers there '
-            "are too low. Leave density out"
+            f'density="{density}", cells at its rim are taken to be filled evenly, so answers '
+            "there are too low. Leave density out"
         )
 
 

@@ -154,7 +154,7 @@ def draw_series(
         if on_slice is not None:
             on_slice(len(releases), len(slices))
     # Not `Release.of`, which adds the epsilons: a record is in the tally of one slice only.
-    records = tuple(release.model.record for release in releases)
+    records = tuple(release.index.record for release in releases)
     return Release(SeriesRecord(slices=slices, releases=records, scope=scope))
 
 

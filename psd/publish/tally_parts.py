@@ -326,7 +326,7 @@ def _spent_before_counting(built: Release) -> int:
 def _regions_of(built: Release) -> RegionHierarchy | None:
     """Regions of a build; records in none of them were dropped."""
     first = built.releases[0]
-    return regions_of(first.model.record)
+    return regions_of(first.index.record)
 
 
 def _boundary_digest(built: Release) -> str | None:

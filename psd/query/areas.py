@@ -25,8 +25,7 @@ from psd.query.answer_table import COLUMNS, answer_columns, check_levels
 from psd.query.boxes import are_boxes_outside, checked_totals, parse_boxes
 from psd.query.region_nodes import NamedQueries, find_named_regions, union_traversal
 from psd.query.reliability import Threshold
-from psd.query.slice_sums import sum_over_slices
-from psd.query.totals import QueryTotals, query_totals
+from psd.query.totals import QueryTotals, query_totals, sum_over_slices
 from psd.space.region_checks import to_release_crs
 from psd.space.region_tree import RegionTree
 from psd.space.regions import check_box_crs, is_region, regions_table
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     import geopandas
     import pandas
 
-    from psd.estimation.model import CountModel
+    from psd.estimation.fit import Fit
     from psd.query.index import QueryIndex
     from psd.query.region_overlaps import Regions
     from psd.space.box_tree import Tree
@@ -71,7 +70,7 @@ class Areas(Protocol):
     def totals(self, index: QueryIndex) -> QueryTotals:
         """Totals over the cells of each area; an area that cannot be answered is refused."""
 
-    def overlaps(self, model: CountModel) -> Regions:
+    def overlaps(self, fit: Fit) -> Regions:
         """What areas have in common, for their covariance."""
 
     def shapes(self, domain: Domain) -> NDArray[np.object_]:
@@ -126,11 +125,11 @@ class BoxAreas:
         ids = [self.ids[number] for number in np.flatnonzero(asked)]
         return self.outside.with_zeros(checked_totals(index, self.boxes[asked], ids), asked)
 
-    def overlaps(self, model: CountModel) -> Regions:
+    def overlaps(self, fit: Fit) -> Regions:
         """What boxes have in common; see `Areas`."""
         from psd.query.region_overlaps import Boxes
 
-        return Boxes(model=model, sides=model.domain.to_lattice(self.boxes))
+        return Boxes(fit=fit, sides=fit.domain.to_lattice(self.boxes))
 
     def shapes(self, domain: Domain) -> NDArray[np.object_]:
         """Boxes as polygons; see `Areas`."""
@@ -179,14 +178,14 @@ class PolygonAreas:
 
         asked = self.outside.asked(len(self))
         names = self.names and [self.names[number] for number in np.flatnonzero(asked)]
-        totals = polygon_totals(index.model, self.polygons[asked], names)
+        totals = polygon_totals(index.fit, self.polygons[asked], names)
         return self.outside.with_zeros(totals, asked)
 
-    def overlaps(self, model: CountModel) -> Regions:
+    def overlaps(self, fit: Fit) -> Regions:
         """What polygons have in common; see `Areas`."""
         from psd.query.region_overlaps import Polygons
 
-        return Polygons(model=model, shapes=self.polygons)
+        return Polygons(fit=fit, shapes=self.polygons)
 
     def shapes(self, domain: Domain) -> NDArray[np.object_]:
         """Polygons; see `Areas`."""
@@ -226,12 +225,12 @@ class NamedAreas:
 
     def totals(self, index: QueryIndex) -> QueryTotals:
         """Totals; see `Areas`."""
-        tree = index.model.tree  # of a series, that of each slice
+        tree = index.record.tree  # of a series, that of each slice
         if not isinstance(tree, RegionTree):
             raise ParameterError(_NO_REGIONS)
-        return query_totals(index.model, union_traversal(tree, self.queries))
+        return query_totals(index.fit, union_traversal(tree, self.queries))
 
-    def overlaps(self, model: CountModel) -> Regions:
+    def overlaps(self, fit: Fit) -> Regions:
         """What unions have in common; see `Areas`."""
         from psd.query.named_overlaps import NamedUnions
 
@@ -280,7 +279,7 @@ def answer_areas(
     """
     check_levels(confidence, threshold)
     totals = sum_over_slices([areas.totals(index) for index in slices])
-    return answer_columns(totals, slices[0].model, confidence=confidence, threshold=threshold)
+    return answer_columns(totals, slices[0].record, confidence=confidence, threshold=threshold)
 
 
 def beside_shapes(table: Any, areas: Areas, domain: Domain) -> geopandas.GeoDataFrame:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.errors import ParameterError
-from psd.estimation.local_fit import local_fit
 from psd.query.constants import COMPILED_FROM
 from psd.query.region_cells import region_box_fraction
 from psd.query.totals import QueryTotals, concatenate, query_totals
@@ -20,7 +19,7 @@ from psd.space.region_tree import RegionTree
 from psd.space.shape_transforms import half_turn
 
 if TYPE_CHECKING:
-    from psd.estimation.model import CountModel
+    from psd.estimation.fit import Fit
     from psd.query.index import QueryIndex
     from psd.space.domain import Domain
 
@@ -57,7 +56,9 @@ def parse_boxes(regions: Any) -> tuple[NDArray[np.float64], list[Any]]:
                 f"boxes must have the columns {', '.join(SIDES)}; {missing[0]} is missing"
             )
         boxes = _as_numbers(regions[list(SIDES)].to_numpy())
-        return boxes, (list(regions["id"]) if "id" in regions.columns else _default_ids(len(boxes)))
+        if "id" in regions.columns:
+            return boxes, list(regions["id"])
+        return boxes, list(range(1, len(boxes) + 1))
     boxes = np.atleast_2d(_as_numbers(regions))
     if boxes.size == 0:
         boxes = boxes.reshape(0, 4)
@@ -65,12 +66,7 @@ def parse_boxes(regions: Any) -> tuple[NDArray[np.float64], list[Any]]:
         raise ParameterError(
             f"boxes must have four sides, west south east north, got shape {boxes.shape}"
         )
-    return boxes, _default_ids(len(boxes))
-
-
-def _default_ids(size: int) -> list[int]:
-    """Ids 1, 2, ... of boxes without ids."""
-    return list(range(1, size + 1))
+    return boxes, list(range(1, len(boxes) + 1))
 
 
 def _as_numbers(values: Any) -> NDArray[np.float64]:
@@ -126,19 +122,19 @@ def _check_boxes(domain: Domain, boxes: NDArray[np.float64], ids: list[Any]) -> 
             raise ParameterError(f"box {ids[first]} ({sides}) {fault}")
 
 
-def box_fraction(model: CountModel, boxes: NDArray[np.float64]) -> Fraction:
-    """Measure covered fractions of cells by boxes; of leaves, by the density of the model.
+def box_fraction(fit: Fit, boxes: NDArray[np.float64]) -> Fraction:
+    """Measure covered fractions of cells by boxes; of leaves, by the density of the fit.
 
     Parameters
     ----------
-    model : CountModel
-        Model of the cells.
+    fit : Fit
+        Fit of the cells.
     boxes : ndarray, shape (m, 4), float64
         Queries, clipped to the lattice.
     """
-    if isinstance(model.tree, RegionTree):
-        return region_box_fraction(model.tree, boxes)
-    nodes, leaf, density = model.tree.boxes, model.tree.is_leaf, model.density
+    if isinstance(fit.tree, RegionTree):
+        return region_box_fraction(fit.tree, boxes)
+    nodes, leaf, density = fit.tree.boxes, fit.tree.is_leaf, fit.density
 
     def fraction(
         query: NDArray[np.int64], node: NDArray[np.int64]
@@ -146,21 +142,17 @@ def box_fraction(model: CountModel, boxes: NDArray[np.float64]) -> Fraction:
         share, area = np.empty(len(query)), np.empty(len(query))
         for start in range(0, len(query), _PAIRS_PER_CHUNK):
             chunk = slice(start, start + _PAIRS_PER_CHUNK)
-            share[chunk], area[chunk] = fraction_of_chunk(query[chunk], node[chunk])
-        return share, area
-
-    def fraction_of_chunk(
-        query: NDArray[np.int64], node: NDArray[np.int64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        cell, box = nodes[node], boxes[query]
-        size = cell[:, 2:] - cell[:, :2]
-        low = np.maximum(box[:, :2] - cell[:, :2], 0.0) / size
-        high = np.maximum(np.minimum(box[:, 2:] - cell[:, :2], size) / size, low)
-        area: NDArray[np.float64] = (high - low).prod(axis=1)
-        if density is None:
-            return area, area
-        cut, share = np.flatnonzero((area > 0) & (area < 1) & leaf[node]), area.copy()
-        share[cut] = density.part(model.tree, node[cut], low[cut], high[cut])
+            of_chunk = node[chunk]
+            cell, box = nodes[of_chunk], boxes[query[chunk]]
+            size = cell[:, 2:] - cell[:, :2]
+            low = np.maximum(box[:, :2] - cell[:, :2], 0.0) / size
+            high = np.maximum(np.minimum(box[:, 2:] - cell[:, :2], size) / size, low)
+            part: NDArray[np.float64] = (high - low).prod(axis=1)
+            share[chunk] = area[chunk] = part
+            if density is not None:
+                cut = np.flatnonzero((part > 0) & (part < 1) & leaf[of_chunk])
+                inside = density.part(fit.tree, of_chunk[cut], low[cut], high[cut])
+                share[start + cut] = inside
         return share, area
 
     return fraction
@@ -174,16 +166,26 @@ def checked_totals(index: QueryIndex, boxes: NDArray[np.float64], ids: list[Any]
     ParameterError
         If a box has no area or lies outside the domain; its id is named.
     """
-    domain = index.model.domain
+    domain = index.record.domain
     _check_boxes(domain, boxes, ids)
-    return _totals_of_boxes(index, domain.to_lattice(boxes))
+    lattice = domain.to_lattice(boxes)
+    engine = _compiled_engine(index, len(lattice))
+    if engine is not None:
+        totals: QueryTotals = engine.walk_query_totals(
+            index.flat_tree, index.fit.estimates.count, lattice
+        )
+        return totals
+    fit = index.fit_near(lattice)
+    return concatenate(
+        [query_totals(fit, traversal, batch) for batch, traversal in _traversals(fit, lattice)]
+    )
 
 
 def box_estimates(index: QueryIndex, regions: Any) -> NDArray[np.float64]:
     """Estimate the counts of boxes, without errors; see `Release.estimate`."""
     boxes, ids = parse_boxes(regions)
-    _check_boxes(index.model.domain, boxes, ids)
-    return np.maximum(box_totals(index, index.model.estimates.count, boxes), 0.0)
+    _check_boxes(index.record.domain, boxes, ids)
+    return np.maximum(box_totals(index, index.fit.estimates.count, boxes), 0.0)
 
 
 def box_totals(
@@ -205,38 +207,22 @@ def box_totals(
     ndarray, shape (n,), float64
         Answers of the cells for these values; to rounding of the largest value.
     """
-    lattice = index.model.domain.to_lattice(boxes)
+    lattice = index.record.domain.to_lattice(boxes)
     if index.mesh is not None:
-        is_estimate = values is index.model.estimates.count
+        is_estimate = values is index.fit.estimates.count
         table = index.summed_area if is_estimate else index.mesh.table(values)
         return index.mesh.totals(table, lattice)
     engine = _compiled_engine(index, len(boxes))
     if engine is not None:
         totals: NDArray[np.float64] = engine.walk_value_totals(index.flat_tree, values, lattice)
         return totals
-    parts = [
-        weighted_total(traversal, values) for _, traversal in _traversals(index.model, lattice)
-    ]
+    parts = [weighted_total(traversal, values) for _, traversal in _traversals(index.fit, lattice)]
     return np.concatenate([np.empty(0), *parts])
-
-
-def _totals_of_boxes(index: QueryIndex, lattice: NDArray[np.float64]) -> QueryTotals:
-    """Query totals of boxes in lattice units."""
-    engine = _compiled_engine(index, len(lattice))
-    if engine is not None:
-        totals: QueryTotals = engine.walk_query_totals(
-            index.flat_tree, index.model.estimates.count, lattice
-        )
-        return totals
-    model = local_fit(index.model, lattice) if index.once else index.model
-    return concatenate(
-        [query_totals(model, traversal, batch) for batch, traversal in _traversals(model, lattice)]
-    )
 
 
 def _compiled_engine(index: QueryIndex, queries: int) -> ModuleType | None:
     """Module of the compiled walk for many boxes; None without numba, and with regions."""
-    if queries < COMPILED_FROM or isinstance(index.model.tree, RegionTree):
+    if queries < COMPILED_FROM or isinstance(index.record.tree, RegionTree):
         return None
     try:
         from psd.query import compiled_walk as compiled
@@ -245,20 +231,16 @@ def _compiled_engine(index: QueryIndex, queries: int) -> ModuleType | None:
     return compiled
 
 
-def _split_batches(lattice: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-    """Split boxes into batches that numpy traverses together."""
-    return np.split(lattice, range(_BOXES_PER_BATCH, len(lattice), _BOXES_PER_BATCH))
-
-
 def _traversals(
-    model: CountModel, lattice: NDArray[np.float64]
+    fit: Fit, lattice: NDArray[np.float64]
 ) -> Iterator[tuple[NDArray[np.float64], Traversal]]:
     """Traverse the tree for boxes in lattice units, for as many together as there is room for."""
-    batches = _split_batches(lattice)[::-1]
+    edges = range(_BOXES_PER_BATCH, len(lattice), _BOXES_PER_BATCH)
+    batches = np.split(lattice, edges)[::-1]
     while batches:
         batch = batches.pop()
-        fraction = box_fraction(model, batch)
-        traversal = traverse_within(model.tree, len(batch), fraction, _PAIRS_PER_BATCH)
+        fraction = box_fraction(fit, batch)
+        traversal = traverse_within(fit.tree, len(batch), fraction, _PAIRS_PER_BATCH)
         if traversal is None:
             half = len(batch) // 2
             batches += [batch[half:], batch[:half]]

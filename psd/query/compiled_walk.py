@@ -100,6 +100,8 @@ def walk_query_totals(flat_tree: FlatTree, count: Floats, boxes: Floats) -> Quer
 
 def walk_value_totals(flat_tree: FlatTree, values: Floats, boxes: Floats) -> Floats:
     """Sum of share times value over the cells of boxes, shape (n,); see `walk_query_totals`."""
+    values = values.view()
+    values.flags.writeable = False  # as arrays of a fit are: the walk is compiled for one kind
     total: Floats = _walk_in_batches(flat_tree, flat_tree.descendants, values, None, boxes)[0]
     return total
 

@@ -16,7 +16,7 @@ from psd.query.region_overlaps import Regions, cut_leaves
 from psd.query.traversal import Traversal, TraversalLevel
 
 if TYPE_CHECKING:
-    from psd.estimation.model import CountModel
+    from psd.estimation.fit import Fit
 
 __all__ = ["nonuniformity_covariance", "part_variance", "perturbation_covariance", "records_moved"]
 
@@ -29,13 +29,13 @@ _PAIRS = 1 << 20
 _ROUNDING = 1e-9
 
 
-def perturbation_covariance(model: CountModel, regions: Regions) -> Floats:
+def perturbation_covariance(fit: Fit, regions: Regions) -> Floats:
     """Compute the covariance of the answers by the noise.
 
     Parameters
     ----------
-    model : CountModel
-        Model of the cells.
+    fit : Fit
+        Fit of the cells.
     regions : Regions
         m of them.
 
@@ -43,7 +43,7 @@ def perturbation_covariance(model: CountModel, regions: Regions) -> Floats:
     -------
     ndarray, shape (m, m), float64
         Records squared; exact for signed least-squares answers, see
-        `psd.estimation.published_covariance` for others.
+        `psd.estimation.least_squares.published_covariance` for others.
 
     Notes
     -----
@@ -59,10 +59,10 @@ def perturbation_covariance(model: CountModel, regions: Regions) -> Floats:
        Regularization." IEEE Transactions on Automatic Control 39(3), 1994.
     """
     rows = [
-        _innovation_coefficients(traversal, model.noise_covariance)
+        _innovation_coefficients(traversal, fit.noise_covariance)
         for _, traversal in regions.traversals()
     ]
-    coefficients = sparse.vstack(rows or [sparse.csr_array((0, len(model.tree)))], format="csr")
+    coefficients = sparse.vstack(rows or [sparse.csr_array((0, len(fit.tree)))], format="csr")
     across = coefficients.T.tocsr()
     covariance = np.empty((len(regions), len(regions)))
     for start in range(0, len(regions), _ROWS):
@@ -100,36 +100,36 @@ def _innovation_coefficients(traversal: Traversal, estimates: Estimates) -> spar
     return coefficients
 
 
-def part_variance(model: CountModel, node: Integers, part: Floats) -> Floats:
+def part_variance(fit: Fit, node: Integers, part: Floats) -> Floats:
     """Compute the variance of the points in parts of leaves.
 
     Parameters
     ----------
-    model : CountModel
-        Model of the leaves.
+    fit : Fit
+        Fit of the leaves.
     node : ndarray, shape (n,), int64
         Leaves.
     part : ndarray, shape (2, n), float64
-        Shares of their points and of their area. The model looks at those of the points alone.
+        Shares of their points and of their area. The variance depends on those of the points alone.
 
     Returns
     -------
     ndarray, shape (n,), float64
         Records squared.
     """
-    count, uneven = model.estimates.count[node], model.dispersion
+    count, uneven = fit.estimates.count[node], fit.dispersion
     return nonuniformity_variance(
         count, part[0], part[1], uneven.overdispersion[node], uneven.cluster_size
     )
 
 
-def nonuniformity_covariance(model: CountModel, regions: Regions) -> Floats:
+def nonuniformity_covariance(fit: Fit, regions: Regions) -> Floats:
     """Compute the covariance of the answers by leaves that two regions both cut.
 
     Parameters
     ----------
-    model : CountModel
-        Model of the cells.
+    fit : Fit
+        Fit of the cells.
     regions : Regions
         m of them.
 
@@ -150,15 +150,15 @@ def nonuniformity_covariance(model: CountModel, regions: Regions) -> Floats:
     """
     query, node, part = cut_leaves(regions.traversals())
     covariance = np.zeros((len(regions), len(regions)))
-    np.add.at(np.einsum("ii->i", covariance), query, part_variance(model, node, part))
+    np.add.at(np.einsum("ii->i", covariance), query, part_variance(fit, node, part))
     for first, second in _pairs_in_leaves(node):
         leaf, a, b = node[first], query[first], query[second]
         parts = part[:, first], part[:, second]
         both = np.clip(regions.common_parts(leaf, a, b), 0.0, np.minimum(*parts))
-        shared = _part_covariance(model, leaf, *parts, both)
+        shared = _part_covariance(fit, leaf, *parts, both)
         np.add.at(covariance, (a, b), shared)
         np.add.at(covariance, (b, a), shared)
-    moved = np.bincount(query, records_moved(model, node, part), len(regions))
+    moved = np.bincount(query, records_moved(fit, node, part), len(regions))
     common = float(shift_variance(np.ones(1))[0])
     result = _nearest_covariance(covariance) + common * np.outer(moved, moved)
     divided = divides_records(*part)
@@ -168,15 +168,15 @@ def nonuniformity_covariance(model: CountModel, regions: Regions) -> Floats:
     return result
 
 
-def records_moved(model: CountModel, node: Integers, part: Floats) -> Floats:
+def records_moved(fit: Fit, node: Integers, part: Floats) -> Floats:
     """Count the records that the density adds to parts of leaves, compared with a uniform one.
 
-    Times the relative error of that density, `psd.estimation.model.CountModel.shift_share`.
+    Times the relative error of that density, `psd.estimation.fit.Fit.shift_share`.
 
     Parameters
     ----------
-    model : CountModel
-        Model of the leaves.
+    fit : Fit
+        Fit of the leaves.
     node : ndarray, shape (n,), int64
         Leaves.
     part : ndarray, shape (2, n), float64
@@ -186,21 +186,21 @@ def records_moved(model: CountModel, node: Integers, part: Floats) -> Floats:
     -------
     ndarray, shape (n,), float64
     """
-    if not model.shift_share:
+    if not fit.shift_share:
         return np.zeros(len(node))
-    count = np.maximum(model.estimates.count[node], 0.0)
-    moved: Floats = model.shift_share * count * (part[0] - part[1])
+    count = np.maximum(fit.estimates.count[node], 0.0)
+    moved: Floats = fit.shift_share * count * (part[0] - part[1])
     return moved
 
 
 def _part_covariance(
-    model: CountModel, node: Integers, first: Floats, second: Floats, both: Floats
+    fit: Fit, node: Integers, first: Floats, second: Floats, both: Floats
 ) -> Floats:
     """Covariance of the points in two parts of each leaf, from variances of parts."""
     union = np.minimum(first + second - both, 1.0)
-    together = part_variance(model, node, union) + part_variance(model, node, both)
-    apart = part_variance(model, node, first - both)
-    apart = apart + part_variance(model, node, second - both)
+    together = part_variance(fit, node, union) + part_variance(fit, node, both)
+    apart = part_variance(fit, node, first - both)
+    apart = apart + part_variance(fit, node, second - both)
     covariance: Floats = (together - apart) / 2
     return covariance
 

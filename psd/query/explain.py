@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from psd._util.arrays import Floats, Integers
 from psd.accounting import rho_of
 from psd.errors import ParameterError
-from psd.estimation.model import CountModel
+from psd.estimation.fit import Fit, fit_least_squares, predicts_published
+from psd.estimation.least_squares import published_covariance
 from psd.estimation.nonuniformity import nonuniformity_variance, shift_variance
-from psd.estimation.published_covariance import published_covariance
 from psd.privacy.epsilon import MAX_EPSILON, NANO
 from psd.query.areas import Areas, BoxAreas, PolygonAreas
 from psd.query.boxes import box_fraction
@@ -44,7 +44,7 @@ _TINY = 1e-300
 # Factors of the epsilon that was spent.
 _TIMES = (2, 5, 10)
 
-FractionOf = Callable[[CountModel], Fraction]
+FractionOf = Callable[[Fit], Fraction]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -72,7 +72,7 @@ class Explanation:
     remedies: pandas.DataFrame
 
 
-def explain_areas(model: CountModel, areas: Areas) -> list[Explanation]:
+def explain_areas(fit: Fit, areas: Areas) -> list[Explanation]:
     """One explanation for each area; see `psd.api.answers.Answers.explain`.
 
     Raises
@@ -83,7 +83,7 @@ def explain_areas(model: CountModel, areas: Areas) -> list[Explanation]:
     if isinstance(areas, PolygonAreas):
         return [
             explain_answer(
-                model, partial(polygon_fraction, shapes=shape), sides=outline_sides(model, shape)
+                fit, partial(polygon_fraction, shapes=shape), sides=outline_sides(fit, shape)
             )
             for shape in areas.polygons[:, None]
         ]
@@ -93,14 +93,12 @@ def explain_areas(model: CountModel, areas: Areas) -> list[Explanation]:
             "cell, so all of their error is noise, which a larger epsilon, or a larger "
             "levels_share, would reduce"
         )
-    sides = model.domain.to_lattice(areas.boxes)
-    return [
-        explain_answer(model, partial(box_fraction, boxes=box[None]), box[None]) for box in sides
-    ]
+    sides = fit.domain.to_lattice(areas.boxes)
+    return [explain_answer(fit, partial(box_fraction, boxes=box[None]), box[None]) for box in sides]
 
 
 def explain_answer(
-    model: CountModel,
+    fit: Fit,
     fraction_of: FractionOf,
     box: Floats | None = None,
     sides: Sides | None = None,
@@ -109,8 +107,8 @@ def explain_answer(
 
     Parameters
     ----------
-    model : CountModel
-        Model of the cells.
+    fit : Fit
+        Fit of the cells.
     fraction_of : callable
         Returns, for a release, the fractions of its cells that the query covers.
     box : ndarray, shape (1, 4), float64, optional
@@ -125,47 +123,46 @@ def explain_answer(
     query cuts is quartered and its epsilon goes to the quarters; points are assumed to be as uneven
     in them as in the leaf, and to lie along the same lines. A local release has neither remedy.
     """
-    traversal = traverse(model.tree, 1, fraction_of(model))
-    totals = query_totals(model, traversal, box, sides)
-    noise = float(totals.noise_variance(model.predicts_published)[0])
+    traversal = traverse(fit.tree, 1, fraction_of(fit))
+    totals = query_totals(fit, traversal, box, sides)
+    noise = float(totals.noise_variance(predicts_published(fit.record))[0])
     uneven = float(totals.nonuniformity_variance[0])
-    is_local = model.record.local is not None  # whose variances follow from reports, not epsilon
-    finer = None if is_local else _finer_variances(model, traversal, fraction_of, totals)
+    is_local = fit.record.local is not None  # whose variances follow from reports, not epsilon
+    finer = None if is_local else _finer_variances(fit, traversal, fraction_of, totals)
     changes = {"as it is": (noise, uneven)}
     for times in () if is_local else _TIMES:
-        if model.record.epsilon * times <= MAX_EPSILON * NANO:
+        if fit.record.epsilon * times <= MAX_EPSILON * NANO:
             changes[f"{times} times the epsilon"] = (
-                _noise_variance(model, times, fraction_of),
+                _noise_variance(fit, times, fraction_of),
                 uneven,
             )
     if finer is not None:
         changes["cells half as wide at its edge"] = finer
     return Explanation(
         noise_share=noise / (noise + uneven) if noise + uneven > 0 else 0.0,
-        inside=_inside_cells(model, traversal),
-        cut=_cut_cells(model, traversal),
+        inside=_inside_cells(fit, traversal),
+        cut=_cut_cells(fit, traversal),
         remedies=_remedies_table(changes),
     )
 
 
-def _with_cells(model: CountModel, tree: Tree, epsilon: int) -> CountModel:
-    """Model of other cells; its variances are used and its counts are not.
+def _with_cells(record: ReleaseRecord, tree: Tree, epsilon: int) -> ReleaseRecord:
+    """Record of other cells; its variances are used and its counts are not.
 
     A covariate stays, since cells outside a boundary are empty without being counted.
     """
-    record, spent = model.record, tree.max_path_loss
+    spent = tree.max_path_loss
     loss = {"epsilon": spent} if record.rho is None else {"epsilon": epsilon, "rho": spent}
-    plain = replace(record, tree=tree, **loss, post_processing=PostProcessing())  # type: ignore[arg-type]
-    return CountModel(record=plain)
+    return replace(record, tree=tree, **loss, post_processing=PostProcessing())  # type: ignore[arg-type]
 
 
-def _noise_variance(model: CountModel, times: int, fraction_of: FractionOf) -> float:
+def _noise_variance(fit: Fit, times: int, fraction_of: FractionOf) -> float:
     """Variance of the noise for the same cells with a multiple of the epsilon."""
-    tree, epsilon = model.tree, model.record.epsilon * times
-    scaled = replace(tree, loss=_losses_at(model.record, tree, times))
-    again = traverse(scaled, 1, fraction_of(model))
-    plain = _with_cells(model, scaled, epsilon)
-    return _variance_within(model, plain, model.estimates.count, again)
+    tree, epsilon = fit.tree, fit.record.epsilon * times
+    scaled = replace(tree, loss=_losses_at(fit.record, tree, times))
+    again = traverse(scaled, 1, fraction_of(fit))
+    plain = _with_cells(fit.record, scaled, epsilon)
+    return _variance_within(plain, fit, fit.estimates.count, again)
 
 
 def _losses_at(record: ReleaseRecord, tree: Tree, times: int) -> Integers:
@@ -177,36 +174,34 @@ def _losses_at(record: ReleaseRecord, tree: Tree, times: int) -> Integers:
     return losses
 
 
-def _variance_within(
-    model: CountModel, plain: CountModel, count: Floats, traversal: Traversal
-) -> float:
+def _variance_within(plain: ReleaseRecord, fit: Fit, count: Floats, traversal: Traversal) -> float:
     """Variance of the noise for other cells with the counts that the release publishes."""
-    estimates = replace(plain.estimates, count=count)
-    if model.predicts_published:
+    estimates = replace(fit_least_squares(plain), count=count)
+    if predicts_published(fit.record):
         estimates = published_covariance(plain.tree, estimates)
     return float(perturbation_variance(traversal, estimates)[0])
 
 
 def _finer_variances(
-    model: CountModel, traversal: Traversal, fraction_of: FractionOf, totals: QueryTotals
+    fit: Fit, traversal: Traversal, fraction_of: FractionOf, totals: QueryTotals
 ) -> tuple[float, float] | None:
     """Variances if the cut leaves were quartered; None if all of them are too small."""
-    tree, leaves = model.tree, _cut_leaves(traversal)[0]
+    tree, leaves = fit.tree, _cut_leaves(traversal)[0]
     sides = tree.boxes[leaves, 2:] - tree.boxes[leaves, :2]
     leaves = leaves[(sides >= 2).all(axis=1)]
     if not len(leaves):
         return None
     finer, origin = refine_leaves(tree, leaves)
-    finer = _without_outside(model, finer)
-    plain = _with_cells(model, finer, model.record.epsilon)
-    again = traverse(finer, 1, fraction_of(plain))
+    finer = _without_outside(fit, finer)
+    plain = _with_cells(fit.record, finer, fit.record.epsilon)
+    again = traverse(finer, 1, fraction_of(replace(fit, record=plain)))  # that reads cells alone
     share = _area(finer) / np.maximum(_area(tree)[origin], _TINY)
-    count = model.estimates.count[origin] * share
-    noise = _variance_within(model, plain, count, again)
+    count = fit.estimates.count[origin] * share
+    noise = _variance_within(plain, fit, count, again)
     node, fraction, area = _cut_leaves(again)
     overdispersion, cluster_size = (
-        model.dispersion.overdispersion[origin[node]],
-        model.dispersion.cluster_size,
+        fit.dispersion.overdispersion[origin[node]],
+        fit.dispersion.cluster_size,
     )
     uneven = nonuniformity_variance(count[node], fraction, area, overdispersion, cluster_size).sum()
     shift = shift_variance(totals.shift)[0]
@@ -219,9 +214,9 @@ def _area(tree: Tree) -> Floats:
     return area.astype(np.float64)
 
 
-def _without_outside(model: CountModel, tree: Tree) -> Tree:
+def _without_outside(fit: Fit, tree: Tree) -> Tree:
     """The same cells, with no epsilon on those outside the boundary, or outside their region."""
-    record = model.record
+    record = fit.record
     if isinstance(tree, RegionTree):
         tree = replace(tree, loss=np.where(tree.clipped_area > 0, tree.loss, 0))
     if not record.boundary or record.covariate is None:
@@ -293,31 +288,31 @@ def _cut_leaves(traversal: Traversal) -> tuple[Integers, Floats, Floats]:
     return node, fraction, area
 
 
-def _inside_cells(model: CountModel, traversal: Traversal) -> pandas.DataFrame:
+def _inside_cells(fit: Fit, traversal: Traversal) -> pandas.DataFrame:
     """Cells inside the query, by level."""
     import pandas as pd
 
     node = np.concatenate([level.node[level.area == 1] for level in traversal.levels])
-    table = pd.DataFrame({"level": model.tree.level[node], "estimate": model.estimates.count[node]})
+    table = pd.DataFrame({"level": fit.tree.level[node], "estimate": fit.estimates.count[node]})
     by_level = table.groupby("level")["estimate"].agg(cells="size", estimate="sum")
     return by_level.reset_index()
 
 
-def _cut_cells(model: CountModel, traversal: Traversal) -> pandas.DataFrame:
+def _cut_cells(fit: Fit, traversal: Traversal) -> pandas.DataFrame:
     """Leaves that are cut, largest variance first."""
     import pandas as pd
 
     node, fraction, area = _cut_leaves(traversal)
-    count = model.estimates.count[node]
+    count = fit.estimates.count[node]
     overdispersion, cluster_size = (
-        model.dispersion.overdispersion[node],
-        model.dispersion.cluster_size,
+        fit.dispersion.overdispersion[node],
+        fit.dispersion.cluster_size,
     )
     variance = nonuniformity_variance(count, fraction, area, overdispersion, cluster_size)
-    sides = model.domain.from_lattice(model.tree.boxes[node])
+    sides = fit.domain.from_lattice(fit.tree.boxes[node])
     table = pd.DataFrame(sides, columns=["west", "south", "east", "north"])
     table = table.assign(
-        level=model.tree.level[node],
+        level=fit.tree.level[node],
         covered=area,
         estimate=count,
         nonuniformity_error=np.sqrt(variance),

@@ -15,8 +15,8 @@ from psd.estimation.nonuniformity import cell_ceiling
 from psd.space.box_tree import MAX_CHILDREN, Tree
 
 if TYPE_CHECKING:
+    from psd.estimation.fit import Fit
     from psd.estimation.least_squares import Estimates
-    from psd.estimation.model import CountModel
 
 __all__ = [
     "COVARIATE",
@@ -94,7 +94,7 @@ class FlatTree:
     levels : int
         Of the tree.
     inside : LeafDensity
-        Density of the model.
+        Density of the fit.
     errors : Errors
         Of the estimates.
     """
@@ -107,8 +107,8 @@ class FlatTree:
     errors: Errors
 
 
-def flatten_tree(model: CountModel) -> FlatTree:
-    """Flatten a model for the compiled walk; the arrays of the tree are not copied.
+def flatten_tree(fit: Fit) -> FlatTree:
+    """Flatten a fit for the compiled walk; the arrays of the tree are not copied.
 
     Notes
     -----
@@ -116,31 +116,32 @@ def flatten_tree(model: CountModel) -> FlatTree:
     the slope 0 and its own variance, and the recursion of `psd.query.traversal` ends without a
     special case.
     """
-    tree, estimates = model.tree, model.estimates
+    tree, estimates = fit.tree, fit.estimates
     children = ChildRanges(tree.first_child, tree.first_child + tree.children)
     slope, variance = _recursion_arrays(estimates)
-    other_slope, other_variance = _recursion_arrays(model.published_covariance)
+    other_slope, other_variance = _recursion_arrays(fit.published_covariance)
     none = np.zeros((2, 0))
+    none.flags.writeable = False  # as arrays of a fit are: the walk is compiled for one kind
     return FlatTree(
         boxes=np.ascontiguousarray(tree.boxes),
         children=children,
         descendants=_descendants(tree, children),
         levels=len(tree.levels),
-        inside=_leaf_density(model),
+        inside=_leaf_density(fit),
         errors=Errors(
             slope=slope,
             variance=variance,
-            other=model.published_covariance is not estimates,
+            other=fit.published_covariance is not estimates,
             other_slope=other_slope,
             other_variance=other_variance,
             signed=estimates.signed,
-            overdispersion=model.dispersion.overdispersion,
-            cluster_size=model.dispersion.cluster_size,
-            shift_share=model.shift_share,
+            overdispersion=fit.dispersion.overdispersion,
+            cluster_size=fit.dispersion.cluster_size,
+            shift_share=fit.shift_share,
             ceiling=cell_ceiling(estimates.count, estimates.variance),
-            aligned=model.line_deviation is not None,
-            lines=none if model.line_deviation is None else model.line_deviation,
-            columns=_column_records(model),
+            aligned=fit.line_deviation is not None,
+            lines=none if fit.line_deviation is None else fit.line_deviation,
+            columns=_column_records(fit),
         ),
     )
 
@@ -153,11 +154,13 @@ def _recursion_arrays(estimates: Estimates) -> tuple[Floats, Floats]:
     return slope, variance
 
 
-def _column_records(model: CountModel) -> Floats:
+def _column_records(fit: Fit) -> Floats:
     """Records in one column and row of each node, where lines cut them."""
-    if model.column_records is not None:
-        return np.ascontiguousarray(model.column_records)
-    return np.zeros((2, 0 if model.line_deviation is None else len(model.tree)))
+    if fit.column_records is not None:
+        return np.ascontiguousarray(fit.column_records)
+    columns = np.zeros((2, 0 if fit.line_deviation is None else len(fit.tree)))
+    columns.flags.writeable = False
+    return columns
 
 
 def _descendants(tree: Tree, children: ChildRanges) -> ChildRanges:
@@ -171,16 +174,16 @@ def _descendants(tree: Tree, children: ChildRanges) -> ChildRanges:
     return ChildRanges(np.where(skip, first, start), np.where(skip, last, stop))
 
 
-def _leaf_density(model: CountModel) -> LeafDensity:
+def _leaf_density(fit: Fit) -> LeafDensity:
     """Density of a release, for the compiled walk."""
-    density, none = model.density, np.zeros(0, np.int64)
+    density, none = fit.density, np.zeros(0, np.int64)
     kind, rank, share, mass = EVEN, none, np.zeros((0, PARTS, PARTS)), np.zeros(0)
     surface, cells = np.zeros((0, 0), np.int64), np.ones(2)
     if isinstance(density, SmoothDensity):
         kind, rank, share = SMOOTH, density.rank, density.share
     elif isinstance(density, CovariateDensity):
         covariate = density.covariate
-        kind, mass, surface = COVARIATE, covariate.mass(model.tree.boxes), covariate.surface
+        kind, mass, surface = COVARIATE, covariate.mass(fit.tree.boxes), covariate.surface
         cells = np.array([covariate.columns, covariate.rows], float)
-    lattice = np.array(model.domain.lattice, float)
+    lattice = np.array(fit.domain.lattice, float)
     return LeafDensity(kind, rank, share, mass, surface, cells, lattice)

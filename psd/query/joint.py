@@ -168,12 +168,12 @@ def answer_jointly(
     """
     check_levels(confidence, threshold)
     check_size(len(areas))
-    model, totals, regions = index.model, areas.totals(index), areas.overlaps(index.model)
-    noise = perturbation_covariance(model, regions)
-    spread = nonuniformity_covariance(model, regions)
+    fit, totals, regions = index.fit, areas.totals(index), areas.overlaps(index.fit)
+    noise = perturbation_covariance(fit, regions)
+    spread = nonuniformity_covariance(fit, regions)
     level = simultaneous_level(correlation(noise + spread), confidence)
     columns, together = (
-        answer_columns(totals, model, confidence=each, threshold=threshold)
+        answer_columns(totals, fit.record, confidence=each, threshold=threshold)
         for each in (confidence, level)
     )
     joint = {"joint_lower": together["lower"], "joint_upper": together["upper"]}

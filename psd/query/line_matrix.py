@@ -11,20 +11,18 @@ from psd._util.arrays import Floats, Integers
 from psd.query.lines import side_deviations
 
 if TYPE_CHECKING:
-    from psd.estimation.model import CountModel
+    from psd.estimation.fit import Fit
 
 __all__ = ["line_matrix"]
 
 
-def line_matrix(
-    model: CountModel, box: Integers, node: Integers, boxes: Floats
-) -> sparse.csr_array | None:
+def line_matrix(fit: Fit, box: Integers, node: Integers, boxes: Floats) -> sparse.csr_array | None:
     """Deviations of boxes along lines, for errors that different boxes have in common.
 
     Parameters
     ----------
-    model : CountModel
-        Model of the cells.
+    fit : Fit
+        Fit of the cells.
     box, node : ndarray, shape (n,), int64
         Pairs of a box and a leaf that it cuts.
     boxes : ndarray, shape (m, 4), float64
@@ -37,10 +35,10 @@ def line_matrix(
         missing on one side of it and too many on the other. Different lines err independently.
         None where no records lie along lines.
     """
-    if model.line_deviation is None:
+    if fit.line_deviation is None:
         return None
-    cells = model.tree.boxes[node].astype(np.float64)
-    sides = side_deviations(model, node, cells, boxes[box])
+    cells = fit.tree.boxes[node].astype(np.float64)
+    sides = side_deviations(fit, node, cells, boxes[box])
     rows, columns, values, first = [], [], [], 0
     for axis in (0, 1):
         position = np.concatenate([boxes[box, axis], boxes[box, axis + 2]])

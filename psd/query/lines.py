@@ -16,7 +16,7 @@ from psd.query.constants import SHARE_ROUNDING
 from psd.query.traversal import Traversal
 
 if TYPE_CHECKING:
-    from psd.estimation.model import CountModel
+    from psd.estimation.fit import Fit
 
 __all__ = ["cut_deviation", "cut_pairs", "divides_records", "line_variance", "side_deviations"]
 
@@ -24,15 +24,13 @@ __all__ = ["cut_deviation", "cut_pairs", "divides_records", "line_variance", "si
 _PAIRS_PER_BATCH = 2**18
 
 
-def cut_deviation(
-    model: CountModel, axis: int, node: Integers, share: Floats, width: Floats
-) -> Floats:
+def cut_deviation(fit: Fit, axis: int, node: Integers, share: Floats, width: Floats) -> Floats:
     """Deviation of the records beside a line that cuts leaves from side to side.
 
     Parameters
     ----------
-    model : CountModel
-        Model of the cells; its `line_deviation` is not None.
+    fit : Fit
+        Fit of the cells; its `line_deviation` is not None.
     axis : int
         0 for lines of constant x, 1 for lines of constant y.
     node : ndarray, shape (n,), int64
@@ -53,10 +51,10 @@ def cut_deviation(
     column leaves none or all of them on one side, in place of the part p. It is wrong by the
     smaller of p and 1 - p.
     """
-    deviation: NDArray[np.float64] | None = model.line_deviation
+    deviation: NDArray[np.float64] | None = fit.line_deviation
     assert deviation is not None
     result: Floats = deviation[axis, node] * np.sqrt(share * (1 - share))
-    columns = model.column_records
+    columns = fit.column_records
     if columns is None:
         return result
     offset = share * width % 1.0
@@ -64,13 +62,13 @@ def cut_deviation(
     return np.hypot(result, wrong)
 
 
-def side_deviations(model: CountModel, node: Integers, cells: Floats, boxes: Floats) -> Floats:
+def side_deviations(fit: Fit, node: Integers, cells: Floats, boxes: Floats) -> Floats:
     """Deviation of the records in the part of each leaf that a box covers, for each side.
 
     Parameters
     ----------
-    model : CountModel
-        Model of the cells; its `line_deviation` is not None.
+    fit : Fit
+        Fit of the cells; its `line_deviation` is not None.
     node : ndarray, shape (n,), int64
         Leaves.
     cells, boxes : ndarray, shape (n, 4), float64
@@ -89,7 +87,7 @@ def side_deviations(model: CountModel, node: Integers, cells: Floats, boxes: Flo
         axis = side % 2
         share, other = cut[:, axis], 1 - axis
         along = high[:, other] - low[:, other]
-        result[:, side] = cut_deviation(model, axis, node, share, size[:, axis]) * along
+        result[:, side] = cut_deviation(fit, axis, node, share, size[:, axis]) * along
     return result
 
 
@@ -115,13 +113,13 @@ def cut_pairs(traversal: Traversal) -> tuple[Integers, Integers]:
     return np.concatenate(query), np.concatenate(node)
 
 
-def line_variance(model: CountModel, traversal: Traversal, boxes: Floats) -> Floats:
+def line_variance(fit: Fit, traversal: Traversal, boxes: Floats) -> Floats:
     """Variance of the answers to boxes by records along their sides.
 
     Parameters
     ----------
-    model : CountModel
-        Model of the cells.
+    fit : Fit
+        Fit of the cells.
     traversal : Traversal
         Of the boxes.
     boxes : ndarray, shape (queries, 4), float64
@@ -133,14 +131,14 @@ def line_variance(model: CountModel, traversal: Traversal, boxes: Floats) -> Flo
         Records squared.
     """
     total = np.zeros((4, traversal.queries))
-    cells = model.tree.boxes
-    if model.line_deviation is None:
+    cells = fit.tree.boxes
+    if fit.line_deviation is None:
         return np.zeros(traversal.queries)
     queries, nodes = cut_pairs(traversal)
     for start in range(0, len(nodes), _PAIRS_PER_BATCH):
         batch = slice(start, start + _PAIRS_PER_BATCH)
         node, query = nodes[batch], queries[batch]
-        sides = side_deviations(model, node, cells[node].astype(np.float64), boxes[query])
+        sides = side_deviations(fit, node, cells[node].astype(np.float64), boxes[query])
         for side in range(4):
             total[side] += sum_by(query, sides[:, side], traversal.queries)
     variance: Floats = (total**2).sum(axis=0)

@@ -21,7 +21,7 @@ from psd.query.lines import cut_deviation
 from psd.space.domain import Domain
 
 if TYPE_CHECKING:
-    from psd.estimation.model import CountModel
+    from psd.estimation.fit import Fit
 
 __all__ = ["Sides", "find_sides", "side_matrix", "side_variance"]
 
@@ -160,14 +160,14 @@ def _run_means(run: Integers, values: Floats, weight: Floats) -> Floats:
 
 
 def side_matrix(
-    model: CountModel, region: Integers, node: Integers, sides: Sides, regions: int
+    fit: Fit, region: Integers, node: Integers, sides: Sides, regions: int
 ) -> sparse.csr_array | None:
     """Deviations of regions along lines; see `psd.query.line_matrix.line_matrix`.
 
     Parameters
     ----------
-    model : CountModel
-        Model of the cells.
+    fit : Fit
+        Fit of the cells.
     region, node : ndarray, shape (n,), int64
         Pairs of a region and a leaf that it cuts.
     sides : Sides
@@ -180,10 +180,10 @@ def side_matrix(
     csr_array, shape (m, lines), float64, or None
         Z, such that Z Z' is the covariance. None where no records lie along lines.
     """
-    if model.line_deviation is None:
+    if fit.line_deviation is None:
         return None
-    cells = model.tree.boxes[node].astype(np.float64)
-    pair, side = _meetings(region, cells, sides, model.domain.lattice[0])
+    cells = fit.tree.boxes[node].astype(np.float64)
+    pair, side = _meetings(region, cells, sides, fit.domain.lattice[0])
     parts = _parts_inside(sides.ends[side], cells[pair])
     rows, columns, values = [], [], []
     for axis in (0, 1):
@@ -191,7 +191,7 @@ def side_matrix(
         along = np.abs(parts[:, 2 + other] - parts[:, other])
         # A side that slants cuts columns at all places, wrong in either direction.
         width = np.where(sides.straight[axis, side], cells[pair, 2 + axis] - cells[pair, axis], 0.0)
-        error = cut_deviation(model, axis, node[pair], share, width) * along
+        error = cut_deviation(fit, axis, node[pair], share, width) * along
         rows.append(sides.region[side])
         columns.append(sides.line[axis, side])
         values.append(sides.weight[axis, side] * error)
@@ -199,11 +199,9 @@ def side_matrix(
     return sparse.csr_array(entries, shape=(regions, int(sides.line.max(initial=-1)) + 1))
 
 
-def side_variance(
-    model: CountModel, region: Integers, node: Integers, sides: Sides, regions: int
-) -> Floats:
+def side_variance(fit: Fit, region: Integers, node: Integers, sides: Sides, regions: int) -> Floats:
     """Variance of the records of regions by records along their sides, shape (m,)."""
-    matrix = side_matrix(model, region, node, sides, regions)
+    matrix = side_matrix(fit, region, node, sides, regions)
     if matrix is None:
         return np.zeros(regions)
     variance: Floats = np.asarray(matrix.power(2).sum(axis=1), np.float64)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from psd._util.arrays import Floats, Integers, ranges, sum_by
 
 if TYPE_CHECKING:
-    from psd.estimation.model import CountModel
+    from psd.estimation.fit import Fit
 
 __all__ = ["MAX_VALUES", "has_few_values", "value_shares"]
 
@@ -25,24 +25,24 @@ MAX_VALUES = 1024
 _VALUES_PER_BATCH = 2**17
 
 
-def has_few_values(model: CountModel, node: Integers) -> NDArray[np.bool_]:
+def has_few_values(fit: Fit, node: Integers) -> NDArray[np.bool_]:
     """Whether a share of values is used for leaves: a coordinate resolution, and few values.
 
     Parameters
     ----------
-    model : CountModel
-        Model of the cells.
+    fit : Fit
+        Fit of the cells.
     node : ndarray, shape (n,), int64
         Leaves.
     """
-    if model.domain.coordinate_resolution is None:
+    if fit.domain.coordinate_resolution is None:
         return np.zeros(len(node), bool)
-    few: NDArray[np.bool_] = model.tree.area[node] <= MAX_VALUES
+    few: NDArray[np.bool_] = fit.tree.area[node] <= MAX_VALUES
     return few
 
 
 def value_shares(
-    model: CountModel, shapes: NDArray[np.object_], query: Integers, node: Integers
+    fit: Fit, shapes: NDArray[np.object_], query: Integers, node: Integers
 ) -> tuple[Floats, Floats]:
     """Shares of the records and of the values of leaves that lie in polygons.
 
@@ -51,8 +51,8 @@ def value_shares(
 
     Parameters
     ----------
-    model : CountModel
-        Model of the cells, whose domain has a coordinate resolution.
+    fit : Fit
+        Fit of the cells, whose domain has a coordinate resolution.
     shapes : ndarray of geometries, shape (m,)
         Polygons in the CRS of the release.
     query, node : ndarray, shape (n,), int64
@@ -61,27 +61,27 @@ def value_shares(
     Returns
     -------
     share, area : ndarray, shape (n,), float64
-        Of the records, by the density of the model, and of the values.
+        Of the records, by the density of the fit, and of the values.
     """
     import shapely
 
     shapely.prepare(shapes)
-    values = model.tree.area[node]
+    values = fit.tree.area[node]
     share, area = np.empty(len(node)), np.empty(len(node))
     batch = np.cumsum(values) // _VALUES_PER_BATCH
     for pairs in np.split(np.arange(len(node)), np.flatnonzero(np.diff(batch)) + 1):
         if len(pairs):
-            share[pairs], area[pairs] = _batch_shares(model, shapes, query[pairs], node[pairs])
+            share[pairs], area[pairs] = _batch_shares(fit, shapes, query[pairs], node[pairs])
     return share, area
 
 
 def _batch_shares(
-    model: CountModel, shapes: NDArray[np.object_], query: Integers, node: Integers
+    fit: Fit, shapes: NDArray[np.object_], query: Integers, node: Integers
 ) -> tuple[Floats, Floats]:
     """Shares of some pairs; see `value_shares`."""
     import shapely
 
-    tree, domain = model.tree, model.domain
+    tree, domain = fit.tree, fit.domain
     boxes, values = tree.boxes[node].astype(np.int64), tree.area[node]
     owner = np.repeat(np.arange(len(node)), values)
     row, column = np.divmod(ranges(np.zeros(len(node), np.int64), values), _width(boxes)[owner])
@@ -91,10 +91,10 @@ def _batch_shares(
     inside = np.flatnonzero(shapely.contains_xy(shapes[query[owner]], x, y))
     owner, corner = owner[inside], corner[inside]
     area = np.bincount(owner, minlength=len(node)) / values
-    if model.density is None:
+    if fit.density is None:
         return area, area
     size = (boxes[:, 2:] - boxes[:, :2])[owner]
-    part = model.density.part(tree, node[owner], corner / size, (corner + 1) / size)
+    part = fit.density.part(tree, node[owner], corner / size, (corner + 1) / size)
     share = np.minimum(sum_by(owner, part, len(node)), 1.0)
     return np.where((area > 0) & (area < 1), share, area), area
 

@@ -21,7 +21,7 @@ from psd.space.region_checks import outline_lengths, region_text
 from psd.space.region_tree import RegionTree
 
 if TYPE_CHECKING:
-    from psd.estimation.model import CountModel
+    from psd.estimation.fit import Fit
     from psd.space.domain import Domain
 
 __all__ = [
@@ -38,13 +38,13 @@ _SIDES = 2**19
 
 
 def polygon_totals(
-    model: CountModel, shapes: NDArray[np.object_], names: Sequence[str] | None = None
+    fit: Fit, shapes: NDArray[np.object_], names: Sequence[str] | None = None
 ) -> QueryTotals:
     """Query totals of polygons.
 
     Parameters
     ----------
-    model : CountModel
+    fit : Fit
         Of the release.
     shapes : ndarray of geometries, shape (m,)
         Valid polygons and multi-polygons in the CRS of the release.
@@ -56,34 +56,34 @@ def polygon_totals(
     ParameterError
         If one lies outside the domain.
     """
-    chunks = _split_batches(model, shapes)
-    outside = np.concatenate([np.empty(0, bool), *(are_outside(c, model.domain) for c in chunks)])
+    chunks = _split_batches(fit, shapes)
+    outside = np.concatenate([np.empty(0, bool), *(are_outside(c, fit.domain) for c in chunks)])
     if outside.any():
         raise ParameterError(
             f"{region_text(int(np.argmax(outside)), names)} lies outside the bounds "
-            f"{model.domain.bounds} of the release, where nothing was counted "
+            f"{fit.domain.bounds} of the release, where nothing was counted "
             f"({int(outside.sum()):,} of {len(shapes):,} do); remove it, or ask a query with "
             'outside="skip" or outside="zero"'
         )
     return concatenate(
         [
-            query_totals(model, traverse_polygons(model, chunk), sides=outline_sides(model, chunk))
+            query_totals(fit, traverse_polygons(fit, chunk), sides=outline_sides(fit, chunk))
             for chunk in chunks
         ]
     )
 
 
-def outline_sides(model: CountModel, shapes: NDArray[np.object_]) -> Sides | None:
+def outline_sides(fit: Fit, shapes: NDArray[np.object_]) -> Sides | None:
     """Sides of polygons; None where no records lie along lines."""
-    return None if model.line_deviation is None else find_sides(shapes, model.domain)
+    return None if fit.line_deviation is None else find_sides(shapes, fit.domain)
 
 
-def _split_batches(model: CountModel, shapes: NDArray[np.object_]) -> list[NDArray[np.object_]]:
+def _split_batches(fit: Fit, shapes: NDArray[np.object_]) -> list[NDArray[np.object_]]:
     """Split shapes into batches of few polygons and few sides in cells."""
     import shapely
 
-    across = np.sqrt(model.tree.is_leaf.sum())
-    cuts = outline_lengths(shapes, model.domain) * across
+    across = np.sqrt(fit.tree.is_leaf.sum())
+    cuts = outline_lengths(shapes, fit.domain) * across
     batch = np.cumsum(shapely.get_num_coordinates(shapes) + cuts) // _SIDES
     part = batch + np.arange(len(shapes)) // _POLYGONS_PER_BATCH
     return [chunk for chunk in np.split(shapes, np.flatnonzero(np.diff(part)) + 1) if len(chunk)]
@@ -96,13 +96,13 @@ def are_outside(shapes: NDArray[np.object_], domain: Domain) -> NDArray[np.bool_
     return lost
 
 
-def traverse_polygons(model: CountModel, shapes: NDArray[np.object_]) -> Traversal:
-    """Cells that polygons cover, and by how much; of leaves, by the density of the model.
+def traverse_polygons(fit: Fit, shapes: NDArray[np.object_]) -> Traversal:
+    """Cells that polygons cover, and by how much; of leaves, by the density of the fit.
 
     Parameters
     ----------
-    model : CountModel
-        Model of the cells.
+    fit : Fit
+        Fit of the cells.
     shapes : ndarray of geometries, shape (n,)
         Valid polygons in its CRS.
 
@@ -110,29 +110,29 @@ def traverse_polygons(model: CountModel, shapes: NDArray[np.object_]) -> Travers
     -------
     Traversal
     """
-    return traverse(model.tree, len(shapes), polygon_fraction(model, shapes))
+    return traverse(fit.tree, len(shapes), polygon_fraction(fit, shapes))
 
 
-def polygon_fraction(model: CountModel, shapes: NDArray[np.object_]) -> Fraction:
+def polygon_fraction(fit: Fit, shapes: NDArray[np.object_]) -> Fraction:
     """Covered shares of cells by polygons, for one traversal; see `traverse_polygons`."""
-    cells = _Descent(model, shapes)
-    return with_unions(model.tree, shapes, cells) if isinstance(model.tree, RegionTree) else cells
+    cells = _Descent(fit, shapes)
+    return with_unions(fit.tree, shapes, cells) if isinstance(fit.tree, RegionTree) else cells
 
 
 class _Descent:
     """Covered fractions level by level: cells are cut out of those of the level above."""
 
-    def __init__(self, model: CountModel, shapes: NDArray[np.object_]) -> None:
-        self._model, self._shapes = model, shapes
-        bounds = np.array([model.domain.bounds])
+    def __init__(self, fit: Fit, shapes: NDArray[np.object_]) -> None:
+        self._fit, self._shapes = fit, shapes
+        bounds = np.array([fit.domain.bounds])
         self._outlines = clip_outlines(shapes, np.repeat(bounds, len(shapes), axis=0))
-        self._pairs = np.arange(len(shapes)) * len(model.tree)
-        tree = model.tree
-        self._pieces = RegionPieces(tree, model.domain) if isinstance(tree, RegionTree) else None
+        self._pairs = np.arange(len(shapes)) * len(fit.tree)
+        tree = fit.tree
+        self._pieces = RegionPieces(tree, fit.domain) if isinstance(tree, RegionTree) else None
 
     def __call__(self, query: Integers, node: Integers) -> tuple[Floats, Floats]:
         """Shares of points and of area; each cell is part of one of the last call, or the root."""
-        tree, from_lattice = self._model.tree, self._model.domain.from_lattice
+        tree, from_lattice = self._fit.tree, self._fit.domain.from_lattice
         parent = np.maximum(tree.parent[node], 0)
         above = np.searchsorted(self._pairs, query * len(tree) + parent)
         self._outlines = divide_outlines(self._outlines, above, from_lattice(tree.boxes[node]))
@@ -144,18 +144,18 @@ class _Descent:
             clipped = partly[is_clipped(tree, node[partly])]
             area[clipped] = self._pieces.shares(self._shapes, query[clipped], node[clipped])
             return area, area
-        by_value = has_few_values(self._model, node[partly])
+        by_value = has_few_values(self._fit, node[partly])
         few, partly = partly[by_value], partly[~by_value]
         share = area.copy()
         share[partly] = self._leaf_shares(node[partly], partly, area[partly])
         if len(few):
-            share[few], area[few] = value_shares(self._model, self._shapes, query[few], node[few])
+            share[few], area[few] = value_shares(self._fit, self._shapes, query[few], node[few])
         return share, area
 
     def _leaf_shares(self, node: Integers, which: Integers, fraction: Floats) -> Floats:
-        """Share of the counts of leaves that are cut, by the density of the model."""
-        tree, density = self._model.tree, self._model.density
+        """Share of the counts of leaves that are cut, by the density of the fit."""
+        tree, density = self._fit.tree, self._fit.density
         if density is None or not len(node):
             return fraction
-        from_lattice = self._model.domain.from_lattice
+        from_lattice = self._fit.domain.from_lattice
         return density.polygon(tree, node, self._outlines, which, from_lattice)

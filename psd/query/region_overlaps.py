@@ -23,7 +23,7 @@ from psd.query.traversal import Traversal, traverse
 if TYPE_CHECKING:
     from scipy import sparse
 
-    from psd.estimation.model import CountModel
+    from psd.estimation.fit import Fit
 
 __all__ = ["MAX_REGIONS", "Boxes", "Polygons", "Regions", "check_size", "cut_leaves"]
 
@@ -77,7 +77,7 @@ def check_size(number: int) -> None:
 class Boxes:
     """Boxes in lattice units, shape (n, 4), clipped to the lattice."""
 
-    model: CountModel
+    fit: Fit
     sides: Floats
 
     def __len__(self) -> int:
@@ -87,16 +87,16 @@ class Boxes:
         """Traversals, a batch at a time; see `Regions`."""
         for start in range(0, len(self), _REGIONS_PER_BATCH):
             batch = self.sides[start : start + _REGIONS_PER_BATCH]
-            yield start, traverse(self.model.tree, len(batch), box_fraction(self.model, batch))
+            yield start, traverse(self.fit.tree, len(batch), box_fraction(self.fit, batch))
 
     def common_parts(self, node: Integers, first: Integers, second: Integers) -> Floats:
         """Shares of each leaf that lie in both of two boxes; see `Regions`."""
         both = _intersection(self.sides[first], self.sides[second])
-        return np.stack(box_fraction(self.model, both)(np.arange(len(node)), node))
+        return np.stack(box_fraction(self.fit, both)(np.arange(len(node)), node))
 
     def lines(self, region: Integers, node: Integers) -> sparse.csr_array | None:
         """Deviations along the sides; see `Regions`."""
-        return line_matrix(self.model, region, node, self.sides)
+        return line_matrix(self.fit, region, node, self.sides)
 
     def overlapping_pairs(self) -> Integers:
         """Pairs with area in common; see `Regions`."""
@@ -125,7 +125,7 @@ def _intersection(a: Floats, b: Floats) -> Floats:
 class Polygons:
     """Polygons in the CRS of the release, shape (n,)."""
 
-    model: CountModel
+    fit: Fit
     shapes: NDArray[np.object_]
 
     def __len__(self) -> int:
@@ -135,7 +135,7 @@ class Polygons:
         """Traversals, a batch at a time; see `Regions`."""
         for start in range(0, len(self), _REGIONS_PER_BATCH):
             batch = self.shapes[start : start + _REGIONS_PER_BATCH]
-            yield start, traverse_polygons(self.model, batch)
+            yield start, traverse_polygons(self.fit, batch)
 
     def common_parts(self, node: Integers, first: Integers, second: Integers) -> Floats:
         """Shares of each leaf that lie in both of two polygons; see `Regions`."""
@@ -143,10 +143,10 @@ class Polygons:
             np.stack([first, second], axis=1), axis=0, return_inverse=True
         )
         number, shapes = self._overlaps(pair)
-        which, leaf, parts = cut_leaves([(0, traverse_polygons(self.model, shapes))])
-        cut_key = number[which] * len(self.model.tree) + leaf
+        which, leaf, parts = cut_leaves([(0, traverse_polygons(self.fit, shapes))])
+        cut_key = number[which] * len(self.fit.tree) + leaf
         order = np.argsort(cut_key)
-        key = pair_number.ravel() * len(self.model.tree) + node
+        key = pair_number.ravel() * len(self.fit.tree) + node
         at = np.searchsorted(cut_key, key, sorter=order)
         at = order[np.minimum(at, len(cut_key) - 1)] if len(cut_key) else at
         met = cut_key[at] == key if len(cut_key) else np.zeros(len(node), bool)
@@ -156,8 +156,8 @@ class Polygons:
 
     def lines(self, region: Integers, node: Integers) -> sparse.csr_array | None:
         """Deviations along the sides; see `Regions`."""
-        sides = outline_sides(self.model, self.shapes)
-        return None if sides is None else side_matrix(self.model, region, node, sides, len(self))
+        sides = outline_sides(self.fit, self.shapes)
+        return None if sides is None else side_matrix(self.fit, region, node, sides, len(self))
 
     def _overlaps(self, pairs: Integers) -> tuple[Integers, NDArray[np.object_]]:
         """Numbers of the pairs that overlap, and where."""

@@ -13,10 +13,10 @@ from psd._util.arrays import Floats, sum_by
 from psd.estimation.nonuniformity import cell_ceiling, nonuniformity_variance, shift_variance
 from psd.query.lines import cut_pairs, line_variance
 from psd.query.polygon_sides import Sides, side_variance
-from psd.query.traversal import Traversal, cut_leaf_total, perturbation_variance, weighted_total
+from psd.query.traversal import Traversal, perturbation_variance, weighted_total
 
 if TYPE_CHECKING:
-    from psd.estimation.model import CountModel
+    from psd.estimation.fit import Fit
 
 __all__ = ["QueryTotals", "concatenate", "query_totals"]
 
@@ -34,12 +34,12 @@ class QueryTotals:
     perturbation_variance : ndarray, shape (queries,), float64
         Variance of the signed answer that the noise causes, in records squared.
     published_variance : ndarray, shape (queries,), float64
-        The same for the published counts; see `psd.estimation.published_covariance`.
+        The same for the published counts; see `psd.estimation.least_squares.published_covariance`.
     leaf_variance : ndarray, shape (queries,), float64
         Variance from points in partly covered leaves, in records squared.
     shift : ndarray, shape (queries,), float64
         Records that the density adds to the query, compared with a uniform one, times the
-        relative error of that density (`psd.estimation.model.CountModel.shift_share`).
+        relative error of that density (`psd.estimation.fit.Fit.shift_share`).
     line_variance : ndarray, shape (queries,), float64
         Variance from records along the sides of boxes, in records squared; 0 for polygons.
     beyond : ndarray, shape (queries,), float64
@@ -67,7 +67,7 @@ class QueryTotals:
 
 
 def query_totals(
-    model: CountModel,
+    fit: Fit,
     traversal: Traversal,
     boxes: NDArray[np.float64] | None = None,
     sides: Sides | None = None,
@@ -76,8 +76,8 @@ def query_totals(
 
     Parameters
     ----------
-    model : CountModel
-        Model of the cells.
+    fit : Fit
+        Fit of the cells.
     traversal : Traversal
         Cells of the queries.
     boxes : ndarray, shape (queries, 4), float64, optional
@@ -85,69 +85,41 @@ def query_totals(
     sides : Sides, optional
         Sides of the queries, if they are polygons.
     """
-    estimates, overdispersion, cluster_size = (
-        model.estimates,
-        model.dispersion.overdispersion,
-        model.dispersion.cluster_size,
-    )
-    count = estimates.count
-
-    def uneven(
-        node: NDArray[np.int64], fraction: NDArray[np.float64], area: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        return nonuniformity_variance(
-            count[node], fraction, area, overdispersion[node], cluster_size
-        )
-
-    def moved(
-        node: NDArray[np.int64], fraction: NDArray[np.float64], area: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        return model.shift_share * np.maximum(count[node], 0.0) * (fraction - area)
-
-    def left_out(
-        node: NDArray[np.int64], fraction: NDArray[np.float64], area: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        return cell_ceiling(count[node], estimates.variance[node]) * (1 - fraction)
-
-    rounding = _rounding_total(model, traversal)
+    estimates, count, number = fit.estimates, fit.estimates.count, traversal.queries
+    leaf_variance, shift, beyond = np.zeros((3, number))
+    rounding: Floats | float = 0.0
+    for level in traversal.levels:
+        if fit.rounding_variance is not None:
+            # As if the cells of an answer were rounded independently of each other. Neighbours are
+            # rounded in opposite directions, so that the variance of a union is smaller.
+            part = np.where(level.opened, 0.0, level.fraction) ** 2
+            part *= fit.rounding_variance[level.node]
+            rounding = rounding + sum_by(level.query, part, number)
+        cut = ~level.opened & (level.area > 0) & (level.area < 1)
+        query, node = level.query[cut], level.node[cut]
+        fraction, area, records = level.fraction[cut], level.area[cut], count[node]
+        overdispersion, cluster_size = fit.dispersion.overdispersion, fit.dispersion.cluster_size
+        uneven = nonuniformity_variance(records, fraction, area, overdispersion[node], cluster_size)
+        leaf_variance += sum_by(query, uneven, number)
+        moved = fit.shift_share * np.maximum(records, 0.0) * (fraction - area)
+        shift += sum_by(query, moved, number)
+        left_out = cell_ceiling(records, estimates.variance[node]) * (1 - fraction)
+        beyond += sum_by(query, left_out, number)
+    along_lines = np.zeros(number)
+    if boxes is not None:
+        along_lines = line_variance(fit, traversal, boxes)
+    elif sides is not None:
+        along_lines = side_variance(fit, *cut_pairs(traversal), sides, number)
     return QueryTotals(
         estimate=weighted_total(traversal, count),
         signed=weighted_total(traversal, estimates.signed),
         perturbation_variance=perturbation_variance(traversal, estimates) + rounding,
-        published_variance=perturbation_variance(traversal, model.published_covariance) + rounding,
-        leaf_variance=cut_leaf_total(traversal, uneven),
-        shift=cut_leaf_total(traversal, moved)
-        if model.shift_share
-        else np.zeros(traversal.queries),
-        line_variance=_line_variance(model, traversal, boxes, sides),
-        beyond=cut_leaf_total(traversal, left_out),
+        published_variance=perturbation_variance(traversal, fit.published_covariance) + rounding,
+        leaf_variance=leaf_variance,
+        shift=shift,
+        line_variance=along_lines,
+        beyond=beyond,
     )
-
-
-def _line_variance(
-    model: CountModel, traversal: Traversal, boxes: Floats | None, sides: Sides | None
-) -> Floats:
-    """Variance by records along the sides of boxes or of polygons."""
-    if boxes is not None:
-        return line_variance(model, traversal, boxes)
-    if sides is None:
-        return np.zeros(traversal.queries)
-    return side_variance(model, *cut_pairs(traversal), sides, traversal.queries)
-
-
-def _rounding_total(model: CountModel, traversal: Traversal) -> NDArray[np.float64] | float:
-    """Variance of each answer that rounding to integers causes.
-
-    As if the cells of an answer were rounded independently of each other. Neighbours are rounded in
-    opposite directions, so that the variance of a union is smaller.
-    """
-    total, variance = np.zeros(traversal.queries), model.rounding_variance
-    if variance is None:
-        return 0.0
-    for level in traversal.levels:
-        part = np.where(level.opened, 0.0, level.fraction) ** 2 * variance[level.node]
-        total += sum_by(level.query, part, traversal.queries)
-    return total
 
 
 def concatenate(parts: Sequence[QueryTotals]) -> QueryTotals:
@@ -157,4 +129,55 @@ def concatenate(parts: Sequence[QueryTotals]) -> QueryTotals:
             field.name: np.concatenate([np.empty(0), *(getattr(p, field.name) for p in parts)])
             for field in fields(QueryTotals)
         }
+    )
+
+
+def sum_over_slices(parts: Sequence[QueryTotals]) -> QueryTotals:
+    """Totals of sums over slices, of the totals of each slice.
+
+    Guarantees
+    ----------
+    - The sum over one slice is the answer of that slice.
+    - The error of unevenness is at least that of the sum, whatever the slices have in common.
+
+    Parameters
+    ----------
+    parts : sequence of QueryTotals
+        Of the same queries in each slice.
+
+    Returns
+    -------
+    QueryTotals
+        Of the sums.
+
+    Notes
+    -----
+    The published answer of a slice is never negative, so a sum of published answers of nearly empty
+    slices would be too large by about .4 standard deviations of the noise for each. So the answers
+    of least squares are added, which may be negative and are unbiased; the sum is cut at 0.
+
+    Noise is drawn anew for each slice, so its variances add up. Unevenness is not independent: a
+    town in the corner of a cell is there in every slice. What the slices have in common is not
+    known. The standard deviation of a sum is at most the sum of the standard deviations
+    (Minkowski), and reaches it where all slices are wrong in the same direction. This largest value
+    is taken.
+    """
+    if len(parts) == 1:
+        return parts[0]
+
+    noise, signed, beyond = (
+        np.sum([getattr(part, name) for part in parts], axis=0)
+        for name in ("perturbation_variance", "signed", "beyond")
+    )
+    uneven = np.sum([np.sqrt(part.nonuniformity_variance) for part in parts], axis=0)
+    nothing = np.zeros(len(signed))
+    return QueryTotals(
+        estimate=signed,
+        signed=signed,
+        perturbation_variance=noise,
+        published_variance=noise,
+        leaf_variance=uneven**2,
+        shift=nothing,
+        line_variance=nothing,
+        beyond=beyond,
     )

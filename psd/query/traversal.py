@@ -23,7 +23,6 @@ __all__ = [
     "Fraction",
     "Traversal",
     "TraversalLevel",
-    "cut_leaf_total",
     "perturbation_variance",
     "traverse",
     "traverse_within",
@@ -114,19 +113,13 @@ def traverse_within(tree: Tree, queries: int, fraction: Fraction, pairs: float) 
                 query=query, node=node, fraction=share, area=area, opened=opened, parent=parent
             )
         )
-        query, node, parent = _open_cells(tree, query, node, opened)
+        # The children of the opened cells, family by family.
+        pair = np.flatnonzero(opened)
+        families = tree.children[node[pair]]
+        parent = np.repeat(pair, families)
+        number = ranges(np.zeros_like(families), families)
+        query, node = query[parent], tree.first_child[node[parent]] + number
     return Traversal(queries=queries, levels=tuple(levels))
-
-
-def _open_cells(
-    tree: Tree, query: NDArray[np.int64], node: NDArray[np.int64], opened: NDArray[np.bool_]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Pairs of the children of the opened cells, family by family."""
-    pair = np.flatnonzero(opened)
-    families = tree.children[node[pair]]
-    parent = np.repeat(pair, families)
-    number = ranges(np.zeros_like(families), families)
-    return query[parent], tree.first_child[node[parent]] + number, parent
 
 
 def weighted_total(traversal: Traversal, values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -147,18 +140,6 @@ def weighted_total(traversal: Traversal, values: NDArray[np.float64]) -> NDArray
     for level in traversal.levels:
         weight = np.where(level.opened, 0.0, level.fraction) * values[level.node]
         result += sum_by(level.query, weight, traversal.queries)
-    return result
-
-
-def cut_leaf_total(
-    traversal: Traversal, value: Callable[[Integers, Floats, Floats], Floats]
-) -> NDArray[np.float64]:
-    """Sum of a value of (node, fraction, area) over the leaves that each query cuts."""
-    result = np.zeros(traversal.queries)
-    for level in traversal.levels:
-        cut = ~level.opened & (level.area > 0) & (level.area < 1)
-        part = value(level.node[cut], level.fraction[cut], level.area[cut])
-        result += sum_by(level.query[cut], part, traversal.queries)
     return result
 
 

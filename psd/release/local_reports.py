@@ -1,7 +1,7 @@
 """What a local release states of its reports: how many, by which law, level by level.
 
 In a local release the counts of a level are support counts: numbers of reports that support a
-cell. With these numbers a reader computes estimates and variances (`psd.estimation.measurements`).
+cell. With these numbers a reader computes estimates and variances (`psd.estimation.least_squares`).
 """
 
 from __future__ import annotations

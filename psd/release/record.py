@@ -1,6 +1,6 @@
 """The record of a release: its public fields and their checks.
 
-Writers of files and exports take a record. `psd.estimation.model.CountModel` computes estimates
+Writers of files and exports take a record. `psd.estimation.fit.fit` computes estimates
 from it.
 """
 

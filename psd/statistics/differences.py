@@ -113,7 +113,7 @@ def ratios(pair: CountPair) -> pandas.DataFrame:
 
 def _check_pair(first: QueryIndex, second: QueryIndex) -> None:
     """Refuse releases whose cells are not comparable, or whose noise is the same."""
-    a, b = first.model.domain, second.model.domain
+    a, b = first.record.domain, second.record.domain
     for name in ("bounds", "crs", "coordinate_resolution", "lattice"):
         if getattr(a, name) != getattr(b, name):
             what = name.replace("_", " ")
@@ -121,10 +121,10 @@ def _check_pair(first: QueryIndex, second: QueryIndex) -> None:
                 f"the releases have different {what}, {getattr(a, name)} and {getattr(b, name)}; "
                 "only releases of one domain can be compared"
             )
-    if (first.model.record.unit.scale == 1) != (second.model.record.unit.scale == 1):
+    if (first.record.unit.scale == 1) != (second.record.unit.scale == 1):
         raise ParameterError("both releases must count users or both records, got one of each")
     names = ("boxes", "parent", "count", "loss")
-    trees = first.model.tree, second.model.tree
+    trees = first.record.tree, second.record.tree
     if all(np.array_equal(getattr(trees[0], n), getattr(trees[1], n)) for n in names):
         raise ParameterError(
             "the releases must be different ones with independent noise, got the same release twice"

@@ -106,8 +106,8 @@ def draw_cell_counts(overlay: Overlay, seed: int, draws: int) -> Iterator[Floats
 
     P3. Their errors are normal, with the covariances that errors are predicted from.
     """
-    random, model = np.random.default_rng(seed), overlay.model
-    tree = innovation_tree(model.tree, model.noise_covariance, overlay.node)
+    random, fit = np.random.default_rng(seed), overlay.fit
+    tree = innovation_tree(fit.tree, fit.noise_covariance, overlay.node)
     index = np.searchsorted(tree.nodes, overlay.node)
     shape = (overlay.cells, len(tree.nodes))
     matrix = sparse.csr_array((overlay.share, (overlay.cell, index)), shape=shape)
@@ -131,19 +131,17 @@ def redraw_cell_counts(overlay: Overlay, seed: int, draws: int) -> Iterator[Floa
 
     P5. No count is negative.
     """
-    model, random = overlay.model, np.random.default_rng(seed)
-    tree = innovation_tree(model.tree, model.estimates, overlay.node)
-    shape = (overlay.cells, len(model.tree))
+    fit, random = overlay.fit, np.random.default_rng(seed)
+    tree = innovation_tree(fit.tree, fit.estimates, overlay.node)
+    shape = (overlay.cells, len(fit.tree))
     matrix = sparse.csr_array((overlay.share, (overlay.cell, overlay.node)), shape=shape)
     uneven = _nonuniformity_sampler(overlay)
-    step = max(1, _VALUES_PER_BATCH // max(len(overlay.node), len(model.tree)))
+    step = max(1, _VALUES_PER_BATCH // max(len(overlay.node), len(fit.tree)))
     for start in range(0, draws, step):
         size = min(step, draws - start)
-        noisy = model.estimates.count[:, None] + draw_node_errors(tree, random, size)
+        noisy = fit.estimates.count[:, None] + draw_node_errors(tree, random, size)
         for column in range(size):
-            noisy[:, column] = project_non_negative(
-                model.tree, noisy[:, column], model.estimates.slope
-            )
+            noisy[:, column] = project_non_negative(fit.tree, noisy[:, column], fit.estimates.slope)
         yield np.maximum(matrix @ noisy + uneven(random, size), 0.0)
 
 

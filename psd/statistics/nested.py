@@ -44,7 +44,7 @@ def answer_nested(
             )
     together = answer_jointly(index, areas, confidence=confidence, threshold=threshold)
     parent = _parent_numbers(areas.given, parents, len(areas))
-    _check_nesting(parent, areas.overlaps(index.model))
+    _check_nesting(parent, areas.overlaps(index.fit))
     rings = _ring_weights(parent)
     estimate, ring = _project_regions(together, parent, rings)
     variance = np.einsum("ij,ij->i", rings @ together.covariance, rings)

@@ -23,7 +23,7 @@ from psd.space.region_tree import RegionTree
 if TYPE_CHECKING:
     from scipy import sparse
 
-    from psd.estimation.model import CountModel
+    from psd.estimation.fit import Fit
 
 __all__ = ["MAX_CELLS", "Overlay", "leaf_overlay", "raster_overlay"]
 
@@ -38,7 +38,7 @@ _CELLS_PER_BATCH = 1 << 17
 class Overlay:
     """Parts of leaves, each in one cell; every cell has all of its parts."""
 
-    model: CountModel  # model of the leaves
+    fit: Fit  # fit of the leaves
     cells: int  # number of cells; a raster's go row by row from the south-west
     cell: Integers  # (n,) int64; cell of each part, by leaf
     node: Integers  # (n,) int64; leaf of each part
@@ -52,7 +52,7 @@ class Overlay:
         number[cells] = np.arange(len(cells))
         selected = number[self.cell] >= 0
         return Overlay(
-            model=self.model,
+            fit=self.fit,
             cells=len(cells),
             cell=number[self.cell[selected]],
             node=self.node[selected],
@@ -63,7 +63,7 @@ class Overlay:
 
     def counts(self) -> Floats:
         """Estimated records in each cell, shape (cells,)."""
-        counted = self.model.estimates.count[self.node] * self.share
+        counted = self.fit.estimates.count[self.node] * self.share
         return sum_by(self.cell, counted, self.cells)
 
     def perturbation_variance(self) -> Floats:
@@ -75,7 +75,7 @@ class Overlay:
         variance = np.zeros(len(self.node))
         cut = self.area < 1
         part = np.stack([self.share[cut], self.area[cut]])
-        variance[cut] = part_variance(self.model, self.node[cut], part)
+        variance[cut] = part_variance(self.fit, self.node[cut], part)
         return variance
 
     def nonuniformity_variance(self) -> Floats:
@@ -88,32 +88,32 @@ class Overlay:
     def lines(self) -> sparse.csr_array | None:
         """Deviations of the cells along lines, shape (cells, lines); see `line_matrix`."""
         cut = divides_records(self.share, self.area)
-        return line_matrix(self.model, self.cell[cut], self.node[cut], self.boxes)
+        return line_matrix(self.fit, self.cell[cut], self.node[cut], self.boxes)
 
     def shift(self) -> Floats:
         """Records that the density moves into each cell, by its error; see `records_moved`."""
-        moved = records_moved(self.model, self.node, np.stack([self.share, self.area]))
+        moved = records_moved(self.fit, self.node, np.stack([self.share, self.area]))
         return sum_by(self.cell, moved, self.cells)
 
 
-def leaf_overlay(model: CountModel) -> Overlay:
+def leaf_overlay(fit: Fit) -> Overlay:
     """Use the leaves as cells, in the order of the tree.
 
     P1. Each cell has one part, all of its leaf.
     """
-    leaves = np.flatnonzero(model.tree.is_leaf)
+    leaves = np.flatnonzero(fit.tree.is_leaf)
     return Overlay(
-        model=model,
+        fit=fit,
         cells=len(leaves),
         cell=np.arange(len(leaves)),
         node=leaves,
         share=np.ones(len(leaves)),
         area=np.ones(len(leaves)),
-        boxes=model.tree.boxes[leaves].astype(np.float64),
+        boxes=fit.tree.boxes[leaves].astype(np.float64),
     )
 
 
-def raster_overlay(model: CountModel, columns: int, rows: int) -> Overlay:
+def raster_overlay(fit: Fit, columns: int, rows: int) -> Overlay:
     """Lay equal cells, at most `MAX_CELLS`, over the domain.
 
     P2. The parts of a leaf have shares that sum to 1, so the counts of all cells sum to the total.
@@ -122,13 +122,13 @@ def raster_overlay(model: CountModel, columns: int, rows: int) -> Overlay:
     resolution a cell has the values inside it, and no lattice cell is divided.
     """
     size = _check_size(columns, rows)
-    if model.domain.coordinate_resolution is not None:
-        return _value_overlay(model, size)
-    leaves = np.flatnonzero(model.tree.is_leaf)
-    boxes = model.tree.boxes[leaves].astype(np.int64)
+    if fit.domain.coordinate_resolution is not None:
+        return _value_overlay(fit, size)
+    leaves = np.flatnonzero(fit.tree.is_leaf)
+    boxes = fit.tree.boxes[leaves].astype(np.int64)
     # Units in which the sides of leaves and cells are integers, so that edges coincide exactly.
     scaled = boxes * np.array(size * 2)
-    side = np.array(model.domain.lattice, np.int64)
+    side = np.array(fit.domain.lattice, np.int64)
     first, stop = scaled[:, :2] // side, -(-scaled[:, 2:] // side)
     across = stop - first
     owner = np.repeat(np.arange(len(leaves)), across.prod(axis=1))
@@ -139,15 +139,15 @@ def raster_overlay(model: CountModel, columns: int, rows: int) -> Overlay:
     low = np.maximum(position * side, scaled[owner, :2]) - scaled[owner, :2]
     high = np.minimum((position + 1) * side, scaled[owner, 2:]) - scaled[owner, :2]
     extent = scaled[owner, 2:] - scaled[owner, :2]
-    parts = _Parts(model=model, leaves=leaves, owner=owner, low=low / extent, high=high / extent)
-    mesh = _raster_boxes(size, model.domain.lattice)
+    parts = _Parts(fit=fit, leaves=leaves, owner=owner, low=low / extent, high=high / extent)
+    mesh = _raster_boxes(size, fit.domain.lattice)
     return parts.overlay(position[:, 1] * size[0] + position[:, 0], mesh)
 
 
-def _value_overlay(model: CountModel, size: tuple[int, int]) -> Overlay:
+def _value_overlay(fit: Fit, size: tuple[int, int]) -> Overlay:
     """Overlay whose cells have the lattice cells of the values inside them."""
-    leaves = np.flatnonzero(model.tree.is_leaf)
-    boxes, axes = model.tree.boxes[leaves].astype(np.int64), model.domain.axes
+    leaves = np.flatnonzero(fit.tree.is_leaf)
+    boxes, axes = fit.tree.boxes[leaves].astype(np.int64), fit.domain.axes
     edges = [np.linspace(axes[axis].low, axes[axis].high, size[axis] + 1) for axis in (0, 1)]
     lines = [axes[axis].to_lines(edges[axis]).astype(np.int64) for axis in (0, 1)]
     pairs = list(zip(lines, boxes.T[:2], boxes.T[2:], strict=True))
@@ -164,7 +164,7 @@ def _value_overlay(model: CountModel, size: tuple[int, int]) -> Overlay:
     corner, extent = boxes[owner, :2], boxes[owner, 2:] - boxes[owner, :2]
     low, high = (low - corner) / extent, (high - corner) / extent
     x, y = (axes[axis].position(edges[axis]) for axis in (0, 1))
-    parts = _Parts(model=model, leaves=leaves, owner=owner, low=low, high=high)
+    parts = _Parts(fit=fit, leaves=leaves, owner=owner, low=low, high=high)
     return parts.overlay(cell[:, 1] * size[0] + cell[:, 0], _mesh_boxes(x, y))
 
 
@@ -172,7 +172,7 @@ def _value_overlay(model: CountModel, size: tuple[int, int]) -> Overlay:
 class _Parts:
     """Parts of leaves: the number of the leaf of each, and its corners as shares of the sides."""
 
-    model: CountModel
+    fit: Fit
     leaves: Integers
     owner: Integers
     low: Floats
@@ -180,7 +180,7 @@ class _Parts:
 
     def overlay(self, cell: Integers, boxes: Floats) -> Overlay:
         """Overlay of the parts, each in a cell with a box."""
-        tree, node = self.model.tree, self.leaves[self.owner]
+        tree, node = self.fit.tree, self.leaves[self.owner]
         area: Floats = (self.high - self.low).prod(axis=1)
         if isinstance(tree, RegionTree):
             corner, far = np.split(tree.boxes[node].astype(np.float64), 2, axis=1)
@@ -188,11 +188,11 @@ class _Parts:
             area = clipped_share(tree, node, np.concatenate(ends, axis=1), area)
             share = area
         else:
-            share = _part_shares(self.model, node, self.low, self.high)
+            share = _part_shares(self.fit, node, self.low, self.high)
         share = share / sum_by(self.owner, share, len(self.leaves))[self.owner]
         met = np.flatnonzero(share > 0) if isinstance(tree, RegionTree) else slice(None)
         return Overlay(
-            model=self.model,
+            fit=self.fit,
             cells=len(boxes),
             cell=cell[met],
             node=node[met],
@@ -231,20 +231,20 @@ def _mesh_boxes(x: Floats, y: Floats) -> Floats:
     return np.stack([x[column], y[row], x[column + 1], y[row + 1]], axis=1)
 
 
-def _part_shares(model: CountModel, node: Integers, low: Floats, high: Floats) -> Floats:
-    """Share of each leaf's count in a box inside it, by the density of the model."""
+def _part_shares(fit: Fit, node: Integers, low: Floats, high: Floats) -> Floats:
+    """Share of each leaf's count in a box inside it, by the density of the fit."""
     share: Floats = (high - low).prod(axis=1)
-    if model.density is None:
+    if fit.density is None:
         return share
     cut = np.flatnonzero(share < 1)
     for chunk in np.split(cut, range(_CELLS_PER_BATCH, len(cut), _CELLS_PER_BATCH)):
-        share[chunk] = model.density.part(model.tree, node[chunk], low[chunk], high[chunk])
+        share[chunk] = fit.density.part(fit.tree, node[chunk], low[chunk], high[chunk])
     return share
 
 
 def _perturbation_variance(overlay: Overlay) -> Floats:
     """Variance of each cell's count from the noise, all cells together, the leaves first."""
-    tree, estimates = overlay.model.tree, overlay.model.noise_covariance
+    tree, estimates = overlay.fit.tree, overlay.fit.noise_covariance
     finite = np.where(np.isinf(estimates.upward_variance), 0.0, estimates.upward_variance)
     family = sum_by(np.maximum(tree.parent, 0), np.where(tree.parent >= 0, finite, 0.0), len(tree))
     # As in `psd.query.traversal`, a cell has a slope and a remainder at each node that it meets.

@@ -16,13 +16,13 @@ from psd.statistics.overlay import raster_overlay
 if TYPE_CHECKING:
     import pandas
 
-    from psd.estimation.model import CountModel
+    from psd.estimation.fit import Fit
 
 __all__ = ["class_breaks", "weighted_quantiles"]
 
 
 def class_breaks(
-    model: CountModel,
+    fit: Fit,
     classes: int,
     *,
     size: tuple[int, int],
@@ -45,9 +45,9 @@ def class_breaks(
     choice("area", "people")("weight", weight)
     if type(classes) is not int or not 2 <= classes <= 100:
         raise ParameterError(f"classes must be an integer from 2 to 100, got {classes}")
-    overlay = raster_overlay(model, *size)
-    overlay = overlay.select(np.flatnonzero(ground_areas(model.domain, overlay.boxes) > 0))
-    area = ground_areas(model.domain, overlay.boxes)
+    overlay = raster_overlay(fit, *size)
+    overlay = overlay.select(np.flatnonzero(ground_areas(fit.domain, overlay.boxes) > 0))
+    area = ground_areas(fit.domain, overlay.boxes)
     shares = np.arange(1, classes) / classes
 
     def breaks(count: Floats) -> Floats:

@@ -13,7 +13,7 @@ from psd.space.ground_areas import area_unit, ground_areas, ground_densities
 from psd.statistics.overlay import raster_overlay
 
 if TYPE_CHECKING:
-    from psd.estimation.model import CountModel
+    from psd.estimation.fit import Fit
 
 __all__ = ["Raster", "density_raster"]
 
@@ -59,15 +59,15 @@ class Raster:
     quality: Integers | None = None
 
 
-def density_raster(model: CountModel, columns: int, rows: int) -> Raster:
+def density_raster(fit: Fit, columns: int, rows: int) -> Raster:
     """Count records in equal cells; see `Release.raster`.
 
     P1. The counts sum to the total of the release, up to rounding.
     """
-    overlay = raster_overlay(model, columns, rows)
+    overlay = raster_overlay(fit, columns, rows)
     count = overlay.counts()
     noise, spread = overlay.perturbation_variance(), overlay.nonuniformity_variance()
-    density = ground_densities(count, ground_areas(model.domain, overlay.boxes))
+    density = ground_densities(count, ground_areas(fit.domain, overlay.boxes))
     bands = (count, density, np.sqrt(noise), np.sqrt(spread), np.sqrt(noise + spread))
     # The overlay counts rows from the south, images from the north.
     images = [band.reshape(rows, columns)[::-1] for band in bands]
@@ -79,7 +79,7 @@ def density_raster(model: CountModel, columns: int, rows: int) -> Raster:
         perturbation_error=images[2],
         nonuniformity_error=images[3],
         error=images[4],
-        unit=area_unit(model.domain),
-        bounds=model.domain.bounds,
-        crs=model.domain.crs,
+        unit=area_unit(fit.domain),
+        bounds=fit.domain.bounds,
+        crs=fit.domain.crs,
     )

@@ -51,8 +51,8 @@ def rank_top(
         k = _check_k(k, len(areas), "regions")
         together = answer_jointly(index, areas, confidence=0.95, threshold=0.3)
         return rank_jointly(together, k, draws=draws, seed=seed)
-    model = index.model
-    overlay = raster_overlay(model, *size) if size else leaf_overlay(model)
+    fit = index.fit
+    overlay = raster_overlay(fit, *size) if size else leaf_overlay(fit)
     return _top_cells(overlay, _check_k(k, overlay.cells, "cells"), by, draws, seed)
 
 
@@ -68,7 +68,7 @@ def _check_k(k: int, limit: int, what: str) -> int:
 def _top_cells(overlay: Overlay, k: int, by: str, draws: int, seed: int) -> pandas.DataFrame:
     """Rank the cells of an overlay; only those that may be in the top are drawn."""
     count = overlay.counts()
-    area = ground_areas(overlay.model.domain, overlay.boxes)
+    area = ground_areas(overlay.fit.domain, overlay.boxes)
     # What has no ground has no density, and is ranked last.
     scale = np.nan_to_num(ground_densities(np.ones(len(area)), area))
     scale = scale if by == "density" else np.ones(len(area))
@@ -88,7 +88,7 @@ def _cell_table(
     """Rows of cells with their sides in the CRS of the release."""
     import pandas as pd
 
-    west, south, east, north = overlay.model.domain.from_lattice(overlay.boxes[cells]).T
+    west, south, east, north = overlay.fit.domain.from_lattice(overlay.boxes[cells]).T
     return pd.DataFrame(
         {
             "rank": np.arange(1, len(cells) + 1),

@@ -48,9 +48,9 @@ def covariate_of(domain, seed=0, columns=11, rows=7):
 def compare(release, boxes):
     """All sums of the compiled walk, and totals alone, with those of numpy's walk."""
     count = release.estimates.count
-    covered = traverse(release.tree, len(boxes), engine.box_fraction(release.model, boxes))
+    covered = traverse(release.tree, len(boxes), engine.box_fraction(release.index.fit, boxes))
     expected, found = (
-        query_totals(release.model, covered, boxes),
+        query_totals(release.index.fit, covered, boxes),
         walk_query_totals(release.index.flat_tree, count, boxes),
     )
     for name in (field.name for field in fields(QueryTotals)):
@@ -115,8 +115,8 @@ def test_compiled_sums_are_those_of_brute_force(kind):
         _, covariance = dense_least_squares(tree)
         leaf = release.estimates.count[tree.is_leaf]
         overdispersion, cluster_size = (
-            release.model.dispersion.overdispersion[tree.is_leaf],
-            release.model.dispersion.cluster_size,
+            release.index.fit.dispersion.overdispersion[tree.is_leaf],
+            release.index.fit.dispersion.cluster_size,
         )
         found = walk_query_totals(release.index.flat_tree, release.estimates.count, boxes)
         noise = np.einsum("ij,jk,ik->i", weights, covariance, weights)

@@ -29,7 +29,7 @@ def naive_nonuniformity(release, boxes):
     """Leaf by leaf, n (cluster_size + phi n) (f_ij - f_i f_j); and lines that two boxes share."""
     leaves = release.tree.is_leaf
     n = np.maximum(release.estimates.count[leaves], 0)
-    uneven = release.model.dispersion
+    uneven = release.index.fit.dispersion
     scale = n * (uneven.cluster_size + uneven.overdispersion[leaves] * n)
     covariance = np.empty((len(boxes), len(boxes)))
     for i, a in enumerate(boxes):
@@ -87,7 +87,7 @@ def test_counts_above_zero_have_the_covariance_of_the_published_counts(kind, est
         )
         errors = release.to_geopandas("all").perturbation_error
         assert np.diagonal(nodes) == pytest.approx(errors**2, rel=1e-9, abs=1e-9)
-        made = innovation_tree(tree, release.model.noise_covariance, leaves)
+        made = innovation_tree(tree, release.index.fit.noise_covariance, leaves)
         factor = draw_node_errors(made, Columns(len(made.nodes)), len(made.nodes))
         drawn = factor @ factor.T
         assert np.abs(drawn - nodes[np.ix_(made.nodes, made.nodes)]).max() < 1e-9 * nodes.max()
@@ -103,12 +103,12 @@ def test_polygons_covary_as_the_boxes_that_they_are(density):
         boxes = random_queries(rng, LATTICE, 6)
         polygons = gpd.GeoSeries(shapely.box(*boxes.T), crs=release.domain.crs)
         ways = [
-            release.query(boxes).areas.overlaps(release.model),
-            release.query(polygons).areas.overlaps(release.model),
+            release.query(boxes).areas.overlaps(release.index.fit),
+            release.query(polygons).areas.overlaps(release.index.fit),
         ]
         assert np.array_equal(ways[0].overlapping_pairs(), ways[1].overlapping_pairs())
         for covariance in (perturbation_covariance, nonuniformity_covariance):
-            a, b = (covariance(release.model, way) for way in ways)
+            a, b = (covariance(release.index.fit, way) for way in ways)
             assert np.abs(a - b).max() < 1e-7 * max(a.max(), 1)
 
 
@@ -149,7 +149,7 @@ def test_drawn_errors_have_the_covariance_of_the_estimates(kind):
 def test_drawn_unevenness_has_the_covariance_of_the_cells():
     for seed in range(10):
         release = release_of(random_tree(np.random.default_rng(seed), height=3))
-        whole = raster_overlay(release.model, 5, 7)
+        whole = raster_overlay(release.index.fit, 5, 7)
         naive = naive_nonuniformity(release, whole.boxes)
         for cells in (np.arange(35), np.array([3, 4, 17, 30])):
             overlay = whole.select(cells)
@@ -177,7 +177,8 @@ def test_cells_of_a_raster_are_what_queries_answer(view):
         tree = random_tree(rng, height=4, unmeasured=0.3, unknown_leaf=0.4)
         release = changed(release_of(tree, contributions=2), post_processing=view)
         columns, rows = (int(n) for n in rng.integers(1, 20, 2))
-        for overlay in (raster_overlay(release.model, columns, rows), leaf_overlay(release.model)):
+        fit = release.index.fit
+        for overlay in (raster_overlay(fit, columns, rows), leaf_overlay(fit)):
             answers = release.query(release.domain.from_lattice(overlay.boxes)).table
             counts = overlay.counts()
             assert counts.sum() == pytest.approx(release.estimates.count[0], rel=1e-9, abs=1e-9)

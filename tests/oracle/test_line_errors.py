@@ -41,7 +41,7 @@ def boxes_of(release, number=200):
 def test_both_walks_and_the_sum_over_leaves_agree(release):
     lattice = release.domain.to_lattice(boxes_of(release))
     by_numpy = concatenate(
-        [query_totals(release.model, t, b) for b, t in _traversals(release.model, lattice)]
+        [query_totals(release.index.fit, t, b) for b, t in _traversals(release.index.fit, lattice)]
     )
     compiled = walk_query_totals(release.index.flat_tree, release.estimates.count, lattice)
     assert compiled.line_variance == pytest.approx(by_numpy.line_variance, rel=1e-9)
@@ -52,7 +52,7 @@ def test_both_walks_and_the_sum_over_leaves_agree(release):
 def test_joint_answers_have_the_errors_of_queries(release):
     boxes = boxes_of(release, 30)
     covariance = nonuniformity_covariance(
-        release.model, release.query(boxes).areas.overlaps(release.model)
+        release.index.fit, release.query(boxes).areas.overlaps(release.index.fit)
     )
     errors = release.query(boxes)["nonuniformity_error"]
     assert np.sqrt(np.diagonal(covariance)) == pytest.approx(errors.to_numpy(), rel=1e-7)
@@ -69,7 +69,7 @@ def test_neighbours_err_in_opposite_directions_along_their_common_line(release):
 
 
 def test_rasters_and_draws_have_the_errors_of_queries(release):
-    overlay = raster_overlay(release.model, 7, 5)
+    overlay = raster_overlay(release.index.fit, 7, 5)
     errors = release.query(release.domain.from_lattice(overlay.boxes))["nonuniformity_error"]
     variance = overlay.nonuniformity_variance()
     assert np.sqrt(variance) == pytest.approx(errors.to_numpy(), rel=1e-7)

@@ -56,7 +56,7 @@ def naive_variance(release, shape):
                 at = (bounds[:, axis] + bounds[:, axis + 2]) / 2
                 share = np.clip((at - cells[:, axis]) / size[:, axis], 0, 1)
                 part = (bounds[:, 3 - axis] - bounds[:, 1 - axis]) / size[:, 1 - axis]
-                deviation = release.model.line_deviation[axis, leaves]
+                deviation = release.index.fit.line_deviation[axis, leaves]
                 cut = deviation * np.sqrt(share * (1 - share))
                 if weight == 1:
                     width = np.diff(release.tree.boxes[leaves][:, [axis, axis + 2]]).ravel()
@@ -128,12 +128,12 @@ def test_a_side_that_hardly_slants_is_upright(release):
 def test_joint_answers_have_the_errors_of_queries(release):
     shapes = series(release, shapely.box(*boxes_of(release, 12).T))
     covariance = nonuniformity_covariance(
-        release.model, release.query(shapes).areas.overlaps(release.model)
+        release.index.fit, release.query(shapes).areas.overlaps(release.index.fit)
     )
     errors = release.query(shapes)["nonuniformity_error"]
     assert np.sqrt(np.diagonal(covariance)) == pytest.approx(errors.to_numpy(), rel=1e-6)
-    boxes = release.query(boxes_of(release, 12)).areas.overlaps(release.model)
-    of_boxes = nonuniformity_covariance(release.model, boxes)
+    boxes = release.query(boxes_of(release, 12)).areas.overlaps(release.index.fit)
+    of_boxes = nonuniformity_covariance(release.index.fit, boxes)
     assert np.abs(covariance - of_boxes).max() < 1e-6 * of_boxes.max()
 
 

@@ -42,7 +42,7 @@ def part_share(release, rank, box, shape):
     west, south, east, north = box
     x, y = np.linspace(west, east, PARTS + 1), np.linspace(south, north, PARTS + 1)
     size = (x[1] - x[0]) * (y[1] - y[0])
-    share = release.model.density.share[rank]
+    share = release.index.fit.density.share[rank]
     return sum(
         share[row, column] * area_in(shape, x[column], y[row], x[column + 1], y[row + 1]) / size
         for row in range(PARTS)

@@ -40,8 +40,8 @@ def test_answers_and_errors_are_those_of_brute_force(kind):
         deviation = np.sqrt(np.einsum("ij,jk,ik->i", weights, covariance, weights))
         leaf = release.estimates.count[tree.is_leaf]
         phi, cluster_size = (
-            release.model.dispersion.overdispersion[tree.is_leaf],
-            release.model.dispersion.cluster_size,
+            release.index.fit.dispersion.overdispersion[tree.is_leaf],
+            release.index.fit.dispersion.cluster_size,
         )
         spread = weights * (1 - weights) * leaf * (cluster_size + phi * leaf)
         table = release.query(boxes).table

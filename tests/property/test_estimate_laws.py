@@ -42,7 +42,7 @@ RELEASES = [
 
 ENGINES = {
     "numpy": lambda release, boxes: weighted_total(
-        traverse(release.tree, len(boxes), engine.box_fraction(release.model, boxes)),
+        traverse(release.tree, len(boxes), engine.box_fraction(release.index.fit, boxes)),
         release.estimates.count,
     ),
     "compiled": lambda release, boxes: walk_value_totals(

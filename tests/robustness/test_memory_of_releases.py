@@ -12,8 +12,8 @@ import pytest
 
 import psd
 import psd.estimation.density
+import psd.estimation.likelihoods
 import psd.estimation.posterior
-import psd.estimation.subtree_likelihoods
 from psd._util.atomic_write import write_file
 from psd.api.release import Release
 from psd.release.file import SCHEMA, encode_release
@@ -108,7 +108,7 @@ def test_posterior_medians_in_parts_take_less_memory(monkeypatch):
     made = Release(replace(equal, tree=replace(equal.tree, count=counts)))
     together = peak_of(lambda: Release(made.record).estimates)
     monkeypatch.setattr(psd.estimation.posterior, "_MOST_KEPT", 2**10)
-    monkeypatch.setattr(psd.estimation.subtree_likelihoods, "_ROWS_PER_BATCH", 2**8)
+    monkeypatch.setattr(psd.estimation.likelihoods, "_ROWS_PER_BATCH", 2**8)
     assert peak_of(lambda: Release(made.record).estimates) < together / 2
 
 
@@ -117,7 +117,7 @@ def test_a_smooth_density_of_many_leaves_takes_no_more_memory_than_its_raster(mo
     _ = made.estimates
     raster = 2050**2 * 8
     monkeypatch.setattr(psd.estimation.density, "_MOST_KEPT", 1)
-    assert peak_of(lambda: made.model.density) < 13 * raster
+    assert peak_of(lambda: made.index.fit.density) < 13 * raster
     assert peak_of(lambda: made.query([(0.1, 0.1, 3.7, 3.9)]).table) < raster
 
 

@@ -135,7 +135,7 @@ def test_breaks_are_covered(weight):
     tree = unmeasured(shape, np.where(shape.is_leaf, NANO // 4, 0))
     truth = leaf_matrix(tree) @ leaves
     base = release_of(tree)
-    count = truth[raster_overlay(base.model, 16, 16).node]
+    count = truth[raster_overlay(base.index.fit, 16, 16).node]
     covered = []
     for seed in range(60):
         release = changed(base, tree=redrawn(tree, truth, rng))

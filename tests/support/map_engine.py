@@ -95,14 +95,14 @@ def of_resolution():
 
 def of_streets():
     release = built(points(60_000).round(2), method=Quadtree(height=7))
-    assert release.model.line_deviation is not None
+    assert release.index.fit.line_deviation is not None
     return release
 
 
 def of_columns():
     domain = psd.Domain(bounds=DOMAIN.bounds, crs=DOMAIN.crs, lattice=(48, 40))
     release = built(points(60_000), domain=domain, method=Quadtree(height=4))
-    assert release.model.column_records is not None
+    assert release.index.fit.column_records is not None
     return release
 
 

@@ -144,7 +144,8 @@ def leaf_fractions(tree, box):
 def naive_line_errors(release, box):
     """Deviations of one box in lattice units by records along its sides, by axis and position."""
     leaf = release.tree.is_leaf
-    cells, deviation = release.tree.boxes[leaf].astype(float), release.model.line_deviation[:, leaf]
+    cells = release.tree.boxes[leaf].astype(float)
+    deviation = release.index.fit.line_deviation[:, leaf]
     errors = {}
     for side, position in enumerate(box):
         axis = side % 2
@@ -155,7 +156,7 @@ def naive_line_errors(release, box):
         end = np.minimum(cells[:, other + 2], box[other + 2])
         along = np.clip(end - begin, 0, None) / (cells[:, other + 2] - cells[:, other])
         cut = deviation[axis] * np.sqrt(share * (1 - share))
-        if release.model.column_records is not None:
+        if release.index.fit.column_records is not None:
             # The distance to the nearest line; only leaves that the side is inside of are cut.
             place = np.where((share > 0) & (share < 1), abs(position - np.rint(position)), 0.0)
             count = np.maximum(release.estimates.count[leaf], 0)

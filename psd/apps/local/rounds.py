@@ -116,7 +116,7 @@ def _next_cells(
 
 def _leaf_shares(release: Release, reports: int) -> tuple[Floats, Floats, Floats]:
     """Share of each leaf: its estimate, and deviation and mean of the leaf's own measurements."""
-    tree, measured = release.tree, measure_record(release.model.record)
+    tree, measured = release.tree, measure_record(release.index.record)
     precision = 1 / measured.variance
     total = np.where(precision > 0, precision * measured.value, 0.0)
     # A leaf that was asked several times stands below itself; its measurements are pooled.

@@ -26,8 +26,7 @@ from psd.apps.planning.region_population import (
 )
 from psd.decompositions import Regions, as_region_method
 from psd.errors import ParameterError
-from psd.estimation.least_squares import infer_counts
-from psd.estimation.local_measurements import measure_record
+from psd.estimation.fit import fit_least_squares
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import epsilon_text
 from psd.privacy.unit import PrivacyUnit
@@ -40,7 +39,6 @@ from psd.regions.hierarchy import RegionHierarchy
 from psd.regions.inputs import CellRegions, RegionFiles
 from psd.space.bounds import check_ground
 from psd.space.domain import Domain
-from psd.space.region_tree import RegionTree
 
 if TYPE_CHECKING:
     import pandas
@@ -267,19 +265,8 @@ def _predict(request: _Request, epsilon: int) -> list[Floats]:
         regions=request.hierarchy,
         sampler=SeededSampler(request.seed),
     )
-    record, tree = release.model.record, release.tree
-    assert isinstance(tree, RegionTree)
-    outside = record.outside
-    estimates = infer_counts(
-        tree,
-        empty=None if outside is None else outside & tree.is_leaf,
-        settled=True,
-        measured=measure_record(record),
-    )
-    return [
-        np.sqrt(estimates.variance[tree.named(tier)])
-        for tier in range(len(request.hierarchy.levels))
-    ]
+    variance, tree = fit_least_squares(release.index.record).variance, release.regions_tree
+    return [np.sqrt(variance[tree.named(tier)]) for tier in range(len(request.hierarchy.levels))]
 
 
 def _populations_of(request: _Request, tier: int) -> Floats:

@@ -75,7 +75,7 @@ class SliceDraws:
             regions=request.regions,
             about=request.about,
         )
-        return release.model.record
+        return release.index.record
 
     def draw_total(
         self, steps: range, tally: Tally, blocks: Mapping[tuple[int, int], Block]

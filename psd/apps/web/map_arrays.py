@@ -23,7 +23,7 @@ from psd.estimation.constants import (
 )
 from psd.estimation.covariate_density import CovariateDensity
 from psd.estimation.density import SmoothDensity
-from psd.estimation.model import CountModel
+from psd.estimation.fit import Fit, predicts_published
 from psd.query.constants import (
     LINE_PLACES,
     MAX_BIAS,
@@ -117,8 +117,8 @@ def release_arrays(release: Release) -> Arrays:
         ``spread`` and ``lines`` of the nodes; ``raster`` of a covariate; and with named regions
         ``region`` of each node, and whether it is ``clipped``.
     """
-    model, tree = release.model, release.tree
-    estimates = model.estimates
+    fit, tree = release.index.fit, release.tree
+    estimates = fit.estimates
     arrays: Arrays = {
         "children": tree.children.astype(np.uint8),
         "offsets": _offsets(tree),
@@ -126,16 +126,16 @@ def release_arrays(release: Release) -> Arrays:
         "slope": _rounded(estimates.slope),
         "variance": estimates.upward_variance,
         "whole": _rounded(estimates.variance),
-        "spread": model.dispersion.overdispersion,
+        "spread": fit.dispersion.overdispersion,
     }
-    if model.post_processing.estimate != "signed":
+    if fit.record.post_processing.estimate != "signed":
         arrays["signed"] = _of_leaves(tree, estimates.signed)
-    if model.rounding_variance is not None:
-        arrays["real"] = _of_leaves(tree, unrounded_counts(model))
-    if model.line_deviation is not None:
-        arrays["lines"] = _line_shares(model.line_deviation, estimates.count).ravel()
-    if isinstance(model.density, CovariateDensity):
-        arrays["raster"] = model.density.covariate.raster.ravel()
+    if fit.rounding_variance is not None:
+        arrays["real"] = _of_leaves(tree, unrounded_counts(fit))
+    if fit.line_deviation is not None:
+        arrays["lines"] = _line_shares(fit.line_deviation, estimates.count).ravel()
+    if isinstance(fit.density, CovariateDensity):
+        arrays["raster"] = fit.density.covariate.raster.ravel()
     if isinstance(tree, RegionTree):
         arrays["region"] = tree.region
         clipped = tree.is_leaf & is_clipped(tree, np.arange(len(tree)))
@@ -147,8 +147,8 @@ def release_arrays(release: Release) -> Arrays:
 
 def cut_arrays(release: Release, level: int) -> Arrays:
     """Arrays of the nodes down to a level; answers of these nodes are those of the whole tree."""
-    model, tree = release.model, release.tree
-    estimates, upper = model.estimates, slice(0, tree.levels[level].stop)
+    fit, tree = release.index.fit, release.tree
+    estimates, upper = fit.estimates, slice(0, tree.levels[level].stop)
     children = np.where(tree.level[upper] < level, tree.children[upper], 0)
     arrays: Arrays = {
         "children": children.astype(np.uint8),
@@ -157,10 +157,10 @@ def cut_arrays(release: Release, level: int) -> Arrays:
         "slope": _rounded(estimates.slope[upper]),
         "variance": estimates.upward_variance[upper],
         "whole": _rounded(estimates.variance[upper]),
-        "spread": model.dispersion.overdispersion[upper],
+        "spread": fit.dispersion.overdispersion[upper],
         "ground": _ground_scales(release, upper.stop),
     }
-    if model.post_processing.estimate != "signed":
+    if fit.record.post_processing.estimate != "signed":
         arrays["signed"] = estimates.signed[upper]
     return arrays
 
@@ -179,9 +179,9 @@ def _scale_step(domain: Domain) -> float:
     return max(mean / _SCALE_STEPS, 1e-300)
 
 
-def unrounded_counts(model: CountModel) -> Floats:
+def unrounded_counts(fit: Fit) -> Floats:
     """Counts before they were rounded to integers."""
-    return model.published_covariance.count
+    return fit.published_covariance.count
 
 
 def _offsets(tree: Tree) -> NDArray[np.int32]:
@@ -223,25 +223,25 @@ def release_numbers(release: Release, threshold: Threshold = 0.3) -> dict[str, A
     threshold : float or tuple of two floats
         As in `Release.query`.
     """
-    model, limits = release.model, reliability_limits(threshold)
+    fit, limits = release.index.fit, reliability_limits(threshold)
     return {
         "lattice": list(release.domain.lattice),
         "axes": _axes(release.domain),
         "ground": _scale_step(release.domain),
         "resolution": release.domain.coordinate_resolution is not None,
         "maxValues": MAX_VALUES,
-        "root": float(model.estimates.variance[0]),
-        "signed": model.published_covariance is model.estimates,
-        "predictsPublished": model.predicts_published,
+        "root": float(fit.estimates.variance[0]),
+        "signed": fit.published_covariance is fit.estimates,
+        "predictsPublished": predicts_published(fit.record),
         "empty": EMPTY_VARIANCE,
-        "lump": model.dispersion.cluster_size,
-        "shiftShare": model.shift_share,
+        "lump": fit.dispersion.cluster_size,
+        "shiftShare": fit.shift_share,
         "shiftError": SHIFT_ERROR,
         "slantingShift": SLANTING_SHIFT,
         "sideSlant": SIDE_SLANT,
         "linePlaces": LINE_PLACES,
         "shareRounding": SHARE_ROUNDING,
-        "hasColumns": model.column_records is not None,
+        "hasColumns": fit.column_records is not None,
         "ceilingErrors": CEILING_ERRORS,
         "maxBias": MAX_BIAS,
         "roundingVariance": ROUNDING_VARIANCE,
@@ -250,7 +250,7 @@ def release_numbers(release: Release, threshold: Threshold = 0.3) -> dict[str, A
         "restored": RESTORED_VARIANCE,
         "good": limits.good,
         "reliable": limits.reliable,
-        **_density(model),
+        **_density(fit),
         **_regions(release.tree),
     }
 
@@ -276,15 +276,15 @@ def _axis(axis: LatticeAxis) -> dict[str, float]:
     return {**even, "first": axis.first, **step}
 
 
-def _density(model: CountModel) -> dict[str, Any]:
+def _density(fit: Fit) -> dict[str, Any]:
     """Kind of the density inside leaves, and its numbers."""
-    density = model.density
+    density = fit.density
     if isinstance(density, SmoothDensity):
         smooth = {
             "side": DENSITY_RASTER,
             "passes": SMOOTHING_PASSES,
             "even": EVEN_SHARE,
-            "rounding": _smallest_mass(density, model),
+            "rounding": _smallest_mass(density, fit),
         }
         return {"density": "smooth", "smooth": smooth}
     if isinstance(density, CovariateDensity):
@@ -296,7 +296,7 @@ def _density(model: CountModel) -> dict[str, Any]:
     return {"density": "uniform"}
 
 
-def _smallest_mass(density: SmoothDensity, model: CountModel) -> float:
+def _smallest_mass(density: SmoothDensity, fit: Fit) -> float:
     """Mass below which it is a rounding error, per record of the total."""
-    total = max(float(model.estimates.count[0]), 0.0)
+    total = max(float(fit.estimates.count[0]), 0.0)
     return density.least / total if total > 0 else 0.0

@@ -59,7 +59,10 @@ def _cells(release: Release, level: int) -> tuple[Floats, Floats, Floats]:
     """Counts of the cells at a level, and their areas on the ground and on the map."""
     nodes = shown_nodes(release.tree, level)
     boxes = release.tree.boxes[nodes].astype(np.float64)
-    count, plane = release.model.estimates.count[nodes], release.tree.area[nodes].astype(np.float64)
+    count, plane = (
+        release.index.fit.estimates.count[nodes],
+        release.tree.area[nodes].astype(np.float64),
+    )
     return count, ground_areas(release.domain, boxes), plane
 
 

@@ -262,7 +262,7 @@ def _classes(
             size = len(group.ids)
             estimates = [each[f"answers{number}"][:size] for each in arrays]
         else:
-            estimates = [each.model.estimates.count[group.nodes] for each in releases]
+            estimates = [each.index.fit.estimates.count[group.nodes] for each in releases]
         of_groups.append(region_classes(group, estimates))
     return {"cells": cells, "groups": of_groups}
 

@@ -104,7 +104,7 @@ def given_regions(release: Release, table: geopandas.GeoDataFrame) -> RegionGrou
     if len(set(ids)) < len(ids):
         raise ParameterError("regions must have different ids in the column id")
     shapes = to_release_crs(regions_table(table, None), release.domain, names=ids)
-    pairs = Polygons(model=release.model, shapes=shapes).overlapping_pairs()
+    pairs = Polygons(fit=release.index.fit, shapes=shapes).overlapping_pairs()
     return RegionGroup(
         name="",
         ids=ids,

@@ -329,7 +329,7 @@ def _map_section(release: Release, shown: Release) -> str:
 
 def _method_section(release: Release, shown: Release) -> str:
     """How the release was built."""
-    record, domain = shown.model.record, release.domain
+    record, domain = shown.index.record, release.domain
     measure = shown.tree.noise.measure.name
     paper = f" ({method_class(release.method).paper})" if release.method in methods() else ""
     steps = ", ".join(f"{key} {value}" for key, value in dict(shown.parameters).items() if value)

@@ -59,7 +59,7 @@ def test_the_prediction_is_the_error_of_builds(regions, inside, slack, k):
         )
         for tier, level in enumerate(regions.levels):
             counts = np.bincount(regions.ancestors(tier), true)
-            signed = release.model.estimates.signed[release.tree.named(tier)]
+            signed = release.index.fit.estimates.signed[release.tree.named(tier)]
             squares[level.name].append(np.mean((signed - counts) ** 2))
     for level in regions.levels:
         ratio = math.sqrt(np.mean(squares[level.name])) / expected.error[level.name]

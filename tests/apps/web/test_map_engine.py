@@ -52,7 +52,7 @@ def test_a_thousand_answers_are_those_of_the_library(kind, tmp_path):
         joint_totals(release, strips),
     ]
     assert difference(found, np.concatenate(expected)) < 1e-9
-    errors = np.sqrt(release.model.noise_covariance.variance)
+    errors = np.sqrt(release.index.fit.noise_covariance.variance)
     assert np.abs(np.array(result["errors"]) - errors).max() < 1e-9
 
 

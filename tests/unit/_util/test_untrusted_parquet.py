@@ -13,8 +13,7 @@ import pytest
 
 import psd
 from psd._util import untrusted_parquet
-from psd._util.parquet_pages import page_headers
-from psd._util.thrift_compact import read_struct
+from psd._util.parquet_pages import page_headers, read_struct
 from psd._util.untrusted_parquet import check_size, footer_keys, open_parquet
 from psd.errors import InputDataError, ReleaseFormatError
 from psd.ingest.tally_file import read_tally

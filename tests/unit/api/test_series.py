@@ -155,7 +155,7 @@ def test_a_slice_saved_alone_is_a_release_and_a_series_is_none(tmp_path):
         read_series(tmp_path / "feb")
     with pytest.raises(ReleaseFormatError, match="series of time slices and not a single release"):
         read_release(tmp_path / "s")
-    for ask in (lambda: series.model, lambda: series.total, lambda: series.to_geopandas()):
+    for ask in (lambda: series.index.fit, lambda: series.total, lambda: series.to_geopandas()):
         with pytest.raises(ParameterError, match="must be one time slice for this, got 4; take"):
             ask()
     with pytest.raises(ParameterError, match="release must have time slices, got one without"):

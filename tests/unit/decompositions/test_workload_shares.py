@@ -55,7 +55,7 @@ def test_variance_is_that_of_least_squares(shares):
     tree = tree_of(height, np.array(shares) * scale)
     domain = psd.Domain(bounds=(0, 0, 1, 1), lattice=(2**height, 2**height))
     release = release_from(tree=tree, domain=domain, epsilon=NANO, method="given")
-    covered = traverse(tree, len(boxes), box_fraction(release.model, boxes * 2**height))
+    covered = traverse(tree, len(boxes), box_fraction(release.index.fit, boxes * 2**height))
     exact = perturbation_variance(covered, infer_counts(tree)).mean() * scale**2
     told = mean_variance(detail_energies(boxes, height), np.array(shares))
     assert told == pytest.approx(exact, rel=1e-5)

@@ -39,16 +39,16 @@ def release(covariate):
 
 
 def test_a_covariate_that_is_right_has_no_error():
-    assert release(density()).model.shift_share * 1.8 < 0.1
+    assert release(density()).index.fit.shift_share * 1.8 < 0.1
 
 
 def test_a_covariate_that_moves_too_few_records_has_an_error():
-    assert release(np.sqrt(density())).model.shift_share * 1.8 > 0.7
+    assert release(np.sqrt(density())).index.fit.shift_share * 1.8 > 0.7
 
 
 def test_a_covariate_that_moves_what_lies_evenly_has_an_error():
     other = density()[::-1, ::-1]
-    assert release(other).model.shift_share * 1.8 > 0.7
+    assert release(other).index.fit.shift_share * 1.8 > 0.7
 
 
 def test_the_error_widens_answers():

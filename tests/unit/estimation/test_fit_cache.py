@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import psd
+from psd.estimation import fit as module_of_fit
 from psd.estimation import fit_cache as module
-from psd.estimation.fit_cache import VARIABLE, FitCache, fit_cache
+from psd.estimation.fit_cache import VARIABLE, FitCache, fit_cache, recall
 from psd.release.post_processing import PostProcessing
 
 BOXES = [(0.5, 0.25, 5.75, 6.5), (1, 1, 2, 2), (0, 0, 8, 8)]
@@ -30,7 +31,7 @@ def folder(tmp_path, monkeypatch):
 def kept(folder):
     """Cache with one array in it."""
     cache = FitCache(folder=folder, key="a" * 64)
-    cache.recall("counts", VALUES.shape, lambda: VALUES)
+    recall(cache, ["counts"], VALUES.shape, lambda: [VALUES])
     return cache
 
 
@@ -44,7 +45,7 @@ def release(estimate="posterior", density="smooth"):
 def recalled(cache, name="counts", shape=VALUES.shape):
     """Array of the cache; None if it has to be computed."""
     missing = []
-    values = cache.recall(name, shape, lambda: missing.append(1) or np.zeros(shape))
+    [values] = recall(cache, [name], shape, lambda: missing.append(1) or [np.zeros(shape)])
     return None if missing else values
 
 
@@ -63,8 +64,8 @@ def test_answers_are_the_same_to_the_bit(folder, estimate, density):
 @pytest.mark.deep
 def test_the_second_fit_is_read(folder, monkeypatch):
     first = release().with_cache().query(BOXES).table
-    monkeypatch.setattr(psd.estimation.model, "infer_counts", None)
-    monkeypatch.setattr(psd.estimation.model, "smooth_density", None)
+    monkeypatch.setattr(module_of_fit, "infer_counts", None)
+    monkeypatch.setattr(module_of_fit, "smooth_density", None)
     assert release().with_cache().query(BOXES).table.equals(first)
 
 
@@ -94,10 +95,10 @@ def test_an_array_of_another_name_shape_or_key_is_not_taken(kept, folder):
     path.rename(folder / path.name.replace("counts", "lines"))
     assert recalled(kept, "lines") is None
     other = FitCache(folder=folder, key="b" * 64)
-    kept.recall("counts", VALUES.shape, lambda: VALUES)
+    recall(kept, ["counts"], VALUES.shape, lambda: [VALUES])
     path.rename(folder / path.name.replace("a" * 64, "b" * 64))
     assert recalled(other) is None
-    kept.recall("counts", VALUES.shape, lambda: VALUES)
+    recall(kept, ["counts"], VALUES.shape, lambda: [VALUES])
     assert recalled(kept, shape=VALUES.shape[::-1]) is None
 
 
@@ -113,10 +114,10 @@ def test_links_and_pipes_are_not_followed(kept, folder, tmp_path):
     (path,) = folder.iterdir()
     path.rename(tmp_path / "elsewhere")
     path.symlink_to(tmp_path / "elsewhere")
-    assert kept._read("counts", VALUES.shape) is None
+    assert kept.read("counts", VALUES.shape) is None
     path.unlink()
     os.mkfifo(path)
-    assert kept._read("counts", VALUES.shape) is None
+    assert kept.read("counts", VALUES.shape) is None
 
 
 @pytest.mark.deep
@@ -132,7 +133,7 @@ def test_the_oldest_files_are_deleted(folder, monkeypatch):
     monkeypatch.setattr(module, "MAX_BYTES", 250)
     for number, key in enumerate("abc"):
         cache = FitCache(folder=folder, key=key * 64)
-        cache.recall("counts", VALUES.shape, lambda: VALUES)
+        recall(cache, ["counts"], VALUES.shape, lambda: [VALUES])
         for path in folder.glob(f"{key}*"):
             os.utime(path, ns=(number, number))
     assert sorted(path.name[0] for path in folder.iterdir()) == ["b", "c"]

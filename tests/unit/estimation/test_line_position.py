@@ -5,8 +5,7 @@ import pytest
 
 import psd
 from psd.estimation.least_squares import infer_counts
-from psd.estimation.line_covariance import WIDTHS
-from psd.estimation.line_position import line_squares, side_factors
+from psd.estimation.line_covariance import WIDTHS, line_squares, side_factors
 from psd.estimation.sibling_splits import divisions
 from psd.space.box_tree import locate
 
@@ -71,7 +70,7 @@ def factors_of(column, row, side=256):
     domain = psd.Domain(bounds=(0.0, 0.0, 1.0, 1.0), lattice=(side, side))
     tree = psd.grid_tree(domain, side)
     exact = np.bincount(locate(tree, column, row), minlength=len(tree))[tree.is_leaf]
-    model = psd.Release.from_counts(tree, exact, 10.0, domain=domain).model
+    model = psd.Release.from_counts(tree, exact, 10.0, domain=domain).index.fit
     along = divisions(tree, model.estimates, model.parent_shares)
     return [side_factors(tree, cut, axis, domain.lattice) for axis, cut in enumerate(along)]
 

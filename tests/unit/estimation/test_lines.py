@@ -7,9 +7,13 @@ import pytest
 import shapely
 
 import psd
-from psd.estimation.boundary_error import LinePattern, fit_lines, line_deviation
-from psd.estimation.coordinate_step import CoordinateStep, detect_step
-from psd.estimation.dispersion import fit_dispersion
+from psd.estimation.boundary_error import (
+    CoordinateStep,
+    LinePattern,
+    detect_step,
+    fit_lines,
+    line_deviation,
+)
 from psd.estimation.least_squares import infer_counts
 from psd.estimation.line_covariance import (
     WIDTHS,
@@ -17,6 +21,7 @@ from psd.estimation.line_covariance import (
     has_unshared_lines,
     levels_halved,
 )
+from psd.estimation.nonuniformity import fit_dispersion
 from psd.estimation.sibling_splits import divisions
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import tally_batches
@@ -58,7 +63,7 @@ def pattern_with(**changes):
 
 
 def step_of(release):
-    model = release.model
+    model = release.index.fit
     return detect_step(release.tree, model.estimates, model.parent_shares, release.domain)
 
 
@@ -83,7 +88,7 @@ def test_the_share_of_rounded_records_is_found():
 @pytest.mark.parametrize("seed", range(3))
 def test_coordinates_that_are_not_rounded_have_no_step(seed):
     release = release_of_points(points(seed=seed), epsilon=3.0)
-    model = release.model
+    model = release.index.fit
     assert not fit_lines(release.tree, model.estimates, model.parent_shares, release.domain).is_seen
 
 
@@ -96,7 +101,7 @@ def test_records_on_a_line_have_no_step(height):
 
 
 def common(release, axis):
-    model = release.model
+    model = release.index.fit
     found = divisions(release.tree, model.estimates, model.parent_shares)[axis]
     return common_variance_by_width(release.tree, found, axis, release.domain.lattice)
 
@@ -112,12 +117,12 @@ def test_records_on_streets_lie_on_the_same_side_of_lines():
     assert (across[:4] < 0.001).all()
     assert across[7] > 0.1
     assert (np.diff(across[:8]) >= 0).all()
-    lines = release.model.line_deviation
+    lines = release.index.fit.line_deviation
     assert lines[0].max() > lines[1].max() == 0
     # A lattice that was chosen has columns of its own.
     leaf = release.tree.is_leaf
     count = np.maximum(release.estimates.count[leaf], 0)
-    assert release.model.column_records[:, leaf] == pytest.approx(np.stack([count, count]))
+    assert release.index.fit.column_records[:, leaf] == pytest.approx(np.stack([count, count]))
 
 
 @pytest.mark.deep
@@ -126,7 +131,7 @@ def test_a_line_that_has_all_records_on_one_side_is_off_by_a_leaf():
     leaf = np.flatnonzero(release.tree.is_leaf)
     narrow = leaf[levels_halved(release.tree, leaf, 0, release.domain.lattice) >= 7]
     count = np.maximum(release.estimates.count, 0)
-    model, all_of_narrow = release.model, np.tile(count[narrow], (2, 1))
+    model, all_of_narrow = release.index.fit, np.tile(count[narrow], (2, 1))
     assert model.line_deviation[:, narrow] == pytest.approx(all_of_narrow, rel=1e-3)
     # The common variance is estimated; with its largest value there is no error left.
     full = pattern_with(common=np.full((2, WIDTHS), 0.25))
@@ -147,7 +152,7 @@ def test_cuts_anywhere_err_more_where_points_move_by_less_than_a_cell(part, fact
 @pytest.mark.deep
 def test_the_factor_of_sides_is_part_of_the_deviation():
     release = release_of_points(np.floor(points() * 128) / 128 + 1e-6, epsilon=10.0)
-    model = release.model
+    model = release.index.fit
     twice = replace(model._line_pattern, factor=np.full((2, WIDTHS), 2.0))
     count, overdispersion = model.estimates.count, model.dispersion.overdispersion
     other = line_deviation(release.tree, count, overdispersion, twice, release.domain)
@@ -157,7 +162,7 @@ def test_the_factor_of_sides_is_part_of_the_deviation():
 
 @pytest.mark.deep
 def test_records_without_lines_have_no_factor():
-    pattern = release_of_points(points(), epsilon=3.0).model._line_pattern
+    pattern = release_of_points(points(), epsilon=3.0).index.fit.pattern
     assert (pattern.factor == 1).all()
 
 
@@ -178,7 +183,7 @@ def test_lumps_are_measured():
     fitted = []
     for xy in (single, clusters):
         release = release_of_points(xy, side=64, epsilon=3.0)
-        tree, model = release.tree, release.model
+        tree, model = release.tree, release.index.fit
         fitted.append(fit_dispersion(tree, model.estimates, model.parent_shares).cluster_size)
     assert fitted[0] < 1.3
     assert 2 < fitted[1] < 6
@@ -186,7 +191,7 @@ def test_lumps_are_measured():
 
 def test_the_records_of_a_cell_of_the_lattice_may_be_at_one_point():
     release = release_of_points(points(), side=16)
-    overdispersion, is_leaf = release.model.dispersion.overdispersion, release.tree.is_leaf
+    overdispersion, is_leaf = release.index.fit.dispersion.overdispersion, release.tree.is_leaf
     assert (overdispersion[is_leaf] == 1).all()
     assert (overdispersion[~is_leaf] < 1).any()
 
@@ -255,7 +260,7 @@ def test_what_lines_explain_is_not_counted_twice(seed):
     xy = points(seed=seed)
     xy[:, 1] = 100.3 / SIDE
     release = release_of_points(xy, epsilon=3.0)
-    model, narrow = release.model, (release.tree.level >= 5) & ~release.tree.is_leaf
+    model, narrow = release.index.fit, (release.tree.level >= 5) & ~release.tree.is_leaf
     twice = fit_dispersion(release.tree, model.estimates, model.parent_shares).overdispersion[
         narrow
     ]
@@ -298,7 +303,7 @@ def test_halves_that_a_line_divides_have_no_overdispersion():
 
 @pytest.mark.deep
 def test_without_lines_nothing_is_explained():
-    model = release_of_points(points(), epsilon=3.0).model
+    model = release_of_points(points(), epsilon=3.0).index.fit
     assert model._line_squares is None
     fitted = fit_dispersion(model.tree, model.estimates, model.parent_shares)
     assert (fitted.overdispersion == model.dispersion.overdispersion).all()
@@ -342,7 +347,7 @@ def release_on_a_line(name):
 
 
 def is_apart(release):
-    model = release.model
+    model = release.index.fit
     found = divisions(release.tree, model.estimates, model.parent_shares)
     return has_unshared_lines(release.tree, found, release.domain.lattice)
 
@@ -355,7 +360,7 @@ def test_leaves_that_lie_apart_are_wrong_together(name):
     # Intervals of 24 builds cover 82 to 100 % of the boxes, and 7 to 77 % with independent errors.
     together = covered(release.query(boxes).table, true)
     alone = changed(release)
-    vars(alone.model)["line_deviation"] = None
+    vars(alone.index)["fit"] = replace(alone.index.fit, line_deviation=None)
     assert together > max(0.75, covered(alone.query(boxes).table, true) + 0.1)
 
 
@@ -406,10 +411,9 @@ def release_of_coarse_leaves(columns=4):
     domain = psd.Domain(bounds=BOUNDS, lattice=(8 * columns, 8 * columns))
     counts = np.arange(64) + 1000
     release = psd.Release.from_counts(psd.grid_tree(domain, 8), counts, 10.0, domain=domain)
-    fitted = release.model.dispersion
-    vars(release.model)["dispersion"] = replace(
-        fitted, overdispersion=0 * fitted.overdispersion, cluster_size=0.0
-    )
+    fitted = release.index.fit.dispersion
+    even = replace(fitted, overdispersion=0 * fitted.overdispersion, cluster_size=0.0)
+    vars(release.index)["fit"] = replace(release.index.fit, dispersion=even)
     return release
 
 

@@ -7,9 +7,8 @@ import pytest
 
 import psd
 from psd.estimation.covariate_density import parent_shares
-from psd.estimation.dispersion import fit_dispersion
 from psd.estimation.least_squares import infer_counts
-from psd.estimation.nonuniformity import cell_ceiling, nonuniformity_variance
+from psd.estimation.nonuniformity import cell_ceiling, fit_dispersion, nonuniformity_variance
 from psd.privacy.epsilon import NANO
 from psd.space.box_tree import Tree
 from support.trees import domain_of, grid_release, random_tree
@@ -29,7 +28,7 @@ def test_a_query_along_own_edges_has_no_nonuniformity_error(lattice):
     table = release.query(cells).table
     assert (table.nonuniformity_error == 0).all()
     assert list(table.estimate) == pytest.approx(release.estimates.count)
-    variance = release.model.noise_covariance.variance
+    variance = release.index.fit.noise_covariance.variance
     assert list(table.perturbation_error) == pytest.approx(np.sqrt(variance))
 
 

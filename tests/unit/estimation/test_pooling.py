@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from psd.estimation.constants import POOLING_PEERS
-from psd.estimation.least_squares import infer_counts
-from psd.estimation.pooling import settled_variance
+from psd.estimation.least_squares import infer_counts, settled_variance
 from psd.privacy.epsilon import NANO
 from psd.space.box_tree import Tree
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from psd.estimation import subtree_likelihoods
+from psd.estimation import likelihoods
 from psd.estimation.constants import LARGE_REACH
 from psd.estimation.least_squares import infer_counts
 from psd.estimation.posterior import posterior_counts
@@ -220,7 +220,7 @@ def test_a_crowd_in_one_place_leaves_the_empty_cells_emptier_than_by_projection(
 def test_chunks_change_no_bit(chunk, monkeypatch):
     tree = random_tree(np.random.default_rng(1), lattice=(4096,) * 2, height=6, leaf_share=0.2)
     counts = posterior_of(tree)
-    monkeypatch.setattr(subtree_likelihoods, "_ROWS_PER_BATCH", chunk)
+    monkeypatch.setattr(likelihoods, "_ROWS_PER_BATCH", chunk)
     assert len(tree) > 100
     assert np.array_equal(posterior_of(tree), counts)
 
@@ -229,16 +229,14 @@ def test_shared_likelihoods_change_no_bit(monkeypatch):
     tree = random_tree(np.random.default_rng(3), lattice=(4096,) * 2, height=6, leaf_share=0.2)
     tree = with_values(tree, tree.count // 50, tree.loss)
     counts = posterior_of(tree)
-    monkeypatch.setattr(
-        subtree_likelihoods, "_distinct", lambda code, _: (np.arange(len(code)),) * 2
-    )
+    monkeypatch.setattr(likelihoods, "_distinct", lambda code, _: (np.arange(len(code)),) * 2)
     assert np.array_equal(posterior_of(tree), counts)
 
 
 def test_distinct_codes_have_an_example_each():
     code = np.array([7, 2, 7, 2, 9, 0])
     for limit in (10, 10**9):
-        example, kind = subtree_likelihoods._distinct(code, limit)
+        example, kind = likelihoods._distinct(code, limit)
         assert np.array_equal(code[example][kind], code)
         assert sorted(code[example].tolist()) == [0, 2, 7, 9]
 

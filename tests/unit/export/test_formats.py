@@ -85,7 +85,7 @@ def test_leaves_tile_the_domain_and_hold_the_estimates(seoul):
     assert table.cell.tolist() == np.flatnonzero(leaf).tolist()
     assert table.level.tolist() == seoul.tree.level[leaf].tolist()
     assert table.estimate.tolist() == seoul.estimates.count[leaf].tolist()
-    variance = seoul.model.noise_covariance.variance[leaf]
+    variance = seoul.index.fit.noise_covariance.variance[leaf]
     assert list(table.perturbation_error) == pytest.approx(np.sqrt(variance))
     assert table.union_all().equals(shapely.box(*seoul.domain.bounds))
     assert shapely.area(table.geometry.array).sum() == pytest.approx(1.2)

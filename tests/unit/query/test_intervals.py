@@ -5,7 +5,7 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from psd.query.intervals import answer_intervals
+from psd.query.answer_table import answer_intervals
 from psd.query.totals import QueryTotals
 
 FIELDS = [field.name for field in fields(QueryTotals)]

@@ -190,7 +190,7 @@ def test_the_batches_do_not_change_an_answer(monkeypatch):
 @pytest.mark.parametrize("name", DOMAINS)
 def test_cells_of_a_raster_are_what_queries_answer(name, size, raster, view):
     release, _, count = measured(name, size, view)
-    overlay = raster_overlay(release.model, *raster)
+    overlay = raster_overlay(release.index.fit, *raster)
     west, south, east, north = release.domain.bounds
     x, y = np.linspace(west, east, raster[0] + 1), np.linspace(south, north, raster[1] + 1)
     row, column = np.divmod(np.arange(raster[0] * raster[1]), raster[0])

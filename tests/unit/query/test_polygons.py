@@ -72,8 +72,8 @@ def test_polygons_are_answered_as_by_intersection_with_every_leaf(release):
     leaf = release.tree.is_leaf
     count = release.estimates.count[leaf]
     phi, cluster_size = (
-        release.model.dispersion.overdispersion[leaf],
-        release.model.dispersion.cluster_size,
+        release.index.fit.dispersion.overdispersion[leaf],
+        release.index.fit.dispersion.cluster_size,
     )
     lines = release.query(made, crs=METRES).areas.totals(release.index).line_variance
     for shape, row, line in zip(made, table.itertuples(), lines, strict=True):

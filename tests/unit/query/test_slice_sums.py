@@ -7,8 +7,7 @@ import shapely
 
 import psd
 from psd.errors import ParameterError
-from psd.query.slice_sums import sum_over_slices
-from psd.query.totals import QueryTotals
+from psd.query.totals import QueryTotals, sum_over_slices
 from psd.release.post_processing import PostProcessing
 from support.releases import changed
 

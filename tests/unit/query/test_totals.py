@@ -18,7 +18,7 @@ COUNTS = np.array([[2, 4, 6], [8, 90, 10], [1, 3, 5]])
 
 
 def model(**choice):
-    return changed(grid_release(COUNTS), post_processing=PostProcessing(**choice)).model
+    return changed(grid_release(COUNTS), post_processing=PostProcessing(**choice)).index.fit
 
 
 def leaves_of(pairs):

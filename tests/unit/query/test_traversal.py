@@ -6,7 +6,6 @@ import pytest
 from psd.estimation.least_squares import infer_counts
 from psd.privacy.epsilon import NANO
 from psd.query.traversal import (
-    cut_leaf_total,
     perturbation_variance,
     traverse,
     traverse_within,
@@ -98,18 +97,6 @@ def test_no_queries():
     covered = shares()
     assert (covered.levels, weighted_total(covered, VALUES).tolist()) == ((), [])
     assert perturbation_variance(covered, infer_counts(TREE)).tolist() == []
-
-
-def test_only_leaves_that_are_cut_have_a_value():
-    seen = []
-
-    def value(node, fraction, area):
-        seen.extend(zip(node.tolist(), fraction.tolist(), area.tolist(), strict=True))
-        return 10.0 * node + fraction
-
-    covered = shares({0: 0.5, 1: 0.5, 2: 1.0, 3: (0.25, 0.5), 5: 1.0, 6: 0.125}, {0: 1.0})
-    assert cut_leaf_total(covered, value).tolist() == [30.25 + 60.125, 0]
-    assert seen == [(3, 0.25, 0.5), (6, 0.125, 0.125)]
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def test_random_and_deep_releases_come_back(subtests):
     nano, boxes = np.where(steps == 255, 10**9, 0), np.tile([0, 0, 8, 8], (256, 1))
     tree = psd.Tree(boxes=boxes, parent=steps - 1, level=steps, count=nano * 0, loss=nano)
     deep = release_of(tree)
-    assert deep.model.dispersion.overdispersion.shape == (len(deep.tree),)
+    assert deep.index.fit.dispersion.overdispersion.shape == (len(deep.tree),)
     assert same(decode(encode(deep)), deep)
 
 

@@ -183,7 +183,7 @@ def test_what_is_no_boundary_and_a_count_outside_it_are_refused(subtests):
     table = pd.DataFrame({"lon": [1.5, 2.5, 7.5], "lat": [3.5, 4.5, 0.5]})
     grid = psd.decompositions.Grid(size=8)
     release = psd.build(table, domain=PLANE, epsilon=1, method=grid, boundary=series(STAR))
-    outside = np.flatnonzero(release.model.outside & release.tree.is_leaf)[0]
+    outside = np.flatnonzero(release.record.outside & release.tree.is_leaf)[0]
     fields = {name: getattr(release.tree, name).copy() for name in ("count", "loss")}
     fields["loss"][outside] = NANO
     tree = dataclasses.replace(release.tree, **fields)
@@ -236,10 +236,10 @@ def test_every_method_knows_that_nobody_is_outside(method):
     release = psd.build(table, **how, user="u", count="users")
     held = shapely.intersects_xy(STAR, table.lon, table.lat)
     assert release.total == pytest.approx(table[held]["u"].nunique(), abs=60)
-    outside = release.model.outside & release.tree.is_leaf
+    outside = release.record.outside & release.tree.is_leaf
     assert outside.any() or method in ("auto", "privtree", "kd-standard", "hilbert-rtree", "htf")
     assert not release.estimates.count[outside].any()
-    assert not release.tree.loss[release.model.outside].any()
+    assert not release.tree.loss[release.record.outside].any()
     table = release.query([(0, 0, 0.9, 8), (0, 0, 8, 0.9), (0, 0, 8, 8)]).table
     numbers = table[["estimate", "error", "lower", "upper"]].to_numpy()
     assert not numbers[:2].any()

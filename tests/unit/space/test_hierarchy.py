@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from psd.errors import ReleaseFormatError
-from psd.estimation.least_squares import infer_counts, prune_counts
+from psd.estimation.least_squares import infer_counts, prune_counts, published_covariance
 from psd.estimation.posterior import posterior_counts
-from psd.estimation.published_covariance import published_covariance
 from psd.privacy.epsilon import NANO
 from psd.space.hierarchy import Hierarchy, check_hierarchy
 from support.tables import refused

@@ -387,7 +387,7 @@ def test_parts_that_meet_at_longitude_180_cover_what_the_whole_covers():
     west, south = np.meshgrid(columns[:-1], rows[:-1])
     cells = shapely.box(west, south, west + columns[1] - columns[0], south + rows[1] - rows[0])
     share = shapely.area(shapely.intersection(cells, whole)) / shapely.area(cells)
-    model, shapes = made.model, placing.to_release_crs(regions_table([cut], DEGREES), domain)
+    model, shapes = made.index.fit, placing.to_release_crs(regions_table([cut], DEGREES), domain)
     boxes = domain.from_lattice(model.tree.boxes[model.tree.is_leaf])
     found = clip_outlines(np.repeat(shapes, len(boxes)), boxes).fraction
     order = np.lexsort((boxes[:, 0], boxes[:, 1]))

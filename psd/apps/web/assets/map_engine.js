@@ -92,7 +92,7 @@ const psdEngine = (() => {
       return this.inside;
     }
 
-    /** Covariance of the published counts; see psd/estimation/published_covariance.py. */
+    /** Covariance of the published counts; see psd/estimation/least_squares.py. */
     publishedNoise() {
       const { slope, variance, whole } = this.arrays, { real, size } = this;
       const own = new Float64Array(size), total = new Float64Array(size);

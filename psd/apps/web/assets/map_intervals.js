@@ -1,11 +1,11 @@
-// From totals to answers with errors and intervals; see psd/query/intervals.py and joint.py.
+// From totals to answers with errors and intervals; see psd/query/answer_table.py and joint.py.
 "use strict";
 
 const psdIntervals = (() => {
   const { clamp } = psdAxes;
   const TINY = 1e-300;
 
-  /** Answer to one region with its interval; see psd/query/intervals.py. */
+  /** Answer to one region with its interval; see psd/query/answer_table.py. */
   function single(model, totals, z) {
     const { meta } = model, estimate = Math.max(totals.estimate, 0);
     const noise = totals.noise + totals.rounding, published = totals.published + totals.rounding;

@@ -7,12 +7,10 @@ import pytest
 
 import psd
 from psd.api.release import Release
+from psd.estimation import fit as module
 from psd.estimation import fit_cache, posterior
-from psd.estimation import local_fit as module
-from psd.estimation import model as count_model
-from psd.estimation import near_zone as zones
+from psd.estimation.fit import fit
 from psd.estimation.fit_cache import VARIABLE
-from psd.estimation.local_fit import LocalFit, local_fit
 from psd.release.post_processing import PostProcessing
 from psd.release.record import ReleaseRecord
 from support.trees import random_tree
@@ -44,10 +42,17 @@ def release(seed=0, **choice):
     )
 
 
+def fitted(seed=0, **choice):
+    """A release whose cells are all fitted."""
+    made = release(seed, **choice)
+    assert made.index.fit.zone is None
+    return made
+
+
 @pytest.fixture(autouse=True)
 def near_for_small_trees(monkeypatch):
     monkeypatch.setattr(module, "LEAST_NODES", 1)
-    monkeypatch.setattr(zones, "_LIMIT", 1.0)
+    monkeypatch.setattr(module, "_LIMIT", 1.0)
 
 
 def check_equal(near, full):
@@ -64,17 +69,17 @@ def check_equal(near, full):
 @pytest.mark.parametrize("estimate", ["posterior", "least-squares", "signed"])
 @pytest.mark.parametrize("density", ["smooth", "uniform"])
 def test_answers_are_those_of_the_fit_of_all_cells(seed, estimate, density):
-    full = release(seed, estimate=estimate, density=density)
-    for box in BOXES:
-        check_equal(full.with_near_fit().query(box).table, full.query(box).table)
-    check_equal(full.with_near_fit().query(BOXES).table, full.query(BOXES).table)
+    full = fitted(seed, estimate=estimate, density=density)
+    for boxes in [*BOXES, BOXES]:
+        near = Release(full.record)
+        check_equal(near.query(boxes).table, full.query(boxes).table)
+        assert "fit" not in vars(near.index)
 
 
 @pytest.mark.deep
 def test_counts_of_cells_are_the_same_to_the_bit_and_others_are_missing():
-    full = release(estimate="posterior", density="smooth").model
-    near = local_fit(release(estimate="posterior", density="smooth").model, SMALL)
-    assert isinstance(near, LocalFit)
+    record = release(estimate="posterior", density="smooth").record
+    full, near = fit(record), fit(record, SMALL)
     is_near = ~np.isnan(near.estimates.count)
     assert 0 < is_near.sum() < len(is_near)
     assert np.array_equal(near.estimates.count[is_near], full.estimates.count[is_near])
@@ -85,22 +90,35 @@ def test_counts_of_cells_are_the_same_to_the_bit_and_others_are_missing():
     assert np.isnan(covariance.variance[1:]).all()
 
 
-@pytest.mark.parametrize("change", ["many boxes", "few nodes", "pruned", "fitted", "many cells"])
+@pytest.mark.parametrize("change", ["many boxes", "few nodes", "pruned", "many cells"])
 def test_all_cells_are_fitted_where_that_is_as_fast(change, monkeypatch):
     boxes = np.repeat(SMALL, 17 if change == "many boxes" else 1, axis=0)
-    model = release(density="smooth", prune=3 if change == "pruned" else 0).model
+    record = release(density="smooth", prune=3 if change == "pruned" else 0).record
     if change == "few nodes":
         monkeypatch.setattr(module, "LEAST_NODES", 10**6)
     if change == "many cells":
-        monkeypatch.setattr(zones, "_LIMIT", 0.0)
-    if change == "fitted":
-        assert len(model.estimates.count)
-    assert local_fit(model, boxes) is model
+        monkeypatch.setattr(module, "_LIMIT", 0.0)
+    assert fit(record, boxes).zone is None
+
+
+def test_the_first_questions_are_answered_from_the_cells_near_them():
+    asked, full = release(estimate="posterior", density="smooth"), []
+    for box in BOXES[2:]:
+        asked.query(box)
+        full.append("fit" in vars(asked.index))
+    assert full == [False, False, False, True]
+    assert asked.index.fit_near(SMALL) is asked.index.fit
+
+
+def test_the_total_needs_no_fit_of_other_cells():
+    asked = release(estimate="posterior")
+    assert asked.total == fitted(estimate="posterior").total
+    assert "fit" not in vars(asked.index)
 
 
 @pytest.mark.deep
 def test_shares_of_leaves_without_records_around_do_not_follow_rounding_errors():
-    full = release(estimate="posterior", density="smooth").model
+    full = fit(release(estimate="posterior", density="smooth").record)
     surface = full.density.surface
     moved = full.density.shares(np.flatnonzero(full.tree.is_leaf))
     noise = np.random.default_rng(1).normal(size=surface.shape) * 1e-14 * surface[-1, -1]
@@ -113,7 +131,7 @@ def folder(tmp_path, monkeypatch):
     """Folder of the cache; the first levels of small trees are kept too."""
     monkeypatch.setenv(VARIABLE, str(tmp_path / "cache"))
     monkeypatch.setattr(fit_cache, "LEAST_NODES", 1)
-    for using in (posterior, count_model):
+    for using in (posterior, module):
         monkeypatch.setattr(using, "PART_NODES", 20)
     return tmp_path / "cache"
 
@@ -132,9 +150,7 @@ def joined(monkeypatch):
 
 
 def near_answer(box, **choice):
-    return (
-        release(**{"estimate": "posterior", **choice}).with_cache().with_near_fit().query(box).table
-    )
+    return release(**{"estimate": "posterior", **choice}).with_cache().query(box).table
 
 
 @pytest.mark.deep
@@ -144,7 +160,7 @@ def test_the_next_box_is_answered_from_the_first_levels_of_the_cache(
     folder, joined, estimate, density
 ):
     choice = {"estimate": estimate, "density": density}
-    full = release(**choice)
+    full = fitted(**choice)
     expected = [full.query(box).table for box in BOXES]
     joined.clear()
     for box, answer in zip(BOXES, expected, strict=True):
@@ -156,6 +172,7 @@ def test_the_next_box_is_answered_from_the_first_levels_of_the_cache(
 
 def test_a_fit_of_all_cells_leaves_the_first_levels_to_boxes(folder, joined):
     full = release(estimate="posterior", density="uniform").with_cache()
+    assert full.index.fit.zone is None
     expected = full.query(BOXES[3]).table
     joined.clear()
     check_equal(near_answer(BOXES[3], density="uniform"), expected)
@@ -165,11 +182,10 @@ def test_a_fit_of_all_cells_leaves_the_first_levels_to_boxes(folder, joined):
 @pytest.mark.deep
 def test_many_cells_are_read_from_a_kept_fit(folder, monkeypatch):
     monkeypatch.setattr(module, "_MANY", 0.0)
-    kept = release(estimate="posterior", density="smooth").with_cache()
-    assert isinstance(local_fit(kept.model, SMALL), LocalFit)
-    assert kept.model.estimates.count[0] > 0
-    later = release(estimate="posterior", density="smooth").with_cache()
-    assert local_fit(later.model, SMALL) is later.model
+    index = release(estimate="posterior", density="smooth").with_cache().index
+    assert fit(index.record, SMALL, cache=index.cache).zone is not None
+    fit(index.record, cache=index.cache)
+    assert fit(index.record, SMALL, cache=index.cache).zone is None
 
 
 @pytest.mark.deep

@@ -1,6 +1,6 @@
-"""The count model: which estimates and densities a post-processing chooses."""
+"""The fit of all cells: which estimates and densities a post-processing chooses."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import geopandas as gpd
 import numpy as np
@@ -10,9 +10,9 @@ import shapely
 import psd
 from psd.estimation.constants import MEDIAN_REACH, SLOPE_OVERDISPERSION
 from psd.estimation.covariate_density import CovariateDensity
-from psd.estimation.dispersion import fit_dispersion
+from psd.estimation.fit import fit
 from psd.estimation.least_squares import infer_counts, prune_counts
-from psd.estimation.model import CountModel
+from psd.estimation.nonuniformity import fit_dispersion
 from psd.estimation.posterior import posterior_counts
 from psd.release.post_processing import PostProcessing
 from psd.space.boundary import Boundary
@@ -25,7 +25,7 @@ RELEASE = grid_release(COUNTS)
 
 
 def model(release=RELEASE, **choice):
-    return changed(release, post_processing=PostProcessing(**choice)).model
+    return fit(changed(release, post_processing=PostProcessing(**choice)).record)
 
 
 def with_covariate():
@@ -87,9 +87,9 @@ def test_leaves_outside_a_boundary_have_no_records():
         boundary=True,
     )
     asked = model(release, density="covariate")
-    assert asked.outside.tolist() == east.tolist()
+    assert asked.record.outside.tolist() == east.tolist()
     assert (asked.estimates.count[east] == 0).all()
-    assert model().outside is None
+    assert model().record.outside is None
 
 
 def test_overdispersion_is_larger_where_the_density_follows_a_covariate():
@@ -114,7 +114,12 @@ def test_overdispersion_is_larger_where_the_density_follows_a_covariate():
         assert other.dispersion.overdispersion.tolist() == fitted.overdispersion.tolist()
 
 
-def test_each_result_is_computed_once():
-    asked = CountModel(record=RELEASE.record)
-    for name in ("estimates", "published_covariance", "dispersion", "line_deviation"):
-        assert getattr(asked, name) is getattr(asked, name)
+@pytest.mark.parametrize("estimate", ["least-squares", "signed", "posterior"])
+def test_nobody_can_write_to_a_fit(estimate):
+    asked = model(estimate=estimate, density="smooth")
+    held = [asked, asked.estimates, asked.published_covariance, asked.dispersion]
+    values = [getattr(part, field.name) for part in held for field in fields(part)]
+    arrays = [value for value in values if isinstance(value, np.ndarray)]
+    assert len(arrays) > 12
+    assert not any(array.flags.writeable for array in arrays)
+    assert asked.density is asked.density

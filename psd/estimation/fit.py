@@ -1,0 +1,501 @@
+"""The fit of a record: estimates of its cells, their variances, and how records lie inside them.
+
+Post-processing: a function of the record alone, which costs no epsilon. All noisy counts have a say
+in every estimate, but the medians and the smooth density of most cells are used by no answer to a
+few boxes. A fit near boxes leaves these out: an answer needs the counts of the cells that its box
+meets, and how the records lie in the leaves that it cuts. A smooth density in a leaf depends on the
+leaves around it, one leaf's width away for each pass of the smoothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd._util.arrays import Floats, Integers, distinct_values
+from psd.estimation.boundary_error import (
+    PATTERN_SHAPE,
+    LinePattern,
+    column_records,
+    fit_lines,
+    line_deviation,
+    step_overdispersion,
+)
+from psd.estimation.constants import (
+    DENSITY_RASTER,
+    MEDIAN_REACH,
+    SHIFT_ERROR,
+    SLOPE_OVERDISPERSION,
+    SMOOTH_SHIFT,
+    SMOOTHING_PASSES,
+)
+from psd.estimation.covariate_density import CovariateDensity, parent_shares, region_shares
+from psd.estimation.covariate_error import covariate_error
+from psd.estimation.density import (
+    SURFACE_SHAPE,
+    Density,
+    RasterWindow,
+    SmoothDensity,
+    least_mass,
+    raster_scale,
+    smooth_density,
+)
+from psd.estimation.fit_cache import LEAST_NODES, FitCache, recall
+from psd.estimation.integer_counts import round_counts, rounding_variance, uniform_of_digest
+from psd.estimation.least_squares import Estimates, infer_counts, prune_counts, published_covariance
+from psd.estimation.line_covariance import line_squares
+from psd.estimation.local_measurements import measure_record
+from psd.estimation.nonuniformity import Dispersion, fit_dispersion
+from psd.estimation.posterior import PART_NODES, halfway_level, posterior_counts
+from psd.estimation.sibling_splits import children_of, divisions
+from psd.release.digest import content_digest
+from psd.release.post_processing import WITH_PRIOR
+from psd.release.record import ReleaseRecord
+from psd.release.schema import record_header
+from psd.space.box_tree import Tree
+from psd.space.domain import Domain
+from psd.space.region_tree import RegionTree
+
+__all__ = ["Fit", "NearZone", "cell_shares", "fit", "fit_least_squares", "predicts_published"]
+
+_ESTIMATES = tuple(field.name for field in fields(Estimates))
+
+# Boxes whose surroundings are looked at; the cells of more are met by a fit of all cells.
+_FEW = 16
+
+# Cells near the boxes, beside all nodes, above which a fit of all is faster to read from the cache.
+_MANY = 1 / 64
+
+# Leaves around those that boxes cut, beside all nodes, above which a fit of all is as fast.
+_LIMIT = 0.25
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Fit:
+    """Estimates, variances and densities of a record; arrays that cannot be written to.
+
+    Parameters
+    ----------
+    record : ReleaseRecord
+        What was published.
+    estimates : Estimates
+        Consistent estimates of every cell with variances; counts by the post-processing. In a fit
+        near boxes, counts of other cells are not a number.
+    published_covariance : Estimates
+        Estimates with the covariance of the published counts; those above where they are signed.
+        In a fit near boxes, the variance is that of the root alone.
+    rounding_variance : ndarray, shape (nodes,), float64, or None
+        Variance that rounding to integers adds to each cell; None without rounding.
+    parent_shares : ndarray, shape (nodes,), float64
+        Share of its parent's records that each cell has before counts are known.
+    dispersion : Dispersion
+        Variance of the records in a part of a cell.
+    pattern : LinePattern or None
+        How records lie along lines; None with a coordinate resolution and with regions.
+    line_deviation : ndarray, shape (2, nodes), float64, or None
+        Deviation of cuts along each axis; None where nothing is seen.
+    column_records : ndarray, shape (2, nodes), float64, or None
+        Records in one column and one row of each leaf. None unless the lattice was chosen; then a
+        line inside a column has all of them on one side.
+    shift_share : float
+        Error of what the density moves inside leaves, over `SHIFT_ERROR`. A constant for a smooth
+        density. For a covariate it follows from the counts; that of a boundary is right.
+    zone : NearZone or None
+        Cells that have a count; None for all.
+    cache : FitCache or None
+        Where the numbers that take longest are kept between processes.
+    """
+
+    record: ReleaseRecord
+    estimates: Estimates
+    published_covariance: Estimates
+    rounding_variance: Floats | None
+    parent_shares: Floats
+    dispersion: Dispersion
+    pattern: LinePattern | None
+    line_deviation: Floats | None
+    column_records: Floats | None
+    shift_share: float
+    zone: NearZone | None = None
+    cache: FitCache | None = None
+
+    @property
+    def tree(self) -> Tree:
+        """Cells and noisy counts."""
+        return self.record.tree
+
+    @property
+    def domain(self) -> Domain:
+        """Bounds, CRS and lattice."""
+        return self.record.domain
+
+    @property
+    def noise_covariance(self) -> Estimates:
+        """Estimates with the covariance that predicts the errors from the noise."""
+        return self.published_covariance if predicts_published(self.record) else self.estimates
+
+    @property
+    def total(self) -> float:
+        """Estimated number of (kept) records, or of users, in the whole domain."""
+        return max(float(self.estimates.count[0]), 0.0)
+
+    @cached_property
+    def density(self) -> Density | None:
+        """Density of the records inside the leaves; None where it is uniform.
+
+        Computed when it is first used: it takes longer than all the rest, and cells need none.
+        """
+        record, count = self.record, np.maximum(self.estimates.count, 0.0)
+        tree, lattice, kind = record.tree, record.domain.lattice, record.post_processing.density
+        if kind == "uniform":
+            return None
+        if kind == "covariate" and record.covariate is not None:
+            return CovariateDensity(covariate=record.covariate)
+        if self.zone is not None:  # without passes, boxes cut no leaf
+            passes = self.zone.passes
+            return smooth_density(tree, count, lattice, passes) if passes else None
+        [surface] = recall(
+            self.cache,
+            ("surface",),
+            SURFACE_SHAPE,
+            lambda: [smooth_density(tree, count, lattice).surface],
+        )
+        return SmoothDensity(
+            tree=tree, scale=raster_scale(lattice), surface=surface, least=least_mass(count[:1])
+        )
+
+
+def fit(record: ReleaseRecord, near: Floats | None = None, *, cache: FitCache | None = None) -> Fit:
+    """Fit the cells of a record, or those near some boxes where that is faster.
+
+    Guarantees
+    ----------
+    - A function of the record alone: it costs no epsilon.
+    - Totals of the boxes are those of a fit of all cells, to rounding.
+
+    Parameters
+    ----------
+    record : ReleaseRecord
+        What was published.
+    near : ndarray, shape (m, 4), float64, optional
+        Boxes in lattice units that are all that is asked about.
+    cache : FitCache, optional
+        Where the numbers that take longest are kept between processes. Of a fit near boxes it keeps
+        what depends on all cells, and nothing of what is near.
+
+    Examples
+    --------
+    >>> import psd
+    >>> domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
+    >>> tree = psd.grid_tree(domain, 2)
+    >>> release = psd.Release.from_counts(tree, [5, 1, 0, 2], 1.0, domain=domain)
+    >>> round(fit(release.record).total, 1)
+    8.0
+    """
+    tree, choice = record.tree, record.post_processing
+    zone = None if near is None else _zone_near(record, near, cache)
+    shares = cell_shares(record)
+
+    # 1. Estimates: least squares, with the counts that the post-processing publishes.
+    if zone is None:
+        values = recall(
+            cache, _ESTIMATES, (len(tree),), lambda: _all_estimates(record, shares, cache)
+        )
+        estimates = Estimates(**dict(zip(_ESTIMATES, values, strict=True)))
+    else:
+        estimates = fit_least_squares(record)
+        if choice.estimate in WITH_PRIOR:
+            medians = _medians(record, estimates, zone, cache)
+            estimates = replace(estimates, count=medians)
+
+    # 2. The covariance of published counts. Integers have that of the counts that were rounded:
+    #    rounding has its own term.
+    published, rounded = estimates, None
+    if choice.estimate != "signed":
+        published = published_covariance(tree, estimates, of_nodes=zone is None)
+    if choice.estimate == "integer":
+        rounded = rounding_variance(estimates.count)
+        uniform = uniform_of_digest(content_digest(b"psd", record_header(record), tree))
+        estimates = replace(estimates, count=round_counts(tree, estimates.count, uniform))
+
+    # 3. How records lie inside cells: evenly, in clusters, along lines, or as a covariate has them.
+    #    In a cell that has a coordinate resolution the sides of boxes lie between values, and the
+    #    cells of regions are not rows and columns: neither has lines.
+    has_lines = record.domain.coordinate_resolution is None and not isinstance(tree, RegionTree)
+    size = PATTERN_SHAPE[0] if has_lines else 0
+    [inside] = recall(
+        cache,
+        ("inside",),
+        (2 + size + len(tree),),
+        lambda: [_inside(record, estimates, shares, has_lines=has_lines)],
+    )
+    pattern = LinePattern.from_array(inside[2 : 2 + size]) if has_lines else None
+    dispersion = Dispersion(cluster_size=float(inside[1]), overdispersion=inside[2 + size :])
+    lines = columns = None
+    if pattern is not None:
+        count = estimates.count
+        lines = line_deviation(tree, count, dispersion.overdispersion, pattern, record.domain)
+        columns = column_records(tree, count, record.domain)
+
+    _lock(*(getattr(each, name) for each in (estimates, published) for name in _ESTIMATES))
+    _lock(shares, rounded, dispersion.overdispersion, lines, columns)
+    return Fit(
+        record=record,
+        estimates=estimates,
+        published_covariance=published,
+        rounding_variance=rounded,
+        parent_shares=shares,
+        dispersion=dispersion,
+        pattern=pattern,
+        line_deviation=lines,
+        column_records=columns,
+        shift_share=float(inside[0]),
+        zone=zone,
+        cache=cache,
+    )
+
+
+def _lock(*arrays: object) -> None:
+    """Let nobody write to the arrays among some values."""
+    for array in arrays:
+        if isinstance(array, np.ndarray):
+            array.flags.writeable = False
+
+
+def fit_least_squares(record: ReleaseRecord) -> Estimates:
+    """Least squares of a record before a prior and pruning.
+
+    The published counts are the signed ones where the post-processing has others.
+    """
+    return infer_counts(
+        record.tree,
+        record.unit.scale,
+        _empty_leaves(record),
+        settled=record.local is None,
+        measured=measure_record(record),
+        projected=record.post_processing.estimate == "least-squares",
+    )
+
+
+def predicts_published(record: ReleaseRecord) -> bool:
+    """Whether errors from the noise are predicted for the published counts.
+
+    Posterior medians, and counts that must not be negative, hold empty cells near 0. Signed
+    counts, and those of a local model, have the covariance of least squares.
+    """
+    return record.local is None and record.post_processing.estimate != "signed"
+
+
+def cell_shares(record: ReleaseRecord) -> Floats:
+    """Share of its parent's records that each cell has before counts are known, shape (nodes,)."""
+    if isinstance(record.tree, RegionTree):
+        return region_shares(record.tree, record.covariate)
+    has_mass = record.post_processing.density == "covariate" or record.boundary
+    return parent_shares(record.tree, record.covariate if has_mass else None)
+
+
+def _empty_leaves(record: ReleaseRecord) -> NDArray[np.bool_] | None:
+    """Mask of the leaves that no record can lie in; None without boundary and regions."""
+    outside = record.outside
+    return None if outside is None else outside & record.tree.is_leaf
+
+
+def _all_estimates(record: ReleaseRecord, shares: Floats, cache: FitCache | None) -> list[Floats]:
+    """Estimates of all cells before counts are rounded to integers, as a list of fields."""
+    estimates, choice = fit_least_squares(record), record.post_processing
+    if choice.estimate in WITH_PRIOR:
+        estimates = replace(estimates, count=_medians(record, estimates, None, cache))
+    if choice.prune:
+        counts = prune_counts(record.tree, estimates, choice.prune, shares)
+        estimates = replace(estimates, count=counts)
+    return [getattr(estimates, name) for name in _ESTIMATES]
+
+
+def _medians(
+    record: ReleaseRecord, estimates: Estimates, zone: NearZone | None, cache: FitCache | None
+) -> Floats:
+    """Posterior medians of all counts, or of those in a zone.
+
+    Those of the first levels depend on all cells. The cache keeps them, so that others can be
+    computed one subtree at a time.
+    """
+    tree, empty = record.tree, _empty_leaves(record)
+
+    def medians(opened: Integers | None = None, top: Floats | None = None) -> Floats:
+        return posterior_counts(
+            tree,
+            estimates,
+            record.unit.scale,
+            empty,
+            reach=MEDIAN_REACH,
+            opened=opened,
+            top=top,
+        )
+
+    if cache is None or len(tree) <= PART_NODES:
+        return medians(None if zone is None else zone.opened)
+    first = slice(0, int(tree.levels[halfway_level(tree)].stop))
+    if zone is None:
+        counts = medians()
+        recall(cache, ("top",), (first.stop,), lambda: [counts[first]])
+        return counts
+    above = np.unique(tree.parent[1 : first.stop]).astype(np.int64)
+    [top] = recall(cache, ("top",), (first.stop,), lambda: [medians(above)[first]])
+    return medians(zone.opened, top)
+
+
+def _inside(
+    record: ReleaseRecord, estimates: Estimates, shares: Floats, *, has_lines: bool
+) -> Floats:
+    """How records lie inside cells.
+
+    Returns
+    -------
+    ndarray, shape (2 + lines + nodes,), float64
+        Error of the density (`Fit.shift_share`), cluster size, `PATTERN_SHAPE` numbers of lines
+        if there are some, overdispersion of each node.
+    """
+    tree, domain, kind = record.tree, record.domain, record.post_processing.density
+    shift = SMOOTH_SHIFT if kind == "smooth" else 0.0
+    if kind == "covariate" and record.covariate is not None and not record.boundary:
+        even = (
+            region_shares(tree, None) if isinstance(tree, RegionTree) else parent_shares(tree, None)
+        )
+        shift = covariate_error(tree, estimates, shares, even) / SHIFT_ERROR
+    pattern, by_lines, numbers = None, None, np.zeros(0)
+    if has_lines:
+        pattern = fit_lines(tree, estimates, shares, domain)
+        numbers = pattern.to_array()
+        if np.any(pattern.common):
+            along = divisions(tree, estimates, shares)
+            by_lines = line_squares(tree, along, pattern.common, domain.lattice)
+    fitted = fit_dispersion(tree, estimates, shares, by_lines)
+    overdispersion = fitted.overdispersion
+    if kind == "covariate" and not isinstance(tree, RegionTree):
+        overdispersion = np.minimum(SLOPE_OVERDISPERSION * overdispersion, 1.0)
+    if pattern is not None:
+        overdispersion = np.maximum(overdispersion, step_overdispersion(tree, pattern.step, domain))
+    return np.concatenate([[shift, fitted.cluster_size], numbers, overdispersion])
+
+
+# --- near boxes -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NearZone:
+    """Cells near some boxes.
+
+    Parameters
+    ----------
+    opened : ndarray, shape (n,), int64
+        Nodes whose children need a count, with all of their ancestors.
+    passes : tuple of (ndarray, RasterWindow)
+        Leaves that have mass around those of the next pass of the smoothing, and a window with
+        their surroundings; empty without a smooth density, and where no leaf is cut.
+    """
+
+    opened: Integers
+    passes: tuple[tuple[Integers, RasterWindow], ...]
+
+
+def _zone_near(record: ReleaseRecord, boxes: Floats, cache: FitCache | None) -> NearZone | None:
+    """Cells near boxes, shape (m, 4), in lattice units; None where a fit of all is as fast."""
+    tree, choice = record.tree, record.post_processing
+    if (
+        len(boxes) > _FEW
+        or len(tree) < LEAST_NODES
+        or choice.estimate == "integer"
+        or choice.prune
+        or choice.density == "covariate"
+        or isinstance(tree, RegionTree)
+    ):
+        return None
+    opened, cut = _cut_cells(tree, boxes)
+    passes: list[tuple[Integers, RasterWindow]] = []
+    scale, smooth = raster_scale(record.domain.lattice), choice.density == "smooth"
+    for _ in range(SMOOTHING_PASSES if smooth and len(cut) else 0):
+        around = _surroundings(tree.boxes[cut] * scale)
+        inner, cut = _cells_on(tree, scale, around)
+        if len(cut) > _LIMIT * len(tree):
+            return None
+        opened = _distinct(np.concatenate([opened, inner]))
+        (west, south), (east, north) = around[:, :2].min(axis=0), around[:, 2:].max(axis=0)
+        passes.append((cut, (int(west), int(south), int(east), int(north))))
+    if len(opened) > _MANY * len(tree) and cache is not None and cache.has(_ESTIMATES):
+        return None
+    return NearZone(opened=opened, passes=tuple(reversed(passes)))
+
+
+def _surroundings(boxes: Floats) -> Integers:
+    """Raster lines around the windows from which the parts of boxes take their density."""
+    half = (boxes[:, 2:] - boxes[:, :2]) / 2
+    low, high = np.floor(boxes[:, :2] - half), np.ceil(boxes[:, 2:] + half)
+    lines: Integers = np.concatenate([low, high], axis=1).astype(np.int64)
+    return np.clip(lines, 0, DENSITY_RASTER)
+
+
+def _cut_cells(tree: Tree, boxes: Floats) -> tuple[Integers, Integers]:
+    """Inner nodes, and leaves, that boxes meet and do not contain."""
+    box, node = np.arange(len(boxes)), np.zeros(len(boxes), np.int64)
+    opened, leaves = [node[:0]], [node[:0]]
+    while len(box):
+        cell, query = tree.boxes[node], boxes[box]
+        low, high = cell[:, :2], cell[:, 2:]
+        met = ((low < query[:, 2:]) & (high > query[:, :2])).all(axis=1)
+        cut = np.flatnonzero(met & ((query[:, :2] > low) | (query[:, 2:] < high)).any(axis=1))
+        box, node = box[cut], node[cut]
+        is_leaf = tree.is_leaf[node]
+        leaves.append(node[is_leaf])
+        opened.append(node[~is_leaf])
+        node, owner = children_of(tree, node[~is_leaf])
+        box = box[~is_leaf][owner]
+    return _distinct(np.concatenate(opened)), _distinct(np.concatenate(leaves))
+
+
+def _distinct(nodes: Integers) -> Integers:
+    """Distinct nodes in ascending order."""
+    return nodes[distinct_values(nodes)[0]]
+
+
+def _cells_on(tree: Tree, scale: Floats, around: Integers) -> tuple[Integers, Integers]:
+    """Inner nodes, and leaves, less than a cell of the raster from parts of the raster."""
+    sums, (west, south) = _summed_cover(around), around[:, :2].min(axis=0)
+    rows, columns = sums.shape[0] - 1, sums.shape[1] - 1
+    node, opened, leaves = np.zeros(1, np.int64), [], []
+    while len(node):
+        cell = tree.boxes[node] * scale
+        # Thin strips of leaves are widened to a cell of the raster.
+        x0, x1 = (
+            np.clip(line - west, 0, columns).astype(np.int64)
+            for line in (np.floor(cell[:, 0]) - 1, np.ceil(cell[:, 2]) + 1)
+        )
+        y0, y1 = (
+            np.clip(line - south, 0, rows).astype(np.int64)
+            for line in (np.floor(cell[:, 1]) - 1, np.ceil(cell[:, 3]) + 1)
+        )
+        met = sums[y1, x1] - sums[y0, x1] - sums[y1, x0] + sums[y0, x0] > 0
+        node = node[met]
+        is_leaf = tree.is_leaf[node]
+        leaves.append(node[is_leaf])
+        opened.append(node[~is_leaf])
+        node, _ = children_of(tree, node[~is_leaf])
+    return np.concatenate(opened), np.concatenate(leaves)
+
+
+def _summed_cover(around: Integers) -> NDArray[np.int32]:
+    """Number of covered raster cells south and west of each line of the window of some parts."""
+    (west, south), (east, north) = around[:, :2].min(axis=0), around[:, 2:].max(axis=0)
+    cover = np.zeros((int(north - south) + 1, int(east - west) + 1), np.int32)
+    x0, y0, x1, y1 = (around - [west, south, west, south]).T
+    for row, column, sign in ((y0, x0, 1), (y0, x1, -1), (y1, x0, -1), (y1, x1, 1)):
+        np.add.at(cover, (row, column), np.int32(sign))
+    for axis in (0, 1):
+        np.cumsum(cover, axis=axis, out=cover)
+    sums = np.zeros_like(cover)
+    sums[1:, 1:] = cover[:-1, :-1] > 0
+    for axis in (0, 1):
+        np.cumsum(sums, axis=axis, out=sums)
+    return sums
