@@ -106,6 +106,7 @@ def ask(
     encoding: str | None = None,
     skip_rows: int | None = None,
     input_crs: str | None = None,
+    where: str | None = None,
     table: str | None = None,
     query: str | None = None,
     memory: str | int | None = None,
@@ -151,7 +152,8 @@ def ask(
         not add up. Public.
     confidence : float
         Of the interval, in (0, 1). Public.
-    x, y, wkt, geometry, layer, delimiter, decimal, encoding, skip_rows, input_crs, table, query
+    x, y, wkt, geometry, layer, delimiter, decimal, encoding, skip_rows, input_crs, where, table,
+    query
         How records are read, as in `psd.build`.
     memory : str or int, optional
         As in `psd.build`.

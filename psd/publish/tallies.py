@@ -52,7 +52,7 @@ _IN_THE_BUILD = "must be left out for a tally; the build has it"
 
 _ARGUMENTS = (
     "bounds", "crs", "method", "set", "x", "y", "wkt", "geometry", "layer", "delimiter", "decimal",
-    "encoding", "skip_rows", "input_crs", "bounds_crs", "lattice", "coordinate_resolution",
+    "encoding", "skip_rows", "input_crs", "where", "bounds_crs", "lattice", "coordinate_resolution",
     "min_cell", "regions", "region_id", "region_parent", "gaps", "tolerance", "repair", "user",
     "max_contributions", "per", "count", "time", "time_zone", "slices", "max_per_slice", "domain",
 )  # fmt: skip
@@ -79,6 +79,7 @@ def tally(
     encoding: str | None = None,
     skip_rows: int | None = None,
     input_crs: str | None = None,
+    where: str | None = None,
     table: str | None = None,
     query: str | None = None,
     memory: str | int | None = None,
@@ -132,7 +133,8 @@ def tally(
     method, set
         To hold only the cells that it divides in a smaller tally, which else serves every method.
         Public.
-    x, y, wkt, geometry, layer, delimiter, decimal, encoding, skip_rows, input_crs, table, query
+    x, y, wkt, geometry, layer, delimiter, decimal, encoding, skip_rows, input_crs, where, table,
+    query
         How records are read, as in `psd.build`. Public.
     memory : str or int, optional
         Limit on the memory that reading takes, such as ``"2GB"``.

@@ -97,4 +97,4 @@ def test_releases_with_a_delta_are_not_joined_to_a_series(files, here):
             psd.Release.from_slices(slices, releases)
     assert psd.Release.from_slices(slices, [plain, plain]).epsilon == 2
     told = fails(2, "tally", files["first"], files["second"], "-o", "m.tally")
-    assert "--bounds must be given; only tallies state their own" in told
+    assert "--bounds must be given; only tallies and regions state their own" in told

@@ -180,7 +180,7 @@ REFUSED = [
     (2, "tally a b --into t", "--into must be left out with tallies, which state how"),
     (2, f"tally a b -o x {BOUNDS}", "--bounds must be left out with tallies"),
     (2, "tally a b -o x --x lon", "--x must be left out with tallies"),
-    (2, "tally v1.csv -o x", "--bounds must be given; only tallies state their own"),
+    (2, "tally v1.csv -o x", "--bounds must be given; only tallies and regions state their own"),
     (2, TALLY, "give -o"),
     (2, f"{TALLY} -o x --into t", "give -o"),
     (6, f"{TALLY} --into y", "does not exist"),

@@ -16,6 +16,7 @@ from psd._util.csv_header import (
     DELIMITERS,
     OpenQuoteError,
     is_separator_line,
+    match_name,
     split_names,
 )
 from psd.errors import InputDataError
@@ -276,8 +277,9 @@ def _check_columns(path: Path, header: Header, columns: Columns, line: str) -> N
                 "the case of letters; rename one of them"
             )
     refuse_two_pairs(str(path), header.columns, names)
-    stated = [*columns, *columns.filtered]
-    for name, read in zip(stated, [*header.columns, *header.columns.filtered], strict=True):
+    # Two spellings of one column in a filter are one column of the header.
+    filtered = [(name, match_name(name, names) or name) for name in columns.filtered]
+    for name, read in [*zip(columns, header.columns, strict=True), *filtered]:
         if names.count(read) > 1:
             raise InputDataError(f"{path} has {names.count(read)} columns named {read!r}")
         if read not in names:

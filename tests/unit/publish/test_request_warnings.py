@@ -119,7 +119,7 @@ def test_the_command_names_its_options(tmp_path, monkeypatch):
     err = io.StringIO()
     with redirect_stderr(err):
         assert run([*line.split(), "--crs", "EPSG:27700"]) == 0
-    ids, crs = err.getvalue().splitlines()
+    ids, crs, _ = err.getvalue().splitlines()  # the last says who sees what was left out
     assert "Give --user COLUMN to protect all records of a user, or --per record" in ids
     assert crs == (
         "psd: warning: the columns Longitude and Latitude are named as degrees, and --crs "
