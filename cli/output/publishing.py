@@ -38,15 +38,15 @@ def print_requests(recipe: Recipe) -> None:
     tables = []
     for release in recipe.releases:
         check_release_name(release.output)
-        request = release.build_request()
-        warn_of_request(request)
-        if request.domain is None:
+        terms = release.terms()
+        warn_of_request(terms)
+        if terms.domain is None:
             click.echo(
-                f"# epsilon {request.epsilon:f}; bounds, unit and slices are those of the tallies"
+                f"# epsilon {terms.epsilon:f}; bounds, unit and slices are those of the tallies"
             )
         else:
-            click.echo(f"# {request.guarantee_text}")
-        tables.append(release.to_table(request))
+            click.echo(f"# {terms.guarantee_text}")
+        tables.append(release.to_table(terms))
     click.echo(toml_text({"release": tables[0] if len(tables) == 1 else tables}), nl=False)
 
 
@@ -126,7 +126,7 @@ def _warn_of_ids(
 
     for release, request in zip(releases, requests, strict=True):
         is_stated = request.unit.has_user or release.table.get("per") == PER_RECORD
-        if request.columns is not None and not is_stated:
+        if not (request.is_tallied or is_stated):
             warn_of_ids(data, request.columns)
             return
 
@@ -134,12 +134,12 @@ def _warn_of_ids(
 def _complete_request(release: PlannedRelease, tallies: PartialTally | None) -> BuildRequest:
     """Request of a release, completed with the statements of the tallies."""
     from psd.errors import ParameterError
-    from psd.publish.count_inputs import count_input
+    from psd.publish.counting import count_input
 
-    domain = None if tallies is None else tallies.rules.domain
-    request = release.build_request(domain)
-    if tallies is not None:
-        request = count_input(tallies).complete(request)
+    if tallies is None:
+        request = release.terms().of_records()
+    else:
+        request = count_input(tallies).complete(release.terms(tallies.rules.domain))
     if request.slices is not None and release.export:
         raise ParameterError("export must be left out with slices; export a slice of the series")
     return request
@@ -158,7 +158,8 @@ class _Run:
 
     def publish(self, release: PlannedRelease, request: BuildRequest) -> None:
         """Build and save one release, then sign and export it."""
-        from psd.publish.pipeline import publish
+        from psd.publish.drawing import draw_counts
+        from psd.publish.pipeline import run_build
 
         counted: list[Tally] = []
         with show_stage() as stage:
@@ -167,9 +168,10 @@ class _Run:
                 report_private=self.private.report_private,
                 private_tally=counted.append if self.private.keep_tally else None,
             )
-            built = publish(
+            built = run_build(
                 request,
                 self.data,
+                draw_counts,
                 engine=self.engine,
                 memory=self.private.memory,
                 account=self.account,

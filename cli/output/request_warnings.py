@@ -10,7 +10,7 @@ from ..output.terminal import print_warning
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns
-    from psd.publish.request import BuildRequest
+    from psd.publish.request import BuildTerms
     from psd.space.domain import Domain
 
 __all__ = [
@@ -28,7 +28,7 @@ _LARGE_EPSILON = 10
 _GROUPS = ("", " thousand", " million", " billion", " trillion")
 
 
-def warn_of_request(request: BuildRequest) -> None:
+def warn_of_request(request: BuildTerms) -> None:
     """Warn of a large epsilon, and of bounds that may be degrees or reach beyond the world."""
     from psd.space.domain import Domain
 

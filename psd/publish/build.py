@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from psd.errors import ParameterError
 from psd.ledger.account import Account
+from psd.publish.drawing import draw_counts
 from psd.publish.fields import FIELDS, public_files
 from psd.publish.inputs import check_public_files, inputs_and_engine
 from psd.publish.observer import SILENT, Observer
-from psd.publish.pipeline import publish
-from psd.publish.request_values import DEFAULT_METHOD, request_from_values
+from psd.publish.pipeline import run_build
+from psd.publish.request_values import DEFAULT_METHOD, terms_from_values
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -274,10 +275,10 @@ def build(
         account = _open_account(ledger, dataset, analyst, values)
     elif not (ledger is None and dataset is None and analyst is None):
         raise ParameterError("ledger and dataset must be left out with account, which has them")
-    request = request_from_values(values)
-    built = publish(
-        request,
+    built = run_build(
+        terms_from_values(values),
         inputs,
+        draw_counts,
         engine=found,
         memory=memory,
         account=account,

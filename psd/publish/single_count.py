@@ -16,9 +16,10 @@ from psd._util.instances import check_instance
 from psd.api.release import Release
 from psd.errors import ParameterError
 from psd.ledger.account import Account
-from psd.publish.count_inputs import RecordInput
+from psd.publish.counting import RecordInput
+from psd.publish.drawing import draw_counts
 from psd.publish.observer import SILENT, Observer
-from psd.publish.pipeline import publish
+from psd.publish.pipeline import run_build
 from psd.publish.request_values import ReadArguments, request_from_values
 from psd.space.domain import Domain
 
@@ -158,8 +159,9 @@ def ask(
         }
     )
     source = RecordInput(data=data, memory=memory)
-    release = publish(request, source, account=account, sampler=sampler, observer=observer)
-    assert isinstance(release, Release)
+    release = run_build(
+        request, source, draw_counts, account=account, sampler=sampler, observer=observer
+    )
     return _answer(release, confidence)
 
 

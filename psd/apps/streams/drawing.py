@@ -12,20 +12,18 @@ from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
 from psd.privacy.loss import Loss
 from psd.privacy.statements import STATEMENTS, TOTALS_FACTOR, method_parameters
-from psd.publish.drawing import draw_release
-from psd.publish.series import slice_budgets, squared_of
+from psd.publish.drawing import draw_release, slice_budgets, squared_of
 from psd.release.record import ReleaseRecord
-from psd.space.domain import Domain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from fractions import Fraction
 
     from psd.apps.streams.counters import Counter
+    from psd.apps.streams.plan import StreamRequest
     from psd.apps.streams.state import Block
     from psd.ingest.tally import Tally
     from psd.publish.public_inputs import PublicInputs
-    from psd.publish.request import BuildRequest
     from psd.space.box_tree import Tree
     from psd.space.time_slices import TimeSlices
 
@@ -49,7 +47,7 @@ class SliceDraws:
 
     Parameters
     ----------
-    request : BuildRequest
+    request : StreamRequest
         Of the stream. Public.
     inputs : PublicInputs
         Public files of the request.
@@ -63,7 +61,7 @@ class SliceDraws:
         What Gaussian noise of the totals spends.
     """
 
-    request: BuildRequest
+    request: StreamRequest
     inputs: PublicInputs
     slices: TimeSlices
     counter: Counter | None
@@ -82,7 +80,7 @@ class SliceDraws:
 
         Notes
         -----
-        Budgets and squared sensitivity are those of `psd.publish.series.draw_series`, whose proof
+        Budgets and squared sensitivity are those of `psd.publish.drawing.draw_series`, whose proof
         holds, in epsilon and in rho: by `psd.apps.streams.counting.count_slice` one unit has at
         most k records in the tallies of all slices, and at most cap of them in each, though the
         tallies are made one after another. In rho every slice has all of rho, and S^2 = k cap.
@@ -93,7 +91,7 @@ class SliceDraws:
         squared = squared_of(budget, request.unit, scope, self.slices)
         release = draw_release(
             tally,
-            self._domain,
+            self.request.domain,
             budget=parts[number],
             method=request.method,
             unit=request.unit,
@@ -148,7 +146,7 @@ class SliceDraws:
             budget = self._budget("slices").in_sequence(tree_levels(slices))[0]
         curator = Curator(
             tally,
-            self._domain,
+            self.request.domain,
             budget=budget,
             sampler=SecureSampler(),
             squared_sensitivity=squared,
@@ -176,9 +174,3 @@ class SliceDraws:
         if slices < total:
             budget.reserve(withheld, slices if withheld == "slices" else total - slices)
         return budget
-
-    @property
-    def _domain(self) -> Domain:
-        """Domain, which is public: slices exclude private bounds."""
-        assert isinstance(self.request.domain, Domain)
-        return self.request.domain
