@@ -54,7 +54,7 @@ def cut_deviation(
     smaller of p and 1 - p.
     """
     deviation: NDArray[np.float64] | None = model.line_deviation
-    assert deviation is not None
+    assert deviation is not None  # only a release with lines across its leaves is asked
     result: Floats = deviation[axis, node] * np.sqrt(share * (1 - share))
     columns = model.column_records
     if columns is None:

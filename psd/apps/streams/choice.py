@@ -171,7 +171,7 @@ def _error(counter: Counter, request: StreamRequest) -> float:
     factor = float(variance_factors(counter, slices)[-1])
     part = total - slices_part(total, counter)
     if counter == "toeplitz":
-        assert request.delta is not None
+        assert request.delta is not None  # this counter has Gaussian noise
         noise, loss = CountNoise.gaussian(k**2), Loss.gaussian(part, request.delta).rho
         factor *= toeplitz_squared_sensitivity(slices)
     elif counter == "tree":

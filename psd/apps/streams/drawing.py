@@ -118,7 +118,7 @@ class SliceDraws:
         blocks : mapping
             Blocks of the earlier slices. Private.
         """
-        assert self.counter is not None
+        assert self.counter is not None  # a total is drawn only by a counter
         return next_total(
             self.counter, steps, tally, blocks, self._draw_counts, number=len(self.slices)
         )
@@ -158,7 +158,7 @@ class SliceDraws:
     @property
     def _loss(self) -> Loss:
         """Loss of totals with Gaussian noise: the epsilon that the slices leave, and delta."""
-        assert self.delta is not None
+        assert self.delta is not None  # Gaussian noise is for a delta
         total = self.request.nano_epsilon
         return Loss.gaussian(total - slices_part(total, self.counter), self.delta)
 

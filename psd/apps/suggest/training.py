@@ -271,7 +271,7 @@ class PersonInput(RecordInput):
     ) -> PersonRecords:
         """Read the records, at most k of each user."""
         domain = request.domain
-        assert isinstance(domain, Domain)
+        assert isinstance(domain, Domain)  # that of a release, by `_request`
         observer.progress("reading")
         memory = memory_for_rows(None if self.memory is None else parse_memory(self.memory))
         for_rows, for_parser = split_memory(memory)
@@ -301,7 +301,7 @@ def _draw_weights(
 ) -> SharedWeights:
     """Draw the weights."""
     weights = learn_weights(_charged_people(grid, loss, counted, budget, sampler), grid)
-    assert loss.delta is not None
+    assert loss.delta is not None  # weights are learned at a Gaussian loss
     ids = {name: str(text) for name, text in budget.statement.items()}
     return SharedWeights(
         weights=dict(zip(FEATURES, map(float, weights), strict=True)),
