@@ -6,7 +6,7 @@
 
 Series of T slices with the rows of a public data set in each, where every user has at most m rows
 in a slice and T m in all. All slices have the same rows, and their noise is independent and of one
-law. So a run draws one slice, with the budget and the sensitivity that `psd.publish.series` gives
+law. So a run draws one slice, with the budget and the sensitivity that `psd.publish.drawing` gives
 it in a series of T slices. The score is the geometric mean of the relative errors of the eight
 classes of `psd/apps/evaluation/workload.py`. Builds that were measured are kept in a file and not
 measured again. Exits with 1 if a bar is missed.
@@ -34,9 +34,8 @@ from psd.privacy.delta import parse_delta
 from psd.privacy.epsilon import parse_epsilon
 from psd.privacy.loss import Loss
 from psd.privacy.unit import PrivacyUnit
-from psd.publish.drawing import draw_release
+from psd.publish.drawing import draw_release, slice_budgets, squared_of
 from psd.publish.noise_choice import NoisePlan, chosen_law
-from psd.publish.series import slice_budgets, squared_of
 
 LAWS = ("laplace", "gaussian")
 

@@ -83,10 +83,10 @@ from psd.decompositions.auto import Auto
 from psd.ingest.record_filter import RecordFilter
 from psd.ingest.tally_builder import TallyBuilder
 from psd.ingest.sources import csv
-import psd.publish.count_rows as count_rows
+import psd.publish.counting as counting
 
 timed(csv, "_scan", "text")
-timed_batches(count_rows, "read", "parse")
+timed_batches(counting, "read", "parse")
 timed(RecordFilter, "filter_batch", "cells")
 timed(TallyBuilder, "add_batch", "count")
 timed(TallyBuilder, "build", "count")

@@ -19,9 +19,9 @@ from ..output.columns import print_facts
 from ..output.terminal import print_success, print_warning, show_stage
 
 if TYPE_CHECKING:
+    from psd.apps.streams.plan import StreamRequest
     from psd.apps.streams.stream import StreamStatus
     from psd.ledger.account import Account
-    from psd.publish.request import BuildRequest
 
 __all__ = ["COMMANDS"]
 
@@ -148,11 +148,9 @@ def create(
     account = account_of(ledger, dataset, analyst, outputs=[output])
     request = _request_of(fields, by, account)
     created = create_stream(state, output, request, account=account, **totals)
-    slices = request.slices
-    assert slices is not None
     click.echo(
-        f"wrote {state} (PRIVATE): {request.method.name}, {_number_text(len(slices))} by "
-        f"{slices.by}, {Stream(state).status().guarantee}"
+        f"wrote {state} (PRIVATE): {request.method.name}, {_number_text(len(request.slices))} by "
+        f"{request.slices.by}, {Stream(state).status().guarantee}"
     )
     if created.noise_text is not None:
         click.echo(created.noise_text)
@@ -248,17 +246,17 @@ def _words(value: Any) -> str:
     return "none" if value is None else str(value)
 
 
-def _request_of(fields: dict[str, Any], by: str | None, account: Account | None) -> BuildRequest:
+def _request_of(fields: dict[str, Any], by: str | None, account: Account | None) -> StreamRequest:
     """Request of the options of `psd stream create`; files of records are refused unread."""
+    from psd.apps.streams.plan import StreamRequest
     from psd.publish.fields import public_files
     from psd.publish.request_values import request_from_values
 
     if account is not None:
         account.refuse_records(public_files(fields, Path.cwd()))
-    request = request_from_values(fields)
-    slices = request.slices
-    if by is not None and slices is not None and slices.by != by:
-        raise click.UsageError(f"--by must be {slices.by} for these --slices, got {by}")
+    request = StreamRequest.of(request_from_values(fields))
+    if by is not None and request.slices.by != by:
+        raise click.UsageError(f"--by must be {request.slices.by} for these --slices, got {by}")
     return request
 
 

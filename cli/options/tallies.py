@@ -21,7 +21,7 @@ def write_build_tally(
     built: Release,
     release: str,
     data: Sequence[Any],
-    columns: Columns | None,
+    columns: Columns,
     *,
     overwrite: bool,
 ) -> None:
@@ -33,7 +33,6 @@ def write_build_tally(
     from psd.publish.tally_parts import tally_of_build
 
     if isinstance(tally, Tally):
-        assert columns is not None
         partial_tally = tally_of_build(tally, built, data, columns=columns, release=Path(release))
     else:
         partial_tally = replace(tally, release=file_digest(release))
@@ -43,7 +42,7 @@ def write_build_tally(
 def read_slice_tally(tally: str, loaded: Release, release: str, slice_name: str | None) -> Tally:
     """Tally of a build, or its slice."""
     from psd.ingest.tally_file import read_tally_of_release
-    from psd.publish.series import slice_tally
+    from psd.publish.drawing import slice_tally
 
     partial_tally = read_tally_of_release(tally, loaded.domain, release)
     if slice_name is None or partial_tally.rules.slices is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,17 +51,17 @@ def show_requests(recipe: Recipe) -> None:
     tables = []
     for release in recipe.releases:
         check_release_name(release.output)
-        request = release.build_request()
-        warn_of_request(request)
-        if request.domain is None:
+        terms = release.terms()
+        warn_of_request(terms)
+        if terms.domain is None:
             click.echo(
-                f"# epsilon {request.epsilon:f}; bounds, unit and slices are those of the tallies"
+                f"# epsilon {terms.epsilon:f}; bounds, unit and slices are those of the tallies"
             )
         else:
-            click.echo(f"# {request.guarantee_text}")
-        if isinstance(request.domain, Domain) and (place := place_text(request.domain)):
+            click.echo(f"# {terms.guarantee_text}")
+        if isinstance(terms.domain, Domain) and (place := place_text(terms.domain)):
             click.echo(f"# place of the bounds: {place}")
-        tables.append(release.to_table(request))
+        tables.append(release.to_table(terms))
     click.echo(toml_text({"release": tables[0] if len(tables) == 1 else tables}), nl=False)
     if recipe.private.report_private:
         _report_readings(recipe)
@@ -78,7 +79,7 @@ def _report_readings(recipe: Recipe) -> None:
             click.echo(f"{release.output}:", err=True)
         with show_stage() as stage:
             report_reading(
-                release.build_request(),
+                release.terms(),
                 data,
                 engine=engine,
                 memory=private.memory,
@@ -175,12 +176,12 @@ def local_paths(inputs: Sequence[str]) -> list[Path]:
 def _complete_request(release: PlannedRelease, tallies: PartialTally | None) -> BuildRequest:
     """Request of a release, completed with the statements of the tallies."""
     from psd.errors import ParameterError
-    from psd.publish.count_inputs import count_input
+    from psd.publish.counting import count_input
 
-    domain = None if tallies is None else tallies.rules.domain
-    request = release.build_request(domain)
-    if tallies is not None:
-        request = count_input(tallies).complete(request)
+    if tallies is None:
+        request = release.terms().of_records()
+    else:
+        request = count_input(tallies).complete(release.terms(tallies.rules.domain))
     if request.slices is not None and release.export:
         raise ParameterError("export must be left out with slices; export a slice of the series")
     return request
@@ -199,7 +200,8 @@ class _Run:
 
     def publish(self, release: PlannedRelease, request: BuildRequest, before: str) -> None:
         """Build and save one release, then sign and export it; ``before`` each stage shown."""
-        from psd.publish.pipeline import publish
+        from psd.publish.drawing import draw_counts
+        from psd.publish.pipeline import run_build
 
         counted: list[Tally] = []
         with show_stage(before) as stage:
@@ -208,9 +210,10 @@ class _Run:
                 report_private=self.private.report_private,
                 private_tally=counted.append if self.private.keep_tally else None,
             )
-            built = publish(
+            built = run_build(
                 request,
                 self.data,
+                partial(draw_counts, on_slice=observer.slices_done),
                 engine=self.engine,
                 memory=self.private.memory,
                 account=self.account,

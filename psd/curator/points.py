@@ -104,7 +104,7 @@ class Points:
         if self._halves is None:
             return
         distinct = self._codes.distinct()
-        assert distinct.counts is not None
+        assert distinct.counts is not None  # `distinct` counts them
         if self._codes.counts is None:
             # All records of a cell are in the same nodes, so each end is the first of a cell.
             first = _running_total(distinct.counts)

@@ -90,7 +90,7 @@ class QuadrantCodes:
         distinct = self.distinct()
         columns, rows = distinct.cells()
         order = np.lexsort((columns, rows))
-        assert distinct.counts is not None
+        assert distinct.counts is not None  # `distinct` counts them
         return columns[order], rows[order], distinct.counts[order]
 
 

@@ -228,7 +228,7 @@ def privacy_unit(
         return PrivacyUnit()
     if count == "users":
         return PrivacyUnit(kind="user", weight=WEIGHT)
-    assert max_contributions is not None
+    assert max_contributions is not None  # by `_check`
     if per == "day":
         return PrivacyUnit(
             kind="user-day", max_contributions=max_contributions, time_zone=time_zone

@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from psd.ingest.partial_tally import PartialTally
 from psd.publish.charging import own_account
-from psd.publish.count_inputs import count_input
+from psd.publish.counting import count_input
+from psd.publish.drawing import draw_counts
 from psd.publish.fields import FIELDS, answer_guesses
 from psd.publish.inputs import check_public_files, inputs_and_engine, points_of
 from psd.publish.observer import SILENT, Observer
-from psd.publish.pipeline import publish
-from psd.publish.request_values import DEFAULT_METHOD, request_from_values
+from psd.publish.pipeline import run_build
+from psd.publish.request_values import DEFAULT_METHOD, terms_from_values
 from psd.publish.request_warnings import warn_of_columns, warn_of_request
 from psd.publish.stated_crs import with_stated_crs
 from psd.publish.tally_files import tallies_in
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from psd.ledger.ledger import Ledger
     from psd.mechanisms.base import Sampler
     from psd.privacy.loss import Loss
-    from psd.publish.request import BuildRequest
+    from psd.publish.request import BuildTerms
     from psd.release.about import About
     from psd.space.domain import Domain
     from psd.space.time_slices import TimeSlices
@@ -301,24 +303,25 @@ def build(
     own = own_account(ledger, dataset, analyst, account, values)
     account = own or account
 
-    def request_of(tally: PartialTally | None) -> BuildRequest:
-        """The request; tallies state their area, unless it is given again."""
+    def terms_of(tally: PartialTally | None) -> BuildTerms:
+        """The terms; tallies state their area, unless it is given again."""
         if tally is None or any(values[name] is not None for name in _AREA):
-            return request_from_values(values)
-        return request_from_values({**values, "domain": tally.rules.domain})
+            return terms_from_values(values)
+        return terms_from_values({**values, "domain": tally.rules.domain})
 
     def losses_of(tally: PartialTally) -> list[Loss]:
-        return [count_input(tally).complete(request_of(tally)).loss]
+        return [count_input(tally).complete(terms_of(tally)).loss]
 
     tallies = None if found else tallies_in(inputs, account, losses_of, observer)
     in_memory = next((item for item in inputs if isinstance(item, PartialTally)), None)
-    request = request_of(in_memory if tallies is None else tallies)
-    warn_of_request(request)
+    terms = terms_of(in_memory if tallies is None else tallies)
+    warn_of_request(terms)
     if tallies is None and found is None:
-        warn_of_columns(inputs, request, per=per, has_ledger=account is not None)
-    built = publish(
-        request,
+        warn_of_columns(inputs, terms, per=per, has_ledger=account is not None)
+    built = run_build(
+        terms,
         inputs if tallies is None else tallies,
+        partial(draw_counts, on_slice=observer.slices_done),
         engine=found,
         memory=memory,
         account=account,

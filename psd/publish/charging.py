@@ -153,13 +153,13 @@ def charge_request(
     files, in_csv = _file_states(items), by_fields and is_csv(items)
     region = slices = None
     columns = request.columns
-    if columns is not None and columns.where is not None:
+    if not request.is_tallied and columns.where is not None:
         in_csv = False  # losses of builds with a filter add up, see `psd.ingest.selection`
-    if columns is None:
+    if request.is_tallied:
         slices = slices_of_tallies(request.slices, origins)
     elif in_csv and request.slices is not None and columns.time is not None:
         slices = slices_of(request.slices, columns.time)
-    if in_csv and isinstance(request.domain, Domain) and columns is not None:
+    if in_csv and isinstance(request.domain, Domain) and not request.is_tallied:
         # Another PROJ, or other grids of it, may move a record from one box to the next.
         region = csv_region(request.domain, columns) if columns.input_crs is None else None
     return ChargeRequest(
@@ -171,9 +171,9 @@ def charge_request(
         chosen=request.contribution_choice is not None,
         files=tuple(files.values()),
         readings=tally_readings(origins)
-        if request.columns is None
-        else (reading_of(request.columns, _resolution_of(request)),),
-        inputs=tally_names(origins) if request.columns is None else input_names(data),
+        if request.is_tallied
+        else (reading_of(columns, request.domain.coordinate_resolution),),
+        inputs=tally_names(origins) if request.is_tallied else input_names(data),
     )
 
 
@@ -231,11 +231,6 @@ def _file_states(items: Iterable[Any]) -> dict[Path, tuple[int, int]]:
     except (InputDataError, OSError):
         return {}
     return {path: (state.st_dev, state.st_ino) for path, state in states.items()}
-
-
-def _resolution_of(request: BuildRequest) -> str | None:
-    """Coordinate resolution of a build."""
-    return None if request.domain is None else request.domain.coordinate_resolution
 
 
 def csv_region(domain: Domain, columns: Columns) -> Region:

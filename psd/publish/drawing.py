@@ -1,8 +1,11 @@
-"""From exact counts to a release: the method asks the curator, and the answers are recorded."""
+"""From exact counts to a release: the method asks the curator, and the answers are recorded.
+
+A series is drawn with one curator for each time slice. Private side.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,28 +14,40 @@ import numpy as np
 from psd.api.release import Release
 from psd.curator.curator import Curator
 from psd.decompositions import Decomposition
-from psd.errors import ParameterError
-from psd.ingest.tally import Tally
+from psd.errors import InputDataError, ParameterError
+from psd.ingest.tally import Batch, Tally
 from psd.mechanisms.base import Sampler
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
+from psd.privacy.epsilon import epsilon_text
 from psd.privacy.statements import STATEMENTS, method_parameters
-from psd.privacy.unit import PrivacyUnit
+from psd.privacy.unit import ContributionScope, PrivacyUnit, counted_unit, squared_sensitivity
 from psd.publish.insecure import SeededSampler
 from psd.publish.public_inputs import PublicInputs, default_post_processing
 from psd.release.record import CountSource, ReleaseRecord
+from psd.release.series import SeriesRecord
 
 if TYPE_CHECKING:
+    from psd.publish.counting import CountedRows
+    from psd.publish.request import BuildRequest
     from psd.regions.hierarchy import RegionHierarchy
     from psd.release.about import About
     from psd.release.post_processing import PostProcessing
     from psd.space.boundary import Boundary
-    from psd.space.box_tree import Tree
     from psd.space.covariate import Covariate
     from psd.space.domain import Domain
-    from psd.space.smallest_cell import Blocks
+    from psd.space.time_slices import TimeSlices
 
-__all__ = ["coarsest_step", "draw_release", "noise_origin"]
+__all__ = [
+    "coarsest_step",
+    "draw_counts",
+    "draw_release",
+    "draw_series",
+    "rows_in_slices",
+    "slice_budgets",
+    "slice_tally",
+    "squared_of",
+]
 
 
 def coarsest_step(method: Decomposition, domain: Domain) -> tuple[int, int]:
@@ -46,11 +61,34 @@ def coarsest_step(method: Decomposition, domain: Domain) -> tuple[int, int]:
     return domain.cell_step if step is None else step(domain.lattice)
 
 
-def noise_origin(sampler: Sampler) -> CountSource:
-    """Source of the noise that a release states; only `SecureSampler` is secure."""
-    if type(sampler) is SecureSampler:
-        return "curator"
-    return "insecure" if isinstance(sampler, SeededSampler) else "replay"
+def draw_counts(
+    request: BuildRequest,
+    counted: CountedRows,
+    inputs: PublicInputs,
+    budget: Budget,
+    sampler: Sampler,
+    *,
+    on_slice: Callable[[int, int], None] | None = None,
+) -> Release:
+    """Draw the release of the counts, or the series of their slices."""
+    scope = request.contribution_scope
+    common: dict[str, Any] = {
+        "budget": budget,
+        "method": request.method,
+        "unit": request.unit if scope == "slice" else counted.unit,
+        "post_processing": inputs.post_processing,
+        "covariate": inputs.covariate,
+        "boundary": inputs.boundary,
+        "regions": request.regions,
+        "about": request.about,
+        "sampler": sampler,
+    }
+    if request.slices is None:
+        squared = squared_of(budget, common["unit"], scope, None)
+        return draw_release(counted.tally, counted.domain, squared_sensitivity=squared, **common)
+    return draw_series(
+        counted.tally, counted.domain, request.slices, scope=scope, on_slice=on_slice, **common
+    )
 
 
 def draw_release(
@@ -113,7 +151,11 @@ def draw_release(
     ParameterError
         If the tally was counted for another unit, or a parameter of the method was not declared.
     """
-    _check_contributions(counts, unit)
+    if counts.contributions != unit.contributions:
+        raise ParameterError(
+            f"unit must be that of the tally, {counts.contributions} contributions, got "
+            f"{unit.contributions}"
+        )
     parameters = method_parameters(method)
     inputs = PublicInputs(
         post_processing=post_processing or default_post_processing(method),
@@ -121,68 +163,202 @@ def draw_release(
         boundary=boundary,
     )
     sampler = SecureSampler() if sampler is None else sampler
-    blocks = _blocks_of(method, domain)
+    weights, mask = inputs.method_covariate, inputs.mask
+    fine = domain
+
+    # An adaptive method does not divide the blocks of the smallest cell, so it sees them as points.
+    blocks = None if hasattr(method, "step") or domain.cell_step == (1, 1) else domain.blocks
+    if blocks is not None:
+        counts, domain = counts.in_blocks(blocks), domain.in_blocks(blocks)
+        weights = None if weights is None else replace(weights, blocks=blocks)
+        mask = None if mask is None else replace(mask, blocks=blocks)
     curator = Curator(
-        counts if blocks is None else counts.in_blocks(blocks),
-        domain if blocks is None else domain.in_blocks(blocks),
+        counts,
+        domain,
         budget=budget,
         sampler=sampler,
         squared_sensitivity=squared_sensitivity,
-        covariate=_covariate_in_blocks(inputs.method_covariate, blocks),
-        boundary=_covariate_in_blocks(inputs.mask, blocks),
+        covariate=weights,
+        boundary=mask,
         regions=regions,
     )
     tree = method.build(curator)
     if blocks is not None:
         tree = replace(tree, boxes=blocks.to_fine(tree.boxes).astype(np.int32))
-    statement = parameters.with_statement(STATEMENTS, budget.statement)
+    if not fine.blocks.keeps(tree.boxes):  # explicit sizes divide as the caller told them to
+        fine = replace(fine, min_cell=None)
+
+    # Only noise of the secure sampler may be published.
+    source: CountSource = "insecure" if isinstance(sampler, SeededSampler) else "replay"
+    if type(sampler) is SecureSampler:
+        source = "curator"
+    loss: dict[str, Any] = {"epsilon": budget.total}
+    if not budget.measure.is_pure:  # then that of the whole release, with delta and rho
+        whole = budget.loss
+        loss = {"epsilon": whole.epsilon, "delta": whole.delta, "rho": whole.rho}
     record = ReleaseRecord(
         tree=tree,
-        domain=_stated_domain(domain, tree),
-        **_loss_fields(budget),
+        domain=fine,
+        **loss,
         method=method.name,
-        parameters=statement.with_picks(curator.declared),
+        parameters=parameters.with_statement(STATEMENTS, budget.statement).with_picks(
+            curator.declared
+        ),
         unit=unit,
         post_processing=inputs.post_processing,
         covariate=inputs.release_covariate,
         boundary=boundary is not None,
-        source=noise_origin(sampler),
+        source=source,
         about=about,
     )
     return Release(record)
 
 
-def _loss_fields(budget: Budget) -> dict[str, Any]:
-    """Epsilon of the record of a release; in rho, that of the whole release, with delta and rho."""
-    if budget.measure.is_pure:
-        return {"epsilon": budget.total}
-    return {"epsilon": budget.loss.epsilon, "delta": budget.loss.delta, "rho": budget.loss.rho}
+def slice_budgets(
+    budget: Budget, slices: int, unit: PrivacyUnit, scope: ContributionScope
+) -> tuple[Budget, ...]:
+    """Budgets of all slices, from that of their series; `draw_series` has the proof.
 
-
-def _blocks_of(method: Decomposition, domain: Domain) -> Blocks | None:
-    """Blocks of the smallest cell, which an adaptive method does not divide; else None."""
-    if hasattr(method, "step") or domain.cell_step == (1, 1):
-        return None
-    return domain.blocks
-
-
-def _covariate_in_blocks(covariate: Covariate | None, blocks: Blocks | None) -> Covariate | None:
-    """A covariate for boxes in lines of blocks."""
-    return covariate if covariate is None or blocks is None else replace(covariate, blocks=blocks)
-
-
-def _stated_domain(domain: Domain, tree: Tree) -> Domain:
-    """Domain that a release states: without a smallest cell if the caller chose smaller cells.
-
-    A method with explicit sizes, such as a quadtree of a height, divides as it was told to.
+    Raises
+    ------
+    ParameterError
+        If the bound holds per slice and no user is bounded, or a slice has no epsilon left.
     """
-    return domain if domain.blocks.keeps(tree.boxes) else replace(domain, min_cell=None)
-
-
-def _check_contributions(counts: Tally, unit: PrivacyUnit) -> None:
-    """Refuse a tally that was counted for another unit."""
-    if counts.contributions != unit.contributions:
+    counted_unit(unit, scope)
+    if not budget.measure.is_pure:  # the bound of a slice is in the sensitivity
+        return budget.in_parallel(slices)
+    if scope == "slice" and budget.left < slices:
         raise ParameterError(
-            f"unit must be that of the tally, {counts.contributions} contributions, got "
-            f"{unit.contributions}"
+            f"epsilon must be at least {epsilon_text(slices)}, 1e-9 for each slice, got "
+            f"{epsilon_text(budget.left)}; use fewer slices, or bound the records of a user over "
+            "all slices together"
         )
+    return budget.in_parallel(slices) if scope == "series" else budget.in_sequence(slices)
+
+
+def draw_series(
+    counts: Tally,
+    domain: Domain,
+    slices: TimeSlices,
+    *,
+    scope: ContributionScope = "series",
+    budget: Budget,
+    method: Decomposition,
+    unit: PrivacyUnit,
+    on_slice: Callable[[int, int], None] | None = None,
+    **common: Any,
+) -> Release:
+    """Draw the series of records that were tallied by slice.
+
+    Guarantees
+    ----------
+    - The series is epsilon-differentially private for adding or removing one unit; the epsilons of
+      several series or releases of the same records add up.
+
+    Parameters
+    ----------
+    counts : Tally
+        Exact counts with the slice of each, bounded by `counted_unit`. Private.
+    domain, slices
+        Of the tally. Public.
+    scope : {"series", "slice"}
+        Of the tally. Public.
+    budget : Budget
+        Budget of the whole series. Every slice states what was spent before. Public.
+    method : Decomposition
+        How to cut space, the same for every slice. Public.
+    unit : PrivacyUnit
+        Unit of privacy. Public.
+    on_slice : callable, optional
+        Called after each slice with the numbers of slices that are drawn and of all.
+    **common
+        As in `draw_release`, the same for every slice.
+
+    Returns
+    -------
+    Release
+
+    Raises
+    ------
+    ParameterError
+        If the tally is of other slices or of another unit.
+
+    Notes
+    -----
+    Parallel composition if k bounds a unit in all slices together: the slice is one more coordinate
+    of the cell. Every question of the curator of slice s reads only the records of slice s, so a
+    record z in slice s(z) is in the cells of that curator's questions only, and the sum S(z) of
+    epsilon over all questions of all slices whose cell contains z is at most what this curator
+    enforces, epsilon. With every scale and sensitivity times k, the loss of a unit with m_z records
+    at z, m_1 + m_2 + ... at most k, is at most sum of S(z) m_z / k, so at most epsilon, in however
+    many slices its records lie. A record lies in one slice; all records of a user's day, if they
+    are the unit, are bounded together in the same way.
+
+    Sequential composition if k bounds a user in each slice: each of the T releases is (epsilon /
+    T)-differentially private for all records of a user in its slice, and basic composition adds the
+    T losses [1]_. Epsilon / T is rounded down to whole nano-units, so the sum never passes epsilon.
+
+    In rho every slice has all of rho, whatever the scope: the points of the proof of
+    `psd.curator.curator.Curator` are pairs of a lattice cell and a slice, and the squared
+    sensitivity is k cap, with k = T m and cap = m where m records of a user are kept in each slice.
+
+    References
+    ----------
+    .. [1] McSherry. "Privacy Integrated Queries." SIGMOD 2009, theorems 3 and 4.
+    """
+    if counts.slice is None or counts.slice.max(initial=0) >= len(slices):
+        raise ParameterError("slices must be those that the tally was counted with")
+    budgets = slice_budgets(budget, len(slices), unit, scope)
+    squared = squared_of(budget, unit, scope, slices)
+    releases = []
+    for number, part in enumerate(budgets):
+        release = draw_release(
+            slice_tally(counts, number),
+            domain,
+            budget=part,
+            method=method,
+            unit=unit,
+            squared_sensitivity=squared,
+            **common,
+        )
+        releases.append(release)
+        if on_slice is not None:
+            on_slice(len(releases), len(slices))
+    # Not `Release.of`, which adds the epsilons: a record is in the tally of one slice only.
+    records = tuple(release.index.record for release in releases)
+    return Release(SeriesRecord(slices=slices, releases=records, scope=scope))
+
+
+def squared_of(
+    budget: Budget, unit: PrivacyUnit, scope: ContributionScope, slices: TimeSlices | None
+) -> int | None:
+    """Squared sensitivity of a budget in rho; None of one in epsilon."""
+    if budget.measure.is_pure:
+        return None
+    return squared_sensitivity(unit, scope, 1 if slices is None else len(slices))
+
+
+def slice_tally(counts: Tally, number: int) -> Tally:
+    """Counts of one slice; a tally is sorted by slice."""
+    if counts.slice is None:
+        raise ParameterError("tally must be counted with time slices, got one without")
+    low, high = np.searchsorted(counts.slice, [number, number + 1])
+    return Tally(
+        columns=counts.columns[low:high],
+        rows=counts.rows[low:high],
+        counts=counts.counts[low:high],
+        region=None if counts.region is None else counts.region[low:high],
+        contributions=counts.contributions,
+    )
+
+
+def rows_in_slices(batches: Iterable[Batch], slices: TimeSlices) -> Iterator[Batch]:
+    """Coordinates of the records that lie in any of the slices."""
+    for batch in (batch.selected() for batch in batches):
+        if batch.time is None:
+            raise InputDataError(
+                "the input must have times to be counted by time slice; name the column with "
+                "time=NAME"
+            )
+        inside = slices.index(batch.time) >= 0
+        yield Batch(x=batch.x[inside], y=batch.y[inside])

@@ -36,7 +36,7 @@ from psd.space.time_slices import TimeSlices, names_of_times, slices_text
 
 if TYPE_CHECKING:
     from psd.curator.private_bounds import PrivateBounds
-    from psd.publish.request import BuildRequest
+    from psd.publish.request import BuildTerms
 
 __all__ = [
     "AREA_OF_USE",
@@ -68,7 +68,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 Parser = Callable[[str, Any, Path | None], Any]
-Formatter = Callable[["BuildRequest", Path | None], Any]
+Formatter = Callable[["BuildTerms", Path | None], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -361,9 +361,7 @@ def _workload_files(value: Any) -> list[str]:
 def _column(name: str) -> Formatter:
     """The name of a column, or how text is read; None where it is the default."""
 
-    def value_of(request: BuildRequest, folder: Path | None) -> Any:
-        if request.columns is None:
-            return None
+    def value_of(request: BuildTerms, folder: Path | None) -> Any:
         stated = getattr(request.columns, name)
         return None if stated == getattr(type(request.columns)(), name) else stated
 
@@ -402,7 +400,7 @@ def _min_cell_value(area: Domain | PrivateBounds) -> Any:
 def _file_value(name: str, kind: type[BoundaryFile | CovariateFile]) -> Formatter:
     """The file of a covariate or boundary."""
 
-    def value_of(request: BuildRequest, folder: Path | None) -> str | None:
+    def value_of(request: BuildTerms, folder: Path | None) -> str | None:
         value = getattr(request, name)
         if value is None:
             return None
@@ -418,7 +416,7 @@ def _file_value(name: str, kind: type[BoundaryFile | CovariateFile]) -> Formatte
 def _of_covariate(name: str) -> Formatter:
     """A setting of the file of a covariate; None where it is the default."""
 
-    def value_of(request: BuildRequest, folder: Path | None) -> Any:
+    def value_of(request: BuildTerms, folder: Path | None) -> Any:
         stated = getattr(request.covariate, name, None)
         is_file = isinstance(request.covariate, CovariateFile)
         return stated if is_file and stated != getattr(CovariateFile(path=""), name) else None
@@ -426,7 +424,7 @@ def _of_covariate(name: str) -> Formatter:
     return value_of
 
 
-def _regions_value(request: BuildRequest, folder: Path | None) -> Any:
+def _regions_value(request: BuildTerms, folder: Path | None) -> Any:
     """Files of regions, or cells."""
     if request.regions is None:
         return None
@@ -447,7 +445,7 @@ def _of_region_files(value_of: Callable[[RegionFiles], Any]) -> Formatter:
     )
 
 
-def _repair_value(request: BuildRequest, folder: Path | None) -> bool | None:
+def _repair_value(request: BuildTerms, folder: Path | None) -> bool | None:
     """Whether a file of polygons is repaired; a valid one is not changed by it."""
     files = (request.boundary, request.region_source)
     return any(getattr(file, "repair", False) for file in files) or None
@@ -458,7 +456,7 @@ def _shortened(texts: list[str] | tuple[str, ...]) -> str | list[str] | None:
     return (texts[0] if len(texts) == 1 else list(texts)) if texts else None
 
 
-def _settings_value(request: BuildRequest, folder: Path | None) -> dict[str, Any]:
+def _settings_value(request: BuildTerms, folder: Path | None) -> dict[str, Any]:
     """Parameters of the method."""
     parameters = method_parameters(request.method).items()
     return {name: value for name, value in parameters if value is not None}
@@ -467,14 +465,14 @@ def _settings_value(request: BuildRequest, folder: Path | None) -> dict[str, Any
 def _of_post_processing(name: str) -> Formatter:
     """How estimates are made, where it is not the default of the method."""
 
-    def value_of(request: BuildRequest, folder: Path | None) -> Any:
+    def value_of(request: BuildTerms, folder: Path | None) -> Any:
         stated = getattr(request.post_processing, name)
         return None if stated == getattr(request.default_post_processing, name) else stated
 
     return value_of
 
 
-def _bound_value(request: BuildRequest, folder: Path | None) -> int | str | None:
+def _bound_value(request: BuildTerms, folder: Path | None) -> int | str | None:
     """The bound of a user, or that it is chosen."""
     if request.contribution_choice is not None:
         return AUTO
@@ -487,7 +485,7 @@ def _of_choice(name: str) -> Formatter:
     return lambda request, folder: getattr(request.contribution_choice, name, None)
 
 
-def _per_value(request: BuildRequest, folder: Path | None) -> str | None:
+def _per_value(request: BuildTerms, folder: Path | None) -> str | None:
     """What is protected separately."""
     if request.contribution_scope == "slice":
         return "slice"
@@ -839,12 +837,12 @@ def public_files(values: Mapping[str, Any], folder: Path | None = None) -> list[
     return files
 
 
-def values_of_request(request: BuildRequest, *, folder: Path | None = None) -> dict[str, Any]:
+def values_of_request(request: BuildTerms, *, folder: Path | None = None) -> dict[str, Any]:
     """Values by the names of the public fields, from which the request is made again.
 
     Parameters
     ----------
-    request : BuildRequest
+    request : BuildTerms
         Public.
     folder : Path, optional
         Of the recipe, to which paths are relative.

@@ -1,4 +1,4 @@
-"""Build a release from a request and its data; all builds use `publish`.
+"""Build a release, or another answer, from a request and its data; all builds are a `run_build`.
 
 1. The request is completed and checked; public files are read. 2. The ledger checks that the charge
    fits. 3. Records are read and counted. 4. The ledger is charged. 5. Noise is drawn.
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from psd._util.instances import check_instance, refuse_class
@@ -21,27 +20,21 @@ from psd.ledger.account import Account
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
 from psd.publish.charging import PendingCharge
-from psd.publish.count_inputs import CountInput, RecordInput, count_input
-from psd.publish.drawing import draw_release
+from psd.publish.counting import RecordInput, count_input
+from psd.publish.drawing import slice_budgets
 from psd.publish.fields import public_files
 from psd.publish.insecure import SeededSampler, refuse_paid
 from psd.publish.observer import SILENT, Observer
 from psd.publish.public_inputs import PublicInputs, resolve_public_inputs
-from psd.publish.refusals import dry_run_method, mask_errors
-from psd.publish.request import BuildRequest
-from psd.publish.series import draw_series, slice_budgets, squared_of
-from psd.space.domain import Domain
+from psd.publish.refusals import dry_run_method, mask_errors, masked_error
+from psd.publish.request import BuildRequest, BuildTerms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from psd.api.release import Release
     from psd.ingest.engine import Engine
     from psd.mechanisms.base import Sampler
-    from psd.privacy.budget import Statement
-    from psd.publish.count_rows import CountedRows
+    from psd.publish.counting import CountedRows
 
-__all__ = ["Draw", "answer", "publish", "report_reading"]
+__all__ = ["Draw", "report_reading", "run_build"]
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -61,22 +54,24 @@ class Draw(Protocol[T_co]):
         """Draw the result."""
 
 
-def publish(
-    request: BuildRequest,
+def run_build(
+    terms: BuildTerms,
     data: Any,
+    draw: Draw[T],
     *,
     engine: Engine | None = None,
     memory: str | int | None = None,
     account: Account | None = None,
     sampler: Sampler | None = None,
     observer: Observer = SILENT,
-) -> Release:
-    """Build the release of a request.
+) -> T:
+    """Build what is drawn from the counts of a request, such as its release.
 
     Guarantees
     ----------
-    - The release is ``request.epsilon``-differentially private for adding or removing one unit of
-      the request; twice epsilon for replacing one. With Gaussian noise it is
+    - A release, as `psd.publish.drawing.draw_counts` draws it, is
+      ``request.epsilon``-differentially private for adding or removing one unit of the request;
+      twice epsilon for replacing one. With Gaussian noise it is
       ``(request.epsilon, request.delta)``-differentially private, and ``request.loss.rho``-zCDP;
       for replacing one, four times rho.
     - It holds the noisy answers, public parameters and nothing else.
@@ -89,10 +84,12 @@ def publish(
 
     Parameters
     ----------
-    request : BuildRequest
-        Public.
+    terms : BuildTerms
+        What the caller said. Public.
     data : object or list of objects
-        Records as in `psd.build`, tallies, or a `psd.publish.count_inputs.CountInput`. Private.
+        Records as in `psd.build`, tallies, or a `psd.publish.counting.CountInput`. Private.
+    draw : Draw
+        Makes the result of the counts, by questions to the curator.
     engine : Engine, optional
         Where records are read and counted.
     memory : str or int, optional
@@ -107,8 +104,8 @@ def publish(
 
     Returns
     -------
-    Release
-        A series if the request, or its tallies, have slices.
+    object
+        What is drawn; a release is a series if the request, or its tallies, have slices.
 
     Raises
     ------
@@ -119,96 +116,78 @@ def publish(
     BudgetError, LedgerError
         If the account cannot be charged.
     """
-    return answer(
-        request,
-        data,
-        partial(_draw, on_slice=observer.slices_done),
-        engine=engine,
-        memory=memory,
-        account=account,
-        sampler=sampler,
-        observer=observer,
-    )
-
-
-def answer(
-    request: BuildRequest,
-    data: Any,
-    draw: Draw[T],
-    *,
-    engine: Engine | None = None,
-    memory: str | int | None = None,
-    account: Account | None = None,
-    sampler: Sampler | None = None,
-    observer: Observer = SILENT,
-) -> T:
-    """Check, read, count, charge and draw, in this order; `publish` draws a release.
-
-    Guarantees
-    ----------
-    - As `publish`, for whatever the method of the request asks the curator.
-
-    Parameters
-    ----------
-    request, data, engine, memory, account, sampler, observer
-        As `publish`.
-    draw : Draw
-        Makes the result of the counts, by the questions that ``request.method.build`` asks.
-
-    Raises
-    ------
-    ParameterError, InputDataError, BudgetError, LedgerError
-        As `publish`.
-    """
     if account is not None:
         check_instance("account", account, Account, 'psd.Account("city.ledger", "visits")')
-    refuse_class("sampler", sampler)
-    if account is not None:  # a refusal would tell whether files are equal, at no cost
+        # A refusal would tell whether files are equal, at no cost.
         observer = replace(observer, private_copy=observer.private_fault)
-        account.refuse_records(
-            public_files(
-                {
-                    "regions": request.region_source,
-                    "boundary": request.boundary,
-                    "covariate": request.covariate,
-                }
-            )
-        )
-    source = _count_input(data, engine, memory, observer, withholds=account is not None)
-    source, fault = (source, None) if account is None else _follow_links(source)
-    request = source.complete(request)
-    inputs = _read_public_inputs(request)
-    if request.slices is not None:
-        _ = slice_budgets(
-            Budget(request.loss), len(request.slices), request.unit, request.contribution_scope
-        )
+        files: dict[str, Any] = {"regions": terms.region_source}
+        files |= {"boundary": terms.boundary, "covariate": terms.covariate}
+        account.refuse_records(public_files(files))
+    refuse_class("sampler", sampler)
+
+    # 1. Complete the request by its source, and read public files.
+    how: dict[str, Any] = {"engine": engine, "memory": memory, "on_copy": observer.private_copy}
+    if account is None:
+        source = count_input(data, **how)
+    else:  # faults of tallies are told to the observer alone
+        source = mask_errors(lambda: count_input(data, **how), observer)
+    missing = None
+    if account is not None and isinstance(source, RecordInput):
+        # Links are followed once. A limit of memory no longer refuses occupied cells, whose number
+        # depends on the records.
+        try:
+            source = replace(source, data=resolve_inputs(source.data), limits_cells=False)
+        except InputDataError as error:
+            missing = error
+    request = source.complete(terms)
+    inputs = resolve_public_inputs(
+        request.domain,
+        request.post_processing,
+        covariate=request.covariate,
+        boundary=request.boundary,
+    )
+    if request.slices is not None:  # refuse a loss that is too small for them
+        number = len(request.slices)
+        slice_budgets(Budget(request.loss), number, request.unit, request.contribution_scope)
     sampler = SecureSampler() if sampler is None else sampler
     refuse_paid(sampler, account)
-    pending = PendingCharge(account, source.charge_request(request))
-    budget = _budget_of(request, source, on_first_spend=pending.charge)
 
-    def count_and_draw() -> T:
+    # 2. Check that the charge fits, and that the method can be built; the charge comes later.
+    pending = PendingCharge(account, source.charge_request(request))
+    budget = Budget(request.loss, on_first_spend=pending.charge)
+    dry = Budget(request.loss)
+    earlier = source.paid(budget.measure)
+    if earlier:
+        budget.reserve("counting", earlier)
+        dry.reserve("counting", earlier)
+    if account is not None:
+        if missing is not None:  # after the ledger, which may refuse the build for another reason
+            raise missing
+        source.check_public(request)
+        dry_run_method(request, inputs, dry)
+        if not pending.reads_as_registered:
+            budget.open()
+            pending.charge_fault()  # whether these columns can be read is one bit, at a fixed price
+
+    try:
+        # 3. Read and count.
         counted = source.count(
             request, budget=budget, sampler=sampler, boundary=inputs.boundary, observer=observer
         )
+        # 4. Charge, unless a first question was charged while counting.
         budget.open()
+        # 5. Draw.
         observer.progress("counting with noise")
         return draw(request, counted, inputs, budget, sampler)
-
-    if account is None:
-        return count_and_draw()
-    if fault is not None:  # after the ledger, which may refuse the build for another reason
-        raise fault
-    source.check_public(request)
-    dry_run_method(request, inputs, _budget_of(request, source))
-    if not pending.reads_as_registered:
-        budget.open()
-        pending.charge_fault()  # whether these columns can be read is one bit, at a fixed price
-    return mask_errors(count_and_draw, observer, charge=pending.charge_fault)
+    except Exception as error:
+        if account is None:
+            raise
+        fault = error
+    raise masked_error(fault, observer, charge=pending.charge_fault)
 
 
 def report_reading(
-    request: BuildRequest,
+    terms: BuildTerms,
     data: Any,
     *,
     engine: Engine | None = None,
@@ -229,8 +208,13 @@ def report_reading(
     the largest one.
     """
     source = count_input(data, engine=engine, memory=memory, on_copy=observer.private_copy)
-    request = source.complete(request)
-    inputs = _read_public_inputs(request)
+    request = source.complete(terms)
+    inputs = resolve_public_inputs(
+        request.domain,
+        request.post_processing,
+        covariate=request.covariate,
+        boundary=request.boundary,
+    )
     domain = request.domain
     if isinstance(domain, PrivateBounds):
         domain = replace(domain.outer, lattice=domain.lattice)
@@ -250,87 +234,3 @@ def report_reading(
         return
     with suppress(InputDataError):
         mask_errors(count, observer)
-
-
-def _budget_of(
-    request: BuildRequest,
-    source: CountInput,
-    *,
-    on_first_spend: Callable[[], Statement] | None = None,
-) -> Budget:
-    """Budget of a request, without what was spent earlier on the counts of its source."""
-    budget = Budget(request.loss, on_first_spend=on_first_spend)
-    paid = source.paid(budget.measure)
-    if paid:
-        budget.reserve("counting", paid)
-    return budget
-
-
-def _count_input(
-    data: Any,
-    engine: Engine | None,
-    memory: str | int | None,
-    observer: Observer,
-    *,
-    withholds: bool,
-) -> CountInput:
-    """Where the counts come from; faults of tallies may be withheld from all but the observer."""
-
-    def count_of_data() -> CountInput:
-        return count_input(data, engine=engine, memory=memory, on_copy=observer.private_copy)
-
-    return mask_errors(count_of_data, observer) if withholds else count_of_data()
-
-
-def _follow_links(source: CountInput) -> tuple[CountInput, InputDataError | None]:
-    """Follow the links of input files once; the fault if a file is missing or repeated.
-
-    A limit of memory no longer refuses occupied cells, whose number depends on the records.
-    """
-    if not isinstance(source, RecordInput):
-        return source, None
-    try:
-        return replace(source, data=resolve_inputs(source.data), limits_cells=False), None
-    except InputDataError as error:
-        return source, error
-
-
-def _read_public_inputs(request: BuildRequest) -> PublicInputs:
-    """Read the public files of a request."""
-    assert request.post_processing is not None
-    return resolve_public_inputs(
-        request.domain if isinstance(request.domain, Domain) else None,
-        request.post_processing,
-        covariate=request.covariate,
-        boundary=request.boundary,
-    )
-
-
-def _draw(
-    request: BuildRequest,
-    counted: CountedRows,
-    inputs: PublicInputs,
-    budget: Budget,
-    sampler: Sampler,
-    *,
-    on_slice: Callable[[int, int], None],
-) -> Release:
-    """Draw the release of the counts, or the series of their slices."""
-    scope = request.contribution_scope
-    common: dict[str, Any] = {
-        "budget": budget,
-        "method": request.method,
-        "unit": request.unit if scope == "slice" else counted.unit,
-        "post_processing": inputs.post_processing,
-        "covariate": inputs.covariate,
-        "boundary": inputs.boundary,
-        "regions": request.regions,
-        "about": request.about,
-        "sampler": sampler,
-    }
-    if request.slices is None:
-        squared = squared_of(budget, common["unit"], scope, None)
-        return draw_release(counted.tally, counted.domain, squared_sensitivity=squared, **common)
-    return draw_series(
-        counted.tally, counted.domain, request.slices, scope=scope, on_slice=on_slice, **common
-    )

@@ -70,7 +70,7 @@ class PublicInputs:
 
 
 def resolve_public_inputs(
-    domain: Domain | None,
+    domain: object,
     post_processing: PostProcessing,
     *,
     covariate: Covariate | CovariateFile | None = None,
@@ -80,8 +80,8 @@ def resolve_public_inputs(
 
     Parameters
     ----------
-    domain : Domain, optional
-        Of the release; None if its bounds are estimated privately.
+    domain : Domain or PrivateBounds
+        Of the release.
     post_processing : PostProcessing
         How estimates are made from the counts.
     covariate, boundary
@@ -94,7 +94,7 @@ def resolve_public_inputs(
     InputDataError
         If a file cannot be read.
     """
-    if domain is None:
+    if not isinstance(domain, Domain):
         if post_processing.density == "covariate":
             raise ParameterError(
                 "density must not be covariate with private bounds, which cannot have a covariate"

@@ -22,8 +22,8 @@ from psd.publish.fields import (
     path_within,
     values_of_request,
 )
-from psd.publish.request import BuildRequest
-from psd.publish.request_values import request_from_values
+from psd.publish.request import BuildTerms
+from psd.publish.request_values import terms_from_values
 from psd.space.domain import Domain
 
 __all__ = [
@@ -165,8 +165,8 @@ class PlannedRelease:
             folder=folder,
         )
 
-    def build_request(self, domain: Domain | None = None) -> BuildRequest:
-        """Return the request of this release.
+    def terms(self, domain: Domain | None = None) -> BuildTerms:
+        """Return the terms of this release.
 
         Parameters
         ----------
@@ -176,11 +176,11 @@ class PlannedRelease:
         Raises
         ------
         ParameterError
-            As `psd.publish.request_values.request_from_values`.
+            As `psd.publish.request_values.terms_from_values`.
         """
-        return request_from_values(self.table, folder=self.folder, tallied=domain)
+        return terms_from_values(self.table, folder=self.folder, tallied=domain)
 
-    def to_table(self, request: BuildRequest, *, folder: Path | None = None) -> dict[str, Any]:
+    def to_table(self, request: BuildTerms, *, folder: Path | None = None) -> dict[str, Any]:
         """The table ``[release]``, with every field that the request states."""
         return {
             "output": path_beside(folder, self.output),
@@ -272,9 +272,7 @@ class Recipe:
 
     def to_toml(self, *, folder: Path | None = None) -> str:
         """TOML text of the recipe, for a file in a folder."""
-        releases = [
-            release.to_table(release.build_request(), folder=folder) for release in self.releases
-        ]
+        releases = [release.to_table(release.terms(), folder=folder) for release in self.releases]
         return toml_text(
             {
                 "private": self.private.to_table(folder=folder),

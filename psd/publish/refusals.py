@@ -53,9 +53,9 @@ from psd.errors import (
 )
 from psd.ingest.tally_builder import TallyBuilder
 from psd.privacy.unit import counted_unit
-from psd.publish.count_rows import allot_shares
+from psd.publish.counting import allot_shares
+from psd.publish.drawing import slice_budgets, slice_tally, squared_of
 from psd.publish.insecure import SeededSampler
-from psd.publish.series import slice_budgets, slice_tally, squared_of
 
 if TYPE_CHECKING:
     from psd.privacy.budget import Budget
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from psd.publish.public_inputs import PublicInputs
     from psd.publish.request import BuildRequest
 
-__all__ = ["UNREADABLE", "dry_run_method", "mask_errors"]
+__all__ = ["UNREADABLE", "dry_run_method", "mask_errors", "masked_error"]
 
 T = TypeVar("T")
 
@@ -107,21 +107,37 @@ def mask_errors(
     """
     try:
         return work()
-    except _PUBLIC:
-        raise
     except Exception as error:
         fault = error
-    # Raised below, so that the context does not carry the fault.
+    raise masked_error(fault, observer, charge=charge)  # outside, so that it is no context
+
+
+def masked_error(
+    fault: Exception, observer: Observer, *, charge: Callable[[], object] | None = None
+) -> Exception:
+    """The error to raise for a fault, as `mask_errors`; not in its handler, which is its context.
+
+    Parameters
+    ----------
+    fault : Exception
+        Of work that read an input. Private, unless it is of the request, the ledger or the machine.
+    observer, charge
+        As in `mask_errors`.
+
+    Returns
+    -------
+    Exception
+        With the sentence `UNREADABLE`; or the fault itself, if it is public.
+    """
+    if isinstance(fault, _PUBLIC):
+        return fault
     is_form = isinstance(fault, _FORM) and not isinstance(fault, ResourceError)
     if charge is not None and not is_form:
         charge()
-    observer.private_fault(_reason(fault))
-    raise InputDataError(UNREADABLE)
-
-
-def _reason(fault: Exception) -> str:
-    """Text of a fault; that of an unexpected error may quote records, so only its kind."""
-    return str(fault) if isinstance(fault, PsdError) else f"it failed with {type(fault).__name__}"
+    # The text of an unexpected error may quote records, so only its kind is told.
+    is_own = isinstance(fault, PsdError)
+    observer.private_fault(str(fault) if is_own else f"it failed with {type(fault).__name__}")
+    return InputDataError(UNREADABLE)
 
 
 def dry_run_method(request: BuildRequest, inputs: PublicInputs, budget: Budget) -> None:
@@ -145,7 +161,6 @@ def dry_run_method(request: BuildRequest, inputs: PublicInputs, budget: Budget) 
         If a method cannot be built with these parameters.
     """
     domain = request.domain
-    assert domain is not None
     allot_shares(domain, request.read_request, budget)
     if isinstance(domain, PrivateBounds):
         domain = replace(domain.outer, lattice=domain.lattice)

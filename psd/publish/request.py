@@ -1,13 +1,13 @@
 """The public parameters of a build as one frozen value.
 
-A `BuildRequest` is what a ledger is charged for, what a release states, what ``--dry-run`` prints
-and what a recipe holds. It holds no path of an input, no key and no count, so it may be printed,
-hashed, stored and published.
+`BuildTerms` are what the caller said, where tallies may state the rest. A `BuildRequest` is
+complete: it is what a ledger is charged for and what a release states. Both hold no path of an
+input, no key and no count, so they may be printed, hashed, stored and published.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias, get_args
@@ -41,6 +41,7 @@ from psd.space.time_slices import TimeSlices
 __all__ = [
     "SLICES_EXAMPLE",
     "BuildRequest",
+    "BuildTerms",
     "NoiseChoice",
     "ReadRequest",
     "as_domain",
@@ -58,8 +59,10 @@ class ReadRequest:
 
     Parameters
     ----------
-    columns : Columns, optional
-        Names of the columns; None for tallies, whose records were read before.
+    columns : Columns
+        Names of the columns to read; of tallies, which were read before, the default.
+    is_tallied : bool
+        Whether the counts are those of tallies, so that no record is read.
     unit : PrivacyUnit
         Unit of privacy. If the bound is chosen privately, the bound in it is the largest one that
         can be chosen.
@@ -76,7 +79,8 @@ class ReadRequest:
         If a field has the wrong type, or the fields contradict each other.
     """
 
-    columns: Columns | None = Columns()  # noqa: RUF009 - frozen
+    columns: Columns = Columns()  # noqa: RUF009 - frozen
+    is_tallied: bool = False
     unit: PrivacyUnit = PrivacyUnit()  # noqa: RUF009 - frozen
     contribution_choice: ContributionChoice | None = None
     contribution_scope: ContributionScope = "series"
@@ -89,35 +93,11 @@ class ReadRequest:
             check_instance(
                 "slices", self.slices, TimeSlices, 'psd.TimeSlices.parse("day", "2024-01-01")'
             )
-        if self.columns is not None:
-            check_instance("columns", self.columns, Columns, 'psd.Columns(x="lon")')
-            self._check_columns(self.columns)
-        self._check_scope()
+        check_instance("columns", self.columns, Columns, 'psd.Columns(x="lon")')
+        if not self.is_tallied:
+            self._check_columns()
 
-    def _check_columns(self, columns: Columns) -> None:
-        """Check that users have ids, and that slices and days have times in one zone."""
-        if self.unit.has_user != (columns.user is not None):
-            raise ParameterError(
-                f"user must be a column if and only if the unit of privacy has users, got column "
-                f"{columns.user!r} with unit {self.unit.kind!r}"
-            )
-        if self.unit.kind == "user-day" and self.unit.time_zone != columns.time_zone:
-            raise ParameterError(
-                f"time_zone must be that of the days of the unit, {self.unit.time_zone}, got "
-                f"{columns.time_zone}; times are read in one zone, and days begin in it"
-            )
-        timed = {"slices=": self.slices is not None, 'per="day"': self.unit.kind == "user-day"}
-        for name, needs_time in timed.items():
-            if needs_time and columns.time is None:
-                raise ParameterError(f"time must name the column of times, because {name} is given")
-        if self.slices is not None and self.slices.time_zone != columns.time_zone:
-            raise ParameterError(
-                f"time_zone must be that of the slices, {self.slices.time_zone}, got "
-                f"{columns.time_zone}"
-            )
-
-    def _check_scope(self) -> None:
-        """Check that a bound for each slice has slices, users and a number."""
+        # A bound for each slice has slices, users and a number.
         if self.contribution_scope not in get_args(ContributionScope):
             raise ParameterError(
                 f"contribution_scope must be series or slice, got {self.contribution_scope!r}"
@@ -149,27 +129,51 @@ class ReadRequest:
                 "bound for all slices together"
             )
 
+    def _check_columns(self) -> None:
+        """Check that users have ids, and that slices and days have times in one zone."""
+        columns = self.columns
+        if self.unit.has_user != (columns.user is not None):
+            raise ParameterError(
+                f"user must be a column if and only if the unit of privacy has users, got column "
+                f"{columns.user!r} with unit {self.unit.kind!r}"
+            )
+        if self.unit.kind == "user-day" and self.unit.time_zone != columns.time_zone:
+            raise ParameterError(
+                f"time_zone must be that of the days of the unit, {self.unit.time_zone}, got "
+                f"{columns.time_zone}; times are read in one zone, and days begin in it"
+            )
+        timed = {"slices=": self.slices is not None, 'per="day"': self.unit.kind == "user-day"}
+        for name, needs_time in timed.items():
+            if needs_time and columns.time is None:
+                raise ParameterError(f"time must name the column of times, because {name} is given")
+        if self.slices is not None and self.slices.time_zone != columns.time_zone:
+            raise ParameterError(
+                f"time_zone must be that of the slices, {self.slices.time_zone}, got "
+                f"{columns.time_zone}"
+            )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BuildRequest:
-    """All public parameters of a build.
+class BuildTerms:
+    """What the caller of a build says. Public.
+
+    Tallies state their own bounds, unit and slices, so the terms of a build from tallies leave them
+    out; `of_records` and `of_tallies` give the complete request.
 
     Guarantees
     ----------
-    - Every field is public. Equal requests on equal data give releases of the same distribution.
-    - A request is consistent: everything that can be checked without data was checked.
+    - Terms are consistent: everything that can be checked without data was checked.
 
     Parameters
     ----------
     domain : Domain, PrivateBounds or tuple of four numbers, optional
         Bounds, CRS and lattice, or how bounds are estimated privately. Four numbers are west,
-        south, east, north in degrees. Left out only for a build from tallies, which state their
-        own; see `complete`.
+        south, east, north in degrees. Left out for a build from tallies.
     epsilon : str, int, float or Decimal
         Epsilon of the whole build; kept as a Decimal.
     method : Decomposition or str
         How space is divided.
-    columns, unit, contribution_choice, contribution_scope, slices
+    columns, is_tallied, unit, contribution_choice, contribution_scope, slices
         As in `ReadRequest`.
     covariate : Covariate or CovariateFile, optional
         Density of where people can be.
@@ -196,18 +200,13 @@ class BuildRequest:
     ------
     ParameterError
         If a field has the wrong type or value, or the fields contradict each other.
-
-    Examples
-    --------
-    >>> request = BuildRequest(domain=(126.4, 37, 127.6, 38), epsilon="0.50", method="quadtree")
-    >>> request.epsilon, request.domain.crs, request.method.height
-    (Decimal('0.5'), 'EPSG:4326', 8)
     """
 
     domain: Domain | PrivateBounds | None = None
     epsilon: Decimal
     method: Decomposition
-    columns: Columns | None = Columns()  # noqa: RUF009 - frozen
+    columns: Columns = Columns()  # noqa: RUF009 - frozen
+    is_tallied: bool = False
     unit: PrivacyUnit = PrivacyUnit()  # noqa: RUF009 - frozen
     contribution_choice: ContributionChoice | None = None
     contribution_scope: ContributionScope = "series"
@@ -216,26 +215,60 @@ class BuildRequest:
     boundary: Boundary | BoundaryFile | None = None
     regions: RegionHierarchy | None = None
     region_source: RegionFiles | CellRegions | None = field(default=None, compare=False)
-    post_processing: PostProcessing | None = None
+    post_processing: PostProcessing = None  # type: ignore[assignment] # then that of the method
     about: About | None = None
     delta: Fraction | None = None
     noise: NoiseChoice = "auto"
 
     def __post_init__(self) -> None:
         """Normalise and check the fields."""
-        nano = parse_epsilon(self.epsilon)
-        self._assign("epsilon", Decimal(epsilon_text(nano)))
+        self._assign("epsilon", Decimal(epsilon_text(parse_epsilon(self.epsilon))))
         self._check_noise()
         self._assign("domain", as_domain(self.domain))
         self._assign("about", about_from_mapping(self.about))
         self._assign("method", as_method(self.method))
         method_parameters(self.method)  # a method with an undeclared field never sees the data
         _ = self.read_request
-        if self.domain is not None and self.columns is not None:
+        if self.domain is not None and not self.is_tallied:
             column_projection(self.columns, self.domain, "the input")
-        self._check_bounds()
-        self._check_regions()
-        if self.post_processing is None:
+
+        # Bounds are no degrees of a plane, and private ones are known too late for what is public.
+        if isinstance(self.domain, Domain):
+            check_ground(self.domain.bounds, self.domain.crs)
+        given = []
+        for name, kinds in (
+            ("covariate", (Covariate, CovariateFile)),
+            ("boundary", (Boundary, BoundaryFile)),
+        ):
+            value = getattr(self, name)
+            if value is None:
+                continue
+            if not isinstance(value, kinds):
+                raise ParameterError(
+                    f"{name} must be a {kinds[0].__name__} or a {kinds[1].__name__}, got "
+                    f"{type_text(value)}"
+                )
+            given.append(name)
+        given += [] if self.slices is None else ["slices"]
+        if given and isinstance(self.domain, PrivateBounds):
+            raise ParameterError(
+                f"bounds must be public with {given[0]}, got private bounds; these are known only "
+                "after the first reading"
+            )
+
+        # Regions are of the same domain, and counted by their own method.
+        if (self.regions is not None) != isinstance(self.method, Regions):
+            raise ParameterError(
+                "method must be regions if and only if regions are given, got "
+                f"{self.method.name}; regions= has the public hierarchy"
+            )
+        if self.regions is not None:
+            check_instance("regions", self.regions, RegionHierarchy, "psd.RegionHierarchy")
+            if self.regions.domain != self.domain:
+                raise ParameterError("regions must be those of the domain of the release")
+
+        stated: PostProcessing | None = self.post_processing
+        if stated is None:
             self._assign("post_processing", self.default_post_processing)
         check_instance(
             "post_processing", self.post_processing, PostProcessing, "psd.PostProcessing()"
@@ -261,48 +294,13 @@ class BuildRequest:
                 "probability more may be revealed than epsilon allows, such as 1e-6",
                 name="delta",
             )
-        if self.law == "gaussian" and self.delta is not None:
-            _check_rho(self.nano_epsilon, self.delta)
-
-    def _check_bounds(self) -> None:
-        """Refuse bounds that are degrees, and private ones with what needs public ones."""
-        if isinstance(self.domain, Domain):
-            check_ground(self.domain.bounds, self.domain.crs)
-        for name, kinds in (
-            ("covariate", (Covariate, CovariateFile)),
-            ("boundary", (Boundary, BoundaryFile)),
-        ):
-            value = getattr(self, name)
-            if value is None:
-                continue
-            if not isinstance(value, kinds):
-                raise ParameterError(
-                    f"{name} must be a {kinds[0].__name__} or a {kinds[1].__name__}, got "
-                    f"{type_text(value)}"
-                )
-            self._refuse_private_bounds(name)
-        if self.slices is not None:
-            self._refuse_private_bounds("slices")
-
-    def _check_regions(self) -> None:
-        """Refuse regions of another domain, or without their method, and what they do not take."""
-        if (self.regions is not None) != isinstance(self.method, Regions):
+        nano = self.nano_epsilon
+        if self.law == "gaussian" and self.delta is not None and rho_of(nano, self.delta) == 0:
             raise ParameterError(
-                "method must be regions if and only if regions are given, got "
-                f"{self.method.name}; regions= has the public hierarchy"
-            )
-        if self.regions is None:
-            return
-        check_instance("regions", self.regions, RegionHierarchy, "psd.RegionHierarchy")
-        if self.regions.domain != self.domain:
-            raise ParameterError("regions must be those of the domain of the release")
-
-    def _refuse_private_bounds(self, name: str) -> None:
-        """Refuse private bounds with an argument that needs public ones."""
-        if isinstance(self.domain, PrivateBounds):
-            raise ParameterError(
-                f"bounds must be public with {name}, got private bounds; these are known only "
-                "after the first reading"
+                f"delta must allow a rho of at least 1e-12 with epsilon {epsilon_text(nano)}, got "
+                f'{delta_text(self.delta)}; raise one of them, or give noise="laplace"',
+                name="delta",
+                value=delta_text(self.delta),
             )
 
     @property
@@ -343,6 +341,7 @@ class BuildRequest:
         """The part that states which records are read and kept."""
         return ReadRequest(
             columns=self.columns,
+            is_tallied=self.is_tallied,
             unit=self.unit,
             contribution_choice=self.contribution_choice,
             contribution_scope=self.contribution_scope,
@@ -360,31 +359,50 @@ class BuildRequest:
         )
         return resolve_post_processing(self.method, estimate=None, density=density)
 
-    def complete(self, domain: Domain, reading: ReadRequest) -> BuildRequest:
-        """Complete the request with what its tallies state.
+    def of_records(self) -> BuildRequest:
+        """Request of a build from records.
+
+        Raises
+        ------
+        ParameterError
+            If there are no bounds.
+        """
+        return self if isinstance(self, BuildRequest) else self._completed()
+
+    def of_tallies(
+        self,
+        domain: Domain,
+        unit: PrivacyUnit,
+        slices: TimeSlices | None,
+        scope: ContributionScope,
+    ) -> BuildRequest:
+        """Request of a build from tallies, with what these state.
 
         Parameters
         ----------
-        domain : Domain
-            Of the tallies. Public.
-        reading : ReadRequest
+        domain, unit, slices, scope
             Of the tallies. Public.
 
         Raises
         ------
         ParameterError
-            If the request has other bounds.
+            If the terms have other bounds.
         """
         if self.domain not in (None, domain):
             raise ParameterError("bounds must be left out for tallies, which have their own")
-        return replace(
-            self,
+        return self._completed(
             domain=domain if self.domain is None else self.domain,
-            columns=reading.columns,
-            unit=reading.unit,
-            contribution_scope=reading.contribution_scope,
-            slices=reading.slices,
+            columns=Columns(),
+            is_tallied=True,
+            unit=unit,
+            contribution_scope=scope,
+            slices=slices,
         )
+
+    def _completed(self, **stated: Any) -> BuildRequest:
+        """Request with these fields in place of those of the terms."""
+        own = {each.name: getattr(self, each.name) for each in fields(self)}
+        return BuildRequest(**own | stated)
 
     @property
     def charge_text(self) -> str:
@@ -402,15 +420,43 @@ class BuildRequest:
         return f"{loss.text} {words}{each}{loss.failure_note}"
 
 
-def _check_rho(nano: int, delta: Fraction) -> None:
-    """Refuse epsilon and delta whose rho rounds to 0."""
-    if rho_of(nano, delta) == 0:
-        raise ParameterError(
-            f"delta must allow a rho of at least 1e-12 with epsilon {epsilon_text(nano)}, got "
-            f'{delta_text(delta)}; raise one of them, or give noise="laplace"',
-            name="delta",
-            value=delta_text(delta),
-        )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildRequest(BuildTerms):
+    """All public parameters of a build.
+
+    Guarantees
+    ----------
+    - Every field is public. Equal requests on equal data give releases of the same distribution.
+    - A request is complete: it has bounds, or how they are estimated privately.
+
+    Parameters
+    ----------
+    domain : Domain, PrivateBounds or tuple of four numbers
+        As in `BuildTerms`, as are the other fields.
+
+    Raises
+    ------
+    ParameterError
+        As `BuildTerms`, and if there is no domain.
+
+    Examples
+    --------
+    >>> request = BuildRequest(domain=(126.4, 37, 127.6, 38), epsilon="0.50", method="quadtree")
+    >>> request.epsilon, request.domain.crs, request.method.height
+    (Decimal('0.5'), 'EPSG:4326', 8)
+    """
+
+    domain: Domain | PrivateBounds
+
+    def __post_init__(self) -> None:
+        """Refuse a request without bounds, which only tallies state."""
+        area: Domain | PrivateBounds | None = self.domain
+        if area is None:
+            raise ParameterError(
+                "bounds must be given for records, or a boundary, or regions, got none; they come "
+                "from public knowledge, never from the records, and only tallies contain their own"
+            )
+        BuildTerms.__post_init__(self)
 
 
 def as_domain(value: Any) -> Domain | PrivateBounds | None:

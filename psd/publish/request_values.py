@@ -1,4 +1,4 @@
-"""Make a `BuildRequest` of values by the names of `psd.publish.fields.FIELDS`.
+"""Make `BuildTerms`, or a `BuildRequest`, of values by the names of `psd.publish.fields.FIELDS`.
 
 The values are arguments of Python, texts of options, or values of a recipe.
 """
@@ -50,7 +50,7 @@ from psd.publish.public_inputs import (
     regions_of,
     resolve_post_processing,
 )
-from psd.publish.request import SLICES_EXAMPLE, BuildRequest, NoiseChoice, as_domain
+from psd.publish.request import SLICES_EXAMPLE, BuildRequest, BuildTerms, NoiseChoice, as_domain
 from psd.regions.files import read_boxes
 from psd.regions.hierarchy import RegionHierarchy
 from psd.regions.inputs import CellRegions, RegionFiles
@@ -80,6 +80,7 @@ __all__ = [
     "request_from_toml",
     "request_from_values",
     "request_to_toml",
+    "terms_from_values",
     "with_gaps",
 ]
 
@@ -181,7 +182,7 @@ def request_from_toml(text: str, *, folder: Path | None = None) -> BuildRequest:
     return request_from_values(values, folder=folder)
 
 
-def request_to_toml(request: BuildRequest, *, folder: Path | None = None) -> str:
+def request_to_toml(request: BuildTerms, *, folder: Path | None = None) -> str:
     """TOML text of a request; `request_from_toml` reads it back.
 
     Raises
@@ -217,10 +218,34 @@ def parse_values(values: Mapping[str, Any], folder: Path | None = None) -> dict[
     return parsed
 
 
-def request_from_values(
+def request_from_values(values: Mapping[str, Any], *, folder: Path | None = None) -> BuildRequest:
+    """Request of a build from records, by the names of the public fields, and ``domain``.
+
+    Parameters
+    ----------
+    values, folder
+        As in `terms_from_values`. Public.
+
+    Raises
+    ------
+    ParameterError
+        As `terms_from_values`, and if there are no bounds.
+
+    Examples
+    --------
+    >>> bounds = (126.4, 37.0, 127.6, 38.0)
+    >>> request_from_values(
+    ...     {"bounds": bounds, "epsilon": 1, "user": "id", "max_contributions": 4}
+    ... ).guarantee_text
+    'epsilon 1 per user, at most 4 records of each'
+    """
+    return terms_from_values(values, folder=folder).of_records()
+
+
+def terms_from_values(
     values: Mapping[str, Any], *, folder: Path | None = None, tallied: Domain | None = None
-) -> BuildRequest:
-    """Request of values by the names of the public fields, and ``domain``.
+) -> BuildTerms:
+    """Terms of values by the names of the public fields, and ``domain``.
 
     Parameters
     ----------
@@ -237,13 +262,10 @@ def request_from_values(
     ParameterError
         If a field does not exist, has a wrong value, or the fields contradict each other.
 
-    Examples
-    --------
-    >>> bounds = (126.4, 37.0, 127.6, 38.0)
-    >>> request_from_values(
-    ...     {"bounds": bounds, "epsilon": 1, "user": "id", "max_contributions": 4}
-    ... ).guarantee_text
-    'epsilon 1 per user, at most 4 records of each'
+    Returns
+    -------
+    BuildTerms
+        A `BuildRequest` if the values have bounds.
     """
     check_known("argument", values, (*field_names(private=False), "domain"))
     given = parse_values(values, folder)
@@ -275,8 +297,7 @@ def request_from_values(
     density = given.get("density") or default_density(
         area, covariate=covariate, boundary=boundary, regions=source
     )
-    return BuildRequest(
-        domain=area,
+    common: dict[str, Any] = dict(
         epsilon=given["epsilon"],
         method=method,
         covariate=covariate,
@@ -291,6 +312,7 @@ def request_from_values(
         ),
         **reading_from_values(given),
     )
+    return BuildTerms(**common) if area is None else BuildRequest(domain=area, **common)
 
 
 def domain_from_values(

@@ -15,7 +15,7 @@ from psd.errors import PsdWarning
 from psd.ingest.column_names import coordinate_names, unit_of_names
 from psd.ingest.id_columns import headers_of, id_columns
 from psd.publish.recipe import PER_RECORD
-from psd.publish.request import BuildRequest
+from psd.publish.request import BuildTerms
 from psd.publish.tally_parts import TallyRequest
 from psd.space.bounds import may_be_degrees
 from psd.space.crs import check_plane_crs
@@ -37,13 +37,12 @@ _LARGE_EPSILON = 10
 _GROUPS = ("", " thousand", " million", " billion", " trillion")
 
 
-def warn_of_request(request: BuildRequest) -> None:
+def warn_of_request(request: BuildTerms) -> None:
     """Warn of a large epsilon, and of bounds that may be degrees or reach beyond the world."""
     warn_of_large_epsilon(request.epsilon)
     if isinstance(request.domain, Domain):
         warn_of_degrees(request.domain)
         if request.boundary is None and request.regions is None:
-            assert request.post_processing is not None  # filled in by the request
             warn_of_empty_corners(request.domain, request.post_processing.density)
 
 
@@ -94,7 +93,7 @@ def odds_text(epsilon: float) -> str:
 
 
 def warn_of_columns(
-    data: Any, request: BuildRequest | TallyRequest, *, per: object, has_ledger: bool
+    data: Any, request: BuildTerms | TallyRequest, *, per: object, has_ledger: bool
 ) -> None:
     """Warn of columns whose names say that another unit of privacy, or another CRS, may be meant.
 
@@ -102,7 +101,7 @@ def warn_of_columns(
     ----------
     data : object or list of objects
         As in `psd.build`; looked at for names of columns alone. Private.
-    request : BuildRequest or TallyRequest
+    request : BuildTerms or TallyRequest
         Public.
     per : object
         As the caller gave it; ``"record"`` says that a record is what is protected.
@@ -111,7 +110,8 @@ def warn_of_columns(
         then not taken for a header, whatever number of lines is skipped.
     """
     columns, domain = request.columns, request.domain
-    if columns is None or domain is None or (has_ledger and columns.skip_rows):
+    is_tallied = isinstance(request, BuildTerms) and request.is_tallied
+    if is_tallied or domain is None or (has_ledger and columns.skip_rows):
         return
     crs, headers = domain.crs, headers_of(data, columns)
     is_meant = has_ledger or request.unit.has_user or per == PER_RECORD

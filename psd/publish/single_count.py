@@ -18,11 +18,12 @@ from psd.errors import ParameterError
 from psd.ingest.input_paths import is_path
 from psd.publish.bounds_text import bounds_from_text
 from psd.publish.charging import own_account
-from psd.publish.count_inputs import RecordInput
+from psd.publish.counting import RecordInput
+from psd.publish.drawing import draw_counts
 from psd.publish.fields import FIELDS, answer_guesses
 from psd.publish.inputs import check_public_files, inputs_of, points_of
 from psd.publish.observer import SILENT, Observer
-from psd.publish.pipeline import publish
+from psd.publish.pipeline import run_build
 from psd.publish.request_values import request_from_values
 from psd.publish.request_warnings import warn_of_columns, warn_of_request
 from psd.publish.stated_crs import with_stated_crs
@@ -226,9 +227,10 @@ def ask(
     request = request_from_values(values)
     warn_of_request(request)
     warn_of_columns(inputs, request, per=per, has_ledger=True)
-    release = publish(
+    release = run_build(
         request,
         RecordInput(data=inputs, memory=memory),
+        draw_counts,
         account=own or account,
         sampler=sampler,
         observer=observer,

@@ -52,7 +52,7 @@ def cut_deviation(fit: Fit, axis: int, node: Integers, share: Floats, width: Flo
     smaller of p and 1 - p.
     """
     deviation: NDArray[np.float64] | None = fit.line_deviation
-    assert deviation is not None
+    assert deviation is not None  # only a release with lines across its leaves is asked
     result: Floats = deviation[axis, node] * np.sqrt(share * (1 - share))
     columns = fit.column_records
     if columns is None:

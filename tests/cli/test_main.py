@@ -8,6 +8,7 @@ import subprocess
 import time
 import warnings
 from contextlib import redirect_stderr
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
@@ -23,8 +24,9 @@ import psd_cli.main
 from psd import _apps, errors
 from psd.api.release import Release
 from psd.decompositions import method_class, methods
+from psd.publish.drawing import draw_counts
 from psd.publish.observer import Observer
-from psd.publish.pipeline import publish
+from psd.publish.pipeline import run_build
 from psd.publish.request_values import request_from_toml
 from psd_cli.commands import find_command
 from psd_cli.main import CHARGING, COMMANDS, EXIT_CODES, main
@@ -264,7 +266,8 @@ def test_progress_counts_slices_and_seconds_and_nothing_of_the_input(here):
         'slices = "2026-01-01..2026-01-03"\n'
     )
     observer = Observer(slices_done=lambda done, every: drawn.append((done, every)))
-    publish(request, "p.csv", observer=observer)
+    draw = partial(draw_counts, on_slice=observer.slices_done)
+    run_build(request, "p.csv", draw, observer=observer)
     assert drawn == [(1, 3), (2, 3), (3, 3)]
     with redirect_stderr(shown := Terminal()), show_stage("release 2 of 3: ") as stage:
         stage("reading")

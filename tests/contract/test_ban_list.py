@@ -30,8 +30,8 @@ EXACT = """
     psd.ingest.row_hash psd.ingest.short_ids psd.ingest.quadrant_codes psd.ingest.tally
     psd.ingest.tally_builder psd.ingest.user_ids psd.ingest.user_partitions psd.ingest.user_rows
     psd.ledger.account psd.ledger.entries psd.ledger.charges psd.ledger.state psd.mechanisms
-    psd.publish.build psd.publish.count_rows psd.publish.count_inputs psd.publish.drawing
-    psd.publish.pipeline psd.publish.series psd.publish.tally_parts psd.space.bin_grid
+    psd.publish.build psd.publish.counting psd.publish.drawing
+    psd.publish.pipeline psd.publish.tally_parts psd.space.bin_grid
     psd.space.grids psd.space.growing_tree psd.space.hilbert psd.space.quadrant_order
     psd.apps.streams.addition psd.apps.streams.counting psd.apps.streams.drawing
 """

@@ -12,8 +12,9 @@ from psd.decompositions import Quadtree
 from psd.errors import BudgetError, LedgerError, ParameterError
 from psd.privacy.count_noise import CountNoise
 from psd.privacy.unit import PrivacyUnit, squared_sensitivity
+from psd.publish.drawing import draw_counts
 from psd.publish.insecure import SeededSampler
-from psd.publish.pipeline import publish
+from psd.publish.pipeline import run_build
 from support.noise import LOSS
 from support.requests import request_of
 
@@ -51,11 +52,11 @@ def paid(folder, **registration):
 def series(**arguments):
     """Series of the records by user and day, with a repeatable sampler."""
     asked = request(slices=DAYS, time="time", user="id", **arguments)
-    return publish(asked, table(), sampler=SeededSampler(1))
+    return run_build(asked, table(), draw_counts, sampler=SeededSampler(1))
 
 
 def test_a_release_states_epsilon_delta_and_rho(tmp_path):
-    release = publish(request(user="id", max_contributions=3), table())
+    release = run_build(request(user="id", max_contributions=3), table(), draw_counts)
     assert release.record.loss == LOSS
     assert release.tree.noise == CountNoise.gaussian(9)
     assert release.tree.max_path_loss == LOSS.rho
@@ -98,7 +99,7 @@ def test_the_squared_sensitivity_of_units():
 
 @pytest.mark.parametrize("method", ["auto", "privtree", "kd-standard", "hilbert-rtree", "htf"])
 def test_methods_share_out_rho_as_they_share_out_epsilon(method):
-    release = publish(request(method=method), table())
+    release = run_build(request(method=method), table(), draw_counts)
     assert 0 < release.tree.max_path_loss <= LOSS.rho
     assert release.record.rho == LOSS.rho
     assert not any("epsilon" in name for name in release.parameters)
@@ -106,7 +107,7 @@ def test_methods_share_out_rho_as_they_share_out_epsilon(method):
 
 def test_a_chosen_limit_and_private_bounds_are_paid_in_rho():
     asked = request(domain=psd.PrivateBounds(), user="id", max_contributions="auto")
-    release = publish(asked, table())
+    release = run_build(asked, table(), draw_counts)
     stated = release.parameters
     paid = Fraction(stated["bound_rho"]) + Fraction(stated["bounds_rho"])
     spent = Fraction(release.tree.max_path_loss, 10**12)
@@ -120,7 +121,9 @@ def test_a_chosen_limit_and_private_bounds_are_paid_in_rho():
 def test_noise_has_the_deviation_that_is_stated():
     """2,000 empty cells against 12.8, S / sqrt(2 rho) of two records: false alarms below 1e-6."""
     method = psd.decompositions.Grid(size=45)
-    release = publish(request(method=method, user="id", max_contributions=2), table()[:0])
+    release = run_build(
+        request(method=method, user="id", max_contributions=2), table()[:0], draw_counts
+    )
     measured = release.tree.loss > 0
     variance = release.tree.noise.variance(release.tree.loss[measured])
     squares = release.tree.count[measured] ** 2 / variance
@@ -143,29 +146,31 @@ def test_losses_that_do_not_exist_are_refused():
 
 def test_with_laplace_noise_no_delta_is_spent_or_stated():
     asked = replace(request(), noise="laplace")
-    release = publish(asked, table())
+    release = run_build(asked, table(), draw_counts)
     assert asked.guarantee_text == release.guarantee_text == "epsilon 1 per record"
     assert (release.record.rho, release.record.delta) == (None, None)
 
 
 def test_a_ledger_is_charged_rho_and_refuses_what_is_left_of_no_rho(tmp_path):
     path, account = paid(tmp_path, budget="1.5", delta="1e-6")
-    first = publish(request(), path, account=account)
+    first = run_build(request(), path, draw_counts, account=account)
     assert first.record.rho == LOSS.rho
     assert first.parameters["charge"]
-    publish(request(), path, account=account)  # .049 of the .053 that (1.5, 1e-6) has
+    run_build(
+        request(), path, draw_counts, account=account
+    )  # .049 of the .053 that (1.5, 1e-6) has
     with pytest.raises(BudgetError):
-        publish(request(), path, account=account)
+        run_build(request(), path, draw_counts, account=account)
 
 
 def test_a_dataset_without_delta_refuses_gaussian_noise(tmp_path):
     path, account = paid(tmp_path, budget=2)
     with pytest.raises(LedgerError, match="has no delta, so it takes no Gaussian noise"):
-        publish(request(), path, account=account)
+        run_build(request(), path, draw_counts, account=account)
 
 
 def test_explained_errors_fall_with_epsilon():
-    release = publish(request(), table(), sampler=SeededSampler(2))
+    release = run_build(request(), table(), draw_counts, sampler=SeededSampler(2))
     (explained,) = release.query([(0.2, 0.2, 3.1, 3.3)]).explain()
     noise = explained.remedies.set_index("change")["perturbation_error"]
     assert 0 < noise["2 times the epsilon"] < 0.8 * noise["as it is"]

@@ -158,7 +158,7 @@ def test_an_input_without_a_record_inside_is_charged(ledger, points):
 
 def test_the_balance_is_looked_at_again_at_the_charge(ledger, points, monkeypatch):
     """Another release is paid while the rows are read."""
-    count_rows = psd.publish.count_inputs.count_rows
+    count_rows = psd.publish.counting.count_rows
 
     def meanwhile(*arguments, **options):
         counted = count_rows(*arguments, **options)
@@ -166,7 +166,7 @@ def test_the_balance_is_looked_at_again_at_the_charge(ledger, points, monkeypatc
         ledger.charge("rows", ChargeRequest(loss=Loss.pure(95 * 10**8), **what))
         return counted
 
-    monkeypatch.setattr(psd.publish.count_inputs, "count_rows", meanwhile)
+    monkeypatch.setattr(psd.publish.counting, "count_rows", meanwhile)
     assert "has epsilon 0.5 left" in fails(4, *build(ledger, points))
     assert not points.with_name("r.psd.parquet").exists()
     assert [charge.what for charge in ledger.state().charges.values()] == ["another"]

@@ -451,7 +451,7 @@ class Unbuildable:
 def test_what_is_public_is_refused_with_its_reason_before_reading(
     room, monkeypatch, arguments, kind
 ):
-    monkeypatch.setattr("psd.publish.count_rows.read", lambda *_, **__: pytest.fail("it was read"))
+    monkeypatch.setattr("psd.publish.counting.read", lambda *_, **__: pytest.fail("it was read"))
     write(room.folder / "in.csv", BASE)
     room.register("small", "record", arguments.get("budget", 1000))
     given = {"data": frame(BASE), "domain": BOX, "epsilon": 1} | arguments

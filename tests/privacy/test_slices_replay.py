@@ -13,7 +13,7 @@ from psd.ingest.tally_builder import tally_batches
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit, counted_unit
-from psd.publish.series import draw_series
+from psd.publish.drawing import draw_series
 from psd.testing import RecordingSampler, small_domain
 from support.privacy.slices_replay import (
     DAYS,

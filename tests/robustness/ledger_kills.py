@@ -18,7 +18,7 @@ import psd._util.atomic_write
 import psd.ingest.sources.arrow
 import psd.ingest.sources.csv
 import psd.ingest.tally_file
-import psd.publish.series
+import psd.publish.drawing
 import psd.release.file
 from psd.ledger.ledger import Ledger
 from psd.mechanisms.sampler import SecureSampler

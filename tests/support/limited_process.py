@@ -16,8 +16,8 @@ import pyproj  # noqa: F401
 import psd.ingest.sources.arrow
 import psd.ingest.sources.csv
 import psd.ingest.tally_file
+import psd.publish.drawing
 import psd.publish.pipeline
-import psd.publish.series
 import psd.release.file  # noqa: F401
 from psd.publish.charging import PendingCharge
 from psd_cli.commands import build  # noqa: F401

@@ -130,13 +130,11 @@ class CandidateAreas:
     @property
     def boxes(self) -> Floats:
         """West, south, east, north of each catchment, shape (n, 4)."""
-        if self.polygons is not None:
+        if self.centres is None or self.radii is None:
             import shapely
 
             boxes: Floats = shapely.bounds(self.polygons)
             return boxes
-        assert self.centres is not None
-        assert self.radii is not None
         return np.hstack([self.centres - self.radii, self.centres + self.radii])
 
     @property
@@ -171,11 +169,10 @@ class CandidateAreas:
         and each is at most 11 degrees wide on each side, by `MAX_RADIUS` and `_MAX_LATITUDE`.
         """
         own = np.arange(len(self))
-        if self.centres is None or self._half_turn is None:
+        if self.centres is None or self.radii is None or self._half_turn is None:
             return self, own
         boxes, half = self.boxes, self._half_turn
         again = np.flatnonzero((boxes[:, 0] < -half) | (boxes[:, 2] > half))
-        assert self.radii is not None
         turned = self.centres[again]
         turned[:, 0] -= np.sign(turned[:, 0]) * 2 * half
         every = replace(
@@ -203,7 +200,7 @@ class CandidateAreas:
 
             inside: NDArray[np.bool_] = shapely.intersects_xy(self.polygons[which], x, y)
             return inside
-        assert self.centres is not None
+        assert self.centres is not None  # there are circles or polygons
         assert self.radii is not None
         with np.errstate(all="ignore"):
             across, along = (
@@ -227,7 +224,7 @@ class CandidateAreas:
             boxes = self.boxes[which]
             none = np.full(len(which), np.inf)
             return Spans(left=boxes[:, 0], right=boxes[:, 2], inner_left=none, inner_right=-none)
-        assert self.centres is not None
+        assert self.centres is not None  # there are circles or polygons
         assert self.radii is not None
         with np.errstate(all="ignore"):
             return _circle_spans(self.centres[which], self.radii[which], south, north)

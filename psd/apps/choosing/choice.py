@@ -11,12 +11,12 @@ from psd.apps.choosing.bounds import LIKELY, liar_gain, shortfall
 from psd.apps.choosing.objectives import Objective, Pick, as_objective
 from psd.curator.curator import Curator
 from psd.errors import ParameterError
-from psd.ingest.sources import Columns, files_of
+from psd.ingest.sources import files_of
 from psd.ledger.account import Account
 from psd.privacy.epsilon import NANO, epsilon_decimal
-from psd.publish.count_inputs import RecordInput
+from psd.publish.counting import RecordInput
 from psd.publish.observer import SILENT, Observer
-from psd.publish.pipeline import answer
+from psd.publish.pipeline import run_build
 from psd.publish.request_values import ReadArguments, request_from_values
 from psd.regions.inputs import refuse_record_files
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from psd.mechanisms.base import Sampler
     from psd.privacy.budget import Budget
-    from psd.publish.count_rows import CountedRows
+    from psd.publish.counting import CountedRows
     from psd.publish.public_inputs import PublicInputs
     from psd.publish.request import BuildRequest
     from psd.space.box_tree import Tree
@@ -223,8 +223,8 @@ def choose(
     levels = None
     if objective.bids is not None:
         column, levels = objective.bids
-        request = replace(request, columns=replace(request.columns or Columns(), bid=column))
-    picks = answer(
+        request = replace(request, columns=replace(request.columns, bid=column))
+    picks = run_build(
         request,
         RecordInput(data=data, memory=memory, strata=levels),
         _draw,

@@ -24,8 +24,8 @@ from psd.errors import InputDataError, ParameterError
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally import Batch, Tally
 from psd.ingest.tally_builder import tally_batches
+from psd.publish.drawing import rows_in_slices
 from psd.publish.request_values import PointArguments
-from psd.publish.series import rows_in_slices
 from psd.query.boxes import box_totals
 from psd.space.box_tree import locate
 

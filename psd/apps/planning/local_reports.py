@@ -67,7 +67,7 @@ def _draw_counts(
     group = campaign.groups[number]
     protocol = protocol_of(group)
     p, q = float(protocol.p), float(protocol.q)
-    assert group.partition is not None
+    assert group.partition is not None  # as its draw, by `round_after`
     true = np.zeros(protocol.answers, np.int64)
     np.add.at(true, answers, devices)
     reports = int(true.sum())

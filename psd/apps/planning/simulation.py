@@ -25,8 +25,7 @@ from psd.decompositions import Decomposition
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import epsilon_text
 from psd.privacy.unit import PrivacyUnit
-from psd.publish.drawing import draw_release
-from psd.publish.series import squared_of
+from psd.publish.drawing import draw_release, squared_of
 from psd.space.domain import Domain
 
 if TYPE_CHECKING:

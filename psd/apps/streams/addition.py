@@ -29,7 +29,6 @@ from psd.apps.streams.drawing import SliceDraws
 from psd.apps.streams.outputs import Output, PublishedSeries
 from psd.apps.streams.plan import (
     StreamPlan,
-    check_offered,
     check_paid,
     fault_charge,
     read_public_inputs,
@@ -51,8 +50,8 @@ from psd.release.record import ReleaseRecord
 from psd.space.time_slices import TimeSlices
 
 if TYPE_CHECKING:
+    from psd.apps.streams.plan import StreamRequest
     from psd.publish.public_inputs import PublicInputs
-    from psd.publish.request import BuildRequest
 
 __all__ = ["Addition"]
 
@@ -74,7 +73,7 @@ class Addition:
 
     state: State
     plan: StreamPlan
-    request: BuildRequest
+    request: StreamRequest
     slices: TimeSlices
     outputs: list[Output]
     account: Account | None = None
@@ -84,7 +83,7 @@ class Addition:
         """Read the state, and check that the series files belong to it."""
         plan = StreamPlan.from_rows(state.plan())
         request = plan.build_request()
-        slices, scope = check_offered(request), request.contribution_scope
+        slices, scope = request.slices, request.contribution_scope
         files = [plan.output, *([] if plan.totals is None else [plan.totals])]
         outputs = [
             Output.of(state, number, path, slices, scope) for number, path in enumerate(files)
@@ -160,7 +159,6 @@ class Addition:
         inputs, account = read_public_inputs(self.request), self.account
         if account is not None:
             self._check_faults(account)
-        assert self.request.columns is not None
         check_input(data, self.request.columns)
         if account is not None:  # links are followed once, as in a build
             data, observer = (

@@ -26,11 +26,9 @@ from psd.errors import ParameterError
 from psd.privacy.count_noise import CountNoise
 from psd.privacy.loss import Loss
 from psd.privacy.unit import squared_sensitivity
-from psd.space.time_slices import By, TimeSlices
 
 if TYPE_CHECKING:
-    from psd.privacy.unit import PrivacyUnit
-    from psd.publish.request import BuildRequest
+    from psd.apps.streams.plan import StreamRequest
 
 __all__ = ["AUTO", "ChosenCounter", "choose_counter", "noise_text", "settled_noise"]
 
@@ -53,19 +51,20 @@ class ChosenCounter:
         return f"totals by {self.name}; predicted error of a count in the last one: {errors}"
 
 
-def settled_noise(request: BuildRequest, counter: str | None) -> BuildRequest:
+def settled_noise(request: StreamRequest, counter: str | None) -> StreamRequest:
     """Request with the law of the noise of its slices in place of "auto", if it has a delta."""
     if request.delta is None or request.noise != "auto":
         return request
     # A law that is named here stays for all slices, also if a later version of the rule behind
     # "auto" would choose another one. A unit that lies in one slice gains little by Gaussian
     # slices, so where totals may be by a counter with noise of its own, "auto" is Laplace.
-    assert request.slices is not None
-    may_count = counter not in (None, "slices") and _lies_in_one(request, request.slices)
+    may_count = counter not in (None, "slices") and _lies_in_one(request)
     return replace(request, noise="laplace" if may_count else request.law)
 
 
-def noise_text(request: BuildRequest, settled: BuildRequest, counter: Counter | None) -> str | None:
+def noise_text(
+    request: StreamRequest, settled: StreamRequest, counter: Counter | None
+) -> str | None:
     """What was decided about a delta that may be spent; None without delta."""
     if counter == "toeplitz":
         return (
@@ -76,7 +75,7 @@ def noise_text(request: BuildRequest, settled: BuildRequest, counter: Counter | 
 
 
 def choose_counter(
-    request: BuildRequest, counter: str, *, spends_delta: bool = True
+    request: StreamRequest, counter: str, *, spends_delta: bool = True
 ) -> ChosenCounter:
     """Choose the counter of a stream by its error in the last total, or check the named one."""
     if counter not in (AUTO, *COUNTERS):
@@ -86,8 +85,7 @@ def choose_counter(
     _check_cells(request)
     if counter == "toeplitz" and request.delta is None:
         raise ParameterError("counter must be slices or tree without delta=, got toeplitz")
-    assert request.slices is not None
-    lies_in_one = _lies_in_one(request, request.slices)
+    lies_in_one = _lies_in_one(request)
     if counter in COUNTERS[1:] and not lies_in_one:
         raise ParameterError(
             f"counter must be slices where a user may be in several slices, got {counter}; such a "
@@ -106,7 +104,7 @@ def choose_counter(
     return ChosenCounter(name=best if counter == AUTO else counter, errors=errors)  # type: ignore[arg-type]
 
 
-def _check_cells(request: BuildRequest) -> None:
+def _check_cells(request: StreamRequest) -> None:
     """Refuse methods whose cells depend on the records of a slice."""
     method = request.method
     if not isinstance(method, Quadtree) and not (isinstance(method, Grid) and method.size):
@@ -116,25 +114,19 @@ def _check_cells(request: BuildRequest) -> None:
         )
 
 
-def _lies_in_one(request: BuildRequest, slices: TimeSlices) -> bool:
+def _lies_in_one(request: StreamRequest) -> bool:
     """Whether all records of a unit lie in one slice."""
-    scope, unit = request.contribution_scope, request.unit
-    return scope == "series" and not _spans(unit, slices.by, slices.names[0])
+    period = bounded_period(request.unit, request.slices.by, request.slices.names[0])
+    return request.contribution_scope == "series" and period is None
 
 
-def _spans(unit: PrivacyUnit, by: By, name: str) -> bool:
-    """Whether a unit may have records in several slices."""
-    return bounded_period(unit, by, name) is not None
-
-
-def _error(counter: Counter, request: BuildRequest) -> float:
+def _error(counter: Counter, request: StreamRequest) -> float:
     """Standard deviation of the noise of one count of the last total, with all its loss."""
-    assert request.slices is not None
     slices, total, k = len(request.slices), request.nano_epsilon, request.unit.contributions
     factor = float(variance_factors(counter, slices)[-1])
     part = total - slices_part(total, counter)
     if counter == "toeplitz":
-        assert request.delta is not None
+        assert request.delta is not None  # this counter has Gaussian noise
         noise, loss = CountNoise.gaussian(k**2), Loss.gaussian(part, request.delta).rho
         factor *= toeplitz_squared_sensitivity(slices)
     elif counter == "tree":

@@ -13,17 +13,15 @@ from psd.ingest.memory_limit import memory_for_rows, parse_memory, split_memory
 from psd.ingest.sources import read
 from psd.ingest.tally_builder import TallyBuilder
 from psd.privacy.unit import PrivacyUnit, counted_unit
-from psd.publish.drawing import coarsest_step
-from psd.publish.series import slice_tally
-from psd.space.domain import Domain
+from psd.publish.drawing import coarsest_step, slice_tally
 from psd.space.time_slices import By, TimeSlices
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from psd.apps.streams.plan import StreamRequest
     from psd.ingest.tally import Tally
     from psd.publish.observer import Observer
-    from psd.publish.request import BuildRequest
     from psd.space.boundary import Boundary
 
 __all__ = ["CountedSlice", "bounded_period", "count_slice", "first_records"]
@@ -52,7 +50,7 @@ def bounded_period(unit: PrivacyUnit, by: By, name: str) -> str | None:
 
 def count_slice(
     data: Any,
-    request: BuildRequest,
+    request: StreamRequest,
     name: str,
     *,
     key: bytes,
@@ -82,11 +80,10 @@ def count_slice(
     the smallest hashes, and of these the first r, are a function of the user's records and the
     key. So one user more or less changes no record of another user, and adds at most k records to
     the tallies of all slices, at most cap of them to each: the condition under which
-    `psd.publish.series.draw_series` is private, in epsilon and in rho with S^2 = k cap. That a
+    `psd.publish.drawing.draw_series` is private, in epsilon and in rho with S^2 = k cap. That a
     later slice is read after earlier answers were seen changes nothing, since neither r nor the
     choice depends on an answer.
     """
-    assert request.slices is not None
     time_slice = TimeSlices(by=request.slices.by, names=(name,), time_zone=request.slices.time_zone)
     unit = counted_unit(request.unit, request.contribution_scope)
     is_bounded = (
@@ -115,7 +112,7 @@ def count_slice(
 
 def _filled_builder(
     data: Any,
-    request: BuildRequest,
+    request: StreamRequest,
     time_slice: TimeSlices,
     *,
     boundary: Boundary | None,
@@ -125,9 +122,7 @@ def _filled_builder(
     step: tuple[int, int] | None,
 ) -> TallyBuilder:
     """Read all records of an input."""
-    domain, columns = request.domain, request.columns
-    assert isinstance(domain, Domain)
-    assert columns is not None
+    domain = request.domain
     for_rows, for_parser = split_memory(memory)
     builder = TallyBuilder(
         domain,
@@ -139,7 +134,7 @@ def _filled_builder(
         memory=for_rows,
         limits_cells=limits_cells,
     )
-    columns = replace(columns, memory=for_parser)
+    columns = replace(request.columns, memory=for_parser)
     for batch in read(data, columns, domain, on_copy=observer.private_copy):
         builder.add_batch(batch)
     return builder

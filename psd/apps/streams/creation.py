@@ -17,7 +17,7 @@ from psd.apps.streams.counters import tree_levels
 from psd.apps.streams.drawing import slices_part
 from psd.apps.streams.plan import (
     StreamPlan,
-    check_offered,
+    StreamRequest,
     file_digests,
     read_public_inputs,
     stream_charge,
@@ -61,7 +61,8 @@ def create_stream(
 ) -> CreatedStream:
     """Create a stream of a request; see `psd.apps.streams.stream.Stream.create`."""
     # Relative paths of the request begin in the folder.
-    slices, folder = check_offered(request), (folder or Path.cwd()).resolve()
+    request = StreamRequest.of(request)
+    slices, folder = request.slices, (folder or Path.cwd()).resolve()
     warn_of_request(request)
     if counter is not None and not totals:
         raise ParameterError("counter must be given with totals=True, which it computes")
@@ -123,9 +124,8 @@ def _check_new(paths: Iterable[str | os.PathLike[str]], files: Iterable[str]) ->
     check_targets(paths, overwrite=False, inputs=files)
 
 
-def _rehearse(request: BuildRequest, counter: Counter | None) -> None:
+def _rehearse(request: StreamRequest, counter: Counter | None) -> None:
     """Draw a slice and a block of totals without records, each with its part of the loss."""
-    assert request.slices is not None
     inputs, total = read_public_inputs(request), request.nano_epsilon
     part, levels = slices_part(total, counter), tree_levels(len(request.slices))
     if counter == "tree" and total < 2 * levels:

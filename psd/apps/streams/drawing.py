@@ -12,20 +12,18 @@ from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
 from psd.privacy.loss import Loss
 from psd.privacy.statements import STATEMENTS, TOTALS_FACTOR, method_parameters
-from psd.publish.drawing import draw_release
-from psd.publish.series import slice_budgets, squared_of
+from psd.publish.drawing import draw_release, slice_budgets, squared_of
 from psd.release.record import ReleaseRecord
-from psd.space.domain import Domain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from fractions import Fraction
 
     from psd.apps.streams.counters import Counter
+    from psd.apps.streams.plan import StreamRequest
     from psd.apps.streams.state import Block
     from psd.ingest.tally import Tally
     from psd.publish.public_inputs import PublicInputs
-    from psd.publish.request import BuildRequest
     from psd.space.box_tree import Tree
     from psd.space.time_slices import TimeSlices
 
@@ -41,7 +39,7 @@ def slices_part(epsilon: int, counter: Counter | None) -> int:
 class SliceDraws:
     """What is drawn for a slice."""
 
-    request: BuildRequest  # of the stream
+    request: StreamRequest  # of the stream
     inputs: PublicInputs  # files of the request
     slices: TimeSlices  # all of the stream
     counter: Counter | None  # of the totals, if there are any
@@ -53,7 +51,7 @@ class SliceDraws:
 
         P1. The slices together cost at most the loss of the stream.
 
-        Budgets and squared sensitivity are those of `psd.publish.series.draw_series`, whose proof
+        Budgets and squared sensitivity are those of `psd.publish.drawing.draw_series`, whose proof
         holds, in epsilon and in rho: by `psd.apps.streams.counting.count_slice` one unit has at
         most k records in the tallies of all slices, and at most cap of them in each, though the
         tallies are made one after another. In rho every slice has all of rho, and S^2 = k cap.
@@ -64,7 +62,7 @@ class SliceDraws:
         squared = squared_of(budget, request.unit, scope, self.slices)
         release = draw_release(
             tally,
-            self._domain,
+            self.request.domain,
             budget=parts[number],
             method=request.method,
             unit=request.unit,
@@ -81,7 +79,7 @@ class SliceDraws:
         self, steps: range, tally: Tally, blocks: Mapping[tuple[int, int], Block]
     ) -> Total:
         """Running total by a counter with noise of its own; private: tally, blocks."""
-        assert self.counter is not None
+        assert self.counter is not None  # a total is drawn only by a counter
         return next_total(
             self.counter, steps, tally, blocks, self._draw_counts, number=len(self.slices)
         )
@@ -109,7 +107,7 @@ class SliceDraws:
             budget = self._budget("slices").in_sequence(tree_levels(slices))[0]
         curator = Curator(
             tally,
-            self._domain,
+            self.request.domain,
             budget=budget,
             sampler=SecureSampler(),
             squared_sensitivity=squared,
@@ -121,7 +119,7 @@ class SliceDraws:
     @property
     def _loss(self) -> Loss:
         """Loss of totals with Gaussian noise: the epsilon that the slices leave, and delta."""
-        assert self.delta is not None
+        assert self.delta is not None  # Gaussian noise is for a delta
         total = self.request.nano_epsilon
         return Loss.gaussian(total - slices_part(total, self.counter), self.delta)
 
@@ -135,9 +133,3 @@ class SliceDraws:
         if slices < total:
             budget.reserve(withheld, slices if withheld == "slices" else total - slices)
         return budget
-
-    @property
-    def _domain(self) -> Domain:
-        """Domain, which is public: slices exclude private bounds."""
-        assert isinstance(self.request.domain, Domain)
-        return self.request.domain

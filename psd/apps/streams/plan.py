@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -20,18 +20,19 @@ from psd.privacy.loss import Loss
 from psd.publish.charging import charge_request
 from psd.publish.fields import public_files
 from psd.publish.public_inputs import resolve_public_inputs
+from psd.publish.request import BuildRequest
 from psd.publish.request_values import request_from_toml, request_to_toml
 from psd.release.digest import canonical_json
 
 if TYPE_CHECKING:
     from psd.ledger.charges import Charge, ChargeRequest, Dataset
     from psd.publish.public_inputs import PublicInputs
-    from psd.publish.request import BuildRequest
+    from psd.space.domain import Domain
     from psd.space.time_slices import TimeSlices
 
 __all__ = [
     "StreamPlan",
-    "check_offered",
+    "StreamRequest",
     "check_paid",
     "fault_charge",
     "file_digests",
@@ -47,6 +48,32 @@ _NOT_OFFERED = {
     "before the first record is read",
     "slices": "slices must be given for a stream; each of them is added once",
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamRequest(BuildRequest):
+    """A request that a stream can have: with slices, and a bound that is known before reading."""
+
+    domain: Domain
+    slices: TimeSlices  # all that the stream can have
+
+    def __post_init__(self) -> None:
+        """Refuse what no stream offers."""
+        slices: TimeSlices | None = self.slices
+        faults = {
+            "slices": slices is None,
+            "count": bool(self.unit.weight),
+            "choice": self.contribution_choice is not None,
+        }
+        for name, applies in faults.items():
+            if applies:
+                raise ParameterError(_NOT_OFFERED[name])
+        BuildRequest.__post_init__(self)  # which refuses private bounds with slices
+
+    @classmethod
+    def of(cls, request: BuildRequest) -> StreamRequest:
+        """The same request, for a stream."""
+        return cls(**{each.name: getattr(request, each.name) for each in fields(request)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -112,7 +139,7 @@ class StreamPlan:
         # Numbers of TOML are decimals, which have one text each.
         return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()
 
-    def build_request(self) -> BuildRequest:
+    def build_request(self) -> StreamRequest:
         """Return the request, if its public files have not changed, since all slices share them."""
         for path, digest in self.files.items():
             if _file_digest(path) != digest:
@@ -121,7 +148,7 @@ class StreamPlan:
                     "restore it as it was when the stream was created"
                 )
         try:
-            return request_from_toml(self.request, folder=Path(self.folder))
+            return StreamRequest.of(request_from_toml(self.request, folder=Path(self.folder)))
         except ParameterError as error:
             raise InputDataError(
                 f"state has a request that is none ({error}); restore a copy"
@@ -178,20 +205,6 @@ _FACTS: Mapping[str, Callable[[Any], bool]] = {
 }
 
 
-def check_offered(request: BuildRequest) -> TimeSlices:
-    """Refuse requests that no stream can have; return the slices of the others."""
-    faults = {
-        "slices": request.slices is None,
-        "count": bool(request.unit.weight),
-        "choice": request.contribution_choice is not None,
-    }
-    for name, applies in faults.items():
-        if applies:
-            raise ParameterError(_NOT_OFFERED[name])
-    assert request.slices is not None
-    return request.slices
-
-
 def file_digests(request: BuildRequest, folder: Path) -> dict[str, str]:
     """SHA-256 of each public file of a request, by its path; an object in memory is refused."""
     paths = public_files(read_toml("request", request_to_toml(request)), folder)
@@ -208,10 +221,10 @@ def _file_digest(path: str) -> str | None:
 
 
 def stream_charge(
-    request: BuildRequest, counter: str | None = None, delta: str | None = None
+    request: StreamRequest, counter: str | None = None, delta: str | None = None
 ) -> ChargeRequest:
     """Return the charge of a stream, which counts everywhere: its inputs are not there yet."""
-    slices, unit = check_offered(request), request.unit
+    slices, unit = request.slices, request.unit
     listed = canonical_json({"by": slices.by, "zone": slices.time_zone, "names": [*slices.names]})
     return replace(
         charge_request(request),
@@ -226,7 +239,7 @@ def stream_charge(
     )
 
 
-def check_paid(request: BuildRequest, plan: StreamPlan, charge: Charge, dataset: Dataset) -> None:
+def check_paid(request: StreamRequest, plan: StreamPlan, charge: Charge, dataset: Dataset) -> None:
     """Compare what a state says of its stream with the charge that paid for it."""
     # An edited state would not spend what was paid for.
     owed, unit = stream_charge(request, plan.counter, plan.delta), request.unit
@@ -235,7 +248,7 @@ def check_paid(request: BuildRequest, plan: StreamPlan, charge: Charge, dataset:
         "unit": (unit.kind, unit.time_zone) != (dataset.unit, dataset.time_zone),
         "contribution bound": unit.contributions != charge.bound,
         "columns": any(reading != dataset.reading for reading in owed.readings),
-        "number of slices": plan.statement.get("stream_slices") != len(check_offered(request)),
+        "number of slices": plan.statement.get("stream_slices") != len(request.slices),
         **{name: value != charge.terms.get(name) for name, value in owed.terms.items()},
     }
     different = [name for name, applies in differ.items() if applies]
@@ -246,7 +259,7 @@ def check_paid(request: BuildRequest, plan: StreamPlan, charge: Charge, dataset:
         )
 
 
-def fault_charge(request: BuildRequest) -> ChargeRequest:
+def fault_charge(request: StreamRequest) -> ChargeRequest:
     """Return the charge of an addition that a fault ends, which the stream did not pay for."""
     # The stream is charged once, and each of its additions may end by a fault, so its epsilon does
     # not lower the price of a fault; see `psd.ledger.state.LedgerState`.
@@ -261,11 +274,10 @@ def guarantee_of(request: BuildRequest, delta: str | None) -> str:
     return f"{request.loss.text} and delta {delta} {words}; {note}"
 
 
-def read_public_inputs(request: BuildRequest) -> PublicInputs:
+def read_public_inputs(request: StreamRequest) -> PublicInputs:
     """Read the public files of a request."""
-    assert request.post_processing is not None
     return resolve_public_inputs(
-        request.domain,  # type: ignore[arg-type] # public: private bounds have no slices
+        request.domain,
         request.post_processing,
         covariate=request.covariate,
         boundary=request.boundary,

@@ -22,12 +22,11 @@ from psd.privacy.budget import Budget
 from psd.privacy.delta import delta_text, parse_delta
 from psd.privacy.epsilon import epsilon_text
 from psd.privacy.loss import Loss
-from psd.publish.count_inputs import RecordInput
-from psd.publish.count_rows import CountedRows
+from psd.publish.counting import CountedRows, RecordInput
 from psd.publish.insecure import refuse_seed
 from psd.publish.observer import SILENT, Observer
-from psd.publish.pipeline import answer
-from psd.publish.request import BuildRequest
+from psd.publish.pipeline import run_build
+from psd.publish.request import BuildRequest, BuildTerms
 from psd.publish.request_values import PointArguments, parse_values, reading_from_values
 from psd.space.domain import Domain
 
@@ -125,7 +124,7 @@ def train_weights(
     refuse_seed(sampler)
     source = PersonInput(data=data, memory=memory, delta=parse_delta(delta))
     draw = partial(_draw_weights, grid, source.loss(request))
-    return answer(request, source, draw, account=account, sampler=sampler, observer=observer)
+    return run_build(request, source, draw, account=account, sampler=sampler, observer=observer)
 
 
 def train_factors(
@@ -184,7 +183,7 @@ def train_factors(
     refuse_seed(sampler)
     source = PersonInput(data=data, memory=memory, delta=parse_delta(delta))
     draw = partial(_draw_factors, grid, source.loss(request))
-    return answer(request, source, draw, account=account, sampler=sampler)
+    return run_build(request, source, draw, account=account, sampler=sampler)
 
 
 def _request(
@@ -239,11 +238,11 @@ class PersonInput(RecordInput):
         """Loss of the weights."""
         return Loss.gaussian(request.nano_epsilon, self.delta)
 
-    def complete(self, request: BuildRequest) -> BuildRequest:
+    def complete(self, terms: BuildTerms) -> BuildRequest:
         """Refuse a contribution bound that is chosen privately."""
-        if request.contribution_choice is not None:
+        if terms.contribution_choice is not None:
             raise ParameterError("max_contributions must be a number, got auto")
-        return RecordInput.complete(self, request)
+        return RecordInput.complete(self, terms)
 
     def charge_request(self, request: BuildRequest) -> ChargeRequest:
         """Charge of the records, at the Gaussian loss."""
@@ -259,14 +258,13 @@ class PersonInput(RecordInput):
         observer: Observer,
     ) -> PersonRecords:
         """Read the records, at most k of each user."""
-        domain, columns = request.domain, request.columns
-        assert isinstance(domain, Domain)
-        assert columns is not None
+        domain = request.domain
+        assert isinstance(domain, Domain)  # that of a release, by `_request`
         observer.progress("reading")
         memory = memory_for_rows(None if self.memory is None else parse_memory(self.memory))
         for_rows, for_parser = split_memory(memory)
         builder = TallyBuilder(domain, unit=request.unit, memory=for_rows)
-        columns = replace(columns, memory=for_parser)
+        columns = replace(request.columns, memory=for_parser)
         for batch in read(self.data, columns, domain, on_copy=observer.private_copy):
             builder.add_batch(batch)
         rows = builder.user_rows(secrets.token_bytes(16))
@@ -291,7 +289,7 @@ def _draw_weights(
 ) -> SharedWeights:
     """Draw the weights."""
     weights = learn_weights(_charged_people(grid, loss, counted, budget, sampler), grid)
-    assert loss.delta is not None
+    assert loss.delta is not None  # weights are learned at a Gaussian loss
     ids = {name: str(text) for name, text in budget.statement.items()}
     return SharedWeights(
         weights=dict(zip(FEATURES, map(float, weights), strict=True)),

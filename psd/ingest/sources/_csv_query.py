@@ -42,7 +42,7 @@ class CsvQuery:
     def points(self) -> str:
         """SQL of the texts of points."""
         columns = self.header.columns
-        assert columns.wkt is not None
+        assert columns.wkt is not None  # else the file is read by `numbers`
         return f"SELECT {self._field(columns.wkt)} AS point {self._others()} FROM {self._table()}"
 
     def numbers(self) -> str:

@@ -87,8 +87,8 @@ def test_table_has_a_row_of_everything_asked_for():
 
 def test_builds_are_counted_and_no_data_is_read(monkeypatch):
     for place in (
-        "publish.count_rows.read",
-        "publish.count_inputs.count_rows",
+        "publish.counting.read",
+        "publish.counting.count_rows",
         "ingest.sources.read",
     ):
         monkeypatch.setattr(f"psd.{place}", lambda *a, **k: pytest.fail("data was read"))

@@ -7,7 +7,13 @@ import pytest
 
 import psd
 from psd.apps.streams.choice import choose_counter, noise_text, settled_noise
-from psd.apps.streams.plan import StreamPlan, fault_charge, guarantee_of, stream_charge
+from psd.apps.streams.plan import (
+    StreamPlan,
+    StreamRequest,
+    fault_charge,
+    guarantee_of,
+    stream_charge,
+)
 from psd.decompositions.grid import Grid
 from psd.decompositions.quadtree import Quadtree
 from psd.errors import InputDataError
@@ -25,10 +31,10 @@ TALL = Quadtree(height=10, budget="uniform")
 
 
 def request(method=Grid(size=8), **options):  # noqa: B008 - frozen
-    return request_of(
+    return StreamRequest.of(request_of(
         domain=(0, 0, 8, 8), epsilon=1, method=method, slices=YEAR, time="time",
         **{"delta": "1e-6", **options},
-    )  # fmt: skip
+    ))  # fmt: skip
 
 
 def test_the_law_of_a_user_of_many_slices_is_gaussian():
@@ -64,10 +70,10 @@ def test_what_is_said_of_a_delta():
 # Facts of a stream: written, read back, and of one request
 
 
-REQUEST = request_of(
+REQUEST = StreamRequest.of(request_of(
     domain=(0, 0, 8, 8), epsilon="0.5", method="grid", slices=WEEK, time="time", user="id",
     max_contributions=2, per="user-slice",
-)  # fmt: skip
+))  # fmt: skip
 PLAN = StreamPlan(
     request=request_to_toml(REQUEST),
     folder="/",

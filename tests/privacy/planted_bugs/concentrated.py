@@ -34,14 +34,14 @@ def sigma_for_its_square():
 
 
 @planted(test=USERS + "[False-three rows in three slices]", like=CAP)
-@around("psd.publish.series.squared_sensitivity")
+@around("psd.publish.drawing.squared_sensitivity")
 def k_squared_for_k_cap(sound, unit, scope, slices):
     """The squared sensitivity of users with one row in each slice is k^2, a waste of noise."""
     return max(sound(unit, scope, slices), unit.contributions**2)
 
 
 @planted(test=USERS + "[False-one row in each slice]", like=CAP)
-@instead("psd.publish.series.squared_sensitivity")
+@instead("psd.publish.drawing.squared_sensitivity")
 def cap_squared_for_k_cap(unit, scope, slices):
     """The squared sensitivity forgets that a user may be in every slice."""
     return (unit.max_per_slice or unit.contributions) ** 2

@@ -74,7 +74,7 @@ def refund():
         paid.append(self.ledger.path)
         return charge(self, claim)
 
-    @around("psd.publish.pipeline.draw_release")
+    @around("psd.publish.drawing.draw_release")
     def release_of(original, *arguments, **options):
         try:
             return original(*arguments, **options)
@@ -109,7 +109,7 @@ def chain_over_a_fingerprint():
     """The chain of a ledger runs over a fingerprint of the rows."""
     seen = []
 
-    @around("psd.publish.count_inputs.count_rows")
+    @around("psd.publish.counting.count_rows")
     def count_rows(count, *arguments, **options):
         counted = count(*arguments, **options)
         seen.append(blake2b(counted.tally.counts.tobytes(), digest_size=8).hexdigest())
@@ -198,7 +198,7 @@ def hours_of_a_day_apart(slices):
 
 @planted(test=TIME + "test_the_slices_of_a_charge_are_those_of_the_request_and_not_of_the_data")
 @like("categories and groups from the data")
-@around("psd.publish.count_inputs.charge_request")
+@around("psd.publish.counting.charge_request")
 def charges_for_days_of_the_data(original, built, data, **more):
     """A charge is for the days that occur in the data, so that other days are free."""
     charged = original(built, data, **more)

@@ -35,7 +35,7 @@ def box_around(tally, domain):
 def stated(value):
     """The header states something of the tally, under the name of a declared statement."""
 
-    @around("psd.publish.pipeline.draw_release")
+    @around("psd.publish.drawing.draw_release")
     def stating(release_of, counts, domain, **options):
         options["budget"]._statement["bound_most"] = value(counts)
         return release_of(counts, domain, **options)
@@ -64,10 +64,10 @@ def westernmost_point_in_the_header():
 def built(change):
     """A release is changed after it was built, past its checks."""
 
-    @around("psd.publish.pipeline.publish")
-    def telling(publish, request, data, **options):
+    @around("psd.publish.pipeline.run_build")
+    def telling(build, terms, data, draw, **options):
         library = f"1+{change(Path(data[0]))}"
-        return changed(publish(request, data, **options), library=library)
+        return changed(build(terms, data, draw, **options), library=library)
 
     return telling()
 
@@ -87,7 +87,7 @@ def file_name_in_the_header():
 def after_reading(say):
     """Make a patch of what is said as soon as the rows have been counted."""
 
-    @around("psd.publish.count_inputs.count_rows")
+    @around("psd.publish.counting.count_rows")
     @wraps(say)
     def saying(count_rows, data, *arguments, **options):
         counted = count_rows(data, *arguments, **options)
@@ -142,14 +142,14 @@ def warning_of_few_rows(_, counts):
 
 
 @planted(test=GRID, like="exact N on the screen")
-@around("psd.publish.pipeline.publish")
-def rows_in_the_progress(publish, request, data, *, observer, **options):
+@around("psd.publish.pipeline.run_build")
+def rows_in_the_progress(build, terms, data, draw, *, observer, **options):
     """Progress shows how many rows were read."""
 
     def shown(report):
         observer.progress(f"read {sum(report.values())} rows")
 
-    return publish(request, data, observer=replace(observer, private_report=shown), **options)
+    return build(terms, data, draw, observer=replace(observer, private_report=shown), **options)
 
 
 @planted(test=GRID, like="caches and temporary files")
@@ -175,7 +175,7 @@ def permissions_of_the_rows(_, counts):
 
 
 @planted(test=GRID, like="bounds from min and max")
-@around("psd.publish.count_inputs.count_rows")
+@around("psd.publish.counting.count_rows")
 def box_of_the_rows(count_rows, *arguments, **options):
     """The domain of the release is the box around the rows."""
     counted = count_rows(*arguments, **options)
@@ -184,7 +184,7 @@ def box_of_the_rows(count_rows, *arguments, **options):
 
 
 @planted(test=GRID, like="a coordinate resolution that is taken from the data")
-@around("psd.publish.count_inputs.count_rows")
+@around("psd.publish.counting.count_rows")
 def step_of_the_rows(count_rows, *arguments, **options):
     """The coordinate resolution of the release is the largest step on which all rows lie."""
     counted = count_rows(*arguments, **options)
@@ -200,7 +200,7 @@ def step_of_the_rows(count_rows, *arguments, **options):
 
 
 @planted(test=GRID, like="a smallest cell that is taken from the data")
-@around("psd.publish.count_inputs.count_rows")
+@around("psd.publish.counting.count_rows")
 def smallest_cell_of_the_rows(count_rows, *arguments, **options):
     """The smallest cell of the release is larger where there are more rows."""
     counted = count_rows(*arguments, **options)

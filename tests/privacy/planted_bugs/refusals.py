@@ -21,7 +21,7 @@ HELD = "a lone record that 25 builds at epsilon 1e-9 found to 10 m"
 
 
 @planted(test=CALLS, like=HELD)
-@around("psd.publish.count_inputs.count_rows")
+@around("psd.publish.counting.count_rows")
 def empty_domain_is_refused(original, *arguments, **options):
     """Bounds without a record inside are refused, free of charge."""
     counted = original(*arguments, **options)
@@ -92,17 +92,17 @@ def times_are_checked_inside_alone(original, self, batch):
 
 @planted(test=REFUSALS + "test_faults_of_all_kinds_show_the_same_with_a_ledger")
 @like("messages that describe data to whoever may spend a budget")
-@instead("psd.publish.pipeline.mask_errors")
-def reason_is_shown_with_a_ledger(work, observer, *, charge=None):
+@instead("psd.publish.pipeline.masked_error")
+def reason_is_shown_with_a_ledger(fault, observer, *, charge=None):
     """A build with a ledger says which column of the input is wrong, and how."""
-    return work()
+    return fault
 
 
 @planted(test=SHORT + "[user-memory]", like="costs that are charged on success alone")
-@around("psd.publish.pipeline.mask_errors")
-def lack_of_memory_is_free(original, work, observer, *, charge=None):
+@around("psd.publish.pipeline.masked_error")
+def lack_of_memory_is_free(original, fault, observer, *, charge=None):
     """A build that runs out of memory, which depends on what lies inside, is not charged."""
-    return original(work, observer)
+    return original(fault, observer)
 
 
 @planted(test=SHORT + "[user-memory]")

@@ -15,7 +15,7 @@ HEADERS = FILE + "test_other_headers_are_refused"
 
 @planted(test=BUILD + "test_a_release_of_other_noise_is_a_replay_and_is_not_saved")
 @like("releases with a seed, which anybody can subtract")
-@around("psd.publish.pipeline.draw_release")
+@around("psd.publish.drawing.draw_release")
 def replayed_noise_is_saved(original, *arguments, **options):
     """A release of scripted noise can be saved like a real one."""
     return changed(original(*arguments, **options), source="curator")

@@ -91,7 +91,7 @@ def days_of_another_zone(original, self, part):
 
 
 @planted(test=REMOVED + "[False-user-day]", like="sensitivity 1 for k = 2")
-@around("psd.publish.count_inputs.count_rows")
+@around("psd.publish.counting.count_rows")
 def noise_of_a_day_for_one_row(original, *arguments, **options):
     """Each day is bounded to k rows, and the noise is that of one."""
     counted = original(*arguments, **options)
@@ -100,8 +100,8 @@ def noise_of_a_day_for_one_row(original, *arguments, **options):
 
 
 WEIGHTS = "psd.ingest.tally_builder.user_weights"
-CHOOSE = "psd.publish.count_rows.choose_contribution_bound"
-FIND = "psd.publish.count_rows.find_bounds"
+CHOOSE = "psd.publish.counting.choose_contribution_bound"
+FIND = "psd.publish.counting.find_bounds"
 
 
 @planted(test=REMOVED + "[False-users]")

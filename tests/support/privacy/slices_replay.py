@@ -18,8 +18,8 @@ from psd.ingest.tally_builder import tally_batches
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit, counted_unit
-from psd.publish.series import slice_budgets, squared_of
-from psd.publish.series import slice_tally as part_of
+from psd.publish.drawing import slice_budgets, squared_of
+from psd.publish.drawing import slice_tally as part_of
 from psd.space.time_slices import TimeSlices
 from psd.testing import (
     SCRIPTS,

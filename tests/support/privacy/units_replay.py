@@ -90,7 +90,7 @@ def release_of(case, method, rows, noise):
     options = {"domain": small_domain(SIDE), **case.options}
     with (
         patch("psd.ingest.tally_builder.secrets.token_bytes", lambda size: b"sixteen bytes ok"),
-        patch("psd.publish.count_rows.read", lambda *_, **__: batches(rows, case)),
+        patch("psd.publish.counting.read", lambda *_, **__: batches(rows, case)),
         patch("psd.publish.drawing.Curator", noted),
     ):
         return psd.build(None, epsilon=1, method=method, sampler=noise, **options)

@@ -21,7 +21,7 @@ from psd.ledger.receipts import read_receipt
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
 from psd.privacy.unit import PrivacyUnit, counted_unit
-from psd.publish.series import draw_series, slice_tally
+from psd.publish.drawing import draw_series, slice_tally
 from psd.release.file import SERIES_KEY, read_release
 from psd.release.post_processing import PostProcessing
 from psd.release.series_file import is_series, read_series

@@ -174,7 +174,7 @@ def test_a_bound_and_bounds_can_both_be_found_and_must_leave_some_for_counting()
 def test_a_resolution_is_claimed_and_left_out_where_coordinates_are_transformed(monkeypatch):
     claimed = request_of(domain=PrivateBounds(coordinate_resolution="0.01"), epsilon=1)
     assert charge_request(claimed).readings[0]["coordinate_resolution"] == "0.01"
-    monkeypatch.setattr("psd.publish.count_rows.find_bounds", None)  # nothing is paid for
+    monkeypatch.setattr("psd.publish.counting.find_bounds", None)  # nothing is paid for
     points = gpd.GeoDataFrame(geometry=gpd.points_from_xy([127.0], [37.5]), crs="EPSG:4326")
     with pytest.raises(DomainError, match="must be left out where coordinates are transformed"):
         build(points, domain=PrivateBounds(crs="EPSG:5179", coordinate_resolution="1"))

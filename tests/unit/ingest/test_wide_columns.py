@@ -14,7 +14,7 @@ from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import TallyBuilder, tally_batches
 from psd.ingest.user_rows import UserRows
 from psd.privacy.unit import PrivacyUnit
-from psd.publish.series import slice_tally
+from psd.publish.drawing import slice_tally
 from psd.regions.polygon_hierarchy import hierarchy_from_polygons
 
 PLANE = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(16, 8))

@@ -26,11 +26,10 @@ from psd.privacy.epsilon import NANO
 from psd.privacy.loss import Loss
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.charging import PendingCharge, charge_request, slices_of_tallies
-from psd.publish.public_files import BoundaryFile
 from psd.publish.request import BuildRequest
 from psd.release.signing import verify
 from psd.space.time_slices import TimeSlices
-from support.ledger_columns import BY_LON_LAT, request_for
+from support.ledger_columns import request_for
 
 DOMAIN = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(8, 8))
 ADDRESS = "postgresql://db.example.org/city"
@@ -79,8 +78,6 @@ def test_places_are_known_of_rows_of_text_and_all_others_are_everywhere(subtests
     some = claim("a.csv", **months | {"columns": Columns(time="at", where="a = 1")})
     assert (some.region, some.slices) == (None, None)
     assert None not in (claim("a.csv", **months).region, claim("a.csv", **months).slices)
-    unbounded = claim("a.csv", place=None, boundary=BoundaryFile(path="both"))
-    assert (unbounded.region, unbounded.readings) == (None, BY_LON_LAT)
     of_engine = claim("a.csv", by_fields=False)  # which says by itself what places a row
     assert (of_engine.region, len(of_engine.files)) == (None, 1)
 

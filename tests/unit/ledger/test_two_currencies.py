@@ -20,7 +20,8 @@ from psd.ledger.state import MAX_FAULTS
 from psd.privacy.epsilon import NANO
 from psd.privacy.loss import Loss
 from psd.privacy.unit import PrivacyUnit
-from psd.publish.pipeline import publish
+from psd.publish.drawing import draw_counts
+from psd.publish.pipeline import run_build
 from psd.publish.request import BuildRequest
 from psd.space.time_slices import TimeSlices
 from support.ledger_columns import columns_of, request_for
@@ -219,7 +220,9 @@ def gaussian_release(tmp_path, ledger, **more):
     data, path, account = tmp_path / "p.csv", tmp_path / "r.parquet", Account(ledger, "people")
     data.write_text("lon,lat,user,seen\n1,1,a,2026-01-05\n2,3,a,2026-01-06\n3,3,b,2026-01-06\n")
     columns = Columns(user="user", time="seen" if more else None)
-    publish(replace(WANTED, columns=columns, **more), data, account=account).save(path)
+    run_build(replace(WANTED, columns=columns, **more), data, draw_counts, account=account).save(
+        path
+    )
     account.finish(path)
 
 
@@ -244,4 +247,4 @@ def test_a_gaussian_build_is_refused_before_it_reads(ledger, tmp_path):
     for dataset, delta in (("roads", "1e-6"), ("people", "1e-7")):
         wanted, account = replace(WANTED, delta=delta), Account(ledger, dataset)
         with pytest.raises(LedgerError, match=r"no delta|one delta"):
-            publish(wanted, tmp_path / "missing.csv", account=account)
+            run_build(wanted, tmp_path / "missing.csv", draw_counts, account=account)

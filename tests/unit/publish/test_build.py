@@ -30,7 +30,7 @@ def build(data=TABLE, **arguments):
 
 
 def test_parameters_come_before_the_file_is_looked_at(monkeypatch, subtests):
-    monkeypatch.setattr("psd.publish.count_rows.read", lambda *_: pytest.fail("the input was read"))
+    monkeypatch.setattr("psd.publish.counting.read", lambda *_: pytest.fail("the input was read"))
     bounds = (0, -1, 10**9 + 1, True, "many", "1e3", 1.5, "")
     epsilons = (0, -1, "nan", "inf", 1001, "1e-10", "1_0", True, None, "")
     for arguments, words in (

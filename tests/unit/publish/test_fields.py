@@ -395,7 +395,7 @@ def test_recipes_show_no_private_value():
     text = f'[private]\ndataset = "{marked("dataset")}"\n[release]\noutput = "a"\nepsilon = 1\n'
     recipe = Recipe.from_toml(text + "bounds = [0, 0, 1, 1]")
     (release,) = recipe.releases
-    public = release.to_table(release.build_request())
+    public = release.to_table(release.terms())
     assert MARK not in repr(public) + repr(recipe) + str(recipe)
     for name in field_names(private=True):
         with pytest.raises(ParameterError, match=f"key of release '{name}' does not exist") as told:

@@ -19,7 +19,7 @@ from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.epsilon import NANO, epsilon_text
 from psd.privacy.loss_measure import EPSILON, RHO
 from psd.privacy.unit import PrivacyUnit
-from psd.publish.count_inputs import TallyInput
+from psd.publish.counting import TallyInput
 from psd.publish.observer import Observer
 from psd.publish.tally_parts import tally_of_build
 from psd.testing import RecordingSampler

@@ -39,11 +39,11 @@ bounds = "area-of-use"
 def test_a_recipe_and_back():
     recipe = Recipe.from_toml(TEXT)
     assert [release.output for release in recipe.releases] == ["a.psd.parquet", "b.psd.parquet"]
-    assert recipe.releases[0].build_request().method.height == 3
+    assert recipe.releases[0].terms().method.height == 3
     again = Recipe.from_toml(recipe.to_toml())
     assert again.private == recipe.private
     for first, second in zip(recipe.releases, again.releases, strict=True):
-        assert first.build_request() == second.build_request()
+        assert first.terms() == second.terms()
         assert (first.output, first.export) == (second.output, second.export)
     assert PrivateInputs.from_table({"inputs": "a.csv"}).inputs == ("a.csv",)
 
@@ -56,7 +56,7 @@ def test_paths_begin_at_the_folder_of_the_recipe(tmp_path):
     assert recipe.releases[0].export == (str(tmp_path / "a.gpkg"),)
     # The private part is not printed.
     assert "visits.csv" not in repr(recipe)
-    assert "visits" not in str(recipe.releases[0].build_request())
+    assert "visits" not in str(recipe.releases[0].terms())
     with pytest.raises(PsdError, match="does not exist"):
         Recipe.load(tmp_path / "missing.toml")
     # So do those of regions.

@@ -17,8 +17,13 @@ from psd.ingest.sources import Columns
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.fields import values_of_request
 from psd.publish.public_files import BoundaryFile, CovariateFile
-from psd.publish.request import BuildRequest, ReadRequest
-from psd.publish.request_values import request_from_toml, request_from_values, request_to_toml
+from psd.publish.request import BuildRequest, BuildTerms, ReadRequest
+from psd.publish.request_values import (
+    request_from_toml,
+    request_from_values,
+    request_to_toml,
+    terms_from_values,
+)
 from psd.publish.tally_parts import TallyRequest
 from psd.space.time_slices import TimeSlices
 from support.requests import request_of
@@ -243,14 +248,26 @@ def test_tallies_state_what_is_about_rows():
     domain = psd.Domain(bounds=BOUNDS)
     for key, value in (("bounds", list(BOUNDS)), ("user", "id"), ("slices", "2024-01")):
         with pytest.raises(PsdError, match=f"{key} must be left out for tallies"):
-            request_from_values({"epsilon": 1, key: value}, tallied=domain)
+            terms_from_values({"epsilon": 1, key: value}, tallied=domain)
     unit = PrivacyUnit(kind="user", max_contributions=3)
-    reading = ReadRequest(columns=None, unit=unit, slices=MONTHS)
-    given = BuildRequest(epsilon=1, method="grid").complete(domain, reading)
+    given = BuildTerms(epsilon=1, method="grid").of_tallies(domain, unit, MONTHS, "series")
     assert (given.domain, given.unit.max_contributions) == (domain, 3)
+    assert (type(given), given.is_tallied, given.of_records()) == (BuildRequest, True, given)
     assert "user" not in request_to_toml(given)
     with pytest.raises(PsdError, match="bounds must be left out for tallies"):
-        request().complete(psd.Domain(bounds=(0, 0, 1, 1)), reading)
+        request().of_tallies(psd.Domain(bounds=(0, 0, 1, 1)), unit, MONTHS, "series")
+
+
+def test_a_request_without_bounds_does_not_exist():
+    terms = terms_from_values({"epsilon": 1, "method": "grid"})
+    assert (type(terms), terms.domain) == (BuildTerms, None)
+    for build in (
+        terms.of_records,
+        lambda: BuildRequest(domain=None, epsilon=1, method="grid"),
+        lambda: request_from_values({"epsilon": 1}),
+    ):
+        with pytest.raises(PsdError, match="bounds must be given for records, or a boundary"):
+            build()
 
 
 def test_a_recipe_states_how_text_is_read():

@@ -159,12 +159,11 @@ class PriceMap:
     def scores(self, tally: Tally, domain: Domain) -> Integers:
         """Revenue of each cell or region at each price. Private."""
         reached = self.bids[1].reached(tally, self.domain.lattice if self.depth else (1, 1))
-        if self.regions is None:
+        if self.order is None:  # cells, not regions
             # Cells stand row by row in the tally, and in the order of the tree in the scores.
             bins = np.empty_like(reached[0])
             bins[self._bins] = reached[0]
         else:
-            assert self.order is not None
             bins = reached[list(self.order), 0]
         revenue: Integers = bins * np.array(self.prices.multiples, np.int64)
         return revenue
@@ -202,7 +201,7 @@ class PriceMap:
         """Regions of a run."""
         import shapely
 
-        assert self.regions is not None
+        assert self.regions is not None  # the zones are runs of regions in their order
         assert self.order is not None
         names = list(self._ids(first, stop))
         shapes = self.regions.shapes()[list(self.order[first:stop])]
@@ -210,7 +209,7 @@ class PriceMap:
 
     def _ids(self, first: int, stop: int) -> Iterator[str]:
         """Names of the regions of a run."""
-        assert self.regions is not None
+        assert self.regions is not None  # as in `_run`
         assert self.order is not None
         for number in self.order[first:stop]:
             yield str(self.regions.levels[-1].ids[number])

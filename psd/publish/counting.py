@@ -1,38 +1,74 @@
-"""Where the counts of a build come from: records, an engine, or tallies of parts. Private."""
+"""Where the counts of a build come from: records, an engine, or tallies of parts. Private.
+
+Records are read and tallied by `count_rows`, which chooses a contribution bound and estimates
+bounds before, if the request says so.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from psd._util.arrays import keep_freed_memory
 from psd.accounting import selection_rho
-from psd.curator.private_bounds import PrivateBounds
-from psd.errors import ParameterError
-from psd.ingest.memory_limit import memory_for_rows, parse_memory
-from psd.ingest.partial_tally import CountedRegions, CountingRules, PartialTally, merge
-from psd.ingest.sources import OnCopy, check_input, check_repeatable, refuse_copy
+from psd.curator.contribution_choice import choose_contribution_bound
+from psd.curator.private_bounds import PrivateBounds, find_bounds
+from psd.errors import BudgetError, ParameterError
+from psd.ingest.memory_limit import memory_for_rows, parse_memory, split_memory
+from psd.ingest.partial_tally import CountedRegions, PartialTally, merge
+from psd.ingest.sources import OnCopy, check_input, check_repeatable, read, refuse_copy
+from psd.ingest.tally_builder import TallyBuilder
 from psd.ledger.charges import ChargeRequest
 from psd.privacy.budget import Budget
-from psd.privacy.unit import counted_unit
+from psd.privacy.unit import PrivacyUnit, counted_unit
 from psd.publish.charging import charge_request
-from psd.publish.count_rows import CountedRows, count_rows
 from psd.publish.drawing import coarsest_step
-from psd.publish.request import BuildRequest, ReadRequest
+from psd.publish.request import BuildRequest, BuildTerms, ReadRequest
 from psd.space.domain import Domain
 
 if TYPE_CHECKING:
-    from psd.decompositions import Decomposition
     from psd.ingest.engine import Engine
-    from psd.ingest.strata import Strata
+    from psd.ingest.strata import Area, Strata
+    from psd.ingest.tally import Tally
     from psd.mechanisms.base import Sampler
     from psd.privacy.budget import Cost
     from psd.privacy.loss_measure import LossMeasure
     from psd.publish.observer import Observer
-    from psd.regions.hierarchy import RegionHierarchy
     from psd.space.boundary import Boundary
 
-__all__ = ["CountInput", "EngineInput", "RecordInput", "TallyInput", "count_input"]
+__all__ = [
+    "CountInput",
+    "CountedRows",
+    "EngineInput",
+    "RecordInput",
+    "TallyInput",
+    "allot_shares",
+    "count_input",
+    "count_rows",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class CountedRows:
+    """Tally of the records that were read. Private.
+
+    Parameters
+    ----------
+    tally : Tally
+        Private.
+    domain : Domain
+        Of the tally. Public.
+    unit : PrivacyUnit
+        Unit by which records were bounded. Public.
+    """
+
+    tally: Tally
+    domain: Domain
+    unit: PrivacyUnit
+
+    def __repr__(self) -> str:
+        return "<counted rows: private>"
 
 
 @runtime_checkable
@@ -42,8 +78,8 @@ class CountInput(Protocol):
     def paid(self, measure: LossMeasure) -> Cost:
         """What was spent earlier on these counts; it is part of the release."""
 
-    def complete(self, request: BuildRequest) -> BuildRequest:
-        """Complete the request with what the source states; refuse a contradiction."""
+    def complete(self, terms: BuildTerms) -> BuildRequest:
+        """Complete the terms with what the source states; refuse a contradiction."""
 
     def charge_request(self, request: BuildRequest) -> ChargeRequest:
         """Return the charge for a ledger."""
@@ -89,9 +125,9 @@ class RecordInput:
         """Return 0: what these counts cost is spent in the build."""
         return 0
 
-    def complete(self, request: BuildRequest) -> BuildRequest:
-        """Return the request unchanged."""
-        _check_complete(request)
+    def complete(self, terms: BuildTerms) -> BuildRequest:
+        """Refuse terms without bounds, and a limit of memory that is none."""
+        request = terms.of_records()
         memory_for_rows(None if self.memory is None else parse_memory(self.memory))
         return request
 
@@ -101,7 +137,6 @@ class RecordInput:
 
     def check_public(self, request: BuildRequest) -> None:
         """Refuse paths without a file, and inputs that cannot be read as often as needed."""
-        assert request.columns is not None
         check_input(self.data, request.columns)
         if isinstance(request.domain, PrivateBounds):
             check_repeatable(self.data)
@@ -116,7 +151,6 @@ class RecordInput:
         observer: Observer,
     ) -> CountedRows:
         """Read and count."""
-        assert request.domain is not None
         observer.progress("reading")
         memory = memory_for_rows(None if self.memory is None else parse_memory(self.memory))
         counted = count_rows(
@@ -154,9 +188,9 @@ class EngineInput:
         """Return 0: nothing was estimated."""
         return 0
 
-    def complete(self, request: BuildRequest) -> BuildRequest:
-        """Return the request unchanged, if the engine can do it."""
-        _check_complete(request)
+    def complete(self, terms: BuildTerms) -> BuildRequest:
+        """Refuse terms without bounds, and what the engine cannot do."""
+        request = terms.of_records()
         if not hasattr(self.engine, "tally"):
             raise ParameterError(
                 "engine must be an engine such as psd.Spark(url=...), got a value of type "
@@ -165,8 +199,7 @@ class EngineInput:
         broken_rules = {
             "bounds must be public": isinstance(request.domain, PrivateBounds),
             "max_contributions must be a number": request.contribution_choice is not None,
-            "where must be left out": request.columns is not None
-            and request.columns.where is not None
+            "where must be left out": request.columns.where is not None
             and not getattr(self.engine, "filters", False),
         }
         for rule, is_broken in broken_rules.items():
@@ -191,16 +224,14 @@ class EngineInput:
         observer: Observer,
     ) -> CountedRows:
         """Count by the engine."""
-        domain, columns = request.domain, request.columns
-        assert domain is not None
-        assert columns is not None
-        assert not isinstance(domain, PrivateBounds)
+        domain = request.domain
+        assert isinstance(domain, Domain)  # `complete` refuses private bounds
         observer.progress("reading")
         step = _method_step(request, observer)
         unit = counted_unit(request.unit, request.contribution_scope)
         tally = self.engine.tally(
             self.data,
-            columns,
+            request.columns,
             domain,
             unit=unit,
             step=step,
@@ -246,26 +277,32 @@ class TallyInput:
             return self.tally.paid
         return sum(selection_rho(origin.paid) for origin in self.tally.origins)
 
-    def complete(self, request: BuildRequest) -> BuildRequest:
-        """Complete the request with domain, unit and slices of the tally."""
+    def complete(self, terms: BuildTerms) -> BuildRequest:
+        """Complete the terms with domain, unit and slices of the tally."""
         rules = self.tally.rules
-        reading = ReadRequest(
-            columns=None,
-            unit=self.tally.unit,
-            slices=rules.slices,
-            contribution_scope=rules.contribution_scope,
-        )
-        _check_regions(request.regions, rules)
-        if request.boundary is not None:
+        if CountedRegions.of(terms.regions) != rules.regions:
+            if rules.regions is None:
+                raise ParameterError(
+                    "regions must be left out for tallies that were counted without any"
+                )
+            got = "none" if terms.regions is None else "others"
+            raise ParameterError(
+                f"regions must be those by which the tallies were counted, got {got}"
+            )
+        if terms.boundary is not None:
             raise ParameterError("boundary must be left out for tallies, which were counted before")
-        domain = request.domain if isinstance(request.domain, Domain) else rules.domain
-        _check_step(request.method, domain, rules)
-        request = request.complete(rules.domain, reading)
-        self._check_paid(request)
-        return request
+        domain = terms.domain if isinstance(terms.domain, Domain) else rules.domain
+        step = coarsest_step(terms.method, domain)
+        if any(width % counted for width, counted in zip(step, rules.step, strict=True)):
+            raise ParameterError(
+                f"method must divide no finer than the tally, {rules.step[0]} x {rules.step[1]} "
+                f"lattice cells, got {terms.method.name}; count the records again for this method"
+            )
+        request = terms.of_tallies(
+            rules.domain, self.tally.unit, rules.slices, rules.contribution_scope
+        )
 
-    def _check_paid(self, request: BuildRequest) -> None:
-        """Refuse an epsilon of which nothing is left for counts."""
+        # Something must be left for counts, of what was not spent on the tallies earlier.
         budget = Budget(request.loss)
         paid = self.paid(budget.measure)
         if paid >= budget.total:
@@ -275,6 +312,7 @@ class TallyInput:
                 f"epsilon must be {least}, which private bounds or a chosen bound of these tallies "
                 f"cost, got {request.epsilon:f}; give more, or count the records with public ones"
             )
+        return request
 
     def charge_request(self, request: BuildRequest) -> ChargeRequest:
         """Charge everywhere: the records of several parts may have been placed by several rules."""
@@ -324,51 +362,26 @@ def count_input(
     InputDataError
         If tallies cannot be merged.
     """
-    source = data if isinstance(data, CountInput) else _as_tallies(data, on_copy)
-    if source is None and engine is None:
-        return RecordInput(data=data, memory=memory)
-    if memory is not None or (source is not None and engine is not None):
-        name = "memory" if memory is not None else "engine"
-        raise ParameterError(f"{name} must be left out; no records are read in this process")
-    if source is not None:
-        return source
-    assert engine is not None
-    return EngineInput(data=data, engine=engine)
-
-
-def _as_tallies(data: Any, on_copy: OnCopy) -> TallyInput | None:
-    """Source of tallies, or None if the data are something else."""
+    source: CountInput | None = data if isinstance(data, CountInput) else None
     items = data if isinstance(data, Sequence) and not isinstance(data, str) else [data]
-    if not items or not all(isinstance(item, PartialTally) for item in items):
-        return None
-    return TallyInput(tally=merge(list(items), on_copy=on_copy))
-
-
-def _check_complete(request: BuildRequest) -> None:
-    """Refuse a request without bounds or columns, which only tallies state."""
-    if request.domain is None or request.columns is None:
-        raise ParameterError(
-            "bounds must be given for records, or a boundary, or regions, got none; they come from "
-            "public knowledge, never from the records, and only tallies contain their own"
-        )
+    if items and all(isinstance(item, PartialTally) for item in items):
+        source = TallyInput(tally=merge(list(items), on_copy=on_copy))
+    if source is None:
+        if engine is None:
+            return RecordInput(data=data, memory=memory)
+        if memory is None:
+            return EngineInput(data=data, engine=engine)
+    elif engine is None and memory is None:
+        return source
+    name = "engine" if memory is None else "memory"
+    raise ParameterError(f"{name} must be left out; no records are read in this process")
 
 
 def _method_step(request: BuildRequest, observer: Observer) -> tuple[int, int]:
     """Lattice columns and rows that are counted together; one each for a tally that is kept."""
-    assert request.domain is not None
     if observer.private_tally is not None or isinstance(request.domain, PrivateBounds):
         return (1, 1)
     return coarsest_step(request.method, request.domain)
-
-
-def _check_step(method: Decomposition, domain: Domain, rules: CountingRules) -> None:
-    """Refuse a method that may divide lattice cells which a tally counted together."""
-    method_step = coarsest_step(method, domain)
-    if any(width % counted for width, counted in zip(method_step, rules.step, strict=True)):
-        raise ParameterError(
-            f"method must divide no finer than the tally, {rules.step[0]} x {rules.step[1]} "
-            f"lattice cells, got {method.name}; count the records again for this method"
-        )
 
 
 def _report_counts(counted: CountedRows, observer: Observer) -> CountedRows:
@@ -379,11 +392,156 @@ def _report_counts(counted: CountedRows, observer: Observer) -> CountedRows:
     return counted
 
 
-def _check_regions(regions: RegionHierarchy | None, rules: CountingRules) -> None:
-    """Refuse regions other than those of a tally."""
-    if CountedRegions.of(regions) == rules.regions:
-        return
-    if rules.regions is None:
-        raise ParameterError("regions must be left out for tallies that were counted without any")
-    got = "none" if regions is None else "others"
-    raise ParameterError(f"regions must be those by which the tallies were counted, got {got}")
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Reading:
+    """Arguments common to all readings of one input."""
+
+    data: Any
+    request: ReadRequest
+    unit: PrivacyUnit
+    sampler: Sampler
+    memory: int | None
+    limits_cells: bool
+    strata: Strata | None = None
+
+    def count(
+        self,
+        domain: Domain,
+        for_choice: Budget | None = None,
+        *,
+        step: tuple[int, int] = (1, 1),
+        area: Area | None = None,
+        on_copy: OnCopy | None = None,
+        declared: Domain | None = None,
+    ) -> CountedRows:
+        """Read once; choose the bound if there is a budget for it.
+
+        `declared` is the domain that the CRS of the input is compared with, if it is another one.
+        """
+        columns, choice = self.request.columns, self.request.contribution_choice
+        for_rows, for_parser = split_memory(self.memory)
+        keep_freed_memory()
+        builder = TallyBuilder(
+            domain,
+            unit=self.unit,
+            step=step,
+            area=area,
+            slices=self.request.slices,
+            strata=self.strata,
+            memory=for_rows,
+            limits_cells=self.limits_cells,
+        )
+        for batch in read(
+            self.data,
+            replace(columns, memory=for_parser),
+            declared or domain,
+            on_copy=on_copy,
+        ):
+            builder.add_batch(batch)
+        if choice is None or for_choice is None:
+            return CountedRows(tally=builder.build(), domain=domain, unit=self.unit)
+        bound = choose_contribution_bound(builder.rows_per_unit(), choice, for_choice, self.sampler)
+        unit = replace(self.unit, max_contributions=bound)
+        return CountedRows(tally=builder.build(unit=unit), domain=domain, unit=unit)
+
+
+def count_rows(
+    data: Any,
+    domain: Domain | PrivateBounds,
+    request: ReadRequest,
+    *,
+    budget: Budget,
+    sampler: Sampler,
+    step: tuple[int, int] = (1, 1),
+    area: Area | None = None,
+    on_copy: OnCopy = refuse_copy,
+    memory: int | None = None,
+    limits_cells: bool = True,
+    strata: Strata | None = None,
+) -> CountedRows:
+    """Read a source, choose a bound and estimate bounds if the request says so, and tally.
+
+    Guarantees
+    ----------
+    - Reading comes first, then the question about users, which is charged, then the bound, the
+      tally, and the questions to a curator.
+    - Shares of the budget that leave nothing for the counts are refused before a record is read.
+    - Private bounds are estimated in a first reading, of which only they are kept; records outside
+      are dropped in the second one, each by itself.
+
+    Parameters
+    ----------
+    data : object
+        As in `psd.build`. Private.
+    domain : Domain or PrivateBounds
+        Public.
+    request : ReadRequest
+        Public.
+    budget : Budget
+        Of the whole release; shares of it are allotted before anything is read. Public.
+    sampler : Sampler
+        Draws the bound and the bounds.
+    step, area
+        As in `psd.ingest.tally_builder.TallyBuilder`. Public.
+    on_copy : callable
+        Called with a PRIVATE message if two files have equal content.
+    memory : int, optional
+        Bytes that reading may take, a third of them for the source.
+    limits_cells : bool
+        As in `psd.ingest.tally_builder.TallyBuilder`. Public.
+    strata : Strata, optional
+        Such as regions of the domain, which is not private then. Public.
+
+    Returns
+    -------
+    CountedRows
+
+    Raises
+    ------
+    InputDataError
+        If the input cannot be read, or not twice where bounds are estimated.
+    ParameterError
+        If the shares of epsilon leave nothing for the counts.
+    """
+    for_choice, for_bounds = allot_shares(domain, request, budget)
+    unit = counted_unit(request.unit, request.contribution_scope)
+    reader = _Reading(
+        data=data,
+        request=request,
+        unit=unit,
+        sampler=sampler,
+        memory=memory,
+        limits_cells=limits_cells,
+        strata=strata,
+    )
+    if not isinstance(domain, PrivateBounds):
+        return reader.count(domain, for_choice, step=step, area=area, on_copy=on_copy)
+    assert for_bounds is not None  # private bounds always have a share
+    check_repeatable(data)
+    first = reader.count(domain.outer, for_choice, on_copy=on_copy, declared=domain.widest)
+    chosen_domain = find_bounds(first.tally, domain, for_bounds, sampler)
+    return replace(reader, unit=first.unit).count(chosen_domain, step=step)
+
+
+def allot_shares(
+    domain: Domain | PrivateBounds, request: ReadRequest, budget: Budget
+) -> tuple[Budget | None, Budget | None]:
+    """Set apart the budgets of the choice of a bound and of private bounds, if there are any.
+
+    Raises
+    ------
+    ParameterError
+        If the shares leave nothing.
+    """
+    choice = request.contribution_choice
+    try:
+        for_choice = None if choice is None else choice.allot(budget)
+        for_bounds = domain.allot(budget) if isinstance(domain, PrivateBounds) else None
+        if budget.left:
+            return for_choice, for_bounds
+    except BudgetError:
+        pass
+    raise ParameterError(
+        "share of epsilon must leave some for counting, got shares of private bounds and of a "
+        "chosen bound that use up all of it; lower them"
+    )
