@@ -18,12 +18,10 @@ from ..options.choice import (
     choice_options,
     zone_numbers,
 )
-from ..options.command import Command, Group, options_of
+from ..options.command import INTEGER, NUMBER, Command, Group, options_of
 from ..options.ledger import account_of
-from ..options.reading import local_files
-from ..options.values import INTEGER, NUMBER
-from ..output.private_report import make_observer
-from ..output.request_warnings import warn_of_large_epsilon
+from ..options.tallies import local_files
+from ..output.request_warnings import make_observer, warn_of_large_epsilon
 from ..output.tables import write_table
 from ..output.terminal import print_success, show_stage
 from ..output.text_files import write_text
@@ -87,7 +85,7 @@ def make_choice(
         Epsilon and unit of privacy.
     """
     from psd.apps.choosing import choose
-    from psd.privacy.epsilon import epsilon_decimal, parse_epsilon
+    from psd.privacy.loss import epsilon_decimal, parse_epsilon
     from psd.publish.inputs import inputs_of
     from psd.regions.inputs import refuse_record_files
 

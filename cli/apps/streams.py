@@ -13,8 +13,8 @@ from psd.publish.fields import FIELDS
 from ..options.command import Command, Group, chain_options, options_of
 from ..options.fields import LEDGER, field_options
 from ..options.ledger import account_of
-from ..options.reading import INPUTS
 from ..options.table import TABLE_OR_JSON
+from ..options.tallies import INPUTS
 from ..output.columns import print_facts
 from ..output.terminal import print_success, print_warning, show_stage
 
@@ -200,7 +200,7 @@ def add(
     from psd.apps.streams.stream import Stream
     from psd.publish.inputs import inputs_of
 
-    from ..output.private_report import make_observer
+    from ..output.request_warnings import make_observer
 
     data = inputs_of(inputs, table, query)
     stream = Stream(state)

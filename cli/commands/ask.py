@@ -6,11 +6,10 @@ from typing import Any
 
 import click
 
-from ..options.command import Command
+from ..options.command import NUMBER, Command
 from ..options.fields import LEDGER, POINTS, TIMES, UNIT, field_options
 from ..options.ledger import account_of
-from ..options.reading import INPUTS
-from ..options.values import NUMBER
+from ..options.tallies import INPUTS
 from ..output.request_warnings import warn_of_large_epsilon
 from ..output.terminal import print_success, show_stage
 
@@ -71,11 +70,11 @@ def command(
     """  # noqa: D301
     import pandas as pd
 
-    from psd.privacy.epsilon import epsilon_decimal, parse_epsilon
+    from psd.privacy.loss import epsilon_decimal, parse_epsilon
     from psd.publish.inputs import inputs_of
     from psd.publish.single_count import ask
 
-    from ..output.private_report import make_observer
+    from ..output.request_warnings import make_observer
     from ..output.tables import write_table
 
     account = account_of(ledger, dataset, analyst)

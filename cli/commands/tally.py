@@ -11,8 +11,7 @@ import click
 from ..options.command import Command, refuse_others
 from ..options.common import overwrite
 from ..options.fields import AREA, POINTS, REGIONS, TIMES, UNIT, field_options
-from ..options.reading import INPUTS, local_files
-from ..options.tallies import read_tallies, tally_files
+from ..options.tallies import INPUTS, local_files, read_tallies, tally_files
 from ..output.request_warnings import warn_of_degrees, warn_of_ids
 from ..output.terminal import print_success, show_stage
 

@@ -12,10 +12,8 @@ import click
 from psd._util.file_endings import check_release_name
 
 from ..options.ledger import account_of
-from ..options.reading import local_files
-from ..options.tallies import tallies_in, write_build_tally
-from ..output.private_report import make_observer
-from ..output.request_warnings import warn_of_ids, warn_of_request
+from ..options.tallies import local_files, tallies_in, write_build_tally
+from ..output.request_warnings import make_observer, warn_of_ids, warn_of_request
 from ..output.terminal import print_success, show_stage
 
 if TYPE_CHECKING:

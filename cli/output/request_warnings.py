@@ -1,19 +1,28 @@
-"""Warnings about public parameters and names of columns, before a record is read."""
+"""Warnings about public parameters and names of columns, before a record is read.
+
+What the holder of the data is shown of a reading, on stderr and marked as private.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 from math import log
 from typing import TYPE_CHECKING, Any
 
-from ..output.terminal import print_warning
+import click
+
+from .terminal import print_warning
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns
+    from psd.ingest.tally import Tally
+    from psd.publish.observer import Observer
     from psd.publish.request import BuildTerms
     from psd.space.domain import Domain
 
 __all__ = [
+    "make_observer",
     "odds_text",
     "warn_of_degrees",
     "warn_of_empty_corners",
@@ -100,3 +109,45 @@ def warn_of_ids(data: Any, columns: Columns) -> None:
             "a person with many records is protected less. Give --user COLUMN to protect all "
             "records of a user, or --per record if a record is what you protect"
         )
+
+
+_MARK = "PRIVATE, do not publish:"
+
+_NOTHING_INSIDE = (
+    "no record was counted; are x and y swapped, are the bounds in the order west south east "
+    "north, is the CRS right, and do the slices hold the times?"
+)
+
+
+def make_observer(
+    progress: Callable[[str], None],
+    *,
+    report_private: bool,
+    private_tally: Callable[[Tally], None] | None = None,
+) -> Observer:
+    """Observer of a command: private numbers and faults are shown if the options ask for them."""
+    from psd.publish.observer import Observer
+
+    return Observer(
+        progress=progress,
+        private_report=_show_report if report_private else _ignore_report,
+        private_fault=_show_fault if report_private else _ignore_report,
+        private_tally=private_tally,
+    )
+
+
+def _ignore_report(_: object) -> None:
+    """Show nothing."""
+
+
+def _show_report(report: dict[str, int]) -> None:
+    """Numbers of records."""
+    parts = ", ".join(f"{name} {number:,}" for name, number in report.items())
+    click.echo(f"{_MARK} records {parts}", err=True)
+    if report.get("read") and not report.get("kept"):
+        click.echo(f"{_MARK} {_NOTHING_INSIDE}", err=True)
+
+
+def _show_fault(fault: str) -> None:
+    """Why an input could not be read."""
+    click.echo(f"{_MARK} {' '.join(fault.split())}", err=True)

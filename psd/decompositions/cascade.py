@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.fields import check_parameters, integer_between, public_field
+from psd._util.declared_parameters import check_parameters, integer_between, public_field
 from psd.decompositions._constants import (
     CASCADE_FIRST_LEVELS,
     CASCADE_LAST_LEVELS,
@@ -32,7 +32,7 @@ from psd.decompositions._constants import (
     TOTAL_SHARE,
 )
 from psd.errors import ParameterError
-from psd.privacy.shares import share, split_total
+from psd.privacy.budget import share, split_total
 from psd.release.post_processing import PostProcessing
 from psd.space.growing_tree import Cells
 

@@ -14,7 +14,7 @@ from psd._util.arrays import sum_by
 from psd.errors import ReleaseFormatError
 from psd.estimation.measurements import Measurements, measure_counts
 from psd.estimation.pooling import settled_variance
-from psd.space.hierarchy import Hierarchy
+from psd.space.box_tree import Hierarchy
 
 __all__ = ["LEAST_SLOPE", "Estimates", "infer_counts", "prune_counts"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from psd._util.arrays import Floats
-from psd.space.hierarchy import Hierarchy
+from psd.space.box_tree import Hierarchy
 
 __all__ = ["Measurements", "measure_counts"]
 

@@ -39,7 +39,7 @@ from psd.estimation.posterior import PART_NODES, posterior_counts
 from psd.estimation.published_covariance import published_covariance
 from psd.estimation.sibling_splits import divisions
 from psd.estimation.subtree_parts import halfway_level
-from psd.release.digest import content_digest
+from psd.release.file import content_digest
 from psd.release.post_processing import WITH_PRIOR, PostProcessing
 from psd.release.record import ReleaseRecord
 from psd.release.schema import record_header

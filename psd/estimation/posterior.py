@@ -35,7 +35,7 @@ from psd.estimation.subtree_likelihoods import (
     subtree_likelihoods,
 )
 from psd.estimation.subtree_parts import subtree_parts
-from psd.space.hierarchy import Hierarchy
+from psd.space.box_tree import Hierarchy
 
 __all__ = ["PART_NODES", "posterior_counts"]
 

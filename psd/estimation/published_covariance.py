@@ -14,7 +14,7 @@ import numpy as np
 from psd._util.arrays import Floats, sum_by
 from psd.estimation.constants import EMPTY_VARIANCE
 from psd.estimation.least_squares import Estimates
-from psd.space.hierarchy import Hierarchy
+from psd.space.box_tree import Hierarchy
 
 __all__ = ["published_covariance"]
 

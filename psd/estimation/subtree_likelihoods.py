@@ -16,7 +16,7 @@ from psd._util.arrays import Floats, Integers, distinct_values
 from psd.estimation.least_squares import Estimates
 from psd.estimation.likelihoods import Likelihood, grid, join_pair, normalise, points
 from psd.privacy.count_noise import CountNoise
-from psd.space.hierarchy import Hierarchy
+from psd.space.box_tree import Hierarchy
 
 __all__ = [
     "Family",

@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from psd._util.arrays import Integers
-from psd.space.hierarchy import Hierarchy
+from psd.space.box_tree import Hierarchy
 
 __all__ = ["halfway_level", "subtree_parts"]
 

@@ -10,8 +10,8 @@ import numpy as np
 import shapely
 
 from psd._util.colours import RELIABILITY, RELIABILITY_LEVELS, class_breaks, class_colours
+from psd._util.declared_parameters import choice
 from psd._util.extras import require_matplotlib
-from psd._util.fields import choice
 from psd.errors import ParameterError
 from psd.query.reliability import QUALITIES, Limits, Threshold, reliability_limits
 from psd.space.ground_areas import area_unit, east_west_scale, ground_width

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from psd.errors import LedgerError, ParameterError
-from psd.ingest.reading import Reading
+from psd.ingest.columns import Reading
 from psd.ledger.charged_slices import ChargedSlices
 from psd.ledger.extents import Extent
 from psd.ledger.regions import Region
@@ -51,9 +51,9 @@ class ChargeRequest:
     files : tuple of (int, int)
         Device and inode of each input file.
     readings : tuple of mapping
-        How the records are read, see `psd.ingest.reading`; tallies may have several readings.
+        How the records are read, see `psd.ingest.columns`; tallies may have several readings.
     inputs : tuple of str
-        Names of all inputs, see `psd.ingest.input_names`.
+        Names of all inputs, see `psd.ingest.input_paths`.
     terms : mapping
         What a stream fixes beside these, by name: its number of slices, noise and counter.
     """
@@ -84,7 +84,7 @@ class DrawnSlice:
     draw : str
         Random id of the draw, which does not depend on what was drawn.
     digests : tuple of str
-        Digest of the slice in each public series, see `psd.release.digest.slice_digest`.
+        Digest of the slice in each public series, see `psd.release.file.slice_digest`.
     """
 
     draw: str
@@ -104,7 +104,7 @@ class Dataset:
     unit : str
         Kind of the unit of all releases, since epsilons of different units do not add up.
     reading : mapping
-        How all records are read, see `psd.ingest.reading`.
+        How all records are read, see `psd.ingest.columns`.
     time_zone : str, optional
         Time zone whose days are the unit.
     bound : int, optional

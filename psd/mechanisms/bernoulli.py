@@ -1,4 +1,11 @@
-"""Exact coins of probability exp(-x), x rational."""
+"""Exact coins of probability exp(-x), x rational, and exact geometric variables.
+
+Draws by inversion of certified thresholds, one 63-bit word each.
+
+Exact geometric variables, one scale per draw, by rejection.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
@@ -6,9 +13,77 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psd.mechanisms.certified_thresholds import WORD_BITS
-from psd.mechanisms.inversion import unit_geometric
+from psd._util.arrays import Integers
+from psd.mechanisms.certified_thresholds import WORD_BITS, Law, Survival, thresholds
 from psd.mechanisms.random_words import random_words, uniform_below
+
+_UNIT = Survival(1, 1, two_sided=False)
+
+
+def invert(words: NDArray[np.uint64], law: Law) -> NDArray[np.int64]:
+    """Turn uniform 63-bit words into draws of a law, up to the length of its table.
+
+    Parameters
+    ----------
+    words : ndarray, shape (n,), uint64
+        Independent and uniform over [0, 2**63).
+    law : Survival or GaussianSurvival
+        Law to draw from; its scale, or sigma, is at most `MAX_TABLE_SCALE`.
+
+    Returns
+    -------
+    ndarray, shape (n,), int64
+        Independent draws, each with exactly the law. For a law with a geometric excess it is the
+        law of min(X, m), where m is the length of the table; a draw of m needs an independent
+        excess, see `Survival`.
+
+    Notes
+    -----
+    Take a word W as the first 63 bits of a uniform real number R in [0, 1), and let
+    S_k = P(X >= k). By inversion [1]_ the number of k with R < S_k has the law. Let T_k be the
+    floor of 2**63 * S_k. If W < T_k then R < (W + 1) / 2**63 <= S_k; if W > T_k then
+    R >= W / 2**63 >= (T_k + 1) / 2**63 > S_k. So only W = T_k leaves k undecided. Then
+    more bits of R are read until they differ from the expansion of S_k. If R < S_k, k + 1 may be
+    undecided as well, where entries are equal or the table has ended.
+
+    References
+    ----------
+    .. [1] L. Devroye, "Non-Uniform Random Variate Generation", Springer, 1986,
+       doi:10.1007/978-1-4613-8643-8, section III.2 (inversion) and chapter XV (random bits).
+    """
+    table = thresholds(law)
+    not_above = np.searchsorted(table, words, side="right")
+    values = table.size - not_above
+    last = table.size if law.has_geometric_excess else None
+    for tie in np.flatnonzero(table[not_above - 1] == words):
+        values[tie] = _settle_draw(int(words[tie]), int(values[tie]), law, last)
+    return values
+
+
+def unit_geometric(size: int) -> NDArray[np.int64]:
+    """Draw V with P(V >= k) = exp(-k) exactly, shape (size,)."""
+    values = np.zeros(size, dtype=np.int64)
+    beyond = np.arange(size)
+    while beyond.size:
+        capped = invert(random_words(beyond.size) >> np.uint64(1), _UNIT)
+        values[beyond] += capped
+        beyond = beyond[capped == thresholds(_UNIT).size]
+    return values
+
+
+def _settle_draw(prefix: int, value: int, law: Law, last: int | None) -> int:
+    """Count the k with R < S_k, up to the last; R starts with the prefix, and bits are read."""
+    bits = WORD_BITS
+    while value != last:
+        threshold = law.floor(value + 1, bits)
+        if prefix > threshold:
+            break
+        if prefix < threshold:
+            value += 1
+        else:
+            prefix, bits = prefix << 64 | int(random_words(1)[0]), bits + 64
+    return value
+
 
 Coin = Callable[[NDArray[np.intp]], NDArray[np.bool_]]
 
@@ -177,3 +252,84 @@ def _settle(rest: int, denominator: int) -> bool:
         digit, rest = divmod(rest << 64, denominator)
         if (word := int(random_words(1)[0])) != digit:
             return word < digit
+
+
+LIMIT = 2**62
+_MAX = 2**63 - 1
+
+Attempt = Callable[[NDArray[np.intp]], tuple[Integers, NDArray[np.bool_]]]
+
+
+def geometric_each(numerators: Integers, denominators: Integers) -> Integers:
+    """Draw G with P(G >= k) = exp(-k * denominator / numerator), each with its own scale.
+
+    Parameters
+    ----------
+    numerators, denominators : ndarray, shape (n,), int64
+        The scales are their quotients. Positive, and n >= 1. **Public.**
+
+    Returns
+    -------
+    ndarray, shape (n,), int64
+        Independent draws, below 2**62.
+
+    Raises
+    ------
+    OverflowError
+        A draw reached 2**62.
+
+    Notes
+    -----
+    From Algorithm 2 of [1]_. For the scale t / s, let U be uniform over [0, t) and
+    accepted with probability exp(-U / t), and let P(V >= k) = exp(-k). Then P(U + t V = x) is
+    proportional to exp(-x / t) for every x >= 0, so that P(U + t V >= x) = exp(-x / t), and
+    G = floor((U + t V) / s) has P(G >= k) = P(U + t V >= k s) = exp(-k s / t). The fraction need
+    not be in lowest terms.
+
+    References
+    ----------
+    .. [1] C. Canonne, G. Kamath, T. Steinke, "The Discrete Gaussian for Differential Privacy",
+       NeurIPS 2020, arXiv:2004.00010, section 5.2, Algorithm 2.
+    """
+
+    def attempt(pending: NDArray[np.intp]) -> tuple[Integers, NDArray[np.bool_]]:
+        bounds = numerators[pending]
+        candidates = uniform_below(bounds)
+        return candidates, bernoulli_exp(candidates, bounds)
+
+    remainders = until_kept(numerators.size, attempt)
+    draws = _scaled(remainders, numerators, unit_geometric(numerators.size), denominators)
+    refuse_beyond_limit(int(draws.max()))
+    return draws
+
+
+def until_kept(size: int, attempt: Attempt) -> Integers:
+    """Repeat an attempt on the elements, shape (size,), that it has not accepted yet."""
+    values = np.empty(size, dtype=np.int64)
+    pending = np.arange(size)
+    while pending.size:
+        drawn, accepted = attempt(pending)
+        values[pending[accepted]] = drawn[accepted]
+        pending = pending[~accepted]
+    return values
+
+
+def refuse_beyond_limit(magnitude: int) -> None:
+    """Raise OverflowError from 2**62 on; counts can be added to smaller draws in int64."""
+    if magnitude >= LIMIT:
+        raise OverflowError(
+            "a draw of noise reached 2**62; this happens by chance and does not depend on the data"
+        )
+
+
+def _scaled(u: Integers, t: Integers, v: Integers, s: Integers) -> Integers:
+    """Compute floor((u + t * v) / s), where u < t, with no product that wraps."""
+    if (int(v.max()) + 1) * int(t.max()) <= _MAX:
+        return (u + t * v) // s
+    wraps = v > (_MAX - u) // t
+    values = (u + t * np.where(wraps, 0, v)) // s
+    for i in np.flatnonzero(wraps):
+        value = (int(u[i]) + int(t[i]) * int(v[i])) // int(s[i])
+        refuse_beyond_limit(value)
+        values[i] = value
+    return values

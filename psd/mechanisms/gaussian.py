@@ -19,11 +19,9 @@ from psd._util.arrays import Integers
 from psd.accounting import PICO
 from psd.errors import ParameterError
 from psd.mechanisms.base import Uniform
-from psd.mechanisms.bernoulli import bernoulli_exp_of_any
+from psd.mechanisms.bernoulli import bernoulli_exp_of_any, invert, refuse_beyond_limit, until_kept
 from psd.mechanisms.certified_thresholds import MAX_TABLE_SCALE
 from psd.mechanisms.gaussian_thresholds import GaussianSurvival
-from psd.mechanisms.geometric import refuse_beyond_limit, until_kept
-from psd.mechanisms.inversion import invert
 from psd.mechanisms.laplace import discrete_laplace_each
 from psd.mechanisms.random_words import random_words
 from psd.privacy.count_noise import CountNoise
@@ -146,7 +144,7 @@ def discrete_gaussian(numerator: int, denominator: int, size: int) -> Integers:
     Notes
     -----
     Up to sigma = 2**12, one word of 64 bits gives one draw: 63 bits decide the magnitude by
-    inversion, see `psd.mechanisms.inversion.invert`, and the last bit decides the sign. The table
+    inversion, see `psd.mechanisms.bernoulli.invert`, and the last bit decides the sign. The table
     is cached for later calls. For a larger sigma, and if the table would be too long for the number
     of draws, Algorithm 3 of [1]_ is used: a draw Y of discrete Laplace noise of scale
     t = floor(sigma) + 1 is kept with probability exp(-(|Y| - s / t)^2 / (2 s)). The product with

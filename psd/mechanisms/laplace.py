@@ -19,12 +19,16 @@ from numpy.typing import NDArray
 from psd._util.arrays import Integers
 from psd.mechanisms.approximations import laplace_noise
 from psd.mechanisms.base import Uniform
-from psd.mechanisms.bernoulli import checked_pair
+from psd.mechanisms.bernoulli import (
+    checked_pair,
+    geometric_each,
+    invert,
+    refuse_beyond_limit,
+    until_kept,
+)
 from psd.mechanisms.certified_thresholds import MAX_TABLE_SCALE, Survival, thresholds
-from psd.mechanisms.geometric import geometric_each, refuse_beyond_limit, until_kept
-from psd.mechanisms.inversion import invert
 from psd.mechanisms.random_words import random_bits, random_words
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.privacy.noise_laws import DISCRETE_LAPLACE, noise_law
 
 __all__ = [
@@ -147,7 +151,7 @@ def discrete_laplace(numerator: int, denominator: int, size: int) -> Integers:
     Notes
     -----
     One word of 64 bits gives one draw. 63 bits decide the magnitude M by inversion, see
-    `psd.mechanisms.inversion.invert`. The last bit, which is independent of them, decides the sign.
+    `psd.mechanisms.bernoulli.invert`. The last bit, which is independent of them, decides the sign.
     The magnitude has P(M >= k) = 2 q**k / (1 + q) for k >= 1, and so P(M = 0) = (1 - q) / (1 + q)
     and P(M = k) = 2 q**k (1 - q) / (1 + q). The sign halves the latter and does not change zero,
     which gives the law stated above.
@@ -208,7 +212,7 @@ def discrete_laplace_each(numerators: Integers, denominators: Integers) -> Integ
     Notes
     -----
     Algorithm 2 of [1]_ runs on all elements at once, and repeats only those that are not accepted.
-    The magnitude is geometric, see `psd.mechanisms.geometric.geometric_each`. A fair sign makes it
+    The magnitude is geometric, see `psd.mechanisms.bernoulli.geometric_each`. A fair sign makes it
     two-sided. A zero with a negative sign is rejected and drawn again, so zero is not counted
     twice: P(X = x) is proportional to q**abs(x) / 2 for every x, zero included.
 

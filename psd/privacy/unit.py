@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from psd._util.fields import integer_between
+from psd._util.declared_parameters import integer_between
 from psd._util.wall_clock import is_zone_name
 from psd.errors import ParameterError
 

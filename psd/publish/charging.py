@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from psd.errors import InputDataError
+from psd.ingest.columns import Reading, reading_of
 from psd.ingest.input_names import input_names, tally_names
 from psd.ingest.input_paths import STDIN, expand_paths, is_csv, is_path
-from psd.ingest.reading import Reading, reading_of
 from psd.ledger.charged_slices import ChargedSlices, slices_of
 from psd.ledger.charges import ChargeRequest
 from psd.ledger.readings import placing_options

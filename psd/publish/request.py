@@ -20,10 +20,8 @@ from psd.decompositions import Decomposition, Regions, as_method
 from psd.errors import ParameterError
 from psd.ingest.points import column_projection
 from psd.ingest.sources import Columns
-from psd.privacy.delta import delta_text, parse_delta
-from psd.privacy.epsilon import epsilon_text, parse_epsilon
-from psd.privacy.loss import Loss
-from psd.privacy.statements import method_parameters
+from psd.privacy.budget import method_parameters
+from psd.privacy.loss import Loss, delta_text, epsilon_text, parse_delta, parse_epsilon
 from psd.privacy.unit import ContributionScope, PrivacyUnit, counted_unit
 from psd.publish.noise_choice import Law, NoisePlan, chosen_law
 from psd.publish.public_files import BoundaryFile, CovariateFile
@@ -190,7 +188,7 @@ class BuildTerms:
     about : About or mapping of texts, optional
         What the publisher states about the release; no part of the charge of a ledger.
     delta : str, float or Decimal, optional
-        Delta that discrete Gaussian noise may spend, see `psd.privacy.delta.parse_delta`; kept as a
+        Delta that discrete Gaussian noise may spend, see `psd.privacy.loss.parse_delta`; kept as a
         Fraction. With discrete Laplace noise no delta is spent, and none is stated.
     noise : {"auto", "laplace", "gaussian"}
         Noise of the counts. With Gaussian noise the loss is counted in rho, at most that of epsilon

@@ -16,7 +16,7 @@ from psd.ingest.partial_tally import PartialTally
 from psd.ingest.partial_tally import merge as merge_tallies
 from psd.ingest.sources import files_of
 from psd.ingest.tally_file import read_tally, write_tally
-from psd.publish.drawing import coarsest_step
+from psd.publish.counting import coarsest_step
 from psd.publish.fields import check_known
 from psd.publish.inputs import check_public_files
 from psd.publish.request_values import (

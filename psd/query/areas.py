@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats
+from psd._util.file_endings import split_layer
 from psd._util.instances import type_text
-from psd._util.layer_names import split_layer
 from psd.errors import ParameterError
 from psd.query.answer_table import COLUMNS, answer_columns, check_levels
 from psd.query.boxes import checked_totals, parse_boxes

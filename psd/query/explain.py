@@ -21,7 +21,7 @@ from psd.errors import ParameterError
 from psd.estimation.model import CountModel
 from psd.estimation.nonuniformity import nonuniformity_variance, shift_variance
 from psd.estimation.published_covariance import published_covariance
-from psd.privacy.epsilon import MAX_EPSILON, NANO
+from psd.privacy.loss import MAX_EPSILON, NANO
 from psd.query.areas import Areas, BoxAreas, PolygonAreas
 from psd.query.boxes import box_fraction
 from psd.query.constants import FINER_SHIFT

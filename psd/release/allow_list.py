@@ -21,9 +21,8 @@ from psd.privacy.count_noise import CountNoise
 from psd.privacy.unit import PrivacyUnit
 from psd.regions.hierarchy import KINDS, RegionHierarchy, RegionLevel
 from psd.release.about import About
-from psd.release.local_reports import LocalReports
 from psd.release.post_processing import PostProcessing
-from psd.release.record import ReleaseRecord, is_method_name
+from psd.release.record import LocalReports, ReleaseRecord, is_method_name
 from psd.release.series import SeriesRecord
 from psd.space.box_tree import Tree
 from psd.space.covariate import Covariate

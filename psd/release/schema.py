@@ -13,18 +13,28 @@ from typing import Any, Final, get_args
 from psd._util.declared_parameters import parameters_from_file
 from psd._util.wall_clock import is_zone_name
 from psd.errors import DomainError, ReleaseFormatError
-from psd.privacy.epsilon import epsilon_text, parse_epsilon
+from psd.privacy.loss import epsilon_text, parse_epsilon
 from psd.privacy.unit import MAX_CONTRIBUTIONS, Kind, PrivacyUnit
 from psd.release.about import ABOUT_KEYS, about_from_mapping, about_header, is_about
-from psd.release.covariate_codec import covariate_header, is_covariate
-from psd.release.local_reports import is_local_header, local_header, parse_local
-from psd.release.noise_codec import is_noise, noise_fields, noise_header
+from psd.release.codecs import (
+    covariate_header,
+    is_covariate,
+    is_noise,
+    is_regions,
+    noise_fields,
+    noise_header,
+    regions_header,
+)
 from psd.release.post_processing import DENSITIES, REGION_ESTIMATES, PostProcessing
-from psd.release.record import ReleaseRecord, is_method_name
-from psd.release.region_codec import is_regions, regions_header
-from psd.space.domain import Domain
+from psd.release.record import (
+    ReleaseRecord,
+    is_local_header,
+    is_method_name,
+    local_header,
+    parse_local,
+)
+from psd.space.domain import Domain, parse_min_cell
 from psd.space.lattice_axis import parse_resolution
-from psd.space.smallest_cell import parse_min_cell
 from psd.version import old_format
 
 __all__ = [
@@ -316,8 +326,8 @@ def record_header(record: ReleaseRecord) -> dict[str, Any]:
 def record_fields(header: Any) -> dict[str, Any]:
     """Fields of a `ReleaseRecord` from a header of a file, but for its tree.
 
-    The covariate is what `psd.release.covariate_codec.is_covariate` accepted, and ``regions``, of
-    the tree, what `psd.release.region_codec.is_regions` accepted.
+    The covariate is what `psd.release.codecs.is_covariate` accepted, and ``regions``, of
+    the tree, what `psd.release.codecs.is_regions` accepted.
 
     Raises
     ------

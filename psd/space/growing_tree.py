@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from psd.errors import ParameterError
 from psd.privacy.count_noise import CountNoise
-from psd.space.box_tree import Tree
-from psd.space.boxes import quadrants
+from psd.space.box_tree import Tree, quadrants
 from psd.space.region_tree import RegionTree
 
 if TYPE_CHECKING:

@@ -48,7 +48,7 @@ def rank_top(
     ParameterError
         If an argument is out of range, or a region is malformed or outside.
     """
-    from psd._util.fields import choice
+    from psd._util.declared_parameters import choice
 
     check_draws(draws, seed)
     choice("count", "density")("by", by)

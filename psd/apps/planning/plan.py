@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from psd._util.closest_name import check_names
-from psd._util.fields import integer_between
+from psd._util.declared_parameters import integer_between
+from psd._util.instances import check_names
 from psd.apps.evaluation.arguments import (
     Epsilon,
     check_distinct,
@@ -31,7 +31,7 @@ from psd.apps.planning.simulation import PlanRequest, simulate_errors, summarise
 from psd.apps.planning.study_area import domain_area_km2, square_domain
 from psd.decompositions import Decomposition
 from psd.errors import ParameterError
-from psd.privacy.epsilon import epsilon_text
+from psd.privacy.loss import epsilon_text
 from psd.publish.request_values import domain_from_values, parse_values
 from psd.space.bounds import check_ground
 from psd.space.covariate import Covariate

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psd._util.arrays import Floats, sum_by
-from psd._util.fields import integer_between
+from psd._util.declared_parameters import integer_between
 from psd.apps.evaluation.arguments import Epsilon, parse_epsilons
 from psd.apps.planning._constants import MAX_PLAN_EPSILON, SOLVE_STEPS
 from psd.apps.planning.plan import MAX_RECORDS
@@ -29,7 +29,7 @@ from psd.errors import ParameterError
 from psd.estimation.least_squares import infer_counts
 from psd.estimation.local_measurements import measure_record
 from psd.privacy.budget import Budget
-from psd.privacy.epsilon import epsilon_text
+from psd.privacy.loss import epsilon_text
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_release
 from psd.publish.insecure import SeededSampler

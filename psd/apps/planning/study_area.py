@@ -6,9 +6,8 @@ import numpy as np
 
 from psd.errors import ParameterError
 from psd.space.crs import metres_per_unit
-from psd.space.domain import Domain
+from psd.space.domain import DEFAULT_MIN_CELL, Domain
 from psd.space.ground_areas import area_unit, ground_areas
-from psd.space.smallest_cell import DEFAULT_MIN_CELL
 
 __all__ = ["MAX_KM2", "domain_area_km2", "square_domain"]
 

@@ -103,7 +103,7 @@ class StoredAnswer(NamedTuple):
     file : str
         SHA-256 of all bytes of the file of this series.
     drawn : str
-        Digest of the slice alone, see `psd.release.digest.slice_digest`.
+        Digest of the slice alone, see `psd.release.file.slice_digest`.
     """
 
     release: bytes

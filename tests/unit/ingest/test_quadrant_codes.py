@@ -9,8 +9,8 @@ import pytest
 
 from psd.ingest.quadrant_codes import QuadrantCodes
 from psd.ingest.tally import Tally
-from psd.space.quadrant_order import QuadrantOrder
-from psd.space.smallest_cell import Blocks
+from psd.space.domain import Blocks
+from psd.space.lattice_axis import QuadrantOrder
 
 
 def listed(tally):

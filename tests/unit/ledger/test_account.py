@@ -13,8 +13,8 @@ import psd
 from psd.curator.contribution_choice import ContributionChoice
 from psd.curator.private_bounds import PrivateBounds
 from psd.errors import BudgetError, LedgerError, ParameterError
+from psd.ingest.columns import reading_of
 from psd.ingest.partial_tally import PartOrigin
-from psd.ingest.reading import reading_of
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally_batches
 from psd.ledger.account import Account
@@ -22,8 +22,7 @@ from psd.ledger.ledger import Ledger
 from psd.ledger.regions import Region
 from psd.ledger.state import MAX_FAULTS
 from psd.privacy.budget import Budget
-from psd.privacy.epsilon import NANO
-from psd.privacy.loss import Loss
+from psd.privacy.loss import NANO, Loss
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.charging import PendingCharge, charge_request, slices_of_tallies
 from psd.publish.request import BuildRequest

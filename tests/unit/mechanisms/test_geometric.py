@@ -4,16 +4,16 @@ from itertools import product
 
 import numpy as np
 
-from psd.mechanisms import geometric
-from psd.mechanisms.geometric import _scaled, geometric_each, until_kept
+from psd.mechanisms import bernoulli
+from psd.mechanisms.bernoulli import _scaled, geometric_each, until_kept
 
 
 def test_a_draw_is_the_floor_of_remainder_and_multiple(monkeypatch):
-    monkeypatch.setattr(geometric, "bernoulli_exp", lambda n, _: np.ones(len(n), bool))
+    monkeypatch.setattr(bernoulli, "bernoulli_exp", lambda n, _: np.ones(len(n), bool))
     rows = [(0, 0, 5, 1, 0), (4, 0, 5, 1, 4), (4, 2, 5, 1, 14), (4, 2, 5, 3, 4), (2, 1, 3, 6, 0)]
     for u, v, t, s, value in rows:
-        monkeypatch.setattr(geometric, "uniform_below", lambda bounds, u=u: np.minimum(u, bounds))
-        monkeypatch.setattr(geometric, "unit_geometric", lambda size, v=v: np.full(size, v))
+        monkeypatch.setattr(bernoulli, "uniform_below", lambda bounds, u=u: np.minimum(u, bounds))
+        monkeypatch.setattr(bernoulli, "unit_geometric", lambda size, v=v: np.full(size, v))
         assert geometric_each(np.array([t]), np.array([s])).tolist() == [value]
     big = 2**62 - 1
     rows = [(1, 3, 5, 2), (big - 1, big, 7, 2**33), (0, big, 2, 2**10), (1, big, 2, 2**10)]

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from psd.mechanisms import geometric, laplace
+from psd.mechanisms import bernoulli, laplace
+from psd.mechanisms.bernoulli import LIMIT, _scaled, geometric_each, refuse_beyond_limit
 from psd.mechanisms.certified_thresholds import Survival, thresholds
-from psd.mechanisms.geometric import LIMIT, _scaled, geometric_each, refuse_beyond_limit
 from psd.mechanisms.laplace import (
     LaplaceMechanism,
     discrete_laplace,
     discrete_laplace_each,
     noise_of_scales,
 )
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from support.noise_paths import Tape, enumerate_paths
 
 TOP = 2**63 - 1
@@ -57,10 +57,10 @@ def law_of(run):
 def test_geometric_law_is_exact(monkeypatch, numerator, denominator):
     def run(script):
         for name in ("uniform_below", "bernoulli_exp", "unit_geometric"):
-            monkeypatch.setattr(geometric, name, getattr(script, name))
+            monkeypatch.setattr(bernoulli, name, getattr(script, name))
         return geometric_each(np.array([numerator]), np.array([denominator]))
 
-    monkeypatch.setattr(geometric, "until_kept", one_attempt)
+    monkeypatch.setattr(bernoulli, "until_kept", one_attempt)
     law, q = law_of(run), math.exp(-denominator / numerator)
     for k in range(12):
         assert law[k] == pytest.approx((1 - q) * q**k, abs=1e-8)
@@ -117,7 +117,7 @@ def test_scaled_equals_python_integers(rows):
 
 def test_a_draw_of_2_to_62_is_refused(monkeypatch):
     for unit in (4, 5, 1000):  # the largest that int64 holds, and two that it does not
-        monkeypatch.setattr(geometric, "unit_geometric", lambda size, v=unit: np.full(size, v))
+        monkeypatch.setattr(bernoulli, "unit_geometric", lambda size, v=unit: np.full(size, v))
         with pytest.raises(OverflowError, match="2\\*\\*62"):
             geometric_each(np.array([2**60, 1]), np.array([1, 1]))
         assert geometric_each(np.array([2**58]), np.array([2**10])).max() < LIMIT
