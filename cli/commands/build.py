@@ -1,12 +1,8 @@
-"""psd build: from locations, or a recipe, to release files.
-
-From the options of `psd build` to a recipe of one release.
-"""
+"""psd build: from locations, or a recipe, to release files."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -17,18 +13,11 @@ from ..options.common import overwrite
 from ..options.fields import field_options
 from ..options.tallies import SOURCES
 
-if TYPE_CHECKING:
-    from psd.publish.recipe import Recipe
-
-__all__ = [
-    "command",
-    "recipe_from_options",
-    "recipe_options",
-]
+__all__ = ["command"]
 
 _option = options_of("Recipe")
 
-recipe_options = chain_options(
+_recipe_options = chain_options(
     _option("--dry-run", is_flag=True, help="Print the public request; open no input, ledger or "
             "key."),
     _option(
@@ -40,25 +29,6 @@ recipe_options = chain_options(
     ),
 )  # fmt: skip
 """``--dry-run`` and ``--save-recipe``."""
-
-
-def recipe_from_options(inputs: Sequence[str], output: str, fields: Mapping[str, Any]) -> Recipe:
-    """Recipe of the options of `psd build`, by the names of the fields.
-
-    Raises
-    ------
-    ParameterError
-        If an option has a value that the field refuses.
-    """
-    from psd.publish.fields import field_names
-    from psd.publish.recipe import PlannedRelease, PrivateInputs, Recipe
-
-    private = {name: fields[name] for name in field_names(private=True) if name in fields}
-    public = {name: fields[name] for name in field_names(private=False) if name in fields}
-    return Recipe(
-        private=PrivateInputs.from_table({**private, "inputs": inputs}),
-        releases=(PlannedRelease.from_table({**public, "output": output}),),
-    )
 
 
 # The order of the help: what a release is first, then its input.
@@ -119,7 +89,7 @@ class _Build(Command):
 )
 @field_options(*_NAMES, into="fields", epsilon={"required": True})
 @overwrite
-@recipe_options
+@_recipe_options
 def command(
     inputs: tuple[str, ...],
     output: str,
@@ -149,10 +119,19 @@ def command(
           --ledger city.ledger --dataset visits
       psd build release.toml
     """  # noqa: D301
+    # Recipe of the options of `psd build`, by the names of the fields.
+    from psd.publish.fields import field_names
+    from psd.publish.recipe import PlannedRelease, PrivateInputs, Recipe
+
     from ..output.publishing import print_requests, run_recipe
     from ..output.publishing import save_recipe as write_recipe
 
-    recipe = recipe_from_options(inputs, output, fields)
+    private = {name: fields[name] for name in field_names(private=True) if name in fields}
+    public = {name: fields[name] for name in field_names(private=False) if name in fields}
+    recipe = Recipe(
+        private=PrivateInputs.from_table({**private, "inputs": inputs}),
+        releases=(PlannedRelease.from_table({**public, "output": output}),),
+    )
     if save_recipe:
         write_recipe(recipe, save_recipe, overwrite=overwrite)
     if dry_run:

@@ -315,7 +315,30 @@ class Command(click.Command):
 
     def plain_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Arguments as the parser takes them; an old option is answered by the new one."""
-        refuse_replaced(self, ctx, args)
+        # Answer an option of before version 0.2.0, or of `psd build` alone, by a sentence.
+        from ..moved import OPTIONS
+
+        names = {name for param in self.params for name in param.opts}
+        for at, arg in enumerate(args):
+            option, sign, value = arg.partition("=")
+            if not option.startswith("--"):
+                continue
+            value = value if sign else " ".join(args[at + 1 : at + 2])
+            for pattern, new in OPTIONS.items():
+                old, _, form = pattern.partition(" ")
+                if (
+                    old == option
+                    and re.match(form, value)
+                    and (new.split()[0] in names or new[0] != "-")
+                ):
+                    words = f"{old} {value[:40]}" if form else old
+                    raise click.UsageError(f"{words} is now {new}", ctx)
+            if option == "--engine" and option not in names and "--x" in names:
+                raise click.UsageError(
+                    "--engine must be left out; psd build alone counts on a cluster; write the "
+                    "records to Parquet there, and name these files",
+                    ctx,
+                )
         return self._with_words(list(args))
 
     def _with_words(self, args: list[str]) -> list[str]:
@@ -365,38 +388,6 @@ class Command(click.Command):
         for title in sorted(groups, key=lambda title: title == "Options"):
             with formatter.section(title):
                 formatter.write_dl(groups[title])
-
-
-def refuse_replaced(command: click.Command, ctx: click.Context, args: list[str]) -> None:
-    """Answer an option of before version 0.2.0, or of `psd build` alone, by a sentence.
-
-    Raises
-    ------
-    UsageError
-    """
-    from ..moved import OPTIONS
-
-    names = {name for param in command.params for name in param.opts}
-    for at, arg in enumerate(args):
-        option, sign, value = arg.partition("=")
-        if not option.startswith("--"):
-            continue
-        value = value if sign else " ".join(args[at + 1 : at + 2])
-        for pattern, new in OPTIONS.items():
-            old, _, form = pattern.partition(" ")
-            if (
-                old == option
-                and re.match(form, value)
-                and (new.split()[0] in names or new[0] != "-")
-            ):
-                words = f"{old} {value[:40]}" if form else old
-                raise click.UsageError(f"{words} is now {new}", ctx)
-        if option == "--engine" and option not in names and "--x" in names:
-            raise click.UsageError(
-                "--engine must be left out; psd build alone counts on a cluster; write the records "
-                "to Parquet there, and name these files",
-                ctx,
-            )
 
 
 class Group(click.Group):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,12 +17,10 @@ from ..output.terminal import print_success, show_stage
 
 if TYPE_CHECKING:
     from psd.api.release import Release
-    from psd.ingest.engine import Engine
     from psd.ingest.partial_tally import PartialTally
     from psd.ingest.tally import Tally
-    from psd.ledger.account import Account
     from psd.privacy.loss import Loss
-    from psd.publish.recipe import PlannedRelease, PrivateInputs, Recipe
+    from psd.publish.recipe import PlannedRelease, Recipe
     from psd.publish.request import BuildRequest
 
 __all__ = ["print_requests", "run_recipe", "save_recipe"]
@@ -61,9 +58,13 @@ def save_recipe(recipe: Recipe, path: str, *, overwrite: bool) -> None:
 def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
     """Build, save, sign and export the releases of a recipe, after a check of all of them."""
     from psd._util.atomic_write import check_targets
+    from psd.publish.drawing import draw_counts
     from psd.publish.fields import public_files
     from psd.publish.inputs import inputs_and_engine
+    from psd.publish.pipeline import run_build
+    from psd.publish.recipe import PER_RECORD
     from psd.regions.inputs import refuse_record_files
+    from psd.release.signing import sign
 
     private, releases = recipe.private, recipe.releases
     if not private.inputs and (private.table is None or private.engine is None):
@@ -91,42 +92,66 @@ def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
 
     tallies = tallies_in(private.inputs, account, losses_of, observer)
     requests = [_complete_request(release, tallies) for release in releases]
-    run = _Run(
-        private=private,
-        data=data if tallies is None else tallies,
-        files=data if engine is None else (),  # paths of a cluster have no digest here
-        engine=engine,
-        account=account,
-        overwrite=overwrite,
-    )
     for request in requests:
         warn_of_request(request)
     if account is None and tallies is None and engine is None:
-        _warn_of_ids(data, releases, requests)
+        # Warn once of ids, if a release is per record and does not say that it is meant. With a
+        # ledger the dataset states the unit.
+        for release, request in zip(releases, requests, strict=True):
+            if not (request.unit.has_user or release.table.get("per") == PER_RECORD):
+                warn_of_ids(data, request.columns)
+                break
+
     for release, request in zip(releases, requests, strict=True):
-        run.publish(release, request)
+        counted: list[Tally] = []
+        with show_stage() as stage:
+            built = run_build(
+                request,
+                data if tallies is None else tallies,
+                draw_counts,
+                engine=engine,
+                memory=private.memory,
+                account=account,
+                observer=make_observer(
+                    stage,
+                    report_private=private.report_private,
+                    private_tally=counted.append if private.keep_tally else None,
+                ),
+            )
+            stage("writing")
+            built.save(release.output, overwrite=overwrite)
+            if account is not None:
+                account.finish(release.output)
+            if private.keep_tally is not None:
+                write_build_tally(
+                    private.keep_tally,
+                    counted[0] if tallies is None else tallies,
+                    built,
+                    release.output,
+                    data if engine is None else (),  # paths of a cluster have no digest here
+                    request.columns,
+                    overwrite=overwrite,
+                )
+        what = built.method if request.slices is None else _series_text(built)
+        print_success(f"wrote {release.output}: {what}, {built.guarantee_text}")
+        if request.noise_text is not None:
+            print_success(request.noise_text)
+        if account is not None:
+            print_success(f"ledger head {account.head}")
+        if private.keep_tally:
+            print_success(f"wrote {private.keep_tally} (PRIVATE)")
+        if private.sign_key is not None:
+            signature = sign(release.output, private.sign_key, overwrite=overwrite)
+            print_success(f"wrote {signature}")
+        for path in release.export:
+            built.export(path, overwrite=overwrite)
+            print_success(f"wrote {path}")
 
 
 def local_paths(inputs: Sequence[str]) -> list[Path]:
     """Paths of an engine that may be local."""
     names = (item.removeprefix("file://") for item in inputs)
     return [Path(name) for name in names if "://" not in name]
-
-
-def _warn_of_ids(
-    data: Any, releases: Sequence[PlannedRelease], requests: Sequence[BuildRequest]
-) -> None:
-    """Warn once of ids, if a release is per record and does not say that it is meant.
-
-    With a ledger the dataset states the unit.
-    """
-    from psd.publish.recipe import PER_RECORD
-
-    for release, request in zip(releases, requests, strict=True):
-        is_stated = request.unit.has_user or release.table.get("per") == PER_RECORD
-        if not (request.is_tallied or is_stated):
-            warn_of_ids(data, request.columns)
-            return
 
 
 def _complete_request(release: PlannedRelease, tallies: PartialTally | None) -> BuildRequest:
@@ -143,84 +168,7 @@ def _complete_request(release: PlannedRelease, tallies: PartialTally | None) -> 
     return request
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Run:
-    """Inputs and options that all releases of a recipe share."""
-
-    private: PrivateInputs
-    data: Any
-    files: Sequence[Any]
-    engine: Engine | None
-    account: Account | None
-    overwrite: bool
-
-    def publish(self, release: PlannedRelease, request: BuildRequest) -> None:
-        """Build and save one release, then sign and export it."""
-        from psd.publish.drawing import draw_counts
-        from psd.publish.pipeline import run_build
-
-        counted: list[Tally] = []
-        with show_stage() as stage:
-            observer = make_observer(
-                stage,
-                report_private=self.private.report_private,
-                private_tally=counted.append if self.private.keep_tally else None,
-            )
-            built = run_build(
-                request,
-                self.data,
-                draw_counts,
-                engine=self.engine,
-                memory=self.private.memory,
-                account=self.account,
-                observer=observer,
-            )
-            stage("writing")
-            built.save(release.output, overwrite=self.overwrite)
-            if self.account is not None:
-                self.account.finish(release.output)
-            self._keep_tally(counted, built, release.output, request)
-        print_success(f"wrote {release.output}: {_method_text(built)}, {built.guarantee_text}")
-        if request.noise_text is not None:
-            print_success(request.noise_text)
-        if self.account is not None:
-            print_success(f"ledger head {self.account.head}")
-        if self.private.keep_tally:
-            print_success(f"wrote {self.private.keep_tally} (PRIVATE)")
-        self._sign_and_export(built, release)
-
-    def _keep_tally(
-        self,
-        counted: list[Tally],
-        built: Release,
-        output: str,
-        request: BuildRequest,
-    ) -> None:
-        """Write the tally of a build."""
-        if self.private.keep_tally is None:
-            return
-        tally = counted[0] if counted else self.data
-        write_build_tally(
-            self.private.keep_tally, tally, built, output, self.files, request.columns,
-            overwrite=self.overwrite,
-        )  # fmt: skip
-
-    def _sign_and_export(self, built: Release, release: PlannedRelease) -> None:
-        """Write the signature and the exports of a release file."""
-        from psd.release.signing import sign
-
-        if self.private.sign_key is not None:
-            signature = sign(release.output, self.private.sign_key, overwrite=self.overwrite)
-            print_success(f"wrote {signature}")
-        for path in release.export:
-            built.export(path, overwrite=self.overwrite)
-            print_success(f"wrote {path}")
-
-
-def _method_text(release: Any) -> str:
-    """Method, and the number of slices where there are any."""
-    slices = getattr(release, "slices", None)
-    if slices is None:
-        return str(release.method)
-    number = "1 slice" if len(slices) == 1 else f"{len(slices)} slices"
-    return f"{release.method}, {number}"
+def _series_text(series: Release) -> str:
+    """Method, and the number of slices."""
+    number = len(series.slices or ())
+    return f"{series.method}, {number} slice{'s' * (number != 1)}"

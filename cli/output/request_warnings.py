@@ -25,7 +25,6 @@ __all__ = [
     "make_observer",
     "odds_text",
     "warn_of_degrees",
-    "warn_of_empty_corners",
     "warn_of_ids",
     "warn_of_large_epsilon",
     "warn_of_request",
@@ -45,7 +44,15 @@ def warn_of_request(request: BuildTerms) -> None:
     if isinstance(request.domain, Domain):
         warn_of_degrees(request.domain)
         if request.boundary is None and request.covariate is None and request.regions is None:
-            warn_of_empty_corners(request.domain)
+            # Warn of bounds that reach beyond the world of a projection, where nobody is.
+            from psd.space.bounds import beyond_the_world
+
+            if beyond_the_world(request.domain.bounds, request.domain.crs):
+                print_warning(
+                    f"--bounds reach beyond the world of {request.domain.crs[:80]}, where nobody "
+                    "is: cells at its rim are taken to be filled evenly, so answers there are too "
+                    "low. Give --boundary FILE with a polygon of the area"
+                )
 
 
 def warn_of_degrees(domain: Domain) -> None:
@@ -57,18 +64,6 @@ def warn_of_degrees(domain: Domain) -> None:
         print_warning(
             f"--bounds {' '.join(edges)} may be degrees, and --crs {domain.crs[:80]} has none: "
             "records elsewhere are left out. If they are, give --bounds-crs EPSG:4326"
-        )
-
-
-def warn_of_empty_corners(domain: Domain) -> None:
-    """Warn of bounds that reach beyond the world of a projection, where nobody is."""
-    from psd.space.bounds import beyond_the_world
-
-    if beyond_the_world(domain.bounds, domain.crs):
-        print_warning(
-            f"--bounds reach beyond the world of {domain.crs[:80]}, where nobody is: cells at its "
-            "rim are taken to be filled evenly, so answers there are too low. Give --boundary FILE "
-            "with a polygon of the area"
         )
 
 

@@ -185,12 +185,7 @@ def check_free(
         raise WriteError(f"folder {path.parent} does not exist; create it first", path=path)
     if not os.access(path.parent, os.W_OK):
         raise WriteError(f"folder {path.parent} is not writable; choose another one", path=path)
-    _check_apart(path)
-    return path
-
-
-def _check_apart(path: Path) -> None:
-    """Refuse a name that SQLite uses beside a database: it would read or delete the file."""
+    # Refuse a name that SQLite uses beside a database: it would read or delete the file.
     for end in BESIDE_DATABASES:
         database = Path(str(path)[: -len(end)])
         if path.name.lower().endswith(end) and _is_database(database):
@@ -199,6 +194,7 @@ def _check_apart(path: Path) -> None:
                 "another name",
                 path=path,
             )
+    return path
 
 
 def _is_private_database(path: Path) -> bool:
@@ -365,18 +361,14 @@ def _give_name(source: Path, target: Path, *, overwrite: bool) -> None:
                 f"{target} was created by another process meanwhile; it was not replaced",
                 path=target,
             ) from None
-        _replace(source, target)
+        # Replace a file by an unnamed one, which is locked.
+        beside = hidden(target.parent)
+        try:
+            _link(source, beside)
+            beside.replace(target)
+        finally:
+            beside.unlink(missing_ok=True)
     _sync(target.parent)
-
-
-def _replace(source: Path, target: Path) -> None:
-    """Replace a file by an unnamed one, which is locked."""
-    beside = hidden(target.parent)
-    try:
-        _link(source, beside)
-        beside.replace(target)
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def _link(source: Path, target: Path) -> None:

@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 from psd._util.arrays import ranges
 from psd.curator.division_scores import Divisions, Entries
 from psd.curator.entry_nodes import EntryNodes
-from psd.ingest.quadrant_codes import CodeRanks
+from psd.ingest.quadrant_codes import CodeRanks, QuadrantOrder
 from psd.ingest.tally import Tally
 from psd.mechanisms.exponential_mechanism import Candidates
 from psd.space.bin_grid import BinGrid
 from psd.space.growing_tree import Cut
-from psd.space.lattice_axis import QuadrantOrder
 from psd.space.region_frame import RegionFrame
 
 __all__ = [
@@ -145,12 +144,6 @@ class Points:
         self._columns, self._rows, self._counts = columns, rows, counts
         self._total, self._has_counts = None, True
 
-    def _running(self) -> NDArray[np.int64] | None:
-        """Records before each entry and after the last; None if each entry is one record."""
-        if self._total is None and self._has_counts:
-            self._total = _running_total(self._counts)
-        return self._total
-
     def _unpack_codes(self) -> None:
         """Compute the occupied cells from their codes, or sort them by the nodes of regions."""
         if self._nodes is not None and self._frame is not None:
@@ -179,7 +172,10 @@ class Points:
             return number
         if len(self.start) == 1 and self._has_counts:
             return np.full(len(nodes), self._counts.sum())
-        start, stop, total = self.start[nodes], self.stop[nodes], self._running()
+        # Records before each entry and after the last; None if each entry is one record.
+        if self._total is None and self._has_counts:
+            self._total = _running_total(self._counts)
+        start, stop, total = self.start[nodes], self.stop[nodes], self._total
         if total is not None:
             start, stop = total[start], total[stop]
         true: NDArray[np.int64] = stop - start

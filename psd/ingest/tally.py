@@ -17,9 +17,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from psd.ingest.quadrant_codes import QuadrantCodes
+from psd.ingest.quadrant_codes import QuadrantCodes, QuadrantOrder
 from psd.space.domain import Blocks
-from psd.space.lattice_axis import QuadrantOrder
 
 __all__ = [
     "Batch",

@@ -31,14 +31,19 @@ from psd.ingest.contribution_bounding import (
     rows_per_unit,
     user_weights,
 )
-from psd.ingest.quadrant_codes import CodeRanks, QuadrantCodes, cell_counter, is_dense
+from psd.ingest.quadrant_codes import (
+    CodeRanks,
+    QuadrantCodes,
+    QuadrantOrder,
+    cell_counter,
+    is_dense,
+)
 from psd.ingest.row_hash import user_salts
 from psd.ingest.tally import Batch, Tally, split_columns, widen_columns
 from psd.ingest.user_ids import normalise_ids
 from psd.ingest.user_partitions import UserPartition, UserPartitions
 from psd.ingest.user_rows import UserRows, keep_user_rows
 from psd.privacy.unit import PrivacyUnit
-from psd.space.lattice_axis import QuadrantOrder
 
 if TYPE_CHECKING:
     from psd.ingest.strata import Area, Strata

@@ -142,7 +142,7 @@ def bernoulli_exp(
     """
     numerators, denominators = checked_pair(numerators, denominators, least_numerator=0)
     integer, rest = np.divmod(numerators, denominators)
-    return bernoulli_exp_of_parts(integer, rest, denominators)
+    return _bernoulli_exp(integer, lambda going: uniform_below(denominators[going]) < rest[going])
 
 
 def bernoulli_exp_of_parts(
@@ -226,15 +226,13 @@ def checked_pair(
 
 def _bernoulli_exp(integer: NDArray[np.int64], coin: Coin) -> NDArray[np.bool_]:
     """Flip coins of probability exp(-(integer + rest)); ``coin`` flips those of the rest."""
-    if not integer.any():
-        return _bernoulli_exp_below_one(np.arange(integer.size), integer.size, coin)
-    coins = unit_geometric(integer.size) >= integer
-    return coins & _bernoulli_exp_below_one(np.flatnonzero(coins), integer.size, coin)
+    coins = np.ones(integer.size, dtype=np.bool_)
+    if integer.any():
+        coins = unit_geometric(integer.size) >= integer
 
-
-def _bernoulli_exp_below_one(going: NDArray[np.intp], size: int, coin: Coin) -> NDArray[np.bool_]:
-    """Flip coins of probability exp(-rest), rest in [0, 1], for some elements: true if K is odd."""
-    odd = np.ones(size, dtype=np.bool_)
+    # Of probability exp(-rest), rest in [0, 1], for those that are left: true if K is odd.
+    going = np.flatnonzero(coins)
+    odd = np.ones(integer.size, dtype=np.bool_)
     k = 1
     while going.size:
         if k > 1:
@@ -242,7 +240,7 @@ def _bernoulli_exp_below_one(going: NDArray[np.intp], size: int, coin: Coin) -> 
         going = going[coin(going)]
         odd[going] ^= True
         k += 1
-    return odd
+    return coins & odd
 
 
 def _settle(rest: int, denominator: int) -> bool:
@@ -256,8 +254,6 @@ def _settle(rest: int, denominator: int) -> bool:
 
 LIMIT = 2**62
 _MAX = 2**63 - 1
-
-Attempt = Callable[[NDArray[np.intp]], tuple[Integers, NDArray[np.bool_]]]
 
 
 def geometric_each(numerators: Integers, denominators: Integers) -> Integers:
@@ -291,27 +287,17 @@ def geometric_each(numerators: Integers, denominators: Integers) -> Integers:
     .. [1] C. Canonne, G. Kamath, T. Steinke, "The Discrete Gaussian for Differential Privacy",
        NeurIPS 2020, arXiv:2004.00010, section 5.2, Algorithm 2.
     """
-
-    def attempt(pending: NDArray[np.intp]) -> tuple[Integers, NDArray[np.bool_]]:
+    remainders = np.empty(numerators.size, dtype=np.int64)
+    pending = np.arange(numerators.size)
+    while pending.size:
         bounds = numerators[pending]
         candidates = uniform_below(bounds)
-        return candidates, bernoulli_exp(candidates, bounds)
-
-    remainders = until_kept(numerators.size, attempt)
+        accepted = bernoulli_exp(candidates, bounds)
+        remainders[pending[accepted]] = candidates[accepted]
+        pending = pending[~accepted]
     draws = _scaled(remainders, numerators, unit_geometric(numerators.size), denominators)
     refuse_beyond_limit(int(draws.max()))
     return draws
-
-
-def until_kept(size: int, attempt: Attempt) -> Integers:
-    """Repeat an attempt on the elements, shape (size,), that it has not accepted yet."""
-    values = np.empty(size, dtype=np.int64)
-    pending = np.arange(size)
-    while pending.size:
-        drawn, accepted = attempt(pending)
-        values[pending[accepted]] = drawn[accepted]
-        pending = pending[~accepted]
-    return values
 
 
 def refuse_beyond_limit(magnitude: int) -> None:

@@ -19,7 +19,7 @@ from psd._util.arrays import Integers
 from psd.accounting import PICO
 from psd.errors import ParameterError
 from psd.mechanisms.base import Uniform
-from psd.mechanisms.bernoulli import bernoulli_exp_of_any, invert, refuse_beyond_limit, until_kept
+from psd.mechanisms.bernoulli import bernoulli_exp_of_any, invert, refuse_beyond_limit
 from psd.mechanisms.certified_thresholds import MAX_TABLE_SCALE
 from psd.mechanisms.gaussian_thresholds import GaussianSurvival
 from psd.mechanisms.laplace import discrete_laplace_each
@@ -256,14 +256,14 @@ def _by_table(numerator: int, denominator: int, size: int) -> Integers:
 def _by_rejection(numerator: int, denominators: NDArray[Any]) -> Integers:
     """Draw discrete Laplace noise of about the same width, and keep it with a probability."""
     scales = np.array([math.isqrt(numerator // d) + 1 for d in denominators.tolist()], object)
-
-    def attempt(pending: NDArray[np.intp]) -> tuple[Integers, NDArray[np.bool_]]:
+    noise = np.empty(scales.size, dtype=np.int64)
+    pending = np.arange(scales.size)
+    while pending.size:
         scale, denominator = scales[pending], denominators[pending]
         draws = discrete_laplace_each(scale.astype(np.int64), np.ones(pending.size, np.int64))
         off = np.abs(draws).astype(object) * scale * denominator - numerator
-        unit = 2 * numerator * denominator * scale**2
-        return draws, bernoulli_exp_of_any(off**2, unit)
-
-    noise = until_kept(scales.size, attempt)
+        accepted = bernoulli_exp_of_any(off**2, 2 * numerator * denominator * scale**2)
+        noise[pending[accepted]] = draws[accepted]
+        pending = pending[~accepted]
     refuse_beyond_limit(int(np.abs(noise).max()))
     return noise

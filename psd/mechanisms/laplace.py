@@ -24,7 +24,6 @@ from psd.mechanisms.bernoulli import (
     geometric_each,
     invert,
     refuse_beyond_limit,
-    until_kept,
 )
 from psd.mechanisms.certified_thresholds import MAX_TABLE_SCALE, Survival, thresholds
 from psd.mechanisms.random_words import random_bits, random_words
@@ -173,11 +172,22 @@ def discrete_laplace(numerator: int, denominator: int, size: int) -> Integers:
     >>> noise.shape, noise.dtype
     ((5,), dtype('int64'))
     """
-    numerator, denominator = _lowest_terms(numerator, denominator)
+    numerator, denominator = operator.index(numerator), operator.index(denominator)
+    if numerator < 1 or denominator < 1:
+        raise ValueError("numerator and denominator must be positive")
+    common = math.gcd(numerator, denominator)
+    numerator, denominator = numerator // common, denominator // common
+    if max(numerator, denominator) > _MAX:
+        raise ValueError("numerator and denominator must be below 2**63 in lowest terms")
     noise = np.empty(size, dtype=np.int64)
     for start in range(0, size, _BLOCK):
         block = noise[start : start + _BLOCK]
-        block[:] = _one_scale(numerator, denominator, block.size)
+        longest = min(9 * MAX_TABLE_SCALE, max(block.size, _SMALL_TABLE))
+        if 9 * numerator <= longest * denominator:
+            block[:] = _by_table(numerator, denominator, block.size)
+        else:
+            scale = _filled(numerator, block.size), _filled(denominator, block.size)
+            block[:] = _by_rejection(*scale)
     return noise
 
 
@@ -246,25 +256,6 @@ def discrete_laplace_each(numerators: Integers, denominators: Integers) -> Integ
     return noise
 
 
-def _lowest_terms(numerator: int, denominator: int) -> tuple[int, int]:
-    """Return the fraction in lowest terms, or raise ValueError if it is out of range."""
-    numerator, denominator = operator.index(numerator), operator.index(denominator)
-    if numerator < 1 or denominator < 1:
-        raise ValueError("numerator and denominator must be positive")
-    common = math.gcd(numerator, denominator)
-    if max(numerator, denominator) // common > _MAX:
-        raise ValueError("numerator and denominator must be below 2**63 in lowest terms")
-    return numerator // common, denominator // common
-
-
-def _one_scale(numerator: int, denominator: int, size: int) -> Integers:
-    """Draw by the table if the scale allows one and it is not too long for the draws."""
-    longest = min(9 * MAX_TABLE_SCALE, max(size, _SMALL_TABLE))
-    if 9 * numerator <= longest * denominator:
-        return _by_table(numerator, denominator, size)
-    return _by_rejection(_filled(numerator, size), _filled(denominator, size))
-
-
 def _filled(value: int, size: int) -> Integers:
     """Repeat one number."""
     return np.full(size, value, dtype=np.int64)
@@ -302,13 +293,15 @@ def _by_table(numerator: int, denominator: int, size: int) -> Integers:
 
 def _by_rejection(numerators: Integers, denominators: Integers) -> Integers:
     """Draw a geometric magnitude and a sign; a negative zero is drawn again."""
-
-    def attempt(pending: NDArray[np.intp]) -> tuple[Integers, NDArray[np.bool_]]:
+    noise = np.empty(numerators.size, dtype=np.int64)
+    pending = np.arange(numerators.size)
+    while pending.size:
         magnitudes = geometric_each(numerators[pending], denominators[pending])
         negative = random_bits(pending.size)
-        return _signed(magnitudes, negative), (magnitudes > 0) | ~negative
-
-    return until_kept(numerators.size, attempt)
+        accepted = (magnitudes > 0) | ~negative
+        noise[pending[accepted]] = _signed(magnitudes, negative)[accepted]
+        pending = pending[~accepted]
+    return noise
 
 
 def _signed(magnitudes: Integers, negative: NDArray[np.bool_]) -> Integers:

@@ -115,7 +115,8 @@ class Budget:
         parent: Budget | None = None,
     ) -> None:
         self._loss = total if isinstance(total, Loss) else None
-        self._currency = parent.measure if parent else _measure_of(self._loss)
+        is_pure = self._loss is None or self._loss.is_pure
+        self._currency = parent.measure if parent else (EPSILON if is_pure else RHO)
         if isinstance(total, Loss):
             total = total.epsilon if total.is_pure else total.rho
         if not 0 <= spent <= total:
@@ -280,11 +281,6 @@ class Budget:
         each = self.left // number
         self._spent = self._total
         return tuple(Budget(each, parent=self) for _ in range(number))
-
-
-def _measure_of(loss: Loss | None) -> LossMeasure:
-    """Epsilon of a pure loss, rho of another one."""
-    return EPSILON if loss is None or loss.is_pure else RHO
 
 
 def spent_before_counting(statement: Mapping[str, int | str | None]) -> Cost:

@@ -306,7 +306,10 @@ class ReleaseRecord:
         if self.post_processing.estimate == "integer" and not isinstance(self.tree, RegionTree):
             raise ParameterError("estimate must not be integer without regions")
         check_cells(self.tree, self.domain.lattice)
-        self._fit_noise()
+        # Give the noise of a tree the sensitivity that follows from the unit of privacy.
+        noise = self.tree.noise.for_contributions(self.unit.contributions)
+        if noise != self.tree.noise:
+            object.__setattr__(self, "tree", replace(self.tree, noise=noise))
         if isinstance(self.tree, RegionTree) and self.post_processing.density == "smooth":
             raise ParameterError(
                 "density must be uniform or covariate with regions, got smooth; cells on the two "
@@ -332,10 +335,7 @@ class ReleaseRecord:
                 f"epsilon must be above 0 and at most {MAX_EPSILON:,}, got "
                 f"{epsilon_text(self.epsilon)}"
             )
-        self._check_loss()
-
-    def _check_loss(self) -> None:
-        """Check rho and delta, and that no path spends more than the release."""
+        # Check rho and delta, and that no path spends more than the release.
         measure = self.tree.noise.measure
         is_pure = self.rho is None and self.delta is None
         if is_pure != measure.is_pure or (self.rho is None) != (self.delta is None):
@@ -349,12 +349,6 @@ class ReleaseRecord:
                 f"the counts on a path from the root must spend at most {measure.name} "
                 f"{measure.text(largest)}, got {measure.text(self.tree.max_path_loss)}"
             )
-
-    def _fit_noise(self) -> None:
-        """Give the noise of a tree the sensitivity that follows from the unit of privacy."""
-        noise = self.tree.noise.for_contributions(self.unit.contributions)
-        if noise != self.tree.noise:
-            object.__setattr__(self, "tree", replace(self.tree, noise=noise))
 
     def _check_local(self) -> None:
         """Check the reports of a local release, or that there are none.

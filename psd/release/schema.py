@@ -342,13 +342,25 @@ def record_fields(header: Any) -> dict[str, Any]:
         if not field.is_valid(values[field.name]):
             raise ReleaseFormatError(f"header field {field.name} is not valid")
     unit = ("max_contributions", "weight", "time_zone", "max_per_slice")
+    # Domain of a header, whose lattice must be the one that a coordinate resolution gives.
+    value = values["domain"]
+    bounds, lattice = tuple(value["bounds"]), tuple(value["lattice"])
+    domain = Domain(
+        bounds=bounds,
+        crs=value["crs"],
+        lattice=lattice,
+        coordinate_resolution=values["coordinate_resolution"],
+        min_cell=values["min_cell"],
+    )
+    if domain.lattice != lattice:
+        raise ReleaseFormatError("header field lattice does not follow from coordinate_resolution")
     return {
         **{name: values[name] for name in ("library", "inference", "method")},
         **{name: values[name] for name in ("covariate", "boundary", "source", "regions")},
         **noise_fields(values["noise"]),
         "parameters": parameters_from_file(values["parameters"]),
         "epsilon": parse_epsilon(values["epsilon"]),
-        "domain": _domain_of(values["domain"], values["coordinate_resolution"], values["min_cell"]),
+        "domain": domain,
         "local": parse_local(values["local"]),
         "about": about_from_mapping(values["about"]),
         "unit": PrivacyUnit(kind=values["unit"], **{name: values[name] for name in unit}),
@@ -384,18 +396,3 @@ def check_format(header: Any, mark: str, old: tuple[str, int], family: str) -> N
         raise ReleaseFormatError(
             f"its {mark} {header.get(mark)!r} is not known; this library reads {FORMAT}"
         )
-
-
-def _domain_of(value: dict[str, Any], resolution: str | None, min_cell: str | None) -> Domain:
-    """Domain of a header, whose lattice must be the one that a coordinate resolution gives."""
-    bounds, lattice = tuple(value["bounds"]), tuple(value["lattice"])
-    domain = Domain(
-        bounds=bounds,
-        crs=value["crs"],
-        lattice=lattice,
-        coordinate_resolution=resolution,
-        min_cell=min_cell,
-    )
-    if domain.lattice != lattice:
-        raise ReleaseFormatError("header field lattice does not follow from coordinate_resolution")
-    return domain

@@ -137,31 +137,21 @@ def topology_rules(hierarchy: Hierarchy) -> Iterator[tuple[str, bool]]:
     yield "there is no node", len(hierarchy) > 0
     is_root = hierarchy.parent[0] == -1 and hierarchy.level[0] == 0
     yield "the first node is not the root", bool(is_root)
-    yield "a parent is missing or comes after its child", _parents_in_order(hierarchy.parent)
-    yield "a level is not one below its parent's", _levels_in_order(hierarchy)
+    # Whether parents never decrease, precede their children and have none of them negative.
+    rest = hierarchy.parent[1:].astype(np.int64)
+    in_range = (rest >= 0).all() and (rest < np.arange(1, len(hierarchy.parent))).all()
+    in_order = bool(in_range and (np.diff(rest) >= 0).all())
+    yield "a parent is missing or comes after its child", in_order
+    # Whether each node is one level below its parent.
+    above = np.repeat(hierarchy.level.astype(np.int64), hierarchy.children)
+    yield "a level is not one below its parent's", bool((hierarchy.level[1:] == above + 1).all())
     yield f"it has more than {MAX_LEVELS} levels", int(hierarchy.level[-1]) < MAX_LEVELS
     measure = hierarchy.noise.measure
-    yield f"{measure.one_text} is negative or above 1,000", _losses_in_range(hierarchy)
-    yield "an unmeasured node has a count", not hierarchy.count[hierarchy.loss == 0].any()
-
-
-def _parents_in_order(parent: NDArray[np.int32]) -> bool:
-    """Whether parents never decrease, precede their children and have none of them negative."""
-    rest = parent[1:].astype(np.int64)
-    in_range = (rest >= 0).all() and (rest < np.arange(1, len(parent))).all()
-    return bool(in_range and (np.diff(rest) >= 0).all())
-
-
-def _levels_in_order(hierarchy: Hierarchy) -> bool:
-    """Whether each node is one level below its parent."""
-    above = np.repeat(hierarchy.level.astype(np.int64), hierarchy.children)
-    return bool((hierarchy.level[1:] == above + 1).all())
-
-
-def _losses_in_range(hierarchy: Hierarchy) -> bool:
-    """Whether every loss is one that could be asked for, so that no path's sum overflows."""
+    # Whether every loss is one that could be asked for, so that no path's sum overflows.
     loss, largest = hierarchy.loss, hierarchy.noise.measure.largest
-    return bool(((loss >= 0) & (loss <= largest)).all())
+    is_loss = bool(((loss >= 0) & (loss <= largest)).all())
+    yield f"{measure.one_text} is negative or above 1,000", is_loss
+    yield "an unmeasured node has a count", not hierarchy.count[hierarchy.loss == 0].any()
 
 
 SIDES = ("west", "south", "east", "north")

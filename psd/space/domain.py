@@ -126,15 +126,10 @@ def smallest_blocks(
         return 1, 1
     metres = float(min_cell)
     columns, rows = (
-        min(_power_of_two(metres * cells / side), cells)
+        min(1 << max(0, math.ceil(math.log2(metres * cells / side) - 1e-9)), cells)
         for side, cells in zip(sides, lattice, strict=True)
     )
     return columns, rows
-
-
-def _power_of_two(lines: float) -> int:
-    """The least power of two that is at least a number of lines; errors of rounding apart."""
-    return 1 << max(0, math.ceil(math.log2(lines) - 1e-9))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,9 +265,33 @@ class Domain:
         object.__setattr__(self, "geographic", geographic)
         if geographic:
             check_degrees(self.bounds)
-        object.__setattr__(self, "lattice", _check_lattice(self.lattice))
+        # Check for two integers in range.
+        try:
+            columns, rows = (operator.index(size) for size in self.lattice)
+        except (TypeError, ValueError):
+            columns = rows = 0
+        if not (1 <= columns <= MAX_LATTICE and 1 <= rows <= MAX_LATTICE):
+            raise DomainError(
+                f"lattice must have 1 to 2^30 columns and rows, got {str(self.lattice)[:80]}",
+                name="lattice",
+            )
+        object.__setattr__(self, "lattice", (columns, rows))
         if self.coordinate_resolution is None:
-            self._set_even_axes()
+            # Divide the bounds into equal cells.
+            x, y = (
+                EvenAxis(
+                    low=self.bounds[axis], high=self.bounds[axis + 2], cells=self.lattice[axis]
+                )
+                for axis in (0, 1)
+            )
+            if not (x.has_room and y.has_room):
+                raise DomainError(
+                    f"bounds {self.bounds} are too narrow for a lattice of {self.lattice[0]} x "
+                    f"{self.lattice[1]} cells; widen the bounds or use a coarser lattice",
+                    name="bounds",
+                    value=self.bounds,
+                )
+            object.__setattr__(self, "axes", (x, y))
         else:
             self._set_stepped_axes(parse_resolution(self.coordinate_resolution))
         if not geographic and not meets_area_of_use(self.bounds, crs):
@@ -282,10 +301,7 @@ class Domain:
                 name="bounds",
                 value=self.bounds,
             )
-        self._set_min_cell()
-
-    def _set_min_cell(self) -> None:
-        """Check the smallest cell, and derive the columns and rows that it has."""
+        # Check the smallest cell, and derive the columns and rows that it has.
         local = not self.geographic and parse_crs(self.crs).is_engineering
         sides = self._ground_sides
         if self.min_cell == USUAL_MIN_CELL:
@@ -306,21 +322,6 @@ class Domain:
         unit = None if self.geographic else metres_per_unit(self.crs)
         is_measured = self.geographic or unit is not None
         return ground_sides(self.bounds, unit) if is_measured else (0.0, 0.0)
-
-    def _set_even_axes(self) -> None:
-        """Divide the bounds into equal cells."""
-        x, y = (
-            EvenAxis(low=self.bounds[axis], high=self.bounds[axis + 2], cells=self.lattice[axis])
-            for axis in (0, 1)
-        )
-        if not (x.has_room and y.has_room):
-            raise DomainError(
-                f"bounds {self.bounds} are too narrow for a lattice of {self.lattice[0]} x "
-                f"{self.lattice[1]} cells; widen the bounds or use a coarser lattice",
-                name="bounds",
-                value=self.bounds,
-            )
-        object.__setattr__(self, "axes", (x, y))
 
     def _set_stepped_axes(self, resolution: str) -> None:
         """Give each multiple of the resolution its cell; the lattice follows from it."""
@@ -536,17 +537,3 @@ def _too_large(min_cell: str, sides: tuple[float, float]) -> DomainError:
             f"{sides[1]:,.0f} m, got {min_cell}; it is in metres"
         )
     return DomainError(text, name="min_cell", value=min_cell)
-
-
-def _check_lattice(lattice: tuple[int, int]) -> tuple[int, int]:
-    """Check for two integers in range."""
-    try:
-        columns, rows = (operator.index(size) for size in lattice)
-    except (TypeError, ValueError):
-        columns = rows = 0
-    if not (1 <= columns <= MAX_LATTICE and 1 <= rows <= MAX_LATTICE):
-        raise DomainError(
-            f"lattice must have 1 to 2^30 columns and rows, got {str(lattice)[:80]}",
-            name="lattice",
-        )
-    return columns, rows

@@ -17,14 +17,13 @@ from oracle.test_marks_naive import KEY, naive_mark
 from psd.curator.curator import Curator
 from psd.errors import InputDataError
 from psd.ingest.partial_tally import merge
-from psd.ingest.quadrant_codes import CodeRanks, QuadrantCodes
+from psd.ingest.quadrant_codes import CodeRanks, QuadrantCodes, QuadrantOrder
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally import Tally
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.budget import Budget
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.tally_parts import TallyRequest, tally_rows
-from psd.space.lattice_axis import QuadrantOrder
 from psd.testing import SeededSampler
 
 BOUNDS = (-1.0, 0.0, 2.0, 1.5)

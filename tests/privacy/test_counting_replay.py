@@ -14,11 +14,10 @@ from psd.decompositions.hilbert_rtree import HilbertRTree
 from psd.decompositions.kd_standard import KDStandard
 from psd.decompositions.privtree import PrivTree
 from psd.decompositions.quadtree import Quadtree
-from psd.ingest.quadrant_codes import QuadrantCodes
+from psd.ingest.quadrant_codes import QuadrantCodes, QuadrantOrder
 from psd.ingest.tally import Batch, Tally
 from psd.ingest.tally_builder import TallyBuilder
 from psd.privacy.unit import PrivacyUnit
-from psd.space.lattice_axis import QuadrantOrder
 from psd.testing import replay_loss, small_domain, small_tally
 
 METHODS = [

@@ -80,5 +80,5 @@ def test_the_series_asks_what_was_checked():
         assert series.slices is not None
         asked = [call for recorder in recorders for call in recorder.draws]
         for a, b in zip(asked, whole.draws, strict=True):
-            for name in ("true", "epsilon", "sensitivity"):
+            for name in ("true", "loss", "sensitivity"):
                 assert getattr(a, name).tolist() == getattr(b, name).tolist()

@@ -46,7 +46,6 @@ __all__ = [
     "START",
     "Header",
     "HeaderError",
-    "check_markup",
     "check_signature",
     "has_wide_mark",
     "header_file",
@@ -117,19 +116,6 @@ def check_signature(path: Path, start: bytes) -> None:
     for signature, description in _OTHER_FORMATS.items():
         if start.startswith(signature):
             raise HeaderError(f"{path} must be UTF-8 text, got {description}")
-
-
-def check_markup(path: Path, start: bytes) -> None:
-    """Refuse a file that begins as XML or JSON.
-
-    Raises
-    ------
-    HeaderError
-    """
-    refuse_xml(path, start)
-    text = start.removeprefix(_BYTE_ORDER_MARK).lstrip()
-    if text.startswith((b"{", b"[{", b"\x1e")):
-        raise HeaderError(f"{path} must be a table of points such as CSV, got {_JSON}")
 
 
 def refuse_xml(path: Path, start: bytes) -> None:
@@ -215,7 +201,14 @@ def _line_text(skipped: int) -> str:
 def _header_line(path: Path, skipped: int) -> str:
     """Text of the line of names, which is neither empty nor binary; lines above it are left out."""
     with open_content(path, find_compression(path)) as file:
-        start = _first_line(file)
+        # Read the first line of a stream, up to a limit.
+        start = b""
+        while b"\n" not in start and len(start) < _MAX_HEADER:
+            more = file.read(2**16)
+            if not more:
+                break
+            start += more
+        start = start.partition(b"\n")[0]
     check_signature(path, start)
     if has_wide_mark(start):
         raise HeaderError(
@@ -263,17 +256,6 @@ def _is_binary(line: bytes) -> bool:
     except UnicodeDecodeError:
         return b"\0" in line
     return False
-
-
-def _first_line(file: IO[bytes]) -> bytes:
-    """Read the first line of a stream, up to a limit."""
-    start = b""
-    while b"\n" not in start and len(start) < _MAX_HEADER:
-        more = file.read(2**16)
-        if not more:
-            break
-        start += more
-    return start.partition(b"\n")[0]
 
 
 def _check_columns(path: Path, header: Header, columns: Columns, line: str) -> None:
@@ -393,7 +375,11 @@ def _find_encoding(path: Path, columns: Columns) -> str:
         start = file.read(START)
     check_signature(path, start)
     if not columns.skip_rows:  # a line above the header may be anything
-        check_markup(path, start)
+        # Refuse a file that begins as XML or JSON.
+        refuse_xml(path, start)
+        text = start.removeprefix(_BYTE_ORDER_MARK).lstrip()
+        if text.startswith((b"{", b"[{", b"\x1e")):
+            raise HeaderError(f"{path} must be a table of points such as CSV, got {_JSON}")
     stated, is_wide = columns.encoding, has_wide_mark(start)
     if stated == "utf-16" and not is_wide:
         raise HeaderError(

@@ -332,7 +332,20 @@ def _run(
     path: Path, columns: Columns, connection: duckdb.DuckDBPyConnection, query: str
 ) -> Iterator[Any]:
     """Arrow record batches of a query; text in place of a number stops the build."""
-    apply_settings(connection, _ANY_ORDER + _memory_settings(columns.memory))  # of this cursor
+    # Settings that limit the memory of the parser.
+    memory = columns.memory
+    threads = os.cpu_count() or 1
+    if memory is None:
+        memory = 2 * threads * _THREAD_BYTES
+    threads = max(1, min(threads, memory // _THREAD_BYTES))
+    apply_settings(
+        connection,
+        _ANY_ORDER
+        + (
+            f"SET threads = {threads}; SET memory_limit = '{memory}B'; "
+            f"SET streaming_buffer_size = '{min(_STREAM_BUFFER, memory // 8)}B'"
+        ),
+    )  # of this cursor
     relation = connection.sql(query, params=_parameters(path))
     for batch in relation.to_arrow_reader(_ROWS):
         if "odd_x" in batch.schema.names:
@@ -343,18 +356,6 @@ def _run(
 def _parameters(path: Path) -> list[str]:
     """Parameters of a query that reads one file, whatever characters its name has."""
     return [glob.escape(str(path))]
-
-
-def _memory_settings(memory: int | None) -> str:
-    """Settings that limit the memory of the parser."""
-    threads = os.cpu_count() or 1
-    if memory is None:
-        memory = 2 * threads * _THREAD_BYTES
-    threads = max(1, min(threads, memory // _THREAD_BYTES))
-    return (
-        f"SET threads = {threads}; SET memory_limit = '{memory}B'; "
-        f"SET streaming_buffer_size = '{min(_STREAM_BUFFER, memory // 8)}B'"
-    )
 
 
 def _kind_of_fault(error: Exception) -> type[PsdError]:

@@ -7,10 +7,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from psd.ingest.quadrant_codes import QuadrantCodes
+from psd.ingest.quadrant_codes import QuadrantCodes, QuadrantOrder
 from psd.ingest.tally import Tally
 from psd.space.domain import Blocks
-from psd.space.lattice_axis import QuadrantOrder
 
 
 def listed(tally):

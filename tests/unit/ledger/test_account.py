@@ -170,10 +170,8 @@ def test_tallies_of_one_column_and_one_clock_count_in_their_slices():
     assert [slices_of_tallies(slices, parts) for parts in (*others, [])] == [None] * 4
 
 
-def test_nobody_pays_without_an_account_and_each_build_states_its_own_charge(ledger):
-    free, account = PendingCharge(None, claim("a.csv")), Account(ledger, "rows")
-    free.charge_fault()
-    assert (free.charge(), free.reads_as_registered) == ({}, True)
+def test_each_build_states_its_own_charge(ledger):
+    account = Account(ledger, "rows")
     elsewhere = claim("a.csv", columns=Columns(x="home_lon"))
     assert not PendingCharge(account, elsewhere).reads_as_registered
     first, second = (PendingCharge(account, claim(pd.DataFrame())) for _ in range(2))
