@@ -19,7 +19,7 @@ from ..options.choice import (
     zone_numbers,
 )
 from ..options.command import INTEGER, NUMBER, Command, Group, options_of
-from ..options.ledger import account_of
+from ..options.fields import account_of
 from ..options.tallies import local_files
 from ..output.request_warnings import make_observer, warn_of_large_epsilon
 from ..output.tables import write_table

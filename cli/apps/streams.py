@@ -11,8 +11,7 @@ import click
 from psd.publish.fields import FIELDS
 
 from ..options.command import Command, Group, chain_options, options_of
-from ..options.fields import LEDGER, field_options
-from ..options.ledger import account_of
+from ..options.fields import LEDGER, account_of, field_options
 from ..options.table import TABLE_OR_JSON
 from ..options.tallies import INPUTS
 from ..output.columns import print_facts

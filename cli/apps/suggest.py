@@ -9,8 +9,7 @@ import click
 
 from ..options.command import INTEGER, Command, Group
 from ..options.common import RELEASE_OPTION, chosen_max_nodes, overwrite
-from ..options.fields import LEDGER, POINTS, field_options
-from ..options.ledger import account_of
+from ..options.fields import LEDGER, POINTS, account_of, field_options
 from ..options.table import table_or
 from ..options.tallies import INPUTS, local_files
 from ..output.request_warnings import make_observer, warn_of_large_epsilon

@@ -7,8 +7,7 @@ from typing import Any
 import click
 
 from ..options.command import NUMBER, Command
-from ..options.fields import LEDGER, POINTS, TIMES, UNIT, field_options
-from ..options.ledger import account_of
+from ..options.fields import LEDGER, POINTS, TIMES, UNIT, account_of, field_options
 from ..options.tallies import INPUTS
 from ..output.request_warnings import warn_of_large_epsilon
 from ..output.terminal import print_success, show_stage

@@ -6,8 +6,8 @@ Values of options: numbers, lists with commas, settings KEY=VALUE.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Container, Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import click
@@ -339,10 +339,9 @@ class Command(click.Command):
                     "records to Parquet there, and name these files",
                     ctx,
                 )
-        return self._with_words(list(args))
 
-    def _with_words(self, args: list[str]) -> list[str]:
-        """Arguments with a word for four numbers padded to four arguments."""
+        # A word for four numbers is padded to four arguments.
+        args = list(args)
         names = {
             name for param in self.params if isinstance(param, BoundsOption) for name in param.opts
         }
@@ -356,8 +355,11 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
-        with _rename_errors(self._options_by_argument):
+        try:
             return super().invoke(ctx)
+        except PsdError as error:  # names the options of the command in place of arguments
+            error.args = (rename_arguments(str(error), self._options_by_argument()),)
+            raise
 
     def _options_by_argument(self) -> dict[str, str]:
         """Option of each argument of the library."""
@@ -457,13 +459,3 @@ def _method_parameters() -> dict[str, str]:
         with suppress(PsdError):  # a method of another package that cannot be loaded
             names |= {field.name for field in fields(method_class(method))}
     return {name: f"--set {name}" for name in names}
-
-
-@contextmanager
-def _rename_errors(options_by_argument: Callable[[], dict[str, str]]) -> Iterator[None]:
-    """Errors of the library name the options of the command in place of arguments."""
-    try:
-        yield
-    except PsdError as error:
-        error.args = (rename_arguments(str(error), options_by_argument()),)
-        raise

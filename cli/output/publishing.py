@@ -10,7 +10,7 @@ import click
 
 from psd._util.file_endings import check_release_name
 
-from ..options.ledger import account_of
+from ..options.fields import account_of
 from ..options.tallies import local_files, tallies_in, write_build_tally
 from ..output.request_warnings import make_observer, warn_of_ids, warn_of_request
 from ..output.terminal import print_success, show_stage
@@ -71,10 +71,10 @@ def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
         raise click.MissingParameter(param_hint="'INPUTS...'", param_type="argument")
     data, engine = inputs_and_engine(private.inputs, private.table, private.query, private.engine)
     local = local_files(private.inputs) if engine is None else local_paths(private.inputs)
-    for release in releases:
-        refuse_record_files(public_files(release.table, release.folder), local)
-    keys = filter(None, [private.ledger, private.sign_key])
     public = [file for r in releases for file in public_files(r.table, r.folder)]
+    if public:
+        refuse_record_files(public, local)
+    keys = filter(None, [private.ledger, private.sign_key])
     read: list[str | Path] = [*local, *public, *keys]
     targets = [file for release in releases for file in (release.output, *release.export)]
     check_targets(filter(None, (*targets, private.keep_tally)), overwrite=overwrite, inputs=read)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -309,7 +309,12 @@ class TallyBuilder:
         counted = self._inside
         if unit.has_user:
             bound = partial(self._bound_partition, unit, key or secrets.token_bytes(16))
-            counted = self._count_users(bound)
+            counted, partitions = 0, self._partitions.partitions()
+            with ThreadPoolExecutor(self._workers) as pool:
+                while batch := list(islice(partitions, self._workers)):
+                    for user_codes, user_weights in pool.map(bound, batch):
+                        self._counter.add(user_codes, user_weights)
+                        counted += len(user_codes)
         report = dict(self._filter.report)
         if unit.has_user and not unit.weight:
             report["over the limit"] = self._inside - counted
@@ -359,16 +364,6 @@ class TallyBuilder:
     def _units(self, partition: UserPartition) -> NDArray[np.int64]:
         """Number of the unit of each record."""
         return number_units(self.unit, partition.users, partition.time, self.slices)
-
-    def _count_users(self, bound: Callable[[UserPartition], Weighted]) -> int:
-        """Bound and count the records of all users; return how many are counted."""
-        counted, partitions = 0, self._partitions.partitions()
-        with ThreadPoolExecutor(self._workers) as pool:
-            while batch := list(islice(partitions, self._workers)):
-                for codes, weights in pool.map(bound, batch):
-                    self._counter.add(codes, weights)
-                    counted += len(codes)
-        return counted
 
     def _bound_partition(self, unit: PrivacyUnit, key: bytes, partition: UserPartition) -> Weighted:
         """Cells of the kept records of a partition, and their weights if they have any."""

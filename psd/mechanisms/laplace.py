@@ -242,14 +242,16 @@ def discrete_laplace_each(numerators: Integers, denominators: Integers) -> Integ
     (2,)
     """
     numerators, denominators = checked_pair(numerators, denominators, least_numerator=1)
-    if _has_long_runs(numerators, denominators):
-        return _run_by_run(numerators, denominators)
     noise = np.empty(numerators.size, dtype=np.int64)
-    order = np.lexsort((denominators, numerators))
-    by_scale = numerators[order], denominators[order]
-    if _has_long_runs(*by_scale):
-        noise[order] = _run_by_run(*by_scale)
-        return noise
+    for order in (np.arange(noise.size), np.lexsort((denominators, numerators))):
+        by_scale = numerators[order], denominators[order]
+        differ = (np.diff(by_scale[0]) != 0) | (np.diff(by_scale[1]) != 0)
+        starts = [0, *(np.flatnonzero(differ) + 1).tolist()]
+        if (len(starts) - 1) * _SHORT_RUN < noise.size:  # equal fractions form few runs
+            for a, b in pairwise([*starts, noise.size]):
+                scale = int(by_scale[0][a]), int(by_scale[1][a])
+                noise[order[a:b]] = discrete_laplace(*scale, b - a)
+            return noise
     for start in range(0, noise.size, _BLOCK):
         block = slice(start, start + _BLOCK)
         noise[block] = _by_rejection(numerators[block], denominators[block])
@@ -259,24 +261,6 @@ def discrete_laplace_each(numerators: Integers, denominators: Integers) -> Integ
 def _filled(value: int, size: int) -> Integers:
     """Repeat one number."""
     return np.full(size, value, dtype=np.int64)
-
-
-def _run_starts(numerators: Integers, denominators: Integers) -> NDArray[np.intp]:
-    """Find where runs of equal fractions start."""
-    differ = (np.diff(numerators) != 0) | (np.diff(denominators) != 0)
-    return np.concatenate([[0], np.flatnonzero(differ) + 1])
-
-
-def _has_long_runs(numerators: Integers, denominators: Integers) -> bool:
-    """Whether equal fractions form few runs."""
-    return (_run_starts(numerators, denominators).size - 1) * _SHORT_RUN < numerators.size
-
-
-def _run_by_run(numerators: Integers, denominators: Integers) -> Integers:
-    """Draw each run of equal fractions at its scale."""
-    runs = pairwise([*_run_starts(numerators, denominators).tolist(), numerators.size])
-    draws = (discrete_laplace(int(numerators[a]), int(denominators[a]), b - a) for a, b in runs)
-    return np.concatenate(list(draws))
 
 
 def _by_table(numerator: int, denominator: int, size: int) -> Integers:

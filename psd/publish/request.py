@@ -219,10 +219,10 @@ class BuildTerms:
 
     def __post_init__(self) -> None:
         """Normalise and check the fields."""
-        self._assign("epsilon", Decimal(epsilon_text(parse_epsilon(self.epsilon))))
+        object.__setattr__(self, "epsilon", Decimal(epsilon_text(parse_epsilon(self.epsilon))))
         # Check delta and the law of the noise, and that epsilon and delta allow some rho.
         if self.delta is not None and not isinstance(self.delta, Fraction):
-            self._assign("delta", parse_delta(self.delta))
+            object.__setattr__(self, "delta", parse_delta(self.delta))
         if self.noise not in get_args(NoiseChoice):
             raise ParameterError(
                 f"noise must be one of {', '.join(get_args(NoiseChoice))}, got "
@@ -243,9 +243,9 @@ class BuildTerms:
                 name="delta",
                 value=delta_text(self.delta),
             )
-        self._assign("domain", as_domain(self.domain))
-        self._assign("about", about_from_mapping(self.about))
-        self._assign("method", as_method(self.method))
+        object.__setattr__(self, "domain", as_domain(self.domain))
+        object.__setattr__(self, "about", about_from_mapping(self.about))
+        object.__setattr__(self, "method", as_method(self.method))
         method_parameters(self.method)  # a method with an undeclared field never sees the data
         _ = self.read_request
         if self.domain is not None and not self.is_tallied:
@@ -288,14 +288,10 @@ class BuildTerms:
 
         stated: PostProcessing | None = self.post_processing
         if stated is None:
-            self._assign("post_processing", self.default_post_processing)
+            object.__setattr__(self, "post_processing", self.default_post_processing)
         check_instance(
             "post_processing", self.post_processing, PostProcessing, "psd.PostProcessing()"
         )
-
-    def _assign(self, name: str, value: object) -> None:
-        """Set a field of a frozen value; called while it is made."""
-        object.__setattr__(self, name, value)
 
     @property
     def nano_epsilon(self) -> int:

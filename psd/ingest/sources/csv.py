@@ -324,7 +324,7 @@ def _rows(path: Path, layout: CsvQuery, connection: duckdb.DuckDBPyConnection) -
         for batch in run(connection, layout.left_out()):
             rows += len(batch)
             yield batch
-        if rows != connection.sql(layout.size(), params=_parameters(path)).fetchall()[0][0]:
+        if rows != connection.sql(layout.size(), params=[glob.escape(str(path))]).fetchall()[0][0]:
             raise InputDataError(f"{path} changed while it was read; nothing was published")
 
 
@@ -346,16 +346,11 @@ def _run(
             f"SET streaming_buffer_size = '{min(_STREAM_BUFFER, memory // 8)}B'"
         ),
     )  # of this cursor
-    relation = connection.sql(query, params=_parameters(path))
+    relation = connection.sql(query, params=[glob.escape(str(path))])
     for batch in relation.to_arrow_reader(_ROWS):
         if "odd_x" in batch.schema.names:
             _check_texts(path, batch, columns)
         yield batch
-
-
-def _parameters(path: Path) -> list[str]:
-    """Parameters of a query that reads one file, whatever characters its name has."""
-    return [glob.escape(str(path))]
 
 
 def _kind_of_fault(error: Exception) -> type[PsdError]:
