@@ -1,18 +1,13 @@
-"""Values of a release file that take more than a number: noise, covariate, reports and regions.
+"""Values of a release file that take more than a number: noise, covariate and regions.
 
-The noise of the counts is in the header.
+Each is written to the header or the footer, and read back strictly. The value of a covariate is
+text, as Parquet requires: base64 of zlib of the raster's 16-bit numbers, little-endian, row by row
+from the south. The header states the size of the raster and its SHA-256.
 
-Write a covariate to the footer of a release file, and read it back strictly.
-
-The value is text, as Parquet requires: base64 of zlib of the raster's 16-bit numbers,
-little-endian, row by row from the south. The header states the size of the raster and its SHA-256.
-
-Write a hierarchy of regions to the footer of a release file, and read it back strictly.
-
-The value is text, as Parquet requires: base64 of zlib of the table of the hierarchy. Its bytes are
-the names and types of the columns as JSON, then each column: integers little-endian, or texts and
-bytes after their lengths. The header states the parameters of the hierarchy, and the number of
-bytes of the table and their SHA-256.
+The value of regions is base64 of zlib of the table of the hierarchy. Its bytes are the names and
+types of the columns as JSON, then each column: integers little-endian, or texts and bytes after
+their lengths. The header states the parameters of the hierarchy, and the number of bytes of the
+table and their SHA-256.
 """
 
 from __future__ import annotations

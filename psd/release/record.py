@@ -2,6 +2,10 @@
 
 Writers of files and exports take a record. `psd.estimation.model.CountModel` computes estimates
 from it.
+
+A local release states its reports as well: how many, by which law, level by level. Its counts of a
+level are support counts: numbers of reports that support a cell. With these numbers a reader
+computes estimates and variances (`psd.estimation.measurements`).
 """
 
 from __future__ import annotations

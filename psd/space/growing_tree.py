@@ -168,7 +168,7 @@ class GrowingTree:
         ).astype(np.int64)
         named = np.zeros(len(self.parent), bool)
         named[nodes] = True
-        if self._is_cut[nodes].any() or np.count_nonzero(named) < len(nodes):
+        if self.is_cut(nodes).any() or np.count_nonzero(named) < len(nodes):
             raise ParameterError(
                 "a cell is cut twice; start another layer, which is charged on top"
             )
