@@ -137,17 +137,13 @@ def cli(debug: bool) -> None:
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code."""
-    _open_closed()
-    warnings.simplefilter("ignore")  # of libraries: whether one appears may depend on a record
-    signal.signal(signal.SIGTERM, _raise_interrupt)  # tidy up as after Ctrl-C
-    sys.exit(run(sys.argv[1:] if args is None else list(args)))
-
-
-def _open_closed() -> None:
-    """Redirect closed standard streams to os.devnull."""
+    # Redirect closed standard streams to os.devnull.
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+    warnings.simplefilter("ignore")  # of libraries: whether one appears may depend on a record
+    signal.signal(signal.SIGTERM, _raise_interrupt)  # tidy up as after Ctrl-C
+    sys.exit(run(sys.argv[1:] if args is None else list(args)))
 
 
 def _raise_interrupt(*_: object) -> None:

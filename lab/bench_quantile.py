@@ -17,7 +17,7 @@ import psd
 from psd.curator.curator import Curator
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
-from psd.privacy.epsilon import parse_epsilon
+from psd.privacy.loss import parse_epsilon
 
 POINTS = 10**6
 REPEATS = 100

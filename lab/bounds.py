@@ -27,7 +27,7 @@ from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import TallyBuilder
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
-from psd.privacy.epsilon import parse_epsilon
+from psd.privacy.loss import parse_epsilon
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_release
 

@@ -32,7 +32,7 @@ import psd
 from psd.apps.choosing import CandidateAreas, PriceList, PriceMap, Sites, choose
 from psd.mechanisms.choice_laws import permute_and_flip_probabilities
 from psd.mechanisms.permute_and_flip import choice_rate
-from psd.privacy.epsilon import parse_epsilon
+from psd.privacy.loss import parse_epsilon
 
 SIZES = ((200, 2000.0), (50, 1000.0), (50, 300.0))
 HEADER = (

@@ -23,7 +23,7 @@ from psd.decompositions import Decomposition  # noqa: E402
 from psd.ingest.tally import Batch, Tally  # noqa: E402
 from psd.ingest.tally_builder import tally_batches  # noqa: E402
 from psd.privacy.budget import Budget  # noqa: E402
-from psd.privacy.epsilon import parse_epsilon  # noqa: E402
+from psd.privacy.loss import parse_epsilon  # noqa: E402
 from psd.privacy.unit import PrivacyUnit  # noqa: E402
 from psd.publish.drawing import draw_release  # noqa: E402
 from psd.space.box_tree import Tree, locate  # noqa: E402

@@ -27,9 +27,7 @@ from variants import KINDS, Variant
 
 import psd
 from psd.privacy.budget import Budget
-from psd.privacy.delta import parse_delta
-from psd.privacy.epsilon import parse_epsilon
-from psd.privacy.loss import Loss
+from psd.privacy.loss import Loss, parse_delta, parse_epsilon
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_release
 from psd.publish.public_inputs import resolve_post_processing

@@ -17,7 +17,7 @@ import psd
 from privacy.planted_bugs.registry import BUGS
 from privacy.test_exact_loss import FEWER
 from privacy.test_replay import SPACES, part
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.testing import SCRIPTS, replay_loss
 from support.goodness_of_fit import ALPHA, _edges, _survival, discrete_laplace_p_value
 from support.privacy.exact_loss import worst_exact_loss, worst_loss_of_a_move

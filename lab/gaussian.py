@@ -30,9 +30,7 @@ import psd
 from psd.apps.evaluation.evaluate import class_errors, geometric_mean
 from psd.apps.evaluation.true_counts import TrueCounts
 from psd.privacy.budget import Budget
-from psd.privacy.delta import parse_delta
-from psd.privacy.epsilon import parse_epsilon
-from psd.privacy.loss import Loss
+from psd.privacy.loss import Loss, parse_delta, parse_epsilon
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_release, slice_budgets, squared_of
 from psd.publish.noise_choice import NoisePlan, chosen_law

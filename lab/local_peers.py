@@ -21,7 +21,7 @@ from psd.apps.local.device import SHARES
 from psd.apps.local.partitions import grid_cells
 from psd.apps.local.protocols import best_protocol
 from psd.apps.planning.local_reports import draw_campaign
-from psd.privacy.epsilon import parse_epsilon
+from psd.privacy.loss import parse_epsilon
 from psd.release.post_processing import PostProcessing
 
 # Constants of the guideline of HDG.

@@ -17,7 +17,7 @@ from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally_batches
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
-from psd.privacy.epsilon import parse_epsilon
+from psd.privacy.loss import parse_epsilon
 
 
 def rows(one, draws):

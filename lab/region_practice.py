@@ -25,7 +25,7 @@ from regions import Districts, built, districts, parser
 import psd
 from psd.mechanisms.laplace import LaplaceMechanism
 from psd.mechanisms.sampler import SecureSampler
-from psd.privacy.epsilon import parse_epsilon
+from psd.privacy.loss import parse_epsilon
 
 HEADER = (
     *("data", "districts", "epsilon", "published as", "guarantee"),

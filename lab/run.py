@@ -26,7 +26,7 @@ from psd.curator.curator import Curator
 from psd.ingest.tally import Tally
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 
 DOMAIN = psd.Domain(bounds=SEOUL_BOUNDS)
 SIZES = (10**5, 10**6, 10**7)

@@ -80,7 +80,7 @@ spent["start"] = spent.pop("save")
 from psd.curator.curator import Curator
 from psd.curator.points import Points
 from psd.decompositions.auto import Auto
-from psd.ingest.record_filter import RecordFilter
+from psd.ingest.tally_builder import RecordFilter
 from psd.ingest.tally_builder import TallyBuilder
 from psd.ingest.sources import csv
 import psd.publish.counting as counting

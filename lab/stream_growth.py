@@ -35,8 +35,7 @@ from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally_batches
 from psd.ledger.entries import entry
 from psd.ledger.file import append, exclusive
-from psd.release.digest import slice_digest
-from psd.release.file import decode_release, encode_release
+from psd.release.file import decode_release, encode_release, slice_digest
 from psd.release.series_growth import join_releases
 
 BOUNDS = (0, 0, 8, 8)

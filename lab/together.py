@@ -12,7 +12,7 @@ from common import cpu_seconds, exact_counts, study
 from data_sets import SEOUL_BOUNDS, chosen_sets
 
 import psd
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.query.boxes import box_fraction
 from psd.query.derived import two_sided_quantile
 from psd.query.simultaneous import simultaneous_level

@@ -15,9 +15,8 @@ import click
 
 from psd.decompositions import methods
 
-from ..options.command import Command
+from ..options.command import INTEGER, NUMBER, Command, parse_settings
 from ..options.table import TABLE_OR_JSON
-from ..options.values import INTEGER, NUMBER, parse_settings
 from ..output.columns import Column, print_columns
 from ..output.terminal import show_stage
 
@@ -169,8 +168,7 @@ def _by_command(epsilon: str, words: list[str]) -> Callable[[Plot], Callable[[Pa
 
 def _as_json(outcome: Audit) -> str:
     """The audit as an object."""
-    from psd.privacy.delta import delta_text
-    from psd.privacy.epsilon import epsilon_text
+    from psd.privacy.loss import delta_text, epsilon_text
 
     def finite_or_none(value: object) -> object:
         return None if isinstance(value, float) and not math.isfinite(value) else value

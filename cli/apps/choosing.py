@@ -18,10 +18,9 @@ from ..options.choice import (
     choice_options,
     zone_numbers,
 )
-from ..options.command import Command, Group, options_of
-from ..options.ledger import account_of
-from ..options.reading import local_files
-from ..options.values import INTEGER, NUMBER
+from ..options.command import INTEGER, NUMBER, Command, Group, options_of
+from ..options.fields import account_of
+from ..options.tallies import local_files
 from ..output.private_report import make_observer
 from ..output.tables import write_table
 from ..output.terminal import print_success, show_stage
@@ -68,7 +67,7 @@ def make_choice(
     in `crs` then.
     """
     from psd.apps.choosing import choose
-    from psd.privacy.epsilon import epsilon_decimal, parse_epsilon
+    from psd.privacy.loss import epsilon_decimal, parse_epsilon
     from psd.publish.inputs import inputs_of
     from psd.publish.request_warnings import warn_of_large_epsilon
     from psd.regions.inputs import refuse_record_files

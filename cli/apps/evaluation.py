@@ -10,13 +10,11 @@ import click
 
 from psd._util.csv_text import csv_text
 
-from ..options.command import Command
+from ..options.command import INTEGER, Command, parse_settings, split_commas
 from ..options.common import RELEASE, overwrite
 from ..options.fields import AREA, POINTS, field_options
-from ..options.reading import INPUTS, local_files
-from ..options.tallies import read_slice_tally
+from ..options.tallies import INPUTS, local_files, read_slice_tally
 from ..options.time_slices import SLICE, release_at, slice_at
-from ..options.values import INTEGER, parse_settings, split_commas
 from ..output.columns import Column, print_columns, print_left_out
 from ..output.terminal import print_success, show_builds, show_stage
 

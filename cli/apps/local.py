@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..options.command import Command, Group
+from ..options.command import INTEGER, NUMBER, Command, Group, parse_integer, split_commas
 from ..options.fields import REGIONS, field_options
 from ..options.table import TABLE_OR_JSON, TABLE_OUTPUT
-from ..options.values import INTEGER, NUMBER, parse_integer, split_commas
 from ..output.columns import Column, print_columns, print_facts, print_rows
 from ..output.tables import FORMATS, write_table
 from ..output.terminal import print_success, show_builds

@@ -12,11 +12,10 @@ from click.core import ParameterSource
 
 from psd._util.csv_text import csv_text
 
-from ..options.command import Command
+from ..options.command import INTEGER, NUMBER, Command, parse_number, parse_settings, split_commas
 from ..options.common import overwrite
 from ..options.fields import AREA, REGIONS, field_options
 from ..options.table import FORMAT
-from ..options.values import INTEGER, NUMBER, parse_number, parse_settings, split_commas
 from ..output.columns import Column, print_columns, print_left_out
 from ..output.terminal import print_success, printable, show_builds, show_stage
 from ..output.text_files import output_format, write_text
@@ -437,7 +436,7 @@ def _plan_json(result: Plan) -> str:
 
 def _series_content(result: Plan) -> dict[str, Any]:
     """Slices, delta and what builds choose, if there are any."""
-    from psd.privacy.delta import delta_text
+    from psd.privacy.loss import delta_text
 
     series, content = result.series, {}
     if series.slices > 1:

@@ -11,10 +11,9 @@ import click
 from psd.publish.fields import FIELDS
 
 from ..options.command import Command, Group, chain_options, options_of
-from ..options.fields import LEDGER, field_options
-from ..options.ledger import account_of
-from ..options.reading import INPUTS
+from ..options.fields import LEDGER, account_of, field_options
 from ..options.table import TABLE_OR_JSON
+from ..options.tallies import INPUTS
 from ..output.columns import print_facts
 from ..output.terminal import print_success, print_warning, show_stage
 

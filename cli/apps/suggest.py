@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..options.command import Command, Group
+from ..options.command import INTEGER, Command, Group
 from ..options.common import RELEASE_OPTION, chosen_max_nodes, overwrite
-from ..options.fields import LEDGER, POINTS, field_options
-from ..options.ledger import account_of
-from ..options.reading import INPUTS, local_files
+from ..options.fields import LEDGER, POINTS, account_of, field_options
 from ..options.table import table_or
-from ..options.values import INTEGER
+from ..options.tallies import INPUTS, local_files
 from ..output.private_report import make_observer
 from ..output.tables import write_table
 from ..output.terminal import print_success, show_stage
@@ -97,7 +95,7 @@ def train(
     from psd._util.atomic_write import check_free
     from psd.apps.suggest.training import train_weights
     from psd.apps.suggest.weights import write_weights
-    from psd.privacy.epsilon import epsilon_decimal, parse_epsilon
+    from psd.privacy.loss import epsilon_decimal, parse_epsilon
     from psd.publish.inputs import inputs_of
     from psd.publish.request_warnings import warn_of_large_epsilon
 

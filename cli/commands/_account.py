@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..options.command import Command
+from ..options.command import Command, split_commas
 from ..options.table import TABLE_OR_JSON
-from ..options.values import split_commas
 from ..output.columns import print_facts
 
 if TYPE_CHECKING:
@@ -88,7 +87,7 @@ def account(
           --sampled 0.01,1,1000 --tree 365,10
     """  # noqa: D301
     from psd.accounting import Composition
-    from psd.privacy.delta import delta_text, parse_delta
+    from psd.privacy.loss import delta_text, parse_delta
 
     if not (pure or gaussian or sampled or tree):
         raise click.UsageError(
@@ -110,8 +109,7 @@ def account(
 
 def _facts(together: Composition, delta: str, *, has_samples: bool) -> dict[str, str]:
     """What is printed, by its name."""
-    from psd.privacy.epsilon import epsilon_text
-    from psd.privacy.loss import rho_text
+    from psd.privacy.loss import epsilon_text, rho_text
 
     bounds = {"epsilons added": together.added, "rhos added": together.converted}
     if together.composed is not None:
@@ -130,7 +128,7 @@ def _facts(together: Composition, delta: str, *, has_samples: bool) -> dict[str,
 
 def _pure(text: str) -> tuple[int, int]:
     """Nano-epsilon and times of a text such as 0.1x52."""
-    from psd.privacy.epsilon import parse_epsilon
+    from psd.privacy.loss import parse_epsilon
 
     epsilon, times = _repeated("--pure", text, "EPSILON or EPSILONxTIMES, such as 0.1x52")
     with _named("--pure"):
@@ -157,7 +155,7 @@ def _tree_rho(text: str) -> int:
 def _sampled(text: str) -> SampledGaussian:
     """Sampled Gaussian of a text such as 0.01,1,1000."""
     from psd.accounting import SampledGaussian
-    from psd.privacy.epsilon import parse_decimal
+    from psd.privacy.loss import parse_decimal
 
     rule = "RATE,MULTIPLIER,STEPS, such as 0.01,1,1000"
     rate, multiplier, steps = _parts("--sampled", text, 3, rule)
@@ -208,7 +206,7 @@ def _times(option: str, text: str) -> int:
 
 def _multiplier(option: str, text: str) -> Fraction:
     """A standard deviation over a sensitivity."""
-    from psd.privacy.epsilon import parse_decimal
+    from psd.privacy.loss import parse_decimal
 
     with _named(option):
         multiplier = Fraction(parse_decimal("multiplier", text))

@@ -6,10 +6,9 @@ from typing import Any
 
 import click
 
-from ..options.command import chain_options, options_of, refuse_others
+from ..options.command import INTEGER, chain_options, options_of, refuse_others
 from ..options.regions import read_regions
 from ..options.time_slices import release_at, release_when
-from ..options.values import INTEGER
 from ..output.tables import FORMATS, state_source, write_table
 from ..output.terminal import show_stage
 from ..output.text_files import output_format

@@ -6,11 +6,9 @@ from typing import Any
 
 import click
 
-from ..options.command import Command
-from ..options.fields import LEDGER, POINTS, TIMES, UNIT, field_options
-from ..options.ledger import account_of
-from ..options.reading import INPUTS
-from ..options.values import NUMBER
+from ..options.command import NUMBER, Command
+from ..options.fields import LEDGER, POINTS, TIMES, UNIT, account_of, field_options
+from ..options.tallies import INPUTS
 from ..output.terminal import print_success, show_stage
 
 __all__ = ["command"]

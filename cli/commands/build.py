@@ -8,13 +8,28 @@ import click
 
 from psd.publish.fields import FIELDS
 
-from ..options.command import Command, GroupedOption, options_of
+from ..options.command import Command, GroupedOption, chain_options, options_of
 from ..options.common import overwrite
 from ..options.fields import field_options
-from ..options.reading import SOURCES
-from ..options.recipe import recipe_from_options, recipe_options
+from ..options.tallies import SOURCES
 
 __all__ = ["command"]
+
+_option = options_of("Recipe")
+
+_recipe_options = chain_options(
+    _option("--dry-run", is_flag=True, help="Print the public request; open no input, ledger or "
+            "key. With --report-private, read the input for its holder; draw and write nothing."),
+    _option(
+        "--save-recipe",
+        metavar="FILE",
+        is_everyday=False,
+        help="Write these options as a recipe, which `psd build FILE` builds. PRIVATE: it names "
+        "the inputs.",
+    ),
+)  # fmt: skip
+"""``--dry-run`` and ``--save-recipe``."""
+
 
 # The order of the help: what a release is first, then its input.
 _GROUPS = ("Release", "Area", "Unit of privacy", "Time", "Regions", "Input", "Privacy budget",
@@ -74,7 +89,7 @@ class _Build(Command):
 )
 @field_options(*_NAMES, into="fields", epsilon={"required": True})
 @overwrite
-@recipe_options
+@_recipe_options
 def command(
     inputs: tuple[str, ...],
     output: str,
@@ -104,10 +119,19 @@ def command(
           --ledger city.ledger --dataset visits
       psd build release.toml
     """  # noqa: D301
+    # Recipe of the options of `psd build`, by the names of the fields.
+    from psd.publish.fields import field_names
+    from psd.publish.recipe import PlannedRelease, PrivateInputs, Recipe
+
     from ..output.publishing import run_recipe, show_requests
     from ..output.publishing import save_recipe as write_recipe
 
-    recipe = recipe_from_options(inputs, output, fields)
+    private = {name: fields[name] for name in field_names(private=True) if name in fields}
+    public = {name: fields[name] for name in field_names(private=False) if name in fields}
+    recipe = Recipe(
+        private=PrivateInputs.from_table({**private, "inputs": inputs}),
+        releases=(PlannedRelease.from_table({**public, "output": output}),),
+    )
     if save_recipe:
         write_recipe(recipe, save_recipe, overwrite=overwrite)
     if dry_run:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import click
 
-from ..options.command import Command
+from ..options.command import INTEGER, Command, cell_level
 from ..options.common import RELEASE, overwrite
 from ..options.reliability import unreliable_options
 from ..options.time_slices import SLICE, release_at
-from ..options.values import INTEGER, cell_level
 from ..output.terminal import print_success, show_stage
 
 __all__ = ["command"]

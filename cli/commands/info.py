@@ -142,7 +142,7 @@ def command(
 
 def _release_facts(release: Release) -> dict[str, Any]:
     """Facts about the release as a whole."""
-    from psd.privacy.epsilon import epsilon_text
+    from psd.privacy.loss import epsilon_text
     from psd.space.place_text import place_text
 
     return {
@@ -263,7 +263,7 @@ def _print_facts(release: Release) -> None:
 
 def _path_text(release: Release) -> str:
     """Why the epsilons of the levels may have a larger sum than that of the release."""
-    from psd.privacy.epsilon import epsilon_text
+    from psd.privacy.loss import epsilon_text
 
     record = release.index.record
     if record.local is not None:

@@ -7,11 +7,10 @@ from typing import Any
 import click
 
 from ..commands._account import account
-from ..options.command import Command, Group
+from ..options.command import INTEGER, Command, Group, parse_settings
 from ..options.fields import POINTS, TIMES, field_options
-from ..options.reading import INPUTS
 from ..options.table import TABLE_OR_JSON
-from ..options.values import INTEGER, parse_settings
+from ..options.tallies import INPUTS
 from ..output.ledger import explain_deltas, print_balances, print_charges
 from ..output.terminal import print_success, printable
 
@@ -133,10 +132,10 @@ def register_dataset(
       psd ledger register city.ledger visits --budget 2 --unit user --user user_id \\
           --cap ann=1.5 --cap bob=0.5
     """  # noqa: D301
-    from psd.ingest.reading import reading_text
+    from psd.ingest.columns import reading_text
     from psd.ingest.sources import Columns
     from psd.ledger.ledger import Ledger
-    from psd.privacy.delta import delta_text
+    from psd.privacy.loss import delta_text
 
     cap_texts = parse_settings(caps, "NAME=EPSILON", "ann=0.5", option="--cap")
     ledger = Ledger(file)

@@ -9,10 +9,9 @@ import click
 
 from psd.query.reliability import Threshold
 
-from ..options.command import Command
+from ..options.command import INTEGER, LIMITS, Command, cell_level
 from ..options.common import RELEASE, overwrite
 from ..options.time_slices import SLICE, release_or_series_at
-from ..options.values import INTEGER, LIMITS, cell_level
 from ..output.terminal import print_success, show_stage
 
 if TYPE_CHECKING:

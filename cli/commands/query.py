@@ -13,13 +13,12 @@ from ..commands._statistics import (
     statistic_options,
     write_statistic,
 )
-from ..options.command import Command
+from ..options.command import NUMBER, Command
 from ..options.common import RELEASE, overwrite
 from ..options.region_names import named_regions, region_name_options
 from ..options.regions import read_regions
 from ..options.reliability import unreliable_options
 from ..options.time_slices import EACH, WHEN, release_or_series_at, release_when
-from ..options.values import NUMBER
 from ..output.answer_files import (
     answers_metadata,
     answers_page,

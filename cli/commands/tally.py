@@ -11,7 +11,7 @@ import click
 from ..options.command import Command, refuse_others
 from ..options.common import overwrite
 from ..options.fields import AREA, POINTS, REGIONS, TIMES, UNIT, field_options
-from ..options.reading import INPUTS, local_files
+from ..options.tallies import INPUTS, local_files
 from ..output.terminal import print_success, show_stage
 
 if TYPE_CHECKING:

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..options.command import chain_options, options_of
+from ..options.command import chain_options, options_of, parse_integer
 from ..options.fields import LEDGER, POINTS, TIMES, UNIT, field_options
-from ..options.reading import INPUTS
-from ..options.values import parse_integer
+from ..options.tallies import INPUTS
 
 if TYPE_CHECKING:
     from psd.space.domain import Domain

@@ -9,8 +9,7 @@ import click
 
 from psd.release.node_limit import MAX_NODES
 
-from ..options.command import chain_options
-from ..options.values import INTEGER
+from ..options.command import INTEGER, chain_options
 
 __all__ = ["RELEASE", "RELEASE_OPTION", "chosen_max_nodes", "overwrite"]
 

@@ -1,18 +1,32 @@
-"""Options of the fields of a request, from `psd.publish.fields.FIELDS`."""
+"""Options of the fields of a request, from `psd.publish.fields.FIELDS`, and their account."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from psd.publish.fields import FIELDS, Field
 
-from ..options.command import BoundsOption, Decorator, GroupedOption, chain_options
+from ..output.terminal import print_warning
+from .command import BoundsOption, Decorator, GroupedOption, chain_options
 
-__all__ = ["AREA", "LEDGER", "POINTS", "REGIONS", "TIMES", "UNIT", "field_options"]
+if TYPE_CHECKING:
+    from psd.ledger.account import Account
+
+__all__ = [
+    "AREA",
+    "LEDGER",
+    "POINTS",
+    "REGIONS",
+    "TIMES",
+    "UNIT",
+    "account_of",
+    "field_options",
+]
 
 POINTS = (
     "x", "y", "wkt", "geometry", "layer", "delimiter", "decimal", "encoding", "skip_rows",
@@ -76,3 +90,30 @@ def _option(field: Field, **changes: Any) -> Decorator:
     if field.is_list:
         attributes |= {"multiple": True, "help": f"{field.help} May be repeated."}
     return click.option(field.option, field.name, **{**attributes, **changes})
+
+
+def account_of(
+    ledger: str | None, dataset: str | None, analyst: str | None, outputs: Sequence[str] = ()
+) -> Account | None:
+    """Dataset that is charged; None if no ledger is named.
+
+    Releases in the folders of the ledger and of the outputs are compared with it: an older copy of
+    a ledger does not have their charges, and an edited one has others.
+
+    Raises
+    ------
+    UsageError
+        If an option is given without those that it needs.
+    LedgerError
+        If the ledger cannot be used, has no such dataset, is an older copy, or was edited.
+    """
+    from psd.ledger.account import Account
+
+    if (ledger is None) != (dataset is None):
+        raise click.UsageError("--ledger and --dataset must be given together")
+    if ledger is None or dataset is None:
+        return None
+    account = Account(ledger, dataset, analyst=analyst, warn=print_warning)
+    for folder in dict.fromkeys(Path(beside).parent for beside in (*outputs, ledger)):
+        account.compare(folder)
+    return account

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ..options.command import chain_options
-from ..options.values import LIMITS
+from ..options.command import LIMITS, chain_options
 
 __all__ = ["unreliable_options"]
 

@@ -1,4 +1,4 @@
-"""Tallies that a build writes."""
+"""Inputs of commands that read records, and tallies that a build writes."""
 
 from __future__ import annotations
 
@@ -6,13 +6,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
+from psd._util.postgres import is_address
+
 if TYPE_CHECKING:
     from psd.api.release import Release
     from psd.ingest.partial_tally import PartialTally
     from psd.ingest.sources import Columns
     from psd.ingest.tally import Tally
 
-__all__ = ["read_slice_tally", "write_build_tally"]
+__all__ = [
+    "INPUTS",
+    "SOURCES",
+    "local_files",
+    "read_slice_tally",
+    "write_build_tally",
+]
 
 
 def write_build_tally(
@@ -48,3 +58,20 @@ def read_slice_tally(tally: str, loaded: Release, release: str, slice_name: str 
     if slice_name is None or partial_tally.rules.slices is None:
         return partial_tally.tally
     return slice_tally(partial_tally.tally, partial_tally.rules.slices.names.index(slice_name))
+
+
+INPUTS = click.argument("inputs", nargs=-1, required=True, type=click.Path(readable=False))
+
+SOURCES = click.argument("inputs", nargs=-1, type=click.Path(readable=False))
+"""Inputs of commands that read tables of Spark too, which need no path."""
+
+
+def local_files(inputs: Sequence[str]) -> list[Path]:
+    """Files among the inputs, which must not be overwritten; reading reports faults later."""
+    from psd.errors import InputDataError
+    from psd.ingest.sources import files_of
+
+    try:
+        return files_of(inputs)
+    except InputDataError:
+        return [Path(item) for item in inputs if not is_address(item)]

@@ -74,8 +74,8 @@ def print_charges(state: LedgerState, charges: Iterable[Charge], form: str) -> N
 
 def _balance_row(state: LedgerState, name: str) -> dict[str, Any]:
     """Spent part and rest of a budget and of its caps."""
-    from psd.ingest.reading import reading_text
-    from psd.privacy.epsilon import epsilon_text
+    from psd.ingest.columns import reading_text
+    from psd.privacy.loss import epsilon_text
 
     dataset, charges = state.datasets[name], state.charges_of(name)
     zone = "" if dataset.time_zone is None else f" {dataset.time_zone}"
@@ -107,8 +107,7 @@ def explain_deltas(datasets: Iterable[Dataset]) -> None:
     datasets : iterable of Dataset
         Datasets; of those without a delta, nothing is printed.
     """
-    from psd.privacy.delta import delta_text
-    from psd.privacy.epsilon import epsilon_text
+    from psd.privacy.loss import delta_text, epsilon_text
 
     for each in datasets:
         if each.delta is not None:
@@ -120,8 +119,7 @@ def explain_deltas(datasets: Iterable[Dataset]) -> None:
 
 def _rho_columns(balance: Balance) -> dict[str, str]:
     """Delta, and the balance in rho; empty for a budget without delta."""
-    from psd.privacy.delta import delta_text
-    from psd.privacy.loss import rho_text
+    from psd.privacy.loss import delta_text, rho_text
 
     allowance = balance.allowance
     if allowance.delta is None:
@@ -136,8 +134,7 @@ def _rho_columns(balance: Balance) -> dict[str, str]:
 
 def _left_text(balance: Balance) -> str:
     """What is left of a cap: epsilon of one pure charge, and rho if there is a delta."""
-    from psd.privacy.epsilon import epsilon_text
-    from psd.privacy.loss import rho_text
+    from psd.privacy.loss import epsilon_text, rho_text
 
     left = epsilon_text(balance.largest_pure)
     return left if balance.allowance.delta is None else f"{left} rho {rho_text(balance.rho_left)}"
@@ -155,9 +152,7 @@ def _rule_of_sums(dataset: Dataset) -> str:
 
 def _charge_row(state: LedgerState, charge: Charge) -> dict[str, Any]:
     """One charge."""
-    from psd.privacy.delta import delta_text
-    from psd.privacy.epsilon import epsilon_text
-    from psd.privacy.loss import rho_text
+    from psd.privacy.loss import delta_text, epsilon_text, rho_text
 
     loss, has_delta = charge.loss, state.dataset(charge.dataset).delta is not None
     region, slices = charge.region, charge.slices

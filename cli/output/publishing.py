@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,9 +11,8 @@ import click
 
 from psd._util.file_endings import check_release_name
 
-from ..options.ledger import account_of
-from ..options.reading import local_files
-from ..options.tallies import write_build_tally
+from ..options.fields import account_of
+from ..options.tallies import local_files, write_build_tally
 from ..output.private_report import make_observer, name_reading_report
 from ..output.terminal import print_success, show_stage
 
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
     from psd.ingest.engine import Engine
     from psd.ingest.partial_tally import PartialTally
     from psd.ingest.tally import Tally
-    from psd.ledger.account import Account
     from psd.privacy.loss import Loss
     from psd.publish.recipe import PlannedRelease, PrivateInputs, Recipe
     from psd.publish.request import BuildRequest
@@ -122,15 +119,18 @@ def save_recipe(recipe: Recipe, path: str, *, overwrite: bool) -> None:
 def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
     """Build, save, sign and export the releases of a recipe, after a check of all of them."""
     from psd._util.atomic_write import check_targets
+    from psd.publish.drawing import draw_counts
     from psd.publish.fields import public_files
+    from psd.publish.pipeline import run_build
     from psd.publish.request_warnings import warn_of_columns, warn_of_request
     from psd.publish.tally_files import tallies_in
+    from psd.release.signing import sign
 
     private, releases = recipe.private, recipe.releases
     data, engine = _open_inputs(private)
     local = _check_public_files(recipe, engine)
-    keys = filter(None, [private.ledger, private.sign_key])
     public = [file for r in releases for file in public_files(r.table, r.folder)]
+    keys = filter(None, [private.ledger, private.sign_key])
     read: list[str | Path] = [*local, *public, *keys]
     targets = [file for release in releases for file in (release.output, *release.export)]
     check_targets(filter(None, (*targets, private.keep_tally)), overwrite=overwrite, inputs=read)
@@ -148,22 +148,58 @@ def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
 
     tallies = tallies_in(private.inputs, account, losses_of, observer)
     requests = [_complete_request(release, tallies) for release in releases]
-    run = _Run(
-        private=private,
-        data=data if tallies is None else tallies,
-        files=data if engine is None else (),  # paths of a cluster have no digest here
-        engine=engine,
-        account=account,
-        overwrite=overwrite,
-    )
     for release, request in zip(releases, requests, strict=True):
         warn_of_request(request)
         if tallies is None and engine is None:
             per = release.table.get("per")
             warn_of_columns(data, request, per=per, has_ledger=account is not None)
+
     for number, (release, request) in enumerate(zip(releases, requests, strict=True), start=1):
+        counted: list[Tally] = []
         of_all = f"release {number} of {len(releases)}: " if len(releases) > 1 else ""
-        run.publish(release, request, of_all)
+        with show_stage(of_all) as stage:
+            observer = make_observer(
+                stage,
+                report_private=private.report_private,
+                private_tally=counted.append if private.keep_tally else None,
+            )
+            built = run_build(
+                request,
+                data if tallies is None else tallies,
+                partial(draw_counts, on_slice=observer.slices_done),
+                engine=engine,
+                memory=private.memory,
+                account=account,
+                observer=observer,
+            )
+            stage("writing")
+            built.save(release.output, overwrite=overwrite)
+            if account is not None:
+                account.finish(release.output)
+            if private.keep_tally is not None:
+                write_build_tally(
+                    private.keep_tally,
+                    counted[0] if tallies is None else tallies,
+                    built,
+                    release.output,
+                    data if engine is None else (),  # paths of a cluster have no digest here
+                    request.columns,
+                    overwrite=overwrite,
+                )
+        what = built.method if request.slices is None else _series_text(built)
+        print_success(f"wrote {release.output}: {what}, {built.guarantee_text}")
+        if request.noise_text is not None:
+            print_success(request.noise_text)
+        if account is not None:
+            print_success(f"ledger head {account.head}")
+        if private.keep_tally:
+            print_success(f"wrote {private.keep_tally} (PRIVATE)")
+        if private.sign_key is not None:
+            signature = sign(release.output, private.sign_key, overwrite=overwrite)
+            print_success(f"wrote {signature}")
+        for path in release.export:
+            built.export(path, overwrite=overwrite)
+            print_success(f"wrote {path}")
     name_reading_report()
 
 
@@ -187,84 +223,7 @@ def _complete_request(release: PlannedRelease, tallies: PartialTally | None) -> 
     return request
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Run:
-    """Inputs and options that all releases of a recipe share."""
-
-    private: PrivateInputs
-    data: Any
-    files: Sequence[Any]
-    engine: Engine | None
-    account: Account | None
-    overwrite: bool
-
-    def publish(self, release: PlannedRelease, request: BuildRequest, before: str) -> None:
-        """Build and save one release, then sign and export it; ``before`` each stage shown."""
-        from psd.publish.drawing import draw_counts
-        from psd.publish.pipeline import run_build
-
-        counted: list[Tally] = []
-        with show_stage(before) as stage:
-            observer = make_observer(
-                stage,
-                report_private=self.private.report_private,
-                private_tally=counted.append if self.private.keep_tally else None,
-            )
-            built = run_build(
-                request,
-                self.data,
-                partial(draw_counts, on_slice=observer.slices_done),
-                engine=self.engine,
-                memory=self.private.memory,
-                account=self.account,
-                observer=observer,
-            )
-            stage("writing")
-            built.save(release.output, overwrite=self.overwrite)
-            if self.account is not None:
-                self.account.finish(release.output)
-            self._keep_tally(counted, built, release.output, request)
-        print_success(f"wrote {release.output}: {_method_text(built)}, {built.guarantee_text}")
-        if request.noise_text is not None:
-            print_success(request.noise_text)
-        if self.account is not None:
-            print_success(f"ledger head {self.account.head}")
-        if self.private.keep_tally:
-            print_success(f"wrote {self.private.keep_tally} (PRIVATE)")
-        self._sign_and_export(built, release)
-
-    def _keep_tally(
-        self,
-        counted: list[Tally],
-        built: Release,
-        output: str,
-        request: BuildRequest,
-    ) -> None:
-        """Write the tally of a build."""
-        if self.private.keep_tally is None:
-            return
-        tally = counted[0] if counted else self.data
-        write_build_tally(
-            self.private.keep_tally, tally, built, output, self.files, request.columns,
-            overwrite=self.overwrite,
-        )  # fmt: skip
-
-    def _sign_and_export(self, built: Release, release: PlannedRelease) -> None:
-        """Write the signature and the exports of a release file."""
-        from psd.release.signing import sign
-
-        if self.private.sign_key is not None:
-            signature = sign(release.output, self.private.sign_key, overwrite=self.overwrite)
-            print_success(f"wrote {signature}")
-        for path in release.export:
-            built.export(path, overwrite=self.overwrite)
-            print_success(f"wrote {path}")
-
-
-def _method_text(release: Any) -> str:
-    """Method, and the number of slices where there are any."""
-    slices = getattr(release, "slices", None)
-    if slices is None:
-        return str(release.method)
-    number = "1 slice" if len(slices) == 1 else f"{len(slices)} slices"
-    return f"{release.method}, {number}"
+def _series_text(series: Release) -> str:
+    """Method, and the number of slices."""
+    number = len(series.slices or ())
+    return f"{series.method}, {number} slice{'s' * (number != 1)}"

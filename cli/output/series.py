@@ -34,7 +34,7 @@ def print_series(series: Release, record: SeriesRecord, form: str) -> None:
 
 def _series_facts(series: Release, record: SeriesRecord) -> dict[str, Any]:
     """Facts about all slices together."""
-    from psd.privacy.epsilon import epsilon_text
+    from psd.privacy.loss import epsilon_text
     from psd.space.place_text import place_text
 
     first = series.releases[0]
@@ -67,7 +67,7 @@ def _series_facts(series: Release, record: SeriesRecord) -> dict[str, Any]:
 
 def _slice_rows(series: Release) -> list[dict[str, Any]]:
     """Name, size, epsilon and total of every slice; with a delta, epsilon is of all together."""
-    from psd.privacy.epsilon import epsilon_text
+    from psd.privacy.loss import epsilon_text
 
     is_pure = "delta" not in series.metadata
     return [

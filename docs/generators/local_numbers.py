@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import log
 
 from psd.apps.local.answer_design import design_words
-from psd.privacy.epsilon import epsilon_text
+from psd.privacy.loss import epsilon_text
 from support import seed_numbers as seeds
 
 HEAD = """\

@@ -1,19 +1,113 @@
-"""Atomic file writes: a file appears complete or not at all."""
+"""Atomic file writes: a file appears complete or not at all.
+
+Hidden names beside a target, and what killed processes left under them.
+
+A process that writes under such a name holds a lock on it, which ends with the process, also when
+it is killed. The next write into the folder removes every such name without a lock. Age would be
+a worse sign: the file may hold private data, and a large one may take long to write. So would be
+the number of the process, which another container may use as well. On a network file system whose
+locks end at each machine, this may remove a file that another machine is writing.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
+import re
+import secrets
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from psd._util.abandoned_files import held_folder, hidden, hold, sweep
-from psd._util.layer_names import file_of
+from psd._util.file_endings import file_of
 from psd.errors import PsdError, WriteError
 
-__all__ = ["BESIDE_DATABASES", "check_free", "check_targets", "temporary_target", "write_file"]
+__all__ = [
+    "BESIDE_DATABASES",
+    "check_free",
+    "check_targets",
+    "held_folder",
+    "hidden",
+    "hold",
+    "sweep",
+    "temporary_target",
+    "write_file",
+]
+
+try:
+    import fcntl
+except ImportError:  # Windows has no such locks: nothing is removed there
+    fcntl = None  # type: ignore[assignment]
+
+
+# Eight random bytes: names that users choose do not look like these.
+_NAME = re.compile(r"\.psd-[0-9a-f]{16}")
+
+
+def hidden(folder: Path) -> Path:
+    """Return an unused hidden name in a folder."""
+    return folder / f".psd-{secrets.token_hex(8)}"
+
+
+def hold(handle: int) -> None:
+    """Lock an open file or folder until it is closed, where the file system has locks."""
+    if fcntl is not None:
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+
+
+def held_folder(above: Path) -> tuple[Path, int | None]:
+    """Make a hidden folder for its owner alone, and lock it.
+
+    Returns
+    -------
+    Path
+        The folder.
+    int or None
+        Handle to close when the folder is gone; None where folders cannot be opened, as on
+        Windows.
+    """
+    while True:
+        folder = hidden(above)
+        folder.mkdir(mode=0o700)
+        try:
+            handle = os.open(folder, os.O_RDONLY)
+        except FileNotFoundError:
+            continue  # another process removed it before it was locked
+        except PermissionError:
+            return folder, None
+        except OSError:
+            folder.rmdir()
+            raise
+        hold(handle)
+        if folder.exists():
+            return folder, handle
+        os.close(handle)
+
+
+def sweep(folder: Path) -> None:
+    """Remove the files and folders of killed processes: those that are not locked."""
+    if fcntl is None:
+        return
+    with suppress(OSError):
+        for path in [path for path in folder.iterdir() if _NAME.fullmatch(path.name)]:
+            with suppress(OSError):
+                _remove_abandoned(path)
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Remove a file or a folder that is not locked."""
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    finally:
+        os.close(handle)
+
 
 BESIDE_DATABASES = ("-journal", "-wal", "-shm")
 """Endings of the files that SQLite keeps beside a database, such as a ledger."""
@@ -91,12 +185,7 @@ def check_free(
         raise WriteError(f"folder {path.parent} does not exist; create it first", path=path)
     if not os.access(path.parent, os.W_OK):
         raise WriteError(f"folder {path.parent} is not writable; choose another one", path=path)
-    _check_apart(path)
-    return path
-
-
-def _check_apart(path: Path) -> None:
-    """Refuse a name that SQLite uses beside a database: it would read or delete the file."""
+    # Refuse a name that SQLite uses beside a database: it would read or delete the file.
     for end in BESIDE_DATABASES:
         database = Path(str(path)[: -len(end)])
         if path.name.lower().endswith(end) and _is_database(database):
@@ -105,6 +194,7 @@ def _check_apart(path: Path) -> None:
                 "another name",
                 path=path,
             )
+    return path
 
 
 def _is_private_database(path: Path) -> bool:
@@ -271,18 +361,14 @@ def _give_name(source: Path, target: Path, *, overwrite: bool) -> None:
                 f"{target} was created by another process meanwhile; it was not replaced",
                 path=target,
             ) from None
-        _replace(source, target)
+        # Replace a file by an unnamed one, which is locked.
+        beside = hidden(target.parent)
+        try:
+            _link(source, beside)
+            beside.replace(target)
+        finally:
+            beside.unlink(missing_ok=True)
     _sync(target.parent)
-
-
-def _replace(source: Path, target: Path) -> None:
-    """Replace a file by an unnamed one, which is locked."""
-    beside = hidden(target.parent)
-    try:
-        _link(source, beside)
-        beside.replace(target)
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def _link(source: Path, target: Path) -> None:

@@ -1,4 +1,7 @@
-"""Endings of file names that say which format a file has."""
+"""Endings of file names that say which format a file has.
+
+Names of layers in names of files: ``wards.gpkg:layer=wards``.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,12 @@ from pathlib import Path
 
 from psd.errors import ParameterError
 
-__all__ = ["check_release_name", "contradicts"]
+__all__ = [
+    "check_release_name",
+    "contradicts",
+    "file_of",
+    "split_layer",
+]
 
 # Each ending of a format that this library or a program beside it writes.
 _FORMATS = frozenset({
@@ -48,3 +56,30 @@ def check_release_name(path: str | os.PathLike[str], argument: str = "output") -
             f"{argument} must end in .parquet, or in no ending of another format, got {path}; a "
             "release file is Parquet, and `psd export` writes other formats"
         )
+
+
+_MARK = ":layer="
+
+
+def split_layer(name: str | os.PathLike[str]) -> tuple[Path, str | None]:
+    """File and layer of a name; None for a name without a layer, such as that of a file.
+
+    Examples
+    --------
+    >>> split_layer("maps/city.gpkg:layer=wards")[1], split_layer("maps/city.gpkg")[1]
+    ('wards', None)
+    """
+    text = os.fspath(name)
+    file, mark, layer = text.partition(_MARK)
+    return (Path(text), None) if not mark or os.path.lexists(text) else (Path(file), layer)
+
+
+def file_of(name: str | os.PathLike[str]) -> Path:
+    """File of a name; whatever asks which files are read asks for it.
+
+    Examples
+    --------
+    >>> file_of("maps/city.gpkg:layer=wards").name
+    'city.gpkg'
+    """
+    return split_layer(name)[0]

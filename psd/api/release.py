@@ -18,7 +18,7 @@ from psd._util.instances import check_instance
 from psd.api.guesses import guessed_of_release
 from psd.errors import InternalError, ParameterError
 from psd.estimation.fit_cache import fit_cache
-from psd.privacy.epsilon import epsilon_text
+from psd.privacy.loss import epsilon_text
 from psd.privacy.unit import PrivacyUnit
 from psd.query.index import QueryIndex
 from psd.query.reliability import Threshold

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.fields import check_parameters, integer_between, public_field
+from psd._util.declared_parameters import check_parameters, integer_between, public_field
 from psd.curator._constants import (
     BOUND_STEPS,
     CHOICE_MAX,
@@ -24,8 +24,8 @@ from psd.curator._constants import (
 )
 from psd.errors import ParameterError
 from psd.mechanisms.exponential_mechanism import Candidates, ExponentialMechanism
-from psd.privacy.epsilon import NANO
-from psd.privacy.shares import share
+from psd.privacy.budget import share
+from psd.privacy.loss import NANO
 from psd.privacy.unit import MAX_CONTRIBUTIONS
 
 if TYPE_CHECKING:

@@ -21,6 +21,7 @@ from psd.curator.path_charges import PathCharges
 from psd.curator.points import Points
 from psd.curator.privtree_split import grow, split_rule
 from psd.errors import BudgetError, InternalError, ParameterError
+from psd.ingest.quadrant_codes import QuadrantOrder
 from psd.ingest.tally import Tally
 from psd.mechanisms import mechanisms
 from psd.mechanisms.base import MAX_SENSITIVITY, Sampler, ScoreMechanism, UnscoredMechanism
@@ -28,14 +29,12 @@ from psd.mechanisms.exponential_mechanism import Candidates, ExponentialMechanis
 from psd.mechanisms.noisy_counts import count_mechanism
 from psd.privacy.budget import Budget
 from psd.privacy.count_noise import CountNoise
-from psd.privacy.epsilon import NANO
-from psd.privacy.loss_measure import LossMeasure
+from psd.privacy.loss import NANO, LossMeasure
 from psd.space.bin_grid import BinGrid
 from psd.space.box_tree import Tree
 from psd.space.domain import Domain
 from psd.space.growing_tree import Cells, GrowingTree
 from psd.space.hilbert import MAX_ORDER, lattice_codes
-from psd.space.quadrant_order import QuadrantOrder
 from psd.space.region_frame import region_frame
 
 if TYPE_CHECKING:

@@ -1,6 +1,8 @@
 """The occupied lattice cells, sorted so that those of each node are contiguous. Private side.
 
 Exact integers from which the curator computes its questions.
+
+Ranges of the records of nodes that are repeated halves.
 """
 
 from __future__ import annotations
@@ -11,15 +13,72 @@ from numpy.typing import NDArray
 from psd._util.arrays import ranges
 from psd.curator.division_scores import Divisions, Entries
 from psd.curator.entry_nodes import EntryNodes
-from psd.curator.halved_nodes import HalvedNodes
+from psd.ingest.quadrant_codes import CodeRanks, QuadrantOrder
 from psd.ingest.tally import Tally
 from psd.mechanisms.exponential_mechanism import Candidates
 from psd.space.bin_grid import BinGrid
 from psd.space.growing_tree import Cut
-from psd.space.quadrant_order import QuadrantOrder
 from psd.space.region_frame import RegionFrame
 
-__all__ = ["Points"]
+__all__ = [
+    "HalvedNodes",
+    "Points",
+]
+
+
+class HalvedNodes:
+    """Nodes of a tree of repeated halves: the ranks of the codes of each are a range.
+
+    Parameters
+    ----------
+    order : QuadrantOrder
+        Public.
+    entries : CodeRanks
+        Codes of records or occupied cells. Private.
+    """
+
+    def __init__(self, order: QuadrantOrder, entries: CodeRanks) -> None:
+        self._order, self._entries = order, entries
+        self._first, self._level = np.array([0]), np.array([0])
+
+    def cut(
+        self, cut: Cut, start: NDArray[np.int64], stop: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        """Find the range of each child in the order of their numbers; None for other lines.
+
+        Parameters
+        ----------
+        cut : Cut
+            Of nodes of this tree, each halved on both axes or not at all.
+        start, stop : ndarray, shape (n,), int64
+            Range of each node that is cut. Private.
+        """
+        divided = _are_halved(cut)
+        if divided is None:
+            return None
+        level = self._level[cut.nodes]
+        quarter = self._order.size(np.minimum(level + 1, self._order.levels))
+        first = self._first[cut.nodes, None] + quarter[:, None] * np.arange(4)
+        ends = np.repeat(stop[:, None], 5, axis=1)
+        ends[:, 0] = start
+        ends[divided, 1:4] = self._entries.ranks(first[divided, 1:].ravel()).reshape(-1, 3)
+        filled = cut.child >= 0
+        self._first = np.append(self._first, first[filled])
+        self._level = np.append(self._level, np.repeat(level + divided, filled.sum(axis=1)))
+        return ends[:, :4][filled], ends[:, 1:][filled]
+
+
+def _are_halved(cut: Cut) -> NDArray[np.bool_] | None:
+    """Which nodes are halved on both axes, the others being left as they are; else None."""
+    boxes, lines = cut.boxes, cut.lines
+    is_middle = lines == (boxes[:, :2] + boxes[:, 2:]) // 2
+    is_far = lines == boxes[:, 2:]
+    # One lattice cell cannot be divided.
+    is_thin = boxes[:, 2:] - boxes[:, :2] == 1
+    divided: NDArray[np.bool_] = is_middle.any(axis=1)
+    if not np.where(divided[:, None], is_middle | is_thin, is_far).all():
+        return None
+    return divided
 
 
 class Points:
@@ -85,12 +144,6 @@ class Points:
         self._columns, self._rows, self._counts = columns, rows, counts
         self._total, self._has_counts = None, True
 
-    def _running(self) -> NDArray[np.int64] | None:
-        """Records before each entry and after the last; None if each entry is one record."""
-        if self._total is None and self._has_counts:
-            self._total = _running_total(self._counts)
-        return self._total
-
     def _unpack_codes(self) -> None:
         """Compute the occupied cells from their codes, or sort them by the nodes of regions."""
         if self._nodes is not None and self._frame is not None:
@@ -119,7 +172,10 @@ class Points:
             return number
         if len(self.start) == 1 and self._has_counts:
             return np.full(len(nodes), self._counts.sum())
-        start, stop, total = self.start[nodes], self.stop[nodes], self._running()
+        # Records before each entry and after the last; None if each entry is one record.
+        if self._total is None and self._has_counts:
+            self._total = _running_total(self._counts)
+        start, stop, total = self.start[nodes], self.stop[nodes], self._total
         if total is not None:
             start, stop = total[start], total[stop]
         true: NDArray[np.int64] = stop - start

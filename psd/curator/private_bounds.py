@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psd._util.fields import check_parameters, integer_between, public_field
+from psd._util.declared_parameters import check_parameters, integer_between, public_field
 from psd.curator._constants import BOUNDS_BEYOND, BOUNDS_SHARE, OUTER_LINES
 from psd.curator.curator import Curator
 from psd.errors import ParameterError
-from psd.privacy.shares import share
+from psd.privacy.budget import share
 from psd.space.bounds import snap_outward
-from psd.space.domain import DEFAULT_LATTICE, USUAL_MIN_CELL, Domain
+from psd.space.domain import DEFAULT_LATTICE, USUAL_MIN_CELL, Domain, parse_min_cell
 from psd.space.lattice_axis import parse_resolution
-from psd.space.smallest_cell import parse_min_cell
 
 if TYPE_CHECKING:
     from psd.ingest.tally import Tally

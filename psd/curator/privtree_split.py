@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from psd.curator._constants import MAX_SHAPE_NODES
 from psd.mechanisms.threshold import ThresholdMechanism
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.space.box_tree import MAX_CHILDREN
 from psd.space.growing_tree import Cells, GrowingTree
 

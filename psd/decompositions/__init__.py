@@ -13,11 +13,17 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from psd._util import plugins
-from psd._util.fields import check_parameters, choice, from_settings, integer_between, public_field
+from psd._util.declared_parameters import (
+    check_parameters,
+    choice,
+    from_settings,
+    integer_between,
+    public_field,
+)
 from psd._util.instances import refuse_class, type_text
 from psd.decompositions._base import Curator, Decomposition
 from psd.errors import ParameterError
-from psd.privacy.shares import share, split_total, uniform_shares
+from psd.privacy.budget import share, split_total, uniform_shares
 from psd.release.record import GIVEN_METHOD
 from psd.space.box_tree import Tree
 from psd.space.grids import cut_grid, cut_grids

@@ -116,11 +116,12 @@ class Curator(Protocol):
 class Decomposition(Protocol):
     """A method: it cuts space into cells and divides epsilon among them.
 
-    A frozen dataclass whose fields are made by `psd._util.fields.public_field`. Three members are
-    optional: ``post_processing``, the default `psd.release.post_processing.PostProcessing`;
-    ``step``, a function from the lattice to the columns and rows of it that the method never
-    divides, for methods that are not limited by the smallest cell of the domain; and ``picks``,
-    names under which it declares what it picked, see `Curator.declare`.
+    A frozen dataclass whose fields are made by `psd._util.declared_parameters.public_field`. Three
+    members are optional: ``post_processing``, the default
+    `psd.release.post_processing.PostProcessing`; ``step``, a function from the lattice to the
+    columns and rows of it that the method never divides, for methods that are not limited by the
+    smallest cell of the domain; and ``picks``, names under which it declares what it picked, see
+    `Curator.declare`.
 
     Guarantees
     ----------

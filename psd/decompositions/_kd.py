@@ -6,7 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from psd.privacy.shares import geometric_shares
+from psd.privacy.budget import geometric_shares
 
 if TYPE_CHECKING:
     from psd.decompositions._base import Curator

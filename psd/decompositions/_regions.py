@@ -17,7 +17,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar
 
 from psd._util.arrays import Integers
-from psd._util.fields import check_parameters, choice, public_field
+from psd._util.declared_parameters import check_parameters, choice, public_field
 from psd.decompositions._constants import (
     AUTO_CELLS,
     CASCADE_SIGNAL,
@@ -31,8 +31,8 @@ from psd.decompositions._constants import (
 )
 from psd.decompositions.cascade import Cascade
 from psd.errors import ParameterError
-from psd.privacy.epsilon import epsilon_text, parse_decimal
-from psd.privacy.shares import root_shares, share, split_total
+from psd.privacy.budget import root_shares, share, split_total
+from psd.privacy.loss import epsilon_text, parse_decimal
 from psd.release.post_processing import PostProcessing
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.fields import check_parameters, integer_between, public_field
+from psd._util.declared_parameters import check_parameters, integer_between, public_field
 from psd.decompositions._constants import (
     FIRST_GRID_COARSENING,
     FIRST_GRID_MIN_SIZE,
@@ -27,7 +27,7 @@ from psd.decompositions._constants import (
     TOTAL_SHARE,
 )
 from psd.errors import ParameterError
-from psd.privacy.shares import share, split_total
+from psd.privacy.budget import share, split_total
 from psd.release.post_processing import PostProcessing
 from psd.space.grids import cut_grid, cut_grids
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.fields import check_parameters, integer_between, public_field
+from psd._util.declared_parameters import check_parameters, integer_between, public_field
 from psd.decompositions._constants import (
     CASCADE_FIRST_LEVELS,
     CASCADE_LAST_LEVELS,
@@ -32,7 +32,7 @@ from psd.decompositions._constants import (
     TOTAL_SHARE,
 )
 from psd.errors import ParameterError
-from psd.privacy.shares import share, split_total
+from psd.privacy.budget import share, split_total
 from psd.release.post_processing import PostProcessing
 from psd.space.growing_tree import Cells
 
@@ -170,7 +170,10 @@ class Cascade:
         while len(cells):
             cells, owner = _divide_cells(curator, cells, plan.steps > 0)
             plan, depth = plan.below(owner), depth + 1
-            weight = _open_mass(curator, cells, (plan.steps > 0) | (plan.later > 0))
+            # Mass of the cells about which something is left to decide; 1 of the others.
+            is_open = (plan.steps > 0) | (plan.later > 0)
+            weight = np.ones(len(cells))
+            weight[is_open] = curator.mass(cells[is_open])
             plan = plan.ended_at(weight == 0)
             due = plan.steps == 0
             counts = curator.count(cells[due], plan.now[due])
@@ -196,7 +199,10 @@ class Cascade:
         signal = noise.signal_to_noise(counts, left)
         levels = 0.5 * np.log2(np.maximum(signal / (self.signal * rough), 0.25))
         levels = np.maximum(levels, least)
-        now = self._tier_share(left)
+        # Loss of a tier out of what is left; computed once for each distinct value.
+        values, index = np.unique(left, return_inverse=True)
+        shares = [int(e * Fraction(self.step_share)) for e in values.tolist()]
+        now = np.array(shares, np.int64)[index]
         last = (levels <= CASCADE_LAST_LEVELS) | (now == 0) | (np.ceil(levels / 2) >= max_steps)
         steps = np.where(last, np.rint(levels), np.ceil(levels / 2))
         return _Plan(
@@ -204,12 +210,6 @@ class Cascade:
             now=np.where(last, left, now),
             later=np.where(last, 0, left - now),
         )
-
-    def _tier_share(self, left: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Loss of a tier out of what is left; computed once for each distinct value."""
-        values, index = np.unique(left, return_inverse=True)
-        shares = [int(e * Fraction(self.step_share)) for e in values.tolist()]
-        return np.array(shares, np.int64)[index]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -256,13 +256,6 @@ def _divide_cells(
     parts = 1 + np.stack([lines[a] > cells.boxes[:, a] for a in (0, 1)])
     owner = np.repeat(np.arange(len(cells)), parts.prod(axis=0))
     return curator.cut(cells, x=lines[0], y=lines[1]), owner
-
-
-def _open_mass(curator: Curator, cells: Cells, is_open: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Mass of the cells about which something is left to decide; 1 of the others."""
-    weight = np.ones(len(cells))
-    weight[is_open] = curator.mass(cells[is_open])
-    return weight
 
 
 def _share_inside(curator: Curator, cells: Cells) -> NDArray[np.float64]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar
 
-from psd._util.fields import check_parameters, choice, integer_between, public_field
+from psd._util.declared_parameters import check_parameters, choice, integer_between, public_field
 from psd.decompositions._constants import (
     GRID_SIGNAL,
     GRID_TINY_EXPONENT,
@@ -21,7 +21,7 @@ from psd.decompositions._constants import (
     TOTAL_SHARE,
 )
 from psd.errors import ParameterError
-from psd.privacy.shares import share, split_total
+from psd.privacy.budget import share, split_total
 from psd.release.post_processing import PostProcessing
 from psd.space.grids import cut_grid
 

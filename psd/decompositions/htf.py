@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.fields import check_parameters, integer_between, public_field
+from psd._util.declared_parameters import check_parameters, integer_between, public_field
 from psd.decompositions._constants import HTF_SIGNAL, HTF_STRUCTURE_SHARE, TOTAL_SHARE
 from psd.errors import ParameterError
-from psd.privacy.shares import geometric_shares, share, split_total
+from psd.privacy.budget import geometric_shares, share, split_total
 from psd.release.post_processing import PostProcessing
 from psd.space.bin_grid import BinGrid
 from psd.space.growing_tree import Cells

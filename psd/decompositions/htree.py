@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.fields import check_parameters, integer_between, public_field
+from psd._util.declared_parameters import check_parameters, integer_between, public_field
 from psd.decompositions._constants import (
     HTREE_FIRST_AXIS,
     HTREE_SIGNAL,
@@ -25,7 +25,7 @@ from psd.decompositions._constants import (
     TOTAL_SHARE,
 )
 from psd.errors import ParameterError
-from psd.privacy.shares import cube_root, share, split_total, weighted_shares
+from psd.privacy.budget import cube_root, share, split_total, weighted_shares
 from psd.release.post_processing import PostProcessing
 from psd.space.growing_tree import Cells
 

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import ranges
-from psd._util.fields import check_parameters, integer_between, public_field
+from psd._util.declared_parameters import check_parameters, integer_between, public_field
 from psd.decompositions._constants import KD_CELL_TOLERANCE, KD_STRUCTURE_SHARE
-from psd.privacy.shares import geometric_shares, share
+from psd.privacy.budget import geometric_shares, share
 from psd.release.post_processing import PostProcessing
 from psd.space.grids import cut_grid
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar
 
-from psd._util.fields import check_parameters, integer_between, public_field
+from psd._util.declared_parameters import check_parameters, integer_between, public_field
 from psd.decompositions._constants import KD_STRUCTURE_SHARE
 from psd.decompositions._kd import build_kd
-from psd.privacy.shares import share
+from psd.privacy.budget import share
 from psd.release.post_processing import PostProcessing
 
 if TYPE_CHECKING:

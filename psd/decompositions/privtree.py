@@ -13,9 +13,9 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
-from psd._util.fields import check_parameters, integer_between, public_field
+from psd._util.declared_parameters import check_parameters, integer_between, public_field
 from psd.decompositions._constants import PRIVTREE_STRUCTURE_SHARE
-from psd.privacy.shares import share
+from psd.privacy.budget import share
 from psd.release.post_processing import PostProcessing
 
 if TYPE_CHECKING:

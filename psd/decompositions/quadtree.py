@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from psd._util.fields import check_parameters, choice, integer_between, public_field
+from psd._util.declared_parameters import check_parameters, choice, integer_between, public_field
 from psd.decompositions._workload_shares import CLASSES, check_workload, class_weights
 from psd.errors import ParameterError
-from psd.privacy.shares import geometric_shares, uniform_shares, weighted_shares
+from psd.privacy.budget import geometric_shares, uniform_shares, weighted_shares
 from psd.release.post_processing import PostProcessing
 
 if TYPE_CHECKING:

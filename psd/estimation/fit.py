@@ -51,7 +51,7 @@ from psd.estimation.local_measurements import measure_record
 from psd.estimation.nonuniformity import Dispersion, fit_dispersion
 from psd.estimation.posterior import PART_NODES, halfway_level, posterior_counts
 from psd.estimation.sibling_splits import children_of, divisions
-from psd.release.digest import content_digest
+from psd.release.file import content_digest
 from psd.release.post_processing import WITH_PRIOR
 from psd.release.record import ReleaseRecord
 from psd.release.schema import record_header

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from psd._util.arrays import Floats, Integers
-from psd.space.hierarchy import Hierarchy
+from psd.space.box_tree import Hierarchy
 
 __all__ = ["round_counts", "rounding_variance", "uniform_of_digest"]
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from psd._util.arrays import Floats, distinct_values, sum_by
 from psd.errors import ReleaseFormatError
 from psd.estimation.constants import EMPTY_VARIANCE, POOLING_PEERS
-from psd.space.hierarchy import Hierarchy
+from psd.space.box_tree import Hierarchy
 
 __all__ = [
     "LEAST_SLOPE",

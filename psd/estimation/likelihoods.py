@@ -22,7 +22,7 @@ from psd.estimation.constants import (
 )
 from psd.estimation.least_squares import Estimates
 from psd.privacy.count_noise import CountNoise
-from psd.space.hierarchy import Hierarchy
+from psd.space.box_tree import Hierarchy
 
 __all__ = [
     "TINY",

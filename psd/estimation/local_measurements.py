@@ -16,9 +16,8 @@ import numpy as np
 
 from psd._util.arrays import Floats
 from psd.estimation.least_squares import Measurements, infer_counts, measure_counts
-from psd.release.local_reports import LevelReports, LocalReports
-from psd.release.record import ReleaseRecord
-from psd.space.hierarchy import Hierarchy
+from psd.release.record import LevelReports, LocalReports, ReleaseRecord
+from psd.space.box_tree import Hierarchy
 
 __all__ = ["measure_record", "share_estimate", "share_variance"]
 

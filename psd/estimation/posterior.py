@@ -36,7 +36,7 @@ from psd.estimation.likelihoods import (
     scale_free,
     subtree_likelihoods,
 )
-from psd.space.hierarchy import Hierarchy
+from psd.space.box_tree import Hierarchy
 
 __all__ = ["PART_NODES", "halfway_level", "posterior_counts", "subtree_parts"]
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
-from psd._util.fields import choice
+from psd._util.declared_parameters import choice
 from psd._util.wall_clock import check_zone
 from psd.space.crs import explain_proj_errors, parse_crs
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from psd._util.fields import choice
+from psd._util.declared_parameters import choice
 from psd.errors import ParameterError
 from psd.export._reliability import judge_nodes
 from psd.query.reliability import Threshold, relative_to, reliability_limits

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import shapely
 
+from psd._util.declared_parameters import choice
 from psd._util.extras import require_matplotlib
-from psd._util.fields import choice
 from psd.errors import ParameterError
 from psd.export._maps import (
     KINDS,

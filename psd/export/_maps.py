@@ -11,8 +11,8 @@ import shapely
 from numpy.typing import NDArray
 
 from psd._util.colours import RELIABILITY, RELIABILITY_LEVELS, class_breaks, class_colours
+from psd._util.declared_parameters import choice
 from psd._util.extras import require_matplotlib
-from psd._util.fields import choice
 from psd.errors import ParameterError
 from psd.query.reliability import QUALITIES, Limits, Threshold, reliability_limits
 from psd.space.crs import axis_labels

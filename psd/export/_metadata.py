@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from psd.privacy.delta import delta_text
-from psd.privacy.epsilon import epsilon_text
-from psd.privacy.loss_measure import RHO
+from psd.privacy.loss import RHO, delta_text, epsilon_text
 from psd.release.record import guarantee_note
 
 if TYPE_CHECKING:

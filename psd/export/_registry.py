@@ -13,7 +13,7 @@ from dataclasses import asdict
 from typing import Any
 
 from psd.export._catalogue import Described
-from psd.privacy.statements import BUDGET_STATEMENTS
+from psd.privacy.budget import BUDGET_STATEMENTS
 
 __all__ = ["entry"]
 

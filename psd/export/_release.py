@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from psd._util.atomic_write import temporary_target
-from psd._util.fields import choice
+from psd._util.declared_parameters import choice
 from psd.errors import ParameterError, WriteError
 from psd.estimation.fit import fit
 from psd.export._cells import cells_table

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psd._util.fields import choice
+from psd._util.declared_parameters import choice
 from psd.errors import ParameterError
 from psd.query.answer_table import answer_intervals
 from psd.query.reliability import (

@@ -12,8 +12,8 @@ import numpy as np
 import shapely
 from pyproj import CRS
 
+from psd._util.declared_parameters import choice
 from psd._util.extras import install_text
-from psd._util.fields import choice
 from psd.errors import MissingExtraError
 from psd.export._gdal import finite_errors
 from psd.export._maps import KINDS, classes_of, named_rows, shown_values

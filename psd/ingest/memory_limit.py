@@ -1,12 +1,26 @@
-"""Limit of the memory that reading uses. Private side."""
+"""Limit of the memory that reading uses. Private side.
+
+Sessions of DuckDB that show nothing and store nothing.
+"""
 
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-from psd.errors import ParameterError
+from psd.errors import InternalError, ParameterError
 
-__all__ = ["MIN_MEMORY", "memory_for_rows", "parse_memory", "split_memory"]
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = [
+    "MIN_MEMORY",
+    "apply_settings",
+    "memory_for_rows",
+    "open_session",
+    "parse_memory",
+    "split_memory",
+]
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([KMGT]?B)?", re.IGNORECASE)
@@ -58,3 +72,42 @@ def split_memory(memory: int | None) -> tuple[int | None, int | None]:
     ((600, 300), (None, None))
     """
     return (None, None) if memory is None else (memory * 2 // 3, memory // 3)
+
+
+def open_session(settings: str = "") -> duckdb.DuckDBPyConnection:
+    """Open a session in memory; rows that wait are never written to a file.
+
+    Parameters
+    ----------
+    settings : str
+        SQL of further settings. Public.
+
+    Raises
+    ------
+    InternalError
+        If DuckDB refuses a setting, which is no fault of an input.
+    """
+    import duckdb
+
+    connection = duckdb.connect(":memory:")
+    apply_settings(connection, settings)
+    return connection
+
+
+def apply_settings(connection: duckdb.DuckDBPyConnection, settings: str) -> None:
+    """Set up a session or a cursor of it, which has settings of its own; raises as `open_session`.
+
+    A progress bar is switched off only where it is on: DuckDB starts one where it can draw it, and
+    in a notebook that cannot it refuses to change the setting, even to its value.
+    """
+    import duckdb
+
+    try:
+        connection.execute(f"SET temp_directory = ''; {settings}")
+        (is_on,) = connection.execute("SELECT current_setting('enable_progress_bar')").fetchall()[0]
+        if is_on:
+            connection.execute("SET enable_progress_bar = false")
+        return
+    except duckdb.Error as error:
+        kind = type(error).__name__
+    raise InternalError(f"DuckDB has refused its settings ({kind}); please report it")

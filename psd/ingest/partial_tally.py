@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from psd.errors import InputDataError
-from psd.ingest.reading import Reading
+from psd.ingest.columns import Reading
 from psd.ingest.sources import OnCopy, refuse_copy
 from psd.ingest.tally import Tally, add_tallies
 from psd.ingest.user_rows import UserRows, merge_user_rows
@@ -128,7 +128,7 @@ class PartOrigin:
     names : tuple of str
         Digests of its files, its name if the caller gave one, and `EMPTY` if no record was read.
     reading : mapping
-        How its records were read, see `psd.ingest.reading`.
+        How its records were read, see `psd.ingest.columns`.
     contributions : int
         Limit of the kept records of a user; 1 if a record is the unit.
     key : str, optional

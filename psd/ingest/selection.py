@@ -56,7 +56,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.wall_clock import readable_times
-from psd.ingest.coordinate_text import DECIMAL, SPACES
+from psd.ingest.points import DECIMAL, SPACES
 from psd.ingest.where import (
     Always,
     Comparison,

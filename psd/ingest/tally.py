@@ -1,19 +1,32 @@
-"""The tally: exact counts per occupied lattice cell. Private."""
+"""The tally: exact counts per occupied lattice cell. Private.
+
+Columns of a wider lattice, in which the stratum of a record is a part of its column.
+
+A record that is counted by strata has a lattice cell and a stratum. Column c of stratum s is column
+s W + c of a lattice with W columns for each stratum. So what is done with cells of records (hashes
+that choose the kept records of a user, sorted codes, occurrence numbers) is done with pairs of a
+cell and a stratum: records of one cell in two strata are different records.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from psd.ingest.quadrant_codes import QuadrantCodes
-from psd.space.quadrant_order import QuadrantOrder
-from psd.space.smallest_cell import Blocks
+from psd.ingest.quadrant_codes import QuadrantCodes, QuadrantOrder
+from psd.space.domain import Blocks
 
-__all__ = ["Batch", "Tally", "add_tallies"]
+__all__ = [
+    "Batch",
+    "Tally",
+    "add_tallies",
+    "split_columns",
+    "widen_columns",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -164,3 +177,42 @@ def add_tallies(tallies: Sequence[Tally]) -> Tally:
         slice=None if first.slice is None else slice_,
         region=None if first.region is None else region.astype(np.int32),
     )
+
+
+Integer = TypeVar("Integer", bound=np.integer)
+
+
+def widen_columns(
+    columns: NDArray[np.integer], stratum: NDArray[np.integer] | None, width: int
+) -> NDArray[np.integer]:
+    """Columns of the wider lattice; the columns themselves without strata.
+
+    Parameters
+    ----------
+    columns : ndarray, shape (n,), int
+        Columns of the lattice. Private.
+    stratum : ndarray, shape (n,), int, or None
+        Stratum of each record. Private.
+    width : int
+        Columns of the lattice. Public.
+
+    Examples
+    --------
+    >>> widen_columns(np.array([5, 5]), np.array([0, 2]), 8)
+    array([ 5, 21])
+    """
+    return columns if stratum is None else stratum.astype(np.int64) * width + columns
+
+
+def split_columns(
+    columns: NDArray[Integer], width: int
+) -> tuple[NDArray[Integer], NDArray[Integer]]:
+    """Columns of the lattice, and the stratum of each.
+
+    Examples
+    --------
+    >>> split_columns(np.array([5, 21]), 8)
+    (array([5, 5]), array([0, 2]))
+    """
+    stratum = columns // width
+    return np.asarray(columns - stratum * width), np.asarray(stratum)

@@ -3,15 +3,18 @@
 Each record is checked and placed on the public lattice; under a contribution limit each unit keeps
 at most k records. Which records these are depends only on the unit's own records and a key. So
 removing a user changes no kept record of another user, and the order of the records has no effect.
+
+Select the records of a batch that are counted; compute their lattice cells.
 """
 
 from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -20,8 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.errors import DomainError, InputDataError, ParameterError
-from psd.ingest.cell_counter import cell_counter, is_dense
-from psd.ingest.code_ranks import CodeRanks
 from psd.ingest.contribution_bounding import (
     keep_in_slices,
     keep_smallest,
@@ -30,23 +31,167 @@ from psd.ingest.contribution_bounding import (
     rows_per_unit,
     user_weights,
 )
-from psd.ingest.quadrant_codes import QuadrantCodes
-from psd.ingest.record_filter import RecordFilter
+from psd.ingest.quadrant_codes import (
+    CodeRanks,
+    QuadrantCodes,
+    QuadrantOrder,
+    cell_counter,
+    is_dense,
+)
 from psd.ingest.row_hash import user_salts
-from psd.ingest.tally import Batch, Tally
+from psd.ingest.tally import Batch, Tally, split_columns, widen_columns
 from psd.ingest.user_ids import normalise_ids
 from psd.ingest.user_partitions import UserPartition, UserPartitions
 from psd.ingest.user_rows import UserRows, keep_user_rows
-from psd.ingest.wide_columns import split_columns, widen_columns
 from psd.privacy.unit import PrivacyUnit
-from psd.space.quadrant_order import QuadrantOrder
 
 if TYPE_CHECKING:
     from psd.ingest.strata import Area, Strata
     from psd.space.domain import Domain
     from psd.space.time_slices import TimeSlices
 
-__all__ = ["TallyBuilder", "check_counting", "tally_batches", "tally_of_codes"]
+__all__ = [
+    "FilteredBatch",
+    "RecordFilter",
+    "TallyBuilder",
+    "check_counting",
+    "tally_batches",
+    "tally_of_codes",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class FilteredBatch:
+    """Records of a batch that are counted. Private.
+
+    Parameters
+    ----------
+    inside : ndarray, shape (n,), bool
+        Whether each record of the batch is counted.
+    columns, rows : ndarray, shape (m,), int32
+        Cells of the full lattice of the records that are counted.
+    time : ndarray, shape (m,), int64, or None
+        Microseconds of local time.
+    stratum : ndarray, shape (m,), int32, or None
+        Stratum of the records that are counted.
+    """
+
+    inside: NDArray[np.bool_]
+    columns: NDArray[np.int32]
+    rows: NDArray[np.int32]
+    time: NDArray[np.int64] | None
+    stratum: NDArray[np.int32] | None = None
+
+    def __repr__(self) -> str:
+        return "<FilteredBatch: private>"
+
+
+class RecordFilter:
+    """Drops records that are not selected, without coordinates, or outside domain, area or slices.
+
+    Guarantees
+    ----------
+    - Whether a record is dropped, and its stratum, depends only on that record.
+    - Records are dropped before anything is bounded, so a record that is not selected takes no
+      place among those that are kept of a user.
+    - Whether the input is refused does not depend on where records lie: a record without a time
+      is refused wherever it lies, and records that all lie outside are not refused. A coordinate
+      beyond the limits of the CRS is outside.
+
+    Parameters
+    ----------
+    domain : Domain
+        Public.
+    area : Area or None
+        Public.
+    slices : TimeSlices or None
+        Public.
+    needs_time : bool
+        Whether every record must have a time. Public.
+    strata : Strata, optional
+        Records in none of them are dropped. Public.
+    """
+
+    def __init__(
+        self,
+        domain: Domain,
+        *,
+        area: Area | None,
+        slices: TimeSlices | None,
+        needs_time: bool,
+        strata: Strata | None = None,
+    ) -> None:
+        self.domain, self.area, self.slices, self.strata = domain, area, slices, strata
+        self._needs_time = needs_time
+        self.report = Counter({"read": 0, "without coordinates": 0, "outside": 0})
+        """Records read and dropped so far. Private."""
+
+    def filter_batch(self, batch: Batch) -> FilteredBatch:
+        """Select the records of a batch that are counted."""
+        if batch.time is None and self._needs_time:
+            raise InputDataError(
+                "records have no time, and days and slices need one; name its column with time=NAME"
+            )
+        if batch.time is not None and np.isnat(batch.time).any():
+            raise InputDataError("records have no time; remove them, or build without time=")
+        match, batch = batch.match, batch.selected()
+        columns, rows, inside = self.domain.quantise(batch.x, batch.y)
+        bidless = self._count_bidless(batch, inside)
+        time = None if batch.time is None else batch.time[inside]
+        stratum = None
+        if self.strata is not None:
+            bid = None if batch.bid is None else batch.bid[inside]
+            stratum = self.strata.assign(batch.x[inside], batch.y[inside], bid)
+        selected = self._select(batch, inside, time, stratum)
+        if selected is not None and not selected.all():
+            columns, rows = columns[selected], rows[selected]
+            time = None if time is None else time[selected]
+            stratum = None if stratum is None else stratum[selected]
+            inside[np.flatnonzero(inside)[~selected]] = False
+        missing = int(np.count_nonzero(np.isnan(batch.x) | np.isnan(batch.y)))
+        self.report["read"] += len(inside)
+        if match is not None:
+            self.report["read"] += len(match) - len(inside)
+            self.report["not selected"] += len(match) - len(inside)
+        self.report["without coordinates"] += missing
+        self.report["outside"] += len(inside) - missing - len(columns) - bidless
+        if match is not None:
+            selected = match.copy()
+            selected[match] = inside
+            inside = selected
+        return FilteredBatch(
+            inside=inside,
+            columns=columns,
+            rows=rows,
+            time=None if time is None else time.astype("datetime64[us]").astype(np.int64),
+            stratum=stratum,
+        )
+
+    def _count_bidless(self, batch: Batch, inside: NDArray[np.bool_]) -> int:
+        """Count the records in the bounds without a number as their bid; 0 if none is read."""
+        if batch.bid is None:
+            return 0
+        bidless = int(np.count_nonzero(~np.isfinite(batch.bid[inside])))
+        self.report["without a bid"] += bidless
+        return bidless
+
+    def _select(
+        self,
+        batch: Batch,
+        inside: NDArray[np.bool_],
+        time: NDArray[np.datetime64] | None,
+        stratum: NDArray[np.int32] | None,
+    ) -> NDArray[np.bool_] | None:
+        """Whether records in the bounds are in the area, a stratum and a slice; None for all."""
+        selected = None if stratum is None else stratum >= 0
+        if self.area is not None:
+            within = self.area.contains(batch.x[inside], batch.y[inside])
+            selected = within if selected is None else selected & within
+        if time is not None and self.slices is not None:
+            within = self.slices.index(time) >= 0
+            selected = within if selected is None else selected & within
+        return selected
+
 
 # Bytes of one worker, which bounds the records of one partition.
 _WORKER_BYTES = 2**29
@@ -141,7 +286,7 @@ class TallyBuilder:
 
     @property
     def _width(self) -> int:
-        """Columns of the lattice for each stratum, see `psd.ingest.wide_columns`."""
+        """Columns of the lattice for each stratum, see `psd.ingest.tally`."""
         return max(self._strata, 1) * self.domain.lattice[0]
 
     @property
@@ -174,7 +319,12 @@ class TallyBuilder:
         counted = self._inside
         if unit.has_user:
             bound = partial(self._bound_partition, unit, key or secrets.token_bytes(16))
-            counted = self._count_users(bound)
+            counted, partitions = 0, self._partitions.partitions()
+            with ThreadPoolExecutor(self._workers) as pool:
+                while batch := list(islice(partitions, self._workers)):
+                    for user_codes, user_weights in pool.map(bound, batch):
+                        self._counter.add(user_codes, user_weights)
+                        counted += len(user_codes)
         report = dict(self._filter.report)
         if unit.has_user and not unit.weight:
             report["over the limit"] = self._inside - counted
@@ -224,16 +374,6 @@ class TallyBuilder:
     def _units(self, partition: UserPartition) -> NDArray[np.int64]:
         """Number of the unit of each record."""
         return number_units(self.unit, partition.users, partition.time, self.slices)
-
-    def _count_users(self, bound: Callable[[UserPartition], Weighted]) -> int:
-        """Bound and count the records of all users; return how many are counted."""
-        counted, partitions = 0, self._partitions.partitions()
-        with ThreadPoolExecutor(self._workers) as pool:
-            while batch := list(islice(partitions, self._workers)):
-                for codes, weights in pool.map(bound, batch):
-                    self._counter.add(codes, weights)
-                    counted += len(codes)
-        return counted
 
     def _bound_partition(self, unit: PrivacyUnit, key: bytes, partition: UserPartition) -> Weighted:
         """Cells of the kept records of a partition, and their weights if they have any."""

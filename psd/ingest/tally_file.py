@@ -34,10 +34,9 @@ from psd.ingest.partial_tally import (
 )
 from psd.ingest.row_hash import PRIME
 from psd.ingest.sources import OnCopy, refuse_copy
-from psd.ingest.tally import Tally
+from psd.ingest.tally import Tally, split_columns, widen_columns
 from psd.ingest.tally_header import expect, header_of, origins_of, parse_header, rules_of
 from psd.ingest.user_rows import UserRows
-from psd.ingest.wide_columns import split_columns, widen_columns
 from psd.privacy.unit import PrivacyUnit
 from psd.space.domain import Domain
 from psd.space.time_slices import TimeSlices

@@ -7,13 +7,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_args
 
-from psd._util.fields import integer_between
+from psd._util.declared_parameters import integer_between
 from psd._util.strict_json import strict_json
 from psd.errors import InputDataError
+from psd.ingest.columns import is_reading
 from psd.ingest.partial_tally import CountedRegions, CountingRules, PartialTally, PartOrigin
-from psd.ingest.reading import is_reading
 from psd.ingest.user_rows import UserRows
-from psd.privacy.epsilon import MAX_EPSILON, NANO
+from psd.privacy.loss import MAX_EPSILON, NANO
 from psd.privacy.unit import MAX_CONTRIBUTIONS, ContributionScope, PrivacyUnit
 from psd.regions.hierarchy import MAX_NODES
 from psd.space.domain import Domain

@@ -22,8 +22,7 @@ from psd.ingest.contribution_bounding import (
     smallest_in_order,
 )
 from psd.ingest.row_hash import row_hashes, user_salts
-from psd.ingest.tally import Tally, add_tallies
-from psd.ingest.wide_columns import split_columns
+from psd.ingest.tally import Tally, add_tallies, split_columns
 
 if TYPE_CHECKING:
     from psd.ingest.user_partitions import UserPartition
@@ -48,7 +47,7 @@ class UserRows:
     hashes : ndarray, shape (n,), int64
         See `psd.ingest.row_hash`.
     columns, rows : ndarray, shape (n,), int64
-        Cells of the full lattice; with regions, of the wider one of `psd.ingest.wide_columns`.
+        Cells of the full lattice; with regions, of the wider one of `psd.ingest.tally`.
     time : ndarray, shape (n,), int64
         Microseconds of local time; 0 without times.
     """

@@ -13,10 +13,10 @@ import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from psd._util.layer_names import file_of
+from psd._util.file_endings import file_of
 from psd.errors import LedgerError, ParameterError, ReleaseFormatError
+from psd.ingest.columns import Reading
 from psd.ingest.input_names import input_names
-from psd.ingest.reading import Reading
 from psd.ledger.charges import ChargeRequest
 from psd.ledger.file import network_file_system
 from psd.ledger.ledger import Ledger

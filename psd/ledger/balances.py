@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from psd.ledger.charges import Dataset
-from psd.privacy.epsilon import epsilon_text
-from psd.privacy.loss import Loss, largest_pure_epsilon, rho_text, rho_within
+from psd.privacy.loss import Loss, epsilon_text, largest_pure_epsilon, rho_text, rho_within
 
 __all__ = ["Allowance", "Balance", "Spent"]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from psd.errors import LedgerError, ParameterError
-from psd.ingest.reading import Reading
+from psd.ingest.columns import Reading
 from psd.ledger.charged_slices import ChargedSlices
 from psd.ledger.extents import Extent
 from psd.ledger.regions import Region
@@ -42,7 +42,7 @@ class ChargeRequest:
     slices: ChargedSlices | None = None
     chosen: bool = False  # the bound is chosen privately later, so the stated one is not final
     files: tuple[tuple[int, int], ...] = ()  # device and inode of each input file
-    # How the records are read, see `psd.ingest.reading`; tallies may have several.
+    # How the records are read, see `psd.ingest.columns`; tallies may have several.
     readings: tuple[Reading, ...] = ()
     inputs: tuple[str, ...] = ()  # names of all inputs, see `psd.ingest.input_names`
     terms: Mapping[str, str] = field(default_factory=dict)  # what a stream fixes beside
@@ -58,7 +58,7 @@ class DrawnSlice:
     """A slice of a stream that was drawn. Public."""
 
     draw: str  # random id, which does not depend on what was drawn
-    digests: tuple[str, ...]  # in each public series, see `psd.release.digest.slice_digest`
+    digests: tuple[str, ...]  # in each public series, see `psd.release.file.slice_digest`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class Dataset:
     name: str
     budget: int  # nano-epsilon of all releases together; with a delta, see `psd.ledger.balances`
     unit: str  # kind of unit; epsilons of different units do not add up
-    reading: Reading  # how all records are read, see `psd.ingest.reading`
+    reading: Reading  # how all records are read, see `psd.ingest.columns`
     time_zone: str | None = None  # time zone whose days are the unit
     bound: int | None = None  # contribution bound of one unit, which all releases must have
     # Delta of all Gaussian charges together; without it, only pure charges.

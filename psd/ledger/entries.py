@@ -22,9 +22,7 @@ from psd.ledger.file import Row
 from psd.ledger.readings import fits_unit
 from psd.ledger.regions import parse_region
 from psd.ledger.state import LedgerState
-from psd.privacy.delta import parse_delta
-from psd.privacy.epsilon import epsilon_text
-from psd.privacy.loss import Loss
+from psd.privacy.loss import Loss, epsilon_text, parse_delta
 
 __all__ = ["entry", "replay_entries"]
 

@@ -13,11 +13,10 @@ from typing import Any
 
 from psd.accounting import PICO
 from psd.errors import ParameterError
-from psd.ingest.reading import is_reading
+from psd.ingest.columns import is_reading
 from psd.ledger.charged_slices import is_slices
 from psd.ledger.charges import is_name
-from psd.privacy.delta import delta_text, parse_delta
-from psd.privacy.epsilon import MAX_EPSILON, NANO
+from psd.privacy.loss import MAX_EPSILON, NANO, delta_text, parse_delta
 from psd.privacy.unit import MAX_CONTRIBUTIONS
 from psd.space.domain import MAX_LATTICE
 

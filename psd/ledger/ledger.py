@@ -43,9 +43,7 @@ from psd.ledger.registration import (
 )
 from psd.ledger.seal import check_seal, write_seal
 from psd.ledger.state import LedgerState
-from psd.privacy.delta import delta_text
-from psd.privacy.epsilon import epsilon_text
-from psd.privacy.loss import Loss
+from psd.privacy.loss import Loss, delta_text, epsilon_text
 
 __all__ = ["Ledger", "UnitKind"]
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from psd.errors import LedgerError, ParameterError
-from psd.ingest.reading import Reading, is_reading, reading_of
+from psd.ingest.columns import Reading, is_reading, reading_of
 from psd.ingest.sources import Columns
 from psd.space.lattice_axis import parse_resolution
 

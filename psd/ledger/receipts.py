@@ -16,11 +16,8 @@ from psd._util.untrusted_parquet import MAX_ROWS, footer_keys
 from psd.errors import LedgerError, ParameterError, ReleaseFormatError
 from psd.ledger.charges import Charge, Dataset
 from psd.ledger.state import LedgerState
-from psd.privacy.delta import delta_text
-from psd.privacy.epsilon import parse_epsilon
-from psd.privacy.loss import rho_text
-from psd.release.digest import slice_digest
-from psd.release.file import KEY, SERIES_KEY, read_release
+from psd.privacy.loss import delta_text, parse_epsilon, rho_text
+from psd.release.file import KEY, SERIES_KEY, read_release, slice_digest
 from psd.release.series_file import MAX_HEADER, is_series, parameters_of, read_series
 from psd.space.time_slices import By, TimeSlices
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Literal, get_args
 
-from psd._util.fields import integer_between
+from psd._util.declared_parameters import integer_between
 from psd._util.wall_clock import check_zone
 from psd.errors import ParameterError
 from psd.ingest.input_names import NAMELESS, input_names
@@ -15,9 +15,7 @@ from psd.ingest.sources import Columns
 from psd.ledger.charges import check_name
 from psd.ledger.readings import registered_reading
 from psd.ledger.state import LedgerState
-from psd.privacy.delta import delta_text, parse_delta
-from psd.privacy.epsilon import epsilon_text, parse_epsilon
-from psd.privacy.loss import rho_within
+from psd.privacy.loss import delta_text, epsilon_text, parse_delta, parse_epsilon, rho_within
 from psd.privacy.unit import MAX_CONTRIBUTIONS
 
 __all__ = ["UnitKind", "budget_nano", "comparable_name", "dataset_body", "input_marks"]

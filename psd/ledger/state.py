@@ -14,9 +14,7 @@ from psd.ledger.balances import Allowance, Balance, Spent
 from psd.ledger.charges import Charge, ChargeRequest, Dataset, check_name
 from psd.ledger.extents import ALWAYS_AND_EVERYWHERE, Extent, extent_for_unit, largest_sum
 from psd.ledger.readings import check_readings, is_placed_alike
-from psd.privacy.delta import delta_text
-from psd.privacy.epsilon import epsilon_decimal, epsilon_text
-from psd.privacy.loss import Loss, largest_pure_epsilon
+from psd.privacy.loss import Loss, delta_text, epsilon_decimal, epsilon_text, largest_pure_epsilon
 
 __all__ = ["MAX_FAULTS", "LedgerState"]
 
@@ -72,7 +70,7 @@ class LedgerState:
         return [self.mark(f"{device} {number}") for device, number in request.files]
 
     def mark(self, name: str) -> str:
-        """Compute the mark of an input: a hash of its name, see `psd.ingest.input_names`."""
+        """Compute the mark of an input: a hash of its name, see `psd.ingest.input_paths`."""
         return blake2b(f"{self.id} {name}".encode(), digest_size=8).hexdigest()
 
     def refuse_records(self, names: Iterable[str]) -> None:

@@ -1,4 +1,11 @@
-"""Exact coins of probability exp(-x), x rational."""
+"""Exact coins of probability exp(-x), x rational, and exact geometric variables.
+
+Draws by inversion of certified thresholds, one 63-bit word each.
+
+Exact geometric variables, one scale per draw, by rejection.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
@@ -6,9 +13,65 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psd.mechanisms.certified_thresholds import WORD_BITS
-from psd.mechanisms.inversion import unit_geometric
+from psd._util.arrays import Integers
+from psd.mechanisms.certified_thresholds import WORD_BITS, Law, Survival, thresholds
 from psd.mechanisms.random_words import random_words, uniform_below
+
+_UNIT = Survival(1, 1, two_sided=False)
+
+
+def invert(words: NDArray[np.uint64], law: Law) -> NDArray[np.int64]:
+    """Turn uniform 63-bit words into draws of a law, up to the length of its table.
+
+    words: (n,) uint64, uniform over [0, 2**63); returns (n,) int64. For a law with a geometric
+    excess it is the law of min(X, m), m the length of the table; a draw of m needs an independent
+    excess, see `psd.mechanisms.certified_thresholds.Survival`.
+
+    P1. The law is exact. Take a word W as the first 63 bits of a uniform real number R in [0, 1),
+    and let S_k = P(X >= k). By inversion [1]_ the number of k with R < S_k has the law. Let T_k be
+    the floor of 2**63 * S_k. If W < T_k then R < (W + 1) / 2**63 <= S_k; if W > T_k then R >= W /
+    2**63 >= (T_k + 1) / 2**63 > S_k. So only W = T_k leaves k undecided. Then more bits of R are
+    read until they differ from the expansion of S_k. If R < S_k, k + 1 may be undecided as well,
+    where entries are equal or the table has ended.
+
+    References
+    ----------
+    .. [1] L. Devroye, "Non-Uniform Random Variate Generation", Springer, 1986,
+       doi:10.1007/978-1-4613-8643-8, section III.2 (inversion) and chapter XV (random bits).
+    """
+    table = thresholds(law)
+    not_above = np.searchsorted(table, words, side="right")
+    values = table.size - not_above
+    last = table.size if law.has_geometric_excess else None
+    for tie in np.flatnonzero(table[not_above - 1] == words):
+        values[tie] = _settle_draw(int(words[tie]), int(values[tie]), law, last)
+    return values
+
+
+def unit_geometric(size: int) -> NDArray[np.int64]:
+    """Draw V with P(V >= k) = exp(-k) exactly, shape (size,)."""
+    values = np.zeros(size, dtype=np.int64)
+    beyond = np.arange(size)
+    while beyond.size:
+        capped = invert(random_words(beyond.size) >> np.uint64(1), _UNIT)
+        values[beyond] += capped
+        beyond = beyond[capped == thresholds(_UNIT).size]
+    return values
+
+
+def _settle_draw(prefix: int, value: int, law: Law, last: int | None) -> int:
+    """Count the k with R < S_k, up to the last; R starts with the prefix, and bits are read."""
+    bits = WORD_BITS
+    while value != last:
+        threshold = law.floor(value + 1, bits)
+        if prefix > threshold:
+            break
+        if prefix < threshold:
+            value += 1
+        else:
+            prefix, bits = prefix << 64 | int(random_words(1)[0]), bits + 64
+    return value
+
 
 Coin = Callable[[NDArray[np.intp]], NDArray[np.bool_]]
 
@@ -42,7 +105,7 @@ def bernoulli_exp(
     """
     numerators, denominators = checked_pair(numerators, denominators, least_numerator=0)
     integer, rest = np.divmod(numerators, denominators)
-    return bernoulli_exp_of_parts(integer, rest, denominators)
+    return _bernoulli_exp(integer, lambda going: uniform_below(denominators[going]) < rest[going])
 
 
 def bernoulli_exp_of_parts(
@@ -93,15 +156,13 @@ def checked_pair(
 
 def _bernoulli_exp(integer: NDArray[np.int64], coin: Coin) -> NDArray[np.bool_]:
     """Flip coins of probability exp(-(integer + rest)); ``coin`` flips those of the rest."""
-    if not integer.any():
-        return _bernoulli_exp_below_one(np.arange(integer.size), integer.size, coin)
-    coins = unit_geometric(integer.size) >= integer
-    return coins & _bernoulli_exp_below_one(np.flatnonzero(coins), integer.size, coin)
+    coins = np.ones(integer.size, dtype=np.bool_)
+    if integer.any():
+        coins = unit_geometric(integer.size) >= integer
 
-
-def _bernoulli_exp_below_one(going: NDArray[np.intp], size: int, coin: Coin) -> NDArray[np.bool_]:
-    """Flip coins of probability exp(-rest), rest in [0, 1], for some elements: true if K is odd."""
-    odd = np.ones(size, dtype=np.bool_)
+    # Of probability exp(-rest), rest in [0, 1], for those that are left: true if K is odd.
+    going = np.flatnonzero(coins)
+    odd = np.ones(integer.size, dtype=np.bool_)
     k = 1
     while going.size:
         if k > 1:
@@ -109,7 +170,7 @@ def _bernoulli_exp_below_one(going: NDArray[np.intp], size: int, coin: Coin) -> 
         going = going[coin(going)]
         odd[going] ^= True
         k += 1
-    return odd
+    return coins & odd
 
 
 def _settle(rest: int, denominator: int) -> bool:
@@ -119,3 +180,57 @@ def _settle(rest: int, denominator: int) -> bool:
         digit, rest = divmod(rest << 64, denominator)
         if (word := int(random_words(1)[0])) != digit:
             return word < digit
+
+
+LIMIT = 2**62
+_MAX = 2**63 - 1
+
+
+def geometric_each(numerators: Integers, denominators: Integers) -> Integers:
+    """Draw G with P(G >= k) = exp(-k * denominator / numerator), each with its own scale.
+
+    numerators, denominators: (n,) int64, positive, public; returns (n,) int64, below 2**62.
+
+    P1. The law is exact. From Algorithm 2 of [1]_. For the scale t / s, let U be uniform over [0,
+    t) and accepted with probability exp(-U / t), and let P(V >= k) = exp(-k). Then P(U + t V = x)
+    is proportional to exp(-x / t) for every x >= 0, so that P(U + t V >= x) = exp(-x / t), and G =
+    floor((U + t V) / s) has P(G >= k) = P(U + t V >= k s) = exp(-k s / t). The fraction need not be
+    in lowest terms.
+
+    References
+    ----------
+    .. [1] C. Canonne, G. Kamath, T. Steinke, "The Discrete Gaussian for Differential Privacy",
+       NeurIPS 2020, arXiv:2004.00010, section 5.2, Algorithm 2.
+    """
+    remainders = np.empty(numerators.size, dtype=np.int64)
+    pending = np.arange(numerators.size)
+    while pending.size:
+        bounds = numerators[pending]
+        candidates = uniform_below(bounds)
+        accepted = bernoulli_exp(candidates, bounds)
+        remainders[pending[accepted]] = candidates[accepted]
+        pending = pending[~accepted]
+    draws = _scaled(remainders, numerators, unit_geometric(numerators.size), denominators)
+    refuse_beyond_limit(int(draws.max()))
+    return draws
+
+
+def refuse_beyond_limit(magnitude: int) -> None:
+    """Raise OverflowError from 2**62 on; counts can be added to smaller draws in int64."""
+    if magnitude >= LIMIT:
+        raise OverflowError(
+            "a draw of noise reached 2**62; this happens by chance and does not depend on the data"
+        )
+
+
+def _scaled(u: Integers, t: Integers, v: Integers, s: Integers) -> Integers:
+    """Compute floor((u + t * v) / s), where u < t, with no product that wraps."""
+    if (int(v.max()) + 1) * int(t.max()) <= _MAX:
+        return (u + t * v) // s
+    wraps = v > (_MAX - u) // t
+    values = (u + t * np.where(wraps, 0, v)) // s
+    for i in np.flatnonzero(wraps):
+        value = (int(u[i]) + int(t[i]) * int(v[i])) // int(s[i])
+        refuse_beyond_limit(value)
+        values[i] = value
+    return values

@@ -74,7 +74,16 @@ class Survival:
 
     def entries(self, guard: int) -> list[int] | None:
         """List the floors for k = 1, 2, ..., or None if the guard bits do not decide one."""
-        return _entries(self, guard)
+        bits = WORD_BITS + guard
+        low_q, high_q = exp_enclosure(self.denominator, self.numerator, bits)
+        low, high = self.enclosure(1, bits)
+        entries = []
+        while low >> guard == high >> guard:
+            entries.append(low >> guard)
+            if entries[-1] < _TAIL:
+                return entries
+            low, high = low * low_q >> bits, -(-high * high_q >> bits)
+        return None
 
     def enclosure(self, k: int, bits: int) -> tuple[int, int]:
         """Enclose 2**bits * P(X >= k) between two integers."""
@@ -117,17 +126,3 @@ def thresholds(law: Law) -> NDArray[np.uint64]:
     table = np.array(entries[::-1], dtype=np.uint64)
     table.setflags(write=False)
     return table
-
-
-def _entries(law: Survival, guard: int) -> list[int] | None:
-    """List the floors for k = 1, 2, ..., or None if the guard bits do not decide one of them."""
-    bits = WORD_BITS + guard
-    low_q, high_q = exp_enclosure(law.denominator, law.numerator, bits)
-    low, high = law.enclosure(1, bits)
-    entries = []
-    while low >> guard == high >> guard:
-        entries.append(low >> guard)
-        if entries[-1] < _TAIL:
-            return entries
-        low, high = low * low_q >> bits, -(-high * high_q >> bits)
-    return None

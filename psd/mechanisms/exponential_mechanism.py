@@ -19,7 +19,7 @@ from psd.mechanisms.base import Uniform
 from psd.mechanisms.bernoulli import bernoulli_exp
 from psd.mechanisms.certified_thresholds import exp_enclosure
 from psd.mechanisms.random_words import random_words, uniform_below
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 
 __all__ = ["Candidates", "ExponentialMechanism", "exponential", "mechanism"]
 

@@ -24,11 +24,9 @@ from psd._util.arrays import Integers
 from psd.accounting import PICO
 from psd.errors import ParameterError
 from psd.mechanisms.base import Uniform
-from psd.mechanisms.bernoulli import bernoulli_exp_of_any
+from psd.mechanisms.bernoulli import bernoulli_exp_of_any, invert, refuse_beyond_limit
 from psd.mechanisms.certified_thresholds import MAX_TABLE_SCALE
 from psd.mechanisms.gaussian_thresholds import GaussianSurvival
-from psd.mechanisms.geometric import refuse_beyond_limit, until_kept
-from psd.mechanisms.inversion import invert
 from psd.mechanisms.laplace import discrete_laplace_each
 from psd.mechanisms.random_words import random_words
 from psd.privacy.count_noise import CountNoise
@@ -116,7 +114,7 @@ def discrete_gaussian(numerator: int, denominator: int, size: int) -> Integers:
     P4. Only integers decide an outcome, and every random bit comes from `os.urandom`.
 
     Up to sigma = 2**12, one word of 64 bits gives one draw: 63 bits decide the magnitude by
-    inversion, see `psd.mechanisms.inversion.invert`, and the last bit decides the sign. The table
+    inversion, see `psd.mechanisms.bernoulli.invert`, and the last bit decides the sign. The table
     is cached for later calls. For a larger sigma, and if the table would be too long for the number
     of draws, Algorithm 3 of [1]_ is used: a draw Y of discrete Laplace noise of scale t =
     floor(sigma) + 1 is kept with probability exp(-(|Y| - s / t)^2 / (2 s)). The product with
@@ -193,14 +191,14 @@ def _by_table(numerator: int, denominator: int, size: int) -> Integers:
 def _by_rejection(numerator: int, denominators: NDArray[Any]) -> Integers:
     """Draw discrete Laplace noise of about the same width, and keep it with a probability."""
     scales = np.array([math.isqrt(numerator // d) + 1 for d in denominators.tolist()], object)
-
-    def attempt(pending: NDArray[np.intp]) -> tuple[Integers, NDArray[np.bool_]]:
+    noise = np.empty(scales.size, dtype=np.int64)
+    pending = np.arange(scales.size)
+    while pending.size:
         scale, denominator = scales[pending], denominators[pending]
         draws = discrete_laplace_each(scale.astype(np.int64), np.ones(pending.size, np.int64))
         off = np.abs(draws).astype(object) * scale * denominator - numerator
-        unit = 2 * numerator * denominator * scale**2
-        return draws, bernoulli_exp_of_any(off**2, unit)
-
-    noise = until_kept(scales.size, attempt)
+        accepted = bernoulli_exp_of_any(off**2, 2 * numerator * denominator * scale**2)
+        noise[pending[accepted]] = draws[accepted]
+        pending = pending[~accepted]
     refuse_beyond_limit(int(np.abs(noise).max()))
     return noise

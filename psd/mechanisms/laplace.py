@@ -26,12 +26,15 @@ from numpy.typing import NDArray
 from psd._util.arrays import Integers
 from psd.mechanisms.approximations import laplace_noise
 from psd.mechanisms.base import Uniform
-from psd.mechanisms.bernoulli import checked_pair
+from psd.mechanisms.bernoulli import (
+    checked_pair,
+    geometric_each,
+    invert,
+    refuse_beyond_limit,
+)
 from psd.mechanisms.certified_thresholds import MAX_TABLE_SCALE, Survival, thresholds
-from psd.mechanisms.geometric import geometric_each, refuse_beyond_limit, until_kept
-from psd.mechanisms.inversion import invert
 from psd.mechanisms.random_words import random_bits, random_words
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.privacy.noise_laws import DISCRETE_LAPLACE, noise_law
 
 __all__ = [
@@ -120,7 +123,7 @@ def discrete_laplace(numerator: int, denominator: int, size: int) -> Integers:
     P4. Only integers decide an outcome, and every random bit comes from `os.urandom`.
 
     One word of 64 bits gives one draw. 63 bits decide the magnitude M by inversion, see
-    `psd.mechanisms.inversion.invert`. The last bit, which is independent of them, decides the sign.
+    `psd.mechanisms.bernoulli.invert`. The last bit, which is independent of them, decides the sign.
     The magnitude has P(M >= k) = 2 q**k / (1 + q) for k >= 1, and so P(M = 0) = (1 - q) / (1 + q)
     and P(M = k) = 2 q**k (1 - q) / (1 + q). The sign halves the latter and does not change zero,
     which gives the law stated above.
@@ -129,11 +132,22 @@ def discrete_laplace(numerator: int, denominator: int, size: int) -> Integers:
     the table would be too long for the number of draws, the draws are those of
     `discrete_laplace_each`, which have the same law. Time is not constant: it depends on the draws.
     """
-    numerator, denominator = _lowest_terms(numerator, denominator)
+    numerator, denominator = operator.index(numerator), operator.index(denominator)
+    if numerator < 1 or denominator < 1:
+        raise ValueError("numerator and denominator must be positive")
+    common = math.gcd(numerator, denominator)
+    numerator, denominator = numerator // common, denominator // common
+    if max(numerator, denominator) > _MAX:
+        raise ValueError("numerator and denominator must be below 2**63 in lowest terms")
     noise = np.empty(size, dtype=np.int64)
     for start in range(0, size, _BLOCK):
         block = noise[start : start + _BLOCK]
-        block[:] = _one_scale(numerator, denominator, block.size)
+        longest = min(9 * MAX_TABLE_SCALE, max(block.size, _SMALL_TABLE))
+        if 9 * numerator <= longest * denominator:
+            block[:] = _by_table(numerator, denominator, block.size)
+        else:
+            scale = _filled(numerator, block.size), _filled(denominator, block.size)
+            block[:] = _by_rejection(*scale)
     return noise
 
 
@@ -149,7 +163,7 @@ def discrete_laplace_each(numerators: Integers, denominators: Integers) -> Integ
     P6. No product wraps: a product that does not fit into int64 is computed in Python integers.
 
     Algorithm 2 of [2]_ runs on all elements at once, and repeats only those that are not accepted.
-    The magnitude is geometric, see `psd.mechanisms.geometric.geometric_each`. A fair sign makes it
+    The magnitude is geometric, see `psd.mechanisms.bernoulli.geometric_each`. A fair sign makes it
     two-sided. A zero with a negative sign is rejected and drawn again, so zero is not counted
     twice: P(X = x) is proportional to q**abs(x) / 2 for every x, zero included.
 
@@ -159,60 +173,25 @@ def discrete_laplace_each(numerators: Integers, denominators: Integers) -> Integ
     of the others. Time is not constant: it depends on the draws.
     """
     numerators, denominators = checked_pair(numerators, denominators, least_numerator=1)
-    if _has_long_runs(numerators, denominators):
-        return _run_by_run(numerators, denominators)
     noise = np.empty(numerators.size, dtype=np.int64)
-    order = np.lexsort((denominators, numerators))
-    by_scale = numerators[order], denominators[order]
-    if _has_long_runs(*by_scale):
-        noise[order] = _run_by_run(*by_scale)
-        return noise
+    for order in (np.arange(noise.size), np.lexsort((denominators, numerators))):
+        by_scale = numerators[order], denominators[order]
+        differ = (np.diff(by_scale[0]) != 0) | (np.diff(by_scale[1]) != 0)
+        starts = [0, *(np.flatnonzero(differ) + 1).tolist()]
+        if (len(starts) - 1) * _SHORT_RUN < noise.size:  # equal fractions form few runs
+            for a, b in pairwise([*starts, noise.size]):
+                scale = int(by_scale[0][a]), int(by_scale[1][a])
+                noise[order[a:b]] = discrete_laplace(*scale, b - a)
+            return noise
     for start in range(0, noise.size, _BLOCK):
         block = slice(start, start + _BLOCK)
         noise[block] = _by_rejection(numerators[block], denominators[block])
     return noise
 
 
-def _lowest_terms(numerator: int, denominator: int) -> tuple[int, int]:
-    """Return the fraction in lowest terms, or raise ValueError if it is out of range."""
-    numerator, denominator = operator.index(numerator), operator.index(denominator)
-    if numerator < 1 or denominator < 1:
-        raise ValueError("numerator and denominator must be positive")
-    common = math.gcd(numerator, denominator)
-    if max(numerator, denominator) // common > _MAX:
-        raise ValueError("numerator and denominator must be below 2**63 in lowest terms")
-    return numerator // common, denominator // common
-
-
-def _one_scale(numerator: int, denominator: int, size: int) -> Integers:
-    """Draw by the table if the scale allows one and it is not too long for the draws."""
-    longest = min(9 * MAX_TABLE_SCALE, max(size, _SMALL_TABLE))
-    if 9 * numerator <= longest * denominator:
-        return _by_table(numerator, denominator, size)
-    return _by_rejection(_filled(numerator, size), _filled(denominator, size))
-
-
 def _filled(value: int, size: int) -> Integers:
     """Repeat one number."""
     return np.full(size, value, dtype=np.int64)
-
-
-def _run_starts(numerators: Integers, denominators: Integers) -> NDArray[np.intp]:
-    """Find where runs of equal fractions start."""
-    differ = (np.diff(numerators) != 0) | (np.diff(denominators) != 0)
-    return np.concatenate([[0], np.flatnonzero(differ) + 1])
-
-
-def _has_long_runs(numerators: Integers, denominators: Integers) -> bool:
-    """Whether equal fractions form few runs."""
-    return (_run_starts(numerators, denominators).size - 1) * _SHORT_RUN < numerators.size
-
-
-def _run_by_run(numerators: Integers, denominators: Integers) -> Integers:
-    """Draw each run of equal fractions at its scale."""
-    runs = pairwise([*_run_starts(numerators, denominators).tolist(), numerators.size])
-    draws = (discrete_laplace(int(numerators[a]), int(denominators[a]), b - a) for a, b in runs)
-    return np.concatenate(list(draws))
 
 
 def _by_table(numerator: int, denominator: int, size: int) -> Integers:
@@ -229,13 +208,15 @@ def _by_table(numerator: int, denominator: int, size: int) -> Integers:
 
 def _by_rejection(numerators: Integers, denominators: Integers) -> Integers:
     """Draw a geometric magnitude and a sign; a negative zero is drawn again."""
-
-    def attempt(pending: NDArray[np.intp]) -> tuple[Integers, NDArray[np.bool_]]:
+    noise = np.empty(numerators.size, dtype=np.int64)
+    pending = np.arange(numerators.size)
+    while pending.size:
         magnitudes = geometric_each(numerators[pending], denominators[pending])
         negative = random_bits(pending.size)
-        return _signed(magnitudes, negative), (magnitudes > 0) | ~negative
-
-    return until_kept(numerators.size, attempt)
+        accepted = (magnitudes > 0) | ~negative
+        noise[pending[accepted]] = _signed(magnitudes, negative)[accepted]
+        pending = pending[~accepted]
+    return noise
 
 
 def _signed(magnitudes: Integers, negative: NDArray[np.bool_]) -> Integers:

@@ -14,7 +14,7 @@ from psd.mechanisms.base import Uniform
 from psd.mechanisms.bernoulli import bernoulli_exp_of_parts
 from psd.mechanisms.choice_laws import permute_and_flip_log_probability
 from psd.mechanisms.random_words import uniform_below
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 
 __all__ = ["PermuteAndFlip", "choice_rate", "mechanism"]
 

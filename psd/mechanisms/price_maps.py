@@ -25,7 +25,7 @@ from psd.mechanisms.enclosed_branches import Enclosures, draw_branch
 from psd.mechanisms.exponential_tables import ExponentialTable, exponential_table
 from psd.mechanisms.permute_and_flip import choice_rate
 from psd.mechanisms.zone_layouts import Layout, Span, State, sums_over_maps, zone_layout
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 
 __all__ = ["MapWeights", "PriceMaps", "Total", "mechanism"]
 

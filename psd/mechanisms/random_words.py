@@ -28,17 +28,29 @@ MAX_BOUND = 2**63
 _MAX_WORD = np.uint64(2**64 - 1)
 _UINT64_ONE = np.uint64(1)
 
-_SOURCE: ContextVar[Callable[[int], bytes] | None] = ContextVar("_SOURCE", default=None)
+
+def system_bytes(size: int) -> bytes:
+    """Draw bytes from the operating system; no other source is used."""
+    try:
+        return os.urandom(size)
+    except (OSError, NotImplementedError):
+        raise RandomnessError(
+            "the operating system gives no random numbers, so nothing is drawn; a charge to a "
+            "ledger stays"
+        ) from None
+
+
+_SOURCE: ContextVar[Callable[[int], bytes]] = ContextVar("_SOURCE", default=system_bytes)
 
 
 def random_words(size: int) -> NDArray[np.uint64]:
     """Draw uniform 64-bit words from the operating system alone, (size,) uint64, read-only."""
-    return np.frombuffer(_random_bytes(8 * size), dtype=np.uint64)
+    return np.frombuffer(_SOURCE.get()(8 * size), dtype=np.uint64)
 
 
 def random_bits(size: int) -> NDArray[np.bool_]:
     """Draw fair coins, shape (size,), one bit of the operating system each."""
-    packed = np.frombuffer(_random_bytes(-(-size // 8)), dtype=np.uint8)
+    packed = np.frombuffer(_SOURCE.get()(-(-size // 8)), dtype=np.uint8)
     return np.unpackbits(packed, count=size).view(np.bool_)
 
 
@@ -56,23 +68,6 @@ def bytes_from(source: Callable[[int], bytes]) -> Iterator[None]:
         _SOURCE.reset(token)
 
 
-def _random_bytes(size: int) -> bytes:
-    """Draw bytes from the operating system, or those of it that were stored."""
-    source = _SOURCE.get()
-    return system_bytes(size) if source is None else source(size)
-
-
-def system_bytes(size: int) -> bytes:
-    """Draw bytes from the operating system; no other source is used."""
-    try:
-        return os.urandom(size)
-    except (OSError, NotImplementedError):
-        raise RandomnessError(
-            "the operating system gives no random numbers, so nothing is drawn; a charge to a "
-            "ledger stays"
-        ) from None
-
-
 def uniform_below(bounds: NDArray[np.uint64] | NDArray[np.int64]) -> NDArray[np.int64]:
     """Draw one uniform integer below each bound.
 
@@ -85,16 +80,15 @@ def uniform_below(bounds: NDArray[np.uint64] | NDArray[np.int64]) -> NDArray[np.
     limits = bounds.astype(np.uint64)  # a negative bound wraps above 2**63, and is refused
     if limits.size and not 1 <= int(limits.min()) <= int(limits.max()) <= MAX_BOUND:
         raise ValueError("every bound must be from 1 to 2**63")
-    below, refused = _remainders(limits)
-    pending = np.flatnonzero(refused)
-    while pending.size:
-        below[pending], refused = _remainders(limits[pending])
-        pending = pending[refused]
-    return below.view(np.int64)
-
-
-def _remainders(limits: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-    """Reduce a word modulo each limit; return whether the word lies past the last full block."""
     words = random_words(limits.size)
     below = words % limits
-    return below, words - below > _MAX_WORD - (limits - _UINT64_ONE)
+    refused = words - below > _MAX_WORD - (limits - _UINT64_ONE)  # past the last full block
+    pending = np.flatnonzero(refused)
+    while pending.size:
+        limits = limits[refused]
+        words = random_words(pending.size)
+        again = words % limits
+        below[pending] = again
+        refused = words - again > _MAX_WORD - (limits - _UINT64_ONE)
+        pending = pending[refused]
+    return below.view(np.int64)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from psd.mechanisms.approximations import laplace_noise
 from psd.mechanisms.base import Uniform
 from psd.mechanisms.laplace import noise_of_scales
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 
 __all__ = ["ThresholdMechanism", "mechanism"]
 

@@ -1,27 +1,58 @@
-"""The budget of one release: every draw is paid from it before it is made."""
+"""The budget of one release: every draw is paid from it before it is made.
+
+What a release states about its budget beside the parameters of its method.
+
+One table of names. A part of the library that spends epsilon before the method does, or that
+charges a ledger, states what it spent under names from this table, and no others are accepted by
+`psd._util.declared_parameters.DeclaredParameters.with_statement`.
+
+Shares of a loss, in integers.
+
+Every share is rounded down and the remainder goes to the last level, so that the shares of a
+path sum to exactly the total.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from psd._util.declared_parameters import DeclaredParameters, declared
 from psd.errors import BudgetError, InternalError, ParameterError
-from psd.privacy.epsilon import parse_epsilon
-from psd.privacy.loss import Loss
-from psd.privacy.loss_measure import EPSILON, RHO, LossMeasure
-from psd.privacy.statements import BUDGET_STATEMENTS, SELECTIONS
+from psd.privacy.loss import EPSILON, RHO, Loss, LossMeasure, parse_decimal, parse_epsilon
 
-__all__ = ["Budget", "Cost", "Statement", "spent_before_counting"]
+__all__ = [
+    "BUDGET_STATEMENTS",
+    "RECEIPT_STATEMENTS",
+    "SELECTIONS",
+    "STATEMENTS",
+    "STREAM_STATEMENTS",
+    "TOTALS_FACTOR",
+    "Budget",
+    "Cost",
+    "Statement",
+    "cube_root",
+    "geometric_shares",
+    "method_parameters",
+    "parse_share",
+    "root_shares",
+    "share",
+    "spent_before_counting",
+    "split_total",
+    "uniform_shares",
+    "weighted_shares",
+]
 
 Cost: TypeAlias = int
 """A whole number of nano-epsilon, or of 1e-12 of rho; costs of a path add up without rounding."""
 
 Statement: TypeAlias = Mapping[str, int | str]
-"""What a release declares of its budget, by the names of `psd.privacy.statements`."""
+"""What a release declares of its budget, by the names of `psd.privacy.budget`."""
 
 _NOTHING: Statement = MappingProxyType({})
 
@@ -65,7 +96,8 @@ class Budget:
         parent: Budget | None = None,
     ) -> None:
         self._loss = total if isinstance(total, Loss) else None
-        self._currency = parent.measure if parent else _measure_of(self._loss)
+        is_pure = self._loss is None or self._loss.is_pure
+        self._currency = parent.measure if parent else (EPSILON if is_pure else RHO)
         if isinstance(total, Loss):
             total = total.epsilon if total.is_pure else total.rho
         if not 0 <= spent <= total:
@@ -192,11 +224,6 @@ class Budget:
         return tuple(Budget(each, parent=self) for _ in range(number))
 
 
-def _measure_of(loss: Loss | None) -> LossMeasure:
-    """Epsilon of a pure loss, rho of another one."""
-    return EPSILON if loss is None or loss.is_pure else RHO
-
-
 def spent_before_counting(statement: Mapping[str, int | str | None]) -> Cost:
     """Nano-epsilon that a release states as spent before its counts."""
     names = [name for name in BUDGET_STATEMENTS if name.endswith("_epsilon")]
@@ -214,3 +241,173 @@ def spent_before_counting(statement: Mapping[str, int | str | None]) -> Cost:
 def _selection_epsilon(rho: Fraction) -> Cost:
     """Nano-epsilon of an exponential mechanism that costs a rho."""
     return int(RHO.of_selections(np.array([int(rho * RHO.parts)]))[0])
+
+
+BUDGET_STATEMENTS: Final = frozenset({
+    # the private choice of k: its price, what it aimed at and the largest k it could choose
+    "bound_epsilon",
+    "bound_rho",
+    "bound_over",
+    "bound_most",
+    # private bounds: their price and the records that may lie beyond each side
+    "bounds_epsilon",
+    "bounds_rho",
+    "bounds_beyond",
+    # what counting the parts of a tally cost before the release
+    "counting_epsilon",
+    "counting_rho",
+    # what the other part of a stream costs: its running totals, or its slices
+    "totals_epsilon",
+    "slices_epsilon",
+})  # fmt: skip
+"""Names under which a release states what was spent before its method began."""
+
+SELECTIONS: Final = MappingProxyType({"bound_rho": 1, "bounds_rho": 4})
+"""Draws of the exponential mechanism that the amount of a name pays for, evenly."""
+
+RECEIPT_STATEMENTS: Final = frozenset({"ledger", "charge"})
+"""Names under which a release states which charge of which ledger paid for it."""
+
+TOTALS_FACTOR: Final = "totals_factor"
+"""Name under which a running total states its variance over that of a count."""
+
+STREAM_STATEMENTS: Final = frozenset({"stream_slices", "counter", TOTALS_FACTOR})
+"""Names under which a slice of a stream states how many slices its epsilon is for in all, and a
+running total how it was computed, and `TOTALS_FACTOR`."""
+
+STATEMENTS: Final = BUDGET_STATEMENTS | RECEIPT_STATEMENTS | STREAM_STATEMENTS
+"""All of them; a method may not have a parameter of such a name."""
+
+
+def method_parameters(method: Any) -> DeclaredParameters:
+    """Declared parameters of a method to be built; names of `STATEMENTS` are refused."""
+    # Before a record is read, so that a method with a mistake costs nothing.
+    parameters = declared(method)
+    for name in (*parameters, *parameters.picks):
+        if name in STATEMENTS:
+            raise ParameterError(
+                f"{name} of {method.name} states the budget of a release; rename it in the method"
+            )
+    return parameters
+
+
+def share(name: str, value: str | float | Decimal) -> Decimal:
+    """Read a share of epsilon, a decimal in [0, 1).
+
+    Raises
+    ------
+    ParameterError
+        If the value is not a decimal number in [0, 1).
+    """
+    number = parse_decimal(name, value)
+    if not 0 <= number < 1:
+        raise ParameterError(f"{name} must be in [0, 1), got {value}; it is a share of epsilon")
+    return number
+
+
+def parse_share(name: str, value: str | float | Decimal) -> Fraction:
+    """Read a share of epsilon, as `share`, as an exact fraction."""
+    return Fraction(share(name, value))
+
+
+def weighted_shares(total: int, weights: Sequence[int]) -> tuple[int, ...]:
+    """Share ``total`` in proportion to integer weights, the remainder to the last one.
+
+    P1. Every share but the last is rounded down; the shares sum to exactly ``total``.
+    """
+    weight_sum = sum(weights)
+    if total < 0 or weight_sum <= 0 or min(weights) < 0:
+        raise ParameterError("shares need a total of at least 0 and weights that sum above 0")
+    shares = [total * weight // weight_sum for weight in weights[:-1]]
+    return (*shares, total - sum(shares))
+
+
+def split_total(loss: int, share: Decimal) -> tuple[int, int]:
+    """Split a loss into what is left for the method, and a share of it, at least 1 each.
+
+    Parameters
+    ----------
+    loss : int
+        In parts of its measure.
+    share : Decimal
+        Part of the loss, for example for a noisy total that decides the size of a method.
+
+    Returns
+    -------
+    left, paid : int
+        They sum to the loss.
+
+    Raises
+    ------
+    ParameterError
+        If the loss is 1, which cannot be split.
+
+    Examples
+    --------
+    >>> split_total(1_000, Decimal("0.02"))
+    (980, 20)
+    """
+    if loss < 2:
+        raise ParameterError("epsilon 1e-9 cannot be split; give the size of the method")
+    paid = max(1, int(loss * Fraction(share)))
+    return loss - paid, paid
+
+
+def uniform_shares(total: int, levels: int) -> tuple[int, ...]:
+    """Give every level the same share of the loss.
+
+    Examples
+    --------
+    >>> uniform_shares(9, 3)
+    (3, 3, 3)
+    """
+    return weighted_shares(total, (1,) * levels)
+
+
+def geometric_shares(total: int, levels: int, *, fanout: int = 4) -> tuple[int, ...]:
+    """Share a loss so that each level gets cbrt(fanout / 2) times the level above.
+
+    With fan-out 4 the ratio is 2^(1/3), the optimum for rectangles, which touch about twice as
+    many maximal nodes on each level down; with fan-out 2 two binary levels make one such step.
+
+    References
+    ----------
+    .. [1] Cormode, Procopiuc, Srivastava, Shen, Yu. "Differentially Private Spatial
+       Decompositions." ICDE 2012, section 4.2. https://doi.org/10.1109/ICDE.2012.16
+    """
+    doublings = Fraction(1) if fanout == 4 else Fraction(1, 2)
+    return weighted_shares(total, [_cube_root_power(level * doublings) for level in range(levels)])
+
+
+def root_shares(total: int, weights: Sequence[Decimal], degree: int) -> tuple[int, ...]:
+    """Share a loss in proportion to a root of weights, the remainder to the last one.
+
+    P2. Minimises the sum of ``weight / share^(degree - 1)`` over shares of this total: at the
+    optimum the derivatives ``weight / share^degree`` are equal, so a share is in proportion to the
+    root of its weight. Counts with noise of scale 1 / share have a mean absolute error in
+    proportion to 1 / share, so degree 2 minimises the sum of weighted absolute errors; they have a
+    variance in proportion to 1 / share^2, so degree 3 minimises the sum of weighted squared errors.
+    """
+    roots = [_integer_root(int(weight * 2 ** (32 * degree)), degree) for weight in weights]
+    return weighted_shares(total, roots)
+
+
+def cube_root(value: int) -> int:
+    """floor(value^(1/3) * 2^64), by integers, the same everywhere."""
+    return _integer_root(value << 3 * 64, 3)
+
+
+def _cube_root_power(exponent: Fraction) -> int:
+    """floor(2^(exponent / 3) * 2^64) for a multiple of 1/2, by integers, the same everywhere."""
+    sixths = int(exponent * 2)
+    return _integer_root(1 << (sixths + 6 * 64), 6)
+
+
+def _integer_root(value: int, degree: int) -> int:
+    """Largest integer whose ``degree``-th power is at most ``value`` (Newton from above)."""
+    guess = 1 << -(-value.bit_length() // degree)
+    while True:
+        better = ((degree - 1) * guess + value // guess ** (degree - 1)) // degree
+        if better >= guess:
+            return guess
+        guess = better

@@ -14,7 +14,7 @@ from psd.errors import ParameterError
 from psd.privacy.noise_laws import DISCRETE_GAUSSIAN, DISCRETE_LAPLACE, NoiseLaw, noise_law
 
 if TYPE_CHECKING:
-    from psd.privacy.loss_measure import LossMeasure
+    from psd.privacy.loss import LossMeasure
 
 __all__ = ["CountNoise"]
 

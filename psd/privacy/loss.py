@@ -2,20 +2,166 @@
 
 A budget with a delta counts in both currencies, see `psd.ledger.state`. Sums of either are exact:
 epsilon is a whole number of 1e-9, and rho one of 1e-12.
+
+What the loss of a release is counted in: epsilon of pure privacy, or rho of zCDP.
+
+The curator, the decompositions and the release file move integers of one measure. Nothing but
+`LossMeasure` says what a part of it is worth.
+
+Epsilon as an integer number of 1e-9, read from decimal text.
+
+Floats cannot represent a budget: 0.1 + 0.2 > 0.3 would refuse a valid charge, and 1.0 + 1e-17 ==
+1.0 would spend without a charge. `psd.privacy.budget` divides epsilon.
+
+Delta as an exact fraction, read from decimal text.
+
+Delta is the probability with which the bound that epsilon gives may fail. It has to be far below
+one over the number of users, so numbers from 1e-3 on are refused.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
+from math import isqrt
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from psd.accounting import PICO, pure_rho, rho_of
 from psd.errors import ParameterError
-from psd.privacy.delta import delta_text, failure_text
-from psd.privacy.epsilon import MAX_EPSILON, NANO, epsilon_text
 
-__all__ = ["Loss", "largest_pure_epsilon", "rho_text", "rho_within"]
+__all__ = [
+    "EPSILON",
+    "LEAST_DELTA",
+    "MAX_DELTA",
+    "MAX_EPSILON",
+    "NANO",
+    "RHO",
+    "Loss",
+    "LossMeasure",
+    "delta_text",
+    "epsilon_decimal",
+    "epsilon_text",
+    "failure_text",
+    "largest_pure_epsilon",
+    "parse_decimal",
+    "parse_delta",
+    "parse_epsilon",
+    "rho_text",
+    "rho_within",
+]
+
+MAX_DELTA = Fraction(1, 1_000)
+LEAST_DELTA = Fraction(1, 10**300)
+_DIGITS = 15  # a float keeps every decimal number of 15 digits
+
+
+def parse_delta(value: str | float | Decimal) -> Fraction:
+    """Read delta as an exact fraction, above 0 and below 1e-3; a float counts as its ``repr``."""
+    number = parse_decimal("delta", value, example="1e-6")
+    delta = Fraction(number)
+    if not 0 < delta < MAX_DELTA:
+        raise _refusal("above 0 and below 0.001", value, "usual values are 1e-9 to 1e-5")
+    if delta < LEAST_DELTA:
+        raise _refusal("at least 1e-300", value, "usual values are 1e-9 to 1e-5")
+    if len(_digits(number)) > _DIGITS:
+        raise _refusal(f"of at most {_DIGITS} digits", value, "round it down")
+    return delta
+
+
+def delta_text(delta: Fraction) -> str:
+    """Shortest decimal text of a delta, with an exponent."""
+    number = Decimal(delta.numerator) / Decimal(delta.denominator)
+    digits = _digits(number)
+    point = "." if digits[1:] else ""
+    return f"{digits[0]}{point}{digits[1:]}e{number.adjusted()}"
+
+
+def failure_text(delta: Fraction) -> str:
+    """What may happen with the probability delta.
+
+    An (epsilon, delta)-private draw equals one that keeps epsilon, but for an event of probability
+    at most delta [1]_.
+
+    References
+    ----------
+    .. [1] C. Dwork, G. Rothblum, S. Vadhan, "Boosting and Differential Privacy", FOCS 2010,
+       lemma III.3.
+    """
+    return (
+        f"with a probability of at most {delta_text(delta)} it may reveal more than epsilon allows"
+    )
+
+
+def _digits(number: Decimal) -> str:
+    """Digits of a number without the zeros around them."""
+    return "".join(map(str, number.as_tuple().digits)).strip("0")
+
+
+def _refusal(rule: str, value: object, cause: str) -> ParameterError:
+    """Refuse a delta; the value is public."""
+    return ParameterError(
+        f"delta must be {rule}, got {value}; {cause}", name="delta", value=str(value)
+    )
+
+
+NANO = 10**9
+MAX_EPSILON = 1_000
+
+_DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
+
+
+def parse_epsilon(value: str | float | Decimal) -> int:
+    """Read epsilon, above 0 and at most 1,000, as nano-epsilon; a float counts as its ``repr``."""
+    number = parse_decimal("epsilon", value)
+    if number <= 0:
+        raise ParameterError(
+            f"epsilon must be above 0, got {value}; usual values are 0.1 to 10",
+            name="epsilon",
+            value=value,
+        )
+    if number > MAX_EPSILON:
+        raise ParameterError(
+            f"epsilon must be at most {MAX_EPSILON:,}, got {value}; usual values are 0.1 to 10",
+            name="epsilon",
+            value=value,
+        )
+    nano = Fraction(number) * NANO
+    if nano.denominator != 1:
+        raise ParameterError(
+            f"epsilon must have at most nine decimals, got {value}; round it down",
+            name="epsilon",
+            value=value,
+        )
+    return nano.numerator
+
+
+def parse_decimal(name: str, value: str | float | Decimal, *, example: str = "0.5") -> Decimal:
+    """Decimal from plain ASCII text; exponents have at most four digits."""
+    text = str(value)  # of a float, the shortest text that reads back as it
+    if isinstance(value, bool) or not _DECIMAL.fullmatch(text):
+        raise ParameterError(
+            f"{name} must be a decimal number such as {example}, got {text!r}",
+            name=name,
+            value=text,
+        )
+    return Decimal(text)
+
+
+def epsilon_decimal(nano: int) -> Decimal:
+    """Epsilon of a nano-epsilon number."""
+    return Decimal(epsilon_text(nano))
+
+
+def epsilon_text(nano: int) -> str:
+    """Shortest decimal text of a nano-epsilon number."""
+    return f"{nano // NANO}.{nano % NANO:09d}".rstrip("0").rstrip(".")
+
 
 # A ledger asks for the same few numbers at every charge.
 _pure_rho = lru_cache(maxsize=1024)(pure_rho)
@@ -100,3 +246,71 @@ def largest_pure_epsilon(rho: int) -> int:
 def rho_text(pico: int) -> str:
     """Shortest decimal text of a rho in units of 1e-12."""
     return f"{pico // PICO}.{pico % PICO:012d}".rstrip("0").rstrip(".")
+
+
+_PICO: Final = 10**12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LossMeasure:
+    """A measure of privacy loss that adds up, in whole parts: epsilon, or rho of zCDP [1]_."""
+
+    name: Literal["epsilon", "rho"]  # pure, or zero-concentrated differential privacy
+    parts: int  # parts of 1: 1e9 of epsilon, 1e12 of rho
+
+    @property
+    def largest(self) -> int:
+        """Largest amount that a release may have, in parts."""
+        return MAX_EPSILON * self.parts
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether amounts are of pure differential privacy."""
+        return self.name == "epsilon"
+
+    @property
+    def one_text(self) -> str:
+        """One amount, with its article."""
+        return "an epsilon" if self.is_pure else "a rho"
+
+    @property
+    def least_text(self) -> str:
+        """The smallest amount above 0, such as 1e-9."""
+        return f"1e-{len(str(self.parts)) - 1}"
+
+    def text(self, amount: int) -> str:
+        """Shortest decimal text of an amount."""
+        places = len(str(self.parts)) - 1
+        return f"{amount // self.parts}.{amount % self.parts:0{places}d}".rstrip("0").rstrip(".")
+
+    def decimal(self, amount: int) -> Decimal:
+        """Amount as a decimal number."""
+        return Decimal(self.text(amount))
+
+    def of_selections(self, amounts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Nano-epsilon of exponential mechanisms that cost these amounts, rounded down.
+
+        P1. One of epsilon e costs e^2 / 8 in rho, since its log-ratios lie in an interval of length
+        e [2]_.
+        """
+        return amounts if self.is_pure else self._roots(amounts, 8)
+
+    def of_pure(self, amounts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Nano-epsilon of any pure mechanisms that cost these amounts, rounded down.
+
+        P2. One of epsilon e costs at most e^2 / 2 in rho, by proposition 3.3 of [1]_.
+        """
+        return amounts if self.is_pure else self._roots(amounts, 2)
+
+    def _roots(self, amounts: NDArray[np.int64], times: int) -> NDArray[np.int64]:
+        """Integer parts of nano * sqrt(times * rho), computed once for each distinct amount."""
+        different, which = np.unique(amounts, return_inverse=True)
+        roots = [isqrt(times * amount * NANO**2 // self.parts) for amount in different.tolist()]
+        return np.array(roots, np.int64)[which.reshape(amounts.shape)]
+
+
+EPSILON: Final = LossMeasure(name="epsilon", parts=NANO)
+"""Nano-epsilon of pure differential privacy."""
+
+RHO: Final = LossMeasure(name="rho", parts=_PICO)
+"""Parts of 1e-12 of rho of zero-concentrated differential privacy."""

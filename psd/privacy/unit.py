@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from psd._util.fields import integer_between
+from psd._util.declared_parameters import integer_between
 from psd._util.wall_clock import is_zone_name
 from psd.errors import ParameterError
 
@@ -107,24 +107,20 @@ class PrivacyUnit:
                 f"time_zone must be the name of a time zone, such as Asia/Seoul, got "
                 f"{str(self.time_zone)[:80]!r}"
             )
-        self._check_per_slice()
-
-    def _check_per_slice(self) -> None:
-        """Check the limit of one time slice."""
-        if self.max_per_slice is None:
-            return
-        if self.kind != "user" or self.weight:
-            raise ParameterError(
-                "max_per_slice must be given with user= and max_contributions=; it limits the "
-                "records of a user in one time slice, and other units are not limited by slice"
-            )
-        limit = integer_between(1, MAX_CONTRIBUTIONS)("max_per_slice", self.max_per_slice)
-        if limit > self.max_contributions:
-            raise ParameterError(
-                "max_per_slice must be at most that of max_contributions=, "
-                f"{self.max_contributions}, got {limit}; that is the limit of all slices together"
-            )
-        object.__setattr__(self, "max_per_slice", limit)
+        if self.max_per_slice is not None:
+            if self.kind != "user" or self.weight:
+                raise ParameterError(
+                    "max_per_slice must be given with user= and max_contributions=; it limits the "
+                    "records of a user in one time slice, and other units are not limited by slice"
+                )
+            limit = integer_between(1, MAX_CONTRIBUTIONS)("max_per_slice", self.max_per_slice)
+            if limit > self.max_contributions:
+                raise ParameterError(
+                    "max_per_slice must be at most that of max_contributions=, "
+                    f"{self.max_contributions}, got {limit}; that is the limit of all slices "
+                    "together"
+                )
+            object.__setattr__(self, "max_per_slice", limit)
 
     @property
     def contributions(self) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from psd._util.layer_names import file_of
+from psd._util.file_endings import file_of
 from psd.errors import DomainError, ParameterError
 from psd.regions.files import read_polygons
 from psd.space.boundary import bounds_of

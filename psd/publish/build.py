@@ -141,7 +141,7 @@ def build(
         tallies of parts, or their files, which state area, unit and slices themselves. Private.
     epsilon : str, int, float or Decimal
         Epsilon of the release, or of the whole series; see
-        `psd.privacy.epsilon.parse_epsilon`. Public, as are all arguments that are not said to be
+        `psd.privacy.loss.parse_epsilon`. Public, as are all arguments that are not said to be
         private.
     bounds : four numbers, str, path-like, GeoDataFrame, GeoSeries or polygon, optional
         West, south, east, north, such as ``table.total_bounds`` of public polygons, never of the

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from psd.errors import InputDataError, ParameterError
+from psd.ingest.columns import Reading, reading_of
 from psd.ingest.input_names import input_names, tally_names
 from psd.ingest.input_paths import STDIN, expand_paths, is_csv, is_path
-from psd.ingest.reading import Reading, reading_of
 from psd.ledger.account import Account
 from psd.ledger.charged_slices import ChargedSlices, slices_of
 from psd.ledger.charges import ChargeRequest
@@ -76,15 +76,15 @@ class PendingCharge:
 
     Parameters
     ----------
-    account : Account or None
-        Dataset of a ledger that pays; without one, nothing is charged.
+    account : Account
+        Dataset of a ledger that pays.
     request : ChargeRequest
         What is charged. Public.
 
     Attributes
     ----------
     reads_as_registered : bool
-        Whether all records are read as the dataset registers; true without an account.
+        Whether all records are read as the dataset registers.
 
     Raises
     ------
@@ -92,21 +92,17 @@ class PendingCharge:
         As `psd.ledger.ledger.Ledger.check`.
     """
 
-    def __init__(self, account: Account | None, request: ChargeRequest) -> None:
+    def __init__(self, account: Account, request: ChargeRequest) -> None:
         self._account, self._request = account, request
         self._receipt: ChargeReceipt | None = None
-        self.reads_as_registered = True
-        if account is not None:
-            registered = account.check(request)
-            self.reads_as_registered = all(reading == registered for reading in request.readings)
+        registered = account.check(request)
+        self.reads_as_registered = all(reading == registered for reading in request.readings)
 
     def charge(self) -> Statement:
-        """Charge once, and return what the release states about it; empty without an account.
+        """Charge once, and return what the release states about it.
 
         A `psd.privacy.budget.Budget` calls it before its first spend.
         """
-        if self._account is None:
-            return {}
         if self._receipt is None:
             self._receipt = self._account.charge(self._request)
         return self._receipt.parameters()
@@ -120,8 +116,7 @@ class PendingCharge:
             If the build was not charged yet, and cannot be.
         """
         self.charge()
-        if self._account is not None:
-            self._account.charge_fault(self._request)
+        self._account.charge_fault(self._request)
 
 
 def charge_request(

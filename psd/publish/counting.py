@@ -6,7 +6,7 @@ bounds before, if the request says so.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -23,17 +23,17 @@ from psd.ledger.charges import ChargeRequest
 from psd.privacy.budget import Budget
 from psd.privacy.unit import PrivacyUnit, counted_unit
 from psd.publish.charging import charge_request
-from psd.publish.drawing import coarsest_step
 from psd.publish.request import BuildRequest, BuildTerms, ReadRequest
 from psd.space.domain import Domain
 
 if TYPE_CHECKING:
+    from psd.decompositions import Decomposition
     from psd.ingest.engine import Engine
     from psd.ingest.strata import Area, Strata
     from psd.ingest.tally import Tally
     from psd.mechanisms.base import Sampler
     from psd.privacy.budget import Cost
-    from psd.privacy.loss_measure import LossMeasure
+    from psd.privacy.loss import LossMeasure
     from psd.publish.observer import Observer
     from psd.space.boundary import Boundary
 
@@ -44,6 +44,7 @@ __all__ = [
     "RecordInput",
     "TallyInput",
     "allot_shares",
+    "coarsest_step",
     "count_input",
     "count_rows",
 ]
@@ -375,6 +376,17 @@ def count_input(
         return source
     name = "engine" if memory is None else "memory"
     raise ParameterError(f"{name} must be left out; no records are read in this process")
+
+
+def coarsest_step(method: Decomposition, domain: Domain) -> tuple[int, int]:
+    """Lattice columns and rows that a method never divides, so that they are counted together.
+
+    A function of public values, before any record is read: ``method.step(lattice)`` of a method
+    that limits its own cells; else the method is adaptive, and it is the smallest cell of the
+    domain, ``domain.cell_step``.
+    """
+    step: Callable[[tuple[int, int]], tuple[int, int]] | None = getattr(method, "step", None)
+    return domain.cell_step if step is None else step(domain.lattice)
 
 
 def _method_step(request: BuildRequest, observer: Observer) -> tuple[int, int]:

@@ -18,9 +18,8 @@ from psd.errors import InputDataError, ParameterError
 from psd.ingest.tally import Batch, Tally
 from psd.mechanisms.base import Sampler
 from psd.mechanisms.sampler import SecureSampler
-from psd.privacy.budget import Budget
-from psd.privacy.epsilon import epsilon_text
-from psd.privacy.statements import STATEMENTS, method_parameters
+from psd.privacy.budget import STATEMENTS, Budget, method_parameters
+from psd.privacy.loss import epsilon_text
 from psd.privacy.unit import ContributionScope, PrivacyUnit, counted_unit, squared_sensitivity
 from psd.publish.insecure import SeededSampler
 from psd.publish.public_inputs import PublicInputs, default_post_processing
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from psd.space.time_slices import TimeSlices
 
 __all__ = [
-    "coarsest_step",
     "draw_counts",
     "draw_release",
     "draw_series",
@@ -48,17 +46,6 @@ __all__ = [
     "slice_tally",
     "squared_of",
 ]
-
-
-def coarsest_step(method: Decomposition, domain: Domain) -> tuple[int, int]:
-    """Lattice columns and rows that a method never divides, so that they are counted together.
-
-    A function of public values, before any record is read: ``method.step(lattice)`` of a method
-    that limits its own cells; else the method is adaptive, and it is the smallest cell of the
-    domain, ``domain.cell_step``.
-    """
-    step: Callable[[tuple[int, int]], tuple[int, int]] | None = getattr(method, "step", None)
-    return domain.cell_step if step is None else step(domain.lattice)
 
 
 def draw_counts(

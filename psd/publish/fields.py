@@ -18,15 +18,14 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
-from psd._util.closest_name import check_names
-from psd._util.instances import type_text
+from psd._util.instances import check_names, type_text
 from psd._util.plugins import names
 from psd._util.toml_values import read_toml, texts_of, values_of
 from psd.decompositions import methods
 from psd.decompositions._workload_shares import CLASSES
 from psd.errors import InputDataError, ParameterError
-from psd.privacy.delta import delta_text
-from psd.privacy.statements import method_parameters
+from psd.privacy.budget import method_parameters
+from psd.privacy.loss import delta_text
 from psd.publish.public_files import BoundaryFile, CovariateFile
 from psd.regions.hierarchy import KINDS
 from psd.regions.inputs import CellRegions, RegionFiles

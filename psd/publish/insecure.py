@@ -13,7 +13,7 @@ from hashlib import shake_256
 import numpy as np
 
 from psd._util.arrays import Floats
-from psd._util.fields import integer_between
+from psd._util.declared_parameters import integer_between
 from psd.errors import ParameterError
 from psd.mechanisms.base import Answer, Mechanism, Sampler
 

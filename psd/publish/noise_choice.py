@@ -16,7 +16,7 @@ import numpy as np
 from psd.accounting import PICO, rho_of
 from psd.decompositions.quadtree import Quadtree
 from psd.privacy.count_noise import CountNoise
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 
 if TYPE_CHECKING:
     from psd.decompositions import Decomposition

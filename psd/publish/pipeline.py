@@ -153,14 +153,16 @@ def run_build(
     refuse_paid(sampler, account)
 
     # 2. Check that the charge fits, and that the method can be built; the charge comes later.
-    pending = PendingCharge(account, source.charge_request(request))
-    budget = Budget(request.loss, on_first_spend=pending.charge)
+    pending = None
+    if account is not None:
+        pending = PendingCharge(account, source.charge_request(request))
+    budget = Budget(request.loss, on_first_spend=None if pending is None else pending.charge)
     dry = Budget(request.loss)
     earlier = source.paid(budget.measure)
     if earlier:
         budget.reserve("counting", earlier)
         dry.reserve("counting", earlier)
-    if account is not None:
+    if pending is not None:
         if missing is not None:  # after the ledger, which may refuse the build for another reason
             raise missing
         source.check_public(request)
@@ -180,7 +182,7 @@ def run_build(
         observer.progress("counting with noise")
         return draw(request, counted, inputs, budget, sampler)
     except Exception as error:
-        if account is None:
+        if pending is None:
             raise
         fault = error
     raise masked_error(fault, observer, charge=pending.charge_fault)

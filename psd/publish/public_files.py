@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from psd._util.fields import integer_between
+from psd._util.declared_parameters import integer_between
 from psd.errors import ParameterError
 from psd.publish.raster_files import RASTERS, read_raster
 from psd.regions.files import read_polygons

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from psd._util.closest_name import check_names
+from psd._util.instances import check_names
 from psd._util.toml_text import toml_text
 from psd._util.toml_values import check_texts, read_toml, texts_of
 from psd.errors import InputDataError, ParameterError

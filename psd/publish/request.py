@@ -20,10 +20,8 @@ from psd.decompositions import Decomposition, Regions, as_method
 from psd.errors import ParameterError
 from psd.ingest.points import column_projection
 from psd.ingest.sources import Columns
-from psd.privacy.delta import delta_text, parse_delta
-from psd.privacy.epsilon import epsilon_text, parse_epsilon
-from psd.privacy.loss import Loss
-from psd.privacy.statements import method_parameters
+from psd.privacy.budget import method_parameters
+from psd.privacy.loss import Loss, delta_text, epsilon_text, parse_delta, parse_epsilon
 from psd.privacy.unit import ContributionScope, PrivacyUnit, counted_unit
 from psd.publish.noise_choice import Law, NoisePlan, chosen_law
 from psd.publish.public_files import BoundaryFile, CovariateFile
@@ -95,7 +93,29 @@ class ReadRequest:
             )
         check_instance("columns", self.columns, Columns, 'psd.Columns(x="lon")')
         if not self.is_tallied:
-            self._check_columns()
+            # Check that users have ids, and that slices and days have times in one zone.
+            columns = self.columns
+            if self.unit.has_user != (columns.user is not None):
+                raise ParameterError(
+                    "user must be a column if and only if the unit of privacy has users, got "
+                    f"column {columns.user!r} with unit {self.unit.kind!r}"
+                )
+            if self.unit.kind == "user-day" and self.unit.time_zone != columns.time_zone:
+                raise ParameterError(
+                    f"time_zone must be that of the days of the unit, {self.unit.time_zone}, got "
+                    f"{columns.time_zone}; times are read in one zone, and days begin in it"
+                )
+            timed = {"slices=": self.slices is not None, 'per="day"': self.unit.kind == "user-day"}
+            for name, needs_time in timed.items():
+                if needs_time and columns.time is None:
+                    raise ParameterError(
+                        f"time must name the column of times, because {name} is given"
+                    )
+            if self.slices is not None and self.slices.time_zone != columns.time_zone:
+                raise ParameterError(
+                    f"time_zone must be that of the slices, {self.slices.time_zone}, got "
+                    f"{columns.time_zone}"
+                )
 
         # A bound for each slice has slices, users and a number.
         if self.contribution_scope not in get_args(ContributionScope):
@@ -127,29 +147,6 @@ class ReadRequest:
             raise ParameterError(
                 "max_contributions must be a number with per slice, got auto; auto chooses one "
                 "bound for all slices together"
-            )
-
-    def _check_columns(self) -> None:
-        """Check that users have ids, and that slices and days have times in one zone."""
-        columns = self.columns
-        if self.unit.has_user != (columns.user is not None):
-            raise ParameterError(
-                f"user must be a column if and only if the unit of privacy has users, got column "
-                f"{columns.user!r} with unit {self.unit.kind!r}"
-            )
-        if self.unit.kind == "user-day" and self.unit.time_zone != columns.time_zone:
-            raise ParameterError(
-                f"time_zone must be that of the days of the unit, {self.unit.time_zone}, got "
-                f"{columns.time_zone}; times are read in one zone, and days begin in it"
-            )
-        timed = {"slices=": self.slices is not None, 'per="day"': self.unit.kind == "user-day"}
-        for name, needs_time in timed.items():
-            if needs_time and columns.time is None:
-                raise ParameterError(f"time must name the column of times, because {name} is given")
-        if self.slices is not None and self.slices.time_zone != columns.time_zone:
-            raise ParameterError(
-                f"time_zone must be that of the slices, {self.slices.time_zone}, got "
-                f"{columns.time_zone}"
             )
 
 
@@ -190,7 +187,7 @@ class BuildTerms:
     about : About or mapping of texts, optional
         What the publisher states about the release; no part of the charge of a ledger.
     delta : str, float or Decimal, optional
-        Delta that discrete Gaussian noise may spend, see `psd.privacy.delta.parse_delta`; kept as a
+        Delta that discrete Gaussian noise may spend, see `psd.privacy.loss.parse_delta`; kept as a
         Fraction. With discrete Laplace noise no delta is spent, and none is stated.
     noise : {"auto", "laplace", "gaussian"}
         Noise of the counts. With Gaussian noise the loss is counted in rho, at most that of epsilon
@@ -222,11 +219,33 @@ class BuildTerms:
 
     def __post_init__(self) -> None:
         """Normalise and check the fields."""
-        self._assign("epsilon", Decimal(epsilon_text(parse_epsilon(self.epsilon))))
-        self._check_noise()
-        self._assign("domain", as_domain(self.domain))
-        self._assign("about", about_from_mapping(self.about))
-        self._assign("method", as_method(self.method))
+        object.__setattr__(self, "epsilon", Decimal(epsilon_text(parse_epsilon(self.epsilon))))
+        # Check delta and the law of the noise, and that epsilon and delta allow some rho.
+        if self.delta is not None and not isinstance(self.delta, Fraction):
+            object.__setattr__(self, "delta", parse_delta(self.delta))
+        if self.noise not in get_args(NoiseChoice):
+            raise ParameterError(
+                f"noise must be one of {', '.join(get_args(NoiseChoice))}, got "
+                f"{str(self.noise)[:80]!r}",
+                name="noise",
+            )
+        if self.noise == "gaussian" and self.delta is None:
+            raise ParameterError(
+                'delta must be given with noise="gaussian", got none; with at most this '
+                "probability more may be revealed than epsilon allows, such as 1e-6",
+                name="delta",
+            )
+        nano = self.nano_epsilon
+        if self.law == "gaussian" and self.delta is not None and rho_of(nano, self.delta) == 0:
+            raise ParameterError(
+                f"delta must allow a rho of at least 1e-12 with epsilon {epsilon_text(nano)}, got "
+                f'{delta_text(self.delta)}; raise one of them, or give noise="laplace"',
+                name="delta",
+                value=delta_text(self.delta),
+            )
+        object.__setattr__(self, "domain", as_domain(self.domain))
+        object.__setattr__(self, "about", about_from_mapping(self.about))
+        object.__setattr__(self, "method", as_method(self.method))
         method_parameters(self.method)  # a method with an undeclared field never sees the data
         _ = self.read_request
         if self.domain is not None and not self.is_tallied:
@@ -269,39 +288,10 @@ class BuildTerms:
 
         stated: PostProcessing | None = self.post_processing
         if stated is None:
-            self._assign("post_processing", self.default_post_processing)
+            object.__setattr__(self, "post_processing", self.default_post_processing)
         check_instance(
             "post_processing", self.post_processing, PostProcessing, "psd.PostProcessing()"
         )
-
-    def _assign(self, name: str, value: object) -> None:
-        """Set a field of a frozen value; called while it is made."""
-        object.__setattr__(self, name, value)
-
-    def _check_noise(self) -> None:
-        """Check delta and the law of the noise, and that epsilon and delta allow some rho."""
-        if self.delta is not None and not isinstance(self.delta, Fraction):
-            self._assign("delta", parse_delta(self.delta))
-        if self.noise not in get_args(NoiseChoice):
-            raise ParameterError(
-                f"noise must be one of {', '.join(get_args(NoiseChoice))}, got "
-                f"{str(self.noise)[:80]!r}",
-                name="noise",
-            )
-        if self.noise == "gaussian" and self.delta is None:
-            raise ParameterError(
-                'delta must be given with noise="gaussian", got none; with at most this '
-                "probability more may be revealed than epsilon allows, such as 1e-6",
-                name="delta",
-            )
-        nano = self.nano_epsilon
-        if self.law == "gaussian" and self.delta is not None and rho_of(nano, self.delta) == 0:
-            raise ParameterError(
-                f"delta must allow a rho of at least 1e-12 with epsilon {epsilon_text(nano)}, got "
-                f'{delta_text(self.delta)}; raise one of them, or give noise="laplace"',
-                name="delta",
-                value=delta_text(self.delta),
-            )
 
     @property
     def nano_epsilon(self) -> int:

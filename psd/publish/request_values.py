@@ -11,7 +11,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
-from psd._util.fields import choices_text
+from psd._util.declared_parameters import choices_text
 from psd._util.instances import check_instance, type_text
 from psd._util.toml_text import toml_text
 from psd._util.toml_values import read_toml, values_of

@@ -12,7 +12,7 @@ from math import log
 from typing import Any
 
 from psd.errors import PsdWarning
-from psd.ingest.column_names import coordinate_names, unit_of_names
+from psd.ingest.columns import coordinate_names, unit_of_names
 from psd.ingest.id_columns import headers_of, id_columns
 from psd.publish.recipe import PER_RECORD
 from psd.publish.request import BuildTerms

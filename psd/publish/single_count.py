@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from psd._util.layer_names import file_of
+from psd._util.file_endings import file_of
 from psd.errors import ParameterError
 from psd.ingest.input_paths import is_path
 from psd.publish.bounds_text import bounds_from_text

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from psd.errors import DomainError, ParameterError
-from psd.ingest.column_names import coordinate_names, unit_of_names
+from psd.ingest.columns import coordinate_names, unit_of_names
 from psd.ingest.id_columns import header_in_memory
 from psd.ingest.input_paths import is_path
 from psd.ingest.sources import Columns

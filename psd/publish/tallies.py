@@ -17,7 +17,7 @@ from psd.ingest.partial_tally import merge as merge_tallies
 from psd.ingest.sources import files_of
 from psd.ingest.tally_file import read_tally, write_tally
 from psd.publish.charging import own_account, tally_charge
-from psd.publish.drawing import coarsest_step
+from psd.publish.counting import coarsest_step
 from psd.publish.fields import answer_guesses, check_known
 from psd.publish.inputs import check_public_files, inputs_of, points_of
 from psd.publish.request_values import (

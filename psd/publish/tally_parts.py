@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from psd._util.wall_clock import zone_rules
 from psd.api.release import Release
 from psd.errors import ParameterError
+from psd.ingest.columns import reading_of
 from psd.ingest.hash_key import key_fingerprint
 from psd.ingest.input_paths import STDIN, is_csv, is_path, refuse_changes
 from psd.ingest.memory_limit import memory_for_rows, parse_memory, split_memory
@@ -27,7 +28,6 @@ from psd.ingest.partial_tally import (
     PartialTally,
     PartOrigin,
 )
-from psd.ingest.reading import reading_of
 from psd.ingest.sources import Columns, files_of, read
 from psd.ingest.sources._copies import content_digest
 from psd.ingest.sources._csv_file import find_compression
@@ -37,7 +37,7 @@ from psd.ingest.tally_file import file_digest
 from psd.privacy.budget import spent_before_counting
 from psd.privacy.unit import ContributionScope, PrivacyUnit, counted_unit
 from psd.publish.request import ReadRequest
-from psd.release.region_codec import regions_of
+from psd.release.codecs import regions_of
 from psd.release.series import SeriesRecord
 from psd.space.bounds import check_ground
 

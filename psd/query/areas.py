@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers
-from psd._util.fields import choice
+from psd._util.declared_parameters import choice
+from psd._util.file_endings import split_layer
 from psd._util.instances import type_text
-from psd._util.layer_names import split_layer
 from psd.errors import ParameterError
 from psd.query.answer_table import COLUMNS, answer_columns, check_levels
 from psd.query.boxes import are_boxes_outside, checked_totals, parse_boxes

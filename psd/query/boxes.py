@@ -14,7 +14,7 @@ from psd.query.constants import COMPILED_FROM
 from psd.query.region_cells import region_box_fraction
 from psd.query.totals import QueryTotals, concatenate, query_totals
 from psd.query.traversal import Fraction, Traversal, traverse_within, weighted_total
-from psd.space.boxes import SIDES
+from psd.space.box_tree import SIDES
 from psd.space.region_tree import RegionTree
 from psd.space.shape_transforms import half_turn
 

@@ -21,7 +21,7 @@ from psd.errors import ParameterError
 from psd.estimation.fit import Fit, fit_least_squares, predicts_published
 from psd.estimation.least_squares import published_covariance
 from psd.estimation.nonuniformity import nonuniformity_variance, shift_variance
-from psd.privacy.epsilon import MAX_EPSILON, NANO
+from psd.privacy.loss import MAX_EPSILON, NANO
 from psd.query.areas import Areas, BoxAreas, PolygonAreas
 from psd.query.boxes import box_fraction
 from psd.query.constants import FINER_SHIFT

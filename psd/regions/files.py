@@ -20,7 +20,7 @@ from psd._util.csv_header import (
     match_name,
     split_names,
 )
-from psd._util.layer_names import split_layer
+from psd._util.file_endings import split_layer
 from psd.errors import DomainError, InputDataError
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def read_boxes(path: Path) -> pandas.DataFrame:
     """Table with west, south, east, north and maybe id, in the order of the file."""
     import pandas as pd
 
-    from psd.space.boxes import SIDES
+    from psd.space.box_tree import SIDES
 
     _check_file(path)
     if path.suffix.lower() in (".xlsx", ".parquet"):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from psd._util.layer_names import file_of
+from psd._util.file_endings import file_of
 from psd._util.plugins import load_member
 from psd.errors import ParameterError
 from psd.regions.files import count_features, read_polygons

@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
-from psd._util.closest_name import check_names
-from psd._util.instances import type_text
+from psd._util.instances import check_names, type_text
 from psd.errors import ParameterError
 
 __all__ = ["ABOUT_KEYS", "About", "about_from_mapping", "about_header", "is_about"]

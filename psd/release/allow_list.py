@@ -21,9 +21,8 @@ from psd.privacy.count_noise import CountNoise
 from psd.privacy.unit import PrivacyUnit
 from psd.regions.hierarchy import KINDS, RegionHierarchy, RegionLevel
 from psd.release.about import About
-from psd.release.local_reports import LocalReports
 from psd.release.post_processing import PostProcessing
-from psd.release.record import ReleaseRecord, is_method_name
+from psd.release.record import LocalReports, ReleaseRecord, is_method_name
 from psd.release.series import SeriesRecord
 from psd.space.box_tree import Tree
 from psd.space.covariate import Covariate
@@ -129,16 +128,17 @@ def _check_exact(name: str, value: object, types: tuple[type, ...]) -> None:
             f"{name} must be {expected}, got {type(value).__name__}; a writer takes public values "
             "alone"
         )
-    for attribute in vars(value) if hasattr(value, "__dict__") else ():
-        if attribute not in _attributes(type(value)):
+    if not hasattr(value, "__dict__"):
+        return
+
+    # Fields of a dataclass, and the names of its cached properties.
+    kind: Any = type(value)
+    members = [member for base in kind.__mro__ for member in vars(base).items()]
+    known = {name for name, member in members if type(member) is cached_property}
+    known |= {field.name for field in dataclasses.fields(kind)}
+    for attribute in vars(value):
+        if attribute not in known:
             raise ParameterError(
                 f"{name} must be a plain {type(value).__name__}, got the further attribute "
                 f"{attribute!r}; a writer takes public values alone"
             )
-
-
-def _attributes(kind: Any) -> set[str]:
-    """Fields of a dataclass, and the names of its cached properties."""
-    members = [member for base in kind.__mro__ for member in vars(base).items()]
-    cached = {name for name, value in members if type(value) is cached_property}
-    return cached | {field.name for field in dataclasses.fields(kind)}

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from psd.errors import ParameterError
-from psd.privacy.epsilon import parse_epsilon
+from psd.privacy.loss import parse_epsilon
 from psd.privacy.unit import PrivacyUnit
 from psd.release.record import GIVEN_METHOD, ReleaseRecord
 from psd.space.box_tree import Tree

@@ -13,18 +13,28 @@ from typing import Any, Final, get_args
 from psd._util.declared_parameters import parameters_from_file
 from psd._util.wall_clock import is_zone_name
 from psd.errors import DomainError, ReleaseFormatError
-from psd.privacy.epsilon import epsilon_text, parse_epsilon
+from psd.privacy.loss import epsilon_text, parse_epsilon
 from psd.privacy.unit import MAX_CONTRIBUTIONS, Kind, PrivacyUnit
 from psd.release.about import ABOUT_KEYS, about_from_mapping, about_header, is_about
-from psd.release.covariate_codec import covariate_header, is_covariate
-from psd.release.local_reports import is_local_header, local_header, parse_local
-from psd.release.noise_codec import is_noise, noise_fields, noise_header
+from psd.release.codecs import (
+    covariate_header,
+    is_covariate,
+    is_noise,
+    is_regions,
+    noise_fields,
+    noise_header,
+    regions_header,
+)
 from psd.release.post_processing import DENSITIES, REGION_ESTIMATES, PostProcessing
-from psd.release.record import ReleaseRecord, is_method_name
-from psd.release.region_codec import is_regions, regions_header
-from psd.space.domain import Domain
+from psd.release.record import (
+    ReleaseRecord,
+    is_local_header,
+    is_method_name,
+    local_header,
+    parse_local,
+)
+from psd.space.domain import Domain, parse_min_cell
 from psd.space.lattice_axis import parse_resolution
-from psd.space.smallest_cell import parse_min_cell
 from psd.version import old_format
 
 __all__ = [
@@ -316,8 +326,8 @@ def record_header(record: ReleaseRecord) -> dict[str, Any]:
 def record_fields(header: Any) -> dict[str, Any]:
     """Fields of a `ReleaseRecord` from a header of a file, but for its tree.
 
-    The covariate is what `psd.release.covariate_codec.is_covariate` accepted, and ``regions``, of
-    the tree, what `psd.release.region_codec.is_regions` accepted.
+    The covariate is what `psd.release.codecs.is_covariate` accepted, and ``regions``, of
+    the tree, what `psd.release.codecs.is_regions` accepted.
 
     Raises
     ------
@@ -332,13 +342,25 @@ def record_fields(header: Any) -> dict[str, Any]:
         if not field.is_valid(values[field.name]):
             raise ReleaseFormatError(f"header field {field.name} is not valid")
     unit = ("max_contributions", "weight", "time_zone", "max_per_slice")
+    # Domain of a header, whose lattice must be the one that a coordinate resolution gives.
+    value = values["domain"]
+    bounds, lattice = tuple(value["bounds"]), tuple(value["lattice"])
+    domain = Domain(
+        bounds=bounds,
+        crs=value["crs"],
+        lattice=lattice,
+        coordinate_resolution=values["coordinate_resolution"],
+        min_cell=values["min_cell"],
+    )
+    if domain.lattice != lattice:
+        raise ReleaseFormatError("header field lattice does not follow from coordinate_resolution")
     return {
         **{name: values[name] for name in ("library", "inference", "method")},
         **{name: values[name] for name in ("covariate", "boundary", "source", "regions")},
         **noise_fields(values["noise"]),
         "parameters": parameters_from_file(values["parameters"]),
         "epsilon": parse_epsilon(values["epsilon"]),
-        "domain": _domain_of(values["domain"], values["coordinate_resolution"], values["min_cell"]),
+        "domain": domain,
         "local": parse_local(values["local"]),
         "about": about_from_mapping(values["about"]),
         "unit": PrivacyUnit(kind=values["unit"], **{name: values[name] for name in unit}),
@@ -374,18 +396,3 @@ def check_format(header: Any, mark: str, old: tuple[str, int], family: str) -> N
         raise ReleaseFormatError(
             f"its {mark} {header.get(mark)!r} is not known; this library reads {FORMAT}"
         )
-
-
-def _domain_of(value: dict[str, Any], resolution: str | None, min_cell: str | None) -> Domain:
-    """Domain of a header, whose lattice must be the one that a coordinate resolution gives."""
-    bounds, lattice = tuple(value["bounds"]), tuple(value["lattice"])
-    domain = Domain(
-        bounds=bounds,
-        crs=value["crs"],
-        lattice=lattice,
-        coordinate_resolution=resolution,
-        min_cell=min_cell,
-    )
-    if domain.lattice != lattice:
-        raise ReleaseFormatError("header field lattice does not follow from coordinate_resolution")
-    return domain

@@ -7,10 +7,10 @@ from fractions import Fraction
 
 from psd.errors import ParameterError
 from psd.privacy.count_noise import CountNoise
-from psd.privacy.epsilon import epsilon_text
+from psd.privacy.loss import epsilon_text
 from psd.privacy.unit import ContributionScope
+from psd.release.codecs import regions_of
 from psd.release.record import ReleaseRecord, guarantee_note
-from psd.release.region_codec import regions_of
 from psd.space.time_slices import TimeSlices
 
 __all__ = ["SeriesRecord", "receipt_of"]

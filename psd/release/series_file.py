@@ -27,15 +27,21 @@ from psd._util.untrusted_parquet import (
     read_bytes,
 )
 from psd.errors import ReleaseFormatError
-from psd.privacy.statements import TOTALS_FACTOR
+from psd.privacy.budget import TOTALS_FACTOR
 from psd.privacy.unit import ContributionScope
 from psd.release.allow_list import check_series
-from psd.release.covariate_codec import COVARIATE_KEY, unpack_covariate
-from psd.release.digest import canonical_json, series_digest, slice_digest
+from psd.release.codecs import (
+    COVARIATE_KEY,
+    REGIONS_KEY,
+    is_factor,
+    unpack_covariate,
+    unpack_regions,
+)
 from psd.release.file import (
     NODES,
     SCHEMA,
     SERIES_KEY,
+    canonical_json,
     check_digest,
     columns_of,
     encode_tables,
@@ -43,6 +49,8 @@ from psd.release.file import (
     file_footer,
     read_footer,
     regions_footer,
+    series_digest,
+    slice_digest,
     stating_path,
 )
 from psd.release.node_limit import (
@@ -53,9 +61,7 @@ from psd.release.node_limit import (
     max_file_bytes,
 )
 from psd.release.node_reader import read_trees
-from psd.release.noise_codec import is_factor
 from psd.release.record import ReleaseRecord
-from psd.release.region_codec import REGIONS_KEY, unpack_regions
 from psd.release.schema import FORMAT, check_format, is_parameters, record_fields, record_header
 from psd.release.series import SeriesRecord
 from psd.space.box_tree import Tree

@@ -17,18 +17,19 @@ from psd._util.strict_json import strict_json
 from psd._util.untrusted_parquet import MAX_ROWS, max_rows
 from psd.privacy.unit import ContributionScope
 from psd.release.allow_list import check_series
-from psd.release.covariate_codec import COVARIATE_KEY
-from psd.release.digest import canonical_json, series_digest, slice_digest
+from psd.release.codecs import COVARIATE_KEY, REGIONS_KEY
 from psd.release.file import (
     DIGEST_KEY,
     KEY,
     NODES,
     PARQUET,
     SERIES_KEY,
+    canonical_json,
     encode_tables,
+    series_digest,
+    slice_digest,
 )
 from psd.release.node_reader import nodes_of
-from psd.release.region_codec import REGIONS_KEY
 from psd.release.series import SeriesRecord
 from psd.release.series_file import (
     MAX_HEADER,
@@ -66,7 +67,7 @@ def append_slice(content: bytes, series: SeriesRecord, digests: Sequence[str]) -
     series : SeriesRecord
         The last slice of the file, and the one that is added.
     digests : sequence of str
-        Digests of the slices of the file, see `psd.release.digest.slice_digest`. If they are not,
+        Digests of the slices of the file, see `psd.release.file.slice_digest`. If they are not,
         which the digest of the file shows, its slices are read.
 
     Raises

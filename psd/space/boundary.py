@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import Floats
 from psd.errors import DomainError, ParameterError
-from psd.space.boxes import quadrants
+from psd.space.box_tree import quadrants
 from psd.space.certain_cells import CertainCells
 from psd.space.covariate import MAX_SIDE, Covariate
 from psd.space.crs import beyond_world, explain_proj_errors

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from psd.errors import DomainError
 from psd.space.crs import explain_proj_errors, metres_per_unit, parse_crs
-from psd.space.smallest_cell import ground_sides
 
 __all__ = [
     "area_of_use",
@@ -17,10 +16,17 @@ __all__ = [
     "check_degrees",
     "check_ground",
     "four_numbers",
+    "ground_sides",
     "may_be_degrees",
     "meets_area_of_use",
     "snap_outward",
 ]
+
+_METRES_PER_DEGREE: Final = 110_574.0
+"""The shortest degree on the Earth, of latitude at the equator; so no side is overestimated."""
+
+_MAX_LATITUDE: Final = 80.0
+"""Where a degree of longitude is measured in bounds that reach farther: at a pole it is 0."""
 
 _SHORTEST_SIDE = 1.0
 """Metres; coordinates of records are no more exact."""
@@ -200,3 +206,29 @@ def check_ground(bounds: tuple[float, float, float, float], crs: str) -> None:
             name="bounds",
             value=bounds,
         )
+
+
+def ground_sides(
+    bounds: tuple[float, float, float, float], metres_per_unit: float | None
+) -> tuple[float, float]:
+    """Width and height of bounds on the ground, in metres.
+
+    Parameters
+    ----------
+    bounds : tuple of float
+        West, south, east, north.
+    metres_per_unit : float, optional
+        Length of a unit of the CRS; None for degrees. A degree of longitude is measured at the
+        latitude of the bounds that is farthest from the equator, and at most 80 degrees from it.
+
+    Examples
+    --------
+    >>> [round(side) for side in ground_sides((0, 51, 1, 52), None)]
+    [68076, 110574]
+    """
+    west, south, east, north = bounds
+    if metres_per_unit is not None:
+        return (east - west) * metres_per_unit, (north - south) * metres_per_unit
+    farthest = min(max(abs(south), abs(north)), _MAX_LATITUDE)
+    along = _METRES_PER_DEGREE * math.cos(math.radians(farthest))
+    return (east - west) * along, (north - south) * _METRES_PER_DEGREE

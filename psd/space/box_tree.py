@@ -3,22 +3,225 @@
 A grid, a quadtree, a kd-tree and an h-tree are all a `Tree`; queries and exports are written
 once, for that shape. No node has more than four children: wider families get virtual nodes in
 between, which carry no measurement.
+
+Arithmetic of boxes: four columns, west, south, east and north.
+
+Topology of a release: nodes in level order, their parents, noisy counts and epsilons.
+
+A `Hierarchy` has no shape, and `Tree` adds boxes; least squares, posterior medians
+and the variances of published counts read a `Hierarchy` alone, so they hold for named regions
+with any number of children as well.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import read_only_copy
 from psd.errors import InternalError, ReleaseFormatError
-from psd.space.boxes import all_inside, any_empty, box_sides
-from psd.space.hierarchy import Hierarchy, topology_rules
+from psd.privacy.count_noise import CountNoise
 
-__all__ = ["MAX_CHILDREN", "Tree", "check_tree", "children_tile", "locate"]
+__all__ = [
+    "MAX_CHILDREN",
+    "MAX_LEVELS",
+    "SIDES",
+    "Hierarchy",
+    "Tree",
+    "all_inside",
+    "any_empty",
+    "box_sides",
+    "check_hierarchy",
+    "check_tree",
+    "children_tile",
+    "locate",
+    "quadrants",
+    "topology_rules",
+]
+
+MAX_LEVELS = 256
+"""Cells of a lattice of 2^30 lines a side are single ones after 60 halvings."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Hierarchy:
+    """Nodes in level order, each family of children contiguous, all arrays read-only.
+
+    Parameters
+    ----------
+    parent : ndarray, shape (n,), int32
+        Index of the parent, -1 for the root; never decreasing.
+    level : ndarray, shape (n,), int16
+        Steps from the root, which has level 0.
+    count : ndarray, shape (n,), int64
+        Noisy count; 0 where the node is not measured.
+    loss : ndarray, shape (n,), int64
+        Loss paid for the count, in parts of the measure of the noise: nano-epsilon, or units of
+        1e-12 of rho; 0 where the node is not measured.
+    noise : CountNoise
+        Noise of the counts.
+    """
+
+    parent: NDArray[np.int32]
+    level: NDArray[np.int16]
+    count: NDArray[np.int64]
+    loss: NDArray[np.int64]
+    noise: CountNoise = CountNoise()  # noqa: RUF009 - frozen
+
+    def __post_init__(self) -> None:
+        """Give every array its type and make it read-only."""
+        types = {"parent": "int32", "level": "int16", "count": "int64", "loss": "int64"}
+        for name, dtype in types.items():
+            object.__setattr__(self, name, read_only_copy(getattr(self, name), dtype))
+
+    def __len__(self) -> int:
+        return len(self.parent)
+
+    @cached_property
+    def first_child(self) -> NDArray[np.int64]:
+        """Index of each node's first child, shape (n,); meaningless for leaves."""
+        return 1 + np.cumsum(self.children) - self.children
+
+    @cached_property
+    def children(self) -> NDArray[np.int64]:
+        """Number of children of each node, shape (n,)."""
+        return np.bincount(self.parent[1:], minlength=len(self))
+
+    @cached_property
+    def is_leaf(self) -> NDArray[np.bool_]:
+        """Which nodes have no children, shape (n,)."""
+        leaf: NDArray[np.bool_] = self.children == 0
+        return leaf
+
+    @cached_property
+    def levels(self) -> tuple[slice, ...]:
+        """Slice of the nodes of each level, the root's first."""
+        ends = np.searchsorted(self.level, np.arange(int(self.level[-1]) + 2))
+        return tuple(slice(int(a), int(b)) for a, b in itertools.pairwise(ends))
+
+    @cached_property
+    def max_path_loss(self) -> int:
+        """Largest sum of losses from the root to a leaf, in parts of the measure."""
+        spent = self.loss.copy()
+        for level in self.levels[1:]:
+            spent[level] += spent[self.parent[level]]
+        return int(spent.max())
+
+
+def check_hierarchy(hierarchy: Hierarchy) -> None:
+    """Refuse arrays that are not a hierarchy.
+
+    Guarantees
+    ----------
+    - Levels and parents are in order; counts stand only where epsilon was spent. The number of
+      children is not limited.
+
+    Raises
+    ------
+    ReleaseFormatError
+        With the first rule that is broken.
+    """
+    for rule, holds in topology_rules(hierarchy):
+        if not holds:
+            raise ReleaseFormatError(f"not a hierarchy: {rule}; the file is damaged or foreign")
+
+
+def topology_rules(hierarchy: Hierarchy) -> Iterator[tuple[str, bool]]:
+    """Yield each rule and whether it holds; a rule may be evaluated only if all before it hold."""
+    yield "there is no node", len(hierarchy) > 0
+    is_root = hierarchy.parent[0] == -1 and hierarchy.level[0] == 0
+    yield "the first node is not the root", bool(is_root)
+    # Whether parents never decrease, precede their children and have none of them negative.
+    rest = hierarchy.parent[1:].astype(np.int64)
+    in_range = (rest >= 0).all() and (rest < np.arange(1, len(hierarchy.parent))).all()
+    in_order = bool(in_range and (np.diff(rest) >= 0).all())
+    yield "a parent is missing or comes after its child", in_order
+    # Whether each node is one level below its parent.
+    above = np.repeat(hierarchy.level.astype(np.int64), hierarchy.children)
+    yield "a level is not one below its parent's", bool((hierarchy.level[1:] == above + 1).all())
+    yield f"it has more than {MAX_LEVELS} levels", int(hierarchy.level[-1]) < MAX_LEVELS
+    measure = hierarchy.noise.measure
+    # Whether every loss is one that could be asked for, so that no path's sum overflows.
+    loss, largest = hierarchy.loss, hierarchy.noise.measure.largest
+    is_loss = bool(((loss >= 0) & (loss <= largest)).all())
+    yield f"{measure.one_text} is negative or above 1,000", is_loss
+    yield "an unmeasured node has a count", not hierarchy.count[hierarchy.loss == 0].any()
+
+
+SIDES = ("west", "south", "east", "north")
+"""Names of the four columns."""
+
+Number = TypeVar("Number", bound=np.generic)
+
+
+def box_sides(boxes: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Width and height of boxes in lattice cells, as integers that cannot overflow."""
+    west, south, east, north = boxes.T
+    return np.subtract(east, west, dtype=np.int64), np.subtract(north, south, dtype=np.int64)
+
+
+def any_empty(boxes: NDArray[np.int32]) -> bool:
+    """Whether a box has no width or no height.
+
+    Examples
+    --------
+    >>> any_empty(np.array([[0, 0, 4, 2]])), any_empty(np.array([[0, 0, 4, 2], [1, 1, 3, 1]]))
+    (False, True)
+    """
+    west, south, east, north = boxes.T
+    return not ((west < east).all() and (south < north).all())
+
+
+def all_inside(boxes: NDArray[np.int32], outer: NDArray[np.int32]) -> bool:
+    """Whether each box lies in the outer box of the same row.
+
+    Examples
+    --------
+    >>> all_inside(np.array([[0, 0, 4, 2]]), np.array([[0, 0, 4, 4]]))
+    True
+    >>> all_inside(np.array([[0, 0, 4, 2]]), np.array([[0, 0, 4, 1]]))
+    False
+    """
+    # Whole rows are compared, which takes less time than parts of them.
+    above, below = boxes >= outer, boxes <= outer
+    return all(bool(side.all()) for side in (*above.T[:2], *below.T[2:]))
+
+
+def quadrants(boxes: NDArray[Number], lines: NDArray[Number]) -> NDArray[Number]:
+    """Divide boxes at a vertical and a horizontal line each; some parts may be empty.
+
+    Parameters
+    ----------
+    boxes : ndarray, shape (n, 4)
+        West, south, east, north.
+    lines : ndarray, shape (n, 2)
+        x and y of the lines, inside the boxes or on their edges.
+
+    Returns
+    -------
+    ndarray, shape (n, 4, 4)
+        South-west, south-east, north-west and north-east part of each box.
+
+    Examples
+    --------
+    >>> quadrants(np.array([[0, 0, 4, 2]]), np.array([[1, 2]])).tolist()
+    [[[0, 0, 1, 2], [1, 0, 4, 2], [0, 2, 1, 2], [1, 2, 4, 2]]]
+    """
+    west, south, east, north = boxes.T
+    x, y = lines.T
+    parts = [(west, south, x, y), (x, south, east, y), (west, y, x, north), (x, y, east, north)]
+    divided = np.empty((len(boxes), 4, 4), boxes.dtype)
+    for number, part in enumerate(parts):
+        for side, values in enumerate(part):
+            divided[:, number, side] = values
+    return divided
+
 
 MAX_CHILDREN = 4
 
@@ -32,7 +235,7 @@ class Tree(Hierarchy):
     boxes : ndarray, shape (n, 4), int32
         West, south, east, north lattice lines of each node, half-open.
     parent, level, count, loss, noise
-        As in `psd.space.hierarchy.Hierarchy`.
+        As in `psd.space.box_tree.Hierarchy`.
     """
 
     boxes: NDArray[np.int32]
@@ -72,15 +275,6 @@ def check_tree(tree: Tree, lattice: tuple[int, int]) -> None:
     for rule, holds in _rules(tree, lattice):
         if not holds:
             raise ReleaseFormatError(f"not a tree of cells: {rule}; the file is damaged or foreign")
-
-
-def _rules(tree: Tree, lattice: tuple[int, int]) -> Iterator[tuple[str, bool]]:
-    """Yield each rule and whether it holds; a rule may be evaluated only if all before it hold."""
-    yield from topology_rules(tree)
-    yield "the root is not the whole lattice", (*tree.boxes[0],) == (0, 0, *lattice)
-    yield "a box is empty", not any_empty(tree.boxes)
-    yield "a node has more than four children", bool((tree.children <= MAX_CHILDREN).all())
-    yield "the children of a node do not tile it", children_tile(tree)
 
 
 def children_tile(tree: Tree, start: int = 1) -> bool:
@@ -141,3 +335,12 @@ def locate(tree: Tree, columns: NDArray[np.int32], rows: NDArray[np.int32]) -> N
             raise InternalError("a lattice cell lies in no child of its cell")
         moving = moving[~tree.is_leaf[node[moving]]]
     return node
+
+
+def _rules(tree: Tree, lattice: tuple[int, int]) -> Iterator[tuple[str, bool]]:
+    """Yield each rule and whether it holds; a rule may be evaluated only if all before it hold."""
+    yield from topology_rules(tree)
+    yield "the root is not the whole lattice", (*tree.boxes[0],) == (0, 0, *lattice)
+    yield "a box is empty", not any_empty(tree.boxes)
+    yield "a node has more than four children", bool((tree.children <= MAX_CHILDREN).all())
+    yield "the children of a node do not tile it", children_tile(tree)

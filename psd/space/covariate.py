@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers
 from psd.errors import ParameterError
-from psd.space.domain import Domain
-from psd.space.smallest_cell import Blocks
+from psd.space.domain import Blocks, Domain
 
 if TYPE_CHECKING:
     import geopandas
@@ -285,7 +284,7 @@ def check_covariate(covariate: Covariate | None, domain: Domain, density: str) -
 
 def check_size(size: object) -> int:
     """Check the number of columns and rows of a covariate."""
-    from psd._util.fields import integer_between
+    from psd._util.declared_parameters import integer_between
 
     checked: int = integer_between(1, MAX_SIDE)("size of the covariate", size)
     return checked

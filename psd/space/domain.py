@@ -2,38 +2,186 @@
 
 Coordinates become lattice cells once; all later work on true data is in integers. Bounds come
 from the caller or a public file, never from the points.
+
+The smallest cell: how small a cell may be on the ground where the data decide the division.
+
+An adaptive method divides cells where records are dense. Without a limit it ends at cells of a few
+centimetres, which say where coordinates were rounded and not where people are. `min_cell` is the
+limit in metres. It is public, and so are the blocks of lattice columns and rows that follow from
+it: they depend on the bounds and the CRS alone.
 """
 
 from __future__ import annotations
 
+import math
 import operator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from psd._util.arrays import Integers
 from psd._util.instances import type_text
 from psd.errors import DomainError, ParameterError
-from psd.space.bounds import area_of_use, check_bounds, check_degrees, meets_area_of_use
-from psd.space.crs import check_plane_crs, metres_per_unit, parse_crs
-from psd.space.lattice_axis import (
-    MAX_LATTICE,
-    EvenAxis,
-    LatticeAxis,
-    SteppedAxis,
-    parse_resolution,
-)
-from psd.space.smallest_cell import (
-    DEFAULT_MIN_CELL,
-    Blocks,
+from psd.space.bounds import (
+    area_of_use,
+    check_bounds,
+    check_degrees,
     ground_sides,
-    min_cell_within,
-    parse_min_cell,
-    smallest_blocks,
+    meets_area_of_use,
 )
+from psd.space.crs import check_plane_crs, metres_per_unit, parse_crs
+from psd.space.lattice_axis import MAX_LATTICE, EvenAxis, LatticeAxis, SteppedAxis, parse_resolution
 
-__all__ = ["DEFAULT_LATTICE", "MAX_LATTICE", "USUAL_MIN_CELL", "Domain", "public_domain"]
+__all__ = [
+    "DEFAULT_LATTICE",
+    "DEFAULT_MIN_CELL",
+    "MAX_LATTICE",
+    "USUAL_MIN_CELL",
+    "Blocks",
+    "Domain",
+    "min_cell_within",
+    "parse_min_cell",
+    "public_domain",
+    "smallest_blocks",
+]
+
+DEFAULT_MIN_CELL: Final = "5"
+"""Metres; see docs/measured/smallest-cell.md for the figures by which it was chosen."""
+
+_MAX_METRES = 10**9
+_MIN_EXPONENT = -6
+
+
+def parse_min_cell(value: Any) -> str | None:
+    """Canonical decimal text of a smallest cell in metres; None for 0 and None.
+
+    Raises
+    ------
+    DomainError
+        If it is not a decimal number of metres, at least 0.
+
+    Examples
+    --------
+    >>> parse_min_cell("50.0"), parse_min_cell(12.5), parse_min_cell(0)
+    ('50', '12.5', None)
+    """
+    if value is None:
+        return None
+    is_number = isinstance(value, str | int | float | Decimal) and not isinstance(value, bool)
+    try:
+        metres = Decimal(str(value).strip()) if is_number else Decimal("NaN")
+    except InvalidOperation:
+        metres = Decimal("NaN")
+    if metres.is_finite() and 0 <= metres <= _MAX_METRES:
+        if metres == 0:
+            return None
+        exponent = metres.normalize().as_tuple().exponent
+        if isinstance(exponent, int) and exponent >= _MIN_EXPONENT:
+            return f"{metres.normalize():f}"
+    raise DomainError(
+        "min_cell must be a decimal number of metres with at most 6 decimals, at least 0, got "
+        f"{str(value)[:80]!r}; it is the smallest side of a cell on the ground, and 0 is no limit",
+        name="min_cell",
+    )
+
+
+def min_cell_within(sides: tuple[float, float], min_cell: str) -> str:
+    """The smallest cell, or the shorter side of the bounds, in whole millimetres, if that is less.
+
+    Examples
+    --------
+    >>> min_cell_within((120.75, 900.0), "50"), min_cell_within((120.75, 900.0), "500")
+    ('50', '120.75')
+    """
+    if float(min_cell) <= min(sides):
+        return min_cell
+    return f"{math.floor(min(sides) * 1000) / 1000:.3f}".rstrip("0").rstrip(".")
+
+
+def smallest_blocks(
+    sides: tuple[float, float], lattice: tuple[int, int], min_cell: str | None
+) -> tuple[int, int]:
+    """Lattice columns and rows of the smallest cell: powers of two, so that halving reaches them.
+
+    Parameters
+    ----------
+    sides : tuple of float
+        Width and height of the bounds on the ground, in metres.
+    lattice : tuple of int
+        Columns and rows.
+    min_cell : str, optional
+        In metres; without it every lattice cell may be a cell.
+
+    Examples
+    --------
+    >>> smallest_blocks((60_000.0, 40_000.0), (2**20, 2**20), "50")
+    (1024, 2048)
+    >>> smallest_blocks((60_000.0, 40_000.0), (64, 64), "50")
+    (1, 1)
+    """
+    if min_cell is None:
+        return 1, 1
+    metres = float(min_cell)
+    columns, rows = (
+        min(1 << max(0, math.ceil(math.log2(metres * cells / side) - 1e-9)), cells)
+        for side, cells in zip(sides, lattice, strict=True)
+    )
+    return columns, rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocks:
+    """A lattice in blocks of columns and rows: a coarser lattice, all of whose lines are lines.
+
+    Guarantees
+    ----------
+    - Each block has exactly `step` columns and rows, but the last of an axis, which also has those
+      that are left over. A cell of blocks is never smaller than one block.
+
+    Parameters
+    ----------
+    lattice : tuple of int
+        Columns and rows of the fine lattice.
+    step : tuple of int
+        Columns and rows of a block.
+
+    Examples
+    --------
+    >>> blocks = Blocks(lattice=(11, 8), step=(4, 4))
+    >>> blocks.coarse_lattice
+    (2, 2)
+    >>> blocks.to_fine(np.array([[0, 0, 1, 1], [1, 1, 2, 2]])).tolist()
+    [[0, 0, 4, 4], [4, 4, 11, 8]]
+    """
+
+    lattice: tuple[int, int]
+    step: tuple[int, int]
+
+    @property
+    def coarse_lattice(self) -> tuple[int, int]:
+        """Columns and rows of blocks."""
+        columns, rows = (max(1, n // s) for n, s in zip(self.lattice, self.step, strict=True))
+        return columns, rows
+
+    def to_blocks(self, cells: NDArray[np.integer], axis: int) -> NDArray[np.int32]:
+        """Block of lattice columns or rows."""
+        last = self.coarse_lattice[axis] - 1
+        return np.asarray(np.minimum(cells // self.step[axis], last), np.int32)
+
+    def to_fine(self, boxes: NDArray[np.integer | np.floating]) -> Integers:
+        """Boxes in lines of the fine lattice, from boxes in lines of blocks."""
+        fine = np.asarray(boxes, np.int64) * np.array(self.step * 2)
+        ends = boxes == np.array(self.coarse_lattice * 2)
+        return np.where(ends, np.array(self.lattice * 2), fine)
+
+    def keeps(self, boxes: NDArray[np.integer]) -> bool:
+        """Whether no box on the fine lattice has fewer columns or rows than a block."""
+        sides = boxes[:, 2:].astype(np.int64) - boxes[:, :2]
+        return bool((sides >= np.array(self.step)).all())
+
 
 DEFAULT_LATTICE = (2**20, 2**20)
 
@@ -86,7 +234,7 @@ class Domain:
     -----
     The smallest cell has `cell_step` columns and rows of the lattice: the least powers of two with
     which both sides are at least `min_cell` on the ground. The ground is measured as in
-    `psd.space.smallest_cell.ground_sides`: a degree of latitude is 110,574 m, one of longitude that
+    `psd.space.bounds.ground_sides`: a degree of latitude is 110,574 m, one of longitude that
     times the cosine of the latitude of the bounds that is farthest from the equator (at most 80
     degrees); a projected CRS is measured by its units. With a coordinate resolution the side of a
     cell is the number of its values times the resolution.
@@ -117,9 +265,33 @@ class Domain:
         object.__setattr__(self, "geographic", geographic)
         if geographic:
             check_degrees(self.bounds)
-        object.__setattr__(self, "lattice", _check_lattice(self.lattice))
+        # Check for two integers in range.
+        try:
+            columns, rows = (operator.index(size) for size in self.lattice)
+        except (TypeError, ValueError):
+            columns = rows = 0
+        if not (1 <= columns <= MAX_LATTICE and 1 <= rows <= MAX_LATTICE):
+            raise DomainError(
+                f"lattice must have 1 to 2^30 columns and rows, got {str(self.lattice)[:80]}",
+                name="lattice",
+            )
+        object.__setattr__(self, "lattice", (columns, rows))
         if self.coordinate_resolution is None:
-            self._set_even_axes()
+            # Divide the bounds into equal cells.
+            x, y = (
+                EvenAxis(
+                    low=self.bounds[axis], high=self.bounds[axis + 2], cells=self.lattice[axis]
+                )
+                for axis in (0, 1)
+            )
+            if not (x.has_room and y.has_room):
+                raise DomainError(
+                    f"bounds {self.bounds} are too narrow for a lattice of {self.lattice[0]} x "
+                    f"{self.lattice[1]} cells; widen the bounds or use a coarser lattice",
+                    name="bounds",
+                    value=self.bounds,
+                )
+            object.__setattr__(self, "axes", (x, y))
         else:
             self._set_stepped_axes(parse_resolution(self.coordinate_resolution))
         if not geographic and not meets_area_of_use(self.bounds, crs):
@@ -129,10 +301,7 @@ class Domain:
                 name="bounds",
                 value=self.bounds,
             )
-        self._set_min_cell()
-
-    def _set_min_cell(self) -> None:
-        """Check the smallest cell, and derive the columns and rows that it has."""
+        # Check the smallest cell, and derive the columns and rows that it has.
         local = not self.geographic and parse_crs(self.crs).is_engineering
         sides = self._ground_sides
         if self.min_cell == USUAL_MIN_CELL:
@@ -153,21 +322,6 @@ class Domain:
         unit = None if self.geographic else metres_per_unit(self.crs)
         is_measured = self.geographic or unit is not None
         return ground_sides(self.bounds, unit) if is_measured else (0.0, 0.0)
-
-    def _set_even_axes(self) -> None:
-        """Divide the bounds into equal cells."""
-        x, y = (
-            EvenAxis(low=self.bounds[axis], high=self.bounds[axis + 2], cells=self.lattice[axis])
-            for axis in (0, 1)
-        )
-        if not (x.has_room and y.has_room):
-            raise DomainError(
-                f"bounds {self.bounds} are too narrow for a lattice of {self.lattice[0]} x "
-                f"{self.lattice[1]} cells; widen the bounds or use a coarser lattice",
-                name="bounds",
-                value=self.bounds,
-            )
-        object.__setattr__(self, "axes", (x, y))
 
     def _set_stepped_axes(self, resolution: str) -> None:
         """Give each multiple of the resolution its cell; the lattice follows from it."""
@@ -383,17 +537,3 @@ def _too_large(min_cell: str, sides: tuple[float, float]) -> DomainError:
             f"{sides[1]:,.0f} m, got {min_cell}; it is in metres"
         )
     return DomainError(text, name="min_cell", value=min_cell)
-
-
-def _check_lattice(lattice: tuple[int, int]) -> tuple[int, int]:
-    """Check for two integers in range."""
-    try:
-        columns, rows = (operator.index(size) for size in lattice)
-    except (TypeError, ValueError):
-        columns = rows = 0
-    if not (1 <= columns <= MAX_LATTICE and 1 <= rows <= MAX_LATTICE):
-        raise DomainError(
-            f"lattice must have 1 to 2^30 columns and rows, got {str(lattice)[:80]}",
-            name="lattice",
-        )
-    return columns, rows

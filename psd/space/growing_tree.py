@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from psd.errors import ParameterError
 from psd.privacy.count_noise import CountNoise
-from psd.space.box_tree import Tree
-from psd.space.boxes import quadrants
+from psd.space.box_tree import Tree, quadrants
 from psd.space.region_tree import RegionTree
 
 if TYPE_CHECKING:
@@ -138,7 +137,7 @@ class GrowingTree:
 
     def root(self) -> Cells:
         """Give the root: one cell, the domain."""
-        return self.cells(np.array([0]))
+        return Cells(layer=self.layer, nodes=np.array([0]), boxes=self.boxes[[0]])
 
     def is_cut(self, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether nodes were cut already."""
@@ -167,7 +166,9 @@ class GrowingTree:
         lines = np.stack(
             [boxes[:, 0] if x is None else x, boxes[:, 1] if y is None else y], axis=1
         ).astype(np.int64)
-        if self.is_cut(nodes).any() or self._is_double(nodes):
+        named = np.zeros(len(self.parent), bool)
+        named[nodes] = True
+        if self.is_cut(nodes).any() or np.count_nonzero(named) < len(nodes):
             raise ParameterError(
                 "a cell is cut twice; start another layer, which is charged on top"
             )
@@ -175,7 +176,9 @@ class GrowingTree:
             raise ParameterError("a cut line lies outside its cell")
         # An axis that is not divided has its line at the far edge.
         lines = np.where(lines <= boxes[:, :2], boxes[:, 2:], lines)
-        filled = _filled(boxes, lines)
+        # Which quadrants around the lines are not empty, shape (n, 4).
+        east, north = (lines < boxes[:, 2:]).T
+        filled = np.stack([np.ones_like(east), east, north, east & north], axis=1)
         child = np.where(filled, np.cumsum(filled).reshape(filled.shape) - 1 + len(self.parent), -1)
         grown = quadrants(boxes, lines)
         grown = grown.reshape(-1, 4) if filled.all() else grown[filled]
@@ -275,23 +278,14 @@ class GrowingTree:
         self.count[nodes] = counts
         self.loss[nodes] = loss
 
-    def _mask(self, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Mark nodes in an array over all nodes."""
-        mask = np.zeros(len(self.parent), bool)
-        mask[nodes] = True
-        return mask
-
-    def _is_double(self, nodes: NDArray[np.int64]) -> bool:
-        """Whether a node is repeated."""
-        return int(np.count_nonzero(self._mask(nodes))) < len(nodes)
-
     def tree(self, noise: CountNoise = _NOISE) -> Tree:
         """Sort the nodes into level order, each family together; their counts have this noise."""
         if self.curve:
             raise ParameterError("a tree of a curve has no boxes; count squares on a lattice")
         boxes, parent, level = self.boxes, self.parent, self.level
         count, loss = self.count, self.loss
-        if not self._is_level_order():
+        # Whether the nodes are in level order, each family together.
+        if not bool((np.diff(self.level) >= 0).all() and (np.diff(self.parent) >= 0).all()):
             order = self._level_order()
             rank = np.empty_like(order)
             rank[order] = np.arange(len(order))
@@ -309,10 +303,6 @@ class GrowingTree:
             Tree(**arrays) if self.regions is None else RegionTree(**arrays, regions=self.regions)
         )
 
-    def _is_level_order(self) -> bool:
-        """Whether the nodes are in level order, each family together."""
-        return bool((np.diff(self.level) >= 0).all() and (np.diff(self.parent) >= 0).all())
-
     def _level_order(self) -> NDArray[np.int64]:
         """Numbers of the nodes in level order, each family together."""
         rank = np.zeros(len(self.parent), np.int64)
@@ -324,9 +314,3 @@ class GrowingTree:
             by_level[depth] = nodes[np.argsort(rank[self.parent[nodes]], kind="stable")]
             rank[by_level[depth]] = np.arange(len(nodes))
         return np.concatenate(by_level)
-
-
-def _filled(boxes: NDArray[np.int64], lines: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether each quadrant of boxes around their lines is not empty, shape (n, 4)."""
-    east, north = (lines < boxes[:, 2:]).T
-    return np.stack([np.ones_like(east), east, north, east & north], axis=1)

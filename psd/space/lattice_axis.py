@@ -96,18 +96,15 @@ class LatticeAxis(ABC):
         index = np.empty(values.shape, np.int32)
         for start in range(0, len(values), _BLOCK):
             block = slice(start, start + _BLOCK)
-            index[block] = self._find_cells(values[block])
+            part = values[block]
+            guess = np.clip(np.floor(self.guess_cell(part)), 0, self.cells - 1)
+            cell: NDArray[np.int32] = guess.astype(np.int32)
+            # Lines as in `edges`, except the outermost, which no index passes.
+            cell -= part < self.inner_line(cell.astype(np.float64))
+            cell += part >= self.inner_line((cell + 1).astype(np.float64))
+            # The near and the far edge belong to the first and the last cell.
+            index[block] = np.clip(cell, 0, self.cells - 1)
         return index
-
-    def _find_cells(self, values: Floats) -> NDArray[np.int32]:
-        """Cells of a block of values."""
-        guess = np.clip(np.floor(self.guess_cell(values)), 0, self.cells - 1)
-        index: NDArray[np.int32] = guess.astype(np.int32)
-        # Lines as in `edges`, except the outermost, which no index passes.
-        index -= values < self.inner_line(index.astype(np.float64))
-        index += values >= self.inner_line((index + 1).astype(np.float64))
-        # The near and the far edge belong to the first and the last cell.
-        return np.asarray(np.clip(index, 0, self.cells - 1), np.int32)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,10 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.errors import ReleaseFormatError
-from psd.privacy.loss_measure import LossMeasure
-from psd.space.box_tree import MAX_CHILDREN
-from psd.space.boxes import all_inside, any_empty
-from psd.space.hierarchy import MAX_LEVELS
+from psd.privacy.loss import LossMeasure
+from psd.space.box_tree import MAX_CHILDREN, MAX_LEVELS, all_inside, any_empty
 
 __all__ = ["check_next_nodes"]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from psd._util.arrays import Floats, Integers
-from psd.space.boxes import quadrants
+from psd.space.box_tree import quadrants
 from psd.space.polygon_areas import ClippedPolygons, divide_outlines
 
 __all__ = ["RasterOverlay", "cover_by_pieces"]

@@ -76,7 +76,7 @@ class RegionFrame:
     Parameters
     ----------
     parent, level : ndarray, shape (n,), int64
-        As in `psd.space.hierarchy.Hierarchy`.
+        As in `psd.space.box_tree.Hierarchy`.
     boxes : ndarray, shape (n, 4), int64
         Lattice box around each node; the whole lattice for the root.
     tier : ndarray, shape (n,), int64

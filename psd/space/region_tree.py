@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import Floats
 from psd.errors import ReleaseFormatError
-from psd.space.box_tree import MAX_CHILDREN, Tree, check_tree, children_tile
-from psd.space.hierarchy import topology_rules
+from psd.space.box_tree import MAX_CHILDREN, Tree, check_tree, children_tile, topology_rules
 from psd.space.region_frame import RegionFrame, Regions, region_frame
 
 __all__ = ["RegionTree", "check_cells", "named_tree"]
@@ -36,7 +35,7 @@ class RegionTree(Tree):
     regions : Regions
         Public hierarchy of the named nodes.
     parent, level, count, loss, noise
-        As in `psd.space.hierarchy.Hierarchy`.
+        As in `psd.space.box_tree.Hierarchy`.
     """
 
     regions: Regions

@@ -18,7 +18,7 @@ from psd._util.arrays import Floats, Integers, sum_by
 from psd.errors import ParameterError
 from psd.estimation.least_squares import Estimates, project_non_negative
 from psd.estimation.nonuniformity import shift_variance
-from psd.space.hierarchy import Hierarchy
+from psd.space.box_tree import Hierarchy
 
 if TYPE_CHECKING:
     from psd.query.joint import Joint
@@ -42,7 +42,7 @@ _JITTER = 1e-10
 
 def check_draws(draws: int, seed: int) -> None:
     """Check a number of draws and a seed."""
-    from psd._util.fields import integer_between
+    from psd._util.declared_parameters import integer_between
 
     integer_between(1, 1_000_000)("draws", draws)
     if type(seed) is not int or seed < 0:

@@ -37,7 +37,7 @@ def class_breaks(
     """
     import pandas as pd
 
-    from psd._util.fields import choice
+    from psd._util.declared_parameters import choice
     from psd.query.answer_table import check_levels
 
     check_draws(draws, seed)

@@ -41,7 +41,7 @@ def rank_top(
 
     P1. The same release, arguments and seed give the same table.
     """
-    from psd._util.fields import choice
+    from psd._util.declared_parameters import choice
 
     check_draws(draws, seed)
     choice("count", "density")("by", by)

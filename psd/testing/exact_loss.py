@@ -15,7 +15,7 @@ import numpy as np
 
 from psd.decompositions import Decomposition
 from psd.ingest.tally import Tally
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.space.domain import Domain
 from psd.testing.replay import ROUNDING, run_method
 from psd.testing.small import data_sets, neighbours, small_domain, small_tally

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from psd._util.fields import from_settings
+from psd._util.declared_parameters import from_settings
 from psd.decompositions import Decomposition
 from psd.estimation.least_squares import infer_counts
 from psd.ingest.tally import Tally
-from psd.privacy.epsilon import NANO
-from psd.privacy.statements import method_parameters
-from psd.publish.drawing import coarsest_step
+from psd.privacy.budget import method_parameters
+from psd.privacy.loss import NANO
+from psd.publish.counting import coarsest_step
 from psd.space.box_tree import MAX_CHILDREN, check_tree
 from psd.space.domain import Domain
 from psd.testing.exact_loss import exact_loss

@@ -19,8 +19,7 @@ from psd.decompositions import Decomposition
 from psd.ingest.tally import Tally
 from psd.mechanisms.base import Sampler
 from psd.privacy.budget import Budget
-from psd.privacy.epsilon import NANO
-from psd.privacy.loss import Loss
+from psd.privacy.loss import NANO, Loss
 from psd.space.box_tree import Tree
 from psd.space.covariate import Covariate
 from psd.space.domain import Domain

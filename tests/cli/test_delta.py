@@ -3,7 +3,7 @@
 import pytest
 
 import psd
-from psd.privacy.delta import failure_text, parse_delta
+from psd.privacy.loss import failure_text, parse_delta
 from support.cli_runner import as_json, cli, fails, passes
 
 AREA = ("--bounds", 0, 0, 8, 8, "--crs", "EPSG:32652")

@@ -6,8 +6,7 @@ import pytest
 
 from psd.ledger.charges import ChargeRequest
 from psd.ledger.ledger import Ledger
-from psd.privacy.epsilon import NANO
-from psd.privacy.loss import Loss
+from psd.privacy.loss import NANO, Loss
 from psd.privacy.unit import PrivacyUnit
 from support.cli_runner import as_json, check_refusals, fails, passes, write_points
 from support.ledger_columns import readings_of

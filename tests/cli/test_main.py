@@ -32,7 +32,7 @@ from psd_cli.commands import find_command
 from psd_cli.main import CHARGING, COMMANDS, EXIT_CODES, main
 from psd_cli.main import cli as group
 from psd_cli.moved import COMMANDS as MOVED
-from psd_cli.options.values import LIMITS, rename_arguments
+from psd_cli.options.command import LIMITS, rename_arguments
 from psd_cli.output.terminal import show_stage
 from support.cli_runner import (
     BOUNDS,

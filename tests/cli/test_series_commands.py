@@ -9,7 +9,7 @@ import shapely
 
 import psd
 from psd.ledger.ledger import Ledger
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from support.cli_runner import as_json, check_refusals, cli, fails, passes
 from support.visits_of_months import (
     BOUNDS,

@@ -23,17 +23,15 @@ ROOTS = {"psd": Path(psd.__file__).parent, "psd_cli": Path(psd_cli.__file__).par
 # decompositions.
 EXACT = """
     psd.apps.choosing.selection psd.curator.contribution_choice psd.curator.curator
-    psd.curator.halved_nodes psd.curator.path_charges psd.curator.person_sums psd.curator.points
-    psd.curator.private_bounds psd.curator.privtree_split psd.ingest.cell_counter
-    psd.ingest.code_ranks psd.ingest.contribution_bounding psd.apps.spark.counts
-    psd.apps.spark.engine psd.ingest.hash_key psd.ingest.partial_tally psd.ingest.record_filter
-    psd.ingest.row_hash psd.ingest.short_ids psd.ingest.quadrant_codes psd.ingest.tally
-    psd.ingest.tally_builder psd.ingest.user_ids psd.ingest.user_partitions psd.ingest.user_rows
-    psd.ledger.account psd.ledger.entries psd.ledger.charges psd.ledger.state psd.mechanisms
-    psd.publish.build psd.publish.counting psd.publish.drawing
-    psd.publish.pipeline psd.publish.tally_parts psd.space.bin_grid
-    psd.space.grids psd.space.growing_tree psd.space.hilbert psd.space.quadrant_order
-    psd.apps.streams.addition psd.apps.streams.counting psd.apps.streams.drawing
+    psd.curator.points psd.curator.path_charges psd.curator.person_sums psd.curator.private_bounds
+    psd.curator.privtree_split psd.ingest.quadrant_codes psd.ingest.contribution_bounding
+    psd.apps.spark.counts psd.apps.spark.engine psd.ingest.hash_key psd.ingest.partial_tally
+    psd.ingest.tally_builder psd.ingest.row_hash psd.ingest.user_partitions psd.ingest.tally
+    psd.ingest.user_ids psd.ingest.user_rows psd.ledger.account psd.ledger.entries
+    psd.ledger.charges psd.ledger.state psd.mechanisms psd.publish.build psd.publish.counting
+    psd.publish.drawing psd.publish.pipeline psd.publish.tally_parts psd.space.bin_grid
+    psd.space.grids psd.space.growing_tree psd.space.hilbert psd.apps.streams.addition
+    psd.apps.streams.counting psd.apps.streams.drawing
 """
 
 Found = Iterator[str]

@@ -14,7 +14,7 @@ from psd.mechanisms.laplace import LaplaceMechanism
 from psd.mechanisms.sampler import SecureSampler
 from psd.mechanisms.threshold import ThresholdMechanism
 from psd.privacy.budget import Budget
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_release
 from psd.release.post_processing import PostProcessing

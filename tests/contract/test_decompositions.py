@@ -9,7 +9,7 @@ import pytest
 
 import psd
 from psd.decompositions import method_class
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.testing import SCRIPTS
 from psd.testing.method import (
     DATA_SETS,

@@ -6,7 +6,7 @@ import shapely
 
 import psd
 from psd.privacy.budget import Budget
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_release
 from psd.release.post_processing import PostProcessing

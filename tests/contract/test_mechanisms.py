@@ -14,7 +14,7 @@ from psd.accounting import PICO
 from psd.mechanisms import mechanisms
 from psd.mechanisms.base import Mechanism
 from psd.mechanisms.sampler import SecureSampler
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.testing.transcripts import LeakError, RecordingSampler, ReplayingSampler
 from support.goodness_of_fit import ALPHA, holds
 

@@ -9,7 +9,8 @@ from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.budget import Budget
 from psd.privacy.unit import PrivacyUnit
-from psd.publish.drawing import coarsest_step, draw_release
+from psd.publish.counting import coarsest_step
+from psd.publish.drawing import draw_release
 from support.privacy.samplers import ExactSampler
 
 DOMAIN = psd.Domain(bounds=(0, 0, 16, 16), crs="EPSG:3857", lattice=(96, 64))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from psd.errors import BudgetError
-from psd.ingest.reading import reading_of
+from psd.ingest.columns import reading_of
 from psd.ingest.sources import Columns
 from psd.ledger.charges import ChargeRequest
 from psd.ledger.ledger import Ledger

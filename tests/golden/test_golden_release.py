@@ -16,7 +16,7 @@ import shapely
 import psd
 from psd.api.release import Release
 from psd.privacy.count_noise import CountNoise
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.privacy.unit import PrivacyUnit
 from psd.regions.polygon_hierarchy import hierarchy_from_polygons
 from psd.release.post_processing import PostProcessing

@@ -17,8 +17,8 @@ from psd.decompositions._constants import (
     CASCADE_ROUGHNESS,
 )
 from psd.decompositions.cascade import Cascade
-from psd.privacy.epsilon import NANO
-from psd.privacy.shares import split_total
+from psd.privacy.budget import split_total
+from psd.privacy.loss import NANO
 from psd.testing import SCRIPTS, RecordingSampler, run_method, small_domain, small_tally
 from support.noise import noise_variance
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import psd
 from psd.estimation.density import PARTS
 from psd.privacy.budget import Budget
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_release as build_of
 from psd.query import boxes as engine

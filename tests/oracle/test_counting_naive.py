@@ -16,16 +16,14 @@ import psd.ingest.tally_builder
 from oracle.test_marks_naive import KEY, naive_mark
 from psd.curator.curator import Curator
 from psd.errors import InputDataError
-from psd.ingest.code_ranks import CodeRanks
 from psd.ingest.partial_tally import merge
-from psd.ingest.quadrant_codes import QuadrantCodes
+from psd.ingest.quadrant_codes import CodeRanks, QuadrantCodes, QuadrantOrder
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally import Tally
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.budget import Budget
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.tally_parts import TallyRequest, tally_rows
-from psd.space.quadrant_order import QuadrantOrder
 from psd.testing import SeededSampler
 
 BOUNDS = (-1.0, 0.0, 2.0, 1.5)
@@ -191,8 +189,8 @@ def test_every_engine_keeps_the_same_records_of_each_slice(limits, tmp_path):
 @pytest.mark.parametrize("memory", [None, 10**6])
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 def test_codes_may_be_counted_while_they_are_collected(unit, memory, monkeypatch):
-    monkeypatch.setattr(psd.ingest.cell_counter, "_PENDING", 70)
-    monkeypatch.setattr(psd.ingest.cell_counter, "_FIRST_BUFFER", 16)
+    monkeypatch.setattr(psd.ingest.quadrant_codes, "_PENDING", 70)
+    monkeypatch.setattr(psd.ingest.quadrant_codes, "_FIRST_BUFFER", 16)
     domain = DOMAINS["default"]
     table = rows(domain, 3)
     batches = (
@@ -237,8 +235,8 @@ def test_a_release_does_not_depend_on_the_form_of_its_counts(name, method, monke
 
     Of records in any order, those of small cells alone are sorted.
     """
-    monkeypatch.setattr("psd.ingest.code_ranks._FEW", 0)
-    monkeypatch.setattr("psd.ingest.code_ranks._LARGEST_PART", 1)
+    monkeypatch.setattr("psd.ingest.quadrant_codes._FEW", 0)
+    monkeypatch.setattr("psd.ingest.quadrant_codes._LARGEST_PART", 1)
     domain = DOMAINS[name]
     tally = tally_batches(read(rows(domain, 5), Columns(), domain), domain)
     order = QuadrantOrder(domain.lattice)

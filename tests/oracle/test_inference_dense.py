@@ -7,7 +7,7 @@ import opendp.prelude as dp
 import pytest
 
 from psd.estimation.least_squares import infer_counts
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.space.box_tree import Tree
 from psd.space.grids import grid_tree
 from support import trees

@@ -220,7 +220,7 @@ def test_memory_bounds_what_is_worked_on_at_once(processors, memory, workers, mo
 
     def counter(cells, memory):
         counters.append((cells, memory))
-        return psd.ingest.cell_counter.cell_counter(cells)
+        return psd.ingest.quadrant_codes.cell_counter(cells)
 
     monkeypatch.setattr(os, "cpu_count", lambda: processors)
     monkeypatch.setattr("psd.ingest.tally_builder.ThreadPoolExecutor", Pool)

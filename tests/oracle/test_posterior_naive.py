@@ -19,7 +19,7 @@ import pytest
 from psd.estimation import posterior
 from psd.estimation.least_squares import infer_counts
 from psd.estimation.posterior import posterior_counts
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.space.box_tree import Tree
 from support.noise import for_users, noise_variance
 

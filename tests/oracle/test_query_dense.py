@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from psd.estimation.least_squares import infer_counts
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.release.post_processing import PostProcessing
 from psd.space.box_tree import Tree
 from support.releases import changed

@@ -6,7 +6,7 @@ import pytest
 from psd.curator.curator import Curator
 from psd.errors import BudgetError, ParameterError
 from psd.privacy.budget import Budget
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.testing import SCRIPTS, RecordingSampler, small_domain, small_tally
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from psd.decompositions.kd_cell import NoisyGrid
 from psd.errors import BudgetError, ParameterError
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.testing import SCRIPTS, RecordingSampler, run_method, small_domain, small_tally
 from support.hilbert_oracle import spent
 from support.privacy.curators import small_curator

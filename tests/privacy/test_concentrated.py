@@ -14,8 +14,7 @@ import psd
 from psd.apps.auditing.concentrated import transcript_rho
 from psd.errors import BudgetError, ParameterError
 from psd.privacy.count_noise import CountNoise
-from psd.privacy.epsilon import NANO
-from psd.privacy.loss import Loss
+from psd.privacy.loss import NANO, Loss
 from psd.testing import SCRIPTS, RecordingSampler, run_method, small_domain, small_tally
 from support.hilbert_oracle import spent
 from support.privacy.curators import small_curator

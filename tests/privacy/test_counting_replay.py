@@ -14,11 +14,10 @@ from psd.decompositions.hilbert_rtree import HilbertRTree
 from psd.decompositions.kd_standard import KDStandard
 from psd.decompositions.privtree import PrivTree
 from psd.decompositions.quadtree import Quadtree
-from psd.ingest.quadrant_codes import QuadrantCodes
+from psd.ingest.quadrant_codes import QuadrantCodes, QuadrantOrder
 from psd.ingest.tally import Batch, Tally
 from psd.ingest.tally_builder import TallyBuilder
 from psd.privacy.unit import PrivacyUnit
-from psd.space.quadrant_order import QuadrantOrder
 from psd.testing import replay_loss, small_domain, small_tally
 
 METHODS = [
@@ -54,9 +53,9 @@ MANY = [(*space, few) for few in (2**17, 0) for space in ((3, 1, 30), (3, 2, 240
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
 def test_no_answer_tells_more_than_epsilon(method, side, k, every, few, monkeypatch):
     expected = replay_loss(method, side, k, every=every)
-    monkeypatch.setattr("psd.ingest.cell_counter._MAX_DENSE", 0)
-    monkeypatch.setattr("psd.ingest.code_ranks._FEW", few)
-    monkeypatch.setattr("psd.ingest.code_ranks._LARGEST_PART", 1)
+    monkeypatch.setattr("psd.ingest.quadrant_codes._MAX_DENSE", 0)
+    monkeypatch.setattr("psd.ingest.quadrant_codes._FEW", few)
+    monkeypatch.setattr("psd.ingest.quadrant_codes._LARGEST_PART", 1)
     monkeypatch.setattr(psd.testing.replay, "small_tally", coded_tally)
     assert replay_loss(method, side, k, every=every) == expected
     assert expected[0] <= 1
@@ -64,7 +63,7 @@ def test_no_answer_tells_more_than_epsilon(method, side, k, every, few, monkeypa
 
 
 def test_the_counts_are_those_of_the_array(monkeypatch):
-    monkeypatch.setattr("psd.ingest.cell_counter._MAX_DENSE", 0)
+    monkeypatch.setattr("psd.ingest.quadrant_codes._MAX_DENSE", 0)
     for rows in ((), (4,), (4, 4, 4), (0, 8, 2), (0, 0, 8)):
         coded, plain = coded_tally(3, rows), small_tally(3, rows)
         for name in ("columns", "rows", "counts"):

@@ -7,7 +7,7 @@ import shapely
 
 from psd.decompositions.cascade import Cascade
 from psd.privacy.budget import Budget
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_release
 from psd.space.boundary import Boundary

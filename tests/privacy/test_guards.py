@@ -16,7 +16,7 @@ from psd.errors import InputDataError, ParameterError
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally_batches
 from psd.mechanisms.sampler import SecureSampler
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.privacy.unit import PrivacyUnit
 from psd.testing import RecordingSampler
 from support.cli_runner import cli

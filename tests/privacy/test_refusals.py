@@ -27,8 +27,7 @@ from psd.ledger.charges import ChargeRequest
 from psd.ledger.ledger import Ledger
 from psd.ledger.state import MAX_FAULTS
 from psd.mechanisms.sampler import SecureSampler
-from psd.privacy.epsilon import NANO
-from psd.privacy.loss import Loss
+from psd.privacy.loss import NANO, Loss
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.observer import Observer
 from psd.publish.refusals import UNREADABLE
@@ -409,7 +408,7 @@ def test_a_fault_costs_no_more_than_is_left_to_an_analyst(room):
 
 def test_a_limit_of_memory_finds_no_record_with_a_ledger(room, monkeypatch):
     """A limit that allows the cells of one input and not those of its neighbour."""
-    monkeypatch.setattr(psd.ingest.cell_counter, "_MERGE_BYTES", 2 * 10**8)
+    monkeypatch.setattr(psd.ingest.quadrant_codes, "_MERGE_BYTES", 2 * 10**8)
     data = room.folder / "in.csv"
     build = {"domain": BOX, "epsilon": "0.000001", "method": "kd-standard", "memory": "1200MB"}
     write(data, BASE[:1])

@@ -11,7 +11,7 @@ from psd.curator.curator import Curator
 from psd.decompositions import Regions
 from psd.errors import BudgetError, ParameterError
 from psd.privacy.budget import Budget
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.testing import SCRIPTS, RecordingSampler
 from psd.testing.regions import region_keys, region_tally, spent_by_key
 from psd.testing.small import small_domain, small_tally

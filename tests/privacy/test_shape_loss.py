@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from psd.mechanisms.threshold import ThresholdMechanism
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.testing import SCRIPTS, walks
 from support.privacy.shape_paths import (
     EPSILONS,

@@ -11,7 +11,7 @@ import pytest
 
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.budget import Budget
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.privacy.unit import PrivacyUnit, counted_unit
 from psd.publish.drawing import draw_series
 from psd.testing import RecordingSampler, small_domain

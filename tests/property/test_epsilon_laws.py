@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from psd.errors import ParameterError
-from psd.privacy.epsilon import MAX_EPSILON, NANO, epsilon_text, parse_epsilon
-from psd.privacy.shares import geometric_shares, uniform_shares, weighted_shares
+from psd.privacy.budget import geometric_shares, uniform_shares, weighted_shares
+from psd.privacy.loss import MAX_EPSILON, NANO, epsilon_text, parse_epsilon
 
 totals = st.integers(1, MAX_EPSILON * NANO)
 levels = st.integers(1, 40)

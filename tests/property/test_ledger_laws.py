@@ -15,14 +15,13 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
 from psd.accounting import pure_rho, rho_of
 from psd.errors import BudgetError, LedgerError
-from psd.ingest.reading import reading_of
+from psd.ingest.columns import reading_of
 from psd.ingest.sources import Columns
 from psd.ledger.charged_slices import ChargedSlices
 from psd.ledger.charges import ChargeRequest
 from psd.ledger.ledger import Ledger
 from psd.ledger.regions import BY_FIELDS, Region
-from psd.privacy.epsilon import NANO
-from psd.privacy.loss import Loss
+from psd.privacy.loss import NANO, Loss
 from psd.privacy.unit import PrivacyUnit
 from support.ledger_columns import columns_of, readings_of
 

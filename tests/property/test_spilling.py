@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import psd
-from psd.ingest.cell_counter import cell_counter
+from psd.ingest.quadrant_codes import cell_counter
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import TallyBuilder
 from psd.privacy.unit import PrivacyUnit

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from psd.ledger.charges import ChargeRequest
 from psd.ledger.ledger import Ledger
-from psd.privacy.epsilon import NANO
-from psd.privacy.loss import Loss
+from psd.privacy.loss import NANO, Loss
 from psd.privacy.unit import PrivacyUnit
 from robustness.kills import forked, spread, was_killed
 from support.ledger_columns import BY_LON_LAT

@@ -31,8 +31,7 @@ from psd.ledger.account import Account
 from psd.ledger.charges import ChargeRequest
 from psd.ledger.ledger import Ledger
 from psd.mechanisms.sampler import SecureSampler
-from psd.privacy.epsilon import NANO
-from psd.privacy.loss import Loss
+from psd.privacy.loss import NANO, Loss
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.charging import PendingCharge
 from psd.publish.refusals import UNREADABLE

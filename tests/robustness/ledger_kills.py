@@ -29,7 +29,7 @@ from robustness.kills import end, forked, spread, was_killed
 
 STEPS = (
     *("ledger/ledger.py", "ledger/file.py", "ledger/account.py", "privacy/budget.py"),
-    *("_util/atomic_write.py", "_util/abandoned_files.py", "mechanisms/sampler.py"),
+    *("_util/atomic_write.py", "mechanisms/sampler.py"),
     *("publish/build.py", "publish/charging.py"),
 )
 

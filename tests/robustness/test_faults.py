@@ -8,7 +8,7 @@ import pytest
 
 import psd
 from psd.ledger.ledger import Ledger
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from robustness.bad_campaigns import CASES as LOCAL_CASES
 from robustness.bad_input import CASES, SECRET, page
 from robustness.bad_releases import LEFT_OUT, MAPS, NAMES, RELEASES

@@ -12,8 +12,7 @@ from privacy.planted_bugs.ledger import check_then_act
 from psd.errors import BudgetError
 from psd.ingest.tally_file import read_tally
 from psd.ledger.ledger import Ledger
-from psd.privacy.epsilon import NANO
-from psd.privacy.loss import Loss
+from psd.privacy.loss import NANO, Loss
 from robustness.charge_kills import DELTA, LOSS, request
 from robustness.kills import environment, run_script
 

@@ -8,7 +8,7 @@ import pytest
 
 import psd
 from psd.mechanisms.sampler import SecureSampler
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from support.goodness_of_fit import discrete_laplace_p_value, holds
 from support.privacy.curators import small_curator
 

@@ -10,7 +10,7 @@ import pytest
 
 import psd
 from psd.mechanisms.sampler import SecureSampler
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.space.grids import cut_grid
 from support.goodness_of_fit import binomial_p_value, holds
 from support.privacy.curators import small_curator

@@ -7,7 +7,7 @@ import pytest
 
 import psd
 from psd.estimation.least_squares import infer_counts
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.query.derived import fieller_interval, two_sided_quantile
 from psd.query.simultaneous import simultaneous_level
 from psd.release.post_processing import PostProcessing

@@ -11,7 +11,7 @@ import pytest
 
 import psd
 from psd.estimation.least_squares import infer_counts
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.privacy.unit import PrivacyUnit
 from psd.release.post_processing import PostProcessing
 from psd.testing import RecordingSampler, run_method, small_domain, small_tally

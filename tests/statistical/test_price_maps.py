@@ -7,7 +7,7 @@ from scipy import stats
 from psd.mechanisms import enclosed_branches
 from psd.mechanisms.price_maps import PriceMaps
 from psd.mechanisms.zone_layouts import zone_layout
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from support.goodness_of_fit import holds
 from support.privacy.price_markets import enumerated_law, score_table
 

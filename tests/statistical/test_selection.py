@@ -6,7 +6,7 @@ from scipy import stats
 
 from psd.mechanisms.exponential_mechanism import Candidates, exponential
 from psd.mechanisms.sampler import SecureSampler
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from support.goodness_of_fit import holds, pooled_p_value
 from support.privacy.curators import small_curator
 

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from psd.release.digest import content_digest, series_digest, slice_digest
+from psd.release.file import content_digest, series_digest, slice_digest
 
 
 def table_of(content):

@@ -1,6 +1,6 @@
 """Columns that datasets of test ledgers register, and readings of requests that agree with them."""
 
-from psd.ingest.reading import reading_of
+from psd.ingest.columns import reading_of
 from psd.ingest.sources import Columns
 from psd.ledger.charges import ChargeRequest
 from psd.privacy.loss import Loss

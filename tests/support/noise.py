@@ -7,8 +7,7 @@ import numpy as np
 
 import psd
 from psd.privacy.count_noise import CountNoise
-from psd.privacy.epsilon import NANO
-from psd.privacy.loss import Loss
+from psd.privacy.loss import NANO, Loss
 from psd.release.record import ReleaseRecord
 
 

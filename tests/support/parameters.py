@@ -3,8 +3,8 @@
 import dataclasses
 from decimal import Decimal
 
-from psd._util.fields import check_parameters, choice, integer_between, public_field
-from psd.privacy.shares import share
+from psd._util.declared_parameters import check_parameters, choice, integer_between, public_field
+from psd.privacy.budget import share
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

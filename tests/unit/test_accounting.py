@@ -13,7 +13,7 @@ from scipy.stats import binom, norm
 from psd import accounting
 from psd.accounting import PICO, SampledGaussian
 from psd.errors import ParameterError
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from support.cli_runner import as_json
 
 EPSILONS = (0.1, 0.3, 0.5, 1, 2, 3, 5)

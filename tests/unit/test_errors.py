@@ -12,7 +12,7 @@ import psd
 from psd import errors
 from psd.privacy.budget import Budget
 from psd.release.file import encode_release
-from psd_cli.options.values import rename_arguments
+from psd_cli.options.command import rename_arguments
 
 DOMAIN = psd.Domain(bounds=(0, 0, 8, 8))
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.fields import integer_between
+from psd._util.declared_parameters import integer_between
 from psd._util.instances import check_instance
 from psd.accounting import PICO
 from psd.apps.auditing.binomial_bounds import (
@@ -44,9 +44,7 @@ from psd.apps.auditing.pairs import (
 )
 from psd.decompositions import as_method
 from psd.errors import ParameterError
-from psd.privacy.delta import delta_text, parse_delta
-from psd.privacy.epsilon import NANO, epsilon_text, parse_epsilon
-from psd.privacy.loss import Loss
+from psd.privacy.loss import NANO, Loss, delta_text, epsilon_text, parse_delta, parse_epsilon
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.build import build
 from psd.space.domain import Domain

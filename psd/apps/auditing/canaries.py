@@ -26,8 +26,7 @@ from numpy.typing import NDArray
 from psd.api.release import Release
 from psd.apps.auditing.binomial_bounds import epsilon_from_accuracy, lower_limit
 from psd.mechanisms.random_words import random_bits
-from psd.privacy.epsilon import NANO
-from psd.privacy.loss_measure import RHO
+from psd.privacy.loss import NANO, RHO
 
 if TYPE_CHECKING:
     from psd.privacy.loss import Loss

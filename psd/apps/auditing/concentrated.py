@@ -11,8 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 from psd.mechanisms.threshold import ThresholdMechanism
-from psd.privacy.epsilon import NANO
-from psd.privacy.loss_measure import RHO
+from psd.privacy.loss import NANO, RHO
 from psd.testing.transcripts import Draw, LeakError
 
 __all__ = ["transcript_rho"]

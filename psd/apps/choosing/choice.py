@@ -13,7 +13,7 @@ from psd.curator.curator import Curator
 from psd.errors import ParameterError
 from psd.ingest.sources import files_of
 from psd.ledger.account import Account
-from psd.privacy.epsilon import NANO, epsilon_decimal
+from psd.privacy.loss import NANO, epsilon_decimal
 from psd.publish.counting import RecordInput
 from psd.publish.observer import SILENT, Observer
 from psd.publish.pipeline import run_build

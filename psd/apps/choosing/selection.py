@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psd._util.arrays import Integers
-from psd._util.fields import integer_between
+from psd._util.declared_parameters import integer_between
 from psd.errors import ParameterError
 from psd.mechanisms.base import MAX_SENSITIVITY
 from psd.mechanisms.permute_and_flip import PermuteAndFlip
-from psd.privacy.epsilon import parse_epsilon
+from psd.privacy.loss import parse_epsilon
 
 __all__ = ["select"]
 

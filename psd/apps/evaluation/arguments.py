@@ -8,15 +8,15 @@ from typing import Any, TypeAlias, TypeVar
 
 from psd.decompositions import Decomposition, as_method
 from psd.errors import ParameterError
-from psd.privacy.epsilon import epsilon_text, parse_epsilon
-from psd.privacy.statements import method_parameters
+from psd.privacy.budget import method_parameters
+from psd.privacy.loss import epsilon_text, parse_epsilon
 
 __all__ = ["Epsilon", "check_distinct", "listed", "parse_epsilons", "resolve_methods"]
 
 T = TypeVar("T")
 
 Epsilon: TypeAlias = str | int | float | Decimal
-"""An epsilon, as `psd.privacy.epsilon.parse_epsilon` takes it."""
+"""An epsilon, as `psd.privacy.loss.parse_epsilon` takes it."""
 
 
 def listed(value: Any) -> list[Any]:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.closest_name import check_names
-from psd._util.fields import integer_between
+from psd._util.declared_parameters import integer_between
+from psd._util.instances import check_names
 from psd._util.processes import available_processors, map_tasks
 from psd.apps.evaluation._constants import EPSILONS, RUNS
 from psd.apps.evaluation.arguments import parse_epsilons, resolve_methods
@@ -28,7 +28,7 @@ from psd.errors import InputDataError, ParameterError
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.budget import Budget
-from psd.privacy.epsilon import epsilon_text
+from psd.privacy.loss import epsilon_text
 from psd.privacy.unit import PrivacyUnit, privacy_unit
 from psd.publish.drawing import draw_release
 from psd.publish.request_values import ColumnArguments

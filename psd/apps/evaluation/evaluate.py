@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from psd._util.closest_name import check_names
-from psd._util.fields import integer_between
-from psd._util.instances import check_instance
+from psd._util.declared_parameters import integer_between
+from psd._util.instances import check_instance, check_names
 from psd.api.release import Release
 from psd.apps.evaluation._constants import CONFIDENCE, MIN_CLASS_ERROR
 from psd.apps.evaluation.true_counts import PointRecorder, Points, TrueCounts, true_counts

@@ -20,9 +20,8 @@ from psd.apps.local.protocols import protocol_of
 from psd.apps.local.release_trees import grid_tree, region_tree
 from psd.errors import InputDataError, ParameterError
 from psd.privacy.unit import PrivacyUnit
-from psd.release.local_reports import LevelReports, LocalReports
 from psd.release.post_processing import PostProcessing
-from psd.release.record import ReleaseRecord
+from psd.release.record import LevelReports, LocalReports, ReleaseRecord
 from psd.space.box_tree import Tree
 from psd.space.domain import Domain
 from psd.space.region_tree import RegionTree

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from psd._util.fields import integer_between
+from psd._util.declared_parameters import integer_between
 from psd.apps.local.campaigns import campaign_of
 from psd.apps.local.device import NUMBER_EPSILON, QUESTIONS, SHARES, STEPS, Campaign
 from psd.apps.local.protocols import best_protocol, protocol_class, protocol_content
 from psd.apps.local.protocols.rappor import Rappor
 from psd.apps.local.stated_laws import resolve_law
 from psd.errors import ParameterError
-from psd.privacy.epsilon import parse_epsilon
+from psd.privacy.loss import parse_epsilon
 
 __all__ = ["design_numbers", "design_options", "design_words", "parse_settings"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from psd._util.fields import integer_between
+from psd._util.declared_parameters import integer_between
 from psd.apps.local.campaign_groups import PLANS, level_groups, round_groups
 from psd.apps.local.campaigns import campaign_of
 from psd.apps.local.device import DEPTH, Campaign

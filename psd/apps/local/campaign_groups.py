@@ -10,7 +10,7 @@ from typing import Any, Final
 from psd.apps.local.device import SHARES
 from psd.apps.local.partitions import grid_cells
 from psd.apps.local.protocols import best_protocol, protocol_content
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 
 __all__ = [
     "PLANS",

@@ -12,7 +12,7 @@ from psd.apps.local.protocols import LocalProtocol, ReportProtocol, report_proto
 from psd.apps.local.protocols._numbers import NumberProtocol, SingleValueProtocol, UnbiasedProtocol
 from psd.apps.local.shuffling import check_delta, shuffled_epsilon
 from psd.errors import ParameterError
-from psd.privacy.epsilon import epsilon_text
+from psd.privacy.loss import epsilon_text
 
 __all__ = ["Description", "GroupDescription", "describe"]
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.fields import integer_between
+from psd._util.declared_parameters import integer_between
 from psd.apps.local.campaign_design import MAX_DEVICES, campaign_content
 from psd.apps.local.campaign_groups import split_shares
 from psd.apps.local.campaigns import campaign_of

@@ -8,10 +8,10 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any
 
-from psd._util.fields import integer_between
+from psd._util.declared_parameters import integer_between
 from psd.apps.local.device import NANO, RapporDraw
 from psd.errors import ParameterError
-from psd.privacy.epsilon import parse_decimal, parse_epsilon
+from psd.privacy.loss import parse_decimal, parse_epsilon
 
 __all__ = ["resolve_law"]
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from psd._util.arrays import Floats, Integers
-from psd._util.fields import integer_between
+from psd._util.declared_parameters import integer_between
 from psd.apps.evaluation.arguments import check_distinct, parse_epsilons
 from psd.apps.evaluation.true_counts import (
     cell_centres,
@@ -33,7 +33,7 @@ from psd.decompositions.auto import Auto
 from psd.errors import ParameterError
 from psd.ingest.tally import Tally
 from psd.privacy.budget import Budget
-from psd.privacy.epsilon import epsilon_text
+from psd.privacy.loss import epsilon_text
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_release
 from psd.space.domain import Domain, public_domain

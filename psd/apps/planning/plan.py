@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from psd._util.fields import integer_between
+from psd._util.declared_parameters import integer_between
 from psd.apps.evaluation.arguments import (
     Epsilon,
     check_distinct,
@@ -30,7 +30,7 @@ from psd.apps.planning.simulation import PlanRequest, simulate_errors, summarise
 from psd.apps.planning.study_area import domain_area_km2, km2_of, square_domain
 from psd.decompositions import Decomposition
 from psd.errors import ParameterError
-from psd.privacy.epsilon import epsilon_text
+from psd.privacy.loss import epsilon_text
 from psd.publish.fields import check_known
 from psd.publish.request_values import domain_from_values, parse_values
 from psd.publish.stated_crs import with_stated_crs

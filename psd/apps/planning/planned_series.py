@@ -7,10 +7,9 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from psd._util.fields import integer_between
+from psd._util.declared_parameters import integer_between
 from psd.errors import ParameterError
-from psd.privacy.delta import parse_delta
-from psd.privacy.loss import Loss
+from psd.privacy.loss import Loss, parse_delta
 from psd.privacy.unit import MAX_CONTRIBUTIONS
 from psd.publish.noise_choice import NoisePlan, chosen_law
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psd._util.arrays import Floats, sum_by
-from psd._util.fields import integer_between
+from psd._util.declared_parameters import integer_between
 from psd.apps.evaluation.arguments import Epsilon, parse_epsilons
 from psd.apps.planning._constants import MAX_PLAN_EPSILON, SOLVE_STEPS
 from psd.apps.planning.plan import MAX_RECORDS
@@ -28,7 +28,7 @@ from psd.decompositions import Regions, as_region_method
 from psd.errors import ParameterError
 from psd.estimation.fit import fit_least_squares
 from psd.privacy.budget import Budget
-from psd.privacy.epsilon import epsilon_text
+from psd.privacy.loss import epsilon_text
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_release
 from psd.publish.insecure import SeededSampler

@@ -23,7 +23,7 @@ from psd.apps.planning.planned_series import PlannedSeries
 from psd.apps.planning.population import AssumedDensity, draw_population
 from psd.decompositions import Decomposition
 from psd.privacy.budget import Budget
-from psd.privacy.epsilon import epsilon_text
+from psd.privacy.loss import epsilon_text
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_release, squared_of
 from psd.space.domain import Domain

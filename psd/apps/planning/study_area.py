@@ -14,9 +14,8 @@ from psd.errors import DomainError, ParameterError
 from psd.regions.files import read_polygons
 from psd.space.boundary import bounds_of
 from psd.space.crs import check_plane_crs, metres_per_unit
-from psd.space.domain import Domain
+from psd.space.domain import DEFAULT_MIN_CELL, Domain
 from psd.space.ground_areas import area_unit, ground_areas, shape_ground_areas
-from psd.space.smallest_cell import DEFAULT_MIN_CELL
 
 __all__ = ["MAX_KM2", "domain_area_km2", "km2_of", "square_domain"]
 

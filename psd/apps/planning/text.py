@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from psd.apps.planning._constants import GOOD_ERROR
-from psd.privacy.delta import delta_text, failure_text
+from psd.privacy.loss import delta_text, failure_text
 from psd.query.reliability import relative_text
-from psd.space.smallest_cell import DEFAULT_MIN_CELL
+from psd.space.domain import DEFAULT_MIN_CELL
 
 if TYPE_CHECKING:
     import pandas

@@ -11,8 +11,7 @@ import numpy as np
 from psd.apps.spark.expression import add_slices, count_cells, count_faults, parse_rows
 from psd.apps.spark.places import Run, Share, count_placed, place
 from psd.errors import InputDataError, ResourceError
-from psd.ingest.coordinate_text import number_rule, srid_of
-from psd.ingest.points import FINITE_RULE, column_projection, same_points
+from psd.ingest.points import FINITE_RULE, column_projection, number_rule, same_points, srid_of
 from psd.ingest.tally_builder import check_counting, tally_of_codes
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from psd.apps.spark.parse import (
     with_point,
 )
 from psd.apps.spark.where import is_selected
-from psd.ingest.coordinate_text import SPACES, srid_of
+from psd.ingest.points import SPACES, srid_of
 from psd.ingest.row_hash import PRIME, SALTS, TIME_OFFSET
 from psd.ingest.sources import Columns
 from psd.ingest.user_ids import INVISIBLE
@@ -177,7 +177,7 @@ def count_cells(
     rows = rows.filter(rows.inside)
     rows = _add_cells(rows, domain)
     width, by_slice = domain.lattice[0], "slice" in rows.columns
-    if "stratum" in rows.columns:  # as in `psd.ingest.wide_columns`
+    if "stratum" in rows.columns:  # as in `psd.ingest.tally`
         rows = rows.mutate(column=rows.stratum * width + rows.column)
     if unit.has_user:
         rows = rows.filter(rows.user.notnull())

@@ -12,7 +12,7 @@ from typing import Any
 
 from psd._util.wall_clock import NAMED_ZONE, OFFSET, leap_minutes
 from psd.ingest import user_ids
-from psd.ingest.coordinate_text import DECIMAL, MISSING, empty_pattern, point_pattern
+from psd.ingest.points import DECIMAL, MISSING, empty_pattern, point_pattern
 
 __all__ = [
     "COMPOSED",

@@ -50,7 +50,7 @@ def place(
 
     Guarantees
     ----------
-    - Coordinates, and what is kept, are those of `psd.ingest.record_filter` for the same records:
+    - Coordinates, and what is kept, are those of `psd.ingest.tally_builder` for the same records:
       cells that are joined are certain by public input, and all other coordinates are given to
       ``project``, ``area`` and ``strata``, as the same doubles.
 

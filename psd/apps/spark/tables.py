@@ -17,7 +17,7 @@ from psd._util.csv_header import AUTOMATIC, DELIMITERS
 from psd._util.wall_clock import check_zone
 from psd.apps.spark.where import role_of
 from psd.errors import InputDataError, ParameterError
-from psd.ingest.column_names import check_roles, resolve_columns
+from psd.ingest.columns import check_roles, resolve_columns
 from psd.ingest.input_names import NamedInput
 from psd.ingest.input_paths import uncompressed_name
 from psd.ingest.tally_marks import refuse_tally_columns

@@ -28,7 +28,7 @@ from psd.apps.spark.parse import (
     strip_characters,
     with_point,
 )
-from psd.ingest.coordinate_text import SPACES
+from psd.ingest.points import SPACES
 from psd.ingest.selection import LARGEST_WHOLE, SIGNS
 from psd.ingest.where import Always, Either, Membership, Missing, Negation, Pattern
 

@@ -42,7 +42,7 @@ from psd.ledger.account import Account
 from psd.ledger.charges import check_drawn
 from psd.ledger.state import MAX_FAULTS
 from psd.mechanisms.random_words import bytes_from, system_bytes
-from psd.privacy.delta import parse_delta
+from psd.privacy.loss import parse_delta
 from psd.publish.charging import charge_request
 from psd.publish.observer import Observer
 from psd.publish.refusals import mask_errors

@@ -13,7 +13,8 @@ from psd.ingest.memory_limit import memory_for_rows, parse_memory, split_memory
 from psd.ingest.sources import read
 from psd.ingest.tally_builder import TallyBuilder
 from psd.privacy.unit import PrivacyUnit, counted_unit
-from psd.publish.drawing import coarsest_step, slice_tally
+from psd.publish.counting import coarsest_step
+from psd.publish.drawing import slice_tally
 from psd.space.time_slices import By, TimeSlices
 
 if TYPE_CHECKING:

@@ -25,8 +25,7 @@ from psd.apps.streams.plan import (
 from psd.apps.streams.state import check_beside, create_state
 from psd.errors import LedgerError, ParameterError, WriteError
 from psd.privacy.budget import Budget
-from psd.privacy.delta import delta_text
-from psd.privacy.epsilon import epsilon_text
+from psd.privacy.loss import delta_text, epsilon_text
 from psd.publish.charging import PendingCharge
 from psd.publish.refusals import dry_run_method
 from psd.publish.request_values import request_to_toml

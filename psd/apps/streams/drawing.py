@@ -9,9 +9,8 @@ from psd.apps.streams.counters import toeplitz_squared_sensitivity, tree_levels
 from psd.apps.streams.totals import Total, next_total
 from psd.curator.curator import Curator
 from psd.mechanisms.sampler import SecureSampler
-from psd.privacy.budget import Budget
+from psd.privacy.budget import STATEMENTS, TOTALS_FACTOR, Budget, method_parameters
 from psd.privacy.loss import Loss
-from psd.privacy.statements import STATEMENTS, TOTALS_FACTOR, method_parameters
 from psd.publish.drawing import draw_release, slice_budgets, squared_of
 from psd.release.record import ReleaseRecord
 

@@ -17,8 +17,7 @@ from psd.api.release import Release
 from psd.apps.streams.state import State, StoredAnswer
 from psd.errors import InputDataError, ReleaseFormatError
 from psd.privacy.unit import ContributionScope
-from psd.release.digest import slice_digest
-from psd.release.file import decode_release, encode_release, stated_digest
+from psd.release.file import decode_release, encode_release, slice_digest, stated_digest
 from psd.release.record import ReleaseRecord
 from psd.release.series import SeriesRecord
 from psd.release.series_file import decode_series, digest_of, encode_series

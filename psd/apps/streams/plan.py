@@ -10,19 +10,18 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from psd._util.layer_names import file_of
+from psd._util.file_endings import file_of
 from psd._util.strict_json import strict_json
 from psd._util.toml_values import read_toml
 from psd.apps.streams.counters import Counter
 from psd.errors import InputDataError, LedgerError, ParameterError, PsdError
-from psd.privacy.delta import failure_text, parse_delta
-from psd.privacy.loss import Loss
+from psd.privacy.loss import Loss, failure_text, parse_delta
 from psd.publish.charging import charge_request
 from psd.publish.fields import public_files
 from psd.publish.public_inputs import resolve_public_inputs
 from psd.publish.request import BuildRequest
 from psd.publish.request_values import request_from_toml, request_to_toml
-from psd.release.digest import canonical_json
+from psd.release.file import canonical_json
 
 if TYPE_CHECKING:
     from psd.ledger.charges import Charge, ChargeRequest, Dataset

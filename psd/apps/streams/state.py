@@ -89,7 +89,7 @@ class StoredAnswer(NamedTuple):
     release: bytes  # as a file has it
     digest: str  # of the series with the slice
     file: str  # SHA-256 of all bytes of the file of this series
-    drawn: str  # digest of the slice alone, see `psd.release.digest.slice_digest`
+    drawn: str  # digest of the slice alone, see `psd.release.file.slice_digest`
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers
-from psd._util.fields import integer_between
+from psd._util.declared_parameters import integer_between
 from psd.errors import DomainError, ParameterError
 from psd.space.crs import explain_proj_errors, offline, parse_crs
 from psd.space.domain import Domain

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from psd._util.arrays import Floats
-from psd._util.fields import integer_between
+from psd._util.declared_parameters import integer_between
 from psd.apps.suggest.grid import RegionGrid
 from psd.apps.suggest.shared import FEATURES, features
 from psd.apps.suggest.weights import SharedWeights

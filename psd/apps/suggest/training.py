@@ -19,9 +19,7 @@ from psd.ingest.memory_limit import memory_for_rows, parse_memory, split_memory
 from psd.ingest.sources import read
 from psd.ingest.tally_builder import TallyBuilder
 from psd.privacy.budget import Budget
-from psd.privacy.delta import delta_text, parse_delta
-from psd.privacy.epsilon import epsilon_text
-from psd.privacy.loss import Loss
+from psd.privacy.loss import Loss, delta_text, epsilon_text, parse_delta
 from psd.publish.counting import CountedRows, RecordInput
 from psd.publish.insecure import refuse_seed
 from psd.publish.observer import SILENT, Observer

@@ -13,8 +13,7 @@ from psd._util.strict_json import strict_json
 from psd.apps.suggest.grid import CELLS, RegionGrid
 from psd.apps.suggest.shared import FEATURES
 from psd.errors import ParameterError, ReleaseFormatError
-from psd.privacy.delta import parse_delta
-from psd.privacy.epsilon import parse_epsilon
+from psd.privacy.loss import parse_delta, parse_epsilon
 
 __all__ = ["SharedWeights", "read_weights", "write_weights"]
 

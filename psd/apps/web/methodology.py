@@ -11,7 +11,7 @@ from psd._util.html import figure_block, page, paragraph, section, table_block
 from psd.api.release import Release
 from psd.apps.web.size_accuracy import SQUARES, errors_by_size
 from psd.decompositions import method_class, methods
-from psd.privacy.delta import delta_text
+from psd.privacy.loss import delta_text
 from psd.query.reliability import QUALITIES, relative_text, reliability_limits
 from psd.version import __version__
 

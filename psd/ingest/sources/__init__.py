@@ -116,7 +116,16 @@ def read(
     items, paths, groups = _sources_of(data, columns)
     try:
         for source, group in groups:
-            for batch in _batches_of(source, group, columns, domain, on_copy):
+            # Files of one source are compared with each other.
+            copies = None if on_copy is None else CopyCheck(on_copy, columns)
+            if getattr(source, "STATES_LENGTHS", False):
+                csv: Any = source
+                batches: Iterator[Batch] = csv.batches(group, columns, domain, copies=copies)
+            else:
+                if copies is not None:
+                    copies.add_files(Path(item) for item in group if is_path(item))
+                batches = source.batches(group, columns, domain)
+            for batch in batches:
                 if columns.where is not None and batch.match is None:
                     raise InternalError("a source has read records without their filter")
                 yield batch
@@ -131,20 +140,6 @@ def read(
         raise InputDataError(
             "files were added or removed while they were read; nothing was published"
         )
-
-
-def _batches_of(
-    source: Source, items: list[Any], columns: Columns, domain: Domain, on_copy: OnCopy | None
-) -> Iterator[Batch]:
-    """Read the items of one source, whose files are compared with each other."""
-    copies = None if on_copy is None else CopyCheck(on_copy, columns)
-    if getattr(source, "STATES_LENGTHS", False):
-        csv: Any = source
-        yield from csv.batches(items, columns, domain, copies=copies)
-        return
-    if copies is not None:
-        copies.add_files(Path(item) for item in items if is_path(item))
-    yield from source.batches(items, columns, domain)
 
 
 def check_input(data: Any, columns: Columns) -> None:
@@ -174,25 +169,18 @@ def _sources_of(
     if len(set(map(_identity, others))) < len(others):
         raise InputDataError("an input is repeated; its records would count twice")
     paths = files_of(items)
-    groups = _groups([*paths, *others])
-    _check_used(columns, {name for source, _ in groups for name in source.USES})
-    if columns.where is not None and not all("where" in source.USES for source, _ in groups):
-        raise ParameterError(
-            "where must be left out with an input whose source has no filter; select its records "
-            "before, or convert the input",
-            name="where",
-        )
-    return items, paths, groups
 
+    # Group items by the source that reads them.
+    by_source: dict[int, tuple[Source, list[Any]]] = {}
+    for item in [*paths, *others]:
+        source = _source_of(item)
+        by_source.setdefault(id(source), (source, []))[1].append(item)
+    if not by_source:
+        raise InputDataError("data must hold at least one input, got an empty list")
+    groups = list(by_source.values())
 
-def _identity(item: Any) -> Any:
-    """Key of an input that is not a file: its address, or the identity of the object."""
-    is_address = isinstance(item, str) or (is_dataclass(item) and isinstance(item, Hashable))
-    return item if is_address else id(item)
-
-
-def _check_used(columns: Columns, used: set[str]) -> None:
-    """Refuse a layer or a geometry that no input uses."""
+    # Refuse a layer or a geometry that no input uses.
+    used = {name for user, _ in groups for name in user.USES}
     if columns.layer is not None and "layer" not in used:
         raise ParameterError(
             "layer= must be left out unless an input is a GeoPackage, another vector file or a "
@@ -207,6 +195,19 @@ def _check_used(columns: Columns, used: set[str]) -> None:
             "geometry= must be left out unless an input has a column of points; name coordinates "
             "(x=NAME, y=NAME)"
         )
+    if columns.where is not None and not all("where" in source.USES for source, _ in groups):
+        raise ParameterError(
+            "where must be left out with an input whose source has no filter; select its records "
+            "before, or convert the input",
+            name="where",
+        )
+    return items, paths, groups
+
+
+def _identity(item: Any) -> Any:
+    """Key of an input that is not a file: its address, or the identity of the object."""
+    is_address = isinstance(item, str) or (is_dataclass(item) and isinstance(item, Hashable))
+    return item if is_address else id(item)
 
 
 def check_repeatable(data: Any) -> None:
@@ -244,17 +245,6 @@ def files_of(items: Iterable[Any]) -> list[Path]:
 def sources() -> tuple[str, ...]:
     """Return the names of all sources: those of this package, then those of others."""
     return plugins.names(__name__)
-
-
-def _groups(items: list[Any]) -> list[tuple[Source, list[Any]]]:
-    """Group items by the source that reads them."""
-    groups: dict[int, tuple[Source, list[Any]]] = {}
-    for item in items:
-        source = _source_of(item)
-        groups.setdefault(id(source), (source, []))[1].append(item)
-    if not groups:
-        raise InputDataError("data must hold at least one input, got an empty list")
-    return list(groups.values())
 
 
 def _source_of(item: Any) -> Source:

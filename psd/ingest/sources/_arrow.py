@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 
 from psd._util.wall_clock import wall_clock
 from psd.errors import InputDataError
-from psd.ingest.column_names import (
+from psd.ingest.columns import (
     check_roles,
     may_be_values,
     refuse_two_pairs,
     resolve_columns,
 )
-from psd.ingest.coordinate_text import srid_of
 from psd.ingest.points import (
     Coordinates,
     Projection,
@@ -26,6 +25,7 @@ from psd.ingest.points import (
     column_projection,
     decode_points,
     make_projection,
+    srid_of,
     stated_crs,
 )
 from psd.ingest.selection import matches
@@ -59,7 +59,7 @@ class Layout:
     project : callable
         Reprojects points to the CRS of the domain.
     srid : int, optional
-        SRID that points in text may state, see `psd.ingest.coordinate_text`.
+        SRID that points in text may state, see `psd.ingest.points`.
     is_json : bool
         Whether the columns are properties of GeoJSON, see `psd.ingest.selection.Rules`.
     """

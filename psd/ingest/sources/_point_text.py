@@ -1,4 +1,4 @@
-"""Points in text: WKT, EWKT and hexadecimal WKB, by the rules of `psd.ingest.coordinate_text`.
+"""Points in text: WKT, EWKT and hexadecimal WKB, by the rules of `psd.ingest.points`.
 
 Private side. Quotes no text.
 """
@@ -10,8 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psd.errors import InputDataError
-from psd.ingest.coordinate_text import MISSING, SPACES, empty_pattern, point_pattern, point_rule
-from psd.ingest.points import point_coordinates
+from psd.ingest.points import (
+    MISSING,
+    SPACES,
+    empty_pattern,
+    point_coordinates,
+    point_pattern,
+    point_rule,
+)
 
 if TYPE_CHECKING:
     from psd.ingest.points import Coordinates

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from psd._util.wall_clock import wall_clock
 from psd.errors import InputDataError
-from psd.ingest.column_names import check_roles, refuse_two_pairs, resolve_columns
-from psd.ingest.coordinate_text import srid_of
+from psd.ingest.columns import check_roles, refuse_two_pairs, resolve_columns
 from psd.ingest.points import (
     Coordinates,
     check_finite,
     column_projection,
     make_projection,
     point_coordinates,
+    srid_of,
     stated_crs,
 )
 from psd.ingest.selection import matches

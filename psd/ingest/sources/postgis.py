@@ -15,7 +15,7 @@ from psd._util.postgres import (
     quote_table,
 )
 from psd.errors import InputDataError, ParameterError
-from psd.ingest.column_names import resolve_columns
+from psd.ingest.columns import resolve_columns
 from psd.ingest.sources._arrow import check_names, find_columns
 from psd.ingest.sources._faults import fault_class
 

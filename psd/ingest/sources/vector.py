@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from psd._util.untrusted_parquet import footer_keys
 from psd.errors import InputDataError
-from psd.ingest.column_names import resolve_columns
+from psd.ingest.columns import resolve_columns
 from psd.ingest.input_paths import file_kind, refuse_changes
 from psd.ingest.sources._arrow import check_names, find_columns
 from psd.ingest.sources._csv_header import START, refuse_xml

@@ -23,10 +23,17 @@ from numpy.typing import NDArray
 from psd._util.extras import install_text
 from psd._util.wall_clock import wall_clock
 from psd.errors import InputDataError, MissingExtraError
-from psd.ingest.column_names import check_roles, refuse_two_pairs, resolve_columns
-from psd.ingest.coordinate_text import DECIMAL, MISSING, SPACES, number_rule, srid_of
+from psd.ingest.columns import check_roles, refuse_two_pairs, resolve_columns
 from psd.ingest.input_paths import file_kind, refuse_changes
-from psd.ingest.points import Projection, column_projection
+from psd.ingest.points import (
+    DECIMAL,
+    MISSING,
+    SPACES,
+    Projection,
+    column_projection,
+    number_rule,
+    srid_of,
+)
 from psd.ingest.selection import matches
 from psd.ingest.sources._arrow import check_names
 from psd.ingest.sources._faults import fault_class

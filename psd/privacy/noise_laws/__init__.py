@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util import plugins
-from psd.privacy.loss_measure import LossMeasure
+from psd.privacy.loss import LossMeasure
 
 __all__ = ["DISCRETE_GAUSSIAN", "DISCRETE_LAPLACE", "NoiseLaw", "noise"]
 

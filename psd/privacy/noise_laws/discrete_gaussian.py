@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from psd.privacy.loss_measure import RHO, LossMeasure
+from psd.privacy.loss import RHO, LossMeasure
 
 __all__ = ["DiscreteGaussian", "law"]
 

@@ -8,8 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from psd.privacy.epsilon import NANO
-from psd.privacy.loss_measure import EPSILON, LossMeasure
+from psd.privacy.loss import EPSILON, NANO, LossMeasure
 
 __all__ = ["DiscreteLaplace", "law"]
 

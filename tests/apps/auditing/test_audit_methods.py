@@ -20,8 +20,7 @@ from psd.apps.auditing.binomial_bounds import (
 from psd.apps.auditing.canaries import guess_canaries
 from psd.apps.auditing.pairs import Pair, Samples, Threshold, event_loss, largest_rho, record_losses
 from psd.errors import ParameterError
-from psd.privacy.epsilon import NANO
-from psd.privacy.loss import Loss
+from psd.privacy.loss import NANO, Loss
 from psd.privacy.unit import WEIGHT, PrivacyUnit
 
 UNITS = [PrivacyUnit(), PrivacyUnit(kind="user", max_contributions=3)]

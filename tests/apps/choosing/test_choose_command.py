@@ -8,9 +8,7 @@ import pytest
 from psd.accounting import pure_rho, rho_of
 from psd.ledger.ledger import Ledger
 from psd.mechanisms.sampler import SecureSampler
-from psd.privacy.delta import parse_delta
-from psd.privacy.epsilon import NANO
-from psd.privacy.loss import rho_text
+from psd.privacy.loss import NANO, parse_delta, rho_text
 from support.cli_runner import as_json, as_table, check_refusals, cli, fails, passes, write_points
 
 OF_SITES = ("choose site v.csv", "--crs", "EPSG:3857")

@@ -7,7 +7,7 @@ from scipy import stats
 from psd.apps.choosing import select
 from psd.mechanisms.choice_laws import permute_and_flip_probabilities
 from psd.mechanisms.permute_and_flip import PermuteAndFlip
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from support.goodness_of_fit import holds, pooled_p_value
 
 DRAWS = 5_000

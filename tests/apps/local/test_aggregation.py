@@ -14,8 +14,8 @@ from psd.apps.local.partitions import grid_cells
 from psd.errors import InputDataError, ParameterError, ReleaseFormatError
 from psd.estimation.local_measurements import measure_record, share_variance
 from psd.privacy.unit import PrivacyUnit
-from psd.release.local_reports import LocalReports
 from psd.release.post_processing import PostProcessing
+from psd.release.record import LocalReports
 from support.local import HASHING, KARY, campaign, counted_places, local_release, places, sum_inside
 from support.releases import changed
 from support.seeded_system import same_draws, seeded_system  # noqa: F401

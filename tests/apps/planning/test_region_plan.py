@@ -11,7 +11,7 @@ from psd.apps.planning.region_population import draw_region_population
 from psd.decompositions import Regions
 from psd.errors import ParameterError
 from psd.privacy.budget import Budget
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_release
 from support.tables import refused

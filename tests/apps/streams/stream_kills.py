@@ -31,7 +31,7 @@ STEPS = (
     *("streams/addition.py", "streams/counting.py", "streams/drawing.py", "streams/outputs.py"),
     *("streams/totals.py", "streams/state.py", "streams/random_tape.py", "privacy/budget.py"),
     *("mechanisms/random_words.py", "mechanisms/sampler.py", "ledger/ledger.py", "ledger/file.py"),
-    *("_util/atomic_write.py", "_util/abandoned_files.py"),
+    "_util/atomic_write.py",
 )
 
 CREATE = (

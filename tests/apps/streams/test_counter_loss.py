@@ -17,8 +17,7 @@ from psd.apps.streams import drawing
 from psd.decompositions.grid import Grid
 from psd.decompositions.quadtree import Quadtree
 from psd.ingest.tally import Tally
-from psd.privacy.epsilon import NANO
-from psd.privacy.loss import Loss
+from psd.privacy.loss import NANO, Loss
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.public_inputs import PublicInputs
 from psd.release.post_processing import PostProcessing

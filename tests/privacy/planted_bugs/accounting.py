@@ -8,7 +8,7 @@ from scipy.special import ndtr
 
 from privacy.planted_bugs.bug import instead, like, planted, replaced
 from psd.accounting import PICO, selection_rho
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 
 TESTS = "tests/unit/test_accounting.py::"
 

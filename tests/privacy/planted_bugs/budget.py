@@ -6,7 +6,7 @@ from privacy.planted_bugs.bug import around, instead, like, planted, replaced
 from psd.curator.curator import ChargedQuestion
 from psd.errors import BudgetError
 from psd.mechanisms.laplace import LaplaceMechanism
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 
 BUDGET = "tests/privacy/test_budget.py::"
 ORACLE = BUDGET + "test_methods_spend_exactly_epsilon"
@@ -107,7 +107,7 @@ def draw_before_charge(original, self, cells, epsilon):
 
 @planted(test="tests/property/test_epsilon_laws.py::test_geometric_shares_sum_to_the_total")
 @like("rounding in the cheap direction")
-@instead("psd.privacy.shares.weighted_shares")
+@instead("psd.privacy.budget.weighted_shares")
 def shares_rounded_up(total, weights):
     """Shares are rounded up, so that a path costs more than epsilon."""
     return tuple(-(-total * weight // sum(weights)) for weight in weights)
@@ -116,12 +116,12 @@ def shares_rounded_up(total, weights):
 @planted(test=EPSILON + "test_epsilon_is_read_exactly", like="budgets in floats")
 def epsilon_by_float():
     """Epsilon goes through a float, so that 1.001 is not 1,001,000,000."""
-    return replaced("psd.privacy.epsilon.parse_epsilon", lambda value: int(float(value) * NANO))
+    return replaced("psd.privacy.loss.parse_epsilon", lambda value: int(float(value) * NANO))
 
 
 @planted(test=EPSILON + "test_bad_epsilon_is_refused_with_one_sentence")
 @like("NaN that passes every comparison; a library that takes infinity as no noise")
-@instead("psd.privacy.epsilon.parse_epsilon")
+@instead("psd.privacy.loss.parse_epsilon")
 def epsilon_not_a_number(value):
     """NaN, infinity, zero and negative numbers pass as epsilon."""
     number = float(value)

@@ -6,7 +6,7 @@ from privacy.planted_bugs.bug import around, instead, like, planted, replaced
 from psd.mechanisms import noisy_counts
 from psd.mechanisms.gaussian import GaussianMechanism
 from psd.mechanisms.laplace import LaplaceMechanism
-from psd.privacy.loss_measure import LossMeasure
+from psd.privacy.loss import LossMeasure
 
 RHO = "tests/privacy/test_concentrated.py::"
 USERS = RHO + "test_a_user_of_many_slices_costs_rho_and_no_more"
@@ -58,7 +58,7 @@ def cap_of_users_and_not_of_slices(sound, order, users, of_slices, limits):
 @like("the rho of a selection taken for that of any pure mechanism")
 def pure_draws_at_an_eighth():
     """A pure mechanism of epsilon is charged epsilon^2 / 8, as a selection is."""
-    return replaced("psd.privacy.loss_measure.LossMeasure.of_pure", LossMeasure.of_selections)
+    return replaced("psd.privacy.loss.LossMeasure.of_pure", LossMeasure.of_selections)
 
 
 @planted(test=USERS + "[False-one row]", like="costs of two measures in one sum")

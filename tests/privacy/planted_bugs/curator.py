@@ -10,7 +10,7 @@ import numpy as np
 from privacy.planted_bugs.bug import around, instead, like, planted, replaced, together
 from psd.decompositions.adaptive_grid import AdaptiveGrid, first_size, second_sizes
 from psd.decompositions.grid import guideline_size
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.space.covariate import Covariate
 from psd.space.grids import cut_grid, cut_grids
 from support.hilbert_oracle import walk

@@ -19,7 +19,7 @@ from psd.ledger.entries import entry, replay_entries
 from psd.ledger.extents import Extent
 from psd.ledger.file import append, exclusive, rows
 from psd.ledger.ledger import Ledger, _body
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.release.series import SeriesRecord
 from psd.space.time_slices import TimeSlices
 

@@ -10,9 +10,9 @@ from types import SimpleNamespace
 import numpy as np
 
 from privacy.planted_bugs.bug import around, instead, like, planted, replaced, together
-from psd.mechanisms.geometric import geometric_each
+from psd.mechanisms.bernoulli import geometric_each
 from psd.mechanisms.random_words import random_bits, random_words
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 
 LAW = "tests/statistical/"
 BUILDS = LAW + "test_build_noise.py::test_noise_is_discrete_laplace"

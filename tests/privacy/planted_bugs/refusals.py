@@ -31,7 +31,7 @@ def empty_domain_is_refused(original, *arguments, **options):
 
 
 @planted(test=CALLS, like="a check of values that tells one record from none")
-@around("psd.ingest.record_filter.RecordFilter.filter_batch")
+@around("psd.ingest.tally_builder.RecordFilter.filter_batch")
 def degrees_beyond_their_limits_are_refused(original, self, batch):
     """One record at longitude 200 stops the build of all others."""
     if (abs(batch.x) > 180).any():
@@ -79,7 +79,7 @@ def ids_are_checked_inside_alone():
 
 
 @planted(test=FORM + "[user-day-time-free-1]", like=HELD)
-@around("psd.ingest.record_filter.RecordFilter.filter_batch")
+@around("psd.ingest.tally_builder.RecordFilter.filter_batch")
 def times_are_checked_inside_alone(original, self, batch):
     """A record without a time is refused only if it lies inside the bounds."""
     missing = np.isnat(batch.time)

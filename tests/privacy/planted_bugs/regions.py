@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from privacy.planted_bugs.bug import around, instead, like, planted
-from psd.ingest.wide_columns import split_columns
+from psd.ingest.tally import split_columns
 
 REPLAY = "tests/privacy/test_region_replay.py::"
 METHOD = "tests/unit/decompositions/test_regions.py::"

@@ -7,7 +7,7 @@ import numpy as np
 
 from privacy.planted_bugs.bug import around, instead, like, planted
 from psd.mechanisms.random_words import random_words
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from support.privacy.samplers import AlteredSampler
 
 EXACT = "tests/privacy/test_exact_loss.py::test_one_cut_tells_no_more_than_epsilon"

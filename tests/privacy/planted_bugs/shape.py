@@ -7,7 +7,7 @@ import numpy as np
 
 from privacy.planted_bugs.bug import around, planted
 from psd.mechanisms.laplace import LaplaceMechanism
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 
 WORST = "tests/privacy/test_shape_loss.py::test_the_worst_path_stays_below_its_charge"
 REPLAY = "tests/privacy/test_replay.py::test_no_answer_of_a_few_pairs_tells_more_than_epsilon"

@@ -21,7 +21,7 @@ def k_of_one_part(parts):
 
 @planted(test=COUNTING + "test_no_answer_tells_more_than_epsilon[privtree-3-2-2400-0]")
 @like("counts in two steps, one of which is taken twice")
-@around("psd.ingest.code_ranks.CodeRanks.ranks")
+@around("psd.ingest.quadrant_codes.CodeRanks.ranks")
 def ranks_count_twice(original, self, codes):
     """A record counts twice before a cell that is not the last of its family."""
     return np.minimum(2 * original(self, codes), len(self))
@@ -29,7 +29,7 @@ def ranks_count_twice(original, self, codes):
 
 @planted(test="tests/unit/ingest/sources/test_csv.py::test_many_rows_are_left_out_by_all_threads")
 @like("the same row read twice: a second query after one that left rows out")
-@instead("psd.ingest.sources._csv_query.CsvQuery.left_out")
+@instead("psd.ingest.sources.csv.CsvQuery.left_out")
 def second_query_of_all_rows(self):
     """The second query of a CSV file reads all rows, in place of those that were left out."""
     return self.text(with_texts=True)

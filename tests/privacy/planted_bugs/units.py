@@ -192,7 +192,7 @@ def bounds_not_deducted():
 
 def outside_dropped_only_at_counting():
     """Rows outside the boundary stay in the tally; the cells outside are said to be empty."""
-    return replaced("psd.ingest.record_filter.RecordFilter._select", lambda *_: None)
+    return replaced("psd.ingest.tally_builder.RecordFilter._select", lambda *_: None)
 
 
 @planted(test=OUTSIDE, like="points whose cells get no budget, and which answers still read")

@@ -8,7 +8,7 @@ import numpy as np
 from psd.mechanisms.exponential_mechanism import Candidates, ExponentialMechanism
 from psd.mechanisms.permute_and_flip import PermuteAndFlip
 from psd.mechanisms.price_maps import PriceMaps
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 
 EPSILON = 7 * NANO // 10
 E = EPSILON / NANO

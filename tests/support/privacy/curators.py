@@ -2,7 +2,7 @@
 
 from psd.curator.curator import Curator
 from psd.privacy.budget import Budget
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.testing import RecordingSampler, small_domain, small_tally
 
 

@@ -14,7 +14,7 @@ from psd.mechanisms import laplace
 from psd.mechanisms.laplace import LaplaceMechanism
 from psd.mechanisms.sampler import SecureSampler
 from psd.mechanisms.threshold import ThresholdMechanism
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.testing import (
     SCRIPTS,
     ReplayingSampler,

@@ -11,7 +11,7 @@ from psd.ingest.partial_tally import PartialTally, merge
 from psd.ingest.sources import Columns
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import TallyBuilder
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.tally_parts import TallyRequest, origin_of
 from psd.testing import run_method, small_domain

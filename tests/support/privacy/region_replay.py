@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.testing import SCRIPTS, LeakError, compare_runs, run_method
 from psd.testing.regions import region_data_sets, region_keys, region_tally
 from psd.testing.small import small_domain

@@ -12,7 +12,7 @@ import pytest
 
 import psd
 from psd.mechanisms.sampler import SecureSampler
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.testing import (
     SCRIPTS,
     LeakError,

@@ -10,7 +10,7 @@ import numpy as np
 import psd.curator.curator
 import psd.curator.privtree_split
 from psd.ingest.tally import Tally
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.space.domain import Domain
 from psd.testing import SCRIPTS, run_method
 from support.privacy.replay import largest_loss

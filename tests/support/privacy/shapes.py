@@ -3,7 +3,7 @@
 import numpy as np
 
 from psd.curator.privtree_split import split_rule
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 
 # Log-probabilities are sums of a few dozen floats of magnitude 1.
 ROUNDING = 1e-9

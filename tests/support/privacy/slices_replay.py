@@ -16,7 +16,7 @@ from psd.curator.curator import Curator
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.budget import Budget
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.privacy.unit import PrivacyUnit, counted_unit
 from psd.publish.drawing import slice_budgets, squared_of
 from psd.publish.drawing import slice_tally as part_of

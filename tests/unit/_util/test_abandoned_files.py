@@ -5,9 +5,8 @@ import os
 
 import pytest
 
-from psd._util import abandoned_files as leftovers
-from psd._util.abandoned_files import held_folder, hidden, hold, sweep
-from psd._util.atomic_write import temporary_target, write_file
+from psd._util import atomic_write as leftovers
+from psd._util.atomic_write import held_folder, hidden, hold, sweep, temporary_target, write_file
 from psd.errors import WriteError
 
 

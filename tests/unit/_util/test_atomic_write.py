@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import psd
-from psd._util import abandoned_files as leftovers
 from psd._util import atomic_write as files
+from psd._util import atomic_write as leftovers
 from psd._util.atomic_write import BESIDE_DATABASES, check_free, temporary_target, write_file
 from psd.errors import WriteError
 from psd.ledger.ledger import Ledger

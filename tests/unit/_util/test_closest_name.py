@@ -2,7 +2,7 @@
 
 import pytest
 
-from psd._util.closest_name import check_names
+from psd._util.instances import check_names
 from psd.errors import ParameterError
 
 KEYS = ("epsilon", "method", "bounds")

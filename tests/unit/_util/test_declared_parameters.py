@@ -11,11 +11,12 @@ from psd._util.declared_parameters import (
     NO_PARAMETERS,
     DeclaredParameters,
     declared,
+    integer_between,
     parameters_from_file,
+    public_field,
 )
-from psd._util.fields import integer_between, public_field
 from psd.errors import ParameterError
-from psd.privacy.statements import STATEMENTS, method_parameters
+from psd.privacy.budget import STATEMENTS, method_parameters
 from support.parameters import Example
 
 

@@ -5,8 +5,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from psd._util.declared_parameters import declared
-from psd._util.fields import from_settings
+from psd._util.declared_parameters import declared, from_settings
 from psd.decompositions import method, methods
 from psd.decompositions.grid import Grid
 from psd.decompositions.quadtree import Quadtree

@@ -8,7 +8,7 @@ import pytest
 import psd
 from psd.errors import ParameterError, ReleaseFormatError
 from psd.estimation.least_squares import infer_counts
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.privacy.unit import PrivacyUnit
 from support.noise import for_users
 from support.releases import release_from

@@ -14,7 +14,7 @@ import psd
 from psd.errors import ParameterError
 from psd.query import boxes as engine
 from psd.query import compiled_walk as compiled
-from psd.space.hierarchy import MAX_LEVELS
+from psd.space.box_tree import MAX_LEVELS
 from support.tables import refused
 from support.trees import grid_release, random_queries, random_tree, release_of
 

@@ -16,7 +16,7 @@ from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import TallyBuilder
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.privacy.unit import PrivacyUnit
 from psd.testing import RecordingSampler, small_domain
 from support.tables import refuses

@@ -16,7 +16,7 @@ from psd.mechanisms.laplace import LaplaceMechanism
 from psd.mechanisms.permute_and_flip import PermuteAndFlip
 from psd.mechanisms.price_maps import PriceMaps
 from psd.privacy.budget import Budget
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.space.covariate import Covariate
 from psd.space.growing_tree import Cells
 from psd.testing import SCRIPTS, RecordingSampler, Script, small_domain, small_tally

@@ -9,7 +9,7 @@ from psd.errors import BudgetError, ParameterError
 from psd.ingest.tally import Tally
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.space.box_tree import check_tree
 from psd.space.domain import Domain
 from psd.space.hilbert import MAX_ORDER, lattice_codes

@@ -5,10 +5,9 @@ import pytest
 
 from psd.curator import entry_nodes
 from psd.curator.points import Points
-from psd.ingest.quadrant_codes import QuadrantCodes
+from psd.ingest.quadrant_codes import QuadrantCodes, QuadrantOrder
 from psd.ingest.tally import Tally
 from psd.space.growing_tree import GrowingTree
-from psd.space.quadrant_order import QuadrantOrder
 from psd.space.region_frame import region_frame
 from support.small_regions import SHAPES
 

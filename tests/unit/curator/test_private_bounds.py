@@ -16,7 +16,7 @@ from psd.errors import DomainError, InputDataError, ParameterError
 from psd.ingest.tally import Tally
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.publish.charging import charge_request
 from psd.space.boundary import Boundary
 from psd.space.bounds import snap_outward

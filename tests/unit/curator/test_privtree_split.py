@@ -12,7 +12,7 @@ from psd.errors import BudgetError, ParameterError
 from psd.mechanisms.certified_thresholds import exp_enclosure
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.space.growing_tree import Cells
 from psd.testing import SCRIPTS, RecordingSampler, small_domain, small_tally
 from support.privacy.samplers import exceeds

@@ -9,7 +9,7 @@ import pytest
 from psd.decompositions.adaptive_grid import AdaptiveGrid, first_size, second_sizes
 from psd.errors import ParameterError
 from psd.estimation.least_squares import infer_counts
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.testing import RecordingSampler, Script, run_method, small_domain, small_tally
 
 

@@ -6,7 +6,7 @@ import pytest
 import psd
 from psd.decompositions.auto import Auto
 from psd.errors import ParameterError
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.release.post_processing import PostProcessing
 from psd.space.domain import Domain
 from psd.testing import RecordingSampler, Script, run_method, small_domain, small_tally

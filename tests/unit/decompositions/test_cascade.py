@@ -9,7 +9,7 @@ from psd.decompositions import cascade
 from psd.decompositions._constants import CASCADE_MAX_ROUGHNESS
 from psd.decompositions.cascade import Cascade
 from psd.errors import ParameterError
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.testing import SCRIPTS, RecordingSampler, Script, run_method, small_domain, small_tally
 from support.noise import noise_variance
 

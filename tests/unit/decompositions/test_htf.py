@@ -6,7 +6,7 @@ import pytest
 from psd.decompositions.htf import HTF, height_for
 from psd.errors import ParameterError
 from psd.privacy.count_noise import CountNoise
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.space.box_tree import check_tree
 from psd.testing import SCRIPTS, RecordingSampler, run_method, small_domain, small_tally
 from support.hilbert_oracle import spent

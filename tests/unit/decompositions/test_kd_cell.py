@@ -5,9 +5,8 @@ import pytest
 
 from psd.curator.curator import Curator
 from psd.decompositions.kd_cell import KDCell, NoisyGrid
-from psd.privacy.budget import Budget
-from psd.privacy.epsilon import NANO
-from psd.privacy.shares import geometric_shares
+from psd.privacy.budget import Budget, geometric_shares
+from psd.privacy.loss import NANO
 from psd.space.growing_tree import Cells
 from psd.testing import RecordingSampler, Script, run_method, small_domain, small_tally
 from support.noise import noise_variance

@@ -12,8 +12,8 @@ from psd.decompositions._regions import default_share
 from psd.errors import ParameterError
 from psd.estimation.least_squares import infer_counts
 from psd.mechanisms.sampler import SecureSampler
-from psd.privacy.epsilon import NANO
-from psd.privacy.shares import root_shares
+from psd.privacy.budget import root_shares
+from psd.privacy.loss import NANO
 from psd.testing import SCRIPTS, RecordingSampler, run_method
 from psd.testing.regions import LatticeRegions, region_tally
 from support.noise import noise_variance

@@ -19,8 +19,8 @@ from psd.decompositions._workload_shares import (
 from psd.decompositions.grid import tiny_size
 from psd.errors import ParameterError
 from psd.estimation.least_squares import infer_counts
-from psd.privacy.epsilon import NANO
-from psd.privacy.shares import geometric_shares, uniform_shares
+from psd.privacy.budget import geometric_shares, uniform_shares
+from psd.privacy.loss import NANO
 from psd.query.boxes import box_fraction
 from psd.query.traversal import perturbation_variance, traverse
 from psd.testing import SCRIPTS, RecordingSampler, run_method, small_domain, small_tally

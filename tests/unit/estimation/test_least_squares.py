@@ -9,7 +9,7 @@ import pytest
 
 from psd.errors import ReleaseFormatError
 from psd.estimation.least_squares import infer_counts, prune_counts
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.space.box_tree import Tree
 from support.noise import for_users, noise_variance
 from support.trees import random_tree

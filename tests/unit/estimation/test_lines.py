@@ -26,8 +26,7 @@ from psd.estimation.sibling_splits import divisions
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.budget import Budget
-from psd.privacy.epsilon import NANO
-from psd.privacy.loss import Loss
+from psd.privacy.loss import NANO, Loss
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_release
 from psd.space.box_tree import locate

@@ -8,7 +8,7 @@ import pytest
 
 from psd.apps.local.device import NANO
 from psd.estimation.local_measurements import measure_record, share_estimate, share_variance
-from psd.release.local_reports import LevelReports
+from psd.release.record import LevelReports
 from support.local import GRID, KARY, campaign, local_release, places
 
 

@@ -9,7 +9,7 @@ import psd
 from psd.estimation.covariate_density import parent_shares
 from psd.estimation.least_squares import infer_counts
 from psd.estimation.nonuniformity import cell_ceiling, fit_dispersion, nonuniformity_variance
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.space.box_tree import Tree
 from support.trees import domain_of, grid_release, random_tree
 

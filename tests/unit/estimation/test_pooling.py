@@ -5,7 +5,7 @@ import pytest
 
 from psd.estimation.constants import POOLING_PEERS
 from psd.estimation.least_squares import infer_counts, settled_variance
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.space.box_tree import Tree
 
 GROUP = 2 * POOLING_PEERS + 1

@@ -12,7 +12,7 @@ from psd.estimation import likelihoods
 from psd.estimation.constants import LARGE_REACH
 from psd.estimation.least_squares import infer_counts
 from psd.estimation.posterior import posterior_counts
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.space.box_tree import Tree
 from psd.space.grids import grid_tree
 from support.noise import for_users, noise_variance

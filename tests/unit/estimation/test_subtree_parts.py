@@ -8,7 +8,7 @@ import pytest
 import psd.estimation.posterior as module
 from psd.estimation.least_squares import infer_counts
 from psd.estimation.posterior import halfway_level, subtree_parts
-from psd.space.hierarchy import Hierarchy
+from psd.space.box_tree import Hierarchy
 from support.trees import random_tree
 
 

@@ -5,9 +5,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from psd.ingest.code_ranks import CodeRanks
+from psd.ingest.quadrant_codes import CodeRanks
 
-MODULE = "psd.ingest.code_ranks"
+MODULE = "psd.ingest.quadrant_codes"
 LEVELS = 9
 
 

@@ -7,10 +7,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from psd.ingest.quadrant_codes import QuadrantCodes
+from psd.ingest.quadrant_codes import QuadrantCodes, QuadrantOrder
 from psd.ingest.tally import Tally
-from psd.space.quadrant_order import QuadrantOrder
-from psd.space.smallest_cell import Blocks
+from psd.space.domain import Blocks
 
 
 def listed(tally):

@@ -2,7 +2,7 @@
 
 from dataclasses import fields
 
-from psd.ingest.reading import is_reading, reading_of, reading_text
+from psd.ingest.columns import is_reading, reading_of, reading_text
 from psd.ingest.sources import Columns
 
 DEFAULT = {"x": "lon", "y": "lat"}

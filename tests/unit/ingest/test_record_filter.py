@@ -8,8 +8,8 @@ import pytest
 
 import psd
 from psd.errors import InputDataError
-from psd.ingest.record_filter import RecordFilter
 from psd.ingest.tally import Batch
+from psd.ingest.tally_builder import RecordFilter
 from psd.space.time_slices import TimeSlices
 
 PLANE = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))

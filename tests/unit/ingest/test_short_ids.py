@@ -7,8 +7,13 @@ import pyarrow as pa
 import pytest
 
 from psd._util.arrays import to_arrow
-from psd.ingest.short_ids import PARTITIONS, number_partitions, short_names, short_numbers
-from psd.ingest.user_partitions import UserPartitions
+from psd.ingest.user_partitions import (
+    PARTITIONS,
+    UserPartitions,
+    number_partitions,
+    short_names,
+    short_numbers,
+)
 
 ODD = ["", "a", "\0", "a\0", "\0a", "a\0b", "12345678", "123456789", "é", "서울", "서울시"]
 ODD += ["\x7f" * 8, "0", "00", "7", "007", " 7", "1234567\0", "x" * 300]

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 
 from psd.ingest.tally import Batch, Tally, add_tallies
-from psd.space.smallest_cell import Blocks
+from psd.space.domain import Blocks
 
 
 def tally(*cells, slices=True):

@@ -13,8 +13,8 @@ import psd
 from psd.curator.contribution_choice import ContributionChoice
 from psd.curator.private_bounds import PrivateBounds
 from psd.errors import BudgetError, LedgerError, ParameterError
+from psd.ingest.columns import reading_of
 from psd.ingest.partial_tally import PartOrigin
-from psd.ingest.reading import reading_of
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally_batches
 from psd.ledger.account import Account
@@ -22,8 +22,7 @@ from psd.ledger.ledger import Ledger
 from psd.ledger.regions import Region
 from psd.ledger.state import MAX_FAULTS
 from psd.privacy.budget import Budget
-from psd.privacy.epsilon import NANO
-from psd.privacy.loss import Loss
+from psd.privacy.loss import NANO, Loss
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.charging import PendingCharge, charge_request, slices_of_tallies
 from psd.publish.request import BuildRequest
@@ -175,10 +174,8 @@ def test_tallies_of_one_column_and_one_clock_count_in_their_slices():
     assert [slices_of_tallies(slices, parts) for parts in (*others, [])] == [None] * 4
 
 
-def test_nobody_pays_without_an_account_and_each_build_states_its_own_charge(ledger):
-    free, account = PendingCharge(None, claim("a.csv")), Account(ledger, "rows")
-    free.charge_fault()
-    assert (free.charge(), free.reads_as_registered) == ({}, True)
+def test_each_build_states_its_own_charge(ledger):
+    account = Account(ledger, "rows")
     elsewhere = claim("a.csv", columns=Columns(x="home_lon"))
     assert not PendingCharge(account, elsewhere).reads_as_registered
     first, second = (PendingCharge(account, claim(pd.DataFrame())) for _ in range(2))

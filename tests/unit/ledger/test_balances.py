@@ -5,8 +5,7 @@ from fractions import Fraction
 
 from psd.accounting import pure_rho, rho_of
 from psd.ledger.balances import Allowance, Balance, Spent
-from psd.privacy.epsilon import NANO
-from psd.privacy.loss import Loss
+from psd.privacy.loss import NANO, Loss
 
 DELTA = Fraction(1, 10**6)
 BUDGET = 2 * NANO

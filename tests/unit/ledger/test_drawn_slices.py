@@ -13,9 +13,8 @@ from psd.ledger import file as ledger_file
 from psd.ledger.account import Account
 from psd.ledger.charges import DrawnSlice
 from psd.ledger.ledger import Ledger
-from psd.privacy.epsilon import NANO
-from psd.privacy.loss import Loss
-from psd.release.digest import slice_digest
+from psd.privacy.loss import NANO, Loss
+from psd.release.file import slice_digest
 from support.ledger_columns import request_for
 
 TERMS = {"counter": "tree", "slices": "7"}

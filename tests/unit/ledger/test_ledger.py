@@ -18,7 +18,7 @@ from psd.ledger import file as ledger_file
 from psd.ledger.charges import Dataset
 from psd.ledger.ledger import Ledger
 from psd.ledger.regions import BY_FIELDS, Region
-from psd.privacy.epsilon import parse_epsilon
+from psd.privacy.loss import parse_epsilon
 from psd.privacy.unit import PrivacyUnit
 from support.ledger_columns import columns_of, request_for
 from support.ledger_edits import cut_off, run_sql

@@ -26,8 +26,7 @@ from psd.ledger.receipts import (
     receipts,
 )
 from psd.ledger.regions import region_fields
-from psd.privacy.epsilon import NANO
-from psd.privacy.loss import Loss
+from psd.privacy.loss import NANO, Loss
 from psd.space.time_slices import TimeSlices
 from support.ledger_columns import request_for
 from support.ledger_edits import edit_charge

@@ -10,15 +10,14 @@ from fractions import Fraction
 import pytest
 
 from psd.errors import BudgetError, LedgerError, ParameterError
-from psd.ingest.reading import reading_of
+from psd.ingest.columns import reading_of
 from psd.ingest.sources import Columns
 from psd.ledger.account import Account
 from psd.ledger.charged_slices import slices_of
 from psd.ledger.ledger import Ledger
 from psd.ledger.regions import BY_FIELDS, Region
 from psd.ledger.state import MAX_FAULTS
-from psd.privacy.epsilon import NANO
-from psd.privacy.loss import Loss
+from psd.privacy.loss import NANO, Loss
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_counts
 from psd.publish.pipeline import run_build

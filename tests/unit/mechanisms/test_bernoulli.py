@@ -70,17 +70,12 @@ def test_the_largest_fractions_do_not_wrap_and_have_their_parts(monkeypatch):
     # The integer part may exceed what a numerator of 64 bits could hold.
     seen = []
 
-    def below_one(going, size, coin):
-        coin(going)
-        return np.array([True, False, True, True])[:size]
-
     def uniform_below(bounds):
         seen.append(bounds.tolist())
-        return np.array([4, 6])
+        return np.array([4, 6]) if len(seen) == 1 else np.array([1])
 
     monkeypatch.setattr(bernoulli, "unit_geometric", lambda size: np.array([2**40, 3, 2, 0]))
-    monkeypatch.setattr(bernoulli, "_bernoulli_exp_below_one", below_one)
     monkeypatch.setattr(bernoulli, "uniform_below", uniform_below)
     parts = np.array([2**40, 2, 3, 2**62]), np.array([5, 6, 7, 8]), np.array([9, 10, 11, 12])
-    assert bernoulli_exp_of_parts(*parts).tolist() == [True, False, False, False]
-    assert seen == [[9, 10]]
+    assert bernoulli_exp_of_parts(*parts).tolist() == [False, True, False, False]
+    assert seen == [[9, 10], [2], []]

@@ -69,16 +69,16 @@ def test_every_entry_is_the_floor(law):
     assert table == [exact_floor(law, k, 63) for k in range(1, len(table) + 1)]
     for k, bits in product((1, 2, 17), (63, 127, 191, 255)):
         assert law.floor(k, bits) == exact_floor(law, k, bits)
-    answers = [certified_thresholds._entries(law, guard) for guard in range(1, 40)]
+    answers = [law.entries(guard) for guard in range(1, 40)]
     assert all(answer is None or answer == table for answer in answers)
     assert answers[-1] == table
 
 
 def test_an_undecided_table_is_computed_with_more_bits(monkeypatch):
     law = Survival(1013, 97, two_sided=True)  # asked for nowhere else, so that it is not kept
-    truth = certified_thresholds._entries(law, 64)
+    truth = law.entries(64)
     monkeypatch.setattr("psd.mechanisms.certified_thresholds._GUARD_BITS", 1)
-    assert certified_thresholds._entries(law, 1) is certified_thresholds._entries(law, 2) is None
+    assert law.entries(1) is law.entries(2) is None
     assert thresholds(law)[::-1].tolist() == truth
     assert thresholds(law).dtype == np.uint64
     assert law.floor(5, 63) == truth[4]

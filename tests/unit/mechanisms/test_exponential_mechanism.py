@@ -10,7 +10,7 @@ import pytest
 
 from psd.mechanisms import exponential_mechanism as selection
 from psd.mechanisms.exponential_mechanism import Candidates, ExponentialMechanism, exponential
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from support.noise_paths import Tape
 
 getcontext().prec = 80

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from psd.mechanisms import gaussian_thresholds
+from psd.mechanisms.bernoulli import invert
 from psd.mechanisms.certified_thresholds import thresholds
 from psd.mechanisms.gaussian_thresholds import GaussianSurvival
-from psd.mechanisms.inversion import invert
 from support.noise_paths import Tape
 
 PARAMETERS = [(1, 3), (1, 1), (10, 1), (100, 1), (1, 10**6), (24_355_970_359, 3 * 10**9),

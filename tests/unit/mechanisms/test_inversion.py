@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from psd.mechanisms.bernoulli import invert, unit_geometric
 from psd.mechanisms.certified_thresholds import Survival, thresholds
-from psd.mechanisms.inversion import invert, unit_geometric
 from support.noise_paths import Tape
 
 LAW = Survival(10, 1, two_sided=True)

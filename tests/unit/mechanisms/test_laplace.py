@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from psd.mechanisms import geometric, laplace
+from psd.mechanisms import bernoulli, laplace
+from psd.mechanisms.bernoulli import LIMIT, _scaled, geometric_each, refuse_beyond_limit
 from psd.mechanisms.certified_thresholds import Survival, thresholds
-from psd.mechanisms.geometric import LIMIT, _scaled, geometric_each, refuse_beyond_limit
 from psd.mechanisms.laplace import (
     LaplaceMechanism,
     discrete_laplace,
     discrete_laplace_each,
     noise_of_scales,
 )
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from support.noise_paths import Tape, enumerate_paths
 
 TOP = 2**63 - 1
@@ -29,12 +29,17 @@ class Refused(Exception):
     """The attempt was not kept."""
 
 
-def one_attempt(size, attempt):
-    """`until_kept` without the repetition: repeating makes the law conditional on being kept."""
-    drawn, kept = attempt(np.arange(size))
-    if not kept.all():
-        raise Refused
-    return drawn
+def once(draw):
+    """A draw without its repetition: repeating makes the law conditional on being kept."""
+    calls = []
+
+    def first(*args):
+        if calls:
+            raise Refused
+        calls.append(args)
+        return draw(*args)
+
+    return first
 
 
 def law_of(run):
@@ -56,23 +61,23 @@ def law_of(run):
 @pytest.mark.parametrize(("numerator", "denominator"), SCALES)
 def test_geometric_law_is_exact(monkeypatch, numerator, denominator):
     def run(script):
-        for name in ("uniform_below", "bernoulli_exp", "unit_geometric"):
-            monkeypatch.setattr(geometric, name, getattr(script, name))
+        monkeypatch.setattr(bernoulli, "uniform_below", once(script.uniform_below))
+        for name in ("bernoulli_exp", "unit_geometric"):
+            monkeypatch.setattr(bernoulli, name, getattr(script, name))
         return geometric_each(np.array([numerator]), np.array([denominator]))
 
-    monkeypatch.setattr(geometric, "until_kept", one_attempt)
     law, q = law_of(run), math.exp(-denominator / numerator)
     for k in range(12):
         assert law[k] == pytest.approx((1 - q) * q**k, abs=1e-8)
 
 
 def test_two_sided_law_is_exact_and_zero_is_not_doubled(monkeypatch):
-    monkeypatch.setattr(laplace, "until_kept", one_attempt)
     for numerator, denominator in SCALES:
         q = math.exp(-denominator / numerator)
 
         def run(script, shape=(numerator, denominator), q=q):
-            monkeypatch.setattr(laplace, "geometric_each", lambda n, d: script.geometric(q, n.size))
+            magnitudes = once(lambda n, d: script.geometric(q, n.size))
+            monkeypatch.setattr(laplace, "geometric_each", magnitudes)
             monkeypatch.setattr(laplace, "random_bits", script.bits)
             return laplace._by_rejection(*np.array(shape)[:, None])
 
@@ -117,7 +122,7 @@ def test_scaled_equals_python_integers(rows):
 
 def test_a_draw_of_2_to_62_is_refused(monkeypatch):
     for unit in (4, 5, 1000):  # the largest that int64 holds, and two that it does not
-        monkeypatch.setattr(geometric, "unit_geometric", lambda size, v=unit: np.full(size, v))
+        monkeypatch.setattr(bernoulli, "unit_geometric", lambda size, v=unit: np.full(size, v))
         with pytest.raises(OverflowError, match="2\\*\\*62"):
             geometric_each(np.array([2**60, 1]), np.array([1, 1]))
         assert geometric_each(np.array([2**58]), np.array([2**10])).max() < LIMIT

@@ -11,7 +11,7 @@ from psd.mechanisms import permute_and_flip
 from psd.mechanisms.base import MAX_SENSITIVITY
 from psd.mechanisms.choice_laws import permute_and_flip_probabilities
 from psd.mechanisms.permute_and_flip import PermuteAndFlip, choice_rate
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 
 
 def choice(scores, epsilon=NANO, sensitivity=1, is_monotone=True):

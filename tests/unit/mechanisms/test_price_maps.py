@@ -10,7 +10,7 @@ import pytest
 from psd.mechanisms import enclosed_branches
 from psd.mechanisms.price_maps import MapWeights, PriceMaps
 from psd.mechanisms.zone_layouts import HalvingTree, Runs, is_map, zone_layout
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from support.privacy.price_markets import (
     all_maps,
     area_market,

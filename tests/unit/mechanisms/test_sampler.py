@@ -8,7 +8,7 @@ import pytest
 from psd.mechanisms import exponential_mechanism, laplace, mechanisms
 from psd.mechanisms.exponential_mechanism import Candidates
 from psd.mechanisms.sampler import SecureSampler
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from support.privacy.samplers import counts, exceeds, selected
 
 DRAWS = np.array([3, -2, 0, -7])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from psd.mechanisms.threshold import ThresholdMechanism
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 
 
 def comparisons(values, numerator=2 * NANO, denominator=NANO):

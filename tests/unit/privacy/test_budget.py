@@ -9,20 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from psd._util.fields import integer_between, public_field
+from psd._util.declared_parameters import integer_between, public_field
 from psd.accounting import selection_rho
 from psd.decompositions.quadtree import Quadtree
 from psd.errors import BudgetError, InternalError, LedgerError, ParameterError
-from psd.privacy.budget import Budget, spent_before_counting
-from psd.privacy.loss import Loss
-from psd.privacy.loss_measure import EPSILON, RHO
-from psd.privacy.statements import (
+from psd.privacy.budget import (
     BUDGET_STATEMENTS,
     RECEIPT_STATEMENTS,
     STATEMENTS,
     STREAM_STATEMENTS,
+    Budget,
     method_parameters,
+    spent_before_counting,
 )
+from psd.privacy.loss import EPSILON, RHO, Loss
 
 
 def hook_of(refusals=0):

@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 
 from psd.errors import ParameterError
-from psd.privacy.delta import delta_text, parse_delta
-from psd.privacy.epsilon import NANO, epsilon_decimal, epsilon_text, parse_decimal, parse_epsilon
-from psd.privacy.shares import (
+from psd.privacy.budget import (
     _cube_root_power,
     cube_root,
     geometric_shares,
@@ -22,6 +20,15 @@ from psd.privacy.shares import (
     split_total,
     uniform_shares,
     weighted_shares,
+)
+from psd.privacy.loss import (
+    NANO,
+    delta_text,
+    epsilon_decimal,
+    epsilon_text,
+    parse_decimal,
+    parse_delta,
+    parse_epsilon,
 )
 
 

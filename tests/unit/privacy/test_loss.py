@@ -9,10 +9,16 @@ import pytest
 
 from psd.errors import ParameterError
 from psd.privacy.count_noise import CountNoise
-from psd.privacy.delta import failure_text
-from psd.privacy.epsilon import NANO
-from psd.privacy.loss import Loss, largest_pure_epsilon, rho_text, rho_within
-from psd.privacy.loss_measure import EPSILON, RHO
+from psd.privacy.loss import (
+    EPSILON,
+    NANO,
+    RHO,
+    Loss,
+    failure_text,
+    largest_pure_epsilon,
+    rho_text,
+    rho_within,
+)
 
 DELTA = Fraction(1, 10**6)
 

@@ -14,7 +14,7 @@ from psd.mechanisms import mechanisms
 from psd.mechanisms.exponential_mechanism import Candidates, ExponentialMechanism
 from psd.mechanisms.laplace import LaplaceMechanism
 from psd.mechanisms.threshold import ThresholdMechanism
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.publish.insecure import SeededSampler
 from psd.publish.single_count import ask
 from support.releases import changed

@@ -10,14 +10,13 @@ import psd
 from psd.accounting import selection_rho
 from psd.curator.private_bounds import PrivateBounds
 from psd.errors import ParameterError
+from psd.ingest.columns import reading_of
 from psd.ingest.partial_tally import CountingRules, PartialTally, PartOrigin, merge
-from psd.ingest.reading import reading_of
 from psd.ingest.tally import Tally
 from psd.ingest.tally_file import read_tally, write_tally
 from psd.ledger.ledger import Ledger
 from psd.mechanisms.sampler import SecureSampler
-from psd.privacy.epsilon import NANO, epsilon_text
-from psd.privacy.loss_measure import EPSILON, RHO
+from psd.privacy.loss import EPSILON, NANO, RHO, epsilon_text
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.counting import TallyInput
 from psd.publish.observer import Observer

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from psd.estimation.least_squares import infer_counts
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.query.traversal import (
     perturbation_variance,
     traverse,

@@ -12,7 +12,7 @@ import shapely
 import psd
 from psd._util import plugins
 from psd._util.atomic_write import check_free
-from psd._util.layer_names import file_of
+from psd._util.file_endings import file_of
 from psd.errors import DomainError, InputDataError, ParameterError, WriteError
 from psd.publish.bounds_text import bounds_from_file
 from psd.publish.public_files import BoundaryFile, CovariateFile

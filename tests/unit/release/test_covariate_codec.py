@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from psd.errors import ParameterError, ReleaseFormatError
-from psd.release.covariate_codec import COVARIATE_KEY, pack_covariate
+from psd.release.codecs import COVARIATE_KEY, pack_covariate
 from psd.release.post_processing import PostProcessing
 from psd.space.covariate import Covariate
 from support.forged_releases import stamped

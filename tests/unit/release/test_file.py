@@ -18,8 +18,7 @@ import psd
 from psd._util.declared_parameters import parameters_from_file
 from psd.errors import ReleaseFormatError, WriteError
 from psd.privacy.unit import PrivacyUnit
-from psd.release.digest import canonical_json, content_digest, series_digest, slice_digest
-from psd.release.file import SCHEMA
+from psd.release.file import SCHEMA, canonical_json, content_digest, series_digest, slice_digest
 from psd.release.post_processing import ESTIMATES, PostProcessing
 from psd.release.schema import record_header
 from support.forged_releases import file_of, stamped, table_of, with_value

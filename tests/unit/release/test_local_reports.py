@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from psd.errors import ParameterError
-from psd.release.local_reports import (
+from psd.release.record import (
     LevelReports,
     LocalReports,
     is_local_header,

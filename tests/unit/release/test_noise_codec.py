@@ -13,8 +13,8 @@ import psd
 from psd.errors import ParameterError, ReleaseFormatError
 from psd.privacy.count_noise import CountNoise
 from psd.privacy.unit import PrivacyUnit
+from psd.release.codecs import is_noise, noise_fields, noise_header
 from psd.release.file import KEY
-from psd.release.noise_codec import is_noise, noise_fields, noise_header
 from psd.release.schema import record_fields, record_header
 from psd.release.series import SeriesRecord
 from psd.space.time_slices import TimeSlices

@@ -13,8 +13,8 @@ import shapely
 import psd
 from psd.errors import ParameterError, ReleaseFormatError
 from psd.regions.polygon_hierarchy import hierarchy_from_polygons
+from psd.release.codecs import is_regions, pack_regions, regions_header, unpack_regions
 from psd.release.file import decode_release, encode_release
-from psd.release.region_codec import is_regions, pack_regions, regions_header, unpack_regions
 from psd.testing.regions import LatticeRegions
 
 PLANE = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(256, 256))

@@ -16,7 +16,7 @@ from psd.curator.curator import Curator
 from psd.errors import ParameterError
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.privacy.unit import PrivacyUnit
 from psd.release import file as release_file
 from psd.release import series_file

@@ -11,11 +11,10 @@ import pytest
 import psd
 from psd._util.declared_parameters import parameters_from_file
 from psd.errors import ParameterError
-from psd.privacy.epsilon import NANO
-from psd.privacy.statements import TOTALS_FACTOR
+from psd.privacy.budget import TOTALS_FACTOR
+from psd.privacy.loss import NANO
 from psd.release import file, series_growth
-from psd.release.digest import slice_digest
-from psd.release.file import encode_release
+from psd.release.file import encode_release, slice_digest
 from psd.release.series import SeriesRecord
 from psd.release.series_file import decode_series, digest_of, encode_series
 from psd.release.series_growth import append_slice, join_releases

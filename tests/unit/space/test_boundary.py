@@ -17,7 +17,7 @@ from psd.estimation.least_squares import infer_counts
 from psd.estimation.posterior import posterior_counts
 from psd.ingest.tally import Tally
 from psd.privacy.budget import Budget
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.space.boundary import Boundary, bounds_of
 from psd.space.box_tree import Tree
 from psd.space.covariate import Covariate

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from psd.errors import InternalError, ReleaseFormatError
-from psd.privacy.loss_measure import EPSILON
-from psd.space.box_tree import Tree, _rules, check_tree, locate
-from psd.space.boxes import box_sides
+from psd.privacy.loss import EPSILON
+from psd.space.box_tree import Tree, _rules, box_sides, check_tree, locate
 from psd.space.partial_tree import check_next_nodes
 from support.trees import random_tree
 

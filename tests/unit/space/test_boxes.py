@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from psd.space.boxes import SIDES, box_sides, quadrants
+from psd.space.box_tree import SIDES, box_sides, quadrants
 
 
 def area(boxes):

@@ -6,8 +6,8 @@ import pytest
 from psd.errors import ReleaseFormatError
 from psd.estimation.least_squares import infer_counts, prune_counts, published_covariance
 from psd.estimation.posterior import posterior_counts
-from psd.privacy.epsilon import NANO
-from psd.space.hierarchy import Hierarchy, check_hierarchy
+from psd.privacy.loss import NANO
+from psd.space.box_tree import Hierarchy, check_hierarchy
 from support.tables import refused
 from support.trees import dense_least_squares
 

@@ -12,9 +12,10 @@ from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.budget import Budget
 from psd.privacy.unit import PrivacyUnit
-from psd.publish.drawing import coarsest_step, draw_release
+from psd.publish.counting import coarsest_step
+from psd.publish.drawing import draw_release
 from psd.release.schema import record_header
-from psd.space.smallest_cell import Blocks
+from psd.space.domain import Blocks
 from psd.testing.replay import RecordingSampler, ReplayingSampler
 from support.privacy.samplers import ExactSampler
 

@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from psd._util.arrays import Integers
-from psd._util.fields import integer_between
+from psd._util.declared_parameters import integer_between
 from psd._util.instances import check_instance
 from psd.apps.choosing.candidate_areas import CandidateAreas
 from psd.apps.choosing.catchment_counts import PlacedCounts

@@ -14,7 +14,7 @@ from psd._util.html import figure_block, page, paragraph, section, table_block
 from psd.apps.evaluation._constants import CONFIDENCE, RASTER, WORST_QUERIES
 from psd.apps.evaluation.evaluate import PRIVATE_NOTICE, Evaluation
 from psd.apps.evaluation.reporting.numbers import number_or_dash, percent_text
-from psd.privacy.epsilon import epsilon_text
+from psd.privacy.loss import epsilon_text
 
 if TYPE_CHECKING:
     import pandas

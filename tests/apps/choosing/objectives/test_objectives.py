@@ -21,7 +21,7 @@ from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import tally_batches
 from psd.mechanisms.permute_and_flip import PermuteAndFlip
 from psd.privacy.budget import Budget
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from support.price_regions import two_columns
 
 PLACES = CandidateAreas.around(["a", "b", "c"], [[2, 2], [4.6, 2], [8, 8]], 2, "EPSG:3857")

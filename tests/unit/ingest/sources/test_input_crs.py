@@ -8,8 +8,8 @@ from pyproj import Transformer, _network
 
 import psd
 from psd.errors import DomainError
+from psd.ingest.columns import reading_of
 from psd.ingest.points import make_projection
-from psd.ingest.reading import reading_of
 from psd.ingest.sources import Columns, read
 from psd.testing import SCRIPTS, RecordingSampler
 

@@ -9,7 +9,7 @@ import pytest
 from psd._util import plugins
 from psd.errors import ParameterError
 from psd.privacy.count_noise import CountNoise
-from psd.privacy.epsilon import NANO
+from psd.privacy.loss import NANO
 from psd.privacy.noise_laws import DISCRETE_LAPLACE, noise_law
 from psd.privacy.noise_laws.discrete_gaussian import law
 

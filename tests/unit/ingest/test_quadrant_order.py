@@ -5,8 +5,8 @@ from functools import partial
 import numpy as np
 import pytest
 
+from psd.ingest.quadrant_codes import QuadrantOrder
 from psd.space.growing_tree import GrowingTree
-from psd.space.quadrant_order import QuadrantOrder
 
 SIDES = [*range(1, 40), 61, 100, 127, 129, 1201]
 LARGE = [2**20, 10**6, 11_000_001, 2**29 + 1, 999_999_937, 2**30 - 1, 2**30]

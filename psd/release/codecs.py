@@ -1,0 +1,418 @@
+"""Values of a release file that take more than a number: noise, covariate and regions.
+
+Each is written to the header or the footer, and read back strictly. The value of a covariate is
+text, as Parquet requires: base64 of zlib of the raster's 16-bit numbers, little-endian, row by row
+from the south. The header states the size of the raster and its SHA-256.
+
+The value of regions is base64 of zlib of the table of the hierarchy. Its bytes are the names and
+types of the columns as JSON, then each column: integers little-endian, or texts and bytes after
+their lengths. The header states the parameters of the hierarchy, and the number of bytes of the
+table and their SHA-256.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from psd._util import plugins
+from psd._util.arrays import from_arrow
+from psd._util.strict_json import strict_json
+from psd.errors import ParameterError, ReleaseFormatError
+from psd.privacy.count_noise import CountNoise
+from psd.privacy.loss import RHO, delta_text, parse_delta
+from psd.privacy.noise_laws import noise_law
+from psd.regions.hierarchy import RegionHierarchy
+from psd.release.footer_value import FooterValue, digest_of, is_digest, pack
+from psd.release.record import ReleaseRecord
+from psd.space.covariate import MAX_SIDE, Covariate
+from psd.space.domain import Domain
+from psd.space.region_tree import RegionTree
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+__all__ = [
+    "COVARIATE_KEY",
+    "REGIONS_KEY",
+    "covariate_header",
+    "is_covariate",
+    "is_factor",
+    "is_noise",
+    "is_regions",
+    "noise_fields",
+    "noise_header",
+    "pack_covariate",
+    "pack_regions",
+    "regions_header",
+    "regions_of",
+    "unpack_covariate",
+    "unpack_regions",
+]
+
+_NAMES: Final = {"law", "squared_sensitivity", "factor", "rho", "delta"}
+_LAWS: Final = "psd.privacy.noise_laws"
+_LARGEST: Final = 2**62
+
+# Neither has an exponent: a few characters would state a number that takes minutes to compute.
+_FRACTION: Final = re.compile(r"[0-9]+(/[0-9]+)?")
+_DECIMAL: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
+
+
+def noise_header(record: ReleaseRecord) -> dict[str, Any] | None:
+    """JSON value of the noise of a record; None for noise that follows from its unit and epsilon.
+
+    Parameters
+    ----------
+    record : ReleaseRecord
+        A release.
+    """
+    noise = record.tree.noise
+    if noise == CountNoise.laplace(record.unit.contributions):
+        return None
+    return {
+        "law": noise.law,
+        "squared_sensitivity": noise.squared_sensitivity,
+        "factor": str(noise.factor),
+        "rho": None if record.rho is None else RHO.text(record.rho),
+        "delta": None if record.delta is None else delta_text(record.delta),
+    }
+
+
+def is_noise(value: object) -> bool:
+    """Whether a JSON value is null, or noise of a law of this library in canonical texts.
+
+    Rho and delta stand where the law counts losses in rho, and nowhere else. Whether rho is at most
+    what epsilon and delta allow is checked by `psd.release.record.ReleaseRecord`.
+    """
+    if value is None:
+        return True
+    if not isinstance(value, dict) or value.keys() != _NAMES:
+        return False
+    if not isinstance(value["law"], str) or value["law"] not in plugins.own_names(_LAWS):
+        return False
+    squared, is_pure = value["squared_sensitivity"], noise_law(value["law"]).measure.is_pure
+    return (
+        type(squared) is int
+        and 0 < squared <= _LARGEST
+        and is_factor(value["factor"])
+        and (value["rho"] is None if is_pure else _is_rho(value["rho"]))
+        and (value["delta"] is None if is_pure else _is_delta(value["delta"]))
+    )
+
+
+def noise_fields(value: dict[str, Any] | None) -> dict[str, Any]:
+    """Noise, rho and delta of a header that `is_noise` accepted.
+
+    The noise is discrete Laplace noise of sensitivity 1 where none is stated; a record gives it the
+    sensitivity of its unit.
+    """
+    if value is None:
+        return {"noise": CountNoise(), "rho": None, "delta": None}
+    noise = CountNoise(
+        law=value["law"],
+        squared_sensitivity=value["squared_sensitivity"],
+        factor=Fraction(value["factor"]),
+    )
+    if noise.measure.is_pure:
+        return {"noise": noise, "rho": None, "delta": None}
+    return {"noise": noise, "rho": _rho_of(value["rho"]), "delta": parse_delta(value["delta"])}
+
+
+def _rho_of(text: str) -> int:
+    """Rho in units of 1e-12."""
+    return int(Decimal(text) * RHO.parts)
+
+
+def is_factor(value: Any) -> bool:
+    """Whether a value is the text of a fraction in lowest terms, above 0."""
+    if not (_is_short(value) and _FRACTION.fullmatch(value)):
+        return False
+    try:
+        return str(Fraction(value)) == value and Fraction(value) > 0
+    except ZeroDivisionError:
+        return False
+
+
+def _is_rho(value: Any) -> bool:
+    """Whether a value is the text of a rho of whole parts, above 0."""
+    if not (_is_short(value) and _DECIMAL.fullmatch(value)):
+        return False
+    return RHO.text(_rho_of(value)) == value and Decimal(value) > 0
+
+
+def _is_delta(value: Any) -> bool:
+    """Whether a value is the text of a delta."""
+    try:
+        return _is_short(value) and delta_text(parse_delta(value)) == value
+    except ParameterError:
+        return False
+
+
+def _is_short(value: Any) -> bool:
+    """Whether a value is a text of at most 40 characters of a number."""
+    return isinstance(value, str) and 0 < len(value) <= 40 and value.isascii()
+
+
+COVARIATE_KEY = b"psd-covariate"
+
+_FIELDS = {"columns", "rows", "sha256"}
+
+_VALUE = FooterValue(exists="there is a covariate", subject="its covariate", plural=False)
+
+
+def covariate_header(covariate: Covariate | None) -> dict[str, Any] | None:
+    """Entry of a covariate in the header: its size and digest, not the name of its file."""
+    if covariate is None:
+        return None
+    digest = digest_of(_content(covariate))
+    return {"columns": covariate.columns, "rows": covariate.rows, "sha256": digest}
+
+
+def pack_covariate(covariate: Covariate) -> bytes:
+    """Value of the footer key; the same covariate gives the same bytes."""
+    return pack(_content(covariate))
+
+
+def _content(covariate: Covariate) -> bytes:
+    """Numbers of the raster."""
+    return covariate.raster.astype("<u2").tobytes()
+
+
+def is_covariate(value: object) -> bool:
+    """Whether a JSON value is the entry of a covariate, or null."""
+    if value is None:
+        return True
+    if not isinstance(value, dict) or value.keys() != _FIELDS:
+        return False
+    sides, digest = (value["columns"], value["rows"]), value["sha256"]
+    return all(type(side) is int and 1 <= side <= MAX_SIDE for side in sides) and is_digest(digest)
+
+
+def unpack_covariate(
+    described: dict[str, Any] | None, value: bytes | None, domain: Domain
+) -> Covariate | None:
+    """Covariate of a release file.
+
+    Parameters
+    ----------
+    described : dict or None
+        Entry that `is_covariate` accepted.
+    value : bytes or None
+        Value of the footer key.
+    domain : Domain
+        Of the release.
+
+    Raises
+    ------
+    ReleaseFormatError
+        If only one of the two exists, or they do not match. At most the stated size is unpacked.
+    """
+    pair = _VALUE.pair(described, value)
+    if pair is None:
+        return None
+    described, value = pair
+    columns, rows = described["columns"], described["rows"]
+    content = _VALUE.unpack(value, 2 * columns * rows, described["sha256"])
+    raster = np.frombuffer(content, "<u2").reshape(rows, columns).astype(np.uint16)
+    return Covariate(domain=domain, raster=raster)
+
+
+MAX_REPORTS: Final = 2**53
+
+_PROTOCOL = re.compile(r"[a-z][a-z0-9-]{0,39}", re.ASCII)
+_DIGEST = re.compile(r"[A-Za-z0-9_-]{22}", re.ASCII)
+
+
+REGIONS_KEY = b"psd-regions"
+
+_REGION_FIELDS = {"parameters", "bytes", "sha256"}
+_LENGTH = 8
+
+# Limit of a table, and of what a byte of the footer may unpack to.
+_MAX_BYTES = 2**29
+_BYTES_PER_BYTE, _ANY_BYTES = 256, 2**20
+
+_INTEGERS = {"int16": "<i2", "int32": "<i4", "int64": "<i8"}
+_TEXTS = ("string", "binary")
+
+_REGION_VALUE = FooterValue(exists="there are regions", subject="its regions", plural=True)
+_DAMAGED = _REGION_VALUE.damaged
+
+
+def regions_of(record: ReleaseRecord) -> RegionHierarchy | None:
+    """Hierarchy of a record; None without regions."""
+    tree = record.tree
+    regions = tree.regions if isinstance(tree, RegionTree) else None
+    assert regions is None or isinstance(regions, RegionHierarchy)  # by psd.release.allow_list
+    return regions
+
+
+def regions_header(record: ReleaseRecord) -> dict[str, Any] | None:
+    """Entry of the regions in the header: parameters, and size and digest of their table."""
+    regions = regions_of(record)
+    if regions is None:
+        return None
+    content = _region_content(regions)
+    digest = digest_of(content)
+    return {"parameters": regions.parameters(), "bytes": len(content), "sha256": digest}
+
+
+def pack_regions(regions: RegionHierarchy) -> bytes:
+    """Value of the footer key; the same hierarchy gives the same bytes."""
+    return pack(_region_content(regions))
+
+
+def is_regions(value: object) -> bool:
+    """Whether a JSON value is the entry of regions, or null."""
+    if value is None:
+        return True
+    if not isinstance(value, dict) or value.keys() != _REGION_FIELDS:
+        return False
+    size, digest = value["bytes"], value["sha256"]
+    return (
+        isinstance(value["parameters"], dict)
+        and type(size) is int
+        and 0 <= size <= _MAX_BYTES
+        and is_digest(digest)
+    )
+
+
+def unpack_regions(
+    described: dict[str, Any] | None, value: bytes | None, domain: Domain
+) -> RegionHierarchy | None:
+    """Hierarchy of a release file.
+
+    Parameters
+    ----------
+    described : dict or None
+        Entry that `is_regions` accepted.
+    value : bytes or None
+        Value of the footer key.
+    domain : Domain
+        Of the release.
+
+    Raises
+    ------
+    ReleaseFormatError
+        If only one of the two exists, they do not match, or they are not those of a hierarchy. At
+        most the stated size is unpacked.
+    """
+    pair = _REGION_VALUE.pair(described, value)
+    if pair is None:
+        return None
+    described, value = pair
+    size = described["bytes"]
+    if size > _ANY_BYTES + _BYTES_PER_BYTE * len(value):
+        raise ReleaseFormatError("its regions unpack to more than their bytes can hold")
+    content = _REGION_VALUE.unpack(value, size, described["sha256"])
+    table = _table(content) if content else None
+    return RegionHierarchy.from_table(domain, described["parameters"], table)
+
+
+def _region_content(regions: RegionHierarchy) -> bytes:
+    """Bytes of the table of a hierarchy; none if it has no table."""
+    table = regions.to_table()
+    if table is None:
+        return b""
+    columns = [[field.name, str(field.type)] for field in table.schema]
+    head = json.dumps({"rows": table.num_rows, "columns": columns}, sort_keys=True).encode()
+    parts = [head]
+    for (_, kind), column in zip(columns, table.columns, strict=True):
+        if kind in _INTEGERS:
+            parts.append(from_arrow(column.combine_chunks()).astype(_INTEGERS[kind]).tobytes())
+        else:
+            parts += _text_parts(column.to_pylist())
+    return b"".join(len(part).to_bytes(_LENGTH, "little") + part for part in parts)
+
+
+def _text_parts(values: list[Any]) -> list[bytes]:
+    """Lengths of texts or bytes, -1 for a missing one, and all of them."""
+    raw = [value.encode() if isinstance(value, str) else value for value in values]
+    lengths = np.array([-1 if value is None else len(value) for value in raw], "<i4")
+    return [lengths.tobytes(), b"".join(value for value in raw if value is not None)]
+
+
+def _table(content: bytes) -> pa.Table:
+    """Table of the bytes that `_region_content` writes, which are untrusted."""
+    import pyarrow as pa
+
+    parts = _parts(content)
+    head = strict_json(next(parts, b""))
+    if not (isinstance(head, dict) and head.keys() == {"rows", "columns"}):
+        raise ReleaseFormatError(_DAMAGED)
+    rows, columns = head["rows"], head["columns"]
+    if not (type(rows) is int and 0 <= rows <= _MAX_BYTES and _are_columns(columns)):
+        raise ReleaseFormatError(_DAMAGED)
+    arrays = [
+        _integers(next(parts, b""), kind, rows)
+        if kind in _INTEGERS
+        else _texts(next(parts, b""), next(parts, b""), kind, rows)
+        for _, kind in columns
+    ]
+    if next(parts, None) is not None:
+        raise ReleaseFormatError(_DAMAGED)
+    return pa.table(arrays, names=[name for name, _ in columns])
+
+
+def _are_columns(value: object) -> bool:
+    """Whether a JSON value is a list of different names with types of columns."""
+    return (
+        isinstance(value, list)
+        and 0 < len(value) <= 100
+        and all(isinstance(pair, list) and len(pair) == 2 for pair in value)
+        and all(isinstance(name, str) for name, _ in value)
+        and all(kind in (*_INTEGERS, *_TEXTS) for _, kind in value)
+        and len({name for name, _ in value}) == len(value)
+    )
+
+
+def _parts(content: bytes) -> Iterator[bytes]:
+    """Parts of the bytes, each after its length."""
+    start = 0
+    while start < len(content):
+        first = start + _LENGTH
+        start = first + int.from_bytes(content[start:first], "little")
+        if start > len(content):
+            raise ReleaseFormatError(_DAMAGED)
+        yield content[first:start]
+
+
+def _integers(part: bytes, kind: str, rows: int) -> pa.Array:
+    """Column of integers."""
+    import pyarrow as pa
+
+    dtype = np.dtype(_INTEGERS[kind])
+    if len(part) != rows * dtype.itemsize:
+        raise ReleaseFormatError(_DAMAGED)
+    return pa.array(np.frombuffer(part, dtype).astype(kind))
+
+
+def _texts(lengths: bytes, part: bytes, kind: str, rows: int) -> pa.Array:
+    """Column of texts or bytes."""
+    import pyarrow as pa
+
+    if len(lengths) != 4 * rows:
+        raise ReleaseFormatError(_DAMAGED)
+    sizes = np.frombuffer(lengths, "<i4").astype(np.int64)
+    if (sizes < -1).any() or np.maximum(sizes, 0).sum() != len(part):
+        raise ReleaseFormatError(_DAMAGED)
+    ends = np.cumsum(np.maximum(sizes, 0)).tolist()
+    starts = [0, *ends][: len(ends)]
+    values: list[Any] = [
+        None if size < 0 else part[a:b]
+        for a, b, size in zip(starts, ends, sizes.tolist(), strict=True)
+    ]
+    try:
+        if kind == "string":
+            values = [None if value is None else value.decode() for value in values]
+    except UnicodeDecodeError:
+        raise ReleaseFormatError(_DAMAGED) from None
+    return pa.array(values, pa.string() if kind == "string" else pa.binary())
