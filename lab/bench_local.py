@@ -40,8 +40,8 @@ from common import (
 from data_sets import add_sets, chosen_sets
 from local_peers import answer, hdg, uniform_grid
 
-from psd.apps.evaluation.evaluate import geometric_mean
 from psd.apps.evaluation.true_counts import count_in_boxes, relative_base
+from psd.apps.evaluation.true_errors import geometric_mean
 from psd.apps.evaluation.workload import draw_workload
 from psd.apps.local import device
 from psd.apps.local.aggregation import counted_groups, release_of

@@ -123,7 +123,7 @@ def measure(release: psd.Release, truth: Truth) -> Measures:
     shapes = _covers(
         release.query(truth.shapes, crs=release.domain.crs, confidence=0.95).table, truth.in_shapes
     )
-    exact = box_totals(release.index, exact_counts(release.tree, truth.counts), truth.boxes)
+    exact = box_totals(release._index, exact_counts(release.tree, truth.counts), truth.boxes)
     estimate = answers["estimate"].to_numpy()
     populated = truth.true >= POPULATED
     inner = {

@@ -662,7 +662,7 @@ def aggregate_reports(
     release = aggregate(campaign, folder)
     release.save(output, overwrite=overwrite)
     reports = release.model.record.local.reports if release.model.record.local else 0
-    print_success(f"wrote {output}: {reports:,} reports, {release.guarantee_text}")
+    print_success(f"wrote {output}: {reports:,} reports, {release.record.guarantee_text}")
 
 
 def _write_words(

@@ -177,6 +177,7 @@ def command(
     """  # noqa: D301
     from psd._util.atomic_write import check_free
     from psd._util.column_kinds import check_columns
+    from psd.api.fits import with_near_fit
     from psd.query.answer_table import COLUMNS
 
     kind = _select_kind(
@@ -212,15 +213,15 @@ def command(
             release_when(release, when) if kind == "nested" else release_or_series_at(release, None)
         )
         stage("answering")
-        answers: Answers = (loaded if kind else loaded.with_near_fit()).query(
+        answers: Answers = (loaded if kind else with_near_fit(loaded)).query(
             **asked, when=None if kind == "nested" else when, each=each, **certainty
         )
         joint = answers.joint() if kind == "joint" else None
         explanations = answers.explain() if kind == "explain" else []
-        rings = loaded.nested(asked["areas"], **certainty) if kind == "nested" else None
+        rings = answers.nested() if kind == "nested" else None
     warn_of_areas_beyond(answers.areas, loaded.domain)
     if not kind and unreliable == "keep" and options["box"] and form in ("table", "csv"):
-        _show_boxes(answers, loaded.source, form, output, overwrite=overwrite)
+        _show_boxes(answers, loaded.record.source, form, output, overwrite=overwrite)
         _note_unit(loaded, form)
         return
 
@@ -229,7 +230,7 @@ def command(
 
     table: Any = answers.table if rings is None else rings
     table = table if joint is None else joint.answers
-    state_source(table, loaded.source)
+    state_source(table, loaded.record.source)
     if unreliable != "keep" or form in (*FILES, "geojson"):
         table = beside_shapes(table, answers.areas, loaded.domain)
         table = treat_unreliable(table, unreliable, certainty["threshold"])

@@ -180,7 +180,9 @@ class _Run:
             if self.account is not None:
                 self.account.finish(release.output)
             self._keep_tally(counted, built, release.output, request)
-        print_success(f"wrote {release.output}: {_method_text(built)}, {built.guarantee_text}")
+        print_success(
+            f"wrote {release.output}: {_method_text(built)}, {built.record.guarantee_text}"
+        )
         if request.noise_text is not None:
             print_success(request.noise_text)
         if self.account is not None:
@@ -207,7 +209,7 @@ class _Run:
 
     def _sign_and_export(self, built: Release, release: PlannedRelease) -> None:
         """Write the signature and the exports of a release file."""
-        from psd.release.signing import sign
+        from psd.signing import sign
 
         if self.private.sign_key is not None:
             signature = sign(release.output, self.private.sign_key, overwrite=self.overwrite)

@@ -87,7 +87,7 @@ def _picture(model: CountModel) -> str:
 def explore_release(
     model: CountModel, cells: geopandas.GeoDataFrame, kind: str, *, tiles: Any
 ) -> folium.Map:
-    """Interactive map of cells or of areas; see `Release.explore` and `Answers.explore`."""
+    """Interactive map of cells or of areas; see `CellTable.explore` and `Answers.explore`."""
     choice(*KINDS)("kind", kind)
     try:
         import folium

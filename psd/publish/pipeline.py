@@ -158,7 +158,7 @@ def answer(
         As `publish`.
     """
     if account is not None:
-        check_instance("account", account, Account, 'psd.Account("city.ledger", "visits")')
+        check_instance("account", account, Account, 'psd.ledger.Account("city.ledger", "visits")')
     refuse_class("sampler", sampler)
     if account is not None:  # a refusal would tell whether files are equal, at no cost
         observer = replace(observer, private_copy=observer.private_fault)

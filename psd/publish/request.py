@@ -293,7 +293,7 @@ class BuildRequest:
             )
         if self.regions is None:
             return
-        check_instance("regions", self.regions, RegionHierarchy, "psd.RegionHierarchy")
+        check_instance("regions", self.regions, RegionHierarchy, "psd.regions.RegionHierarchy")
         if self.regions.domain != self.domain:
             raise ParameterError("regions must be those of the domain of the release")
 

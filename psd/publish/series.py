@@ -148,7 +148,8 @@ def draw_series(
         )
         for number, part in enumerate(budgets)
     ]
-    # Not `Release.of`, which adds the epsilons: a record is in the tally of one slice only.
+    # Not `Release.from_slices`, which adds the epsilons: a record is in the tally of one slice
+    # only.
     records = tuple(release.model.record for release in releases)
     return Release(SeriesRecord(slices=slices, releases=records, scope=scope))
 

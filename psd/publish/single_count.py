@@ -7,6 +7,7 @@ boxes that cells must not cut.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
@@ -77,7 +78,7 @@ def ask(
     confidence: float = 0.95,
     memory: str | int | None = None,
     sampler: Sampler | None = None,
-    observer: Observer = SILENT,
+    observer: Observer | Mapping[str, Callable[[Any], None]] = SILENT,
     **arguments: Unpack[ReadArguments],
 ) -> Answer:
     """Count the records, or users, in one box, with noise of the whole epsilon.
@@ -133,7 +134,7 @@ def ask(
     >>> folder = tempfile.TemporaryDirectory()
     >>> ledger = psd.Ledger.create(folder.name + "/city.ledger")
     >>> ledger.register("visits", budget=1)
-    >>> account = psd.Account(ledger, "visits")
+    >>> account = psd.ledger.Account(ledger, "visits")
     >>> points = pd.DataFrame({"lon": [126.98, 127.03], "lat": [37.57, 37.50]})
     >>> answer = psd.ask(points, box=(126.9, 37.5, 127, 37.6), epsilon="0.5", account=account)
     >>> account.finish()
@@ -146,7 +147,7 @@ def ask(
     The question is `psd.curator.curator.Curator.count` of one cell, which has the proof. The
     error and the interval follow from the noise of the count, `psd.privacy.count_noise`.
     """
-    check_instance("account", account, Account, 'psd.Account("city.ledger", "visits")')
+    check_instance("account", account, Account, 'psd.ledger.Account("city.ledger", "visits")')
     if not 0 < confidence < 1:
         raise ParameterError(f"confidence must be between 0 and 1, got {confidence}")
     request = request_from_values(
@@ -158,7 +159,9 @@ def ask(
         }
     )
     source = RecordInput(data=data, memory=memory)
-    release = publish(request, source, account=account, sampler=sampler, observer=observer)
+    release = publish(
+        request, source, account=account, sampler=sampler, observer=Observer.of(observer)
+    )
     assert isinstance(release, Release)
     return _answer(release, confidence)
 

@@ -104,8 +104,8 @@ class ReleaseRecord:
     Notes
     -----
     `source` is a statement, not a proof: any program can write a file that states
-    ``curator``. It prevents confusion, not forgery. Signatures (`psd.verify`) show who vouches for
-    a file.
+    ``curator``. It prevents confusion, not forgery. Signatures (`psd.signing.verify`) show who
+    vouches for a file.
     """
 
     tree: Tree
@@ -124,6 +124,11 @@ class ReleaseRecord:
     about: About | None = None
     rho: int | None = None
     delta: Fraction | None = None
+
+    @property
+    def about_texts(self) -> dict[str, str]:
+        """What the publisher states, such as title and licence, by name."""
+        return {} if self.about is None else self.about.texts
 
     def __post_init__(self) -> None:
         """Check that the fields fit together."""

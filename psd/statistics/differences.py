@@ -49,7 +49,7 @@ class CountPair:
 def count_pair(
     first: QueryIndex, second: QueryIndex, areas: Areas, *, confidence: float
 ) -> CountPair:
-    """Query both releases; the arguments are those of `psd.difference`.
+    """Query both releases; the arguments are those of `Release.query`.
 
     Guarantees
     ----------
@@ -89,7 +89,7 @@ def count_pair(
 
 
 def differences(pair: CountPair) -> pandas.DataFrame:
-    """Subtract the second counts from the first, with errors; see `psd.difference`.
+    """Subtract the second counts from the first, with errors; see `Release.query`.
 
     Guarantees
     ----------
@@ -109,7 +109,7 @@ def differences(pair: CountPair) -> pandas.DataFrame:
 
 
 def ratios(pair: CountPair) -> pandas.DataFrame:
-    """Divide the first counts by the second, with errors; see `psd.ratio`.
+    """Divide the first counts by the second, with errors; see `Release.query`.
 
     Guarantees
     ----------

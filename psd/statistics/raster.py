@@ -60,7 +60,7 @@ class Raster:
 
 
 def density_raster(model: CountModel, columns: int, rows: int) -> Raster:
-    """Count records in equal cells; see `Release.raster`.
+    """Count records in equal cells; see `Release.to_xarray`.
 
     Guarantees
     ----------

@@ -120,7 +120,7 @@ def test_bounds_beyond_the_world_of_a_crs_ask_for_a_boundary(here, subtests):
             assert text.count("\n") == told
 
 
-GRID = psd.method("grid", {"size": "32"})
+GRID = psd.decompositions.method("grid", {"size": "32"})
 
 
 def test_a_rim_is_answered_in_full_with_the_earth_as_boundary():
@@ -129,7 +129,7 @@ def test_a_rim_is_answered_in_full_with_the_earth_as_boundary():
     earth = gpd.GeoSeries([box(-180, -90, 180, 90)], crs="EPSG:4326")
     domain = psd.Domain(bounds=(-18040096, -9020048, 18040096, 9020048), crs="ESRI:54009")
     table = pd.DataFrame({"lon": longitude, "lat": np.degrees(np.arcsin(height))})
-    grid = psd.method("grid", {"size": "32"})
+    grid = psd.decompositions.method("grid", {"size": "32"})
     rim, estimates = box(-180, -90, -170, 90), {}
     for boundary in (None, earth):
         made = psd.build(table, domain=domain, epsilon=10, method=grid, input_crs="EPSG:4326",

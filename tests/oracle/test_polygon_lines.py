@@ -60,7 +60,7 @@ def naive_variance(release, shape):
                 cut = deviation * np.sqrt(share * (1 - share))
                 if weight == 1:
                     width = np.diff(release.tree.boxes[leaves][:, [axis, axis + 2]]).ravel()
-                    count = np.maximum(release.estimates.count[leaves], 0)
+                    count = np.maximum(release.model.estimates.count[leaves], 0)
                     cut = np.hypot(cut, count / width * abs(share * width - np.rint(share * width)))
                 error = weight * sign * (cut * part).sum()
                 errors[line] = errors.get(line, 0.0) + error
@@ -76,7 +76,7 @@ def test_a_rectangle_has_the_error_of_a_box(release):
     of_boxes, of_polygons = release.query(boxes).table, release.query(rectangles).table
     for column in ("estimate", "nonuniformity_error", "lower", "upper"):
         assert of_polygons[column].to_numpy() == pytest.approx(of_boxes[column], rel=1e-6, abs=1e-6)
-    assert release.query(rectangles).areas.totals(release.index).line_variance.mean() > 0
+    assert release.query(rectangles).areas.totals(release._index).line_variance.mean() > 0
 
 
 def test_holes_parts_steps_and_slanting_sides_are_those_of_the_naive_way(release):
@@ -95,7 +95,7 @@ def test_holes_parts_steps_and_slanting_sides_are_those_of_the_naive_way(release
         [shapely.box(*at[:2], *at[:2] + 0.05), shapely.box(*at[2:], *at[2:] + 0.05)]
     )
     shapes = [box, box.difference(hole), middle, steps, beyond, parts, box.reverse()]
-    totals = release.query(series(release, shapes)).areas.totals(release.index)
+    totals = release.query(series(release, shapes)).areas.totals(release._index)
     whole = shapely.box(*release.domain.bounds)
     clipped = [shapely.intersection(shape, whole) for shape in shapes]
     expected = [naive_variance(release, shape) for shape in clipped]
@@ -108,7 +108,7 @@ def test_a_side_in_pieces_is_one_side(release):
     box = shapely.box(west + 0.1031, south + 0.1047, west + 0.7013, south + 0.6029)
     for shape in (box, shapely.affinity.rotate(box, 20)):
         both = series(release, [shape, shapely.segmentize(shape, 0.01)])
-        whole, divided = release.query(both).areas.totals(release.index).line_variance
+        whole, divided = release.query(both).areas.totals(release._index).line_variance
         assert whole > 0
         # A slanting cut changes its share of a cell from piece to piece.
         assert divided == pytest.approx(whole, rel=1e-6 if shape is box else 0.05)
@@ -119,7 +119,7 @@ def test_a_side_that_hardly_slants_is_upright(release):
     square = shapely.box(west + 0.2031, south + 0.2047, west + 0.6013, south + 0.6029)
     turned = [shapely.affinity.rotate(square, degrees) for degrees in (0, 0.01, 45)]
     upright, nearly, slanting = (
-        release.query(series(release, turned)).areas.totals(release.index).line_variance
+        release.query(series(release, turned)).areas.totals(release._index).line_variance
     )
     assert nearly == pytest.approx(upright, rel=0.1)
     assert 0 < slanting != pytest.approx(upright, rel=0.05)

@@ -173,8 +173,8 @@ def plan_regions(
     Examples
     --------
     >>> import psd
-    >>> expected = psd.plan_regions(
-    ...     psd.CellRegions(kind="grid-cells", cells="2,4"),
+    >>> expected = psd.apps.planning.plan_regions(
+    ...     psd.regions.CellRegions(kind="grid-cells", cells="2,4"),
     ...     domain=psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857"),
     ...     epsilon=1,
     ...     count=16_000,
@@ -192,7 +192,7 @@ def plan_regions(
     hierarchy = regions_of(regions, area, inputs.boundary)
     if isinstance(population, str):
         if isinstance(regions, RegionHierarchy):
-            raise ParameterError("population must be numbers with a psd.RegionHierarchy")
+            raise ParameterError("population must be numbers with a psd.regions.RegionHierarchy")
         population = read_populations(regions, population)
     if count is not None:
         count = integer_between(1, MAX_RECORDS)("count", count)

@@ -27,6 +27,8 @@ from psd.privacy.epsilon import epsilon_text
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_release
 from psd.publish.series import squared_of
+from psd.query.boxes import box_estimates
+from psd.query.index import QueryIndex
 from psd.space.domain import Domain
 
 if TYPE_CHECKING:
@@ -118,7 +120,7 @@ def simulate_errors(
                 unit=request.unit,
                 squared_sensitivity=squared_of(budget, request.unit, "series", None),
             )
-            difference = np.abs(release.estimate(boxes) - true)
+            difference = np.abs(box_estimates(QueryIndex(model=release.model), boxes) - true)
             yield pd.DataFrame(
                 {
                     "epsilon": epsilon_text(epsilon),

@@ -28,7 +28,7 @@ def test_wrong_types_are_refused_with_a_sentence(subtests):
     for name in ("columns", "noise_law", "report_private"):  # the signature has all there are
         with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
             build(**{name: "lon"})
-    tree = psd.grid_tree((0, 0, 8, 8), 2)
+    tree = psd.decompositions.grid_tree((0, 0, 8, 8), 2)
     assert psd.Release.from_counts(tree, [1] * 4, 1, domain=(0, 0, 8, 8)).domain == DOMAIN
     for number, (call, message) in enumerate(WRONG_TYPES):
         with subtests.test(message, row=number), pytest.raises(ParameterError, match=message):
@@ -45,8 +45,14 @@ WRONG_TYPES = [
     (lambda: build(sampler=psd.testing.SeededSampler), "sampler must be an instance"),
     (lambda: psd.tally(POINTS, domain=DOMAIN, columns="lon"), "argument 'columns' does not exist"),
     (lambda: psd.ask(POINTS, box=(0, 0, 1, 1), epsilon=1, account=None), "account must be of"),
-    (lambda: psd.grid_tree("0 0 8 8", 2), "domain must be a psd.Domain or four numbers"),
+    (
+        lambda: psd.decompositions.grid_tree("0 0 8 8", 2),
+        "domain must be a psd.Domain or four numbers",
+    ),
     (lambda: psd.Release.from_counts([1], [1], 1, domain=DOMAIN), "tree must be of type Tree"),
-    (lambda: psd.difference(RELEASE, "r.parquet", [BOX]), "second must be of type"),
-    (lambda: psd.ratio(psd.Release, RELEASE, [BOX]), "first must be an instance"),
+    (lambda: RELEASE.query([BOX], difference="r.parquet").table, "second must be of type"),
+    (
+        lambda: psd.Release.query([BOX], difference=RELEASE, ratio=True).table,
+        "first must be an instance",
+    ),
 ]

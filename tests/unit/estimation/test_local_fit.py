@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import psd
+from psd.api.fits import with_cache, with_near_fit
 from psd.api.release import Release
 from psd.estimation import fit_cache, posterior
 from psd.estimation import local_fit as module
@@ -66,8 +67,8 @@ def check_equal(near, full):
 def test_answers_are_those_of_the_fit_of_all_cells(seed, estimate, density):
     full = release(seed, estimate=estimate, density=density)
     for box in BOXES:
-        check_equal(full.with_near_fit().query(box).table, full.query(box).table)
-    check_equal(full.with_near_fit().query(BOXES).table, full.query(BOXES).table)
+        check_equal(with_near_fit(full).query(box).table, full.query(box).table)
+    check_equal(with_near_fit(full).query(BOXES).table, full.query(BOXES).table)
 
 
 @pytest.mark.deep
@@ -133,7 +134,7 @@ def joined(monkeypatch):
 
 def near_answer(box, **choice):
     return (
-        release(**{"estimate": "posterior", **choice}).with_cache().with_near_fit().query(box).table
+        with_near_fit(with_cache(release(**{"estimate": "posterior", **choice}))).query(box).table
     )
 
 
@@ -155,7 +156,7 @@ def test_the_next_box_is_answered_from_the_first_levels_of_the_cache(
 
 
 def test_a_fit_of_all_cells_leaves_the_first_levels_to_boxes(folder, joined):
-    full = release(estimate="posterior", density="uniform").with_cache()
+    full = with_cache(release(estimate="posterior", density="uniform"))
     expected = full.query(BOXES[3]).table
     joined.clear()
     check_equal(near_answer(BOXES[3], density="uniform"), expected)
@@ -165,10 +166,10 @@ def test_a_fit_of_all_cells_leaves_the_first_levels_to_boxes(folder, joined):
 @pytest.mark.deep
 def test_many_cells_are_read_from_a_kept_fit(folder, monkeypatch):
     monkeypatch.setattr(module, "_MANY", 0.0)
-    kept = release(estimate="posterior", density="smooth").with_cache()
+    kept = with_cache(release(estimate="posterior", density="smooth"))
     assert isinstance(local_fit(kept.model, SMALL), LocalFit)
     assert kept.model.estimates.count[0] > 0
-    later = release(estimate="posterior", density="smooth").with_cache()
+    later = with_cache(release(estimate="posterior", density="smooth"))
     assert local_fit(later.model, SMALL) is later.model
 
 

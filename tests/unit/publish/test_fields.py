@@ -250,8 +250,8 @@ def test_builds_take_paths_and_texts(tmp_path, monkeypatch):
         regions = {"regions": land, "region_id": "ward", "method": "none"}
         assert build(**regions).query()["id"].tolist() == ["w", "e"]
         for about in (kind("about.toml"), {"file": "about.toml"}):
-            assert build(about=about).about == ABOUT
-    assert build(about=ABOUT).about == ABOUT
+            assert build(about=about).record.about_texts == ABOUT
+    assert build(about=ABOUT).record.about_texts == ABOUT
     with pytest.raises(ParameterError, match="records"):
         psd.build("wards.gpkg", bounds=BOUNDS, epsilon=1, boundary="wards.gpkg")
 
@@ -289,7 +289,7 @@ def test_builds_charge_a_ledger(ledger, tmp_path):
     assert list(ledger.state().charges.values())[1].analyst == "ann"
     with pytest.raises(psd.errors.BudgetError):
         build(ledger=ledger, dataset="visits", epsilon=2)
-    account = psd.Account(ledger, "visits")
+    account = psd.ledger.Account(ledger, "visits")
     for more, words in (
         ({"ledger": ledger}, "ledger and dataset must be given together"),
         ({"dataset": "visits"}, "ledger and dataset must be given together"),

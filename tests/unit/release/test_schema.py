@@ -172,13 +172,13 @@ def test_a_release_with_something_more_is_neither_saved_nor_exported(tmp_path, s
 def test_what_a_release_works_out_is_neither_an_attribute_of_somebody_nor_exported(tmp_path):
     release = made()
     release.query([(0, 0, 5, 5)])
-    _ = release.digest, release.index.mesh, release.tree.area
+    _ = release.digest, release._index.mesh, release.tree.area
     _ = release.model.dispersion, release.model.line_deviation, release.model.published_covariance
     release.save(tmp_path / "r.psd.parquet")
     assert psd.load(tmp_path / "r.psd.parquet").digest == release.digest
     release = made()
     release.export(tmp_path / "before.csv")
-    truth = dataclasses.replace(release.estimates, count=release.estimates.count + 1000)
+    truth = dataclasses.replace(release.model.estimates, count=release.model.estimates.count + 1000)
     vars(release.model)["estimates"] = truth
     release.export(tmp_path / "after.csv")
     assert (tmp_path / "before.csv").read_bytes() == (tmp_path / "after.csv").read_bytes()
