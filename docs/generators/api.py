@@ -31,7 +31,7 @@ def page() -> str:
     listed = {name: attrgetter(name)(psd) for name in names}
     parts = [HEAD]
     for title, chosen in (
-        ("Functions", inspect.isfunction),
+        ("Functions", inspect.isroutine),
         ("Classes", inspect.isclass),
         ("Modules", inspect.ismodule),
     ):

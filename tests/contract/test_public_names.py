@@ -70,7 +70,7 @@ def test_public_names():
 def test_public_functions_state_arguments_errors_and_an_example(subtests):
     for name in filter(is_there, psd.__all__):
         function = getattr(psd, name)
-        if inspect.isfunction(function):
+        if inspect.isroutine(function):
             with subtests.test(name):
                 found = set(re.findall(r"^(\w+)\n-{3,}$", inspect.getdoc(function), re.M))
                 assert "Examples" in found

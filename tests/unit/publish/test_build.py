@@ -144,13 +144,22 @@ def test_one_tally_serves_several_releases():
 
 def test_stages_and_private_counts_are_told_to_who_asks(capfd):
     stages, reports = [], []
-    observer = Observer(progress=stages.append, private_report=reports.append)
+    observer = {"progress": stages.append, "private_report": reports.append}
     release = build(observer=observer, method=psd.decompositions.Grid(size=3))
     assert stages == ["reading", "counting with noise"]
     assert reports == [{"read": 3, "without coordinates": 0, "outside": 0, "kept": 3}]
     assert capfd.readouterr() == ("", "")
     assert release.method == "grid"
     assert dict(release.record.parameters) == {"size": 3, "total_share": "0.02", "workload": None}
+
+
+def test_an_observer_has_functions_by_their_names(subtests):
+    for observer, words in (
+        ({"progres": print}, "did you mean 'progress'"),
+        (print, 'observer must be a mapping of functions, such as {"progress": print}, got'),
+    ):
+        with subtests.test(words), pytest.raises(ParameterError, match=words):
+            build(observer=observer)
 
 
 def test_what_an_engine_does_not_do_is_refused_before_it_counts(subtests):
