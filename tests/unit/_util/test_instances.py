@@ -50,9 +50,6 @@ WRONG_TYPES = [
         "domain must be a psd.Domain or four numbers",
     ),
     (lambda: psd.Release.from_counts([1], [1], 1, domain=DOMAIN), "tree must be of type Tree"),
-    (lambda: RELEASE.query([BOX], difference="r.parquet").table, "second must be of type"),
-    (
-        lambda: psd.Release.query([BOX], difference=RELEASE, ratio=True).table,
-        "first must be an instance",
-    ),
+    (lambda: RELEASE.query([BOX], difference=5), "difference must be of type Release"),
+    (lambda: RELEASE.query([BOX], difference=psd.Release), "difference must be an instance"),
 ]

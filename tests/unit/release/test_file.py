@@ -64,7 +64,7 @@ ARRAYS = ["boxes", "parent", "level", "count", "loss"]
 
 
 def same(a, b):
-    return all(getattr(a, name) == getattr(b, name) for name in FIELDS) and all(
+    return all(getattr(a.record, name) == getattr(b.record, name) for name in FIELDS) and all(
         np.array_equal(getattr(a.tree, name), getattr(b.tree, name)) for name in ARRAYS
     )
 

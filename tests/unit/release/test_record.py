@@ -45,7 +45,7 @@ def test_given_counts_are_given_again_after_loading(make, tmp_path):
         assert repr(release).endswith(f"epsilon 1 per record{NOTE}>")
         release.save(path)
         release = psd.load(path)
-    assert release.replace(post_processing=release.record.post_processing).source == "given"
+    assert release.replace(post_processing=release.record.post_processing).record.source == "given"
     series = decode_series(encode(psd.Release.from_slices(MONTHS, (make(), make()))))
     assert series.record.source == "given"
     assert series.record.guarantee_text == "epsilon 2 per record" + NOTE
