@@ -62,11 +62,9 @@ class Release(Publication):
             from psd.api.old_members import MOVED
 
             now = MOVED.get(name)
-            raise AttributeError(
-                f"'Release' object has no attribute {name!r}"
-                if now is None
-                else f"Release.{name} is {now} now"
-            )
+            if now is None:
+                return object.__getattribute__(self, name)  # with its own error
+            raise AttributeError(f"Release.{name} is {now} now")
 
     def query(
         self,

@@ -75,7 +75,7 @@ def test_releases_come_back_and_keep_their_totals(method, rows):
 def test_counts_of_cells_are_what_was_measured(method):
     release = built(method, TALLIES["spread"])
     plain = changed(release, covariate=None, post_processing=PostProcessing())
-    assert np.array_equal(plain.estimates.count, release.model.estimates.count)
+    assert np.array_equal(plain.model.estimates.count, release.model.estimates.count)
     assert np.array_equal(plain.tree.count, release.tree.count)
 
 

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import psd
+import psd.api.fits
+import psd.query.index
 from psd._apps import MOVED, has_app
 from psd.api.old_members import MOVED as MEMBERS
 from support.pages import ROOT
@@ -91,6 +93,9 @@ def test_what_stands_for_an_old_member_runs(subtests):
                 assert eval(new, {**names, "release": timed}) is not False or old == "boundary"
 
 
-def test_a_name_that_never_was_is_no_old_one():
+def test_a_name_that_never_was_is_no_old_one_and_errors_inside_members_are_their_own(monkeypatch):
+    monkeypatch.setattr(psd.Release, "total", property(lambda release: release.tree.sides))
+    with pytest.raises(AttributeError, match="'Tree' object has no attribute 'sides'"):
+        grid_release(np.ones((2, 2), int)).total  # noqa: B018
     with pytest.raises(AttributeError, match=r"^'Release' object has no attribute 'count'$"):
         grid_release(np.ones((2, 2), int)).count  # noqa: B018

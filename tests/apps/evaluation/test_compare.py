@@ -9,7 +9,7 @@ import pytest
 import psd
 import support.evaluations
 from psd._util import processes as workers
-from psd.apps.evaluation import compare as comparison
+from psd.apps.evaluation import comparison
 from psd.apps.evaluation.comparison import compare
 from psd.apps.evaluation.true_counts import true_counts
 from psd.apps.evaluation.true_errors import class_errors, evaluate, geometric_mean

@@ -106,6 +106,7 @@ def test_slices_that_were_added_and_series_that_were_returned_stay_what_they_wer
     assert list(first) == [DAYS[0]]
     assert repr(first) == "<Release: 1 slices by day, grid, epsilon 0.1 per record>"
     assert copy.deepcopy(first).digest == first.digest
+    assert first.replace(about={"title": "Visits"}).metadata["title"] == "Visits"
 
 
 def test_rows_of_other_slices_are_left_out_and_counted_in_the_private_report_only(tmp_path):
