@@ -295,10 +295,16 @@ def errors_of_methods(box, points, unit, queries, size, epsilon, run):
     estimates = []
     for rounds in (4, 1, 7):
         first = design(box, epsilon, size, rounds=rounds)
-        estimates.append(draw_campaign(first, x, y, weight, random).estimate(boxes))
+        estimates.append(
+            draw_campaign(first, x, y, weight, random).query(boxes, errors=False).arrays["estimate"]
+        )
     corner, side = np.array(box[:2]), np.diff(np.reshape(box, (2, 2)), axis=0)[0]
     inside = (boxes - np.tile(corner, 2)) / np.tile(side, 2)
-    estimates.append(uniform_grid(box, x, y, weight, epsilon, random).estimate(boxes))
+    estimates.append(
+        uniform_grid(box, x, y, weight, epsilon, random)
+        .query(boxes, errors=False)
+        .arrays["estimate"]
+    )
     estimates.append(size * answer(hdg(unit, weight, epsilon, random), inside))
     return [relative_errors(queries, estimate, true, size) for estimate in estimates]
 

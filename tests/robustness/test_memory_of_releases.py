@@ -114,7 +114,7 @@ def test_posterior_medians_in_parts_take_less_memory(monkeypatch):
 
 def test_a_smooth_density_of_many_leaves_takes_no_more_memory_than_its_raster(monkeypatch):
     made = Release(record(500, 500, density="smooth"))
-    _ = made.estimates
+    _ = made.model.estimates
     raster = 2050**2 * 8
     monkeypatch.setattr(psd.estimation.density, "_MOST_KEPT", 1)
     assert peak_of(lambda: made.model.density) < 13 * raster

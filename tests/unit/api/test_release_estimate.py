@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+from functools import partial
 from unittest.mock import Mock
 
 import numpy as np
@@ -64,8 +65,8 @@ def test_boxes_come_in_every_shape_that_query_takes_and_others_are_refused(relea
         ("outside the bounds", [(70, 0, 80, 1)]),
         ("boxes must have four sides", [(0, 0, 1)]),
     ]
-    for ask in (release.query, release.estimate):
-        refused(subtests, ParameterError, table, ask)
+    for errors in (True, False):
+        refused(subtests, ParameterError, table, partial(release.query, errors=errors))
 
 
 def test_a_view_with_negative_cells_answers_nothing_below_zero():
