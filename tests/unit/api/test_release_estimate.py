@@ -125,7 +125,7 @@ def test_a_long_chain_of_cells_is_walked_without_recursion():
     )
     found = release_of(tree)
     lattice = np.array([[0.0, 0, 2.5, 4], [0, 0, 1, 4]])
-    sums = compiled.walk_query_totals(found.index.flat_tree, found.estimates.count, lattice)
+    sums = compiled.walk_query_totals(found._index.flat_tree, found.model.estimates.count, lattice)
     assert sums.estimate.tolist() == pytest.approx([15, 10])
 
 
