@@ -3,6 +3,7 @@
 import math
 import re
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -100,7 +101,7 @@ def test_squares_have_their_area_and_lie_inside(visits, resolution, monkeypatch)
 
     def query(self, boxes):
         asked.append(boxes)
-        return pd.DataFrame([one] * len(boxes))
+        return SimpleNamespace(table=pd.DataFrame([one] * len(boxes)))
 
     monkeypatch.setattr(type(release), "query", query)
     table = errors_by_size(release)
